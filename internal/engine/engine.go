@@ -1,0 +1,294 @@
+// Package engine is the seam between the loop, which decides what happens
+// when, and the platforms that make it happen. The loop sees this interface,
+// never agents, pods or sockets; an engine never sees rates or schedules.
+//
+// Package enginetest is the conformance suite that every engine passes.
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Engine carries operations out on one platform. One value serves one run.
+type Engine interface {
+	// Capabilities says what the engine can do at all; callable before Open.
+	Capabilities() Capabilities
+
+	// Open makes the platform ready: starts drivers, listens for agents,
+	// checks that the driver offers what s.Needs asks for. What it makes is in
+	// s.Ledger before it exists. ctx bounds Open only.
+	Open(ctx context.Context, s Session) error
+
+	// Do carries out one request and returns when it is done, has failed, or
+	// ctx has ended; the objects it made (also those made before a failure)
+	// are returned in every case. It adds milestones to tr, never retries and
+	// never queues without saying so in tr. Safe for concurrent use. Errors
+	// are of type *Error or wrap ctx.Err().
+	Do(ctx context.Context, r Request, tr *op.Trace) ([]Object, error)
+
+	// Release opens the barrier of a sync group for the given instances: all
+	// their containers that wait begin at the instant at. It returns when all
+	// have acknowledged the time. The skew of each is reported to Sink.Started.
+	Release(ctx context.Context, group string, instances []string, at op.Time) error
+
+	// Stop asks the named instances to end (SIGTERM, then SIGKILL after
+	// grace) and returns when they have ended and their outputs are complete.
+	Stop(ctx context.Context, instances []string, grace time.Duration) error
+
+	// Teardown removes everything this run made, dependants first, and
+	// reports what it could not remove. It is idempotent. An engine that was
+	// not opened can tear down what the ledger of a dead run lists.
+	Teardown(ctx context.Context, ledger Ledger) error
+
+	// Environment describes the platform under test for environment.json:
+	// driver name and version, its parameters, its process. Called after Open.
+	Environment(ctx context.Context) (map[string]any, error)
+
+	// Close stops what Open started. The engine is of no use afterwards.
+	Close() error
+}
+
+// Capabilities of an engine. A kind that is not in Actions is not supported.
+type Capabilities struct {
+	Engine string // "local", "kubernetes"
+	// Actions lists the supported kinds of action.
+	Actions map[op.Kind]bool
+	// Features are the finer points, by their name in the file:
+	// "groupSnapshot", "block", "genericEphemeral", "static", "rwx", "manifest".
+	Features map[string]bool
+}
+
+// Session is what an engine is given for one run.
+type Session struct {
+	RunID  string
+	Clock  op.Clock
+	Ledger Ledger
+	Sink   Sink
+	// Dir is a scratch directory of the run (sockets, emptyDirs, logs);
+	// absolute, exists, removed by the caller after Close.
+	Dir string
+	// Needs are the powers that the plan will use, so that a driver that
+	// lacks one is named before anything is created.
+	Needs Needs
+	// StorageClasses and SnapshotClasses by name.
+	StorageClasses  map[string]storagev1.StorageClass
+	SnapshotClasses map[string]SnapshotClass
+}
+
+// Needs lists the kinds of action and the features that a plan uses.
+type Needs struct {
+	Kinds    map[op.Kind]bool
+	Features map[string]bool
+}
+
+// SnapshotClass is what an engine must know of a VolumeSnapshotClass.
+type SnapshotClass struct {
+	Name       string
+	Driver     string
+	Parameters map[string]string
+	Retain     bool // deletionPolicy: Retain
+}
+
+// Request is one op to carry out: exactly one of the pointers is set.
+type Request struct {
+	ID       int64
+	Action   string
+	Instance int    // index of the op within its action
+	Name     string // name of the object to make: a function of (run, action, index)
+
+	Workload *Workload
+	Volume   *Volume
+	Snapshot *Snapshot
+	Resize   *Resize
+	Modify   *Modify
+	Delete   *Delete
+}
+
+// Workload asks for one instance of a workload: its claims, its config maps
+// and its pods, all named. The op is done when its pods are ready: init
+// containers done, `sync` containers waiting at their barrier, others started.
+type Workload struct {
+	Claims     []corev1.PersistentVolumeClaim
+	ConfigMaps []corev1.ConfigMap
+	Pods       []Pod
+	SyncGroup  string // barrier that its `sync` containers wait at; empty: none
+	Canary     *Canary
+}
+
+// Pod is a pod template with what the file says of it beside its manifest.
+type Pod struct {
+	corev1.Pod
+	// Sync names the containers that wait at the barrier.
+	Sync []string
+	// Outputs are the files to stream out as they grow, glob patterns as seen
+	// inside the container.
+	Outputs []string
+	// Service pods (role: server) do not end by themselves: the run does not
+	// wait for them.
+	Service bool
+}
+
+// Canary is a small open-loop I/O beside a workload, on each of its volumes:
+// one O_DIRECT write and one read of Size bytes each Interval.
+type Canary struct {
+	Interval time.Duration
+	Size     int
+	Read     bool
+	Write    bool
+}
+
+// Volume asks for one volume: empty, from a snapshot, or from a volume. With
+// Attach it is also attached, staged and published, and (filesystems) a first
+// write or (sources) a first read is made, invisible afterwards.
+type Volume struct {
+	Claim        corev1.PersistentVolumeClaim
+	FromSnapshot *Object
+	FromVolume   *Object
+	Attach       bool
+}
+
+// Snapshot asks for a snapshot of one volume, or of several at one instant.
+type Snapshot struct {
+	Sources []Object // one, or with Group at least one
+	Class   string
+	Group   bool
+}
+
+// Resize asks for a volume to be grown to Bytes, controller then node.
+type Resize struct {
+	Target Object
+	Bytes  int64
+}
+
+// Modify asks for new mutable parameters (VolumeAttributesClass).
+type Modify struct {
+	Target     Object
+	Parameters map[string]string
+}
+
+// Delete asks for an object to be removed with all that belongs to it.
+type Delete struct{ Target Object }
+
+// ObjectKind tells objects apart.
+type ObjectKind string
+
+// The kinds of object that ops make and are done to.
+const (
+	VolumeObject        ObjectKind = "volume"
+	SnapshotObject      ObjectKind = "snapshot"
+	GroupSnapshotObject ObjectKind = "groupSnapshot"
+	WorkloadObject      ObjectKind = "workload"
+)
+
+// Object is something that exists on the platform because of this run. It is
+// a value; engines find what they know of it by Kind and Name.
+type Object struct {
+	Kind   ObjectKind
+	Name   string            // unique in the run within its kind
+	Handle string            // what the driver or platform calls it
+	Action string            // the action that made it
+	Owner  string            // a volume's workload instance, a snapshot's group; or empty
+	Source string            // a snapshot's or clone's volume, a restored volume's snapshot
+	Class  string            // its StorageClass or VolumeSnapshotClass
+	Bytes  int64             // size as the platform granted it
+	Labels map[string]string // of its manifest
+}
+
+// Ledger remembers what must be removed, beyond the life of the process. Add
+// returns after the entry is durable and is called before the thing exists;
+// Done is called after it is gone. Safe for concurrent use.
+type Ledger interface {
+	Add(e LedgerEntry) error
+	Done(kind, name string) error
+	// Open lists entries not done, oldest first.
+	Open() []LedgerEntry
+}
+
+// LedgerEntry is one thing to remove. Kind is the engine's own word
+// ("volume", "mount", "process", "dir", "driver"); Data is what it needs.
+type LedgerEntry struct {
+	Kind string            `json:"kind"`
+	Name string            `json:"name"`
+	Data map[string]string `json:"data,omitempty"`
+}
+
+// Sink takes what happens outside ops. Calls may come from any goroutine and
+// must not block for long.
+type Sink interface {
+	// Started reports that a container left its barrier (or began, without
+	// one): at the runner's time, ± err ns; intended is the instant released.
+	Started(instance, container string, intended, at op.Time, err int64)
+	// Ended reports that an instance has ended, with the exit of each container.
+	Ended(e InstanceEnd)
+	// Sample is one reading of an instance's I/O or of the host.
+	Sample(s Sample)
+	// Canary delivers canary I/Os in order of their intended time.
+	Canary(instance, volume string, ios []CanaryIO)
+	// Output delivers bytes of an output file, in order, from offset 0.
+	Output(instance, container, file string, data []byte)
+	// Log is a line for people: where ("driver", "fio-0/fio"), and what.
+	Log(source, line string)
+	// Failed reports that the platform itself is lost (the driver died): the
+	// run cannot go on.
+	Failed(err error)
+}
+
+// Sample is a cumulative counter reading of one instance at one instant.
+type Sample struct {
+	Instance   string  `json:"instance"`
+	At         op.Time `json:"at"`
+	ReadBytes  int64   `json:"readBytes"`
+	WriteBytes int64   `json:"writeBytes"`
+	ReadOps    int64   `json:"readOps"`
+	WriteOps   int64   `json:"writeOps"`
+	CPUNanos   int64   `json:"cpuNanos"`
+	RSSBytes   int64   `json:"rssBytes"`
+}
+
+// CanaryIO is one I/O of the canary. Response counts from Intended.
+type CanaryIO struct {
+	Intended op.Time
+	Started  op.Time
+	Ended    op.Time
+	Write    bool
+	Errno    int // 0 when it succeeded
+}
+
+// InstanceEnd says how a workload instance ended.
+type InstanceEnd struct {
+	Instance   string
+	At         op.Time
+	OK         bool
+	Containers []ContainerEnd
+}
+
+// ContainerEnd says how one container ended; exit codes, signals and the OOM
+// killer are told apart.
+type ContainerEnd struct {
+	Name     string `json:"name"`
+	Init     bool   `json:"init"`
+	ExitCode int    `json:"exitCode"`
+	Signal   string `json:"signal,omitempty"`
+	OOM      bool   `json:"oom,omitempty"`
+	Message  string `json:"message,omitempty"` // last lines of its log on failure
+}
+
+// Error is a failure of an op with a code that the record keeps.
+type Error struct {
+	Code    string // "ResourceExhausted", "ProcessFailed", …
+	Message string
+	Err     error
+}
+
+// Error names the code and what happened.
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Message) }
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }

@@ -1,0 +1,60 @@
+package op
+
+import (
+	"sort"
+	"sync"
+)
+
+// Trace gathers the milestones of one op while an engine carries it out. Its
+// methods are safe for concurrent use and never block on I/O.
+type Trace struct {
+	clock Clock
+
+	mu         sync.Mutex
+	milestones []Milestone
+	attempts   int
+	node       string
+	object     string
+}
+
+// NewTrace returns an empty trace whose marks are stamped by clock.
+func NewTrace(clock Clock) *Trace { return &Trace{clock: clock} }
+
+// Mark records that name happened now, seen by source on the runner's clock.
+func (t *Trace) Mark(name, source string) { t.MarkAt(name, t.clock.Now(), 0, source) }
+
+// MarkAt records an instant taken elsewhere, with its ± error in nanoseconds.
+func (t *Trace) MarkAt(name string, at Time, err int64, source string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.milestones = append(t.milestones, Milestone{Name: name, At: at, Err: err, Source: source})
+}
+
+// Attempt counts one request for the op's main step.
+func (t *Trace) Attempt() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.attempts++
+}
+
+// On records the node where the op took place and the object it made.
+func (t *Trace) On(node, object string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.node, t.object = node, object
+}
+
+// Fill copies what was gathered into o, milestones in order of time.
+func (t *Trace) Fill(o *Op) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o.Milestones = append([]Milestone(nil), t.milestones...)
+	sort.SliceStable(o.Milestones, func(i, j int) bool { return o.Milestones[i].At < o.Milestones[j].At })
+	o.Attempts = t.attempts
+	if t.node != "" {
+		o.Node = t.node
+	}
+	if t.object != "" {
+		o.Object = t.object
+	}
+}

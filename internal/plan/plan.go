@@ -1,0 +1,160 @@
+// Package plan turns a Benchmark file into a resolved plan: schema, defaults
+// and CEL rules applied offline by the apiserver's own libraries, templates
+// rendered, names resolved, targets checked, the budget added up, and every
+// problem reported at once with its place.
+//
+// It is pure: files in, a Plan or a list of Problems out. Nothing is created.
+package plan
+
+import (
+	"time"
+
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan/rate"
+)
+
+// Plan is a Benchmark with nothing left to decide but what depends on time
+// and on the platform. It is immutable after Load.
+type Plan struct {
+	Name      string
+	Benchmark *v1alpha1.Benchmark // with defaults
+	Seed      uint64
+	// Runtime is the hard stop, counted from the barrier; 0: the run ends when
+	// its workloads do.
+	Runtime time.Duration
+	// Grace is how long ops in flight may still take after the stop, before
+	// they are censored: the second deadline.
+	Grace   time.Duration
+	Actions []Action
+	Rates   []Rate
+	SLOs    []SLO
+
+	StorageClasses  map[string]storagev1.StorageClass
+	SnapshotClasses map[string]engine.SnapshotClass
+
+	Needs    engine.Needs
+	Budget   Budget
+	Warnings []Problem
+}
+
+// Action is one entry of spec.actions, resolved.
+type Action struct {
+	Name string
+	Kind op.Kind
+	Rate string // name of its rate; empty: once, at the start
+	// Count is how many instances one trigger makes (create), else 1.
+	Count   int
+	Timeout time.Duration // deadline of each op
+	Then    []string      // actions that follow each op of this one, in order
+	// Chained actions are only reached by another's Then.
+	Chained bool
+
+	Target   *Target   // what snapshot, clone, resize, modify, delete, restore act on
+	Workload *Workload // create: a workload
+	Volume   *Volume   // create: a volume; restore, clone: what the new one is like
+	Snapshot *SnapshotSpec
+	Resize   *ResizeSpec
+	Modify   map[string]string
+}
+
+// Workload makes the instances of a library workload.
+type Workload struct {
+	Entry     string // name in the library
+	SyncGroup string
+	// Metrics names the parser by container output: how outputs become numbers.
+	Outputs []Output
+	Canary  *engine.Canary
+	// Render gives instance i (0-based) with every variable filled in. It is
+	// pure; errors were already found when the plan was loaded.
+	Render func(runID string, i int) (engine.Workload, error)
+	Vars   map[string]string // as resolved, for the record
+}
+
+// Output is a file that a workload writes and the parser that reads it.
+type Output struct {
+	Container string
+	File      string // glob inside the container
+	Parser    string // "fio", "" = kept raw
+}
+
+// Volume makes a volume.
+type Volume struct {
+	Attach bool
+	Render func(runID string, i int) (engine.Volume, error)
+}
+
+// SnapshotSpec says how to snapshot the targets.
+type SnapshotSpec struct {
+	Class string
+	Group bool
+}
+
+// ResizeSpec says how much to grow: to Bytes, or by ByBytes, or by Factor.
+type ResizeSpec struct {
+	Bytes, ByBytes int64
+	Factor         float64
+}
+
+// Target selects objects of the run.
+type Target struct {
+	Kind   engine.ObjectKind
+	Action string            // made by this action (volumes: also those of its workloads)
+	Volume string            // the volume of this name (a claim's name, or the action that made it)
+	Labels map[string]string // all must match
+	Select Select
+}
+
+// Select says which of the matching objects one trigger takes.
+type Select string
+
+// The selections.
+const (
+	SelectAll        Select = "all"
+	SelectOldest     Select = "oldest"
+	SelectNewest     Select = "newest"
+	SelectRandom     Select = "random"
+	SelectRoundRobin Select = "roundRobin"
+)
+
+// Rate is one entry of spec.rates, resolved.
+type Rate struct {
+	Name string
+	// Schedule is nil for a closed loop.
+	Schedule rate.Schedule
+	// Parallelism of a closed loop; UntilEnded: a slot is free again when the
+	// workload instance has ended, not already when it runs.
+	Parallelism int
+	UntilEnded  bool
+
+	StartAfter  time.Duration // after the barrier
+	StartAction string        // or after this action's first op has ended
+	Duration    time.Duration // 0: to the end
+	Limit       int64         // triggers; 0: no limit
+	MaxInFlight int           // ops; 0: no limit
+	Queue       bool          // onSaturation: queue; else drop
+}
+
+// SLO is a named expression, known to compile.
+type SLO struct{ Name, Expr string }
+
+// Budget is what the plan will make at most, as far as it can be known.
+type Budget struct {
+	Volumes, Snapshots, Pods int64
+	Bytes                    int64 // of volumes, as requested
+	Ops                      int64
+	// Open lists the rates without an end, whose contribution is per second.
+	Open []string
+}
+
+// Problem is something wrong (or doubtful) in a file, with its place.
+type Problem struct {
+	File         string
+	Line, Column int    // 1-based; 0: unknown
+	Path         string // spec.actions[0].createObjSpec.workload
+	Message      string // what is wrong
+	Hint         string // what to do; may be empty
+}
