@@ -205,32 +205,23 @@ type Object struct {
 // returns after the entry is durable and is called before the thing exists;
 // Done is called after it is gone. Safe for concurrent use.
 type Ledger interface {
-	Add(e LedgerEntry) error
+	Add(e op.LedgerEntry) error
 	Done(kind, name string) error
 	// Open lists entries not done, oldest first.
-	Open() []LedgerEntry
-}
-
-// LedgerEntry is one thing to remove. Kind is the engine's own word
-// ("volume", "mount", "process", "dir", "driver"); Data is what it needs.
-type LedgerEntry struct {
-	Kind string            `json:"kind"`
-	Name string            `json:"name"`
-	Data map[string]string `json:"data,omitempty"`
+	Open() []op.LedgerEntry
 }
 
 // Sink takes what happens outside ops. Calls may come from any goroutine and
 // must not block for long.
 type Sink interface {
-	// Started reports that a container left its barrier (or began, without
-	// one): at the runner's time, ± err ns; intended is the instant released.
-	Started(instance, container string, intended, at op.Time, err int64)
+	// Started reports that a container left its barrier, or began without one.
+	Started(s op.InstanceStart)
 	// Ended reports that an instance has ended, with the exit of each container.
-	Ended(e InstanceEnd)
+	Ended(e op.InstanceEnd)
 	// Sample is one reading of an instance's I/O or of the host.
-	Sample(s Sample)
+	Sample(s op.Sample)
 	// Canary delivers canary I/Os in order of their intended time.
-	Canary(instance, volume string, ios []CanaryIO)
+	Canary(instance, volume string, ios []op.CanaryIO)
 	// Output delivers bytes of an output file, in order, from offset 0.
 	Output(instance, container, file string, data []byte)
 	// Log is a line for people: where ("driver", "fio-0/fio"), and what.
@@ -238,46 +229,6 @@ type Sink interface {
 	// Failed reports that the platform itself is lost (the driver died): the
 	// run cannot go on.
 	Failed(err error)
-}
-
-// Sample is a cumulative counter reading of one instance at one instant.
-type Sample struct {
-	Instance   string  `json:"instance"`
-	At         op.Time `json:"at"`
-	ReadBytes  int64   `json:"readBytes"`
-	WriteBytes int64   `json:"writeBytes"`
-	ReadOps    int64   `json:"readOps"`
-	WriteOps   int64   `json:"writeOps"`
-	CPUNanos   int64   `json:"cpuNanos"`
-	RSSBytes   int64   `json:"rssBytes"`
-}
-
-// CanaryIO is one I/O of the canary. Response counts from Intended.
-type CanaryIO struct {
-	Intended op.Time
-	Started  op.Time
-	Ended    op.Time
-	Write    bool
-	Errno    int // 0 when it succeeded
-}
-
-// InstanceEnd says how a workload instance ended.
-type InstanceEnd struct {
-	Instance   string
-	At         op.Time
-	OK         bool
-	Containers []ContainerEnd
-}
-
-// ContainerEnd says how one container ended; exit codes, signals and the OOM
-// killer are told apart.
-type ContainerEnd struct {
-	Name     string `json:"name"`
-	Init     bool   `json:"init"`
-	ExitCode int    `json:"exitCode"`
-	Signal   string `json:"signal,omitempty"`
-	OOM      bool   `json:"oom,omitempty"`
-	Message  string `json:"message,omitempty"` // last lines of its log on failure
 }
 
 // Error is a failure of an op with a code that the record keeps.

@@ -1,0 +1,123 @@
+package inject
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// Decision is the fate of one call.
+type Decision struct {
+	// Window is how long the call waits for a stall window to end, always before its work.
+	Window time.Duration
+	// Delay and Stall are slept one after the other.
+	Delay, Stall time.Duration
+	// Hang: the call is never answered.
+	Hang bool
+	// Code is the error to answer with, or codes.OK.
+	Code codes.Code
+	// After: Delay, Stall, Hang and Code apply after the work rather than before it.
+	After bool
+}
+
+// Injector draws the decisions of one driver process. It is safe for concurrent use.
+type Injector struct {
+	spec Spec
+	seed uint64
+
+	mu      sync.Mutex
+	calls   map[string]uint64
+	opening []time.Duration // when each window opens, since the driver's start; -1 while it waits for its first call
+}
+
+// New makes an injector; time counts from the driver's start.
+func New(spec Spec, seed uint64) *Injector {
+	in := &Injector{spec: spec, seed: seed, calls: map[string]uint64{}, opening: make([]time.Duration, len(spec.Windows))}
+	for i, w := range spec.Windows {
+		in.opening[i] = w.After
+		if w.SinceFirst {
+			in.opening[i] = -1
+		}
+	}
+	return in
+}
+
+// Decide draws the fate of the next call of an RPC, which arrived at sinceStart.
+func (in *Injector) Decide(rpc string, sinceStart time.Duration) Decision {
+	in.mu.Lock()
+	in.calls[rpc]++
+	n := in.calls[rpc]
+	window := in.windowWait(rpc, sinceStart)
+	in.mu.Unlock()
+
+	rule, ok := in.spec.Rules[rpc]
+	if !ok && !exempt(rpc) {
+		rule = in.spec.Rules[Every]
+	}
+	d := rule.draw(callRand(in.seed, rpc, n))
+	d.Window = window
+	return d
+}
+
+// draw uses the same number of draws for each part whatever is configured, so that adding an error rate to a file does
+// not change which calls stall.
+func (r Rule) draw(rnd *rand.Rand) Decision {
+	d := Decision{After: r.After}
+	hang, fails, stalls := rnd.Float64() < r.HangProb, rnd.Float64() < r.ErrorProb, rnd.Float64() < r.StallProb
+	d.Hang = hang
+	if fails {
+		d.Code = r.Error
+	}
+	d.Delay = r.Delay.Sample(rnd)
+	if stalls {
+		d.Stall = r.Stall.Sample(rnd)
+	}
+	return d
+}
+
+// windowWait returns how long a call arriving now waits; mu is held.
+func (in *Injector) windowWait(rpc string, now time.Duration) time.Duration {
+	var wait time.Duration
+	for i, w := range in.spec.Windows {
+		if len(w.RPCs) > 0 && !slices.Contains(w.RPCs, rpc) {
+			continue
+		}
+		if in.opening[i] < 0 {
+			if exempt(rpc) {
+				continue
+			}
+			in.opening[i] = now + w.After
+		}
+		if end := in.opening[i] + w.For; now >= in.opening[i] && now < end {
+			wait = max(wait, end-now)
+		}
+	}
+	return wait
+}
+
+// exempt RPCs are those by which clients find out what a driver is.
+func exempt(rpc string) bool {
+	return strings.HasSuffix(rpc, "Capabilities") && rpc != "ValidateVolumeCapabilities" ||
+		rpc == "GetPluginInfo" || rpc == "Probe" || rpc == "NodeGetInfo"
+}
+
+// callRand gives each call a generator of its own. SplitMix64's finaliser spreads neighbouring call numbers over the
+// whole state, since PCG does not hash its seeds.
+func callRand(seed uint64, rpc string, n uint64) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(rpc))
+	return rand.New(rand.NewPCG(mix(seed^h.Sum64()), mix(n)))
+}
+
+// mix is the finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
