@@ -1,0 +1,102 @@
+package record
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Version is the version of the bundle's format. It grows when a reader of
+// the former version would misread a bundle; readers accept older ones.
+const Version = 1
+
+// State is how far a run has come.
+type State string
+
+// The states. Only a closed bundle has one other than Running; one found
+// Running with nobody writing it was killed.
+const (
+	Running     State = "running"
+	Complete    State = "complete"
+	Interrupted State = "interrupted" // by the user: cleaned up, closed
+	Failed      State = "failed"      // Reason says why
+)
+
+// Run is run.json: what was asked, with what, and what came of it. Secrets
+// must not enter: the caller removes them from Spec, Source and Plan.
+type Run struct {
+	Format int    `json:"format"` // Version, set by Create
+	ID     string `json:"runID"`
+	Name   string `json:"name"`
+	State  State  `json:"state"`
+	Reason string `json:"reason,omitempty"`
+
+	Spec     json.RawMessage   `json:"spec,omitempty"` // the Benchmark with defaults
+	Source   Source            `json:"source"`
+	Plan     json.RawMessage   `json:"plan,omitempty"` // facts the plan resolved: variables, budget, warnings
+	Seed     uint64            `json:"seed"`
+	Versions map[string]string `json:"versions,omitempty"` // "cnsbench", "go", "agent", …
+	Engine   string            `json:"engine"`
+	Clock    ClockInfo         `json:"clock"`
+
+	BarrierAt op.Time `json:"barrierAt"` // Never: no barrier opened
+	EndedAt   op.Time `json:"endedAt"`   // Never: still running, or killed
+
+	Rates    []RateStats `json:"rates,omitempty"`
+	Verdicts []Verdict   `json:"verdicts,omitempty"`
+	Validity []Flag      `json:"validity,omitempty"`
+	ExitCode int         `json:"exitCode"`
+}
+
+// Source is the file as it was given.
+type Source struct {
+	File string `json:"file"`
+	Text string `json:"text"`
+}
+
+// ClockInfo names the clock that every op.Time of the bundle counts on.
+type ClockInfo struct {
+	Start      time.Time `json:"start"`      // wall-clock time of zero, for people only
+	Source     string    `json:"source"`     // e.g. "CLOCK_MONOTONIC (tsc)"
+	Resolution int64     `json:"resolution"` // ns: smallest step seen
+}
+
+// RateStats says what a rate offered and what became of it.
+type RateStats struct {
+	Name      string  `json:"name"`
+	Triggers  int64   `json:"triggers"` // offered by the schedule
+	Started   int64   `json:"started"`  // ops started
+	Dropped   int64   `json:"dropped"`  // ops never started
+	Late      int64   `json:"late"`     // ops started after their intended time by more than the harness's own bound
+	Offered   float64 `json:"offeredPerSecond"`
+	Achieved  float64 `json:"achievedPerSecond"`
+	LateP99Ns int64   `json:"lateP99"`
+}
+
+// Status of an SLO. Only Pass passes.
+type Status string
+
+// The statuses.
+const (
+	Pass   Status = "pass"
+	Fail   Status = "fail"
+	NoData Status = "noData"
+	Error  Status = "error"
+)
+
+// Verdict is the judgement of one SLO.
+type Verdict struct {
+	Name     string `json:"name"`
+	Expr     string `json:"expr"`
+	Status   Status `json:"status"`
+	Observed string `json:"observed,omitempty"` // the figures that decided, for people
+	Message  string `json:"message,omitempty"`
+}
+
+// Flag marks figures that cannot be trusted, with the evidence.
+type Flag struct {
+	Name     string `json:"name"`
+	Severity string `json:"severity"` // "info", "warning", "invalid"
+	Evidence string `json:"evidence"`
+}
