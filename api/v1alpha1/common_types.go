@@ -1,0 +1,85 @@
+package v1alpha1
+
+import (
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Name is how the parts of a file refer to each other.
+//
+// +kubebuilder:validation:Pattern=`^[A-Za-z]([-_A-Za-z0-9]*[A-Za-z0-9])?$`
+// +kubebuilder:validation:MaxLength=63
+type Name string
+
+// ActionName names an action. It becomes part of the names of objects, so it
+// is a DNS label.
+//
+// +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
+// +kubebuilder:validation:MaxLength=40
+type ActionName string
+
+// Duration is a length of time such as 500ms, 30s, 5m or 1h30m.
+//
+// +kubebuilder:validation:Type=string
+// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+// +kubebuilder:validation:MaxLength=32
+type Duration struct {
+	metav1.Duration `json:",inline"`
+}
+
+// Var is the value of a template variable: text, or a whole number written
+// without quotes.
+//
+// +kubebuilder:validation:XIntOrString
+// +kubebuilder:validation:MaxLength=4096
+type Var string
+
+// UnmarshalJSON takes a string or a number.
+func (v *Var) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err == nil {
+		*v = Var(s)
+		return nil
+	}
+	var n json.Number
+	if err := json.Unmarshal(b, &n); err != nil {
+		return fmt.Errorf("%s is neither a string nor a number", b)
+	}
+	*v = Var(n.String())
+	return nil
+}
+
+// Select says which of the matching objects one trigger takes.
+//
+// +kubebuilder:validation:Enum=all;oldest;newest;random;roundRobin
+type Select string
+
+// The selections.
+const (
+	SelectAll        Select = "all"
+	SelectOldest     Select = "oldest"
+	SelectNewest     Select = "newest"
+	SelectRandom     Select = "random"
+	SelectRoundRobin Select = "roundRobin"
+)
+
+// Target says which objects of the run an action is done to.
+type Target struct {
+	// actionName takes the objects that this action made; volumes: also those
+	// of the workloads that it made.
+	// +optional
+	ActionName ActionName `json:"actionName,omitempty"`
+	// volumeName takes the volumes with this name: the name of a claim in a
+	// workload's template.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	VolumeName string `json:"volumeName,omitempty"`
+	// labels takes the objects that have all of these labels.
+	// +optional
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=16
+	Labels map[string]string `json:"labels,omitempty"`
+}
