@@ -1,0 +1,236 @@
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// table answers queries from a map; what is not in it has no data.
+type table map[string]Value
+
+func (t table) Value(q Query) (Value, error) {
+	if v, ok := t[q.String()]; ok {
+		return v, nil
+	}
+	if q.Metric.Action == "broken" {
+		return Value{}, errors.New("no such metric in the run")
+	}
+	return Value{}, fmt.Errorf("%w: no ops of %s", ErrNoData, q.Metric.Action)
+}
+
+const ms = 1e6
+
+func TestJudge(t *testing.T) {
+	src := table{
+		"p99(snapshots.ready)":                     {Number: 412 * ms, N: 18, Warning: "needs n ≥ 299"},
+		"p99(fio.read, during(\"snapshots\"))":     {Number: 9 * ms, N: 1000},
+		"p99(fio.read, outside(\"snapshots\"))":    {Number: 5 * ms, N: 9000},
+		"count(snapshots)":                         {Number: 18, N: 18},
+		"errors(snapshots)":                        {Number: 0, N: 18},
+		"rate(snapshots)":                          {Number: 0.2, N: 18},
+		"throughput(fio.read)":                     {Number: 3 << 20, N: 7},
+		"p99(slow)":                                {Number: 2000 * ms, N: 3, AtLeast: true},
+		"p99(lost)":                                {Number: math.Inf(1), N: 3},
+		"quantile(snapshots, 0.75)":                {Number: 300 * ms, N: 18},
+		`p50(span(snapshots, "a.start", "a.end"))`: {Number: 100 * ms, N: 18},
+		`max(action("my-action").ready.service)`:   {Number: 1500 * ms, N: 2},
+		`p50(snapshots["a/b"])`:                    {Number: 1500 * ms, N: 2},
+	}
+	tests := []struct {
+		name, expr string
+		want       Status
+	}{
+		{"below", `p99(snapshots.ready) < duration("10s")`, Pass},
+		{"above", `p99(snapshots.ready) < duration("400ms")`, Fail},
+		{"bound on the left", `duration("10s") > p99(snapshots.ready)`, Pass},
+		{"number times duration", `p99(fio.read, during("snapshots")) < 2.0 * p99(fio.read, outside("snapshots"))`, Pass},
+		{"duration times integer", `p99(fio.read, during("snapshots")) >= p99(fio.read, outside("snapshots")) * 2`, Fail},
+		{"ratio", `p99(fio.read, during("snapshots")) / p99(fio.read, outside("snapshots")) == 1.8`, Pass},
+		{"duration over number", `p99(snapshots.ready) / 2 < duration("207ms")`, Pass},
+		{"sum", `p99(snapshots.ready) + duration("88ms") == duration("500ms")`, Pass},
+		{"minus", `-duration("1s") < duration("0s")`, Failed}, // asks nothing: see TestCompileErrors
+		{"negative", `p99(snapshots.ready) > -duration("1s")`, Pass},
+		{"integers", `count(snapshots) >= 10`, Pass},
+		{"integer on the left", `0 == errors(snapshots)`, Pass},
+		{"not equal", `count(snapshots) != 18`, Fail},
+		{"and", `count(snapshots) >= 10 && errors(snapshots) == 0`, Pass},
+		{"share", `errors(snapshots) / count(snapshots) < 0.01`, Pass},
+		{"rate", `rate(snapshots) > 0.1`, Pass},
+		{"throughput", `throughput(fio.read) >= 3145728.0`, Pass},
+		{"quantile", `quantile(snapshots, 0.75) <= duration("300ms")`, Pass},
+		{"span", `p50(span(snapshots, "a.start", "a.end")) <= duration("100ms")`, Pass},
+		{"odd name and view", `max(action("my-action").ready.service) < duration("2s")`, Pass},
+		{"odd milestone", `p50(snapshots["a/b"]) < duration("2s")`, Pass},
+		{"conditional", `count(snapshots) > 5 ? p99(snapshots.ready) < duration("1s") : errors(snapshots) == 1`, Pass},
+		{"no data", `p99(nothing) < duration("10s")`, NoData},
+		{"no data behind or", `count(snapshots) >= 10 || p99(nothing) < duration("10s")`, NoData},
+		{"no data before or", `p99(nothing) < duration("10s") || count(snapshots) >= 10`, NoData},
+		{"no data negated", `!(p99(nothing) < duration("10s"))`, NoData},
+		{"no data behind a conditional", `count(snapshots) > 5 ? errors(snapshots) == 0 : p99(nothing) < duration("1s")`, NoData},
+		{"false whatever is missing", `count(snapshots) < 10 && p99(nothing) < duration("10s")`, Fail},
+		{"dropped", `p99(lost) < duration("1000h")`, Fail},
+		{"dropped, negated", `!(p99(lost) >= duration("1s"))`, Fail},
+		{"infinite over infinite", `p99(lost) / p99(lost) < 2.0`, NoData},
+		{"lower bound decides against", `p99(slow) < duration("1s")`, Fail},
+		{"lower bound decides for", `p99(slow) > duration("1s")`, Pass},
+		{"lower bound does not decide", `p99(slow) < duration("10s")`, NoData},
+		{"lower bound, negated", `!(p99(slow) >= duration("10s"))`, NoData},
+		{"lower bound scaled", `2 * p99(slow) < duration("4s")`, Fail},
+		{"lower bound in a divisor", `p99(snapshots.ready) / p99(slow) < 0.3`, Pass},
+		{"division by zero", `count(snapshots) / errors(snapshots) < 5`, NoData},
+		{"source fails", `p99(broken) < duration("1s") || count(snapshots) >= 10`, Failed},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := Compile(tt.expr, Env{})
+			if err != nil {
+				if tt.want != Failed {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got := p.Judge(src); got.Status != tt.want {
+				t.Errorf("%s: got %s (%s), want %s", tt.expr, got.Status, got.Message, tt.want)
+			} else if got.Status != Pass && got.Status != Fail && got.Message == "" {
+				t.Errorf("%s: %s without a reason", tt.expr, got.Status)
+			}
+		})
+	}
+}
+
+func TestObserved(t *testing.T) {
+	p, err := Compile(`count(a) > 0 || p99(a.ready) < duration("1s") || p50(gone) < duration("1s") || max(late) > duration("1s") || max(lost) > duration("1s")`, Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := p.Judge(table{
+		"count(a)": {Number: 18, N: 18}, "p99(a.ready)": {Number: 412e6, N: 18, Warning: "needs n ≥ 299"},
+		"max(late)": {Number: 3.21e9, N: 1, AtLeast: true}, "max(lost)": {Number: math.Inf(1), N: 1},
+	})
+	got := map[string]string{}
+	for _, o := range v.Observed {
+		got[o.Expr] = fmt.Sprintf("%s (n=%d) %s", o.Value, o.N, o.Warning)
+	}
+	want := map[string]string{
+		"count(a)":     "18 (n=18) ",
+		"p99(a.ready)": "412 ms (n=18) needs n ≥ 299",
+		"p50(gone)":    "no data (n=0) ",
+		"max(late)":    "≥ 3.21 s (n=1) ",
+		"max(lost)":    "∞ (n=1) ",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if v.Status != NoData {
+		t.Errorf("got %s, want %s", v.Status, NoData)
+	}
+}
+
+func TestCompileErrors(t *testing.T) {
+	env := Env{Actions: map[string][]string{
+		"snapshots": {"ready", "taken", "CreateSnapshot.start", "CreateSnapshot.end"},
+		"fio":       {"read", "write"},
+		"any":       nil,
+	}}
+	tests := []struct {
+		name, expr string
+		column     int
+		want       string
+	}{
+		{"misspelt action", `p99(snapshot.ready) < duration("1s")`, 13, `no action "snapshot"; did you mean "snapshots"`},
+		{"unknown action", `p99(zzzzzzzzz) < duration("1s")`, 5, `there are any, fio, snapshots`},
+		{"misspelt metric", `p99(snapshots.redy) < duration("1s")`, 14, `no metric "redy"; did you mean "ready"`},
+		{"misspelt function", `p98(snapshots) < duration("1s")`, 4, `no function "p98"; did you mean`},
+		{"misspelt window", `p99(fio.read, durin("snapshots")) < duration("1s")`, 20, `windows`},
+		{"window of unknown action", `p99(fio.read, during("snapshot")) < duration("1s")`, 21, `did you mean "snapshots"`},
+		{"number for duration", `p99(snapshots) < 10`, 16, `a duration is written`},
+		{"duration for number", `count(snapshots) < duration("1s")`, 18, `"<" does not go with number and duration`},
+		{"bad duration", `p99(snapshots) < duration("10")`, 27, `"10" is no duration`},
+		{"no comparison", `p99(snapshots)`, 1, `neither true nor false`},
+		{"no query", `1 < 2`, 1, `asks nothing`},
+		{"syntax", `p99(snapshots <`, 16, ``},
+		{"empty", ``, 1, ``},
+		{"action bare", `snapshots < 3`, 1, `snapshots is an action`},
+		{"part of ops", `errors(snapshots.ready) == 0`, 17, `whole ops: write errors(snapshots)`},
+		{"iops of ops", `iops(snapshots) > 1`, 6, `workload's metric`},
+		{"quantile out of range", `quantile(fio.read, 99) < duration("1s")`, 20, `(0, 1)`},
+		{"nested", `p99(max(snapshots)) < duration("1s")`, 8, `a metric is wanted`},
+		{"span unknown", `p99(span(snapshots, "taken", "reddy")) < duration("1s")`, 30, `did you mean "ready"`},
+		{"action without name", `p99(action()) < duration("1s")`, 11, `action takes a name`},
+		{"too long", strings.Repeat(" ", 5000), 4097, `at most`},
+		{"too deep", strings.Repeat("(", 500) + "1" + strings.Repeat(")", 500), 0, ``},
+		{"CEL's macros are off", `[1].all(x, x < count(fio))`, 0, ``},
+		{"slots cannot be named", `count(fio) > @slot0`, 0, ``},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := Compile(tt.expr, env)
+			var e *Error
+			if !errors.As(err, &e) {
+				t.Fatalf("Compile(%s) = %v, want *Error", tt.expr, err)
+			}
+			if !strings.Contains(e.Message, tt.want) || tt.column != 0 && e.Column != tt.column {
+				t.Errorf("Compile(%s)\n got %v\nwant column %d: …%s…", tt.expr, e, tt.column, tt.want)
+			}
+		})
+	}
+}
+
+func TestCompileKnown(t *testing.T) {
+	env := Env{Actions: map[string][]string{"snapshots": {"ready", "taken", "CreateSnapshot.start", "CreateSnapshot.end"}, "any": nil, "import": nil}}
+	for _, src := range []string{
+		`p99(snapshots.CreateSnapshot.end) < duration("1s")`,
+		`p99(span(snapshots, "CreateSnapshot.start/data", "CreateSnapshot.end/data")) < duration("1s")`,
+		`p99(span(snapshots, "intended", "ended")) < duration("1s")`,
+		`p99(any.thing.at.all.service) < duration("1s")`,
+		`p99(action("import")) < duration("1s")`,
+		`p99(snapshots.response) < duration("1s")`,
+	} {
+		if _, err := Compile(src, env); err != nil {
+			t.Errorf("Compile(%s): %v", src, err)
+		}
+	}
+}
+
+// FuzzCompile: nothing panics, a query compiles again to itself, and an
+// expression without data never passes.
+func FuzzCompile(f *testing.F) {
+	for _, s := range []string{
+		`p99(snapshots.ready) < duration("10s")`,
+		`p99(fio.read, during("snapshots")) < 2.0 * p99(fio.read, outside("a", "b"))`,
+		`!(count(a) >= 10 && errors(a) == 0) || dropped(a) != 1u ? true : false`,
+		`quantile(action("x-y")["p/q"].service, 0.5) / 3 - duration("1s") > -max(a)`,
+		`p50(span(a, "b", "c")) == mean(a.b.c.response)`,
+		"p99(a)\n<\nduration(\"1h\")", `p99(@`, `1 ? 2 : 3`, `a.b(c)`, `{"a": p99(a)}`,
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, src string) {
+		p, err := Compile(src, Env{})
+		if err != nil {
+			var e *Error
+			if !errors.As(err, &e) || e.Column < 1 || e.Message == "" {
+				t.Errorf("Compile(%q): %v", src, err)
+			}
+			return
+		}
+		if v := p.Judge(table{}); v.Status == Pass {
+			t.Errorf("%q passed without data", src)
+		}
+		for _, q := range p.Queries() {
+			text := q.String() + " == " + q.String()
+			again, err := Compile(text, Env{})
+			if err != nil {
+				t.Fatalf("Compile(%q), from %q: %v", text, src, err)
+			}
+			if diff := cmp.Diff(q, again.Queries()[0]); diff != "" {
+				t.Errorf("%q: %s", src, diff)
+			}
+		}
+	})
+}

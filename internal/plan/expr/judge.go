@@ -1,0 +1,167 @@
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/cel-go/common/types"
+)
+
+// Status is a verdict in one word. Only Pass is good.
+type Status string
+
+// The statuses.
+const (
+	Pass   Status = "pass"
+	Fail   Status = "fail"
+	NoData Status = "noData"
+	Failed Status = "error"
+)
+
+// Observation is what one call in an expression found.
+type Observation struct {
+	Expr  string `json:"expr"`  // "p99(snapshots.ready)"
+	Value string `json:"value"` // "412 ms", for people
+	// Number is the value in Unit; nil when there is none, or it is infinite.
+	Number  *float64 `json:"number"`
+	Unit    string   `json:"unit"` // "ns", "1/s", "B/s", or "" for a count
+	AtLeast bool     `json:"atLeast,omitempty"`
+	N       int64    `json:"n"`
+	Warning string   `json:"warning,omitempty"`
+}
+
+// Verdict is the answer to an expression, with what it rests on.
+type Verdict struct {
+	Status   Status        `json:"status"`
+	Observed []Observation `json:"observed"`
+	Message  string        `json:"message"`
+}
+
+// Judge asks src for every query of the expression, also for those that && and
+// || would skip, and decides. A false expression fails whatever else is
+// unknown; a true one passes only if every query had data.
+func (p *Program) Judge(src Source) Verdict {
+	var v Verdict
+	var missing, broken []string
+	vars := make(map[string]any, len(p.slots))
+	for i, s := range p.slots {
+		q := s.constant
+		if s.query != nil {
+			value, err := src.Value(*s.query)
+			if err == nil && math.IsNaN(value.Number) {
+				err = ErrNoData
+			}
+			q = quantity{lo: value.Number, hi: value.Number, typ: q.typ, err: err}
+			if value.AtLeast {
+				q.hi = math.Inf(1)
+			}
+			v.Observed = append(v.Observed, observe(*s.query, value, err))
+			switch {
+			case errors.Is(err, ErrNoData):
+				missing = append(missing, reason(s.query, err))
+			case err != nil:
+				broken = append(broken, reason(s.query, err))
+			}
+		}
+		vars[slotName(i)] = q
+	}
+	result, _, err := p.program.Eval(vars)
+	truth, isBool := result.(types.Bool)
+	switch {
+	case len(broken) > 0:
+		v.Status, v.Message = Failed, strings.Join(broken, "; ")
+	case err == nil && isBool && !bool(truth):
+		v.Status = Fail
+	case len(missing) > 0:
+		v.Status, v.Message = NoData, strings.Join(missing, "; ")
+	case err == nil && isBool:
+		v.Status = Pass
+	case errors.Is(err, errUndecided):
+		v.Status, v.Message = NoData, "undecided: a value is only known to be at least what is shown, since ops had not ended"
+	case errors.Is(err, ErrNoData):
+		v.Status, v.Message = NoData, err.Error()
+	default:
+		v.Status, v.Message = Failed, fmt.Sprint(err)
+	}
+	return v
+}
+
+func reason(q *Query, err error) string { return fmt.Sprintf("%s: %v", q, err) }
+
+func observe(q Query, v Value, err error) Observation {
+	o := Observation{Expr: q.String(), Unit: q.Func.unit(), N: v.N, AtLeast: v.AtLeast, Warning: v.Warning}
+	switch {
+	case errors.Is(err, ErrNoData):
+		o.Value = "no data"
+	case err != nil:
+		o.Value = "error"
+	case math.IsInf(v.Number, 1):
+		o.Value = "∞"
+	default:
+		o.Number = &v.Number
+		o.Value = format(v.Number, o.Unit)
+		if v.AtLeast {
+			o.Value = "≥ " + o.Value
+		}
+	}
+	return o
+}
+
+func (f Func) unit() string {
+	switch f {
+	case Quantile, Min, Max, Mean:
+		return "ns"
+	case Throughput:
+		return "B/s"
+	case Rate, IOPS:
+		return "1/s"
+	}
+	return ""
+}
+
+// format writes three significant digits.
+func format(v float64, unit string) string {
+	switch unit {
+	case "ns":
+		return formatDuration(v)
+	case "":
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case "1/s":
+		return significant(v) + "/s"
+	}
+	prefixes := []string{"", "Ki", "Mi", "Gi", "Ti"}
+	i := 0
+	for ; v >= 1024 && i < len(prefixes)-1; i++ {
+		v /= 1024
+	}
+	return significant(v) + " " + prefixes[i] + unit
+}
+
+func formatDuration(ns float64) string {
+	for _, u := range []struct {
+		name string
+		ns   float64
+	}{{"s", float64(time.Second)}, {"ms", float64(time.Millisecond)}, {"µs", float64(time.Microsecond)}} {
+		if math.Abs(ns) >= u.ns {
+			return significant(ns/u.ns) + " " + u.name
+		}
+	}
+	return significant(ns) + " ns"
+}
+
+// significant has three significant digits, and all those before the point.
+func significant(v float64) string {
+	digits := 0
+	for a := math.Abs(v); a < 100 && digits < 2; a *= 10 {
+		digits++
+	}
+	s := strconv.FormatFloat(v, 'f', digits, 64)
+	if strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	return s
+}

@@ -1,0 +1,279 @@
+package expr
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+)
+
+// parser turns calls of our functions into slots while CEL parses: a call is
+// a macro that leaves a variable in its place, so that metrics need not be
+// CEL values, and every answer is asked for whatever && and || skip.
+type parser struct {
+	known Env
+	slots []slot
+}
+
+func (p *parser) macros() []cel.Macro {
+	rename := func(to string) cel.MacroFactory {
+		return func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *common.Error) {
+			return eh.NewCall(to, args...), nil
+		}
+	}
+	macros := []cel.Macro{
+		cel.GlobalMacro(operators.Equals, 2, rename("==")),
+		cel.GlobalMacro(operators.NotEquals, 2, rename("!=")),
+		cel.GlobalVarArgMacro("duration", p.duration),
+	}
+	for name, isDuration := range functions {
+		macros = append(macros, cel.GlobalVarArgMacro(name, p.call(name, isDuration)))
+	}
+	return macros
+}
+
+// variables declares the slots; '@' keeps them apart from all that can be
+// written in an expression.
+func (p *parser) variables() []cel.EnvOption {
+	var vars []cel.EnvOption
+	for i, s := range p.slots {
+		vars = append(vars, cel.Variable(slotName(i), s.constant.typ))
+	}
+	return vars
+}
+
+func slotName(i int) string { return fmt.Sprintf("@slot%d", i) }
+
+func (p *parser) slot(eh cel.MacroExprFactory, s slot) ast.Expr {
+	p.slots = append(p.slots, s)
+	return eh.NewIdent(slotName(len(p.slots) - 1))
+}
+
+// duration is the macro of duration("10s").
+func (p *parser) duration(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *common.Error) {
+	s, ok := oneString(args)
+	if !ok {
+		return nil, eh.NewError(0, `duration takes one string: duration("1.5s")`)
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return nil, eh.NewError(args[0].ID(), fmt.Sprintf(`%q is no duration: write it like "1.5s", "200ms" or "2m"`, s))
+	}
+	return p.slot(eh, slot{constant: exactly(float64(d), durationType)}), nil
+}
+
+// call is the macro of one function.
+func (p *parser) call(name string, isDuration bool) cel.MacroFactory {
+	return func(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *common.Error) {
+		q, problem := p.query(name, args)
+		if problem != nil {
+			if problem.at == nil {
+				return nil, &common.Error{Message: problem.message}
+			}
+			return nil, eh.NewError(problem.at.ID(), problem.message)
+		}
+		t := numberType
+		if isDuration {
+			t = durationType
+		}
+		return p.slot(eh, slot{query: q, constant: quantity{typ: t}}), nil
+	}
+}
+
+// problem is a message and the part of the expression it is about; nil: all.
+type problem struct {
+	at      ast.Expr
+	message string
+}
+
+func complain(at ast.Expr, format string, args ...any) *problem {
+	return &problem{at: at, message: fmt.Sprintf(format, args...)}
+}
+
+func (p *parser) query(name string, args []ast.Expr) (*Query, *problem) {
+	if len(args) == 0 {
+		return nil, complain(nil, "%s takes a metric, such as %s(snapshots)", name, name)
+	}
+	q := &Query{Func: Func(name)}
+	if v, ok := quantiles[name]; ok {
+		q.Func, q.Q = Quantile, v
+	}
+	var pr *problem
+	if q.Metric, pr = p.metric(args[0]); pr != nil {
+		return nil, pr
+	}
+	rest := args[1:]
+	if name == string(Quantile) {
+		if len(rest) == 0 {
+			return nil, complain(nil, "quantile takes a metric and a number in (0, 1), such as quantile(snapshots, 0.75)")
+		}
+		v, ok := number(rest[0])
+		if !ok || !(v > 0 && v < 1) {
+			return nil, complain(rest[0], "the second argument of quantile is a number in (0, 1)")
+		}
+		q.Q, rest = v, rest[1:]
+	}
+	if q.Windows, pr = p.windows(name, rest); pr != nil {
+		return nil, pr
+	}
+	return q, p.fits(args[0], q)
+}
+
+// fits says whether the function goes with the metric at all.
+func (p *parser) fits(at ast.Expr, q *Query) *problem {
+	switch q.Func {
+	case Ops, Errors, Dropped, Censored, Rate:
+		if q.Metric.Name != "" || q.Metric.From != "" {
+			return complain(at, "%s is about whole ops: write %s(%s)", q.Func, q.Func, Metric{Action: q.Metric.Action})
+		}
+	case IOPS, Throughput:
+		if q.Metric.Name == "" {
+			return complain(at, "%s is about a workload's metric: write %s(%s.read) or .write", q.Func, q.Func, Metric{Action: q.Metric.Action})
+		}
+	}
+	return nil
+}
+
+func (p *parser) windows(name string, args []ast.Expr) ([]Window, *problem) {
+	var ws []Window
+	for _, a := range args {
+		if a.Kind() != ast.CallKind || a.AsCall().FunctionName() != "during" && a.AsCall().FunctionName() != "outside" {
+			return nil, complain(a, `%s takes a metric and windows: during("action") or outside("action")`, name)
+		}
+		call := a.AsCall()
+		action, ok := oneString(call.Args())
+		if !ok {
+			return nil, complain(a, `%s takes the name of an action: %s("snapshots")`, call.FunctionName(), call.FunctionName())
+		}
+		if pr := p.action(a, action); pr != nil {
+			return nil, pr
+		}
+		ws = append(ws, Window{Action: action, Inside: call.FunctionName() == "during"})
+	}
+	return ws, nil
+}
+
+// metric reads action, action.name, action.name.view, action("a-b")…,
+// action["a/b"], and span(action, "from", "to").
+func (p *parser) metric(e ast.Expr) (Metric, *problem) {
+	if e.Kind() == ast.CallKind && e.AsCall().FunctionName() == "span" && !e.AsCall().IsMemberFunction() {
+		return p.span(e)
+	}
+	action, path, pr := p.path(e)
+	if pr != nil {
+		return Metric{}, pr
+	}
+	m := Metric{Action: action}
+	if n := len(path); n > 0 && (path[n-1] == string(Response) || path[n-1] == string(Service)) {
+		m.View, path = View(path[n-1]), path[:n-1]
+	}
+	m.Name = strings.Join(path, ".")
+	if pr := p.action(e, action); pr != nil {
+		return Metric{}, pr
+	}
+	if m.Name != "" {
+		if pr := p.name(e, action, m.Name); pr != nil {
+			return Metric{}, pr
+		}
+	}
+	return m, nil
+}
+
+// path flattens a chain of selections down to the action.
+func (p *parser) path(e ast.Expr) (action string, path []string, pr *problem) {
+	switch e.Kind() {
+	case ast.IdentKind:
+		if name := e.AsIdent(); !strings.HasPrefix(name, "@") {
+			return name, nil, nil
+		}
+	case ast.SelectKind:
+		s := e.AsSelect()
+		action, path, pr = p.path(s.Operand())
+		return action, append(path, s.FieldName()), pr
+	case ast.CallKind:
+		c := e.AsCall()
+		if c.FunctionName() == "action" && !c.IsMemberFunction() {
+			if name, ok := oneString(c.Args()); ok {
+				return name, nil, nil
+			}
+			return "", nil, complain(e, `action takes a name: action("my-action")`)
+		}
+		if c.FunctionName() == operators.Index {
+			if name, ok := oneString(c.Args()[1:]); ok {
+				action, path, pr = p.path(c.Args()[0])
+				return action, append(path, name), pr
+			}
+		}
+	}
+	return "", nil, complain(e, `a metric is wanted here, such as snapshots, snapshots.ready or action("my-action").ready`)
+}
+
+func (p *parser) span(e ast.Expr) (Metric, *problem) {
+	args := e.AsCall().Args()
+	usage := complain(e, `span takes an action and two milestones: span(snapshots, "taken", "ready")`)
+	if len(args) != 3 {
+		return Metric{}, usage
+	}
+	action, path, pr := p.path(args[0])
+	from, ok1 := oneString(args[1:2])
+	to, ok2 := oneString(args[2:3])
+	if pr != nil || len(path) != 0 || !ok1 || !ok2 {
+		return Metric{}, usage
+	}
+	if pr := p.action(args[0], action); pr != nil {
+		return Metric{}, pr
+	}
+	for i, name := range []string{from, to} {
+		if name == "intended" || name == "started" || name == "ended" {
+			continue
+		}
+		if pr := p.name(args[i+1], action, name); pr != nil {
+			return Metric{}, pr
+		}
+	}
+	return Metric{Action: action, From: from, To: to}, nil
+}
+
+func (p *parser) action(at ast.Expr, name string) *problem {
+	if _, ok := p.known.Actions[name]; ok || p.known.Actions == nil {
+		return nil
+	}
+	return complain(at, "there is no action %q%s", name, suggest(name, sortedKeys(p.known.Actions)))
+}
+
+// name checks a metric's name. What follows a '/' is a claim's name, which
+// is not known beforehand.
+func (p *parser) name(at ast.Expr, action, name string) *problem {
+	known := p.known.Actions[action]
+	base, _, _ := strings.Cut(name, "/")
+	if known == nil || slices.Contains(known, base) {
+		return nil
+	}
+	return complain(at, "%s has no metric %q%s", action, name, suggest(base, known))
+}
+
+func oneString(args []ast.Expr) (string, bool) {
+	if len(args) != 1 || args[0].Kind() != ast.LiteralKind {
+		return "", false
+	}
+	s, ok := args[0].AsLiteral().(types.String)
+	return string(s), ok
+}
+
+func number(e ast.Expr) (float64, bool) {
+	if e.Kind() != ast.LiteralKind {
+		return 0, false
+	}
+	q := asQuantity(e.AsLiteral())
+	return q.lo, q.err == nil && !math.IsNaN(q.lo)
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,167 @@
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Func is what is asked of a metric.
+type Func string
+
+// The functions. Those in quantiles, Quantile, Min, Max and Mean give
+// nanoseconds, Throughput bytes per second, Rate and IOPS 1/s, others counts.
+const (
+	Quantile   Func = "quantile"
+	Min        Func = "min"
+	Max        Func = "max"
+	Mean       Func = "mean"
+	Count      Func = "count"
+	Ops        Func = "ops"
+	Errors     Func = "errors"
+	Dropped    Func = "dropped"
+	Censored   Func = "censored"
+	Rate       Func = "rate"
+	IOPS       Func = "iops"
+	Throughput Func = "throughput"
+)
+
+// quantiles have names of their own.
+var quantiles = map[string]float64{"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+
+// functions says of each name whether it gives a duration.
+var functions = map[string]bool{
+	"p50": true, "p90": true, "p95": true, "p99": true, "p999": true,
+	"quantile": true, "min": true, "max": true, "mean": true,
+	"count": false, "ops": false, "errors": false, "dropped": false, "censored": false,
+	"rate": false, "iops": false, "throughput": false,
+}
+
+// View says from when a latency counts.
+type View string
+
+// The views. Default is response where there is one, else the only view.
+const (
+	Default  View = ""
+	Response View = "response"
+	Service  View = "service"
+)
+
+// Metric names something measured: of an action, or, with From and To set, the
+// span between two milestones.
+type Metric struct {
+	Action string
+	Name   string // a milestone or a workload's metric; empty: the whole op
+	View   View
+	// From and To are the milestones of a span, or "intended", "started",
+	// "ended"; empty when this is no span.
+	From, To string
+}
+
+// Window restricts a query to the time in which ops of Action were in
+// progress (Inside), or to the rest.
+type Window struct {
+	Action string
+	Inside bool
+}
+
+// Query is one call in an expression: what a Source is asked.
+type Query struct {
+	Func    Func
+	Q       float64 // of Quantile: in (0, 1)
+	Metric  Metric
+	Windows []Window // all must hold
+}
+
+// String is the query in the language of expressions.
+func (q Query) String() string {
+	name, args := string(q.Func), []string{q.Metric.String()}
+	if q.Func == Quantile {
+		for n, v := range quantiles {
+			if v == q.Q {
+				name = n
+			}
+		}
+		if name == string(Quantile) {
+			args = append(args, strconv.FormatFloat(q.Q, 'g', -1, 64))
+		}
+	}
+	for _, w := range q.Windows {
+		f := "outside"
+		if w.Inside {
+			f = "during"
+		}
+		args = append(args, fmt.Sprintf("%s(%q)", f, w.Action))
+	}
+	return name + "(" + strings.Join(args, ", ") + ")"
+}
+
+// String is the metric in the language of expressions.
+func (m Metric) String() string {
+	s := m.Action
+	if !isIdentifier(s) {
+		s = fmt.Sprintf("action(%q)", s)
+	}
+	switch {
+	case m.From != "":
+		return fmt.Sprintf("span(%s, %q, %q)", s, m.From, m.To)
+	case m.Name == "":
+	case allIdentifiers(m.Name):
+		s += "." + m.Name
+	default:
+		s += fmt.Sprintf("[%q]", m.Name)
+	}
+	if m.View != Default {
+		s += "." + string(m.View)
+	}
+	return s
+}
+
+func allIdentifiers(dotted string) bool {
+	for _, p := range strings.Split(dotted, ".") {
+		if !isIdentifier(p) {
+			return false
+		}
+	}
+	return true
+}
+
+func isIdentifier(s string) bool {
+	for i, r := range s {
+		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !letter && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return s != "" && !reserved[s]
+}
+
+// reserved are CEL's words that cannot be names.
+var reserved = map[string]bool{
+	"as": true, "break": true, "const": true, "continue": true, "else": true, "false": true, "for": true,
+	"function": true, "if": true, "import": true, "in": true, "let": true, "loop": true, "namespace": true,
+	"null": true, "package": true, "return": true, "true": true, "var": true, "void": true, "while": true,
+}
+
+// Value is a Source's answer, in the unit of the query's function. A dropped
+// op makes a quantile +Inf.
+type Value struct {
+	Number float64
+	// AtLeast: Number is only a lower bound.
+	AtLeast bool
+	// N is how many ops or I/Os it rests on.
+	N int64
+	// Warning says why the value is weak; empty when it is not.
+	Warning string
+}
+
+// ErrNoData is wrapped by a Source when there is nothing to answer from. It
+// is not an error of the expression, but never a pass either.
+var ErrNoData = errors.New("no data")
+
+// Source answers queries. Errors wrap ErrNoData, or say that the query makes
+// no sense for this run.
+type Source interface {
+	Value(q Query) (Value, error)
+}
