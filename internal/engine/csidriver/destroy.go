@@ -1,0 +1,73 @@
+package csidriver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnsbench/cnsbench/internal/engine/csidriver/hostfs"
+)
+
+// Destroy undoes everything that drivers did under BaseDir: it thaws and unmounts the volumes, frees their loop devices,
+// removes volumes, snapshots, pool and state. It needs no running driver, and refuses while there is one; it is
+// idempotent, and Options need only Backend and BaseDir. What it could not undo is in the error.
+func Destroy(o Options) error {
+	o, err := o.complete()
+	if err != nil {
+		return err
+	}
+	if o.BaseDir == "" {
+		return nil
+	}
+	if _, err := os.Stat(o.BaseDir); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	lock, err := lockBase(o.BaseDir)
+	if err != nil {
+		return err
+	}
+	d := &driver{opts: o}
+	d.be = backends[o.Backend](d)
+	_ = d.openTables() // what a damaged record hides, the backend finds in the kernel's tables
+	if err = d.destroy(); err == nil {
+		err = errors.Join(os.RemoveAll(filepath.Join(o.BaseDir, "state")), os.Remove(filepath.Join(o.BaseDir, "lock")))
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("clearing %s: %w", o.BaseDir, err), closeFile(lock))
+	}
+	_ = os.Remove(o.BaseDir) // when nothing else is in it
+	return closeFile(lock)
+}
+
+// destroy takes away what the state knows of, then what the backend finds.
+func (d *driver) destroy() error {
+	ctx := context.Background() // the root of the clean-up: it is not to be cut short
+	var problems []error
+	rec, _ := d.be.(recoverer)
+	for _, v := range d.vols.all() {
+		if rec != nil {
+			problems = append(problems, rec.thaw(v))
+		}
+		for path := range v.Published {
+			problems = append(problems, d.be.unpublish(ctx, v, path))
+		}
+		for path := range v.Staged {
+			problems = append(problems, unmountHard(path))
+		}
+	}
+	return errors.Join(append(problems, d.be.destroy())...)
+}
+
+// unmountHard unmounts a path, lazily when it stays busy, which it then reports.
+func unmountHard(path string) error {
+	err := hostfs.Unmount(path, busyPatience)
+	if errors.Is(err, unix.EBUSY) {
+		_ = unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+		return fmt.Errorf("%w; it is in use by a process and was detached lazily: end that process and destroy again", err)
+	}
+	return err
+}

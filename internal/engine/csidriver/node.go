@@ -1,0 +1,229 @@
+package csidriver
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// NodeStageVolume implements csi.NodeServer.
+func (d *driver) NodeStageVolume(ctx context.Context, req *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
+	st, ok := d.be.(stager)
+	if !ok {
+		return d.UnimplementedNodeServer.NodeStageVolume(ctx, req)
+	}
+	if req.GetVolumeId() == "" || req.GetStagingTargetPath() == "" || req.GetVolumeCapability() == nil {
+		return nil, invalid("the request lacks a volume id, a staging path or a capability")
+	}
+	path, err := filepath.Abs(req.GetStagingTargetPath())
+	if err != nil {
+		return nil, invalid("staging path: %v", err)
+	}
+	err = d.withVolume(ctx, req.GetVolumeId(), func(ctx context.Context, v *volume) error {
+		if err := d.fits(*v, req.GetVolumeCapability()); err != nil {
+			return err
+		}
+		if _, attaches := d.be.(attacher); attaches && v.Attached == nil {
+			return status.Errorf(codes.FailedPrecondition, "volume %s is not attached to this node", v.ID)
+		}
+		// The path is kept before the work as well: a driver killed in between must find the mount.
+		again := v.Staged[path]
+		v.Staged[path] = true
+		if err := d.keepIntent(*v); err != nil {
+			return err
+		}
+		if err := st.stage(ctx, v, path); err != nil {
+			if !again {
+				delete(v.Staged, path)
+			}
+			return errWith(err, d.keepIntent(*v))
+		}
+		return nil
+	})
+	return &csi.NodeStageVolumeResponse{}, err
+}
+
+// NodeUnstageVolume implements csi.NodeServer.
+func (d *driver) NodeUnstageVolume(ctx context.Context, req *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
+	st, ok := d.be.(stager)
+	if !ok {
+		return d.UnimplementedNodeServer.NodeUnstageVolume(ctx, req)
+	}
+	if req.GetVolumeId() == "" || req.GetStagingTargetPath() == "" {
+		return nil, invalid("the request lacks a volume id or a staging path")
+	}
+	path, err := filepath.Abs(req.GetStagingTargetPath())
+	if err != nil {
+		return nil, invalid("staging path: %v", err)
+	}
+	err = d.withVolume(ctx, req.GetVolumeId(), func(ctx context.Context, v *volume) error {
+		if len(v.Published) > 0 {
+			return status.Errorf(codes.FailedPrecondition, "volume %s is still published at %d paths", v.ID, len(v.Published))
+		}
+		if err := st.unstage(ctx, *v, path); err != nil {
+			return err
+		}
+		delete(v.Staged, path)
+		return nil
+	})
+	return &csi.NodeUnstageVolumeResponse{}, err
+}
+
+// NodePublishVolume implements csi.NodeServer.
+func (d *driver) NodePublishVolume(ctx context.Context, req *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+	if req.GetVolumeId() == "" || req.GetTargetPath() == "" || req.GetVolumeCapability() == nil {
+		return nil, invalid("the request lacks a volume id, a target path or a capability")
+	}
+	path, err := filepath.Abs(req.GetTargetPath())
+	if err != nil {
+		return nil, invalid("target path: %v", err)
+	}
+	err = d.withVolume(ctx, req.GetVolumeId(), func(ctx context.Context, v *volume) error {
+		staging, err := d.checkPublish(*v, req, path)
+		if err != nil {
+			return err
+		}
+		_, again := v.Published[path]
+		v.Published[path] = publication{ReadOnly: req.GetReadonly(), Mode: req.GetVolumeCapability().GetAccessMode().GetMode().String()}
+		if err := d.keepIntent(*v); err != nil {
+			return err
+		}
+		if err := d.be.publish(ctx, v, staging, path, req.GetReadonly()); err != nil {
+			if !again {
+				delete(v.Published, path)
+			}
+			return errWith(err, d.keepIntent(*v))
+		}
+		return nil
+	})
+	return &csi.NodePublishVolumeResponse{}, err
+}
+
+// checkPublish refuses what cannot be published and returns the staging path, empty without one.
+func (d *driver) checkPublish(v volume, req *csi.NodePublishVolumeRequest, path string) (string, error) {
+	if err := d.fits(v, req.GetVolumeCapability()); err != nil {
+		return "", err
+	}
+	mode := req.GetVolumeCapability().GetAccessMode().GetMode()
+	for other, p := range v.Published {
+		if other == path && (p.ReadOnly != req.GetReadonly() || p.Mode != mode.String()) {
+			return "", status.Errorf(codes.AlreadyExists, "volume %s is published at %s with read-only %t and mode %s", v.ID, path, p.ReadOnly, p.Mode)
+		}
+		if other != path && mode == csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER {
+			return "", status.Errorf(codes.FailedPrecondition, "volume %s has a single writer and is published at %s", v.ID, other)
+		}
+	}
+	if _, stages := d.be.(stager); !stages {
+		return "", nil
+	}
+	if req.GetStagingTargetPath() == "" {
+		return "", status.Error(codes.FailedPrecondition, "the request lacks a staging path")
+	}
+	staging, err := filepath.Abs(req.GetStagingTargetPath())
+	if err != nil || !v.Staged[staging] {
+		return "", status.Errorf(codes.FailedPrecondition, "volume %s is not staged at %q", v.ID, req.GetStagingTargetPath())
+	}
+	return staging, nil
+}
+
+// NodeUnpublishVolume implements csi.NodeServer.
+func (d *driver) NodeUnpublishVolume(ctx context.Context, req *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+	if req.GetVolumeId() == "" || req.GetTargetPath() == "" {
+		return nil, invalid("the request lacks a volume id or a target path")
+	}
+	path, err := filepath.Abs(req.GetTargetPath())
+	if err != nil {
+		return nil, invalid("target path: %v", err)
+	}
+	err = d.withVolume(ctx, req.GetVolumeId(), func(ctx context.Context, v *volume) error {
+		if _, ok := v.Published[path]; !ok {
+			return nil // never ours, or gone already: touch nothing that another may have put there
+		}
+		if err := d.be.unpublish(ctx, *v, path); err != nil {
+			return err
+		}
+		delete(v.Published, path)
+		return nil
+	})
+	return &csi.NodeUnpublishVolumeResponse{}, err
+}
+
+// keepIntent writes the record before the work it announces.
+func (d *driver) keepIntent(v volume) error {
+	if !d.physical() {
+		return nil
+	}
+	return d.vols.put(v.ID, v.clone())
+}
+
+// NodeExpandVolume implements csi.NodeServer.
+func (d *driver) NodeExpandVolume(ctx context.Context, req *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
+	g, ok := d.be.(nodeGrower)
+	if !ok {
+		return d.UnimplementedNodeServer.NodeExpandVolume(ctx, req)
+	}
+	if req.GetVolumeId() == "" || req.GetVolumePath() == "" {
+		return nil, invalid("the request lacks a volume id or a volume path")
+	}
+	resp := &csi.NodeExpandVolumeResponse{}
+	err := d.withVolume(ctx, req.GetVolumeId(), func(ctx context.Context, v *volume) error {
+		if err := holds(*v, req.GetVolumePath()); err != nil {
+			return err
+		}
+		if r := req.GetCapacityRange(); r.GetRequiredBytes() > v.Size {
+			return status.Errorf(codes.OutOfRange, "volume %s has %d bytes; expand it at the controller first", v.ID, v.Size)
+		}
+		if err := g.grow(ctx, v); err != nil {
+			return err
+		}
+		v.NeedsGrow = false
+		resp.CapacityBytes = v.Size
+		return nil
+	})
+	return resp, err
+}
+
+// holds says whether the volume is at the path.
+func holds(v volume, path string) error {
+	abs, err := filepath.Abs(path)
+	_, published := v.Published[abs]
+	if err != nil || !published && !v.Staged[abs] {
+		return status.Errorf(codes.NotFound, "volume %s is not at %s", v.ID, path)
+	}
+	return nil
+}
+
+// NodeGetVolumeStats implements csi.NodeServer.
+func (d *driver) NodeGetVolumeStats(_ context.Context, req *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
+	if req.GetVolumeId() == "" || req.GetVolumePath() == "" {
+		return nil, invalid("the request lacks a volume id or a volume path")
+	}
+	v, err := d.volumeOrNotFound(req.GetVolumeId())
+	if err != nil {
+		return nil, err
+	}
+	if err := holds(v, req.GetVolumePath()); err != nil {
+		return nil, err
+	}
+	if v.Block {
+		return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{{Unit: csi.VolumeUsage_BYTES, Total: v.Size}}}, nil
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(req.GetVolumePath(), &st); errors.Is(err, fs.ErrNotExist) {
+		return nil, status.Errorf(codes.NotFound, "volume %s is not at %s", v.ID, req.GetVolumePath())
+	} else if err != nil {
+		return nil, os.NewSyscallError("statfs", err)
+	}
+	block := int64(st.Bsize)
+	return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{
+		{Unit: csi.VolumeUsage_BYTES, Total: int64(st.Blocks) * block, Available: int64(st.Bavail) * block, Used: int64(st.Blocks-st.Bfree) * block},
+		{Unit: csi.VolumeUsage_INODES, Total: int64(st.Files), Available: int64(st.Ffree), Used: int64(st.Files - st.Ffree)},
+	}}, nil
+}

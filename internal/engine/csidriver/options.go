@@ -1,0 +1,128 @@
+package csidriver
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/engine/csidriver/inject"
+)
+
+// Options configure one driver process.
+type Options struct {
+	// Backend is one of Backends().
+	Backend string
+	// BaseDir holds everything the driver keeps: state, images, the pool. It is made when absent. Only one driver may use
+	// it at a time. With the null backend it may be empty: the lists then live in memory only.
+	BaseDir string
+	// NodeID is what NodeGetInfo returns and ControllerPublishVolume accepts.
+	NodeID string
+	// Capacity limits the sum of the volumes' sizes in bytes; 0 leaves the limit to the backend.
+	Capacity int64
+	// RoundTo is the granularity in bytes to which sizes are rounded up; 0 means the backend's own.
+	RoundTo int64
+	// Inject is the path of an injection file, or its YAML itself; empty injects nothing.
+	Inject string
+	// Seed makes the injected faults repeatable.
+	Seed uint64
+	// TruthLog is the file to which one JSON line per RPC is appended; empty keeps no log.
+	TruthLog string
+	// FSType is the file system of loopfile volumes whose request names none; default ext4.
+	FSType string
+	// PoolSize is the size in bytes of the sparse pool image, for the backends that make one; default 16 GiB.
+	PoolSize int64
+	// Version is returned by GetPluginInfo; default "devel".
+	Version string
+}
+
+const (
+	kib = int64(1) << 10
+	mib = kib << 10
+	gib = mib << 10
+
+	defaultPoolSize   = 16 * gib
+	defaultVolumeSize = gib
+)
+
+// backends maps each name to its constructor.
+var backends = map[string]func(*driver) backend{
+	"null":    newNull,
+	"hostdir": newHostdir,
+}
+
+// Backends lists the backends by name, sorted.
+func Backends() []string { return slices.Sorted(maps.Keys(backends)) }
+
+// DriverName is the CSI name of a backend's driver, as StorageClasses give it.
+func DriverName(backend string) string { return backend + ".csi.cnsbench.dev" }
+
+// complete checks the options and fills in the defaults.
+func (o Options) complete() (Options, error) {
+	if backends[o.Backend] == nil {
+		return o, fmt.Errorf("no CSI backend is called %q; there are %s", o.Backend, strings.Join(Backends(), ", "))
+	}
+	if o.BaseDir == "" && o.Backend != "null" {
+		return o, fmt.Errorf("backend %s needs a base directory", o.Backend)
+	}
+	if o.Capacity < 0 || o.RoundTo < 0 || o.PoolSize < 0 {
+		return o, errors.New("capacity, rounding and pool size cannot be negative")
+	}
+	if o.NodeID == "" {
+		o.NodeID = "local"
+	}
+	if o.PoolSize == 0 {
+		o.PoolSize = defaultPoolSize
+	}
+	if o.Version == "" {
+		o.Version = "devel"
+	}
+	if o.FSType == "" {
+		o.FSType = "ext4"
+	}
+	if o.BaseDir == "" {
+		return o, nil
+	}
+	var err error
+	o.BaseDir, err = filepath.Abs(o.BaseDir)
+	return o, err
+}
+
+func (o Options) injector() (*inject.Injector, error) {
+	spec, err := inject.Load(o.Inject, RPCs())
+	if err != nil {
+		return nil, err
+	}
+	return inject.New(spec, o.Seed), nil
+}
+
+// Program is a host program that a backend calls, and the Debian package that brings it.
+type Program struct{ Name, Package string }
+
+// Requirement is what a backend needs of the machine.
+type Requirement struct {
+	// Root: the backend mounts and attaches, and cannot work without root.
+	Root     bool
+	Programs []Program
+}
+
+var requirements = map[string]Requirement{
+	"loopfile": {Root: true, Programs: []Program{
+		{"mkfs.ext4", "e2fsprogs"}, {"resize2fs", "e2fsprogs"}, {"mkfs.xfs", "xfsprogs"}, {"xfs_growfs", "xfsprogs"},
+	}},
+	"btrfs": {Root: true, Programs: []Program{{"mkfs.btrfs", "btrfs-progs"}, {"btrfs", "btrfs-progs"}}},
+}
+
+// Requirements says what a backend needs of the machine.
+func Requirements(backend string) Requirement { return requirements[backend] }
+
+// Missing lists the programs of a requirement that are not on this machine's PATH.
+func (r Requirement) Missing() []Program {
+	return slices.DeleteFunc(slices.Clone(r.Programs), func(p Program) bool {
+		_, err := exec.LookPath(p.Name)
+		return err == nil
+	})
+}

@@ -1,0 +1,76 @@
+package csidriver
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-test/v5/pkg/sanity"
+)
+
+// sanityEnv carries the socket, backend and access type to the process that runs the conformance suite: ginkgo runs one
+// suite per process.
+const (
+	sanitySocketEnv  = "CSIDRIVER_TEST_SANITY_SOCKET"
+	sanityBackendEnv = "CSIDRIVER_TEST_SANITY_BACKEND"
+	sanityAccessEnv  = "CSIDRIVER_TEST_SANITY_ACCESS"
+)
+
+// TestSanity holds every backend against csi-sanity.
+func TestSanity(t *testing.T) {
+	for _, tt := range []struct{ backend, access string }{
+		{"null", "mount"}, {"null", "block"}, {"hostdir", "mount"}, {"loopfile", "mount"}, {"loopfile", "block"}, {"btrfs", "mount"},
+	} {
+		t.Run(tt.backend+"/"+tt.access, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, Options{Backend: tt.backend, PoolSize: 4 * gib})
+			cmd := exec.Command(os.Args[0], "-test.run=^TestSanityChild$", "-test.v")
+			cmd.Env = append(os.Environ(), sanitySocketEnv+"="+p.config.Socket, sanityBackendEnv+"="+tt.backend, sanityAccessEnv+"="+tt.access)
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("csi-sanity: %v\n%s", err, out)
+			}
+			ran := regexp.MustCompile(`Ran (\d+) of \d+ Specs`).FindSubmatch(out)
+			if ran == nil || bytes.Equal(ran[1], []byte("0")) {
+				t.Fatalf("csi-sanity ran nothing:\n%s", out)
+			}
+			t.Logf("%s", ran[0])
+			if lists := leftIn(p); lists != 0 {
+				t.Errorf("csi-sanity left %d volumes and snapshots", lists)
+			}
+		})
+	}
+}
+
+// leftIn counts what is still in the driver's lists.
+func leftIn(p *process) int {
+	files, err := filepath.Glob(filepath.Join(p.config.BaseDir, "state", "*", "*.json"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return len(files)
+}
+
+// TestSanityChild is what TestSanity runs in a process of its own.
+func TestSanityChild(t *testing.T) {
+	socket := os.Getenv(sanitySocketEnv)
+	if socket == "" {
+		t.Skip("run by TestSanity")
+	}
+	config := sanity.NewTestConfig()
+	config.Address = "unix://" + socket
+	config.TargetPath, config.StagingPath = filepath.Join(t.TempDir(), "target"), filepath.Join(t.TempDir(), "staging")
+	config.TestVolumeSize, config.TestVolumeExpandSize = 32*mib, 64*mib
+	config.TestVolumeAccessType = os.Getenv(sanityAccessEnv)
+	config.IdempotentCount = 3
+	switch os.Getenv(sanityBackendEnv) {
+	case "null":
+		config.TestVolumeMutableParameters = map[string]string{"iops": "1000"}
+	case "loopfile":
+		config.TestVolumeMutableParameters = map[string]string{"readAheadKiB": "64"}
+	}
+	sanity.Test(t, config)
+}

@@ -1,0 +1,144 @@
+package csidriver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+
+	"github.com/cnsbench/cnsbench/internal/engine/csidriver/inject"
+)
+
+// stopPatience is how long a stopping server waits for calls in progress.
+const stopPatience = 5 * time.Second
+
+// Server is one driver. New prepares it, Serve answers calls, Close releases what the process holds; volumes stay.
+type Server struct {
+	driver *driver
+	inject *inject.Injector
+	lock   *os.File
+	start  time.Time
+
+	stopping  chan struct{}
+	stopOnce  sync.Once
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// New prepares the pool, reads the state of an earlier process and repairs what that left half done. It fails when
+// another driver is using the same base directory.
+func New(o Options) (_ *Server, err error) {
+	o, err = o.complete()
+	if err != nil {
+		return nil, err
+	}
+	injector, err := o.injector()
+	if err != nil {
+		return nil, err
+	}
+	lock, err := lockBase(o.BaseDir)
+	if err != nil {
+		return nil, err
+	}
+	log, err := openTruthLog(o.TruthLog)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("truth log: %w", err), closeFile(lock))
+	}
+	s := &Server{inject: injector, lock: lock, start: time.Now(), stopping: make(chan struct{})}
+	s.driver, err = newDriver(o, log)
+	if err != nil {
+		return nil, errors.Join(err, log.close(), closeFile(lock))
+	}
+	log.write(Record{Event: eventStart, StartUnixNs: s.start.UnixNano(), Driver: DriverName(o.Backend),
+		Version: o.Version, PID: os.Getpid(), Seed: o.Seed, Inject: o.Inject})
+	return s, nil
+}
+
+// Serve listens on the unix socket until ctx ends, then lets calls in progress finish for a few seconds. A socket left
+// behind by a killed process is replaced. Injected windows count from here.
+func (s *Server) Serve(ctx context.Context, socket string) error {
+	listener, err := listen(socket)
+	if err != nil {
+		return err
+	}
+	s.start = time.Now()
+	server := grpc.NewServer(grpc.UnaryInterceptor(s.intercept))
+	csi.RegisterIdentityServer(server, s.driver)
+	csi.RegisterControllerServer(server, s.driver)
+	csi.RegisterNodeServer(server, s.driver)
+	if _, ok := s.driver.be.(grouper); ok {
+		csi.RegisterGroupControllerServer(server, s.driver)
+	}
+
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(done)
+		s.stopOnce.Do(func() { close(s.stopping) })
+		hard := time.AfterFunc(stopPatience, server.Stop)
+		defer hard.Stop()
+		server.GracefulStop()
+	})
+	err = server.Serve(listener)
+	if !stop() {
+		<-done
+		return nil
+	}
+	return err
+}
+
+// Close releases the state's lock and the truth log. Volumes, mounts and devices stay for the next driver; Destroy
+// removes them. It is idempotent.
+func (s *Server) Close() error {
+	s.closeOnce.Do(func() {
+		s.closeErr = errors.Join(s.driver.log.close(), closeFile(s.lock))
+	})
+	return s.closeErr
+}
+
+// listen takes a unix socket. It refuses one that a live process answers on.
+func listen(socket string) (net.Listener, error) {
+	if conn, err := net.DialTimeout("unix", socket, time.Second); err == nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("another process is serving on %s; stop it or choose another socket", socket)
+	}
+	if info, err := os.Lstat(socket); err == nil && info.Mode()&fs.ModeSocket != 0 {
+		if err := os.Remove(socket); err != nil {
+			return nil, err
+		}
+	}
+	return net.Listen("unix", socket)
+}
+
+// lockBase makes the base directory and excludes other drivers from it; the lock goes with the process.
+func lockBase(dir string) (*os.File, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s is in use by another driver process; stop that first: %w", dir, err), f.Close())
+	}
+	return f, nil
+}
+
+func closeFile(f *os.File) error {
+	if f == nil {
+		return nil
+	}
+	return f.Close()
+}
