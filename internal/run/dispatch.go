@@ -1,0 +1,290 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan"
+)
+
+// Codes of ops that the loop itself ends.
+const (
+	codeSaturated = "Saturated"
+	codeNoTarget  = "NoTarget"
+	codeRunEnded  = "RunEnded"
+	codeTimeout   = "Timeout"
+)
+
+// task is an op that is ready to be started.
+type task struct {
+	op     op.Op
+	action *plan.Action
+	// targets that find took out of the inventory, to be put back on failure.
+	targets []engine.Object
+	request engine.Request
+	then    func(*op.Op)
+	closed  bool // of a closed loop: intended when it starts
+}
+
+// fire starts every op of one trigger of an action, without a gate. The
+// channel is closed when all have ended.
+func (r *runner) fire(a *plan.Action, due op.Time, then func(*op.Op)) <-chan struct{} {
+	done := make(chan struct{})
+	var pending sync.WaitGroup
+	for _, t := range r.tasks(a, due) {
+		pending.Add(1)
+		t.then = func(o *op.Op) {
+			if then != nil {
+				then(o)
+			}
+			pending.Done()
+		}
+		r.start(t)
+	}
+	go func() { pending.Wait(); close(done) }()
+	return done
+}
+
+// tasks resolves one trigger of an action to its ops: one an instance for
+// what makes things, one a target for what acts on them. An action without a
+// target is one task whose request is empty; start records it as dropped.
+func (r *runner) tasks(a *plan.Action, due op.Time) []*task {
+	episode := r.episodes.Add(1)
+	if a.Target == nil {
+		tasks := make([]*task, a.Count)
+		for i := range tasks {
+			tasks[i] = r.creation(a, due, episode)
+		}
+		return tasks
+	}
+	targets := r.inventory.find(a.Name, a.Target, a.Kind == op.Delete)
+	if len(targets) == 0 {
+		return []*task{{op: r.newOp(a, due, episode), action: a}}
+	}
+	if a.Snapshot != nil && a.Snapshot.Group {
+		return []*task{r.groupSnapshot(a, due, episode, targets)}
+	}
+	tasks := make([]*task, 0, len(targets))
+	for _, o := range targets {
+		tasks = append(tasks, r.onTarget(a, due, episode, o))
+	}
+	return tasks
+}
+
+func (r *runner) newOp(a *plan.Action, due op.Time, episode int64) op.Op {
+	n, _ := r.counters.LoadOrStore(a.Name, new(atomic.Int64))
+	return op.Op{
+		ID: r.ids.Add(1), Episode: episode, Action: a.Name, Kind: a.Kind,
+		Instance: int(n.(*atomic.Int64).Add(1) - 1),
+		Intended: due, Started: op.Never, Ended: op.Never,
+	}
+}
+
+func (r *runner) newTask(a *plan.Action, due op.Time, episode int64) *task {
+	o := r.newOp(a, due, episode)
+	return &task{op: o, action: a, request: engine.Request{
+		ID: o.ID, Action: a.Name, Instance: o.Instance,
+		Name: fmt.Sprintf("%s-%d", a.Name, o.Instance),
+	}}
+}
+
+func (r *runner) creation(a *plan.Action, due op.Time, episode int64) *task {
+	t := r.newTask(a, due, episode)
+	t.op.Target = t.request.Name
+	return t
+}
+
+func (r *runner) groupSnapshot(a *plan.Action, due op.Time, episode int64, targets []engine.Object) *task {
+	t := r.newTask(a, due, episode)
+	names := make([]string, len(targets))
+	for i, o := range targets {
+		names[i] = o.Name
+	}
+	t.op.Target = strings.Join(names, ",")
+	t.request.Snapshot = &engine.Snapshot{Sources: targets, Class: a.Snapshot.Class, Group: true}
+	return t
+}
+
+func (r *runner) onTarget(a *plan.Action, due op.Time, episode int64, target engine.Object) *task {
+	t := r.newTask(a, due, episode)
+	t.op.Target = target.Name
+	t.targets = []engine.Object{target}
+	switch a.Kind {
+	case op.Snapshot:
+		t.request.Snapshot = &engine.Snapshot{Sources: t.targets, Class: a.Snapshot.Class}
+	case op.Resize:
+		t.request.Resize = &engine.Resize{Target: target, Bytes: grown(a.Resize, target.Bytes)}
+	case op.Modify:
+		t.request.Modify = &engine.Modify{Target: target, Parameters: a.Modify}
+	case op.Delete:
+		t.request.Delete = &engine.Delete{Target: target}
+		r.instances.deleting(target)
+	}
+	return t
+}
+
+func grown(s *plan.ResizeSpec, bytes int64) int64 {
+	switch {
+	case s.Factor > 0:
+		return int64(float64(bytes) * s.Factor)
+	case s.ByBytes > 0:
+		return bytes + s.ByBytes
+	default:
+		return s.Bytes
+	}
+}
+
+// render fills in the manifests of what is made.
+func (r *runner) render(t *task) error {
+	a, q := t.action, &t.request
+	switch {
+	case a.Workload != nil:
+		w, err := a.Workload.Render(r.RunID, q.Instance)
+		if err != nil {
+			return err
+		}
+		q.Workload = &w
+	case a.Volume != nil:
+		v, err := a.Volume.Render(r.RunID, q.Instance)
+		if err != nil {
+			return err
+		}
+		if len(t.targets) > 0 {
+			source := t.targets[0]
+			if a.Kind == op.Restore {
+				v.FromSnapshot = &source
+			} else {
+				v.FromVolume = &source
+			}
+		}
+		q.Volume = &v
+	}
+	return nil
+}
+
+// start runs a task in a goroutine of its own and returns at once; false if
+// there is nothing to act on, which is recorded as a dropped op.
+func (r *runner) start(t *task) bool {
+	if t.action.Target != nil && len(t.targets) == 0 && t.request.Snapshot == nil {
+		r.drop(t.op, codeNoTarget, errNothing.Error())
+		r.finished(t)
+		return false
+	}
+	r.ops.Add(1)
+	go func() {
+		defer r.ops.Done()
+		r.execute(t)
+		r.finished(t)
+	}()
+	return true
+}
+
+func (r *runner) finished(t *task) {
+	if t.then != nil {
+		t.then(&t.op)
+	}
+}
+
+// execute carries one op out and records it.
+func (r *runner) execute(t *task) {
+	ctx, cancel := context.WithTimeoutCause(r.opsCtx, t.action.Timeout, errOpTimeout)
+	defer cancel()
+	tr := op.NewTrace(r.Clock)
+	err := r.render(t) // before the start: our own work is lateness, not latency
+	t.op.Started = r.Clock.Now()
+	if t.closed {
+		t.op.Intended = t.op.Started
+	}
+	var made []engine.Object
+	if err == nil {
+		made, err = r.Engine.Do(ctx, t.request, tr)
+	}
+	t.op.Ended = r.Clock.Now()
+	tr.Fill(&t.op)
+	conclude(&t.op, err, context.Cause(ctx))
+	r.account(t, made)
+	r.Record.Op(t.op)
+	r.Observer.OpEnded(&t.op)
+}
+
+var errOpTimeout = errors.New("the op's own timeout passed")
+
+// conclude sets the outcome from what the engine returned and why the op's
+// context ended, if it did.
+func conclude(o *op.Op, err, cause error) {
+	var coded *engine.Error
+	switch {
+	case err == nil:
+		o.Outcome = op.OK
+		return
+	case errors.Is(cause, errOpTimeout):
+		o.Outcome, o.Code = op.Timeout, codeTimeout
+	case cause != nil:
+		o.Outcome, o.Code = op.Censored, codeRunEnded
+	case errors.As(err, &coded):
+		o.Outcome, o.Code = op.Error, coded.Code
+	default:
+		o.Outcome, o.Code = op.Error, "Unknown"
+	}
+	o.Message = err.Error()
+	if coded != nil {
+		o.Message = coded.Message
+	}
+}
+
+// account brings the inventory up to date with what an op did.
+func (r *runner) account(t *task, made []engine.Object) {
+	switch t.action.Kind {
+	case op.Modify:
+	case op.Delete:
+		if t.op.Outcome == op.OK {
+			r.inventory.remove(t.targets[0])
+			r.instances.forget(t.targets[0].Name)
+		} else {
+			r.inventory.add(t.targets...)
+		}
+	case op.Resize:
+		r.inventory.grew(made)
+	default:
+		r.inventory.add(made...)
+		if t.request.Workload != nil && t.op.Outcome == op.OK {
+			r.adopt(t)
+		}
+	}
+}
+
+// adopt follows a workload instance that is ready: those of the start wait
+// for the common barrier, later ones are let go at once.
+func (r *runner) adopt(t *task) {
+	w := t.request.Workload
+	initial := t.action.Rate == "" && !t.action.Chained
+	r.instances.created(t.request.Name, w.SyncGroup, initial, allService(w))
+	if initial {
+		return
+	}
+	if err := r.Engine.Release(r.opsCtx, w.SyncGroup, []string{t.request.Name}, r.Clock.Now()); err != nil {
+		r.log("run", fmt.Sprintf("barrier of %s: %v", t.request.Name, err))
+	}
+}
+
+func allService(w *engine.Workload) bool {
+	for _, p := range w.Pods {
+		if !p.Service {
+			return false
+		}
+	}
+	return true
+}
+
+// drop records an op that was never started.
+func (r *runner) drop(o op.Op, code, message string) {
+	o.Outcome, o.Code, o.Message = op.Dropped, code, message
+	r.Record.Op(o)
+	r.Observer.OpEnded(&o)
+}

@@ -1,0 +1,171 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// instances follows the workloads from their creation to their end. The run
+// lasts as long as those of the start do. Safe for concurrent use.
+type instances struct {
+	mu     sync.Mutex
+	byName map[string]*instance
+}
+
+type instance struct {
+	name, group string
+	initial     bool // made at the start: the run waits for its end
+	service     bool // does not end by itself
+	ended       chan struct{}
+	end         op.InstanceEnd
+	stopping    bool // we asked it to end, so how it ends is no failure
+}
+
+func newInstances() *instances { return &instances{byName: map[string]*instance{}} }
+
+// get returns the instance of that name, making it if need be: an engine may
+// report an end before the op that made the instance has returned.
+func (s *instances) get(name string) *instance {
+	i, ok := s.byName[name]
+	if !ok {
+		i = &instance{name: name, ended: make(chan struct{})}
+		s.byName[name] = i
+	}
+	return i
+}
+
+func (s *instances) created(name, group string, initial, service bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.get(name)
+	i.group, i.initial, i.service = group, initial, service
+}
+
+// hasEnded records an end and says whether it is a failure of the run.
+func (s *instances) hasEnded(e op.InstanceEnd) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.get(e.Instance)
+	select {
+	case <-i.ended:
+		return nil
+	default:
+	}
+	i.end = e
+	close(i.ended)
+	if e.OK || i.stopping {
+		return nil
+	}
+	return fmt.Errorf("workload %s failed: %s", e.Instance, describe(e))
+}
+
+func describe(e op.InstanceEnd) string {
+	for _, c := range e.Containers {
+		why := ""
+		switch {
+		case c.OOM:
+			why = "was killed by the kernel for want of memory"
+		case c.Signal != "":
+			why = "was killed by " + c.Signal
+		case c.ExitCode != 0:
+			why = fmt.Sprintf("exited with %d", c.ExitCode)
+		default:
+			continue
+		}
+		text := fmt.Sprintf("container %s %s", c.Name, why)
+		if c.Message != "" {
+			text += ": " + strings.TrimSpace(c.Message)
+		}
+		return text
+	}
+	return "no container says why"
+}
+
+// running lists the instances that have not ended and marks them as ended by
+// us from now on.
+func (s *instances) running() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for _, i := range s.byName {
+		select {
+		case <-i.ended:
+		default:
+			i.stopping = true
+			names = append(names, i.name)
+		}
+	}
+	return names
+}
+
+// deleted marks a workload that an op removed, so that its end is no failure.
+func (s *instances) deleting(o engine.Object) {
+	if o.Kind != engine.WorkloadObject {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.get(o.Name).stopping = true
+}
+
+// groups lists the instances of the start by sync group.
+func (s *instances) groups() map[string][]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	groups := map[string][]string{}
+	for _, i := range s.byName {
+		if i.initial {
+			groups[i.group] = append(groups[i.group], i.name)
+		}
+	}
+	return groups
+}
+
+// any says whether the run has workloads whose end it waits for.
+func (s *instances) any() bool { return len(s.awaited()) > 0 }
+
+func (s *instances) awaited() []*instance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []*instance
+	for _, i := range s.byName {
+		if i.initial && !i.service {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// wait returns when every workload of the start has ended, or ctx has.
+func (s *instances) wait(ctx context.Context) {
+	for _, i := range s.awaited() {
+		select {
+		case <-i.ended:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// waitFor returns when the named instance has ended, or ctx has.
+func (s *instances) waitFor(ctx context.Context, name string) {
+	s.mu.Lock()
+	ended := s.get(name).ended
+	s.mu.Unlock()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+}
+
+// forget drops an instance that is gone, so that churn does not add up.
+func (s *instances) forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byName, name)
+}

@@ -1,0 +1,264 @@
+package run
+
+import (
+	"context"
+	"hash/fnv"
+	"sync"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan"
+)
+
+// failurePause is how long a slot of a closed loop rests after an op that
+// failed, so that a broken driver is not asked millions of times a second.
+const failurePause = 100 * time.Millisecond
+
+// startRates runs every rate in a goroutine of its own until ctx ends. The
+// WaitGroup is done when no rate will trigger again.
+func (r *runner) startRates(ctx context.Context) *sync.WaitGroup {
+	var all sync.WaitGroup
+	r.result.Rates = make([]RateCount, len(r.Plan.Rates))
+	for i := range r.Plan.Rates {
+		rt := &rateRunner{runner: r, Rate: &r.Plan.Rates[i], count: &r.result.Rates[i]}
+		rt.count.Rate = rt.Name
+		for j := range r.Plan.Actions {
+			if a := &r.Plan.Actions[j]; a.Rate == rt.Name {
+				rt.actions = append(rt.actions, a)
+			}
+		}
+		if len(rt.actions) == 0 {
+			continue
+		}
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			rt.run(ctx)
+		}()
+	}
+	return &all
+}
+
+// rateRunner triggers the actions of one rate. Its dispatcher only ever waits
+// for the clock: completions touch the gate under a short lock.
+type rateRunner struct {
+	*runner
+	*plan.Rate
+	actions []*plan.Action
+
+	mu       sync.Mutex
+	inFlight int
+	waiting  []*task
+	emptied  chan struct{} // closed when, after the last trigger, none waits
+	count    *RateCount
+}
+
+func (rt *rateRunner) run(ctx context.Context) {
+	start := rt.result.BarrierAt + op.Time(rt.StartAfter)
+	if !sleepUntil(ctx, rt.Clock.At(start)) {
+		return
+	}
+	if rt.Schedule == nil {
+		rt.closedLoop(ctx, start)
+		return
+	}
+	rt.openLoop(ctx, start)
+	if !rt.queueEmptied(ctx) {
+		rt.abandonQueue()
+	}
+}
+
+// openLoop dispatches each trigger when it is due, late or not.
+func (rt *rateRunner) openLoop(ctx context.Context, start op.Time) {
+	times := rt.Schedule.New(seedOf(rt.Plan.Seed, rt.Name))
+	for n := int64(0); rt.Limit == 0 || n < rt.Limit; n++ {
+		due, ok := times.Next()
+		if !ok || rt.Duration > 0 && due > rt.Duration {
+			return
+		}
+		at := start + op.Time(due)
+		if !sleepUntil(ctx, rt.Clock.At(at)) {
+			return
+		}
+		rt.trigger(at)
+	}
+}
+
+func (rt *rateRunner) trigger(at op.Time) {
+	rt.mu.Lock()
+	rt.count.Triggers++
+	rt.mu.Unlock()
+	for _, a := range rt.actions {
+		for _, t := range rt.tasks(a, at) {
+			rt.offer(t)
+		}
+	}
+}
+
+// offer starts a task, queues it or drops it, as the gate says.
+func (rt *rateRunner) offer(t *task) {
+	t.then = func(*op.Op) { rt.next() }
+	rt.mu.Lock()
+	rt.count.Ops++
+	full := rt.MaxInFlight > 0 && rt.inFlight >= rt.MaxInFlight
+	switch {
+	case full && rt.Queue:
+		rt.waiting = append(rt.waiting, t)
+		rt.count.QueuedMax = max(rt.count.QueuedMax, int64(len(rt.waiting)))
+	case full:
+		rt.count.Dropped++
+	default:
+		rt.inFlight++
+	}
+	rt.mu.Unlock()
+	switch {
+	case !full:
+		rt.begin(t)
+	case !rt.Queue:
+		rt.putBack(t)
+		rt.drop(t.op, codeSaturated, "maxInFlight ops were in flight")
+	}
+}
+
+func (rt *rateRunner) begin(t *task) {
+	started := rt.start(t)
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if started {
+		rt.count.Started++
+	} else {
+		rt.count.Dropped++
+	}
+}
+
+// next frees a place and starts the task that has waited longest.
+func (rt *rateRunner) next() {
+	rt.mu.Lock()
+	if len(rt.waiting) == 0 {
+		rt.inFlight--
+		rt.mu.Unlock()
+		return
+	}
+	t := rt.waiting[0]
+	rt.waiting = rt.waiting[1:]
+	if len(rt.waiting) == 0 && rt.emptied != nil {
+		close(rt.emptied)
+		rt.emptied = nil
+	}
+	rt.mu.Unlock()
+	rt.begin(t)
+}
+
+// queueEmptied waits until no task of a rate that has ended still waits for a
+// place; false if the run ended first.
+func (rt *rateRunner) queueEmptied(ctx context.Context) bool {
+	rt.mu.Lock()
+	emptied := make(chan struct{})
+	if len(rt.waiting) == 0 {
+		close(emptied)
+	} else {
+		rt.emptied = emptied
+	}
+	rt.mu.Unlock()
+	select {
+	case <-emptied:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// abandonQueue records the tasks that the end of the run overtook.
+func (rt *rateRunner) abandonQueue() {
+	rt.mu.Lock()
+	left := rt.waiting
+	rt.waiting = nil
+	rt.count.Dropped += int64(len(left))
+	rt.mu.Unlock()
+	for _, t := range left {
+		rt.putBack(t)
+		rt.drop(t.op, codeRunEnded, "the run ended while it waited")
+	}
+}
+
+// putBack returns targets that a delete had taken.
+func (rt *rateRunner) putBack(t *task) {
+	if t.action.Kind == op.Delete {
+		rt.inventory.add(t.targets...)
+	}
+}
+
+// closedLoop keeps Parallelism triggers in flight.
+func (rt *rateRunner) closedLoop(ctx context.Context, start op.Time) {
+	if rt.Duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, rt.Clock.At(start).Add(rt.Duration))
+		defer cancel()
+	}
+	var slots sync.WaitGroup
+	for i := range rt.Parallelism {
+		slots.Add(1)
+		go func() {
+			defer slots.Done()
+			rt.slot(ctx, i)
+		}()
+	}
+	slots.Wait()
+}
+
+// slot runs one trigger after another; the actions of the rate take turns.
+func (rt *rateRunner) slot(ctx context.Context, turn int) {
+	for ctx.Err() == nil && rt.take() {
+		a := rt.actions[turn%len(rt.actions)]
+		turn++
+		if !rt.once(ctx, a) && !sleepUntil(ctx, time.Now().Add(failurePause)) {
+			return
+		}
+	}
+}
+
+// take counts one trigger; false when the limit is reached.
+func (rt *rateRunner) take() bool {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if rt.Limit > 0 && rt.count.Triggers >= rt.Limit {
+		return false
+	}
+	rt.count.Triggers++
+	return true
+}
+
+// once runs one trigger of a closed loop to its end and says whether every op
+// of it succeeded.
+func (rt *rateRunner) once(ctx context.Context, a *plan.Action) bool {
+	tasks := rt.tasks(a, rt.Clock.Now())
+	ended := make(chan *op.Op, len(tasks))
+	for _, t := range tasks {
+		t.closed = true
+		t.then = func(o *op.Op) { ended <- o }
+		rt.mu.Lock()
+		rt.count.Ops++
+		rt.mu.Unlock()
+		rt.begin(t)
+	}
+	ok := true
+	for range tasks {
+		select {
+		case o := <-ended:
+			ok = ok && o.Outcome == op.OK
+			if rt.UntilEnded && o.Outcome == op.OK {
+				rt.instances.waitFor(ctx, o.Target)
+			}
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return ok
+}
+
+// seedOf gives each rate its own stream from the run's one seed.
+func seedOf(seed uint64, name string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return seed ^ h.Sum64()
+}

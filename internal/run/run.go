@@ -1,0 +1,276 @@
+// Package run has the one loop: it makes what the plan wants at the start,
+// opens the barrier, lets the rates trigger actions, and ends cleanly however
+// the run ends. It sees an engine and a recorder, never a platform or a file.
+//
+// The loop is open: a trigger is dispatched when it is due whether or not
+// earlier ops have ended, and what could not be started is a record too.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan"
+)
+
+// Recorder keeps what happens. Its methods must not block on a disk.
+type Recorder interface {
+	Op(o op.Op)
+	Started(s op.InstanceStart)
+	Ended(e op.InstanceEnd)
+	Sample(s op.Sample)
+	Canary(instance, volume string, ios []op.CanaryIO)
+	Raw(instance, container, file string, data []byte)
+	Log(at op.Time, source, line string)
+}
+
+// Observer is told what a person would like to see while the run goes on. It
+// is called from many goroutines and must not block.
+type Observer interface {
+	Phase(p Phase)
+	OpEnded(o *op.Op)
+	Log(source, line string)
+}
+
+// Phase is where a run stands.
+type Phase string
+
+// The phases, in order.
+const (
+	Opening  Phase = "opening"    // the engine makes its platform ready
+	SetUp    Phase = "setting up" // actions without a rate
+	Running  Phase = "running"    // the barrier is open, rates trigger
+	Draining Phase = "draining"   // ops in flight may still end
+	Stopping Phase = "stopping"   // workloads end, outputs come in
+	Removing Phase = "removing"   // what was made is removed
+)
+
+// Config is one run.
+type Config struct {
+	RunID    string
+	Plan     *plan.Plan
+	Engine   engine.Engine
+	Clock    op.Clock
+	Session  engine.Session // Sink is set by Run
+	Record   Recorder
+	Observer Observer
+	Keep     bool // leave everything in place
+}
+
+// Result is how the run went, for run.json and the exit status.
+type Result struct {
+	State     State
+	Reason    string // why it is not complete
+	BarrierAt op.Time
+	StopAt    op.Time // rates stopped here: what counts lies between
+	EndedAt   op.Time
+	Rates     []RateCount
+	// Leftovers is what could not be removed; nil when nothing is left.
+	Leftovers error
+}
+
+// State is how a run ended.
+type State string
+
+// The states of a run.
+const (
+	Complete    State = "complete"
+	Interrupted State = "interrupted"
+	Failed      State = "failed"
+)
+
+// RateCount says what became of a rate's triggers.
+type RateCount struct {
+	Rate      string `json:"rate"`
+	Triggers  int64  `json:"triggers"`  // due within the run
+	Ops       int64  `json:"ops"`       // wanted by them
+	Started   int64  `json:"started"`   // of those, started
+	Dropped   int64  `json:"dropped"`   // saturated, or without a target
+	QueuedMax int64  `json:"queuedMax"` // longest queue
+}
+
+// ErrInterrupted is the cause of a run that a user ended.
+var ErrInterrupted = errors.New("interrupted")
+
+// Run carries the plan out. Ending ctx (cause ErrInterrupted or another) is
+// a clean stop: no new ops, those in flight have the plan's grace, workloads
+// are stopped, everything is removed. Ending hard as well skips the grace,
+// still removing everything. Run always returns a Result; an error inside the
+// run is its Reason.
+func Run(ctx, hard context.Context, c Config) Result {
+	r := &runner{Config: c, hard: hard, inventory: newInventory(c.Plan.Seed), instances: newInstances()}
+	r.result.BarrierAt, r.result.StopAt = op.Never, op.Never
+	ctx, r.fail = context.WithCancelCause(ctx)
+	defer r.fail(nil)
+	// Ops outlive the stop by the grace; they end with opsCtx.
+	r.opsCtx, r.cancelOps = context.WithCancelCause(context.WithoutCancel(ctx))
+	defer r.cancelOps(nil)
+	r.Session.Sink = &sink{runner: r}
+
+	err := r.carryOut(ctx)
+	r.wind(err)
+	r.result.EndedAt = c.Clock.Now()
+	return r.result
+}
+
+type runner struct {
+	Config
+	hard      context.Context
+	opsCtx    context.Context
+	cancelOps context.CancelCauseFunc
+	fail      context.CancelCauseFunc
+
+	inventory *inventory
+	instances *instances
+	ids       atomic.Int64
+	episodes  atomic.Int64
+	counters  sync.Map // action → *atomic.Int64, next instance number
+	ops       sync.WaitGroup
+	opened    bool
+	result    Result
+}
+
+// carryOut goes from opening to the moment at which the rates stop.
+func (r *runner) carryOut(ctx context.Context) error {
+	r.Observer.Phase(Opening)
+	r.opened = true
+	if err := r.Engine.Open(ctx, r.Session); err != nil {
+		return fmt.Errorf("engine: %w", err)
+	}
+	r.Observer.Phase(SetUp)
+	first, err := r.setUp(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.openBarrier(ctx, first); err != nil {
+		return err
+	}
+	r.Observer.Phase(Running)
+	return r.measure(ctx)
+}
+
+// measure runs the rates until the runtime is over, the workloads have ended
+// or, where there are none, the rates have.
+func (r *runner) measure(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	if r.Plan.Runtime > 0 {
+		timer := time.AfterFunc(time.Until(r.Clock.At(r.result.BarrierAt))+r.Plan.Runtime, func() { stop(errRuntime) })
+		defer timer.Stop()
+	}
+	rates := r.startRates(ctx)
+	if r.instances.any() {
+		go func() {
+			r.instances.wait(ctx)
+			stop(errWorkloadsEnded)
+		}()
+	} else {
+		go func() {
+			rates.Wait()
+			r.ops.Wait()
+			stop(errRatesEnded)
+		}()
+	}
+	<-ctx.Done()
+	r.result.StopAt = r.Clock.Now()
+	rates.Wait()
+	cause := context.Cause(ctx)
+	for _, regular := range []error{errRuntime, errWorkloadsEnded, errRatesEnded} {
+		if errors.Is(cause, regular) {
+			return nil
+		}
+	}
+	return cause
+}
+
+var (
+	errRuntime        = errors.New("runtime is over")
+	errWorkloadsEnded = errors.New("workloads have ended")
+	errRatesEnded     = errors.New("rates have ended")
+	errGraceOver      = errors.New("the run ended before the op did")
+)
+
+// wind ends the run: ops in flight, workloads, everything made. It runs after
+// success and failure alike and ignores the cancellation of the run's context.
+func (r *runner) wind(err error) {
+	r.note(err)
+	r.Observer.Phase(Draining)
+	r.drain()
+	if !r.opened {
+		return
+	}
+	ctx := context.WithoutCancel(r.hard)
+	r.Observer.Phase(Stopping)
+	if names := r.instances.running(); len(names) > 0 {
+		grace := r.Plan.Grace
+		if r.hard.Err() != nil {
+			grace = 0
+		}
+		stopCtx, cancel := context.WithTimeout(ctx, grace+stopLimit)
+		if err := r.Engine.Stop(stopCtx, names, grace); err != nil {
+			r.log("run", fmt.Sprintf("stopping workloads: %v", err))
+		}
+		cancel()
+	}
+	if !r.Keep {
+		r.Observer.Phase(Removing)
+		downCtx, cancel := context.WithTimeout(ctx, removeLimit)
+		r.result.Leftovers = r.Engine.Teardown(downCtx, r.Session.Ledger)
+		cancel()
+	}
+	if err := r.Engine.Close(); err != nil {
+		r.result.Leftovers = errors.Join(r.result.Leftovers, err)
+	}
+}
+
+// Limits on steps that a broken platform could hang for ever.
+const (
+	stopLimit   = 30 * time.Second
+	removeLimit = 5 * time.Minute
+)
+
+func (r *runner) note(err error) {
+	switch {
+	case err == nil:
+		r.result.State = Complete
+	case errors.Is(err, ErrInterrupted):
+		r.result.State, r.result.Reason = Interrupted, "interrupted by the user"
+	default:
+		r.result.State, r.result.Reason = Failed, err.Error()
+	}
+	if r.result.StopAt == op.Never {
+		r.result.StopAt = r.Clock.Now()
+	}
+}
+
+// drain waits for the ops in flight, at most the grace; a failed run and a
+// second interrupt do not wait.
+func (r *runner) drain() {
+	done := make(chan struct{})
+	go func() { r.ops.Wait(); close(done) }()
+	grace := r.Plan.Grace
+	if r.result.State == Failed {
+		grace = 0
+	}
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return
+	case <-timer.C:
+	case <-r.hard.Done():
+	}
+	r.cancelOps(errGraceOver)
+	<-done
+}
+
+func (r *runner) log(source, line string) {
+	r.Record.Log(r.Clock.Now(), source, line)
+	r.Observer.Log(source, line)
+}

@@ -1,0 +1,137 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan"
+)
+
+// barrierLead is how far ahead the opening of the barrier is announced, so
+// that every agent knows the instant before it comes.
+const barrierLead = 200 * time.Millisecond
+
+// setUp starts the actions without a rate that make things, and waits for
+// them. It returns the other actions without a rate: they come first after the
+// barrier.
+func (r *runner) setUp(ctx context.Context) (after []*plan.Action, err error) {
+	var ended []<-chan struct{}
+	failures := &firstError{}
+	for i := range r.Plan.Actions {
+		a := &r.Plan.Actions[i]
+		switch {
+		case a.Rate != "" || a.Chained:
+		case a.Target != nil:
+			after = append(after, a)
+		default:
+			ended = append(ended, r.fire(a, r.Clock.Now(), func(o *op.Op) { failures.of(o) }))
+		}
+	}
+	for _, done := range ended {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return after, failures.err()
+}
+
+// openBarrier releases every sync group at one instant, which is when the
+// rates begin, and starts the actions that waited for it, each after those it
+// aims at.
+func (r *runner) openBarrier(ctx context.Context, after []*plan.Action) error {
+	at := r.Clock.Now()
+	if groups := r.instances.groups(); len(groups) > 0 {
+		at += op.Time(barrierLead)
+		for group, names := range groups {
+			if err := r.Engine.Release(ctx, group, names, at); err != nil {
+				return fmt.Errorf("barrier %q: %w", group, err)
+			}
+		}
+	}
+	r.result.BarrierAt = at
+	r.inSequence(ctx, after, at)
+	return nil
+}
+
+// inSequence fires actions one after another in the background: the first at
+// the instant at, each further one when the one before has ended, since it may
+// act on what that one makes.
+func (r *runner) inSequence(ctx context.Context, actions []*plan.Action, at op.Time) {
+	if len(actions) == 0 {
+		return
+	}
+	r.ops.Add(1)
+	go func() {
+		defer r.ops.Done()
+		if !sleepUntil(ctx, r.Clock.At(at)) {
+			r.skip(actions, at)
+			return
+		}
+		for i, a := range actions {
+			select {
+			case <-r.fire(a, at, nil):
+			case <-ctx.Done():
+				r.skip(actions[i+1:], r.Clock.Now())
+				return
+			}
+			at = r.Clock.Now()
+		}
+	}()
+}
+
+// skip records actions that the end of the run overtook.
+func (r *runner) skip(actions []*plan.Action, at op.Time) {
+	for _, a := range actions {
+		r.drop(r.newOp(a, at, r.episodes.Add(1)), codeRunEnded, "the run ended first")
+	}
+}
+
+// firstError keeps the first op of the set-up that failed.
+type firstError struct {
+	mu    sync.Mutex
+	first error
+}
+
+func (f *firstError) of(o *op.Op) {
+	if o.Outcome == op.OK {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.first == nil {
+		f.first = fmt.Errorf("set-up: %s: %s", o.Target, o.Message)
+	}
+}
+
+func (f *firstError) err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.first
+}
+
+// sleepUntil waits for an instant; false if ctx ended first.
+func sleepUntil(ctx context.Context, t time.Time) bool {
+	d := time.Until(t)
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+var errNothing = errors.New("nothing to act on")

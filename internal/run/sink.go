@@ -1,0 +1,37 @@
+package run
+
+import (
+	"fmt"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// sink passes on what the engine reports: to the record, and to the loop what
+// decides how long the run lasts.
+type sink struct{ *runner }
+
+func (s *sink) Started(e op.InstanceStart) { s.Record.Started(e) }
+
+func (s *sink) Ended(e op.InstanceEnd) {
+	s.Record.Ended(e)
+	if err := s.instances.hasEnded(e); err != nil {
+		s.log(e.Instance, err.Error())
+		s.fail(err)
+	}
+}
+
+func (s *sink) Sample(p op.Sample) { s.Record.Sample(p) }
+
+func (s *sink) Canary(instance, volume string, ios []op.CanaryIO) {
+	s.Record.Canary(instance, volume, ios)
+}
+
+func (s *sink) Output(instance, container, file string, data []byte) {
+	s.Record.Raw(instance, container, file, data)
+}
+
+func (s *sink) Log(source, line string) { s.log(source, line) }
+
+func (s *sink) Failed(err error) {
+	s.fail(fmt.Errorf("the platform was lost: %w", err))
+}
