@@ -32,6 +32,7 @@ type Duration struct {
 // Var is the value of a template variable: text, or a whole number written
 // without quotes.
 //
+// +kubebuilder:validation:Type=""
 // +kubebuilder:validation:XIntOrString
 // +kubebuilder:validation:MaxLength=4096
 type Var string
