@@ -1,0 +1,268 @@
+// Package stats has the statistics of CNSBench: quantiles of samples in which
+// some values are only known from below or are infinite, intervals of
+// quantiles by order statistics, and bootstrap intervals of their ratios. It
+// is pure.
+package stats
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/cnsbench/cnsbench/internal/hist"
+)
+
+// exactLimit is how many values a Sample keeps one by one; beyond, it counts
+// them in histogram buckets, at most hist.RelativeError wide, so that its
+// memory does not grow with the run.
+const exactLimit = 200_000
+
+// Sample gathers latencies in nanoseconds of three sorts: known values, lower
+// bounds of values (ops that had not ended), and infinite ones (ops that were
+// never started). The zero Sample is empty. It is not safe for concurrent use.
+type Sample struct {
+	values, bounds values
+	infinite       int64
+	sorted         []point
+}
+
+// point is a value with its count; lower marks a lower bound.
+type point struct {
+	v, count int64
+	lower    bool
+}
+
+// Add records a known value.
+func (s *Sample) Add(ns int64) { s.values.add(ns); s.sorted = nil }
+
+// AddAtLeast records a value of which only a lower bound is known.
+func (s *Sample) AddAtLeast(ns int64) { s.bounds.add(ns); s.sorted = nil }
+
+// AddInfinite records n values greater than all others.
+func (s *Sample) AddInfinite(n int64) { s.infinite += n }
+
+// AddHistogram records the values of a histogram, as the upper edges of its
+// buckets within its exact extremes. It is an error when counts overflow.
+func (s *Sample) AddHistogram(h *hist.Histogram) error {
+	s.sorted = nil
+	return s.values.merge(h)
+}
+
+// N counts all values, of whatever sort.
+func (s *Sample) N() int64 { return s.values.n + s.bounds.n + s.infinite }
+
+// Known counts the values that are known.
+func (s *Sample) Known() int64 { return s.values.n }
+
+// Bounds counts the values known only from below.
+func (s *Sample) Bounds() int64 { return s.bounds.n }
+
+// Infinite counts the infinite values.
+func (s *Sample) Infinite() int64 { return s.infinite }
+
+// Min is the smallest known value, Max the greatest; false without any. They
+// are exact.
+func (s *Sample) Min() (int64, bool) { return s.values.min, s.values.n > 0 }
+
+// Max is the greatest known value.
+func (s *Sample) Max() (int64, bool) { return s.values.max, s.values.n > 0 }
+
+// Mean is the exact mean of the known values; NaN without any.
+func (s *Sample) Mean() float64 {
+	if s.values.n == 0 {
+		return math.NaN()
+	}
+	return s.values.sum / float64(s.values.n)
+}
+
+// points are known values and lower bounds in ascending order; of equal ones
+// the bounds come last, as the values that they stand for are greater.
+func (s *Sample) points() []point {
+	if s.sorted == nil {
+		s.sorted = append(s.values.points(false), s.bounds.points(true)...)
+		slices.SortFunc(s.sorted, func(a, b point) int {
+			if a.v != b.v {
+				return cmp.Compare(a.v, b.v)
+			}
+			return cmp.Compare(b2i(a.lower), b2i(b.lower))
+		})
+	}
+	return s.sorted
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Estimate is an estimated quantile in nanoseconds: Value itself, or at least
+// Value, or infinite.
+type Estimate struct {
+	Value    int64
+	AtLeast  bool
+	Infinite bool
+}
+
+// Quantile estimates the quantile q by Kaplan and Meier's product limit
+// (without lower bounds: the order statistic of rank ⌈q·n⌉). Where the
+// estimator does not come down to 1 − q the greatest value seen is a lower
+// bound. It is false for an empty sample.
+func (s *Sample) Quantile(q float64) (Estimate, bool) {
+	n := s.N()
+	if n == 0 {
+		return Estimate{}, false
+	}
+	if hist.Rank(q, n) > n-s.infinite {
+		return Estimate{Infinite: true}, true
+	}
+	if s.bounds.n == 0 {
+		return s.order(hist.Rank(q, n)), true
+	}
+	survival, atRisk := 1.0, float64(n)
+	last := int64(0)
+	for _, p := range s.points() {
+		last = p.v
+		if !p.lower {
+			survival *= 1 - float64(p.count)/atRisk
+			if survival <= 1-q+1e-9 {
+				return Estimate{Value: p.v}, true
+			}
+		}
+		atRisk -= float64(p.count)
+	}
+	return Estimate{Value: last, AtLeast: true}, true
+}
+
+// Bound is the quantile q as far as it is certain: the order statistic with
+// each lower bound taken as it is. AtLeast is set when the truth may be
+// greater, that is unless it is the same with the bounds taken as infinite.
+// It is false for an empty sample.
+func (s *Sample) Bound(q float64) (Estimate, bool) {
+	n := s.N()
+	if n == 0 {
+		return Estimate{}, false
+	}
+	rank := hist.Rank(q, n)
+	low := s.order(rank)
+	if low.Infinite || s.bounds.n == 0 {
+		return low, true
+	}
+	var known int64
+	for _, p := range s.points() {
+		if !p.lower {
+			if known += p.count; known >= rank {
+				low.AtLeast = p.v != low.Value
+				return low, true
+			}
+		}
+	}
+	low.AtLeast = true
+	return low, true
+}
+
+// order is the value of a rank in [1, n], bounds taken as they are.
+func (s *Sample) order(rank int64) Estimate {
+	var seen int64
+	for _, p := range s.points() {
+		if seen += p.count; seen >= rank {
+			return Estimate{Value: p.v, AtLeast: p.lower}
+		}
+	}
+	return Estimate{Infinite: true}
+}
+
+// Step is a point of a distribution function: the share P of all values is
+// known to be at most V nanoseconds.
+type Step struct {
+	V int64
+	P float64
+}
+
+// CDF is the distribution function of the sample in at most about limit steps;
+// lower bounds and infinite values keep it below 1. It begins at the least
+// known value and ends at the greatest.
+func (s *Sample) CDF(limit int) []Step {
+	n, seen, next := float64(s.N()), 0.0, 0.0
+	points := slices.DeleteFunc(slices.Clone(s.points()), func(p point) bool { return p.lower })
+	var steps []Step
+	for i, p := range points {
+		seen += float64(p.count)
+		if share := seen / n; share >= next || i == len(points)-1 {
+			steps = append(steps, Step{V: p.v, P: share})
+			next = share + 1/float64(limit)
+		}
+	}
+	return steps
+}
+
+// values are kept one by one up to exactLimit, then in buckets.
+type values struct {
+	n        int64
+	sum      float64
+	min, max int64
+	exact    []int64
+	buckets  *hist.Histogram
+}
+
+func (v *values) add(x int64) {
+	v.widen(x, x)
+	v.n++
+	v.sum += float64(x)
+	if v.buckets == nil && len(v.exact) < exactLimit {
+		v.exact = append(v.exact, x)
+		return
+	}
+	v.collapse()
+	v.count(x)
+}
+
+func (v *values) merge(h *hist.Histogram) error {
+	if h.N() == 0 {
+		return nil
+	}
+	v.widen(h.Min(), h.Max())
+	v.n += h.N()
+	v.sum += float64(h.Sum())
+	v.collapse()
+	return v.buckets.Merge(h)
+}
+
+func (v *values) widen(lo, hi int64) {
+	if v.n == 0 {
+		v.min, v.max = lo, hi
+		return
+	}
+	v.min, v.max = min(v.min, lo), max(v.max, hi)
+}
+
+// collapse moves the exact values into buckets.
+func (v *values) collapse() {
+	if v.buckets == nil {
+		v.buckets = hist.New()
+		for _, x := range v.exact {
+			v.count(x)
+		}
+		v.exact = nil
+	}
+}
+
+// count puts x into its bucket. A negative latency, which only the error of a
+// joined clock can make, counts as 0 there; Record has no other complaint.
+func (v *values) count(x int64) { _ = v.buckets.Record(max(x, 0)) }
+
+func (v *values) points(lower bool) []point {
+	var ps []point
+	if v.buckets == nil {
+		for _, x := range v.exact {
+			ps = append(ps, point{v: x, count: 1, lower: lower})
+		}
+		return ps
+	}
+	v.buckets.Buckets(func(b hist.Bucket) bool {
+		ps = append(ps, point{v: min(max(b.High, v.min), v.max), count: b.Count, lower: lower})
+		return true
+	})
+	return ps
+}
