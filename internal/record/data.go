@@ -29,10 +29,11 @@ type Series struct {
 	Action   string  `json:"action"`
 	Metric   string  `json:"metric"` // e.g. "read.iops", "write.bandwidth"
 	Unit     string  `json:"unit"`   // "1/s", "B/s"
+	Step     int64   `json:"step"`   // ns: each point holds over [At, At+Step); 0: an instant
 	Points   []Point `json:"points"`
 }
 
-// Point is a value that held from At on for the series' step. Non-finite
+// Point is one value. Non-finite
 // values are left out of the bundle.
 type Point struct {
 	At    op.Time `json:"at"`

@@ -1,0 +1,28 @@
+package record
+
+// Names of the files in a bundle, relative to its directory.
+const (
+	runFile         = "run.json"
+	environmentFile = "environment.json"
+	manifestFile    = "manifest.json"
+	ledgerFile      = "ledger"
+	reserveFile     = ".reserve"
+
+	eventsDir     = "events"
+	segmentSuffix = ".seg"
+	columnarFile  = "events/ops.parquet"
+
+	instancesFile  = "instances.jsonl"
+	logFile        = "log.jsonl"
+	samplesFile    = "series/samples.jsonl"
+	seriesFile     = "series/series.jsonl"
+	scalarsFile    = "series/scalars.jsonl"
+	histogramsFile = "histograms/histograms.jsonl"
+	canaryFile     = "canary/canary.frames"
+
+	rawDir    = "raw"
+	tmpSuffix = ".tmp"
+)
+
+// linesFiles are the streams of JSON lines.
+var linesFiles = []string{instancesFile, logFile, samplesFile, seriesFile, scalarsFile, histogramsFile}
