@@ -31,7 +31,7 @@ func (h hostdir) prepare(context.Context) error {
 	return errors.Join(os.MkdirAll(h.volumePath(""), 0o755), os.MkdirAll(h.snapshotPath(""), 0o755))
 }
 
-func (hostdir) shape(v *volume) (int64, int64, error) {
+func (hostdir) shape(v *volume, _ *origin) (int64, int64, error) {
 	if v.Block {
 		return 0, 0, invalid("backend hostdir has no raw block volumes; loopfile has")
 	}

@@ -41,7 +41,7 @@ var anyMode = []csi.VolumeCapability_AccessMode_Mode{
 }
 
 func (null) parameters() []string                                      { return nil }
-func (null) shape(*volume) (int64, int64, error)                       { return 1, 1, nil }
+func (null) shape(*volume, *origin) (int64, int64, error)              { return 1, 1, nil }
 func (null) available(allocated int64) (int64, error)                  { return nullCapacity - allocated, nil }
 func (null) attach(context.Context, *volume) error                     { return nil }
 func (null) detach(context.Context, volume) error                      { return nil }
@@ -80,7 +80,9 @@ func natural(s string) error {
 	return nil
 }
 
-func (null) stage(_ context.Context, _ *volume, path string) error { return os.MkdirAll(path, 0o755) }
+func (null) stage(_ context.Context, _ *volume, path string, _ []string) error {
+	return os.MkdirAll(path, 0o755)
+}
 
 // unstage removes the directory only when it is empty: it may have been there before.
 func (null) unstage(_ context.Context, _ volume, path string) error {

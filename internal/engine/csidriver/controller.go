@@ -100,7 +100,7 @@ func (d *driver) ControllerExpandVolume(ctx context.Context, req *csi.Controller
 			}
 			return nil
 		}
-		smallest, granularity, err := d.be.shape(v)
+		smallest, granularity, err := d.be.shape(v, nil)
 		if err != nil {
 			return err
 		}

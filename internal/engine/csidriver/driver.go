@@ -25,9 +25,9 @@ type backend interface {
 	modes() []csi.VolumeCapability_AccessMode_Mode
 	// parameters lists the StorageClass parameters that are understood.
 	parameters() []string
-	// shape checks a new volume against what the backend can do and sets its file system; it returns the smallest size
-	// and the granularity of sizes in bytes.
-	shape(v *volume) (smallest, granularity int64, err error)
+	// shape checks a volume against what the backend can do and sets its file system; it returns the smallest size and
+	// the granularity of sizes in bytes. src is what a new volume is made from, or nil.
+	shape(v *volume, src *origin) (smallest, granularity int64, err error)
 	// available returns the bytes left for new volumes when the existing ones take allocated.
 	available(allocated int64) (int64, error)
 
@@ -62,7 +62,7 @@ type (
 	}
 	// stager offers NodeStageVolume.
 	stager interface {
-		stage(ctx context.Context, v *volume, path string) error
+		stage(ctx context.Context, v *volume, path string, flags []string) error
 		unstage(ctx context.Context, v volume, path string) error
 	}
 	// nodeGrower offers NodeExpandVolume.

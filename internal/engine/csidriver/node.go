@@ -39,7 +39,7 @@ func (d *driver) NodeStageVolume(ctx context.Context, req *csi.NodeStageVolumeRe
 		if err := d.keepIntent(*v); err != nil {
 			return err
 		}
-		if err := st.stage(ctx, v, path); err != nil {
+		if err := st.stage(ctx, v, path, req.GetVolumeCapability().GetMount().GetMountFlags()); err != nil {
 			if !again {
 				delete(v.Staged, path)
 			}
@@ -66,6 +66,9 @@ func (d *driver) NodeUnstageVolume(ctx context.Context, req *csi.NodeUnstageVolu
 	err = d.withVolume(ctx, req.GetVolumeId(), func(ctx context.Context, v *volume) error {
 		if len(v.Published) > 0 {
 			return status.Errorf(codes.FailedPrecondition, "volume %s is still published at %d paths", v.ID, len(v.Published))
+		}
+		if !v.Staged[path] {
+			return nil
 		}
 		if err := st.unstage(ctx, *v, path); err != nil {
 			return err

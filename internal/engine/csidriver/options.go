@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/cnsbench/cnsbench/internal/engine/csidriver/hostfs"
 	"github.com/cnsbench/cnsbench/internal/engine/csidriver/inject"
 )
 
@@ -50,8 +50,10 @@ const (
 
 // backends maps each name to its constructor.
 var backends = map[string]func(*driver) backend{
-	"null":    newNull,
-	"hostdir": newHostdir,
+	"null":     newNull,
+	"hostdir":  newHostdir,
+	"loopfile": newLoopfile,
+	"btrfs":    newBtrfs,
 }
 
 // Backends lists the backends by name, sorted.
@@ -86,9 +88,16 @@ func (o Options) complete() (Options, error) {
 	if o.BaseDir == "" {
 		return o, nil
 	}
-	var err error
-	o.BaseDir, err = filepath.Abs(o.BaseDir)
-	return o, err
+	base, err := filepath.Abs(o.BaseDir)
+	if err != nil {
+		return o, err
+	}
+	// The kernel's tables name mounts and images without symbolic links.
+	if real, err := filepath.EvalSymlinks(base); err == nil {
+		base = real
+	}
+	o.BaseDir = base
+	return o, nil
 }
 
 func (o Options) injector() (*inject.Injector, error) {
@@ -110,10 +119,16 @@ type Requirement struct {
 }
 
 var requirements = map[string]Requirement{
-	"loopfile": {Root: true, Programs: []Program{
-		{"mkfs.ext4", "e2fsprogs"}, {"resize2fs", "e2fsprogs"}, {"mkfs.xfs", "xfsprogs"}, {"xfs_growfs", "xfsprogs"},
-	}},
-	"btrfs": {Root: true, Programs: []Program{{"mkfs.btrfs", "btrfs-progs"}, {"btrfs", "btrfs-progs"}}},
+	"loopfile": {Root: true, Programs: programs("mkfs.ext4", "resize2fs", "mkfs.xfs", "xfs_growfs")},
+	"btrfs":    {Root: true, Programs: programs("mkfs.btrfs", "btrfs")},
+}
+
+func programs(names ...string) []Program {
+	var all []Program
+	for _, name := range names {
+		all = append(all, Program{Name: name, Package: hostfs.Package(name)})
+	}
+	return all
 }
 
 // Requirements says what a backend needs of the machine.
@@ -122,7 +137,7 @@ func Requirements(backend string) Requirement { return requirements[backend] }
 // Missing lists the programs of a requirement that are not on this machine's PATH.
 func (r Requirement) Missing() []Program {
 	return slices.DeleteFunc(slices.Clone(r.Programs), func(p Program) bool {
-		_, err := exec.LookPath(p.Name)
+		_, err := hostfs.Find(p.Name)
 		return err == nil
 	})
 }

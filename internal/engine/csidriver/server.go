@@ -37,6 +37,11 @@ type Server struct {
 // New prepares the pool, reads the state of an earlier process and repairs what that left half done. It fails when
 // another driver is using the same base directory.
 func New(o Options) (_ *Server, err error) {
+	if o.BaseDir != "" {
+		if err := os.MkdirAll(o.BaseDir, 0o755); err != nil {
+			return nil, err
+		}
+	}
 	o, err = o.complete()
 	if err != nil {
 		return nil, err
@@ -71,7 +76,8 @@ func (s *Server) Serve(ctx context.Context, socket string) error {
 		return err
 	}
 	s.start = time.Now()
-	server := grpc.NewServer(grpc.UnaryInterceptor(s.intercept))
+	// Work in progress is always waited for: leaving in the middle of it could leave a file system frozen.
+	server := grpc.NewServer(grpc.UnaryInterceptor(s.intercept), grpc.WaitForHandlers(true))
 	csi.RegisterIdentityServer(server, s.driver)
 	csi.RegisterControllerServer(server, s.driver)
 	csi.RegisterNodeServer(server, s.driver)
@@ -118,13 +124,10 @@ func listen(socket string) (net.Listener, error) {
 	return net.Listen("unix", socket)
 }
 
-// lockBase makes the base directory and excludes other drivers from it; the lock goes with the process.
+// lockBase excludes other drivers from the base directory; the lock goes with the process.
 func lockBase(dir string) (*os.File, error) {
 	if dir == "" {
 		return nil, nil
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

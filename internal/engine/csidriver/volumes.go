@@ -111,7 +111,7 @@ func (d *driver) makeVolume(ctx context.Context, v *volume, r *csi.CapacityRange
 	if err != nil {
 		return err
 	}
-	smallest, granularity, err := d.be.shape(v)
+	smallest, granularity, err := d.be.shape(v, src)
 	if err != nil {
 		return err
 	}
@@ -257,6 +257,9 @@ func (d *driver) checkCapability(c *csi.VolumeCapability) error {
 	}
 	if mode := c.GetAccessMode().GetMode(); !slices.Contains(d.be.modes(), mode) {
 		return invalid("backend %s cannot serve the access mode %s", d.opts.Backend, mode)
+	}
+	if _, stages := d.be.(stager); !stages && len(c.GetMount().GetMountFlags()) > 0 {
+		return invalid("backend %s mounts no file system of the volume's own and takes no mount options", d.opts.Backend)
 	}
 	return nil
 }

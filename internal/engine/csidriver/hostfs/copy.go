@@ -33,7 +33,7 @@ func CopyTree(from, to string) error {
 	if err != nil {
 		return fmt.Errorf("copying %s: %w", from, err)
 	}
-	return syncFS(to)
+	return SyncFS(to)
 }
 
 func copyEntry(from, to string, entry fs.DirEntry, dirs *[]func() error) error {
@@ -88,7 +88,8 @@ func copyOwner(info fs.FileInfo, to string) error {
 	return os.Lchown(to, int(st.Uid), int(st.Gid))
 }
 
-func syncFS(path string) error {
+// SyncFS commits the file system that holds path.
+func SyncFS(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
