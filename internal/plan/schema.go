@@ -1,0 +1,202 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cnsbench/cnsbench/config/crd"
+)
+
+// checker applies the definition of Benchmark as an apiserver would.
+type checker struct {
+	structural *schema.Structural
+	openapi    validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+// benchmarkChecker is compiled once: it is the same for every file.
+var benchmarkChecker = sync.OnceValues(func() (*checker, error) { return newChecker(crd.Benchmark) })
+
+func newChecker(definition []byte) (*checker, error) {
+	var v1 apiextensionsv1.CustomResourceDefinition
+	if err := yaml.Unmarshal(definition, &v1); err != nil {
+		return nil, fmt.Errorf("embedded definition: %w", err)
+	}
+	var props apiextensions.JSONSchemaProps
+	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(v1.Spec.Versions[0].Schema.OpenAPIV3Schema, &props, nil)
+	if err != nil {
+		return nil, fmt.Errorf("embedded definition: %w", err)
+	}
+	structural, err := schema.NewStructural(&props)
+	if err != nil {
+		return nil, fmt.Errorf("embedded definition: %w", err)
+	}
+	openapi, _, err := validation.NewSchemaValidator(&props)
+	if err != nil {
+		return nil, fmt.Errorf("embedded definition: %w", err)
+	}
+	return &checker{structural, openapi, cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
+}
+
+// apply prunes, defaults and validates d in place, and returns what it found.
+func (c *checker) apply(ctx context.Context, d *document) []Problem {
+	unknown := pruning.PruneWithOptions(d.value, c.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+	problems := make([]Problem, 0, len(unknown))
+	around := map[string]bool{} // objects that had an unknown field
+	metaErr, unknownMeta := objectmeta.CoerceWithOptions(nil, d.value, c.structural, true,
+		objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
+	for _, path := range append(unknown, unknownMeta...) {
+		problems = append(problems, c.unknownField(d, path))
+		around[parent(normal(path))] = true
+	}
+
+	defaulting.PruneNonNullableNullsWithoutDefaults(d.value, c.structural)
+	defaulting.Default(d.value, c.structural)
+
+	errs := validation.ValidateCustomResource(nil, d.value, c.openapi)
+	if metaErr != nil {
+		errs = append(errs, metaErr)
+	}
+	errs = append(errs, objectmeta.Validate(ctx, nil, d.value, c.structural, true)...)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.structural, d.value)...)
+	broken := map[string]bool{}
+	for _, e := range errs {
+		problems = append(problems, fieldProblem(d, e))
+		for p := normal(e.Field); p != ""; p = parent(p) {
+			broken[p] = true
+		}
+	}
+	// An apiserver stops here when the schema is not met. We go on, so that
+	// all is said at once, but leave out the rules of objects that are broken.
+	ruleErrs, _ := c.rules.Validate(ctx, nil, c.structural, d.value, nil, celconfig.RuntimeCELCostBudget)
+	for _, e := range ruleErrs {
+		p := normal(e.Field)
+		if broken[p] || around[p] && strings.Contains(e.Detail, "must be set") {
+			continue
+		}
+		problems = append(problems, fieldProblem(d, e))
+	}
+	return problems
+}
+
+func parent(path string) string { return path[:max(strings.LastIndexByte(path, '.'), 0)] }
+
+// unknownField names the fields that there are at that place.
+func (c *checker) unknownField(d *document, path string) Problem {
+	steps := strings.Split(normal(path), ".")
+	name := steps[len(steps)-1]
+	at := d.findKey(path)
+	s := c.structural
+	for _, step := range steps[:len(steps)-1] {
+		s = descend(s, step)
+	}
+	var known []string
+	if s != nil {
+		known = slices.Collect(maps.Keys(s.Properties))
+	}
+	return Problem{File: at.file, Line: at.line, Column: at.col, Path: path,
+		Message: fmt.Sprintf("there is no field %q here", name), Hint: suggest(name, known)}
+}
+
+func descend(s *schema.Structural, step string) *schema.Structural {
+	if s == nil {
+		return nil
+	}
+	if p, ok := s.Properties[step]; ok {
+		return &p
+	}
+	if s.Items != nil {
+		return s.Items
+	}
+	if s.AdditionalProperties != nil {
+		return s.AdditionalProperties.Structural
+	}
+	return nil
+}
+
+// patterns are the schema's regular expressions in words.
+var patterns = []struct{ part, message, hint string }{
+	{"(ns|us|µs|ms|s|m|h)", "%v is not a length of time", "such as 500ms, 30s, 5m or 1h30m"},
+	{"[numkMGTPE]", "%v is not a quantity", "such as 4Ki, 512Mi, 10Gi or 2.5"},
+	{"^[a-z](", "%v cannot be a name here", "small letters, digits and dashes, a letter first"},
+	{"^[A-Za-z](", "%v cannot be a name here", "letters, digits, dashes and underscores, a letter first"},
+	{"^https?:", "%v is not an http or https URL", "such as http://host:9200/index/_doc/"},
+}
+
+var goPath = regexp.MustCompile(`^[A-Za-z0-9_.\[\]-]* in body `)
+
+// fieldProblem says what an apiserver's error means, at its place in the file.
+func fieldProblem(d *document, e *field.Error) Problem {
+	at := d.find(e.Field)
+	p := Problem{File: at.file, Line: at.line, Column: at.col, Path: display(e.Field), Message: e.Detail}
+	switch e.Type {
+	case field.ErrorTypeRequired:
+		p.Message = "is missing"
+		if e.Detail != "" {
+			p.Message = e.Detail
+		}
+	case field.ErrorTypeDuplicate:
+		p.Message = fmt.Sprintf("%s is there already", shown(e.BadValue))
+		p.Hint = "names must differ"
+	case field.ErrorTypeNotSupported:
+		p.Message = fmt.Sprintf("%s is not one of the values", shown(e.BadValue))
+		if s, ok := e.BadValue.(string); ok {
+			p.Hint = suggest(s, quoted.FindAllString(e.Detail, -1))
+		}
+		p.Hint = strings.ReplaceAll(p.Hint, `\"`, "")
+		p.Hint = strings.TrimSpace(strings.ReplaceAll(p.Hint, `""`, `"`))
+	case field.ErrorTypeTypeInvalid:
+		p.Message = goPath.ReplaceAllString(e.Detail, "")
+		if strings.Contains(e.Detail, "must be of type string") || strings.Contains(e.Detail, "integer,string") {
+			p.Hint = fmt.Sprintf("put it in quotes: %q", fmt.Sprint(e.BadValue))
+		}
+	case field.ErrorTypeInvalid:
+		p.Message = goPath.ReplaceAllString(e.Detail, "")
+		for _, known := range patterns {
+			if strings.Contains(e.Detail, "should match") && strings.Contains(e.Detail, known.part) {
+				p.Message, p.Hint = fmt.Sprintf(known.message, shown(e.BadValue)), known.hint
+				break
+			}
+		}
+	}
+	return p
+}
+
+var quoted = regexp.MustCompile(`[A-Za-z][A-Za-z0-9]*`)
+
+func shown(v any) string {
+	switch v := v.(type) {
+	case map[string]any:
+		if name, ok := v["name"]; ok {
+			return shown(name)
+		}
+		return "this"
+	case string:
+		return fmt.Sprintf("%q", v)
+	}
+	return fmt.Sprint(v)
+}
+
+// display drops what the libraries put before a path at the root.
+func display(path string) string {
+	path = strings.TrimPrefix(path, "<nil>")
+	return strings.TrimPrefix(path, ".")
+}

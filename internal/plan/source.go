@@ -1,0 +1,238 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// File is an input file: its name, for messages, and its content.
+type File struct {
+	Name string
+	Data []byte
+}
+
+// Limits of what is read, so that a small file cannot become a large value.
+const (
+	maxNodes = 500_000
+	maxDepth = 100
+)
+
+// place is a point in a file.
+type place struct {
+	file      string
+	line, col int
+}
+
+// document is one YAML document as plain values, with the place of each.
+type document struct {
+	file   string
+	value  map[string]any
+	places map[string]place // by normal path; see normal
+	keys   map[string]place // of the key, where there is one
+}
+
+// parse reads the documents of a file. Broken YAML ends the file, but not the
+// documents before it.
+func parse(f File) (docs []*document, problems []Problem) {
+	dec := yaml.NewDecoder(strings.NewReader(string(f.Data)))
+	for {
+		var node yaml.Node
+		err := safely(func() error { return dec.Decode(&node) })
+		if errors.Is(err, io.EOF) {
+			return docs, problems
+		}
+		if err != nil {
+			return docs, append(problems, yamlProblem(f.Name, err))
+		}
+		d := &document{file: f.Name, places: map[string]place{}, keys: map[string]place{}}
+		c := converter{doc: d}
+		v := c.convert(&node, "", 0)
+		problems = append(problems, c.problems...)
+		switch v := v.(type) {
+		case map[string]any:
+			d.value = v
+			docs = append(docs, d)
+		case nil: // an empty document, as after a last ---
+		default:
+			problems = append(problems, Problem{File: f.Name, Line: node.Line, Column: node.Column,
+				Message: "the document is not a mapping", Hint: "begin with apiVersion, kind, metadata and spec"})
+		}
+	}
+}
+
+// safely turns a panic of the YAML library on hostile input into an error.
+func safely(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("yaml: %v", r)
+		}
+	}()
+	return f()
+}
+
+var yamlLine = regexp.MustCompile(`(?:yaml: )?line (\d+): `)
+
+func yamlProblem(file string, err error) Problem {
+	p := Problem{File: file, Message: "not well-formed YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+		p.Line, _ = strconv.Atoi(m[1])
+		p.Column = 1
+		p.Message = "not well-formed YAML: " + yamlLine.ReplaceAllString(err.Error(), "")
+	}
+	p.Hint = "check the indentation and the quotes at this line and the one before it"
+	return p
+}
+
+// converter turns nodes into the values that encoding/json would give.
+type converter struct {
+	doc      *document
+	nodes    int
+	problems []Problem
+}
+
+func (c *converter) fail(n *yaml.Node, path, message, hint string) {
+	c.problems = append(c.problems, Problem{File: c.doc.file, Line: n.Line, Column: n.Column,
+		Path: path, Message: message, Hint: hint})
+}
+
+func (c *converter) convert(n *yaml.Node, path string, depth int) any {
+	if c.nodes++; c.nodes > maxNodes || depth > maxDepth {
+		if c.nodes <= maxNodes+1 || depth == maxDepth+1 {
+			c.fail(n, path, "the document is too large or too deep", "aliases that refer to aliases grow fast")
+			c.nodes = maxNodes + 1
+		}
+		return nil
+	}
+	if _, ok := c.doc.places[path]; !ok {
+		c.doc.places[path] = place{c.doc.file, n.Line, n.Column}
+	}
+	switch n.Kind {
+	case yaml.DocumentNode:
+		if len(n.Content) == 0 {
+			return nil
+		}
+		return c.convert(n.Content[0], path, depth)
+	case yaml.AliasNode:
+		return c.convert(n.Alias, path, depth+1)
+	case yaml.MappingNode:
+		return c.mapping(n, path, depth)
+	case yaml.SequenceNode:
+		list := make([]any, 0, len(n.Content))
+		for i, e := range n.Content {
+			list = append(list, c.convert(e, join(path, strconv.Itoa(i)), depth+1))
+		}
+		return list
+	default:
+		return c.scalar(n, path)
+	}
+}
+
+func (c *converter) mapping(n *yaml.Node, path string, depth int) map[string]any {
+	m := make(map[string]any, len(n.Content)/2)
+	var merged []map[string]any
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		if k.Tag == "!!merge" {
+			if from, ok := c.convert(v, path+".<<", depth+1).(map[string]any); ok {
+				merged = append(merged, from)
+				continue
+			}
+			c.fail(k, path, "<< wants one alias of a mapping", "")
+			continue
+		}
+		if k.Kind != yaml.ScalarNode {
+			c.fail(k, path, "a key must be a plain name", "")
+			continue
+		}
+		child := join(path, k.Value)
+		if _, twice := m[k.Value]; twice {
+			c.fail(k, child, fmt.Sprintf("%q is given twice", k.Value), fmt.Sprintf("the first is at line %d", c.doc.keys[child].line))
+			continue
+		}
+		c.doc.keys[child] = place{c.doc.file, k.Line, k.Column}
+		m[k.Value] = c.convert(v, child, depth+1)
+	}
+	for _, from := range merged {
+		for k, v := range from {
+			if _, ok := m[k]; !ok {
+				m[k] = v
+			}
+		}
+	}
+	return m
+}
+
+func (c *converter) scalar(n *yaml.Node, path string) any {
+	var v any
+	var err error
+	switch n.ShortTag() {
+	case "!!null":
+		return nil
+	case "!!bool":
+		var b bool
+		err, v = n.Decode(&b), b
+	case "!!int":
+		var i int64
+		if err = n.Decode(&i); err == nil {
+			return i
+		}
+		var f float64 // beyond int64
+		err, v = n.Decode(&f), f
+	case "!!float":
+		var f float64
+		err, v = n.Decode(&f), f
+	default: // text, and dates, which JSON does not have
+		return n.Value
+	}
+	if err != nil {
+		c.fail(n, path, fmt.Sprintf("%q: %v", n.Value, err), "")
+		return nil
+	}
+	return v
+}
+
+// join appends one step to a normal path.
+func join(path, step string) string {
+	if path == "" {
+		return step
+	}
+	return path + "." + step
+}
+
+var brackets = strings.NewReplacer("[", ".", "]", "")
+
+// normal makes one form of the two that paths come in: a.b[0].c and a.b.0.c.
+func normal(path string) string { return strings.TrimPrefix(brackets.Replace(path), ".") }
+
+// find returns the place of a path, or of the nearest thing around it that the
+// file has. Mappings and lists are found by their key.
+func (d *document) find(path string) place {
+	for p := normal(path); p != ""; p = p[:max(strings.LastIndexByte(p, '.'), 0)] {
+		at, ok := d.places[p]
+		if !ok {
+			continue
+		}
+		if k, ok := d.keys[p]; ok && k.line < at.line {
+			return k
+		}
+		return at
+	}
+	if at, ok := d.places[""]; ok {
+		return at
+	}
+	return place{file: d.file}
+}
+
+// findKey is find, but gives the place of the key itself.
+func (d *document) findKey(path string) place {
+	if k, ok := d.keys[normal(path)]; ok {
+		return k
+	}
+	return d.find(path)
+}

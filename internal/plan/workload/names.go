@@ -1,0 +1,49 @@
+package workload
+
+import (
+	"encoding/base32"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Labels that every object of a run carries.
+const (
+	LabelRun      = "cnsbench.dev/run"
+	LabelAction   = "cnsbench.dev/action"
+	LabelInstance = "cnsbench.dev/instance"
+	LabelVolume   = "cnsbench.dev/volume" // claims: the name in the template
+	LabelRole     = "cnsbench.dev/role"
+)
+
+// maxName is what a name may have to be a DNS label.
+const maxName = 63
+
+// InstanceName is the name of what an action makes for the index-th time: a
+// function of run, action and index, so that repeating a request is harmless
+// and two runs never share an object.
+func InstanceName(runID, action string, index int) string {
+	return fmt.Sprintf("%s-%d-%s", action, index, short(runID))
+}
+
+// objectName is the name of an object of an instance.
+func objectName(instance, base string) string {
+	name := instance + "-" + base
+	if len(name) <= maxName {
+		return name
+	}
+	return strings.TrimRight(name[:maxName-7], "-.") + "-" + short(name)
+}
+
+var encoding = base32.NewEncoding("abcdefghijkmnpqrstuvwxyz23456789").WithPadding(base32.NoPadding)
+
+// short is six letters and digits that stand for s.
+func short(s string) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(s))
+	return encoding.EncodeToString(h.Sum(nil))[:6]
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,319 @@
+package workload
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+)
+
+// Params are what one instance is made from.
+type Params struct {
+	Vars   map[string]string // complete: from Resolve
+	Action string
+	Index  int // 0-based
+	Count  int // of instances that one trigger makes
+	RunID  string
+	Labels map[string]string // added to every object
+	Engine string            // its name, for messages
+	// Configs are ConfigMaps beside the Benchmark that templates may refer to.
+	Configs map[string]*corev1.ConfigMap
+}
+
+// Instance is one rendered instance of an entry.
+type Instance struct {
+	engine.Workload
+	Outputs []Output
+}
+
+// Output is a file that the instance writes and the parser that reads it.
+type Output struct {
+	Container string
+	File      string // path or glob inside the container
+	Parser    string // empty: kept raw
+}
+
+// Render fills the variables in and makes the objects of one instance: names
+// unique in the run, references to them changed likewise, labels added,
+// references in the environment resolved. It has no side effects; errors are
+// of type *Error.
+func (e *Entry) Render(p Params) (*Instance, error) {
+	r := &renderer{entry: e, params: p, name: InstanceName(p.RunID, p.Action, p.Index),
+		claims: map[string]string{}, configs: map[string]*corev1.ConfigMap{}, builtins: builtin(p)}
+	if err := r.read(); err != nil {
+		return nil, err
+	}
+	return r.finish()
+}
+
+// renderer gathers the objects of one instance.
+type renderer struct {
+	entry    *Entry
+	params   Params
+	name     string
+	builtins map[string]string
+	out      Instance
+	pods     []template
+	claims   map[string]string            // name in the template → name in the run
+	configs  map[string]*corev1.ConfigMap // by name in the template
+}
+
+// template is a pod as found in a part.
+type template struct {
+	part        string
+	kind        string
+	meta        metav1.ObjectMeta // of the object it was in
+	spec        corev1.PodSpec
+	annotations map[string]string
+}
+
+// read decodes every part.
+func (r *renderer) read() error {
+	files := corev1.ConfigMap{Data: map[string]string{}}
+	files.Name = r.entry.Name
+	for _, part := range r.entry.Parts {
+		text, err := substitute(part.Text, r.params.Vars, r.builtins)
+		if err != nil {
+			return &Error{Part: part.Key, Message: err.Error()}
+		}
+		if !part.Manifest() {
+			files.Data[part.Key] = text
+			continue
+		}
+		if err := r.manifests(part.Key, text); err != nil {
+			return err
+		}
+	}
+	if len(files.Data) > 0 {
+		r.config(&files)
+	}
+	if len(r.pods) == 0 {
+		return &Error{Message: fmt.Sprintf("workload %q has no Pod and no Job", r.entry.Name), Hint: "a manifest of kind Pod does the I/O"}
+	}
+	return nil
+}
+
+func (r *renderer) manifests(key, text string) error {
+	docs := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
+	for {
+		doc, err := docs.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return &Error{Part: key, Message: err.Error()}
+		}
+		var head metav1.TypeMeta
+		if err := yaml.Unmarshal(doc, &head); err != nil {
+			return &Error{Part: key, Message: "not a manifest once its variables are filled in: " + oneLine(err)}
+		}
+		if head.Kind == "" && len(bytes.TrimSpace(doc)) == 0 {
+			continue
+		}
+		if err := r.object(key, head, doc); err != nil {
+			return err
+		}
+	}
+}
+
+// object takes one object in. Pods come from Pods, Jobs and from workload
+// controllers of one replica, which are the same thing to a measurement.
+func (r *renderer) object(key string, head metav1.TypeMeta, doc []byte) error {
+	decode := func(into any) error {
+		if err := yaml.UnmarshalStrict(doc, into); err != nil {
+			return &Error{Part: key, Message: fmt.Sprintf("not a valid %s: %s", head.Kind, oneLine(err))}
+		}
+		return nil
+	}
+	switch head.APIVersion + "/" + head.Kind {
+	case "v1/PersistentVolumeClaim":
+		var claim corev1.PersistentVolumeClaim
+		if err := decode(&claim); err != nil {
+			return err
+		}
+		return r.claim(key, claim)
+	case "v1/ConfigMap":
+		var cm corev1.ConfigMap
+		if err := decode(&cm); err != nil {
+			return err
+		}
+		if cm.Annotations["container"] != "" || cm.Labels["type"] == "parser" {
+			return nil // a parser of the prototype; ours are built in
+		}
+		r.config(&cm)
+		return nil
+	case "v1/Pod":
+		var pod corev1.Pod
+		if err := decode(&pod); err != nil {
+			return err
+		}
+		r.pods = append(r.pods, template{key, "Pod", pod.ObjectMeta, pod.Spec, pod.Annotations})
+		return nil
+	case "batch/v1/Job":
+		var job batchv1.Job
+		if err := decode(&job); err != nil {
+			return err
+		}
+		if n := value(job.Spec.Parallelism, 1) * value(job.Spec.Completions, 1); n != 1 {
+			return r.unsupported(key, "a Job of more than one pod", "give the action a count instead")
+		}
+		r.podOf(key, "Job", job.ObjectMeta, job.Spec.Template)
+		return nil
+	case "apps/v1/StatefulSet":
+		var set appsv1.StatefulSet
+		if err := decode(&set); err != nil {
+			return err
+		}
+		return r.statefulSet(key, &set)
+	case "apps/v1/Deployment":
+		var d appsv1.Deployment
+		if err := decode(&d); err != nil {
+			return err
+		}
+		if value(d.Spec.Replicas, 1) != 1 {
+			return r.unsupported(key, "a Deployment of more than one pod", "give the action a count instead")
+		}
+		r.podOf(key, "Deployment", d.ObjectMeta, d.Spec.Template)
+		return nil
+	}
+	return r.unsupported(key, fmt.Sprintf("an object of kind %s (%s)", head.Kind, head.APIVersion), "")
+}
+
+func (r *renderer) statefulSet(key string, set *appsv1.StatefulSet) error {
+	if value(set.Spec.Replicas, 1) != 1 {
+		return r.unsupported(key, "a StatefulSet of more than one pod", "give the action a count instead")
+	}
+	for _, claim := range set.Spec.VolumeClaimTemplates {
+		set.Spec.Template.Spec.Volumes = append(set.Spec.Template.Spec.Volumes, corev1.Volume{Name: claim.Name,
+			VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}}})
+		if err := r.claim(key, claim); err != nil {
+			return err
+		}
+	}
+	r.podOf(key, "StatefulSet", set.ObjectMeta, set.Spec.Template)
+	return nil
+}
+
+func (r *renderer) podOf(key, kind string, meta metav1.ObjectMeta, t corev1.PodTemplateSpec) {
+	annotations := maps.Clone(t.Annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	maps.Copy(annotations, meta.Annotations)
+	labels := maps.Clone(t.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, meta.Labels)
+	r.pods = append(r.pods, template{key, kind, metav1.ObjectMeta{Name: meta.Name, Labels: labels}, t.Spec, annotations})
+}
+
+// claim takes a volume in, unless it stands for one that the user names.
+func (r *renderer) claim(key string, claim corev1.PersistentVolumeClaim) error {
+	if _, other := r.params.Vars["volname"]; other && annotation(claim.Annotations, "role") == "volume" &&
+		r.params.Vars["volname"] != r.entry.Defaults["volname"] {
+		return nil
+	}
+	if claim.Name == "" {
+		return &Error{Part: key, Message: "the PersistentVolumeClaim has no name"}
+	}
+	if _, twice := r.claims[claim.Name]; twice {
+		return &Error{Part: key, Message: fmt.Sprintf("there are two PersistentVolumeClaims %q", claim.Name)}
+	}
+	base := claim.Name
+	r.claims[base] = objectName(r.name, base)
+	claim.APIVersion, claim.Kind = "v1", "PersistentVolumeClaim"
+	claim.ObjectMeta = r.meta(r.claims[base], claim.ObjectMeta)
+	claim.Labels[LabelVolume] = labelValue(base)
+	r.out.Claims = append(r.out.Claims, claim)
+	return nil
+}
+
+// lookup finds a ConfigMap by its name in the template: the entry's, or one
+// that the user gave beside the Benchmark, which then becomes the instance's.
+func (r *renderer) lookup(name string) (*corev1.ConfigMap, bool) {
+	if cm, ok := r.configs[name]; ok {
+		return cm, true
+	}
+	cm, ok := r.params.Configs[name]
+	if ok {
+		cm = cm.DeepCopy()
+		r.config(cm)
+	}
+	return cm, ok
+}
+
+func (r *renderer) config(cm *corev1.ConfigMap) {
+	base := cm.Name
+	cm.APIVersion, cm.Kind = "v1", "ConfigMap"
+	cm.ObjectMeta = r.meta(objectName(r.name, base), cm.ObjectMeta)
+	r.configs[base] = cm
+}
+
+// meta is an object's metadata in the run: a name of its own, no namespace,
+// its labels and ours.
+func (r *renderer) meta(name string, from metav1.ObjectMeta) metav1.ObjectMeta {
+	labels := map[string]string{}
+	maps.Copy(labels, from.Labels)
+	maps.Copy(labels, r.params.Labels)
+	labels[LabelRun], labels[LabelAction], labels[LabelInstance] = labelValue(r.params.RunID), r.params.Action, r.name
+	return metav1.ObjectMeta{Name: name, Labels: labels, Annotations: from.Annotations}
+}
+
+func (r *renderer) unsupported(part, what, hint string) error {
+	return &Error{Part: part, Message: fmt.Sprintf("%s: not supported by engine %s", what, r.params.Engine), Hint: hint}
+}
+
+// finish makes the pods, now that the names of all else are known.
+func (r *renderer) finish() (*Instance, error) {
+	for _, t := range r.pods {
+		pod, err := r.pod(t)
+		if err != nil {
+			return nil, err
+		}
+		r.out.Pods = append(r.out.Pods, *pod)
+	}
+	for _, name := range sortedKeys(r.configs) {
+		r.out.ConfigMaps = append(r.out.ConfigMaps, *r.configs[name])
+	}
+	return &r.out, nil
+}
+
+func value(p *int32, otherwise int32) int32 {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}
+
+// annotation looks a key up as we write it and as the prototype did.
+func annotation(from map[string]string, key string) string {
+	if v, ok := from["cnsbench.dev/"+key]; ok {
+		return v
+	}
+	return from[key]
+}
+
+// labelValue makes s fit to be the value of a label.
+func labelValue(s string) string {
+	if len(s) > maxName {
+		s = s[:maxName]
+	}
+	return strings.Trim(s, "-._")
+}
+
+func oneLine(err error) string {
+	return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")), " ")
+}

@@ -1,0 +1,136 @@
+package workload
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// variable is {{name}}, with or without spaces. Anything else in double
+// braces, such as a Go template inside a script, is left alone.
+var variable = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}`)
+
+// maxText bounds a rendered part.
+const maxText = 1 << 20
+
+// Error is something wrong with an entry or with what it was given.
+type Error struct {
+	Var     string // the variable it is about, or empty
+	Part    string // the part it is about, or empty
+	Message string
+	Hint    string
+	// Known lists the names that Var could be, when it is unknown.
+	Known []string
+}
+
+func (e *Error) Error() string {
+	s := e.Message
+	if e.Part != "" {
+		s = e.Part + ": " + s
+	}
+	if e.Hint != "" {
+		s += " (" + e.Hint + ")"
+	}
+	return s
+}
+
+// builtin variables are the same for every entry.
+func builtin(p Params) map[string]string {
+	return map[string]string{
+		"ACTION_NAME":      p.Action,
+		"ACTION_NAME_CAPS": strings.ToUpper(p.Action),
+		"INSTANCE_NUM":     strconv.Itoa(p.Index),
+		"NUM_INSTANCES":    strconv.Itoa(p.Count),
+		"RUN_ID":           p.RunID,
+	}
+}
+
+// Variables lists the variables of the entry in order: those that its parts
+// have and those that have a default, without the built-in ones.
+func (e *Entry) Variables() []string {
+	names := maps.Clone(e.Defaults)
+	if names == nil {
+		names = map[string]string{}
+	}
+	for _, p := range e.Parts {
+		for _, m := range variable.FindAllStringSubmatch(p.Text, -1) {
+			names[m[1]] = ""
+		}
+	}
+	for b := range builtin(Params{}) {
+		delete(names, b)
+	}
+	return sortedKeys(names)
+}
+
+// Resolve completes the values that were given by the defaults, and reports
+// variables that the entry does not have and those that are without a value.
+func (e *Entry) Resolve(given map[string]string) (map[string]string, []*Error) {
+	known := e.Variables()
+	values := maps.Clone(e.Defaults)
+	if values == nil {
+		values = map[string]string{}
+	}
+	var problems []*Error
+	for _, name := range sortedKeys(given) {
+		if !slices.Contains(known, name) {
+			message := fmt.Sprintf("workload %q has no variable %q", e.Name, name)
+			if _, ok := builtin(Params{})[name]; ok {
+				message = fmt.Sprintf("%s is set by CNSBench", name)
+			}
+			problems = append(problems, &Error{Var: name, Message: message, Known: known})
+			continue
+		}
+		values[name] = given[name]
+	}
+	for _, name := range known {
+		if _, ok := values[name]; !ok {
+			problems = append(problems, &Error{Message: fmt.Sprintf("workload %q needs a value for its variable %q", e.Name, name),
+				Hint: fmt.Sprintf("vars: {%s: …}", name)})
+		}
+	}
+	return values, problems
+}
+
+// substitute fills the variables in. Values may have built-in variables in
+// them, nothing else.
+func substitute(text string, values, builtins map[string]string) (string, error) {
+	expanded := make(map[string]string, len(values)+len(builtins))
+	for k, v := range values {
+		v, _, err := fill(v, builtins)
+		if err != nil {
+			return "", fmt.Errorf("variable %q: %w", k, err)
+		}
+		expanded[k] = v // braces that are left are the value's own
+	}
+	maps.Copy(expanded, builtins)
+	out, missing, err := fill(text, expanded)
+	if err == nil && missing != "" {
+		err = fmt.Errorf("variable %q has no value", missing)
+	}
+	return out, err
+}
+
+// fill replaces each variable that has a value, and names one that has none.
+func fill(text string, values map[string]string) (out, missing string, err error) {
+	size := len(text)
+	out = variable.ReplaceAllStringFunc(text, func(s string) string {
+		name := variable.FindStringSubmatch(s)[1]
+		v, ok := values[name]
+		if !ok {
+			missing = name
+			return s
+		}
+		if size += len(v); size > maxText {
+			return ""
+		}
+		return v
+	})
+	if size > maxText {
+		return "", "", fmt.Errorf("more than %d bytes when its variables are filled in", maxText)
+	}
+	return out, missing, nil
+}
