@@ -55,6 +55,13 @@ type Engine interface {
 	Close() error
 }
 
+// Preparer is implemented by engines that have something durable to note before
+// a request: the loop calls Prepare before the op starts, so that the wait for
+// our own disk is lateness of the harness and no latency of the platform.
+type Preparer interface {
+	Prepare(r Request) error
+}
+
 // Capabilities of an engine. A kind that is not in Actions is not supported.
 type Capabilities struct {
 	Engine string // "local", "kubernetes"

@@ -7,9 +7,9 @@
 package op
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
+	"strconv"
 )
 
 // Time is an instant of a run in nanoseconds since the run's start, on the
@@ -29,7 +29,7 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	if t == Never {
 		return []byte("null"), nil
 	}
-	return json.Marshal(int64(t))
+	return strconv.AppendInt(nil, int64(t), 10), nil
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -38,7 +38,12 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 		*t = Never
 		return nil
 	}
-	return json.Unmarshal(b, (*int64)(t))
+	v, err := strconv.ParseInt(string(b), 10, 64)
+	if err != nil {
+		return fmt.Errorf("a time is nanoseconds or null: %w", err)
+	}
+	*t = Time(v)
+	return nil
 }
 
 // Kind is what an action does.

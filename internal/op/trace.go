@@ -3,6 +3,7 @@ package op
 import (
 	"sort"
 	"sync"
+	"time"
 )
 
 // Trace gathers the milestones of one op while an engine carries it out. Its
@@ -28,6 +29,13 @@ func (t *Trace) MarkAt(name string, at Time, err int64, source string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.milestones = append(t.milestones, Milestone{Name: name, At: at, Err: err, Source: source})
+}
+
+// MarkPolled records an instant that was found by looking each interval: it lay
+// somewhere between the last two looks, so it is set to their middle, ± half.
+func (t *Trace) MarkPolled(name, source string, interval time.Duration) {
+	half := int64(interval) / 2
+	t.MarkAt(name, t.clock.Now()-Time(half), half, source)
 }
 
 // Attempt counts one request for the op's main step.

@@ -140,8 +140,9 @@ func grown(s *plan.ResizeSpec, bytes int64) int64 {
 	}
 }
 
-// render fills in the manifests of what is made.
-func (r *runner) render(t *task) error {
+// prepare fills in the manifests of what is made, and lets the engine note
+// what it must.
+func (r *runner) prepare(t *task) error {
 	a, q := t.action, &t.request
 	switch {
 	case a.Workload != nil:
@@ -164,6 +165,9 @@ func (r *runner) render(t *task) error {
 			}
 		}
 		q.Volume = &v
+	}
+	if p, ok := r.Engine.(engine.Preparer); ok {
+		return p.Prepare(*q)
 	}
 	return nil
 }
@@ -196,7 +200,7 @@ func (r *runner) execute(t *task) {
 	ctx, cancel := context.WithTimeoutCause(r.opsCtx, t.action.Timeout, errOpTimeout)
 	defer cancel()
 	tr := op.NewTrace(r.Clock)
-	err := r.render(t) // before the start: our own work is lateness, not latency
+	err := r.prepare(t) // before the start: our own work is lateness, not latency
 	t.op.Started = r.Clock.Now()
 	if t.closed {
 		t.op.Intended = t.op.Started
@@ -264,7 +268,7 @@ func (r *runner) account(t *task, made []engine.Object) {
 func (r *runner) adopt(t *task) {
 	w := t.request.Workload
 	initial := t.action.Rate == "" && !t.action.Chained
-	r.instances.created(t.request.Name, w.SyncGroup, initial, allService(w))
+	r.instances.created(t.action.Name, t.request.Name, w.SyncGroup, initial, allService(w))
 	if initial {
 		return
 	}

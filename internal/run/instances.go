@@ -15,6 +15,9 @@ import (
 type instances struct {
 	mu     sync.Mutex
 	byName map[string]*instance
+	all    []string // names in order of their readiness, also of those gone
+	starts map[string]op.Time
+	action map[string]string
 }
 
 type instance struct {
@@ -26,7 +29,9 @@ type instance struct {
 	stopping    bool // we asked it to end, so how it ends is no failure
 }
 
-func newInstances() *instances { return &instances{byName: map[string]*instance{}} }
+func newInstances() *instances {
+	return &instances{byName: map[string]*instance{}, starts: map[string]op.Time{}, action: map[string]string{}}
+}
 
 // get returns the instance of that name, making it if need be: an engine may
 // report an end before the op that made the instance has returned.
@@ -39,9 +44,11 @@ func (s *instances) get(name string) *instance {
 	return i
 }
 
-func (s *instances) created(name, group string, initial, service bool) {
+func (s *instances) created(action, name, group string, initial, service bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.all = append(s.all, name)
+	s.action[name] = action
 	i := s.get(name)
 	i.group, i.initial, i.service = group, initial, service
 }
@@ -168,4 +175,33 @@ func (s *instances) forget(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.byName, name)
+}
+
+func (s *instances) hasStarted(e op.InstanceStart) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.starts[e.Instance+"/"+e.Container] = e.At
+}
+
+// started is when a container began its work; Never if it did not.
+func (s *instances) started(instance, container string) op.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at, ok := s.starts[instance+"/"+container]; ok {
+		return at
+	}
+	return op.Never
+}
+
+// of lists the instances of an action that were ever ready.
+func (s *instances) of(action string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for _, n := range s.all {
+		if s.action[n] == action {
+			names = append(names, n)
+		}
+	}
+	return names
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // Recorder keeps what happens. Its methods must not block on a disk.
@@ -26,8 +27,13 @@ type Recorder interface {
 	Ended(e op.InstanceEnd)
 	Sample(s op.Sample)
 	Canary(instance, volume string, ios []op.CanaryIO)
-	Raw(instance, container, file string, data []byte)
+	Raw(instance, container, file string, data []byte) error
 	Log(at op.Time, source, line string)
+	Histogram(h record.HistogramSlice)
+	Series(s record.Series)
+	Scalar(s record.Scalar)
+	// Flush returns when everything so far can be read from the bundle.
+	Flush() error
 }
 
 // Observer is told what a person would like to see while the run goes on. It
@@ -59,31 +65,23 @@ type Config struct {
 	Clock    op.Clock
 	Session  engine.Session // Sink is set by Run
 	Record   Recorder
+	RawDir   string // where Record keeps what workloads write, instance/container/file
 	Observer Observer
 	Keep     bool // leave everything in place
 }
 
 // Result is how the run went, for run.json and the exit status.
 type Result struct {
-	State     State
+	State     record.State
 	Reason    string // why it is not complete
 	BarrierAt op.Time
 	StopAt    op.Time // rates stopped here: what counts lies between
 	EndedAt   op.Time
 	Rates     []RateCount
+	Flags     []record.Flag // what the workloads' parsers found doubtful
 	// Leftovers is what could not be removed; nil when nothing is left.
 	Leftovers error
 }
-
-// State is how a run ended.
-type State string
-
-// The states of a run.
-const (
-	Complete    State = "complete"
-	Interrupted State = "interrupted"
-	Failed      State = "failed"
-)
 
 // RateCount says what became of a rate's triggers.
 type RateCount struct {
@@ -224,6 +222,7 @@ func (r *runner) wind(err error) {
 		r.result.Leftovers = r.Engine.Teardown(downCtx, r.Session.Ledger)
 		cancel()
 	}
+	r.collect()
 	if err := r.Engine.Close(); err != nil {
 		r.result.Leftovers = errors.Join(r.result.Leftovers, err)
 	}
@@ -238,11 +237,11 @@ const (
 func (r *runner) note(err error) {
 	switch {
 	case err == nil:
-		r.result.State = Complete
+		r.result.State = record.Complete
 	case errors.Is(err, ErrInterrupted):
-		r.result.State, r.result.Reason = Interrupted, "interrupted by the user"
+		r.result.State, r.result.Reason = record.Interrupted, "interrupted by the user"
 	default:
-		r.result.State, r.result.Reason = Failed, err.Error()
+		r.result.State, r.result.Reason = record.Failed, err.Error()
 	}
 	if r.result.StopAt == op.Never {
 		r.result.StopAt = r.Clock.Now()
@@ -255,7 +254,7 @@ func (r *runner) drain() {
 	done := make(chan struct{})
 	go func() { r.ops.Wait(); close(done) }()
 	grace := r.Plan.Grace
-	if r.result.State == Failed {
+	if r.result.State == record.Failed {
 		grace = 0
 	}
 	timer := time.NewTimer(grace)

@@ -10,7 +10,10 @@ import (
 // decides how long the run lasts.
 type sink struct{ *runner }
 
-func (s *sink) Started(e op.InstanceStart) { s.Record.Started(e) }
+func (s *sink) Started(e op.InstanceStart) {
+	s.instances.hasStarted(e)
+	s.Record.Started(e)
+}
 
 func (s *sink) Ended(e op.InstanceEnd) {
 	s.Record.Ended(e)
@@ -27,7 +30,9 @@ func (s *sink) Canary(instance, volume string, ios []op.CanaryIO) {
 }
 
 func (s *sink) Output(instance, container, file string, data []byte) {
-	s.Record.Raw(instance, container, file, data)
+	if err := s.Record.Raw(instance, container, file, data); err != nil {
+		s.log(instance+"/"+container, fmt.Sprintf("output %s is not kept: %v", file, err))
+	}
 }
 
 func (s *sink) Log(source, line string) { s.log(source, line) }
