@@ -1,0 +1,52 @@
+# CNSBench. `make help` lists the targets.
+SHELL   := /bin/bash
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+LDFLAGS := -s -w -X github.com/cnsbench/cnsbench/internal/version.Version=$(VERSION)
+TOOL    := go tool -modfile=hack/tools/go.mod
+OUT     ?= out
+
+.DEFAULT_GOAL := help
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: deps
+deps: ## install fio, xfsprogs and btrfs-progs if they are missing, or name them
+	@hack/deps.sh
+
+.PHONY: build
+build: ## build bin/cnsbench and bin/cnsbench-agent
+	@mkdir -p bin
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/cnsbench ./cmd/cnsbench-agent
+
+.PHONY: demo
+demo: deps build ## benchmark real volumes of this machine: three fio instances, a snapshot each 5 s
+	@hack/demo.sh '$(OUT)'
+
+.PHONY: test
+test: deps build ## run the tests; those that need root say so and skip
+	go test -timeout 9m ./...
+
+.PHONY: lint
+lint: ## run the pinned golangci-lint, which also checks the import rules
+	$(TOOL) golangci-lint run ./...
+
+.PHONY: generate
+generate: ## regenerate deepcopy and the CRD
+	@hack/generate.sh
+
+.PHONY: verify
+verify: ## fail if go.mod, generated code or formatting is out of date
+	@hack/verify.sh
+
+.PHONY: e2e
+e2e: deps build ## run the built binaries end to end: the whole demo, faults, kill -9
+	go test -timeout 30m -count=1 -tags e2e ./test/e2e/...
+
+.PHONY: bench
+bench: deps build ## measure what docs/benchmarks.md states (about 15 minutes)
+	go run ./test/bench
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin $(OUT)

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Fails when something that is derived from the sources is out of date.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+fail=0
+say() { echo "verify: $*" >&2; fail=1; }
+
+unformatted=$(gofmt -l $(git ls-files '*.go'))
+[[ -z $unformatted ]] || say "not formatted (gofmt -w): $unformatted"
+go mod tidy -diff >"$tmp/tidy" || { cat "$tmp/tidy"; say "go.mod or go.sum is out of date (go mod tidy)"; }
+mkdir "$tmp/crd" "$tmp/object"
+hack/generate.sh "$tmp/crd" "$tmp/object"
+for f in "$tmp"/crd/*.yaml; do
+  diff -u "config/crd/${f##*/}" "$f" || say "config/crd is out of date (make generate)"
+done
+diff -u api/v1alpha1/zz_generated.deepcopy.go "$tmp/object/zz_generated.deepcopy.go" || say "deepcopy is out of date (make generate)"
+go vet ./... || say "go vet"
+[[ $fail == 0 ]] && echo "verify: all is up to date"
+exit $fail
