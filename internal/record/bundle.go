@@ -148,14 +148,20 @@ func (b *Bundle) Ops() iter.Seq2[op.Op, error] {
 // Columns yields blocks of ops, each valid until the next: the quick way to a
 // figure over all of them.
 func (b *Bundle) Columns() iter.Seq2[*Columns, error] {
+	return b.columns(allColumns)
+}
+
+func (b *Bundle) columns(want []string) iter.Seq2[*Columns, error] {
 	if b.columnar {
-		return columnarColumns(b.path(columnarFile))
+		return columnarColumns(b.path(columnarFile), want)
 	}
 	return blocks(b.Ops())
 }
 
 // Latencies of the selected ops in one view.
-func (b *Bundle) Latencies(v View, f Filter) (Latencies, error) { return gather(b.Columns(), v, f) }
+func (b *Bundle) Latencies(v View, f Filter) (Latencies, error) {
+	return gather(b.columns(f.columns(v)), v, f)
+}
 
 // Samples yields the counter readings in order of arrival.
 func (b *Bundle) Samples() iter.Seq2[op.Sample, error] { return lines[op.Sample](b, samplesFile) }

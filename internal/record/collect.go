@@ -18,12 +18,12 @@ import (
 
 // tools are the programs whose versions shape results, and how to ask them.
 var tools = map[string][]string{
-	"fio":           {"--version"},
-	"mkfs.xfs":      {"-V"},
-	"mkfs.ext4":     {"-V"},
-	"btrfs":         {"--version"},
-	"mount":         {"--version"},
-	"postgres":      {"--version"},
+	"fio":       {"--version"},
+	"mkfs.xfs":  {"-V"},
+	"mkfs.ext4": {"-V"},
+	"btrfs":     {"--version"},
+	"mount":     {"--version"},
+	"postgres":  {"--version"},
 }
 
 // CollectEnvironment describes this machine and the filesystems that hold

@@ -23,18 +23,18 @@ const (
 // there. Instants come in nearly ascending order, so delta encoding makes
 // them small and quick to read; names repeat, so they have dictionaries.
 type row struct {
-	ID         int64          `parquet:"id,delta"`
-	Episode    int64          `parquet:"episode,delta"`
+	ID         int64          `parquet:"id"`
+	Episode    int64          `parquet:"episode"`
 	Action     string         `parquet:"action,dict"`
-	Instance   int64          `parquet:"instance,delta"`
+	Instance   int64          `parquet:"instance"`
 	Kind       string         `parquet:"kind,dict"`
 	Target     string         `parquet:"target,zstd"`
 	Node       string         `parquet:"node,dict"`
-	Intended   *int64         `parquet:"intended,optional,delta"`
-	Started    *int64         `parquet:"started,optional,delta"`
-	Ended      *int64         `parquet:"ended,optional,delta"`
+	Intended   *int64         `parquet:"intended,optional"`
+	Started    *int64         `parquet:"started,optional"`
+	Ended      *int64         `parquet:"ended,optional"`
 	Milestones []rowMilestone `parquet:"milestones,list"`
-	Attempts   int64          `parquet:"attempts,delta"`
+	Attempts   int64          `parquet:"attempts"`
 	Outcome    string         `parquet:"outcome,dict"`
 	Code       string         `parquet:"code,dict"`
 	Message    string         `parquet:"message,zstd"`
@@ -43,8 +43,8 @@ type row struct {
 
 type rowMilestone struct {
 	Name   string `parquet:"name,dict"`
-	At     *int64 `parquet:"at,optional,delta"`
-	Err    int64  `parquet:"err,delta"`
+	At     *int64 `parquet:"at,optional"`
+	Err    int64  `parquet:"err"`
 	Source string `parquet:"source,dict"`
 }
 
@@ -97,6 +97,7 @@ func writeColumnar(path string, ops iter.Seq2[op.Op, error]) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	w := parquet.NewGenericWriter[row](f,
 		parquet.MaxRowsPerRowGroup(rowsPerGroup),
+		parquet.DefaultEncodingFor(parquet.Int64, &parquet.DeltaBinaryPacked),
 		parquet.DataPageStatistics(true),
 		parquet.KeyValueMetadata("cnsbench.format", fmt.Sprint(Version)),
 		parquet.CreatedBy("cnsbench", fmt.Sprint(Version), ""))

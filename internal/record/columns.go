@@ -16,7 +16,11 @@ type columnReader struct {
 	path  string
 	names *names
 	leaf  map[string]int
+	want  []string // columns to read; the others stay empty
 }
+
+// allColumns are the columns of Columns.
+var allColumns = []string{"id", "intended", "started", "ended", "action", "kind", "outcome"}
 
 // names numbers strings over all blocks of a bundle.
 type names struct {
@@ -36,8 +40,8 @@ func (n *names) of(s string) int32 {
 	return i
 }
 
-// columnarColumns yields one block a row group.
-func columnarColumns(path string) iter.Seq2[*Columns, error] {
+// columnarColumns yields one block a row group, with the wanted columns.
+func columnarColumns(path string, want []string) iter.Seq2[*Columns, error] {
 	return func(yield func(*Columns, error) bool) {
 		f, p, err := openColumnar(path)
 		if err != nil {
@@ -45,7 +49,7 @@ func columnarColumns(path string) iter.Seq2[*Columns, error] {
 			return
 		}
 		defer f.Close() //nolint:errcheck // read only
-		r := columnReader{path: path, names: newNames(), leaf: make(map[string]int)}
+		r := columnReader{path: path, names: newNames(), leaf: make(map[string]int), want: want}
 		for i, c := range p.Schema().Columns() {
 			if len(c) == 1 {
 				r.leaf[c[0]] = i
@@ -54,7 +58,7 @@ func columnarColumns(path string) iter.Seq2[*Columns, error] {
 		var c Columns
 		for _, g := range p.RowGroups() {
 			if err := r.read(g, &c); err != nil {
-				yield(nil, fmt.Errorf("%s is damaged: %w", path, err))
+				yield(nil, fmt.Errorf("record: %s is damaged: %w", path, err))
 				return
 			}
 			if !yield(&c, nil) {
@@ -66,30 +70,41 @@ func columnarColumns(path string) iter.Seq2[*Columns, error] {
 
 // read fills c from one row group, reusing its memory.
 func (r *columnReader) read(g parquet.RowGroup, c *Columns) error {
-	n := int(g.NumRows())
-	var err error
-	take := func(e error) { err = errors.Join(err, e) }
-	c.ID, err = readInts(r, g, "id", c.ID[:0])
-	var e error
-	c.Intended, e = readInts(r, g, "intended", c.Intended[:0])
-	take(e)
-	c.Started, e = readInts(r, g, "started", c.Started[:0])
-	take(e)
-	c.Ended, e = readInts(r, g, "ended", c.Ended[:0])
-	take(e)
-	c.Action, e = r.readNames(g, "action", c.Action[:0])
-	take(e)
-	c.Kind, e = r.readNames(g, "kind", c.Kind[:0])
-	take(e)
-	c.Outcome, e = r.readNames(g, "outcome", c.Outcome[:0])
-	take(e)
-	c.Names = r.names.list
-	for _, l := range []int{len(c.ID), len(c.Intended), len(c.Started), len(c.Ended), len(c.Action), len(c.Kind), len(c.Outcome)} {
-		if err == nil && l != n {
-			err = fmt.Errorf("a column has %d of %d rows", l, n)
+	for _, column := range r.want {
+		var err error
+		var n int
+		switch column {
+		case "id":
+			c.ID, err = readInts(r, g, column, c.ID[:0])
+			n = len(c.ID)
+		case "intended":
+			c.Intended, err = readInts(r, g, column, c.Intended[:0])
+			n = len(c.Intended)
+		case "started":
+			c.Started, err = readInts(r, g, column, c.Started[:0])
+			n = len(c.Started)
+		case "ended":
+			c.Ended, err = readInts(r, g, column, c.Ended[:0])
+			n = len(c.Ended)
+		case "action":
+			c.Action, err = r.readNames(g, column, c.Action[:0])
+			n = len(c.Action)
+		case "kind":
+			c.Kind, err = r.readNames(g, column, c.Kind[:0])
+			n = len(c.Kind)
+		case "outcome":
+			c.Outcome, err = r.readNames(g, column, c.Outcome[:0])
+			n = len(c.Outcome)
+		}
+		if err != nil {
+			return err
+		}
+		if int64(n) != g.NumRows() {
+			return fmt.Errorf("column %s has %d of %d rows", column, n, g.NumRows())
 		}
 	}
-	return err
+	c.Names = r.names.list
+	return nil
 }
 
 // pages calls f for each page of a column.

@@ -15,7 +15,7 @@ import (
 // manifest is manifest.json: the files of a closed bundle. It is written
 // last, so that its presence says that the bundle is complete.
 type manifest struct {
-	Format int            `json:"format"`
+	Format int             `json:"format"`
 	Files  []manifestEntry `json:"files"`
 }
 
