@@ -1,0 +1,273 @@
+// Package canary does a small I/O beside a workload, on its volume, at a
+// fixed schedule that does not wait for earlier I/Os (open loop): what the
+// storage makes one innocent request wait is seen at full length and weight,
+// also while the workload itself is stuck in it (coordinated omission).
+//
+// It writes to a file of its own that is never visible: O_TMPFILE, or
+// unlinked right after it was made. The file is written once in full before
+// the first I/O, so that later writes are overwrites of allocated blocks: no
+// allocation, no change of size, next to no metadata.
+package canary
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnsbench/cnsbench/internal/engine/agent/mono"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
+)
+
+// blocks is how many places the I/Os are spread over, at random.
+const blocks = 64
+
+// workers bounds the I/Os that are under way at once on one volume. An I/O
+// that finds none free is issued when one is; its response counts from its
+// intended time all the same.
+const workers = 16
+
+// backlog bounds the I/Os that are intended and not yet issued, and those
+// that are done and not yet collected; beyond it they are counted as dropped.
+const backlog = 1 << 16
+
+// Canary is one volume's. Run drives it, Take collects what is done.
+type Canary struct {
+	Name string
+
+	file     *os.File
+	block    bool // a device: never written
+	clock    mono.Clock
+	interval int64
+	size     int
+	kinds    []bool // of the I/Os of one interval: write?
+
+	mu      sync.Mutex
+	wake    *sync.Cond
+	queue   []*pending // intended, oldest first; a prefix may be done
+	next    int        // index in queue of the first not yet issued
+	dropped int64
+	closed  bool
+}
+
+type pending struct {
+	io   wire.CanaryIO
+	done bool
+}
+
+// Open makes the canary's file on v and writes it once. Its log lines say
+// what it does otherwise than asked: a device and a read-only volume are only
+// read, a filesystem without O_DIRECT is used through its cache. An error
+// means that there is no canary on this volume.
+func Open(v wire.CanaryVolume, s wire.CanarySpec, clock mono.Clock, log func(string)) (*Canary, error) {
+	if s.Size <= 0 || s.Size%4096 != 0 || s.Size > 1<<20 {
+		return nil, fmt.Errorf("canary on %s: size %d is not a multiple of 4096 up to 1 MiB", v.Name, s.Size)
+	}
+	if s.IntervalNanos < int64(100*time.Microsecond) {
+		return nil, fmt.Errorf("canary on %s: interval %v is below 100µs", v.Name, time.Duration(s.IntervalNanos))
+	}
+	c := &Canary{Name: v.Name, clock: clock, interval: s.IntervalNanos, size: s.Size}
+	c.wake = sync.NewCond(&c.mu)
+	st, err := os.Stat(v.Path)
+	if err != nil {
+		return nil, fmt.Errorf("canary on %s: %w", v.Name, err)
+	}
+	c.block = !st.IsDir()
+	if s.Write && c.block {
+		log(fmt.Sprintf("canary on %s: a raw device is only read: a write would be visible", v.Name))
+	}
+	if s.Write && !c.block {
+		c.kinds = append(c.kinds, true)
+	}
+	if s.Read {
+		c.kinds = append(c.kinds, false)
+	}
+	if len(c.kinds) == 0 {
+		return nil, fmt.Errorf("canary on %s: nothing to do", v.Name)
+	}
+	if err := c.open(v, log); err != nil {
+		return nil, fmt.Errorf("canary on %s: %w", v.Name, err)
+	}
+	return c, nil
+}
+
+// open opens the device or makes the file.
+func (c *Canary) open(v wire.CanaryVolume, log func(string)) error {
+	var err error
+	if c.block {
+		c.file, err = os.OpenFile(v.Path, os.O_RDONLY|unix.O_DIRECT, 0)
+		return err
+	}
+	c.file, err = hidden(v.Path, unix.O_DIRECT)
+	if errors.Is(err, unix.EINVAL) {
+		log(fmt.Sprintf("canary on %s: the filesystem has no O_DIRECT: its I/O goes through the page cache", v.Name))
+		c.file, err = hidden(v.Path, 0)
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.fill(); err != nil {
+		return errors.Join(err, c.file.Close())
+	}
+	return nil
+}
+
+// hidden makes a file in dir that has no name.
+func hidden(dir string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(dir, os.O_RDWR|unix.O_TMPFILE|os.O_EXCL|flags, 0o600)
+	if err == nil || errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOSPC) {
+		return f, err
+	}
+	// No O_TMPFILE (EOPNOTSUPP, EISDIR), or no O_DIRECT (EINVAL): the second
+	// attempt tells which.
+	name := fmt.Sprintf("%s/.cnsbench-canary-%d-%x", dir, os.Getpid(), rand.Uint64())
+	f, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL|flags, 0o600)
+	// A refused O_DIRECT may leave the file behind: it is removed in any case.
+	if rmErr := os.Remove(name); rmErr != nil && err == nil {
+		return nil, errors.Join(rmErr, f.Close())
+	}
+	return f, err
+}
+
+// fill writes every block once, with bytes that neither compress nor repeat,
+// and has them on the device.
+func (c *Canary) fill() error {
+	buf := noise(c.size)
+	for i := range blocks {
+		buf[0] = byte(i)
+		if _, err := c.file.WriteAt(buf, int64(i*c.size)); err != nil {
+			return fmt.Errorf("first write: %w", err)
+		}
+	}
+	if err := c.file.Sync(); err != nil {
+		return fmt.Errorf("first sync: %w", err)
+	}
+	return nil
+}
+
+// noise is size random bytes in memory aligned as O_DIRECT wants it.
+func noise(size int) []byte {
+	raw := make([]byte, size+4096)
+	skip := 4096 - int(uintptr(unsafe.Pointer(&raw[0]))%4096)
+	buf := raw[skip : skip+size]
+	for i := range buf {
+		buf[i] = byte(rand.Uint32())
+	}
+	return buf
+}
+
+// Run does the I/Os: one of each kind at each multiple of the interval after
+// now, until ctx ends. It returns when the last has been issued, or at once
+// if the storage hangs; then it closes the file, which is gone with that.
+func (c *Canary) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(c.work)
+	}
+	c.schedule(ctx)
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.wake.Broadcast()
+	finished := make(chan struct{})
+	go func() {
+		wg.Wait()
+		c.file.Close() //nolint:errcheck // nothing of it is to be kept
+		close(finished)
+	}()
+	select {
+	case <-finished:
+	case <-time.After(time.Second): // hung I/Os are not waited for
+	}
+}
+
+// schedule puts the I/Os in the queue when they are due.
+func (c *Canary) schedule(ctx context.Context) {
+	defer mono.Exact()()
+	for t := c.clock.Now() + c.interval; ; t += c.interval {
+		if c.clock.Wait(ctx, t, 0) != nil {
+			return
+		}
+		c.mu.Lock()
+		for _, write := range c.kinds {
+			if len(c.queue) >= backlog {
+				c.dropped++
+				continue
+			}
+			c.queue = append(c.queue, &pending{io: wire.CanaryIO{Intended: t, Started: wire.Never, Ended: wire.Never, Write: write}})
+			c.wake.Signal()
+		}
+		c.mu.Unlock()
+	}
+}
+
+// work issues I/Os, one at a time, until the canary is closed.
+func (c *Canary) work() {
+	buf := noise(c.size)
+	for {
+		c.mu.Lock()
+		for c.next == len(c.queue) && !c.closed {
+			c.wake.Wait()
+		}
+		if c.closed { // what is still in the queue was never issued
+			c.mu.Unlock()
+			return
+		}
+		p := c.queue[c.next]
+		c.next++
+		c.mu.Unlock()
+
+		io := p.io // only this goroutine writes to it before done
+		c.do(&io, buf)
+
+		c.mu.Lock()
+		p.io, p.done = io, true
+		c.mu.Unlock()
+	}
+}
+
+// do performs one I/O at a random block.
+func (c *Canary) do(op *wire.CanaryIO, buf []byte) {
+	offset := int64(rand.IntN(blocks) * c.size)
+	var err error
+	op.Started = c.clock.Now()
+	if op.Write {
+		_, err = c.file.WriteAt(buf, offset)
+	} else {
+		_, err = c.file.ReadAt(buf, offset)
+	}
+	op.Ended = c.clock.Now()
+	if err == nil || errors.Is(err, io.EOF) { // a device shorter than our span
+		return
+	}
+	errno := unix.EIO
+	_ = errors.As(err, &errno)
+	op.Errno = int(errno)
+}
+
+// Take removes and returns the I/Os that are done and before which all are
+// done, in order of their intended time, and how many were dropped since the
+// start. With final, which is for after Run, the I/Os that have not ended or
+// were never issued are returned too, those times being wire.Never.
+func (c *Canary) Take(final bool) (ios []wire.CanaryIO, dropped int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for n < len(c.queue) && (c.queue[n].done || final) {
+		ios = append(ios, c.queue[n].io)
+		n++
+	}
+	c.queue = c.queue[n:]
+	c.next = max(c.next-n, 0)
+	if len(c.queue) == 0 {
+		c.queue = nil // let go of the array behind it
+	}
+	return ios, c.dropped
+}

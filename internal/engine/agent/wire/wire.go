@@ -1,0 +1,317 @@
+// Package wire is what the agent and the runner say to each other, and how:
+// frames on one stream connection that the agent dials. It knows no clocks,
+// no processes and no platform, and imports nothing of ours.
+//
+// A frame is the length of its header (4 bytes, big endian), the length of
+// its body (4 bytes), the header (one Message in JSON) and the body (bytes of
+// an output file). Both lengths are bounded, so that a broken or hostile peer
+// costs no more memory than one frame.
+//
+// All times on the wire are nanoseconds of the clock of the side that took
+// them: the runner converts in both directions (package join), the agent
+// never sees the runner's clock except in Ping, whose content it does not read.
+package wire
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"sync"
+)
+
+// Proto is the version of the protocol. Two sides that differ part with an
+// error that names both.
+const Proto = 1
+
+// Version is the version of the program that this package is linked into; set
+// by the build: -ldflags "-X github.com/cnsbench/cnsbench/internal/engine/agent/wire.Version=…".
+var Version = "dev"
+
+// Bounds of a frame, and what a sender puts into one at most.
+const (
+	MaxHeader = 1 << 20
+	MaxBody   = 1 << 20
+	Chunk     = 64 << 10 // of a file: small, so that a clock exchange is not stuck behind it
+)
+
+// Magic is the first word of an agent.
+const Magic = "cnsbench-agent"
+
+// The environment of `cnsbench-agent wrap`; the command does not see it.
+const (
+	EnvPrefix      = "CNSBENCH_AGENT_"
+	EnvRunner      = EnvPrefix + "RUNNER"       // "unix:PATH"
+	EnvToken       = EnvPrefix + "TOKEN"        // of the one process
+	EnvClockOffset = EnvPrefix + "CLOCK_OFFSET" // a duration, for tests
+)
+
+// Message is the header of a frame: exactly one pointer is set.
+type Message struct {
+	Hello   *Hello   `json:"hello,omitempty"`
+	Welcome *Welcome `json:"welcome,omitempty"`
+	Refuse  *Refuse  `json:"refuse,omitempty"`
+	Ping    *Ping    `json:"ping,omitempty"`
+	Pong    *Pong    `json:"pong,omitempty"`
+	Ready   *Stamp   `json:"ready,omitempty"`   // agent: prepared; waits at its barrier or starts now
+	Go      *Stamp   `json:"go,omitempty"`      // runner: start at, on the agent's clock
+	GoAck   *Stamp   `json:"goAck,omitempty"`   // agent: start time accepted
+	Started *Stamp   `json:"started,omitempty"` // agent: the process exists
+	Signal  *Signal  `json:"signal,omitempty"`
+	Log     *Log     `json:"log,omitempty"`
+	File    *File    `json:"file,omitempty"` // with Body
+	Sample  *Sample  `json:"sample,omitempty"`
+	Canary  *Canary  `json:"canary,omitempty"`
+	Exit    *Exit    `json:"exit,omitempty"` // agent: nothing follows
+	Bye     *Bye     `json:"bye,omitempty"`  // runner: Exit was received
+
+	// Body travels beside the header.
+	Body []byte `json:"-"`
+	// Received is when Conn.Read had the whole frame, on the reader's clock.
+	Received int64 `json:"-"`
+}
+
+// Hello opens a connection.
+type Hello struct {
+	Magic   string `json:"magic"`
+	Proto   int    `json:"proto"`
+	Version string `json:"version"`
+	Token   string `json:"token"`
+}
+
+// Welcome answers a Hello and says what is to be done beside the command.
+type Welcome struct {
+	Proto   int    `json:"proto"`
+	Version string `json:"version"`
+	// Barrier that the process waits at; empty: it starts at once.
+	Barrier string `json:"barrier,omitempty"`
+	// Outputs are glob patterns of files to stream, as the process sees them.
+	Outputs []string `json:"outputs,omitempty"`
+	// SampleNanos is the interval of samples; 0: none.
+	SampleNanos int64 `json:"sampleNanos,omitempty"`
+	// GraceNanos is how long after SIGTERM the process is killed when the
+	// runner is lost.
+	GraceNanos int64       `json:"graceNanos,omitempty"`
+	Canary     *CanarySpec `json:"canary,omitempty"`
+}
+
+// CanarySpec asks for a canary on each of Volumes.
+type CanarySpec struct {
+	IntervalNanos int64          `json:"intervalNanos"`
+	Size          int            `json:"size"` // bytes, a multiple of 4096
+	Read          bool           `json:"read"`
+	Write         bool           `json:"write"`
+	Volumes       []CanaryVolume `json:"volumes"`
+}
+
+// CanaryVolume is one volume as the process sees it.
+type CanaryVolume struct {
+	Name string `json:"name"` // what the record calls it
+	Path string `json:"path"` // a directory on it, or its device
+}
+
+// Refuse ends a connection before it began.
+type Refuse struct {
+	Reason string `json:"reason"`
+}
+
+// Ping begins a clock exchange. Sent is set by Conn.Write.
+type Ping struct {
+	Sent int64 `json:"sent"`
+}
+
+// Pong answers a Ping. Sent is set by Conn.Write.
+type Pong struct {
+	Ping     int64 `json:"ping"`     // Ping.Sent, returned
+	Received int64 `json:"received"` // when the Ping was read
+	Sent     int64 `json:"sent"`
+}
+
+// Stamp is an instant of the agent's clock.
+type Stamp struct {
+	At int64 `json:"at"`
+}
+
+// Signal is sent to the process; after GraceNanos (if > 0) everything that is
+// left of it is killed.
+type Signal struct {
+	Number     int   `json:"number"`
+	GraceNanos int64 `json:"graceNanos,omitempty"`
+}
+
+// Log is a line for people from the agent itself.
+type Log struct {
+	Line string `json:"line"`
+}
+
+// File delivers the bytes of a file at Offset, in order.
+type File struct {
+	Name   string `json:"name"`
+	Offset int64  `json:"offset"`
+}
+
+// Names of the two files that the process writes by being run.
+const (
+	Stdout = "stdout"
+	Stderr = "stderr"
+)
+
+// Sample is a cumulative reading of the process tree.
+type Sample struct {
+	At         int64 `json:"at"`
+	ReadBytes  int64 `json:"readBytes"`
+	WriteBytes int64 `json:"writeBytes"`
+	ReadOps    int64 `json:"readOps"`
+	WriteOps   int64 `json:"writeOps"`
+	CPUNanos   int64 `json:"cpuNanos"`
+	RSSBytes   int64 `json:"rssBytes"`
+}
+
+// Canary delivers I/Os of one volume in order of their intended time.
+type Canary struct {
+	Volume  string     `json:"volume"`
+	IOs     []CanaryIO `json:"ios"`
+	Dropped int64      `json:"dropped,omitempty"` // intended but never issued, so far
+}
+
+// Never is the time of what did not happen.
+const Never = math.MinInt64
+
+// CanaryIO is one I/O; Started and Ended are Never where the agent ended first.
+type CanaryIO struct {
+	Intended int64 `json:"i"`
+	Started  int64 `json:"s"`
+	Ended    int64 `json:"e"`
+	Write    bool  `json:"w,omitempty"`
+	Errno    int   `json:"n,omitempty"`
+}
+
+// Exit is how the process ended. The agent sends it last.
+type Exit struct {
+	At       int64 `json:"at"`
+	Started  bool  `json:"started"` // whether the process ever existed
+	ExitCode int   `json:"exitCode"`
+	Signal   int   `json:"signal,omitempty"`
+	// Ours says that the signal, or the end, was asked for by the runner.
+	Ours bool `json:"ours,omitempty"`
+	OOM  bool `json:"oom,omitempty"`
+	// Code and Message say what kept the process from being run.
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// Codes of an Exit without a process.
+const (
+	CodeNoProgram = "ProgramMissing" // the command was not found
+	CodeJail      = "JailFailed"     // its surroundings could not be made
+	CodeExec      = "ExecFailed"     // it was found but could not be run
+)
+
+// Bye ends a connection.
+type Bye struct{}
+
+// ErrTooLong is returned for a frame beyond the bounds.
+var ErrTooLong = errors.New("frame is longer than the protocol allows")
+
+// Conn sends and receives messages on a stream. Read is for one goroutine,
+// Write for any number.
+type Conn struct {
+	rw  io.ReadWriteCloser
+	now func() int64
+	in  []byte // header buffer of Read
+
+	mu  sync.Mutex
+	out []byte
+}
+
+// NewConn uses rw, which it closes in Close; now is the clock of this side.
+func NewConn(rw io.ReadWriteCloser, now func() int64) *Conn {
+	return &Conn{rw: rw, now: now}
+}
+
+// Close closes the stream; Read and Write that are under way return.
+func (c *Conn) Close() error { return c.rw.Close() }
+
+// Write sends one message whole. It blocks while the peer does not read. The
+// Sent of a Ping or Pong is stamped here, after any wait for other writers.
+func (c *Conn) Write(m Message) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.Ping != nil {
+		m.Ping.Sent = c.now()
+	}
+	if m.Pong != nil {
+		m.Pong.Sent = c.now()
+	}
+	var err error
+	if c.out, err = Append(c.out[:0], m); err != nil {
+		return err
+	}
+	_, err = c.rw.Write(c.out)
+	return err
+}
+
+// Read receives one message. Its Body is the caller's to keep. At the end of
+// the stream the error is io.EOF.
+func (c *Conn) Read() (Message, error) {
+	m, err := Decode(c.rw, &c.in)
+	m.Received = c.now()
+	return m, err
+}
+
+// Append encodes m behind b.
+func Append(b []byte, m Message) ([]byte, error) {
+	header, err := json.Marshal(m)
+	if err != nil {
+		return b, fmt.Errorf("wire: %w", err)
+	}
+	if len(header) > MaxHeader || len(m.Body) > MaxBody {
+		return b, fmt.Errorf("wire: header %d, body %d bytes: %w", len(header), len(m.Body), ErrTooLong)
+	}
+	b = binary.BigEndian.AppendUint32(b, uint32(len(header)))
+	b = binary.BigEndian.AppendUint32(b, uint32(len(m.Body)))
+	b = append(b, header...)
+	return append(b, m.Body...), nil
+}
+
+// Decode reads one message from r; buf is scratch space that is kept between
+// calls. A stream that ends between frames gives io.EOF, inside one
+// io.ErrUnexpectedEOF.
+func Decode(r io.Reader, buf *[]byte) (Message, error) {
+	var m Message
+	var lengths [8]byte
+	if _, err := io.ReadFull(r, lengths[:]); err != nil {
+		return m, err
+	}
+	head, body := binary.BigEndian.Uint32(lengths[:4]), binary.BigEndian.Uint32(lengths[4:])
+	if head > MaxHeader || body > MaxBody {
+		return m, fmt.Errorf("wire: header %d, body %d bytes: %w", head, body, ErrTooLong)
+	}
+	if cap(*buf) < int(head) {
+		*buf = make([]byte, head)
+	}
+	header := (*buf)[:head]
+	if _, err := io.ReadFull(r, header); err != nil {
+		return m, inside(err)
+	}
+	if err := json.Unmarshal(header, &m); err != nil {
+		return Message{}, fmt.Errorf("wire: header: %w", err)
+	}
+	if body > 0 {
+		m.Body = make([]byte, body)
+		if _, err := io.ReadFull(r, m.Body); err != nil {
+			return Message{}, inside(err)
+		}
+	}
+	return m, nil
+}
+
+// inside turns an end of the stream into one in the middle of a frame.
+func inside(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

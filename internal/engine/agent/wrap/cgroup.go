@@ -1,0 +1,74 @@
+package wrap
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// cgroupFile finds a file of our cgroup (version 2), or "".
+func cgroupFile(name string) string {
+	return controllerFile("", "/sys/fs/cgroup", name)
+}
+
+// controllerFile finds a file of the cgroup that we are in under the given
+// version 1 controller ("" for version 2), in its hierarchy at root. In a
+// container the path that the kernel names may not be visible while the
+// hierarchy's root is our own cgroup: then that is used.
+func controllerFile(controller, root, name string) string {
+	b, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(b)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 || parts[1] != controller {
+			continue
+		}
+		for _, path := range []string{filepath.Join(root, parts[2], name), filepath.Join(root, name)} {
+			if _, err := os.Stat(path); err == nil {
+				return path
+			}
+		}
+	}
+	return ""
+}
+
+// oomCounter reads how often the kernel's OOM killer has struck as near to us
+// as can be seen: our cgroup (version 2, then 1), else the whole machine. The
+// difference over a process's life tells whether a SIGKILL was its work.
+type oomCounter struct {
+	path  string
+	where string
+	start int64
+}
+
+func newOOMCounter() *oomCounter {
+	c := &oomCounter{path: "/proc/vmstat", where: "on this machine"}
+	if p := cgroupFile("memory.events"); p != "" {
+		c.path, c.where = p, "in its cgroup"
+	} else if p := controllerFile("memory", "/sys/fs/cgroup/memory", "memory.oom_control"); p != "" {
+		c.path, c.where = p, "in its cgroup"
+	}
+	c.start = c.read()
+	return c
+}
+
+// Struck says whether the counter has risen since it was made.
+func (c *oomCounter) Struck() bool { return c.read() > c.start }
+
+// read finds "oom_kill N", which all three files have.
+func (c *oomCounter) read() int64 {
+	b, err := os.ReadFile(c.path)
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "oom_kill "); ok {
+			n, _ := strconv.ParseInt(value, 10, 64)
+			return n
+		}
+	}
+	return 0
+}

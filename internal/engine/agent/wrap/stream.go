@@ -1,0 +1,207 @@
+package wrap
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
+)
+
+// maxFiles bounds the files that are streamed, and so the open descriptors.
+const maxFiles = 512
+
+// turn is how many chunks of one file are sent before the next has its turn.
+const turn = 16
+
+// streamer sends files as they grow. It reads what the process has written to
+// the file system, so a slow runner holds up the streamer and never the
+// process, and memory is one chunk.
+//
+// A file is an inode: renamed it goes on under its first name; a new file at
+// an old name, and a file that was cut short, are delivered from their start
+// as "<name>~1", "<name>~2" and so on. A file that existed before the process
+// is sent only once it has changed. A file that is cut and grows beyond its
+// old length between two looks (200 ms) is not noticed.
+type streamer struct {
+	patterns []string
+	send     func(name string, offset int64, data []byte) error
+	log      func(string)
+
+	before map[fileID]os.FileInfo // matched before the start
+	tails  map[fileID]*tail
+	order  []*tail
+	used   map[string]int
+	buf    []byte
+	full   bool // maxFiles was reached and said
+}
+
+type fileID struct{ dev, ino uint64 }
+
+type tail struct {
+	id     fileID
+	file   *os.File
+	path   string // where it was first seen
+	name   string // what it is delivered as
+	offset int64
+	failed bool
+}
+
+func newStreamer(patterns []string, send func(string, int64, []byte) error, log func(string)) *streamer {
+	s := &streamer{
+		patterns: patterns, send: send, log: log,
+		before: map[fileID]os.FileInfo{}, tails: map[fileID]*tail{}, used: map[string]int{},
+		buf: make([]byte, wire.Chunk),
+	}
+	s.match(func(_ string, id fileID, fi os.FileInfo) { s.before[id] = fi })
+	return s
+}
+
+// Follow streams an open file under the given name from its start. The
+// streamer closes it.
+func (s *streamer) Follow(f *os.File, name string) {
+	s.order = append(s.order, &tail{file: f, path: name, name: s.unique(name)})
+}
+
+// Poll looks for new files and sends what has grown; more says that there is
+// more to send at once. An error is of send: the runner is lost.
+func (s *streamer) Poll() (more bool, err error) {
+	s.match(s.found)
+	kept := s.order[:0]
+	for _, t := range s.order {
+		moved, err := s.advance(t)
+		if err != nil {
+			return false, err
+		}
+		more = more || moved
+		if !moved && (t.failed || deleted(t.file)) {
+			t.file.Close() //nolint:errcheck // was only read
+			delete(s.tails, t.id)
+			continue
+		}
+		kept = append(kept, t)
+	}
+	s.order = kept
+	return more, nil
+}
+
+// Drain sends all that is left once nothing grows any more.
+func (s *streamer) Drain() error {
+	for {
+		if more, err := s.Poll(); err != nil || !more {
+			return err
+		}
+	}
+}
+
+// match calls fn for each regular file that a pattern matches.
+func (s *streamer) match(fn func(path string, id fileID, fi os.FileInfo)) {
+	for _, pattern := range s.patterns {
+		paths, _ := filepath.Glob(pattern) // patterns were checked before
+		for _, path := range paths {
+			fi, err := os.Stat(path)
+			if err == nil && fi.Mode().IsRegular() {
+				fn(path, idOf(fi), fi)
+			}
+		}
+	}
+}
+
+// found begins to follow a file that is not followed yet.
+func (s *streamer) found(path string, id fileID, fi os.FileInfo) {
+	if s.tails[id] != nil {
+		return
+	}
+	if old := s.before[id]; old != nil && old.Size() == fi.Size() && old.ModTime().Equal(fi.ModTime()) {
+		return
+	}
+	if len(s.order) >= maxFiles {
+		if !s.full {
+			s.log(fmt.Sprintf("outputs: more than %d files match %s: the rest, from %s, is left out",
+				maxFiles, strings.Join(s.patterns, " "), path))
+		}
+		s.full = true
+		return
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		if !os.IsNotExist(err) && s.used[path] == 0 {
+			s.used[path]++ // said once
+			s.log(fmt.Sprintf("outputs: %v", err))
+		}
+		return
+	}
+	if opened, err := f.Stat(); err != nil || idOf(opened) != id { // replaced meanwhile: next time
+		f.Close() //nolint:errcheck // was only read
+		return
+	}
+	t := &tail{id: id, file: f, path: path, name: s.unique(path)}
+	s.tails[id] = t
+	s.order = append(s.order, t)
+}
+
+// unique is path the first time and path~N after that.
+func (s *streamer) unique(path string) string {
+	n := s.used[path]
+	s.used[path]++
+	if n == 0 {
+		return path
+	}
+	return fmt.Sprintf("%s~%d", path, n)
+}
+
+// advance sends what the file has grown by, at most turn chunks.
+func (s *streamer) advance(t *tail) (moved bool, err error) {
+	if fi, err := t.file.Stat(); err == nil && fi.Size() < t.offset {
+		name := s.unique(t.path)
+		s.log(fmt.Sprintf("outputs: %s was cut from %d to %d bytes: from its start as %s", t.name, t.offset, fi.Size(), name))
+		t.name, t.offset = name, 0
+	}
+	for range turn {
+		n, err := t.file.ReadAt(s.buf, t.offset)
+		if n > 0 {
+			if err := s.send(t.name, t.offset, s.buf[:n]); err != nil {
+				return false, err
+			}
+			t.offset += int64(n)
+			moved = true
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) && !t.failed {
+				t.failed = true
+				s.log(fmt.Sprintf("outputs: %s: %v", t.name, err))
+			}
+			return moved, nil
+		}
+	}
+	return moved, nil
+}
+
+// Close lets go of all files.
+func (s *streamer) Close() {
+	for _, t := range s.order {
+		t.file.Close() //nolint:errcheck // was only read
+	}
+	s.order = nil
+}
+
+// deleted says whether nobody can open the file any more.
+func deleted(f *os.File) bool {
+	fi, err := f.Stat()
+	if err != nil {
+		return true
+	}
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	return ok && st.Nlink == 0
+}
+
+func idOf(fi os.FileInfo) fileID {
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
+		return fileID{uint64(st.Dev), st.Ino} //nolint:unconvert // 32 bits on some platforms
+	}
+	return fileID{}
+}

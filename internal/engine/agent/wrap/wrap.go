@@ -1,0 +1,434 @@
+// Package wrap runs one command on behalf of the runner: it waits at the
+// barrier, starts the command at its instant, forwards signals, reaps what it
+// leaves, samples its I/O, runs the canary, streams its files and reports how
+// it ended. One process runs one command, once.
+package wrap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnsbench/cnsbench/internal/engine/agent/canary"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/mono"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
+)
+
+// Command is what to run. It is part of what the runner hands to a jail.
+type Command struct {
+	Args []string `json:"args"` // Args[0] is looked up in the PATH of Env
+	Env  []string `json:"env"`
+	Dir  string   `json:"dir"` // working directory; empty: "/"
+}
+
+// intervals of the agent's own loops.
+const (
+	pollEvery    = 200 * time.Millisecond // files
+	collectEvery = 500 * time.Millisecond // canary
+	spin         = 300 * time.Microsecond // busy wait before the start
+	defaultGrace = 5 * time.Second
+)
+
+// ErrRunnerLost is returned by Run when the connection broke; the command was
+// ended.
+var ErrRunnerLost = errors.New("the connection to the runner was lost")
+
+// Handshake says hello and returns the runner's instructions. Its errors are
+// for people: they say which side to replace.
+func Handshake(conn *wire.Conn, token string) (*wire.Welcome, error) {
+	hello := wire.Hello{Magic: wire.Magic, Proto: wire.Proto, Version: wire.Version, Token: token}
+	if err := conn.Write(wire.Message{Hello: &hello}); err != nil {
+		return nil, fmt.Errorf("say hello to the runner: %w", err)
+	}
+	for {
+		m, err := conn.Read()
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("the runner did not answer: %w", err)
+		case m.Ping != nil: // it joins our clock to its own before anything happens
+			pong := &wire.Pong{Ping: m.Ping.Sent, Received: m.Received}
+			if err := conn.Write(wire.Message{Pong: pong}); err != nil {
+				return nil, fmt.Errorf("answer the runner: %w", err)
+			}
+		case m.Refuse != nil:
+			return nil, fmt.Errorf("the runner refused this agent: %s", m.Refuse.Reason)
+		case m.Welcome == nil:
+			return nil, errors.New("the runner answered with something else than a welcome: is it a cnsbench runner?")
+		case m.Welcome.Proto != wire.Proto:
+			return nil, fmt.Errorf("the runner (version %s) speaks protocol %d, this agent (version %s) protocol %d: use the agent built with that runner",
+				m.Welcome.Version, m.Welcome.Proto, wire.Version, wire.Proto)
+		default:
+			return m.Welcome, nil
+		}
+	}
+}
+
+// Fail reports that the command could not be run and waits until the runner
+// has heard it.
+func Fail(conn *wire.Conn, clock mono.Clock, code string, cause error) {
+	if conn.Write(wire.Message{Exit: &wire.Exit{At: clock.Now(), ExitCode: 127, Code: code, Message: cause.Error()}}) != nil {
+		return
+	}
+	for {
+		if m, err := conn.Read(); err != nil || m.Bye != nil {
+			return
+		}
+	}
+}
+
+// session is one Run.
+type session struct {
+	conn    *wire.Conn
+	welcome *wire.Welcome
+	clock   mono.Clock
+	cmd     Command
+	logs    *Logs
+
+	start   chan int64       // the barrier opens at
+	signals chan wire.Signal // from the runner, or our own environment
+	pings   chan *wire.Pong
+	lost    chan struct{} // the connection is gone
+	bye     chan struct{}
+
+	child  *child
+	tree   *tree
+	stream *streamer
+}
+
+// Run carries the command out and returns the exit code for the agent itself:
+// the command's, or 128 plus its signal. ctx only ends waiting; the runner
+// and the signals that the agent receives end the command.
+func Run(ctx context.Context, conn *wire.Conn, welcome *wire.Welcome, clock mono.Clock, cmd Command, logs *Logs) (int, error) {
+	s := &session{
+		conn: conn, welcome: welcome, clock: clock, cmd: cmd, logs: logs,
+		start: make(chan int64, 1), signals: make(chan wire.Signal, 16),
+		pings: make(chan *wire.Pong, 1), lost: make(chan struct{}), bye: make(chan struct{}),
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := s.ownSignals()
+	defer stop()
+	go s.read()
+	go s.answer()
+
+	program, err := LookPath(s.cmd)
+	if err != nil {
+		return 127, s.report(wire.Exit{At: clock.Now(), ExitCode: 127, Code: wire.CodeNoProgram, Message: err.Error()})
+	}
+	exit := s.run(ctx, program)
+	if err := s.report(exit); err != nil {
+		return 1, err
+	}
+	if exit.Signal != 0 {
+		return 128 + exit.Signal, nil
+	}
+	return exit.ExitCode, nil
+}
+
+// run is the life of the command, from the barrier to its last byte.
+func (s *session) run(ctx context.Context, program string) wire.Exit {
+	var err error
+	if s.tree, err = newTree("/proc"); err != nil {
+		s.log(err.Error())
+	}
+	s.stream = newStreamer(s.welcome.Outputs, s.file, s.log)
+	defer s.stream.Close()
+	for i, f := range s.logs.files {
+		s.stream.Follow(f, logNames[i])
+	}
+	canaries := s.openCanaries()
+	s.send(wire.Message{Ready: &wire.Stamp{At: s.clock.Now()}})
+	if err := s.logs.begin(s.log); err != nil {
+		return wire.Exit{At: s.clock.Now(), ExitCode: 126, Code: wire.CodeExec, Message: err.Error()}
+	}
+	if s.welcome.Barrier != "" {
+		if exit, ended := s.wait(ctx); ended {
+			return exit
+		}
+	}
+	oom := newOOMCounter()
+	s.child, err = start(program, s.cmd, s.logs, s.tree)
+	at := s.clock.Now()
+	s.logs.started()
+	if err != nil {
+		return wire.Exit{At: at, ExitCode: 126, Code: wire.CodeExec, Message: err.Error()}
+	}
+	s.send(wire.Message{Started: &wire.Stamp{At: at}})
+	exit := s.beside(ctx, canaries)
+	exit.OOM = exit.Signal == int(unix.SIGKILL) && !exit.Ours && oom.Struck()
+	if exit.OOM {
+		exit.Message = "killed by the kernel's out-of-memory killer (counted " + oom.where + ")"
+	}
+	s.logs.wait()
+	_ = s.stream.Drain() // an error is the runner's loss, which read notices
+	return exit
+}
+
+// beside runs all that runs while the command does, and returns its end.
+func (s *session) beside(ctx context.Context, canaries []*canary.Canary) wire.Exit {
+	ctx, end := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { s.govern(ctx) })
+	wg.Go(func() { s.sample(ctx) })
+	wg.Go(func() { s.follow(ctx) })
+	for _, c := range canaries {
+		wg.Go(func() { s.canary(ctx, c) })
+	}
+	exit := s.child.Wait(s.clock)
+	end()
+	wg.Wait()
+	if s.tree != nil && s.welcome.SampleNanos > 0 {
+		s.sampleNow()
+	}
+	return exit
+}
+
+// wait stands at the barrier; ended says that the command was called off.
+func (s *session) wait(ctx context.Context) (wire.Exit, bool) {
+	defer mono.Exact()()
+	for {
+		select {
+		case at := <-s.start:
+			s.send(wire.Message{GoAck: &wire.Stamp{At: at}})
+			if err := s.clock.Wait(ctx, at, spin); err != nil {
+				return s.calledOff(unix.SIGTERM), true
+			}
+			return wire.Exit{}, false
+		case sig := <-s.signals:
+			if n := unix.Signal(sig.Number); n == unix.SIGTERM || n == unix.SIGINT || n == unix.SIGKILL {
+				return s.calledOff(n), true
+			}
+		case <-s.lost:
+			return s.calledOff(unix.SIGTERM), true
+		case <-ctx.Done():
+			return s.calledOff(unix.SIGTERM), true
+		}
+	}
+}
+
+func (s *session) calledOff(sig unix.Signal) wire.Exit {
+	return wire.Exit{At: s.clock.Now(), Signal: int(sig), Ours: true, Message: "ended at its barrier, before its command was started"}
+}
+
+// govern passes signals on and ends the command when the runner is lost.
+func (s *session) govern(ctx context.Context) {
+	lost := s.lost
+	var kill <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case sig := <-s.signals:
+			s.child.Signal(unix.Signal(sig.Number))
+			if sig.GraceNanos > 0 {
+				kill = time.After(time.Duration(sig.GraceNanos))
+			}
+		case <-lost:
+			lost = nil
+			grace := time.Duration(s.welcome.GraceNanos)
+			if grace <= 0 {
+				grace = defaultGrace
+			}
+			s.child.Signal(unix.SIGTERM)
+			kill = time.After(grace)
+		case <-kill:
+			s.child.Kill()
+		}
+	}
+}
+
+// sample sends a reading each interval.
+func (s *session) sample(ctx context.Context) {
+	if s.tree == nil || s.welcome.SampleNanos <= 0 {
+		return
+	}
+	tick := time.NewTicker(time.Duration(s.welcome.SampleNanos))
+	defer tick.Stop()
+	for {
+		s.sampleNow()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *session) sampleNow() {
+	reading := s.tree.Sample()
+	reading.At = s.clock.Now()
+	s.send(wire.Message{Sample: &reading})
+}
+
+// follow streams files until the command has ended.
+func (s *session) follow(ctx context.Context) {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		more, err := s.stream.Poll()
+		if err != nil {
+			return // the runner is lost; govern acts on it
+		}
+		if more {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// openCanaries makes the canaries ready before the barrier; what cannot be
+// had is said and left out.
+func (s *session) openCanaries() []*canary.Canary {
+	if s.welcome.Canary == nil {
+		return nil
+	}
+	var all []*canary.Canary
+	for _, v := range s.welcome.Canary.Volumes {
+		c, err := canary.Open(v, *s.welcome.Canary, s.clock, s.log)
+		if err != nil {
+			s.log("no canary: " + err.Error())
+			continue
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// canary runs one canary beside the command and sends what it sees.
+func (s *session) canary(ctx context.Context, c *canary.Canary) {
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		c.Run(ctx)
+	}()
+	tick := time.NewTicker(collectEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.collect(c, false)
+		case <-finished:
+			s.collect(c, true)
+			return
+		}
+	}
+}
+
+// collect sends what a canary has, in frames well below the bound.
+func (s *session) collect(c *canary.Canary, final bool) {
+	const most = 4096
+	ios, dropped := c.Take(final)
+	for len(ios) > 0 {
+		n := min(len(ios), most)
+		s.send(wire.Message{Canary: &wire.Canary{Volume: c.Name, IOs: ios[:n], Dropped: dropped}})
+		ios = ios[n:]
+	}
+}
+
+// report sends the exit as the last word and waits until it was heard.
+func (s *session) report(exit wire.Exit) error {
+	if err := s.conn.Write(wire.Message{Exit: &exit}); err != nil {
+		return errors.Join(ErrRunnerLost, err)
+	}
+	select {
+	case <-s.bye:
+		return nil
+	case <-s.lost:
+		return ErrRunnerLost
+	}
+}
+
+// file sends bytes of a file, and repeats the command's output on ours.
+func (s *session) file(name string, offset int64, data []byte) error {
+	if s.logs.Echo {
+		switch name { // what cannot be echoed is still sent
+		case wire.Stdout:
+			_, _ = os.Stdout.Write(data)
+		case wire.Stderr:
+			_, _ = os.Stderr.Write(data)
+		}
+	}
+	return s.conn.Write(wire.Message{File: &wire.File{Name: name, Offset: offset}, Body: data})
+}
+
+func (s *session) log(line string) { s.send(wire.Message{Log: &wire.Log{Line: line}}) }
+
+// send is for what may be lost with the runner; read notices the loss.
+func (s *session) send(m wire.Message) { _ = s.conn.Write(m) }
+
+// read takes what the runner says until it is gone.
+func (s *session) read() {
+	defer close(s.lost)
+	for {
+		m, err := s.conn.Read()
+		if err != nil {
+			return
+		}
+		switch {
+		case m.Ping != nil:
+			select {
+			case s.pings <- &wire.Pong{Ping: m.Ping.Sent, Received: m.Received}:
+			default: // the last answer is not out yet: one exchange fewer
+			}
+		case m.Go != nil:
+			select {
+			case s.start <- m.Go.At:
+			default:
+			}
+		case m.Signal != nil:
+			select {
+			case s.signals <- *m.Signal:
+			default:
+			}
+		case m.Bye != nil:
+			close(s.bye)
+			return
+		}
+	}
+}
+
+// answer sends pongs apart from read, which must not wait for the runner to
+// read: it is how a stop arrives.
+func (s *session) answer() {
+	for {
+		select {
+		case pong := <-s.pings:
+			s.send(wire.Message{Pong: pong})
+		case <-s.lost:
+			return
+		}
+	}
+}
+
+// ownSignals takes the signals sent to the agent, which stands in the
+// command's place, as if the runner had sent them.
+func (s *session) ownSignals() (stop func()) {
+	c := make(chan os.Signal, 16)
+	signal.Notify(c, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT)
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case sig := <-c:
+				if n, ok := sig.(unix.Signal); ok {
+					select {
+					case s.signals <- wire.Signal{Number: int(n)}:
+					default: // 16 are waiting already
+					}
+				}
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { signal.Stop(c); close(done) }
+}
