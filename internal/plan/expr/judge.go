@@ -103,7 +103,7 @@ func observe(q Query, v Value, err error) Observation {
 		o.Value = "∞"
 	default:
 		o.Number = &v.Number
-		o.Value = format(v.Number, o.Unit)
+		o.Value = Format(v.Number, o.Unit)
 		if v.AtLeast {
 			o.Value = "≥ " + o.Value
 		}
@@ -123,13 +123,16 @@ func (f Func) unit() string {
 	return ""
 }
 
-// format writes three significant digits.
-func format(v float64, unit string) string {
+// Format writes a value for people with three significant digits: unit is one
+// of an Observation's, "B" for bytes, or "digits" for a bare number.
+func Format(v float64, unit string) string {
 	switch unit {
 	case "ns":
 		return formatDuration(v)
 	case "":
 		return strconv.FormatFloat(v, 'f', -1, 64)
+	case "digits":
+		return significant(v)
 	case "1/s":
 		return significant(v) + "/s"
 	}
@@ -162,6 +165,15 @@ func significant(v float64) string {
 	s := strconv.FormatFloat(v, 'f', digits, 64)
 	if strings.Contains(s, ".") {
 		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	return s
+}
+
+// String is the observation in one line: "p99(snapshots.ready) = 412 ms (n=18)".
+func (o Observation) String() string {
+	s := fmt.Sprintf("%s = %s", o.Expr, o.Value)
+	if o.N > 0 {
+		s += fmt.Sprintf(" (n=%d)", o.N)
 	}
 	return s
 }

@@ -1,0 +1,210 @@
+// Package dataset reads from a bundle what the analyses share: everything but
+// the ops, which are streamed, since there may be millions.
+package dataset
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+// Data is a bundle opened for analysis. It is read-only after Read and then
+// safe for concurrent use.
+type Data struct {
+	Bundle    *record.Bundle
+	Spec      Spec
+	Instances []record.Instance
+	Totals    []record.HistogramSlice // one or more per instance and metric
+	Slices    []record.HistogramSlice // in order of From
+	Series    []record.Series
+	Scalars   []record.Scalar
+	Samples   []op.Sample
+	Canaries  []Canary
+}
+
+// Canary is the canary of one volume, reads and writes in order of Intended.
+type Canary struct {
+	Instance, Action, Volume string
+	IOs                      []op.CanaryIO
+}
+
+// Spec is what the analyses need of the Benchmark.
+type Spec struct {
+	Actions []struct {
+		Name          string `json:"name"`
+		RateName      string `json:"rateName"`
+		CreateObjSpec *struct {
+			Workload string `json:"workload"`
+		} `json:"createObjSpec"`
+	} `json:"actions"`
+	SLOs []struct {
+		Name string `json:"name"`
+		Expr string `json:"expr"`
+	} `json:"slos"`
+}
+
+// Read loads a bundle. The error names what is damaged.
+func Read(b *record.Bundle) (*Data, error) {
+	d := &Data{Bundle: b}
+	if err := d.readSpec(); err != nil {
+		return nil, err
+	}
+	var err error
+	if d.Instances, err = b.Instances(); err != nil {
+		return nil, err
+	}
+	for h, err := range b.Histograms() {
+		switch {
+		case err != nil:
+			return nil, err
+		case h.Hist == nil:
+		case h.Total:
+			d.Totals = append(d.Totals, h)
+		default:
+			d.Slices = append(d.Slices, h)
+		}
+	}
+	sort.SliceStable(d.Slices, func(i, j int) bool { return d.Slices[i].From < d.Slices[j].From })
+	if d.Series, err = collect(b.Series()); err != nil {
+		return nil, err
+	}
+	if d.Scalars, err = collect(b.Scalars()); err != nil {
+		return nil, err
+	}
+	if d.Samples, err = collect(b.Samples()); err != nil {
+		return nil, err
+	}
+	return d, d.readCanaries()
+}
+
+// readSpec takes run.json's spec: the Benchmark, or its spec alone.
+func (d *Data) readSpec() error {
+	if len(d.Bundle.Run.Spec) == 0 {
+		return nil
+	}
+	var whole struct {
+		Spec json.RawMessage `json:"spec"`
+	}
+	if err := json.Unmarshal(d.Bundle.Run.Spec, &whole); err != nil {
+		return fmt.Errorf("the spec in run.json: %w", err)
+	}
+	raw := d.Bundle.Run.Spec
+	if len(whole.Spec) > 0 {
+		raw = whole.Spec
+	}
+	if err := json.Unmarshal(raw, &d.Spec); err != nil {
+		return fmt.Errorf("the spec in run.json: %w", err)
+	}
+	return nil
+}
+
+func collect[T any](seq iter.Seq2[T, error]) ([]T, error) {
+	var list []T
+	for v, err := range seq {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+func (d *Data) readCanaries() error {
+	type key struct{ instance, volume string }
+	index := map[key]int{}
+	for c, err := range d.Bundle.Canary() {
+		if err != nil {
+			return err
+		}
+		k := key{c.Instance, c.Volume}
+		i, ok := index[k]
+		if !ok {
+			i = len(d.Canaries)
+			index[k] = i
+			d.Canaries = append(d.Canaries, Canary{Instance: c.Instance, Action: ActionOf(c.Instance), Volume: c.Volume})
+		}
+		d.Canaries[i].IOs = append(d.Canaries[i].IOs, c.IOs...)
+	}
+	for _, c := range d.Canaries {
+		sort.SliceStable(c.IOs, func(i, j int) bool { return c.IOs[i].Intended < c.IOs[j].Intended })
+	}
+	slices.SortFunc(d.Canaries, func(a, b Canary) int {
+		return strings.Compare(a.Instance+"\x00"+a.Volume, b.Instance+"\x00"+b.Volume)
+	})
+	return nil
+}
+
+// HasIO says whether anything was measured of I/O over time.
+func (d *Data) HasIO() bool { return len(d.Canaries) > 0 || len(d.Slices) > 0 }
+
+// ActionOf is the action whose instance this is: names are "<action>-<n>".
+func ActionOf(instance string) string {
+	if i := strings.LastIndexByte(instance, '-'); i > 0 && strings.Trim(instance[i+1:], "0123456789") == "" {
+		return instance[:i]
+	}
+	return instance
+}
+
+// Owns says whether an op's target is, or contains, a volume of an instance:
+// the volume itself, the instance, or something named after it. A group
+// snapshot's target is a list of names with commas.
+func (d *Data) Owns(instance, volume, target string) bool {
+	for t := range strings.SplitSeq(target, ",") {
+		if t == instance || volume != "" && t == volume {
+			return true
+		}
+		if volume == "" && (strings.HasPrefix(t, instance+"-") || strings.HasPrefix(t, instance+"/") || d.canaryOf(instance, t)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *Data) canaryOf(instance, volume string) bool {
+	return slices.ContainsFunc(d.Canaries, func(c Canary) bool { return c.Instance == instance && c.Volume == volume })
+}
+
+// End is the last instant that anything is known of.
+func (d *Data) End() op.Time {
+	end := op.Time(0)
+	if d.Bundle.Run.EndedAt.Known() {
+		end = d.Bundle.Run.EndedAt
+	}
+	for _, s := range d.Samples {
+		end = max(end, s.At)
+	}
+	for _, h := range d.Slices {
+		end = max(end, h.To)
+	}
+	for _, c := range d.Canaries {
+		for _, io := range c.IOs {
+			end = max(end, io.Intended, io.Ended)
+		}
+	}
+	return end
+}
+
+// CPUs is the mean number of CPUs that an instance used between its first and
+// its last sample; nil with fewer than two.
+func (d *Data) CPUs(instance string) *float64 {
+	var first, last *op.Sample
+	for i := range d.Samples {
+		if s := &d.Samples[i]; s.Instance == instance {
+			if first == nil {
+				first = s
+			}
+			last = s
+		}
+	}
+	if first == nil || last.At <= first.At {
+		return nil
+	}
+	v := float64(last.CPUNanos-first.CPUNanos) / float64(last.At-first.At)
+	return &v
+}

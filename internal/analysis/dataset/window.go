@@ -1,0 +1,74 @@
+package dataset
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Window is the time in which an op was in progress: [From, To].
+type Window struct {
+	Op             int64
+	Action, Target string
+	Instance       int
+	Kind           op.Kind
+	From, To       op.Time
+}
+
+// Windows are those of the ops of the named actions (none: of all), in order
+// of From. An op that was never seen to end lasts to the end of time.
+func (d *Data) Windows(actions ...string) ([]Window, error) {
+	var ws []Window
+	for o, err := range d.Bundle.Ops() {
+		if err != nil {
+			return nil, err
+		}
+		if !o.Started.Known() || len(actions) > 0 && !slices.Contains(actions, o.Action) {
+			continue
+		}
+		w := Window{Op: o.ID, Action: o.Action, Target: o.Target, Instance: o.Instance, Kind: o.Kind, From: o.Started, To: o.Ended}
+		if !w.To.Known() {
+			w.To = math.MaxInt64
+		}
+		ws = append(ws, w)
+	}
+	slices.SortStableFunc(ws, func(a, b Window) int { return cmp.Compare(a.From, b.From) })
+	return ws, nil
+}
+
+// Union is a set of instants: disjoint intervals in order.
+type Union []Span
+
+// Span is an interval of time, both ends included.
+type Span struct{ From, To op.Time }
+
+// UnionOf merges windows that are in order of From.
+func UnionOf(ws []Window) Union {
+	var u Union
+	for _, w := range ws {
+		if n := len(u); n > 0 && w.From <= u[n-1].To {
+			u[n-1].To = max(u[n-1].To, w.To)
+			continue
+		}
+		u = append(u, Span{w.From, w.To})
+	}
+	return u
+}
+
+// Overlaps says whether [from, to] has an instant in common with the set.
+func (u Union) Overlaps(from, to op.Time) bool {
+	i := sort.Search(len(u), func(i int) bool { return u[i].To >= from })
+	return i < len(u) && u[i].From <= to
+}
+
+// Within is how much of [from, to] lies in the set, in ns.
+func (u Union) Within(from, to op.Time) int64 {
+	var sum int64
+	for i := sort.Search(len(u), func(i int) bool { return u[i].To >= from }); i < len(u) && u[i].From < to; i++ {
+		sum += int64(min(u[i].To, to) - max(u[i].From, from))
+	}
+	return sum
+}

@@ -1,0 +1,233 @@
+package interference
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Threshold is the least length of a stall that is listed, in ns.
+const Threshold = int64(50e6)
+
+// Stall is a time in which I/O was pending on a volume and none completed.
+type Stall struct {
+	Instance  string `json:"instance"`
+	Volume    string `json:"volume"`
+	Direction string `json:"direction"` // "write", "read" or "read+write"
+	// Source is "canary": From and To are those of the stall, which may have
+	// begun up to ErrorNs earlier, when no I/O of the canary was due. Or
+	// "workload": the longest I/O that completed in the tool's time slice
+	// [From, To), exact in length but not in place.
+	Source   string  `json:"source"`
+	From     op.Time `json:"from"`
+	To       op.Time `json:"to"` // null: it was never seen to end
+	LengthNs int64   `json:"lengthNs"`
+	ErrorNs  int64   `json:"errorNs"`
+	// Ops in progress during the stall, those on the same volume first, then
+	// by overlap; at most a handful, MoreOps counts the others.
+	Ops     []Culprit `json:"ops"`
+	MoreOps int       `json:"moreOps,omitempty"`
+}
+
+// Culprit is an op that was in progress during a stall.
+type Culprit struct {
+	Op        int64  `json:"op"`
+	Action    string `json:"action"`
+	Instance  int    `json:"instance"`
+	Target    string `json:"target"`
+	Own       bool   `json:"own"` // on the volume that stalled
+	OverlapNs int64  `json:"overlapNs"`
+}
+
+// maxCulprits listed of a stall.
+const maxCulprits = 5
+
+// Stalls finds the stalls of at least Threshold (by the canary: those that
+// may have been), in order of time. ws are all ops' windows; end is when the
+// recording ended, for I/O that never did.
+func Stalls(d *dataset.Data, ws []dataset.Window, end op.Time) []Stall {
+	var list []Stall
+	watched := map[string]bool{}
+	for _, c := range d.Canaries {
+		watched[c.Instance] = true
+		list = append(list, ofCanary(c, end)...)
+	}
+	list = append(list, ofSlices(d, watched)...)
+	// latest[i] is when the last of ws[:i+1] ended: the first that can matter
+	// to a stall is found by bisection.
+	latest := make([]op.Time, len(ws))
+	for i, w := range ws {
+		latest[i] = w.To
+		if i > 0 {
+			latest[i] = max(w.To, latest[i-1])
+		}
+	}
+	for i := range list {
+		from := list[i].earliest()
+		first, _ := slices.BinarySearch(latest, from)
+		list[i].blame(d, ws[first:], from, end)
+	}
+	slices.SortFunc(list, func(a, b Stall) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Volume, b.Volume))
+	})
+	return list
+}
+
+// ofCanary finds the stalls of one volume: by direction, since a frozen file
+// system still reads; both at once are one stall.
+func ofCanary(c dataset.Canary, end op.Time) []Stall {
+	var merged []Stall
+	for _, write := range []bool{true, false} {
+		for _, s := range gaps(c, write, end) {
+			s.Instance, s.Volume = c.Instance, c.Volume
+			i := slices.IndexFunc(merged, func(m Stall) bool {
+				return m.Direction != s.Direction && m.From <= s.to(end) && s.From <= m.to(end)
+			})
+			if i < 0 {
+				merged = append(merged, s)
+				continue
+			}
+			m := &merged[i]
+			m.From, m.Direction = min(m.From, s.From), "read+write"
+			if m.To.Known() && s.To.Known() {
+				m.To = max(m.To, s.To)
+			} else {
+				m.To = op.Never
+			}
+			m.LengthNs = int64(m.to(end) - m.From)
+		}
+	}
+	return merged
+}
+
+func (s *Stall) to(end op.Time) op.Time {
+	if s.To.Known() {
+		return s.To
+	}
+	return end
+}
+
+// gaps are the times between one completion and the next, less those in which
+// nothing was pending.
+func gaps(c dataset.Canary, write bool, end op.Time) []Stall {
+	var ios []op.CanaryIO
+	for _, io := range c.IOs {
+		if io.Write == write {
+			if !io.Ended.Known() {
+				io.Ended = math.MaxInt64
+			}
+			ios = append(ios, io)
+		}
+	}
+	interval := medianInterval(ios)
+	slices.SortStableFunc(ios, func(a, b op.CanaryIO) int { return cmp.Compare(a.Ended, b.Ended) })
+	// pending[i] is the earliest intended time of those that end i-th or later.
+	pending := make([]op.Time, len(ios))
+	for i := len(ios) - 1; i >= 0; i-- {
+		pending[i] = ios[i].Intended
+		if i+1 < len(ios) {
+			pending[i] = min(pending[i], pending[i+1])
+		}
+	}
+	direction := "read"
+	if write {
+		direction = "write"
+	}
+	var list []Stall
+	for i, io := range ios {
+		from := pending[i]
+		if i > 0 {
+			from = max(from, ios[i-1].Ended)
+		}
+		s := Stall{Direction: direction, Source: "canary", From: from, To: io.Ended, ErrorNs: interval}
+		if io.Ended == math.MaxInt64 {
+			s.To = op.Never
+		}
+		s.LengthNs = int64(s.to(end) - from)
+		if s.LengthNs+interval >= Threshold && s.LengthNs > interval {
+			list = append(list, s)
+		}
+		if !s.To.Known() {
+			break // all that follow are pending in the same stall
+		}
+	}
+	return list
+}
+
+// medianInterval between I/Os, which are in order of their intended times.
+func medianInterval(ios []op.CanaryIO) int64 {
+	var diffs []int64
+	for i := 1; i < len(ios); i++ {
+		diffs = append(diffs, int64(ios[i].Intended-ios[i-1].Intended))
+	}
+	if len(diffs) == 0 {
+		return 0
+	}
+	slices.Sort(diffs)
+	return diffs[len(diffs)/2]
+}
+
+// ofSlices takes the longest I/O of each slice of instances without a canary;
+// of reads and writes in one slice the longer.
+func ofSlices(d *dataset.Data, watched map[string]bool) []Stall {
+	type key struct {
+		instance string
+		from     op.Time
+	}
+	longest := map[key]Stall{}
+	for _, h := range d.Slices {
+		k := key{h.Instance, h.From}
+		if watched[h.Instance] || h.Hist.Max() < Threshold || h.Hist.Max() <= longest[k].LengthNs {
+			continue
+		}
+		longest[k] = Stall{Instance: h.Instance, Direction: h.Metric, Source: "workload", From: h.From, To: h.To, LengthNs: h.Hist.Max()}
+	}
+	var list []Stall
+	for _, s := range longest {
+		list = append(list, s)
+	}
+	return list
+}
+
+// earliest is when a stall may have begun: sooner by its error; that of a
+// slice by its whole length, if it ended as the slice began.
+func (s *Stall) earliest() op.Time {
+	if s.Source == "workload" {
+		return s.From - op.Time(s.LengthNs)
+	}
+	return s.From - op.Time(s.ErrorNs)
+}
+
+// blame lists the ops in progress.
+func (s *Stall) blame(d *dataset.Data, ws []dataset.Window, from, end op.Time) {
+	to := s.to(end)
+	for _, w := range ws {
+		if w.From > to {
+			break
+		}
+		if w.To < from {
+			continue
+		}
+		s.Ops = append(s.Ops, Culprit{
+			Op: w.Op, Action: w.Action, Instance: w.Instance, Target: w.Target,
+			Own:       d.Owns(s.Instance, s.Volume, w.Target),
+			OverlapNs: int64(min(w.To, to) - max(w.From, from)),
+		})
+	}
+	slices.SortStableFunc(s.Ops, func(a, b Culprit) int {
+		if a.Own != b.Own {
+			return map[bool]int{true: -1, false: 1}[a.Own]
+		}
+		return cmp.Compare(b.OverlapNs, a.OverlapNs)
+	})
+	if n := len(s.Ops); n > maxCulprits {
+		s.Ops, s.MoreOps = s.Ops[:maxCulprits], n-maxCulprits
+	}
+}
+
+// String names the op: "snapshots/7".
+func (c Culprit) String() string { return fmt.Sprintf("%s/%d", c.Action, c.Instance) }

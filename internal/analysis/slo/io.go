@@ -1,0 +1,158 @@
+package slo
+
+import (
+	"fmt"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan/expr"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+// The canary's metrics, which every workload has when it is switched on.
+const (
+	canaryRead  = "canaryRead"
+	canaryWrite = "canaryWrite"
+)
+
+func (s *source) io(q expr.Query) (expr.Value, error) {
+	canary := q.Metric.Name == canaryRead || q.Metric.Name == canaryWrite
+	switch q.Func {
+	case expr.IOPS, expr.Throughput:
+		if canary {
+			return expr.Value{}, fmt.Errorf("%s has a rate of its own choosing: %s of it says nothing", q.Metric.Name, q.Func)
+		}
+		return s.perSecond(q)
+	}
+	var sample stats.Sample
+	if canary {
+		s.canaries(q, &sample)
+	} else {
+		if q.Metric.View == expr.Response {
+			return expr.Value{}, fmt.Errorf("%s is of a closed loop, which has the service view only: leave .response out", q.Metric)
+		}
+		if err := s.histograms(q, &sample); err != nil {
+			return expr.Value{}, err
+		}
+	}
+	if sample.N() == 0 {
+		return expr.Value{}, fmt.Errorf("%w: no I/O of %s was recorded%s", expr.ErrNoData, q.Metric, inWindow(q))
+	}
+	if q.Func == expr.Count {
+		return expr.Value{Number: float64(sample.Known()), N: sample.N()}, nil
+	}
+	return summarise(&sample, q)
+}
+
+// histograms merges the totals of the instances, or with windows the slices.
+func (s *source) histograms(q expr.Query, sample *stats.Sample) error {
+	list := s.data.Totals
+	if len(q.Windows) > 0 || !hasMetric(list, q.Metric) {
+		list = s.data.Slices
+	}
+	for _, h := range list {
+		if h.Action != q.Metric.Action || h.Metric != q.Metric.Name || !s.inside(q.Windows, h.From, h.To) {
+			continue
+		}
+		if err := sample.AddHistogram(h.Hist); err != nil {
+			return fmt.Errorf("%s of %s: %w", h.Metric, h.Instance, err)
+		}
+	}
+	return nil
+}
+
+func hasMetric(list []record.HistogramSlice, m expr.Metric) bool {
+	for _, h := range list {
+		if h.Action == m.Action && h.Metric == m.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// canaries gathers canary I/Os; failed ones have no latency, one that never
+// ended is infinite.
+func (s *source) canaries(q expr.Query, sample *stats.Sample) {
+	for _, c := range s.data.Canaries {
+		if c.Action != q.Metric.Action {
+			continue
+		}
+		for _, io := range c.IOs {
+			from := io.Intended
+			if q.Metric.View == expr.Service {
+				from = io.Started
+			}
+			if io.Write != (q.Metric.Name == canaryWrite) || io.Errno != 0 || !from.Known() || !s.inside(q.Windows, io.Intended, endOf(io)) {
+				continue
+			}
+			if io.Ended.Known() {
+				sample.Add(int64(io.Ended - from))
+			} else {
+				sample.AddInfinite(1)
+			}
+		}
+	}
+}
+
+func endOf(io op.CanaryIO) op.Time {
+	if io.Ended.Known() {
+		return io.Ended
+	}
+	return 1<<63 - 1
+}
+
+// perSecond adds up the instances' means: those the tool gives over all, or
+// with windows those of its series over the steps in the window.
+func (s *source) perSecond(q expr.Query) (expr.Value, error) {
+	name := q.Metric.Name + ".iops"
+	if q.Func == expr.Throughput {
+		name = q.Metric.Name + ".bandwidth"
+	}
+	byInstance := map[string]*mean{}
+	at := func(instance string) *mean {
+		if byInstance[instance] == nil {
+			byInstance[instance] = &mean{}
+		}
+		return byInstance[instance]
+	}
+	if len(q.Windows) == 0 {
+		for _, x := range s.data.Scalars {
+			if x.Action == q.Metric.Action && x.Metric == name {
+				at(x.Instance).add(x.Value, 1)
+			}
+		}
+	}
+	if len(byInstance) == 0 {
+		for _, x := range s.data.Series {
+			if x.Action != q.Metric.Action || x.Metric != name {
+				continue
+			}
+			for _, p := range x.Points {
+				if s.inside(q.Windows, p.At, p.At+op.Time(x.Step)) {
+					at(x.Instance).add(p.Value, max(1, float64(x.Step)))
+				}
+			}
+		}
+	}
+	var v expr.Value
+	for _, m := range byInstance {
+		v.Number += m.sum / m.weight
+		v.N += m.n
+	}
+	if v.N == 0 {
+		return v, fmt.Errorf("%w: no %s of %s was recorded%s", expr.ErrNoData, name, q.Metric.Action, inWindow(q))
+	}
+	return v, nil
+}
+
+// mean is weighted by time.
+type mean struct {
+	sum, weight float64
+	n           int64
+}
+
+func (m *mean) add(v, weight float64) {
+	m.sum += v * weight
+	m.weight += weight
+	m.n++
+}

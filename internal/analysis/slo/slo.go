@@ -1,0 +1,80 @@
+// Package slo judges the objectives of a run over what its bundle holds.
+//
+// An op's latency is in a quantile when the op was ok, or when it had passed
+// the milestone that is asked for; ops that timed out or were cut off before
+// are lower bounds, dropped ones infinite (in the response view: the platform
+// never saw them, so they are in no service latency). Failed ops have no
+// latency and are counted by errors.
+//
+// In windows: an op counts by the interval from its start to its end, an I/O
+// of the canary by its own, a tool's time slice wholly by any overlap.
+package slo
+
+import (
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/plan/expr"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+// Verdict is the judgement of one objective.
+type Verdict struct {
+	Name string `json:"name"`
+	Expr string `json:"expr"`
+	expr.Verdict
+}
+
+// Judge judges every SLO of the run's spec. The error is one of reading the
+// bundle; what is wrong with an expression is its verdict.
+func Judge(d *dataset.Data) ([]Verdict, error) {
+	programs := make([]*expr.Program, len(d.Spec.SLOs))
+	verdicts := make([]Verdict, len(d.Spec.SLOs))
+	var queries []expr.Query
+	for i, s := range d.Spec.SLOs {
+		verdicts[i] = Verdict{Name: s.Name, Expr: s.Expr}
+		p, err := expr.Compile(s.Expr, expr.Env{})
+		if err != nil {
+			verdicts[i].Verdict = expr.Verdict{Status: expr.Failed, Message: err.Error()}
+			continue
+		}
+		programs[i] = p
+		queries = append(queries, p.Queries()...)
+	}
+	src, err := newSource(d, queries)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range programs {
+		if p != nil {
+			verdicts[i].Verdict = p.Judge(src)
+		}
+	}
+	return verdicts, nil
+}
+
+// Record is the verdicts as run.json keeps them.
+func Record(vs []Verdict) []record.Verdict {
+	var out []record.Verdict
+	for _, v := range vs {
+		var observed []string
+		for _, o := range v.Observed {
+			observed = append(observed, o.String())
+		}
+		out = append(out, record.Verdict{
+			Name: v.Name, Expr: v.Expr, Status: record.Status(v.Status),
+			Observed: strings.Join(observed, "; "), Message: v.Message,
+		})
+	}
+	return out
+}
+
+// Met says whether every objective passed.
+func Met(vs []Verdict) bool {
+	for _, v := range vs {
+		if v.Status != expr.Pass {
+			return false
+		}
+	}
+	return true
+}

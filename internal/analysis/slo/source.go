@@ -1,0 +1,290 @@
+package slo
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan/expr"
+)
+
+// source answers queries about ops from one pass over them, and queries about
+// I/O from histograms, series and canaries.
+type source struct {
+	data    *dataset.Data
+	windows map[string]dataset.Union
+	ops     map[string]*tally // by the query's text
+	queries []expr.Query
+}
+
+func newSource(d *dataset.Data, queries []expr.Query) (*source, error) {
+	s := &source{data: d, windows: map[string]dataset.Union{}, ops: map[string]*tally{}}
+	for _, q := range queries {
+		for _, w := range q.Windows {
+			s.windows[w.Action] = nil
+		}
+		if _, known := s.ops[q.String()]; !known && !s.isIO(q.Metric) {
+			s.ops[q.String()] = &tally{}
+			s.queries = append(s.queries, q)
+		}
+	}
+	for action := range s.windows {
+		ws, err := d.Windows(action)
+		if err != nil {
+			return nil, err
+		}
+		s.windows[action] = dataset.UnionOf(ws)
+	}
+	if len(s.queries) == 0 {
+		return s, nil
+	}
+	for o, err := range d.Bundle.Ops() {
+		if err != nil {
+			return nil, err
+		}
+		for _, q := range s.queries {
+			if o.Action == q.Metric.Action && s.inside(q.Windows, begin(&o), finish(&o)) {
+				s.ops[q.String()].add(&o, q.Metric)
+			}
+		}
+	}
+	return s, nil
+}
+
+// begin and finish are an op's interval, as far as it had one.
+func begin(o *op.Op) op.Time {
+	if o.Started.Known() {
+		return o.Started
+	}
+	return o.Intended
+}
+
+func finish(o *op.Op) op.Time {
+	switch {
+	case o.Ended.Known():
+		return o.Ended
+	case o.Started.Known():
+		return math.MaxInt64
+	}
+	return o.Intended
+}
+
+func (s *source) inside(ws []expr.Window, from, to op.Time) bool {
+	for _, w := range ws {
+		if s.windows[w.Action].Overlaps(from, to) != w.Inside {
+			return false
+		}
+	}
+	return true
+}
+
+// Value answers one query.
+func (s *source) Value(q expr.Query) (expr.Value, error) {
+	for _, w := range q.Windows {
+		if len(s.windows[w.Action]) == 0 {
+			return expr.Value{}, fmt.Errorf("%w: no op of %s was ever in progress", expr.ErrNoData, w.Action)
+		}
+	}
+	if s.isIO(q.Metric) {
+		return s.io(q)
+	}
+	t, ok := s.ops[q.String()]
+	if !ok {
+		return expr.Value{}, fmt.Errorf("%s was not announced", q)
+	}
+	return t.value(q)
+}
+
+func (s *source) isIO(m expr.Metric) bool {
+	if m.Name == canaryRead || m.Name == canaryWrite {
+		return true
+	}
+	if m.Name == "" || m.From != "" {
+		return false
+	}
+	for _, h := range slices.Concat(s.data.Totals, s.data.Slices) {
+		if h.Action == m.Action && h.Metric == m.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// tally is what is known of the ops that one query is about.
+type tally struct {
+	sample                             stats.Sample
+	ops, ok, failed, dropped, censored int64
+	unseen                             int64 // ok, but without the milestone
+	first, last                        op.Time
+}
+
+func (t *tally) add(o *op.Op, m expr.Metric) {
+	t.ops++
+	switch o.Outcome {
+	case op.OK:
+		if t.ok++; t.ok == 1 {
+			t.first, t.last = o.Ended, o.Ended
+		}
+		t.first, t.last = min(t.first, o.Ended), max(t.last, o.Ended)
+	case op.Error:
+		t.failed++
+		return // its instants are those of a failure
+	case op.Timeout:
+		t.failed++
+	case op.Censored:
+		t.censored++
+	case op.Dropped:
+		t.dropped++
+		if m.View != expr.Service && m.From == "" {
+			t.sample.AddInfinite(1)
+		}
+		return
+	}
+	t.latency(o, m)
+}
+
+func (t *tally) latency(o *op.Op, m expr.Metric) {
+	from, to := instants(o, m)
+	switch {
+	case !from.Known():
+		t.unseen++
+	case to.Known():
+		t.sample.Add(int64(to - from))
+	case o.Outcome != op.OK && o.Ended.Known():
+		t.sample.AddAtLeast(int64(o.Ended - from))
+	default:
+		t.unseen++
+	}
+}
+
+// instants are the two ends of a metric in an op. The end of an op that did
+// not succeed is no end.
+func instants(o *op.Op, m expr.Metric) (from, to op.Time) {
+	if m.From != "" {
+		return instant(o, m.From), instant(o, m.To)
+	}
+	from = o.Intended
+	if m.View == expr.Service {
+		from = o.Started
+	}
+	if m.Name == "" {
+		return from, instant(o, "ended")
+	}
+	return from, instant(o, m.Name)
+}
+
+func instant(o *op.Op, name string) op.Time {
+	switch name {
+	case "intended":
+		return o.Intended
+	case "started":
+		return o.Started
+	case "ended":
+		if o.Outcome != op.OK {
+			return op.Never
+		}
+		return o.Ended
+	}
+	return dataset.Milestone(o, name)
+}
+
+func (t *tally) value(q expr.Query) (expr.Value, error) {
+	if t.ops == 0 {
+		return expr.Value{}, fmt.Errorf("%w: no op of %s was recorded%s", expr.ErrNoData, q.Metric.Action, inWindow(q))
+	}
+	number := func(n int64) (expr.Value, error) { return expr.Value{Number: float64(n), N: t.ops}, nil }
+	switch q.Func {
+	case expr.Ops:
+		return number(t.ops)
+	case expr.Errors:
+		return number(t.failed)
+	case expr.Dropped:
+		return number(t.dropped)
+	case expr.Censored:
+		return number(t.censored)
+	case expr.Count:
+		if q.Metric.Name != "" || q.Metric.From != "" {
+			return number(t.sample.Known())
+		}
+		return number(t.ok)
+	case expr.Rate:
+		return t.rate(q)
+	case expr.IOPS, expr.Throughput:
+		return expr.Value{}, fmt.Errorf("%w: no I/O metric %q of %s was recorded", expr.ErrNoData, q.Metric.Name, q.Metric.Action)
+	}
+	if t.sample.N() == 0 {
+		return expr.Value{}, fmt.Errorf("%w: of %d ops of %s none has that latency (%d failed, %d without the milestone)",
+			expr.ErrNoData, t.ops, q.Metric.Action, t.failed, t.unseen)
+	}
+	v, err := summarise(&t.sample, q)
+	if t.unseen > 0 {
+		v.Warning = join(v.Warning, fmt.Sprintf("%d ops without the milestone are not in it", t.unseen))
+	}
+	if t.failed > 0 {
+		v.Warning = join(v.Warning, fmt.Sprintf("%d ops failed", t.failed))
+	}
+	return v, err
+}
+
+// rate is that of completions: n − 1 intervals lie between the first and the
+// last of n.
+func (t *tally) rate(q expr.Query) (expr.Value, error) {
+	if len(q.Windows) > 0 {
+		return expr.Value{}, fmt.Errorf("rate takes no windows")
+	}
+	if t.ok < 2 || t.last <= t.first {
+		return expr.Value{}, fmt.Errorf("%w: a rate wants two ops that were done, %s had %d", expr.ErrNoData, q.Metric.Action, t.ok)
+	}
+	return expr.Value{Number: float64(t.ok-1) / (float64(t.last-t.first) / 1e9), N: t.ok}, nil
+}
+
+func inWindow(q expr.Query) string {
+	if len(q.Windows) > 0 {
+		return " in the window"
+	}
+	return ""
+}
+
+// summarise answers the functions that give a latency.
+func summarise(s *stats.Sample, q expr.Query) (expr.Value, error) {
+	v := expr.Value{N: s.N()}
+	var e stats.Estimate
+	switch q.Func {
+	case expr.Quantile:
+		e, _ = s.Bound(q.Q)
+		if need := stats.MinN(q.Q); s.N() < need {
+			v.Warning = fmt.Sprintf("an interval of it needs n ≥ %d", need)
+		}
+	case expr.Max:
+		e, _ = s.Bound(1)
+	case expr.Min:
+		e, _ = s.Bound(0)
+	case expr.Mean:
+		e = stats.Estimate{Infinite: s.Infinite() > 0, AtLeast: s.Bounds() > 0}
+		if s.Known() == 0 {
+			return v, fmt.Errorf("%w: no latency is known to its end", expr.ErrNoData)
+		}
+		v.Number = s.Mean()
+	default:
+		return v, fmt.Errorf("%s is no latency", q.Func)
+	}
+	v.AtLeast = e.AtLeast && !e.Infinite
+	switch {
+	case e.Infinite:
+		v.Number = math.Inf(1)
+		v.Warning = join(v.Warning, fmt.Sprintf("%d dropped ops count as infinite", s.Infinite()))
+	case q.Func != expr.Mean:
+		v.Number = float64(e.Value)
+	}
+	return v, nil
+}
+
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}

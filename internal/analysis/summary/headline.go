@@ -1,0 +1,249 @@
+package summary
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/interference"
+	"github.com/cnsbench/cnsbench/internal/analysis/units"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan/expr"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+// headline says in sentences what a reader would want to know first.
+func headline(s *Summary) []string {
+	var lines []string
+	switch {
+	case s.State == record.Running:
+		lines = append(lines, "The bundle was never closed: what follows is what had been written.")
+	case s.State != record.Complete:
+		lines = append(lines, fmt.Sprintf("The run is not complete (%s): %s.", s.State, s.Reason))
+	}
+	if line := objectives(s); line != "" {
+		lines = append(lines, line)
+	}
+	for i := range s.Actions {
+		lines = append(lines, actionLine(&s.Actions[i]))
+	}
+	for _, w := range s.Workloads {
+		if line := workloadLine(w); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	for _, e := range strongest(s.Interference) {
+		lines = append(lines, effectLine(e))
+	}
+	if line := stallLine(s.Stalls); line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func objectives(s *Summary) string {
+	var missed []string
+	for _, v := range s.Verdicts {
+		if v.Status != expr.Pass {
+			missed = append(missed, fmt.Sprintf("%s (%s)", v.Name, statusWord(v.Status)))
+		}
+	}
+	switch {
+	case len(s.Verdicts) == 0:
+		return ""
+	case len(missed) == 0:
+		return fmt.Sprintf("All %s met.", plural(int64(len(s.Verdicts)), "objective"))
+	}
+	return fmt.Sprintf("%d of %s met; not met: %s.", len(s.Verdicts)-len(missed), plural(int64(len(s.Verdicts)), "objective"), strings.Join(missed, ", "))
+}
+
+func statusWord(st expr.Status) string {
+	switch st {
+	case expr.Pass:
+		return "met"
+	case expr.Fail:
+		return "missed"
+	case expr.NoData:
+		return "could not be judged"
+	}
+	return "error"
+}
+
+func actionLine(a *Action) string {
+	parts := []string{fmt.Sprintf("%s: %s", a.Name, plural(a.N, string(a.Kind)+" op"))}
+	if l := span(a.Response); l != "" {
+		parts = append(parts, l)
+	}
+	bad := len(parts)
+	for _, x := range []struct {
+		outcome op.Outcome
+		word    string
+	}{{op.Error, "failed"}, {op.Timeout, "timed out"}, {op.Censored, "had not ended"}, {op.Dropped, "never started"}} {
+		if n := a.Outcomes[x.outcome]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, x.word))
+		}
+	}
+	if len(parts) == bad {
+		parts = append(parts, "none failed")
+	}
+	return strings.Join(parts, ", ") + "."
+}
+
+// span is the latency in a few words: quantiles, or where there are too few
+// values their range.
+func span(l Latency) string {
+	if l.P50.NeedsN > 0 {
+		switch {
+		case l.MinNs == nil:
+			return ""
+		case *l.MinNs == *l.MaxNs:
+			return ns(*l.MinNs)
+		}
+		return fmt.Sprintf("%s to %s", ns(*l.MinNs), ns(*l.MaxNs))
+	}
+	parts := []string{"p50 " + l.P50.String()}
+	if l.P90.NeedsN == 0 {
+		parts = append(parts, "p90 "+l.P90.String())
+	}
+	if l.P99.NeedsN == 0 {
+		parts = append(parts, "p99 "+l.P99.String())
+	}
+	if l.MaxNs != nil {
+		parts = append(parts, "max "+ns(*l.MaxNs))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// String is the quantile for people: "180 ms", "≥ 3 s", "∞", "needs n ≥ 299".
+func (q Quantile) String() string {
+	switch {
+	case q.NeedsN > 0:
+		return fmt.Sprintf("needs n ≥ %d", q.NeedsN)
+	case q.Infinite:
+		return "∞"
+	case q.Ns == nil:
+		return "–"
+	case q.AtLeast:
+		return "≥ " + ns(*q.Ns)
+	}
+	return ns(*q.Ns)
+}
+
+func workloadLine(w Workload) string {
+	var parts []string
+	for _, m := range w.Metrics {
+		if m.PerSecond == nil {
+			continue
+		}
+		part := fmt.Sprintf("%s %s IOPS", m.Name, units.Count(*m.PerSecond))
+		if m.BandwidthBytesSec != nil {
+			part += fmt.Sprintf(" (%s)", units.Bandwidth(*m.BandwidthBytesSec))
+		}
+		if m.Latency.P99.NeedsN == 0 {
+			part += ", p99 " + m.Latency.P99.String()
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s, %s: %s.", w.Action, plural(int64(len(w.Instances)), "instance"), strings.Join(parts, "; "))
+}
+
+// strongest picks, of each control action, the effect on the volume itself
+// that stands out most, the canary's before a tool's own time slices, which
+// are too coarse to tell an op from its neighbourhood.
+func strongest(effects []interference.Effect) []interference.Effect {
+	best := map[string]int{}
+	var order []string
+	for i, e := range effects {
+		if e.OwnRatio == nil {
+			continue
+		}
+		j, seen := best[e.Control]
+		if !seen {
+			order = append(order, e.Control)
+		}
+		if !seen || rank(e) > rank(effects[j]) {
+			best[e.Control] = i
+		}
+	}
+	var list []interference.Effect
+	for _, c := range order {
+		list = append(list, effects[best[c]])
+	}
+	return list
+}
+
+func rank(e interference.Effect) float64 {
+	r := e.OwnRatio.Value
+	if strings.HasPrefix(e.Metric, "canary") {
+		r += 1e12
+	}
+	return r
+}
+
+func effectLine(e interference.Effect) string {
+	r := e.OwnRatio
+	out, in := at(e.Outside, r.Quantile), at(e.Own, r.Quantile)
+	what := fmt.Sprintf("%s %s p%g", e.Action, e.Metric, 100*r.Quantile)
+	if r.Low != nil && *r.Low <= 1 && *r.High >= 1 {
+		return fmt.Sprintf("%s did not change measurably while %s were in progress on its volume: %s against %s (×%s, 95 %% interval %s–%s).",
+			what, e.Control, in, out, factor(r.Value), factor(*r.Low), factor(*r.High))
+	}
+	verb := "rose"
+	if r.Value < 1 {
+		verb = "fell"
+	}
+	line := fmt.Sprintf("%s %s from %s to %s (×%s", what, verb, out, in, factor(r.Value))
+	if r.Low != nil {
+		line += fmt.Sprintf(", 95 %% interval %s–%s", factor(*r.Low), factor(*r.High))
+	}
+	return line + fmt.Sprintf(") while %s were in progress on its volume.", e.Control)
+}
+
+func factor(v float64) string { return units.Count(v) }
+
+func at(s interference.Side, q float64) string {
+	v := map[float64]*int64{0.5: s.P50Ns, 0.9: s.P90Ns, 0.99: s.P99Ns}[q]
+	if v == nil {
+		return "–"
+	}
+	return ns(*v)
+}
+
+func stallLine(stalls []interference.Stall) string {
+	if len(stalls) == 0 {
+		return ""
+	}
+	longest := stalls[0]
+	for _, s := range stalls {
+		if s.LengthNs > longest.LengthNs {
+			longest = s
+		}
+	}
+	line := fmt.Sprintf("%s of I/O; the longest, %s at t = %s on %s", plural(int64(len(stalls)), "stall"),
+		ns(longest.LengthNs), ns(int64(longest.From)), Place(longest))
+	if len(longest.Ops) > 0 {
+		line += ", during " + longest.Ops[0].String()
+	} else {
+		line += ", during no op"
+	}
+	return line + "."
+}
+
+// Place names where a stall was.
+func Place(s interference.Stall) string {
+	if s.Volume != "" {
+		return s.Volume
+	}
+	return s.Instance
+}
+
+func ns(v int64) string { return units.Duration(float64(v)) }
+
+func plural(n int64, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}

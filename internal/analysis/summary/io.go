@@ -1,0 +1,170 @@
+package summary
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+// workloads lists every action that had instances, in order of name.
+func workloads(d *dataset.Data) []Workload {
+	byAction := map[string]*Workload{}
+	for _, name := range instanceNames(d) {
+		action := actionOf(d, name)
+		w := byAction[action]
+		if w == nil {
+			w = &Workload{Action: action, Metrics: merged(d, action)}
+			byAction[action] = w
+		}
+		w.Instances = append(w.Instances, instance(d, name))
+	}
+	var list []Workload
+	for _, w := range byAction {
+		list = append(list, *w)
+	}
+	slices.SortFunc(list, func(a, b Workload) int { return cmp.Compare(a.Action, b.Action) })
+	return list
+}
+
+func instanceNames(d *dataset.Data) []string {
+	var names []string
+	add := func(n string) {
+		if !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	for _, i := range d.Instances {
+		add(i.Name)
+	}
+	for _, h := range d.Totals {
+		add(h.Instance)
+	}
+	for _, c := range d.Canaries {
+		add(c.Instance)
+	}
+	slices.SortFunc(names, func(a, b string) int { // fio-2 before fio-10
+		return cmp.Or(cmp.Compare(dataset.ActionOf(a), dataset.ActionOf(b)), cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+	})
+	return names
+}
+
+func actionOf(d *dataset.Data, instance string) string {
+	for _, h := range d.Totals {
+		if h.Instance == instance {
+			return h.Action
+		}
+	}
+	return dataset.ActionOf(instance)
+}
+
+func instance(d *dataset.Data, name string) Instance {
+	in := Instance{Name: name, EndedAt: op.Never, Metrics: metrics(d, func(instance string) bool { return instance == name })}
+	for _, c := range d.Canaries {
+		if c.Instance == name {
+			in.Metrics = append(in.Metrics, canaryMetrics([]dataset.Canary{c}, c.Volume)...)
+		}
+	}
+	if i := slices.IndexFunc(d.Instances, func(x record.Instance) bool { return x.Name == name }); i >= 0 {
+		in.life(d.Instances[i])
+	}
+	in.CPUs = d.CPUs(name)
+	return in
+}
+
+func (in *Instance) life(r record.Instance) {
+	for _, s := range r.Starts {
+		if s.Intended.Known() && s.At.Known() {
+			if v := int64(s.At - s.Intended); in.SkewNs == nil || v > *in.SkewNs {
+				in.SkewNs, in.SkewErrorNs = &v, s.Err
+			}
+		}
+	}
+	if r.End != nil {
+		in.EndedAt, in.OK, in.Containers = r.End.At, &r.End.OK, r.End.Containers
+	}
+}
+
+// merged are the metrics of all instances of an action.
+func merged(d *dataset.Data, action string) []Metric {
+	ms := metrics(d, func(instance string) bool { return actionOf(d, instance) == action })
+	var canaries []dataset.Canary
+	for _, c := range d.Canaries {
+		if c.Action == action {
+			canaries = append(canaries, c)
+		}
+	}
+	return append(ms, canaryMetrics(canaries, "")...)
+}
+
+// metrics of the wanted instances: histograms merged, never averaged; rates
+// of scalars added up.
+func metrics(d *dataset.Data, wanted func(instance string) bool) []Metric {
+	samples := map[string]*stats.Sample{}
+	var ms []Metric
+	for _, h := range d.Totals {
+		if !wanted(h.Instance) {
+			continue
+		}
+		if samples[h.Metric] == nil {
+			samples[h.Metric] = &stats.Sample{}
+			ms = append(ms, Metric{Name: h.Metric, Basis: h.Basis})
+		}
+		// Counts of a run do not overflow: 2^63 of them would take centuries.
+		_ = samples[h.Metric].AddHistogram(h.Hist)
+	}
+	for i := range ms {
+		m := &ms[i]
+		m.Latency = latencyOf(samples[m.Name])
+		m.PerSecond = sumOf(d, m.Name+".iops", wanted)
+		m.BandwidthBytesSec = sumOf(d, m.Name+".bandwidth", wanted)
+	}
+	slices.SortFunc(ms, func(a, b Metric) int { return cmp.Compare(a.Name, b.Name) })
+	return ms
+}
+
+func sumOf(d *dataset.Data, metric string, wanted func(instance string) bool) *float64 {
+	var sum *float64
+	for _, x := range d.Scalars {
+		if x.Metric == metric && wanted(x.Instance) {
+			if sum == nil {
+				sum = new(float64)
+			}
+			*sum += x.Value
+		}
+	}
+	return sum
+}
+
+// canaryMetrics are the canary's latencies in the response view; an I/O that
+// was never seen to end counts as infinite.
+func canaryMetrics(canaries []dataset.Canary, volume string) []Metric {
+	var ms []Metric
+	for _, write := range []bool{false, true} {
+		m := Metric{Name: "canaryRead", Volume: volume}
+		if write {
+			m.Name = "canaryWrite"
+		}
+		var s stats.Sample
+		for _, c := range canaries {
+			for _, io := range c.IOs {
+				switch {
+				case io.Write != write:
+				case io.Errno != 0:
+					m.Errors++
+				case io.Ended.Known():
+					s.Add(int64(io.Ended - io.Intended))
+				default:
+					s.AddInfinite(1)
+				}
+			}
+		}
+		if m.Latency = latencyOf(&s); s.N()+m.Errors > 0 {
+			ms = append(ms, m)
+		}
+	}
+	return ms
+}

@@ -1,0 +1,81 @@
+package summary
+
+import (
+	"math"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+)
+
+// Latency is a distribution of durations.
+type Latency struct {
+	N        int64 `json:"n"`        // all values, of which …
+	Censored int64 `json:"censored"` // … so many are only known from below
+	Infinite int64 `json:"infinite"` // … so many are of ops that never started
+	// Of the known values; nil without any.
+	MinNs  *int64   `json:"minNs"`
+	MeanNs *float64 `json:"meanNs"`
+	MaxNs  *int64   `json:"maxNs"`
+	// Quantiles over all values, by Kaplan and Meier's estimator where there
+	// are censored ones.
+	P50  Quantile `json:"p50"`
+	P90  Quantile `json:"p90"`
+	P99  Quantile `json:"p99"`
+	P999 Quantile `json:"p999"`
+	// MedianInterval at 95 % by order statistics; nil when n < 6.
+	MedianInterval *Interval `json:"medianInterval"`
+}
+
+// Quantile is one, or the number of values it would need.
+type Quantile struct {
+	Ns *int64 `json:"ns"` // nil: infinite, or too few values
+	// AtLeast: Ns is a lower bound, as the quantile falls on an op that had
+	// not ended.
+	AtLeast  bool  `json:"atLeast,omitempty"`
+	Infinite bool  `json:"infinite,omitempty"` // it falls on a dropped op
+	NeedsN   int64 `json:"needsN,omitempty"`   // too few values: so many are needed
+}
+
+// Interval in nanoseconds; HighNs nil: unbounded.
+type Interval struct {
+	LowNs      *int64  `json:"lowNs"`
+	HighNs     *int64  `json:"highNs"`
+	Confidence float64 `json:"confidence"` // what is really covered
+}
+
+func latencyOf(s *stats.Sample) Latency {
+	l := Latency{
+		N: s.N(), Censored: s.Bounds(), Infinite: s.Infinite(),
+		P50: quantileOf(s, 0.5), P90: quantileOf(s, 0.9), P99: quantileOf(s, 0.99), P999: quantileOf(s, 0.999),
+	}
+	if v, ok := s.Min(); ok {
+		l.MinNs = &v
+	}
+	if v, ok := s.Max(); ok {
+		l.MaxNs = &v
+	}
+	if m := s.Mean(); !math.IsNaN(m) {
+		l.MeanNs = &m
+	}
+	if low, high, coverage, ok := s.Interval(0.5); ok {
+		l.MedianInterval = &Interval{LowNs: finite(low), Confidence: coverage}
+		if !high.AtLeast {
+			l.MedianInterval.HighNs = finite(high)
+		}
+	}
+	return l
+}
+
+func quantileOf(s *stats.Sample, q float64) Quantile {
+	if need := stats.MinN(q); s.N() < need {
+		return Quantile{NeedsN: need}
+	}
+	e, _ := s.Quantile(q)
+	return Quantile{Ns: finite(e), AtLeast: e.AtLeast, Infinite: e.Infinite}
+}
+
+func finite(e stats.Estimate) *int64 {
+	if e.Infinite {
+		return nil
+	}
+	return &e.Value
+}

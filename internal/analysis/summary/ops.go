@@ -1,0 +1,178 @@
+package summary
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+	"github.com/cnsbench/cnsbench/internal/analysis/validity"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// tally gathers one action's ops in one pass.
+type tally struct {
+	name, rate                  string
+	kind                        op.Kind
+	outcomes                    map[op.Outcome]int64
+	lateness, response, service stats.Sample
+	milestones, spans           spanSet
+	failures                    map[[2]string]*Failure
+	intended, ended             extent
+	maxErr                      int64
+}
+
+// extent of instants: how many lie after the first.
+type extent struct {
+	first, last op.Time
+	n, atFirst  int64
+}
+
+func (e *extent) add(t op.Time) {
+	switch {
+	case e.n == 0 || t < e.first:
+		e.first, e.atFirst = t, 1
+	case t == e.first:
+		e.atFirst++
+	}
+	if e.n == 0 || t > e.last {
+		e.last = t
+	}
+	e.n++
+}
+
+// tallyOps gathers all ops, by action in the order of the spec, then by name.
+func tallyOps(d *dataset.Data) ([]*tally, error) {
+	byName := map[string]*tally{}
+	for o, err := range d.Bundle.Ops() {
+		if err != nil {
+			return nil, err
+		}
+		t := byName[o.Action]
+		if t == nil {
+			t = &tally{name: o.Action, kind: o.Kind, outcomes: map[op.Outcome]int64{}, failures: map[[2]string]*Failure{}}
+			byName[o.Action] = t
+		}
+		t.add(&o)
+	}
+	position := map[string]int{}
+	for i, a := range d.Spec.Actions {
+		position[a.Name] = i - len(d.Spec.Actions)
+		if t := byName[a.Name]; t != nil {
+			t.rate = a.RateName
+		}
+	}
+	var list []*tally
+	for _, t := range byName {
+		list = append(list, t)
+	}
+	slices.SortFunc(list, func(a, b *tally) int {
+		return cmp.Or(cmp.Compare(position[a.name], position[b.name]), cmp.Compare(a.name, b.name))
+	})
+	return list, nil
+}
+
+func (t *tally) add(o *op.Op) {
+	t.outcomes[o.Outcome]++
+	t.intended.add(o.Intended)
+	if v, ok := o.Lateness(); ok {
+		t.lateness.Add(v)
+	}
+	switch o.Outcome {
+	case op.OK:
+		t.ended.add(o.Ended)
+		with(o.Response, t.response.Add)
+		with(o.Service, t.service.Add)
+	case op.Timeout, op.Censored:
+		with(o.Response, t.response.AddAtLeast)
+		with(o.Service, t.service.AddAtLeast)
+	case op.Dropped:
+		t.response.AddInfinite(1)
+	}
+	if o.Outcome != op.OK {
+		t.failed(o)
+	}
+	for _, m := range o.Milestones {
+		t.maxErr = max(t.maxErr, m.Err)
+	}
+	for _, p := range passages(o) {
+		t.spans.add(p)
+	}
+	if o.Outcome != op.Error { // the instants of a failure are no latencies
+		for _, name := range reached(o) {
+			t.milestones.add(passage{name: name, from: "intended", to: name, ns: int64(dataset.Milestone(o, name) - o.Intended)})
+		}
+	}
+}
+
+func with(latency func() (int64, bool), use func(int64)) {
+	if v, ok := latency(); ok {
+		use(v)
+	}
+}
+
+func (t *tally) failed(o *op.Op) {
+	k := [2]string{string(o.Outcome), o.Code}
+	f := t.failures[k]
+	if f == nil {
+		f = &Failure{Outcome: o.Outcome, Code: o.Code, Message: o.Message, FirstOp: o.ID}
+		t.failures[k] = f
+	}
+	f.N++
+}
+
+func (t *tally) action() Action {
+	a := Action{
+		Name: t.name, Kind: t.kind, Rate: t.rate, N: t.intended.n, Outcomes: t.outcomes,
+		Lateness: latencyOf(&t.lateness), Response: latencyOf(&t.response), Service: latencyOf(&t.service),
+		Milestones: t.milestones.list(), Spans: t.spans.list(),
+	}
+	for _, f := range t.failures {
+		a.Failures = append(a.Failures, *f)
+	}
+	slices.SortFunc(a.Failures, func(x, y Failure) int {
+		return cmp.Or(cmp.Compare(y.N, x.N), cmp.Compare(x.FirstOp, y.FirstOp))
+	})
+	a.OfferedPerSecond, a.AchievedPerSecond = t.rates()
+	return a
+}
+
+// rates: those ops count that were due after the first instant, over the time
+// since it; achieved ones over the longer of that and the time of their ends,
+// so that a backlog shows.
+func (t *tally) rates() (offered, achieved *float64) {
+	span := t.intended.last - t.intended.first
+	if span <= 0 {
+		return nil, nil
+	}
+	rate := func(n int64, over op.Time) *float64 {
+		v := float64(n) / (float64(over) / 1e9)
+		return &v
+	}
+	after := t.intended.n - t.intended.atFirst
+	offered = rate(after, span)
+	if t.ended.n == 0 {
+		return offered, rate(0, span)
+	}
+	// Of those that were ok, the share that was due after the first instant.
+	ok := t.ended.n - t.ended.n*t.intended.atFirst/t.intended.n
+	return offered, rate(ok, max(span, t.ended.last-t.ended.first))
+}
+
+func (t *tally) facts(a Action) validity.Action {
+	f := validity.Action{
+		Name: t.name, N: a.N, Failed: t.outcomes[op.Error] + t.outcomes[op.Timeout],
+		Censored: t.outcomes[op.Censored], Dropped: t.outcomes[op.Dropped], MaxErrorNs: t.maxErr,
+	}
+	if e, ok := t.lateness.Quantile(0.99); ok {
+		f.LatenessP99Ns = e.Value
+	}
+	if e, ok := t.response.Quantile(0.5); ok && !e.Infinite {
+		f.ResponseP50Ns = e.Value
+	}
+	if a.OfferedPerSecond != nil {
+		f.OfferedPerSecond, f.AchievedPerSecondOfAll = *a.OfferedPerSecond, *a.AchievedPerSecond
+	}
+	f.ShortestSpan, f.ShortestSpanNs = t.spans.shortest()
+	return f
+}

@@ -1,0 +1,150 @@
+package summary
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// before declares the partial order of milestones: a span ends at a milestone
+// and begins when the last of its predecessors was there. A milestone none of
+// whose predecessors was seen ends no span: the time is not folded into a
+// neighbour's.
+var before = map[string][]string{
+	op.Acked:       {"started"},
+	op.Provisioned: {"started", op.Acked},
+	op.Bound:       {op.Provisioned},
+	op.Scheduled:   {"started", op.Acked},
+	op.Attached:    {op.Provisioned, op.Bound, op.Scheduled},
+	op.Staged:      {op.Attached},
+	op.Published:   {op.Staged},
+	op.FirstWrite:  {op.Published},
+	op.FirstRead:   {op.Published},
+	op.Initialized: {op.Published, op.FirstWrite, op.FirstRead, op.Scheduled},
+	op.Running:     {op.Published, op.FirstWrite, op.FirstRead, op.Scheduled, op.Initialized},
+	op.Ready:       {op.Running, op.Taken},
+	op.Taken:       {"started", op.Acked},
+	op.Controller:  {"started", op.Acked},
+	op.Node:        {op.Controller},
+	op.Modified:    {"started", op.Acked},
+	op.Unpublished: {"started", op.Acked},
+	op.Unstaged:    {op.Unpublished},
+	op.Detached:    {op.Unstaged},
+	op.Gone:        {op.Unpublished, op.Unstaged, op.Detached},
+}
+
+// rpcOf is the call that ends at a milestone: where it was seen from start to
+// end, that is the span, and the declared one would say the same less exactly.
+var rpcOf = map[string]string{
+	op.Provisioned: "CreateVolume", op.Attached: "ControllerPublishVolume", op.Staged: "NodeStageVolume",
+	op.Published: "NodePublishVolume", op.Taken: "CreateSnapshot", op.Controller: "ControllerExpandVolume",
+	op.Node: "NodeExpandVolume", op.Modified: "ControllerModifyVolume", op.Unpublished: "NodeUnpublishVolume",
+	op.Unstaged: "NodeUnstageVolume", op.Detached: "ControllerUnpublishVolume", op.Gone: "DeleteVolume",
+}
+
+// passage is one time through a span.
+type passage struct {
+	name, from, to string
+	at             op.Time
+	ns             int64
+}
+
+// passages of an op in order of their begin: each call from its start to its
+// end, by volume, retries apart, and the declared spans of its milestones.
+func passages(o *op.Op) []passage {
+	var list []passage
+	open := map[string][]op.Time{} // starts of calls not yet ended, by name and volume
+	called := map[string]bool{}
+	for _, m := range o.Milestones {
+		base, volume, _ := strings.Cut(m.Name, "/")
+		if rpc, ok := strings.CutSuffix(base, ".start"); ok {
+			open[rpc+"/"+volume] = append(open[rpc+"/"+volume], m.At)
+		}
+		rpc, ok := strings.CutSuffix(base, ".end")
+		starts := open[rpc+"/"+volume]
+		if !ok || len(starts) == 0 {
+			continue
+		}
+		open[rpc+"/"+volume] = starts[1:]
+		called[rpc] = true
+		list = append(list, passage{rpc, rpc + ".start", rpc + ".end", starts[0], int64(m.At - starts[0])})
+	}
+	for _, m := range o.Milestones {
+		base, volume, _ := strings.Cut(m.Name, "/")
+		if called[rpcOf[base]] {
+			continue
+		}
+		if name, at := predecessor(o, base, volume); at.Known() {
+			list = append(list, passage{base, name, base, at, int64(m.At - at)})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b passage) int { return cmp.Compare(a.at, b.at) })
+	return list
+}
+
+// predecessor is the last milestone before one, of the same volume or of the
+// whole op.
+func predecessor(o *op.Op, base, volume string) (name string, at op.Time) {
+	at = op.Never
+	for _, p := range before[base] {
+		t := o.Started
+		if p != "started" {
+			if t = o.Milestone(p); volume != "" && !t.Known() {
+				t = o.Milestone(p + "/" + volume)
+			}
+		}
+		if t.Known() && t > at {
+			name, at = p, t
+		}
+	}
+	return name, at
+}
+
+// reached lists the milestones of an op by their base name, without those of
+// calls, in order of time.
+func reached(o *op.Op) []string {
+	var names []string
+	for _, m := range o.Milestones {
+		base, _, _ := strings.Cut(m.Name, "/")
+		if !strings.HasSuffix(base, ".start") && !strings.HasSuffix(base, ".end") && !slices.Contains(names, base) {
+			names = append(names, base)
+		}
+	}
+	return names
+}
+
+// spanSet gathers passages by name, in order of first appearance.
+type spanSet struct {
+	spans   []Span
+	samples []*stats.Sample
+}
+
+func (s *spanSet) add(p passage) {
+	i := slices.IndexFunc(s.spans, func(x Span) bool { return x.Name == p.name && x.From == p.from })
+	if i < 0 {
+		i = len(s.spans)
+		s.spans = append(s.spans, Span{Name: p.name, From: p.from, To: p.to})
+		s.samples = append(s.samples, &stats.Sample{})
+	}
+	s.samples[i].Add(p.ns)
+}
+
+func (s *spanSet) list() []Span {
+	for i := range s.spans {
+		s.spans[i].Latency = latencyOf(s.samples[i])
+	}
+	return s.spans
+}
+
+// shortest is the span with the smallest median; 0 without spans.
+func (s *spanSet) shortest() (name string, ns int64) {
+	for i, x := range s.samples {
+		if e, ok := x.Quantile(0.5); ok && (name == "" || e.Value < ns) {
+			name, ns = s.spans[i].Name, e.Value
+		}
+	}
+	return name, ns
+}

@@ -1,0 +1,211 @@
+// Package summary turns a bundle into the figures that are shown: by the
+// terminal, by `show --output json`, by the report. docs/format/summary.md
+// describes its JSON, which is stable.
+package summary
+
+import (
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/interference"
+	"github.com/cnsbench/cnsbench/internal/analysis/slo"
+	"github.com/cnsbench/cnsbench/internal/analysis/validity"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+// Format is the version of the summary's JSON. Fields may be added within one.
+const Format = 1
+
+// Summary of a run. Names of fields end in their unit.
+type Summary struct {
+	Format       int                   `json:"format"`
+	RunID        string                `json:"runID"`
+	Name         string                `json:"name"`
+	Engine       string                `json:"engine"`
+	State        record.State          `json:"state"`
+	Reason       string                `json:"reason,omitempty"`
+	Complete     bool                  `json:"complete"` // false: the bundle lacks its end
+	Seed         uint64                `json:"seed"`
+	StartedAt    time.Time             `json:"startedAt"`
+	BarrierAt    op.Time               `json:"barrierAt"`
+	EndedAt      op.Time               `json:"endedAt"`
+	Headline     []string              `json:"headline"`
+	Verdicts     []slo.Verdict         `json:"verdicts"`
+	Actions      []Action              `json:"actions"`
+	Workloads    []Workload            `json:"workloads"`
+	Interference []interference.Effect `json:"interference"`
+	Stalls       []interference.Stall  `json:"stalls"`
+	Rates        []record.RateStats    `json:"rates"`
+	Validity     []record.Flag         `json:"validity"`
+	Warnings     []string              `json:"warnings"`
+}
+
+// Action is what became of one action's ops.
+type Action struct {
+	Name     string               `json:"name"`
+	Kind     op.Kind              `json:"kind"`
+	Rate     string               `json:"rate,omitempty"`
+	N        int64                `json:"n"` // all ops, whatever became of them
+	Outcomes map[op.Outcome]int64 `json:"outcomes"`
+	// OfferedPerSecond is the rate of intended ops, AchievedPerSecond that of
+	// ops that were ok; nil with fewer than two instants.
+	OfferedPerSecond  *float64 `json:"offeredPerSecond"`
+	AchievedPerSecond *float64 `json:"achievedPerSecond"`
+	Lateness          Latency  `json:"lateness"` // started − intended, of ops that were started
+	Response          Latency  `json:"response"` // ended − intended
+	Service           Latency  `json:"service"`  // ended − started
+	// Milestones: from intended, each. Spans: between them.
+	Milestones []Span    `json:"milestones"`
+	Spans      []Span    `json:"spans"`
+	Failures   []Failure `json:"failures"`
+}
+
+// Span is the time between two instants of an op. One op may pass it several
+// times (volumes, retries): n counts each.
+type Span struct {
+	Name    string  `json:"name"`
+	From    string  `json:"from"`
+	To      string  `json:"to"`
+	Latency Latency `json:"latency"`
+}
+
+// Failure is a cause for which ops were not ok.
+type Failure struct {
+	Outcome op.Outcome `json:"outcome"`
+	Code    string     `json:"code"`
+	N       int64      `json:"n"`
+	Message string     `json:"message"` // of the first
+	FirstOp int64      `json:"firstOp"`
+}
+
+// Workload is what one action's instances did.
+type Workload struct {
+	Action    string     `json:"action"`
+	Metrics   []Metric   `json:"metrics"` // all instances: rates added up, histograms merged
+	Instances []Instance `json:"instances"`
+}
+
+// Instance of a workload.
+type Instance struct {
+	Name    string   `json:"name"`
+	Metrics []Metric `json:"metrics"`
+	// SkewNs is how long after its barrier the last container began; nil
+	// without one.
+	SkewNs      *int64            `json:"skewNs"`
+	SkewErrorNs int64             `json:"skewErrorNs"`
+	EndedAt     op.Time           `json:"endedAt"` // null: never seen to end
+	OK          *bool             `json:"ok"`
+	Containers  []op.ContainerEnd `json:"containers"`
+	CPUs        *float64          `json:"cpus"` // mean CPUs in use
+}
+
+// Metric of I/O. Latency is of single I/Os, in the tool's own view; of the
+// canary in the response view.
+type Metric struct {
+	Name              string   `json:"name"`             // "read", "write", "canaryWrite", …
+	Volume            string   `json:"volume,omitempty"` // of a canary
+	PerSecond         *float64 `json:"perSecond"`
+	BandwidthBytesSec *float64 `json:"bandwidthBytesPerSecond"`
+	Basis             string   `json:"basis,omitempty"`
+	Errors            int64    `json:"errors"`
+	Latency           Latency  `json:"latency"`
+}
+
+// Make summarises a bundle, complete or not. The error is one of reading it.
+func Make(b *record.Bundle) (*Summary, error) {
+	d, err := dataset.Read(b)
+	if err != nil {
+		return nil, fmt.Errorf("summarise %s: %w", b.Dir, err)
+	}
+	s, err := Of(d)
+	if err != nil {
+		return nil, fmt.Errorf("summarise %s: %w", b.Dir, err)
+	}
+	return s, nil
+}
+
+// Of summarises data that was read already.
+func Of(d *dataset.Data) (*Summary, error) {
+	b := d.Bundle
+	s := &Summary{
+		Format: Format, RunID: b.Run.ID, Name: b.Run.Name, Engine: b.Run.Engine, State: b.Run.State, Reason: b.Run.Reason,
+		Complete: b.Complete, Seed: b.Run.Seed, StartedAt: b.Run.Clock.Start, BarrierAt: b.Run.BarrierAt, EndedAt: b.Run.EndedAt,
+		Rates: b.Run.Rates, Warnings: b.Warnings,
+	}
+	tallies, err := tallyOps(d)
+	if err != nil {
+		return nil, err
+	}
+	var facts []validity.Action
+	for _, t := range tallies {
+		a := t.action()
+		s.Actions = append(s.Actions, a)
+		facts = append(facts, t.facts(a))
+	}
+	s.Workloads = workloads(d)
+	if d.HasIO() {
+		ws, err := d.Windows()
+		if err != nil {
+			return nil, err
+		}
+		s.Interference = interference.Effects(d, ws, seed(b.Run))
+		s.Stalls = interference.Stalls(d, ws, d.End())
+	}
+	if s.Verdicts, err = slo.Judge(d); err != nil {
+		return nil, err
+	}
+	s.Validity = validity.Check(d, facts)
+	s.Headline = headline(s)
+	s.noNulls()
+	return s, nil
+}
+
+// seed of the bootstrap: the same bundle gives the same intervals.
+func seed(r record.Run) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(r.ID)) // a hash never fails
+	return r.Seed ^ h.Sum64()
+}
+
+// noNulls makes every list one, so that a reader need not expect null.
+func (s *Summary) noNulls() {
+	list(&s.Headline)
+	list(&s.Verdicts)
+	list(&s.Actions)
+	list(&s.Workloads)
+	list(&s.Interference)
+	list(&s.Stalls)
+	list(&s.Rates)
+	list(&s.Validity)
+	list(&s.Warnings)
+	for i := range s.Verdicts {
+		list(&s.Verdicts[i].Observed)
+	}
+	for i := range s.Stalls {
+		list(&s.Stalls[i].Ops)
+	}
+	for i := range s.Actions {
+		a := &s.Actions[i]
+		list(&a.Milestones)
+		list(&a.Spans)
+		list(&a.Failures)
+	}
+	for i := range s.Workloads {
+		w := &s.Workloads[i]
+		list(&w.Metrics)
+		list(&w.Instances)
+		for j := range w.Instances {
+			list(&w.Instances[j].Metrics)
+			list(&w.Instances[j].Containers)
+		}
+	}
+}
+
+func list[T any](l *[]T) {
+	if *l == nil {
+		*l = []T{}
+	}
+}

@@ -1,0 +1,212 @@
+// Package validity marks what cannot be trusted, with the evidence. It never
+// corrects anything.
+package validity
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/units"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+// Severities of a flag.
+const (
+	Info    = "info"    // worth knowing
+	Warning = "warning" // weakens a figure
+	Invalid = "invalid" // a figure must not be used
+)
+
+// The bounds of the gates.
+const (
+	lateBound      = int64(10e6) // ns: lateness p99 of a dispatcher that keeps up
+	lateShare      = 0.05        // of the median response
+	skewBound      = int64(50e6) // ns between barrier and actual start
+	clockShare     = 0.01        // error of an instant ÷ what was measured with it
+	failedWarning  = 0.01        // share of ops
+	failedInvalid  = 0.10
+	cpuShare       = 0.9 // of all CPUs
+	deviceShare    = 0.9 // device bytes ÷ client bytes on reads
+	achievedShare  = 0.99
+	leastReadBytes = 16 << 20 // below it the ratio of bytes says nothing
+)
+
+// Action is what the gates need to know of an action's ops.
+type Action struct {
+	Name                                     string
+	N, Failed, Censored, Dropped             int64
+	LatenessP99Ns, ResponseP50Ns             int64 // 0: unknown
+	ShortestSpanNs, MaxErrorNs               int64 // median of the shortest span; ± of its instants
+	ShortestSpan                             string
+	OfferedPerSecond, AchievedPerSecondOfAll float64 // 0: unknown
+}
+
+// Check returns the flags that were recorded during the run and those that
+// follow from the data, worst first.
+func Check(d *dataset.Data, actions []Action) []record.Flag {
+	flags := slices.Clone(d.Bundle.Run.Validity)
+	add := func(f record.Flag, ok bool) {
+		known := slices.ContainsFunc(flags, func(g record.Flag) bool { return g.Name == f.Name && g.Evidence == f.Evidence })
+		if ok && !known {
+			flags = append(flags, f)
+		}
+	}
+	add(incomplete(d))
+	for _, a := range actions {
+		add(dispatchLate(a))
+		add(failures(a))
+		add(dropped(a))
+		add(behind(a))
+		add(clockError(a))
+	}
+	add(generatorBusy(d))
+	add(skew(d))
+	for _, f := range append(readsFromCache(d), missingOutputs(d)...) {
+		add(f, true)
+	}
+	order := []string{Invalid, Warning, Info}
+	slices.SortStableFunc(flags, func(a, b record.Flag) int {
+		return slices.Index(order, a.Severity) - slices.Index(order, b.Severity)
+	})
+	return flags
+}
+
+func flag(name, severity, format string, args ...any) record.Flag {
+	return record.Flag{Name: name, Severity: severity, Evidence: fmt.Sprintf(format, args...)}
+}
+
+func ns(v int64) string { return units.Duration(float64(v)) }
+
+func incomplete(d *dataset.Data) (record.Flag, bool) {
+	return flag("incomplete", Warning, "the bundle is incomplete: %s", strings.Join(d.Bundle.Warnings, "; ")), !d.Bundle.Complete
+}
+
+func dispatchLate(a Action) (record.Flag, bool) {
+	late := a.LatenessP99Ns > lateBound || a.ResponseP50Ns > 0 && a.LatenessP99Ns > 1e6 && float64(a.LatenessP99Ns) > lateShare*float64(a.ResponseP50Ns)
+	return flag("dispatchLate", Warning, "%s: ops were started up to %s (p99) after they were due, median response %s", a.Name, ns(a.LatenessP99Ns), ns(a.ResponseP50Ns)), late
+}
+
+func failures(a Action) (record.Flag, bool) {
+	bad := a.Failed + a.Censored
+	share := float64(bad) / float64(max(1, a.N))
+	severity := Info
+	switch {
+	case share > failedInvalid:
+		severity = Invalid
+	case share > failedWarning:
+		severity = Warning
+	}
+	return flag("failedOps", severity, "%s: of %d ops %d failed or timed out and %d had not ended", a.Name, a.N, a.Failed, a.Censored), bad > 0
+}
+
+func dropped(a Action) (record.Flag, bool) {
+	return flag("droppedOps", Warning, "%s: %d of %d ops were never started; they count as infinite", a.Name, a.Dropped, a.N), a.Dropped > 0
+}
+
+func behind(a Action) (record.Flag, bool) {
+	return flag("achievedBelowOffered", Warning, "%s: %s of %s ops per second were ended", a.Name, units.Count(a.AchievedPerSecondOfAll), units.Count(a.OfferedPerSecond)),
+		a.Dropped == 0 && a.Failed+a.Censored == 0 && a.OfferedPerSecond > 0 && a.N >= 10 && a.AchievedPerSecondOfAll < achievedShare*a.OfferedPerSecond
+}
+
+func clockError(a Action) (record.Flag, bool) {
+	return flag("clockError", Warning, "%s: instants are known to ± %s, but %s took only %s", a.Name, ns(a.MaxErrorNs), a.ShortestSpan, ns(a.ShortestSpanNs)),
+		a.ShortestSpanNs > 0 && float64(a.MaxErrorNs) > clockShare*float64(a.ShortestSpanNs)
+}
+
+// generatorBusy compares the CPU time of all instances with what there is.
+func generatorBusy(d *dataset.Data) (record.Flag, bool) {
+	env, err := d.Bundle.Environment()
+	if err != nil || env.CPU.Count == 0 {
+		return record.Flag{}, false
+	}
+	var cpus float64
+	for _, s := range bySampled(d) {
+		if elapsed := s.last.At - s.first.At; elapsed > 0 {
+			cpus += float64(s.last.CPUNanos-s.first.CPUNanos) / float64(elapsed)
+		}
+	}
+	return flag("generatorCPUBound", Warning, "the workloads used %.1f of %d CPUs: the load generator may be what was measured", cpus, env.CPU.Count),
+		cpus > cpuShare*float64(env.CPU.Count)
+}
+
+type sampled struct {
+	instance    string
+	first, last op.Sample
+}
+
+// bySampled has the first and the last reading of each instance.
+func bySampled(d *dataset.Data) []sampled {
+	var list []sampled
+	for _, s := range d.Samples {
+		i := slices.IndexFunc(list, func(x sampled) bool { return x.instance == s.Instance })
+		if i < 0 {
+			list = append(list, sampled{s.Instance, s, s})
+			continue
+		}
+		list[i].last = s
+	}
+	return list
+}
+
+// readsFromCache compares the bytes that the tool says it read with those
+// that the kernel fetched for it, over the time of the readings.
+func readsFromCache(d *dataset.Data) []record.Flag {
+	var flags []record.Flag
+	for _, s := range bySampled(d) {
+		client := 0.0
+		for _, x := range d.Series {
+			if x.Instance != s.instance || x.Metric != "read.bandwidth" {
+				continue
+			}
+			for _, p := range x.Points {
+				if p.At >= s.first.At && p.At+op.Time(x.Step) <= s.last.At {
+					client += p.Value * float64(x.Step) / 1e9
+				}
+			}
+		}
+		device := float64(s.last.ReadBytes - s.first.ReadBytes)
+		if client > leastReadBytes && device < deviceShare*client {
+			flags = append(flags, flag("readsFromCache", Invalid, "%s read %s, of which only %s (%.0f %%) came from the device", s.instance, units.Bytes(client), units.Bytes(device), 100*device/client))
+		}
+	}
+	return flags
+}
+
+func skew(d *dataset.Data) (record.Flag, bool) {
+	worst, who := int64(0), ""
+	for _, i := range d.Instances {
+		for _, s := range i.Starts {
+			if s.Intended.Known() && s.At.Known() && int64(s.At-s.Intended) > worst {
+				worst, who = int64(s.At-s.Intended), i.Name+"/"+s.Container
+			}
+		}
+	}
+	return flag("startSkew", Warning, "%s began %s after the barrier opened", who, ns(worst)), worst > skewBound
+}
+
+// missingOutputs lists instances that ran but left no figures: a fault when
+// others of their action did, else perhaps a workload without a parser.
+func missingOutputs(d *dataset.Data) []record.Flag {
+	has := map[string]bool{}
+	parsed := map[string]bool{}
+	for _, h := range slices.Concat(d.Totals, d.Slices) {
+		has[h.Instance], parsed[h.Action] = true, true
+	}
+	for _, s := range d.Scalars {
+		has[s.Instance], parsed[s.Action] = true, true
+	}
+	var flags []record.Flag
+	for _, i := range d.Instances {
+		switch action := dataset.ActionOf(i.Name); {
+		case has[i.Name]:
+		case parsed[action]:
+			flags = append(flags, flag("outputMissing", Invalid, "%s left no figures, others of %s did", i.Name, action))
+		default:
+			flags = append(flags, flag("outputMissing", Info, "%s left no figures", i.Name))
+		}
+	}
+	return flags
+}
