@@ -1,0 +1,303 @@
+// Package enginetest is the conformance suite of engines: what the loop relies
+// on, whatever the platform. An engine's own tests call Run.
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Target is an engine under test with a StorageClass to test it on.
+type Target struct {
+	New           func(t *testing.T) engine.Engine
+	StorageClass  storagev1.StorageClass
+	SnapshotClass engine.SnapshotClass
+	// Leaks lists what a run has left on the machine; called after Close.
+	Leaks func(t *testing.T) []string
+	// Skip names the parts that the driver under test cannot do.
+	Skip map[string]string
+	Size string // of volumes; "64Mi" when empty
+}
+
+// Run runs the whole suite.
+func Run(t *testing.T, target Target) {
+	if target.Size == "" {
+		target.Size = "64Mi"
+	}
+	parts := []struct {
+		name string
+		test func(*testing.T, *session)
+	}{
+		{"volume", testVolume},
+		{"snapshot", testSnapshot},
+		{"clone", testClone},
+		{"resize", testResize},
+		{"group", testGroup},
+		{"modify", testModify},
+		{"errors", testErrors},
+		{"cancel", testCancel},
+		{"workload", testWorkload},
+		{"exits", testExits},
+		{"barrier", testBarrier},
+		{"stop", testStop},
+		{"dead run", testDeadRun},
+	}
+	for _, p := range parts {
+		t.Run(p.name, func(t *testing.T) {
+			if why := target.Skip[p.name]; why != "" {
+				t.Skip(why)
+			}
+			s := open(t, target)
+			p.test(t, s)
+			s.end()
+		})
+	}
+}
+
+// session is one opened engine with what it has reported.
+type session struct {
+	t       *testing.T
+	target  Target
+	engine  engine.Engine
+	clock   op.Clock
+	ledger  *ledger
+	sink    *sink
+	dir     string
+	n       int
+	closed  bool
+	current engine.Session
+}
+
+func open(t *testing.T, target Target) *session {
+	t.Helper()
+	s := &session{t: t, target: target, engine: target.New(t), clock: op.NewClock(), ledger: &ledger{}, sink: newSink(t), dir: t.TempDir()}
+	kinds := map[op.Kind]bool{op.Create: true, op.Delete: true}
+	s.current = engine.Session{RunID: fmt.Sprintf("t%x", time.Now().UnixNano()&0xffffffff), Clock: s.clock, Ledger: s.ledger, Sink: s.sink, Dir: s.dir,
+		Needs:           engine.Needs{Kinds: kinds},
+		StorageClasses:  map[string]storagev1.StorageClass{target.StorageClass.Name: target.StorageClass},
+		SnapshotClasses: map[string]engine.SnapshotClass{target.SnapshotClass.Name: target.SnapshotClass}}
+	if err := s.engine.Open(t.Context(), s.current); err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	t.Cleanup(func() { s.finish() })
+	return s
+}
+
+// finish tears down and closes, once.
+func (s *session) finish() error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	ctx := context.WithoutCancel(s.t.Context())
+	return errors.Join(s.engine.Teardown(ctx, s.ledger), s.engine.Close())
+}
+
+// end checks that nothing is left.
+func (s *session) end() {
+	s.t.Helper()
+	if err := s.finish(); err != nil {
+		s.t.Errorf("teardown: %v", err)
+	}
+	if open := s.ledger.Open(); len(open) > 0 {
+		s.t.Errorf("the ledger still lists %v", open)
+	}
+	if left := s.target.Leaks(s.t); len(left) > 0 {
+		s.t.Errorf("left behind: %s", strings.Join(left, ", "))
+	}
+}
+
+// do carries a request out as the loop would.
+func (s *session) do(ctx context.Context, r engine.Request) (op.Op, []engine.Object, error) {
+	s.n++
+	r.ID = int64(s.n)
+	if r.Name == "" {
+		r.Name = fmt.Sprintf("obj-%d", s.n)
+	}
+	if p, ok := s.engine.(engine.Preparer); ok {
+		if err := p.Prepare(r); err != nil {
+			return op.Op{}, nil, err
+		}
+	}
+	tr := op.NewTrace(s.clock)
+	o := op.Op{Started: s.clock.Now()}
+	made, err := s.engine.Do(ctx, r, tr)
+	o.Ended = s.clock.Now()
+	tr.Fill(&o)
+	return o, made, err
+}
+
+// must is do where failure ends the test.
+func (s *session) must(r engine.Request) (op.Op, engine.Object) {
+	s.t.Helper()
+	o, made, err := s.do(s.t.Context(), r)
+	if err != nil {
+		s.t.Fatalf("%s: %v", r.Name, err)
+	}
+	if len(made) == 0 {
+		return o, engine.Object{}
+	}
+	return o, made[0]
+}
+
+func (s *session) claim(name string) corev1.PersistentVolumeClaim {
+	return corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: &s.target.StorageClass.Name,
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(s.target.Size)}},
+		},
+	}
+}
+
+func (s *session) volume(name string, attach bool) engine.Object {
+	s.t.Helper()
+	_, v := s.must(engine.Request{Name: name, Volume: &engine.Volume{Claim: s.claim(name), Attach: attach}})
+	return v
+}
+
+// inOrder checks that the op has these milestones, one after another, within
+// its own span.
+func (s *session) inOrder(o op.Op, names ...string) {
+	s.t.Helper()
+	at := o.Started
+	for _, n := range names {
+		m := o.Milestone(n)
+		if !m.Known() {
+			s.t.Errorf("no milestone %s among %v", n, o.Milestones)
+			continue
+		}
+		if m < at || m > o.Ended {
+			s.t.Errorf("milestone %s at %d is not between %d and %d", n, m, at, o.Ended)
+		}
+		at = m
+	}
+}
+
+// ledger keeps entries in memory, as the loop's does on disk.
+type ledger struct {
+	mu      sync.Mutex
+	entries []op.LedgerEntry
+}
+
+func (l *ledger) Add(e op.LedgerEntry) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, x := range l.entries {
+		if x.Kind == e.Kind && x.Name == e.Name {
+			l.entries[i] = e
+			return nil
+		}
+	}
+	l.entries = append(l.entries, e)
+	return nil
+}
+
+func (l *ledger) Done(kind, name string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries = slices.DeleteFunc(l.entries, func(e op.LedgerEntry) bool { return e.Kind == kind && e.Name == name })
+	return nil
+}
+
+func (l *ledger) Open() []op.LedgerEntry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.entries)
+}
+
+// sink keeps what an engine reports.
+type sink struct {
+	t      *testing.T
+	mu     sync.Mutex
+	starts []op.InstanceStart
+	ends   map[string]op.InstanceEnd
+	ended  map[string]chan struct{}
+	output map[string][]byte
+	canary map[string][]op.CanaryIO
+	done   bool
+}
+
+func newSink(t *testing.T) *sink {
+	return &sink{t: t, ends: map[string]op.InstanceEnd{}, ended: map[string]chan struct{}{}, output: map[string][]byte{}, canary: map[string][]op.CanaryIO{}}
+}
+
+func (s *sink) Started(e op.InstanceStart) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.starts = append(s.starts, e)
+}
+
+func (s *sink) channel(name string) chan struct{} {
+	if s.ended[name] == nil {
+		s.ended[name] = make(chan struct{})
+	}
+	return s.ended[name]
+}
+
+func (s *sink) Ended(e op.InstanceEnd) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, twice := s.ends[e.Instance]; twice {
+		s.t.Errorf("%s ended twice", e.Instance)
+		return
+	}
+	s.ends[e.Instance] = e
+	close(s.channel(e.Instance))
+}
+
+// await waits for an instance's end.
+func (s *sink) await(name string) op.InstanceEnd {
+	s.t.Helper()
+	s.mu.Lock()
+	c := s.channel(name)
+	s.mu.Unlock()
+	select {
+	case <-c:
+	case <-time.After(30 * time.Second):
+		s.t.Fatalf("%s did not end", name)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ends[name]
+}
+
+func (s *sink) Sample(op.Sample) {}
+
+func (s *sink) Canary(instance, _ string, ios []op.CanaryIO) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.canary[instance] = append(s.canary[instance], ios...)
+}
+
+func (s *sink) Output(instance, container, file string, data []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := instance + "/" + container + "/" + strings.TrimPrefix(file, "/")
+	s.output[key] = append(s.output[key], data...)
+}
+
+func (s *sink) Log(source, line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.done {
+		s.t.Logf("%s: %s", source, line)
+	}
+}
+
+func (s *sink) Failed(err error) { s.t.Errorf("platform failed: %v", err) }
