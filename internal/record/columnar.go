@@ -123,6 +123,14 @@ func writeColumnar(path string, ops iter.Seq2[op.Op, error]) (err error) {
 	return f.Sync()
 }
 
+// guard turns a panic of the Parquet library, which trusts some numbers of a
+// damaged file, into an error.
+func guard(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("does not decode: %v", p)
+	}
+}
+
 // openColumnar opens a Parquet file of ours; close the os.File when done.
 func openColumnar(path string) (*os.File, *parquet.File, error) {
 	f, err := os.Open(path)
@@ -133,11 +141,21 @@ func openColumnar(path string) (*os.File, *parquet.File, error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, f.Close())
 	}
-	p, err := parquet.OpenFile(f, st.Size(), parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true), parquet.ReadBufferSize(256<<10))
+	p, err := parseFooter(f, st.Size())
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("%s is damaged: %w", path, err), f.Close())
+		return nil, nil, errors.Join(fmt.Errorf("record: %s is damaged: %w", path, err), f.Close())
 	}
 	return f, p, nil
+}
+
+func parseFooter(f *os.File, size int64) (p *parquet.File, err error) {
+	defer guard(&err)
+	return parquet.OpenFile(f, size, parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true), parquet.ReadBufferSize(256<<10))
+}
+
+func readRows(r *parquet.GenericReader[row], batch []row) (n int, err error) {
+	defer guard(&err)
+	return r.Read(batch)
 }
 
 // columnarOps yields the ops of a Parquet file in its order.
@@ -153,7 +171,7 @@ func columnarOps(path string) iter.Seq2[op.Op, error] {
 		defer r.Close() //nolint:errcheck // read only
 		batch := make([]row, batchRows)
 		for {
-			n, err := r.Read(batch)
+			n, err := readRows(r, batch)
 			for i := range batch[:n] {
 				if !yield(batch[i].op(), nil) {
 					return
@@ -163,7 +181,7 @@ func columnarOps(path string) iter.Seq2[op.Op, error] {
 				return
 			}
 			if err != nil {
-				yield(op.Op{}, fmt.Errorf("%s is damaged: %w", path, err))
+				yield(op.Op{}, fmt.Errorf("record: %s is damaged: %w", path, err))
 				return
 			}
 			clear(batch) // ops keep nothing of the last batch

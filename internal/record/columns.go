@@ -69,9 +69,9 @@ func columnarColumns(path string, want []string) iter.Seq2[*Columns, error] {
 }
 
 // read fills c from one row group, reusing its memory.
-func (r *columnReader) read(g parquet.RowGroup, c *Columns) error {
+func (r *columnReader) read(g parquet.RowGroup, c *Columns) (err error) {
+	defer guard(&err)
 	for _, column := range r.want {
-		var err error
 		var n int
 		switch column {
 		case "id":

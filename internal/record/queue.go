@@ -30,7 +30,8 @@ type chunk struct {
 // queue takes records from any goroutine and hands them, in order for each
 // file, to the one that writes. Its methods never wait for a disk.
 type queue struct {
-	kick chan struct{} // a chunk is full: do not wait for the tick
+	kick  chan struct{} // a chunk is full: do not wait for the tick
+	limit int           // bytes that may wait
 
 	mu       sync.Mutex
 	order    []*chunk          // in order of their first record
@@ -43,7 +44,7 @@ type queue struct {
 }
 
 func newQueue() *queue {
-	return &queue{kick: make(chan struct{}, 1), current: make(map[string]*chunk)}
+	return &queue{kick: make(chan struct{}, 1), limit: maxBuffered, current: make(map[string]*chunk)}
 }
 
 // add appends one record. framed files get room for a header in each chunk.
@@ -55,7 +56,7 @@ func (q *queue) add(file string, framed bool, record []byte, end string) error {
 		q.refused++
 		return q.err
 	}
-	if q.buffered+len(record) > maxBuffered {
+	if q.buffered+len(record) > q.limit {
 		q.err = fmt.Errorf("%w: %d MiB wait to be written", ErrBehind, q.buffered>>20)
 		q.refused++
 		return q.err
