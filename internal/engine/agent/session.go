@@ -233,6 +233,13 @@ func (s *Session) Abandon(cause error) {
 	s.finish(s.vanished())
 }
 
+// Connected says whether the agent has come.
+func (s *Session) Connected() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conn != nil
+}
+
 // Done is closed when the session has ended and all of its outputs are delivered.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
@@ -360,7 +367,17 @@ func (s *Session) readiness(theirs int64) {
 	s.mu.Lock()
 	s.readyAt = s.convert(theirs)
 	s.mu.Unlock()
-	close(s.ready)
+	open(s.ready)
+}
+
+// open closes c, if a confused agent has not made us do it before. Only the
+// delivering goroutine calls it.
+func open(c chan struct{}) {
+	select {
+	case <-c:
+	default:
+		close(c)
+	}
 }
 
 // convert places an instant of the agent's clock on the runner's. There has
@@ -379,7 +396,7 @@ func (s *Session) begun(theirs int64) {
 	}
 	s.mu.Unlock()
 	s.server.sink.Started(start)
-	close(s.started)
+	open(s.started)
 }
 
 // output delivers bytes of a file, and the command's own also as lines.

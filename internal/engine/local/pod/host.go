@@ -1,0 +1,210 @@
+package pod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/agent"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/jail"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// AgentName is the agent's program, and AgentEnv names it by its path.
+const (
+	AgentName = "cnsbench-agent"
+	AgentEnv  = "CNSBENCH_AGENT"
+)
+
+// reportWithin is how long after its process has ended an agent's last words
+// may take to be read.
+const reportWithin = 5 * time.Second
+
+// HostOptions are what pods of a run have in common.
+type HostOptions struct {
+	Server *agent.Server
+	Clock  op.Clock
+	Ledger engine.Ledger
+	Sink   engine.Sink
+	// Agent is the path of the agent's program; see FindAgent.
+	Agent string
+	// Hide lists the directories in which this run mounts volumes: each
+	// container lets go of the mounts in them that are not its own, so that
+	// it does not keep other volumes busy.
+	Hide []string
+}
+
+// Host runs pods. Its methods are safe for concurrent use.
+type Host struct {
+	HostOptions
+	ctx   context.Context
+	spawn chan func()
+	wg    sync.WaitGroup // of the pods
+}
+
+// NewHost readies this machine for pods. ctx is the run's: when it ends, what
+// still waits for something gives up. Close must be called.
+func NewHost(ctx context.Context, o HostOptions) (*Host, error) {
+	if _, err := os.Stat(o.Agent); err != nil {
+		return nil, fmt.Errorf("the agent's program: %w", err)
+	}
+	h := &Host{HostOptions: o, ctx: ctx, spawn: make(chan func())}
+	go h.spawner()
+	return h, nil
+}
+
+// spawner starts every agent from one thread that lives as long as the Host:
+// the kernel kills an agent when the thread that started it ends (PR_SET_PDEATHSIG),
+// and Go ends threads as it likes unless a goroutine is locked to them. It
+// never unlocks, so that the thread ends with it, and all agents with the thread.
+func (h *Host) spawner() {
+	runtime.LockOSThread()
+	for f := range h.spawn {
+		f()
+	}
+}
+
+// Close returns when all pods have ended, which Stop is to have asked of
+// them. No pod may be started after it.
+func (h *Host) Close() error {
+	h.wg.Wait()
+	close(h.spawn)
+	return nil
+}
+
+// FindAgent looks for the agent's program: the given path if it is not empty,
+// $CNSBENCH_AGENT, beside this program, in $PATH.
+func FindAgent(given string) (string, error) {
+	for _, p := range []string{given, os.Getenv(AgentEnv)} {
+		if p != "" {
+			return executable(p)
+		}
+	}
+	self, err := os.Executable()
+	if err == nil {
+		if p, err := executable(filepath.Join(filepath.Dir(self), AgentName)); err == nil {
+			return p, nil
+		}
+	}
+	p, err := exec.LookPath(AgentName)
+	if err != nil {
+		return "", fmt.Errorf("there is no %s beside %s or in PATH: build it (make build), or say where it is in $%s", AgentName, self, AgentEnv)
+	}
+	return filepath.Abs(p)
+}
+
+func executable(p string) (string, error) {
+	fi, err := os.Stat(p)
+	if err != nil {
+		return "", fmt.Errorf("the agent's program: %w", err)
+	}
+	if fi.IsDir() || fi.Mode()&0o111 == 0 {
+		return "", fmt.Errorf("the agent's program: %s is not executable", p)
+	}
+	return filepath.Abs(p)
+}
+
+// process is one container's agent.
+type process struct {
+	session *agent.Session
+	cmd     *exec.Cmd
+	gone    chan struct{} // it was reaped
+}
+
+// launch starts the agent of a container. It is in the ledger before it does
+// anything.
+func (h *Host) launch(instance string, c *container) (*process, error) {
+	id := agent.ID{Instance: instance, Container: c.name}
+	session, err := h.Server.Expect(id, c.options)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{session: session, gone: make(chan struct{})}
+	if err := h.start(p, c); err != nil {
+		session.Abandon(err)
+		return nil, err
+	}
+	return p, nil
+}
+
+func (h *Host) start(p *process, c *container) error {
+	stderrPath := filepath.Join(c.spec.LogDir, c.name+".agent")
+	stderr, err := os.Create(stderrPath)
+	if err != nil {
+		return err
+	}
+	defer stderr.Close() //nolint:errcheck // the agent's
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer r.Close() //nolint:errcheck // the agent's
+	p.cmd = jail.Command(h.Agent, r, stderr)
+	started := make(chan error, 1)
+	h.spawn <- func() { started <- p.cmd.Start() }
+	if err := <-started; err != nil {
+		return errors.Join(startError(err), w.Close())
+	}
+	spec := c.spec
+	spec.Socket, spec.Token = h.Server.Socket(), p.session.Token()
+	entry, err := ledgerEntry(p.session.ID().String(), p.cmd.Process.Pid)
+	if err == nil {
+		err = h.Ledger.Add(entry)
+	}
+	// With the pipe closed and empty the agent ends by itself.
+	if err != nil {
+		err = errors.Join(err, w.Close(), p.cmd.Wait())
+		return err
+	}
+	if err = spec.Write(w); err != nil {
+		p.kill()
+	}
+	go h.reap(p, entry, stderrPath)
+	return err
+}
+
+// startError adds the usual cause when namespaces are refused.
+func startError(err error) error {
+	if os.Geteuid() != 0 && (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.ENOSPC)) {
+		return fmt.Errorf("make a user namespace: %w: the system must allow it to ordinary users (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces>0, kernel.apparmor_restrict_unprivileged_userns=0), or run as root", err)
+	}
+	return fmt.Errorf("start the agent: %w", err)
+}
+
+// reap waits for the agent's process and sees that its session ends too.
+func (h *Host) reap(p *process, entry op.LedgerEntry, stderrPath string) {
+	defer close(p.gone)
+	err := p.cmd.Wait()
+	if err := h.Ledger.Done(entry.Kind, entry.Name); err != nil {
+		h.Sink.Log(entry.Name, fmt.Sprintf("ledger: %v", err))
+	}
+	if p.session.Connected() {
+		select {
+		case <-p.session.Done():
+			return
+		case <-time.After(reportWithin):
+		}
+	}
+	cause := fmt.Sprintf("its agent ended early (%v)", p.cmd.ProcessState)
+	if err == nil {
+		cause = "its agent ended without a report"
+	}
+	if text, _ := os.ReadFile(stderrPath); len(text) > 0 {
+		cause += ": " + strings.TrimSpace(string(text[:min(len(text), 4096)]))
+	}
+	p.session.Abandon(errors.New(cause))
+}
+
+// kill ends the agent, and with it everything in its PID namespace.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may have ended
+}

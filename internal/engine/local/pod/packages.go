@@ -1,0 +1,112 @@
+package pod
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine/agent/wrap"
+)
+
+// packages has the package, by its name in Debian 12, of each program that
+// workloads of the library, and others that benchmark storage, use.
+var packages = map[string]string{
+	"bash":            "bash",
+	"bonnie++":        "bonnie++",
+	"blktrace":        "blktrace",
+	"memcached":       "memcached",
+	"mariadbd":        "mariadb-server",
+	"dbench":          "dbench",
+	"dd":              "coreutils",
+	"db_bench":        "rocksdb-tools",
+	"etcd":            "etcd-server",
+	"etcdctl":         "etcd-client",
+	"fio":             "fio",
+	"git":             "git",
+	"ioping":          "ioping",
+	"jq":              "jq",
+	"mkfs.btrfs":      "btrfs-progs",
+	"mkfs.ext4":       "e2fsprogs",
+	"mkfs.xfs":        "xfsprogs",
+	"mysqld":          "default-mysql-server",
+	"mysql":           "default-mysql-client",
+	"mysqladmin":      "default-mysql-client",
+	"pgbench":         "postgresql-contrib",
+	"postgres":        "postgresql",
+	"psql":            "postgresql-client",
+	"python3":         "python3",
+	"redis-cli":       "redis-tools",
+	"redis-server":    "redis-server",
+	"rsync":           "rsync",
+	"sqlite3":         "sqlite3",
+	"stress-ng":       "stress-ng",
+	"sysbench":        "sysbench",
+	"tar":             "tar",
+	"redis-benchmark": "redis-tools",
+}
+
+// Package is the Debian package that brings a program; empty when we do not know.
+func Package(program string) string { return packages[filepath.Base(program)] }
+
+// missing matches how the agent, sh and bash say that a program is not there.
+var missing = regexp.MustCompile(`there is no program "?([^\s"]+)"?|([\w.+/-]+): (?:command )?not found`)
+
+// Hint is what to install for the missing program that a message is about, or
+// empty.
+func Hint(message string) string {
+	m := missing.FindStringSubmatch(message)
+	if m == nil {
+		return ""
+	}
+	program := m[1] + m[2]
+	pkg := Package(program)
+	if pkg == "" {
+		return fmt.Sprintf("the local engine runs the host's programs: install %s", filepath.Base(program))
+	}
+	return fmt.Sprintf("install it with: apt-get install %s", pkg)
+}
+
+// MissingProgram is a container's program that this machine does not have.
+type MissingProgram struct{ Container, Program, Package string }
+
+// String says what to do.
+func (m MissingProgram) String() string {
+	return fmt.Sprintf("container %s: there is no program %q; %s", m.Container, m.Program, Hint("there is no program "+m.Program))
+}
+
+// Missing looks for the programs of a pod's containers on this machine,
+// before anything is made. Programs at paths inside volumes cannot be judged
+// and are left out, as is what a shell would call.
+func Missing(p *corev1.Pod) []MissingProgram {
+	var all []MissingProgram
+	for _, c := range append(append([]corev1.Container(nil), p.Spec.InitContainers...), p.Spec.Containers...) {
+		if len(c.Command) == 0 || mounted(&c, c.Command[0]) {
+			continue
+		}
+		cmd := wrap.Command{Args: c.Command, Dir: c.WorkingDir}
+		for _, e := range c.Env {
+			if e.Name == "PATH" && e.ValueFrom == nil {
+				cmd.Env = []string{"PATH=" + e.Value}
+			}
+		}
+		if _, err := wrap.LookPath(cmd); err != nil {
+			all = append(all, MissingProgram{c.Name, c.Command[0], Package(c.Command[0])})
+		}
+	}
+	return all
+}
+
+// mounted says whether a program may come from one of the container's volumes.
+func mounted(c *corev1.Container, program string) bool {
+	if !filepath.IsAbs(program) {
+		program = filepath.Join("/", c.WorkingDir, program)
+	}
+	for _, m := range c.VolumeMounts {
+		if rel, err := filepath.Rel(m.MountPath, program); err == nil && filepath.IsLocal(rel) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,210 @@
+package pod
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/agent"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/jail"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/wrap"
+)
+
+// defaultGrace is for servers that are stopped because the pod has ended;
+// Kubernetes has the same.
+const defaultGrace = 30 * time.Second
+
+// plan is a pod resolved into processes.
+type plan struct {
+	init       []*container
+	containers []*container
+	grace      time.Duration
+	notes      []string // what is left out
+	shared     []string // directories outside Spec.Dir, in the ledger
+}
+
+// container is one process to be.
+type container struct {
+	name    string
+	init    bool
+	sidecar bool // an init container that goes on
+	main    bool // the pod ends when these have
+	waits   bool // at the barrier
+	spec    jail.Spec
+	options agent.Options
+}
+
+// planner gathers everything that is wrong with a pod before saying so.
+type planner struct {
+	*Spec
+	plan    *plan
+	sources map[string]source
+	why     []string
+}
+
+// problem notes one reason why the pod cannot be run.
+func (p *planner) problem(format string, args ...any) {
+	p.why = append(p.why, fmt.Sprintf(format, args...))
+}
+
+// prepare checks a pod, makes its directories and resolves it.
+func (h *Host) prepare(s Spec) (*plan, error) {
+	p := &planner{Spec: &s, plan: &plan{grace: defaultGrace}}
+	if g := s.Pod.Spec.TerminationGracePeriodSeconds; g != nil {
+		p.plan.grace = time.Duration(*g) * time.Second
+	}
+	p.sources = p.volumes(h)
+	for i := range s.Pod.Spec.InitContainers {
+		c := p.container(h, &s.Pod.Spec.InitContainers[i])
+		c.init = true
+		c.sidecar = always(s.Pod.Spec.InitContainers[i].RestartPolicy)
+		p.plan.init = append(p.plan.init, c)
+	}
+	for i := range s.Pod.Spec.Containers {
+		c := p.container(h, &s.Pod.Spec.Containers[i])
+		c.main = len(s.Pod.Sync) == 0 || slices.Contains(s.Pod.Sync, c.name)
+		p.plan.containers = append(p.plan.containers, c)
+	}
+	p.observe()
+	p.leftOut()
+	if len(p.plan.containers) == 0 {
+		p.problem("it has no containers")
+	}
+	for _, name := range s.Pod.Sync {
+		if !slices.ContainsFunc(s.Pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name }) {
+			p.problem("sync names a container %q that it does not have", name)
+		}
+	}
+	if len(p.why) > 0 {
+		p.plan.cleanup(h)
+		return nil, &engine.Error{Code: "InvalidPod", Message: fmt.Sprintf("pod %s cannot be run by engine local: %s", s.Instance, strings.Join(p.why, "; "))}
+	}
+	return p.plan, nil
+}
+
+func always(r *corev1.ContainerRestartPolicy) bool {
+	return r != nil && *r == corev1.ContainerRestartPolicyAlways
+}
+
+// container resolves one container's process.
+func (p *planner) container(h *Host, c *corev1.Container) *container {
+	env := p.environ(c, &p.why)
+	k := &container{name: c.Name}
+	k.spec = jail.Spec{
+		Name: c.Name, LogDir: p.dir("logs"), Hide: h.Hide, ClockOffset: int64(p.ClockOffset),
+		Root: p.dir("root", c.Name),
+		Cmd:  wrap.Command{Env: env.list(), Dir: c.WorkingDir},
+	}
+	if len(c.Command) == 0 {
+		p.problem("container %s gives no command: engine local runs the host's programs and cannot ask image %q for it", c.Name, c.Image)
+	}
+	for _, arg := range append(append([]string(nil), c.Command...), c.Args...) {
+		k.spec.Cmd.Args = append(k.spec.Cmd.Args, expand(arg, env.values))
+	}
+	k.spec.Mounts = p.mounts(c)
+	return k
+}
+
+// dir makes a directory beneath the pod's own.
+func (p *planner) dir(elem ...string) string {
+	d := filepath.Join(append([]string{p.Dir}, elem...)...)
+	if err := os.MkdirAll(d, 0o755); err != nil {
+		p.problem("%v", err)
+	}
+	return d
+}
+
+// observe gives the main containers what watches them.
+func (p *planner) observe() {
+	canary := p.Canary
+	for i, c := range p.plan.containers {
+		if !c.main {
+			continue
+		}
+		c.options.Outputs = p.Pod.Outputs
+		if p.Barrier != "" && slices.Contains(p.Pod.Sync, c.name) {
+			c.waits = true
+			c.options.Barrier = p.Barrier
+		}
+		if canary != nil { // each volume has one, in the first container that has it
+			c.options.Canary = p.canary(canary, &p.Pod.Spec.Containers[i])
+		}
+	}
+}
+
+// canary is the order for the canaries of one container: one for each of its
+// claims that no container before it has.
+func (p *planner) canary(want *engine.Canary, c *corev1.Container) *wire.CanarySpec {
+	spec := &wire.CanarySpec{IntervalNanos: int64(want.Interval), Size: want.Size, Read: want.Read, Write: want.Write}
+	if spec.Size == 0 {
+		spec.Size = 4096
+	}
+	add := func(volume, path string, readOnly bool) {
+		src := p.sources[volume]
+		if src.claim == "" || src.watched {
+			return
+		}
+		if readOnly || src.readOnly {
+			p.plan.notes = append(p.plan.notes, fmt.Sprintf("no canary on %s: it is read-only", src.claim))
+			return
+		}
+		src.watched = true
+		p.sources[volume] = src
+		spec.Volumes = append(spec.Volumes, wire.CanaryVolume{Name: src.claim, Path: path})
+	}
+	for _, m := range c.VolumeMounts {
+		add(m.Name, m.MountPath, m.ReadOnly)
+	}
+	for _, d := range c.VolumeDevices {
+		add(d.Name, d.DevicePath, false)
+	}
+	if len(spec.Volumes) == 0 {
+		return nil
+	}
+	return spec
+}
+
+// leftOut names what has no effect here.
+func (p *planner) leftOut() {
+	said := map[string]bool{}
+	note := func(what string, present bool) {
+		if present && !said[what] {
+			said[what] = true
+			p.plan.notes = append(p.plan.notes, "engine local leaves out: "+what)
+		}
+	}
+	spec := &p.Pod.Spec
+	note("securityContext", spec.SecurityContext != nil && !isZero(*spec.SecurityContext))
+	note("activeDeadlineSeconds", spec.ActiveDeadlineSeconds != nil)
+	for _, c := range append(append([]corev1.Container(nil), spec.InitContainers...), spec.Containers...) {
+		note("securityContext", c.SecurityContext != nil)
+		note("resource limits", len(c.Resources.Limits) > 0)
+		note("probes", c.ReadinessProbe != nil || c.LivenessProbe != nil || c.StartupProbe != nil)
+		note("lifecycle hooks", c.Lifecycle != nil)
+	}
+}
+
+// isZero says whether a security context asks for nothing.
+func isZero(c corev1.PodSecurityContext) bool {
+	return c.String() == (&corev1.PodSecurityContext{}).String()
+}
+
+// cleanup removes what is not in the pod's own directory.
+func (p *plan) cleanup(h *Host) {
+	for _, dir := range p.shared {
+		err := os.RemoveAll(dir)
+		if err == nil {
+			err = h.Ledger.Done(DirKind, dir)
+		}
+		if err != nil {
+			h.Sink.Log("engine", fmt.Sprintf("remove %s: %v", dir, err))
+		}
+	}
+}

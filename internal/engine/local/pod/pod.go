@@ -1,0 +1,389 @@
+// Package pod runs a Kubernetes pod template as processes of this machine:
+// each container under an agent in mount and PID namespaces of its own, with
+// its volumes at their mount paths, init containers first. Programs are the
+// host's; images are not used.
+//
+// What a pod may ask for that has no meaning here is either refused, when the
+// workload would do something else without it (secrets, downward API), or
+// left out with a log line (resource limits, probes).
+package pod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Agents is the milestone at which a pod's main containers begin to be made:
+// from there to op.Running is what the agent and its namespaces add.
+const Agents = "agents"
+
+// killAfter is how long after SIGTERM and grace an agent may take to report
+// before the kernel ends it.
+const killAfter = 5 * time.Second
+
+// Claim is a volume that the pod may use: a directory, or a block device.
+type Claim struct {
+	Path     string // where the filesystem is mounted on the host
+	Device   string // the device on the host, of a volume in mode Block
+	ReadOnly bool
+}
+
+// Spec is one pod to run.
+type Spec struct {
+	// Instance names the pod in all that it reports; unique among the run's
+	// living pods.
+	Instance string
+	Pod      engine.Pod
+	// Claims by claim name; that of a generic ephemeral volume is
+	// "<pod>-<volume>", as Kubernetes names it.
+	Claims     map[string]Claim
+	ConfigMaps map[string]corev1.ConfigMap
+	// Dir is a directory for this pod alone: logs, emptyDirs, mount points.
+	// It is made if missing and not removed.
+	Dir string
+	// Barrier that the containers in Pod.Sync wait at; empty: nobody waits.
+	Barrier string
+	Canary  *engine.Canary
+	// ClockOffset shifts the clocks of the agents, for tests.
+	ClockOffset time.Duration
+}
+
+// Pod is a running pod. Its methods are safe for concurrent use.
+type Pod struct {
+	host  *Host
+	spec  Spec
+	plan  *plan
+	ready chan struct{}
+	done  chan struct{}
+
+	mu      sync.Mutex
+	procs   map[*container]*process
+	stopped bool
+	err     error // why it did not become ready
+	end     op.InstanceEnd
+}
+
+// Start begins to run the pod and returns at once; milestones go to tr as they
+// happen. ctx bounds the preparation only: the pod lives until it ends, is
+// stopped, or its Host is closed. A pod that cannot be run here at all is
+// refused with an *engine.Error that lists every reason.
+func (h *Host) Start(ctx context.Context, s Spec, tr *op.Trace) (*Pod, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	plan, err := h.prepare(s)
+	if err != nil {
+		return nil, err
+	}
+	for _, line := range plan.notes {
+		h.Sink.Log(s.Instance, line)
+	}
+	p := &Pod{
+		host: h, spec: s, plan: plan, procs: map[*container]*process{},
+		ready: make(chan struct{}), done: make(chan struct{}),
+	}
+	h.wg.Go(func() { p.run(h.ctx, tr) })
+	return p, nil
+}
+
+// Ready returns when the init containers are done, the containers that wait
+// stand at their barrier and the others have started. If that will not
+// happen the error is an *engine.Error that says why.
+func (p *Pod) Ready(ctx context.Context) error {
+	select {
+	case <-p.ready:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("pod %s is not ready: %w", p.spec.Instance, context.Cause(ctx))
+	case <-p.done:
+	}
+	select {
+	case <-p.ready: // it was, and has ended since
+		return nil
+	default:
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// Release opens the barrier for the containers that wait at it, at an instant
+// of the run. It returns when all have acknowledged it.
+func (p *Pod) Release(ctx context.Context, at op.Time) error {
+	if err := p.Ready(ctx); err != nil {
+		return err
+	}
+	var all errgroup.Group
+	for _, c := range p.plan.containers {
+		if c.waits {
+			proc := p.process(c)
+			all.Go(func() error { return proc.session.Release(ctx, at) })
+		}
+	}
+	return all.Wait()
+}
+
+// Stop asks the pod to end: SIGTERM to every container, SIGKILL after grace
+// (at once if it is zero), and returns when it has ended and its outputs are
+// complete. It is idempotent.
+func (p *Pod) Stop(ctx context.Context, grace time.Duration) error {
+	p.mu.Lock()
+	p.stopped = true
+	procs := make([]*process, 0, len(p.procs))
+	for _, proc := range p.procs {
+		procs = append(procs, proc)
+	}
+	p.mu.Unlock()
+	for _, proc := range procs {
+		proc.ask(grace)
+	}
+	force := time.NewTimer(grace + killAfter)
+	defer force.Stop()
+	for {
+		select {
+		case <-p.done:
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("stop pod %s: %w", p.spec.Instance, context.Cause(ctx))
+		case <-force.C:
+			for _, proc := range procs {
+				proc.kill()
+			}
+		}
+	}
+}
+
+// Kill ends every process of the pod with SIGKILL, agents included, as a
+// crash of the machine would; what they have not reported is lost.
+func (p *Pod) Kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, proc := range p.procs {
+		proc.kill()
+	}
+}
+
+// Done is closed when the pod has ended and its outputs are complete.
+func (p *Pod) Done() <-chan struct{} { return p.done }
+
+// End says how it ended; valid once Done is closed.
+func (p *Pod) End() op.InstanceEnd {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.end
+}
+
+// run is the pod's life.
+func (p *Pod) run(ctx context.Context, tr *op.Trace) {
+	err := p.begin(ctx, tr)
+	if err == nil {
+		close(p.ready)
+		for _, c := range p.plan.containers {
+			if c.main {
+				<-p.process(c).session.Done()
+			}
+		}
+	}
+	// Servers, and after a failure whoever runs, are of no more use.
+	p.mu.Lock()
+	procs := make([]*process, 0, len(p.procs))
+	for _, proc := range p.procs {
+		procs = append(procs, proc)
+	}
+	p.mu.Unlock()
+	for _, proc := range procs {
+		proc.ask(p.plan.grace)
+	}
+	for _, proc := range procs {
+		proc.wait(p.plan.grace + killAfter)
+	}
+	p.finish(err)
+}
+
+// begin brings the pod to where it is ready.
+func (p *Pod) begin(ctx context.Context, tr *op.Trace) error {
+	if err := p.initialize(ctx, tr); err != nil {
+		return err
+	}
+	tr.Mark(Agents, "runner")
+	for _, c := range p.plan.containers {
+		if err := p.launch(c); err != nil {
+			return err
+		}
+	}
+	running, plusMinus := op.Never, int64(0)
+	for _, c := range p.plan.containers {
+		wait := p.process(c).session.Started
+		if c.waits {
+			wait = p.process(c).session.Ready
+		}
+		at, err, failed := wait(ctx)
+		if failed != nil {
+			return p.explain(failed)
+		}
+		if at > running {
+			running, plusMinus = at, err
+		}
+	}
+	tr.MarkAt(op.Running, running, plusMinus, "agent")
+	return nil
+}
+
+// initialize runs the init containers in their order. One with restartPolicy
+// Always (a native sidecar) is only started.
+func (p *Pod) initialize(ctx context.Context, tr *op.Trace) error {
+	if len(p.plan.init) == 0 {
+		return nil
+	}
+	for i, c := range p.plan.init {
+		if err := p.launch(c); err != nil {
+			return err
+		}
+		s := p.process(c).session
+		at, plusMinus, err := s.Started(ctx)
+		if err != nil {
+			return p.explain(err)
+		}
+		if !c.sidecar {
+			<-s.Done()
+			end := s.End()
+			if !end.OK() {
+				return p.explain(initFailure(p.spec.Instance, c.name, end.ContainerEnd, end.Failure))
+			}
+			at, plusMinus = end.At, end.Err
+		}
+		if i == len(p.plan.init)-1 {
+			tr.MarkAt(op.Initialized, at, plusMinus, "agent")
+		}
+	}
+	return nil
+}
+
+// initFailure says how an init container failed.
+func initFailure(instance, name string, end op.ContainerEnd, failure *engine.Error) error {
+	if failure != nil {
+		return failure
+	}
+	what := fmt.Sprintf("ended with exit code %d", end.ExitCode)
+	if end.Signal != "" {
+		what = "was ended by " + end.Signal
+	}
+	return &engine.Error{Code: "InitFailed", Message: fmt.Sprintf("init container %s/%s %s: %s", instance, name, what, end.Message)}
+}
+
+// explain adds to a failure what package brings a missing program.
+func (p *Pod) explain(err error) error {
+	p.mu.Lock()
+	stopped := p.stopped
+	p.mu.Unlock()
+	if stopped {
+		return &engine.Error{Code: "Stopped", Message: fmt.Sprintf("pod %s was stopped before it was ready", p.spec.Instance), Err: err}
+	}
+	var e *engine.Error
+	if !errors.As(err, &e) {
+		return &engine.Error{Code: "ProcessFailed", Message: err.Error(), Err: err}
+	}
+	if hint := Hint(e.Message); hint != "" {
+		return &engine.Error{Code: e.Code, Message: e.Message + "; " + hint, Err: e}
+	}
+	return e
+}
+
+// launch starts a container's agent unless the pod is being stopped.
+func (p *Pod) launch(c *container) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped {
+		return &engine.Error{Code: "Stopped", Message: fmt.Sprintf("pod %s was stopped before it was ready", p.spec.Instance)}
+	}
+	proc, err := p.host.launch(p.spec.Instance, c)
+	if err != nil {
+		return &engine.Error{Code: "ProcessFailed", Message: fmt.Sprintf("container %s/%s: %v", p.spec.Instance, c.name, err), Err: err}
+	}
+	p.procs[c] = proc
+	return nil
+}
+
+func (p *Pod) process(c *container) *process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.procs[c]
+}
+
+// finish records how the pod ended and says so.
+func (p *Pod) finish(err error) {
+	end := op.InstanceEnd{Instance: p.spec.Instance, At: op.Never, OK: err == nil}
+	for _, c := range append(append([]*container(nil), p.plan.init...), p.plan.containers...) {
+		proc := p.process(c)
+		if proc == nil {
+			continue
+		}
+		e := proc.session.End()
+		e.Init = c.init
+		if hint := Hint(e.Message); hint != "" && !e.OK() {
+			e.Message += "\n" + hint
+		}
+		end.Containers = append(end.Containers, e.ContainerEnd)
+		if c.main || c.init && !c.sidecar {
+			end.At = max(end.At, e.At)
+		}
+		if c.main && !e.OK() && (!e.Asked || !p.wasStopped()) {
+			end.OK = false
+		}
+	}
+	if !end.At.Known() {
+		end.At = p.host.Clock.Now()
+	}
+	p.plan.cleanup(p.host)
+	p.mu.Lock()
+	p.end, p.err = end, err
+	p.mu.Unlock()
+	p.host.Sink.Ended(end)
+	close(p.done)
+}
+
+func (p *Pod) wasStopped() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stopped
+}
+
+// ask ends a process politely.
+func (p *process) ask(grace time.Duration) {
+	sig := syscall.SIGTERM
+	if grace <= 0 {
+		sig = syscall.SIGKILL
+	}
+	if !p.session.Connected() {
+		p.kill() // nobody to ask: it has not begun
+		return
+	}
+	if err := p.session.Signal(sig, grace); err != nil {
+		p.kill()
+	}
+}
+
+// wait returns when the session has ended; after the time given it is forced.
+func (p *process) wait(within time.Duration) {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	for {
+		select {
+		case <-p.session.Done():
+			<-p.gone
+			return
+		case <-timer.C:
+			p.kill()
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package pod
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine/agent/jail"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// memoryDir is the host's tmpfs that emptyDirs in memory are made in: it needs
+// no mount and no rights, and all containers of a pod can share it.
+const memoryDir = "/dev/shm"
+
+// source is where a volume of the pod is on the host.
+type source struct {
+	path     string
+	device   bool
+	readOnly bool
+	claim    string // its name, of a claim
+	watched  bool   // a canary is on it
+}
+
+// volumes makes the pod's volumes that are ours to make and finds the others.
+func (p *planner) volumes(h *Host) map[string]source {
+	all := map[string]source{}
+	for _, v := range p.Pod.Spec.Volumes {
+		s, err := p.volume(h, v)
+		if err != nil {
+			p.problem("volume %s: %v", v.Name, err)
+			continue
+		}
+		all[v.Name] = s
+	}
+	return all
+}
+
+func (p *planner) volume(h *Host, v corev1.Volume) (source, error) {
+	switch {
+	case v.EmptyDir != nil && v.EmptyDir.Medium == corev1.StorageMediumMemory:
+		return p.memory(h, v.Name)
+	case v.EmptyDir != nil:
+		dir := p.dir("empty", v.Name)
+		return source{path: dir}, os.Chmod(dir, 0o777)
+	case v.ConfigMap != nil:
+		return p.configMap(v)
+	case v.PersistentVolumeClaim != nil:
+		s, err := p.claim(v.PersistentVolumeClaim.ClaimName)
+		s.readOnly = s.readOnly || v.PersistentVolumeClaim.ReadOnly
+		return s, err
+	case v.Ephemeral != nil:
+		return p.claim(p.Pod.Name + "-" + v.Name)
+	case v.HostPath != nil:
+		return hostPath(v.HostPath)
+	}
+	return source{}, fmt.Errorf("only emptyDir, configMap, persistentVolumeClaim, ephemeral and hostPath are supported by engine local")
+}
+
+// claim finds a claim among those that the engine has published.
+func (p *planner) claim(name string) (source, error) {
+	c, ok := p.Claims[name]
+	if !ok {
+		return source{}, fmt.Errorf("there is no claim %q", name)
+	}
+	if c.Device != "" {
+		return source{path: c.Device, device: true, readOnly: c.ReadOnly, claim: name}, nil
+	}
+	return source{path: c.Path, readOnly: c.ReadOnly, claim: name}, nil
+}
+
+// memory makes an emptyDir in memory.
+func (p *planner) memory(h *Host, name string) (source, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(memoryDir, &st); err != nil || st.Type != unix.TMPFS_MAGIC {
+		return source{}, fmt.Errorf("emptyDir in memory: %s is not a tmpfs here", memoryDir)
+	}
+	// Named after the pod's own directory, which no other living pod has.
+	dir := filepath.Join(memoryDir, "cnsbench"+strings.ReplaceAll(filepath.Join(p.Dir, name), "/", "-"))
+	if err := h.Ledger.Add(op.LedgerEntry{Kind: DirKind, Name: dir, Data: map[string]string{"path": dir}}); err != nil {
+		return source{}, err
+	}
+	p.plan.shared = append(p.plan.shared, dir)
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		return source{}, err
+	}
+	return source{path: dir}, os.Chmod(dir, 0o777)
+}
+
+// hostPath takes what is there already; nothing is made on the host.
+func hostPath(v *corev1.HostPathVolumeSource) (source, error) {
+	fi, err := os.Stat(v.Path)
+	if err != nil {
+		return source{}, fmt.Errorf("hostPath: %w (engine local makes none)", err)
+	}
+	kind := corev1.HostPathUnset
+	if v.Type != nil {
+		kind = *v.Type
+	}
+	fits := map[corev1.HostPathType]bool{
+		corev1.HostPathUnset:             true,
+		corev1.HostPathDirectory:         fi.IsDir(),
+		corev1.HostPathDirectoryOrCreate: fi.IsDir(),
+		corev1.HostPathFile:              fi.Mode().IsRegular(),
+		corev1.HostPathFileOrCreate:      fi.Mode().IsRegular(),
+	}
+	if !fits[kind] {
+		return source{}, fmt.Errorf("hostPath %s is no %s, or that type is not supported by engine local", v.Path, kind)
+	}
+	return source{path: v.Path}, nil
+}
+
+// configMap writes the files of a ConfigMap volume.
+func (p *planner) configMap(v corev1.Volume) (source, error) {
+	ref := v.ConfigMap
+	cm, ok := p.ConfigMaps[ref.Name]
+	if !ok && !isTrue(ref.Optional) {
+		return source{}, fmt.Errorf("there is no ConfigMap %q", ref.Name)
+	}
+	root, err := os.OpenRoot(p.dir("configmap", v.Name))
+	if err != nil {
+		return source{}, err
+	}
+	defer root.Close() //nolint:errcheck // only a handle
+	items := ref.Items
+	if len(items) == 0 {
+		for key := range cm.Data {
+			items = append(items, corev1.KeyToPath{Key: key, Path: key})
+		}
+		for key := range cm.BinaryData {
+			items = append(items, corev1.KeyToPath{Key: key, Path: key})
+		}
+	}
+	for _, item := range items {
+		content, ok := content(cm, item.Key)
+		if !ok && !isTrue(ref.Optional) {
+			return source{}, fmt.Errorf("ConfigMap %q has no key %q", ref.Name, item.Key)
+		}
+		if !ok {
+			continue
+		}
+		mode := int32(0o644)
+		for _, m := range []*int32{ref.DefaultMode, item.Mode} {
+			if m != nil {
+				mode = *m
+			}
+		}
+		if err := put(root, item.Path, content, os.FileMode(mode)); err != nil {
+			return source{}, fmt.Errorf("ConfigMap %q, key %q: %w", ref.Name, item.Key, err)
+		}
+	}
+	return source{path: root.Name(), readOnly: true}, nil
+}
+
+func content(cm corev1.ConfigMap, key string) ([]byte, bool) {
+	if text, ok := cm.Data[key]; ok {
+		return []byte(text), true
+	}
+	b, ok := cm.BinaryData[key]
+	return b, ok
+}
+
+// put writes one file beneath root; a path that leads out of it is an error.
+func put(root *os.Root, path string, content []byte, mode os.FileMode) error {
+	if err := root.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := root.WriteFile(path, content, 0o600); err != nil {
+		return err
+	}
+	return root.Chmod(path, mode&os.ModePerm)
+}
+
+// mounts resolves a container's mounts; /tmp and /var/tmp are its own.
+func (p *planner) mounts(c *corev1.Container) []jail.Mount {
+	var all []jail.Mount
+	taken := map[string]bool{}
+	add := func(m jail.Mount) {
+		m.Target = filepath.Clean(m.Target)
+		if taken[m.Target] {
+			p.problem("container %s: two volumes at %s", c.Name, m.Target)
+		}
+		taken[m.Target] = true
+		all = append(all, m)
+	}
+	for _, m := range c.VolumeMounts {
+		src, ok := p.sources[m.Name]
+		switch {
+		case !ok:
+			p.undefined(c.Name, m.Name)
+		case src.device:
+			p.problem("container %s: volume %s is a block device: give it in volumeDevices", c.Name, m.Name)
+		case m.SubPathExpr != "":
+			p.problem("container %s: subPathExpr is not supported by engine local", c.Name)
+		default:
+			path, err := subPath(src, m.SubPath)
+			if err != nil {
+				p.problem("container %s: subPath %q of volume %s: %v", c.Name, m.SubPath, m.Name, err)
+			}
+			add(jail.Mount{Source: path, Target: m.MountPath, ReadOnly: m.ReadOnly || src.readOnly})
+		}
+	}
+	for _, d := range c.VolumeDevices {
+		src, ok := p.sources[d.Name]
+		switch {
+		case !ok:
+			p.undefined(c.Name, d.Name)
+		case !src.device:
+			p.problem("container %s: volume %s is no block device: give it in volumeMounts", c.Name, d.Name)
+		default:
+			add(jail.Mount{Source: src.path, Target: d.DevicePath})
+		}
+	}
+	for _, private := range []string{"/tmp", "/var/tmp"} {
+		if !taken[private] {
+			dir := p.dir("tmp", c.Name+strings.ReplaceAll(private, "/", "-"))
+			if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
+				p.problem("%v", err)
+			}
+			add(jail.Mount{Source: dir, Target: private})
+		}
+	}
+	if dir := filepath.Clean(c.WorkingDir); c.WorkingDir != "" && dir != "/" && !taken[dir] {
+		all = append(all, jail.Mount{Target: dir})
+	}
+	return all
+}
+
+// undefined names a volume that the pod does not define; one that it does
+// define has had its problem named.
+func (p *planner) undefined(container, volume string) {
+	for _, v := range p.Pod.Spec.Volumes {
+		if v.Name == volume {
+			return
+		}
+	}
+	p.problem("container %s: the pod has no volume %q", container, volume)
+}
+
+// subPath is a place in a volume, made as a directory if it is missing there
+// (as the kubelet does).
+func subPath(src source, sub string) (string, error) {
+	if sub == "" {
+		return src.path, nil
+	}
+	root, err := os.OpenRoot(src.path)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close() //nolint:errcheck // only a handle
+	if _, err := root.Stat(sub); os.IsNotExist(err) {
+		err = root.MkdirAll(sub, 0o755)
+		if err != nil {
+			return "", err
+		}
+	} else if err != nil {
+		return "", err
+	}
+	return filepath.Join(src.path, sub), nil
+}
