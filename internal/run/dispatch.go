@@ -268,7 +268,10 @@ func (r *runner) account(t *task, made []engine.Object) {
 func (r *runner) adopt(t *task) {
 	w := t.request.Workload
 	initial := t.action.Rate == "" && !t.action.Chained
-	r.instances.created(t.action.Name, t.request.Name, w.SyncGroup, initial, allService(w))
+	if err := r.instances.created(t.action.Name, t.request.Name, w.SyncGroup, initial, allService(w)); err != nil {
+		r.log(t.request.Name, err.Error())
+		r.fail(err)
+	}
 	if initial {
 		return
 	}

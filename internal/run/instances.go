@@ -27,6 +27,7 @@ type instance struct {
 	ended       chan struct{}
 	end         op.InstanceEnd
 	stopping    bool // we asked it to end, so how it ends is no failure
+	ready       bool // the op that made it succeeded; before, a failure is the op's
 }
 
 func newInstances() *instances {
@@ -44,13 +45,21 @@ func (s *instances) get(name string) *instance {
 	return i
 }
 
-func (s *instances) created(action, name, group string, initial, service bool) {
+// created takes over an instance whose op has succeeded; an error if it has
+// already ended badly.
+func (s *instances) created(action, name, group string, initial, service bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all = append(s.all, name)
 	s.action[name] = action
 	i := s.get(name)
-	i.group, i.initial, i.service = group, initial, service
+	i.group, i.initial, i.service, i.ready = group, initial, service, true
+	select {
+	case <-i.ended:
+		return i.failure()
+	default:
+		return nil
+	}
 }
 
 // hasEnded records an end and says whether it is a failure of the run.
@@ -65,10 +74,14 @@ func (s *instances) hasEnded(e op.InstanceEnd) error {
 	}
 	i.end = e
 	close(i.ended)
-	if e.OK || i.stopping {
+	return i.failure()
+}
+
+func (i *instance) failure() error {
+	if i.end.OK || i.stopping || !i.ready {
 		return nil
 	}
-	return fmt.Errorf("workload %s failed: %s", e.Instance, describe(e))
+	return fmt.Errorf("workload %s failed: %s", i.name, describe(i.end))
 }
 
 func describe(e op.InstanceEnd) string {
