@@ -93,6 +93,13 @@ type acks struct {
 	mark   chan string // "closing", "closed"
 }
 
+// begun says whether the child records, or has said anything else.
+func (a *acks) begun() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.ops) > 0 || a.failed != ""
+}
+
 func (a *acks) listen(out *bufio.Scanner) {
 	for out.Scan() {
 		what, rest, _ := strings.Cut(out.Text(), " ")
@@ -160,6 +167,9 @@ func TestKillWhileRunning(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "b")
 			cmd, a := child(t, "run", dir)
+			for !a.begun() { // Create syncs, which a busy disk makes slow
+				time.Sleep(time.Millisecond)
+			}
 			time.Sleep(1200*time.Millisecond + time.Duration(rand.IntN(1200))*time.Millisecond)
 			at := kill(t, cmd, a)
 
