@@ -27,6 +27,7 @@ const (
 type place struct {
 	file      string
 	line, col int
+	style     yaml.Style // of a scalar: quoted, block
 }
 
 // document is one YAML document as plain values, with the place of each.
@@ -37,9 +38,9 @@ type document struct {
 	keys   map[string]place // of the key, where there is one
 }
 
-// parse reads the documents of a file. Broken YAML ends the file, but not the
+// parseFile reads the documents of a file. Broken YAML ends the file, but not the
 // documents before it.
-func parse(f File) (docs []*document, problems []Problem) {
+func parseFile(f File) (docs []*document, problems []Problem) {
 	dec := yaml.NewDecoder(strings.NewReader(string(f.Data)))
 	for {
 		var node yaml.Node
@@ -110,7 +111,7 @@ func (c *converter) convert(n *yaml.Node, path string, depth int) any {
 		return nil
 	}
 	if _, ok := c.doc.places[path]; !ok {
-		c.doc.places[path] = place{c.doc.file, n.Line, n.Column}
+		c.doc.places[path] = place{c.doc.file, n.Line, n.Column, n.Style}
 	}
 	switch n.Kind {
 	case yaml.DocumentNode:
@@ -155,7 +156,7 @@ func (c *converter) mapping(n *yaml.Node, path string, depth int) map[string]any
 			c.fail(k, child, fmt.Sprintf("%q is given twice", k.Value), fmt.Sprintf("the first is at line %d", c.doc.keys[child].line))
 			continue
 		}
-		c.doc.keys[child] = place{c.doc.file, k.Line, k.Column}
+		c.doc.keys[child] = place{c.doc.file, k.Line, k.Column, 0}
 		m[k.Value] = c.convert(v, child, depth+1)
 	}
 	for _, from := range merged {

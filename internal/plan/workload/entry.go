@@ -190,3 +190,6 @@ func fromFile(fsys fs.FS, name, origin string) (*Entry, error) {
 	}
 	return FromConfigMap(&cm, origin)
 }
+
+// Clone returns a library with the same entries that can be added to apart.
+func (l *Library) Clone() *Library { return &Library{entries: maps.Clone(l.entries)} }

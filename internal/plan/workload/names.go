@@ -21,12 +21,10 @@ const (
 // maxName is what a name may have to be a DNS label.
 const maxName = 63
 
-// InstanceName is the name of what an action makes for the index-th time: a
-// function of run, action and index, so that repeating a request is harmless
-// and two runs never share an object.
-func InstanceName(runID, action string, index int) string {
-	return fmt.Sprintf("%s-%d-%s", action, index, short(runID))
-}
+// InstanceName is the name of what an action makes for the index-th time, so
+// that repeating a request is harmless. It is unique in a run; engines whose
+// platform outlives a run add the run to what the platform sees.
+func InstanceName(action string, index int) string { return fmt.Sprintf("%s-%d", action, index) }
 
 // objectName is the name of an object of an instance.
 func objectName(instance, base string) string {

@@ -50,7 +50,7 @@ type Output struct {
 // references in the environment resolved. It has no side effects; errors are
 // of type *Error.
 func (e *Entry) Render(p Params) (*Instance, error) {
-	r := &renderer{entry: e, params: p, name: InstanceName(p.RunID, p.Action, p.Index),
+	r := &renderer{entry: e, params: p, name: InstanceName(p.Action, p.Index),
 		claims: map[string]string{}, configs: map[string]*corev1.ConfigMap{}, builtins: builtin(p)}
 	if err := r.read(); err != nil {
 		return nil, err

@@ -1,0 +1,273 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan/workload"
+)
+
+func (l *loader) snapshot(n *info) {
+	s, path := n.spec.SnapshotSpec, n.path+".snapshotSpec"
+	if !l.target(n, path, s.Target, s.Select, engine.VolumeObject) {
+		return
+	}
+	for _, of := range n.aims {
+		n.claims = append(n.claims, of.claims...)
+	}
+	if s.Group {
+		l.need(path+".group", "groupSnapshot")
+	}
+	if len(n.claims) == 0 && s.SnapshotClass == "" {
+		return // what it aims at has problems of its own
+	}
+	class, _ := l.classes.snapshots(orParent(l.doc, path, "snapshotClass"), s.SnapshotClass, l.drivers(n.claims))
+	n.out.Snapshot = &SnapshotSpec{Class: class, Group: s.Group}
+}
+
+func (l *loader) restore(n *info) {
+	s, path := n.spec.RestoreSpec, n.path+".restoreSpec"
+	if s.VolumeName != "" || len(s.Labels) > 0 {
+		l.fail(path, "actionName: an action with a snapshotSpec", "snapshots by volumeName or labels: not supported yet by engine %s", l.in.Capabilities.Engine)
+		return
+	}
+	if l.target(n, path, s.Target, s.Select, engine.SnapshotObject) {
+		l.copyOf(n, path, s.NewVolume)
+	}
+}
+
+func (l *loader) clone(n *info) {
+	s, path := n.spec.CloneSpec, n.path+".cloneSpec"
+	if l.target(n, path, s.Target, s.Select, engine.VolumeObject) {
+		l.copyOf(n, path, s.NewVolume)
+	}
+}
+
+// copyOf resolves the volume that a restore or a clone makes; what it does
+// not say is as the source's.
+func (l *loader) copyOf(n *info, path string, v v1alpha1.NewVolume) {
+	var sources []corev1.PersistentVolumeClaim
+	for _, of := range n.aims {
+		sources = append(sources, of.claims...)
+	}
+	if len(sources) == 0 {
+		return // its target has problems of its own
+	}
+	like := sources[0]
+	class := v.StorageClass
+	for _, c := range sources {
+		if class == "" && *c.Spec.StorageClassName != *like.Spec.StorageClassName {
+			l.fail(path, "storageClass", "the sources are of several StorageClasses, so that the new volume's must be given")
+			return
+		}
+		if c.Spec.Resources.Requests.Storage().Cmp(*like.Spec.Resources.Requests.Storage()) < 0 {
+			like = c // the least: engines raise it to the source's
+		}
+	}
+	if class == "" {
+		class = *like.Spec.StorageClassName
+	}
+	size := like.Spec.Resources.Requests[corev1.ResourceStorage]
+	if v.Size != nil {
+		size = *v.Size
+		l.size(path+".size", v.Size)
+	}
+	sc, ok := l.classes.volumes(orParent(l.doc, path, "storageClass"), class)
+	if !ok {
+		return
+	}
+	claim := newClaim(sc.Name, size)
+	claim.Spec.AccessModes, claim.Spec.VolumeMode = like.Spec.AccessModes, like.Spec.VolumeMode
+	l.makesVolume(n, claim, v.Attach)
+}
+
+func (l *loader) resize(n *info) {
+	s, path := n.spec.ResizeSpec, n.path+".resizeSpec"
+	out := &ResizeSpec{Bytes: l.size(path+".size", s.Size), ByBytes: l.size(path+".increaseBy", s.IncreaseBy)}
+	if s.Factor != nil {
+		out.Factor = s.Factor.AsApproximateFloat64()
+		if out.Factor <= 1 || out.Factor > 1024 {
+			l.fail(path+".factor", "such as 1.5", "must be more than 1 and at most 1024")
+		}
+	}
+	n.out.Resize = out
+	if !l.target(n, path, s.Target, s.Select, engine.VolumeObject) || s.Size == nil {
+		return
+	}
+	for _, of := range n.aims {
+		for _, c := range of.claims {
+			if have := c.Spec.Resources.Requests.Storage(); s.Size.Cmp(*have) <= 0 {
+				l.fail(path+".size", "volumes can only grow", "%s is not more than the %s that the volumes of %q have", s.Size, have, of.out.Name)
+				return
+			}
+		}
+	}
+}
+
+func (l *loader) modify(n *info) {
+	s, path := n.spec.ModifySpec, n.path+".modifySpec"
+	n.out.Modify = maps.Clone(s.Parameters)
+	if s.VolumeAttributesClass != "" {
+		n.out.Modify = l.classes.attributes(path+".volumeAttributesClass", s.VolumeAttributesClass)
+	}
+	l.target(n, path, s.Target, s.Select, engine.VolumeObject)
+}
+
+func (l *loader) delete(n *info) {
+	s, path := n.spec.DeleteSpec, n.path+".deleteSpec"
+	kind := engine.VolumeObject
+	if of, ok := l.infos[string(s.ActionName)]; ok {
+		switch {
+		case of.kind == op.Snapshot && of.spec.SnapshotSpec.Group:
+			kind = engine.GroupSnapshotObject
+		case of.kind == op.Snapshot:
+			kind = engine.SnapshotObject
+		case of.kind == op.Create && of.spec.CreateObjSpec.Workload != "":
+			kind = engine.WorkloadObject
+		}
+	}
+	if s.ObjectKind != "" {
+		if kind = engine.ObjectKind(s.ObjectKind); kind != engine.VolumeObject {
+			l.fail(path+".objectKind", "actionName says which", "%ss by labels: not supported yet by engine %s", kind, l.in.Capabilities.Engine)
+			return
+		}
+	}
+	l.target(n, path, s.Target, s.Select, kind)
+}
+
+// target resolves which objects an action is done to; false if it has
+// reported that there can never be any.
+func (l *loader) target(n *info, path string, t v1alpha1.Target, s v1alpha1.Select, kind engine.ObjectKind) bool {
+	out := &Target{Kind: kind, Select: Select(s), Action: string(t.ActionName), Labels: maps.Clone(t.Labels)}
+	n.out.Target = out
+	switch {
+	case t.ActionName != "":
+		return l.byAction(n, path+".actionName", string(t.ActionName), kind)
+	case t.VolumeName != "":
+		return l.byVolume(n, path+".volumeName", t.VolumeName)
+	case len(t.Labels) > 0:
+		return l.byLabels(n, path+".labels", t.Labels, "nothing that this run makes has these labels", "labels of a createObjSpec are put on its volumes")
+	}
+	return false // the schema has said it
+}
+
+func (l *loader) byAction(n *info, path, name string, kind engine.ObjectKind) bool {
+	of, ok := l.infos[name]
+	if !ok {
+		l.fail(path, suggest(name, sortedKeys(l.infos)), "there is no action %q", name)
+		return false
+	}
+	if of.state == resolving {
+		l.fail(path, "", "%q acts on what comes of %q itself, so that there is never a first object", n.out.Name, name)
+		return false
+	}
+	l.action(of)
+	if of.kind == "" || !l.in.Capabilities.Actions[of.kind] {
+		return false // has a problem of its own
+	}
+	if !gives(of, kind) {
+		l.fail(path, "it can be: "+orNone(l.givers(kind)), "%q makes no %ss, so that there is never one to %s", name, kind, n.kind)
+		return false
+	}
+	n.aims = []*info{of}
+	return true
+}
+
+// gives says whether an action makes objects of a kind.
+func gives(of *info, kind engine.ObjectKind) bool {
+	switch kind {
+	case engine.WorkloadObject:
+		return of.kind == op.Create && of.spec.CreateObjSpec.Workload != ""
+	case engine.VolumeObject:
+		unknown := of.kind == op.Create && of.out.Workload == nil && of.spec.CreateObjSpec.Workload != ""
+		return of.kind == op.Restore || of.kind == op.Clone || of.kind == op.Create && (len(of.claims) > 0 || unknown || of.spec.CreateObjSpec.Volume != nil)
+	default:
+		return of.kind == op.Snapshot
+	}
+}
+
+func (l *loader) givers(kind engine.ObjectKind) []string {
+	var names []string
+	for name, of := range l.infos {
+		if of.state == resolved && gives(of, kind) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// byVolume aims at an action that makes volumes, or at the claims of that name
+// in the templates of workloads.
+func (l *loader) byVolume(n *info, path, name string) bool {
+	if of, ok := l.infos[name]; ok && of != n {
+		if of.state == untouched {
+			l.action(of)
+		}
+		if of.state == resolved && of.out.Volume != nil {
+			n.out.Target.Volume = name
+			n.aims = []*info{of}
+			return true
+		}
+	}
+	n.out.Target.Labels = map[string]string{workload.LabelVolume: name}
+	return l.byLabels(n, path, n.out.Target.Labels, "no volume of this run is called "+name, "the name of a claim in a workload's template")
+}
+
+// byLabels aims at the volumes of the start and of rates that have the labels.
+func (l *loader) byLabels(n *info, path string, labels map[string]string, message, hint string) bool {
+	for _, name := range sortedKeys(l.infos) {
+		of := l.infos[name]
+		if of.kind != op.Create {
+			continue
+		}
+		l.action(of)
+		for _, c := range of.claims {
+			if hasAll(c.Labels, labels) {
+				n.aims = append(n.aims, of)
+				break
+			}
+		}
+	}
+	if len(n.aims) == 0 {
+		l.fail(path, hint, "%s", message)
+		return false
+	}
+	return true
+}
+
+func hasAll(have, want map[string]string) bool {
+	for k, v := range want {
+		if have[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// drivers are those of the claims' StorageClasses.
+func (l *loader) drivers(claims []corev1.PersistentVolumeClaim) map[string]bool {
+	drivers := map[string]bool{}
+	for _, c := range claims {
+		if c.Spec.StorageClassName == nil {
+			continue
+		}
+		if sc, ok := l.plan.StorageClasses[*c.Spec.StorageClassName]; ok {
+			drivers[sc.Provisioner] = true
+		}
+	}
+	return drivers
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "no action of this file"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,51 @@
+package plan
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// local is what the local engine can do.
+func local() engine.Capabilities {
+	return engine.Capabilities{
+		Engine: "local",
+		Actions: map[op.Kind]bool{op.Create: true, op.Snapshot: true, op.Restore: true, op.Clone: true,
+			op.Resize: true, op.Modify: true, op.Delete: true},
+		Features: map[string]bool{"groupSnapshot": true, "block": true, "rwx": true},
+	}
+}
+
+func TestExamplesLoad(t *testing.T) {
+	var names []string
+	for _, pattern := range []string{"../../examples/*.yaml", "../../examples/paper/listing1.yaml"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: no examples: %v", pattern, err)
+		}
+		names = append(names, found...)
+	}
+	for _, name := range names {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			data, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, problems := Load(t.Context(), Input{Files: []File{{Name: filepath.Base(name), Data: data}}, Capabilities: local(), Seed: 1})
+			for _, problem := range problems {
+				t.Error(problem)
+			}
+			if p == nil {
+				t.Fatal("no plan")
+			}
+			out, err := Render(p, "run1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%+v\n%v\n%s", p.Budget, p.Warnings, out)
+		})
+	}
+}

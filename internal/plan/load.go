@@ -1,0 +1,372 @@
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	sigsjson "sigs.k8s.io/json"
+
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/plan/workload"
+	"github.com/cnsbench/cnsbench/library"
+)
+
+// Input is all that a plan depends on.
+type Input struct {
+	// Files hold YAML documents: one Benchmark, and beside it StorageClasses,
+	// VolumeSnapshotClasses, VolumeAttributesClasses and ConfigMaps (label
+	// type: workload: library entries).
+	Files []File
+	// Set are changes to the Benchmark, KEY=VALUE; see applySets for the keys.
+	Set []string
+	// Capabilities of the engine that will carry the plan out.
+	Capabilities engine.Capabilities
+	// Library has the workloads beside those in Files; nil: the built-in ones.
+	Library *workload.Library
+	// Folder opens a folder named in spec.library; nil: there are none.
+	Folder func(path string) (fs.FS, error)
+	// AnyDriver says that there is one driver and that every class maps to it,
+	// whatever driver the class names (--csi-endpoint).
+	AnyDriver bool
+	// Substitute gives the driver that stands in for another, and says why.
+	Substitute       map[string]string
+	SubstituteReason string
+	// Seed is used when the Benchmark has none. The caller draws it.
+	Seed uint64
+}
+
+// BuiltIn is the library that is embedded in the program.
+func BuiltIn() (*workload.Library, error) {
+	sub, err := fs.Sub(library.Workloads, "workloads")
+	if err != nil {
+		return nil, err
+	}
+	return workload.FromFolders(sub, "built in")
+}
+
+// Load resolves the files to a plan. With problems the plan is nil and they
+// are all there are to be found; else the plan's Warnings are what is doubtful.
+// Nothing is created. Safe for concurrent use.
+func Load(ctx context.Context, in Input) (*Plan, []Problem) {
+	l := &loader{in: in, ctx: ctx, used: map[string]bool{}}
+	l.load()
+	if len(l.problems) > 0 {
+		return nil, sorted(l.problems)
+	}
+	l.plan.Warnings = sorted(l.warnings)
+	return &l.plan, nil
+}
+
+// loader is one call of Load.
+type loader struct {
+	in       Input
+	ctx      context.Context
+	problems []Problem
+	warnings []Problem
+
+	doc     *document // the Benchmark's
+	spec    *v1alpha1.BenchmarkSpec
+	library *workload.Library
+	entries workload.Library             // of the files
+	configs map[string]*corev1.ConfigMap // beside the Benchmark
+	classes classes
+	used    map[string]bool // rates
+
+	infos map[string]*info
+	rates map[string]*v1alpha1.Rate
+	plan  Plan
+}
+
+// fail reports a problem at a path of the Benchmark.
+func (l *loader) fail(path, hint, format string, args ...any) {
+	l.problems = append(l.problems, l.problem(path, hint, format, args...))
+}
+
+// warn reports something doubtful at a path of the Benchmark.
+func (l *loader) warn(path, hint, format string, args ...any) {
+	l.warnings = append(l.warnings, l.problem(path, hint, format, args...))
+}
+
+func (l *loader) problem(path, hint, format string, args ...any) Problem {
+	at := l.doc.find(path)
+	return Problem{File: at.file, Line: at.line, Column: at.col, Path: path, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+func (l *loader) load() {
+	l.classes.init(l)
+	if l.library = l.in.Library; l.library == nil {
+		var err error
+		if l.library, err = BuiltIn(); err != nil {
+			l.problems = append(l.problems, Problem{Message: err.Error()})
+			return
+		}
+	}
+	l.library = l.library.Clone()
+	l.configs = map[string]*corev1.ConfigMap{}
+	if !l.documents() {
+		return
+	}
+	l.sources()
+	l.applySets()
+	if !l.decode() {
+		return
+	}
+	l.resolve()
+}
+
+// documents sorts the documents of the files by their kind; false if there is
+// no Benchmark to go on with.
+func (l *loader) documents() bool {
+	for _, f := range l.in.Files {
+		docs, problems := parseFile(f)
+		l.problems = append(l.problems, problems...)
+		for _, d := range docs {
+			l.document(d)
+		}
+		if len(docs) == 0 && len(problems) == 0 {
+			l.problems = append(l.problems, Problem{File: f.Name, Line: 1, Column: 1, Message: "the file is empty",
+				Hint: "examples/quickstart.yaml is a Benchmark to begin with"})
+		}
+	}
+	if l.doc == nil && len(l.problems) == 0 {
+		l.problems = append(l.problems, Problem{File: l.firstFile(), Line: 1, Column: 1, Message: "there is no Benchmark here",
+			Hint: "kind: Benchmark, apiVersion: " + apiVersion})
+	}
+	return l.doc != nil
+}
+
+func (l *loader) firstFile() string {
+	if len(l.in.Files) == 0 {
+		return ""
+	}
+	return l.in.Files[0].Name
+}
+
+var apiVersion = v1alpha1.GroupVersion.String()
+
+// kinds are the documents that a file may have, with their apiVersions.
+var kinds = map[string][]string{
+	"Benchmark":                {apiVersion},
+	"ConfigMap":                {"v1"},
+	"StorageClass":             {"storage.k8s.io/v1"},
+	"VolumeAttributesClass":    {"storage.k8s.io/v1", "storage.k8s.io/v1beta1"},
+	"VolumeSnapshotClass":      {"snapshot.storage.k8s.io/v1"},
+	"VolumeGroupSnapshotClass": {"groupsnapshot.storage.k8s.io/v1", "groupsnapshot.storage.k8s.io/v1beta2", "groupsnapshot.storage.k8s.io/v1beta1"},
+}
+
+func (l *loader) document(d *document) {
+	fail := func(path, hint, format string, args ...any) {
+		at := d.find(path)
+		l.problems = append(l.problems, Problem{File: at.file, Line: at.line, Column: at.col, Path: path,
+			Message: fmt.Sprintf(format, args...), Hint: hint})
+	}
+	kind, _ := d.value["kind"].(string)
+	version, _ := d.value["apiVersion"].(string)
+	if spec, ok := d.value["spec"].(map[string]any); kind == "" && ok && spec["actions"] != nil {
+		fail("", "kind: Benchmark", "kind is missing")
+		kind = "Benchmark"
+		d.value["kind"] = kind
+	}
+	versions, known := kinds[kind]
+	switch {
+	case kind == "":
+		fail("", "kind: Benchmark", "kind is missing")
+		return
+	case !known:
+		fail("kind", suggest(kind, sortedKeys(kinds)), "%q is not a kind of document that belongs here", kind)
+		return
+	case version == "":
+		fail("", "apiVersion: "+versions[0], "apiVersion is missing")
+		d.value["apiVersion"] = versions[0]
+	case kind == "Benchmark" && strings.HasPrefix(version, "cnsbench.example.com/"):
+		fail("apiVersion", "write apiVersion: "+apiVersion, "%s is the apiVersion of the paper's prototype", version)
+	case !slices.Contains(versions, version):
+		fail("apiVersion", "write apiVersion: "+versions[0], "%q is not the apiVersion of a %s", version, kind)
+	}
+	switch {
+	case kind != "Benchmark":
+		l.manifest(d, kind)
+	case l.doc != nil:
+		first := l.doc.find("")
+		fail("kind", fmt.Sprintf("the first is at %s:%d; a run has one", first.file, first.line), "this is a second Benchmark")
+	default:
+		l.doc = d
+		d.value["apiVersion"] = apiVersion
+	}
+}
+
+// manifest takes a document beside the Benchmark.
+func (l *loader) manifest(d *document, kind string) {
+	if kind != "ConfigMap" {
+		l.classes.add(d, kind)
+		return
+	}
+	cm := &corev1.ConfigMap{}
+	if !l.strict(d, cm) {
+		return
+	}
+	if !workload.IsEntry(cm) {
+		l.configs[cm.Name] = cm
+		return
+	}
+	e, err := workload.FromConfigMap(cm, d.file)
+	if err != nil {
+		at := d.find("metadata")
+		l.problems = append(l.problems, Problem{File: at.file, Line: at.line, Column: at.col, Path: "metadata", Message: err.Error()})
+		return
+	}
+	l.entries.Add(e)
+}
+
+// strict decodes a document into a typed object; unknown fields are problems.
+func (l *loader) strict(d *document, into any) bool {
+	raw, err := json.Marshal(d.value)
+	if err != nil {
+		l.problems = append(l.problems, Problem{File: d.file, Message: err.Error()})
+		return false
+	}
+	unknown, err := sigsjson.UnmarshalStrict(raw, into)
+	if err != nil {
+		at := d.find("")
+		l.problems = append(l.problems, Problem{File: at.file, Line: at.line, Column: at.col,
+			Message: strings.TrimPrefix(err.Error(), "json: ")})
+		return false
+	}
+	for _, e := range unknown {
+		path := strings.TrimPrefix(e.Error(), "unknown field ")
+		path = strings.Trim(path, `"`)
+		at := d.findKey(path)
+		l.problems = append(l.problems, Problem{File: at.file, Line: at.line, Column: at.col, Path: path, Message: "there is no such field here"})
+	}
+	return len(unknown) == 0
+}
+
+// sources adds the folders of spec.library, the first of which wins over the
+// others and over the built-in library; ConfigMaps of the files win over all.
+func (l *loader) sources() {
+	spec, _ := l.doc.value["spec"].(map[string]any)
+	list, _ := spec["library"].([]any)
+	for i, s := range slices.Backward(list) {
+		source, _ := s.(map[string]any)
+		path := fmt.Sprintf("spec.library[%d]", i)
+		if _, ok := source["configMapSpec"]; ok && l.in.Capabilities.Engine != "kubernetes" {
+			l.unsupported(path+".configMapSpec", "configMapSpec")
+		}
+		folder, _ := source["folderSpec"].(map[string]any)
+		name, ok := folder["path"].(string)
+		if !ok {
+			continue
+		}
+		if err := l.addFolder(name); err != nil {
+			l.fail(path+".folderSpec.path", "the path counts from the Benchmark's file", "%v", err)
+		}
+	}
+	l.library.AddAll(&l.entries)
+}
+
+func (l *loader) addFolder(name string) error {
+	if l.in.Folder == nil {
+		return fmt.Errorf("folder %q cannot be read here", name)
+	}
+	fsys, err := l.in.Folder(name)
+	if err != nil {
+		return err
+	}
+	entries, err := workload.FromFolders(fsys, name)
+	if err != nil {
+		return err
+	}
+	l.library.AddAll(entries)
+	return nil
+}
+
+// decode applies the schema and makes the typed Benchmark; false if there is
+// nothing that further checks could look at.
+func (l *loader) decode() bool {
+	c, err := benchmarkChecker()
+	if err != nil {
+		l.problems = append(l.problems, Problem{Message: err.Error()})
+		return false
+	}
+	l.problems = append(l.problems, c.apply(l.ctx, l.doc)...)
+	b := &v1alpha1.Benchmark{}
+	if err := into(l.doc.value, b); err != nil {
+		if len(l.problems) == 0 {
+			l.locate(err)
+		}
+		return false
+	}
+	l.plan.Benchmark, l.plan.Name, l.spec = b, b.Name, &b.Spec
+	if b.Name == "" {
+		l.fail("metadata", "metadata: {name: …}", "metadata.name is missing")
+	}
+	for _, wrong := range validation.IsDNS1123Subdomain(b.Name) {
+		if b.Name != "" {
+			l.fail("metadata.name", wrong, "%q cannot be a name", b.Name)
+		}
+	}
+	return true
+}
+
+func into(value any, typed any) error {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, typed)
+}
+
+// locate finds the part of the spec that the schema took but Go's types do
+// not, such as a duration of ten thousand years.
+func (l *loader) locate(err error) {
+	spec, _ := l.doc.value["spec"].(map[string]any)
+	found := false
+	try := func(path string, v any, typed any) {
+		if e := into(v, typed); e != nil {
+			l.fail(path, "", "%v", e)
+			found = true
+		}
+	}
+	for _, key := range []string{"actions", "rates", "outputs", "slos", "library"} {
+		list, _ := spec[key].([]any)
+		for i, v := range list {
+			types := map[string]any{"actions": &v1alpha1.Action{}, "rates": &v1alpha1.Rate{}, "outputs": &v1alpha1.Output{},
+				"slos": &v1alpha1.SLO{}, "library": &v1alpha1.LibrarySource{}}
+			try(fmt.Sprintf("spec.%s[%d]", key, i), v, types[key])
+		}
+	}
+	for _, key := range []string{"runtime", "gracePeriod"} {
+		if v, ok := spec[key]; ok {
+			try("spec."+key, v, &v1alpha1.Duration{})
+		}
+	}
+	if !found {
+		l.fail("", "", "%v", err)
+	}
+}
+
+// unsupported says that the engine cannot do what the file asks for.
+func (l *loader) unsupported(path, what string) {
+	l.fail(path, "", "%s: not supported by engine %s", what, l.in.Capabilities.Engine)
+}
+
+// later says that nothing carries it out yet.
+func (l *loader) later(path, what string) {
+	l.fail(path, "", "%s: not supported yet by engine %s", what, l.in.Capabilities.Engine)
+}
+
+// need notes a feature that the plan uses, which the engine must have.
+func (l *loader) need(path, feature string) {
+	if !l.in.Capabilities.Features[feature] {
+		l.unsupported(path, feature)
+		return
+	}
+	l.plan.Needs.Features[feature] = true
+}

@@ -1,0 +1,167 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan/rate"
+)
+
+// maxPerSecond is the fastest rate that is taken for meant.
+const maxPerSecond = 1e6
+
+// resolveRates turns spec.rates into schedules.
+func (l *loader) resolveRates() {
+	l.rates = map[string]*v1alpha1.Rate{}
+	for i := range l.spec.Rates {
+		r := &l.spec.Rates[i]
+		l.rates[string(r.Name)] = r
+		path := fmt.Sprintf("spec.rates[%d]", i)
+		out := Rate{
+			Name: string(r.Name), StartAction: string(r.StartAfterAction),
+			Duration: l.positive(path+".duration", r.Duration), Queue: r.OnSaturation == "queue",
+		}
+		if r.StartAfter != nil {
+			out.StartAfter = r.StartAfter.Duration.Duration
+		}
+		if r.Limit != nil {
+			out.Limit = *r.Limit
+		}
+		if r.MaxInFlight != nil {
+			out.MaxInFlight = int(*r.MaxInFlight)
+		}
+		if r.StartAfterAction != "" {
+			l.startAfterAction(path+".startAfterAction", string(r.StartAfterAction))
+		}
+		l.schedule(path, r, &out)
+		l.lateStart(path, &out)
+		l.plan.Rates = append(l.plan.Rates, out)
+	}
+}
+
+func (l *loader) startAfterAction(path, name string) {
+	var names []string
+	for _, a := range l.spec.Actions {
+		if string(a.Name) == name {
+			l.later(path, "startAfterAction")
+			return
+		}
+		names = append(names, string(a.Name))
+	}
+	l.fail(path, suggest(name, names), "there is no action %q", name)
+}
+
+// schedule fills in what triggers the rate.
+func (l *loader) schedule(path string, r *v1alpha1.Rate, out *Rate) {
+	switch {
+	case r.ConstantRateSpec != nil:
+		at := path + ".constantRateSpec"
+		c := rate.Constant{}
+		switch s := r.ConstantRateSpec; {
+		case s.Interval != nil:
+			c.Interval = l.interval(at+".interval", *s.Interval, 1)
+		case s.PerSecond != nil:
+			c.Rate = l.perSecond(at+".perSecond", *s.PerSecond)
+		}
+		if c.Interval > 0 || c.Rate > 0 {
+			out.Schedule = c
+		}
+	case r.PoissonRateSpec != nil:
+		if p := l.perSecond(path+".poissonRateSpec.perSecond", r.PoissonRateSpec.PerSecond); p > 0 {
+			out.Schedule = rate.Poisson{Rate: p}
+		}
+	case r.BurstRateSpec != nil:
+		b := r.BurstRateSpec
+		if d := l.interval(path+".burstRateSpec.interval", b.Interval, int(b.Size)); d > 0 && b.Size > 0 {
+			out.Schedule = rate.Burst{Size: int(b.Size), Interval: d}
+		}
+	case r.ConcurrencySpec != nil:
+		out.Parallelism = int(r.ConcurrencySpec.Parallelism)
+		out.UntilEnded = r.ConcurrencySpec.Until == "ended"
+	case r.RampRateSpec != nil:
+		l.later(path+".rampRateSpec", "rampRateSpec")
+	case r.ConstantIncreaseDecreaseRateSpec != nil:
+		l.later(path+".constantIncreaseDecreaseRateSpec", "constantIncreaseDecreaseRateSpec")
+	case r.TraceRateSpec != nil:
+		l.later(path+".traceRateSpec", "traceRateSpec")
+	case r.TriggerRateSpec != nil:
+		l.later(path+".triggerRateSpec", "triggerRateSpec")
+	}
+}
+
+// interval is the time between triggers of size at once; 0 if it is no good.
+func (l *loader) interval(path string, d v1alpha1.Duration, size int) time.Duration {
+	v := l.positive(path, &d)
+	if v > 0 && float64(size)/v.Seconds() > maxPerSecond {
+		l.fail(path, "no more than a million a second", "%v makes %.3g triggers a second", v, float64(size)/v.Seconds())
+		return 0
+	}
+	return v
+}
+
+// perSecond is a number of triggers a second; 0 if it is no good.
+func (l *loader) perSecond(path string, q resource.Quantity) float64 {
+	v := q.AsApproximateFloat64()
+	switch {
+	case !(v > 0):
+		l.fail(path, "", "must be more than 0")
+		return 0
+	case v > maxPerSecond:
+		l.fail(path, "no more than a million a second", "%s is %.3g triggers a second", q.String(), v)
+		return 0
+	}
+	return v
+}
+
+// lateStart warns of a rate that the run ends before.
+func (l *loader) lateStart(path string, r *Rate) {
+	if l.plan.Runtime == 0 {
+		return
+	}
+	first := r.StartAfter
+	if r.Schedule != nil {
+		if due, ok := r.Schedule.New(l.plan.Seed).Next(); ok {
+			first += due
+		}
+	}
+	if first >= l.plan.Runtime {
+		l.warn(path, "", "the first trigger is due after %v, but the run ends after %v", first, l.plan.Runtime)
+	}
+}
+
+// actionRate resolves what triggers an action: its rate, or its startAfter,
+// which is a rate of one trigger.
+func (l *loader) actionRate(n *info) {
+	name := string(n.spec.RateName)
+	if n.spec.StartAfter != nil {
+		n.out.Rate = n.out.Name + ".startAfter"
+		l.plan.Rates = append(l.plan.Rates, Rate{Name: n.out.Rate, Limit: 1,
+			Schedule: rate.Constant{Interval: max(n.spec.StartAfter.Duration.Duration, 1)}})
+		return
+	}
+	if name == "" {
+		return
+	}
+	n.out.Rate = name
+	r, ok := l.rates[name]
+	if !ok {
+		l.fail(n.path+".rateName", suggest(name, sortedKeys(l.rates)), "there is no rate %q", name)
+		return
+	}
+	l.used[name] = true
+	if c := r.ConcurrencySpec; c != nil && c.Until == "ended" && (n.kind != op.Create || n.spec.CreateObjSpec.Workload == "") {
+		l.fail(n.path+".rateName", "until: running", "rate %q waits until a workload has ended, but %s makes none", name, n.field)
+	}
+}
+
+func (l *loader) unusedRates() {
+	for i, r := range l.spec.Rates {
+		if !l.used[string(r.Name)] {
+			l.warn(fmt.Sprintf("spec.rates[%d].name", i), "rateName of an action would use it", "no action uses rate %q", r.Name)
+		}
+	}
+}

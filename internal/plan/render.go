@@ -1,0 +1,85 @@
+package plan
+
+import (
+	"bytes"
+	"fmt"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+)
+
+// Render prints a plan as YAML documents: the Benchmark with its defaults, and
+// the objects of each instance that one trigger of each action makes, for the
+// run of that name. What comes of snapshots is known only in the run.
+func Render(p *Plan, runID string) ([]byte, error) {
+	var out bytes.Buffer
+	b := p.Benchmark.DeepCopy()
+	seed := int64(p.Seed)
+	b.Spec.Seed = &seed
+	if err := write(&out, "the Benchmark with its defaults", b); err != nil {
+		return nil, err
+	}
+	for _, name := range sortedKeys(p.StorageClasses) {
+		if err := write(&out, "StorageClass "+name, p.StorageClasses[name]); err != nil {
+			return nil, err
+		}
+	}
+	for i := range p.Actions {
+		a := &p.Actions[i]
+		for k := range a.Count {
+			if err := renderInstance(&out, a, runID, k); err != nil {
+				return nil, fmt.Errorf("action %s, instance %d: %w", a.Name, k, err)
+			}
+		}
+	}
+	return out.Bytes(), nil
+}
+
+func renderInstance(out *bytes.Buffer, a *Action, runID string, k int) error {
+	title := fmt.Sprintf("action %s, instance %d", a.Name, k)
+	if a.Volume != nil {
+		v, err := a.Volume.Render(runID, k)
+		if err != nil {
+			return err
+		}
+		return write(out, title, v.Claim)
+	}
+	if a.Workload == nil {
+		return nil
+	}
+	w, err := a.Workload.Render(runID, k)
+	if err != nil {
+		return err
+	}
+	return renderWorkload(out, title, &w)
+}
+
+func renderWorkload(out *bytes.Buffer, title string, w *engine.Workload) error {
+	for i := range w.Claims {
+		if err := write(out, title, w.Claims[i]); err != nil {
+			return err
+		}
+	}
+	for i := range w.ConfigMaps {
+		if err := write(out, title, w.ConfigMaps[i]); err != nil {
+			return err
+		}
+	}
+	for i := range w.Pods {
+		p := &w.Pods[i]
+		if err := write(out, fmt.Sprintf("%s; waits at the barrier: %v; outputs: %v", title, p.Sync, p.Outputs), p.Pod); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func write(out *bytes.Buffer, title string, object any) error {
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "---\n# %s\n%s", title, text)
+	return nil
+}
