@@ -51,7 +51,7 @@ func diskLeft(dir string) (int64, error) {
 
 func (h hostdir) create(_ context.Context, v *volume, src *origin) error {
 	path := h.volumePath(v.ID)
-	if err := os.RemoveAll(path); err != nil {
+	if err := hostfs.RemoveTree(path); err != nil {
 		return err
 	}
 	switch {
@@ -66,17 +66,19 @@ func (h hostdir) create(_ context.Context, v *volume, src *origin) error {
 	return hostfs.CopyTree(h.volumePath(src.volume.ID), path)
 }
 
-func (h hostdir) remove(_ context.Context, v volume) error { return os.RemoveAll(h.volumePath(v.ID)) }
+func (h hostdir) remove(_ context.Context, v volume) error {
+	return hostfs.RemoveTree(h.volumePath(v.ID))
+}
 
 func (h hostdir) snapshot(_ context.Context, s snapshot, v volume) error {
-	if err := os.RemoveAll(h.snapshotPath(s.ID)); err != nil {
+	if err := hostfs.RemoveTree(h.snapshotPath(s.ID)); err != nil {
 		return err
 	}
 	return hostfs.CopyTree(h.volumePath(v.ID), h.snapshotPath(s.ID))
 }
 
 func (h hostdir) removeSnapshot(_ context.Context, s snapshot) error {
-	return os.RemoveAll(h.snapshotPath(s.ID))
+	return hostfs.RemoveTree(h.snapshotPath(s.ID))
 }
 
 func (hostdir) expand(context.Context, *volume, int64) error { return nil }
@@ -119,5 +121,5 @@ func unpublishDir(path string) error {
 
 // destroy removes the directories; Destroy has unmounted them.
 func (h hostdir) destroy() error {
-	return errors.Join(os.RemoveAll(h.volumePath("")), os.RemoveAll(h.snapshotPath("")))
+	return errors.Join(hostfs.RemoveTree(h.volumePath("")), hostfs.RemoveTree(h.snapshotPath("")))
 }

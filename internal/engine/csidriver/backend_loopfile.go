@@ -27,7 +27,7 @@ type loopfile struct {
 func newLoopfile(d *driver) backend {
 	return &loopfile{d: d, pool: pool{
 		base: d.opts.BaseDir, size: d.opts.PoolSize, fsType: "xfs", smallest: 300 * mib,
-		mkfs: []string{"mkfs.xfs", "-q", "-f", "-K", "-m", "reflink=1"}, native: hostfs.CanReflink,
+		mkfs: []string{"mkfs.xfs", "-q", "-f", "-K", "-s", "size=4096", "-m", "reflink=1"}, native: hostfs.CanReflink,
 	}}
 }
 
@@ -179,8 +179,12 @@ func (l *loopfile) publish(_ context.Context, v *volume, staging, path string, r
 		}
 		return hostfs.Bind(v.Attached.Device, path, readOnly)
 	}
-	if mounted, err := l.mountedAt(*v, staging); err != nil || !mounted {
-		return errors.Join(err, status.Errorf(codes.FailedPrecondition, "volume %s is not mounted at %s; stage it again", v.ID, staging))
+	mounted, err := l.mountedAt(*v, staging)
+	if err != nil {
+		return err
+	}
+	if !mounted {
+		return status.Errorf(codes.FailedPrecondition, "volume %s is not mounted at %s; stage it again", v.ID, staging)
 	}
 	return hostfs.Bind(staging, path, readOnly)
 }

@@ -130,5 +130,5 @@ func (null) unpublish(_ context.Context, _ volume, path string) error {
 	if len(mounts) > 0 {
 		return status.Errorf(codes.FailedPrecondition, "%s is still mounted", mounts[0].Mountpoint)
 	}
-	return os.RemoveAll(path)
+	return hostfs.RemoveTree(path)
 }

@@ -33,7 +33,7 @@ func Destroy(o Options) error {
 	d := &driver{opts: o}
 	d.be = backends[o.Backend](d)
 	_ = d.openTables() // what a damaged record hides, the backend finds in the kernel's tables
-	if err = d.destroy(); err == nil {
+	if err = errors.Join(d.destroy(), d.close()); err == nil {
 		err = errors.Join(os.RemoveAll(filepath.Join(o.BaseDir, "state")), os.Remove(filepath.Join(o.BaseDir, "lock")))
 	}
 	if err != nil {
@@ -53,7 +53,7 @@ func (d *driver) destroy() error {
 			problems = append(problems, rec.thaw(v))
 		}
 		for path := range v.Published {
-			problems = append(problems, d.be.unpublish(ctx, v, path))
+			problems = append(problems, unmountHard(path), d.be.unpublish(ctx, v, path))
 		}
 		for path := range v.Staged {
 			problems = append(problems, unmountHard(path))
@@ -64,6 +64,9 @@ func (d *driver) destroy() error {
 
 // unmountHard unmounts a path, lazily when it stays busy, which it then reports.
 func unmountHard(path string) error {
+	if m, err := hostfs.At(path); err != nil || m == nil {
+		return err
+	}
 	err := hostfs.Unmount(path, busyPatience)
 	if errors.Is(err, unix.EBUSY) {
 		_ = unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)

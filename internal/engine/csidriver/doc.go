@@ -4,7 +4,7 @@
 // driver's own log, the known truth that measurements are held against.
 //
 // The common part validates, is idempotent by name, accounts for capacity and keeps the state; a backend only does the
-// physical work. State is one small file per object below BaseDir, written before and after the work, so that a driver
+// physical work. State is a journal per kind of object below BaseDir, written before and after the work, so that a driver
 // killed at any moment finds at its next start what was half done, thaws it, and undoes it.
 //
 // See docs/design/csi-drivers.md.

@@ -131,23 +131,24 @@ func newDriver(o Options, log *truthLog) (*driver, error) {
 	return d, nil
 }
 
-func (d *driver) openTables() (err error) {
-	dir := func(kind string) string {
+func (d *driver) openTables() error {
+	path := func(kind string) string {
 		if d.opts.BaseDir == "" {
 			return ""
 		}
-		return filepath.Join(d.opts.BaseDir, "state", kind)
+		return filepath.Join(d.opts.BaseDir, "state", kind+".jsonl")
 	}
 	// null is meant to cost nothing; its lists still survive the death of the process.
 	durable := d.opts.Backend != "null"
-	if d.vols, err = openTable[volume](dir("volumes"), durable); err != nil {
-		return err
-	}
-	if d.snaps, err = openTable[snapshot](dir("snapshots"), durable); err != nil {
-		return err
-	}
-	d.groups, err = openTable[group](dir("groups"), durable)
-	return err
+	var errVols, errSnaps, errGroups error
+	d.vols, errVols = openTable[volume](path("volumes"), durable)
+	d.snaps, errSnaps = openTable[snapshot](path("snapshots"), durable)
+	d.groups, errGroups = openTable[group](path("groups"), durable)
+	return errors.Join(errVols, errSnaps, errGroups)
+}
+
+func (d *driver) close() error {
+	return errors.Join(d.vols.close(), d.snaps.close(), d.groups.close(), d.log.close())
 }
 
 // recover undoes what a killed driver left half done. Thawing comes first: a frozen file system blocks everything else.
@@ -303,4 +304,4 @@ func resolveSize(required, limit, smallest, granularity int64) (int64, error) {
 }
 
 // busyPatience is how long a busy mount or device is tried again before that is an error.
-const busyPatience = 2 * time.Second
+const busyPatience = time.Second

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -145,6 +146,14 @@ func (p *process) run() {
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
+	// Dialled by hand first: gRPC waits a second after a connection that failed.
+	waitFor(p.t, "the driver's socket", func() bool {
+		conn, err := net.Dial("unix", p.config.Socket)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	})
 	p.conn, err = grpc.NewClient("unix://"+p.config.Socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		p.t.Fatal(err)

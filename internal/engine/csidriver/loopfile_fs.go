@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,6 +38,12 @@ func (l *loopfile) stage(ctx context.Context, v *volume, path string, flags []st
 		if err := l.d.keepIntent(*v); err != nil {
 			return err
 		}
+	}
+	if v.NeedsGrow && !v.Attached.ReadOnly && !growsMounted(*v) {
+		if err := growUnmounted(ctx, v.Attached.Device); err != nil {
+			return err
+		}
+		v.NeedsGrow = false
 	}
 	mountFlags, options, err := mountOptions(*v, flags)
 	if err != nil {
@@ -156,18 +163,52 @@ func (l *loopfile) grow(ctx context.Context, v *volume) error {
 	if v.Attached == nil {
 		return status.Errorf(codes.FailedPrecondition, "volume %s is not attached", v.ID)
 	}
-	if err := loopdev.SetCapacity(v.Attached.Device); err != nil || v.Block {
+	if err := loopdev.SetCapacity(v.Attached.Device); err != nil || v.Block || !v.NeedsGrow {
 		return err
 	}
-	for path := range v.Staged {
-		if mounted, err := l.mountedAt(*v, path); err != nil || mounted {
-			return errors.Join(err, l.growAt(ctx, *v, path))
-		}
+	path, err := l.mountPoint(*v)
+	if err != nil {
+		return err
+	}
+	if path != "" {
+		return l.growAt(ctx, *v, path)
 	}
 	return status.Errorf(codes.FailedPrecondition, "volume %s is not mounted; stage it first", v.ID)
 }
 
+// mountPoint is a path at which the volume's file system is mounted; empty when it is nowhere.
+func (l *loopfile) mountPoint(v volume) (string, error) {
+	for path := range v.Staged {
+		if mounted, err := l.mountedAt(v, path); err != nil || mounted {
+			return path, err
+		}
+	}
+	return "", nil
+}
+
+// growsMounted says whether this process may grow the volume's file system while it is mounted: the kernel lets only
+// holders of CAP_SYS_RESOURCE do that to ext4, and containers often lack it.
+func growsMounted(v volume) bool {
+	return v.FSType != "ext4" || hostfs.HasCapability(unix.CAP_SYS_RESOURCE)
+}
+
+// growUnmounted grows an ext4 file system that is not mounted; resize2fs insists on a check first.
+func growUnmounted(ctx context.Context, device string) error {
+	err := hostfs.Run(ctx, "e2fsck", "-f", "-p", device)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 { // it replayed the journal
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	return hostfs.Run(ctx, "resize2fs", device)
+}
+
 func (l *loopfile) growAt(ctx context.Context, v volume, path string) error {
+	if !growsMounted(v) {
+		return status.Errorf(codes.FailedPrecondition, "growing a mounted ext4 needs CAP_SYS_RESOURCE, which the driver lacks; volume %s will grow when it is staged again", v.ID)
+	}
 	if v.FSType == "xfs" {
 		return hostfs.Run(ctx, "xfs_growfs", "-d", path)
 	}
@@ -254,14 +295,11 @@ func (l *loopfile) freeze(s shot) (*freeze, error) {
 	if s.vol.Block {
 		return nil, hostfs.SyncFile(s.vol.Attached.Device)
 	}
-	for path := range s.vol.Staged {
-		if mounted, err := l.mountedAt(s.vol, path); err != nil {
-			return nil, err
-		} else if mounted {
-			return freezeAt(s, path)
-		}
+	path, err := l.mountPoint(s.vol)
+	if err != nil || path == "" {
+		return nil, err
 	}
-	return nil, nil
+	return freezeAt(s, path)
 }
 
 func freezeAt(s shot, path string) (*freeze, error) {
@@ -289,12 +327,11 @@ func (f *freeze) thaw(log *truthLog) error {
 
 // thaw thaws a volume that a killed driver may have left frozen.
 func (l *loopfile) thaw(v volume) error {
-	for path := range v.Staged {
-		if mounted, err := l.mountedAt(v, path); err != nil || mounted {
-			return errors.Join(err, thawPath(path))
-		}
+	path, err := l.mountPoint(v)
+	if err != nil || path == "" {
+		return err
 	}
-	return nil
+	return thawPath(path)
 }
 
 func thawPath(path string) error {

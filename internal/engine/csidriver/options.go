@@ -119,7 +119,7 @@ type Requirement struct {
 }
 
 var requirements = map[string]Requirement{
-	"loopfile": {Root: true, Programs: programs("mkfs.ext4", "resize2fs", "mkfs.xfs", "xfs_growfs")},
+	"loopfile": {Root: true, Programs: programs("mkfs.ext4", "resize2fs", "e2fsck", "mkfs.xfs", "xfs_growfs")},
 	"btrfs":    {Root: true, Programs: programs("mkfs.btrfs", "btrfs")},
 }
 

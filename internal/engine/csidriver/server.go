@@ -18,8 +18,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/csidriver/inject"
 )
 
-// stopPatience is how long a stopping server waits for calls in progress.
-const stopPatience = 5 * time.Second
+// stopPatience is how long a stopping server answers calls in progress; their work is finished in any case.
+const stopPatience = 2 * time.Second
 
 // Server is one driver. New prepares it, Serve answers calls, Close releases what the process holds; volumes stay.
 type Server struct {
@@ -105,7 +105,7 @@ func (s *Server) Serve(ctx context.Context, socket string) error {
 // removes them. It is idempotent.
 func (s *Server) Close() error {
 	s.closeOnce.Do(func() {
-		s.closeErr = errors.Join(s.driver.log.close(), closeFile(s.lock))
+		s.closeErr = errors.Join(s.driver.close(), closeFile(s.lock))
 	})
 	return s.closeErr
 }

@@ -1,6 +1,7 @@
 package csidriver
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 )
 
@@ -88,48 +88,78 @@ type group struct {
 	Created   int64
 }
 
-// table keeps the records of one kind, in memory and in one file each. It is safe for concurrent use; two writers of one
-// record exclude each other by the driver's locks.
+// table keeps the records of one kind, in memory and in a journal of one JSON line per change: a file each would cost
+// null a quarter of a millisecond per change. It is safe for concurrent use; two writers of one record exclude each other
+// by the driver's locks.
 type table[T any] struct {
-	dir  string // empty: memory only
-	sync bool   // survive power loss, not only the death of the process
+	path    string // empty: memory only
+	durable bool   // survive power loss, not only the death of the process
 
-	mu   sync.RWMutex
-	rows map[string]T
+	mu    sync.RWMutex
+	rows  map[string]T
+	file  *os.File
+	lines int   // in the journal
+	size  int64 // of the journal, bytes
 }
 
-// openTable reads the records below dir; what a killed writer left unfinished there is removed. With an error it returns
-// the records that could be read.
-func openTable[T any](dir string, durable bool) (*table[T], error) {
-	t := &table[T]{dir: dir, sync: durable, rows: map[string]T{}}
-	if dir == "" {
+// change is one line of the journal; without a row, the record is gone.
+type change[T any] struct {
+	ID  string
+	Row *T `json:",omitempty"`
+}
+
+// spareLines is how far the journal outgrows the records before it is written anew.
+const spareLines = 100_000
+
+// openTable reads the journal and writes it anew, without its history. A last line that a killed writer left unfinished
+// is dropped. With an error it returns the records that could be read.
+func openTable[T any](path string, durable bool) (*table[T], error) {
+	t := &table[T]{path: path, durable: durable, rows: map[string]T{}}
+	if path == "" {
 		return t, nil
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return t, err
 	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return t, err
-	}
-	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		id, ok := strings.CutSuffix(e.Name(), ".json")
-		if !ok {
-			_ = os.Remove(path)
-			continue
+	whole := text[:bytes.LastIndexByte(text, '\n')+1]
+	for line := range bytes.Lines(whole) {
+		var c change[T]
+		if err := json.Unmarshal(line, &c); err != nil {
+			return t, fmt.Errorf("state file %s is damaged: %w; destroy the base directory to begin anew", path, err)
 		}
-		text, err := os.ReadFile(path)
+		if c.Row != nil {
+			t.rows[c.ID] = *c.Row
+		} else {
+			delete(t.rows, c.ID)
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return t, err
+	}
+	return t, t.compact()
+}
+
+// compact replaces the journal by one line per record; mu is held, or t not shared yet.
+func (t *table[T]) compact() error {
+	var text bytes.Buffer
+	for id, row := range t.rows {
+		line, err := json.Marshal(change[T]{id, &row})
 		if err != nil {
-			return t, err
+			return err
 		}
-		var row T
-		if err := json.Unmarshal(text, &row); err != nil {
-			return t, fmt.Errorf("state file %s is damaged: %w; remove the base directory to begin anew", path, err)
-		}
-		t.rows[id] = row
+		text.Write(append(line, '\n'))
 	}
-	return t, nil
+	if err := replaceFile(t.path, text.Bytes(), t.durable); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(t.path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	old := t.file
+	t.file, t.lines, t.size = file, len(t.rows), int64(text.Len())
+	return closeFile(old)
 }
 
 func (t *table[T]) get(id string) (T, bool) {
@@ -150,53 +180,69 @@ func (t *table[T]) all() []T {
 	return rows
 }
 
-// put writes the record, replacing the file atomically.
-func (t *table[T]) put(id string, row T) error {
-	if t.dir != "" {
-		text, err := json.Marshal(row)
-		if err != nil {
-			return err
-		}
-		if err := replaceFile(filepath.Join(t.dir, id+".json"), text, t.sync); err != nil {
-			return fmt.Errorf("writing the state of %s: %w", id, err)
-		}
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.rows[id] = row
-	return nil
-}
+func (t *table[T]) put(id string, row T) error { return t.write(change[T]{id, &row}) }
 
-func (t *table[T]) delete(id string) error {
-	if t.dir != "" {
-		if err := os.Remove(filepath.Join(t.dir, id+".json")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("removing the state of %s: %w", id, err)
-		}
-		if t.sync {
-			if err := syncDir(t.dir); err != nil {
-				return err
-			}
-		}
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.rows, id)
-	return nil
-}
+func (t *table[T]) delete(id string) error { return t.write(change[T]{ID: id}) }
 
-func replaceFile(path string, text []byte, durable bool) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-")
+func (t *table[T]) write(c change[T]) error {
+	line, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) //nolint:errcheck // gone when all went well
+	file, err := t.apply(c, append(line, '\n'))
+	if err == nil && file != nil && t.durable {
+		// Outside the lock, so that concurrent changes share a commit. A file that is closed by now was replaced by one
+		// that has the change and is durable.
+		if err = file.Sync(); errors.Is(err, os.ErrClosed) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("writing the state of %s: %w", c.ID, err)
+	}
+	return nil
+}
+
+// apply changes journal and record together and returns the journal to be synced, if any.
+func (t *table[T]) apply(c change[T], line []byte) (*os.File, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.file != nil {
+		if _, err := t.file.Write(line); err != nil {
+			return nil, errors.Join(err, t.file.Truncate(t.size)) // a part of a line, on a full disk
+		}
+		t.lines++
+		t.size += int64(len(line))
+	}
+	if c.Row != nil {
+		t.rows[c.ID] = *c.Row
+	} else {
+		delete(t.rows, c.ID)
+	}
+	if t.lines > 4*len(t.rows)+spareLines {
+		return nil, t.compact()
+	}
+	return t.file, nil
+}
+
+func (t *table[T]) close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return closeFile(t.file)
+}
+
+func replaceFile(path string, text []byte, durable bool) error {
+	f, err := os.Create(path + ".new")
+	if err != nil {
+		return err
+	}
 	if _, err = f.Write(text); err == nil && durable {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(f.Name(), path); err != nil || !durable {
+	if err := os.Rename(path+".new", path); err != nil || !durable {
 		return err
 	}
 	return syncDir(filepath.Dir(path))

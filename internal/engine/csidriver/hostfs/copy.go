@@ -88,6 +88,22 @@ func copyOwner(info fs.FileInfo, to string) error {
 	return os.Lchown(to, int(st.Uid), int(st.Gid))
 }
 
+// RemoveTree removes path and all below it, also directories that an ordinary user has made read-only. That path is gone
+// is no error.
+func RemoveTree(path string) error {
+	err := os.RemoveAll(path)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	_ = filepath.WalkDir(path, func(p string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			_ = os.Chmod(p, 0o700) //nolint:gosec // it is about to be removed; what fails shows below
+		}
+		return nil
+	})
+	return os.RemoveAll(path)
+}
+
 // SyncFS commits the file system that holds path.
 func SyncFS(path string) error {
 	f, err := os.Open(path)

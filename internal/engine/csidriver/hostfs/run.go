@@ -11,7 +11,7 @@ import (
 
 // packages names the Debian package of each program that the drivers call.
 var packages = map[string]string{
-	"mkfs.ext4": "e2fsprogs", "resize2fs": "e2fsprogs", "mkfs.xfs": "xfsprogs", "xfs_growfs": "xfsprogs",
+	"mkfs.ext4": "e2fsprogs", "resize2fs": "e2fsprogs", "e2fsck": "e2fsprogs", "mkfs.xfs": "xfsprogs", "xfs_growfs": "xfsprogs",
 	"mkfs.btrfs": "btrfs-progs", "btrfs": "btrfs-progs",
 }
 

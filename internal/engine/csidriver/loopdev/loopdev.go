@@ -18,6 +18,10 @@ import (
 // Major is the major number of loop devices; the minor number is the index.
 const Major = 7
 
+// SectorSize is the logical block size of every device, in bytes. The kernel would choose by the image's file: 512 for a
+// fresh one, 4096 for one that shares blocks; a file system made on the first could then not be mounted from its copy.
+const SectorSize = 4096
+
 const (
 	control     = "/dev/loop-control"
 	maxAttempts = 100
@@ -57,7 +61,7 @@ func Attach(image string, o Options) (*Device, error) {
 		return nil, err
 	}
 	defer backing.Close() //nolint:errcheck // the device holds a reference of its own
-	config := unix.LoopConfig{Fd: uint32(backing.Fd()), Info: unix.LoopInfo64{Flags: flags}}
+	config := unix.LoopConfig{Fd: uint32(backing.Fd()), Size: SectorSize, Info: unix.LoopInfo64{Flags: flags}}
 	copy(config.Info.File_name[:unix.LO_NAME_SIZE-1], filepath.Base(image))
 
 	for range maxAttempts {

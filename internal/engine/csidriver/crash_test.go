@@ -1,0 +1,209 @@
+package csidriver
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+)
+
+// TestKilledAfterUse: the volumes of a killed driver go on being used, and the next driver takes them over.
+func TestKilledAfterUse(t *testing.T) {
+	for _, tt := range stores {
+		t.Run(tt.backend+tt.fsType, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, Options{Backend: tt.backend, PoolSize: 4 * gib})
+			v := p.create("v", tt.size, mountCap(tt.fsType), nil, nil).use()
+			v.write("f", "before")
+			snap := p.snap("s", v.id)
+			p.kill()
+			v.write("g", "while there is no driver")
+			p.run()
+			v.use() // every step is repeatable
+			if got := v.read("f") + ", " + v.read("g"); got != "before, while there is no driver" {
+				t.Errorf("the volume holds %q", got)
+			}
+			r := p.create("r", tt.size, mountCap(tt.fsType), fromSnapshot(snap), nil).use()
+			if got := r.read("f"); got != "before" {
+				t.Errorf("the snapshot holds %q", got)
+			}
+			v.drop()
+			r.drop()
+		})
+	}
+}
+
+func TestKilledWithBlockVolume(t *testing.T) {
+	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
+	v := p.create("v", 16*mib, blockCap(), nil, nil).use()
+	if err := os.WriteFile(v.target, []byte("before"), 0); err != nil {
+		t.Fatal(err)
+	}
+	p.kill()
+	p.run()
+	v.use()
+	f, err := os.Open(v.target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	text := make([]byte, 6)
+	if _, err := io.ReadFull(f, text); err != nil || string(text) != "before" {
+		t.Errorf("the device holds %q, %v", text, err)
+	}
+}
+
+// freezeForLong begins a snapshot that holds the freeze, and returns once the volume is frozen: a writer, which is
+// returned as well, no longer gets through.
+func freezeForLong(t *testing.T, v *testVolume, hold time.Duration) (written chan error) {
+	t.Helper()
+	v.hold(hold)
+	go func() {
+		_, _ = v.p.CreateSnapshot(t.Context(), &csi.CreateSnapshotRequest{Name: "s", SourceVolumeId: v.id})
+	}()
+	written = make(chan error, 1)
+	image := filepath.Join(v.p.config.BaseDir, "pool/snapshots", objectID("snap", "s")+".img")
+	waitFor(t, "the snapshot's image", func() bool { _, err := os.Stat(image); return err == nil })
+	go func() { written <- os.WriteFile(filepath.Join(v.target, "late"), []byte("x"), 0o644) }()
+	select {
+	case err := <-written:
+		t.Fatalf("a write went through a frozen file system: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	return written
+}
+
+func wantWritten(t *testing.T, written chan error) {
+	t.Helper()
+	select {
+	case err := <-written:
+		if err != nil {
+			t.Errorf("the late write: %v", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("the file system is still frozen")
+	}
+}
+
+// TestKilledWhileFrozen: the next driver thaws, the half-made snapshot is gone, and asking again makes it.
+func TestKilledWhileFrozen(t *testing.T) {
+	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
+	v := p.create("v", 32*mib, mountCap(""), nil, nil).use()
+	v.write("f", "x")
+	written := freezeForLong(t, v, time.Minute)
+	p.kill()
+	select {
+	case err := <-written:
+		t.Fatalf("nobody has thawed, yet the write went through: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	p.run()
+	wantWritten(t, written)
+	_, err := p.GetSnapshot(t.Context(), &csi.GetSnapshotRequest{SnapshotId: objectID("snap", "s")})
+	wantCode(t, "the half-made snapshot", err, codes.NotFound)
+	v.hold(0)
+	snap := p.snap("s", v.id)
+	if got := p.create("r", 32*mib, mountCap(""), fromSnapshot(snap), nil).use().read("f"); got != "x" {
+		t.Errorf("restored %q", got)
+	}
+	if got := v.read("f"); got != "x" {
+		t.Errorf("the volume holds %q", got)
+	}
+}
+
+// TestDestroyWhileFrozen: no driver is needed to thaw. That nothing is left is checked by start's clean-up.
+func TestDestroyWhileFrozen(t *testing.T) {
+	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
+	v := p.create("v", 32*mib, mountCap(""), nil, nil).use()
+	written := freezeForLong(t, v, time.Minute)
+	p.kill()
+	if err := Destroy(p.config.Options); err != nil {
+		t.Error(err)
+	}
+	wantWritten(t, written)
+}
+
+// TestTerminatedWhileFrozen: a driver that is told to end finishes the snapshot first.
+func TestTerminatedWhileFrozen(t *testing.T) {
+	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
+	v := p.create("v", 32*mib, mountCap(""), nil, nil).use()
+	written := freezeForLong(t, v, stopPatience+time.Second)
+	p.terminate()
+	wantWritten(t, written)
+}
+
+// TestLeakedDeviceIsFreed: a device attached just before the driver was killed, and so unknown to the state, is freed.
+func TestLeakedDeviceIsFreed(t *testing.T) {
+	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
+	v := p.create("v", 16*mib, mountCap(""), nil, nil)
+	p.kill()
+	image := filepath.Join(p.config.BaseDir, "pool/volumes", v.id+".img")
+	if out, err := exec.Command("losetup", "-f", image).CombinedOutput(); err != nil {
+		t.Fatalf("losetup: %v: %s", err, out)
+	}
+	if n := len(leftovers(t, image)); n != 1 {
+		t.Fatalf("%d devices carry the image, want 1", n)
+	}
+	p.run()
+	if n := len(leftovers(t, image)); n != 0 {
+		t.Errorf("%d devices still carry the image after recovery", n)
+	}
+	v.use()
+}
+
+// TestDestroyBusy: what cannot be unmounted is named; destroying again, once it is free, succeeds.
+func TestDestroyBusy(t *testing.T) {
+	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
+	v := p.create("v", 32*mib, mountCap(""), nil, nil).use()
+	v.write("f", "x")
+	f, err := os.Open(filepath.Join(v.target, "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.kill()
+	if err := Destroy(p.config.Options); err == nil {
+		t.Error("destroying a volume in use reports nothing")
+	} else {
+		t.Logf("as it should: %v", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	waitFor(t, "the devices to go with their last user", func() bool { return Destroy(p.config.Options) == nil })
+}
+
+// TestUnprivileged: an ordinary user gets hostdir, by symbolic links.
+func TestUnprivileged(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("becoming an ordinary user needs root; the other hostdir tests run as one already")
+	}
+	dir, err := os.MkdirTemp("", "csi-nobody-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	program := filepath.Join(dir, "driver")
+	text, err := os.ReadFile(os.Args[0])
+	if err == nil {
+		err = os.WriteFile(program, text, 0o755)
+	}
+	if err == nil {
+		err = os.Chown(dir, 65534, 65534)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "-test.run=^(TestData|TestKilledAfterUse|TestIdempotency|TestSanity)$/hostdir", "-test.v")
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("as an ordinary user: %v\n%s", err, out)
+	}
+}
