@@ -108,10 +108,10 @@ func (s *source) perSecond(q expr.Query) (expr.Value, error) {
 	if q.Func == expr.Throughput {
 		name = q.Metric.Name + ".bandwidth"
 	}
-	byInstance := map[string]*mean{}
-	at := func(instance string) *mean {
+	byInstance := map[string]*average{}
+	at := func(instance string) *average {
 		if byInstance[instance] == nil {
-			byInstance[instance] = &mean{}
+			byInstance[instance] = &average{}
 		}
 		return byInstance[instance]
 	}
@@ -145,13 +145,13 @@ func (s *source) perSecond(q expr.Query) (expr.Value, error) {
 	return v, nil
 }
 
-// mean is weighted by time.
-type mean struct {
+// average is weighted by time.
+type average struct {
 	sum, weight float64
 	n           int64
 }
 
-func (m *mean) add(v, weight float64) {
+func (m *average) add(v, weight float64) {
 	m.sum += v * weight
 	m.weight += weight
 	m.n++

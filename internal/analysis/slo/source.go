@@ -195,21 +195,21 @@ func (t *tally) value(q expr.Query) (expr.Value, error) {
 	if t.ops == 0 {
 		return expr.Value{}, fmt.Errorf("%w: no op of %s was recorded%s", expr.ErrNoData, q.Metric.Action, inWindow(q))
 	}
-	number := func(n int64) (expr.Value, error) { return expr.Value{Number: float64(n), N: t.ops}, nil }
+	count := func(n int64) (expr.Value, error) { return expr.Value{Number: float64(n), N: t.ops}, nil }
 	switch q.Func {
 	case expr.Ops:
-		return number(t.ops)
+		return count(t.ops)
 	case expr.Errors:
-		return number(t.failed)
+		return count(t.failed)
 	case expr.Dropped:
-		return number(t.dropped)
+		return count(t.dropped)
 	case expr.Censored:
-		return number(t.censored)
+		return count(t.censored)
 	case expr.Count:
 		if q.Metric.Name != "" || q.Metric.From != "" {
-			return number(t.sample.Known())
+			return count(t.sample.Known())
 		}
-		return number(t.ok)
+		return count(t.ok)
 	case expr.Rate:
 		return t.rate(q)
 	case expr.IOPS, expr.Throughput:
@@ -251,33 +251,41 @@ func inWindow(q expr.Query) string {
 // summarise answers the functions that give a latency.
 func summarise(s *stats.Sample, q expr.Query) (expr.Value, error) {
 	v := expr.Value{N: s.N()}
-	var e stats.Estimate
-	switch q.Func {
-	case expr.Quantile:
-		e, _ = s.Bound(q.Q)
-		if need := stats.MinN(q.Q); s.N() < need {
-			v.Warning = fmt.Sprintf("an interval of it needs n ≥ %d", need)
-		}
-	case expr.Max:
-		e, _ = s.Bound(1)
-	case expr.Min:
-		e, _ = s.Bound(0)
-	case expr.Mean:
-		e = stats.Estimate{Infinite: s.Infinite() > 0, AtLeast: s.Bounds() > 0}
-		if s.Known() == 0 {
-			return v, fmt.Errorf("%w: no latency is known to its end", expr.ErrNoData)
-		}
-		v.Number = s.Mean()
-	default:
+	if q.Func == expr.Mean {
+		return mean(s)
+	}
+	at, ok := map[expr.Func]float64{expr.Quantile: q.Q, expr.Max: 1, expr.Min: 0}[q.Func]
+	if !ok {
 		return v, fmt.Errorf("%s is no latency", q.Func)
 	}
-	v.AtLeast = e.AtLeast && !e.Infinite
+	if need := stats.MinN(q.Q); q.Func == expr.Quantile && s.N() < need {
+		v.Warning = fmt.Sprintf("an interval of it needs n ≥ %d", need)
+	}
+	low, high, _ := s.BoundsOf(at)
+	v.Number, v.High = number(low), number(high)
+	v.AtLeast = v.Number != v.High
+	if low.Infinite {
+		v.Warning = join(v.Warning, fmt.Sprintf("%d never started and count as infinite", s.Infinite()))
+	}
+	return v, nil
+}
+
+func number(e stats.Estimate) float64 {
+	if e.Infinite {
+		return math.Inf(1)
+	}
+	return float64(e.Value)
+}
+
+// mean is infinite with a dropped op, and known from below only with ops that
+// had not ended.
+func mean(s *stats.Sample) (expr.Value, error) {
+	v := expr.Value{Number: s.Mean(), N: s.N(), AtLeast: s.Bounds() > 0, High: math.Inf(1)}
 	switch {
-	case e.Infinite:
-		v.Number = math.Inf(1)
-		v.Warning = join(v.Warning, fmt.Sprintf("%d dropped ops count as infinite", s.Infinite()))
-	case q.Func != expr.Mean:
-		v.Number = float64(e.Value)
+	case s.Infinite() > 0:
+		v.Number, v.AtLeast = math.Inf(1), false
+	case s.Known() == 0:
+		return v, fmt.Errorf("%w: no latency is known to its end", expr.ErrNoData)
 	}
 	return v, nil
 }

@@ -135,31 +135,27 @@ func (s *Sample) Quantile(q float64) (Estimate, bool) {
 	return Estimate{Value: last, AtLeast: true}, true
 }
 
-// Bound is the quantile q as far as it is certain: the order statistic with
-// each lower bound taken as it is. AtLeast is set when the truth may be
-// greater, that is unless it is the same with the bounds taken as infinite.
-// It is false for an empty sample.
-func (s *Sample) Bound(q float64) (Estimate, bool) {
+// BoundsOf the quantile q, as far as it is certain: the order statistic with
+// each lower bound taken as it is, and with each taken as infinite. They are
+// the same where no op that had not ended can matter. It is false for an
+// empty sample.
+func (s *Sample) BoundsOf(q float64) (low, high Estimate, ok bool) {
 	n := s.N()
 	if n == 0 {
-		return Estimate{}, false
+		return Estimate{}, Estimate{}, false
 	}
 	rank := hist.Rank(q, n)
-	low := s.order(rank)
-	if low.Infinite || s.bounds.n == 0 {
-		return low, true
-	}
+	low, high = s.order(rank), Estimate{Infinite: true}
+	low.AtLeast = false
 	var known int64
 	for _, p := range s.points() {
 		if !p.lower {
 			if known += p.count; known >= rank {
-				low.AtLeast = p.v != low.Value
-				return low, true
+				return low, Estimate{Value: p.v}, true
 			}
 		}
 	}
-	low.AtLeast = true
-	return low, true
+	return low, high, true
 }
 
 // order is the value of a rank in [1, n], bounds taken as they are.

@@ -89,23 +89,23 @@ func sample(values, bounds []int64, infinite int64) *Sample {
 func TestQuantiles(t *testing.T) {
 	ten := []int64{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}
 	tests := []struct {
-		name            string
-		s               *Sample
-		q               float64
-		quantile, bound Estimate
+		name                string
+		s                   *Sample
+		q                   float64
+		quantile, low, high Estimate
 	}{
-		{"median", sample(ten, nil, 0), 0.5, Estimate{Value: 5}, Estimate{Value: 5}},
-		{"p99 of ten", sample(ten, nil, 0), 0.99, Estimate{Value: 10}, Estimate{Value: 10}},
-		{"falls on a dropped op", sample(ten, nil, 1), 0.99, Estimate{Infinite: true}, Estimate{Infinite: true}},
-		{"falls before a dropped op", sample(ten, nil, 1), 0.5, Estimate{Value: 6}, Estimate{Value: 6}},
-		{"falls on a bound", sample(ten, []int64{30}, 0), 0.99, Estimate{Value: 30, AtLeast: true}, Estimate{Value: 30, AtLeast: true}},
-		{"falls before a late bound", sample(ten, []int64{30}, 0), 0.5, Estimate{Value: 6}, Estimate{Value: 6}},
+		{"median", sample(ten, nil, 0), 0.5, Estimate{Value: 5}, Estimate{Value: 5}, Estimate{Value: 5}},
+		{"p99 of ten", sample(ten, nil, 0), 0.99, Estimate{Value: 10}, Estimate{Value: 10}, Estimate{Value: 10}},
+		{"falls on a dropped op", sample(ten, nil, 1), 0.99, Estimate{Infinite: true}, Estimate{Infinite: true}, Estimate{Infinite: true}},
+		{"falls before a dropped op", sample(ten, nil, 1), 0.5, Estimate{Value: 6}, Estimate{Value: 6}, Estimate{Value: 6}},
+		{"falls on a bound", sample(ten, []int64{30}, 0), 0.99, Estimate{Value: 30, AtLeast: true}, Estimate{Value: 30}, Estimate{Infinite: true}},
+		{"falls before a late bound", sample(ten, []int64{30}, 0), 0.5, Estimate{Value: 6}, Estimate{Value: 6}, Estimate{Value: 6}},
 		// Kaplan–Meier by hand: events 1..4, a bound at 2 (after the event): S(1)=4/5, S(2)=3/5, then two at
 		// risk: S(3)=3/10. The median is 3; certain is only that it is at least 2 (3 if the bound is far out).
-		{"early bound", sample([]int64{1, 2, 3, 4}, []int64{2}, 0), 0.5, Estimate{Value: 3}, Estimate{Value: 2, AtLeast: true}},
-		{"only bounds", sample(nil, []int64{7, 9}, 0), 0.5, Estimate{Value: 9, AtLeast: true}, Estimate{Value: 7, AtLeast: true}},
-		{"only dropped", sample(nil, nil, 3), 0.5, Estimate{Infinite: true}, Estimate{Infinite: true}},
-		{"bound before dropped", sample(ten, []int64{4}, 1), 0.91, Estimate{Value: 10, AtLeast: true}, Estimate{Value: 10, AtLeast: true}},
+		{"early bound", sample([]int64{1, 2, 3, 4}, []int64{2}, 0), 0.5, Estimate{Value: 3}, Estimate{Value: 2}, Estimate{Value: 3}},
+		{"only bounds", sample(nil, []int64{7, 9}, 0), 0.5, Estimate{Value: 9, AtLeast: true}, Estimate{Value: 7}, Estimate{Infinite: true}},
+		{"only dropped", sample(nil, nil, 3), 0.5, Estimate{Infinite: true}, Estimate{Infinite: true}, Estimate{Infinite: true}},
+		{"bound before dropped", sample(ten, []int64{4}, 1), 0.91, Estimate{Value: 10, AtLeast: true}, Estimate{Value: 10}, Estimate{Infinite: true}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -113,8 +113,8 @@ func TestQuantiles(t *testing.T) {
 			if got != tt.quantile {
 				t.Errorf("Quantile(%g) = %+v, want %+v", tt.q, got, tt.quantile)
 			}
-			if got, _ := tt.s.Bound(tt.q); got != tt.bound {
-				t.Errorf("Bound(%g) = %+v, want %+v", tt.q, got, tt.bound)
+			if low, high, _ := tt.s.BoundsOf(tt.q); low != tt.low || high != tt.high {
+				t.Errorf("BoundsOf(%g) = %+v, %+v; want %+v, %+v", tt.q, low, high, tt.low, tt.high)
 			}
 		})
 	}

@@ -222,7 +222,7 @@ func stallLine(stalls []interference.Stall) string {
 		}
 	}
 	line := fmt.Sprintf("%s of I/O; the longest, %s at t = %s on %s", plural(int64(len(stalls)), "stall"),
-		ns(longest.LengthNs), ns(int64(longest.From)), Place(longest))
+		ns(longest.LengthNs), Instant(longest.From), Place(longest))
 	if len(longest.Ops) > 0 {
 		line += ", during " + longest.Ops[0].String()
 	} else {
@@ -237,6 +237,14 @@ func Place(s interference.Stall) string {
 		return s.Volume
 	}
 	return s.Instance
+}
+
+// Instant is a time of the run for people: "15.23 s".
+func Instant(t op.Time) string {
+	if !t.Known() {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f s", float64(t)/1e9)
 }
 
 func ns(v int64) string { return units.Duration(float64(v)) }

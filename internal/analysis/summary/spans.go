@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -85,15 +86,16 @@ func passages(o *op.Op) []passage {
 	return list
 }
 
-// predecessor is the last milestone before one, of the same volume or of the
-// whole op.
+// predecessor is the last milestone before one: of the same volume, or of the
+// whole op, or of all its volumes.
 func predecessor(o *op.Op, base, volume string) (name string, at op.Time) {
 	at = op.Never
 	for _, p := range before[base] {
 		t := o.Started
 		if p != "started" {
-			if t = o.Milestone(p); volume != "" && !t.Known() {
-				t = o.Milestone(p + "/" + volume)
+			t = dataset.Milestone(o, p)
+			if one := o.Milestone(p + "/" + volume); one.Known() {
+				t = one
 			}
 		}
 		if t.Known() && t > at {

@@ -34,7 +34,8 @@ func TestJudge(t *testing.T) {
 		"errors(snapshots)":                        {Number: 0, N: 18},
 		"rate(snapshots)":                          {Number: 0.2, N: 18},
 		"throughput(fio.read)":                     {Number: 3 << 20, N: 7},
-		"p99(slow)":                                {Number: 2000 * ms, N: 3, AtLeast: true},
+		"p99(slow)":                                {Number: 2000 * ms, N: 3, AtLeast: true, High: math.Inf(1)},
+		"p99(between)":                             {Number: 100 * ms, N: 3, AtLeast: true, High: 120 * ms},
 		"p99(lost)":                                {Number: math.Inf(1), N: 3},
 		"quantile(snapshots, 0.75)":                {Number: 300 * ms, N: 18},
 		`p50(span(snapshots, "a.start", "a.end"))`: {Number: 100 * ms, N: 18},
@@ -80,6 +81,9 @@ func TestJudge(t *testing.T) {
 		{"lower bound decides for", `p99(slow) > duration("1s")`, Pass},
 		{"lower bound does not decide", `p99(slow) < duration("10s")`, NoData},
 		{"lower bound, negated", `!(p99(slow) >= duration("10s"))`, NoData},
+		{"two bounds decide for", `p99(between) < duration("1s")`, Pass},
+		{"two bounds decide against", `p99(between) < duration("100ms")`, Fail},
+		{"two bounds do not decide", `p99(between) < duration("110ms")`, NoData},
 		{"lower bound scaled", `2 * p99(slow) < duration("4s")`, Fail},
 		{"lower bound in a divisor", `p99(snapshots.ready) / p99(slow) < 0.3`, Pass},
 		{"division by zero", `count(snapshots) / errors(snapshots) < 5`, NoData},
@@ -110,7 +114,7 @@ func TestObserved(t *testing.T) {
 	}
 	v := p.Judge(table{
 		"count(a)": {Number: 18, N: 18}, "p99(a.ready)": {Number: 412e6, N: 18, Warning: "needs n ≥ 299"},
-		"max(late)": {Number: 3.21e9, N: 1, AtLeast: true}, "max(lost)": {Number: math.Inf(1), N: 1},
+		"max(late)": {Number: 3.21e9, N: 1, AtLeast: true, High: math.Inf(1)}, "max(lost)": {Number: math.Inf(1), N: 1},
 	})
 	got := map[string]string{}
 	for _, o := range v.Observed {

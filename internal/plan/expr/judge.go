@@ -27,11 +27,12 @@ type Observation struct {
 	Expr  string `json:"expr"`  // "p99(snapshots.ready)"
 	Value string `json:"value"` // "412 ms", for people
 	// Number is the value in Unit; nil when there is none, or it is infinite.
-	Number  *float64 `json:"number"`
-	Unit    string   `json:"unit"` // "ns", "1/s", "B/s", or "" for a count
-	AtLeast bool     `json:"atLeast,omitempty"`
-	N       int64    `json:"n"`
-	Warning string   `json:"warning,omitempty"`
+	Number *float64 `json:"number"`
+	Unit   string   `json:"unit"` // "ns", "1/s", "B/s", or "" for a count
+	// AtLeast: the value is only known to be that at least.
+	AtLeast bool   `json:"atLeast,omitempty"`
+	N       int64  `json:"n"`
+	Warning string `json:"warning,omitempty"`
 }
 
 // Verdict is the answer to an expression, with what it rests on.
@@ -57,7 +58,7 @@ func (p *Program) Judge(src Source) Verdict {
 			}
 			q = quantity{lo: value.Number, hi: value.Number, typ: q.typ, err: err}
 			if value.AtLeast {
-				q.hi = math.Inf(1)
+				q.hi = max(value.Number, value.High)
 			}
 			v.Observed = append(v.Observed, observe(*s.query, value, err))
 			switch {
@@ -104,8 +105,13 @@ func observe(q Query, v Value, err error) Observation {
 	default:
 		o.Number = &v.Number
 		o.Value = Format(v.Number, o.Unit)
-		if v.AtLeast {
+		if !v.AtLeast {
+			break
+		}
+		if math.IsInf(v.High, 1) {
 			o.Value = "≥ " + o.Value
+		} else if high := Format(v.High, o.Unit); high != o.Value {
+			o.Value += " to " + high
 		}
 	}
 	return o

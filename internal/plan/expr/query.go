@@ -148,8 +148,10 @@ var reserved = map[string]bool{
 // op makes a quantile +Inf.
 type Value struct {
 	Number float64
-	// AtLeast: Number is only a lower bound.
+	// AtLeast: Number is only a lower bound of the truth, and High an upper
+	// one: +Inf where nothing bounds it.
 	AtLeast bool
+	High    float64
 	// N is how many ops or I/Os it rests on.
 	N int64
 	// Warning says why the value is weak; empty when it is not.
