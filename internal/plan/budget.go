@@ -71,7 +71,13 @@ func (l *loader) budget(order []*info) {
 	for _, n := range order {
 		of(n)
 	}
+	if b.Volumes > manyVolumes {
+		l.warn("spec", "see the budget: cnsbench run --dry-run", "this makes up to %d volumes", b.Volumes)
+	}
 }
+
+// manyVolumes is more than is likely to be meant.
+const manyVolumes = 1_000_000
 
 // triggers is how often a rate triggers at most; ended is false if that has no
 // bound that is known beforehand.

@@ -195,7 +195,7 @@ func gives(of *info, kind engine.ObjectKind) bool {
 func (l *loader) givers(kind engine.ObjectKind) []string {
 	var names []string
 	for name, of := range l.infos {
-		if of.state == resolved && gives(of, kind) {
+		if name != "" && of.state == resolved && gives(of, kind) {
 			names = append(names, name)
 		}
 	}

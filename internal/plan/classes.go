@@ -130,12 +130,13 @@ func (c *classes) volumes(path, name string) (storagev1.StorageClass, bool) {
 	sc, ok := c.storage[name]
 	switch {
 	case name == "":
-		c.l.fail(path, "storageClass: "+suggestClass, "a storageClass is missing, and no StorageClass here is the default")
+		c.l.fail(path, "such as storageClass: loopfile; the class called null is written \"null\"",
+			"a storageClass is missing, and no StorageClass here is the default")
 		return sc, false
 	case !ok && c.unlimited:
 		sc = storageClass(name, "", nil)
 	case !ok:
-		c.l.fail(path, join2(suggest(name, sortedKeys(c.storage)), "or put its StorageClass beside the Benchmark"),
+		c.l.fail(path, or(suggest(name, sortedKeys(c.storage)), "put its StorageClass beside the Benchmark"),
 			"there is no StorageClass %q", name)
 		return sc, false
 	}
@@ -145,8 +146,6 @@ func (c *classes) volumes(path, name string) (storagev1.StorageClass, bool) {
 	c.l.plan.StorageClasses[name] = sc
 	return sc, true
 }
-
-const suggestClass = "loopfile"
 
 // defaultClass is the one StorageClass of the files that says it is.
 func (c *classes) defaultClass() string {
@@ -178,7 +177,7 @@ func (c *classes) driver(path, kind, class, driver string) (string, bool) {
 	for _, b := range backends {
 		have = append(have, b+driverSuffix)
 	}
-	c.l.fail(path, join2(suggest(driver, have), "--csi-endpoint reaches any driver that runs on this machine"),
+	c.l.fail(path, or(suggest(driver, have), "reach one that runs on this machine with --csi-endpoint"),
 		"%s %q is of driver %q, which engine %s does not have", kind, class, driver, c.l.in.Capabilities.Engine)
 	return driver, false
 }
@@ -194,7 +193,7 @@ func (c *classes) snapshots(path, name string, drivers map[string]bool) (string,
 	case !ok && c.unlimited:
 		sc = engine.SnapshotClass{Name: name}
 	case !ok:
-		c.l.fail(path, join2(suggest(name, sortedKeys(c.snapshot)), "or put its VolumeSnapshotClass beside the Benchmark"),
+		c.l.fail(path, or(suggest(name, sortedKeys(c.snapshot)), "put its VolumeSnapshotClass beside the Benchmark"),
 			"there is no VolumeSnapshotClass %q", name)
 		return "", false
 	}
@@ -241,7 +240,7 @@ func (c *classes) snapshotsOf(path string, drivers map[string]bool) (string, boo
 func (c *classes) attributes(path, name string) map[string]string {
 	vac, ok := c.modify[name]
 	if !ok {
-		c.l.fail(path, join2(suggest(name, sortedKeys(c.modify)), "put its VolumeAttributesClass beside the Benchmark, or give parameters"),
+		c.l.fail(path, or(suggest(name, sortedKeys(c.modify)), "put its VolumeAttributesClass beside the Benchmark, or give parameters"),
 			"there is no VolumeAttributesClass %q", name)
 		return nil
 	}
@@ -251,12 +250,15 @@ func (c *classes) attributes(path, name string) map[string]string {
 	return maps.Clone(vac.Parameters)
 }
 
-// join2 joins two hints, either of which may be empty.
-func join2(a, b string) string {
-	if a == "" || b == "" {
-		return a + b
+// or joins two hints, the first of which may be empty.
+func or(a, b string) string {
+	switch {
+	case a == "":
+		return b
+	case strings.HasSuffix(a, "?"):
+		return a + " Or " + b
 	}
-	return a + "; " + b
+	return a + "; or " + b
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -71,7 +71,8 @@ type loader struct {
 	problems []Problem
 	warnings []Problem
 
-	doc     *document // the Benchmark's
+	doc     *document       // the Benchmark's
+	faulty  map[string]bool // paths that the schema found fault with
 	spec    *v1alpha1.BenchmarkSpec
 	library *workload.Library
 	entries workload.Library             // of the files
@@ -84,8 +85,12 @@ type loader struct {
 	plan  Plan
 }
 
-// fail reports a problem at a path of the Benchmark.
+// fail reports a problem at a path of the Benchmark, unless the schema has
+// already found fault with what is there.
 func (l *loader) fail(path, hint, format string, args ...any) {
+	if l.faulty[path] {
+		return
+	}
 	l.problems = append(l.problems, l.problem(path, hint, format, args...))
 }
 
@@ -295,7 +300,11 @@ func (l *loader) decode() bool {
 		l.problems = append(l.problems, Problem{Message: err.Error()})
 		return false
 	}
-	l.problems = append(l.problems, c.apply(l.ctx, l.doc)...)
+	l.faulty = map[string]bool{}
+	for _, p := range c.apply(l.ctx, l.doc) {
+		l.problems = append(l.problems, p)
+		l.faulty[p.Path] = true
+	}
 	b := &v1alpha1.Benchmark{}
 	if err := into(l.doc.value, b); err != nil {
 		if len(l.problems) == 0 {
@@ -353,13 +362,16 @@ func (l *loader) locate(err error) {
 }
 
 // unsupported says that the engine cannot do what the file asks for.
-func (l *loader) unsupported(path, what string) {
-	l.fail(path, "", "%s: not supported by engine %s", what, l.in.Capabilities.Engine)
-}
+func (l *loader) unsupported(path, what string) { l.notHere(path, what, "not supported") }
 
 // later says that nothing carries it out yet.
-func (l *loader) later(path, what string) {
-	l.fail(path, "", "%s: not supported yet by engine %s", what, l.in.Capabilities.Engine)
+func (l *loader) later(path, what string) { l.notHere(path, what, "not supported yet") }
+
+func (l *loader) notHere(path, what, message string) {
+	if !strings.HasSuffix(path, "."+what) {
+		message = what + ": " + message
+	}
+	l.fail(path, "", "%s by engine %s", message, l.in.Capabilities.Engine)
 }
 
 // need notes a feature that the plan uses, which the engine must have.

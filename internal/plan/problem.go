@@ -42,27 +42,29 @@ func sorted(ps []Problem) []Problem {
 // suggest proposes the candidate nearest to what was written, or lists them
 // when none is near and they are few.
 func suggest(written string, candidates []string) string {
-	candidates = slices.Clone(candidates)
-	slices.Sort(candidates)
-	candidates = slices.Compact(candidates)
-	best, dist := "", 1+max(1, len(written)/3)
+	candidates = slices.Compact(slices.Sorted(slices.Values(candidates)))
+	best, least := "", max(2, len(written)/3)+1
 	for _, c := range candidates {
-		if strings.EqualFold(c, written) {
-			best = c
-			break
-		}
-		if d := levenshtein.ComputeDistance(strings.ToLower(written), strings.ToLower(c)); d < dist {
-			best, dist = c, d
+		if d := distance(strings.ToLower(written), strings.ToLower(c)); d < least && d < len(c) {
+			best, least = c, d
 		}
 	}
 	switch {
 	case best != "":
 		return fmt.Sprintf("did you mean %q?", best)
-	case len(candidates) == 0:
-		return ""
-	case len(candidates) <= 20:
-		return "there are: " + strings.Join(candidates, ", ")
-	default:
+	case len(candidates) == 0 || len(candidates) > 20:
 		return ""
 	}
+	return "there are: " + strings.Join(candidates, ", ")
+}
+
+// distance is Levenshtein's, but letters in another order are near.
+func distance(a, b string) int {
+	sortedA, sortedB := []byte(a), []byte(b)
+	slices.Sort(sortedA)
+	slices.Sort(sortedB)
+	if string(sortedA) == string(sortedB) {
+		return min(1, levenshtein.ComputeDistance(a, b))
+	}
+	return levenshtein.ComputeDistance(a, b)
 }

@@ -241,7 +241,7 @@ func inside(at place, line, col int) (int, int) {
 
 // endless reports a run that nothing would ever end.
 func (l *loader) endless(order []*info) {
-	if l.plan.Runtime > 0 {
+	if l.spec.Runtime != nil {
 		return
 	}
 	for _, n := range order {

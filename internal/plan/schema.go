@@ -58,13 +58,13 @@ func newChecker(definition []byte) (*checker, error) {
 
 // apply prunes, defaults and validates d in place, and returns what it found.
 func (c *checker) apply(ctx context.Context, d *document) []Problem {
+	var problems []Problem
 	unknown := pruning.PruneWithOptions(d.value, c.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
-	problems := make([]Problem, 0, len(unknown))
 	around := map[string]bool{} // objects that had an unknown field
 	metaErr, unknownMeta := objectmeta.CoerceWithOptions(nil, d.value, c.structural, true,
 		objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
-	for _, path := range append(unknown, unknownMeta...) {
-		problems = append(problems, c.unknownField(d, path))
+	unknown = append(unknown, unknownMeta...)
+	for _, path := range unknown {
 		around[parent(normal(path))] = true
 	}
 
@@ -77,11 +77,17 @@ func (c *checker) apply(ctx context.Context, d *document) []Problem {
 	}
 	errs = append(errs, objectmeta.Validate(ctx, nil, d.value, c.structural, true)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.structural, d.value)...)
-	broken := map[string]bool{}
+	broken, itself := map[string]bool{}, map[string]bool{}
 	for _, e := range errs {
-		problems = append(problems, fieldProblem(d, e))
+		problems = append(problems, c.fieldProblem(d, e))
+		itself[normal(e.Field)] = true
 		for p := normal(e.Field); p != ""; p = parent(p) {
 			broken[p] = true
+		}
+	}
+	for _, path := range unknown {
+		if !itself[parent(normal(path))] {
+			problems = append(problems, c.unknownField(d, path))
 		}
 	}
 	// An apiserver stops here when the schema is not met. We go on, so that
@@ -92,7 +98,7 @@ func (c *checker) apply(ctx context.Context, d *document) []Problem {
 		if broken[p] || around[p] && strings.Contains(e.Detail, "must be set") {
 			continue
 		}
-		problems = append(problems, fieldProblem(d, e))
+		problems = append(problems, c.fieldProblem(d, e))
 	}
 	return problems
 }
@@ -104,12 +110,8 @@ func (c *checker) unknownField(d *document, path string) Problem {
 	steps := strings.Split(normal(path), ".")
 	name := steps[len(steps)-1]
 	at := d.findKey(path)
-	s := c.structural
-	for _, step := range steps[:len(steps)-1] {
-		s = descend(s, step)
-	}
 	var known []string
-	if s != nil {
+	if s := c.at(parent(normal(path))); s != nil {
 		known = slices.Collect(maps.Keys(s.Properties))
 	}
 	return Problem{File: at.file, Line: at.line, Column: at.col, Path: path,
@@ -134,53 +136,94 @@ func descend(s *schema.Structural, step string) *schema.Structural {
 
 // patterns are the schema's regular expressions in words.
 var patterns = []struct{ part, message, hint string }{
-	{"(ns|us|µs|ms|s|m|h)", "%v is not a length of time", "such as 500ms, 30s, 5m or 1h30m"},
-	{"[numkMGTPE]", "%v is not a quantity", "such as 4Ki, 512Mi, 10Gi or 2.5"},
-	{"^[a-z](", "%v cannot be a name here", "small letters, digits and dashes, a letter first"},
-	{"^[A-Za-z](", "%v cannot be a name here", "letters, digits, dashes and underscores, a letter first"},
-	{"^https?:", "%v is not an http or https URL", "such as http://host:9200/index/_doc/"},
+	{"(ns|us|µs|ms|s|m|h)", "%s is not a length of time", "such as 500ms, 30s, 5m or 1h30m"},
+	{"[numkMGTPE]", "%s is not a quantity", "such as 4Ki, 512Mi, 10Gi or 2.5"},
+	{"^[a-z](", "%s cannot be a name here", "small letters, digits and dashes, a letter first"},
+	{"^[A-Za-z](", "%s cannot be a name here", "letters, digits, dashes and underscores, a letter first"},
+	{"^https?:", "%s is not an http or https URL", "such as http://host:9200/index/_doc/"},
 }
 
-var goPath = regexp.MustCompile(`^[A-Za-z0-9_.\[\]-]* in body `)
+var (
+	inBody   = regexp.MustCompile(`^[A-Za-z0-9_.\[\]-]* in body `)
+	ofType   = regexp.MustCompile(`must be of type ([a-z,]+): "([a-z]+)"`)
+	quotable = regexp.MustCompile(`"([^"]*)"`)
+)
 
 // fieldProblem says what an apiserver's error means, at its place in the file.
-func fieldProblem(d *document, e *field.Error) Problem {
+func (c *checker) fieldProblem(d *document, e *field.Error) Problem {
 	at := d.find(e.Field)
-	p := Problem{File: at.file, Line: at.line, Column: at.col, Path: display(e.Field), Message: e.Detail}
-	switch e.Type {
-	case field.ErrorTypeRequired:
+	p := Problem{File: at.file, Line: at.line, Column: at.col, Path: display(e.Field), Message: inBody.ReplaceAllString(e.Detail, "")}
+	pattern := ""
+	if s := c.at(e.Field); s != nil && s.ValueValidation != nil {
+		pattern = s.ValueValidation.Pattern
+	}
+	switch {
+	case e.Type == field.ErrorTypeRequired && e.Detail == "":
 		p.Message = "is missing"
-		if e.Detail != "" {
-			p.Message = e.Detail
+	case e.Type == field.ErrorTypeDuplicate:
+		p.Message, p.Hint = fmt.Sprintf("%s is there already", shown(e.BadValue)), "names must differ"
+	case e.Type == field.ErrorTypeNotSupported:
+		var values []string
+		for _, m := range quotable.FindAllStringSubmatch(e.Detail, -1) {
+			values = append(values, m[1])
 		}
-	case field.ErrorTypeDuplicate:
-		p.Message = fmt.Sprintf("%s is there already", shown(e.BadValue))
-		p.Hint = "names must differ"
-	case field.ErrorTypeNotSupported:
-		p.Message = fmt.Sprintf("%s is not one of the values", shown(e.BadValue))
-		if s, ok := e.BadValue.(string); ok {
-			p.Hint = suggest(s, quoted.FindAllString(e.Detail, -1))
-		}
-		p.Hint = strings.ReplaceAll(p.Hint, `\"`, "")
-		p.Hint = strings.TrimSpace(strings.ReplaceAll(p.Hint, `""`, `"`))
-	case field.ErrorTypeTypeInvalid:
-		p.Message = goPath.ReplaceAllString(e.Detail, "")
-		if strings.Contains(e.Detail, "must be of type string") || strings.Contains(e.Detail, "integer,string") {
-			p.Hint = fmt.Sprintf("put it in quotes: %q", fmt.Sprint(e.BadValue))
-		}
-	case field.ErrorTypeInvalid:
-		p.Message = goPath.ReplaceAllString(e.Detail, "")
-		for _, known := range patterns {
-			if strings.Contains(e.Detail, "should match") && strings.Contains(e.Detail, known.part) {
-				p.Message, p.Hint = fmt.Sprintf(known.message, shown(e.BadValue)), known.hint
-				break
-			}
+		p.Message, p.Hint = fmt.Sprintf("%s is not one of the values", shown(e.BadValue)), suggest(fmt.Sprint(e.BadValue), values)
+	case e.Type == field.ErrorTypeTypeInvalid:
+		p.Message, p.Hint = c.wrongType(p.Message, pattern, d.at(e.Field))
+	case e.Type == field.ErrorTypeInvalid && strings.Contains(e.Detail, "should match"):
+		if message, hint, ok := inWords(pattern); ok {
+			p.Message, p.Hint = fmt.Sprintf(message, shown(e.BadValue)), hint
 		}
 	}
 	return p
 }
 
-var quoted = regexp.MustCompile(`[A-Za-z][A-Za-z0-9]*`)
+// inWords finds what a regular expression of the schema asks for.
+func inWords(pattern string) (message, hint string, ok bool) {
+	for _, known := range patterns {
+		if strings.Contains(pattern, known.part) {
+			return known.message, known.hint, true
+		}
+	}
+	return "", "", false
+}
+
+// wrongType says which type was meant, and shows how it is written.
+func (c *checker) wrongType(message, pattern string, value any) (better, hint string) {
+	m := ofType.FindStringSubmatch(message)
+	if m == nil {
+		return message, ""
+	}
+	words := map[string]string{"string": "text", "integer": "a whole number", "number": "a number", "boolean": "true or false",
+		"array": "a list", "object": "a mapping", "integer,string": "text or a whole number"}
+	want, ok := words[m[1]]
+	if !ok {
+		return message, ""
+	}
+	better = "must be " + want
+	_, hint, known := inWords(pattern)
+	switch {
+	case known:
+		return fmt.Sprintf("%s, not %v", better, value), hint
+	case (m[1] == "string" || m[1] == "integer,string") && m[2] != "array" && m[2] != "object":
+		return fmt.Sprintf("%s, not %v", better, value), fmt.Sprintf("put it in quotes: %q", fmt.Sprint(value))
+	case m[2] == "array" || m[2] == "object":
+		return better + ", not " + words[m[2]], ""
+	}
+	return fmt.Sprintf("%s, not %s", better, shown(value)), ""
+}
+
+// at is the schema of a path.
+func (c *checker) at(path string) *schema.Structural {
+	s := c.structural
+	if path = normal(path); path == "" {
+		return s
+	}
+	for _, step := range strings.Split(path, ".") {
+		s = descend(s, step)
+	}
+	return s
+}
 
 func shown(v any) string {
 	switch v := v.(type) {

@@ -86,7 +86,7 @@ func yamlProblem(file string, err error) Problem {
 		p.Column = 1
 		p.Message = "not well-formed YAML: " + yamlLine.ReplaceAllString(err.Error(), "")
 	}
-	p.Hint = "check the indentation and the quotes at this line and the one before it"
+	p.Hint = "check the indentation and the quotes from this line on"
 	return p
 }
 
@@ -236,4 +236,24 @@ func (d *document) findKey(path string) place {
 		return k
 	}
 	return d.find(path)
+}
+
+// at returns the value at a path; nil if there is none.
+func (d *document) at(path string) any {
+	var v any = d.value
+	for _, step := range strings.Split(normal(path), ".") {
+		switch at := v.(type) {
+		case map[string]any:
+			v = at[step]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(at) {
+				return nil
+			}
+			v = at[i]
+		default:
+			return nil
+		}
+	}
+	return v
 }

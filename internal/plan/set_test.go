@@ -1,0 +1,75 @@
+package plan
+
+import (
+	"testing"
+	"time"
+)
+
+const small = `apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: small}
+spec:
+  actions:
+    - name: fio
+      createObjSpec: {workload: fio, vars: {storageClass: hostdir}}
+    - name: v
+      rateName: r
+      createObjSpec: {volume: {storageClass: hostdir}}
+  rates:
+    - {name: r, limit: 3, constantRateSpec: {interval: 1s}}
+`
+
+func load(t *testing.T, in Input) (*Plan, []Problem) {
+	t.Helper()
+	if in.Files == nil {
+		in.Files = []File{{Name: "small.yaml", Data: []byte(small)}}
+	}
+	if in.Capabilities.Engine == "" {
+		in.Capabilities = local()
+	}
+	return Load(t.Context(), in)
+}
+
+func TestSet(t *testing.T) {
+	p, problems := load(t, Input{Set: []string{"spec.runtime=10s", "spec.actions.v.createObjSpec.count=5", "spec.rates[0].limit=7",
+		"fio.iodepth=4", "vars.bs=8k", "vars.storageClass=null", "spec.gracePeriod=1s"}})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if p.Runtime != 10*time.Second || p.Grace != time.Second || p.Actions[1].Count != 5 || p.Rates[0].Limit != 7 {
+		t.Errorf("runtime %v, grace %v, count %d, limit %d", p.Runtime, p.Grace, p.Actions[1].Count, p.Rates[0].Limit)
+	}
+	vars := p.Actions[0].Workload.Vars
+	if vars["iodepth"] != "4" || vars["bs"] != "8k" || vars["storageClass"] != "null" {
+		t.Errorf("vars %v", vars)
+	}
+}
+
+func TestSetProblems(t *testing.T) {
+	tests := []struct{ set, want string }{
+		{"runtime", `--set runtime: not of the form KEY=VALUE (such as spec.runtime=10s or vars.storageClass=btrfs)`},
+		{"runtime=10s", `--set runtime=10s: "runtime" is no key (a key begins with spec., vars. or the name of an action)`},
+		{"spec.runtime=soon", `--set spec.runtime=soon: spec.runtime: "soon" is not a length of time (such as 500ms, 30s, 5m or 1h30m)`},
+		{"spec.runtme=10s", `--set spec.runtme=10s: spec.runtme: there is no field "runtme" here (did you mean "runtime"?)`},
+		{"spec.actions.foi.timeout=10s", `--set spec.actions.foi.timeout=10s: there is no "foi" in spec.actions (did you mean "fio"?)`},
+		{"foi.bs=8k", `--set foi.bs=8k: no action "foi" creates a workload (did you mean "fio"?)`},
+		{"fio.bss=8k", `--set fio.bss=8k: spec.actions[0].createObjSpec.vars.bss: workload "fio" has no variable "bss" (did you mean "bs"?)`},
+		{"vars.blocksiz=8k", `--set vars.blocksiz=8k: no workload of this file has a variable "blocksiz" (there are: accessMode, bs, direct, extra, fillPercent, fsync, histogramMsec, image, iodepth, ioengine, numjobs, rampTime, rateIops, readPercent, runtime, rw, seed, storageClass, volumeSize)`},
+		{"spec.runtime.x=1", `--set spec.runtime.x=1: small.yaml`},
+		{"spec.runtime={a: [", `--set spec.runtime={a: [: yaml: line 1: did not find expected node content (the value is YAML)`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.set, func(t *testing.T) {
+			_, problems := load(t, Input{Set: []string{tt.set}})
+			if tt.set == "spec.runtime.x=1" {
+				if len(problems) != 1 || problems[0].Path != "spec.runtime" {
+					t.Errorf("got %v", problems)
+				}
+				return
+			}
+			if len(problems) != 1 || problems[0].String() != tt.want {
+				t.Errorf("got  %v\nwant %s", problems, tt.want)
+			}
+		})
+	}
+}
