@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
@@ -21,7 +22,7 @@ func (r *runner) startRates(ctx context.Context) *sync.WaitGroup {
 	r.result.Rates = make([]RateCount, len(r.Plan.Rates))
 	for i := range r.Plan.Rates {
 		rt := &rateRunner{runner: r, Rate: &r.Plan.Rates[i], count: &r.result.Rates[i]}
-		rt.count.Rate = rt.Name
+		rt.count.Rate, rt.count.Lateness = rt.Name, hist.New()
 		for j := range r.Plan.Actions {
 			if a := &r.Plan.Actions[j]; a.Rate == rt.Name {
 				rt.actions = append(rt.actions, a)
@@ -97,7 +98,10 @@ func (rt *rateRunner) trigger(at op.Time) {
 
 // offer starts a task, queues it or drops it, as the gate says.
 func (rt *rateRunner) offer(t *task) {
-	t.then = func(*op.Op) { rt.next() }
+	t.then = func(o *op.Op) {
+		rt.observe(o)
+		rt.next()
+	}
 	rt.mu.Lock()
 	rt.count.Ops++
 	full := rt.MaxInFlight > 0 && rt.inFlight >= rt.MaxInFlight
@@ -128,6 +132,23 @@ func (rt *rateRunner) begin(t *task) {
 		rt.count.Started++
 	} else {
 		rt.count.Dropped++
+	}
+}
+
+// lateBound is the lateness from which an op counts as late.
+const lateBound = 10 * time.Millisecond
+
+// observe keeps the harness's own lateness.
+func (rt *rateRunner) observe(o *op.Op) {
+	late, ok := o.Lateness()
+	if !ok {
+		return
+	}
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	_ = rt.count.Lateness.Record(max(0, late)) // never negative: no op starts early
+	if late > int64(lateBound) {
+		rt.count.Late++
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/record"
@@ -76,7 +77,7 @@ type Result struct {
 	Reason    string // why it is not complete
 	BarrierAt op.Time
 	StopAt    op.Time // rates stopped here: what counts lies between
-	EndedAt   op.Time
+	EndedAt   op.Time // ops and workloads have ended; removing comes after
 	Rates     []RateCount
 	Flags     []record.Flag // what the workloads' parsers found doubtful
 	// Leftovers is what could not be removed; nil when nothing is left.
@@ -85,12 +86,14 @@ type Result struct {
 
 // RateCount says what became of a rate's triggers.
 type RateCount struct {
-	Rate      string `json:"rate"`
-	Triggers  int64  `json:"triggers"`  // due within the run
-	Ops       int64  `json:"ops"`       // wanted by them
-	Started   int64  `json:"started"`   // of those, started
-	Dropped   int64  `json:"dropped"`   // saturated, or without a target
-	QueuedMax int64  `json:"queuedMax"` // longest queue
+	Rate      string
+	Triggers  int64           // due within the run
+	Ops       int64           // wanted by them
+	Started   int64           // of those, started
+	Dropped   int64           // saturated, without a target, or overtaken by the end
+	QueuedMax int64           // longest queue
+	Late      int64           // started more than 10 ms after they were due
+	Lateness  *hist.Histogram // of those started by an open loop, ns
 }
 
 // ErrInterrupted is the cause of a run that a user ended.
@@ -113,7 +116,6 @@ func Run(ctx, hard context.Context, c Config) Result {
 
 	err := r.carryOut(ctx)
 	r.wind(err)
-	r.result.EndedAt = c.Clock.Now()
 	return r.result
 }
 
@@ -200,6 +202,7 @@ func (r *runner) wind(err error) {
 	r.note(err)
 	r.Observer.Phase(Draining)
 	r.drain()
+	r.result.EndedAt = r.Clock.Now()
 	if !r.opened {
 		return
 	}
@@ -216,6 +219,7 @@ func (r *runner) wind(err error) {
 		}
 		cancel()
 	}
+	r.result.EndedAt = r.Clock.Now()
 	if !r.Keep {
 		r.Observer.Phase(Removing)
 		downCtx, cancel := context.WithTimeout(ctx, removeLimit)

@@ -1,0 +1,193 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Everything that our own drivers make lies under one base directory, which
+// one ledger entry names. A foreign driver's volumes and snapshots are entered
+// one by one, with the request that makes them: requests are idempotent by
+// name, so that asking again tells the id of what a dead run may have made.
+
+// Prepare enters what a request will make into the ledger.
+func (e *Engine) Prepare(r engine.Request) error {
+	if e.Endpoint == "" {
+		return nil
+	}
+	switch {
+	case r.Workload != nil:
+		for i := range r.Workload.Claims {
+			claim := &r.Workload.Claims[i]
+			v, err := e.newVolume(claim.Name, claim)
+			if err != nil {
+				return err
+			}
+			if err := e.owe(v, nil); err != nil {
+				return err
+			}
+		}
+	case r.Volume != nil:
+		v, err := e.newVolume(r.Name, &r.Volume.Claim)
+		if err != nil {
+			return err
+		}
+		return e.owe(v, r.Volume)
+	case r.Snapshot != nil && !r.Snapshot.Group:
+		v := e.findVolume(r.Snapshot.Sources[0].Name)
+		if v == nil {
+			return nil
+		}
+		return e.oweRequest("snapshot", r.Name, nil, &csi.CreateSnapshotRequest{SourceVolumeId: v.id, Name: e.driverName(r.Name)})
+	case r.Snapshot != nil:
+		req := &csi.CreateVolumeGroupSnapshotRequest{Name: e.driverName(r.Name)}
+		for _, o := range r.Snapshot.Sources {
+			req.SourceVolumeIds = append(req.SourceVolumeIds, o.Handle)
+		}
+		return e.oweRequest("group", r.Name, nil, req)
+	}
+	return nil
+}
+
+func (e *Engine) owe(v *volume, want *engine.Volume) error {
+	if want != nil {
+		if err := e.setSource(v, want); err != nil {
+			return err
+		}
+	}
+	return e.oweRequest("volume", v.object.Name, map[string]string{"stage": v.stagePath, "target": v.targetPath}, v.request)
+}
+
+func (e *Engine) oweRequest(kind, name string, data map[string]string, req proto.Message) error {
+	b, err := protojson.Marshal(req)
+	if err != nil {
+		return err
+	}
+	if data == nil {
+		data = map[string]string{}
+	}
+	data["endpoint"], data["request"] = e.Endpoint, string(b)
+	return e.session.Ledger.Add(op.LedgerEntry{Kind: kind, Name: name, Data: data})
+}
+
+// settle strikes an entry; our own drivers' objects have none.
+func (e *Engine) settle(kind, name string) error {
+	if e.Endpoint == "" {
+		return nil
+	}
+	return e.session.Ledger.Done(kind, name)
+}
+
+// recover removes what an entry of a foreign driver stands for, asking the
+// driver for its id first.
+func (e *Engine) recover(ctx context.Context, entry op.LedgerEntry) error {
+	d, err := e.foreign(ctx, entry.Data["endpoint"])
+	if err != nil {
+		return err
+	}
+	text := []byte(entry.Data["request"])
+	switch entry.Kind {
+	case "volume":
+		req := &csi.CreateVolumeRequest{}
+		if err := protojson.Unmarshal(text, req); err != nil {
+			return err
+		}
+		return d.recoverVolume(ctx, req, entry)
+	case "snapshot":
+		req := &csi.CreateSnapshotRequest{}
+		if err := protojson.Unmarshal(text, req); err != nil {
+			return err
+		}
+		res, err := d.controller.CreateSnapshot(ctx, req)
+		if err != nil {
+			return err
+		}
+		_, err = d.controller.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: res.GetSnapshot().GetSnapshotId()})
+		return err
+	default:
+		req := &csi.CreateVolumeGroupSnapshotRequest{}
+		if err := protojson.Unmarshal(text, req); err != nil {
+			return err
+		}
+		res, err := d.groups.CreateVolumeGroupSnapshot(ctx, req)
+		if err != nil {
+			return err
+		}
+		del := &csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: res.GetGroupSnapshot().GetGroupSnapshotId()}
+		for _, s := range res.GetGroupSnapshot().GetSnapshots() {
+			del.SnapshotIds = append(del.SnapshotIds, s.GetSnapshotId())
+		}
+		_, err = d.groups.DeleteVolumeGroupSnapshot(ctx, del)
+		return err
+	}
+}
+
+// recoverVolume undoes every step that a volume may have gone through; the
+// steps are idempotent.
+func (d *driver) recoverVolume(ctx context.Context, req *csi.CreateVolumeRequest, entry op.LedgerEntry) error {
+	res, err := d.controller.CreateVolume(ctx, req)
+	if err != nil {
+		return err
+	}
+	v := &volume{driver: d, id: res.GetVolume().GetVolumeId(), capability: req.GetVolumeCapabilities()[0],
+		stagePath: entry.Data["stage"], targetPath: entry.Data["target"], published: true,
+		staged:   d.nodes[csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME],
+		attached: d.controls[csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME]}
+	if err := v.detach(ctx); err != nil {
+		return err
+	}
+	_, err = d.controller.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: v.id})
+	return err
+}
+
+// foreign returns the connection to a driver that is not ours.
+func (e *Engine) foreign(ctx context.Context, endpoint string) (*driver, error) {
+	for _, d := range e.drivers {
+		if d.socket == endpoint && d.conn != nil {
+			return d, nil
+		}
+	}
+	d := &driver{engine: e, name: endpoint, socket: endpoint, exited: make(chan struct{}), stopped: make(chan struct{})}
+	if err := d.connect(ctx); err != nil {
+		return nil, err
+	}
+	e.drivers[endpoint] = d
+	return d, nil
+}
+
+// killStale ends a process of a dead run, if it is still the same one.
+func killStale(entry op.LedgerEntry) error {
+	pid, err := strconv.Atoi(entry.Data["pid"])
+	if err != nil || pid <= 1 {
+		return nil // it was never started
+	}
+	same := func() bool {
+		return entry.Data["start"] != "" && startTime(pid) == entry.Data["start"] && bootID() == entry.Data["boot"]
+	}
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		if !same() {
+			return nil
+		}
+		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("end process %d of %s: %w", pid, entry.Name, err)
+		}
+		for end := time.Now().Add(5 * time.Second); same() && time.Now().Before(end); {
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	if same() {
+		return fmt.Errorf("process %d of %s does not end", pid, entry.Name)
+	}
+	return nil
+}

@@ -1,0 +1,194 @@
+// Package local carries a Benchmark out on this machine alone: volumes from a
+// CSI driver over gRPC, workloads as local processes. The driver is always a
+// process of its own, ours or anyone's.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/agent"
+	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Options are what the command line says about this machine.
+type Options struct {
+	// Endpoint is the unix socket of a driver that already runs; empty: start
+	// our own for each provisioner that is named <backend>.csi.cnsbench.dev.
+	Endpoint string
+	// DriverCommand starts one of our drivers: a program and its first
+	// arguments, to which flags are added.
+	DriverCommand []string
+	// StorageDir is where our drivers keep volumes; made if need be.
+	StorageDir string
+	// AgentPath is the agent's binary.
+	AgentPath string
+	// Inject is handed to our drivers: a file of delays, stalls and errors.
+	Inject string
+	Seed   uint64
+}
+
+// Engine is the local engine of one run. It implements engine.Engine.
+type Engine struct {
+	Options
+	session engine.Session
+	node    string
+	ctx     context.Context // of the run, without its cancellation
+	agents  *agent.Server
+	host    *pod.Host
+	pods    *podSink
+
+	mu        sync.Mutex
+	drivers   map[string]*driver // by provisioner
+	volumes   map[string]*volume
+	snapshots map[string]*snapshot
+	workloads map[string]*workload
+}
+
+var (
+	_ engine.Engine   = (*Engine)(nil)
+	_ engine.Preparer = (*Engine)(nil)
+)
+
+// New returns an engine that has not touched anything yet.
+func New(o Options) *Engine {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return &Engine{
+		Options: o, node: host,
+		drivers: map[string]*driver{}, volumes: map[string]*volume{},
+		snapshots: map[string]*snapshot{}, workloads: map[string]*workload{},
+	}
+}
+
+// Capabilities of a single machine. What a driver offers is known after Open.
+func (e *Engine) Capabilities() engine.Capabilities {
+	return engine.Capabilities{
+		Engine: "local",
+		Actions: map[op.Kind]bool{
+			op.Create: true, op.Snapshot: true, op.Restore: true, op.Clone: true,
+			op.Resize: true, op.Modify: true, op.Delete: true,
+		},
+		Features: map[string]bool{"groupSnapshot": true, "block": true, "rwx": true},
+	}
+}
+
+// Open starts or finds the drivers that the StorageClasses name and listens
+// for agents.
+func (e *Engine) Open(ctx context.Context, s engine.Session) error {
+	e.session, e.ctx = s, context.WithoutCancel(ctx)
+	if err := e.openDrivers(ctx); err != nil {
+		return err
+	}
+	if err := e.checkNeeds(); err != nil {
+		return err
+	}
+	return e.openPods()
+}
+
+// openPods readies this machine for workloads.
+func (e *Engine) openPods() error {
+	e.pods = &podSink{Sink: e.session.Sink, owners: map[string]podOwner{}}
+	var err error
+	e.agents, err = agent.Listen(e.ctx, filepath.Join(e.session.Dir, "agent.sock"), e.session.Clock, e.pods)
+	if err != nil {
+		return fmt.Errorf("listen for agents: %w", err)
+	}
+	e.host, err = pod.NewHost(e.ctx, pod.HostOptions{Server: e.agents, Clock: e.session.Clock, Ledger: e.session.Ledger,
+		Sink: e.pods, Agent: e.AgentPath, Hide: []string{filepath.Join(e.session.Dir, "volumes")}})
+	return err
+}
+
+// Do carries out one request; see engine.Engine.
+func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+	tr.On(e.node, r.Name)
+	tr.Attempt()
+	ctx = withTrace(ctx, tr, "")
+	switch {
+	case r.Workload != nil:
+		return e.createWorkload(ctx, r, tr)
+	case r.Volume != nil:
+		return e.createVolume(ctx, r, tr)
+	case r.Snapshot != nil && r.Snapshot.Group:
+		return e.groupSnapshot(ctx, r, tr)
+	case r.Snapshot != nil:
+		return e.snapshot(ctx, r, tr)
+	case r.Resize != nil:
+		return e.resize(ctx, r, tr)
+	case r.Modify != nil:
+		return nil, e.modify(ctx, r, tr)
+	case r.Delete != nil:
+		return nil, e.delete(ctx, r.Delete.Target, tr)
+	}
+	return nil, &engine.Error{Code: "InvalidArgument", Message: "the request asks for nothing"}
+}
+
+// Release opens the barrier for the given instances.
+func (e *Engine) Release(ctx context.Context, _ string, instances []string, at op.Time) error {
+	return e.eachWorkload(instances, func(w *workload) error { return w.release(ctx, at) })
+}
+
+// Stop ends the given instances.
+func (e *Engine) Stop(ctx context.Context, instances []string, grace time.Duration) error {
+	return e.eachWorkload(instances, func(w *workload) error { return w.stop(ctx, grace) })
+}
+
+// eachWorkload calls f for the named workloads at once.
+func (e *Engine) eachWorkload(names []string, f func(*workload) error) error {
+	var wg sync.WaitGroup
+	failed := make([]error, len(names))
+	for i, name := range names {
+		w := e.workload(name)
+		if w == nil {
+			continue // already deleted
+		}
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			failed[i] = f(w)
+		}()
+	}
+	wg.Wait()
+	return errors.Join(failed...)
+}
+
+func (e *Engine) workload(name string) *workload {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.workloads[name]
+}
+
+// Environment names the drivers and what they offer.
+func (e *Engine) Environment(context.Context) (map[string]any, error) {
+	drivers := []any{}
+	for _, name := range slices.Sorted(maps.Keys(e.drivers)) {
+		drivers = append(drivers, e.drivers[name].describe())
+	}
+	return map[string]any{"node": e.node, "drivers": drivers, "storageDir": e.StorageDir, "storageClasses": e.session.StorageClasses}, nil
+}
+
+// Close stops the drivers that Open started and the agents' listener.
+func (e *Engine) Close() error {
+	var errs []error
+	for _, d := range e.drivers {
+		errs = append(errs, d.close())
+	}
+	if e.agents != nil {
+		errs = append(errs, e.agents.Close())
+	}
+	if e.host != nil {
+		errs = append(errs, e.host.Close())
+	}
+	return errors.Join(errs...)
+}

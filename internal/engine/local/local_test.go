@@ -1,0 +1,118 @@
+package local_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/enginetest"
+	"github.com/cnsbench/cnsbench/internal/engine/local"
+)
+
+// bin holds the real programs: drivers and agents are processes of their own
+// in tests as well.
+var bin string
+
+func TestMain(m *testing.M) {
+	code := func() int {
+		var err error
+		if bin, err = os.MkdirTemp("", "cnsbench-test-"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(bin) //nolint:errcheck // a temporary directory
+		build := exec.Command("go", "build", "-o", bin, "../../../cmd/cnsbench", "../../../cmd/cnsbench-agent")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}()
+	os.Exit(code)
+}
+
+func TestConformance(t *testing.T) {
+	for _, tt := range []struct {
+		backend string
+		params  map[string]string
+		program string // that its driver calls
+		skip    map[string]string
+		size    string
+	}{
+		{backend: "null"},
+		{backend: "hostdir", skip: map[string]string{
+			"group": "hostdir has no group snapshots", "modify": "hostdir has no mutable parameters"}},
+		{backend: "loopfile", program: "mkfs.ext4"},
+		{backend: "loopfile", program: "mkfs.xfs", params: map[string]string{"csi.storage.k8s.io/fstype": "xfs"}, size: "320Mi"},
+		{backend: "btrfs", program: "mkfs.btrfs", skip: map[string]string{
+			"group": "btrfs has no group snapshots", "modify": "btrfs has no mutable parameters"}},
+	} {
+		name := tt.backend + tt.params["csi.storage.k8s.io/fstype"]
+		t.Run(name, func(t *testing.T) {
+			if tt.program != "" {
+				if os.Geteuid() != 0 {
+					t.Skipf("%s mounts file systems: needs root", tt.backend)
+				}
+				if _, err := exec.LookPath(tt.program); err != nil {
+					t.Skipf("%s is not installed", tt.program)
+				}
+			}
+			storage := t.TempDir()
+			provisioner := tt.backend + ".csi.cnsbench.dev"
+			enginetest.Run(t, enginetest.Target{
+				New: func(*testing.T) engine.Engine {
+					return local.New(local.Options{
+						DriverCommand: []string{filepath.Join(bin, "cnsbench"), "csi-driver"},
+						AgentPath:     filepath.Join(bin, "cnsbench-agent"), StorageDir: storage, Seed: 1})
+				},
+				StorageClass:  storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "sc"}, Provisioner: provisioner, Parameters: tt.params},
+				SnapshotClass: engine.SnapshotClass{Name: "vsc", Driver: provisioner},
+				Leaks:         func(t *testing.T) []string { return leaks(t, storage) },
+				Skip:          tt.skip, Size: tt.size,
+			})
+		})
+	}
+}
+
+// leaks lists what still exists of a storage directory: files, mounts, loop
+// devices, processes.
+func leaks(t *testing.T, storage string) (left []string) {
+	t.Helper()
+	entries, err := os.ReadDir(storage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		left = append(left, filepath.Join(storage, e.Name()))
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, storage) {
+			left = append(left, "mount "+line)
+		}
+	}
+	loops, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	for _, l := range loops {
+		if b, _ := os.ReadFile(l); strings.Contains(string(b), storage) {
+			left = append(left, l+" "+string(b))
+		}
+	}
+	processes, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, p := range processes {
+		if b, _ := os.ReadFile(p); strings.Contains(string(b), storage) {
+			left = append(left, "process "+strings.ReplaceAll(string(b), "\x00", " "))
+		}
+	}
+	return left
+}

@@ -1,0 +1,226 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// snapshot is a snapshot, or a group of them.
+type snapshot struct {
+	object  engine.Object
+	driver  *driver
+	id      string
+	request *csi.CreateSnapshotRequest // of a single one
+	members []string                   // snapshot ids of a group
+	keep    bool                       // deletionPolicy: Retain
+}
+
+const (
+	pollFirst = 5 * time.Millisecond
+	pollMost  = time.Second
+)
+
+// snapshot takes a snapshot of one volume and waits until it is ready.
+func (e *Engine) snapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+	v := e.findVolume(r.Snapshot.Sources[0].Name)
+	if v == nil {
+		return nil, gone(r.Snapshot.Sources[0])
+	}
+	class, err := e.snapshotClass(r.Snapshot.Class, v)
+	if err != nil {
+		return nil, err
+	}
+	s := &snapshot{driver: v.driver, keep: class.Retain,
+		object: engine.Object{Kind: engine.SnapshotObject, Name: r.Name, Action: r.Action, Source: v.object.Name, Class: class.Name},
+		request: &csi.CreateSnapshotRequest{SourceVolumeId: v.id, Name: e.driverName(r.Name),
+			Parameters: volumeParameters(class.Parameters)}}
+	res, err := s.driver.controller.CreateSnapshot(ctx, s.request)
+	if err != nil {
+		return nil, err
+	}
+	mark(ctx, op.Taken)
+	got := res.GetSnapshot()
+	s.id, s.object.Handle = got.GetSnapshotId(), got.GetSnapshotId()
+	s.object.Bytes = max(got.GetSizeBytes(), v.object.Bytes)
+	e.remember(s)
+	made := []engine.Object{s.object}
+	if !got.GetReadyToUse() {
+		if err := awaitReady(ctx, tr, s.ready); err != nil {
+			return made, err
+		}
+		return made, nil
+	}
+	mark(ctx, op.Ready)
+	return made, nil
+}
+
+// ready asks for the snapshot again: by its id where the driver lists, else by
+// repeating the request, which is idempotent.
+func (s *snapshot) ready(ctx context.Context) (bool, error) {
+	if s.driver.controls[csi.ControllerServiceCapability_RPC_LIST_SNAPSHOTS] {
+		list, err := s.driver.controller.ListSnapshots(ctx, &csi.ListSnapshotsRequest{SnapshotId: s.id})
+		if err != nil || len(list.GetEntries()) == 0 {
+			return false, err
+		}
+		return list.GetEntries()[0].GetSnapshot().GetReadyToUse(), nil
+	}
+	res, err := s.driver.controller.CreateSnapshot(ctx, s.request)
+	return res.GetSnapshot().GetReadyToUse(), err
+}
+
+// awaitReady polls with a growing interval. The milestone's error is the time
+// between the last two looks.
+func awaitReady(ctx context.Context, tr *op.Trace, ready func(context.Context) (bool, error)) error {
+	quiet := context.WithValue(ctx, tracedKey{}, nil) // polls are no milestones
+	t := ctx.Value(tracedKey{}).(traced)
+	for wait := pollFirst; ; wait = min(wait*3/2, pollMost) {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the snapshot was not ready: %w", ctx.Err())
+		case <-time.After(wait):
+		}
+		tr.Attempt()
+		ok, err := ready(quiet)
+		if err != nil {
+			return err
+		}
+		if ok {
+			t.trace.MarkPolled(op.Ready+t.suffix, "csi", wait)
+			return nil
+		}
+	}
+}
+
+// groupSnapshot takes snapshots of several volumes at one instant.
+func (e *Engine) groupSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+	var ids []string
+	var first *volume
+	for _, o := range r.Snapshot.Sources {
+		v := e.findVolume(o.Name)
+		if v == nil {
+			return nil, gone(o)
+		}
+		if first == nil {
+			first = v
+		} else if v.driver != first.driver {
+			return nil, &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("a group snapshot has volumes of one driver; %s is of %s, %s of %s", first.object.Name, first.driver.name, v.object.Name, v.driver.name)}
+		}
+		ids = append(ids, v.id)
+	}
+	class, err := e.snapshotClass(r.Snapshot.Class, first)
+	if err != nil {
+		return nil, err
+	}
+	res, err := first.driver.groups.CreateVolumeGroupSnapshot(ctx, &csi.CreateVolumeGroupSnapshotRequest{
+		Name: e.driverName(r.Name), SourceVolumeIds: ids, Parameters: volumeParameters(class.Parameters)})
+	if err != nil {
+		return nil, err
+	}
+	mark(ctx, op.Taken)
+	made := e.rememberGroup(r, first, class, res.GetGroupSnapshot())
+	if res.GetGroupSnapshot().GetReadyToUse() {
+		mark(ctx, op.Ready)
+		return made, nil
+	}
+	g := e.findSnapshot(r.Name)
+	return made, awaitReady(ctx, tr, func(ctx context.Context) (bool, error) {
+		res, err := g.driver.groups.GetVolumeGroupSnapshot(ctx, &csi.GetVolumeGroupSnapshotRequest{GroupSnapshotId: g.id, SnapshotIds: g.members})
+		return res.GetGroupSnapshot().GetReadyToUse(), err
+	})
+}
+
+// rememberGroup records the group and each snapshot in it.
+func (e *Engine) rememberGroup(r engine.Request, v *volume, class engine.SnapshotClass, got *csi.VolumeGroupSnapshot) []engine.Object {
+	g := &snapshot{driver: v.driver, id: got.GetGroupSnapshotId(), keep: class.Retain,
+		object: engine.Object{Kind: engine.GroupSnapshotObject, Name: r.Name, Handle: got.GetGroupSnapshotId(), Action: r.Action, Class: class.Name}}
+	made := []engine.Object{}
+	for i, m := range got.GetSnapshots() {
+		g.members = append(g.members, m.GetSnapshotId())
+		s := &snapshot{driver: v.driver, id: m.GetSnapshotId(), object: engine.Object{
+			Kind: engine.SnapshotObject, Name: fmt.Sprintf("%s-%d", r.Name, i), Handle: m.GetSnapshotId(), Action: r.Action,
+			Owner: r.Name, Class: class.Name, Bytes: m.GetSizeBytes()}}
+		for _, source := range r.Snapshot.Sources {
+			if source.Handle == m.GetSourceVolumeId() {
+				s.object.Source, s.object.Bytes = source.Name, max(s.object.Bytes, source.Bytes)
+			}
+		}
+		e.remember(s)
+		made = append(made, s.object)
+	}
+	e.remember(g)
+	return append(made, g.object)
+}
+
+// snapshotClass finds a class, or one without parameters for the volume's
+// driver when none is named.
+func (e *Engine) snapshotClass(name string, v *volume) (engine.SnapshotClass, error) {
+	if name == "" {
+		return engine.SnapshotClass{Driver: v.driver.name}, nil
+	}
+	c, ok := e.session.SnapshotClasses[name]
+	if !ok {
+		return c, &engine.Error{Code: "NotFound", Message: fmt.Sprintf("VolumeSnapshotClass %q does not exist", name)}
+	}
+	if c.Driver != v.driver.name {
+		return c, &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("VolumeSnapshotClass %s is for driver %s, volume %s is of %s", name, c.Driver, v.object.Name, v.driver.name)}
+	}
+	return c, nil
+}
+
+func (e *Engine) remember(s *snapshot) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.snapshots[s.object.Name] = s
+}
+
+func (e *Engine) findSnapshot(name string) *snapshot {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.snapshots[name]
+}
+
+func (e *Engine) deleteSnapshot(ctx context.Context, name string) error {
+	s := e.findSnapshot(name)
+	if s == nil {
+		return gone(engine.Object{Kind: engine.SnapshotObject, Name: name})
+	}
+	if s.object.Owner != "" {
+		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("snapshot %s belongs to group %s; delete the group", name, s.object.Owner)}
+	}
+	if _, err := s.driver.controller.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: s.id}); err != nil {
+		return err
+	}
+	return e.forgetSnapshot(ctx, name)
+}
+
+func (e *Engine) deleteGroup(ctx context.Context, name string) error {
+	g := e.findSnapshot(name)
+	if g == nil {
+		return gone(engine.Object{Kind: engine.GroupSnapshotObject, Name: name})
+	}
+	if _, err := g.driver.groups.DeleteVolumeGroupSnapshot(ctx, &csi.DeleteVolumeGroupSnapshotRequest{GroupSnapshotId: g.id, SnapshotIds: g.members}); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	for n, s := range e.snapshots {
+		if s.object.Owner == name {
+			delete(e.snapshots, n)
+		}
+	}
+	e.mu.Unlock()
+	return e.forgetSnapshot(ctx, name)
+}
+
+func (e *Engine) forgetSnapshot(ctx context.Context, name string) error {
+	mark(ctx, op.Gone)
+	e.mu.Lock()
+	delete(e.snapshots, name)
+	e.mu.Unlock()
+	return e.settle("snapshot", name)
+}

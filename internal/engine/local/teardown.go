@@ -1,0 +1,187 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// removers is how many objects are removed at once.
+const removers = 8
+
+// Teardown removes everything the run made: what this process knows of, then
+// what the ledger still lists, then our own drivers with all they hold.
+func (e *Engine) Teardown(ctx context.Context, ledger engine.Ledger) error {
+	e.session.Ledger = ledger
+	removed := e.removeKnown(ctx)
+	return errors.Join(e.removeOwed(ctx, ledger, removed), e.checkScratch())
+}
+
+// removeKnown deletes workloads, then volumes with a source, then snapshots,
+// then the rest: dependants first.
+func (e *Engine) removeKnown(ctx context.Context) error {
+	e.mu.Lock()
+	var workloads, derived, groups, snapshots, volumes []string
+	for n := range e.workloads {
+		workloads = append(workloads, n)
+	}
+	owned := map[string]bool{}
+	for _, w := range e.workloads {
+		for _, n := range w.volumes {
+			owned[n] = true
+		}
+	}
+	for n, v := range e.volumes {
+		switch {
+		case owned[n]:
+		case v.object.Source != "":
+			derived = append(derived, n)
+		default:
+			volumes = append(volumes, n)
+		}
+	}
+	for n, s := range e.snapshots {
+		switch {
+		case s.keep || s.object.Owner != "":
+		case s.object.Kind == engine.GroupSnapshotObject:
+			groups = append(groups, n)
+		default:
+			snapshots = append(snapshots, n)
+		}
+	}
+	e.mu.Unlock()
+	return errors.Join(
+		removeAll(ctx, derived, e.deleteVolume),
+		removeAll(ctx, groups, e.deleteGroup),
+		removeAll(ctx, snapshots, e.deleteSnapshot),
+		removeAll(ctx, workloads, e.deleteWorkload),
+		removeAll(ctx, volumes, e.deleteVolume),
+	)
+}
+
+func removeAll(ctx context.Context, names []string, remove func(context.Context, string) error) error {
+	slices.Sort(names)
+	failed := make([]error, len(names))
+	var g errgroup.Group
+	g.SetLimit(removers)
+	for i, n := range names {
+		g.Go(func() error {
+			failed[i] = remove(ctx, n)
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return errors.Join(failed...)
+}
+
+// removeOwed works through the ledger, newest first. An error of removeKnown
+// counts only where no driver of ours is destroyed with all it held.
+func (e *Engine) removeOwed(ctx context.Context, ledger engine.Ledger, known error) error {
+	entries := ledger.Open()
+	slices.Reverse(entries)
+	var errs []error
+	ours := false
+	for _, entry := range entries {
+		ours = ours || entry.Kind == "driver"
+		if err := e.removeEntry(ctx, entry); err != nil {
+			errs = append(errs, fmt.Errorf("%s %s: %w", entry.Kind, entry.Name, err))
+			continue
+		}
+		errs = append(errs, ledger.Done(entry.Kind, entry.Name))
+	}
+	if !ours {
+		errs = append(errs, known)
+	}
+	return errors.Join(errs...)
+}
+
+func (e *Engine) removeEntry(ctx context.Context, entry op.LedgerEntry) error {
+	switch entry.Kind {
+	case "process":
+		return pod.KillStale(entry)
+	case "driver":
+		return e.destroyDriver(ctx, entry)
+	case "volume", "snapshot", "group":
+		return e.recover(ctx, entry)
+	case "dir":
+		return removeScratch(entry.Name)
+	}
+	return fmt.Errorf("the ledger has an entry of a kind this version does not know; a newer one wrote it")
+}
+
+// destroyDriver ends one of our drivers and removes everything under its base
+// directory.
+func (e *Engine) destroyDriver(ctx context.Context, entry op.LedgerEntry) error {
+	for _, d := range e.drivers {
+		if d.backend == entry.Name {
+			if err := d.close(); err != nil {
+				e.session.Sink.Log("driver "+d.name, err.Error())
+			}
+		}
+	}
+	if err := killStale(entry); err != nil {
+		return err
+	}
+	base := entry.Data["baseDir"]
+	if _, err := os.Stat(base); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	args := append(slices.Clone(e.DriverCommand[1:]), "--backend", entry.Name, "--base-dir", base, "--destroy")
+	out, err := exec.CommandContext(ctx, e.DriverCommand[0], args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
+	}
+	if err := os.RemoveAll(base); err != nil {
+		return err
+	}
+	_ = os.Remove(filepath.Dir(base)) // the run's own directory, when this was its last driver
+	return nil
+}
+
+// checkScratch reports mounts below the run's scratch directory, which its
+// removal would reach into.
+func (e *Engine) checkScratch() error {
+	if e.session.Dir == "" {
+		return nil
+	}
+	return mountsBelow(e.session.Dir)
+}
+
+// removeScratch removes a directory tree, unless something is still mounted
+// in it.
+func removeScratch(dir string) error {
+	if err := mountsBelow(dir); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+// mountsBelow is an error that lists the mounts below dir, if there are any.
+func mountsBelow(dir string) error {
+	b, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	var found []string
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		if len(f) > 4 && strings.HasPrefix(f[4], dir+"/") {
+			found = append(found, f[4])
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return fmt.Errorf("still mounted: %s; unmount by hand", strings.Join(found, ", "))
+}

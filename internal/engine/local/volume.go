@@ -1,0 +1,304 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// volume is what the engine knows of one volume. An op owns it while it works
+// on it; the loop does not aim two ops that change it at the same volume.
+type volume struct {
+	object     engine.Object
+	driver     *driver
+	request    *csi.CreateVolumeRequest
+	id         string
+	context    map[string]string // as CreateVolume returned it
+	publish    map[string]string // as ControllerPublishVolume returned it
+	capability *csi.VolumeCapability
+	readOnly   bool
+
+	stagePath, targetPath       string
+	attached, staged, published bool
+}
+
+func (v *volume) block() bool { return v.capability.GetBlock() != nil }
+
+// driverName is the name of an object as the driver sees it: unique among
+// runs, and the same each time it is asked for.
+func (e *Engine) driverName(name string) string { return "cnsbench-" + e.session.RunID + "-" + name }
+
+// newVolume resolves a claim to a request for its driver.
+func (e *Engine) newVolume(name string, claim *corev1.PersistentVolumeClaim) (*volume, error) {
+	class := ""
+	if claim.Spec.StorageClassName != nil {
+		class = *claim.Spec.StorageClassName
+	}
+	sc, ok := e.session.StorageClasses[class]
+	if !ok {
+		return nil, &engine.Error{Code: "NotFound", Message: fmt.Sprintf("StorageClass %q of claim %s does not exist", class, claim.Name)}
+	}
+	d, err := e.driverOf(sc.Provisioner)
+	if err != nil {
+		return nil, err
+	}
+	capability, err := capabilityOf(claim, &sc)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(e.session.Dir, "volumes", name)
+	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	return &volume{
+		driver: d, capability: capability,
+		stagePath: filepath.Join(dir, "stage"), targetPath: filepath.Join(dir, "mount"),
+		object: engine.Object{Kind: engine.VolumeObject, Name: name, Class: class, Labels: claim.Labels},
+		request: &csi.CreateVolumeRequest{
+			Name: e.driverName(name), Parameters: volumeParameters(sc.Parameters),
+			CapacityRange:      &csi.CapacityRange{RequiredBytes: size.Value()},
+			VolumeCapabilities: []*csi.VolumeCapability{capability},
+		},
+	}, nil
+}
+
+// volumeParameters leaves out what is meant for the sidecar or for the
+// driver's process.
+func volumeParameters(all map[string]string) map[string]string {
+	kept := maps.Clone(all)
+	maps.DeleteFunc(kept, func(k, _ string) bool {
+		return strings.HasPrefix(k, reservedPrefix) || strings.HasPrefix(k, optionPrefix)
+	})
+	return kept
+}
+
+var accessModes = map[corev1.PersistentVolumeAccessMode]csi.VolumeCapability_AccessMode_Mode{
+	corev1.ReadWriteOnce:    csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,
+	corev1.ReadOnlyMany:     csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY,
+	corev1.ReadWriteMany:    csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER,
+	corev1.ReadWriteOncePod: csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER,
+}
+
+func capabilityOf(claim *corev1.PersistentVolumeClaim, sc *storagev1.StorageClass) (*csi.VolumeCapability, error) {
+	mode := corev1.ReadWriteOnce
+	if len(claim.Spec.AccessModes) > 0 {
+		mode = claim.Spec.AccessModes[0]
+	}
+	csiMode, ok := accessModes[mode]
+	if !ok {
+		return nil, &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("access mode %q of claim %s is unknown", mode, claim.Name)}
+	}
+	c := &csi.VolumeCapability{AccessMode: &csi.VolumeCapability_AccessMode{Mode: csiMode}}
+	if m := claim.Spec.VolumeMode; m != nil && *m == corev1.PersistentVolumeBlock {
+		c.AccessType = &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}
+		return c, nil
+	}
+	c.AccessType = &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{
+		FsType: sc.Parameters[reservedPrefix+"fstype"], MountFlags: sc.MountOptions,
+	}}
+	return c, nil
+}
+
+// createVolume makes one volume, empty or from a source, and attaches it if
+// asked to.
+func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+	v, err := e.newVolume(r.Name, &r.Volume.Claim)
+	if err != nil {
+		return nil, err
+	}
+	v.object.Action = r.Action
+	if err := e.setSource(v, r.Volume); err != nil {
+		return nil, err
+	}
+	if err := e.provision(ctx, v); err != nil {
+		return nil, err
+	}
+	made := []engine.Object{v.object}
+	if !r.Volume.Attach {
+		mark(ctx, op.Ready)
+		return made, nil
+	}
+	if err := v.attach(ctx); err != nil {
+		return made, err
+	}
+	if err := v.touch(ctx, v.request.VolumeContentSource != nil); err != nil {
+		return made, err
+	}
+	mark(ctx, op.Ready)
+	return made, nil
+}
+
+// setSource makes v a restored or cloned volume, of at least its source's
+// size.
+func (e *Engine) setSource(v *volume, want *engine.Volume) error {
+	var bytes int64
+	switch {
+	case want.FromSnapshot != nil:
+		s := e.findSnapshot(want.FromSnapshot.Name)
+		if s == nil {
+			return gone(*want.FromSnapshot)
+		}
+		bytes, v.object.Source = s.object.Bytes, s.object.Name
+		v.request.VolumeContentSource = &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Snapshot{
+			Snapshot: &csi.VolumeContentSource_SnapshotSource{SnapshotId: s.id}}}
+	case want.FromVolume != nil:
+		src := e.findVolume(want.FromVolume.Name)
+		if src == nil {
+			return gone(*want.FromVolume)
+		}
+		bytes, v.object.Source = src.object.Bytes, src.object.Name
+		v.request.VolumeContentSource = &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{
+			Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: src.id}}}
+	}
+	v.request.CapacityRange.RequiredBytes = max(v.request.CapacityRange.RequiredBytes, bytes)
+	return nil
+}
+
+func gone(o engine.Object) error {
+	return &engine.Error{Code: "NotFound", Message: fmt.Sprintf("%s %s exists no more", o.Kind, o.Name)}
+}
+
+// provision makes the volume.
+func (e *Engine) provision(ctx context.Context, v *volume) error {
+	res, err := v.driver.controller.CreateVolume(ctx, v.request)
+	if err != nil {
+		return err
+	}
+	mark(ctx, op.Provisioned)
+	v.id, v.context = res.GetVolume().GetVolumeId(), res.GetVolume().GetVolumeContext()
+	v.object.Handle, v.object.Bytes = v.id, res.GetVolume().GetCapacityBytes()
+	if v.object.Bytes == 0 { // allowed by CSI: unknown
+		v.object.Bytes = v.request.CapacityRange.RequiredBytes
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.volumes[v.object.Name] = v
+	return nil
+}
+
+// attach brings the volume to this node and to its path: ControllerPublish,
+// NodeStage, NodePublish, as far as the driver has them.
+func (v *volume) attach(ctx context.Context) error {
+	d := v.driver
+	if d.controls[csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME] {
+		v.attached = true // from here on it may be, whatever the answer
+		res, err := d.controller.ControllerPublishVolume(ctx, &csi.ControllerPublishVolumeRequest{
+			VolumeId: v.id, NodeId: d.nodeID, VolumeCapability: v.capability, VolumeContext: v.context, Readonly: v.readOnly})
+		if err != nil {
+			return err
+		}
+		v.publish = res.GetPublishContext()
+		mark(ctx, op.Attached)
+	}
+	if d.nodes[csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME] {
+		if err := os.MkdirAll(v.stagePath, 0o750); err != nil {
+			return err
+		}
+		v.staged = true
+		if _, err := d.nodeClient.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
+			VolumeId: v.id, PublishContext: v.publish, StagingTargetPath: v.stagePath,
+			VolumeCapability: v.capability, VolumeContext: v.context}); err != nil {
+			return err
+		}
+		mark(ctx, op.Staged)
+	}
+	if err := os.MkdirAll(filepath.Dir(v.targetPath), 0o750); err != nil {
+		return err
+	}
+	v.published = true
+	if _, err := d.nodeClient.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
+		VolumeId: v.id, PublishContext: v.publish, StagingTargetPath: v.stagePath, TargetPath: v.targetPath,
+		VolumeCapability: v.capability, Readonly: v.readOnly, VolumeContext: v.context}); err != nil {
+		return err
+	}
+	mark(ctx, op.Published)
+	return nil
+}
+
+// detach undoes attach, as far as it went.
+func (v *volume) detach(ctx context.Context) error {
+	d := v.driver
+	if v.published {
+		if _, err := d.nodeClient.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: v.targetPath}); err != nil {
+			return err
+		}
+		v.published = false
+		mark(ctx, op.Unpublished)
+	}
+	if v.staged {
+		if _, err := d.nodeClient.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.stagePath}); err != nil {
+			return err
+		}
+		v.staged = false
+		mark(ctx, op.Unstaged)
+	}
+	if v.attached {
+		if _, err := d.controller.ControllerUnpublishVolume(ctx, &csi.ControllerUnpublishVolumeRequest{VolumeId: v.id, NodeId: d.nodeID}); err != nil {
+			return err
+		}
+		v.attached = false
+		mark(ctx, op.Detached)
+	}
+	return removeDirs(filepath.Dir(v.targetPath))
+}
+
+// removeDirs takes the empty directories of a detached volume away, and
+// nothing that still has content: it may be a mount.
+func removeDirs(dir string) error {
+	for _, d := range []string{filepath.Join(dir, "stage"), filepath.Join(dir, "mount"), dir} {
+		if err := os.Remove(d); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("a detached volume left something behind: %w", err)
+		}
+	}
+	return nil
+}
+
+// deleteVolume detaches and deletes.
+func (e *Engine) deleteVolume(ctx context.Context, name string) error {
+	v := e.findVolume(name)
+	if v == nil {
+		return gone(engine.Object{Kind: engine.VolumeObject, Name: name})
+	}
+	if err := v.detach(ctx); err != nil {
+		return err
+	}
+	if _, err := v.driver.controller.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: v.id}); err != nil {
+		return err
+	}
+	mark(ctx, op.Gone)
+	e.mu.Lock()
+	delete(e.volumes, name)
+	e.mu.Unlock()
+	return e.settle("volume", name)
+}
+
+func (e *Engine) findVolume(name string) *volume {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.volumes[name]
+}
+
+// delete removes an object with all that belongs to it.
+func (e *Engine) delete(ctx context.Context, o engine.Object, tr *op.Trace) error {
+	tr.On(e.node, o.Name)
+	switch o.Kind {
+	case engine.VolumeObject:
+		return e.deleteVolume(ctx, o.Name)
+	case engine.SnapshotObject:
+		return e.deleteSnapshot(ctx, o.Name)
+	case engine.GroupSnapshotObject:
+		return e.deleteGroup(ctx, o.Name)
+	case engine.WorkloadObject:
+		return e.deleteWorkload(ctx, o.Name)
+	}
+	return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("cannot delete a %s", o.Kind)}
+}
