@@ -161,7 +161,8 @@ func (s *session) run(ctx context.Context, program string) wire.Exit {
 	}
 	s.send(wire.Message{Started: &wire.Stamp{At: at}})
 	exit := s.beside(ctx, canaries)
-	exit.OOM = exit.Signal == int(unix.SIGKILL) && !exit.Ours && oom.Struck()
+	// A shell reports the kill of its own child by its exit code.
+	exit.OOM = exit.ExitCode == 128+int(unix.SIGKILL) && !exit.Ours && oom.Struck()
 	if exit.OOM {
 		exit.Message = "killed by the kernel's out-of-memory killer (counted " + oom.where + ")"
 	}

@@ -1,0 +1,174 @@
+package pod_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/engine/agent"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/agenttest"
+	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// helperEnv makes this test binary a small runner: it starts one pod in the
+// directory that the variable names, prints the pids of the agents and what
+// the pod's log says, and ends with the pod.
+const helperEnv = "CNSBENCH_POD_TEST_DIR"
+
+func helper() int {
+	ctx := context.Background()
+	dir, clock := os.Getenv(helperEnv), op.NewClock()
+	sink, ledger := agenttest.NewSink(), &agenttest.Ledger{}
+	fail := func(err error) int {
+		fmt.Println("failed:", err)
+		return 1
+	}
+	server, err := agent.Listen(ctx, filepath.Join(dir, "s"), clock, sink)
+	if err != nil {
+		return fail(err)
+	}
+	host, err := pod.NewHost(ctx, pod.HostOptions{Server: server, Clock: clock, Ledger: ledger, Sink: sink, Agent: os.Getenv("CNSBENCH_POD_TEST_AGENT")})
+	if err != nil {
+		return fail(err)
+	}
+	f := &fixture{Host: host, dir: dir}
+	data := filepath.Join(dir, "data")
+	if err := os.MkdirAll(data, 0o755); err != nil {
+		return fail(err)
+	}
+	p, err := host.Start(ctx, f.spec("p", os.Getenv("CNSBENCH_POD_TEST_SCRIPT"), volume("data", data, "/var/lib/not/there")), op.NewTrace(clock))
+	if err != nil {
+		return fail(err)
+	}
+	if err := p.Ready(ctx); err != nil {
+		return fail(err)
+	}
+	for _, e := range ledger.Ever() {
+		fmt.Println("pid", e.Data["pid"])
+	}
+	<-p.Done()
+	fmt.Printf("log:\n%s\nend %+v\n", sink.Logs(), p.End())
+	return 0
+}
+
+// runHelper starts the helper, as another user if uid is not 0.
+func runHelper(t *testing.T, script string, uid int) (*exec.Cmd, io.Reader) {
+	t.Helper()
+	// Not t.TempDir: its parents are closed to other users.
+	dir, err := os.MkdirTemp("", "cnsbench-pod-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	cmd := exec.Command("/proc/self/exe")
+	if uid != 0 {
+		self := copyProgram(t, dir)
+		if err := os.Chown(dir, uid, uid); err != nil {
+			t.Fatal(err)
+		}
+		cmd = exec.Command(self)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+	}
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), helperEnv+"="+dir, "CNSBENCH_POD_TEST_AGENT="+agentPath, "CNSBENCH_POD_TEST_SCRIPT="+script)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return cmd, out
+}
+
+// copyProgram puts this test binary where another user can run it.
+func copyProgram(t *testing.T, dir string) string {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(dir, "pod.test")
+	if err := os.WriteFile(to, b, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// TestKilledRunner shows that nothing outlives a runner that is killed.
+func TestKilledRunner(t *testing.T) {
+	cmd, out := runHelper(t, "sleep 987 & exec sleep 987", 0)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	pid, perr := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(line, "pid ")))
+	if err != nil || perr != nil {
+		t.Fatalf("helper said %q: %v %v", line, err, perr)
+	}
+	agenttest.Eventually(t, 5*time.Second, "the workload runs", func() bool { return len(children(pid)) >= 1 })
+	workload := children(pid)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	agenttest.Eventually(t, 5*time.Second, "the agent and its processes are gone", func() bool {
+		for _, p := range append(workload, pid) {
+			if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p)); err == nil && len(b) > 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// children lists the processes whose parent is pid.
+func children(pid int) []int {
+	var all []int
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+		if len(f) > 1 && f[1] == strconv.Itoa(pid) {
+			child, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			all = append(all, child)
+		}
+	}
+	return all
+}
+
+// TestOrdinaryUser runs a pod in a user namespace.
+func TestOrdinaryUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("the other tests run as an ordinary user already")
+	}
+	cmd, out := runHelper(t, "id -u; ls /proc | grep -c '^[0-9]'; echo written > /var/lib/not/there/file; echo $(touch /etc/x 2>&1 | grep -o Read-only)", 65534)
+	said, err := io.ReadAll(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("helper: %v", err)
+	}
+	for _, part := range []string{"p/main: 0\n", "OK:true", "p/main: Read-only"} {
+		if !strings.Contains(string(said), part) {
+			t.Errorf("no %q in\n%s", part, said)
+		}
+	}
+	if b, err := os.ReadFile(filepath.Join(cmd.Dir, "data/file")); err != nil || string(b) != "written\n" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
