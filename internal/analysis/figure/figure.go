@@ -1,0 +1,319 @@
+// Package figure has the data of the figures: distribution functions, and
+// what happened over time, thinned to what an eye can see.
+package figure
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+// Limits of what is drawn.
+const (
+	steps     = 400  // of a distribution function
+	buckets   = 800  // of a canary's line
+	maxBars   = 1500 // in one lane; beyond, neighbours are drawn as one
+	maxRows   = 6    // of bars beside each other in a lane
+	maxPanels = 12   // instances in the timeline
+)
+
+// Figures of one run.
+type Figures struct {
+	CDFs     []CDF
+	Timeline Timeline
+}
+
+// CDF is the distribution of one action's latencies. Curves stay below 1 where
+// ops had not ended or never started.
+type CDF struct {
+	Action            string
+	N                 int64
+	Response, Service []stats.Step
+}
+
+// Timeline of a run: control operations above, a panel an instance below.
+type Timeline struct {
+	From, To op.Time
+	Lanes    []Lane
+	Panels   []Panel
+	Omitted  int // instances without a panel
+}
+
+// Lane has the ops of one action as bars.
+type Lane struct {
+	Action string
+	Bars   []Bar // in order of From
+	Rows   int   // bars that overlap lie in different rows
+}
+
+// Bar is an op, or several neighbours (N > 1) of one outcome.
+type Bar struct {
+	From, To op.Time
+	Row, N   int
+	Name     string // "snapshots/7"
+	Target   string
+	Outcome  op.Outcome
+}
+
+// Panel is one instance: I/O completed, and latencies, over time.
+type Panel struct {
+	Instance  string
+	Bandwidth []Line // bytes per second
+	Latency   []Line // ns
+}
+
+// Line is a value over time; where no point is, nothing is known.
+type Line struct {
+	Name   string
+	Points []Point
+}
+
+// Point holds over [From, To].
+type Point struct {
+	From, To op.Time
+	Value    float64
+}
+
+// Make reads the bundle for its figures.
+func Make(b *record.Bundle) (*Figures, error) {
+	d, err := dataset.Read(b)
+	if err != nil {
+		return nil, fmt.Errorf("figures of %s: %w", b.Dir, err)
+	}
+	f := &Figures{}
+	if err := f.readOps(d); err != nil {
+		return nil, fmt.Errorf("figures of %s: %w", b.Dir, err)
+	}
+	f.Timeline.panels(d)
+	f.Timeline.extend(d)
+	return f, nil
+}
+
+type tally struct {
+	name              string
+	response, service stats.Sample
+	bars              []Bar
+}
+
+// readOps reads the ops once, for distributions and lanes.
+func (f *Figures) readOps(d *dataset.Data) error {
+	byAction := map[string]*tally{}
+	end := d.End()
+	for o, err := range d.Bundle.Ops() {
+		if err != nil {
+			return err
+		}
+		t := byAction[o.Action]
+		if t == nil {
+			t = &tally{name: o.Action}
+			byAction[o.Action] = t
+		}
+		t.add(&o, end)
+	}
+	var list []*tally
+	for _, t := range byAction {
+		list = append(list, t)
+	}
+	slices.SortFunc(list, func(a, b *tally) int { return cmp.Compare(a.name, b.name) })
+	for _, t := range list {
+		if t.response.Known() > 0 {
+			f.CDFs = append(f.CDFs, CDF{Action: t.name, N: t.response.N(), Response: t.response.CDF(steps), Service: t.service.CDF(steps)})
+		}
+		f.Timeline.Lanes = append(f.Timeline.Lanes, lane(t.name, t.bars))
+	}
+	return nil
+}
+
+func (t *tally) add(o *op.Op, end op.Time) {
+	response, known := o.Response()
+	service, _ := o.Service()
+	switch {
+	case o.Outcome == op.Dropped:
+		t.response.AddInfinite(1)
+	case !known:
+	case o.Outcome == op.OK:
+		t.response.Add(response)
+		t.service.Add(service)
+	case o.Outcome != op.Error:
+		t.response.AddAtLeast(response)
+		t.service.AddAtLeast(service)
+	}
+	bar := Bar{From: o.Started, To: o.Ended, N: 1, Name: fmt.Sprintf("%s/%d", o.Action, o.Instance), Target: o.Target, Outcome: o.Outcome}
+	if !bar.From.Known() {
+		bar.From, bar.To = o.Intended, o.Intended
+	}
+	if !bar.To.Known() {
+		bar.To = end
+	}
+	t.bars = append(t.bars, bar)
+}
+
+// lane puts bars that overlap into rows, the first that is free. Of too many
+// bars neighbours become one.
+func lane(action string, bars []Bar) Lane {
+	slices.SortStableFunc(bars, func(a, b Bar) int { return cmp.Compare(a.From, b.From) })
+	l := Lane{Action: action, Bars: thin(bars), Rows: 1}
+	var free []op.Time // when each row is free again
+	for i := range l.Bars {
+		b := &l.Bars[i]
+		row := slices.IndexFunc(free, func(t op.Time) bool { return t <= b.From })
+		switch {
+		case row >= 0:
+		case len(free) < maxRows:
+			row = len(free)
+			free = append(free, 0)
+		default: // over another: the row that is free soonest
+			row = slices.Index(free, slices.Min(free))
+		}
+		b.Row, free[row] = row, max(free[row], b.To)
+	}
+	l.Rows = max(1, len(free))
+	return l
+}
+
+// thin merges bars of one outcome that begin in the same sliver of the lane's
+// time.
+func thin(bars []Bar) []Bar {
+	if len(bars) <= maxBars {
+		return bars
+	}
+	sliver := (bars[len(bars)-1].From-bars[0].From)/(maxBars/2) + 1
+	type key struct {
+		sliver  op.Time
+		outcome op.Outcome
+	}
+	index := map[key]int{}
+	var out []Bar
+	for _, b := range bars {
+		k := key{(b.From - bars[0].From) / sliver, b.Outcome}
+		i, ok := index[k]
+		if !ok {
+			index[k] = len(out)
+			out = append(out, b)
+			continue
+		}
+		out[i].N++
+		out[i].To = max(out[i].To, b.To)
+	}
+	return out
+}
+
+// panels gathers lines by instance.
+func (t *Timeline) panels(d *dataset.Data) {
+	byName := map[string]*Panel{}
+	at := func(instance string) *Panel {
+		if byName[instance] == nil {
+			byName[instance] = &Panel{Instance: instance}
+		}
+		return byName[instance]
+	}
+	for _, s := range d.Series {
+		for _, m := range []string{"read", "write"} {
+			if s.Metric == m+".bandwidth" {
+				for _, p := range s.Points {
+					appendTo(&at(s.Instance).Bandwidth, m, Point{p.At, p.At + op.Time(s.Step), p.Value})
+				}
+			}
+		}
+	}
+	for _, h := range d.Slices {
+		if v, ok := h.Hist.Quantile(0.99); ok {
+			appendTo(&at(h.Instance).Latency, h.Metric+" p99", Point{h.From, h.To, float64(v)})
+		}
+	}
+	for _, c := range d.Canaries {
+		for _, write := range []bool{false, true} {
+			if points := worst(c, write); len(points) > 0 {
+				p := at(c.Instance)
+				p.Latency = append(p.Latency, Line{Name: canaryName(d, c, write), Points: points})
+			}
+		}
+	}
+	for _, p := range byName {
+		t.Panels = append(t.Panels, *p)
+	}
+	slices.SortFunc(t.Panels, func(a, b Panel) int {
+		return cmp.Or(cmp.Compare(len(a.Instance), len(b.Instance)), cmp.Compare(a.Instance, b.Instance))
+	})
+	if n := len(t.Panels); n > maxPanels {
+		t.Panels, t.Omitted = t.Panels[:maxPanels], n-maxPanels
+	}
+}
+
+// canaryName tells volumes apart where an instance has several.
+func canaryName(d *dataset.Data, c dataset.Canary, write bool) string {
+	name := "canary read max"
+	if write {
+		name = "canary write max"
+	}
+	for _, x := range d.Canaries {
+		if x.Instance == c.Instance && x.Volume != c.Volume {
+			return name + " " + c.Volume
+		}
+	}
+	return name
+}
+
+func appendTo(lines *[]Line, name string, p Point) {
+	i := slices.IndexFunc(*lines, func(l Line) bool { return l.Name == name })
+	if i < 0 {
+		i = len(*lines)
+		*lines = append(*lines, Line{Name: name})
+	}
+	(*lines)[i].Points = append((*lines)[i].Points, p)
+}
+
+// worst is the greatest response of the canary in each sliver of its time.
+func worst(c dataset.Canary, write bool) []Point {
+	var ios []op.CanaryIO
+	for _, io := range c.IOs {
+		if io.Write == write && io.Ended.Known() && io.Errno == 0 {
+			ios = append(ios, io)
+		}
+	}
+	if len(ios) == 0 {
+		return nil
+	}
+	sliver := (ios[len(ios)-1].Intended-ios[0].Intended)/buckets + 1
+	var points []Point
+	for _, io := range ios {
+		v, n := float64(io.Ended-io.Intended), len(points)
+		if n > 0 && io.Intended < points[n-1].From+sliver {
+			points[n-1].Value = max(points[n-1].Value, v)
+			continue
+		}
+		points = append(points, Point{io.Intended, io.Intended + sliver, v})
+	}
+	return points
+}
+
+// extend sets the span of time in which anything was drawn.
+func (t *Timeline) extend(d *dataset.Data) {
+	first := true
+	add := func(from, to op.Time) {
+		if first {
+			t.From, t.To, first = from, to, false
+		}
+		t.From, t.To = min(t.From, from), max(t.To, to)
+	}
+	for _, l := range t.Lanes {
+		for _, b := range l.Bars {
+			add(b.From, b.To)
+		}
+	}
+	for _, p := range t.Panels {
+		for _, l := range slices.Concat(p.Bandwidth, p.Latency) {
+			for _, x := range l.Points {
+				add(x.From, x.To)
+			}
+		}
+	}
+	if d.Bundle.Run.BarrierAt.Known() && !first {
+		add(d.Bundle.Run.BarrierAt, d.Bundle.Run.BarrierAt)
+	}
+}

@@ -1,0 +1,219 @@
+// Package report writes a run as one HTML file that needs nothing else: no
+// network, no script. It shows what the analysis found and computes nothing.
+// Everything in it that came from a file is escaped.
+package report
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/figure"
+	"github.com/cnsbench/cnsbench/internal/analysis/interference"
+	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/analysis/units"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+//go:embed page.html
+var pageText string
+
+//go:embed style.css
+var style string
+
+// maxStalls and maxLog are how many rows are shown of lists without a bound.
+const (
+	maxStalls = 40
+	maxLog    = 200
+)
+
+// page is what the template is given.
+type page struct {
+	*summary.Summary
+	Style       template.CSS
+	Run         record.Run
+	Environment *record.Environment
+	CDFs        []cdf
+	Timeline    template.HTML
+	Omitted     int // instances without a panel
+	TopStalls   []interference.Stall
+	MoreStalls  int
+	Spec, Plan  string
+	EngineFacts string
+	Log         []record.LogLine
+	MoreLog     int
+	Leftovers   []op.LedgerEntry
+}
+
+type cdf struct {
+	Action string
+	N      int64
+	Chart  template.HTML
+}
+
+// Write writes the report of a bundle, complete or not, with its summary.
+func Write(w io.Writer, b *record.Bundle, s *summary.Summary) error {
+	p, err := gather(b, s)
+	if err != nil {
+		return fmt.Errorf("report of %s: %w", b.Dir, err)
+	}
+	t, err := template.New("page").Funcs(functions).Parse(pageText)
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	if err := t.Execute(w, p); err != nil {
+		return fmt.Errorf("report of %s: %w", b.Dir, err)
+	}
+	return nil
+}
+
+func gather(b *record.Bundle, s *summary.Summary) (*page, error) {
+	figures, err := figure.Make(b)
+	if err != nil {
+		return nil, err
+	}
+	p := &page{
+		Summary: s, Style: template.CSS(style), Run: b.Run, //nolint:gosec // our own file
+		Timeline: timelineChart(figures.Timeline, s.Stalls), Omitted: figures.Timeline.Omitted,
+		Spec: indent(b.Run.Spec), Plan: indent(b.Run.Plan),
+	}
+	for _, c := range figures.CDFs {
+		p.CDFs = append(p.CDFs, cdf{Action: c.Action, N: c.N, Chart: cdfChart(c)})
+	}
+	p.TopStalls, p.MoreStalls = longest(s.Stalls)
+	if err := p.readEnvironment(b); err != nil {
+		return nil, err
+	}
+	if err := p.readLog(b); err != nil {
+		return nil, err
+	}
+	if p.Leftovers, err = b.Ledger(); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *page) readEnvironment(b *record.Bundle) error {
+	e, err := b.Environment()
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	p.Environment = &e
+	if len(e.Engine) > 0 {
+		facts, err := json.MarshalIndent(e.Engine, "", "  ")
+		if err != nil {
+			return err
+		}
+		p.EngineFacts = string(facts)
+	}
+	return nil
+}
+
+// readLog keeps the last lines.
+func (p *page) readLog(b *record.Bundle) error {
+	for l, err := range b.Log() {
+		if err != nil {
+			return err
+		}
+		if p.Log = append(p.Log, l); len(p.Log) > maxLog {
+			p.Log = p.Log[1:]
+			p.MoreLog++
+		}
+	}
+	return nil
+}
+
+// longest stalls, in order of time.
+func longest(all []interference.Stall) (top []interference.Stall, more int) {
+	if len(all) <= maxStalls {
+		return all, 0
+	}
+	lengths := make([]int64, len(all))
+	for i, s := range all {
+		lengths[i] = s.LengthNs
+	}
+	bound := nthLargest(lengths, maxStalls)
+	for _, s := range all {
+		if s.LengthNs >= bound && len(top) < maxStalls {
+			top = append(top, s)
+		}
+	}
+	return top, len(all) - len(top)
+}
+
+func indent(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return string(raw)
+	}
+	out, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return string(raw)
+	}
+	return string(out)
+}
+
+// functions of the template: they format.
+var functions = template.FuncMap{
+	"ns":        func(v *int64) string { return optional(v, func(v int64) string { return units.Duration(float64(v)) }) },
+	"nsf":       func(v *float64) string { return optional(v, units.Duration) },
+	"duration":  func(v int64) string { return units.Duration(float64(v)) },
+	"count":     func(v *float64) string { return optional(v, units.Count) },
+	"bandwidth": func(v *float64) string { return optional(v, units.Bandwidth) },
+	"bytes":     func(v int64) string { return units.Bytes(float64(v)) },
+	"factor":    func(v *float64) string { return optional(v, units.Count) },
+	"times":     units.Count,
+	"percent":   func(q float64) string { return fmt.Sprintf("p%g", 100*q) },
+	"instant":   summary.Instant,
+	"place":     summary.Place,
+	"median":    medianInterval,
+	"ended":     func(a summary.Action, outcome string) int64 { return a.Outcomes[op.Outcome(outcome)] },
+	"status":    statusClass,
+	"lower":     strings.ToLower,
+	"clip":      func(s string) string { return clip(s, 300) },
+}
+
+func optional[T any](v *T, format func(T) string) string {
+	if v == nil {
+		return "–"
+	}
+	return format(*v)
+}
+
+func medianInterval(l summary.Latency) string {
+	i := l.MedianInterval
+	if i == nil {
+		return ""
+	}
+	high := "∞"
+	if i.HighNs != nil {
+		high = units.Duration(float64(*i.HighNs))
+	}
+	return fmt.Sprintf("%s … %s", optional(i.LowNs, func(v int64) string { return units.Duration(float64(v)) }), high)
+}
+
+// statusClass is a class of the page's style for a verdict, a severity or a
+// state; a word that is none of ours is "unknown".
+func statusClass(v any) string {
+	switch s := fmt.Sprint(v); s {
+	case "pass", "complete", "info":
+		return "good"
+	case "fail", "error", "invalid", "failed":
+		return "bad"
+	case "noData", "warning", "interrupted", "running":
+		return "doubtful"
+	}
+	return "unknown"
+}

@@ -1,0 +1,125 @@
+package report_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/analysistest"
+	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/present/report"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+var keep = flag.String("keep", "", "directory to keep the pages in, to look at them")
+
+func write(t *testing.T, name string, b *record.Bundle) string {
+	t.Helper()
+	s, err := summary.Make(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page bytes.Buffer
+	if err := report.Write(&page, b, s); err != nil {
+		t.Fatal(err)
+	}
+	if *keep != "" {
+		if err := os.WriteFile(filepath.Join(*keep, name+".html"), page.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return page.String()
+}
+
+// TestWrite: every sort of bundle gives a whole page that says what matters
+// and refers to nothing outside.
+func TestWrite(t *testing.T) {
+	demo, _ := analysistest.Demo(t)
+	tests := []struct {
+		name    string
+		bundle  *record.Bundle
+		says    []string
+		saysNot []string
+	}{
+		{"demo", demo, []string{"37 stalls of I/O", "snapshots/7", "CreateSnapshot", "needs n ≥ 299", "ResourceExhausted", "<svg", "no data", "fio-1-data", "droppedOps"}, []string{"not complete"}},
+		{"empty", analysistest.Empty(t), []string{"No operation was recorded", "The run had none", "Nothing happened"}, []string{"not complete"}},
+		{"killed", analysistest.Killed(t), []string{"This run is not complete", "the run was killed", "It was not recorded"}, nil},
+		{"hostile", analysistest.Hostile(t), []string{"&lt;script"}, []string{"<script", "<img"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			page := write(t, tt.name, tt.bundle)
+			for _, want := range tt.says {
+				if !strings.Contains(page, want) {
+					t.Errorf("the page does not say %q", want)
+				}
+			}
+			for _, bad := range append(tt.saysNot, "ZgotmplZ", "%!", "&lt;nil&gt;", "NaN", "-9223372036854775808") {
+				if strings.Contains(page, bad) {
+					t.Errorf("the page has %q", bad)
+				}
+			}
+			selfContained(t, page)
+		})
+	}
+}
+
+// selfContained fails on anything that a browser would fetch or run.
+func selfContained(t testing.TB, page string) {
+	t.Helper()
+	forbidden := []string{"script", "link", "img", "image", "use", "iframe", "object", "embed", "base", "form", "audio", "video", "source", "foreignobject"}
+	refers := []string{"src", "href", "srcset", "data", "action", "poster", "background", "xlink:href", "formaction", "ping"}
+	z := html.NewTokenizer(strings.NewReader(page))
+	var tags []string
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			if !slices.Contains(tags, "html") {
+				t.Error("this is no page")
+			}
+			return
+		case html.StartTagToken, html.SelfClosingTagToken:
+			tok := z.Token()
+			tags = append(tags, tok.Data)
+			if slices.Contains(forbidden, tok.Data) {
+				t.Errorf("element %s", tok)
+			}
+			for _, a := range tok.Attr {
+				outside := slices.Contains(refers, a.Key) && !strings.HasPrefix(a.Val, "#")
+				if outside || strings.HasPrefix(a.Key, "on") || a.Key == "style" && strings.Contains(a.Val, "url") {
+					t.Errorf("%s refers outside", tok)
+				}
+			}
+		case html.TextToken:
+			if len(tags) > 0 && tags[len(tags)-1] == "style" && regexp.MustCompile(`(?i)url\(|@import|expression\(`).Match(z.Text()) {
+				t.Error("the style refers outside")
+			}
+		}
+	}
+}
+
+func TestSelfContainedCanFail(t *testing.T) {
+	for _, bad := range []string{`<img src="x.png">`, `<a href="http://x">`, `<p onclick="x()">`, `<style>a{background:url(x)}</style>`} {
+		probe := &probe{TB: t}
+		selfContained(probe, "<html>"+bad+"</html>")
+		if !probe.failed {
+			t.Errorf("%s was not seen", bad)
+		}
+	}
+}
+
+// probe notes that a check failed.
+type probe struct {
+	testing.TB
+	failed bool
+}
+
+func (p *probe) Errorf(string, ...any) { p.failed = true }
+func (p *probe) Error(...any)          { p.failed = true }

@@ -1,0 +1,35 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// clip shortens a text to n characters.
+func clip(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}
+
+func seconds(t op.Time) string { return fmt.Sprintf("%.2f", float64(t)/1e9) }
+
+func hasWord(s string, words ...string) bool {
+	fields := strings.Fields(s)
+	for _, w := range words {
+		if !slices.Contains(fields, w) {
+			return false
+		}
+	}
+	return true
+}
+
+// nthLargest is the n-th largest of at least n values.
+func nthLargest(values []int64, n int) int64 {
+	slices.Sort(values)
+	return values[len(values)-n]
+}
