@@ -115,8 +115,7 @@ func (b btrfs) publish(_ context.Context, v *volume, _, path string, readOnly bo
 func (btrfs) unpublish(_ context.Context, _ volume, path string) error { return unpublishDir(path) }
 
 // destroy deletes subvolumes only where the pool is the base directory's own file system; an image goes as a whole.
-func (b btrfs) destroy() error {
-	ctx := context.Background() // the root of the clean-up
+func (b btrfs) destroy(ctx context.Context) error {
 	var problems []error
 	if m, err := hostfs.At(b.dir()); err == nil && m == nil {
 		for _, dir := range []string{b.volumes(), b.snapshots()} {

@@ -46,7 +46,7 @@ func diskLeft(dir string) (int64, error) {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, os.NewSyscallError("statfs", err)
 	}
-	return int64(st.Bavail) * int64(st.Bsize), nil
+	return int64(st.Bavail) * st.Bsize, nil
 }
 
 func (h hostdir) create(_ context.Context, v *volume, src *origin) error {
@@ -120,6 +120,6 @@ func unpublishDir(path string) error {
 }
 
 // destroy removes the directories; Destroy has unmounted them.
-func (h hostdir) destroy() error {
+func (h hostdir) destroy(context.Context) error {
 	return errors.Join(hostfs.RemoveTree(h.volumePath("")), hostfs.RemoveTree(h.snapshotPath("")))
 }

@@ -92,6 +92,13 @@ func (o *origin) fs() (string, bool) {
 	return o.volume.FSType, o.volume.Formatted
 }
 
+func (o *origin) block() bool {
+	if o.snapshot != nil {
+		return o.snapshot.Block
+	}
+	return o.volume.Block
+}
+
 func (l *loopfile) create(ctx context.Context, v *volume, src *origin) error {
 	image := l.image(v.ID)
 	if err := l.remove(ctx, *v); err != nil {
@@ -100,8 +107,10 @@ func (l *loopfile) create(ctx context.Context, v *volume, src *origin) error {
 	if src == nil {
 		return makeSparse(image, v.Size)
 	}
-	_, v.Formatted = src.fs()
-	v.NeedsGrow = v.Size > src.size()
+	if !v.Block {
+		_, v.Formatted = src.fs()
+		v.NeedsGrow = v.Size > src.size()
+	}
 	if src.snapshot != nil {
 		if err := hostfs.Reflink(l.snapshotImage(src.snapshot.ID), image); err != nil {
 			return err
@@ -109,7 +118,24 @@ func (l *loopfile) create(ctx context.Context, v *volume, src *origin) error {
 	} else if err := l.take([]shot{{vol: *src.volume, to: image}}); err != nil {
 		return err
 	}
-	return errors.Join(os.Truncate(image, v.Size), hostfs.SyncFile(image))
+	if err := errors.Join(os.Truncate(image, v.Size), hostfs.SyncFile(image)); err != nil {
+		return err
+	}
+	return l.adoptRaw(v, src)
+}
+
+// adoptRaw lets a file system volume be made from raw block data only when that holds the file system: it would be
+// formatted over otherwise.
+func (l *loopfile) adoptRaw(v *volume, src *origin) error {
+	if v.Block || !src.block() {
+		return nil
+	}
+	found, err := probe(l.image(v.ID))
+	if err == nil && found != v.FSType {
+		err = invalid("the content source is raw data without %s", v.FSType)
+	}
+	v.Formatted = true
+	return err
 }
 
 // remove frees the devices of a volume whose making was interrupted, and removes its image.
@@ -232,7 +258,7 @@ func (l *loopfile) reconcile(ctx context.Context) error {
 }
 
 // destroy needs no state: the kernel knows which devices carry our images and where they are mounted.
-func (l *loopfile) destroy() error {
+func (l *loopfile) destroy(context.Context) error {
 	devices, err := loopdev.Below(l.volumes())
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -48,7 +49,7 @@ func (null) detach(context.Context, volume) error                      { return 
 func (null) grow(context.Context, *volume) error                       { return nil }
 func (null) modify(context.Context, volume) error                      { return nil }
 func (null) remove(context.Context, volume) error                      { return nil }
-func (null) destroy() error                                            { return nil }
+func (null) destroy(context.Context) error                             { return nil }
 func (null) expand(context.Context, *volume, int64) error              { return nil }
 func (null) create(context.Context, *volume, *origin) error            { return nil }
 func (null) snapshot(context.Context, snapshot, volume) error          { return nil }
@@ -84,10 +85,13 @@ func (null) stage(_ context.Context, _ *volume, path string, _ []string) error {
 	return os.MkdirAll(path, 0o755)
 }
 
-// unstage removes the directory only when it is empty: it may have been there before.
+// unstage removes the directory only when it is empty.
 func (null) unstage(_ context.Context, _ volume, path string) error {
-	_ = os.Remove(path)
-	return nil
+	err := os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTEMPTY) {
+		return nil
+	}
+	return err
 }
 
 func (n null) publish(_ context.Context, v *volume, _, path string, _ bool) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +18,16 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/codes"
+
+	"github.com/cnsbench/cnsbench/internal/engine/csidriver/hostfs"
 )
+
+func shut(t testing.TB, f io.Closer) {
+	t.Helper()
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+}
 
 // stores are the backends that keep data, with their file systems.
 var stores = []struct {
@@ -33,7 +43,7 @@ func total(t *testing.T, path string) int64 {
 	if err := unix.Statfs(path, &st); err != nil {
 		t.Fatal(err)
 	}
-	return int64(st.Blocks) * int64(st.Bsize)
+	return int64(st.Blocks) * st.Bsize
 }
 
 // TestData: a snapshot and a clone hold what the volume held then, and share nothing with it afterwards.
@@ -117,7 +127,7 @@ func TestQuota(t *testing.T) {
 	p := start(t, Options{Backend: "btrfs", PoolSize: gib})
 	v := p.create("v", 16*mib, mountCap(""), nil, map[string]string{"quota": "true"}).use()
 	fill := func() error {
-		return errors.Join(os.WriteFile(filepath.Join(v.target, "f"), bytes.Repeat([]byte("x"), int(24*mib)), 0o644), syncfs(v.target))
+		return errors.Join(os.WriteFile(filepath.Join(v.target, "f"), bytes.Repeat([]byte("x"), int(24*mib)), 0o644), hostfs.SyncFS(v.target))
 	}
 	if err := fill(); !errors.Is(err, unix.EDQUOT) {
 		t.Fatalf("writing 24 MiB to a volume of 16: %v", err)
@@ -128,95 +138,89 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-func syncfs(path string) error {
-	f, err := os.Open(path)
+// rawAt is where the tests write to a device.
+const rawAt = 8 * mib
+
+func (v *testVolume) open(flag int) *os.File {
+	v.p.t.Helper()
+	f, err := os.OpenFile(v.target, flag, 0)
 	if err != nil {
-		return err
+		v.p.t.Fatal(err)
 	}
-	defer f.Close()
-	return unix.Syncfs(int(f.Fd()))
+	return f
+}
+
+func (v *testVolume) putRaw(text string) {
+	v.p.t.Helper()
+	f := v.open(os.O_WRONLY)
+	defer shut(v.p.t, f)
+	if _, err := f.WriteAt([]byte(text), rawAt); err != nil {
+		v.p.t.Fatal(err)
+	}
+}
+
+func (v *testVolume) getRaw(n int) string {
+	v.p.t.Helper()
+	f := v.open(os.O_RDONLY)
+	defer shut(v.p.t, f)
+	buf := make([]byte, n)
+	if _, err := f.ReadAt(buf, rawAt); err != nil {
+		v.p.t.Fatal(err)
+	}
+	return string(buf)
+}
+
+func (v *testVolume) rawSize() int64 {
+	v.p.t.Helper()
+	f := v.open(os.O_RDONLY)
+	defer shut(v.p.t, f)
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		v.p.t.Fatal(err)
+	}
+	return end
 }
 
 // TestBlock: raw block volumes keep data through snapshot, restore and growth, and are never formatted over.
 func TestBlock(t *testing.T) {
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 	v := p.create("v", 16*mib, blockCap(), nil, nil).use()
-	put := func(v *testVolume, text string) {
-		t.Helper()
-		f, err := os.OpenFile(v.target, os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.WriteAt([]byte(text), 8*mib); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	get := func(v *testVolume, n int) string {
-		t.Helper()
-		f, err := os.Open(v.target)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		buf := make([]byte, n)
-		if _, err := f.ReadAt(buf, 8*mib); err != nil {
-			t.Fatal(err)
-		}
-		return string(buf)
-	}
-	put(v, "old")
+	v.putRaw("old")
 	snap := p.snap("s", v.id)
-	put(v, "new")
+	v.putRaw("new")
 	restored := p.create("r", 32*mib, blockCap(), fromSnapshot(snap), nil).use()
-	if got, now := get(restored, 3), get(v, 3); got != "old" || now != "new" {
+	if got, now := restored.getRaw(3), v.getRaw(3); got != "old" || now != "new" {
 		t.Errorf("restored %q, the volume holds %q; want old, new", got, now)
-	}
-	size := func(v *testVolume) int64 {
-		t.Helper()
-		f, err := os.Open(v.target)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		end, err := f.Seek(0, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return end
 	}
 	ok(p.ControllerExpandVolume(t.Context(), &csi.ControllerExpandVolumeRequest{VolumeId: v.id, CapacityRange: &csi.CapacityRange{RequiredBytes: 24 * mib}}))(t)
 	ok(p.NodeExpandVolume(t.Context(), &csi.NodeExpandVolumeRequest{VolumeId: v.id, VolumePath: v.target}))(t)
-	if got := size(v); got != 24*mib {
+	if got := v.rawSize(); got != 24*mib {
 		t.Errorf("the device has %d bytes, want 24 MiB", got)
 	}
-	if got := size(restored); got != 32*mib {
+	if got := restored.rawSize(); got != 32*mib {
 		t.Errorf("the restored device has %d bytes, want 32 MiB", got)
 	}
 
-	f := p.create("f", 16*mib, mountCap("ext4"), fromSnapshot(snap), nil)
-	ok(p.ControllerPublishVolume(t.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: f.id, NodeId: "local", VolumeCapability: f.cap}))(t)
-	put(v, "") // the snapshot's first MiB is zero; what lies beyond does not look like a file system, so this one is formatted
-	_, err := p.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{VolumeId: f.id, StagingTargetPath: f.staging, VolumeCapability: blockCap()})
-	wantCode(t, "staging a file system as raw block", err, codes.InvalidArgument)
+	_, err := p.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.staging, VolumeCapability: mountCap("ext4")})
+	wantCode(t, "staging raw block as a file system", err, codes.InvalidArgument)
+	_, err = p.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "f", VolumeCapabilities: []*csi.VolumeCapability{mountCap("ext4")},
+		VolumeContentSource: fromSnapshot(snap)})
+	wantCode(t, "a file system from foreign raw data", err, codes.InvalidArgument)
 	_, err = p.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: v.id})
 	wantCode(t, "deleting a published volume", err, codes.FailedPrecondition)
 	restored.drop()
 }
 
-// TestRawDataIsNotFormatted: a file system volume made from a raw snapshot with foreign data is refused, not overwritten.
-func TestRawDataIsNotFormatted(t *testing.T) {
+// TestModeConversion: a file system goes through a raw block volume and comes back.
+func TestModeConversion(t *testing.T) {
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
-	v := p.create("v", 16*mib, blockCap(), nil, nil).use()
-	if err := os.WriteFile(v.target, []byte("precious"), 0); err != nil {
-		t.Fatal(err)
+	v := p.create("v", 32*mib, mountCap("ext4"), nil, nil).use()
+	v.write("f", "x")
+	raw := p.create("raw", 32*mib, blockCap(), fromSnapshot(p.snap("s", v.id)), nil).use()
+	back := p.create("back", 32*mib, mountCap("ext4"), fromSnapshot(p.snap("s2", raw.id)), nil).use()
+	if got := back.read("f"); got != "x" {
+		t.Errorf("the file holds %q", got)
 	}
-	f := p.create("f", 16*mib, mountCap("ext4"), fromSnapshot(p.snap("s", v.id)), nil)
-	ok(p.ControllerPublishVolume(t.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: f.id, NodeId: "local", VolumeCapability: f.cap}))(t)
-	_, err := p.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{VolumeId: f.id, StagingTargetPath: f.staging, VolumeCapability: f.cap})
-	wantCode(t, "staging", err, codes.FailedPrecondition)
 }
 
 // counter appends numbers to one file and then to another, each durably, until stopped.
@@ -322,7 +326,7 @@ func TestFreezeIsLoggedAsWritersFeelIt(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				defer f.Close()
+				defer shut(t, f)
 				close(running)
 				for {
 					select {

@@ -33,7 +33,8 @@ func Destroy(o Options) error {
 	d := &driver{opts: o}
 	d.be = backends[o.Backend](d)
 	_ = d.openTables() // what a damaged record hides, the backend finds in the kernel's tables
-	if err = errors.Join(d.destroy(), d.close()); err == nil {
+	// The root of a call path, and one that is not to be cut short.
+	if err = errors.Join(d.destroy(context.Background()), d.close()); err == nil {
 		err = errors.Join(os.RemoveAll(filepath.Join(o.BaseDir, "state")), os.Remove(filepath.Join(o.BaseDir, "lock")))
 	}
 	if err != nil {
@@ -44,8 +45,7 @@ func Destroy(o Options) error {
 }
 
 // destroy takes away what the state knows of, then what the backend finds.
-func (d *driver) destroy() error {
-	ctx := context.Background() // the root of the clean-up: it is not to be cut short
+func (d *driver) destroy(ctx context.Context) error {
 	var problems []error
 	rec, _ := d.be.(recoverer)
 	for _, v := range d.vols.all() {
@@ -59,7 +59,7 @@ func (d *driver) destroy() error {
 			problems = append(problems, unmountHard(path))
 		}
 	}
-	return errors.Join(append(problems, d.be.destroy())...)
+	return errors.Join(append(problems, d.be.destroy(ctx))...)
 }
 
 // unmountHard unmounts a path, lazily when it stays busy, which it then reports.

@@ -44,7 +44,7 @@ type backend interface {
 	publish(ctx context.Context, v *volume, staging, path string, readOnly bool) error
 	unpublish(ctx context.Context, v volume, path string) error
 	// destroy frees everything below the base directory; the tables may be empty.
-	destroy() error
+	destroy(ctx context.Context) error
 }
 
 // origin is what a volume is made from: one field is set.

@@ -7,8 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -343,7 +345,7 @@ func TestHungCallDoesNotPreventStopping(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 	began := time.Now()
 	p.terminate()
-	if took := time.Since(began); took > stopPatience/2 {
+	if took := time.Since(began); took >= stopPatience {
 		t.Errorf("stopping took %v", took)
 	}
 	wantCode(t, "the hung call", <-done, codes.Unavailable)
@@ -363,7 +365,7 @@ func TestOneDriverPerBase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.Close()
+	defer shut(t, other)
 	if err := other.Serve(t.Context(), p.config.Socket); err == nil || !strings.Contains(err.Error(), "another process is serving") {
 		t.Errorf("a second driver on the same socket: %v", err)
 	}
@@ -461,4 +463,22 @@ func TestJournal(t *testing.T) {
 	if _, err := openTable[volume](path, false); err == nil || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf("a damaged journal gives %v", err)
 	}
+}
+
+// BenchmarkNull is what the harness itself costs: one volume created and deleted, through the socket.
+func BenchmarkNull(b *testing.B) {
+	p := start(b, Options{Backend: "null"})
+	var n atomic.Int64
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			resp, err := p.CreateVolume(b.Context(), &csi.CreateVolumeRequest{Name: strconv.FormatInt(n.Add(1), 10),
+				VolumeCapabilities: []*csi.VolumeCapability{mountCap("")}})
+			if err == nil {
+				_, err = p.DeleteVolume(b.Context(), &csi.DeleteVolumeRequest{VolumeId: resp.GetVolume().GetVolumeId()})
+			}
+			if err != nil {
+				b.Error(err)
+			}
+		}
+	})
 }

@@ -59,7 +59,7 @@ func serveForTest(config string) (err error) {
 
 // process is a driver in a process of its own, with clients.
 type process struct {
-	t      *testing.T
+	t      testing.TB
 	config testConfig
 	cmd    *exec.Cmd
 	conn   *grpc.ClientConn
@@ -70,7 +70,7 @@ type process struct {
 }
 
 // start runs a driver and checks, when the test ends, that Destroy leaves no mount and no loop device.
-func start(t *testing.T, o Options) *process {
+func start(t testing.TB, o Options) *process {
 	t.Helper()
 	needs(t, o.Backend)
 	dir := t.TempDir()
@@ -97,7 +97,7 @@ func start(t *testing.T, o Options) *process {
 	return p
 }
 
-func needs(t *testing.T, backend string) {
+func needs(t testing.TB, backend string) {
 	t.Helper()
 	need := Requirements(backend)
 	if need.Root && os.Geteuid() != 0 {
@@ -109,7 +109,7 @@ func needs(t *testing.T, backend string) {
 }
 
 // leftovers lists the mounts and loop devices that concern dir.
-func leftovers(t *testing.T, dir string) []string {
+func leftovers(t testing.TB, dir string) []string {
 	t.Helper()
 	var left []string
 	mounts, err := hostfs.AllMounts()
@@ -166,7 +166,7 @@ func (p *process) run() {
 	})
 }
 
-func waitFor(t *testing.T, what string, done func() bool) {
+func waitFor(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -206,7 +206,7 @@ func (p *process) truth() []Record {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	defer f.Close()
+	defer shut(p.t, f)
 	var records []Record
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		var r Record
@@ -222,8 +222,8 @@ func (p *process) truthOf(rpc string) []Record {
 	return slices.DeleteFunc(p.truth(), func(r Record) bool { return r.RPC != rpc })
 }
 
-func ok[T any](resp T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
+func ok[T any](resp T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)

@@ -33,11 +33,6 @@ func (l *loopfile) stage(ctx context.Context, v *volume, path string, flags []st
 		if err := l.format(ctx, v); err != nil {
 			return err
 		}
-		// Kept before mounting: after a crash, a volume that may hold data must never look fresh.
-		v.Formatted = true
-		if err := l.d.keepIntent(*v); err != nil {
-			return err
-		}
 	}
 	if v.NeedsGrow && !v.Attached.ReadOnly && !growsMounted(*v) {
 		if err := growUnmounted(ctx, v.Attached.Device); err != nil {
@@ -66,22 +61,17 @@ func (l *loopfile) unstage(_ context.Context, _ volume, path string) error {
 	return hostfs.Unmount(path, busyPatience)
 }
 
-// format makes the file system of a volume that has none. What came from a raw block volume is looked at first: it is
-// mounted when it holds the right file system, and never overwritten.
+// format makes the file system of a volume that has none, and keeps that before the volume is mounted: after a crash, a
+// volume that may hold data must never look fresh.
 func (l *loopfile) format(ctx context.Context, v *volume) error {
-	if v.Source != nil {
-		found, err := probe(v.Attached.Device)
-		if err != nil || found == v.FSType {
-			return err
-		}
-		if found != "" {
-			return status.Errorf(codes.FailedPrecondition, "volume %s was made from raw data (%s) that is not %s; it is not formatted over", v.ID, found, v.FSType)
-		}
-	}
 	if v.Attached.ReadOnly {
 		return status.Errorf(codes.FailedPrecondition, "volume %s has no file system yet and is attached read-only", v.ID)
 	}
-	return mkfs(ctx, v.FSType, v.Attached.Device)
+	if err := mkfs(ctx, v.FSType, v.Attached.Device); err != nil {
+		return err
+	}
+	v.Formatted = true
+	return l.d.keepIntent(*v)
 }
 
 // mkfs formats a device that is known to be all zeros. mkfs.ext4 is told so, or it would leave a kernel thread zeroing
@@ -98,19 +88,18 @@ func mkfs(ctx context.Context, fsType, device string) error {
 	return err
 }
 
-// probe names what a device holds: "ext4", "xfs", "unknown data", or "" when its first MiB is zero.
-func probe(device string) (string, error) {
-	f, err := os.Open(device)
+// probe names the file system in an image: "ext4", "xfs", or "" when it is neither.
+func probe(image string) (string, error) {
+	f, err := os.Open(image)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close() //nolint:errcheck // only read
-	head := make([]byte, mib)
-	n, err := io.ReadFull(f, head)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+	head := make([]byte, 4*kib)
+	if _, err := io.ReadFull(f, head); err != nil {
 		return "", err
 	}
-	return sniff(head[:n]), nil
+	return sniff(head), nil
 }
 
 // sniff knows the magic numbers of the kernel's fs/ext4/ext4.h and fs/xfs/libxfs/xfs_format.h.
@@ -121,8 +110,6 @@ func sniff(head []byte) string {
 		return "ext4"
 	case strings.HasPrefix(string(head), "XFSB"):
 		return "xfs"
-	case slices.ContainsFunc(head, func(b byte) bool { return b != 0 }):
-		return "unknown data"
 	}
 	return ""
 }

@@ -93,8 +93,8 @@ func (o Options) complete() (Options, error) {
 		return o, err
 	}
 	// The kernel's tables name mounts and images without symbolic links.
-	if real, err := filepath.EvalSymlinks(base); err == nil {
-		base = real
+	if resolved, err := filepath.EvalSymlinks(base); err == nil {
+		base = resolved
 	}
 	o.BaseDir = base
 	return o, nil

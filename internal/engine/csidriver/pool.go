@@ -99,7 +99,7 @@ func (p pool) available(allocated int64) (int64, error) {
 	if err := unix.Statfs(p.dir(), &st); err != nil {
 		return 0, os.NewSyscallError("statfs", err)
 	}
-	return int64(st.Blocks)*int64(st.Bsize) - allocated, nil
+	return int64(st.Blocks)*st.Bsize - allocated, nil
 }
 
 // destroy unmounts whatever is left of the pool, below it and of it elsewhere, and removes it.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 )
 
 // packages names the Debian package of each program that the drivers call.
@@ -31,7 +33,8 @@ func Find(program string) (string, error) {
 	return "", fmt.Errorf("the program %s is not installed; the Debian package %s brings it", program, packages[program])
 }
 
-// Run runs a program to its end; its error carries what the program printed.
+// Run runs a program to its end; its error carries what the program printed. The program is killed when this process
+// dies: an mkfs that outlived its driver would write beside the next driver's.
 func Run(ctx context.Context, program string, args ...string) error {
 	path, err := Find(program)
 	if err != nil {
@@ -40,6 +43,10 @@ func Run(ctx context.Context, program string, args ...string) error {
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	// The signal comes when the thread that started the program ends, so that thread must stay.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, strings.TrimSpace(out.String()))
 	}

@@ -130,7 +130,7 @@ func Detach(path, image string, patience time.Duration) error {
 		if !Carries(path, image) {
 			return nil
 		}
-		if err := clear(path); err != nil {
+		if err := release(path); err != nil {
 			return fmt.Errorf("detaching %s from %s: %w", path, image, err)
 		}
 		if Carries(path, image) && time.Now().After(deadline) {
@@ -139,7 +139,7 @@ func Detach(path, image string, patience time.Duration) error {
 	}
 }
 
-func clear(path string) error {
+func release(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
