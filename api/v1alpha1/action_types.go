@@ -311,7 +311,7 @@ type ResizeSpec struct {
 	IncreaseBy *resource.Quantity `json:"increaseBy,omitempty"`
 	// factor by which to multiply the size; more than 1.
 	// +optional
-	Factor *resource.Quantity `json:"factor,omitempty"`
+	Factor *Number `json:"factor,omitempty"`
 }
 
 // ReattachSpec detaches volumes and attaches them again.

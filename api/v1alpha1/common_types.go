@@ -29,6 +29,21 @@ type Duration struct {
 	metav1.Duration `json:",inline"`
 }
 
+// Number is a number that may be a fraction. It must be more than 0.
+//
+// +kubebuilder:validation:Type=number
+// +kubebuilder:validation:Minimum=0
+// +kubebuilder:validation:ExclusiveMinimum=true
+type Number struct {
+	Value float64 `json:"-"`
+}
+
+// MarshalJSON writes a plain number.
+func (n Number) MarshalJSON() ([]byte, error) { return json.Marshal(n.Value) }
+
+// UnmarshalJSON reads a plain number.
+func (n *Number) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &n.Value) }
+
 // Var is the value of a template variable: text, or a whole number written
 // without quotes.
 //

@@ -1,7 +1,5 @@
 package v1alpha1
 
-import "k8s.io/apimachinery/pkg/api/resource"
-
 // Rate says when actions are done. It knows nothing of what they do.
 //
 // +kubebuilder:validation:ExactlyOneOf=constantRateSpec;poissonRateSpec;rampRateSpec;constantIncreaseDecreaseRateSpec;burstRateSpec;traceRateSpec;concurrencySpec;triggerRateSpec
@@ -77,21 +75,21 @@ type ConstantRateSpec struct {
 	Interval *Duration `json:"interval,omitempty"`
 	// perSecond is the number of triggers in a second; it may be a fraction.
 	// +optional
-	PerSecond *resource.Quantity `json:"perSecond,omitempty"`
+	PerSecond *Number `json:"perSecond,omitempty"`
 }
 
 // PoissonRateSpec triggers with independent exponential gaps.
 type PoissonRateSpec struct {
 	// perSecond is the mean number of triggers in a second; it may be a fraction.
 	// +required
-	PerSecond resource.Quantity `json:"perSecond"`
+	PerSecond Number `json:"perSecond"`
 }
 
 // RampRateSpec triggers at a rate that changes linearly within each stage.
 type RampRateSpec struct {
 	// startPerSecond is the rate at the start.
 	// +optional
-	StartPerSecond *resource.Quantity `json:"startPerSecond,omitempty"`
+	StartPerSecond *Number `json:"startPerSecond,omitempty"`
 	// stages follow each other.
 	// +required
 	// +listType=atomic
@@ -107,7 +105,7 @@ type RampStage struct {
 	Duration Duration `json:"duration"`
 	// perSecond is the rate at the end of the stage.
 	// +required
-	PerSecond resource.Quantity `json:"perSecond"`
+	PerSecond Number `json:"perSecond"`
 }
 
 // ConstantIncreaseDecreaseRateSpec lets the number of objects go up to max, one
@@ -153,8 +151,8 @@ type TraceRateSpec struct {
 	Source string `json:"source"`
 	// timeScale stretches the trace's time: 0.5 plays it twice as fast.
 	// +optional
-	// +kubebuilder:default="1"
-	TimeScale *resource.Quantity `json:"timeScale,omitempty"`
+	// +kubebuilder:default=1
+	TimeScale *Number `json:"timeScale,omitempty"`
 }
 
 // ConcurrencySpec is a closed loop: it keeps parallelism operations under way.

@@ -91,7 +91,7 @@ func (l *loader) resize(n *info) {
 	s, path := n.spec.ResizeSpec, n.path+".resizeSpec"
 	out := &ResizeSpec{Bytes: l.size(path+".size", s.Size), ByBytes: l.size(path+".increaseBy", s.IncreaseBy)}
 	if s.Factor != nil {
-		out.Factor = s.Factor.AsApproximateFloat64()
+		out.Factor = s.Factor.Value
 		if out.Factor <= 1 || out.Factor > 1024 {
 			l.fail(path+".factor", "such as 1.5", "must be more than 1 and at most 1024")
 		}

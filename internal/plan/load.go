@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	sigsjson "sigs.k8s.io/json"
 
@@ -309,8 +312,13 @@ func (l *loader) decode() bool {
 	if err := into(l.doc.value, b); err != nil {
 		if len(l.problems) == 0 {
 			l.locate(err)
+			return false
 		}
-		return false
+		// Look at the rest without what the schema found fault with.
+		b = &v1alpha1.Benchmark{}
+		if into(l.withoutFaulty(c), b) != nil {
+			return false
+		}
 	}
 	l.plan.Benchmark, l.plan.Name, l.spec = b, b.Name, &b.Spec
 	if b.Name == "" {
@@ -322,6 +330,26 @@ func (l *loader) decode() bool {
 		}
 	}
 	return true
+}
+
+// withoutFaulty is the Benchmark with defaults where something was wrong.
+func (l *loader) withoutFaulty(c *checker) map[string]any {
+	value := runtime.DeepCopyJSON(l.doc.value)
+	rest := &document{value: value}
+	for _, path := range sortedKeys(l.faulty) {
+		path = normal(path)
+		step := path[strings.LastIndexByte(path, '.')+1:]
+		switch around := rest.at(parent(path)).(type) {
+		case map[string]any:
+			delete(around, step)
+		case []any:
+			if i, err := strconv.Atoi(step); err == nil && i < len(around) {
+				around[i] = nil
+			}
+		}
+	}
+	defaulting.Default(value, c.structural)
+	return value
 }
 
 func into(value any, typed any) error {

@@ -43,6 +43,7 @@ func sorted(ps []Problem) []Problem {
 // when none is near and they are few.
 func suggest(written string, candidates []string) string {
 	candidates = slices.Compact(slices.Sorted(slices.Values(candidates)))
+	candidates = slices.DeleteFunc(candidates, func(c string) bool { return c == "" })
 	best, least := "", max(2, len(written)/3)+1
 	for _, c := range candidates {
 		if d := distance(strings.ToLower(written), strings.ToLower(c)); d < least && d < len(c) {

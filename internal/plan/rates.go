@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan/rate"
@@ -104,17 +102,16 @@ func (l *loader) interval(path string, d v1alpha1.Duration, size int) time.Durat
 }
 
 // perSecond is a number of triggers a second; 0 if it is no good.
-func (l *loader) perSecond(path string, q resource.Quantity) float64 {
-	v := q.AsApproximateFloat64()
+func (l *loader) perSecond(path string, n v1alpha1.Number) float64 {
 	switch {
-	case !(v > 0):
+	case !(n.Value > 0):
 		l.fail(path, "", "must be more than 0")
 		return 0
-	case v > maxPerSecond:
-		l.fail(path, "no more than a million a second", "%s is %.3g triggers a second", q.String(), v)
+	case n.Value > maxPerSecond:
+		l.fail(path, "no more than a million a second", "%.3g triggers a second cannot be meant", n.Value)
 		return 0
 	}
-	return v
+	return n.Value
 }
 
 // lateStart warns of a rate that the run ends before.

@@ -196,7 +196,7 @@ func (l *loader) outputs() {
 		if o.HTTPPostSpec != nil {
 			field = "httpPostSpec"
 		}
-		l.warn(fmt.Sprintf("spec.outputs[%d].%s", i, field), "the results are in the bundle", "%s: not carried out yet", field)
+		l.warn(fmt.Sprintf("spec.outputs[%d].%s", i, field), "the results are in the bundle", "not carried out yet")
 	}
 }
 

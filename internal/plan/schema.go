@@ -79,6 +79,9 @@ func (c *checker) apply(ctx context.Context, d *document) []Problem {
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.structural, d.value)...)
 	broken, itself := map[string]bool{}, map[string]bool{}
 	for _, e := range errs {
+		if c.echo(e) {
+			continue
+		}
 		problems = append(problems, c.fieldProblem(d, e))
 		itself[normal(e.Field)] = true
 		for p := normal(e.Field); p != ""; p = parent(p) {
@@ -101,6 +104,16 @@ func (c *checker) apply(ctx context.Context, d *document) []Problem {
 		problems = append(problems, c.fieldProblem(d, e))
 	}
 	return problems
+}
+
+// echo says whether an error only repeats another: what can be a number or a
+// text is checked as both, as either, and as each.
+func (c *checker) echo(e *field.Error) bool {
+	if strings.HasSuffix(e.Detail, "(anyOf)") || strings.HasSuffix(e.Detail, "of list-type map") || strings.HasPrefix(e.Detail, "Checked value must be of type") {
+		return true
+	}
+	s := c.at(e.Field)
+	return s != nil && s.XIntOrString && strings.Contains(e.Detail, "must be of type integer:")
 }
 
 func parent(path string) string { return path[:max(strings.LastIndexByte(path, '.'), 0)] }
@@ -160,6 +173,8 @@ func (c *checker) fieldProblem(d *document, e *field.Error) Problem {
 	switch {
 	case e.Type == field.ErrorTypeRequired && e.Detail == "":
 		p.Message = "is missing"
+	case e.Type == field.ErrorTypeInvalid && e.Detail != "" && strings.Contains(e.Detail, "should be greater than 0"):
+		p.Message = "must be more than 0"
 	case e.Type == field.ErrorTypeDuplicate:
 		p.Message, p.Hint = fmt.Sprintf("%s is there already", shown(e.BadValue)), "names must differ"
 	case e.Type == field.ErrorTypeNotSupported:
@@ -227,6 +242,8 @@ func (c *checker) at(path string) *schema.Structural {
 
 func shown(v any) string {
 	switch v := v.(type) {
+	case nil:
+		return "nothing"
 	case map[string]any:
 		if name, ok := v["name"]; ok {
 			return shown(name)

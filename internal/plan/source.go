@@ -241,6 +241,9 @@ func (d *document) findKey(path string) place {
 // at returns the value at a path; nil if there is none.
 func (d *document) at(path string) any {
 	var v any = d.value
+	if path == "" {
+		return v
+	}
 	for _, step := range strings.Split(normal(path), ".") {
 		switch at := v.(type) {
 		case map[string]any:

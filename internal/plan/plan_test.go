@@ -1,0 +1,325 @@
+package plan
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan/rate"
+)
+
+const head = "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: x}\n"
+
+// good loads a Benchmark that must be without problems.
+func good(t *testing.T, in Input, text string) *Plan {
+	t.Helper()
+	in.Files = []File{{Name: "x.yaml", Data: []byte(head + text)}}
+	p, problems := load(t, in)
+	for _, problem := range problems {
+		t.Error(problem)
+	}
+	if p == nil {
+		t.FailNow()
+	}
+	return p
+}
+
+// Every default, as the schema gives it, in one file.
+func TestDefaults(t *testing.T) {
+	p := good(t, Input{Seed: 9}, `spec:
+  actions:
+    - {name: v, createObjSpec: {volume: {storageClass: hostdir}}}
+    - {name: w, createObjSpec: {workload: fio, vars: {storageClass: hostdir}, canary: {}}}
+    - {name: s, rateName: r, snapshotSpec: {actionName: v}}
+    - {name: re, rateName: r, restoreSpec: {actionName: s}}
+    - {name: c, rateName: p, cloneSpec: {actionName: v}}
+    - {name: g, rateName: b, resizeSpec: {actionName: v, factor: 2}}
+    - {name: m, rateName: cc, modifySpec: {actionName: v, parameters: {a: b}}}
+    - {name: d, startAfter: 5s, deleteSpec: {actionName: v}}
+  rates:
+    - {name: r, constantRateSpec: {perSecond: 0.5}}
+    - {name: p, poissonRateSpec: {perSecond: 3}}
+    - {name: b, burstRateSpec: {size: 2, interval: 1s}}
+    - {name: cc, concurrencySpec: {parallelism: 2}}
+  outputs:
+    - {name: f, fileSpec: {path: x}}
+`)
+	out, err := Render(p, "r1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/defaults.golden", string(out))
+}
+
+func TestRatesAreResolved(t *testing.T) {
+	p := good(t, Input{}, `spec:
+  runtime: 1m
+  actions:
+    - {name: v, rateName: a, createObjSpec: {volume: {storageClass: hostdir}}}
+    - {name: w, rateName: b, createObjSpec: {volume: {storageClass: hostdir}}}
+    - {name: x, rateName: c, createObjSpec: {workload: write-once, vars: {storageClass: hostdir}}}
+    - {name: y, startAfter: 3s, createObjSpec: {volume: {storageClass: hostdir}}}
+  rates:
+    - {name: a, startAfter: 2s, duration: 10s, limit: 4, maxInFlight: 3, onSaturation: queue, constantRateSpec: {interval: 2s}}
+    - {name: b, burstRateSpec: {size: 5, interval: 2s}}
+    - {name: c, concurrencySpec: {parallelism: 7, until: ended}}
+`)
+	want := []Rate{
+		{Name: "a", Schedule: rate.Constant{Interval: 2 * time.Second}, StartAfter: 2 * time.Second, Duration: 10 * time.Second, Limit: 4, MaxInFlight: 3, Queue: true},
+		{Name: "b", Schedule: rate.Burst{Size: 5, Interval: 2 * time.Second}, MaxInFlight: 10000},
+		{Name: "c", Parallelism: 7, UntilEnded: true, MaxInFlight: 10000},
+		{Name: "y.startAfter", Schedule: rate.Constant{Interval: 3 * time.Second}, Limit: 1},
+	}
+	if diff := cmp.Diff(want, p.Rates); diff != "" {
+		t.Error(diff)
+	}
+	if p.Actions[3].Rate != "y.startAfter" {
+		t.Errorf("rate %q", p.Actions[3].Rate)
+	}
+}
+
+func TestTargets(t *testing.T) {
+	p := good(t, Input{}, `spec:
+  actions:
+    - {name: fio, createObjSpec: {workload: fio, labels: {tier: gold}, vars: {storageClass: loopfile-xfs}}}
+    - {name: v, createObjSpec: {volume: {storageClass: btrfs}}}
+    - {name: by-action, snapshotSpec: {actionName: fio}}
+    - {name: by-claim, snapshotSpec: {volumeName: data}}
+    - {name: by-volume, resizeSpec: {volumeName: v, increaseBy: 1Gi}}
+    - {name: by-label, modifySpec: {labels: {tier: gold}, parameters: {iops: "3"}, select: newest}}
+    - {name: group, snapshotSpec: {actionName: fio, group: true}}
+    - {name: back, restoreSpec: {actionName: group, size: 2Gi}}
+    - {name: gone, deleteSpec: {actionName: group}}
+    - {name: stop, deleteSpec: {actionName: fio}}
+`)
+	want := map[string]Target{
+		"by-action": {Kind: engine.VolumeObject, Action: "fio", Select: SelectAll},
+		"by-claim":  {Kind: engine.VolumeObject, Labels: map[string]string{"cnsbench.dev/volume": "data"}, Select: SelectAll},
+		"by-volume": {Kind: engine.VolumeObject, Volume: "v", Select: SelectAll},
+		"by-label":  {Kind: engine.VolumeObject, Labels: map[string]string{"tier": "gold"}, Select: SelectNewest},
+		"group":     {Kind: engine.VolumeObject, Action: "fio", Select: SelectAll},
+		"back":      {Kind: engine.SnapshotObject, Action: "group", Select: SelectNewest},
+		"gone":      {Kind: engine.GroupSnapshotObject, Action: "group", Select: SelectOldest},
+		"stop":      {Kind: engine.WorkloadObject, Action: "fio", Select: SelectOldest},
+	}
+	got := map[string]Target{}
+	for _, a := range p.Actions {
+		if a.Target != nil {
+			got[a.Name] = *a.Target
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if class := p.Actions[2].Snapshot.Class; p.SnapshotClasses[class].Driver != "loopfile.csi.cnsbench.dev" {
+		t.Errorf("snapshots of loopfile-xfs are of class %q, %+v", class, p.SnapshotClasses[class])
+	}
+	v, err := p.Actions[7].Volume.Render("r1", 4)
+	if err != nil || *v.Claim.Spec.StorageClassName != "loopfile-xfs" || v.Claim.Name != "back-4" || v.Claim.Spec.Resources.Requests.Storage().String() != "2Gi" {
+		t.Errorf("restored volume %+v, %v", v.Claim, err)
+	}
+	if diff := cmp.Diff(map[string]bool{"groupSnapshot": true}, p.Needs.Features); diff != "" {
+		t.Error(diff)
+	}
+	if !p.Needs.Kinds[op.Restore] || p.Needs.Kinds[op.Clone] {
+		t.Errorf("kinds %v", p.Needs.Kinds)
+	}
+}
+
+func TestBudget(t *testing.T) {
+	tests := []struct {
+		name, spec string
+		want       Budget
+	}{
+		{"once", `spec:
+  actions: [{name: fio, createObjSpec: {workload: fio, count: 3, vars: {storageClass: hostdir}}}]
+`, Budget{Volumes: 3, Pods: 3, Bytes: 3 << 30, Ops: 3}},
+		{"snapshots within the runtime", `spec:
+  runtime: 31s
+  actions:
+    - {name: fio, createObjSpec: {workload: fio, count: 3, vars: {storageClass: hostdir}}}
+    - {name: s, rateName: r, snapshotSpec: {actionName: fio}}
+  rates: [{name: r, startAfter: 1s, constantRateSpec: {perSecond: 0.1}}]
+`, Budget{Volumes: 3, Pods: 3, Bytes: 3 << 30, Ops: 3 + 9, Snapshots: 9}},
+		{"an open rate is listed", `spec:
+  actions:
+    - {name: fio, createObjSpec: {workload: fio, vars: {storageClass: hostdir}}}
+    - {name: s, rateName: r, snapshotSpec: {actionName: fio}}
+    - {name: c, rateName: k, cloneSpec: {actionName: fio}}
+  rates:
+    - {name: r, constantRateSpec: {interval: 5s}}
+    - {name: k, concurrencySpec: {parallelism: 4}}
+`, Budget{Volumes: 1, Pods: 1, Bytes: 1 << 30, Ops: 1, Open: []string{"r (1 each 5s)", "k (4 at once)"}}},
+		{"limits, restores and deletes", `spec:
+  actions:
+    - {name: v, rateName: r, createObjSpec: {count: 2, volume: {storageClass: hostdir, size: 10Mi}}}
+    - {name: g, rateName: r, snapshotSpec: {actionName: v, group: true}}
+    - {name: b, rateName: r, restoreSpec: {actionName: g}}
+    - {name: d, rateName: r, deleteSpec: {actionName: b}}
+  rates: [{name: r, limit: 5, constantRateSpec: {interval: 1s}}]
+`, Budget{Volumes: 10 + 5, Snapshots: 50, Bytes: 15 * 10 << 20, Ops: 10 + 5 + 5 + 5}},
+		{"no overflow", `spec:
+  runtime: 100000h
+  actions: [{name: v, rateName: r, createObjSpec: {count: 10000, volume: {storageClass: hostdir, size: 1Pi}}}]
+  rates: [{name: r, poissonRateSpec: {perSecond: 1000000}}]
+`, Budget{Volumes: 3600000000000000000, Bytes: 1<<63 - 1, Ops: 3600000000000000000}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := good(t, Input{}, tt.spec)
+			b := p.Budget
+			if tt.name == "limits, restores and deletes" && b.Open != nil {
+				t.Errorf("open %v", b.Open)
+			}
+			if diff := cmp.Diff(tt.want, b); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+const gp3 = `spec:
+  actions:
+    - {name: v, createObjSpec: {volume: {storageClass: gp3}}}
+    - {name: s, snapshotSpec: {actionName: v, snapshotClass: snap}}
+`
+
+func TestAnyDriver(t *testing.T) {
+	p := good(t, Input{AnyDriver: true}, gp3)
+	if _, ok := p.StorageClasses["gp3"]; !ok || p.SnapshotClasses["snap"].Name != "snap" {
+		t.Errorf("classes %v, %v", p.StorageClasses, p.SnapshotClasses)
+	}
+}
+
+func TestSubstituteDriver(t *testing.T) {
+	p := good(t, Input{Substitute: map[string]string{"loopfile.csi.cnsbench.dev": "hostdir.csi.cnsbench.dev"}, SubstituteReason: "loop devices need root"}, `spec:
+  actions:
+    - {name: v, createObjSpec: {volume: {storageClass: loopfile}}}
+    - {name: w, createObjSpec: {volume: {storageClass: loopfile-xfs}}}
+    - {name: s, snapshotSpec: {actionName: v}}
+`)
+	if got := p.StorageClasses["loopfile"].Provisioner; got != "hostdir.csi.cnsbench.dev" {
+		t.Errorf("provisioner %s", got)
+	}
+	if got := p.SnapshotClasses[p.Actions[2].Snapshot.Class].Driver; got != "hostdir.csi.cnsbench.dev" {
+		t.Errorf("snapshots of class %s by %s", p.Actions[2].Snapshot.Class, got)
+	}
+	want := "x.yaml:6:56: spec.actions[0].createObjSpec.volume.storageClass: hostdir stands in for loopfile: loop devices need root"
+	if len(p.Warnings) != 1 || p.Warnings[0].String() != want {
+		t.Errorf("warnings %v\nwant %s", p.Warnings, want)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	p := good(t, Input{}, `spec:
+  runtime: 10s
+  actions:
+    - {name: v, outputs: {outputName: es}, rateName: late, createObjSpec: {volume: {storageClass: hostdir, size: 100}}}
+  rates:
+    - {name: late, startAfter: 5s, constantRateSpec: {interval: 5s}}
+    - {name: unused, constantRateSpec: {interval: 5s}}
+  outputs:
+    - {name: es, httpPostSpec: {url: "http://es:9200/fio/_doc/"}}
+`)
+	var got []string
+	for _, w := range p.Warnings {
+		got = append(got, w.String())
+	}
+	want := []string{
+		`x.yaml:7:114: spec.actions[0].createObjSpec.volume.size: a size of 100 is less than 1Mi (Ki, Mi and Gi are the units; a bare number is bytes)`,
+		`x.yaml:9:7: spec.rates[0]: the first trigger is due after 10s, but the run ends after 10s`,
+		`x.yaml:10:14: spec.rates[1].name: no action uses rate "unused" (rateName of an action would use it)`,
+		`x.yaml:12:32: spec.outputs[0].httpPostSpec: not carried out yet (the results are in the bundle)`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFolderLibrary(t *testing.T) {
+	mine := fstest.MapFS{"fio/pod.yaml": {Data: []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, command: [{a: b}]}]}\n")}}
+	text := "spec:\n  library: [{folderSpec: {path: mine}}]\n  actions: [{name: a, createObjSpec: {workload: fio}}]\n"
+	folder := func(path string) (fs.FS, error) {
+		if path != "mine" {
+			return nil, errors.New("no such folder")
+		}
+		return mine, nil
+	}
+	in := Input{Folder: folder, Files: []File{{Name: "x.yaml", Data: []byte(head + text)}}}
+	_, problems := load(t, in)
+	if len(problems) != 1 || !strings.Contains(problems[0].Message, "cannot unmarshal object") {
+		t.Errorf("a command that is no list of texts: %v", problems)
+	}
+	mine["fio/pod.yaml"].Data = []byte(strings.Replace(string(mine["fio/pod.yaml"].Data), "{a: b}", "a", 1))
+	p := good(t, Input{Folder: folder}, text)
+	w, err := p.Actions[0].Workload.Render("r", 0)
+	if err != nil || w.Pods[0].Name != "a-0-p" {
+		t.Errorf("the folder does not win over the built-in entry: %v, %v", w.Pods, err)
+	}
+}
+
+// A second file may have the classes, and a plan is the same each time.
+func TestSeveralFiles(t *testing.T) {
+	in := Input{Files: []File{{Name: "a.yaml", Data: []byte(head + gp3)}, {Name: "classes.yaml", Data: []byte(`
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: gp3}
+provisioner: btrfs.csi.cnsbench.dev
+---
+apiVersion: snapshot.storage.k8s.io/v1
+kind: VolumeSnapshotClass
+metadata: {name: snap}
+driver: btrfs.csi.cnsbench.dev
+deletionPolicy: Retain
+`)}}}
+	var texts []string
+	for range 2 {
+		p, problems := load(t, in)
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		if !p.SnapshotClasses["snap"].Retain {
+			t.Error("deletionPolicy is lost")
+		}
+		out, err := Render(p, "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(out))
+	}
+	if diff := cmp.Diff(texts[0], texts[1]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add(small, "spec.runtime=10s")
+	f.Add(head+gp3, "vars.x={a: b}")
+	f.Add(head+"spec: {actions: [{name: a, createObjSpec: {workload: fio, vars: null}}], rates: [null]}", "spec.actions.0=3")
+	f.Add("a: &a [*a]", "=")
+	f.Add("a: &a {<<: *a}", "a.b=c")
+	f.Add("? [a]\n: b", "vars.=")
+	f.Add(head+"spec: {actions: [{name: s, snapshotSpec: {actionName: r}}, {name: r, restoreSpec: {actionName: s}}]}", "")
+	f.Fuzz(func(t *testing.T, text, set string) {
+		in := Input{Files: []File{{Name: "f", Data: []byte(text)}}, Capabilities: local()}
+		if set != "" {
+			in.Set = []string{set}
+		}
+		p, problems := Load(t.Context(), in)
+		if (p == nil) != (len(problems) > 0) {
+			t.Errorf("plan %v with problems %v", p, problems)
+		}
+		if p != nil && p.Budget.Pods < 100 && p.Budget.Volumes < 100 {
+			if _, err := Render(p, "r"); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
