@@ -86,7 +86,7 @@ func (i *instance) failure() error {
 
 func describe(e op.InstanceEnd) string {
 	for _, c := range e.Containers {
-		why := ""
+		var why string
 		switch {
 		case c.OOM:
 			why = "was killed by the kernel for want of memory"

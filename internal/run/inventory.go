@@ -47,13 +47,6 @@ func (v *inventory) grew(resized []engine.Object) {
 	}
 }
 
-// size is the number of objects there are.
-func (v *inventory) size() int {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return len(v.objects)
-}
-
 // find selects the targets of one trigger of action. With take they are
 // removed in the same step, so that no other op chooses them.
 func (v *inventory) find(action string, t *plan.Target, take bool) []engine.Object {

@@ -93,7 +93,7 @@ func open(t *testing.T, target Target) *session {
 	if err := s.engine.Open(t.Context(), s.current); err != nil {
 		t.Fatalf("Open: %v", err)
 	}
-	t.Cleanup(func() { s.finish() })
+	t.Cleanup(func() { _ = s.finish() })
 	return s
 }
 

@@ -135,7 +135,7 @@ func (d *driver) start(ctx context.Context, options map[string]string) error {
 	for _, k := range slices.Sorted(maps.Keys(options)) {
 		args = append(args, "--"+k, options[k])
 	}
-	if err := d.spawn(exec.Command(d.engine.DriverCommand[0], args...)); err != nil {
+	if err := d.spawn(exec.CommandContext(d.engine.ctx, d.engine.DriverCommand[0], args...)); err != nil {
 		return err
 	}
 	entry.Data["pid"], entry.Data["start"], entry.Data["boot"] = strconv.Itoa(d.process.Pid), startTime(d.process.Pid), bootID()
@@ -218,7 +218,7 @@ func (d *driver) why(err error) error {
 	select {
 	case <-d.exited:
 		if d.exit != nil {
-			err = fmt.Errorf("%w (%v)", err, d.exit)
+			err = fmt.Errorf("%w (%w)", err, d.exit)
 		}
 	default:
 	}

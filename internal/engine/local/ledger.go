@@ -168,8 +168,8 @@ func (e *Engine) foreign(ctx context.Context, endpoint string) (*driver, error) 
 
 // killStale ends a process of a dead run, if it is still the same one.
 func killStale(entry op.LedgerEntry) error {
-	pid, err := strconv.Atoi(entry.Data["pid"])
-	if err != nil || pid <= 1 {
+	pid, _ := strconv.Atoi(entry.Data["pid"])
+	if pid <= 1 {
 		return nil // it was never started
 	}
 	same := func() bool {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		defer os.RemoveAll(bin) //nolint:errcheck // a temporary directory
+		defer os.RemoveAll(bin)
 		build := exec.Command("go", "build", "-o", bin, "../../../cmd/cnsbench", "../../../cmd/cnsbench-agent")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {

@@ -110,7 +110,7 @@ func capabilityOf(claim *corev1.PersistentVolumeClaim, sc *storagev1.StorageClas
 
 // createVolume makes one volume, empty or from a source, and attaches it if
 // asked to.
-func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+func (e *Engine) createVolume(ctx context.Context, r engine.Request) ([]engine.Object, error) {
 	v, err := e.newVolume(r.Name, &r.Volume.Claim)
 	if err != nil {
 		return nil, err
