@@ -231,3 +231,12 @@ func (s *Stall) blame(d *dataset.Data, ws []dataset.Window, from, end op.Time) {
 
 // String names the op: "snapshots/7".
 func (c Culprit) String() string { return fmt.Sprintf("%s/%d", c.Action, c.Instance) }
+
+// Longest are the n longest stalls, in order of time.
+func Longest(all []Stall, n int) []Stall {
+	byLength := slices.Clone(all)
+	slices.SortStableFunc(byLength, func(a, b Stall) int { return cmp.Compare(b.LengthNs, a.LengthNs) })
+	top := byLength[:min(n, len(byLength))]
+	slices.SortStableFunc(top, func(a, b Stall) int { return cmp.Compare(a.From, b.From) })
+	return top
+}

@@ -221,10 +221,10 @@ func (t *tally) value(q expr.Query) (expr.Value, error) {
 	}
 	v, err := summarise(&t.sample, q)
 	if t.unseen > 0 {
-		v.Warning = join(v.Warning, fmt.Sprintf("%d ops without the milestone are not in it", t.unseen))
+		v.Warning = join(v.Warning, fmt.Sprintf("without the milestone, so not in it: %d", t.unseen))
 	}
 	if t.failed > 0 {
-		v.Warning = join(v.Warning, fmt.Sprintf("%d ops failed", t.failed))
+		v.Warning = join(v.Warning, fmt.Sprintf("failed: %d of %d", t.failed, t.ops))
 	}
 	return v, err
 }
@@ -265,7 +265,7 @@ func summarise(s *stats.Sample, q expr.Query) (expr.Value, error) {
 	v.Number, v.High = number(low), number(high)
 	v.AtLeast = v.Number != v.High
 	if low.Infinite {
-		v.Warning = join(v.Warning, fmt.Sprintf("%d never started and count as infinite", s.Infinite()))
+		v.Warning = join(v.Warning, fmt.Sprintf("never started, so infinite: %d", s.Infinite()))
 	}
 	return v, nil
 }

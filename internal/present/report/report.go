@@ -86,7 +86,8 @@ func gather(b *record.Bundle, s *summary.Summary) (*page, error) {
 	for _, c := range figures.CDFs {
 		p.CDFs = append(p.CDFs, cdf{Action: c.Action, N: c.N, Chart: cdfChart(c)})
 	}
-	p.TopStalls, p.MoreStalls = longest(s.Stalls)
+	p.TopStalls = interference.Longest(s.Stalls, maxStalls)
+	p.MoreStalls = len(s.Stalls) - len(p.TopStalls)
 	if err := p.readEnvironment(b); err != nil {
 		return nil, err
 	}
@@ -130,24 +131,6 @@ func (p *page) readLog(b *record.Bundle) error {
 		}
 	}
 	return nil
-}
-
-// longest stalls, in order of time.
-func longest(all []interference.Stall) (top []interference.Stall, more int) {
-	if len(all) <= maxStalls {
-		return all, 0
-	}
-	lengths := make([]int64, len(all))
-	for i, s := range all {
-		lengths[i] = s.LengthNs
-	}
-	bound := nthLargest(lengths, maxStalls)
-	for _, s := range all {
-		if s.LengthNs >= bound && len(top) < maxStalls {
-			top = append(top, s)
-		}
-	}
-	return top, len(all) - len(top)
 }
 
 func indent(raw json.RawMessage) string {

@@ -27,9 +27,3 @@ func hasWord(s string, words ...string) bool {
 	}
 	return true
 }
-
-// nthLargest is the n-th largest of at least n values.
-func nthLargest(values []int64, n int) int64 {
-	slices.Sort(values)
-	return values[len(values)-n]
-}

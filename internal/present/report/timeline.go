@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/figure"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
@@ -136,6 +137,9 @@ func (d *timeline) panel(p figure.Panel, n int) {
 		d.plot(p.Latency, scale{min: lo, max: hi, lo: top + lateHeight - 4, hi: top + 4, log: true}, 4, units.Duration, "latency")
 	}
 	d.legend(p, legend, d.y+20)
+	if n == 0 {
+		d.text(rightEdge, d.y+20, "tick end", "above: bandwidth · below: latency, p99 of each time slice and the canary's worst")
+	}
 	d.y += panelHeight(p)
 }
 
@@ -177,11 +181,11 @@ func (d *timeline) plot(lines []figure.Line, y scale, ticks int, unit func(float
 func (d *timeline) points(l figure.Line, y scale) [][2]float64 {
 	var ps [][2]float64
 	for i, p := range l.Points {
-		width := p.To - p.From
-		if i > 0 && p.From > l.Points[i-1].To+width {
+		if i > 0 && p.From > l.Points[i-1].To+(p.To-p.From) {
 			ps = append(ps, [2]float64{0, math.NaN()})
 		}
-		ps = append(ps, [2]float64{d.x.at(float64(p.From + width/2)), y.at(p.Value)})
+		// A step: the value is of the whole interval, at no instant in it.
+		ps = append(ps, [2]float64{d.x.at(float64(p.From)), y.at(p.Value)}, [2]float64{d.x.at(float64(p.To)), y.at(p.Value)})
 	}
 	return ps
 }
@@ -201,16 +205,17 @@ func lineClass(name string) string {
 	return "c4"
 }
 
+// legend names each colour once: reads and writes have theirs in both bands.
 func (d *timeline) legend(p figure.Panel, x, y float64) {
 	seen := map[string]bool{}
 	for _, lines := range [][]figure.Line{p.Bandwidth, p.Latency} {
 		for _, l := range lines {
-			name := clip(l.Name, 30)
-			if seen[name] {
+			name, class := clip(strings.TrimSuffix(strings.TrimSuffix(l.Name, " p99"), " max"), 30), lineClass(l.Name)
+			if seen[name] || seen[class] && class != "c4" {
 				continue
 			}
-			seen[name] = true
-			d.line(x, y-4, x+16, y-4, "line "+lineClass(l.Name))
+			seen[name], seen[class] = true, true
+			d.line(x, y-4, x+16, y-4, "line "+class)
 			d.text(x+21, y, "tick", name)
 			x += 36 + 6.2*float64(len([]rune(name)))
 		}

@@ -1,0 +1,147 @@
+package terminal
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Colours, as SGR parameters.
+const (
+	bold   = "1"
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+)
+
+// printer gathers lines that fit the width. What comes from files is cleaned,
+// so that a name cannot steer the terminal.
+type printer struct {
+	strings.Builder
+	width int
+	color bool
+}
+
+// clean replaces what is not printable.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+func (p *printer) paint(color, s string) string {
+	if !p.color || color == "" {
+		return s
+	}
+	return "\x1b[" + color + "m" + s + "\x1b[0m"
+}
+
+// line writes what is clean and fits already.
+func (p *printer) line(s string) { p.WriteString(strings.TrimRight(s, " ") + "\n") }
+
+func (p *printer) title(s string) { p.line("\n" + p.paint(bold, s)) }
+
+func (p *printer) note(s string) { p.wrap("  ", s) }
+
+// wrap writes text over as many lines as it needs, indented beneath itself.
+func (p *printer) wrap(label, text string) { p.wrapAfter(label, label, text) }
+
+// wrapAfter is wrap with a label that may be painted; plain tells its width.
+func (p *printer) wrapAfter(plain, painted, text string) {
+	indent := min(length(plain), p.width/2)
+	room := p.width - indent
+	prefix := painted
+	for {
+		var first string
+		first, text = split(clean(text), room)
+		p.line(prefix + first)
+		if text == "" {
+			return
+		}
+		prefix = strings.Repeat(" ", indent)
+	}
+}
+
+// split cuts a text after at most n runes, at a space if there is one.
+func split(s string, n int) (first, rest string) {
+	if length(s) <= n {
+		return s, ""
+	}
+	r := []rune(s)
+	for i := n; i > n/3; i-- {
+		if r[i] == ' ' {
+			return string(r[:i]), string(r[i+1:])
+		}
+	}
+	return string(r[:n]), string(r[n:])
+}
+
+func length(s string) int { return utf8.RuneCountInString(s) }
+
+func pad(s string, n int) string { return clip(s, n) + strings.Repeat(" ", max(0, n-length(s))) }
+
+func clip(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}
+
+// table has its title as the head of its first column, which is aligned left,
+// as are those in left; the others right.
+type table struct {
+	head []string
+	rows [][]string
+	left map[int]bool
+}
+
+func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+
+// maxCell bounds a column that a name from a file would widen.
+const maxCell = 30
+
+func (p *printer) table(t table) {
+	widths := make([]int, len(t.head))
+	for _, r := range append([][]string{t.head}, t.rows...) {
+		for i, c := range r {
+			widths[i] = max(widths[i], min(maxCell, length(clean(c))))
+		}
+	}
+	if over := p.needs(widths) - p.width; over > 0 {
+		widths[0] = max(12, widths[0]-over)
+	}
+	p.line("")
+	p.line(p.paint(bold, strings.TrimRight(clip(t.format(t.head, widths, 0), p.width), " ")))
+	for _, r := range t.rows {
+		p.line(clip(t.format(r, widths, 2), p.width))
+	}
+}
+
+// needs is the width of a row.
+func (p *printer) needs(widths []int) int {
+	sum := 2 * len(widths)
+	for _, w := range widths {
+		sum += w
+	}
+	return sum
+}
+
+func (t *table) format(cells []string, widths []int, indent int) string {
+	var b strings.Builder
+	for i, c := range cells {
+		c = clip(clean(c), widths[i])
+		space := strings.Repeat(" ", widths[i]-length(c))
+		switch {
+		case i == 0:
+			b.WriteString(strings.Repeat(" ", indent) + c + space + strings.Repeat(" ", 2-indent))
+		case t.left[i]:
+			b.WriteString("  " + c + space)
+		default:
+			b.WriteString("  " + space + c)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,231 @@
+// Package terminal writes a summary for people at a terminal. It shows what
+// the analysis found and computes nothing.
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/interference"
+	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/analysis/units"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan/expr"
+)
+
+// Options of the output. The zero value is plain text of 96 columns.
+type Options struct {
+	Color bool
+	Width int // columns; 0: 96
+}
+
+// For are the options that suit a file: colour on a terminal, unless NO_COLOR
+// is set or the terminal is dumb; its width, between 60 and 100 columns.
+func For(f *os.File) Options {
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return Options{}
+	}
+	o := Options{Color: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+	if size.Col > 0 {
+		o.Width = min(100, max(60, int(size.Col)))
+	}
+	return o
+}
+
+// Lists are cut to these lengths; the report has the rest.
+const (
+	maxStalls  = 5
+	maxEffects = 8
+)
+
+// Write writes the summary.
+func Write(w io.Writer, s *summary.Summary, o Options) error {
+	if o.Width == 0 {
+		o.Width = 96
+	}
+	p := &printer{width: o.Width, color: o.Color}
+	p.header(s)
+	p.objectives(s)
+	p.operations(s)
+	p.workloads(s)
+	p.interference(s)
+	p.stalls(s)
+	p.validity(s)
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+func (p *printer) header(s *summary.Summary) {
+	p.line(p.paint(bold, clean(s.Name)) + " · " + p.paint(stateColor(string(s.State)), string(s.State)) +
+		clean(fmt.Sprintf(" · engine %s · %s · run %s", s.Engine, s.StartedAt.Format("2006-01-02 15:04:05"), s.RunID)))
+	for _, w := range s.Warnings {
+		p.wrap("! ", w)
+	}
+	p.line("")
+	for _, h := range s.Headline {
+		p.wrap("• ", h)
+	}
+}
+
+func (p *printer) objectives(s *summary.Summary) {
+	if len(s.Verdicts) == 0 {
+		return
+	}
+	p.title("Objectives")
+	names := 0
+	for _, v := range s.Verdicts {
+		names = max(names, min(24, length(v.Name)))
+	}
+	for _, v := range s.Verdicts {
+		var facts []string
+		for _, o := range v.Observed {
+			facts = append(facts, o.String())
+		}
+		if v.Message != "" {
+			facts = append(facts, v.Message)
+		}
+		word := map[expr.Status]string{expr.Pass: "pass", expr.Fail: "FAIL", expr.NoData: "no data", expr.Failed: "error"}[v.Status]
+		label := "  " + pad(word, 8) + pad(v.Name, names) + "  "
+		p.wrapAfter(label, p.paint(statusColor(v.Status), pad("  "+word, 10))+pad(clean(v.Name), names)+"  ", strings.Join(facts, "; "))
+	}
+}
+
+func statusColor(st expr.Status) string {
+	switch st {
+	case expr.Pass:
+		return green
+	case expr.NoData:
+		return yellow
+	}
+	return red
+}
+
+func stateColor(state string) string {
+	if state == "complete" {
+		return green
+	}
+	return yellow
+}
+
+func (p *printer) operations(s *summary.Summary) {
+	if len(s.Actions) == 0 {
+		return
+	}
+	t := table{head: []string{"Operations", "n", "ok", "not ok", "p50", "p90", "p99", "max"}}
+	for _, a := range s.Actions {
+		t.row(a.Name, fmt.Sprint(a.N), fmt.Sprint(a.Outcomes[op.OK]), fmt.Sprint(a.N-a.Outcomes[op.OK]),
+			short(a.Response.P50), short(a.Response.P90), short(a.Response.P99), ns(a.Response.MaxNs))
+		for _, sp := range a.Spans {
+			t.row("  "+sp.Name, fmt.Sprint(sp.Latency.N), "", "",
+				short(sp.Latency.P50), short(sp.Latency.P90), short(sp.Latency.P99), ns(sp.Latency.MaxNs))
+		}
+	}
+	p.table(t)
+	p.note("response times, counted from when the schedule wanted the op; n<29: too few values for that quantile")
+	for _, a := range s.Actions {
+		for _, f := range a.Failures {
+			p.wrap("  ", fmt.Sprintf("%s: %d %s, %s: %s", a.Name, f.N, f.Outcome, f.Code, f.Message))
+		}
+	}
+}
+
+// short is a quantile in few columns.
+func short(q summary.Quantile) string {
+	if q.NeedsN > 0 {
+		return fmt.Sprintf("n<%d", q.NeedsN)
+	}
+	return q.String()
+}
+
+func ns(v *int64) string {
+	if v == nil {
+		return "–"
+	}
+	return units.Duration(float64(*v))
+}
+
+func (p *printer) workloads(s *summary.Summary) {
+	t := table{head: []string{"Workloads", "per s", "bandwidth", "p50", "p99", "max", "errors"}}
+	for _, w := range s.Workloads {
+		for _, m := range w.Metrics {
+			perSecond, bandwidth := "–", "–"
+			if m.PerSecond != nil {
+				perSecond = units.Count(*m.PerSecond)
+			}
+			if m.BandwidthBytesSec != nil {
+				bandwidth = units.Bandwidth(*m.BandwidthBytesSec)
+			}
+			t.row(w.Action+" "+m.Name, perSecond, bandwidth,
+				short(m.Latency.P50), short(m.Latency.P99), ns(m.Latency.MaxNs), fmt.Sprint(m.Errors))
+		}
+	}
+	if len(t.rows) > 0 {
+		p.table(t)
+	}
+}
+
+func (p *printer) interference(s *summary.Summary) {
+	t := table{head: []string{"Interference", "", "no op", "same vol.", "×", "others", "×"}}
+	for _, e := range s.Interference {
+		if e.OwnRatio == nil && e.BystanderRatio == nil || len(t.rows) == maxEffects {
+			continue
+		}
+		ratio := e.OwnRatio
+		if ratio == nil {
+			ratio = e.BystanderRatio
+		}
+		q := ratio.Quantile
+		t.row(e.Control+" ▸ "+e.Action+" "+e.Metric, fmt.Sprintf("p%g", 100*q), ns(at(e.Outside, q)), ns(at(e.Own, q)), times(e.OwnRatio), ns(at(e.Bystander, q)), times(e.BystanderRatio))
+	}
+	if len(t.rows) > 0 {
+		p.table(t)
+	}
+}
+
+func at(s interference.Side, q float64) *int64 {
+	return map[float64]*int64{0.5: s.P50Ns, 0.9: s.P90Ns, 0.99: s.P99Ns}[q]
+}
+
+func times(r *interference.Ratio) string {
+	if r == nil {
+		return "–"
+	}
+	return units.Count(r.Value)
+}
+
+func (p *printer) stalls(s *summary.Summary) {
+	if len(s.Stalls) == 0 {
+		return
+	}
+	t := table{head: []string{"Stalls", "at", "length", "I/O", "op"}, left: map[int]bool{3: true, 4: true}}
+	for _, st := range interference.Longest(s.Stalls, maxStalls) {
+		culprit := "none"
+		if len(st.Ops) > 0 {
+			culprit = st.Ops[0].String()
+			if more := len(st.Ops) - 1 + st.MoreOps; more > 0 {
+				culprit += fmt.Sprintf(" and %d more", more)
+			}
+		}
+		t.row(summary.Place(st), summary.Instant(st.From), units.Duration(float64(st.LengthNs)), st.Direction, culprit)
+	}
+	p.table(t)
+	if n := len(s.Stalls); n > maxStalls {
+		p.note(fmt.Sprintf("the longest of %d; the report has all", n))
+	}
+}
+
+func (p *printer) validity(s *summary.Summary) {
+	if len(s.Validity) == 0 {
+		return
+	}
+	p.title("Validity")
+	for _, f := range s.Validity {
+		color := map[string]string{"invalid": red, "warning": yellow}[f.Severity]
+		p.wrapAfter("  "+pad(f.Severity, 9), p.paint(color, "  "+pad(clean(f.Severity), 9)), f.Name+": "+f.Evidence)
+	}
+}
