@@ -1,0 +1,154 @@
+// Package cli wires the rooms together behind the command line. It decides
+// exit codes and nothing else.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/present/terminal"
+)
+
+// The exit codes that scripts can rely on.
+const (
+	exitOK          = 0
+	exitUsage       = 1 // the file or the flags are wrong
+	exitFailed      = 2 // the run failed
+	exitSLO         = 3 // an SLO was missed or could not be judged
+	exitInvalid     = 4 // a validity gate under --strict
+	exitInterrupted = 130
+)
+
+// exit is an error with its exit code. Without a message nothing is printed:
+// it was said already.
+type exit struct {
+	code int
+	err  error
+}
+
+func (e *exit) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *exit) Unwrap() error { return e.err }
+
+// streams are where a command reads and writes.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// Main runs the command line and returns the exit code.
+func Main(args []string, in io.Reader, out, errs io.Writer) int {
+	root := newRoot(&streams{in, out, errs})
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errs)
+	err := root.Execute()
+	if err == nil {
+		return exitOK
+	}
+	code := exitUsage
+	var e *exit
+	if errors.As(err, &e) {
+		code = e.code
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintln(errs, "cnsbench:", text)
+	}
+	return code
+}
+
+func newRoot(s *streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "cnsbench",
+		Short: "Benchmark cloud native storage: control operations and I/O together",
+		Long: `CNSBench benchmarks cloud native storage. One file says which volumes and
+workloads to make, which control operations (snapshot, restore, clone, resize,
+delete, …) to run beside them and at which rates. Every operation is measured
+phase by phase; the result is a bundle, a summary and a report.
+
+  cnsbench run examples/quickstart.yaml      needs root for real file systems
+  cnsbench doctor                            what this machine can do`,
+		SilenceUsage: true, SilenceErrors: true,
+		CompletionOptions: cobra.CompletionOptions{DisableDescriptions: false},
+	}
+	root.AddCommand(
+		newRun(s), newValidate(s), newRender(s), newShow(s), newReport(s), newCleanup(s),
+		newWorkloads(s), newDriver(s), newDoctor(s), newVersion(s),
+	)
+	return root
+}
+
+// readFiles reads the files of a Benchmark; "-" is the standard input.
+func readFiles(s *streams, names []string) ([]plan.File, error) {
+	var files []plan.File
+	for _, name := range names {
+		if name == "-" {
+			b, err := io.ReadAll(s.in)
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, plan.File{Name: "<stdin>", Data: b})
+			continue
+		}
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, plan.File{Name: name, Data: b})
+	}
+	return files, nil
+}
+
+// storageDir is where our drivers keep volumes unless told otherwise.
+func storageDir() string {
+	if os.Geteuid() == 0 {
+		return "/var/lib/cnsbench"
+	}
+	if d := os.Getenv("XDG_STATE_HOME"); d != "" {
+		return filepath.Join(d, "cnsbench")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return filepath.Join(os.TempDir(), fmt.Sprintf("cnsbench-%d", os.Geteuid()))
+	}
+	return filepath.Join(home, ".local", "state", "cnsbench")
+}
+
+// driverCommand starts one of our CSI drivers.
+func driverCommand() ([]string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return []string{self, "csi-driver"}, nil
+}
+
+func lines(problems []plan.Problem) string {
+	var b strings.Builder
+	for _, p := range problems {
+		fmt.Fprintln(&b, p)
+	}
+	return b.String()
+}
+
+// terminalOptions fits the summary to where it is printed.
+func terminalOptions(w io.Writer) terminal.Options {
+	f, ok := w.(*os.File)
+	if !ok {
+		return terminal.Options{}
+	}
+	return terminal.For(f)
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/cnsbench/cnsbench/internal/engine/csidriver"
+	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
+)
+
+// finding is one thing the doctor looked at.
+type finding struct {
+	What   string `json:"what"`
+	OK     bool   `json:"ok"`
+	Needed bool   `json:"needed"` // without it nothing can be measured
+	Detail string `json:"detail"`
+}
+
+func newDoctor(s *streams) *cobra.Command {
+	var output, storage string
+	c := &cobra.Command{
+		Use: "doctor", Short: "Say what this machine can do and what is missing", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			found := examine(storage)
+			if output == "json" {
+				if err := writeJSON(s.out, found); err != nil {
+					return err
+				}
+			} else {
+				printFindings(s, found)
+			}
+			for _, f := range found {
+				if f.Needed && !f.OK {
+					return &exit{code: exitFailed}
+				}
+			}
+			return nil
+		},
+	}
+	outputFlag(c, &output)
+	c.Flags().StringVar(&storage, "storage-dir", storageDir(), "where our drivers keep volumes")
+	return c
+}
+
+func examine(storage string) []finding {
+	found := []finding{user(), agentFinding(), program("fio", "fio", true), userNamespaces()}
+	for _, b := range csidriver.Backends() {
+		found = append(found, backend(b))
+	}
+	return append(found, loops(), storageFinding(storage))
+}
+
+func user() finding {
+	if os.Geteuid() == 0 {
+		return finding{"user", true, false, "root: all backends"}
+	}
+	return finding{"user", true, false, "an ordinary user: hostdir stands in for loopfile and btrfs, workloads run in a user namespace"}
+}
+
+func agentFinding() finding {
+	path, err := pod.FindAgent("")
+	if err != nil {
+		return finding{"agent", false, true, err.Error()}
+	}
+	return finding{"agent", true, true, path}
+}
+
+func program(name, pkg string, needed bool) finding {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return finding{name, false, needed, "not installed: apt-get install " + pkg}
+	}
+	out, _ := exec.Command(path, "--version").Output()
+	first, _, _ := strings.Cut(string(out), "\n")
+	return finding{name, true, needed, strings.TrimSpace(path + "  " + first)}
+}
+
+func userNamespaces() finding {
+	b, err := os.ReadFile("/proc/sys/user/max_user_namespaces")
+	n := strings.TrimSpace(string(b))
+	ok := err == nil && n != "0"
+	needed := os.Geteuid() != 0
+	if !ok {
+		return finding{"user namespaces", false, needed, "not available: an ordinary user cannot run workloads (sysctl user.max_user_namespaces)"}
+	}
+	return finding{"user namespaces", true, needed, "up to " + n}
+}
+
+func backend(name string) finding {
+	r := csidriver.Requirements(name)
+	var missing []string
+	if r.Root && os.Geteuid() != 0 {
+		missing = append(missing, "needs root")
+	}
+	for _, p := range r.Missing() {
+		missing = append(missing, fmt.Sprintf("%s is missing: apt-get install %s", p.Name, p.Package))
+	}
+	if len(missing) > 0 {
+		return finding{"backend " + name, false, false, strings.Join(missing, "; ")}
+	}
+	return finding{"backend " + name, true, false, "ready"}
+}
+
+func loops() finding {
+	if os.Geteuid() != 0 {
+		return finding{"loop devices", false, false, "need root"}
+	}
+	f, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	if err != nil {
+		return finding{"loop devices", false, false, err.Error() + " (modprobe loop)"}
+	}
+	_ = f.Close()
+	return finding{"loop devices", true, false, "/dev/loop-control"}
+}
+
+func storageFinding(dir string) finding {
+	at := dir
+	for {
+		if _, err := os.Stat(at); err == nil || at == "/" {
+			break
+		}
+		at = at[:max(1, strings.LastIndexByte(at, '/'))]
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(at, &fs); err != nil {
+		return finding{"storage directory", false, true, err.Error()}
+	}
+	if unix.Access(at, unix.W_OK) != nil {
+		return finding{"storage directory", false, true, fmt.Sprintf("%s cannot be made: %s is not writable; choose another with --storage-dir", dir, at)}
+	}
+	free := int64(fs.Bavail) * fs.Bsize
+	return finding{"storage directory", true, true, fmt.Sprintf("%s, %.1f GiB free", dir, float64(free)/(1<<30))}
+}
+
+func printFindings(s *streams, found []finding) {
+	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
+	for _, f := range found {
+		mark := "ok"
+		if !f.OK {
+			mark = "-"
+			if f.Needed {
+				mark = "NO"
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", mark, f.What, f.Detail)
+	}
+	_ = w.Flush()
+}

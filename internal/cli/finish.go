@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/slo"
+	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/analysis/validity"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/present/terminal"
+	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/run"
+)
+
+// conclude closes the bundle, judges it from what it holds, writes the
+// verdicts into it, prints the summary and turns all that into an exit code.
+func (r *running) conclude(result *run.Result) error {
+	if same, err := record.SameFilesystem(r.writer.Dir(), r.flags.storage); err == nil && same && r.flags.endpoint == "" {
+		result.Flags = append(result.Flags, record.Flag{Name: "bundleOnStorageUnderTest", Severity: validity.Info,
+			Evidence: fmt.Sprintf("the bundle and the volumes share a file system (%s): what is recorded is written beside what is measured; --out or --storage-dir can part them", r.flags.storage)})
+	}
+	closed := r.writer.Close(func(b *record.Run) {
+		b.State, b.Reason = result.State, result.Reason
+		b.BarrierAt, b.EndedAt = result.BarrierAt, result.EndedAt
+		b.Rates, b.Validity = rateStats(result), result.Flags
+		b.ExitCode = exitOf(result)
+	})
+	if closed != nil {
+		return failed(errors.Join(reasonOf(result), fmt.Errorf("the bundle could not be closed: %w", closed)))
+	}
+	s, code, err := r.judge(result)
+	if err != nil {
+		return failed(errors.Join(reasonOf(result), err))
+	}
+	if r.flags.output == "json" {
+		err = writeJSON(r.out, s)
+	} else {
+		err = terminal.Write(r.out, s, terminalOptions(r.out))
+		fmt.Fprintf(r.out, "\nbundle: %s\nreport: cnsbench report %s -o report.html\n", r.writer.Dir(), r.flags.out)
+	}
+	if result.Leftovers != nil {
+		err = errors.Join(err, fmt.Errorf("not everything could be removed: %w; try: cnsbench cleanup %s", result.Leftovers, r.flags.out))
+		code = max(code, exitFailed)
+	}
+	if code == exitOK && err == nil {
+		return nil
+	}
+	return &exit{code, errors.Join(reasonOf(result), err)}
+}
+
+// judge makes the summary and writes verdicts and flags into the bundle.
+func (r *running) judge(result *run.Result) (*summary.Summary, int, error) {
+	b, err := record.Open(r.writer.Dir())
+	if err != nil {
+		return nil, 0, err
+	}
+	s, err := summary.Make(b)
+	if err != nil {
+		return nil, 0, err
+	}
+	code := exitOf(result)
+	if code == exitOK && !slo.Met(s.Verdicts) {
+		code = exitSLO
+	}
+	if code == exitOK && r.flags.strict && doubtful(s.Validity) {
+		code = exitInvalid
+	}
+	return s, code, record.Amend(r.writer.Dir(), func(b *record.Run) {
+		b.Verdicts, b.Validity, b.ExitCode = slo.Record(s.Verdicts), s.Validity, code
+	})
+}
+
+// exitOf is the exit code that the run itself calls for.
+func exitOf(result *run.Result) int {
+	switch result.State {
+	case record.Interrupted:
+		return exitInterrupted
+	case record.Failed:
+		return exitFailed
+	}
+	return exitOK
+}
+
+func reasonOf(result *run.Result) error {
+	if result.State != record.Failed {
+		return nil
+	}
+	return errors.New(result.Reason)
+}
+
+// doubtful says whether a gate was hit: a flag that is more than information.
+func doubtful(flags []record.Flag) bool {
+	for _, f := range flags {
+		if f.Severity != validity.Info {
+			return true
+		}
+	}
+	return false
+}
+
+func rateStats(result *run.Result) []record.RateStats {
+	span := time.Duration(result.StopAt - result.BarrierAt).Seconds()
+	var stats []record.RateStats
+	for _, c := range result.Rates {
+		s := record.RateStats{Name: c.Rate, Triggers: c.Triggers, Started: c.Started, Dropped: c.Dropped, Late: c.Late}
+		if result.BarrierAt.Known() && span > 0 {
+			s.Offered, s.Achieved = float64(c.Ops)/span, float64(c.Started)/span
+		}
+		if c.Lateness != nil && c.Lateness.N() > 0 {
+			s.LateP99Ns, _ = c.Lateness.Quantile(0.99)
+		}
+		stats = append(stats, s)
+	}
+	return stats
+}
+
+// clockInfo describes the clock that orders everything.
+func clockInfo(c op.Clock) record.ClockInfo {
+	info := record.ClockInfo{Start: c.Start(), Source: "CLOCK_MONOTONIC", Resolution: 1}
+	var ts unix.Timespec
+	if unix.ClockGetres(unix.CLOCK_MONOTONIC, &ts) == nil {
+		info.Resolution = ts.Nano()
+	}
+	return info
+}

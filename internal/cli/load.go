@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/cnsbench/cnsbench/internal/engine/csidriver"
+	"github.com/cnsbench/cnsbench/internal/engine/local"
+	"github.com/cnsbench/cnsbench/internal/plan"
+)
+
+// load reads and resolves the files. Problems are printed, all of them, and
+// end the command with exitUsage; warnings are printed and go on.
+func load(ctx context.Context, s *streams, f *runFlags, names []string) (*plan.Plan, []plan.File, error) {
+	if f.engine != "local" {
+		return nil, nil, fmt.Errorf("--engine %q: this build has the engine local", f.engine)
+	}
+	files, err := readFiles(s, names)
+	if err != nil {
+		return nil, nil, err
+	}
+	in := plan.Input{
+		Files: files, Set: f.set, Capabilities: local.New(local.Options{}).Capabilities(),
+		Folder: folderBeside(names[0]), AnyDriver: f.endpoint != "", Seed: drawSeed(),
+	}
+	in.Substitute, in.SubstituteReason = substitutes()
+	p, problems := plan.Load(ctx, in)
+	if len(problems) > 0 {
+		fmt.Fprint(s.err, lines(problems))
+		return nil, nil, fmt.Errorf("%s: %s", strings.Join(names, ", "), count(len(problems), "problem"))
+	}
+	for _, w := range p.Warnings {
+		fmt.Fprintln(s.err, "warning:", w)
+	}
+	return p, files, nil
+}
+
+// folderBeside opens library folders relative to the Benchmark's file.
+func folderBeside(file string) func(string) (fs.FS, error) {
+	return func(path string) (fs.FS, error) {
+		if !filepath.IsAbs(path) && file != "-" {
+			path = filepath.Join(filepath.Dir(file), path)
+		}
+		if info, err := os.Stat(path); err != nil {
+			return nil, err
+		} else if !info.IsDir() {
+			return nil, fmt.Errorf("%s is not a folder", path)
+		}
+		return os.DirFS(path), nil
+	}
+}
+
+// substitutes says what an ordinary user gets in place of the backends that
+// need root.
+func substitutes() (with map[string]string, reason string) {
+	if os.Geteuid() == 0 {
+		return nil, ""
+	}
+	with = map[string]string{}
+	for _, b := range csidriver.Backends() {
+		if csidriver.Requirements(b).Root {
+			with[csidriver.DriverName(b)] = csidriver.DriverName("hostdir")
+		}
+	}
+	return with, "you are not root"
+}
+
+// missingPrograms names what the drivers in use call and this machine lacks.
+func missingPrograms(p *plan.Plan) error {
+	var missing []string
+	for name, sc := range p.StorageClasses {
+		b, ours := strings.CutSuffix(sc.Provisioner, ".csi.cnsbench.dev")
+		if !ours {
+			continue
+		}
+		for _, m := range csidriver.Requirements(b).Missing() {
+			missing = append(missing, fmt.Sprintf("StorageClass %s: driver %s calls %s, which is not installed: apt-get install %s", name, sc.Provisioner, m.Name, m.Package))
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(missing, "\n"))
+}
+
+func drawSeed() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:])                        // never fails
+	return binary.LittleEndian.Uint64(b[:]) >> 11 // exact as a JSON number
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func newValidate(s *streams) *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use: "validate FILE [FILE…]", Short: "Check a Benchmark and report every problem with its place",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, _, err := load(cmd.Context(), s, &f, args)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(s.out, "%s is valid: %s, %s, %s\n", p.Name, count(len(p.Actions), "action"), count(len(p.Rates), "rate"), count(len(p.SLOs), "SLO"))
+			return nil
+		},
+	}
+	f.planning(c)
+	return c
+}
+
+func newRender(s *streams) *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use: "render FILE [FILE…]", Short: "Print the Benchmark with its defaults and every manifest it makes",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, _, err := load(cmd.Context(), s, &f, args)
+			if err != nil {
+				return err
+			}
+			text, err := plan.Render(p, "example")
+			if err != nil {
+				return err
+			}
+			_, err = s.out.Write(text)
+			return err
+		},
+	}
+	f.planning(c)
+	return c
+}
+
+// facts are what the record keeps of a plan beside the Benchmark itself.
+type facts struct {
+	Runtime        string            `json:"runtime,omitempty"`
+	Grace          string            `json:"gracePeriod"`
+	StorageClasses map[string]string `json:"storageClasses"` // class → driver
+	Budget         plan.Budget       `json:"budget"`
+	Closed         []string          `json:"closedLoops,omitempty"` // actions whose ops have one view
+	Vars           map[string]any    `json:"vars,omitempty"`
+	Warnings       []string          `json:"warnings,omitempty"`
+}
+
+func planFacts(p *plan.Plan) facts {
+	f := facts{Grace: p.Grace.String(), StorageClasses: map[string]string{}, Budget: p.Budget, Vars: map[string]any{}}
+	if p.Runtime > 0 {
+		f.Runtime = p.Runtime.String()
+	}
+	for n, sc := range p.StorageClasses {
+		f.StorageClasses[n] = sc.Provisioner
+	}
+	closed := map[string]bool{}
+	for _, r := range p.Rates {
+		closed[r.Name] = r.Schedule == nil
+	}
+	for _, a := range p.Actions {
+		if closed[a.Rate] {
+			f.Closed = append(f.Closed, a.Name)
+		}
+		if a.Workload != nil {
+			f.Vars[a.Name] = a.Workload.Vars
+		}
+	}
+	for _, w := range p.Warnings {
+		f.Warnings = append(f.Warnings, w.String())
+	}
+	return f
+}
+
+// printBudget is what --dry-run shows.
+func printBudget(s *streams, p *plan.Plan, output string) error {
+	if output == "json" {
+		return writeJSON(s.out, p.Budget)
+	}
+	b := p.Budget
+	fmt.Fprintf(s.out, "%s would make at most:\n", p.Name)
+	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
+	fmt.Fprintf(w, "  volumes\t%d\t%s requested\n", b.Volumes, bytes(b.Bytes))
+	fmt.Fprintf(w, "  snapshots\t%d\n  pods\t%d\n  operations\t%d\n", b.Snapshots, b.Pods, b.Ops)
+	_ = w.Flush()
+	for _, open := range b.Open {
+		fmt.Fprintf(s.out, "  and, without an end: %s\n", open)
+	}
+	if p.Runtime > 0 {
+		fmt.Fprintf(s.out, "runtime: %v from the barrier, then up to %v for what is in flight\n", p.Runtime, p.Grace)
+	} else {
+		fmt.Fprintf(s.out, "runtime: until its workloads end, or its rates where it has none\n")
+	}
+	fmt.Fprintln(s.out, "nothing was made")
+	return nil
+}
+
+func bytes(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }

@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/run"
+)
+
+// progress shows a run while it goes on: one line that is rewritten on a
+// terminal, plain lines now and then elsewhere. It implements run.Observer.
+type progress struct {
+	w     io.Writer
+	tty   bool
+	clock op.Clock
+	plan  *plan.Plan
+
+	mu      sync.Mutex
+	phase   run.Phase
+	began   time.Time // of the phase
+	counts  map[op.Outcome]int64
+	rate    int64 // ops ended since the last look
+	last    string
+	open    bool // a line without its end stands on the terminal
+	stop    chan struct{}
+	once    sync.Once
+	stopped sync.WaitGroup
+}
+
+const (
+	liveStep  = 200 * time.Millisecond
+	plainStep = 10 * time.Second
+)
+
+// newProgress begins to show. Where the standard output is read by a machine,
+// everything goes to the standard error.
+func newProgress(s *streams, p *plan.Plan, clock op.Clock, machine bool) *progress {
+	w := s.out
+	if machine {
+		w = s.err
+	}
+	f, isFile := w.(*os.File)
+	pr := &progress{w: w, tty: isFile && term.IsTerminal(int(f.Fd())), clock: clock, plan: p,
+		counts: map[op.Outcome]int64{}, stop: make(chan struct{}), began: time.Now()}
+	step := plainStep
+	if pr.tty {
+		step = liveStep
+	}
+	pr.stopped.Add(1)
+	go pr.refresh(step)
+	return pr
+}
+
+func (p *progress) refresh(step time.Duration) {
+	defer p.stopped.Done()
+	tick := time.NewTicker(step)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			p.show(step)
+		case <-p.stop:
+			return
+		}
+	}
+}
+
+// close ends the display; it can be called twice.
+func (p *progress) close() {
+	p.once.Do(func() { close(p.stop) })
+	p.stopped.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wipe()
+}
+
+// Phase is told when the run goes on to another phase.
+func (p *progress) Phase(phase run.Phase) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.phase, p.began = phase, time.Now()
+	p.line(fmt.Sprintf("%8s  %s", p.at(), phase))
+}
+
+// OpEnded is told of each op.
+func (p *progress) OpEnded(o *op.Op) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts[o.Outcome]++
+	p.rate++
+	switch o.Outcome {
+	case op.OK:
+		d, _ := o.Service()
+		p.last = fmt.Sprintf("%s %s %s", o.Action, o.Target, time.Duration(d).Round(100*time.Microsecond))
+	case op.Error, op.Timeout:
+		p.last = fmt.Sprintf("%s %s %s", o.Action, o.Target, o.Outcome)
+		if n := p.counts[o.Outcome]; n <= 3 {
+			p.line(fmt.Sprintf("%8s  %s %s: %s: %s", p.at(), o.Action, o.Target, o.Outcome, o.Message))
+		} else if n == 4 {
+			p.line(fmt.Sprintf("%8s  further ops that end with %s are only counted", p.at(), o.Outcome))
+		}
+	}
+}
+
+// Log is told of lines for people: those of the run itself are shown.
+func (p *progress) Log(source, text string) {
+	if source != "run" {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line(fmt.Sprintf("%8s  %s", p.at(), text))
+}
+
+func (p *progress) at() string {
+	return fmt.Sprintf("%.1fs", time.Duration(p.clock.Now()).Seconds())
+}
+
+// line prints a whole line, above the live one.
+func (p *progress) line(text string) {
+	p.wipe()
+	fmt.Fprintln(p.w, text)
+}
+
+func (p *progress) wipe() {
+	if p.open {
+		fmt.Fprint(p.w, "\r\x1b[K")
+		p.open = false
+	}
+}
+
+func (p *progress) show(step time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.phase == "" {
+		return
+	}
+	text := p.status(step)
+	p.rate = 0
+	if !p.tty {
+		fmt.Fprintln(p.w, text)
+		return
+	}
+	f := p.w.(*os.File)
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil && len([]rune(text)) >= width {
+		text = string([]rune(text)[:max(0, width-1)])
+	}
+	fmt.Fprint(p.w, "\r\x1b[K", text)
+	p.open = true
+}
+
+// status is the live line: where the run stands, what has ended, the last op.
+func (p *progress) status(step time.Duration) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%8s  %s ", p.at(), p.phase)
+	if p.phase == run.Running && p.plan.Runtime > 0 {
+		b.WriteString(bar(time.Since(p.began), p.plan.Runtime) + " ")
+	}
+	fmt.Fprintf(&b, " %d ok", p.counts[op.OK])
+	for _, o := range []op.Outcome{op.Error, op.Timeout, op.Dropped, op.Censored} {
+		if n := p.counts[o]; n > 0 {
+			fmt.Fprintf(&b, ", %d %s", n, o)
+		}
+	}
+	if perSecond := float64(p.rate) / step.Seconds(); perSecond >= 1 {
+		fmt.Fprintf(&b, "  %.0f ops/s", perSecond)
+	}
+	if p.last != "" {
+		b.WriteString("  " + p.last)
+	}
+	return b.String()
+}
+
+// bar draws how much of a whole is done.
+func bar(done, whole time.Duration) string {
+	const width = 20
+	n := min(width, int(done*width/whole))
+	return "[" + strings.Repeat("=", n) + strings.Repeat(" ", width-n) + "]"
+}

@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/local"
+	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/run"
+)
+
+// runFlags are the flags of run, validate and render; the latter two use
+// those that shape the plan.
+type runFlags struct {
+	engine   string
+	set      []string
+	out      string
+	endpoint string
+	storage  string
+	inject   string
+	output   string
+	dryRun   bool
+	strict   bool
+	keep     bool
+}
+
+func (f *runFlags) planning(c *cobra.Command) {
+	c.Flags().StringVar(&f.engine, "engine", "local", "platform that carries the Benchmark out: local")
+	c.Flags().StringArrayVar(&f.set, "set", nil, "override a field or a variable, e.g. spec.runtime=10s or fio.bs=8k; may be repeated")
+	c.Flags().StringVar(&f.endpoint, "csi-endpoint", "", "unix socket of a CSI driver to test, instead of one of ours")
+}
+
+func newRun(s *streams) *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run FILE [FILE…]",
+		Short: "Carry a Benchmark out",
+		Long: `Carries a Benchmark out on this machine and leaves a bundle: what was asked,
+every operation with its milestones, what the workloads measured, and the
+environment. StorageClass, VolumeSnapshotClass and workload manifests may stand
+beside the Benchmark in the same file or in further ones.
+
+Ctrl-C ends the run cleanly; a second one at once. Either way everything that
+was made is removed and the bundle is closed.
+
+Exit status: 0 done, 1 file or flags wrong, 2 run failed, 3 an SLO was missed or
+could not be judged, 4 a validity gate under --strict, 130 interrupted.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runBenchmark(cmd.Context(), s, &f, args)
+		},
+	}
+	f.planning(c)
+	fl := c.Flags()
+	fl.StringVar(&f.out, "out", "", "directory for the bundle; must not exist or be empty (default cnsbench-NAME-TIME)")
+	fl.StringVar(&f.storage, "storage-dir", storageDir(), "where our drivers keep volumes: on the disk you want to measure")
+	fl.StringVar(&f.inject, "inject", "", "file with delays, stalls and errors for our drivers to inject")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "check the file, print the budget, make nothing")
+	fl.BoolVar(&f.strict, "strict", false, "exit with 4 when a figure cannot be trusted")
+	fl.BoolVar(&f.keep, "keep", false, "leave volumes and snapshots in place; `cnsbench cleanup BUNDLE` removes them")
+	outputFlag(c, &f.output)
+	return c
+}
+
+func runBenchmark(ctx context.Context, s *streams, f *runFlags, args []string) error {
+	p, files, err := load(ctx, s, f, args)
+	if err != nil {
+		return err
+	}
+	if f.dryRun {
+		return printBudget(s, p, f.output)
+	}
+	agent, err := pod.FindAgent("")
+	if err != nil {
+		return failed(err)
+	}
+	if err := missingPrograms(p); err != nil {
+		return failed(err)
+	}
+	id := newRunID()
+	if f.out == "" {
+		f.out = fmt.Sprintf("cnsbench-%s-%s", p.Name, time.Now().Format("20060102-150405"))
+	}
+	clock := op.NewClock()
+	w, err := record.Create(f.out, describeRun(id, p, files, clock))
+	if err != nil {
+		return err
+	}
+	r := &running{streams: s, flags: f, plan: p, id: id, clock: clock, writer: w, agent: agent}
+	return r.carryOut(ctx)
+}
+
+// running is one run of the command.
+type running struct {
+	*streams
+	flags  *runFlags
+	plan   *plan.Plan
+	id     string
+	clock  op.Clock
+	writer *record.Writer
+	agent  string
+}
+
+func (r *running) carryOut(ctx context.Context) error {
+	command, err := driverCommand()
+	if err != nil {
+		return failed(errors.Join(err, r.writer.Close(nil)))
+	}
+	scratch, err := os.MkdirTemp("", "cnsbench-"+r.id+"-")
+	if err != nil {
+		return failed(errors.Join(fmt.Errorf("scratch directory: %w", err), r.writer.Close(nil)))
+	}
+	if err := r.writer.Ledger().Add(op.LedgerEntry{Kind: "dir", Name: scratch}); err != nil {
+		return failed(errors.Join(err, r.writer.Close(nil), os.Remove(scratch)))
+	}
+	e := local.New(local.Options{Endpoint: r.flags.endpoint, DriverCommand: command, StorageDir: r.flags.storage,
+		AgentPath: r.agent, Inject: r.flags.inject, Seed: r.plan.Seed})
+
+	ctx, hard, stop := r.interrupts(ctx)
+	defer stop()
+	show := newProgress(r.streams, r.plan, r.clock, r.flags.output == "json")
+	defer show.close()
+	result := run.Run(ctx, hard, run.Config{
+		RunID: r.id, Plan: r.plan, Engine: &observed{Engine: e, running: r}, Clock: r.clock, Record: r.writer,
+		RawDir: filepath.Join(r.writer.Dir(), "raw"), Observer: show, Keep: r.flags.keep,
+		Session: engine.Session{RunID: r.id, Clock: r.clock, Ledger: r.writer.Ledger(), Dir: scratch, Needs: r.plan.Needs,
+			StorageClasses: r.plan.StorageClasses, SnapshotClasses: r.plan.SnapshotClasses},
+	})
+	show.close()
+	return r.conclude(&result)
+}
+
+// observed collects the environment once the engine is open.
+type observed struct {
+	engine.Engine
+	running *running
+}
+
+// Open opens the engine, then describes it and the machine.
+func (o *observed) Open(ctx context.Context, s engine.Session) error {
+	if err := o.Engine.Open(ctx, s); err != nil {
+		return err
+	}
+	env := record.CollectEnvironment(ctx, o.running.writer.Dir(), o.running.flags.storage)
+	described, err := o.Environment(ctx)
+	if err != nil {
+		return err
+	}
+	env.Engine = described
+	return o.running.writer.Environment(env)
+}
+
+// Prepare passes on to the engine, if it wants to be asked.
+func (o *observed) Prepare(r engine.Request) error {
+	if p, ok := o.Engine.(engine.Preparer); ok {
+		return p.Prepare(r)
+	}
+	return nil
+}
+
+// interrupts turns signals and a failing bundle into the two contexts of a
+// run: the first signal ends it cleanly, the second at once.
+func (r *running) interrupts(parent context.Context) (soft, hard context.Context, stop func()) {
+	soft, end := context.WithCancelCause(parent)
+	hard, kill := context.WithCancel(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	done := make(chan struct{})
+	go func() {
+		for n := 0; ; {
+			select {
+			case <-signals:
+				n++
+				if n == 1 {
+					fmt.Fprintln(r.err, "\nending the run: waiting for ops in flight, then removing everything; interrupt again to skip the wait")
+					end(run.ErrInterrupted)
+				} else {
+					kill()
+				}
+			case err := <-r.writer.Err():
+				end(fmt.Errorf("the bundle cannot be written: %w; what was recorded before is kept", err))
+			case <-done:
+				return
+			}
+		}
+	}()
+	return soft, hard, func() {
+		signal.Stop(signals)
+		close(done)
+		kill()
+		end(nil)
+	}
+}
+
+// describeRun is run.json at the start.
+func describeRun(id string, p *plan.Plan, files []plan.File, clock op.Clock) record.Run {
+	spec, _ := json.Marshal(p.Benchmark) // API types always marshal
+	facts, _ := json.Marshal(planFacts(p))
+	source := record.Source{File: files[0].Name, Text: string(files[0].Data)}
+	for _, f := range files[1:] {
+		source.Text += "\n---\n# " + f.Name + "\n" + string(f.Data)
+	}
+	return record.Run{
+		ID: id, Name: p.Name, State: record.Running, Spec: spec, Source: source, Plan: facts, Seed: p.Seed,
+		Versions: versions(), Engine: "local", Clock: clockInfo(clock), BarrierAt: op.Never, EndedAt: op.Never,
+	}
+}
+
+func newRunID() string {
+	b := make([]byte, 4)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}

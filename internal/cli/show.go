@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/present/report"
+	"github.com/cnsbench/cnsbench/internal/present/terminal"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+func newShow(s *streams) *cobra.Command {
+	var events, verify bool
+	var output string
+	c := &cobra.Command{
+		Use: "show BUNDLE", Short: "Show a bundle: its summary, or its events", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			b, err := openBundle(s, args[0])
+			if err != nil {
+				return err
+			}
+			switch {
+			case verify:
+				if err := b.Verify(); err != nil {
+					return failed(err)
+				}
+				fmt.Fprintln(s.out, "every file is as its manifest says")
+				return nil
+			case events:
+				return streamOps(s.out, b)
+			}
+			sum, err := summary.Make(b)
+			if err != nil {
+				return failed(err)
+			}
+			if output == "json" {
+				return writeJSON(s.out, sum)
+			}
+			return terminal.Write(s.out, sum, terminalOptions(s.out))
+		},
+	}
+	c.Flags().BoolVar(&events, "events", false, "stream the operations as JSON lines")
+	c.Flags().BoolVar(&verify, "verify", false, "check every file against the manifest")
+	outputFlag(c, &output)
+	return c
+}
+
+// openBundle opens a bundle and says on the standard error what is wrong with
+// it.
+func openBundle(s *streams, dir string) (*record.Bundle, error) {
+	b, err := record.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range b.Warnings {
+		fmt.Fprintln(s.err, "warning:", w)
+	}
+	return b, nil
+}
+
+// streamOps prints one op a line. A reader that has had enough is no error.
+func streamOps(w io.Writer, b *record.Bundle) error {
+	out := bufio.NewWriterSize(w, 256<<10)
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	for o, err := range b.Ops() {
+		if err != nil {
+			return failed(errors.Join(err, out.Flush()))
+		}
+		if err := e.Encode(&o); err != nil {
+			return quietPipe(err)
+		}
+	}
+	return quietPipe(out.Flush())
+}
+
+func quietPipe(err error) error {
+	if err == nil || errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	return failed(err)
+}
+
+func newReport(s *streams) *cobra.Command {
+	var out string
+	c := &cobra.Command{
+		Use: "report BUNDLE", Short: "Write a bundle's report: one HTML file that needs no network", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			b, err := openBundle(s, args[0])
+			if err != nil {
+				return err
+			}
+			sum, err := summary.Make(b)
+			if err != nil {
+				return failed(err)
+			}
+			if out == "-" {
+				return failed(report.Write(s.out, b, sum))
+			}
+			if err := writeFile(out, func(w io.Writer) error { return report.Write(w, b, sum) }); err != nil {
+				return failed(err)
+			}
+			fmt.Fprintln(s.out, out)
+			return nil
+		},
+	}
+	c.Flags().StringVarP(&out, "out", "o", "report.html", "file to write; - is the standard output")
+	return c
+}
+
+// writeFile writes a file whole or not at all.
+func writeFile(path string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".cnsbench-*")
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriterSize(f, 256<<10)
+	err = errors.Join(write(w), w.Flush(), f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(f.Name()))
+	}
+	return err
+}

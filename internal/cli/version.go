@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/version"
+)
+
+func newVersion(s *streams) *cobra.Command {
+	var output string
+	c := &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			v := versions()
+			if output == "json" {
+				return writeJSON(s.out, v)
+			}
+			fmt.Fprintf(s.out, "cnsbench %s (%s, bundle format %d)\n", v["cnsbench"], v["go"], record.Version)
+			return nil
+		},
+	}
+	outputFlag(c, &output)
+	return c
+}
+
+func versions() map[string]string {
+	return map[string]string{"cnsbench": version.Version, "go": runtime.Version(), "bundleFormat": fmt.Sprint(record.Version)}
+}
+
+// outputFlag adds --output text|json.
+func outputFlag(c *cobra.Command, to *string) {
+	c.Flags().StringVar(to, "output", "text", "text or json")
+	c.PreRunE = func(*cobra.Command, []string) error {
+		if *to != "text" && *to != "json" {
+			return fmt.Errorf("--output %q: it is text or json", *to)
+		}
+		return nil
+	}
+}
+
+func writeJSON(w interface{ Write([]byte) (int, error) }, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
