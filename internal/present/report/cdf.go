@@ -21,9 +21,13 @@ func cdfChart(c figure.CDF) template.HTML {
 		s.line(left, y.at(p), width-right, y.at(p), "grid")
 		s.text(left-6, y.at(p)+4, "tick end", fmt.Sprintf("%g %%", 100*p))
 	}
+	last := ""
 	for _, v := range x.ticks(7) {
 		s.line(x.at(v), top, x.at(v), height-bottom, "grid")
-		s.text(x.at(v), height-bottom+15, "tick mid", units.Duration(v))
+		if label := units.Duration(v); label != last { // too fine for three digits
+			s.text(x.at(v), height-bottom+15, "tick mid", label)
+			last = label
+		}
 	}
 	s.line(left, height-bottom, width-right, height-bottom, "axis")
 	s.path(staircase(c.Service, x, y), "c1 dashed", "service")

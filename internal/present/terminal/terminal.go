@@ -8,13 +8,12 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/plan/expr"
 )
 
 // Options of the output. The zero value is plain text of 96 columns.
@@ -26,13 +25,13 @@ type Options struct {
 // For are the options that suit a file: colour on a terminal, unless NO_COLOR
 // is set or the terminal is dumb; its width, between 60 and 100 columns.
 func For(f *os.File) Options {
-	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	width, _, err := term.GetSize(int(f.Fd()))
 	if err != nil {
 		return Options{}
 	}
 	o := Options{Color: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
-	if size.Col > 0 {
-		o.Width = min(100, max(60, int(size.Col)))
+	if width > 0 {
+		o.Width = min(100, max(60, width))
 	}
 	return o
 }
@@ -89,20 +88,22 @@ func (p *printer) objectives(s *summary.Summary) {
 		if v.Message != "" {
 			facts = append(facts, v.Message)
 		}
-		word := map[expr.Status]string{expr.Pass: "pass", expr.Fail: "FAIL", expr.NoData: "no data", expr.Failed: "error"}[v.Status]
+		word, color := verdict(string(v.Status))
 		label := "  " + pad(word, 8) + pad(v.Name, names) + "  "
-		p.wrapAfter(label, p.paint(statusColor(v.Status), pad("  "+word, 10))+pad(clean(v.Name), names)+"  ", strings.Join(facts, "; "))
+		p.wrapAfter(label, p.paint(color, pad("  "+word, 10))+pad(clean(v.Name), names)+"  ", strings.Join(facts, "; "))
 	}
 }
 
-func statusColor(st expr.Status) string {
-	switch st {
-	case expr.Pass:
-		return green
-	case expr.NoData:
-		return yellow
+func verdict(status string) (word, color string) {
+	switch status {
+	case "pass":
+		return status, green
+	case "noData":
+		return "no data", yellow
+	case "fail":
+		return "FAIL", red
 	}
-	return red
+	return status, red
 }
 
 func stateColor(state string) string {
