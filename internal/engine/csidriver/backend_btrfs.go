@@ -63,7 +63,7 @@ func (b btrfs) create(ctx context.Context, v *volume, src *origin) error {
 		return err
 	}
 	if src == nil {
-		if err := os.Chmod(path, 0o777); err != nil { //nolint:gosec // a fresh volume belongs to whichever user the pod runs as
+		if err := os.Chmod(path, 0o777); err != nil { // a fresh volume belongs to whichever user the pod runs as
 			return err
 		}
 	}

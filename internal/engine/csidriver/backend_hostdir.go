@@ -59,7 +59,7 @@ func (h hostdir) create(_ context.Context, v *volume, src *origin) error {
 		if err := os.Mkdir(path, 0o777); err != nil {
 			return err
 		}
-		return os.Chmod(path, 0o777) //nolint:gosec // a fresh volume belongs to whichever user the pod runs as
+		return os.Chmod(path, 0o777) // a fresh volume belongs to whichever user the pod runs as
 	case src.snapshot != nil:
 		return hostfs.CopyTree(h.snapshotPath(src.snapshot.ID), path)
 	}

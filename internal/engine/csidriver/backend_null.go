@@ -100,7 +100,7 @@ func (n null) publish(_ context.Context, v *volume, _, path string, _ bool) erro
 	}
 	err := os.Mkdir(path, 0o777)
 	if err == nil {
-		return os.Chmod(path, 0o777) //nolint:gosec // a fresh volume belongs to whichever user the pod runs as
+		return os.Chmod(path, 0o777) // a fresh volume belongs to whichever user the pod runs as
 	}
 	if !errors.Is(err, fs.ErrExist) {
 		return err

@@ -94,7 +94,7 @@ func probe(image string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close() // only read
 	head := make([]byte, 4*kib)
 	if _, err := io.ReadFull(f, head); err != nil {
 		return "", err

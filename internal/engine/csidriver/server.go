@@ -71,7 +71,7 @@ func New(o Options) (_ *Server, err error) {
 // Serve listens on the unix socket until ctx ends, then lets calls in progress finish for a few seconds. A socket left
 // behind by a killed process is replaced. Injected windows count from here.
 func (s *Server) Serve(ctx context.Context, socket string) error {
-	listener, err := listen(socket)
+	listener, err := listen(ctx, socket)
 	if err != nil {
 		return err
 	}
@@ -111,8 +111,9 @@ func (s *Server) Close() error {
 }
 
 // listen takes a unix socket. It refuses one that a live process answers on.
-func listen(socket string) (net.Listener, error) {
-	if conn, err := net.DialTimeout("unix", socket, time.Second); err == nil {
+func listen(ctx context.Context, socket string) (net.Listener, error) {
+	dialer := net.Dialer{Timeout: time.Second}
+	if conn, err := dialer.DialContext(ctx, "unix", socket); err == nil {
 		_ = conn.Close()
 		return nil, fmt.Errorf("another process is serving on %s; stop it or choose another socket", socket)
 	}
@@ -121,7 +122,8 @@ func listen(socket string) (net.Listener, error) {
 			return nil, err
 		}
 	}
-	return net.Listen("unix", socket)
+	var config net.ListenConfig
+	return config.Listen(ctx, "unix", socket)
 }
 
 // lockBase excludes other drivers from the base directory; the lock goes with the process.

@@ -66,7 +66,7 @@ func copyFile(from, to string) error {
 	if err != nil {
 		return err
 	}
-	defer in.Close() //nolint:errcheck // only read
+	defer in.Close() // only read
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func RemoveTree(path string) error {
 	}
 	_ = filepath.WalkDir(path, func(p string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
-			_ = os.Chmod(p, 0o700) //nolint:gosec // it is about to be removed; what fails shows below
+			_ = os.Chmod(p, 0o700) // it is about to be removed; what fails shows below
 		}
 		return nil
 	})

@@ -60,7 +60,7 @@ func Attach(image string, o Options) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer backing.Close() //nolint:errcheck // the device holds a reference of its own
+	defer backing.Close() // the device holds a reference of its own
 	config := unix.LoopConfig{Fd: uint32(backing.Fd()), Size: SectorSize, Info: unix.LoopInfo64{Flags: flags}}
 	copy(config.Info.File_name[:unix.LO_NAME_SIZE-1], filepath.Base(image))
 
@@ -106,7 +106,7 @@ func freeIndex() (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%w; loop devices need root and the kernel module loop", err)
 	}
-	defer ctl.Close() //nolint:errcheck // nothing was written
+	defer ctl.Close() // nothing was written
 	index, err := unix.IoctlRetInt(int(ctl.Fd()), unix.LOOP_CTL_GET_FREE)
 	return index, os.NewSyscallError("LOOP_CTL_GET_FREE", err)
 }
