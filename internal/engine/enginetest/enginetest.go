@@ -230,7 +230,7 @@ type sink struct {
 	ended  map[string]chan struct{}
 	output map[string][]byte
 	canary map[string][]op.CanaryIO
-	done   bool
+	lost   bool
 }
 
 func newSink(t *testing.T) *sink {
@@ -295,9 +295,22 @@ func (s *sink) Output(instance, container, file string, data []byte) {
 func (s *sink) Log(source, line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.done {
+	if !s.lost {
 		s.t.Logf("%s: %s", source, line)
 	}
 }
 
-func (s *sink) Failed(err error) { s.t.Errorf("platform failed: %v", err) }
+func (s *sink) Failed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.lost {
+		s.t.Errorf("platform failed: %v", err)
+	}
+}
+
+// lose makes the loss of the platform no error from now on.
+func (s *sink) lose() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost = true
+}
