@@ -385,7 +385,7 @@ func TestFioTime(t *testing.T) {
 func TestHistRowRefused(t *testing.T) {
 	zeros := strings.Repeat(", 0", fioBins)
 	for name, line := range map[string]string{
-		"time": "x, 0, 4096" + zeros, "direction": "1, 7, 4096" + zeros, "few counts": "1, 0, 4096, 0, 0, 0",
+		"time": "x, 0, 4096" + zeros, "direction": "1, 7, 4096" + zeros, "many counts": "1, 0, 4096, 0" + zeros, "few counts": "1, 0, 4096, 0, 0, 0",
 		"negative count": "1, 0, 4096" + zeros[:len(zeros)-1] + "-1", "no counts": "1, 0, 4096",
 		"absurd time": "99999999999999, 0, 4096" + zeros, "count": "1, 0, 4096" + zeros[:len(zeros)-1] + "x",
 	} {

@@ -156,8 +156,8 @@ func parseHistRow(line string) (histRow, error) {
 		return histRow{}, fmt.Errorf("direction %d is unknown", head[1])
 	}
 	n := strings.Count(line, ",") + 1
-	coarse := bits.Len(uint(fioBins/n)) - 1
-	if n < 1 || coarse > 6 || fioBins>>coarse != n {
+	coarse := max(0, bits.Len(uint(fioBins/n))-1)
+	if coarse > 6 || fioBins>>coarse != n {
 		return histRow{}, fmt.Errorf("%d counts, fio writes %d or that divided by a power of two", n, fioBins)
 	}
 	row := histRow{At: head[0], Direction: int(head[1]), BlockSize: head[2], Counts: newBinned()}

@@ -27,7 +27,7 @@ func newRates(step time.Duration) *rates {
 }
 
 // maxCells bounds the grid: a log with an absurd stamp must not fill memory.
-const maxCells = 1 << 20
+const maxCells = 1 << 16
 
 func (r *rates) add(metric string, from, to op.Time, n, size float64) {
 	if to <= from || (to-from)/r.step > maxCells {
