@@ -312,7 +312,11 @@ func FuzzLoad(f *testing.F) {
 		if set != "" {
 			in.Set = []string{set}
 		}
+		begin := time.Now()
 		p, problems := Load(t.Context(), in)
+		if took := time.Since(begin); took > 5*time.Second {
+			t.Errorf("took %v", took)
+		}
 		if (p == nil) != (len(problems) > 0) {
 			t.Errorf("plan %v with problems %v", p, problems)
 		}

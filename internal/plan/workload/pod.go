@@ -36,7 +36,7 @@ func (r *renderer) pod(t template) (*engine.Pod, error) {
 	p.Annotations = nil // they have been read
 	p.Labels[LabelRole] = labelValue(role)
 	for i := range p.Spec.Volumes {
-		if err := r.volume(t.part, p, &p.Spec.Volumes[i]); err != nil {
+		if err := r.volume(t.part, &p.Spec.Volumes[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -93,7 +93,7 @@ func list(s string) []string {
 }
 
 // volume resolves the reference of a pod's volume.
-func (r *renderer) volume(part string, p *engine.Pod, v *corev1.Volume) error {
+func (r *renderer) volume(part string, v *corev1.Volume) error {
 	switch {
 	case v.EmptyDir != nil:
 	case v.PersistentVolumeClaim != nil:

@@ -166,7 +166,7 @@ func (r *renderer) object(key string, head metav1.TypeMeta, doc []byte) error {
 		if err := decode(&job); err != nil {
 			return err
 		}
-		if n := value(job.Spec.Parallelism, 1) * value(job.Spec.Completions, 1); n != 1 {
+		if n := orOne(job.Spec.Parallelism) * orOne(job.Spec.Completions); n != 1 {
 			return r.unsupported(key, "a Job of more than one pod", "give the action a count instead")
 		}
 		r.podOf(key, "Job", job.ObjectMeta, job.Spec.Template)
@@ -182,7 +182,7 @@ func (r *renderer) object(key string, head metav1.TypeMeta, doc []byte) error {
 		if err := decode(&d); err != nil {
 			return err
 		}
-		if value(d.Spec.Replicas, 1) != 1 {
+		if orOne(d.Spec.Replicas) != 1 {
 			return r.unsupported(key, "a Deployment of more than one pod", "give the action a count instead")
 		}
 		r.podOf(key, "Deployment", d.ObjectMeta, d.Spec.Template)
@@ -192,7 +192,7 @@ func (r *renderer) object(key string, head metav1.TypeMeta, doc []byte) error {
 }
 
 func (r *renderer) statefulSet(key string, set *appsv1.StatefulSet) error {
-	if value(set.Spec.Replicas, 1) != 1 {
+	if orOne(set.Spec.Replicas) != 1 {
 		return r.unsupported(key, "a StatefulSet of more than one pod", "give the action a count instead")
 	}
 	for _, claim := range set.Spec.VolumeClaimTemplates {
@@ -291,9 +291,9 @@ func (r *renderer) finish() (*Instance, error) {
 	return &r.out, nil
 }
 
-func value(p *int32, otherwise int32) int32 {
+func orOne(p *int32) int32 {
 	if p == nil {
-		return otherwise
+		return 1
 	}
 	return *p
 }
