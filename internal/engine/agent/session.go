@@ -321,16 +321,22 @@ func exchanged(m wire.Message) join.Exchange {
 	}
 }
 
-// exchange is one round trip while the session is served.
+// exchange is one round trip while the session is served. Answers to no
+// question of ours are passed over.
 func (s *Session) exchange(ctx context.Context) (join.Exchange, error) {
-	if err := s.conn.Write(wire.Message{Ping: &wire.Ping{}}); err != nil {
+	ping := &wire.Ping{}
+	if err := s.conn.Write(wire.Message{Ping: ping}); err != nil {
 		return join.Exchange{}, err
 	}
-	select {
-	case m := <-s.pongs:
-		return exchanged(m), nil
-	case <-ctx.Done():
-		return join.Exchange{}, ctx.Err()
+	for {
+		select {
+		case m := <-s.pongs:
+			if m.Pong.Ping == ping.Sent {
+				return exchanged(m), nil
+			}
+		case <-ctx.Done():
+			return join.Exchange{}, ctx.Err()
+		}
 	}
 }
 

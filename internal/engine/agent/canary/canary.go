@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -29,13 +30,16 @@ import (
 // blocks is how many places the I/Os are spread over, at random.
 const blocks = 64
 
-// workers bounds the I/Os that are under way at once on one volume. An I/O
-// that finds none free is issued when one is; its response counts from its
-// intended time all the same.
+// workers bounds the I/Os that are under way at once on one volume. Each
+// claims the next I/O of the schedule, sleeps until it is due and does it:
+// there is no hand-over that could cost time, and while no more than this many
+// hang, the schedule is kept. When all hang, the I/Os that fall due are issued
+// as soon as one is free; their responses count from their intended times all
+// the same.
 const workers = 16
 
-// backlog bounds the I/Os that are intended and not yet issued, and those
-// that are done and not yet collected; beyond it they are counted as dropped.
+// backlog bounds the I/Os that are kept until an older one has ended; beyond
+// it they are counted as dropped.
 const backlog = 1 << 16
 
 // Canary is one volume's. Run drives it, Take collects what is done.
@@ -43,6 +47,7 @@ type Canary struct {
 	Name string
 
 	file     *os.File
+	alarms   [workers]*mono.Alarm
 	block    bool // a device: never written
 	clock    mono.Clock
 	interval int64
@@ -50,11 +55,11 @@ type Canary struct {
 	kinds    []bool // of the I/Os of one interval: write?
 
 	mu      sync.Mutex
-	wake    *sync.Cond
-	queue   []*pending // intended, oldest first; a prefix may be done
-	next    int        // index in queue of the first not yet issued
+	start   int64
+	stop    int64      // nothing is intended after it
+	claimed int64      // I/Os of the schedule that have been claimed
+	queue   []*pending // claimed and not taken, in order
 	dropped int64
-	closed  bool
 }
 
 type pending struct {
@@ -73,8 +78,7 @@ func Open(v wire.CanaryVolume, s wire.CanarySpec, clock mono.Clock, log func(str
 	if s.IntervalNanos < int64(100*time.Microsecond) {
 		return nil, fmt.Errorf("canary on %s: interval %v is below 100µs", v.Name, time.Duration(s.IntervalNanos))
 	}
-	c := &Canary{Name: v.Name, clock: clock, interval: s.IntervalNanos, size: s.Size}
-	c.wake = sync.NewCond(&c.mu)
+	c := &Canary{Name: v.Name, clock: clock, interval: s.IntervalNanos, size: s.Size, stop: math.MaxInt64}
 	st, err := os.Stat(v.Path)
 	if err != nil {
 		return nil, fmt.Errorf("canary on %s: %w", v.Name, err)
@@ -93,14 +97,20 @@ func Open(v wire.CanaryVolume, s wire.CanarySpec, clock mono.Clock, log func(str
 		return nil, fmt.Errorf("canary on %s: nothing to do", v.Name)
 	}
 	if err := c.open(v, log); err != nil {
+		c.close()
 		return nil, fmt.Errorf("canary on %s: %w", v.Name, err)
 	}
 	return c, nil
 }
 
-// open opens the device or makes the file.
+// open makes the alarms, and opens the device or makes the file.
 func (c *Canary) open(v wire.CanaryVolume, log func(string)) error {
 	var err error
+	for i := range c.alarms {
+		if c.alarms[i], err = mono.NewAlarm(c.clock); err != nil {
+			return err
+		}
+	}
 	if c.block {
 		c.file, err = os.OpenFile(v.Path, os.O_RDONLY|unix.O_DIRECT, 0)
 		return err
@@ -113,10 +123,7 @@ func (c *Canary) open(v wire.CanaryVolume, log func(string)) error {
 	if err != nil {
 		return err
 	}
-	if err := c.fill(); err != nil {
-		return errors.Join(err, c.file.Close())
-	}
-	return nil
+	return c.fill()
 }
 
 // hidden makes a file in dir that has no name.
@@ -164,72 +171,83 @@ func noise(size int) []byte {
 }
 
 // Run does the I/Os: one of each kind at each multiple of the interval after
-// now, until ctx ends. It returns when the last has been issued, or at once
-// if the storage hangs; then it closes the file, which is gone with that.
+// now, until ctx ends. I/Os that hang then are waited for no longer than a
+// second. It closes the file, which is gone with that.
 func (c *Canary) Run(ctx context.Context) {
-	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(c.work)
-	}
-	c.schedule(ctx)
 	c.mu.Lock()
-	c.closed = true
+	c.start = c.clock.Now()
 	c.mu.Unlock()
-	c.wake.Broadcast()
+	var wg sync.WaitGroup
+	for _, alarm := range c.alarms {
+		wg.Go(func() { c.work(ctx, alarm) })
+	}
+	<-ctx.Done()
+	for _, alarm := range c.alarms {
+		alarm.Stop()
+	}
+	c.mu.Lock()
+	c.stop = c.clock.Now()
+	c.mu.Unlock()
 	finished := make(chan struct{})
 	go func() {
 		wg.Wait()
-		c.file.Close() //nolint:errcheck // nothing of it is to be kept
+		c.close()
 		close(finished)
 	}()
 	select {
 	case <-finished:
-	case <-time.After(time.Second): // hung I/Os are not waited for
+	case <-time.After(time.Second):
 	}
 }
 
-// schedule puts the I/Os in the queue when they are due.
-func (c *Canary) schedule(ctx context.Context) {
-	defer mono.Exact()()
-	for t := c.clock.Now() + c.interval; ; t += c.interval {
-		if c.clock.Wait(ctx, t, 0) != nil {
-			return
+// close lets go of everything.
+func (c *Canary) close() {
+	for _, alarm := range c.alarms {
+		if alarm != nil {
+			alarm.Close() //nolint:errcheck // a timer
 		}
-		c.mu.Lock()
-		for _, write := range c.kinds {
-			if len(c.queue) >= backlog {
-				c.dropped++
-				continue
-			}
-			c.queue = append(c.queue, &pending{io: wire.CanaryIO{Intended: t, Started: wire.Never, Ended: wire.Never, Write: write}})
-			c.wake.Signal()
-		}
-		c.mu.Unlock()
+	}
+	if c.file != nil {
+		c.file.Close() //nolint:errcheck // nothing of it is to be kept
 	}
 }
 
-// work issues I/Os, one at a time, until the canary is closed.
-func (c *Canary) work() {
+// work does I/Os, one at a time, until ctx ends.
+func (c *Canary) work(ctx context.Context, alarm *mono.Alarm) {
 	buf := noise(c.size)
 	for {
-		c.mu.Lock()
-		for c.next == len(c.queue) && !c.closed {
-			c.wake.Wait()
-		}
-		if c.closed { // what is still in the queue was never issued
-			c.mu.Unlock()
+		p := c.claim()
+		if alarm.Wait(p.io.Intended) != nil || ctx.Err() != nil {
 			return
 		}
-		p := c.queue[c.next]
-		c.next++
-		c.mu.Unlock()
-
-		io := p.io // only this goroutine writes to it before done
+		io := p.io // p is also seen by Take
 		c.do(&io, buf)
-
 		c.mu.Lock()
 		p.io, p.done = io, true
 		c.mu.Unlock()
+	}
+}
+
+// claim takes the next I/O of the schedule.
+func (c *Canary) claim() *pending {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.queue) >= backlog && c.scheduled(c.claimed).Intended < c.clock.Now() {
+		c.claimed++
+		c.dropped++
+	}
+	p := &pending{io: c.scheduled(c.claimed)}
+	c.claimed++
+	c.queue = append(c.queue, p)
+	return p
+}
+
+// scheduled is the n-th I/O of the schedule.
+func (c *Canary) scheduled(n int64) wire.CanaryIO {
+	kinds := int64(len(c.kinds))
+	return wire.CanaryIO{
+		Intended: c.start + (n/kinds+1)*c.interval,
+		Started:  wire.Never, Ended: wire.Never, Write: c.kinds[n%kinds],
 	}
 }
 
@@ -254,20 +272,22 @@ func (c *Canary) do(op *wire.CanaryIO, buf []byte) {
 
 // Take removes and returns the I/Os that are done and before which all are
 // done, in order of their intended time, and how many were dropped since the
-// start. With final, which is for after Run, the I/Os that have not ended or
-// were never issued are returned too, those times being wire.Never.
+// start. With final, which is for after Run, the I/Os that were intended
+// before its end and have not ended or were never issued are returned too,
+// those times being wire.Never.
 func (c *Canary) Take(final bool) (ios []wire.CanaryIO, dropped int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := 0
-	for n < len(c.queue) && (c.queue[n].done || final) {
-		ios = append(ios, c.queue[n].io)
-		n++
+	for ; n < len(c.queue) && (c.queue[n].done || final); n++ {
+		if io := c.queue[n].io; io.Intended <= c.stop {
+			ios = append(ios, io)
+		}
 	}
-	c.queue = c.queue[n:]
-	c.next = max(c.next-n, 0)
-	if len(c.queue) == 0 {
-		c.queue = nil // let go of the array behind it
+	c.queue = append([]*pending(nil), c.queue[n:]...)
+	for final && c.scheduled(c.claimed).Intended <= c.stop {
+		ios = append(ios, c.scheduled(c.claimed))
+		c.claimed++
 	}
 	return ios, c.dropped
 }

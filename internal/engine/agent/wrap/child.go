@@ -32,31 +32,29 @@ func LookPath(cmd Command) (string, error) {
 			path = value
 		}
 	}
-	candidates := []string{name}
 	if !strings.Contains(name, "/") {
-		candidates = candidates[:0]
 		for _, dir := range filepath.SplitList(path) {
-			candidates = append(candidates, filepath.Join(dir, name))
+			if p := filepath.Join(dir, name); runnable(p) == nil {
+				return p, nil
+			}
 		}
-	} else if !filepath.IsAbs(name) {
-		candidates[0] = filepath.Join("/", cmd.Dir, name)
+		return "", fmt.Errorf("there is no program %q in %s", name, path)
 	}
-	for _, c := range candidates {
-		fi, err := os.Stat(c)
-		if err != nil || fi.IsDir() {
-			continue
-		}
-		if unix.Access(c, unix.X_OK) == nil {
-			return c, nil
-		}
-		if len(candidates) == 1 {
-			return "", fmt.Errorf("%s is not executable", c)
-		}
+	if !filepath.IsAbs(name) {
+		name = filepath.Join("/", cmd.Dir, name)
 	}
-	if len(candidates) == 1 {
-		return "", fmt.Errorf("there is no program %s", candidates[0])
+	return name, runnable(name)
+}
+
+// runnable says why p cannot be run.
+func runnable(p string) error {
+	if fi, err := os.Stat(p); err != nil || fi.IsDir() {
+		return fmt.Errorf("there is no program %s", p)
 	}
-	return "", fmt.Errorf("there is no program %q in %s", name, path)
+	if unix.Access(p, unix.X_OK) != nil {
+		return fmt.Errorf("%s is not executable", p)
+	}
+	return nil
 }
 
 // child is the command's process and all that it leaves behind.

@@ -1,0 +1,259 @@
+package canary_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnsbench/cnsbench/internal/engine/agent/canary"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/mono"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
+)
+
+// volume is a fresh filesystem on a loop device.
+func volume(t testing.TB, kind string) string {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root, for a loop device")
+	}
+	if _, err := exec.LookPath("mkfs." + kind); err != nil {
+		t.Skip(err.Error())
+	}
+	image, dir := filepath.Join(t.TempDir(), "image"), t.TempDir()
+	if err := os.WriteFile(image, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(image, 320<<20); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"mkfs." + kind, "-q", image}, {"mount", "-o", "loop", image, dir}} {
+		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+			t.Skipf("%v: %v: %s", args, err, out)
+		}
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
+			t.Errorf("umount: %v: %s", err, out)
+		}
+	})
+	return dir
+}
+
+// The ioctls of linux/fs.h.
+const (
+	fiFreeze = 0xc0045877
+	fiThaw   = 0xc0045878
+)
+
+// freeze stops all writes to the filesystem of dir for d, and says for how long it did.
+func freeze(t testing.TB, dir string, d time.Duration) time.Duration {
+	t.Helper()
+	f, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // was only read
+	// Writes wait from the beginning of the freeze, which then flushes.
+	began := time.Now()
+	if err := unix.IoctlSetPointerInt(int(f.Fd()), fiFreeze, 0); err != nil {
+		t.Fatalf("freeze: %v", err)
+	}
+	time.Sleep(d)
+	if err := unix.IoctlSetPointerInt(int(f.Fd()), fiThaw, 0); err != nil {
+		t.Fatalf("thaw: %v", err)
+	}
+	return time.Since(began)
+}
+
+// run drives a canary until during returns, and gives all its I/Os.
+func run(t testing.TB, dir string, spec wire.CanarySpec, during func()) ([]wire.CanaryIO, string) {
+	t.Helper()
+	var mu sync.Mutex
+	var said []string
+	c, err := canary.Open(wire.CanaryVolume{Name: "v", Path: dir}, spec, mono.New(0), func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		said = append(said, line)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err == nil {
+		for _, e := range entries {
+			if e.Name() != "lost+found" {
+				t.Errorf("visible on the volume: %s", e.Name())
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	finished := make(chan struct{})
+	go func() { c.Run(ctx); close(finished) }()
+	during()
+	cancel()
+	<-finished
+	ios, dropped := c.Take(true)
+	if dropped > 0 {
+		t.Errorf("%d dropped", dropped)
+	}
+	return ios, strings.Join(said, "\n")
+}
+
+func TestStallIsRecovered(t *testing.T) {
+	for _, kind := range []string{"ext4", "xfs"} {
+		t.Run(kind, func(t *testing.T) {
+			dir := volume(t, kind)
+			const interval = 5 * time.Millisecond
+			var frozen time.Duration
+			ios, said := run(t, dir, wire.CanarySpec{IntervalNanos: int64(interval), Size: 4096, Read: true, Write: true}, func() {
+				time.Sleep(200 * time.Millisecond)
+				frozen = freeze(t, dir, 300*time.Millisecond)
+				time.Sleep(200 * time.Millisecond)
+			})
+			if said != "" {
+				t.Errorf("it said %q", said)
+			}
+			var longest, stalled int64
+			last := map[bool]int64{}
+			for _, io := range ios {
+				if io.Ended == wire.Never || io.Errno != 0 {
+					continue
+				}
+				if prev, seen := last[io.Write]; seen && io.Intended-prev != int64(interval) {
+					t.Errorf("intended %v after the one before, not %v", time.Duration(io.Intended-prev), interval)
+				}
+				last[io.Write] = io.Intended
+				if response := io.Ended - io.Intended; io.Write {
+					longest = max(longest, response)
+					if response > int64(20*time.Millisecond) {
+						stalled++
+					}
+				}
+			}
+			t.Logf("frozen for %v: longest response %v, %d I/Os of %d met it", frozen, time.Duration(longest), stalled, len(ios))
+			if off := time.Duration(longest) - frozen; off > 20*time.Millisecond || off < -20*time.Millisecond {
+				t.Errorf("longest response %v, frozen for %v", time.Duration(longest), frozen)
+			}
+			// Open loop: every interval of the stall has its I/O, less those at its very end.
+			if want := int64(280 / 5); stalled < want-4 {
+				t.Errorf("%d I/Os met the stall, want about %d", stalled, want)
+			}
+		})
+	}
+}
+
+func TestNothingStays(t *testing.T) {
+	dir := volume(t, "ext4")
+	before := used(t, dir)
+	run(t, dir, wire.CanarySpec{IntervalNanos: int64(time.Millisecond), Size: 8192, Write: true}, func() { time.Sleep(50 * time.Millisecond) })
+	if after := used(t, dir); after != before {
+		t.Errorf("%d blocks used, before %d", after, before)
+	}
+}
+
+func used(t testing.TB, dir string) uint64 {
+	t.Helper()
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		t.Fatal(err)
+	}
+	return st.Blocks - st.Bfree
+}
+
+func TestDevice(t *testing.T) {
+	device := filepath.Join(t.TempDir(), "device") // a plain file stands for it
+	content := strings.Repeat("x", 64*4096)
+	if err := os.WriteFile(device, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ios, said := run(t, device, wire.CanarySpec{IntervalNanos: int64(time.Millisecond), Size: 4096, Read: true, Write: true}, func() { time.Sleep(50 * time.Millisecond) })
+	if !strings.Contains(said, "only read") || len(ios) < 20 {
+		t.Errorf("%d I/Os, said %q", len(ios), said)
+	}
+	for _, io := range ios {
+		if io.Write {
+			t.Fatal("it wrote")
+		}
+	}
+	if after, err := os.ReadFile(device); err != nil || string(after) != content {
+		t.Errorf("the device was changed: %v", err)
+	}
+}
+
+func TestFilesystems(t *testing.T) {
+	dir, err := os.MkdirTemp("/dev/shm", "canary-")
+	if err != nil {
+		t.Skip(err.Error())
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	ios, said := run(t, dir, wire.CanarySpec{IntervalNanos: int64(time.Millisecond), Size: 4096, Read: true, Write: true}, func() { time.Sleep(50 * time.Millisecond) })
+	direct := exec.Command("dd", "if=/dev/zero", "of="+dir+"/probe", "bs=4096", "count=1", "oflag=direct").Run() == nil
+	if strings.Contains(said, "page cache") == direct || len(ios) < 20 {
+		t.Errorf("O_DIRECT works: %v; %d I/Os, said %q", direct, len(ios), said)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	good := wire.CanarySpec{IntervalNanos: int64(time.Millisecond), Size: 4096, Write: true}
+	tests := map[string]func(*wire.CanarySpec, *wire.CanaryVolume){
+		"size":       func(s *wire.CanarySpec, _ *wire.CanaryVolume) { s.Size = 1000 },
+		"interval":   func(s *wire.CanarySpec, _ *wire.CanaryVolume) { s.IntervalNanos = 10 },
+		"nothing":    func(s *wire.CanarySpec, _ *wire.CanaryVolume) { s.Write = false },
+		"no such":    func(_ *wire.CanarySpec, v *wire.CanaryVolume) { v.Path = "/does/not/exist" },
+		"unwritable": func(_ *wire.CanarySpec, v *wire.CanaryVolume) { v.Path = "/proc" },
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			s, v := good, wire.CanaryVolume{Name: "v", Path: t.TempDir()}
+			change(&s, &v)
+			if _, err := canary.Open(v, s, mono.New(0), func(string) {}); err == nil {
+				t.Error("accepted")
+			}
+		})
+	}
+}
+
+// BenchmarkCanary measures what a canary costs: CPU time per I/O, and how
+// late its I/Os are issued, at its usual rates.
+func BenchmarkCanary(b *testing.B) {
+	dir := volume(b, "ext4")
+	for _, interval := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
+		b.Run(fmt.Sprint(interval), func(b *testing.B) {
+			began := cpu(b)
+			var ios []wire.CanaryIO
+			for b.Loop() {
+				got, _ := run(b, dir, wire.CanarySpec{IntervalNanos: int64(interval), Size: 4096, Read: true, Write: true}, func() { time.Sleep(time.Second) })
+				ios = append(ios, got...)
+			}
+			var late []int64
+			for _, io := range ios {
+				if io.Started != wire.Never {
+					late = append(late, io.Started-io.Intended)
+				}
+			}
+			sort.Slice(late, func(i, j int) bool { return late[i] < late[j] })
+			b.ReportMetric(float64(cpu(b)-began)/float64(len(ios)), "cpu-ns/io")
+			b.ReportMetric(float64(late[len(late)/2]), "late-p50-ns")
+			b.ReportMetric(float64(late[len(late)*99/100]), "late-p99-ns")
+		})
+	}
+}
+
+// cpu is the time this process has used.
+func cpu(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

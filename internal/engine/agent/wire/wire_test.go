@@ -1,0 +1,130 @@
+package wire_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
+)
+
+// messages is one of each shape that matters.
+var messages = []wire.Message{
+	{Hello: &wire.Hello{Magic: wire.Magic, Proto: 1, Version: "v1", Token: "t"}},
+	{Welcome: &wire.Welcome{Proto: 1, Barrier: "main", Outputs: []string{"/a/*"}, Canary: &wire.CanarySpec{Size: 4096, Volumes: []wire.CanaryVolume{{Name: "v", Path: "/p"}}}}},
+	{File: &wire.File{Name: "stdout", Offset: 1 << 40}, Body: []byte("bytes\x00\xff")},
+	{Canary: &wire.Canary{Volume: "v", IOs: []wire.CanaryIO{{Intended: -5, Started: wire.Never, Ended: wire.Never, Write: true, Errno: 28}}}},
+	{Exit: &wire.Exit{At: -1, ExitCode: 137, Signal: 9, OOM: true}},
+	{Bye: &wire.Bye{}},
+}
+
+func TestRoundTrip(t *testing.T) {
+	a, b := net.Pipe()
+	clock := int64(0)
+	now := func() int64 { clock += 10; return clock }
+	from, to := wire.NewConn(a, now), wire.NewConn(b, now)
+	go func() {
+		for _, m := range messages {
+			if err := from.Write(m); err != nil {
+				t.Error(err)
+			}
+		}
+		_ = from.Close()
+	}()
+	for _, want := range messages {
+		got, err := to.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Received == 0 {
+			t.Error("not stamped")
+		}
+		got.Received = 0
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+	if _, err := to.Read(); !errors.Is(err, io.EOF) {
+		t.Errorf("at the end: %v", err)
+	}
+}
+
+func TestPingIsStampedWhenWritten(t *testing.T) {
+	a, b := net.Pipe()
+	c := wire.NewConn(a, func() int64 { return 42 })
+	go func() { _ = c.Write(wire.Message{Ping: &wire.Ping{}}) }()
+	m, err := wire.NewConn(b, func() int64 { return 7 }).Read()
+	if err != nil || m.Ping == nil || m.Ping.Sent != 42 || m.Received != 7 {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	whole, err := wire.Append(nil, messages[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name  string
+		input []byte
+		want  error
+	}{
+		{"header too long", []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}, wire.ErrTooLong},
+		{"body too long", []byte{0, 0, 0, 2, 0x00, 0x10, 0, 1, '{', '}'}, wire.ErrTooLong},
+		{"torn lengths", whole[:5], io.ErrUnexpectedEOF},
+		{"torn header", whole[:12], io.ErrUnexpectedEOF},
+		{"no header", whole[:8], io.ErrUnexpectedEOF},
+		{"torn body", whole[:len(whole)-1], io.ErrUnexpectedEOF},
+		{"nothing", nil, io.EOF},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			var buf []byte
+			if _, err := wire.Decode(bytes.NewReader(tc.input), &buf); !errors.Is(err, tc.want) {
+				t.Errorf("error %v, want %v", err, tc.want)
+			}
+		})
+	}
+	if _, err := wire.Append(nil, wire.Message{File: &wire.File{}, Body: make([]byte, wire.MaxBody+1)}); !errors.Is(err, wire.ErrTooLong) {
+		t.Errorf("a long body was sent: %v", err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, m := range messages {
+		b, err := wire.Append(nil, m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+		f.Add(b[:len(b)-1])
+	}
+	f.Fuzz(func(t *testing.T, input []byte) {
+		var buf []byte
+		m, err := wire.Decode(bytes.NewReader(input), &buf)
+		if err != nil {
+			return
+		}
+		if cap(buf) > wire.MaxHeader || len(m.Body) > wire.MaxBody {
+			t.Fatalf("kept %d, body %d bytes", cap(buf), len(m.Body))
+		}
+		again, err := wire.Append(nil, m)
+		if errors.Is(err, wire.ErrTooLong) { // a header may grow by escapes
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := wire.Decode(bytes.NewReader(again), &buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(m, second); diff != "" {
+			t.Errorf("not the same after a round trip:\n%s", diff)
+		}
+	})
+}
