@@ -43,6 +43,9 @@ func Main(m *testing.M, agent *string) int {
 
 // Sink remembers what it is given.
 type Sink struct {
+	// OutputDelay slows Output down; set it before use.
+	OutputDelay time.Duration
+
 	mu       sync.Mutex
 	starts   []op.InstanceStart
 	ends     []op.InstanceEnd
@@ -89,6 +92,7 @@ func (s *Sink) Canary(instance, volume string, ios []op.CanaryIO) {
 
 // Output appends to the file instance/container:name.
 func (s *Sink) Output(instance, container, file string, data []byte) {
+	time.Sleep(s.OutputDelay)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := instance + "/" + container + ":" + file

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -551,17 +552,122 @@ func TestLogs(t *testing.T) {
 }
 
 // TestSlowSink shows that a runner that does not keep up does not hold up the
-// workload.
+// workload, and still gets everything.
 func TestSlowSink(t *testing.T) {
 	f := newFixture(t)
-	s := f.spec("p", "head -c 20000000 /dev/zero | tr '\\0' 'x'; echo; date +%s.%N > /data/end", volume("data", mkdir(t, f.dir, "data"), "/data"))
+	f.sink.OutputDelay = 10 * time.Millisecond
+	p, _ := f.start(f.spec("p", "head -c 10000000 /dev/zero | tr '\\0' 'x'"))
+	began := time.Now()
+	end := f.wait(p)
+	took, ran := time.Since(began), time.Duration(end.At-f.sink.Starts()[0].At)
+	if got := len(f.stdout("p")); got != 10_000_000 {
+		t.Errorf("%d bytes", got)
+	}
+	if took < 1500*time.Millisecond || ran > 700*time.Millisecond {
+		t.Errorf("the workload ran for %v, its output took %v", ran, took)
+	}
+}
+
+// loopVolume is a filesystem on a loop device, or, with kind "", the device.
+func loopVolume(t *testing.T, kind string) string {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("needs root, for a loop device")
+	}
+	sh := func(args ...string) string {
+		t.Helper()
+		out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+		if err != nil {
+			t.Skipf("%v: %v: %s", args, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	image := filepath.Join(t.TempDir(), "image")
+	sh("truncate", "-s", "320M", image)
+	device := sh("losetup", "--find", "--show", image)
+	t.Cleanup(func() { sh("losetup", "-d", device) })
+	if kind == "" {
+		return device
+	}
+	sh("mkfs."+kind, "-q", device)
+	dir := t.TempDir()
+	sh("mount", device, dir)
+	t.Cleanup(func() { sh("umount", dir) })
+	return dir
+}
+
+func TestBlockVolume(t *testing.T) {
+	device := loopVolume(t, "")
+	f := newFixture(t)
+	s := f.spec("p", "echo on the device | dd of=/dev/xvdz conv=notrunc 2>/dev/null; test -b /dev/xvdz && test -c /dev/null && echo block", func(s *pod.Spec) {
+		s.Claims["data"] = pod.Claim{Device: device}
+		s.Pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+		s.Pod.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "data", DevicePath: "/dev/xvdz"}}
+		s.Canary = &engine.Canary{Interval: 5 * time.Millisecond, Read: true, Write: true}
+	})
+	if end := f.run(s); !end.OK || f.stdout("p") != "block\n" {
+		t.Fatalf("end %+v, said %q", end, f.stdout("p"))
+	}
+	b := make([]byte, 13)
+	file, err := os.Open(device)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close() //nolint:errcheck // was only read
+	if _, err := file.Read(b); err != nil || string(b) != "on the device" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if !strings.Contains(f.sink.Logs(), "a raw device is only read") {
+		t.Errorf("log:\n%s", f.sink.Logs())
+	}
+}
+
+// TestCanary freezes a volume under a running pod, on an agent whose clock is
+// wrong, and finds the stall at its place on the run's clock.
+func TestCanary(t *testing.T) {
+	dir := loopVolume(t, "xfs")
+	f := newFixture(t)
+	s := f.spec("p", "echo up; exec sleep 100", volume("claim-0", dir, "/data"), func(s *pod.Spec) {
+		s.Canary = &engine.Canary{Interval: 5 * time.Millisecond, Read: true, Write: true}
+		s.ClockOffset = -3 * time.Second
+	})
 	p, _ := f.start(s)
 	if err := p.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	f.wait(p)
-	if got := len(f.stdout("p")); got != 20000001 {
-		t.Errorf("%d bytes", got)
+	time.Sleep(300 * time.Millisecond)
+	from := f.clock.Now()
+	if out, err := exec.Command("fsfreeze", "-f", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	time.Sleep(300 * time.Millisecond)
+	if out, err := exec.Command("fsfreeze", "-u", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	to := f.clock.Now()
+	time.Sleep(200 * time.Millisecond)
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("visible on the volume: %v, %v", entries, err)
+	}
+	if err := p.Stop(t.Context(), time.Second); err != nil {
+		t.Fatal(err)
+	}
+	var worst op.CanaryIO
+	ios := f.sink.Canaries("p", "claim-0")
+	for i, io := range ios {
+		if i > 0 && io.Intended < ios[i-1].Intended {
+			t.Fatalf("out of order: %v after %v", io, ios[i-1])
+		}
+		if io.Ended.Known() && io.Ended-io.Intended > worst.Ended-worst.Intended {
+			worst = io
+		}
+	}
+	response := time.Duration(worst.Ended - worst.Intended)
+	t.Logf("%d I/Os; frozen within %v; longest response %v", len(ios), time.Duration(to-from), response)
+	slack := op.Time(20 * time.Millisecond)
+	if !worst.Write || response < 280*time.Millisecond || worst.Intended < from-slack || worst.Ended > to+slack {
+		t.Errorf("worst %+v (response %v), frozen between %d and %d", worst, response, from, to)
 	}
 }
 
