@@ -1,5 +1,5 @@
 // Package library has the built-in workloads. Each folder is an entry, in the
-// form that a user's own entries have; docs/workloads.md describes it.
+// form that a user's own entries have; docs/benchmark-file.md describes it.
 package library
 
 import "embed"
