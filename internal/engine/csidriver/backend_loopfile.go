@@ -147,7 +147,7 @@ func (l *loopfile) remove(_ context.Context, v volume) error {
 	image := l.image(v.ID)
 	for dev, at := range devices {
 		if at == image {
-			err = errors.Join(err, loopdev.Detach(dev, image, busyPatience))
+			err = errors.Join(err, detachDevice(dev, image))
 		}
 	}
 	return errors.Join(err, os.RemoveAll(image))
@@ -175,7 +175,16 @@ func (l *loopfile) attach(ctx context.Context, v *volume) error {
 }
 
 func (l *loopfile) detach(_ context.Context, v volume) error {
-	return loopdev.Detach(v.Attached.Device, l.image(v.ID), busyPatience)
+	return detachDevice(v.Attached.Device, l.image(v.ID))
+}
+
+// detachDevice names, when the device stays busy, who keeps it so.
+func detachDevice(dev, image string) error {
+	err := loopdev.Detach(dev, image, busyPatience)
+	if holders := hostfs.Holders(dev); err != nil && len(holders) > 0 {
+		return fmt.Errorf("%w; these processes have it mounted in namespaces of their own: %s", err, strings.Join(holders, ", "))
+	}
+	return err
 }
 
 func (*loopfile) checkMutable(params map[string]string) error {
@@ -252,7 +261,7 @@ func (l *loopfile) reconcile(ctx context.Context) error {
 		problems = append(problems, l.attach(ctx, &v), l.d.vols.put(v.ID, v))
 	}
 	for dev, image := range devices {
-		problems = append(problems, loopdev.Detach(dev, image, busyPatience))
+		problems = append(problems, detachDevice(dev, image))
 	}
 	return errors.Join(problems...)
 }
@@ -276,7 +285,7 @@ func (l *loopfile) destroy(context.Context) error {
 		}
 	}
 	for dev, image := range devices {
-		problems = append(problems, loopdev.Detach(dev, image, busyPatience))
+		problems = append(problems, detachDevice(dev, image))
 	}
 	return errors.Join(append(problems, l.pool.destroy())...)
 }

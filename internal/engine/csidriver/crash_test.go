@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -278,4 +279,23 @@ func (p *process) live(ctx context.Context, name string) {
 			return
 		}
 	}
+}
+
+// TestDestroyPinned: a process whose mount namespace still has the volume is named.
+func TestDestroyPinned(t *testing.T) {
+	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
+	p.create("v", 32*mib, mountCap(""), nil, nil).use()
+	cmd := exec.Command("sleep", "60")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.kill()
+	err := Destroy(p.config.Options)
+	if want := fmt.Sprintf("sleep (%d)", cmd.Process.Pid); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("Destroy: %v; want an error that names %s", err, want)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	waitFor(t, "the devices to go with their last user", func() bool { return Destroy(p.config.Options) == nil })
 }

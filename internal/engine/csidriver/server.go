@@ -126,7 +126,8 @@ func listen(ctx context.Context, socket string) (net.Listener, error) {
 	return config.Listen(ctx, "unix", socket)
 }
 
-// lockBase excludes other drivers from the base directory; the lock goes with the process.
+// lockBase excludes other drivers from the base directory. The lock goes with the process, or a moment later: a child that
+// a killed driver had just forked holds it until it is killed as well.
 func lockBase(dir string) (*os.File, error) {
 	if dir == "" {
 		return nil, nil
@@ -135,10 +136,15 @@ func lockBase(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s is in use by another driver process; stop that first: %w", dir, err), f.Close())
+	for deadline := time.Now().Add(busyPatience); ; time.Sleep(10 * time.Millisecond) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if time.Now().After(deadline) {
+			return nil, errors.Join(fmt.Errorf("%s is in use by another driver process; stop that first: %w", dir, err), f.Close())
+		}
 	}
-	return f, nil
 }
 
 func closeFile(f *os.File) error {
