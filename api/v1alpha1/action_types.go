@@ -14,8 +14,8 @@ type Action struct {
 	// +required
 	Name ActionName `json:"name"`
 	// rateName is the rate that triggers the action. Without it the action is
-	// done once: creation of workloads and volumes at the start of the run,
-	// everything else when the barrier opens.
+	// done once: creation of workloads and volumes at the start of the run, all
+	// at once; everything else when the barrier opens, one after another.
 	// +optional
 	RateName Name `json:"rateName,omitempty"`
 	// startAfter does the action once, this long after the barrier opened.

@@ -33,6 +33,7 @@ type Plan struct {
 	Rates   []Rate
 	SLOs    []SLO
 
+	// Those that the plan uses, with substitutes for their drivers.
 	StorageClasses  map[string]storagev1.StorageClass
 	SnapshotClasses map[string]engine.SnapshotClass
 
@@ -103,7 +104,7 @@ type ResizeSpec struct {
 type Target struct {
 	Kind   engine.ObjectKind
 	Action string            // made by this action (volumes: also those of its workloads)
-	Volume string            // the volume of this name (a claim's name, or the action that made it)
+	Volume string            // made by the action of this name (names of claims become Labels)
 	Labels map[string]string // all must match
 	Select Select
 }
