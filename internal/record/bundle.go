@@ -281,7 +281,7 @@ func (b *Bundle) Ledger() ([]op.LedgerEntry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	s, _, err := readLedger(f)
 	if err != nil {
 		return nil, fmt.Errorf("record: read %s: %w", f.Name(), err)

@@ -505,16 +505,34 @@ func TestSegmentsRotate(t *testing.T) {
 	must(t, w.Close(nil))
 }
 
-// TestBehind: a disk that does not keep up ends the run, with a reason.
+// TestBehind: a disk that does not keep up ends the run with a reason, and
+// what had been taken until then is written.
 func TestBehind(t *testing.T) {
-	q := newQueue()
-	q.limit = 1000
-	var err error
-	for range 11 {
-		err = errors.Join(err, q.add("f", false, make([]byte, 100), ""))
+	w, err := Create(filepath.Join(t.TempDir(), "b"), Run{})
+	must(t, err)
+	w.queue.mu.Lock()
+	w.queue.limit = 100_000
+	w.queue.mu.Unlock()
+	for id := int64(1); w.failure.get() == nil; id++ {
+		w.Op(op.Op{ID: id, Message: strings.Repeat("x", 50_000)})
 	}
-	if !errors.Is(err, ErrBehind) || q.refused != 1 {
-		t.Errorf("got %v, %d refused", err, q.refused)
+	if err := <-w.Err(); !errors.Is(err, ErrBehind) {
+		t.Errorf("got %v", err)
+	}
+	w.Op(op.Op{ID: 1 << 40})
+	if err := w.Close(nil); !errors.Is(err, ErrBehind) {
+		t.Errorf("Close: %v", err)
+	}
+	b, err := Open(w.Dir())
+	must(t, err)
+	ops := collect(t, b.Ops())
+	for i, o := range ops {
+		if o.ID != int64(i+1) {
+			t.Errorf("op %d has id %d", i, o.ID)
+		}
+	}
+	if len(ops) == 0 || b.Complete || b.Run.State != Failed || !strings.Contains(b.Run.Reason, "does not keep up") {
+		t.Errorf("%d ops, complete %v, run %+v", len(ops), b.Complete, b.Run)
 	}
 }
 

@@ -166,9 +166,9 @@ func columnarOps(path string) iter.Seq2[op.Op, error] {
 			yield(op.Op{}, err)
 			return
 		}
-		defer f.Close() //nolint:errcheck // read only
+		defer f.Close()
 		r := parquet.NewGenericReader[row](p)
-		defer r.Close() //nolint:errcheck // read only
+		defer r.Close()
 		batch := make([]row, batchRows)
 		for {
 			n, err := readRows(r, batch)

@@ -48,7 +48,7 @@ func columnarColumns(path string, want []string) iter.Seq2[*Columns, error] {
 			yield(nil, err)
 			return
 		}
-		defer f.Close() //nolint:errcheck // read only
+		defer f.Close()
 		r := columnReader{path: path, names: newNames(), leaf: make(map[string]int), want: want}
 		for i, c := range p.Schema().Columns() {
 			if len(c) == 1 {

@@ -138,7 +138,7 @@ func kill(t *testing.T, cmd *exec.Cmd, a *acks) time.Time {
 	t.Helper()
 	at := time.Now()
 	must(t, cmd.Process.Kill())
-	for range a.mark { //nolint:revive // until listen ends
+	for range a.mark { // until listen ends
 	}
 	_ = cmd.Wait() // "signal: killed"
 	if a.failed != "" {
@@ -162,7 +162,7 @@ func kills(t *testing.T, usual int) int {
 // acknowledged more than 1.1 s before must be there, once, in order, and
 // every ledger entry whose Add had returned.
 func TestKillWhileRunning(t *testing.T) {
-	for i := range kills(t, 8) {
+	for i := range kills(t, 6) {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "b")

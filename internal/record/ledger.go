@@ -1,7 +1,6 @@
 package record
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -89,22 +88,18 @@ func (s *ledgerState) list() []op.LedgerEntry {
 // readLedger replays a ledger. A torn last line is left out; good is the
 // length of what was read.
 func readLedger(r io.Reader) (s ledgerState, good int64, err error) {
-	br := bufio.NewReader(r)
-	for {
-		line, err := br.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return s, good, nil
-		}
+	for line, err := range splitLines(r) {
 		if err != nil {
 			return s, good, err
 		}
 		var l ledgerLine
-		if json.Unmarshal(line, &l) != nil {
-			return s, good, nil
+		if !bytes.HasSuffix(line, []byte{'\n'}) || json.Unmarshal(line, &l) != nil {
+			break
 		}
 		s.apply(l)
 		good += int64(len(line))
 	}
+	return s, good, nil
 }
 
 // OpenLedger opens the ledger of a bundle whose run is dead, to finish its

@@ -45,7 +45,7 @@ func TestLedger(t *testing.T) {
 	must(t, l.Close())
 	f, err := os.Open(path)
 	must(t, err)
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	s, _, err := readLedger(f)
 	must(t, err)
 	equal(t, "after the torn line", s.list(), append(want, entry("d")))
@@ -76,7 +76,7 @@ func TestLedgerConcurrent(t *testing.T) {
 	must(t, w.Close(nil))
 	l, err := OpenLedger(dir)
 	must(t, err)
-	defer l.Close() //nolint:errcheck // nothing was added
+	defer l.Close()
 	if n := len(l.Open()); n != 640 {
 		t.Errorf("%d entries, want 640", n)
 	}

@@ -37,7 +37,7 @@ func lines[T any](b *Bundle, rel string) iter.Seq2[T, error] {
 			yield(zero, fmt.Errorf("record: %w", err))
 			return
 		}
-		defer f.Close() //nolint:errcheck // read only
+		defer f.Close()
 		for line, err := range splitLines(io.LimitReader(f, b.limit(path))) {
 			var v T
 			if err == nil {
@@ -86,7 +86,7 @@ func frames(path string, limit int64) iter.Seq2[[]byte, error] {
 			yield(nil, fmt.Errorf("record: %w", err))
 			return
 		}
-		defer f.Close() //nolint:errcheck // read only
+		defer f.Close()
 		r := newFrameReader(io.LimitReader(f, limit))
 		for {
 			payload, err := r.Next()
@@ -167,7 +167,7 @@ func (b *Bundle) check(path string, sound func(io.Reader) (int64, error)) error 
 	if err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
-	defer f.Close() //nolint:errcheck // read only
+	defer f.Close()
 	st, err := f.Stat()
 	if err != nil {
 		return fmt.Errorf("record: %w", err)

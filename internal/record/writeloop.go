@@ -34,8 +34,8 @@ func (w *Writer) writeLoop() {
 	}
 }
 
-// drain writes what waits. After a failure it only frees the memory: bytes
-// behind a gap would be worse than none.
+// drain writes what waits. Once the disk has refused a write it only frees the
+// memory: bytes behind a gap would be worse than none.
 func (w *Writer) drain() {
 	for _, c := range w.queue.take() {
 		n := len(c.b)
@@ -43,7 +43,7 @@ func (w *Writer) drain() {
 			n -= frameHeader
 			sealFrame(c.b)
 		}
-		if w.failure.get() == nil {
+		if !w.broken.Load() {
 			if err := w.files.append(c.file, c.b); err != nil {
 				w.fail(err)
 			}
@@ -58,6 +58,7 @@ func framed(file string) bool { return file == eventsDir || file == canaryFile }
 // written once more.
 func (w *Writer) fail(err error) {
 	err = fmt.Errorf("record: the bundle can no longer be written: %w", err)
+	w.broken.Store(true)
 	w.failure.set(err)
 	w.queue.close(err)
 	w.dropReserve()

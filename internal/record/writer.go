@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -31,6 +32,7 @@ type Writer struct {
 	flushes chan chan error
 	ended   sync.WaitGroup
 	failure failure
+	broken  atomic.Bool // the disk refused a write: nothing more goes there
 
 	runMu  sync.Mutex
 	run    Run

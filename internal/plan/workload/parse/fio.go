@@ -132,7 +132,7 @@ func (f *fioRun) loadLog(name, number string) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close() //nolint:errcheck // read only
+	defer r.Close()
 	rows, err := readHistLog(r)
 	if err != nil {
 		f.warn("histLogCut", "%s %v: the rest is left out", name, err)
