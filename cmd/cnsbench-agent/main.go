@@ -102,12 +102,12 @@ func serve(ctx context.Context, runner, token string, clock mono.Clock, cmd wrap
 	if !ok || network != "unix" || address == "" {
 		return 2, fmt.Errorf("the runner's address %q is not unix:PATH: set %s", runner, wire.EnvRunner)
 	}
-	stream, err := net.Dial(network, address)
+	stream, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
 		return 1, fmt.Errorf("reach the runner: %w", err)
 	}
 	conn := wire.NewConn(stream, clock.Now)
-	defer conn.Close() //nolint:errcheck // the process ends
+	defer conn.Close() // the process ends
 	// The surroundings come first: the sooner other volumes are let go of the
 	// better. What there was to say is said after the welcome.
 	var notes []string

@@ -154,7 +154,7 @@ func (s *Server) accept() {
 // serve is the life of one connection.
 func (s *Server) serve(c net.Conn) {
 	conn := wire.NewConn(c, func() int64 { return int64(s.clock.Now()) })
-	defer conn.Close() //nolint:errcheck // the agent notices
+	defer conn.Close() // the agent notices
 	sess, err := s.greet(c, conn)
 	if err != nil {
 		s.sink.Log("agent", err.Error())

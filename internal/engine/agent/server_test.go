@@ -199,7 +199,7 @@ func TestOldRunner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ln.Close() //nolint:errcheck // a test's
+	defer ln.Close() // a test's
 	go func() {
 		c, err := ln.Accept()
 		if err != nil {

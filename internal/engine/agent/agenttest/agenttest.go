@@ -3,6 +3,7 @@
 package agenttest
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,7 +24,7 @@ func Main(m *testing.M, agent *string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
+	defer os.RemoveAll(dir) // a temporary directory
 	// Tests as another user run it too.
 	if err := os.Chmod(dir, 0o755); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -31,7 +32,7 @@ func Main(m *testing.M, agent *string) int {
 	}
 	*agent = filepath.Join(dir, "cnsbench-agent")
 	_, here, _, _ := runtime.Caller(0)
-	build := exec.Command("go", "build", "-o", *agent, "./cmd/cnsbench-agent")
+	build := exec.CommandContext(context.Background(), "go", "build", "-o", *agent, "./cmd/cnsbench-agent")
 	build.Dir = filepath.Join(filepath.Dir(here), "../../../..")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

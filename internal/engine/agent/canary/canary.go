@@ -204,11 +204,11 @@ func (c *Canary) Run(ctx context.Context) {
 func (c *Canary) close() {
 	for _, alarm := range c.alarms {
 		if alarm != nil {
-			alarm.Close() //nolint:errcheck // a timer
+			alarm.Close() // a timer
 		}
 	}
 	if c.file != nil {
-		c.file.Close() //nolint:errcheck // nothing of it is to be kept
+		c.file.Close() // nothing of it is to be kept
 	}
 }
 

@@ -62,7 +62,7 @@ func freeze(t testing.TB, dir string, d time.Duration) time.Duration {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // was only read
+	defer f.Close() // was only read
 	// Writes wait from the beginning of the freeze, which then flushes.
 	began := time.Now()
 	if err := unix.IoctlSetPointerInt(int(f.Fd()), fiFreeze, 0); err != nil {

@@ -13,8 +13,8 @@ import (
 // its PID namespace with it: start it from a thread that lives as long as it
 // should. Its own messages go to stderr.
 func Command(agent string, spec, stderr *os.File) *exec.Cmd {
-	cmd := exec.Command(agent, "jail")
-	cmd.Env = []string{} // nothing of the runner's reaches the workload
+	cmd := exec.Command(agent, "jail") //nolint:noctx // its life is its session's, which ends it by the wire first
+	cmd.Env = []string{}               // nothing of the runner's reaches the workload
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{spec}
 	cmd.Stdout, cmd.Stderr = stderr, stderr

@@ -81,7 +81,7 @@ func clone(p string) (int, error) {
 
 // attach is move_mount(2): the detached fd, which is closed, at target.
 func attach(fd int, target string) error {
-	defer unix.Close(fd) //nolint:errcheck // only a handle
+	defer unix.Close(fd) // only a handle
 	return unix.MoveMount(fd, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 

@@ -73,7 +73,7 @@ func Read() (*Spec, error) {
 	if f == nil {
 		return nil, fmt.Errorf("descriptor %d is not open: `cnsbench-agent jail` is started by cnsbench only", SpecFD)
 	}
-	defer f.Close() //nolint:errcheck // was only read
+	defer f.Close() // was only read
 	b, err := io.ReadAll(f)
 	if err != nil {
 		return nil, fmt.Errorf("read the specification: %w", err)

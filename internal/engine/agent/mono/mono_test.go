@@ -58,7 +58,7 @@ func TestAlarm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.Close() //nolint:errcheck // a test's
+	defer a.Close() // a test's
 	var late []time.Duration
 	for range 40 {
 		at := c.Now() + int64(3*time.Millisecond)

@@ -77,7 +77,7 @@ func start(program string, cmd Command, logs *Logs, t *tree) (*child, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stdin of the command: %w", err)
 	}
-	defer null.Close() //nolint:errcheck // read only
+	defer null.Close() // read only
 	dir := cmd.Dir
 	if dir == "" {
 		dir = "/"
@@ -90,6 +90,7 @@ func start(program string, cmd Command, logs *Logs, t *tree) (*child, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run %s in %s: %w", program, dir, err)
 	}
+	t.Watch(pid)
 	return &child{pid: pid, tree: t}, nil
 }
 
@@ -146,11 +147,12 @@ func (c *child) Wait(clock mono.Clock) wire.Exit {
 		}
 		now := clock.Now()
 		var ws unix.WaitStatus
-		c.tree.Reaping(pid, func() {
+		c.tree.Reaping(pid, func() (usage unix.Rusage) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			_, _ = unix.Wait4(pid, &ws, 0, nil) // waitAny has seen it end
+			_, _ = unix.Wait4(pid, &ws, 0, &usage) // waitAny has seen it end
 			c.gone = c.gone || pid == c.pid
+			return usage
 		})
 		if pid == c.pid {
 			exit = c.exit(now, ws)

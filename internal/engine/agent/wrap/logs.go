@@ -62,7 +62,7 @@ func (l *Logs) begin(say func(string)) error {
 // started closes our copy of the command's ends.
 func (l *Logs) started() {
 	for _, w := range l.ends {
-		w.Close() //nolint:errcheck // never written by us
+		w.Close() // never written by us
 	}
 }
 
@@ -71,7 +71,7 @@ func (l *Logs) wait() { l.wg.Wait() }
 
 // empty copies r to f to its end. When f takes no more it goes on reading.
 func empty(r, f *os.File, say func(string)) {
-	defer r.Close() //nolint:errcheck // was only read
+	defer r.Close() // was only read
 	buf := make([]byte, 64<<10)
 	failed := false
 	for {

@@ -79,7 +79,7 @@ func (s *streamer) Poll() (more bool, err error) {
 		}
 		more = more || moved
 		if !moved && (t.failed || deleted(t.file)) {
-			t.file.Close() //nolint:errcheck // was only read
+			t.file.Close() // was only read
 			delete(s.tails, t.id)
 			continue
 		}
@@ -136,7 +136,7 @@ func (s *streamer) found(path string, id fileID, fi os.FileInfo) {
 		return
 	}
 	if opened, err := f.Stat(); err != nil || idOf(opened) != id { // replaced meanwhile: next time
-		f.Close() //nolint:errcheck // was only read
+		f.Close() // was only read
 		return
 	}
 	t := &tail{id: id, file: f, path: path, name: s.unique(path)}
@@ -184,7 +184,7 @@ func (s *streamer) advance(t *tail) (moved bool, err error) {
 // Close lets go of all files.
 func (s *streamer) Close() {
 	for _, t := range s.order {
-		t.file.Close() //nolint:errcheck // was only read
+		t.file.Close() // was only read
 	}
 	s.order = nil
 }

@@ -3,11 +3,14 @@ package wrap
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
 )
@@ -25,10 +28,11 @@ type tree struct {
 	self   int    // our own pid as proc shows it
 	cgroup string // file io.stat of our cgroup, for where proc is closed; or empty
 
-	mu   sync.Mutex
-	gone wire.Sample
-	last wire.Sample
-	base wire.Sample // of the cgroup at the start
+	mu    sync.Mutex
+	held  map[int]*os.File // open io files, by pid as we know it
+	gone  wire.Sample
+	total wire.Sample // as last given out
+	base  wire.Sample // of the cgroup at the start
 }
 
 // ticks is USER_HZ, which Linux fixes at 100 for all that user space sees.
@@ -41,7 +45,7 @@ func newTree(proc string) (*tree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no samples: %w", err)
 	}
-	t := &tree{proc: proc}
+	t := &tree{proc: proc, held: map[int]*os.File{}}
 	if t.self, err = strconv.Atoi(self); err != nil {
 		return nil, fmt.Errorf("no samples: %s/self: %w", proc, err)
 	}
@@ -67,28 +71,64 @@ func (t *tree) Sample() wire.Sample {
 	if closed && t.cgroup != "" {
 		t.fromCgroup(&sum)
 	}
-	rise(&t.last, sum)
-	return t.last
+	rise(&t.total, sum)
+	return t.total
+}
+
+// Watch keeps a hold on the counters of a child: in a user namespace those of
+// a process that has ended can no longer be opened.
+func (t *tree) Watch(pid int) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if shown, ok := t.translate(pid); ok {
+		if f, err := os.Open(t.file(shown, "io")); err == nil {
+			t.held[pid] = f
+		}
+	}
 }
 
 // Reaping is called for a child that has ended and is not yet reaped; reap is
-// called inside, so that no sample sees it in both places or in neither.
-func (t *tree) Reaping(pid int, reap func()) {
+// called inside, so that no sample sees it in both places or in neither, and
+// returns what the kernel says of it then.
+func (t *tree) Reaping(pid int, reap func() unix.Rusage) {
 	if t == nil {
 		reap()
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// pid is of our namespace; proc may be the host's. Then the child is
-	// found as a zombie among the descendants.
-	if pid, ok := t.translate(pid); ok {
-		if stat, err := readStat(t.proc, pid); err == nil {
-			s, _ := t.read(pid, stat)
-			add(&t.gone, s)
-		}
+	s, ok := t.last(pid)
+	usage := reap()
+	if !ok {
+		// Without its own counters (an orphan, in a user namespace) its bytes
+		// are known, in blocks of 512 (getrusage(2)), and its calls are not.
+		s.ReadBytes, s.WriteBytes = usage.Inblock*512, usage.Oublock*512
 	}
-	reap()
+	s.CPUNanos = usage.Utime.Nano() + usage.Stime.Nano()
+	add(&t.gone, s)
+}
+
+// last reads the I/O counters of a child that has ended.
+func (t *tree) last(pid int) (wire.Sample, bool) {
+	if f := t.held[pid]; f != nil {
+		delete(t.held, pid)
+		defer f.Close() // was only read
+		b, err := io.ReadAll(f)
+		return parseIO(b), err == nil && len(b) > 0
+	}
+	if shown, ok := t.translate(pid); ok {
+		b, err := os.ReadFile(t.file(shown, "io"))
+		return parseIO(b), err == nil
+	}
+	return wire.Sample{}, false
+}
+
+// file is a file of a process in proc.
+func (t *tree) file(pid int, name string) string {
+	return t.proc + "/" + strconv.Itoa(pid) + "/" + name
 }
 
 // translate gives pid as proc shows it.
@@ -97,7 +137,7 @@ func (t *tree) translate(pid int) (int, bool) {
 		return pid, true
 	}
 	for _, p := range t.descendants() {
-		status, err := os.ReadFile(fmt.Sprintf("%s/%d/status", t.proc, p.pid))
+		status, err := os.ReadFile(t.file(p.pid, "status"))
 		if err != nil {
 			continue
 		}
@@ -182,10 +222,19 @@ func parseStat(b []byte) (stat, error) {
 // read gives the counters of one process; false when its I/O may not be read.
 func (t *tree) read(pid int, st stat) (wire.Sample, bool) {
 	s := wire.Sample{CPUNanos: st.ticks * tickNanos, RSSBytes: st.rss * int64(os.Getpagesize())}
-	b, err := os.ReadFile(t.proc + "/" + strconv.Itoa(pid) + "/io")
+	b, err := os.ReadFile(t.file(pid, "io"))
 	if err != nil {
-		return s, os.IsNotExist(err)
+		// A zombie that its parent has not reaped yet, in a user namespace, is
+		// no sign that all is closed.
+		return s, os.IsNotExist(err) || st.state == 'Z'
 	}
+	add(&s, parseIO(b))
+	return s, true
+}
+
+// parseIO reads /proc/<pid>/io.
+func parseIO(b []byte) wire.Sample {
+	var s wire.Sample
 	for line := range strings.Lines(string(b)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		n, _ := strconv.ParseInt(value, 10, 64)
@@ -200,7 +249,7 @@ func (t *tree) read(pid int, st stat) (wire.Sample, bool) {
 			s.WriteOps = n
 		}
 	}
-	return s, true
+	return s
 }
 
 // fromCgroup replaces the I/O counters by the cgroup's, which include the

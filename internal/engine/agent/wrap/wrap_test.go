@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
 )
@@ -122,10 +123,21 @@ func TestTreeNeverDecreases(t *testing.T) {
 	want("its parent has them", 1150)
 	put(900004, self, 300) // an orphan of ours
 	want("an orphan", 1450)
-	tree.Reaping(900004, func() { drop(900004) })
+	tree.Reaping(900004, func() unix.Rusage { drop(900004); return unix.Rusage{} })
 	want("reaped by us", 1450)
-	tree.Reaping(900001, func() { drop(900001) })
-	want("all reaped", 1450)
+	tree.Watch(900001)
+	put(900001, self, 2150)
+	if err := os.Chmod(proc+"/900001/io", 0); err != nil {
+		t.Fatal(err)
+	}
+	tree.Reaping(900001, func() unix.Rusage { drop(900001); return unix.Rusage{} })
+	want("the command, which is held", 2450)
+	put(900005, self, 0)
+	if err := os.Remove(proc + "/900005/io"); err != nil { // closed to us
+		t.Fatal(err)
+	}
+	tree.Reaping(900005, func() unix.Rusage { drop(900005); return unix.Rusage{Oublock: 2} })
+	want("known by the kernel's summary only", 2450+1024)
 }
 
 // collect gathers what a streamer sends.

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -59,11 +58,15 @@ func helper() int {
 	}
 	<-p.Done()
 	fmt.Printf("log:\n%s\nend %+v\n", sink.Logs(), p.End())
+	samples := sink.Samples()
+	last := samples[len(samples)-1]
+	fmt.Println("sampled operations:", last.ReadOps > 0 && last.WriteOps > 0, last)
 	return 0
 }
 
-// runHelper starts the helper, as another user if uid is not 0.
-func runHelper(t *testing.T, script string, uid int) (*exec.Cmd, io.Reader) {
+// runHelper starts the helper, as another user if uid is not 0, beneath the
+// command given if any.
+func runHelper(t *testing.T, script string, uid int, beneath ...string) (*exec.Cmd, io.Reader) {
 	t.Helper()
 	// Not t.TempDir: its parents are closed to other users.
 	dir, err := os.MkdirTemp("", "cnsbench-pod-")
@@ -77,8 +80,8 @@ func runHelper(t *testing.T, script string, uid int) (*exec.Cmd, io.Reader) {
 		if err := os.Chown(dir, uid, uid); err != nil {
 			t.Fatal(err)
 		}
-		cmd = exec.Command(self)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+		args := append(append([]string(nil), beneath...), "setpriv", "--reuid", strconv.Itoa(uid), "--regid", strconv.Itoa(uid), "--clear-groups", self)
+		cmd = exec.Command(args[0], args[1:]...)
 	}
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), helperEnv+"="+dir, "CNSBENCH_POD_TEST_AGENT="+agentPath, "CNSBENCH_POD_TEST_SCRIPT="+script)
@@ -150,25 +153,43 @@ func children(pid int) []int {
 	return all
 }
 
-// TestOrdinaryUser runs a pod in a user namespace.
+// TestOrdinaryUser runs a pod in a user namespace, also where the kernel does
+// not let it mount a /proc of its own because the present one is partly covered
+// (as in a container).
 func TestOrdinaryUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("the other tests run as an ordinary user already")
 	}
-	cmd, out := runHelper(t, "id -u; ls /proc | grep -c '^[0-9]'; echo written > /var/lib/not/there/file; echo $(touch /etc/x 2>&1 | grep -o Read-only)", 65534)
-	said, err := io.ReadAll(out)
-	if err != nil {
-		t.Fatal(err)
+	tests := []struct {
+		name    string
+		beneath []string
+		hostsPs bool
+	}{
+		{name: "alone"},
+		{"covered proc", []string{"unshare", "--mount", "sh", "-c", `mount --bind /dev/null /proc/version && exec "$@"`, "sh"}, true},
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("helper: %v", err)
-	}
-	for _, part := range []string{"p/main: 0\n", "OK:true", "p/main: Read-only"} {
-		if !strings.Contains(string(said), part) {
-			t.Errorf("no %q in\n%s", part, said)
-		}
-	}
-	if b, err := os.ReadFile(filepath.Join(cmd.Dir, "data/file")); err != nil || string(b) != "written\n" {
-		t.Errorf("%q, %v", b, err)
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			script := "id -u; echo written > /var/lib/not/there/file; echo $(touch /usr/x 2>&1 | grep -o Read-only); dd if=/var/lib/not/there/file of=/dev/null 2>/dev/null; sleep 1.1"
+			cmd, out := runHelper(t, script, 65534, tc.beneath...)
+			said, err := io.ReadAll(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("helper: %v", err)
+			}
+			for _, part := range []string{"p/main: 0\n", "OK:true", "p/main: Read-only", "sampled operations: true"} {
+				if !strings.Contains(string(said), part) {
+					t.Errorf("no %q in\n%s", part, said)
+				}
+			}
+			if got := strings.Contains(string(said), "/proc is the host's"); got != tc.hostsPs {
+				t.Errorf("the host's /proc: %v, want %v, in\n%s", got, tc.hostsPs, said)
+			}
+			if b, err := os.ReadFile(filepath.Join(cmd.Dir, "data/file")); err != nil || string(b) != "written\n" {
+				t.Errorf("%q, %v", b, err)
+			}
+		})
 	}
 }

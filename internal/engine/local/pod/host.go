@@ -142,12 +142,12 @@ func (h *Host) start(p *process, c *container) error {
 	if err != nil {
 		return err
 	}
-	defer stderr.Close() //nolint:errcheck // the agent's
+	defer stderr.Close() // the agent's
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	defer r.Close() //nolint:errcheck // the agent's
+	defer r.Close() // the agent's
 	p.cmd = jail.Command(h.Agent, r, stderr)
 	started := make(chan error, 1)
 	h.spawn <- func() { started <- p.cmd.Start() }

@@ -614,7 +614,7 @@ func TestBlockVolume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close() //nolint:errcheck // was only read
+	defer file.Close() // was only read
 	if _, err := file.Read(b); err != nil || string(b) != "on the device" {
 		t.Errorf("%q, %v", b, err)
 	}

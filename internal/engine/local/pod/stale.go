@@ -54,7 +54,7 @@ func KillStale(e op.LedgerEntry) error {
 	if err != nil {
 		return fmt.Errorf("process %d of %s: %w", pid, e.Name, err)
 	}
-	defer unix.Close(fd) //nolint:errcheck // only a handle
+	defer unix.Close(fd) // only a handle
 	// Compared after it is held: the handle cannot become another process.
 	if start, err := startTime(pid); err != nil || start != e.Data["start"] {
 		return nil

@@ -125,7 +125,7 @@ func (p *planner) configMap(v corev1.Volume) (source, error) {
 	if err != nil {
 		return source{}, err
 	}
-	defer root.Close() //nolint:errcheck // only a handle
+	defer root.Close() // only a handle
 	items := ref.Items
 	if len(items) == 0 {
 		for key := range cm.Data {
@@ -251,7 +251,7 @@ func subPath(src source, sub string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer root.Close() //nolint:errcheck // only a handle
+	defer root.Close() // only a handle
 	if _, err := root.Stat(sub); os.IsNotExist(err) {
 		err = root.MkdirAll(sub, 0o755)
 		if err != nil {
