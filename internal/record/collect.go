@@ -227,16 +227,17 @@ func (c *collector) virtualization(ctx context.Context) string {
 			return strings.TrimSpace(string(out))
 		}
 	}
-	if exists("/.dockerenv") {
-		return "docker"
-	}
-	if optional("/sys/hypervisor/type") != "" {
-		return optional("/sys/hypervisor/type")
-	}
+	var marks []string
 	if hasFlag(c.text("/proc/cpuinfo"), "hypervisor") {
-		return strings.TrimSpace("virtual machine " + optional("/sys/class/dmi/id/sys_vendor"))
+		marks = append(marks, strings.TrimSpace("virtual machine "+optional("/sys/class/dmi/id/sys_vendor")))
 	}
-	return "none"
+	if exists("/.dockerenv") {
+		marks = append(marks, "docker")
+	}
+	if len(marks) == 0 {
+		return "none"
+	}
+	return strings.Join(marks, ", ")
 }
 
 func hasFlag(cpuinfo, flag string) bool {
