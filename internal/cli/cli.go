@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -55,7 +56,7 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
-	err := root.Execute()
+	err := root.ExecuteContext(context.Background())
 	if err == nil {
 		return exitOK
 	}
@@ -86,7 +87,7 @@ phase by phase; the result is a bundle, a summary and a report.
 	}
 	root.AddCommand(
 		newRun(s), newValidate(s), newRender(s), newShow(s), newReport(s), newCleanup(s),
-		newWorkloads(s), newDriver(s), newDoctor(s), newVersion(s),
+		newWorkloads(s), newDriver(), newDoctor(s), newVersion(s),
 	)
 	return root
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,8 +27,8 @@ func newDoctor(s *streams) *cobra.Command {
 	var output, storage string
 	c := &cobra.Command{
 		Use: "doctor", Short: "Say what this machine can do and what is missing", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			found := examine(storage)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			found := examine(cmd.Context(), storage)
 			if output == "json" {
 				if err := writeJSON(s.out, found); err != nil {
 					return err
@@ -48,8 +49,8 @@ func newDoctor(s *streams) *cobra.Command {
 	return c
 }
 
-func examine(storage string) []finding {
-	found := []finding{user(), agentFinding(), program("fio", "fio", true), userNamespaces()}
+func examine(ctx context.Context, storage string) []finding {
+	found := []finding{user(), agentFinding(), program(ctx, "fio", "fio", true), userNamespaces()}
 	for _, b := range csidriver.Backends() {
 		found = append(found, backend(b))
 	}
@@ -71,12 +72,12 @@ func agentFinding() finding {
 	return finding{"agent", true, true, path}
 }
 
-func program(name, pkg string, needed bool) finding {
+func program(ctx context.Context, name, pkg string, needed bool) finding {
 	path, err := exec.LookPath(name)
 	if err != nil {
 		return finding{name, false, needed, "not installed: apt-get install " + pkg}
 	}
-	out, _ := exec.Command(path, "--version").Output()
+	out, _ := exec.CommandContext(ctx, path, "--version").Output()
 	first, _, _ := strings.Cut(string(out), "\n")
 	return finding{name, true, needed, strings.TrimSpace(path + "  " + first)}
 }

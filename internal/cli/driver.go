@@ -15,7 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/version"
 )
 
-func newDriver(s *streams) *cobra.Command {
+func newDriver() *cobra.Command {
 	var o csidriver.Options
 	var socket, capacity, poolSize, roundTo string
 	var destroy bool
