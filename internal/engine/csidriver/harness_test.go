@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -35,7 +37,47 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	switch apart := os.Getenv(apartEnv); {
+	case os.Geteuid() != 0 || apart == "settled":
+	case apart == "":
+		os.Exit(runApart())
+	default:
+		if err := errors.Join(letGo(), os.Setenv(apartEnv, "settled")); err != nil {
+			fmt.Fprintln(os.Stderr, "unmounting other people's devices:", err)
+		}
+	}
 	os.Exit(m.Run())
+}
+
+// apartEnv marks the tests' process in its own mount namespace ("new"), and the processes that it starts ("settled").
+const apartEnv = "CSIDRIVER_TEST_APART"
+
+// runApart runs the tests in a mount namespace of their own. Whoever makes a namespace elsewhere on the machine, other
+// tests among them, would otherwise copy our mounts into it and keep our devices busy.
+func runApart() int {
+	cmd := exec.Command(os.Args[0], os.Args[1:]...)
+	cmd.Env = append(os.Environ(), apartEnv+"=new")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	runtime.LockOSThread() // the signal comes when the thread ends that started the process
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		fmt.Fprintln(os.Stderr, "running the tests in a mount namespace:", err)
+		return 1
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+// letGo keeps this namespace's copies from holding other people's loop devices.
+func letGo() error {
+	mounts, err := hostfs.AllMounts()
+	for _, m := range mounts {
+		if strings.HasPrefix(m.Source, "/dev/loop") && m.Mountpoint != "/" {
+			err = errors.Join(err, unix.Unmount(m.Mountpoint, unix.MNT_DETACH))
+		}
+	}
+	return err
 }
 
 type testConfig struct {

@@ -303,12 +303,12 @@ func freezeAt(s shot, path string) (*freeze, error) {
 	return f, nil
 }
 
-// thaw thaws and logs the truth: writers were blocked from some moment within FIFREEZE until FITHAW let them go.
+// thaw thaws and logs the truth.
 func (f *freeze) thaw(log *truthLog) error {
 	err := hostfs.Thaw(f.dir)
 	took := time.Since(f.began)
 	log.write(Record{Event: eventFreeze, Volume: f.vol.ID, Snapshot: f.snap, StartUnixNs: f.began.UnixNano(),
-		FrozenUnixNs: wall(f.began, f.untilFrozen), EndUnixNs: wall(f.began, took), DurationNs: int64(took)})
+		FrozenUnixNs: wall(f.began, f.untilFrozen), EndUnixNs: wall(f.began, took), DurationNs: int64(took), HeldNs: int64(took - f.untilFrozen)})
 	return errors.Join(err, f.dir.Close())
 }
 

@@ -29,6 +29,10 @@ type Record struct {
 	// EndUnixNs is when the answer was handed to the transport; of a freeze, when FITHAW returned.
 	EndUnixNs  int64 `json:"end_unix_ns,omitempty"`
 	DurationNs int64 `json:"duration_ns"`
+	// HeldNs is, of a freeze, from the return of FIFREEZE to that of FITHAW: the least that a writer was blocked. The most is
+	// DurationNs. FIFREEZE begins with an RCU grace period, 5 to 25 ms, in which writers still get through, and goes on to
+	// write back what is dirty, during which they do not.
+	HeldNs int64 `json:"held_ns,omitempty"`
 	// InjectedDelayNs is what was meant to be slept: delay, stall and window together.
 	InjectedDelayNs int64 `json:"injected_delay_ns,omitempty"`
 	// Injected lists what befell the call, joined by "+": window, delay, stall, hang, error.
