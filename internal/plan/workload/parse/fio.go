@@ -297,4 +297,3 @@ func (f *fioRun) scalars() {
 func (f *fioRun) scalar(metric, unit string, v float64) {
 	f.res.Scalars = append(f.res.Scalars, Scalar{Metric: metric, Unit: unit, Value: v})
 }
-
