@@ -63,12 +63,3 @@ func (u Union) Overlaps(from, to op.Time) bool {
 	i := sort.Search(len(u), func(i int) bool { return u[i].To >= from })
 	return i < len(u) && u[i].From <= to
 }
-
-// Within is how much of [from, to] lies in the set, in ns.
-func (u Union) Within(from, to op.Time) int64 {
-	var sum int64
-	for i := sort.Search(len(u), func(i int) bool { return u[i].To >= from }); i < len(u) && u[i].From < to; i++ {
-		sum += int64(min(u[i].To, to) - max(u[i].From, from))
-	}
-	return sum
-}

@@ -18,10 +18,11 @@ type Stall struct {
 	Instance  string `json:"instance"`
 	Volume    string `json:"volume"`
 	Direction string `json:"direction"` // "write", "read" or "read+write"
-	// Source is "canary": From and To are those of the stall, which may have
-	// begun up to ErrorNs earlier, when no I/O of the canary was due. Or
-	// "workload": the longest I/O that completed in the tool's time slice
-	// [From, To), exact in length but not in place.
+	// Source is "canary": the stall may have begun up to ErrorNs earlier, when
+	// no I/O of the canary was due. "canary+workload": the longest I/O of the
+	// workload in that time says when, ± ErrorNs. "workload": the longest I/O that
+	// completed in the tool's time slice [From, To): exact in length, not in
+	// place; ErrorNs is 0.
 	Source   string  `json:"source"`
 	From     op.Time `json:"from"`
 	To       op.Time `json:"to"` // null: it was never seen to end
@@ -50,13 +51,12 @@ const maxCulprits = 5
 // may have been), in order of time. ws are all ops' windows; end is when the
 // recording ended, for I/O that never did.
 func Stalls(d *dataset.Data, ws []dataset.Window, end op.Time) []Stall {
+	slow := ofSlices(d)
 	var list []Stall
-	watched := map[string]bool{}
 	for _, c := range d.Canaries {
-		watched[c.Instance] = true
-		list = append(list, ofCanary(c, end)...)
+		list = append(list, refine(ofCanary(c, end), slow)...)
 	}
-	list = append(list, ofSlices(d, watched)...)
+	list = append(list, unseen(d, list, slow)...)
 	// latest[i] is when the last of ws[:i+1] ended: the first that can matter
 	// to a stall is found by bisection.
 	latest := make([]op.Time, len(ws))
@@ -148,7 +148,7 @@ func gaps(c dataset.Canary, write bool, end op.Time) []Stall {
 			s.To = op.Never
 		}
 		s.LengthNs = int64(s.to(end) - from)
-		if s.LengthNs+interval >= Threshold && s.LengthNs > interval {
+		if s.LengthNs >= Threshold-min(interval, Threshold/5) {
 			list = append(list, s)
 		}
 		if !s.To.Known() {
@@ -158,11 +158,14 @@ func gaps(c dataset.Canary, write bool, end op.Time) []Stall {
 	return list
 }
 
-// medianInterval between I/Os, which are in order of their intended times.
+// medianInterval between the instants at which I/Os were due, which are in
+// order; a read and a write may share one.
 func medianInterval(ios []op.CanaryIO) int64 {
 	var diffs []int64
 	for i := 1; i < len(ios); i++ {
-		diffs = append(diffs, int64(ios[i].Intended-ios[i-1].Intended))
+		if d := int64(ios[i].Intended - ios[i-1].Intended); d > 0 {
+			diffs = append(diffs, d)
+		}
 	}
 	if len(diffs) == 0 {
 		return 0
@@ -171,24 +174,71 @@ func medianInterval(ios []op.CanaryIO) int64 {
 	return diffs[len(diffs)/2]
 }
 
-// ofSlices takes the longest I/O of each slice of instances without a canary;
-// of reads and writes in one slice the longer.
-func ofSlices(d *dataset.Data, watched map[string]bool) []Stall {
-	type key struct {
-		instance string
-		from     op.Time
-	}
-	longest := map[key]Stall{}
+// ofSlices takes the longest I/O of each slice: of reads and writes the
+// longer, and of an I/O that ended with one slice and began the next once.
+func ofSlices(d *dataset.Data) []Stall {
+	var list []Stall
+	last := map[string]int{} // by instance, in list
 	for _, h := range d.Slices {
-		k := key{h.Instance, h.From}
-		if watched[h.Instance] || h.Hist.Max() < Threshold || h.Hist.Max() <= longest[k].LengthNs {
+		s := Stall{Instance: h.Instance, Direction: h.Metric, Source: "workload", From: h.From, To: h.To, LengthNs: h.Hist.Max()}
+		if s.LengthNs < Threshold {
 			continue
 		}
-		longest[k] = Stall{Instance: h.Instance, Direction: h.Metric, Source: "workload", From: h.From, To: h.To, LengthNs: h.Hist.Max()}
+		i, ok := last[h.Instance]
+		switch {
+		case ok && list[i].From == s.From:
+			if s.LengthNs > list[i].LengthNs {
+				list[i] = s
+			}
+		case ok && list[i].To >= s.From && near(list[i].LengthNs, s.LengthNs):
+		default:
+			last[h.Instance] = len(list)
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// near says that two lengths are the same but for the buckets of histograms.
+func near(a, b int64) bool { return max(a, b)-min(a, b) <= max(a, b)/200 }
+
+// refine lets the workload say when a stall began, where its longest I/O of
+// that time lies within the canary's error: it has I/O pending all the time.
+func refine(stalls, slow []Stall) []Stall {
+	for i := range stalls {
+		s := &stalls[i]
+		for _, w := range slow {
+			if w.Instance == s.Instance && s.To.Known() && w.From <= s.To && w.To >= s.To-op.Time(s.ErrorNs) &&
+				w.LengthNs > s.LengthNs && w.LengthNs <= s.LengthNs+s.ErrorNs {
+				least, most := s.LengthNs, s.LengthNs+s.ErrorNs
+				s.Source, s.LengthNs, s.From = "canary+workload", w.LengthNs, s.To-op.Time(w.LengthNs)
+				s.ErrorNs = max(w.LengthNs-least, most-w.LengthNs)
+				break
+			}
+		}
+	}
+	return stalls
+}
+
+// unseen are the workload's slow I/Os that no canary saw: of instances
+// without one, and those so short that they fit between two of its I/Os. A
+// longer one that the canary did not meet was slow by itself, not a stall.
+func unseen(d *dataset.Data, seen, slow []Stall) []Stall {
+	interval := map[string]int64{}
+	for _, c := range d.Canaries {
+		interval[c.Instance] = max(interval[c.Instance], medianInterval(c.IOs))
 	}
 	var list []Stall
-	for _, s := range longest {
-		list = append(list, s)
+	for _, w := range slow {
+		every, watched := interval[w.Instance]
+		if watched && w.LengthNs > every {
+			continue
+		}
+		if !slices.ContainsFunc(seen, func(s Stall) bool {
+			return s.Instance == w.Instance && s.From < w.To && (!s.To.Known() || s.To >= w.From)
+		}) {
+			list = append(list, w)
+		}
 	}
 	return list
 }

@@ -258,8 +258,8 @@ func summarise(s *stats.Sample, q expr.Query) (expr.Value, error) {
 	if !ok {
 		return v, fmt.Errorf("%s is no latency", q.Func)
 	}
-	if need := stats.MinN(q.Q); q.Func == expr.Quantile && s.N() < need {
-		v.Warning = fmt.Sprintf("an interval of it needs n ≥ %d", need)
+	if q.Func == expr.Quantile && s.N() < stats.MinN(q.Q) {
+		v.Warning = fmt.Sprintf("an interval of it needs n ≥ %d", stats.MinN(q.Q))
 	}
 	low, high, _ := s.BoundsOf(at)
 	v.Number, v.High = number(low), number(high)

@@ -13,11 +13,14 @@ const Confidence = 0.95
 // MinN is the least number of independent values for which an interval of the
 // quantile q exists at the level Confidence: 1 − qⁿ − (1−q)ⁿ ≥ 0.95, that is
 // 6 for the median, 29 for p90, 59 for p95, 299 for p99, 2995 for p99.9. With
-// fewer no quantile is printed. q must be in (0, 1).
+// fewer no quantile is printed. Outside (0, 1) no number is enough.
 func MinN(q float64) int64 {
+	if !(q > 0 && q < 1) {
+		return math.MaxInt64
+	}
 	covers := func(n float64) bool { return 1-math.Pow(q, n)-math.Pow(1-q, n) >= Confidence }
 	hi := 1
-	for !covers(float64(hi)) {
+	for hi < 1<<60 && !covers(float64(hi)) {
 		hi *= 2
 	}
 	return int64(sort.Search(hi, func(n int) bool { return n > 0 && covers(float64(n)) }))

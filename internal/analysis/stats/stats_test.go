@@ -12,7 +12,7 @@ import (
 )
 
 func TestMinN(t *testing.T) {
-	for q, want := range map[float64]int64{0.5: 6, 0.9: 29, 0.95: 59, 0.99: 299, 0.999: 2995, 0.1: 29} {
+	for q, want := range map[float64]int64{0.5: 6, 0.9: 29, 0.95: 59, 0.99: 299, 0.999: 2995, 0.1: 29, 0: math.MaxInt64, 1: math.MaxInt64, math.NaN(): math.MaxInt64} {
 		if got := MinN(q); got != want {
 			t.Errorf("MinN(%g) = %d, want %d", q, got, want)
 		}

@@ -18,8 +18,8 @@ type tally struct {
 	lateness, response, service stats.Sample
 	milestones, spans           spanSet
 	failures                    map[[2]string]*Failure
-	intended, ended             extent
-	maxErr                      int64
+	intended, started           extent
+	maxErr                      int64 // ± of the least certain milestone
 }
 
 // extent of instants: how many lie after the first.
@@ -77,10 +77,10 @@ func (t *tally) add(o *op.Op) {
 	t.intended.add(o.Intended)
 	if v, ok := o.Lateness(); ok {
 		t.lateness.Add(v)
+		t.started.add(o.Started)
 	}
 	switch o.Outcome {
 	case op.OK:
-		t.ended.add(o.Ended)
 		with(o.Response, t.response.Add)
 		with(o.Service, t.service.Add)
 	case op.Timeout, op.Censored:
@@ -137,26 +137,19 @@ func (t *tally) action() Action {
 	return a
 }
 
-// rates: those ops count that were due after the first instant, over the time
-// since it; achieved ones over the longer of that and the time of their ends,
-// so that a backlog shows.
+// rates: of the ops that were due after the first instant, over the time since
+// it. Achieved are those that were ok, over the time of the starts where that
+// is longer, so that a backlog shows.
 func (t *tally) rates() (offered, achieved *float64) {
 	span := t.intended.last - t.intended.first
 	if span <= 0 {
 		return nil, nil
 	}
-	rate := func(n int64, over op.Time) *float64 {
-		v := float64(n) / (float64(over) / 1e9)
-		return &v
-	}
 	after := t.intended.n - t.intended.atFirst
-	offered = rate(after, span)
-	if t.ended.n == 0 {
-		return offered, rate(0, span)
-	}
-	// Of those that were ok, the share that was due after the first instant.
-	ok := t.ended.n - t.ended.n*t.intended.atFirst/t.intended.n
-	return offered, rate(ok, max(span, t.ended.last-t.ended.first))
+	o := float64(after) / (float64(span) / 1e9)
+	ok := float64(t.outcomes[op.OK]) * float64(after) / float64(t.intended.n)
+	a := ok / (float64(max(span, t.started.last-t.started.first)) / 1e9)
+	return &o, &a
 }
 
 func (t *tally) facts(a Action) validity.Action {
@@ -170,9 +163,9 @@ func (t *tally) facts(a Action) validity.Action {
 	if e, ok := t.response.Quantile(0.5); ok && !e.Infinite {
 		f.ResponseP50Ns = e.Value
 	}
+	f.DoubtfulSpans = t.spans.doubtful()
 	if a.OfferedPerSecond != nil {
-		f.OfferedPerSecond, f.AchievedPerSecondOfAll = *a.OfferedPerSecond, *a.AchievedPerSecond
+		f.OfferedPerSecond, f.AchievedPerSecond = *a.OfferedPerSecond, *a.AchievedPerSecond
 	}
-	f.ShortestSpan, f.ShortestSpanNs = t.spans.shortest()
 	return f
 }

@@ -2,11 +2,13 @@ package summary
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+	"github.com/cnsbench/cnsbench/internal/analysis/validity"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -51,18 +53,19 @@ type passage struct {
 	name, from, to string
 	at             op.Time
 	ns             int64
+	err            int64 // ± of both ends together
 }
 
 // passages of an op in order of their begin: each call from its start to its
 // end, by volume, retries apart, and the declared spans of its milestones.
 func passages(o *op.Op) []passage {
 	var list []passage
-	open := map[string][]op.Time{} // starts of calls not yet ended, by name and volume
+	open := map[string][]op.Milestone{} // starts of calls not yet ended, by name and volume
 	called := map[string]bool{}
 	for _, m := range o.Milestones {
 		base, volume, _ := strings.Cut(m.Name, "/")
 		if rpc, ok := strings.CutSuffix(base, ".start"); ok {
-			open[rpc+"/"+volume] = append(open[rpc+"/"+volume], m.At)
+			open[rpc+"/"+volume] = append(open[rpc+"/"+volume], m)
 		}
 		rpc, ok := strings.CutSuffix(base, ".end")
 		starts := open[rpc+"/"+volume]
@@ -71,7 +74,7 @@ func passages(o *op.Op) []passage {
 		}
 		open[rpc+"/"+volume] = starts[1:]
 		called[rpc] = true
-		list = append(list, passage{rpc, rpc + ".start", rpc + ".end", starts[0], int64(m.At - starts[0])})
+		list = append(list, passage{rpc, rpc + ".start", rpc + ".end", starts[0].At, int64(m.At - starts[0].At), m.Err + starts[0].Err})
 	}
 	for _, m := range o.Milestones {
 		base, volume, _ := strings.Cut(m.Name, "/")
@@ -79,7 +82,7 @@ func passages(o *op.Op) []passage {
 			continue
 		}
 		if name, at := predecessor(o, base, volume); at.Known() {
-			list = append(list, passage{base, name, base, at, int64(m.At - at)})
+			list = append(list, passage{base, name, base, at, int64(m.At - at), m.Err + errorAt(o, at)})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b passage) int { return cmp.Compare(a.at, b.at) })
@@ -105,6 +108,16 @@ func predecessor(o *op.Op, base, volume string) (name string, at op.Time) {
 	return name, at
 }
 
+// errorAt is the ± of the milestone at an instant; 0 for the runner's own.
+func errorAt(o *op.Op, at op.Time) int64 {
+	for _, m := range o.Milestones {
+		if m.At == at {
+			return m.Err
+		}
+	}
+	return 0
+}
+
 // reached lists the milestones of an op by their base name, without those of
 // calls, in order of time.
 func reached(o *op.Op) []string {
@@ -122,6 +135,7 @@ func reached(o *op.Op) []string {
 type spanSet struct {
 	spans   []Span
 	samples []*stats.Sample
+	errs    []int64 // the greatest ± of each
 }
 
 func (s *spanSet) add(p passage) {
@@ -130,8 +144,10 @@ func (s *spanSet) add(p passage) {
 		i = len(s.spans)
 		s.spans = append(s.spans, Span{Name: p.name, From: p.from, To: p.to})
 		s.samples = append(s.samples, &stats.Sample{})
+		s.errs = append(s.errs, 0)
 	}
 	s.samples[i].Add(p.ns)
+	s.errs[i] = max(s.errs[i], p.err)
 }
 
 func (s *spanSet) list() []Span {
@@ -141,12 +157,13 @@ func (s *spanSet) list() []Span {
 	return s.spans
 }
 
-// shortest is the span with the smallest median; 0 without spans.
-func (s *spanSet) shortest() (name string, ns int64) {
+// doubtful lists the spans whose ± is more than a share of their median.
+func (s *spanSet) doubtful() []string {
+	var list []string
 	for i, x := range s.samples {
-		if e, ok := x.Quantile(0.5); ok && (name == "" || e.Value < ns) {
-			name, ns = s.spans[i].Name, e.Value
+		if e, ok := x.Quantile(0.5); ok && float64(s.errs[i]) > validity.ClockShare*float64(e.Value) {
+			list = append(list, fmt.Sprintf("%s (%s ± %s)", s.spans[i].Name, ns(e.Value), ns(s.errs[i])))
 		}
 	}
-	return name, ns
+	return list
 }

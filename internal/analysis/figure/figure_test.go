@@ -1,0 +1,69 @@
+package figure
+
+import (
+	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/analysistest"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+func TestMake(t *testing.T) {
+	b, truth := analysistest.Demo(t)
+	f, err := Make(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(f.Timeline.Panels); n != 3 || f.Timeline.Omitted != 0 {
+		t.Errorf("%d panels, %d omitted", n, f.Timeline.Omitted)
+	}
+	for _, l := range f.Timeline.Lanes {
+		want := map[string]int{"fio": 3, "snapshots": 40}[l.Action]
+		if len(l.Bars) != want {
+			t.Errorf("%s has %d bars, want %d", l.Action, len(l.Bars), want)
+		}
+	}
+	var worst float64
+	for _, line := range f.Timeline.Panels[1].Latency {
+		if line.Name == "canary write max" {
+			for _, p := range line.Points {
+				worst = max(worst, p.Value)
+			}
+		}
+	}
+	longest := truth.Freezes[7]
+	if d := float64(longest.To-longest.From) - worst; d < -1e6 || d > float64(analysistest.Interval) {
+		t.Errorf("the worst canary write is %g ns, the freeze took %d", worst, longest.To-longest.From)
+	}
+	for _, c := range f.CDFs {
+		if last := c.Response[len(c.Response)-1].P; c.Action == "snapshots" && (last <= 0.9 || last >= 1) {
+			t.Errorf("the curve of %s ends at %g; one op of 39 never started, one had not ended", c.Action, last)
+		}
+	}
+}
+
+// TestLane: many bars are thinned without losing any, and overlap in rows.
+func TestLane(t *testing.T) {
+	var bars []Bar
+	for i := range 100_000 {
+		o := op.OK
+		if i%1000 == 0 {
+			o = op.Error
+		}
+		bars = append(bars, Bar{From: op.Time(i) * 1e6, To: op.Time(i)*1e6 + 5e6, N: 1, Outcome: o})
+	}
+	l := lane("a", bars)
+	n, failed := 0, 0
+	for _, b := range l.Bars {
+		n += b.N
+		if b.Outcome == op.Error {
+			failed += b.N
+		}
+	}
+	if len(l.Bars) > maxBars || n != 100_000 || failed != 100 || l.Rows > maxRows {
+		t.Errorf("%d bars for %d ops, %d failed, in %d rows", len(l.Bars), n, failed, l.Rows)
+	}
+	apart := lane("a", []Bar{{From: 0, To: 10}, {From: 5, To: 20}, {From: 12, To: 15}})
+	if apart.Rows != 2 || apart.Bars[1].Row != 1 || apart.Bars[2].Row != 0 {
+		t.Errorf("rows: %+v", apart)
+	}
+}

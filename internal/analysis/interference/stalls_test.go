@@ -1,0 +1,108 @@
+package interference
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+const ms = op.Time(1e6)
+
+// beat is a canary of writes each interval whose I/Os take 1 ms, but wait
+// until the end of a freeze.
+func beat(interval op.Time, freezes ...[2]op.Time) dataset.Canary {
+	c := dataset.Canary{Instance: "fio-0", Action: "fio", Volume: "fio-0-data"}
+	for at := op.Time(0); at < 1000*ms; at += interval {
+		io := op.CanaryIO{Intended: at, Started: at, Ended: at + ms, Write: true}
+		for _, f := range freezes {
+			if io.Ended > f[0] && at < f[1] {
+				io.Ended = f[1]
+			}
+		}
+		c.IOs = append(c.IOs, io)
+	}
+	return c
+}
+
+func slice(from, to op.Time, longest int64) record.HistogramSlice {
+	h := hist.New()
+	_ = h.Record(longest) // positive
+	return record.HistogramSlice{Instance: "fio-0", Action: "fio", Metric: "write", From: from, To: to, Hist: h}
+}
+
+// found is what matters of a stall.
+type found struct {
+	Source          string
+	From, To        op.Time
+	LengthMs, ErrMs int64
+	Op              int64
+}
+
+func TestStalls(t *testing.T) {
+	endless := beat(10*ms, [2]op.Time{905 * ms, 2000 * ms})
+	for i := range endless.IOs {
+		if endless.IOs[i].Ended > 1000*ms {
+			endless.IOs[i].Ended = op.Never
+		}
+	}
+	tests := []struct {
+		name string
+		d    dataset.Data
+		want []found
+	}{
+		{"no stall", dataset.Data{Canaries: []dataset.Canary{beat(10 * ms)}}, nil},
+		{"one", dataset.Data{Canaries: []dataset.Canary{beat(10*ms, [2]op.Time{205 * ms, 305 * ms})}}, []found{{"canary", 210 * ms, 305 * ms, 95, 10, 1}}},
+		{"in the middle of an I/O", dataset.Data{Canaries: []dataset.Canary{beat(10*ms, [2]op.Time{200 * ms, 300 * ms})}}, []found{{"canary", 200 * ms, 300 * ms, 100, 10, 1}}},
+		{"two in turn", dataset.Data{Canaries: []dataset.Canary{beat(10*ms, [2]op.Time{205 * ms, 305 * ms}, [2]op.Time{395 * ms, 475 * ms})}},
+			[]found{{"canary", 210 * ms, 305 * ms, 95, 10, 1}, {"canary", 400 * ms, 475 * ms, 75, 10, 2}}},
+		{"may be long enough", dataset.Data{Canaries: []dataset.Canary{beat(10*ms, [2]op.Time{201 * ms, 255 * ms})}}, []found{{"canary", 210 * ms, 255 * ms, 45, 10, 1}}},
+		{"too short", dataset.Data{Canaries: []dataset.Canary{beat(10*ms, [2]op.Time{201 * ms, 245 * ms})}}, nil},
+		{"never ends", dataset.Data{Canaries: []dataset.Canary{endless}}, []found{{"canary", 910 * ms, op.Never, 90, 10, 3}}},
+		{"the workload says when it began", dataset.Data{Canaries: []dataset.Canary{beat(100*ms, [2]op.Time{205 * ms, 405 * ms})}, Slices: []record.HistogramSlice{slice(0, 1000*ms, 200e6)}},
+			[]found{{"canary+workload", 205 * ms, 405 * ms, 200, 95, 1}}},
+		{"a slow I/O is no stall", dataset.Data{Canaries: []dataset.Canary{beat(100 * ms)}, Slices: []record.HistogramSlice{slice(0, 1000*ms, 200e6)}}, nil},
+		{"between two I/Os of the canary", dataset.Data{Canaries: []dataset.Canary{beat(100 * ms)}, Slices: []record.HistogramSlice{slice(200*ms, 300*ms, 80e6)}},
+			[]found{{"workload", 200 * ms, 300 * ms, 80, 0, 1}}},
+		{"no canary", dataset.Data{Slices: []record.HistogramSlice{slice(0, 100*ms, 1e6), slice(200*ms, 300*ms, 80e6), slice(300*ms, 400*ms, 80e6), slice(400*ms, 500*ms, 70e6)}},
+			[]found{{"workload", 200 * ms, 300 * ms, 80, 0, 1}, {"workload", 400 * ms, 500 * ms, 70, 0, 2}}},
+	}
+	ws := []dataset.Window{
+		{Op: 1, Action: "snapshots", Target: "fio-0-data", From: 190 * ms, To: 310 * ms},
+		{Op: 9, Action: "snapshots", Target: "fio-1-data", From: 195 * ms, To: 600 * ms},
+		{Op: 2, Action: "snapshots", Target: "fio-0-data", From: 390 * ms, To: 480 * ms},
+		{Op: 3, Action: "snapshots", Target: "fio-0-data", From: 900 * ms, To: 990 * ms},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []found
+			for _, s := range Stalls(&tt.d, ws, 1000*ms) {
+				f := found{Source: s.Source, From: s.From, To: s.To, LengthMs: s.LengthNs / 1e6, ErrMs: s.ErrorNs / 1e6}
+				if len(s.Ops) > 0 && s.Ops[0].Own {
+					f.Op = s.Ops[0].Op
+				}
+				got = append(got, f)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestDirections: reads and writes that stand still at once are one stall.
+func TestDirections(t *testing.T) {
+	c := beat(10*ms, [2]op.Time{205 * ms, 305 * ms})
+	for _, io := range beat(10*ms, [2]op.Time{255 * ms, 355 * ms}).IOs {
+		io.Write = false
+		c.IOs = append(c.IOs, io)
+	}
+	got := Stalls(&dataset.Data{Canaries: []dataset.Canary{c}}, nil, 1000*ms)
+	if len(got) != 1 || got[0].Direction != "read+write" || got[0].From != 210*ms || got[0].To != 355*ms {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,124 @@
+package slo
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/analysistest"
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/plan/expr"
+)
+
+// TestSource asks the synthetic run: 40 snapshots, 37 of them ok, three
+// instances that read 400 and write 100 times a second for 60 s.
+func TestSource(t *testing.T) {
+	b, truth := analysistest.Demo(t)
+	d, err := dataset.Read(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	least, most := int64(math.MaxInt64), int64(0)
+	for _, r := range truth.Responses {
+		least, most = min(least, r), max(most, r)
+	}
+	tests := []struct {
+		query    string
+		from, to float64 // the value lies between
+		want     string  // or the error says
+	}{
+		{`ops(snapshots)`, 40, 40, ""},
+		{`count(snapshots)`, 37, 37, ""},
+		{`count(snapshots.ready)`, 37, 37, ""},
+		{`errors(snapshots)`, 1, 1, ""},
+		{`dropped(snapshots)`, 1, 1, ""},
+		{`censored(snapshots)`, 1, 1, ""},
+		{`rate(snapshots)`, 0.6, 0.7, ""},
+		{`min(snapshots)`, float64(least) * 0.9, float64(least), ""}, // the censored op may be the least
+		{`max(snapshots)`, math.Inf(1), math.Inf(1), ""},
+		{`max(snapshots.service)`, float64(most) * 0.99, math.Inf(1), ""},
+		{`max(span(snapshots, "taken", "ready"))`, 10e6, 10e6, ""},
+		{`p50(span(snapshots, "started", "CreateSnapshot.end"))`, 90e6, 200e6, ""},
+		{`mean(fio)`, 1.19e9, 1.2e9, ""},
+		{`max(fio.firstWrite)`, 285e6, 295e6, ""}, // of the volume "data"
+		{`count(fio.read)`, 65000, 79000, ""},
+		{`iops(fio.read)`, 1200, 1200, ""},
+		{`iops(fio.read, outside("snapshots"))`, 1100, 1300, ""},
+		{`throughput(fio.write)`, 300 * 4096, 300 * 4096, ""},
+		{`max(fio.write)`, 300e6, 320e6, ""},
+		{`max(fio.write, outside("snapshots"))`, 1e6, 20e6, ""},
+		{`max(fio.canaryWrite, during("snapshots"))`, 295e6, 320e6, ""},
+		{`max(fio.canaryWrite, outside("snapshots"))`, 0.4e6, 10e6, ""},
+		{`max(fio.canaryWrite.service, during("snapshots"))`, 295e6, 320e6, ""},
+		{`count(snapshots, during("fio"))`, 0, 0, "no data"},
+		{`p50(fio.read.response)`, 0, 0, "closed loop"},
+		{`iops(fio.canaryRead)`, 0, 0, "rate of its own choosing"},
+		{`rate(snapshots, during("fio"))`, 0, 0, "no data"},
+		{`p50(fio.trim)`, 0, 0, "no data"},
+		{`p50(snapshots, during("nothing"))`, 0, 0, "no op of nothing"},
+		{`p50(nothing)`, 0, 0, "no data"},
+	}
+	var queries []expr.Query
+	for _, tt := range tests {
+		p, err := expr.Compile(tt.query+" == "+tt.query, expr.Env{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		queries = append(queries, p.Queries()[0])
+	}
+	src, err := newSource(d, queries)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, tt := range tests {
+		t.Run(tt.query, func(t *testing.T) {
+			v, err := src.Value(queries[i])
+			switch {
+			case tt.want != "":
+				if err == nil || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("got %+v, %v; want an error with %q", v, err, tt.want)
+				}
+			case err != nil:
+				t.Error(err)
+			case v.Number < tt.from || v.Number > tt.to || v.N == 0:
+				t.Errorf("got %+v, want a number in [%g, %g]", v, tt.from, tt.to)
+			}
+		})
+	}
+}
+
+func TestJudgeBadExpression(t *testing.T) {
+	vs, err := func() ([]Verdict, error) {
+		d, err := dataset.Read(analysistest.Hostile(t))
+		if err != nil {
+			return nil, err
+		}
+		return Judge(d)
+	}()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(vs) != 1 || vs[0].Status != expr.Failed || vs[0].Message == "" || Met(vs) {
+		t.Errorf("got %+v", vs)
+	}
+	if r := Record(vs); string(r[0].Status) != "error" || r[0].Message == "" {
+		t.Errorf("recorded %+v", r)
+	}
+}
+
+// TestNoDataIsErrNoData: what is missing can be told from what is wrong.
+func TestNoDataIsErrNoData(t *testing.T) {
+	d, err := dataset.Read(analysistest.Empty(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := expr.Query{Func: expr.Count, Metric: expr.Metric{Action: "a"}}
+	src, err := newSource(d, []expr.Query{q})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := src.Value(q); !errors.Is(err, expr.ErrNoData) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,93 @@
+package validity
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/analysistest"
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+func TestCheck(t *testing.T) {
+	good := Action{Name: "a", N: 100, ResponseP50Ns: 1e9, LatenessP99Ns: 1e5, OfferedPerSecond: 10, AchievedPerSecond: 10}
+	change := func(f func(*Action)) []Action {
+		a := good
+		f(&a)
+		return []Action{a}
+	}
+	second := op.Time(1e9)
+	tests := []struct {
+		name    string
+		actions []Action
+		data    func(*dataset.Data)
+		want    map[string]string
+	}{
+		{"nothing wrong", []Action{good}, nil, map[string]string{}},
+		{"late", change(func(a *Action) { a.LatenessP99Ns = 20e6 }), nil, map[string]string{"dispatchLate": Warning}},
+		{"late beside a short response", change(func(a *Action) { a.LatenessP99Ns, a.ResponseP50Ns = 2e6, 10e6 }), nil, map[string]string{"dispatchLate": Warning}},
+		{"one in a thousand failed", change(func(a *Action) { a.N, a.Failed = 1000, 1 }), nil, map[string]string{"failedOps": Info}},
+		{"some failed", change(func(a *Action) { a.Failed = 5 }), nil, map[string]string{"failedOps": Warning}},
+		{"many cut off", change(func(a *Action) { a.Censored = 50 }), nil, map[string]string{"failedOps": Invalid}},
+		{"dropped", change(func(a *Action) { a.Dropped = 1 }), nil, map[string]string{"droppedOps": Warning}},
+		{"behind", change(func(a *Action) { a.AchievedPerSecond = 9 }), nil, map[string]string{"achievedBelowOffered": Warning}},
+		{"clock", change(func(a *Action) { a.MaxErrorNs = 2e7 }), nil, map[string]string{"clockError": Warning}},
+		{"clock, of a span", change(func(a *Action) { a.DoubtfulSpans = []string{"ready"} }), nil, map[string]string{"clockError": Info}},
+		{"skew", nil, func(d *dataset.Data) {
+			d.Instances[1].Starts = []op.InstanceStart{{Instance: "fio-1", Intended: 0, At: second}}
+		}, map[string]string{"startSkew": Warning}},
+		{"generator busy", nil, func(d *dataset.Data) {
+			for i := range d.Samples {
+				d.Samples[i].CPUNanos = int64(d.Samples[i].At) * 13 / 10 // 3 instances on 4 CPUs
+			}
+		}, map[string]string{"generatorCPUBound": Warning}},
+		{"cached reads", nil, func(d *dataset.Data) {
+			for i := range d.Samples {
+				d.Samples[i].ReadBytes /= 2
+			}
+		}, map[string]string{"readsFromCache": Invalid}},
+		{"output missing", nil, func(d *dataset.Data) {
+			d.Instances = append(d.Instances, record.Instance{Name: "fio-7"})
+		}, map[string]string{"outputMissing": Invalid}},
+		{"recorded before", nil, func(d *dataset.Data) {
+			d.Bundle.Run.Validity = []record.Flag{{Name: "gtodReduce", Severity: Invalid, Evidence: "job 1"}}
+		}, map[string]string{"gtodReduce": Invalid}},
+	}
+	b, _ := analysistest.Demo(t)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			own := *b
+			d, err := dataset.Read(&own)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.data != nil {
+				tt.data(d)
+			}
+			got := map[string]string{}
+			for _, f := range Check(d, tt.actions) {
+				if got[f.Name] = f.Severity; f.Evidence == "" {
+					t.Errorf("%s has no evidence", f.Name)
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestCheckTwice: flags that were written into the bundle are not doubled.
+func TestCheckTwice(t *testing.T) {
+	d, err := dataset.Read(analysistest.Killed(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := Check(d, []Action{{Name: "a", N: 2, Dropped: 1}})
+	d.Bundle.Run.Validity = first
+	if diff := cmp.Diff(first, Check(d, []Action{{Name: "a", N: 2, Dropped: 1}})); diff != "" || len(first) != 2 {
+		t.Errorf("%d flags; %s", len(first), diff)
+	}
+}
