@@ -217,28 +217,25 @@ func (r *runner) execute(t *task) {
 	r.Observer.OpEnded(&t.op)
 }
 
-var errOpTimeout = errors.New("the op's own timeout passed")
+var errOpTimeout = errors.New("the action's timeout passed")
 
 // conclude sets the outcome from what the engine returned and why the op's
 // context ended, if it did.
 func conclude(o *op.Op, err, cause error) {
-	var coded *engine.Error
-	switch {
-	case err == nil:
+	if err == nil {
 		o.Outcome = op.OK
 		return
+	}
+	o.Outcome, o.Code, o.Message = op.Error, "Unknown", err.Error()
+	var coded *engine.Error
+	if errors.As(err, &coded) {
+		o.Code, o.Message = coded.Code, coded.Message
+	}
+	switch {
 	case errors.Is(cause, errOpTimeout):
-		o.Outcome, o.Code = op.Timeout, codeTimeout
+		o.Outcome, o.Code, o.Message = op.Timeout, codeTimeout, fmt.Sprintf("%v: %s", cause, o.Message)
 	case cause != nil:
 		o.Outcome, o.Code = op.Censored, codeRunEnded
-	case errors.As(err, &coded):
-		o.Outcome, o.Code = op.Error, coded.Code
-	default:
-		o.Outcome, o.Code = op.Error, "Unknown"
-	}
-	o.Message = err.Error()
-	if coded != nil {
-		o.Message = coded.Message
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -45,7 +46,24 @@ func (e *Engine) traceRPC(ctx context.Context, method string, req, reply any, cc
 	t.trace.Mark(rpc+".start"+t.suffix, "csi")
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	t.trace.Mark(rpc+".end"+t.suffix, "csi")
+	awaitDeadline(ctx, err)
 	return rpcError(rpc, err)
+}
+
+// deadlineSlack is by how much the other side may be ahead of our own timer:
+// it is told the time that is left, in coarse steps.
+const deadlineSlack = 50 * time.Millisecond
+
+// awaitDeadline lets ctx end before its deadline is reported as missed, so
+// that whoever asks ctx for the cause is told it. A driver that reports a
+// deadline of its own, at another time, is not waited for.
+func awaitDeadline(ctx context.Context, err error) {
+	if status.Code(err) != codes.DeadlineExceeded {
+		return
+	}
+	if at, ok := ctx.Deadline(); ok && time.Until(at) < deadlineSlack {
+		<-ctx.Done()
+	}
 }
 
 // rpcError translates a gRPC status into the engine's error. The end of the
