@@ -17,6 +17,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine/csidriver"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
+	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
@@ -76,9 +77,13 @@ func substitutes() (with map[string]string, reason string) {
 	return with, "you are not root"
 }
 
-// missingPrograms names what the drivers in use call and this machine lacks.
+// missingPrograms names what the drivers in use and the workloads call and
+// this machine lacks.
 func missingPrograms(p *plan.Plan) error {
-	var missing []string
+	missing, err := missingInWorkloads(p)
+	if err != nil {
+		return err
+	}
 	for name, sc := range p.StorageClasses {
 		b, ours := strings.CutSuffix(sc.Provisioner, ".csi.cnsbench.dev")
 		if !ours {
@@ -92,6 +97,24 @@ func missingPrograms(p *plan.Plan) error {
 		return nil
 	}
 	return errors.New(strings.Join(missing, "\n"))
+}
+
+func missingInWorkloads(p *plan.Plan) (missing []string, err error) {
+	for _, a := range p.Actions {
+		if a.Workload == nil {
+			continue
+		}
+		w, err := a.Workload.Render("", 0)
+		if err != nil {
+			return nil, fmt.Errorf("action %s: %w", a.Name, err)
+		}
+		for i := range w.Pods {
+			for _, m := range pod.Missing(&w.Pods[i].Pod) {
+				missing = append(missing, fmt.Sprintf("action %s: %v", a.Name, m))
+			}
+		}
+	}
+	return missing, nil
 }
 
 func drawSeed() uint64 {

@@ -119,14 +119,11 @@ type running struct {
 func (r *running) carryOut(ctx context.Context) error {
 	command, err := driverCommand()
 	if err != nil {
-		return failed(errors.Join(err, r.writer.Close(nil)))
+		return r.abort(err)
 	}
-	scratch, err := os.MkdirTemp("", "cnsbench-"+r.id+"-")
+	scratch, err := r.scratch()
 	if err != nil {
-		return failed(errors.Join(fmt.Errorf("scratch directory: %w", err), r.writer.Close(nil)))
-	}
-	if err := r.writer.Ledger().Add(op.LedgerEntry{Kind: "dir", Name: scratch}); err != nil {
-		return failed(errors.Join(err, r.writer.Close(nil), os.Remove(scratch)))
+		return r.abort(fmt.Errorf("scratch directory: %w (TMPDIR says where it is made)", err))
 	}
 	e := local.New(local.Options{Endpoint: r.flags.endpoint, DriverCommand: command, StorageDir: r.flags.storage,
 		AgentPath: r.agent, Inject: r.flags.inject, Seed: r.plan.Seed})
@@ -143,6 +140,33 @@ func (r *running) carryOut(ctx context.Context) error {
 	})
 	show.close()
 	return r.conclude(&result)
+}
+
+// longestSocket is what the kernel takes as the path of a unix socket.
+const longestSocket = 107
+
+// scratch makes the run's own directory, which is in the ledger before it is
+// there.
+func (r *running) scratch() (string, error) {
+	dir := filepath.Join(os.TempDir(), "cnsbench-"+r.id)
+	if socket := filepath.Join(dir, "loopfile.sock"); len(socket) > longestSocket {
+		return "", fmt.Errorf("%s is longer than the %d bytes that a unix socket's path may have", socket, longestSocket)
+	}
+	ledger := r.writer.Ledger()
+	if err := ledger.Add(op.LedgerEntry{Kind: "dir", Name: dir}); err != nil {
+		return "", err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", errors.Join(err, ledger.Done("dir", dir))
+	}
+	return dir, nil
+}
+
+// abort closes the bundle of a run that could not begin.
+func (r *running) abort(err error) error {
+	return failed(errors.Join(err, r.writer.Close(func(b *record.Run) {
+		b.State, b.Reason, b.ExitCode = record.Failed, err.Error(), exitFailed
+	})))
 }
 
 // observed collects the environment once the engine is open.

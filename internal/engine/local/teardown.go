@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sync/errgroup"
 
@@ -134,8 +135,8 @@ func (e *Engine) destroyDriver(ctx context.Context, entry op.LedgerEntry) error 
 		return err
 	}
 	base := entry.Data["baseDir"]
-	if _, err := os.Stat(base); errors.Is(err, os.ErrNotExist) {
-		return nil
+	if _, err := os.Stat(base); errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil // it could not even be made
 	}
 	args := append(slices.Clone(e.DriverCommand[1:]), "--backend", entry.Name, "--base-dir", base, "--destroy")
 	out, err := exec.CommandContext(ctx, e.DriverCommand[0], args...).CombinedOutput()
