@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -197,8 +198,9 @@ func (d *driver) awaitSocket(ctx context.Context) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if _, err := os.Stat(d.socket); err == nil {
-			return nil
+		// Dialled, since the file is there a moment before anyone listens.
+		if conn, err := (&net.Dialer{}).DialContext(ctx, "unix", d.socket); err == nil {
+			return conn.Close()
 		}
 		select {
 		case <-d.exited:
