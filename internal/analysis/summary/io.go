@@ -118,12 +118,20 @@ func metrics(d *dataset.Data, wanted func(instance string) bool) []Metric {
 	}
 	for i := range ms {
 		m := &ms[i]
-		m.Latency = latencyOf(samples[m.Name])
+		m.Latency = ofIO(samples[m.Name])
 		m.PerSecond = sumOf(d, m.Name+".iops", wanted)
 		m.BandwidthBytesSec = sumOf(d, m.Name+".bandwidth", wanted)
 	}
 	slices.SortFunc(ms, func(a, b Metric) int { return cmp.Compare(a.Name, b.Name) })
 	return ms
+}
+
+// ofIO has no interval of the median: I/Os that follow each other are no
+// independent sample of anything but this one run.
+func ofIO(s *stats.Sample) Latency {
+	l := latencyOf(s)
+	l.MedianInterval = nil
+	return l
 }
 
 func sumOf(d *dataset.Data, metric string, wanted func(instance string) bool) *float64 {
@@ -162,7 +170,7 @@ func canaryMetrics(canaries []dataset.Canary, volume string) []Metric {
 				}
 			}
 		}
-		if m.Latency = latencyOf(&s); s.N()+m.Errors > 0 {
+		if m.Latency = ofIO(&s); s.N()+m.Errors > 0 {
 			ms = append(ms, m)
 		}
 	}
