@@ -226,6 +226,13 @@ func (s *Server) forget(sess *Session) {
 	delete(s.live, sess)
 }
 
+// Forget lets go of what is kept of an instance that has ended for good.
+func (s *Server) Forget(instance string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.totals, instance)
+}
+
 // totals sums the samples of an instance's containers, also of those that
 // have ended.
 type totals struct{ last map[string]op.Sample }

@@ -49,6 +49,7 @@ type tail struct {
 	name   string // what it is delivered as
 	offset int64
 	failed bool
+	sent   bool // something of it, or that it is empty
 }
 
 func newStreamer(patterns []string, send func(string, int64, []byte) error, log func(string)) *streamer {
@@ -64,7 +65,7 @@ func newStreamer(patterns []string, send func(string, int64, []byte) error, log 
 // Follow streams an open file under the given name from its start. The
 // streamer closes it.
 func (s *streamer) Follow(f *os.File, name string) {
-	s.order = append(s.order, &tail{file: f, path: name, name: s.unique(name)})
+	s.order = append(s.order, &tail{file: f, path: name, name: s.unique(name), sent: true})
 }
 
 // Poll looks for new files and sends what has grown; more says that there is
@@ -92,10 +93,27 @@ func (s *streamer) Poll() (more bool, err error) {
 // Drain sends all that is left once nothing grows any more.
 func (s *streamer) Drain() error {
 	for {
-		if more, err := s.Poll(); err != nil || !more {
+		more, err := s.Poll()
+		if err != nil {
 			return err
 		}
+		if !more {
+			return s.empty()
+		}
 	}
+}
+
+// empty sends the files that have remained empty, so that they exist.
+func (s *streamer) empty() error {
+	for _, t := range s.order {
+		if !t.sent {
+			t.sent = true
+			if err := s.send(t.name, 0, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // match calls fn for each regular file that a pattern matches.
@@ -168,7 +186,7 @@ func (s *streamer) advance(t *tail) (moved bool, err error) {
 				return false, err
 			}
 			t.offset += int64(n)
-			moved = true
+			moved, t.sent = true, true
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) && !t.failed {

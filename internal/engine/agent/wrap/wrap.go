@@ -340,10 +340,11 @@ func (s *session) report(exit wire.Exit) error {
 	if err := s.conn.Write(wire.Message{Exit: &exit}); err != nil {
 		return errors.Join(ErrRunnerLost, err)
 	}
+	<-s.lost // reading ends in every case
 	select {
 	case <-s.bye:
 		return nil
-	case <-s.lost:
+	default:
 		return ErrRunnerLost
 	}
 }

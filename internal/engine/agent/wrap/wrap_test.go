@@ -191,6 +191,7 @@ func TestStreamer(t *testing.T) {
 	write("away", "!")
 	must(os.Truncate(at("a.log"), 2))
 	must(s.Drain())
+	write("empty.log", "")
 	write("gone.log", "last words")
 	must(s.Drain())
 	must(os.Remove(at("gone.log")))
@@ -199,6 +200,7 @@ func TestStreamer(t *testing.T) {
 	want := collect{
 		at("grown.log"): "before,after", at("a.log"): "one,two,three!",
 		at("a.log~1"): "second", at("a.log~2"): "se", at("gone.log"): "last words",
+		at("empty.log"): "",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -48,7 +48,11 @@ type Host struct {
 	HostOptions
 	ctx   context.Context
 	spawn chan func()
+	quit  chan struct{}
 	wg    sync.WaitGroup // of the pods
+
+	mu   sync.Mutex
+	live map[*process]bool
 }
 
 // NewHost readies this machine for pods. ctx is the run's: when it ends, what
@@ -57,7 +61,7 @@ func NewHost(ctx context.Context, o HostOptions) (*Host, error) {
 	if _, err := os.Stat(o.Agent); err != nil {
 		return nil, fmt.Errorf("the agent's program: %w", err)
 	}
-	h := &Host{HostOptions: o, ctx: ctx, spawn: make(chan func())}
+	h := &Host{HostOptions: o, ctx: ctx, spawn: make(chan func()), quit: make(chan struct{}), live: map[*process]bool{}}
 	go h.spawner()
 	return h, nil
 }
@@ -68,16 +72,26 @@ func NewHost(ctx context.Context, o HostOptions) (*Host, error) {
 // never unlocks, so that the thread ends with it, and all agents with the thread.
 func (h *Host) spawner() {
 	runtime.LockOSThread()
-	for f := range h.spawn {
-		f()
+	for {
+		select {
+		case f := <-h.spawn:
+			f()
+		case <-h.quit:
+			return
+		}
 	}
 }
 
-// Close returns when all pods have ended, which Stop is to have asked of
-// them. No pod may be started after it.
+// Close kills what still runs and returns when all pods have ended. Stop them
+// first if their results matter. It must be called once.
 func (h *Host) Close() error {
+	close(h.quit)
+	h.mu.Lock()
+	for p := range h.live {
+		p.kill()
+	}
+	h.mu.Unlock()
 	h.wg.Wait()
-	close(h.spawn)
 	return nil
 }
 
@@ -149,11 +163,12 @@ func (h *Host) start(p *process, c *container) error {
 	}
 	defer r.Close() // the agent's
 	p.cmd = jail.Command(h.Agent, r, stderr)
-	started := make(chan error, 1)
-	h.spawn <- func() { started <- p.cmd.Start() }
-	if err := <-started; err != nil {
+	if err := h.onSpawner(p.cmd.Start); err != nil {
 		return errors.Join(startError(err), w.Close())
 	}
+	h.mu.Lock()
+	h.live[p] = true
+	h.mu.Unlock()
 	spec := c.spec
 	spec.Socket, spec.Token = h.Server.Socket(), p.session.Token()
 	entry, err := ledgerEntry(p.session.ID().String(), p.cmd.Process.Pid)
@@ -162,14 +177,32 @@ func (h *Host) start(p *process, c *container) error {
 	}
 	// With the pipe closed and empty the agent ends by itself.
 	if err != nil {
-		err = errors.Join(err, w.Close(), p.cmd.Wait())
-		return err
+		defer h.gone(p)
+		return errors.Join(err, w.Close(), p.cmd.Wait())
 	}
 	if err = spec.Write(w); err != nil {
 		p.kill()
 	}
 	go h.reap(p, entry, stderrPath)
 	return err
+}
+
+// onSpawner calls start on the spawner's thread.
+func (h *Host) onSpawner(start func() error) error {
+	result := make(chan error, 1)
+	select {
+	case h.spawn <- func() { result <- start() }:
+		return <-result
+	case <-h.quit:
+		return errors.New("the run is over")
+	}
+}
+
+// gone forgets a process that was reaped.
+func (h *Host) gone(p *process) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.live, p)
 }
 
 // startError adds the usual cause when namespaces are refused.
@@ -184,6 +217,7 @@ func startError(err error) error {
 func (h *Host) reap(p *process, entry op.LedgerEntry, stderrPath string) {
 	defer close(p.gone)
 	err := p.cmd.Wait()
+	h.gone(p)
 	if err := h.Ledger.Done(entry.Kind, entry.Name); err != nil {
 		h.Sink.Log(entry.Name, fmt.Sprintf("ledger: %v", err))
 	}

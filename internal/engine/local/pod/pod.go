@@ -81,6 +81,11 @@ func (h *Host) Start(ctx context.Context, s Spec, tr *op.Trace) (*Pod, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	select {
+	case <-h.quit:
+		return nil, errors.New("the run is over: no pod is started any more")
+	default:
+	}
 	plan, err := h.prepare(s)
 	if err != nil {
 		return nil, err
@@ -345,6 +350,7 @@ func (p *Pod) finish(err error) {
 		end.At = p.host.Clock.Now()
 	}
 	p.plan.cleanup(p.host)
+	p.host.Server.Forget(p.spec.Instance)
 	p.mu.Lock()
 	p.end, p.err = end, err
 	p.mu.Unlock()

@@ -3,6 +3,7 @@ package pod_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -315,13 +316,13 @@ func TestStop(t *testing.T) {
 
 func TestInitContainersAndServers(t *testing.T) {
 	f := newFixture(t)
-	s := f.spec("p", "echo main >> /shared/log; exit 0", func(s *pod.Spec) {
+	s := f.spec("p", "until [ -e /shared/up ]; do sleep 0.01; done; echo main >> /shared/log; exit 0", func(s *pod.Spec) {
 		s.Pod.Sync = []string{"main"}
 		s.Pod.Spec.Volumes = []corev1.Volume{{Name: "shared", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 		mount := []corev1.VolumeMount{{Name: "shared", MountPath: "/shared"}}
 		s.Pod.Spec.Containers[0].VolumeMounts = mount
 		s.Pod.Spec.Containers = append(s.Pod.Spec.Containers, corev1.Container{
-			Name: "server", Command: []string{"sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.02; done"}, VolumeMounts: mount})
+			Name: "server", Command: []string{"sh", "-c", "trap 'exit 0' TERM; touch /shared/up; while :; do sleep 0.02; done"}, VolumeMounts: mount})
 		for _, name := range []string{"one", "two"} {
 			s.Pod.Spec.InitContainers = append(s.Pod.Spec.InitContainers, corev1.Container{
 				Name: name, Command: []string{"sh", "-c", "sleep 0.05; echo " + name + " >> /shared/log"}, VolumeMounts: mount})
@@ -802,6 +803,78 @@ func TestMountsAreLetGo(t *testing.T) {
 	}
 	if err := p.Stop(t.Context(), time.Second); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestCloseKills shows that a host that is closed leaves nothing behind, even
+// where nobody has stopped its pods.
+func TestCloseKills(t *testing.T) {
+	clock, sink, ledger, dir := op.NewClock(), agenttest.NewSink(), &agenttest.Ledger{}, t.TempDir()
+	server, err := agent.Listen(t.Context(), filepath.Join(dir, "s"), clock, sink)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := pod.NewHost(t.Context(), pod.HostOptions{Server: server, Clock: clock, Ledger: ledger, Sink: sink, Agent: agentPath})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{Host: host, t: t, dir: dir, clock: clock, sink: sink, ledger: ledger}
+	p, _ := f.start(f.spec("p", "trap '' TERM; sleep 100"))
+	if err := p.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := host.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if end := f.wait(p); end.OK || len(ledger.Open()) > 0 {
+		t.Errorf("end %+v, ledger %v", end, ledger.Open())
+	}
+	if _, err := host.Start(t.Context(), f.spec("q", "true"), op.NewTrace(clock)); err == nil {
+		t.Error("a pod was started on a closed host")
+	}
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFio runs the tool that matters most, as a user would.
+func TestFio(t *testing.T) {
+	if len(pod.Missing(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Command: []string{"fio"}}}}})) > 0 {
+		t.Skip("fio is not installed")
+	}
+	f := newFixture(t)
+	s := f.spec("fio-0", "", volume("data", mkdir(t, f.dir, "data"), "/data"), func(s *pod.Spec) {
+		s.Pod.Spec.Containers[0].Command = []string{"fio", "--name=x", "--directory=/data", "--size=16M", "--bs=64k", "--rw=write", "--numjobs=2", "--end_fsync=1",
+			"--output=/out/fio.json", "--output-format=json+", "--write_bw_log=/out/x", "--log_avg_msec=100"}
+		s.Pod.Spec.Volumes = append(s.Pod.Spec.Volumes, corev1.Volume{Name: "out", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+		s.Pod.Spec.Containers[0].VolumeMounts = append(s.Pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "out", MountPath: "/out"})
+		s.Pod.Outputs = []string{"/out/*"}
+		s.Barrier, s.Pod.Sync = "main", []string{"main"}
+	})
+	p, _ := f.start(s)
+	if err := p.Release(t.Context(), f.clock.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if end := f.wait(p); !end.OK {
+		t.Fatalf("end %+v", end)
+	}
+	result, _ := f.sink.OutputOf("fio-0", "main", "/out/fio.json")
+	var parsed struct {
+		Jobs []struct {
+			Write struct {
+				Bytes int64 `json:"io_bytes"`
+			}
+		}
+	}
+	if err := json.Unmarshal(result, &parsed); err != nil || len(parsed.Jobs) != 2 || parsed.Jobs[1].Write.Bytes != 16<<20 {
+		t.Errorf("result %v: %+v", err, parsed)
+	}
+	if names := f.sink.OutputNames(); len(names) < 3 {
+		t.Errorf("outputs %v", names)
+	}
+	samples := f.sink.Samples()
+	if last := samples[len(samples)-1]; last.WriteBytes < 32<<20 {
+		t.Errorf("last sample %+v", last)
 	}
 }
 
