@@ -172,7 +172,7 @@ func (p *parser) metric(e ast.Expr) (Metric, *problem) {
 		return Metric{}, pr
 	}
 	m := Metric{Action: action}
-	if n := len(path); n > 0 && (path[n-1] == string(Response) || path[n-1] == string(Service)) {
+	if n := len(path); n > 0 && e.Kind() == ast.SelectKind && isView(path[n-1]) {
 		m.View, path = View(path[n-1]), path[:n-1]
 	}
 	m.Name = strings.Join(path, ".")
@@ -201,13 +201,13 @@ func (p *parser) path(e ast.Expr) (action string, path []string, pr *problem) {
 	case ast.CallKind:
 		c := e.AsCall()
 		if c.FunctionName() == "action" && !c.IsMemberFunction() {
-			if name, ok := oneString(c.Args()); ok {
+			if name, ok := oneString(c.Args()); ok && name != "" {
 				return name, nil, nil
 			}
 			return "", nil, complain(e, `action takes a name: action("my-action")`)
 		}
 		if c.FunctionName() == operators.Index {
-			if name, ok := oneString(c.Args()[1:]); ok {
+			if name, ok := oneString(c.Args()[1:]); ok && name != "" {
 				action, path, pr = p.path(c.Args()[0])
 				return action, append(path, name), pr
 			}
@@ -225,7 +225,7 @@ func (p *parser) span(e ast.Expr) (Metric, *problem) {
 	action, path, pr := p.path(args[0])
 	from, ok1 := oneString(args[1:2])
 	to, ok2 := oneString(args[2:3])
-	if pr != nil || len(path) != 0 || !ok1 || !ok2 {
+	if pr != nil || len(path) != 0 || !ok1 || !ok2 || from == "" || to == "" {
 		return Metric{}, usage
 	}
 	if pr := p.action(args[0], action); pr != nil {
@@ -248,6 +248,8 @@ func (p *parser) action(at ast.Expr, name string) *problem {
 	}
 	return complain(at, "there is no action %q%s", name, suggest(name, sortedKeys(p.known.Actions)))
 }
+
+func isView(s string) bool { return s == string(Response) || s == string(Service) }
 
 // name checks a metric's name. What follows a '/' is a claim's name, which
 // is not known beforehand.

@@ -107,7 +107,7 @@ func (m Metric) String() string {
 	case m.From != "":
 		return fmt.Sprintf("span(%s, %q, %q)", s, m.From, m.To)
 	case m.Name == "":
-	case allIdentifiers(m.Name):
+	case allIdentifiers(m.Name) && !isView(m.Name[strings.LastIndexByte(m.Name, '.')+1:]):
 		s += "." + m.Name
 	default:
 		s += fmt.Sprintf("[%q]", m.Name)
