@@ -141,6 +141,9 @@ func (r *runner) carryOut(ctx context.Context) error {
 	r.Observer.Phase(Opening)
 	r.opened = true
 	if err := r.Engine.Open(ctx, r.Session); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // which is why it did not open
+		}
 		return fmt.Errorf("engine: %w", err)
 	}
 	r.Observer.Phase(SetUp)

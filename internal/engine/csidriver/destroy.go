@@ -35,7 +35,11 @@ func Destroy(o Options) error {
 	_ = d.openTables() // what a damaged record hides, the backend finds in the kernel's tables
 	// The root of a call path, and one that is not to be cut short.
 	if err = errors.Join(d.destroy(context.Background()), d.close()); err == nil {
-		err = errors.Join(os.RemoveAll(filepath.Join(o.BaseDir, "state")), os.Remove(filepath.Join(o.BaseDir, "lock")))
+		err = os.RemoveAll(filepath.Join(o.BaseDir, "state"))
+		// Another Destroy may have been at work until its end gave us the lock.
+		if gone := os.Remove(filepath.Join(o.BaseDir, "lock")); !errors.Is(gone, os.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("clearing %s: %w", o.BaseDir, err), closeFile(lock))

@@ -86,30 +86,55 @@ func removeAll(ctx context.Context, names []string, remove func(context.Context,
 	return errors.Join(failed...)
 }
 
-// removeOwed works through the ledger, newest first. An error of removeKnown
-// counts only where no driver of ours is destroyed with all it held.
+// removeOwed works through the ledger. An error of removeKnown counts only
+// where no driver of ours is destroyed with all it held.
+//
+// It goes round twice: a driver killed while a file system was frozen leaves
+// processes that cannot die until it is thawed, which is part of destroying
+// what the driver left, and that is busy until they are dead.
 func (e *Engine) removeOwed(ctx context.Context, ledger engine.Ledger, known error) error {
-	entries := ledger.Open()
-	slices.Reverse(entries)
-	var errs []error
-	ours := false
-	for _, entry := range entries {
-		ours = ours || entry.Kind == "driver"
-		if err := e.removeEntry(ctx, entry); err != nil {
-			errs = append(errs, fmt.Errorf("%s %s: %w", entry.Kind, entry.Name, err))
-			continue
-		}
-		errs = append(errs, ledger.Done(entry.Kind, entry.Name))
+	if slices.ContainsFunc(ledger.Open(), func(entry op.LedgerEntry) bool { return entry.Kind == "driver" }) {
+		known = nil
 	}
-	if !ours {
-		errs = append(errs, known)
+	err := e.removeEntries(ctx, ledger)
+	if err != nil && ctx.Err() == nil {
+		err = e.removeEntries(ctx, ledger)
+	}
+	return errors.Join(known, err)
+}
+
+// removeEntries removes processes, all at once, then the rest, newest first.
+func (e *Engine) removeEntries(ctx context.Context, ledger engine.Ledger) error {
+	var processes, rest []op.LedgerEntry
+	for _, entry := range ledger.Open() {
+		if entry.Kind == pod.ProcessKind {
+			processes = append(processes, entry)
+		} else {
+			rest = append(rest, entry)
+		}
+	}
+	slices.Reverse(rest)
+	remove := func(entry op.LedgerEntry) error {
+		if err := e.removeEntry(ctx, entry); err != nil {
+			return fmt.Errorf("%s %s: %w", entry.Kind, entry.Name, err)
+		}
+		return ledger.Done(entry.Kind, entry.Name)
+	}
+	errs := make([]error, len(processes))
+	var g errgroup.Group
+	for i, entry := range processes {
+		g.Go(func() error { errs[i] = remove(entry); return nil })
+	}
+	_ = g.Wait()
+	for _, entry := range rest {
+		errs = append(errs, remove(entry))
 	}
 	return errors.Join(errs...)
 }
 
 func (e *Engine) removeEntry(ctx context.Context, entry op.LedgerEntry) error {
 	switch entry.Kind {
-	case "process":
+	case pod.ProcessKind:
 		return pod.KillStale(entry)
 	case "driver":
 		return e.destroyDriver(ctx, entry)
