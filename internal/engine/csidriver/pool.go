@@ -109,6 +109,9 @@ func (p pool) destroy() error {
 		return err
 	}
 	if at != nil {
+		if _, err := os.Stat(p.image()); err == nil && p.fsType == "xfs" {
+			_ = hostfs.Abandon(p.dir()) // it only saves time
+		}
 		mounts, err := hostfs.AllMounts()
 		if err != nil {
 			return err
