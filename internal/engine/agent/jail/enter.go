@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -90,25 +91,38 @@ func readOnly(p string) error {
 	return unix.MountSetattr(unix.AT_FDCWD, p, unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
-// letGo unmounts, in this namespace, everything mounted beneath dirs.
-func letGo(dirs []string) error {
+// system has the directories whose mounts a program may need to run at all.
+var system = []string{"/bin", "/dev", "/etc", "/gnu", "/lib", "/lib32", "/lib64", "/nix", "/opt", "/proc", "/sbin", "/snap", "/sys", "/usr"}
+
+// needed says whether the mount at p comes along: the root, one on a directory
+// directly in it, one of the system's. All others may be volumes, of this run
+// or another's, which would stay busy as long as the container lives.
+func needed(p string, hide []string) bool {
+	for _, dir := range hide {
+		if dir = filepath.Clean(dir); p != dir && within(dir, p) {
+			return false
+		}
+	}
+	if strings.Count(p, "/") <= 1 {
+		return true
+	}
+	return slices.ContainsFunc(system, func(dir string) bool { return within(dir, p) })
+}
+
+// letGo unmounts, in this namespace, everything that is not needed. Without
+// being root it cannot; the error is about what lies in hide.
+func letGo(hide []string) error {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return err
 	}
-	var points []string
-	for _, p := range mountPoints(mounts) {
-		for _, dir := range dirs {
-			if dir = filepath.Clean(dir); p != dir && within(dir, p) {
-				points = append(points, p)
-			}
-		}
-	}
+	points := slices.DeleteFunc(mountPoints(mounts), func(p string) bool { return needed(p, hide) })
 	// The deepest and latest first.
 	sort.SliceStable(points, func(i, j int) bool { return len(points[i]) > len(points[j]) })
 	var errs []error
 	for _, p := range points {
-		if err := unix.Unmount(p, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+		err := unix.Unmount(p, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+		if err != nil && slices.ContainsFunc(hide, func(dir string) bool { return within(filepath.Clean(dir), p) }) {
 			errs = append(errs, fmt.Errorf("unmount %s: %w", p, err))
 		}
 	}

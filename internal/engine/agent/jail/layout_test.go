@@ -121,3 +121,15 @@ func TestMountPoints(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+func TestNeeded(t *testing.T) {
+	hide := []string{"/opt/run/", "/mnt"}
+	for p, want := range map[string]bool{
+		"/": true, "/var": true, "/usr/local": true, "/sys/fs/cgroup": true, "/dev/shm": true, "/opt/tools": true, "/mnt": true,
+		"/opt/run/volumes/a": false, "/mnt/x": false, "/var/lib/driver/pool": false, "/tmp/other-run/stage": false, "/home/me/out/volume": false, "/usrlocal/x": false,
+	} {
+		if got := needed(p, hide); got != want {
+			t.Errorf("%s: %v, want %v", p, got, want)
+		}
+	}
+}

@@ -39,8 +39,9 @@ type Spec struct {
 
 	// Root is an existing empty directory on which the new root is built.
 	Root string `json:"root"`
-	// Hide lists directories whose mounts the jail lets go of at once, lest it
-	// keeps other instances' volumes busy: where the run mounts things.
+	// Hide lists directories where the run mounts things. The jail lets go at
+	// once of the mounts in them, and of all others but the system's, lest it
+	// keeps other volumes busy; see needed.
 	Hide   []string     `json:"hide,omitempty"`
 	Mounts []Mount      `json:"mounts,omitempty"`
 	Cmd    wrap.Command `json:"cmd"`

@@ -8,8 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"sync"
 	"time"
 
@@ -333,104 +331,4 @@ func (s *session) collect(c *canary.Canary, final bool) {
 		s.send(wire.Message{Canary: &wire.Canary{Volume: c.Name, IOs: ios[:n], Dropped: dropped}})
 		ios = ios[n:]
 	}
-}
-
-// report sends the exit as the last word and waits until it was heard.
-func (s *session) report(exit wire.Exit) error {
-	if err := s.conn.Write(wire.Message{Exit: &exit}); err != nil {
-		return errors.Join(ErrRunnerLost, err)
-	}
-	<-s.lost // reading ends in every case
-	select {
-	case <-s.bye:
-		return nil
-	default:
-		return ErrRunnerLost
-	}
-}
-
-// file sends bytes of a file, and repeats the command's output on ours.
-func (s *session) file(name string, offset int64, data []byte) error {
-	if s.logs.Echo {
-		switch name { // what cannot be echoed is still sent
-		case wire.Stdout:
-			_, _ = os.Stdout.Write(data)
-		case wire.Stderr:
-			_, _ = os.Stderr.Write(data)
-		}
-	}
-	return s.conn.Write(wire.Message{File: &wire.File{Name: name, Offset: offset}, Body: data})
-}
-
-func (s *session) log(line string) { s.send(wire.Message{Log: &wire.Log{Line: line}}) }
-
-// send is for what may be lost with the runner; read notices the loss.
-func (s *session) send(m wire.Message) { _ = s.conn.Write(m) }
-
-// read takes what the runner says until it is gone.
-func (s *session) read() {
-	defer close(s.lost)
-	for {
-		m, err := s.conn.Read()
-		if err != nil {
-			return
-		}
-		switch {
-		case m.Ping != nil:
-			select {
-			case s.pings <- &wire.Pong{Ping: m.Ping.Sent, Received: m.Received}:
-			default: // the last answer is not out yet: one exchange fewer
-			}
-		case m.Go != nil:
-			select {
-			case s.start <- m.Go.At:
-			default:
-			}
-		case m.Signal != nil:
-			select {
-			case s.signals <- *m.Signal:
-			default:
-			}
-		case m.Bye != nil:
-			close(s.bye)
-			return
-		}
-	}
-}
-
-// answer sends pongs apart from read, which must not wait for the runner to
-// read: it is how a stop arrives.
-func (s *session) answer() {
-	for {
-		select {
-		case pong := <-s.pings:
-			s.send(wire.Message{Pong: pong})
-		case <-s.lost:
-			return
-		}
-	}
-}
-
-// ownSignals takes the signals sent to the agent, which stands in the
-// command's place, as if the runner had sent them.
-func (s *session) ownSignals() (stop func()) {
-	c := make(chan os.Signal, 16)
-	signal.Notify(c, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT)
-	done := make(chan struct{})
-	go func() {
-		for {
-			select {
-			case sig := <-c:
-				if n, ok := sig.(unix.Signal); ok {
-					select {
-					case s.signals <- wire.Signal{Number: int(n)}:
-					default: // 16 are waiting already
-					}
-				}
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() { signal.Stop(c); close(done) }
 }

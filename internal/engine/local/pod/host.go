@@ -37,9 +37,10 @@ type HostOptions struct {
 	Sink   engine.Sink
 	// Agent is the path of the agent's program; see FindAgent.
 	Agent string
-	// Hide lists the directories in which this run mounts volumes: each
+	// Hide lists the directories in which this run mounts volumes. Each
 	// container lets go of the mounts in them that are not its own, so that
-	// it does not keep other volumes busy.
+	// it does not keep other volumes busy; those elsewhere it keeps only in
+	// /usr, /opt and such.
 	Hide []string
 }
 

@@ -244,15 +244,21 @@ func TestBarrier(t *testing.T) {
 	if len(starts) != 3 {
 		t.Fatalf("%d starts, want 3", len(starts))
 	}
+	best := time.Hour
 	for _, s := range starts {
 		skew := time.Duration(s.At - s.Intended)
+		best = min(best, skew)
 		t.Logf("%s: skew %v ± %v", s.Instance, skew, time.Duration(s.Err))
-		if s.Intended != at || skew < -time.Duration(s.Err) || skew > 50*time.Millisecond {
+		if s.Intended != at || skew < -time.Duration(s.Err) || skew > time.Second {
 			t.Errorf("%s: intended %d (asked for %d), skew %v ± %v", s.Instance, s.Intended, at, skew, time.Duration(s.Err))
 		}
 		if s.Err <= 0 || s.Err > int64(20*time.Millisecond) {
 			t.Errorf("%s: ± %v", s.Instance, time.Duration(s.Err))
 		}
+	}
+	// A crowded machine may keep one of three waiting, not all.
+	if best > 50*time.Millisecond {
+		t.Errorf("the least skew was %v", best)
 	}
 }
 
@@ -778,8 +784,8 @@ func TestMountsAreLetGo(t *testing.T) {
 		t.Skip("needs root, to mount")
 	}
 	f := newFixture(t)
-	mine, other := mkdir(t, f.dir, "volumes/mine"), mkdir(t, f.dir, "volumes/other")
-	for _, d := range []string{mine, other} {
+	mine, other, foreign := mkdir(t, f.dir, "volumes/mine"), mkdir(t, f.dir, "volumes/other"), mkdir(t, f.dir, "another-run")
+	for _, d := range []string{mine, other, foreign} {
 		if err := syscall.Mount("x", d, "tmpfs", 0, ""); err != nil {
 			t.Fatal(err)
 		}
@@ -795,7 +801,7 @@ func TestMountsAreLetGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(mounts), "volumes/") || !strings.Contains(string(mounts), " /data ") {
+	if strings.Contains(string(mounts), " "+other+" ") || strings.Contains(string(mounts), " "+foreign+" ") || strings.Contains(string(mounts), " "+mine+" ") || !strings.Contains(string(mounts), " /data ") {
 		t.Errorf("mounts of the container:\n%s", mounts)
 	}
 	if b, err := os.ReadFile(filepath.Join(mine, "file")); err != nil || string(b) != "kept\n" {

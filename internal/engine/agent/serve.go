@@ -1,0 +1,243 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/join"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// serve reads until the agent has said its last word.
+func (s *Session) serve(ctx context.Context, conn *wire.Conn) {
+	s.mu.Lock()
+	s.conn = conn
+	lost := s.lost
+	s.mu.Unlock()
+	if lost != nil {
+		s.finish(s.vanished())
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var keeper sync.WaitGroup
+	defer keeper.Wait()
+	defer cancel()
+	keeper.Go(func() {
+		// It ends with the connection, whose end is noticed below.
+		_ = s.join.Keep(ctx, exchangeEvery, s.exchange)
+	})
+	deliver := make(chan wire.Message, inbox)
+	ended := make(chan End, 1)
+	go func() { ended <- s.deliver(deliver) }()
+	for {
+		m, err := conn.Read()
+		if err != nil {
+			break
+		}
+		if m.Pong != nil {
+			select {
+			case s.pongs <- m:
+			default:
+			}
+			continue
+		}
+		deliver <- m
+		if m.Exit != nil {
+			break
+		}
+	}
+	close(deliver)
+	end := <-ended
+	_ = conn.Write(wire.Message{Bye: &wire.Bye{}}) // it may be gone already
+	s.finish(end)
+}
+
+// greet exchanges stamps with an agent that has said hello, and welcomes it.
+func (s *Session) greet(conn *wire.Conn) error {
+	for range exchangeBurst {
+		if err := conn.Write(wire.Message{Ping: &wire.Ping{}}); err != nil {
+			return err
+		}
+		m, err := conn.Read()
+		if err != nil {
+			return err
+		}
+		if m.Pong == nil {
+			return errors.New("it answered a clock exchange with something else")
+		}
+		s.join.Add(exchanged(m))
+	}
+	return conn.Write(wire.Message{Welcome: s.welcome()})
+}
+
+// exchanged reads the four stamps of an answer.
+func exchanged(m wire.Message) join.Exchange {
+	return join.Exchange{
+		Sent: op.Time(m.Pong.Ping), Received: m.Pong.Received,
+		Replied: m.Pong.Sent, Got: op.Time(m.Received),
+	}
+}
+
+// exchange is one round trip while the session is served. Answers to no
+// question of ours are passed over.
+func (s *Session) exchange(ctx context.Context) (join.Exchange, error) {
+	ping := &wire.Ping{}
+	if err := s.conn.Write(wire.Message{Ping: ping}); err != nil {
+		return join.Exchange{}, err
+	}
+	for {
+		select {
+		case m := <-s.pongs:
+			if m.Pong.Ping == ping.Sent {
+				return exchanged(m), nil
+			}
+		case <-ctx.Done():
+			return join.Exchange{}, ctx.Err()
+		}
+	}
+}
+
+// deliver passes messages on in order and returns how the session ended.
+func (s *Session) deliver(messages <-chan wire.Message) End {
+	for m := range messages {
+		switch {
+		case m.Ready != nil:
+			s.readiness(m.Ready.At)
+		case m.GoAck != nil:
+			select {
+			case s.acked <- struct{}{}:
+			default:
+			}
+		case m.Started != nil:
+			s.begun(m.Started.At)
+		case m.File != nil:
+			s.output(m.File, m.Body)
+		case m.Sample != nil:
+			s.server.sink.Sample(s.server.sum(s.id, s.sample(m.Sample)))
+		case m.Canary != nil:
+			s.canary(m.Canary)
+		case m.Log != nil:
+			s.tail.add("agent: " + m.Log.Line)
+			s.server.sink.Log(s.id.String(), "agent: "+m.Log.Line)
+		case m.Exit != nil:
+			return s.exited(m.Exit)
+		}
+	}
+	return s.vanished()
+}
+
+func (s *Session) readiness(theirs int64) {
+	s.mu.Lock()
+	s.readyAt = s.convert(theirs)
+	s.mu.Unlock()
+	open(s.ready)
+}
+
+// open closes c, if a confused agent has not made us do it before. Only the
+// delivering goroutine calls it.
+func open(c chan struct{}) {
+	select {
+	case <-c:
+	default:
+		close(c)
+	}
+}
+
+// convert places an instant of the agent's clock on the runner's. There has
+// been an exchange before the agent was welcomed.
+func (s *Session) convert(theirs int64) stamp {
+	at, err := s.join.Runner(theirs)
+	return stamp{at, err}
+}
+
+func (s *Session) begun(theirs int64) {
+	s.mu.Lock()
+	s.startAt = s.convert(theirs)
+	start := op.InstanceStart{
+		Instance: s.id.Instance, Container: s.id.Container,
+		Intended: s.intended, At: s.startAt.at, Err: s.startAt.err,
+	}
+	s.mu.Unlock()
+	s.server.sink.Started(start)
+	open(s.started)
+}
+
+// output delivers bytes of a file, and the command's own also as lines.
+func (s *Session) output(f *wire.File, data []byte) {
+	switch f.Name {
+	case wire.Stdout:
+		s.out.write(data)
+	case wire.Stderr:
+		s.errs.write(data)
+	}
+	s.server.sink.Output(s.id.Instance, s.id.Container, f.Name, data)
+}
+
+func (s *Session) sample(m *wire.Sample) op.Sample {
+	return op.Sample{
+		At: s.convert(m.At).at, ReadBytes: m.ReadBytes, WriteBytes: m.WriteBytes, ReadOps: m.ReadOps,
+		WriteOps: m.WriteOps, CPUNanos: m.CPUNanos, RSSBytes: m.RSSBytes,
+	}
+}
+
+// canary converts I/Os, each with one offset, so that its durations stay exact.
+func (s *Session) canary(m *wire.Canary) {
+	ios := make([]op.CanaryIO, 0, len(m.IOs))
+	for _, io := range m.IOs {
+		shift := s.convert(io.Intended).at - op.Time(io.Intended)
+		on := func(t int64) op.Time {
+			if t == wire.Never {
+				return op.Never
+			}
+			return op.Time(t) + shift
+		}
+		ios = append(ios, op.CanaryIO{Intended: on(io.Intended), Started: on(io.Started), Ended: on(io.Ended), Write: io.Write, Errno: io.Errno})
+	}
+	if m.Dropped > 0 {
+		s.server.sink.Log(s.id.String(), fmt.Sprintf("agent: canary on %s: %d I/Os so far were never issued: too many were waiting", m.Volume, m.Dropped))
+	}
+	s.server.sink.Canary(s.id.Instance, m.Volume, ios)
+}
+
+// exited reads the agent's report.
+func (s *Session) exited(e *wire.Exit) End {
+	at := s.convert(e.At)
+	end := End{At: at.at, Err: at.err, Started: e.Started, Asked: e.Ours}
+	end.ContainerEnd = op.ContainerEnd{Name: s.id.Container, ExitCode: e.ExitCode, OOM: e.OOM, Message: e.Message}
+	if e.Signal != 0 {
+		end.Signal = unix.SignalName(unix.Signal(e.Signal))
+	}
+	if e.Code != "" {
+		end.Failure = &engine.Error{Code: e.Code, Message: fmt.Sprintf("container %s: %s", s.id, e.Message)}
+	}
+	s.out.flush()
+	s.errs.flush()
+	if !end.OK() && end.Failure == nil {
+		end.Message = s.tail.under(end.Message)
+	}
+	return end
+}
+
+// vanished is the end of a session whose agent did not report.
+func (s *Session) vanished() End {
+	s.out.flush()
+	s.errs.flush()
+	s.mu.Lock()
+	cause := s.lost
+	if cause == nil {
+		cause = errors.New("its agent went away without a report")
+	}
+	begun := s.startAt.at.Known()
+	s.mu.Unlock()
+	end := End{At: s.server.clock.Now(), Started: begun}
+	end.ContainerEnd = op.ContainerEnd{Name: s.id.Container, ExitCode: -1, Message: s.tail.under(cause.Error())}
+	end.Failure = &engine.Error{Code: CodeLost, Message: fmt.Sprintf("container %s: %v", s.id, cause), Err: cause}
+	return end
+}
