@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+const (
+	closedParallel = 8
+	closedWarmUp   = time.Second
+)
+
+// closed creates volumes on null as fast as it can with a fixed number under
+// way, through CNSBench and by bare calls. Either has a fresh driver process
+// of the same settings each time.
+func closed(ctx context.Context, e *env) (table, error) {
+	var t table
+	length := pick(e, 5*time.Second, 3*time.Second)
+	arms := []arm{
+		{"bare gRPC", func() (float64, error) { return e.bareCreations(ctx, length) }},
+		{"CNSBench", func() (float64, error) { return e.closedLoop(ctx, length) }},
+	}
+	perSecond, err := interleave(ctx, arms, mirrored(len(arms), max(e.blocks, 6), e.seed))
+	if err != nil {
+		return t, err
+	}
+	r, err := pairedRatio(perSecond[0], perSecond[1])
+	if err != nil {
+		return t, err
+	}
+	n := len(perSecond[0])
+	t.add("volumes/s, CNSBench / bare gRPC loop", fmt.Sprintf("%.3f [%.3f, %.3f]", r.estimate, r.low, r.high), "90 % interval ≥ 0.8", metIf(r.low >= 0.8), n)
+	for i, a := range arms {
+		low, high := extremes(perSecond[i])
+		t.info(n, "volumes/s, "+a.name, "%.0f to %.0f", low, high)
+	}
+	return t, nil
+}
+
+// closedLoop is the volumes per second of a run, after its first second.
+func (e *env) closedLoop(ctx context.Context, length time.Duration) (float64, error) {
+	trial, err := e.run(ctx, fmt.Sprintf(`
+apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: bench-closed}
+spec:
+  seed: %d
+  runtime: %v
+  actions:
+    - name: create
+      rateName: loop
+      createObjSpec: {volume: {storageClass: "null", size: 1Gi}}
+  rates:
+    - {name: loop, concurrencySpec: {parallelism: %d, until: running}}
+`, e.seed, length, closedParallel))
+	if err != nil {
+		return 0, err
+	}
+	defer trial.remove()
+	ops, err := trial.ops("create")
+	if err != nil {
+		return 0, err
+	}
+	from, to := trial.bundle.Run.BarrierAt+op.Time(closedWarmUp), trial.bundle.Run.BarrierAt+op.Time(length)
+	n := 0
+	for _, o := range ops {
+		if o.Ended >= from && o.Ended < to {
+			n++
+		}
+	}
+	return float64(n) / time.Duration(to-from).Seconds(), nil
+}
+
+// bareCreations calls CreateVolume with as many goroutines on one connection,
+// which is what the local engine has.
+func (e *env) bareCreations(ctx context.Context, length time.Duration) (perSecond float64, err error) {
+	d, err := e.startDriver(ctx, "null", filepath.Join(e.tmp, "null"))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, d.stop(ctx)) }()
+	conn, err := grpc.NewClient("unix://"+d.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	controller := csi.NewControllerClient(conn)
+	start := time.Now()
+	var mu sync.Mutex
+	total := 0
+	g, ctx := errgroup.WithContext(ctx)
+	for i := range closedParallel {
+		g.Go(func() error {
+			n := 0
+			for k := 0; ; k++ {
+				_, err := controller.CreateVolume(ctx, createRequest(fmt.Sprintf("bench-%d-%d", i, k)))
+				if err != nil {
+					return err
+				}
+				now := time.Since(start)
+				if now >= length {
+					mu.Lock()
+					defer mu.Unlock()
+					total += n
+					return nil
+				}
+				if now >= closedWarmUp {
+					n++
+				}
+			}
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return 0, err
+	}
+	return float64(total) / (length - closedWarmUp).Seconds(), nil
+}
+
+// createRequest asks for what the closed loop's file asks for.
+func createRequest(name string) *csi.CreateVolumeRequest {
+	return &csi.CreateVolumeRequest{
+		Name: name, CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 30},
+		VolumeCapabilities: []*csi.VolumeCapability{{
+			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+			AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+		}},
+	}
+}

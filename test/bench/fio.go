@@ -1,0 +1,293 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+const canaryInterval = 10 * time.Millisecond // as the quick start has it
+
+// fio compares, on one mounted file system: fio by hand, through CNSBench, and
+// through CNSBench with a canary beside it.
+func fio(ctx context.Context, e *env) (table, error) {
+	var t table
+	if os.Geteuid() != 0 {
+		return t, fmt.Errorf("loopfile needs root")
+	}
+	if err := t.fioOn(ctx, e, "disk", 0.05, filepath.Join(e.storage, "fio")); err != nil {
+		return t, err
+	}
+	memory := filepath.Join(e.tmp, "tmpfs")
+	if err := os.Mkdir(memory, 0o755); err != nil {
+		return t, err
+	}
+	if err := unix.Mount("tmpfs", memory, "tmpfs", 0, "size=3g"); err != nil {
+		return t, fmt.Errorf("mount tmpfs: %w", err)
+	}
+	err := t.fioOn(ctx, e, "tmpfs", 0.02, filepath.Join(memory, "fio"))
+	return t, errors.Join(err, unix.Unmount(memory, 0))
+}
+
+// fioOn measures on a volume of a loopfile driver under base.
+func (t *table) fioOn(ctx context.Context, e *env, medium string, margin float64, base string) (err error) {
+	d, err := e.startDriver(ctx, "loopfile", base, "--pool-size", "2Gi")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.stop(ctx)) }()
+	mount, release, err := mountVolume(ctx, d, filepath.Join(d.dir, "stage"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	socket := filepath.Join(d.dir, "fixed.sock")
+	stop, err := serveFixed(ctx, mount, socket)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	arms := []arm{
+		{"hand", func() (float64, error) { return e.byHand(ctx, socket, mount) }},
+		{"CNSBench", func() (float64, error) { return e.throughCNSBench(ctx, socket, "") }},
+		{"canary", func() (float64, error) {
+			return e.throughCNSBench(ctx, socket, fmt.Sprintf("canary: {interval: %v}", canaryInterval))
+		}},
+	}
+	iops, err := interleave(ctx, arms, mirrored(len(arms), e.blocks, e.seed))
+	if err != nil {
+		return err
+	}
+	return t.compareFio(medium, margin, iops)
+}
+
+func (t *table) compareFio(medium string, margin float64, iops [][]float64) error {
+	overhead, err := pairedRatio(iops[0], iops[1])
+	if err != nil {
+		return err
+	}
+	canary, err := pairedRatio(iops[1], iops[2])
+	if err != nil {
+		return err
+	}
+	n := len(iops[0])
+	t.add(medium+": IOPS through CNSBench / by hand", overhead.String(), fmt.Sprintf("90 %% interval within ± %g %%", 100*margin), metIf(overhead.within(margin)), n)
+	t.info(n, fmt.Sprintf("%s: IOPS with a canary each %v / without", medium, canaryInterval), "%v", canary)
+	for i, name := range []string{"by hand", "through CNSBench", "with canary"} {
+		low, high := extremes(iops[i])
+		t.info(n, medium+": IOPS "+name, "%.0f to %.0f", low, high)
+	}
+	return nil
+}
+
+// arm is one way to do the same.
+type arm struct {
+	name string
+	do   func() (float64, error)
+}
+
+// interleave does the arms in the given orders; the first block is done once
+// before, and thrown away.
+func interleave(ctx context.Context, arms []arm, orders [][]int) ([][]float64, error) {
+	values := make([][]float64, len(arms))
+	for block, order := range append([][]int{orders[0]}, orders...) {
+		for _, i := range order {
+			v, err := arms[i].do()
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", arms[i].name, err)
+			}
+			if block > 0 {
+				values[i] = append(values[i], v)
+			}
+			fmt.Fprintf(os.Stderr, "  block %d of %d, %s: %.0f/s\n", block, len(orders), arms[i].name, v)
+		}
+	}
+	return values, nil
+}
+
+func extremes(v []float64) (low, high float64) {
+	low, high = v[0], v[0]
+	for _, x := range v {
+		low, high = min(low, x), max(high, x)
+	}
+	return low, high
+}
+
+// mountVolume gets one volume from the driver, stages it and returns where it
+// is mounted. release gives it back.
+func mountVolume(ctx context.Context, d *driver, path string) (mount string, release func() error, err error) {
+	conn, err := grpc.NewClient("unix://"+d.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return "", nil, err
+	}
+	controller, node := csi.NewControllerClient(conn), csi.NewNodeClient(conn)
+	capability := &csi.VolumeCapability{
+		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+	}
+	info, err := node.NodeGetInfo(ctx, &csi.NodeGetInfoRequest{})
+	if err != nil {
+		return "", nil, errors.Join(err, conn.Close())
+	}
+	made, err := controller.CreateVolume(ctx, &csi.CreateVolumeRequest{Name: "bench", VolumeCapabilities: []*csi.VolumeCapability{capability},
+		CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 30}})
+	if err != nil {
+		return "", nil, errors.Join(err, conn.Close())
+	}
+	id := made.GetVolume().GetVolumeId()
+	published, err := controller.ControllerPublishVolume(ctx, &csi.ControllerPublishVolumeRequest{VolumeId: id, NodeId: info.GetNodeId(), VolumeCapability: capability})
+	if err == nil {
+		err = os.MkdirAll(path, 0o755)
+	}
+	if err == nil {
+		_, err = node.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: id, StagingTargetPath: path,
+			VolumeCapability: capability, PublishContext: published.GetPublishContext()})
+	}
+	if err != nil {
+		return "", nil, errors.Join(err, conn.Close())
+	}
+	return path, func() error {
+		ctx := context.WithoutCancel(ctx)
+		_, err := node.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: id, StagingTargetPath: path})
+		return errors.Join(err, conn.Close())
+	}, nil
+}
+
+// fioBenchmark runs the library's fio once, as it is but for its length. The
+// volume is larger than what is asked for, so the file always has one size.
+func (e *env) fioBenchmark(canary string) string {
+	return fmt.Sprintf(`
+apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: bench-fio}
+spec:
+  seed: %d
+  actions:
+    - name: fio
+      createObjSpec:
+        workload: fio
+        vars: {storageClass: fixed, volumeSize: 512Mi, runtime: %d}
+        %s
+`, e.seed, pick(e, 5, 2), canary)
+}
+
+// throughCNSBench is the IOPS that fio states in the bundle of a run.
+func (e *env) throughCNSBench(ctx context.Context, socket, canary string) (float64, error) {
+	trial, err := e.run(ctx, e.fioBenchmark(canary), "--csi-endpoint", socket)
+	if err != nil {
+		return 0, err
+	}
+	defer trial.remove()
+	return iopsOf(filepath.Join(trial.bundle.Dir, "raw", "fio-0", "fio", "output", "fio.json"))
+}
+
+// byHand does in a shell what the workload's containers do: the commands and
+// the files as `cnsbench render` shows them, with paths of this machine.
+func (e *env) byHand(ctx context.Context, socket, mount string) (float64, error) {
+	dir, err := os.MkdirTemp(e.tmp, "hand-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { warn(os.RemoveAll(dir)) }()
+	commands, err := e.rendered(ctx, socket, dir, strings.NewReplacer("/data", mount, "/config", dir, "/output", dir))
+	if err != nil {
+		return 0, err
+	}
+	for _, c := range commands {
+		cmd := exec.CommandContext(ctx, c[0], c[1:]...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return 0, fmt.Errorf("%s: %w: %s", strings.Join(c, " "), err, lastLines(string(out), 3))
+		}
+	}
+	return iopsOf(filepath.Join(dir, "fio.json"))
+}
+
+// rendered writes the workload's configuration to dir and returns the commands
+// of its containers in order.
+func (e *env) rendered(ctx context.Context, socket, dir string, paths *strings.Replacer) (commands [][]string, err error) {
+	file := filepath.Join(e.tmp, "benchmark.yaml")
+	if err := os.WriteFile(file, []byte(e.fioBenchmark("")), 0o644); err != nil {
+		return nil, err
+	}
+	text, err := exec.CommandContext(ctx, e.cnsbench(), "render", file, "--csi-endpoint", socket).Output()
+	if err != nil {
+		return nil, fmt.Errorf("cnsbench render: %w", err)
+	}
+	for doc := range bytes.SplitSeq(text, []byte("\n---\n")) {
+		var kind struct{ Kind string }
+		if err := yaml.Unmarshal(doc, &kind); err != nil {
+			return nil, err
+		}
+		switch kind.Kind {
+		case "ConfigMap":
+			var c corev1.ConfigMap
+			if err := yaml.Unmarshal(doc, &c); err != nil {
+				return nil, err
+			}
+			for name, text := range c.Data {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(paths.Replace(text)), 0o644); err != nil {
+					return nil, err
+				}
+			}
+		case "Pod":
+			var p corev1.Pod
+			if err := yaml.Unmarshal(doc, &p); err != nil {
+				return nil, err
+			}
+			for _, c := range append(p.Spec.InitContainers, p.Spec.Containers...) {
+				words := append(c.Command, c.Args...)
+				for i, w := range words {
+					if i > 0 { // the program itself is the host's
+						words[i] = paths.Replace(w)
+					}
+				}
+				commands = append(commands, words)
+			}
+		}
+	}
+	if len(commands) != 2 {
+		return nil, fmt.Errorf("the library's fio has %d containers; this bench knows two", len(commands))
+	}
+	return commands, nil
+}
+
+// iopsOf sums reads and writes of all jobs of fio's own output.
+func iopsOf(path string) (float64, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	type direction struct{ IOPS float64 }
+	var out struct {
+		Jobs []struct{ Read, Write direction }
+	}
+	if err := json.Unmarshal(b, &out); err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	var sum float64
+	for _, j := range out.Jobs {
+		sum += j.Read.IOPS + j.Write.IOPS
+	}
+	if sum == 0 {
+		return 0, fmt.Errorf("%s: no I/O", path)
+	}
+	return sum, nil
+}

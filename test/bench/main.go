@@ -1,0 +1,189 @@
+// Command bench measures what docs/benchmarks.md states: each figure with its
+// target and a baseline taken in the same run, so that it holds on any machine.
+//
+//	go run ./test/bench [-only NAME,…] [-quick] [-o FILE]
+//
+// It needs bin/ (make build) and, for fio and the demo, root.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// bench is one target: what it shows, and how it is measured.
+type bench struct {
+	name string
+	what string
+	run  func(context.Context, *env) (table, error)
+}
+
+func benches() []bench {
+	return []bench{
+		{"demo", "Each freeze that the driver logged is a stall of the summary", demo},
+		{"fio", "fio through CNSBench against fio by hand, and the canary's cost", fio},
+		{"null-truth", "An injected distribution is recovered", nullTruth},
+		{"stall", "A stalled driver shows in response at its full weight", stall},
+		{"dispatch", "Lateness of 1000 ops/s against a bare timer loop", dispatch},
+		{"closed", "Closed loop against a bare gRPC loop", closed},
+		{"memory", "Memory of the runner over the number of ops", memory},
+		{"columnar", "A quantile over ten million events", columnar},
+		{"clone", "The demo from a clean clone", clone},
+	}
+}
+
+// env is what every bench is given.
+type env struct {
+	root    string // of the repository
+	tmp     string // for bundles and files; removed at the end
+	storage string // on the disk that is measured; removed at the end
+	quick   bool
+	blocks  int
+	seed    uint64
+}
+
+// cnsbench is the built program.
+func (e *env) cnsbench() string { return filepath.Join(e.root, "bin", "cnsbench") }
+
+// pick is a for a full measurement and b for a quick one.
+func pick[T any](e *env, a, b T) T {
+	if e.quick {
+		return b
+	}
+	return a
+}
+
+func main() {
+	only := flag.String("only", "", "benches to run, separated by commas (default all)")
+	out := flag.String("o", "", "write the tables to this file too")
+	storage := flag.String("storage", "/var/lib/cnsbench", "directory on the disk to measure")
+	e := &env{}
+	flag.BoolVar(&e.quick, "quick", false, "short runs: to see that it works, not to publish")
+	flag.IntVar(&e.blocks, "blocks", 0, "pairs of an interleaved comparison (default 12, quick 4)")
+	flag.Uint64Var(&e.seed, "seed", 42, "seed of orders and schedules")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	code, err := e.measure(ctx, *only, *out, *storage)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		code = 1
+	}
+	stop()
+	os.Exit(code)
+}
+
+// measure runs the chosen benches; the exit code is 1 when one of them could
+// not measure or, in a full measurement, missed a target.
+func (e *env) measure(ctx context.Context, only, out, storage string) (int, error) {
+	chosen, err := choose(only)
+	if err != nil {
+		return 1, err
+	}
+	if e.blocks == 0 {
+		e.blocks = pick(e, 12, 4)
+	}
+	cleanup, err := e.prepare(ctx, storage)
+	if err != nil {
+		return 1, err
+	}
+	defer cleanup()
+	var w io.Writer = os.Stdout
+	if out != "" {
+		f, err := os.Create(out)
+		if err != nil {
+			return 1, err
+		}
+		defer f.Close()
+		w = io.MultiWriter(os.Stdout, f)
+	}
+	fmt.Fprintf(w, "%s\n", describeMachine(ctx, e))
+	code := 0
+	for _, b := range chosen {
+		if ctx.Err() != nil {
+			return 1, ctx.Err()
+		}
+		fmt.Fprintf(os.Stderr, "bench %s…\n", b.name)
+		start := time.Now()
+		t, err := b.run(ctx, e)
+		if err != nil {
+			code = 1
+			fmt.Fprintf(os.Stderr, "bench %s: %v\n", b.name, err)
+			t.note("**not measured**: %s", strings.ReplaceAll(err.Error(), "\n", " "))
+		}
+		t.write(w, b, time.Since(start))
+		if t.missed() && !e.quick {
+			code = 1
+		}
+	}
+	return code, nil
+}
+
+func choose(only string) ([]bench, error) {
+	all := benches()
+	if only == "" {
+		return all, nil
+	}
+	var chosen []bench
+	for name := range strings.SplitSeq(only, ",") {
+		i := slices.IndexFunc(all, func(b bench) bool { return b.name == name })
+		if i < 0 {
+			var names []string
+			for _, b := range all {
+				names = append(names, b.name)
+			}
+			return nil, fmt.Errorf("no bench is called %q; there are %s", name, strings.Join(names, ", "))
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
+}
+
+// prepare finds the repository and makes the directories that the benches use.
+func (e *env) prepare(ctx context.Context, storage string) (cleanup func(), err error) {
+	mod, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	if err != nil {
+		return nil, fmt.Errorf("find the repository: %w", err)
+	}
+	e.root = filepath.Dir(strings.TrimSpace(string(mod)))
+	if _, err := os.Stat(e.cnsbench()); err != nil {
+		return nil, fmt.Errorf("%w; run make build first", err)
+	}
+	if err := os.MkdirAll(filepath.Join(e.root, "out"), 0o755); err != nil {
+		return nil, err
+	}
+	if e.tmp, err = os.MkdirTemp(filepath.Join(e.root, "out"), "bench-"); err != nil {
+		return nil, err
+	}
+	remove := func() { warn(os.RemoveAll(e.tmp)) }
+	if os.Geteuid() != 0 {
+		return remove, nil
+	}
+	if err := os.MkdirAll(storage, 0o755); err != nil {
+		return remove, err
+	}
+	if e.storage, err = os.MkdirTemp(storage, "bench-"); err != nil {
+		return remove, err
+	}
+	return func() {
+		remove()
+		warn(os.RemoveAll(e.storage))
+		_ = os.Remove(storage) // if nothing else is in it
+	}, nil
+}
+
+func warn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench: warning:", err)
+	}
+}
