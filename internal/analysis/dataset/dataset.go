@@ -34,6 +34,15 @@ type Canary struct {
 	IOs                      []op.CanaryIO
 }
 
+// Until is the last instant at which the canary is known to have looked.
+func (c *Canary) Until() op.Time {
+	last := op.Never
+	for _, io := range c.IOs {
+		last = max(last, io.Intended, io.Ended)
+	}
+	return last
+}
+
 // Spec is what the analyses need of the Benchmark.
 type Spec struct {
 	Actions []struct {

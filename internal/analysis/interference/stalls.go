@@ -10,8 +10,13 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Threshold is the least length of a stall that is listed, in ns.
-const Threshold = int64(50e6)
+// Threshold is the least length of a stall that is listed, in ns; OwnThreshold
+// that of one while an op on the same volume was in progress: a cause is at
+// hand, and what a driver calls a freeze of 50 ms begins before all I/O stops.
+const (
+	Threshold    = int64(50e6)
+	OwnThreshold = int64(30e6)
+)
 
 // Stall is a time in which I/O was pending on a volume and none completed.
 type Stall struct {
@@ -71,6 +76,7 @@ func Stalls(d *dataset.Data, ws []dataset.Window, end op.Time) []Stall {
 		first, _ := slices.BinarySearch(latest, from)
 		list[i].blame(d, ws[first:], from, end)
 	}
+	list = slices.DeleteFunc(list, func(s Stall) bool { return !s.listed() })
 	slices.SortFunc(list, func(a, b Stall) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Volume, b.Volume))
 	})
@@ -148,7 +154,7 @@ func gaps(c dataset.Canary, write bool, end op.Time) []Stall {
 			s.To = op.Never
 		}
 		s.LengthNs = int64(s.to(end) - from)
-		if s.LengthNs >= Threshold-min(interval, Threshold/5) {
+		if s.LengthNs >= OwnThreshold {
 			list = append(list, s)
 		}
 		if !s.To.Known() {
@@ -241,6 +247,12 @@ func unseen(d *dataset.Data, seen, slow []Stall) []Stall {
 		}
 	}
 	return list
+}
+
+// listed says whether a stall is long enough, by the canary: may be.
+func (s *Stall) listed() bool {
+	own := len(s.Ops) > 0 && s.Ops[0].Own
+	return own || s.LengthNs >= Threshold-min(s.ErrorNs, Threshold/5)
 }
 
 // earliest is when a stall may have begun: sooner by its error; that of a

@@ -70,13 +70,14 @@ func hasMetric(list []record.HistogramSlice, m expr.Metric) bool {
 	return false
 }
 
-// canaries gathers canary I/Os; failed ones have no latency, one that never
-// ended is infinite.
+// canaries gathers canary I/Os; failed ones have no latency, of one that had
+// not ended when the canary did a lower bound is known.
 func (s *source) canaries(q expr.Query, sample *stats.Sample) {
 	for _, c := range s.data.Canaries {
 		if c.Action != q.Metric.Action {
 			continue
 		}
+		until := c.Until()
 		for _, io := range c.IOs {
 			from := io.Intended
 			if q.Metric.View == expr.Service {
@@ -88,7 +89,7 @@ func (s *source) canaries(q expr.Query, sample *stats.Sample) {
 			if io.Ended.Known() {
 				sample.Add(int64(io.Ended - from))
 			} else {
-				sample.AddInfinite(1)
+				sample.AddAtLeast(int64(max(0, until-from)))
 			}
 		}
 	}

@@ -147,8 +147,8 @@ func sumOf(d *dataset.Data, metric string, wanted func(instance string) bool) *f
 	return sum
 }
 
-// canaryMetrics are the canary's latencies in the response view; an I/O that
-// was never seen to end counts as infinite.
+// canaryMetrics are the canary's latencies in the response view; of an I/O
+// that had not ended when the canary did a lower bound is known.
 func canaryMetrics(canaries []dataset.Canary, volume string) []Metric {
 	var ms []Metric
 	for _, write := range []bool{false, true} {
@@ -158,6 +158,7 @@ func canaryMetrics(canaries []dataset.Canary, volume string) []Metric {
 		}
 		var s stats.Sample
 		for _, c := range canaries {
+			until := c.Until()
 			for _, io := range c.IOs {
 				switch {
 				case io.Write != write:
@@ -166,7 +167,7 @@ func canaryMetrics(canaries []dataset.Canary, volume string) []Metric {
 				case io.Ended.Known():
 					s.Add(int64(io.Ended - io.Intended))
 				default:
-					s.AddInfinite(1)
+					s.AddAtLeast(int64(max(0, until-io.Intended)))
 				}
 			}
 		}
