@@ -4,4 +4,4 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 gen=(go tool -modfile=hack/tools/go.mod controller-gen)
 "${gen[@]}" object paths=./api/... "output:object:dir=${2:-api/v1alpha1}"
-"${gen[@]}" crd:maxDescLen=0 paths=./api/... "output:crd:dir=${1:-config/crd}"
+"${gen[@]}" crd:maxDescLen=400 paths=./api/... "output:crd:dir=${1:-config/crd}"
