@@ -1,7 +1,8 @@
 # CNSBench. `make help` lists the targets.
 SHELL   := /bin/bash
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-LDFLAGS := -s -w -X github.com/cnsbench/cnsbench/internal/version.Version=$(VERSION)
+MODULE  := github.com/cnsbench/cnsbench/internal
+LDFLAGS := -s -w -X $(MODULE)/version.Version=$(VERSION) -X $(MODULE)/engine/agent/wire.Version=$(VERSION)
 TOOL    := go tool -modfile=hack/tools/go.mod
 OUT     ?= out
 

@@ -104,9 +104,10 @@ func testExits(t *testing.T, s *session) {
 	} else if m := end.Containers[len(end.Containers)-1].Message; !strings.Contains(m, "the-last-words") {
 		t.Errorf("message %q, want the last lines of the log", m)
 	}
-	s.must(s.workload("signal-0", script("kill -KILL $$")))
-	if end := s.sink.await("signal-0"); end.OK {
-		t.Errorf("killed by a signal, but ended %+v", end)
+	s.must(s.workload("signal-0", script("kill -KILL $$$$"))) // $$ is Kubernetes' way to write $
+	end = s.sink.await("signal-0")
+	if end.OK || len(end.Containers) == 0 || end.Containers[len(end.Containers)-1].Signal != "SIGKILL" {
+		t.Errorf("killed by SIGKILL, but ended %+v", end)
 	}
 	_, _, err := s.do(t.Context(), s.workload("init-0", script("true"), initContainer("echo no-such-luck >&2; exit 3")))
 	if err == nil || !strings.Contains(err.Error(), "no-such-luck") {

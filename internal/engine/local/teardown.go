@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,7 +142,7 @@ func (e *Engine) removeEntry(ctx context.Context, entry op.LedgerEntry) error {
 	case "volume", "snapshot", "group":
 		return e.recover(ctx, entry)
 	case "dir":
-		return removeScratch(entry.Name)
+		return removeScratch(cmp.Or(entry.Data["path"], entry.Name))
 	}
 	return fmt.Errorf("the ledger has an entry of a kind this version does not know; a newer one wrote it")
 }
