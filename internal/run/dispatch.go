@@ -245,7 +245,7 @@ func (r *runner) account(t *task, made []engine.Object) {
 	case op.Modify:
 	case op.Delete:
 		if t.op.Outcome == op.OK {
-			r.inventory.remove(t.targets[0])
+			r.inventory.disown(t.targets[0])
 			r.instances.forget(t.targets[0].Name)
 		} else {
 			r.inventory.add(t.targets...)

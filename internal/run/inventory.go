@@ -2,6 +2,7 @@ package run
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
@@ -9,29 +10,57 @@ import (
 )
 
 // inventory is what exists because of the run, in order of creation, so that
-// actions find their targets. Safe for concurrent use.
+// actions find their targets. Objects lie on a shelf for each action and kind,
+// since most targets name both: to choose one of many takes no walk over all.
+// Safe for concurrent use.
 type inventory struct {
 	mu      sync.Mutex
-	objects []engine.Object
+	shelves map[shelf][]item
+	seq     int64
 	turn    map[string]int // next of a round robin, by action
 	rng     *rand.Rand
 }
 
+type shelf struct {
+	kind   engine.ObjectKind
+	action string
+}
+
+type item struct {
+	seq int64 // order of creation over all shelves
+	engine.Object
+}
+
 func newInventory(seed uint64) *inventory {
-	return &inventory{turn: map[string]int{}, rng: rand.New(rand.NewPCG(seed, 0x696e76656e746f))}
+	return &inventory{shelves: map[shelf][]item{}, turn: map[string]int{}, rng: rand.New(rand.NewPCG(seed, 0x696e76656e746f))}
 }
 
 func (v *inventory) add(objects ...engine.Object) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.objects = append(v.objects, objects...)
+	for _, o := range objects {
+		v.seq++
+		key := shelf{o.Kind, o.Action}
+		v.shelves[key] = append(v.shelves[key], item{v.seq, o})
+	}
 }
 
-// remove takes an object away; for a workload also the volumes it owns.
-func (v *inventory) remove(o engine.Object) {
+// owned is what goes with an object of a kind when that is deleted.
+var owned = map[engine.ObjectKind]engine.ObjectKind{
+	engine.WorkloadObject:      engine.VolumeObject,
+	engine.GroupSnapshotObject: engine.SnapshotObject,
+}
+
+// disown takes away what an object that is gone owned.
+func (v *inventory) disown(owner engine.Object) {
+	kind, owns := owned[owner.Kind]
+	if !owns {
+		return
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.objects = without(v.objects, o)
+	key := shelf{kind, owner.Action}
+	v.shelves[key] = slices.DeleteFunc(v.shelves[key], func(i item) bool { return i.Owner == owner.Name })
 }
 
 // grew takes over the new size of resized volumes.
@@ -39,9 +68,9 @@ func (v *inventory) grew(resized []engine.Object) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, n := range resized {
-		for i, o := range v.objects {
-			if o.Kind == n.Kind && o.Name == n.Name {
-				v.objects[i].Bytes = n.Bytes
+		for i, o := range v.shelves[shelf{n.Kind, n.Action}] {
+			if o.Name == n.Name {
+				v.shelves[shelf{n.Kind, n.Action}][i].Bytes = n.Bytes
 			}
 		}
 	}
@@ -52,48 +81,79 @@ func (v *inventory) grew(resized []engine.Object) {
 func (v *inventory) find(action string, t *plan.Target, take bool) []engine.Object {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	var all []engine.Object
-	for _, o := range v.objects {
-		if matches(t, o) {
-			all = append(all, o)
-		}
-	}
-	if len(all) == 0 {
+	candidates := v.candidates(t)
+	if len(candidates) == 0 {
 		return nil
 	}
-	chosen := v.choose(action, t.Select, all)
-	if take {
-		for _, o := range chosen {
-			v.objects = without(v.objects, o)
+	from, to := v.choose(action, t.Select, len(candidates))
+	chosen := slices.Clone(candidates[from:to])
+	objects := make([]engine.Object, len(chosen))
+	for i, c := range chosen {
+		objects[i] = c.Object
+		if take {
+			v.remove(c)
 		}
 	}
-	return chosen
+	return objects
 }
 
-func (v *inventory) choose(action string, s plan.Select, all []engine.Object) []engine.Object {
+// candidates lists what a target may mean, in order of creation. It is the
+// shelf itself where the target asks for no more.
+func (v *inventory) candidates(t *plan.Target) []item {
+	if t.Action != "" && t.Volume == "" && len(t.Labels) == 0 {
+		return v.shelves[shelf{t.Kind, t.Action}]
+	}
+	var list []item
+	for key, items := range v.shelves {
+		if key.kind != t.Kind || t.Action != "" && key.action != t.Action {
+			continue
+		}
+		for _, i := range items {
+			if matches(t, &i.Object) {
+				list = append(list, i)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b item) int { return int(a.seq - b.seq) })
+	return list
+}
+
+// choose gives the range of the candidates that one trigger takes.
+func (v *inventory) choose(action string, s plan.Select, n int) (from, to int) {
 	switch s {
 	case plan.SelectOldest:
-		return all[:1]
+		return 0, 1
 	case plan.SelectNewest:
-		return all[len(all)-1:]
+		return n - 1, n
 	case plan.SelectRandom:
-		return []engine.Object{all[v.rng.IntN(len(all))]}
+		i := v.rng.IntN(n)
+		return i, i + 1
 	case plan.SelectRoundRobin:
-		i := v.turn[action] % len(all)
+		i := v.turn[action] % n
 		v.turn[action] = i + 1
-		return all[i : i+1]
+		return i, i + 1
 	default:
-		return all
+		return 0, n
 	}
 }
 
-func matches(t *plan.Target, o engine.Object) bool {
-	if o.Kind != t.Kind {
-		return false
+// remove takes an item from its shelf; the oldest, which is asked for most,
+// without moving the others.
+func (v *inventory) remove(it item) {
+	key := shelf{it.Kind, it.Action}
+	items := v.shelves[key]
+	i, found := slices.BinarySearchFunc(items, it.seq, func(a item, seq int64) int { return int(a.seq - seq) })
+	switch {
+	case !found:
+	case i == 0:
+		items[0] = item{} // lets go of its strings
+		v.shelves[key] = items[1:]
+	default:
+		v.shelves[key] = slices.Delete(items, i, i+1)
 	}
-	if t.Action != "" && o.Action != t.Action {
-		return false
-	}
+}
+
+func matches(t *plan.Target, o *engine.Object) bool {
 	if t.Volume != "" && o.Name != t.Volume && o.Action != t.Volume && o.Source != t.Volume {
 		return false
 	}
@@ -103,16 +163,4 @@ func matches(t *plan.Target, o engine.Object) bool {
 		}
 	}
 	return true
-}
-
-func without(objects []engine.Object, o engine.Object) []engine.Object {
-	kept := make([]engine.Object, 0, len(objects))
-	for _, x := range objects {
-		same := x.Kind == o.Kind && x.Name == o.Name
-		owned := o.Kind == engine.WorkloadObject && x.Owner == o.Name
-		if !same && !owned {
-			kept = append(kept, x)
-		}
-	}
-	return kept
 }
