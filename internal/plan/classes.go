@@ -210,7 +210,7 @@ func (c *classes) snapshots(path, name string, drivers map[string]bool) (string,
 }
 
 // snapshotsOf finds the snapshot class for a driver: the only one of the
-// files, else the one in the box.
+// files, else the one in the box; where any driver will do, none is needed.
 func (c *classes) snapshotsOf(path string, drivers map[string]bool) (string, bool) {
 	var own, box []string
 	for _, name := range sortedKeys(c.snapshot) {
@@ -219,7 +219,7 @@ func (c *classes) snapshotsOf(path string, drivers map[string]bool) (string, boo
 			d = other
 		}
 		switch {
-		case !c.unlimited && !drivers[d]:
+		case !c.unlimited && !drivers[d], c.unlimited && c.builtIn[name]:
 		case c.builtIn[name]:
 			box = append(box, name)
 		default:
@@ -228,6 +228,9 @@ func (c *classes) snapshotsOf(path string, drivers map[string]bool) (string, boo
 	}
 	if len(own) == 0 && len(box) > 0 {
 		own = box[:1]
+	}
+	if len(own) == 0 && c.unlimited {
+		return "", true
 	}
 	if len(own) == 1 && len(drivers) <= 1 {
 		return c.snapshots(path, own[0], drivers)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
@@ -11,7 +12,8 @@ import (
 
 // Render prints a plan as YAML documents: the Benchmark with its defaults, and
 // the objects of each instance that one trigger of each action makes, for the
-// run of that name. What comes of snapshots is known only in the run.
+// run of that name. What comes of snapshots is known only in the run. Load
+// takes the result, and passes over the objects.
 func Render(p *Plan, runID string) ([]byte, error) {
 	var out bytes.Buffer
 	b := p.Benchmark.DeepCopy()
@@ -25,6 +27,11 @@ func Render(p *Plan, runID string) ([]byte, error) {
 			return nil, err
 		}
 	}
+	for _, name := range sortedKeys(p.SnapshotClasses) {
+		if err := write(&out, "VolumeSnapshotClass "+name, manifestOf(p.SnapshotClasses[name])); err != nil {
+			return nil, err
+		}
+	}
 	for i := range p.Actions {
 		a := &p.Actions[i]
 		for k := range a.Count {
@@ -34,6 +41,18 @@ func Render(p *Plan, runID string) ([]byte, error) {
 		}
 	}
 	return out.Bytes(), nil
+}
+
+func manifestOf(c engine.SnapshotClass) snapshotClass {
+	m := snapshotClass{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "snapshot.storage.k8s.io/v1", Kind: "VolumeSnapshotClass"},
+		ObjectMeta: metav1.ObjectMeta{Name: c.Name},
+		Driver:     c.Driver, Parameters: c.Parameters, DeletionPolicy: "Delete",
+	}
+	if c.Retain {
+		m.DeletionPolicy = "Retain"
+	}
+	return m
 }
 
 func renderInstance(out *bytes.Buffer, a *Action, runID string, k int) error {
