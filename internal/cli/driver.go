@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -30,6 +31,9 @@ one by hand, for another orchestrator, or with --csi-endpoint.
   cnsbench csi-driver --backend loopfile --base-dir /var/lib/csi --destroy`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !slices.Contains(csidriver.Backends(), o.Backend) {
+				return fmt.Errorf("--backend %q: there are %s", o.Backend, strings.Join(csidriver.Backends(), ", "))
+			}
 			for _, q := range []struct {
 				text string
 				to   *int64

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
@@ -109,18 +111,16 @@ func (e *Engine) recover(ctx context.Context, entry op.LedgerEntry) error {
 		if err := protojson.Unmarshal(text, req); err != nil {
 			return err
 		}
-		res, err := d.controller.CreateSnapshot(ctx, req)
-		if err != nil {
-			return err
-		}
-		_, err = d.controller.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: res.GetSnapshot().GetSnapshotId()})
-		return err
+		return d.recoverSnapshot(ctx, req)
 	default:
 		req := &csi.CreateVolumeGroupSnapshotRequest{}
 		if err := protojson.Unmarshal(text, req); err != nil {
 			return err
 		}
 		res, err := d.groups.CreateVolumeGroupSnapshot(ctx, req)
+		if notFound(err) {
+			return d.deleteSnapshotsOf(ctx, req.GetSourceVolumeIds()...)
+		}
 		if err != nil {
 			return err
 		}
@@ -133,10 +133,50 @@ func (e *Engine) recover(ctx context.Context, entry op.LedgerEntry) error {
 	}
 }
 
+func (d *driver) recoverSnapshot(ctx context.Context, req *csi.CreateSnapshotRequest) error {
+	res, err := d.controller.CreateSnapshot(ctx, req)
+	if notFound(err) {
+		return d.deleteSnapshotsOf(ctx, req.GetSourceVolumeId())
+	}
+	if err != nil {
+		return err
+	}
+	_, err = d.controller.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: res.GetSnapshot().GetSnapshotId()})
+	return err
+}
+
+// deleteSnapshotsOf deletes what is left of volumes that are gone: they were
+// the run's own, so their snapshots are. A driver that cannot list them is
+// taken to have none, since it does not know their source.
+func (d *driver) deleteSnapshotsOf(ctx context.Context, volumes ...string) error {
+	if !d.controls[csi.ControllerServiceCapability_RPC_LIST_SNAPSHOTS] {
+		return nil
+	}
+	for _, id := range volumes {
+		list, err := d.controller.ListSnapshots(ctx, &csi.ListSnapshotsRequest{SourceVolumeId: id})
+		if err != nil {
+			return err
+		}
+		for _, s := range list.GetEntries() {
+			if _, err := d.controller.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: s.GetSnapshot().GetSnapshotId()}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// notFound is the answer to a request whose source is gone: nothing can have
+// come of it since.
+func notFound(err error) bool { return status.Code(err) == codes.NotFound }
+
 // recoverVolume undoes every step that a volume may have gone through; the
 // steps are idempotent.
 func (d *driver) recoverVolume(ctx context.Context, req *csi.CreateVolumeRequest, entry op.LedgerEntry) error {
 	res, err := d.controller.CreateVolume(ctx, req)
+	if notFound(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -167,7 +167,7 @@ func (e *Engine) snapshotClass(name string, v *volume) (engine.SnapshotClass, er
 	if !ok {
 		return c, &engine.Error{Code: "NotFound", Message: fmt.Sprintf("VolumeSnapshotClass %q does not exist", name)}
 	}
-	if c.Driver != v.driver.name {
+	if e.Endpoint == "" && c.Driver != v.driver.name { // an endpoint's driver has every class
 		return c, &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("VolumeSnapshotClass %s is for driver %s, volume %s is of %s", name, c.Driver, v.object.Name, v.driver.name)}
 	}
 	return c, nil
