@@ -134,7 +134,7 @@ func (r *running) carryOut(ctx context.Context) error {
 	defer show.close()
 	result := run.Run(ctx, hard, run.Config{
 		RunID: r.id, Plan: r.plan, Engine: &observed{Engine: e, running: r}, Clock: r.clock, Record: r.writer,
-		RawDir: filepath.Join(r.writer.Dir(), "raw"), Observer: show, Keep: r.flags.keep,
+		RawDir: filepath.Join(r.writer.Dir(), "raw"), Observer: show, Keep: r.flags.keep, Sleep: run.PreciseSleep,
 		Session: engine.Session{RunID: r.id, Clock: r.clock, Ledger: r.writer.Ledger(), Dir: scratch, Needs: r.plan.Needs,
 			StorageClasses: r.plan.StorageClasses, SnapshotClasses: r.plan.SnapshotClasses},
 	})

@@ -56,7 +56,7 @@ type rateRunner struct {
 
 func (rt *rateRunner) run(ctx context.Context) {
 	start := rt.result.BarrierAt + op.Time(rt.StartAfter)
-	if !sleepUntil(ctx, rt.Clock.At(start)) {
+	if !rt.Sleep(ctx, rt.Clock.At(start)) {
 		return
 	}
 	if rt.Schedule == nil {
@@ -78,7 +78,7 @@ func (rt *rateRunner) openLoop(ctx context.Context, start op.Time) {
 			return
 		}
 		at := start + op.Time(due)
-		if !sleepUntil(ctx, rt.Clock.At(at)) {
+		if !rt.Sleep(ctx, rt.Clock.At(at)) {
 			return
 		}
 		rt.trigger(at)
@@ -232,7 +232,7 @@ func (rt *rateRunner) slot(ctx context.Context, turn int) {
 	for ctx.Err() == nil && rt.take() {
 		a := rt.actions[turn%len(rt.actions)]
 		turn++
-		if !rt.once(ctx, a) && !sleepUntil(ctx, time.Now().Add(failurePause)) {
+		if !rt.once(ctx, a) && !rt.Sleep(ctx, time.Now().Add(failurePause)) {
 			return
 		}
 	}

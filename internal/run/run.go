@@ -68,7 +68,8 @@ type Config struct {
 	Record   Recorder
 	RawDir   string // where Record keeps what workloads write, instance/container/file
 	Observer Observer
-	Keep     bool // leave everything in place
+	Keep     bool  // leave everything in place
+	Sleep    Sleep // how dispatchers wait; nil: TimerSleep
 }
 
 // Result is how the run went, for run.json and the exit status.
@@ -107,6 +108,9 @@ var ErrInterrupted = errors.New("interrupted")
 func Run(ctx, hard context.Context, c Config) Result {
 	r := &runner{Config: c, hard: hard, inventory: newInventory(c.Plan.Seed), instances: newInstances()}
 	r.result.BarrierAt, r.result.StopAt = op.Never, op.Never
+	if r.Sleep == nil {
+		r.Sleep = TimerSleep
+	}
 	ctx, r.fail = context.WithCancelCause(ctx)
 	defer r.fail(nil)
 	// Ops outlive the stop by the grace; they end with opsCtx.

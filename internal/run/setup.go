@@ -72,7 +72,7 @@ func (r *runner) inSequence(ctx context.Context, actions []*plan.Action, at op.T
 	r.ops.Add(1)
 	go func() {
 		defer r.ops.Done()
-		if !sleepUntil(ctx, r.Clock.At(at)) {
+		if !r.Sleep(ctx, r.Clock.At(at)) {
 			r.skip(actions, at)
 			return
 		}
@@ -116,22 +116,6 @@ func (f *firstError) err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.first
-}
-
-// sleepUntil waits for an instant; false if ctx ended first.
-func sleepUntil(ctx context.Context, t time.Time) bool {
-	d := time.Until(t)
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 var errNothing = errors.New("nothing to act on")
