@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -11,6 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/analysis/validity"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/present/report"
 	"github.com/cnsbench/cnsbench/internal/present/terminal"
 	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/run"
@@ -36,20 +39,34 @@ func (r *running) conclude(result *run.Result) error {
 	if err != nil {
 		return failed(errors.Join(reasonOf(result), err))
 	}
+	page, err := r.report(s)
 	if r.flags.output == "json" {
-		err = writeJSON(r.out, s)
+		err = errors.Join(err, writeJSON(r.out, s))
 	} else {
-		err = terminal.Write(r.out, s, terminalOptions(r.out))
-		fmt.Fprintf(r.out, "\nbundle: %s\nreport: cnsbench report %s -o report.html\n", r.writer.Dir(), r.flags.out)
+		err = errors.Join(err, terminal.Write(r.out, s, terminalOptions(r.out)))
+		fmt.Fprintf(r.out, "\nbundle: %s\nreport: %s\n", r.writer.Dir(), page)
 	}
 	if result.Leftovers != nil {
 		err = errors.Join(err, fmt.Errorf("not everything could be removed: %w; try: cnsbench cleanup %s", result.Leftovers, r.flags.out))
+	}
+	if err != nil {
 		code = max(code, exitFailed)
 	}
-	if code == exitOK && err == nil {
+	if code == exitOK {
 		return nil
 	}
 	return &exit{code, errors.Join(reasonOf(result), err)}
+}
+
+// report writes the page into the bundle's directory, beside what its manifest
+// lists: it can be made again from that.
+func (r *running) report(s *summary.Summary) (path string, err error) {
+	b, err := record.Open(r.writer.Dir())
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(r.writer.Dir(), record.ReportFile)
+	return path, writeFile(path, func(w io.Writer) error { return report.Write(w, b, s) })
 }
 
 // judge makes the summary and writes verdicts and flags into the bundle.

@@ -6,7 +6,10 @@ const (
 	environmentFile = "environment.json"
 	manifestFile    = "manifest.json"
 	ledgerFile      = "ledger"
-	reserveFile     = ".reserve"
+	// ReportFile is where a page made from the bundle may lie within it. It is
+	// derived, so the manifest does not list it.
+	ReportFile  = "report.html"
+	reserveFile = ".reserve"
 
 	eventsDir     = "events"
 	segmentSuffix = ".seg"

@@ -28,7 +28,7 @@ type manifestEntry struct {
 // inManifest leaves out what may change after the close: the ledger, when a
 // later clean-up removes what the run could not.
 func inManifest(rel string) bool {
-	return rel != manifestFile && rel != ledgerFile && rel != reserveFile && !strings.HasSuffix(rel, tmpSuffix)
+	return rel != manifestFile && rel != ledgerFile && rel != ReportFile && rel != reserveFile && !strings.HasSuffix(rel, tmpSuffix)
 }
 
 // listFiles lists the files of a bundle that belong in the manifest.
