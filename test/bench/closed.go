@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -27,9 +29,10 @@ const (
 func closed(ctx context.Context, e *env) (table, error) {
 	var t table
 	length := pick(e, 5*time.Second, 3*time.Second)
+	var cost [2][]float64 // CPU time of the client per volume, ns
 	arms := []arm{
-		{"bare gRPC", func() (float64, error) { return e.bareCreations(ctx, length) }},
-		{"CNSBench", func() (float64, error) { return e.closedLoop(ctx, length) }},
+		{"bare gRPC", func() (float64, error) { return costing(&cost[0])(e.bareCreations(ctx, length)) }},
+		{"CNSBench", func() (float64, error) { return costing(&cost[1])(e.closedLoop(ctx, length)) }},
 	}
 	perSecond, err := interleave(ctx, arms, mirrored(len(arms), max(e.blocks, 6), e.seed))
 	if err != nil {
@@ -44,12 +47,29 @@ func closed(ctx context.Context, e *env) (table, error) {
 	for i, a := range arms {
 		low, high := extremes(perSecond[i])
 		t.info(n, "volumes/s, "+a.name, "%.0f to %.0f", low, high)
+		slices.Sort(cost[i])
+		t.info(n, "CPU of the client per volume, "+a.name, "%.1f µs", median(cost[i])/1e3)
 	}
 	return t, nil
 }
 
+// creating is what came of one arm: volumes per second, and what each cost the
+// client in CPU time.
+type creating struct {
+	perSecond float64
+	cpu       time.Duration
+}
+
+// costing sets the costs apart and passes the rates on.
+func costing(costs *[]float64) func(creating, error) (float64, error) {
+	return func(c creating, err error) (float64, error) {
+		*costs = append(*costs, float64(c.cpu))
+		return c.perSecond, err
+	}
+}
+
 // closedLoop is the volumes per second of a run, after its first second.
-func (e *env) closedLoop(ctx context.Context, length time.Duration) (float64, error) {
+func (e *env) closedLoop(ctx context.Context, length time.Duration) (creating, error) {
 	trial, err := e.run(ctx, fmt.Sprintf(`
 apiVersion: cnsbench.dev/v1alpha1
 kind: Benchmark
@@ -65,12 +85,12 @@ spec:
     - {name: loop, concurrencySpec: {parallelism: %d, until: running}}
 `, e.seed, length, closedParallel))
 	if err != nil {
-		return 0, err
+		return creating{}, err
 	}
 	defer trial.remove()
 	ops, err := trial.ops("create")
 	if err != nil {
-		return 0, err
+		return creating{}, err
 	}
 	from, to := trial.bundle.Run.BarrierAt+op.Time(closedWarmUp), trial.bundle.Run.BarrierAt+op.Time(length)
 	n := 0
@@ -79,26 +99,27 @@ spec:
 			n++
 		}
 	}
-	return float64(n) / time.Duration(to-from).Seconds(), nil
+	perSecond := float64(n) / time.Duration(to-from).Seconds()
+	return creating{perSecond, time.Duration(cpuWhile(trial, from, to) / perSecond * 1e9)}, nil
 }
 
 // bareCreations calls CreateVolume with as many goroutines on one connection,
 // which is what the local engine has.
-func (e *env) bareCreations(ctx context.Context, length time.Duration) (perSecond float64, err error) {
+func (e *env) bareCreations(ctx context.Context, length time.Duration) (c creating, err error) {
 	d, err := e.startDriver(ctx, "null", filepath.Join(e.tmp, "null"))
 	if err != nil {
-		return 0, err
+		return creating{}, err
 	}
 	defer func() { err = errors.Join(err, d.stop(ctx)) }()
 	conn, err := grpc.NewClient("unix://"+d.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
-		return 0, err
+		return creating{}, err
 	}
 	defer conn.Close()
 	controller := csi.NewControllerClient(conn)
-	start := time.Now()
+	before, start := ownCPU(), time.Now()
 	var mu sync.Mutex
-	total := 0
+	total, counted := 0, 0
 	g, ctx := errgroup.WithContext(ctx)
 	for i := range closedParallel {
 		g.Go(func() error {
@@ -112,7 +133,7 @@ func (e *env) bareCreations(ctx context.Context, length time.Duration) (perSecon
 				if now >= length {
 					mu.Lock()
 					defer mu.Unlock()
-					total += n
+					total, counted = total+k, counted+n
 					return nil
 				}
 				if now >= closedWarmUp {
@@ -122,9 +143,18 @@ func (e *env) bareCreations(ctx context.Context, length time.Duration) (perSecon
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return 0, err
+		return creating{}, err
 	}
-	return float64(total) / (length - closedWarmUp).Seconds(), nil
+	return creating{float64(counted) / (length - closedWarmUp).Seconds(), (ownCPU() - before) / time.Duration(max(1, total))}, nil
+}
+
+// ownCPU is the CPU time that this process has used.
+func ownCPU() time.Duration {
+	var r unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &r) != nil {
+		return 0
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 // createRequest asks for what the closed loop's file asks for.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/run"
 )
 
 // dispatch modifies one volume of null a thousand times a second, and lets a
@@ -75,21 +76,15 @@ spec:
 	return t, nil
 }
 
-// timerLoop waits for each instant with the primitive that the loop of
-// internal/run uses, a timer, and starts a goroutine that notes when it runs.
+// timerLoop waits for each instant as the dispatchers of `cnsbench run` do, and
+// starts a goroutine that notes when it runs.
 func timerLoop(ctx context.Context, schedule []time.Duration) []int64 {
 	late := make([]int64, len(schedule))
 	var ended sync.WaitGroup
 	start := time.Now()
 	for i, due := range schedule {
-		if d := time.Until(start.Add(due)); d > 0 {
-			timer := time.NewTimer(d)
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				timer.Stop()
-				return late
-			}
+		if !run.PreciseSleep(ctx, start.Add(due)) {
+			break
 		}
 		ended.Add(1)
 		go func() {
