@@ -31,7 +31,7 @@ type classes struct {
 	storage   map[string]storagev1.StorageClass
 	snapshot  map[string]engine.SnapshotClass
 	modify    map[string]storagev1.VolumeAttributesClass
-	builtIn   map[string]bool // names that are not of the files
+	builtIn   map[string]bool // names of snapshot classes that are not of the files
 	said      map[string]bool // substitutions that were reported
 	unlimited bool            // any name will do
 }
@@ -108,6 +108,7 @@ func (c *classes) add(d *document, kind string) {
 			fail("deletionPolicy", "Delete or Retain", fmt.Sprintf("%q is not a deletionPolicy", sc.DeletionPolicy))
 		}
 		c.snapshot[name] = engine.SnapshotClass{Name: name, Driver: driver, Parameters: sc.Parameters, Retain: sc.DeletionPolicy == "Retain"}
+		delete(c.builtIn, name)
 	}
 	if name == "" {
 		fail("metadata", "", "metadata.name is missing")
@@ -115,7 +116,6 @@ func (c *classes) add(d *document, kind string) {
 	if driver == "" {
 		fail("", "such as null"+driverSuffix, driverField+" is missing: it names the driver")
 	}
-	delete(c.builtIn, name)
 }
 
 // volumes resolves a StorageClass that is named at path and notes that the
