@@ -1,0 +1,279 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is when a command counts as hung. It prints its goroutines then.
+const patience = 2 * time.Minute
+
+// marker is the variable by which a box knows the processes that came of it.
+const marker = "CNSBENCH_E2E"
+
+// nobody is the ordinary user of these tests.
+const nobody = 65534
+
+// box is a place of its own for one test: everything that a command may make
+// lies below dir, so that whatever is left can be told from others' things.
+type box struct {
+	*testing.T
+	dir  string
+	path string // PATH of the commands
+	tmp  string // their TMPDIR
+	uid  int    // who runs them; 0: whoever runs the tests
+}
+
+func newBox(t *testing.T) *box {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "e2e-") // short: sockets lie below it
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &box{T: t, dir: dir, path: os.Getenv("PATH"), tmp: filepath.Join(dir, "tmp")}
+	for _, d := range []string{"", "tmp", "home", "storage"} {
+		if err := errors.Join(os.MkdirAll(b.in(d), 0o755), os.Chmod(b.in(d), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(b.destroy)
+	return b
+}
+
+// asNobody lets an ordinary user run the commands of this box.
+func (b *box) asNobody() {
+	b.uid = nobody
+	for _, d := range []string{"", "tmp", "home", "storage"} {
+		if err := os.Chown(b.in(d), nobody, nobody); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// in is a path inside the box.
+func (b *box) in(names ...string) string { return filepath.Join(append([]string{b.dir}, names...)...) }
+
+// write makes a file inside the box.
+func (b *box) write(name, text string) string {
+	b.Helper()
+	if err := os.WriteFile(b.in(name), []byte(text), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	return b.in(name)
+}
+
+// destroy ends and removes whatever a failed test has left.
+func (b *box) destroy() {
+	for _, p := range b.processes() {
+		_ = syscall.Kill(p.pid, syscall.SIGKILL)
+	}
+	mounts := b.mounts()
+	for i := len(mounts) - 1; i >= 0; i-- {
+		_ = syscall.Unmount(mounts[i], syscall.MNT_DETACH)
+	}
+	for _, dev := range b.loops() {
+		_ = exec.Command("losetup", "-d", dev).Run()
+	}
+	if err := os.RemoveAll(b.dir); err != nil {
+		b.Errorf("the test's own directory: %v", err)
+	}
+}
+
+// result is how a command ended.
+type result struct {
+	args           []string
+	code           int
+	stdout, stderr string
+}
+
+func (r result) String() string {
+	return fmt.Sprintf("cnsbench %s: exit %d\n--- stdout\n%s--- stderr\n%s", strings.Join(r.args, " "), r.code, r.stdout, r.stderr)
+}
+
+// wants fails the test unless the command ended with that code.
+func (r result) wants(t testing.TB, code int) result {
+	t.Helper()
+	if r.code != code {
+		t.Fatalf("want exit %d\n%v", code, r)
+	}
+	return r
+}
+
+func (b *box) command(ctx context.Context, program string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = b.dir
+	cmd.Env = []string{"PATH=" + b.path, "HOME=" + b.in("home"), "TMPDIR=" + b.tmp, "LANG=C", marker + "=" + b.dir}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) }
+	cmd.WaitDelay = 10 * time.Second
+	if b.uid != 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(b.uid), Gid: uint32(b.uid)}}
+	}
+	return cmd
+}
+
+// run carries out `cnsbench args` and returns how it ended.
+func (b *box) run(args ...string) result {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	defer cancel()
+	return b.finish(ctx, b.command(ctx, cnsbench, args...))
+}
+
+func (b *box) finish(ctx context.Context, cmd *exec.Cmd) result {
+	b.Helper()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	r := result{args: cmd.Args[1:], code: cmd.ProcessState.ExitCode(), stdout: out.String(), stderr: errs.String()}
+	if ctx.Err() != nil || (err != nil && r.code < 0) {
+		b.Fatalf("%v (%v)\n%v", err, ctx.Err(), r)
+	}
+	return r
+}
+
+// bundle is where runs of this box leave theirs.
+func (b *box) bundle() string { return b.in("bundle") }
+
+// runArgs are the arguments of a run in this box.
+func (b *box) runArgs(file string, more ...string) []string {
+	return append([]string{"run", file, "--out", b.bundle(), "--storage-dir", b.in("storage")}, more...)
+}
+
+// bench runs a Benchmark given as text.
+func (b *box) bench(text string, more ...string) result {
+	b.Helper()
+	return b.run(b.runArgs(b.write("bench.yaml", text), more...)...)
+}
+
+// live is a command that is under way.
+type live struct {
+	b      *box
+	cmd    *exec.Cmd
+	out    screen
+	errs   screen
+	exited chan struct{}
+}
+
+func (b *box) start(program string, args ...string) *live {
+	b.Helper()
+	l := &live{b: b, cmd: b.command(context.Background(), program, args...), exited: make(chan struct{})}
+	l.cmd.Stdout, l.cmd.Stderr = &l.out, &l.errs
+	if err := l.cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	go func() {
+		_ = l.cmd.Wait()
+		close(l.exited)
+	}()
+	b.Cleanup(func() {
+		_ = l.cmd.Process.Kill()
+		<-l.exited
+	})
+	return l
+}
+
+func (l *live) signal(s os.Signal) {
+	l.b.Helper()
+	if err := l.cmd.Process.Signal(s); err != nil {
+		l.b.Fatalf("%v\n%v", err, l.result())
+	}
+}
+
+// reaches waits until the command has printed text.
+func (l *live) reaches(text string) {
+	l.b.Helper()
+	l.until(fmt.Sprintf("it printed %q", text), func() bool {
+		return strings.Contains(l.out.String(), text) || strings.Contains(l.errs.String(), text)
+	})
+}
+
+// until waits for a condition while the command lives.
+func (l *live) until(what string, ok func() bool) {
+	l.b.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
+		select {
+		case <-l.exited:
+			if ok() {
+				return
+			}
+			l.b.Fatalf("ended before %s\n%v", what, l.result())
+		default:
+		}
+		if time.Now().After(end) {
+			_ = l.cmd.Process.Signal(syscall.SIGQUIT)
+			<-l.exited
+			l.b.Fatalf("never: %s\n%v", what, l.result())
+		}
+	}
+}
+
+func (l *live) result() result {
+	code := -1
+	if l.cmd.ProcessState != nil {
+		code = l.cmd.ProcessState.ExitCode()
+	}
+	return result{args: l.cmd.Args[1:], code: code, stdout: l.out.String(), stderr: l.errs.String()}
+}
+
+// wait returns how the command ended.
+func (l *live) wait() result {
+	l.b.Helper()
+	select {
+	case <-l.exited:
+	case <-time.After(patience):
+		_ = l.cmd.Process.Signal(syscall.SIGQUIT)
+		<-l.exited
+		l.b.Fatalf("did not end\n%v", l.result())
+	}
+	return l.result()
+}
+
+// kill ends the command as kill -9 does.
+func (l *live) kill() {
+	_ = l.cmd.Process.Kill()
+	<-l.exited
+}
+
+// screen is a buffer that can be read while it is written.
+type screen struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func needRoot(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: mounts and loop devices")
+	}
+}
+
+func needProgram(t testing.TB, names ...string) {
+	t.Helper()
+	for _, n := range names {
+		if _, err := exec.LookPath(n); err != nil {
+			t.Skipf("needs %s, which is not installed", n)
+		}
+	}
+}

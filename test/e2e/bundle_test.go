@@ -1,0 +1,135 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The summary and the ops as a script reads them: not by our own types.
+type (
+	summaryJSON struct {
+		Format   int
+		State    string
+		Reason   string
+		Complete bool
+		Verdicts []struct{ Name, Status string }
+		Actions  []struct {
+			Name, Kind string
+			N          int
+			Outcomes   map[string]int
+			Failures   []struct{ Outcome, Code, Message string }
+		}
+		Workloads []struct {
+			Action  string
+			Metrics []struct {
+				Name    string
+				Latency struct{ N int64 }
+			}
+		}
+		Stalls []struct {
+			Instance, Volume, Direction, Source string
+			From, To, LengthNs, ErrorNs         int64
+			Ops                                 []struct {
+				Op             int64
+				Action, Target string
+				Own            bool
+			}
+		}
+		Validity []struct{ Name, Severity, Evidence string }
+		Warnings []string
+	}
+	opJSON struct {
+		ID, Episode                                                int64
+		Action, Kind, Target, Node, Outcome, Code, Message, Object string
+		Intended, Started, Ended                                   *int64
+		Milestones                                                 []struct {
+			Name, Source string
+			At, Err      int64
+		}
+	}
+)
+
+// opFields and milestoneFields are DESIGN's, which scripts rely on.
+var (
+	opFields = []string{"action", "attempts", "code", "ended", "episode", "id", "instance", "intended", "kind",
+		"message", "milestones", "node", "object", "outcome", "started", "target"}
+	milestoneFields = []string{"at", "err", "name", "source"}
+)
+
+// readable reads a bundle in every way that the command line has.
+func (b *box) readable(dir string) (summaryJSON, []opJSON) {
+	b.Helper()
+	if text := b.run("show", dir).wants(b, 0).stdout; !strings.Contains(text, "run ") {
+		b.Errorf("show prints no summary:\n%s", text)
+	}
+	var s summaryJSON
+	decode(b, b.run("show", dir, "--output", "json").wants(b, 0).stdout, &s)
+	page := b.in("report.html")
+	b.run("report", dir, "-o", page).wants(b, 0)
+	html, err := os.ReadFile(page)
+	if err != nil || !strings.Contains(string(html), "</html>") {
+		b.Errorf("the report is no page: %v, %d bytes", err, len(html))
+	}
+	for _, outside := range []string{`src="http`, `href="http`, "@import", "url(http"} {
+		if strings.Contains(string(html), outside) {
+			b.Errorf("the report needs the network: it has %s", outside)
+		}
+	}
+	return s, b.events(dir)
+}
+
+// events streams the ops of a bundle, each with exactly the documented fields.
+func (b *box) events(dir string) []opJSON {
+	b.Helper()
+	var ops []opJSON
+	for line := range strings.Lines(b.run("show", dir, "--events").wants(b, 0).stdout) {
+		var fields map[string]json.RawMessage
+		decode(b, line, &fields)
+		if diff := cmp.Diff(opFields, keys(fields)); diff != "" {
+			b.Fatalf("fields of an op (-want +got):\n%s", diff)
+		}
+		var milestones []map[string]json.RawMessage
+		decode(b, string(fields["milestones"]), &milestones)
+		for _, m := range milestones {
+			if diff := cmp.Diff(milestoneFields, keys(m)); diff != "" {
+				b.Fatalf("fields of a milestone (-want +got):\n%s", diff)
+			}
+		}
+		var o opJSON
+		decode(b, line, &o)
+		ops = append(ops, o)
+	}
+	return ops
+}
+
+func keys[V any](m map[string]V) []string {
+	var all []string
+	for k := range m {
+		all = append(all, k)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func decode(t testing.TB, text string, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		t.Fatalf("%v in:\n%s", err, text)
+	}
+}
+
+// outcomes counts how the ops of an action ended.
+func outcomes(ops []opJSON, action string) map[string]int {
+	n := map[string]int{}
+	for _, o := range ops {
+		if o.Action == action {
+			n[o.Outcome]++
+		}
+	}
+	return n
+}

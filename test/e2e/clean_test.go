@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// clean fails the test if anything of a run is left: processes, mounts, loop
+// devices, volumes, scratch files. keep lists what may stand in the storage
+// directory.
+func (b *box) clean(keep ...string) {
+	b.Helper()
+	// A killed process is gone a moment after its parent knows.
+	left := b.left(keep)
+	for end := time.Now().Add(5 * time.Second); len(left) > 0 && time.Now().Before(end); left = b.left(keep) {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if len(left) > 0 {
+		b.Errorf("left behind:\n  %s", strings.Join(left, "\n  "))
+	}
+}
+
+func (b *box) left(keep []string) []string {
+	var left []string
+	for _, p := range b.processes() {
+		left = append(left, fmt.Sprintf("process %d: %s", p.pid, p.command))
+	}
+	for _, m := range b.mounts() {
+		if !slices.Contains(keep, m) {
+			left = append(left, "mount "+m)
+		}
+	}
+	for _, d := range b.loops() {
+		left = append(left, "loop device "+d)
+	}
+	for _, dir := range []string{b.in("storage"), b.in("tmp"), b.in("home", ".local", "state", "cnsbench")} {
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			if path := filepath.Join(dir, e.Name()); !slices.Contains(keep, path) {
+				left = append(left, "file "+path)
+			}
+		}
+	}
+	return left
+}
+
+// mounts lists the mount points below the box, in order of mounting.
+func (b *box) mounts() []string {
+	text, _ := os.ReadFile("/proc/self/mountinfo")
+	var found []string
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[4], b.dir+"/") {
+			found = append(found, f[4])
+		}
+	}
+	return found
+}
+
+// loops lists the loop devices whose file lies, or lay, below the box. The
+// kernel names a file by its path within its mount: the pool's is inside it.
+func (b *box) loops() []string {
+	files, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	var found []string
+	for _, f := range files {
+		if text, _ := os.ReadFile(f); bytes.Contains(text, []byte(b.dir+"/")) {
+			found = append(found, "/dev/"+filepath.Base(filepath.Dir(filepath.Dir(f))))
+		}
+	}
+	return found
+}
+
+type process struct {
+	pid     int
+	command string
+}
+
+// processes lists those that came of the box: by their environment, their
+// arguments, or, since workloads get an environment of their own, by what is
+// mounted in their mount namespace.
+func (b *box) processes() []process {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	ours, _ := os.Readlink("/proc/self/ns/mnt")
+	var found []process
+	for _, d := range dirs {
+		pid, _ := strconv.Atoi(filepath.Base(d))
+		command, _ := os.ReadFile(filepath.Join(d, "cmdline"))
+		if pid == os.Getpid() || len(command) == 0 { // a zombie or a kernel thread has no command
+			continue
+		}
+		env, _ := os.ReadFile(filepath.Join(d, "environ"))
+		mine := bytes.Contains(env, []byte(marker+"="+b.dir+"\x00")) || bytes.Contains(command, []byte(b.dir+"/"))
+		if ns, _ := os.Readlink(filepath.Join(d, "ns", "mnt")); !mine && ns != "" && ns != ours {
+			mounts, _ := os.ReadFile(filepath.Join(d, "mountinfo"))
+			mine = bytes.Contains(mounts, []byte(b.dir+"/"))
+		}
+		if mine {
+			found = append(found, process{pid, string(bytes.ReplaceAll(command, []byte{0}, []byte{' '}))})
+		}
+	}
+	return found
+}
+
+// child waits for a process below pid whose command has all the words, and
+// returns its pid.
+func (l *live) child(words ...string) int {
+	l.b.Helper()
+	var pid int
+	l.until("there was a process "+strings.Join(words, " "), func() bool {
+		for _, p := range l.b.processes() {
+			if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(p.command, w) }) {
+				pid = p.pid
+				return true
+			}
+		}
+		return false
+	})
+	return pid
+}

@@ -1,0 +1,255 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestCommands runs what makes nothing: exit codes, what is printed and where.
+func TestCommands(t *testing.T) {
+	quickstart := filepath.Join(module, "examples", "quickstart.yaml")
+	tests := []struct {
+		args string
+		code int
+		says []string // on the standard output
+	}{
+		{"validate " + quickstart, 0, []string{"quickstart is valid", "2 actions", "1 rate"}},
+		{"run --dry-run " + quickstart, 0, []string{"volumes", "3", "snapshots", "nothing was made"}},
+		{"workloads list", 0, []string{"fio", "idle", "write-once"}},
+		{"workloads show fio", 0, []string{"iodepth", "kind: Pod", "(must be given)"}},
+		{"workloads show foi", 1, nil},
+		{"version", 0, []string{"cnsbench ", "bundle format"}},
+		{"completion bash", 0, []string{"__start_cnsbench"}},
+		{"completion zsh", 0, []string{"compdef"}},
+		{"completion fish", 0, []string{"complete -c cnsbench"}},
+		{"help", 0, []string{"run", "validate", "render", "show", "report", "cleanup", "workloads", "csi-driver", "doctor", "version"}},
+		{"run --help", 0, []string{"Exit status", "130"}},
+		{"show nowhere", 1, nil},
+		{"show .", 1, nil},
+		{"report nowhere", 1, nil},
+		{"cleanup nowhere", 1, nil},
+		{"cleanup --storage-dir nowhere", 0, []string{"nothing to remove"}},
+		{"csi-driver --backend null", 1, nil},
+		{"csi-driver --backend nul --socket x --base-dir y", 1, nil},
+	}
+	for _, tt := range tests {
+		t.Run(strings.ReplaceAll(tt.args, module+"/", ""), func(t *testing.T) {
+			t.Parallel()
+			b := newBox(t)
+			r := b.run(strings.Fields(tt.args)...).wants(t, tt.code)
+			for _, want := range tt.says {
+				if !strings.Contains(r.stdout, want) {
+					t.Errorf("does not print %q\n%v", want, r)
+				}
+			}
+			if tt.code != 0 && (!strings.HasPrefix(r.stderr, "cnsbench: ") || r.stdout != "") {
+				t.Errorf("an error goes to the standard error alone\n%v", r)
+			}
+			b.emptyHanded()
+		})
+	}
+}
+
+// emptyHanded fails the test if a command made any file.
+func (b *box) emptyHanded() {
+	b.Helper()
+	b.clean()
+	entries, _ := os.ReadDir(b.dir)
+	for _, e := range entries {
+		if !slices.Contains([]string{"home", "storage", "tmp"}, e.Name()) {
+			b.Errorf("it made %s", e.Name())
+		}
+	}
+}
+
+// TestRendered renders every example; the result is a Benchmark of its own
+// that makes the same.
+func TestRendered(t *testing.T) {
+	for _, file := range examples(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			b := newBox(t)
+			text := b.run("render", file).wants(t, 0).stdout
+			again := b.write("again.yaml", text)
+			b.run("validate", again).wants(t, 0)
+			budget := func(file string) string {
+				return b.run("run", "--dry-run", "--output", "json", file).wants(t, 0).stdout
+			}
+			if first, second := budget(file), budget(again); first != second {
+				t.Errorf("budget %s, when rendered %s", first, second)
+			}
+		})
+	}
+}
+
+// examples lists the files of examples/ that have a Benchmark.
+func examples(t *testing.T) []string {
+	t.Helper()
+	var found []string
+	for _, pattern := range []string{"examples/*.yaml", "examples/*/*.yaml"} {
+		files, err := filepath.Glob(filepath.Join(module, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if regexp.MustCompile(`(?m)^kind: Benchmark$`).Match(text) {
+				found = append(found, f)
+			}
+		}
+	}
+	if len(found) < 4 {
+		t.Fatalf("only %d examples: %v", len(found), found)
+	}
+	return found
+}
+
+// TestMachineReadable: what a script asks for is JSON, on the standard output
+// alone; what is for people goes elsewhere.
+func TestMachineReadable(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	file := b.write("bench.yaml", atRate+class("null"))
+	r := b.run(b.runArgs(file, "--output", "json")...).wants(t, 0)
+	var s summaryJSON
+	decode(t, r.stdout, &s)
+	if s.State != "complete" || len(s.Actions) != 1 || s.Actions[0].Outcomes["ok"] != 5 {
+		t.Errorf("summary %+v", s)
+	}
+	if !strings.Contains(r.stderr, "running") {
+		t.Errorf("progress does not go to the standard error\n%v", r)
+	}
+	if shown := b.run("show", b.bundle(), "--output", "json").wants(t, 0).stdout; shown != r.stdout {
+		t.Errorf("run prints\n%s\nshow prints\n%s", r.stdout, shown)
+	}
+	if page := b.run("report", b.bundle(), "-o", "-").wants(t, 0); !strings.HasPrefix(page.stdout, "<!") || page.stderr != "" {
+		t.Errorf("report -o - prints %.100q, and on the standard error %q", page.stdout, page.stderr)
+	}
+	for _, args := range [][]string{{"version"}, {"doctor"}, {"run", "--dry-run", file}} {
+		r := b.run(append(args, "--output", "json")...).wants(t, 0)
+		if !json.Valid([]byte(r.stdout)) {
+			t.Errorf("%v: no JSON\n%v", args, r)
+		}
+	}
+	b.run("show", b.bundle(), "--verify").wants(t, 0)
+	b.clean()
+}
+
+// TestVerify notices a bundle that was changed.
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.bench(atRate+class("null")).wants(t, 0)
+	b.run("show", b.bundle(), "--verify").wants(t, 0)
+	ops := b.in("bundle", "events", "ops.parquet")
+	text, err := os.ReadFile(ops)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[len(text)/2] ^= 1
+	b.write("bundle/events/ops.parquet", string(text))
+	if r := b.run("show", b.bundle(), "--verify").wants(t, 2); !strings.Contains(r.stderr, "ops.parquet") {
+		t.Errorf("does not name the file\n%v", r)
+	}
+}
+
+// TestDoctor says what is there; missing fio is a reason to fail.
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	var found []struct {
+		What, Detail string
+		OK, Needed   bool
+	}
+	decode(t, b.run("doctor", "--output", "json").stdout, &found)
+	seen := map[string]bool{}
+	for _, f := range found {
+		seen[f.What] = f.OK
+	}
+	for _, what := range []string{"user", "agent", "backend null", "backend hostdir"} {
+		if !seen[what] {
+			t.Errorf("%s is not all right: %v", what, found)
+		}
+	}
+	b.path = b.in("home")
+	if r := b.run("doctor").wants(t, 2); !strings.Contains(r.stdout, "apt-get install fio") {
+		t.Errorf("does not say how to get fio\n%v", r)
+	}
+}
+
+// TestExamplesShort runs the examples as they are but shorter, on drivers that
+// anyone can run.
+func TestExamplesShort(t *testing.T) {
+	needProgram(t, "fio")
+	short := map[string][]string{
+		"quickstart.yaml":   {"--set", "fio.runtime=3", "--set", "fio.volumeSize=64Mi", "--set", "spec.rates.each5s.constantRateSpec.interval=700ms"},
+		"null-poisson.yaml": {"--set", "spec.runtime=3s"},
+	}
+	for name, args := range short {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBox(t)
+			r := b.run(b.runArgs(filepath.Join(module, "examples", name), args...)...)
+			s, ops := b.readable(b.bundle())
+			b.judged(r, s)
+			for _, a := range s.Actions {
+				if a.Outcomes["ok"] == 0 || a.Outcomes["ok"]+a.Outcomes["dropped"] != a.N {
+					t.Errorf("action %s: %v of %d", a.Name, a.Outcomes, a.N)
+				}
+			}
+			if len(ops) == 0 || s.State != "complete" {
+				t.Errorf("state %q, %d ops", s.State, len(ops))
+			}
+			b.clean()
+		})
+	}
+}
+
+// judged compares the exit code with the verdicts.
+func (b *box) judged(r result, s summaryJSON) {
+	b.Helper()
+	want := 0
+	for _, v := range s.Verdicts {
+		if v.Status != "pass" {
+			want = 3
+		}
+	}
+	r.wants(b, want)
+}
+
+// TestMakeHelp: the targets that the documents name are there, and help lists
+// them.
+func TestMakeHelp(t *testing.T) {
+	t.Parallel()
+	needProgram(t, "make")
+	cmd := exec.CommandContext(t.Context(), "make", "help")
+	cmd.Dir = module
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	wanted := []string{"help", "demo", "build", "test", "lint", "verify", "e2e", "bench"}
+	for _, file := range documents(t) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile("(?m)(?:^|`)make ([a-z0-9-]+)").FindAllStringSubmatch(string(text), -1) {
+			wanted = append(wanted, m[1])
+		}
+	}
+	for _, target := range wanted {
+		if !regexp.MustCompile(`(?m)^  make ` + regexp.QuoteMeta(target) + ` `).Match(out) {
+			t.Errorf("make help does not list %s:\n%s", target, out)
+		}
+	}
+}

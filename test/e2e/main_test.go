@@ -1,0 +1,48 @@
+// Package e2e runs the built programs as a user would and looks at what they
+// say, how they exit, what their bundle holds and what they leave behind.
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+var (
+	module   string // the repository
+	cnsbench string // the program, with the agent beside it
+)
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+// testMain builds the programs from the tree as it is, so that no stale binary
+// is ever tested.
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "e2e-bin-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if err := build(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+func build(dir string) error {
+	var err error
+	if module, err = filepath.Abs(filepath.Join("..", "..")); err != nil {
+		return err
+	}
+	cnsbench = filepath.Join(dir, "cnsbench")
+	cmd := exec.Command("go", "build", "-trimpath", "-o", dir, "./cmd/cnsbench", "./cmd/cnsbench-agent")
+	cmd.Dir, cmd.Env = module, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return os.Chmod(dir, 0o755) // an ordinary user runs them too
+}

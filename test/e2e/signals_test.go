@@ -1,0 +1,310 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// busy keeps fio running and volumes churning until it is told to end.
+// Ordinary users and short tests have hostdir, root has loopfile.
+func busy(driver string) string {
+	return head + `spec:
+  runtime: 10m
+  gracePeriod: 5s
+  actions:
+    - name: fio
+      createObjSpec: {workload: fio, count: 2, canary: {}, vars: {storageClass: sut, volumeSize: 64Mi, fillPercent: 30, runtime: 600}}
+    - {name: snap, rateName: often, snapshotSpec: {actionName: fio}}
+    - {name: back, rateName: often, restoreSpec: {actionName: snap, attach: true}}
+    - {name: gone, rateName: later, deleteSpec: {actionName: back}}
+    - {name: forget, rateName: later, deleteSpec: {actionName: snap}}
+  rates:
+    - {name: often, constantRateSpec: {interval: 100ms}}
+    - {name: later, startAfter: 500ms, constantRateSpec: {interval: 150ms}}
+` + class(driver)
+}
+
+// slow has ops that take longer than anyone waits.
+const slow = head + `spec:
+  runtime: 10m
+  gracePeriod: 1h
+  actions: [{name: v, timeout: 1h, rateName: r, createObjSpec: {volume: {storageClass: sut}}}]
+  rates: [{name: r, limit: 3, constantRateSpec: {interval: 10ms}}]
+`
+
+// realDriver is the most real one that can run here.
+func realDriver() string {
+	if os.Geteuid() == 0 {
+		return "loopfile"
+	}
+	return "hostdir"
+}
+
+func (b *box) startRun(text string, more ...string) *live {
+	b.Helper()
+	return b.start(cnsbench, b.runArgs(b.write("bench.yaml", text), more...)...)
+}
+
+func TestInterrupt(t *testing.T) {
+	needProgram(t, "fio")
+	tests := []struct {
+		name   string
+		text   string
+		at     string // what it has printed
+		signal syscall.Signal
+		twice  bool
+	}{
+		{"once", busy(realDriver()), "running", syscall.SIGINT, false},
+		{"SIGTERM", busy(realDriver()), "running", syscall.SIGTERM, false},
+		{"SIGHUP", busy("hostdir"), "running", syscall.SIGHUP, false},
+		{"while opening", busy(realDriver()), "opening", syscall.SIGINT, false},
+		{"while setting up", busy(realDriver()), "setting up", syscall.SIGINT, false},
+		{"twice, ops hang for an hour", slow + class("null", `inject: "rpcs: {CreateVolume: {delay: 1h}}"`), "running", syscall.SIGINT, true},
+		{"twice, while workloads run", busy(realDriver()), "running", syscall.SIGINT, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBox(t)
+			l := b.startRun(tt.text)
+			l.reaches(tt.at)
+			if tt.at == "running" {
+				l.until("ops were recorded", func() bool { return b.recorded() > 0 || tt.twice })
+			}
+			l.signal(tt.signal)
+			if tt.twice {
+				l.reaches("interrupt again")
+				l.signal(tt.signal)
+			}
+			r := l.wait().wants(t, 130)
+			s, ops := b.readable(b.bundle())
+			if s.State != "interrupted" || !s.Complete {
+				t.Errorf("state %q, complete %v\n%v", s.State, s.Complete, r)
+			}
+			for _, o := range ops {
+				if o.Outcome == "" || (o.Ended == nil) != (o.Outcome == "dropped") {
+					t.Errorf("op %d: outcome %q, ended %v", o.ID, o.Outcome, o.Ended)
+				}
+			}
+			b.run("show", b.bundle(), "--verify").wants(t, 0)
+			b.clean()
+		})
+	}
+}
+
+// recorded is the size of the event segments of a run that is under way.
+func (b *box) recorded() (bytes int64) {
+	files, _ := filepath.Glob(filepath.Join(b.bundle(), "events", "*"))
+	for _, f := range files {
+		if info, err := os.Stat(f); err == nil {
+			bytes += info.Size()
+		}
+	}
+	return bytes
+}
+
+func TestDriverDiesInMidRun(t *testing.T) {
+	for _, driver := range []string{"null", "hostdir", "loopfile"} {
+		t.Run(driver, func(t *testing.T) {
+			t.Parallel()
+			text := slow + class(driver)
+			if driver != "null" {
+				needProgram(t, "fio")
+				text = busy(driver)
+			}
+			if driver == "loopfile" {
+				needRoot(t)
+			}
+			b := newBox(t)
+			l := b.startRun(text)
+			l.reaches("running")
+			pid := l.child("csi-driver", "--backend "+driver)
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			r := l.wait().wants(t, 2)
+			for _, want := range []string{"CSI driver " + driver, "ended in mid-run", "killed"} {
+				if !strings.Contains(r.stderr, want) {
+					t.Errorf("does not say %q\n%v", want, r)
+				}
+			}
+			if s, _ := b.readable(b.bundle()); s.State != "failed" || !strings.Contains(s.Reason, "mid-run") {
+				t.Errorf("state %q: %s", s.State, s.Reason)
+			}
+			b.clean()
+		})
+	}
+}
+
+// TestKilled ends the runner as the kernel does, at known and at random
+// moments: the bundle can be read, one cleanup removes everything, another
+// does no harm.
+func TestKilled(t *testing.T) {
+	needProgram(t, "fio")
+	for _, at := range []string{"opening", "setting up", "running"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			b := newBox(t)
+			l := b.startRun(busy(realDriver()))
+			l.reaches(at)
+			b.killAndCleanUp(l)
+		})
+	}
+	t.Run("random", func(t *testing.T) {
+		t.Parallel()
+		killAtRandom(t, 3)
+	})
+}
+
+func killAtRandom(t *testing.T, times int) {
+	for i := range times {
+		after := time.Duration(rand.IntN(2500)) * time.Millisecond
+		t.Run(fmt.Sprintf("%d, after %v", i, after), func(t *testing.T) {
+			b := newBox(t)
+			l := b.startRun(busy(realDriver()))
+			time.Sleep(after)
+			b.killAndCleanUp(l)
+		})
+	}
+}
+
+// killAndCleanUp also kills the driver half of the time: a machine that loses
+// its power leaves nobody to tidy up.
+func (b *box) killAndCleanUp(l *live) {
+	b.Helper()
+	l.kill()
+	if rand.IntN(2) == 0 {
+		for _, p := range b.processes() {
+			_ = syscall.Kill(p.pid, syscall.SIGKILL)
+		}
+		b.Log("everything was killed, not the runner alone")
+	}
+	if _, err := os.Stat(filepath.Join(b.bundle(), "run.json")); err != nil {
+		b.Log("killed before there was a bundle")
+		b.clean()
+		return
+	}
+	r := b.run("show", b.bundle()).wants(b, 0)
+	if !strings.Contains(r.stdout+r.stderr, "incomplete") {
+		b.Errorf("show does not say that the bundle is incomplete\n%v", r)
+	}
+	if s, _ := b.readable(b.bundle()); s.Complete {
+		b.Errorf("a killed run counts as complete: state %q", s.State)
+	}
+	b.run("cleanup", b.bundle()).wants(b, 0)
+	b.clean()
+	if r := b.run("cleanup", b.bundle()).wants(b, 0); !strings.Contains(r.stdout, "0 entries") {
+		b.Errorf("a second cleanup finds something\n%v", r)
+	}
+}
+
+// TestKilledWhileFrozen kills runner and driver while file systems are frozen:
+// their writers cannot even die until cleanup has thawed them.
+func TestKilledWhileFrozen(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	needProgram(t, "fio")
+	b := newBox(t)
+	l := b.startRun(head + `spec:
+  actions:
+    - name: fio
+      createObjSpec: {workload: fio, count: 2, vars: {storageClass: sut, volumeSize: 64Mi, fillPercent: 30, runtime: 600}}
+    - {name: hold, modifySpec: {actionName: fio, parameters: {freezeHold: 1m}}}
+    - {name: snap, snapshotSpec: {actionName: fio}}
+` + class("loopfile"))
+	l.reaches("running")
+	pid := l.child("csi-driver", "--backend loopfile")
+	l.until("a file system was frozen", func() bool { return frozen(b) })
+	l.kill()
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	b.run("cleanup", b.bundle()).wants(t, 0)
+	b.clean()
+}
+
+// frozen says whether a thread waits for a file system to be thawed.
+func frozen(b *box) bool {
+	for _, p := range b.processes() {
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/wchan", p.pid))
+		for _, w := range tasks {
+			if text, _ := os.ReadFile(w); strings.Contains(string(text), "percpu_rwsem_wait") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// TestCleanupSparesTheLiving: a run that is under way is none of cleanup's
+// business, with its bundle or without.
+func TestCleanupSparesTheLiving(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	l := b.startRun(strings.NewReplacer("runtime: 1s", "runtime: 10m", "limit: 5, ", "limit: 1000000, ").Replace(atRate) + class("hostdir"))
+	l.reaches("running")
+	l.until("ops were recorded", func() bool { return b.recorded() > 0 })
+	if r := b.run("cleanup", b.bundle()); r.code == 0 || !strings.Contains(r.stderr, "alive") {
+		t.Errorf("a living run was cleaned up\n%v", r)
+	}
+	b.run("cleanup", "--storage-dir", b.in("storage"))
+	if s, _ := b.readable(b.bundle()); s.State != "running" || s.Complete {
+		t.Errorf("state %q, complete %v", s.State, s.Complete)
+	}
+	l.signal(syscall.SIGINT)
+	l.wait().wants(t, 130)
+	s, ops := b.readable(b.bundle())
+	if s.State != "interrupted" || len(ops) == 0 || outcomes(ops, "v")["ok"] != len(ops) {
+		t.Errorf("state %q, ops %v", s.State, outcomes(ops, "v"))
+	}
+	b.clean()
+}
+
+// TestCleanupWithoutBundle removes what dead runs left by the storage
+// directory alone.
+func TestCleanupWithoutBundle(t *testing.T) {
+	t.Parallel()
+	needProgram(t, "fio")
+	b := newBox(t)
+	l := b.startRun(busy(realDriver()))
+	l.reaches("running")
+	l.kill()
+	for _, p := range b.processes() { // nobody is left who could tidy up
+		_ = syscall.Kill(p.pid, syscall.SIGKILL)
+	}
+	if err := os.RemoveAll(b.bundle()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		b.run("cleanup", "--storage-dir", b.in("storage")).wants(t, 0)
+	}
+	if mounts := b.mounts(); len(mounts) > 0 {
+		t.Errorf("still mounted: %v", mounts)
+	}
+	if left, _ := filepath.Glob(b.in("storage", "*")); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if loops := b.loops(); len(loops) > 0 {
+		t.Errorf("left: %v", loops)
+	}
+}
+
+// TestKeep leaves volumes and snapshots in place, until cleanup.
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	text := head + "spec: {actions: [{name: v, createObjSpec: {count: 2, volume: {storageClass: sut}}}, {name: s, snapshotSpec: {actionName: v}}]}\n" + class("hostdir")
+	b.bench(text, "--keep").wants(t, 0)
+	if kept, _ := filepath.Glob(b.in("storage", "*", "hostdir", "*")); len(kept) == 0 {
+		t.Error("nothing was kept")
+	}
+	if p := b.processes(); len(p) > 0 {
+		t.Errorf("processes were kept: %v", p)
+	}
+	b.run("cleanup", b.bundle()).wants(t, 0)
+	b.clean()
+}
