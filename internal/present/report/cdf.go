@@ -13,7 +13,7 @@ import (
 func cdfChart(c figure.CDF) template.HTML {
 	const width, height, left, right, top, bottom = 520.0, 250.0, 46.0, 14.0, 12.0, 34.0
 	lo, hi := extremes(c)
-	x := scale{min: lo, max: hi, lo: left, hi: width - right, log: hi > 4*lo}
+	x := scale{min: lo, max: hi, lo: left, hi: width - right, log: logarithmic(lo, hi)}
 	y := scale{min: 0, max: 1, lo: height - bottom, hi: top}
 	var s svg
 	s.open(width, height, "Distribution of the latency of "+c.Action)
@@ -35,6 +35,9 @@ func cdfChart(c figure.CDF) template.HTML {
 	return s.close()
 }
 
+// logarithmic says whether a scale from lo to hi wants to be.
+func logarithmic(lo, hi float64) bool { return hi > 4*lo }
+
 // extremes of what is drawn, with room and never of no width.
 func extremes(c figure.CDF) (lo, hi float64) {
 	lo, hi = 1e18, 1
@@ -44,6 +47,9 @@ func extremes(c figure.CDF) (lo, hi float64) {
 		}
 	}
 	hi = max(hi, lo)
+	if logarithmic(lo, hi) {
+		return max(1, lo/1.25), hi * 1.25
+	}
 	room := max(0.04*(hi-lo), 0.005*hi)
 	return max(1, lo-room), hi + room
 }
