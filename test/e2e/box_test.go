@@ -16,7 +16,7 @@ import (
 )
 
 // patience is when a command counts as hung. It prints its goroutines then.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // marker is the variable by which a box knows the processes that came of it.
 const marker = "CNSBENCH_E2E"

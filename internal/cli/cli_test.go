@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const volumes = `apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: volumes}
+spec: {actions: [{name: v, createObjSpec: {count: 3, volume: {storageClass: hostdir, size: 1Gi}}}]}
+`
+
+// The engine and the signals are tested over the built programs in test/e2e.
+func TestMainExits(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "volumes.yaml")
+	if err := os.WriteFile(file, []byte(volumes), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name   string
+		args   []string
+		in     string
+		code   int
+		out    []string
+		errs   []string
+		silent bool // nothing on the standard output
+	}{
+		{name: "valid", args: []string{"validate", file}, out: []string{"volumes is valid: 1 action, 0 rates, 0 SLOs"}},
+		{name: "from the standard input", args: []string{"validate", "-"}, in: volumes, out: []string{"volumes is valid"}},
+		{name: "problems name the standard input", args: []string{"validate", "-"}, in: strings.Replace(volumes, "count", "cuont", 1), code: 1,
+			errs: []string{"<stdin>:4", "cuont", `"count"`, "1 problem"}, silent: true},
+		{name: "in two files", args: []string{"validate", file, "-"}, in: "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: hostdir}\nprovisioner: null.csi.cnsbench.dev\n",
+			out: []string{"volumes is valid"}},
+		{name: "set", args: []string{"run", "--dry-run", "--set", "spec.actions.v.createObjSpec.count=7", file}, out: []string{"volumes", "7", "7Gi", "nothing was made"}},
+		{name: "set what is not there", args: []string{"validate", "--set", "spec.actions.w.timeout=1s", file}, code: 1, errs: []string{"--set", "w"}, silent: true},
+		{name: "another engine", args: []string{"run", "--engine", "kubernetes", file}, code: 1, errs: []string{`--engine "kubernetes"`, "local"}, silent: true},
+		{name: "no file", args: []string{"run"}, code: 1, errs: []string{"arg"}, silent: true},
+		{name: "no such file", args: []string{"validate", filepath.Join(dir, "none.yaml")}, code: 1, errs: []string{"none.yaml"}, silent: true},
+		{name: "output of neither kind", args: []string{"run", "--output", "xml", file}, code: 1, errs: []string{"text or json"}, silent: true},
+		{name: "no bundle", args: []string{"show", dir}, code: 1, errs: []string{"not a bundle"}, silent: true},
+		{name: "no ledger", args: []string{"cleanup", filepath.Join(dir, "none")}, code: 1, errs: []string{"none"}, silent: true},
+		{name: "no storage directory", args: []string{"cleanup", "--storage-dir", filepath.Join(dir, "none")}, out: []string{"nothing to remove"}},
+		{name: "backend", args: []string{"csi-driver", "--backend", "nul"}, code: 1, errs: []string{`--backend "nul"`, "hostdir"}, silent: true},
+		{name: "socket", args: []string{"csi-driver", "--backend", "null"}, code: 1, errs: []string{"--socket"}, silent: true},
+		{name: "capacity", args: []string{"csi-driver", "--backend", "null", "--capacity", "much"}, code: 1, errs: []string{"--capacity", "much"}, silent: true},
+		{name: "destroy what", args: []string{"csi-driver", "--backend", "null", "--destroy"}, code: 1, errs: []string{"--base-dir"}, silent: true},
+		{name: "workloads", args: []string{"workloads", "list"}, out: []string{"fio ", "idle ", "write-once "}},
+		{name: "unknown workload", args: []string{"workloads", "show", "foi"}, code: 1, errs: []string{`"foi"`, "fio"}, silent: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var out, errs strings.Builder
+			if code := Main(tt.args, strings.NewReader(tt.in), &out, &errs); code != tt.code {
+				t.Errorf("exit %d, want %d", code, tt.code)
+			}
+			for _, want := range tt.out {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("does not print %q", want)
+				}
+			}
+			for _, want := range tt.errs {
+				if !strings.Contains(errs.String(), want) {
+					t.Errorf("does not say %q", want)
+				}
+			}
+			if tt.silent && out.Len() > 0 || tt.code == 0 && errs.Len() > 0 {
+				t.Error("output on the wrong stream")
+			}
+			if t.Failed() {
+				t.Logf("--- stdout\n%s--- stderr\n%s", out.String(), errs.String())
+			}
+		})
+	}
+}
+
+func TestJSONIsAllThereIs(t *testing.T) {
+	for _, args := range [][]string{{"run", "--dry-run", "-"}, {"version"}, {"doctor"}} {
+		var out, errs strings.Builder
+		Main(append(args, "--output", "json"), strings.NewReader(volumes), &out, &errs)
+		if !json.Valid([]byte(out.String())) {
+			t.Errorf("%v prints\n%s", args, out.String())
+		}
+	}
+}
+
+func TestWriteFileIsWholeOrNotAtAll(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "page")
+	text := func(text string, err error) func(io.Writer) error {
+		return func(w io.Writer) error {
+			_, werr := io.WriteString(w, text)
+			return errors.Join(werr, err)
+		}
+	}
+	if err := writeFile(path, text("former", nil)); err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	if err := writeFile(path, text("half", broken)); !errors.Is(err, broken) {
+		t.Errorf("error %v, want %v", err, broken)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 1 {
+		t.Errorf("left %v, %v", left, err)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "former" {
+		t.Errorf("%q, %v", got, err)
+	}
+}

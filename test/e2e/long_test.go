@@ -1,0 +1,192 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestQuickstart runs the demo as it is and holds what it says about stalls
+// against what the driver did.
+func TestQuickstart(t *testing.T) {
+	needRoot(t)
+	needProgram(t, "fio")
+	b := newBox(t)
+	r := b.run(b.runArgs(filepath.Join(module, "examples", "quickstart.yaml"))...)
+	s, ops := b.readable(b.bundle())
+	b.judged(r, s)
+	t.Log(r.stdout)
+	if s.State != "complete" || outcomes(ops, "fio")["ok"] != 3 || outcomes(ops, "snapshots")["ok"] < 15 {
+		t.Errorf("state %q, fio %v, snapshots %v", s.State, outcomes(ops, "fio"), outcomes(ops, "snapshots"))
+	}
+	for _, v := range s.Verdicts {
+		if v.Status != "pass" && v.Status != "fail" {
+			t.Errorf("objective %s could not be judged: %s", v.Name, v.Status)
+		}
+	}
+	b.stallsMatch("loopfile", s)
+	b.clean()
+}
+
+// TestKnownStalls makes freezes of known, different lengths, which all must be
+// found.
+func TestKnownStalls(t *testing.T) {
+	needRoot(t)
+	needProgram(t, "fio")
+	b := newBox(t)
+	r := b.bench(head+`spec:
+  actions:
+    - name: fio
+      createObjSpec: {workload: fio, count: 2, canary: {interval: 10ms}, vars: {storageClass: sut, volumeSize: 256Mi, runtime: 20, rateIops: 200}}
+    - {name: a, startAfter: 1s, modifySpec: {actionName: fio, parameters: {freezeHold: 80ms}}}
+    - {name: b, startAfter: 2s, snapshotSpec: {actionName: fio}}
+    - {name: c, startAfter: 5s, modifySpec: {actionName: fio, parameters: {freezeHold: 300ms}}}
+    - {name: d, startAfter: 6s, snapshotSpec: {actionName: fio}}
+    - {name: e, startAfter: 10s, modifySpec: {actionName: fio, parameters: {freezeHold: 2s}}}
+    - {name: f, startAfter: 11s, snapshotSpec: {actionName: fio}}
+`+class("loopfile")).wants(t, 0)
+	s, _ := b.readable(b.bundle())
+	if n := b.stallsMatch("loopfile", s); n < 6 {
+		t.Errorf("the driver logged %d freezes of 50 ms and more, 6 were asked for\n%v", n, r)
+	}
+	b.clean()
+}
+
+// freeze is what the driver says of one: writers were held for at least
+// frozen_unix_ns … end and at most the whole duration.
+type freeze struct {
+	Event, Volume string
+	Start         int64 `json:"start_unix_ns"`
+	Frozen        int64 `json:"frozen_unix_ns"`
+	End           int64 `json:"end_unix_ns"`
+	Duration      int64 `json:"duration_ns"`
+}
+
+const (
+	stallLeast = int64(50 * time.Millisecond)
+	stallError = int64(20 * time.Millisecond)
+)
+
+// stallsMatch holds each freeze of at least 50 ms against the summary: a stall
+// of that volume, of that length within 20 ms, with its snapshot. It returns
+// how many freezes there were.
+func (b *box) stallsMatch(backend string, s summaryJSON) (n int) {
+	b.Helper()
+	snapshots := b.snapshotOps()
+	for _, f := range b.freezes(backend) {
+		if f.Duration < stallLeast {
+			continue
+		}
+		n++
+		found := false
+		for _, stall := range s.Stalls {
+			// A writer may be held from any moment within FIFREEZE on.
+			short, long := f.End-f.Frozen-stallError, f.Duration+stallError
+			if stall.LengthNs < short || stall.LengthNs > long {
+				continue
+			}
+			for _, culprit := range stall.Ops {
+				o, ok := snapshots[culprit.Op]
+				found = found || ok && culprit.Own && b.sameTime(o, f)
+			}
+		}
+		if !found {
+			b.Errorf("no stall is listed for the freeze of %s, held %v to %v", f.Volume, time.Duration(f.End-f.Frozen), time.Duration(f.Duration))
+			for _, stall := range s.Stalls {
+				b.Logf("  stall %s %s %s: %v, %+v", stall.Instance, stall.Direction, stall.Source, time.Duration(stall.LengthNs), stall.Ops)
+			}
+		}
+	}
+	b.Logf("%d freezes of at least %v, %d stalls listed", n, time.Duration(stallLeast), len(s.Stalls))
+	return n
+}
+
+func (b *box) snapshotOps() map[int64]opJSON {
+	found := map[int64]opJSON{}
+	for _, o := range b.events(b.bundle()) {
+		if o.Kind == "snapshot" {
+			found[o.ID] = o
+		}
+	}
+	return found
+}
+
+// sameTime says whether the freeze lies within the snapshot's RPC. The run's
+// clock and the driver's are joined by the run's start on the wall clock.
+func (b *box) sameTime(o opJSON, f freeze) bool {
+	b.Helper()
+	var run struct{ Clock struct{ Start time.Time } }
+	text, err := os.ReadFile(filepath.Join(b.bundle(), "run.json"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	decode(b, string(text), &run)
+	zero, slack := run.Clock.Start.UnixNano(), int64(5*time.Millisecond)
+	return o.Started != nil && o.Ended != nil && f.Start >= zero+*o.Started-slack && f.End <= zero+*o.Ended+slack
+}
+
+func (b *box) freezes(backend string) (found []freeze) {
+	b.Helper()
+	log, err := os.Open(filepath.Join(b.bundle(), "raw", "driver", backend, "truth.jsonl"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer log.Close()
+	lines := bufio.NewScanner(log)
+	for lines.Scan() {
+		var f freeze
+		if err := json.Unmarshal(lines.Bytes(), &f); err != nil {
+			b.Fatal(err)
+		}
+		if f.Event == "freeze" {
+			found = append(found, f)
+		}
+	}
+	if len(found) == 0 {
+		b.Error("the driver logged no freeze")
+	}
+	return found
+}
+
+// TestExamples runs every example as it is.
+func TestExamples(t *testing.T) {
+	needRoot(t)
+	needProgram(t, "fio", "mkfs.xfs")
+	for _, file := range examples(t) {
+		name := strings.TrimPrefix(file, module+"/examples/")
+		if name == "quickstart.yaml" {
+			continue // has a test of its own
+		}
+		t.Run(name, func(t *testing.T) {
+			b := newBox(t)
+			r := b.run(b.runArgs(file)...)
+			s, ops := b.readable(b.bundle())
+			b.judged(r, s)
+			if s.State != "complete" || len(ops) == 0 {
+				t.Errorf("state %q (%s), %d ops", s.State, s.Reason, len(ops))
+			}
+			for _, a := range s.Actions {
+				if a.Outcomes["ok"] == 0 || a.Outcomes["error"]+a.Outcomes["timeout"] > 0 {
+					t.Errorf("action %s: %v %v", a.Name, a.Outcomes, a.Failures)
+				}
+			}
+			if t.Failed() {
+				t.Log(r)
+			}
+			b.run("show", b.bundle(), "--verify").wants(t, 0)
+			b.clean()
+		})
+	}
+}
+
+// TestKilledOften is TestKilled at many random moments.
+func TestKilledOften(t *testing.T) {
+	needProgram(t, "fio")
+	killAtRandom(t, 25)
+}
