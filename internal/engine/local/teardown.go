@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -21,6 +22,16 @@ import (
 
 // removers is how many objects are removed at once.
 const removers = 8
+
+// patience is how long the removal of one object may take: a driver that
+// hangs must not hold up the end of a run. Our own is destroyed with all it
+// holds anyway.
+func (e *Engine) patience() time.Duration {
+	if e.Endpoint == "" {
+		return 15 * time.Second
+	}
+	return 90 * time.Second
+}
 
 // Teardown removes everything the run made: what this process knows of, then
 // what the ledger still lists, then our own drivers with all they hold.
@@ -64,21 +75,23 @@ func (e *Engine) removeKnown(ctx context.Context) error {
 	}
 	e.mu.Unlock()
 	return errors.Join(
-		removeAll(ctx, derived, e.deleteVolume),
-		removeAll(ctx, groups, e.deleteGroup),
-		removeAll(ctx, snapshots, e.deleteSnapshot),
-		removeAll(ctx, workloads, e.deleteWorkload),
-		removeAll(ctx, volumes, e.deleteVolume),
+		e.removeAll(ctx, derived, e.deleteVolume),
+		e.removeAll(ctx, groups, e.deleteGroup),
+		e.removeAll(ctx, snapshots, e.deleteSnapshot),
+		e.removeAll(ctx, workloads, e.deleteWorkload),
+		e.removeAll(ctx, volumes, e.deleteVolume),
 	)
 }
 
-func removeAll(ctx context.Context, names []string, remove func(context.Context, string) error) error {
+func (e *Engine) removeAll(ctx context.Context, names []string, remove func(context.Context, string) error) error {
 	slices.Sort(names)
 	failed := make([]error, len(names))
 	var g errgroup.Group
 	g.SetLimit(removers)
 	for i, n := range names {
 		g.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, e.patience())
+			defer cancel()
 			failed[i] = remove(ctx, n)
 			return nil
 		})
