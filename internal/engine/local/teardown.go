@@ -108,6 +108,9 @@ func (e *Engine) removeAll(ctx context.Context, names []string, remove func(cont
 // what the driver left, and that is busy until they are dead.
 func (e *Engine) removeOwed(ctx context.Context, ledger engine.Ledger, known error) error {
 	if slices.ContainsFunc(ledger.Open(), func(entry op.LedgerEntry) bool { return entry.Kind == "driver" }) {
+		if known != nil {
+			e.session.Sink.Log("run", fmt.Sprintf("what could not be removed goes with its driver: %v", known))
+		}
 		known = nil
 	}
 	err := e.removeEntries(ctx, ledger)
