@@ -62,19 +62,23 @@ func (s *instances) created(action, name, group string, initial, service bool) e
 	}
 }
 
-// hasEnded records an end and says whether it is a failure of the run.
-func (s *instances) hasEnded(e op.InstanceEnd) error {
+// hasEnded records an end. If that is a failure of the run, fail learns of it
+// before those who wait for the instance do: else they could end the run as
+// complete first.
+func (s *instances) hasEnded(e op.InstanceEnd, fail func(error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := s.get(e.Instance)
 	select {
 	case <-i.ended:
-		return nil
+		return
 	default:
 	}
 	i.end = e
+	if err := i.failure(); err != nil {
+		fail(err)
+	}
 	close(i.ended)
-	return i.failure()
 }
 
 func (i *instance) failure() error {

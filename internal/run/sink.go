@@ -17,10 +17,10 @@ func (s *sink) Started(e op.InstanceStart) {
 
 func (s *sink) Ended(e op.InstanceEnd) {
 	s.Record.Ended(e)
-	if err := s.instances.hasEnded(e); err != nil {
+	s.instances.hasEnded(e, func(err error) {
 		s.log(e.Instance, err.Error())
 		s.fail(err)
-	}
+	})
 }
 
 func (s *sink) Sample(p op.Sample) { s.Record.Sample(p) }
