@@ -38,11 +38,11 @@ func mark(ctx context.Context, name string) {
 // traceRPC stamps the start and the end of each call as milestones of the op
 // that made it. It is the innermost layer: nothing retries beneath it.
 func (e *Engine) traceRPC(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	rpc := method[strings.LastIndexByte(method, '/')+1:]
 	t, ok := ctx.Value(tracedKey{}).(traced)
 	if !ok {
-		return invoke(ctx, method, req, reply, cc, opts...)
+		return rpcError(rpc, invoke(ctx, method, req, reply, cc, opts...))
 	}
-	rpc := method[strings.LastIndexByte(method, '/')+1:]
 	t.trace.Mark(rpc+".start"+t.suffix, "csi")
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	t.trace.Mark(rpc+".end"+t.suffix, "csi")

@@ -92,7 +92,9 @@ func (e *Engine) removeAll(ctx context.Context, names []string, remove func(cont
 		g.Go(func() error {
 			ctx, cancel := context.WithTimeout(ctx, e.patience())
 			defer cancel()
-			failed[i] = remove(ctx, n)
+			if err := remove(ctx, n); err != nil {
+				failed[i] = fmt.Errorf("%s: %w", n, err)
+			}
 			return nil
 		})
 	}
@@ -109,7 +111,8 @@ func (e *Engine) removeAll(ctx context.Context, names []string, remove func(cont
 func (e *Engine) removeOwed(ctx context.Context, ledger engine.Ledger, known error) error {
 	if slices.ContainsFunc(ledger.Open(), func(entry op.LedgerEntry) bool { return entry.Kind == "driver" }) {
 		if known != nil {
-			e.session.Sink.Log("run", fmt.Sprintf("what could not be removed goes with its driver: %v", known))
+			lines := strings.Split(known.Error(), "\n")
+			e.session.Sink.Log("run", fmt.Sprintf("%d objects could not be removed and go with their driver; the first: %s", len(lines), lines[0]))
 		}
 		known = nil
 	}
