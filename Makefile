@@ -48,6 +48,9 @@ e2e: deps build ## run the built binaries end to end: the whole demo, faults, ki
 bench: deps build ## measure what docs/benchmarks.md states (about 15 minutes)
 	go run ./test/bench
 
+bench-%: deps build
+	go run ./test/bench -only '$*'
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf bin $(OUT)
