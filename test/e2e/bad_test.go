@@ -145,7 +145,8 @@ var badPlaces = []badCase{
 			}
 			return nil
 		}},
-	{name: "disk full while recording", root: true, code: 2, state: "failed", says: []string{"small/bundle", "no space left"}, setup: fullDisk},
+	{name: "disk full while recording", root: true, code: 2, state: "failed", says: []string{"small/bundle", "no space left"}, setup: func(b *box) []string { return fullDisk(b, "1m") }},
+	{name: "no room for a bundle", root: true, code: 1, says: []string{"small/bundle", "no space left"}, setup: func(b *box) []string { return fullDisk(b, "64k") }},
 	{name: "driver's program is missing", root: true, code: 2, says: []string{"StorageClass loopfile", "mkfs.ext4", "apt-get install e2fsprogs"}, setup: func(b *box) []string { return without(b, "mkfs.ext4") }},
 	{name: "workload's program is missing", root: true, code: 2, says: []string{"action fio", `"fio"`, "apt-get install fio"}, setup: func(b *box) []string { return without(b, "fio") }},
 	{name: "scratch directory's path is too long", code: 2, state: "failed", says: []string{"TMPDIR", "107"},
@@ -158,12 +159,12 @@ var badPlaces = []badCase{
 
 // fullDisk runs a Benchmark with many ops whose bundle lies on a file system
 // that is soon full.
-func fullDisk(b *box) []string {
+func fullDisk(b *box, size string) []string {
 	small := b.in("small")
 	if err := os.Mkdir(small, 0o755); err != nil {
 		b.Fatal(err)
 	}
-	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=1m"); err != nil {
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size="+size); err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })

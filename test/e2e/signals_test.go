@@ -142,6 +142,27 @@ func TestDriverDiesInMidRun(t *testing.T) {
 	}
 }
 
+// TestDriverStopsInMidRun freezes the driver's process: nothing answers any
+// more, the removal included. The run still ends and leaves nothing.
+func TestDriverStopsInMidRun(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	l := b.startRun(strings.NewReplacer("runtime: 1s", "runtime: 10m", "limit: 5, ", "").Replace(atRate) + class("hostdir"))
+	l.reaches("running")
+	l.until("ops were recorded", func() bool { return b.recorded() > 0 })
+	if err := syscall.Kill(l.child("csi-driver", "--backend hostdir"), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	l.reaches("timeout")
+	l.signal(syscall.SIGINT)
+	r := l.wait().wants(t, 130)
+	s, ops := b.readable(b.bundle())
+	if n := outcomes(ops, "v"); s.State != "interrupted" || n["timeout"] == 0 || n["error"] > 0 {
+		t.Errorf("state %q, ops %v\n%v", s.State, n, r)
+	}
+	b.clean()
+}
+
 // TestKilled ends the runner as the kernel does, at known and at random
 // moments: the bundle can be read, one cleanup removes everything, another
 // does no harm.
