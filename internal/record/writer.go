@@ -143,7 +143,15 @@ func (w *Writer) Err() <-chan error { return w.failure.ch }
 
 // Op records one op that has ended, timed out, failed, or was dropped or
 // censored. Each op is recorded once.
-func (w *Writer) Op(o op.Op) { w.line(eventsDir, &o) }
+func (w *Writer) Op(o op.Op) {
+	b := opBuffers.Get().(*[]byte)
+	*b = appendOp((*b)[:0], &o)
+	w.put(eventsDir, true, *b, "\n") // copies
+	opBuffers.Put(b)
+}
+
+// opBuffers are where ops are encoded.
+var opBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // Sample records a counter reading.
 func (w *Writer) Sample(s op.Sample) { w.line(samplesFile, &s) }
@@ -206,7 +214,7 @@ func (w *Writer) line(file string, v any) {
 		w.failure.set(fmt.Errorf("record: %s: %w", file, err))
 		return
 	}
-	w.put(file, file == eventsDir, b, "\n")
+	w.put(file, false, b, "\n")
 }
 
 func (w *Writer) put(file string, framed bool, b []byte, end string) {
