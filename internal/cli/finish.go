@@ -41,9 +41,9 @@ func (r *running) conclude(result *run.Result) error {
 	}
 	page, err := r.report(s)
 	if r.flags.output == "json" {
-		err = errors.Join(err, writeJSON(r.out, s))
+		err = errors.Join(err, quietPipe(writeJSON(r.out, s)))
 	} else {
-		err = errors.Join(err, terminal.Write(r.out, s, terminalOptions(r.out)))
+		err = errors.Join(err, quietPipe(terminal.Write(r.out, s, terminalOptions(r.out))))
 		fmt.Fprintf(r.out, "\nbundle: %s\nreport: %s\n", r.writer.Dir(), page)
 	}
 	if result.Leftovers != nil {

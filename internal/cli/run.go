@@ -204,6 +204,10 @@ func (r *running) interrupts(parent context.Context) (soft, hard context.Context
 	hard, kill := context.WithCancel(parent)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// A reader that goes away, as in "run … | head", must not end the process
+	// where it stands: with a listener, writing to the pipe is an error instead.
+	// Ignoring the signal would do so for the workloads too.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	done := make(chan struct{})
 	go func() {
 		for n := 0; ; {

@@ -98,6 +98,55 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
+// TestReaderGoesAway: whoever reads the output, as in `cnsbench run … | head`,
+// may leave; the run goes on as if it were read.
+func TestReaderGoesAway(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := b.command(t.Context(), cnsbench, b.runArgs(b.write("bench.yaml", atRate+class("hostdir")))...)
+	cmd.Stdout = w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close()
+	if _, err := r.Read(make([]byte, 1)); err != nil {
+		t.Error(err)
+	}
+	_ = r.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if s, ops := b.readable(b.bundle()); s.State != "complete" || outcomes(ops, "v")["ok"] != 5 {
+		t.Errorf("state %q, ops %v", s.State, outcomes(ops, "v"))
+	}
+	b.clean()
+}
+
+// TestInterruptWhileRemoving: what is removed is removed to the end.
+func TestInterruptWhileRemoving(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	text := head + "spec: {actions: [{name: v, createObjSpec: {count: 200, volume: {storageClass: sut, size: 1Mi}}}]}\n" +
+		class("null", `inject: "rpcs: {DeleteVolume: {delay: 50ms}}"`)
+	l := b.startRun(text)
+	l.reaches("removing")
+	for range 3 {
+		l.signal(syscall.SIGINT)
+		time.Sleep(50 * time.Millisecond)
+	}
+	if r := l.wait(); r.code != 0 && r.code != 130 {
+		t.Errorf("exit %d\n%v", r.code, r)
+	}
+	if s, ops := b.readable(b.bundle()); !s.Complete || outcomes(ops, "v")["ok"] != 200 {
+		t.Errorf("state %q, complete %v, ops %v", s.State, s.Complete, outcomes(ops, "v"))
+	}
+	b.clean()
+}
+
 // recorded is the size of the event segments of a run that is under way.
 func (b *box) recorded() (bytes int64) {
 	files, _ := filepath.Glob(filepath.Join(b.bundle(), "events", "*"))
