@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -64,6 +65,7 @@ type driver struct {
 	stderr  tail
 	closing sync.Once
 	stopped chan struct{} // closed when we ask it to end: its end is no fault then
+	listens atomic.Bool   // it has started: its end before is the failure of that
 }
 
 // openDrivers makes a driver for every provisioner that a StorageClass names.
@@ -172,7 +174,9 @@ func (d *driver) spawn(cmd *exec.Cmd) error {
 		select {
 		case <-d.stopped:
 		default:
-			d.engine.session.Sink.Failed(d.why(errors.New("the CSI driver " + d.name + " ended in mid-run")))
+			if d.listens.Load() {
+				d.engine.session.Sink.Failed(d.why(errors.New("the CSI driver " + d.name + " ended in mid-run")))
+			}
 		}
 	}()
 	if err := <-started; err != nil {
@@ -200,6 +204,7 @@ func (d *driver) awaitSocket(ctx context.Context) error {
 	for {
 		// Dialled, since the file is there a moment before anyone listens.
 		if conn, err := (&net.Dialer{}).DialContext(ctx, "unix", d.socket); err == nil {
+			d.listens.Store(true)
 			return conn.Close()
 		}
 		select {
