@@ -87,9 +87,19 @@ func Create(dir string, r Run) (*Writer, error) {
 		failure: failure{ch: make(chan error, 1)},
 	}
 	if err := w.begin(); err != nil {
-		return nil, errors.Join(fmt.Errorf("record: cannot write to %s: %w", dir, err), lock.Close())
+		return nil, errors.Join(fmt.Errorf("record: cannot write to %s: %w", dir, err), empty(dir), lock.Close())
 	}
 	return w, nil
+}
+
+// empty takes away what begin has made in a directory that held nothing, so
+// that it can be used again.
+func empty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	return err
 }
 
 // prepare makes dir if it is not there, and refuses one in use.
