@@ -252,7 +252,8 @@ func (l *loader) makesVolume(n *info, claim corev1.PersistentVolumeClaim, attach
 	claim.Name = instanceName(n, 0)
 	n.claims = []corev1.PersistentVolumeClaim{claim}
 	n.out.Volume = &Volume{Attach: attach, Render: func(runID string, i int) (engine.Volume, error) {
-		one := *claim.DeepCopy()
+		one := claim // engines only read it: all but the labels is shared
+		one.Labels = maps.Clone(claim.Labels)
 		one.Name = instanceName(n, i)
 		one.Labels[workload.LabelInstance], one.Labels[workload.LabelRun] = one.Name, runID
 		return engine.Volume{Claim: one, Attach: attach}, nil
