@@ -80,33 +80,47 @@ type process struct {
 	command string
 }
 
-// processes lists those that came of the box: by their environment, their
-// arguments, or, since workloads get an environment of their own, by what is
-// mounted in their mount namespace.
+// processes lists those that came of the box, and no others: by their
+// environment or their arguments, which begin with the box's own copy of the
+// programs; and, since workloads get an environment of their own, whatever
+// shares a PID namespace that one of these began.
 func (b *box) processes() []process {
+	all := runningProcesses()
+	ours := namespaceOf(os.Getpid())
+	namespaces := map[string]bool{}
+	mine := func(p process) bool {
+		env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.pid))
+		return bytes.Contains(env, []byte(marker+"="+b.dir+"\x00")) || strings.Contains(p.command, b.dir+"/")
+	}
+	for _, p := range all {
+		if ns := namespaceOf(p.pid); ns != "" && ns != ours && mine(p) {
+			namespaces[ns] = true
+		}
+	}
+	return slices.DeleteFunc(all, func(p process) bool { return !mine(p) && !namespaces[namespaceOf(p.pid)] })
+}
+
+// runningProcesses lists all others; a zombie or a kernel thread has no command.
+func runningProcesses() (found []process) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
-	ours, _ := os.Readlink("/proc/self/ns/mnt")
-	var found []process
 	for _, d := range dirs {
 		pid, _ := strconv.Atoi(filepath.Base(d))
 		command, _ := os.ReadFile(filepath.Join(d, "cmdline"))
-		if pid == os.Getpid() || len(command) == 0 { // a zombie or a kernel thread has no command
-			continue
-		}
-		env, _ := os.ReadFile(filepath.Join(d, "environ"))
-		mine := bytes.Contains(env, []byte(marker+"="+b.dir+"\x00")) || bytes.Contains(command, []byte(b.dir+"/"))
-		if ns, _ := os.Readlink(filepath.Join(d, "ns", "mnt")); !mine && ns != "" && ns != ours {
-			mounts, _ := os.ReadFile(filepath.Join(d, "mountinfo"))
-			mine = bytes.Contains(mounts, []byte(b.dir+"/"))
-		}
-		if mine {
+		if pid != os.Getpid() && len(command) > 0 {
 			found = append(found, process{pid, string(bytes.ReplaceAll(command, []byte{0}, []byte{' '}))})
 		}
 	}
 	return found
 }
 
-// child waits for a process below pid whose command has all the words, and
+// namespaceOf is the PID namespace of a process; empty when it is gone or
+// somebody else's.
+func namespaceOf(pid int) string {
+	ns, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
+	return ns
+}
+
+// child waits for a process of the box whose command has all the words, and
 // returns its pid.
 func (l *live) child(words ...string) int {
 	l.b.Helper()

@@ -62,7 +62,7 @@ func (b *box) emptyHanded() {
 	b.clean()
 	entries, _ := os.ReadDir(b.dir)
 	for _, e := range entries {
-		if !slices.Contains([]string{"home", "storage", "tmp"}, e.Name()) {
+		if !slices.Contains([]string{"bin", "home", "storage", "tmp"}, e.Name()) {
 			b.Errorf("it made %s", e.Name())
 		}
 	}

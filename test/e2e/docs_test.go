@@ -77,7 +77,4 @@ func (b *box) checkout() {
 	if err := os.CopyFS(b.in("examples"), os.DirFS(filepath.Join(module, "examples"))); err != nil {
 		b.Fatal(err)
 	}
-	if err := os.Symlink(filepath.Dir(cnsbench), b.in("bin")); err != nil {
-		b.Fatal(err)
-	}
 }

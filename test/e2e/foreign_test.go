@@ -49,7 +49,7 @@ func (b *box) foreignDriver(backend string) *foreign {
 	if err := os.Mkdir(own.tmp, 0o755); err != nil {
 		b.Fatal(err)
 	}
-	own.start(cnsbench, "csi-driver", "--backend", backend, "--socket", f.socket, "--base-dir", b.in("driver", "base"), "--truth-log", f.truth)
+	own.start(b.cnsbench(), "csi-driver", "--backend", backend, "--socket", f.socket, "--base-dir", b.in("driver", "base"), "--truth-log", f.truth)
 	var err error
 	if f.conn, err = grpc.NewClient("unix://"+f.socket, grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
 		b.Fatal(err)

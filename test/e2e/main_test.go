@@ -12,7 +12,7 @@ import (
 
 var (
 	module   string // the repository
-	cnsbench string // the program, with the agent beside it
+	programs string // the directory of cnsbench and its agent
 )
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
@@ -38,12 +38,11 @@ func build(dir string) error {
 	if module, err = filepath.Abs(filepath.Join("..", "..")); err != nil {
 		return err
 	}
-	if own := os.Getenv("CNSBENCH_BIN"); own != "" {
-		dir = own
-	}
-	if cnsbench, err = filepath.Abs(filepath.Join(dir, "cnsbench")); err != nil || os.Getenv("CNSBENCH_BIN") != "" {
+	if programs = os.Getenv("CNSBENCH_BIN"); programs != "" {
+		programs, err = filepath.Abs(programs)
 		return err
 	}
+	programs = dir
 	cmd := exec.Command("go", "build", "-trimpath", "-o", dir, "./cmd/cnsbench", "./cmd/cnsbench-agent")
 	cmd.Dir, cmd.Env = module, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

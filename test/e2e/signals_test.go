@@ -48,7 +48,7 @@ func realDriver() string {
 
 func (b *box) startRun(text string, more ...string) *live {
 	b.Helper()
-	return b.start(cnsbench, b.runArgs(b.write("bench.yaml", text), more...)...)
+	return b.start(b.cnsbench(), b.runArgs(b.write("bench.yaml", text), more...)...)
 }
 
 func TestInterrupt(t *testing.T) {
@@ -74,6 +74,9 @@ func TestInterrupt(t *testing.T) {
 			b := newBox(t)
 			l := b.startRun(tt.text)
 			l.reaches(tt.at)
+			if tt.at == "running" && strings.Contains(tt.text, "fio") {
+				l.child("fio", "/config/fio.job") // else clean would overlook it
+			}
 			if tt.at == "running" {
 				l.until("ops were recorded", func() bool { return b.recorded() > 0 || tt.twice })
 			}
@@ -107,7 +110,7 @@ func TestReaderGoesAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := b.command(t.Context(), cnsbench, b.runArgs(b.write("bench.yaml", atRate+class("hostdir")))...)
+	cmd := b.command(t.Context(), b.cnsbench(), b.runArgs(b.write("bench.yaml", atRate+class("hostdir")))...)
 	cmd.Stdout = w
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
