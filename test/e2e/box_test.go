@@ -100,12 +100,13 @@ func (b *box) destroy() {
 	for _, p := range b.processes() {
 		_ = syscall.Kill(p.pid, syscall.SIGKILL)
 	}
+	// While they are mounted their files can be told; they go with the mounts.
+	for _, dev := range b.loops() {
+		_ = exec.Command("losetup", "-d", dev).Run()
+	}
 	mounts := b.mounts()
 	for i := len(mounts) - 1; i >= 0; i-- {
 		_ = syscall.Unmount(mounts[i], syscall.MNT_DETACH)
-	}
-	for _, dev := range b.loops() {
-		_ = exec.Command("losetup", "-d", dev).Run()
 	}
 	if err := os.RemoveAll(b.dir); err != nil {
 		b.Errorf("the test's own directory: %v", err)
