@@ -92,25 +92,44 @@ phase by phase; the result is a bundle, a summary and a report.
 	return root
 }
 
+// maxFile bounds a file of the user's: a Benchmark is some kilobytes.
+const maxFile = 8 << 20
+
 // readFiles reads the files of a Benchmark; "-" is the standard input.
 func readFiles(s *streams, names []string) ([]plan.File, error) {
 	var files []plan.File
 	for _, name := range names {
+		f := plan.File{Name: name}
+		var err error
 		if name == "-" {
-			b, err := io.ReadAll(s.in)
-			if err != nil {
-				return nil, err
-			}
-			files = append(files, plan.File{Name: "<stdin>", Data: b})
-			continue
+			f.Name = "<stdin>"
+			f.Data, err = readAll(f.Name, s.in)
+		} else {
+			f.Data, err = readFile(name)
 		}
-		b, err := os.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, plan.File{Name: name, Data: b})
+		files = append(files, f)
 	}
 	return files, nil
+}
+
+func readFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readAll(name, f)
+}
+
+func readAll(name string, r io.Reader) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+	if err == nil && len(b) > maxFile {
+		err = fmt.Errorf("%s has more than %d MiB: that is no Benchmark", name, maxFile>>20)
+	}
+	return b, err
 }
 
 // storageDir is where our drivers keep volumes unless told otherwise.

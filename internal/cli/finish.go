@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -49,8 +48,8 @@ func (r *running) conclude(result *run.Result) error {
 	if result.Leftovers != nil {
 		err = errors.Join(err, fmt.Errorf("not everything could be removed: %w; try: cnsbench cleanup %s", result.Leftovers, r.flags.out))
 	}
-	if err != nil {
-		code = max(code, exitFailed)
+	if err != nil && code != exitInterrupted {
+		code = exitFailed
 	}
 	if code == exitOK {
 		return nil
@@ -120,12 +119,11 @@ func doubtful(flags []record.Flag) bool {
 }
 
 func rateStats(result *run.Result) []record.RateStats {
-	span := time.Duration(result.StopAt - result.BarrierAt).Seconds()
 	var stats []record.RateStats
 	for _, c := range result.Rates {
 		s := record.RateStats{Name: c.Rate, Triggers: c.Triggers, Started: c.Started, Dropped: c.Dropped, Late: c.Late}
-		if result.BarrierAt.Known() && span > 0 {
-			s.Offered, s.Achieved = float64(c.Ops)/span, float64(c.Started)/span
+		if c.Active > 0 {
+			s.Offered, s.Achieved = float64(c.Ops)/c.Active.Seconds(), float64(c.OK)/c.Active.Seconds()
 		}
 		if c.Lateness != nil && c.Lateness.N() > 0 {
 			s.LateP99Ns, _ = c.Lateness.Quantile(0.99)

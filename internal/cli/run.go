@@ -73,7 +73,7 @@ could not be judged, 4 a validity gate under --strict, 130 interrupted.`,
 	fl.StringVar(&f.inject, "inject", "", "file with delays, stalls and errors for our drivers to inject")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "check the file, print the budget, make nothing")
 	fl.BoolVar(&f.strict, "strict", false, "exit with 4 when a figure cannot be trusted")
-	fl.BoolVar(&f.keep, "keep", false, "leave volumes and snapshots in place; `cnsbench cleanup BUNDLE` removes them")
+	fl.BoolVar(&f.keep, "keep", false, "leave volumes and snapshots in place, for cnsbench cleanup BUNDLE to remove")
 	outputFlag(c, &f.output)
 	return c
 }

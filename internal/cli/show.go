@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/present/report"
 	"github.com/cnsbench/cnsbench/internal/present/terminal"
 	"github.com/cnsbench/cnsbench/internal/record"
@@ -75,6 +76,9 @@ func streamOps(w io.Writer, b *record.Bundle) error {
 	for o, err := range b.Ops() {
 		if err != nil {
 			return failed(errors.Join(err, out.Flush()))
+		}
+		if o.Milestones == nil {
+			o.Milestones = []op.Milestone{} // a list, also of none
 		}
 		if err := e.Encode(&o); err != nil {
 			return quietPipe(err)

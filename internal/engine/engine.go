@@ -81,6 +81,9 @@ type Session struct {
 	// Dir is a scratch directory of the run (sockets, emptyDirs, logs);
 	// absolute, exists, removed by the caller after Close.
 	Dir string
+	// Hurry ends when the user wants the run to end at once: what can be
+	// removed in one step then is not taken apart first. nil: never.
+	Hurry context.Context
 	// Needs are the powers that the plan will use, so that a driver that
 	// lacks one is named before anything is created.
 	Needs Needs

@@ -61,9 +61,11 @@ func (rt *rateRunner) run(ctx context.Context) {
 	}
 	if rt.Schedule == nil {
 		rt.closedLoop(ctx, start)
+		rt.count.Active = time.Duration(rt.Clock.Now() - start)
 		return
 	}
 	rt.openLoop(ctx, start)
+	rt.count.Active = time.Duration(rt.Clock.Now() - start)
 	if !rt.queueEmptied(ctx) {
 		rt.abandonQueue()
 	}
@@ -138,14 +140,17 @@ func (rt *rateRunner) begin(t *task) {
 // lateBound is the lateness from which an op counts as late.
 const lateBound = 10 * time.Millisecond
 
-// observe keeps the harness's own lateness.
+// observe counts what became of an op, and the harness's own lateness.
 func (rt *rateRunner) observe(o *op.Op) {
-	late, ok := o.Lateness()
-	if !ok {
-		return
-	}
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
+	if o.Outcome == op.OK {
+		rt.count.OK++
+	}
+	late, ok := o.Lateness()
+	if !ok || rt.Schedule == nil {
+		return
+	}
 	_ = rt.count.Lateness.Record(max(0, late)) // never negative: no op starts early
 	if late > int64(lateBound) {
 		rt.count.Late++
@@ -256,7 +261,10 @@ func (rt *rateRunner) once(ctx context.Context, a *plan.Action) bool {
 	ended := make(chan *op.Op, len(tasks))
 	for _, t := range tasks {
 		t.closed = true
-		t.then = func(o *op.Op) { ended <- o }
+		t.then = func(o *op.Op) {
+			rt.observe(o)
+			ended <- o
+		}
 		rt.mu.Lock()
 		rt.count.Ops++
 		rt.mu.Unlock()

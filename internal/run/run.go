@@ -91,6 +91,8 @@ type RateCount struct {
 	Triggers  int64           // due within the run
 	Ops       int64           // wanted by them
 	Started   int64           // of those, started
+	OK        int64           // of those, done
+	Active    time.Duration   // from the rate's start to its last trigger, or to the run's stop
 	Dropped   int64           // saturated, without a target, or overtaken by the end
 	QueuedMax int64           // longest queue
 	Late      int64           // started more than 10 ms after they were due
@@ -116,7 +118,7 @@ func Run(ctx, hard context.Context, c Config) Result {
 	// Ops outlive the stop by the grace; they end with opsCtx.
 	r.opsCtx, r.cancelOps = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer r.cancelOps(nil)
-	r.Session.Sink = &sink{runner: r}
+	r.Session.Sink, r.Session.Hurry = &sink{runner: r}, hard
 
 	err := r.carryOut(ctx)
 	r.wind(err)

@@ -78,7 +78,7 @@ func TestSimulate(t *testing.T) {
 }
 
 func TestListedIn(t *testing.T) {
-	f := freeze{from: 1000, to: 1100, ns: 100, claim: "fio-1-data", op: "snapshots-3"}
+	f := freeze{from: 1000, to: 1100, ns: 100, held: 97, claim: "fio-1-data", op: "snapshots-3"}
 	mine := []interference.Culprit{{Action: "snapshots", Instance: 3}}
 	stall := interference.Stall{Instance: "fio-1", Volume: "fio-1-data", From: 1005, To: 1100, LengthNs: 95, Ops: mine}
 	change := func(f func(*interference.Stall)) interference.Stall { s := stall; f(&s); return s }
@@ -88,14 +88,20 @@ func TestListedIn(t *testing.T) {
 		off   int64
 		ok    bool
 	}{
-		{"same", stall, 5, true},
-		{"by the workload", change(func(s *interference.Stall) { s.Volume, s.Source, s.From, s.To = "", "workload", 1150, 2000 }), 5, true},
+		{"too short", stall, 2, true},
+		{"within the bounds", change(func(s *interference.Stall) { s.LengthNs = 98 }), 0, true},
+		{"too long", change(func(s *interference.Stall) { s.LengthNs = 104 }), 4, true},
+		{"by the workload", change(func(s *interference.Stall) { s.Volume, s.Source, s.From, s.To = "", "workload", 1150, 2000 }), 2, true},
 		{"other volume", change(func(s *interference.Stall) { s.Volume = "fio-2-data" }), 0, false},
 		{"other op", change(func(s *interference.Stall) { s.Ops = []interference.Culprit{{Action: "snapshots", Instance: 4}} }), 0, false},
 		{"other time", change(func(s *interference.Stall) { s.From, s.To = 1200, 1300 }), 0, false},
 	}
 	for _, tt := range tests {
-		off, ok := f.listedIn([]interference.Stall{tt.stall})
+		length, ok := f.listedIn([]interference.Stall{tt.stall})
+		off := f.off(length)
+		if !ok {
+			off = 0
+		}
 		if off != tt.off || ok != tt.ok {
 			t.Errorf("%s: %d %v, want %d %v", tt.name, off, ok, tt.off, tt.ok)
 		}

@@ -123,7 +123,7 @@ func (t *table) objectives(name string, trial *trial) error {
 // freeze is one that the driver logged, on the run's clock.
 type freeze struct {
 	from, to op.Time
-	ns, held int64 // writers are blocked for at most ns, at least held
+	ns, held int64  // writers are blocked for at most ns, at least held
 	claim    string // its volume, as the run calls it
 	op       string // "snapshots-3"
 }

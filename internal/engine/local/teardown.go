@@ -92,6 +92,9 @@ func (e *Engine) removeAll(ctx context.Context, names []string, remove func(cont
 		g.Go(func() error {
 			ctx, cancel := context.WithTimeout(ctx, e.patience())
 			defer cancel()
+			if e.session.Hurry != nil {
+				defer context.AfterFunc(e.session.Hurry, cancel)()
+			}
 			if err := remove(ctx, n); err != nil {
 				failed[i] = fmt.Errorf("%s: %w", n, err)
 			}
