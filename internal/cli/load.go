@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/cnsbench/cnsbench/internal/engine/csidriver"
+	"github.com/cnsbench/cnsbench/internal/engine/csidriver/inject"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/plan"
@@ -179,10 +180,46 @@ type facts struct {
 	Closed         []string          `json:"closedLoops,omitempty"` // actions whose ops have one view
 	Vars           map[string]any    `json:"vars,omitempty"`
 	Warnings       []string          `json:"warnings,omitempty"`
+	// Args are the flags that shaped the run; Inject is the text of what our
+	// drivers were told to inject.
+	Args   []string `json:"args,omitempty"`
+	Inject string   `json:"inject,omitempty"`
 }
 
-func planFacts(p *plan.Plan) facts {
-	f := facts{Grace: p.Grace.String(), StorageClasses: map[string]string{}, Budget: p.Budget, Vars: map[string]any{}}
+// args are the flags that shape a run, as they were given.
+func (f *runFlags) args() []string {
+	var args []string
+	for _, s := range f.set {
+		args = append(args, "--set", s)
+	}
+	for _, flag := range []struct{ name, value string }{{"--csi-endpoint", f.endpoint}, {"--inject", f.inject}} {
+		if flag.value != "" {
+			args = append(args, flag.name, flag.value)
+		}
+	}
+	if f.storage != storageDir() && f.storage != "" {
+		args = append(args, "--storage-dir", f.storage)
+	}
+	return args
+}
+
+// injection reads and checks what is to be injected, which is a file or its
+// text.
+func (f *runFlags) injection() (string, error) {
+	if f.inject == "" {
+		return "", nil
+	}
+	if _, err := inject.Load(f.inject, csidriver.RPCs()); err != nil {
+		return "", fmt.Errorf("--inject: %w", err)
+	}
+	if b, err := readFile(f.inject); err == nil {
+		return string(b), nil
+	}
+	return f.inject, nil
+}
+
+func planFacts(p *plan.Plan, args []string, injected string) facts {
+	f := facts{Args: args, Inject: injected, Grace: p.Grace.String(), StorageClasses: map[string]string{}, Budget: p.Budget, Vars: map[string]any{}}
 	if p.Runtime > 0 {
 		f.Runtime = p.Runtime.String()
 	}

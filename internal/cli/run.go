@@ -83,6 +83,10 @@ func runBenchmark(ctx context.Context, s *streams, f *runFlags, args []string) e
 	if err != nil {
 		return err
 	}
+	injected, err := f.injection()
+	if err != nil {
+		return err
+	}
 	if f.dryRun {
 		return printBudget(s, p, f.output)
 	}
@@ -98,7 +102,7 @@ func runBenchmark(ctx context.Context, s *streams, f *runFlags, args []string) e
 		f.out = fmt.Sprintf("cnsbench-%s-%s", p.Name, time.Now().Format("20060102-150405"))
 	}
 	clock := op.NewClock()
-	w, err := record.Create(f.out, describeRun(id, p, files, clock))
+	w, err := record.Create(f.out, describeRun(id, p, files, clock, planFacts(p, f.args(), injected)))
 	if err != nil {
 		return err
 	}
@@ -242,9 +246,9 @@ func (r *running) interrupts(parent context.Context) (soft, hard context.Context
 }
 
 // describeRun is run.json at the start.
-func describeRun(id string, p *plan.Plan, files []plan.File, clock op.Clock) record.Run {
+func describeRun(id string, p *plan.Plan, files []plan.File, clock op.Clock, resolved facts) record.Run {
 	spec, _ := json.Marshal(p.Benchmark) // API types always marshal
-	facts, _ := json.Marshal(planFacts(p))
+	facts, _ := json.Marshal(resolved)
 	source := record.Source{File: files[0].Name, Text: string(files[0].Data)}
 	for _, f := range files[1:] {
 		source.Text += "\n---\n# " + f.Name + "\n" + string(f.Data)
