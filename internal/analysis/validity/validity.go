@@ -3,6 +3,7 @@
 package validity
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,8 +28,9 @@ const (
 	skewBound      = int64(50e6) // ns between barrier and actual start
 	failedWarning  = 0.01        // share of ops
 	failedInvalid  = 0.10
-	cpuShare       = 0.9 // of all CPUs
-	deviceShare    = 0.9 // device bytes ÷ client bytes on reads
+	cpuShare       = 0.9        // of all CPUs
+	leastBusyTime  = int64(1e9) // ns: below it the steps of CPU accounting weigh
+	deviceShare    = 0.9        // device bytes ÷ client bytes on reads
 	achievedShare  = 0.99
 	leastReadBytes = 16 << 20 // below it the ratio of bytes says nothing
 )
@@ -123,20 +125,30 @@ func clockError(a Action) (record.Flag, bool) {
 	return flag("clockError", Info, "%s: spans too short for the error of their clocks: %s", a.Name, strings.Join(a.DoubtfulSpans, ", ")), len(a.DoubtfulSpans) > 0
 }
 
-// generatorBusy compares the CPU time of all instances with what there is.
+// generatorBusy compares the CPU time of all instances with the time in which
+// any of them was read twice: instances that ran in turn do not add up. Only
+// the machine of the local engine has a known number of CPUs.
 func generatorBusy(d *dataset.Data) (record.Flag, bool) {
 	env, err := d.Bundle.Environment()
-	if err != nil || env.CPU.Count == 0 {
+	if err != nil || env.CPU.Count == 0 || d.Bundle.Run.Engine != "local" {
 		return record.Flag{}, false
 	}
-	var cpus float64
+	var cpu int64
+	var ran []dataset.Window
 	for _, s := range bySampled(d) {
-		if c := d.CPUs(s.instance); c != nil {
-			cpus += *c
+		if s.last.At > s.first.At {
+			cpu += s.last.CPUNanos - s.first.CPUNanos
+			ran = append(ran, dataset.Window{From: s.first.At, To: s.last.At})
 		}
 	}
+	slices.SortFunc(ran, func(a, b dataset.Window) int { return cmp.Compare(a.From, b.From) })
+	var wall op.Time
+	for _, span := range dataset.UnionOf(ran) {
+		wall += span.To - span.From
+	}
+	cpus := float64(cpu) / float64(max(1, wall))
 	return flag("generatorCPUBound", Warning, "the workloads used %.1f of %d CPUs: the load generator may be what was measured", cpus, env.CPU.Count),
-		cpus > cpuShare*float64(env.CPU.Count)
+		int64(wall) >= leastBusyTime && cpus > cpuShare*float64(env.CPU.Count)
 }
 
 type sampled struct {

@@ -43,6 +43,16 @@ func TestCheck(t *testing.T) {
 				d.Samples[i].CPUNanos = int64(d.Samples[i].At) * 13 / 10 // 3 instances on 4 CPUs
 			}
 		}, map[string]string{"generatorCPUBound": Warning}},
+		{"busy in turn", nil, func(d *dataset.Data) {
+			from := map[string]op.Time{"fio-0": 0, "fio-1": 100 * second, "fio-2": 200 * second}
+			for i := range d.Samples {
+				d.Samples[i].CPUNanos = int64(d.Samples[i].At) * 13 / 10
+				d.Samples[i].At += from[d.Samples[i].Instance]
+			}
+		}, map[string]string{}},
+		{"busy for an instant", nil, func(d *dataset.Data) {
+			d.Samples = []op.Sample{{Instance: "fio-0", At: second}, {Instance: "fio-0", At: second + 1e6, CPUNanos: 1e7}}
+		}, map[string]string{}},
 		{"cached reads", nil, func(d *dataset.Data) {
 			for i := range d.Samples {
 				d.Samples[i].ReadBytes /= 2
