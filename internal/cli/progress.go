@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/run"
@@ -99,7 +100,7 @@ func (p *progress) OpEnded(o *op.Op) {
 	switch o.Outcome {
 	case op.OK:
 		d, _ := o.Service()
-		p.last = fmt.Sprintf("%s %s %s", o.Action, o.Target, time.Duration(d).Round(100*time.Microsecond))
+		p.last = fmt.Sprintf("%s %s %s", o.Action, o.Target, units.Duration(float64(d)))
 	case op.Error, op.Timeout:
 		p.last = fmt.Sprintf("%s %s %s", o.Action, o.Target, o.Outcome)
 		if n := p.counts[o.Outcome]; n <= 3 {
@@ -151,7 +152,7 @@ func (p *progress) show(step time.Duration) {
 	}
 	f := p.w.(*os.File)
 	if width, _, err := term.GetSize(int(f.Fd())); err == nil && len([]rune(text)) >= width {
-		text = string([]rune(text)[:max(0, width-1)])
+		text = string([]rune(text)[:max(0, width-2)]) + "…"
 	}
 	fmt.Fprint(p.w, "\r\x1b[K", text)
 	p.open = true
