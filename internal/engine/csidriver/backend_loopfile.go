@@ -277,9 +277,14 @@ func (l *loopfile) destroy(context.Context) error {
 		return err
 	}
 	var problems []error
+	for _, m := range mounts { // all, before any: a process that a frozen one holds up keeps others busy
+		if devices[m.Source] != "" {
+			problems = append(problems, thawPath(m.Mountpoint))
+		}
+	}
 	for _, m := range mounts {
 		if devices[m.Source] != "" {
-			problems = append(problems, thawPath(m.Mountpoint), unmountHard(m.Mountpoint))
+			problems = append(problems, unmountHard(m.Mountpoint))
 		} else if name, isNode := strings.CutPrefix(m.Root, "/loop"); isNode && devices["/dev/loop"+name] != "" {
 			problems = append(problems, unmountHard(m.Mountpoint)) // a published raw block device
 		}

@@ -52,10 +52,13 @@ func Destroy(o Options) error {
 func (d *driver) destroy(ctx context.Context) error {
 	var problems []error
 	rec, _ := d.be.(recoverer)
+	// All are thawed before any is unmounted: a process that waits for a frozen one keeps others busy until it can die.
 	for _, v := range d.vols.all() {
 		if rec != nil {
 			problems = append(problems, rec.thaw(v))
 		}
+	}
+	for _, v := range d.vols.all() {
 		for path := range v.Published {
 			problems = append(problems, unmountHard(path), d.be.unpublish(ctx, v, path))
 		}

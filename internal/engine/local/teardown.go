@@ -108,9 +108,7 @@ func (e *Engine) removeAll(ctx context.Context, names []string, remove func(cont
 // removeOwed works through the ledger. An error of removeKnown counts only
 // where no driver of ours is destroyed with all it held.
 //
-// It goes round twice: a driver killed while a file system was frozen leaves
-// processes that cannot die until it is thawed, which is part of destroying
-// what the driver left, and that is busy until they are dead.
+// It goes round twice, for what was still in use by a process that ended late.
 func (e *Engine) removeOwed(ctx context.Context, ledger engine.Ledger, known error) error {
 	if slices.ContainsFunc(ledger.Open(), func(entry op.LedgerEntry) bool { return entry.Kind == "driver" }) {
 		if known != nil {
@@ -126,7 +124,14 @@ func (e *Engine) removeOwed(ctx context.Context, ledger engine.Ledger, known err
 	return errors.Join(known, err)
 }
 
-// removeEntries removes processes, all at once, then the rest, newest first.
+// deathPatience is how long killed processes are waited for before what the
+// ledger lists besides them is removed. A driver killed while a file system
+// was frozen leaves processes that cannot die until it is thawed, which is the
+// first step of destroying what the driver left.
+const deathPatience = 300 * time.Millisecond
+
+// removeEntries kills processes, all at once, removes the rest, newest first,
+// and then verifies that the processes are gone.
 func (e *Engine) removeEntries(ctx context.Context, ledger engine.Ledger) error {
 	var processes, rest []op.LedgerEntry
 	for _, entry := range ledger.Open() {
@@ -148,11 +153,18 @@ func (e *Engine) removeEntries(ctx context.Context, ledger engine.Ledger) error 
 	for i, entry := range processes {
 		g.Go(func() error { errs[i] = remove(entry); return nil })
 	}
-	_ = g.Wait()
-	for _, entry := range rest {
-		errs = append(errs, remove(entry))
+	dead := make(chan struct{})
+	go func() { _ = g.Wait(); close(dead) }()
+	select {
+	case <-dead:
+	case <-time.After(deathPatience):
 	}
-	return errors.Join(errs...)
+	var others []error
+	for _, entry := range rest {
+		others = append(others, remove(entry))
+	}
+	<-dead
+	return errors.Join(append(errs, others...)...)
 }
 
 func (e *Engine) removeEntry(ctx context.Context, entry op.LedgerEntry) error {

@@ -1,0 +1,181 @@
+package local_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/cnsbench/cnsbench/internal/engine/local"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+// handDriver is one of our drivers that the engine did not start.
+type handDriver struct {
+	csi.ControllerClient
+	csi.NodeClient
+	cmd          *exec.Cmd
+	socket, base string
+}
+
+func startDriver(t *testing.T, backend string, more ...string) *handDriver {
+	t.Helper()
+	d := &handDriver{socket: filepath.Join(t.TempDir(), "s"), base: filepath.Join(t.TempDir(), "run", backend)}
+	if err := os.MkdirAll(d.base, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"csi-driver", "--backend", backend, "--base-dir", d.base}, more...)
+	t.Cleanup(func() {
+		if out, err := exec.Command(filepath.Join(bin, "cnsbench"), append(args, "--destroy")...).CombinedOutput(); err != nil {
+			t.Errorf("destroy: %v: %s", err, out)
+		}
+	})
+	d.cmd = exec.Command(filepath.Join(bin, "cnsbench"), append(args, "--socket", d.socket)...)
+	d.cmd.Stderr = os.Stderr
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.kill)
+	conn, err := grpc.NewClient("unix://"+d.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	d.ControllerClient, d.NodeClient = csi.NewControllerClient(conn), csi.NewNodeClient(conn)
+	if _, err := csi.NewIdentityClient(conn).Probe(t.Context(), &csi.ProbeRequest{}, grpc.WaitForReady(true)); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// kill is kill -9.
+func (d *handDriver) kill() {
+	_ = d.cmd.Process.Kill()
+	_ = d.cmd.Wait()
+}
+
+// processEntry is what a run enters for a process it starts.
+func processEntry(t *testing.T, pid int) op.LedgerEntry {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, fields, _ := strings.Cut(string(stat), ") ")
+	return op.LedgerEntry{Kind: "process", Name: "w", Data: map[string]string{
+		"pid": strconv.Itoa(pid), "start": strings.Fields(fields)[19], "boot": strings.TrimSpace(string(boot))}}
+}
+
+// TestTeardownWhileFrozen: a killed driver has left a file system frozen, and
+// a process that writes to it cannot die before it is thawed.
+func TestTeardownWhileFrozen(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("loopfile mounts file systems: needs root")
+	}
+	if _, err := exec.LookPath("mkfs.ext4"); err != nil {
+		t.Skip("mkfs.ext4 is not installed")
+	}
+	d := startDriver(t, "loopfile", "--pool-size", "1Gi")
+	target := d.publish(t, 32<<20)
+	if _, err := d.ControllerModifyVolume(t.Context(), &csi.ControllerModifyVolumeRequest{VolumeId: target.id,
+		MutableParameters: map[string]string{"freezeHold": "1m"}}); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_, _ = d.CreateSnapshot(t.Context(), &csi.CreateSnapshotRequest{Name: "s", SourceVolumeId: target.id})
+	}()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if images, _ := filepath.Glob(filepath.Join(d.base, "pool/snapshots/*.img")); len(images) > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the snapshot has not begun")
+		}
+	}
+	d.kill()
+	writer := exec.Command("sh", "-c", "echo x > "+filepath.Join(target.path, "late"))
+	if err := writer.Start(); err != nil {
+		t.Fatal(err)
+	}
+	entry := processEntry(t, writer.Process.Pid)
+	ended := make(chan error, 1)
+	go func() { ended <- writer.Wait() }()
+	select {
+	case err := <-ended:
+		t.Fatalf("a write went through a frozen file system: %v", err)
+	case <-time.After(200 * time.Millisecond):
+	}
+
+	dir := t.TempDir()
+	ledger, err := record.OpenLedger(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ledger.Close()
+	for _, e := range []op.LedgerEntry{{Kind: "driver", Name: "loopfile", Data: map[string]string{"baseDir": d.base}}, entry} {
+		if err := ledger.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	e := local.New(local.Options{DriverCommand: []string{filepath.Join(bin, "cnsbench"), "csi-driver"}})
+	if err := e.Teardown(t.Context(), ledger); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if open := ledger.Open(); len(open) > 0 {
+		t.Errorf("still owed: %v", open)
+	}
+	select {
+	case <-ended:
+	default:
+		t.Error("the process is still there")
+	}
+}
+
+// published is a volume in use.
+type published struct{ id, path string }
+
+func (d *handDriver) publish(t *testing.T, size int64) published {
+	t.Helper()
+	c := &csi.VolumeCapability{
+		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
+		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+	}
+	v, err := d.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "v", CapacityRange: &csi.CapacityRange{RequiredBytes: size},
+		VolumeCapabilities: []*csi.VolumeCapability{c}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, dir := v.GetVolume().GetVolumeId(), t.TempDir()
+	stage, path := filepath.Join(dir, "stage"), filepath.Join(dir, "mount")
+	if err := os.Mkdir(stage, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.ControllerPublishVolume(t.Context(), &csi.ControllerPublishVolumeRequest{VolumeId: id, NodeId: "local", VolumeCapability: c})
+	if err == nil {
+		_, err = d.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{VolumeId: id, StagingTargetPath: stage, VolumeCapability: c})
+	}
+	if err == nil {
+		_, err = d.NodePublishVolume(t.Context(), &csi.NodePublishVolumeRequest{VolumeId: id, StagingTargetPath: stage, TargetPath: path, VolumeCapability: c})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return published{id, path}
+}
