@@ -73,6 +73,9 @@ func actionLine(a *Action) string {
 	if l := span(a.Response); l != "" {
 		parts = append(parts, l)
 	}
+	if l := lateness(a); l != "" {
+		parts = append(parts, l)
+	}
 	bad := len(parts)
 	for _, x := range []struct {
 		outcome op.Outcome
@@ -86,6 +89,18 @@ func actionLine(a *Action) string {
 		parts = append(parts, "none failed")
 	}
 	return strings.Join(parts, ", ") + "."
+}
+
+// largeLateness is the share of the median response from which on the
+// harness's own lateness must be told with it.
+const largeLateness = 0.25
+
+func lateness(a *Action) string {
+	late, response := a.Lateness.P50.Ns, a.Response.P50.Ns
+	if late == nil || response == nil || float64(*late) <= largeLateness*float64(*response) {
+		return ""
+	}
+	return fmt.Sprintf("of which p50 %s is the lateness of their start", ns(*late))
 }
 
 // span is the latency in a few words: quantiles, or where there are too few

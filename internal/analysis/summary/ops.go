@@ -157,8 +157,10 @@ func (t *tally) facts(a Action) validity.Action {
 		Name: t.name, N: a.N, Failed: t.outcomes[op.Error] + t.outcomes[op.Timeout],
 		Censored: t.outcomes[op.Censored], Dropped: t.outcomes[op.Dropped], MaxErrorNs: t.maxErr,
 	}
-	if e, ok := t.lateness.Quantile(0.99); ok {
-		f.LatenessP99Ns = e.Value
+	f.Started, f.Scheduled = t.lateness.N(), t.rate != ""
+	if p50, ok := t.lateness.Quantile(0.5); ok {
+		p99, _ := t.lateness.Quantile(0.99)
+		f.LatenessP50Ns, f.LatenessP99Ns = p50.Value, p99.Value
 	}
 	if e, ok := t.response.Quantile(0.5); ok && !e.Infinite {
 		f.ResponseP50Ns = e.Value

@@ -24,7 +24,9 @@ const (
 // The bounds of the gates.
 const (
 	lateBound      = int64(10e6) // ns: lateness p99 of a dispatcher that keeps up
-	lateShare      = 0.05        // of the median response
+	lateTailShare  = 0.1         // lateness p99 ÷ median response
+	lateShare      = 0.05        // median lateness ÷ median response
+	lateLeastOps   = 20          // below it lateness is not judged
 	skewBound      = int64(50e6) // ns between barrier and actual start
 	failedWarning  = 0.01        // share of ops
 	failedInvalid  = 0.10
@@ -42,7 +44,10 @@ const ClockShare = 0.01
 type Action struct {
 	Name                                string
 	N, Failed, Censored, Dropped        int64
-	LatenessP99Ns, ResponseP50Ns        int64 // 0: unknown
+	Started                             int64 // of N
+	Scheduled                           bool  // by a rate, not once at the start
+	LatenessP50Ns, LatenessP99Ns        int64 // of those started
+	ResponseP50Ns                       int64 // 0: unknown
 	MaxErrorNs                          int64 // ± of the least certain milestone
 	DoubtfulSpans                       []string
 	OfferedPerSecond, AchievedPerSecond float64 // 0: unknown
@@ -88,9 +93,22 @@ func incomplete(d *dataset.Data) (record.Flag, bool) {
 	return flag("incomplete", Warning, "the bundle is incomplete: %s", strings.Join(d.Bundle.Warnings, "; ")), !d.Bundle.Complete
 }
 
+// dispatchLate judges only ops that a schedule wanted: those of an action that
+// runs once at the start are all due at one instant. Few ops say little.
 func dispatchLate(a Action) (record.Flag, bool) {
-	late := a.LatenessP99Ns > lateBound || a.ResponseP50Ns > 0 && a.LatenessP99Ns > 1e6 && float64(a.LatenessP99Ns) > lateShare*float64(a.ResponseP50Ns)
-	return flag("dispatchLate", Warning, "%s: ops were started up to %s (p99) after they were due, median response %s", a.Name, ns(a.LatenessP99Ns), ns(a.ResponseP50Ns)), late
+	if !a.Scheduled || a.ResponseP50Ns <= 0 {
+		return record.Flag{}, false
+	}
+	late := a.LatenessP99Ns > max(lateBound, int64(lateTailShare*float64(a.ResponseP50Ns)))
+	severity := Info
+	if a.Started >= lateLeastOps {
+		large := float64(a.LatenessP50Ns) > lateShare*float64(a.ResponseP50Ns)
+		if late = late || large; late {
+			severity = Warning
+		}
+	}
+	return flag("dispatchLate", severity, "%s: %d ops were started %s (median) to %s (p99) after they were due, median response %s",
+		a.Name, a.Started, ns(a.LatenessP50Ns), ns(a.LatenessP99Ns), ns(a.ResponseP50Ns)), late
 }
 
 func failures(a Action) (record.Flag, bool) {

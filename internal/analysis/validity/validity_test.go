@@ -12,7 +12,7 @@ import (
 )
 
 func TestCheck(t *testing.T) {
-	good := Action{Name: "a", N: 100, ResponseP50Ns: 1e9, LatenessP99Ns: 1e5, OfferedPerSecond: 10, AchievedPerSecond: 10}
+	good := Action{Name: "a", N: 100, Started: 100, Scheduled: true, ResponseP50Ns: 1e9, LatenessP99Ns: 1e5, OfferedPerSecond: 10, AchievedPerSecond: 10}
 	change := func(f func(*Action)) []Action {
 		a := good
 		f(&a)
@@ -26,8 +26,13 @@ func TestCheck(t *testing.T) {
 		want    map[string]string
 	}{
 		{"nothing wrong", []Action{good}, nil, map[string]string{}},
-		{"late", change(func(a *Action) { a.LatenessP99Ns = 20e6 }), nil, map[string]string{"dispatchLate": Warning}},
-		{"late beside a short response", change(func(a *Action) { a.LatenessP99Ns, a.ResponseP50Ns = 2e6, 10e6 }), nil, map[string]string{"dispatchLate": Warning}},
+		{"late in the tail", change(func(a *Action) { a.LatenessP99Ns = 110e6 }), nil, map[string]string{"dispatchLate": Warning}},
+		{"late, but little beside the response", change(func(a *Action) { a.LatenessP99Ns = 20e6 }), nil, map[string]string{}},
+		{"late, but shortly", change(func(a *Action) { a.LatenessP99Ns, a.ResponseP50Ns = 2e6, 10e6 }), nil, map[string]string{}},
+		{"late in the middle", change(func(a *Action) { a.LatenessP50Ns, a.LatenessP99Ns, a.ResponseP50Ns = 1e6, 2e6, 10e6 }), nil, map[string]string{"dispatchLate": Warning}},
+		{"few late", change(func(a *Action) { a.Started, a.LatenessP50Ns, a.LatenessP99Ns = 19, 200e6, 200e6 }), nil, map[string]string{"dispatchLate": Info}},
+		{"late once at the start", change(func(a *Action) { a.Scheduled, a.LatenessP50Ns, a.LatenessP99Ns = false, 200e6, 200e6 }), nil, map[string]string{}},
+		{"late, all failed", change(func(a *Action) { a.LatenessP99Ns, a.ResponseP50Ns = 200e6, 0 }), nil, map[string]string{}},
 		{"one in a thousand failed", change(func(a *Action) { a.N, a.Failed = 1000, 1 }), nil, map[string]string{"failedOps": Info}},
 		{"some failed", change(func(a *Action) { a.Failed = 5 }), nil, map[string]string{"failedOps": Warning}},
 		{"many cut off", change(func(a *Action) { a.Censored = 50 }), nil, map[string]string{"failedOps": Invalid}},
