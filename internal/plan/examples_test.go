@@ -3,10 +3,13 @@ package plan
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
+
+	"github.com/cnsbench/cnsbench/internal/plan/expr"
 )
 
 // local is what the local engine can do.
@@ -47,5 +50,22 @@ func TestExamplesLoad(t *testing.T) {
 			}
 			t.Logf("%+v\n%v\n%s", p.Budget, p.Warnings, out)
 		})
+	}
+}
+
+// The expressions that docs/objectives.md shows are ones.
+func TestDocumentedObjectives(t *testing.T) {
+	text, err := os.ReadFile("../../docs/objectives.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^    expr: '?(.*?)'?$`).FindAllStringSubmatch(string(text), -1)
+	if len(found) < 3 {
+		t.Fatalf("%d expressions", len(found))
+	}
+	for _, m := range found {
+		if _, err := expr.Compile(m[1], expr.Env{}); err != nil {
+			t.Errorf("%s: %v", m[1], err)
+		}
 	}
 }
