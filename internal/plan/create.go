@@ -71,7 +71,9 @@ func (l *loader) workload(n *info, path string, c *v1alpha1.CreateObjSpec) {
 	sample, err := entry.Render(params)
 	if err != nil {
 		n.metrics = nil
-		l.badEntry(path, entry, err)
+		if !l.blameQuantities(path, entry, params, given) {
+			l.badEntry(path, entry, err)
+		}
 		return
 	}
 	n.claims, n.pods = sample.Claims, len(sample.Pods)

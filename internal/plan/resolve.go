@@ -239,9 +239,10 @@ func inside(at place, line, col int) (int, int) {
 	return at.line, at.col + col - 1
 }
 
-// endless reports a run that nothing would ever end.
+// endless reports a run that nothing would ever end. With other problems it
+// says nothing: a workload that could not be resolved may be what ends it.
 func (l *loader) endless(order []*info) {
-	if l.spec.Runtime != nil {
+	if l.spec.Runtime != nil || len(l.problems) > 0 {
 		return
 	}
 	for _, n := range order {

@@ -147,10 +147,12 @@ func descend(s *schema.Structural, step string) *schema.Structural {
 	return nil
 }
 
+const notQuantity = "%s is not a quantity"
+
 // patterns are the schema's regular expressions in words.
 var patterns = []struct{ part, message, hint string }{
 	{"(ns|us|µs|ms|s|m|h)", "%s is not a length of time", "such as 500ms, 30s, 5m or 1h30m"},
-	{"[numkMGTPE]", "%s is not a quantity", "such as 4Ki, 512Mi, 10Gi or 2.5"},
+	{"[numkMGTPE]", notQuantity, "such as 4Ki, 512Mi, 10Gi or 2.5"},
 	{"^[a-z](", "%s cannot be a name here", "small letters, digits and dashes, a letter first"},
 	{"^[A-Za-z](", "%s cannot be a name here", "letters, digits, dashes and underscores, a letter first"},
 	{"^https?:", "%s is not an http or https URL", "such as http://host:9200/index/_doc/"},
@@ -188,6 +190,9 @@ func (c *checker) fieldProblem(d *document, e *field.Error) Problem {
 	case e.Type == field.ErrorTypeInvalid && strings.Contains(e.Detail, "should match"):
 		if message, hint, ok := inWords(pattern); ok {
 			p.Message, p.Hint = fmt.Sprintf(message, shown(e.BadValue)), hint
+			if text, ok := e.BadValue.(string); ok && message == notQuantity {
+				p.Hint = quantityHint(text)
+			}
 		}
 	}
 	return p
