@@ -2,6 +2,7 @@ package local
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,15 +80,19 @@ func (e *Engine) openDrivers(ctx context.Context) error {
 		e.drivers[name] = d
 		if e.Endpoint == "" {
 			if err := d.start(ctx, options[name]); err != nil {
-				return fmt.Errorf("driver %s: %w", name, err)
+				return fmt.Errorf("%s: %w", d.title(), err)
 			}
 		}
 		if err := d.connect(ctx); err != nil {
-			return fmt.Errorf("driver %s: %w", name, d.why(err))
+			return fmt.Errorf("%s: %w", d.title(), d.why(err))
 		}
 	}
 	return nil
 }
+
+// title is what messages call the driver. A StorageClass that leaves the
+// choice to --csi-endpoint names none.
+func (d *driver) title() string { return "driver " + cmp.Or(d.name, d.info.GetName(), "at "+d.socket) }
 
 // driverOptions lists the provisioners in use with the options their classes
 // give to our drivers.
@@ -238,6 +243,9 @@ func (d *driver) why(err error) error {
 // connect dials the driver and asks who it is and what it offers.
 func (d *driver) connect(ctx context.Context) error {
 	if d.backend == "" {
+		if scheme, _, other := strings.Cut(d.socket, "://"); other {
+			return fmt.Errorf("--csi-endpoint %s: %s is not spoken; give a unix socket, as a path or unix:///path", d.socket, scheme)
+		}
 		if _, err := os.Stat(d.socket); err != nil {
 			return fmt.Errorf("no driver listens on %s: %w; start it, or mend --csi-endpoint", d.socket, err)
 		}
@@ -328,7 +336,11 @@ func (e *Engine) checkNeeds() error {
 		return nil
 	}
 	slices.Sort(missing)
-	return fmt.Errorf("%s: not offered by driver %s", strings.Join(missing, ", "), strings.Join(slices.Sorted(maps.Keys(e.drivers)), ", "))
+	var titles []string
+	for _, name := range slices.Sorted(maps.Keys(e.drivers)) {
+		titles = append(titles, e.drivers[name].title())
+	}
+	return fmt.Errorf("%s: not offered by %s", strings.Join(missing, ", "), strings.Join(titles, ", "))
 }
 
 func (e *Engine) anyDriver(f func(*driver) bool) bool {

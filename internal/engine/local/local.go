@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,8 +23,9 @@ import (
 
 // Options are what the command line says about this machine.
 type Options struct {
-	// Endpoint is the unix socket of a driver that already runs; empty: start
-	// our own for each provisioner that is named <backend>.csi.cnsbench.dev.
+	// Endpoint is the unix socket of a driver that already runs, as a path or
+	// in the form unix:///path of CSI_ENDPOINT; empty: start our own for each
+	// provisioner that is named <backend>.csi.cnsbench.dev.
 	Endpoint string
 	// DriverCommand starts one of our drivers: a program and its first
 	// arguments, to which flags are added.
@@ -65,11 +67,31 @@ func New(o Options) *Engine {
 	if err != nil {
 		host = "localhost"
 	}
+	o.Endpoint = socketPath(o.Endpoint)
 	return &Engine{
 		Options: o, node: host,
 		drivers: map[string]*driver{}, volumes: map[string]*volume{},
 		snapshots: map[string]*snapshot{}, workloads: map[string]*workload{},
 	}
+}
+
+// socketPath is the absolute path that an endpoint means: the ledger holds it,
+// and cleanup may be called from elsewhere. Another scheme stays as it is.
+func socketPath(endpoint string) string {
+	if endpoint == "" {
+		return ""
+	}
+	path, ok := strings.CutPrefix(endpoint, "unix://")
+	if !ok {
+		path, _ = strings.CutPrefix(endpoint, "unix:")
+	}
+	if strings.Contains(path, "://") {
+		return path
+	}
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
 }
 
 // Capabilities of a single machine. What a driver offers is known after Open.

@@ -1,0 +1,47 @@
+package local_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/local"
+)
+
+// TestEndpointForms: a socket is given as a path or as in CSI_ENDPOINT.
+func TestEndpointForms(t *testing.T) {
+	here, err := filepath.Abs("s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for given, want := range map[string]string{
+		"":            "",
+		"/a/s":        "/a/s",
+		"unix:///a/s": "/a/s",
+		"unix:/a/s":   "/a/s",
+		"unix:s":      here,
+		"s":           here,
+	} {
+		if got := local.New(local.Options{Endpoint: given}).Endpoint; got != want {
+			t.Errorf("%q is taken for %q, want %q", given, got, want)
+		}
+	}
+}
+
+// TestNoDriver: the message names the socket, and no driver without a name.
+func TestNoDriver(t *testing.T) {
+	for _, tt := range []struct{ endpoint, provisioner, want string }{
+		{"unix:///nowhere/s", "", "driver at /nowhere/s: no driver listens on /nowhere/s"},
+		{"unix:///nowhere/s", "a.example", "driver a.example: no driver listens on /nowhere/s"},
+		{"tcp://host:1", "", "give a unix socket"},
+	} {
+		e := local.New(local.Options{Endpoint: tt.endpoint})
+		err := e.Open(t.Context(), engine.Session{StorageClasses: map[string]storagev1.StorageClass{"sc": {Provisioner: tt.provisioner}}})
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v; want %q", tt.endpoint, err, tt.want)
+		}
+	}
+}
