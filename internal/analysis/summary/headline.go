@@ -14,11 +14,8 @@ import (
 // headline says in sentences what a reader would want to know first.
 func headline(s *Summary) []string {
 	var lines []string
-	switch {
-	case s.State == record.Running:
-		lines = append(lines, "The bundle was never closed: what follows is what had been written.")
-	case s.State != record.Complete:
-		lines = append(lines, fmt.Sprintf("The run is not complete (%s): %s.", s.State, s.Reason))
+	if line := ending(s); line != "" {
+		lines = append(lines, line)
 	}
 	if line := objectives(s); line != "" {
 		lines = append(lines, line)
@@ -40,6 +37,40 @@ func headline(s *Summary) []string {
 	return lines
 }
 
+func ending(s *Summary) string {
+	reason := OneLine(s.Reason)
+	switch {
+	case s.Live:
+		return "The run is still going on: what follows is what it has written so far."
+	case s.State == record.Running:
+		return "The bundle was never closed: what follows is what had been written."
+	case s.State == record.Complete:
+		return ""
+	case reason == "":
+		return fmt.Sprintf("The run is not complete (%s).", s.State)
+	case strings.HasPrefix(reason, string(s.State)):
+		return fmt.Sprintf("The run is not complete: %s.", reason)
+	}
+	return fmt.Sprintf("The run is not complete (%s): %s.", s.State, reason)
+}
+
+// The parts of a long text that OneLine keeps, in characters: how it begins,
+// and its end, which tells most.
+const (
+	keptHead = 60
+	keptTail = 140
+)
+
+// OneLine is a text of a tool as one line of at most about 200 characters.
+func OneLine(s string) string {
+	s = strings.TrimRight(strings.Join(strings.Fields(s), " "), ".")
+	r := []rune(s)
+	if len(r) <= keptHead+keptTail {
+		return s
+	}
+	return strings.TrimSpace(string(r[:keptHead])) + " … " + strings.TrimSpace(string(r[len(r)-keptTail:]))
+}
+
 func objectives(s *Summary) string {
 	var missed []string
 	for _, v := range s.Verdicts {
@@ -47,13 +78,24 @@ func objectives(s *Summary) string {
 			missed = append(missed, fmt.Sprintf("%s (%s)", v.Name, statusWord(v.Status)))
 		}
 	}
+	all, met := plural(int64(len(s.Verdicts)), "objective"), len(s.Verdicts)-len(missed)
+	var line string
 	switch {
 	case len(s.Verdicts) == 0:
 		return ""
+	case s.State != record.Complete || !s.Complete:
+		line = fmt.Sprintf("So far: %d of %s met", met, all)
+	case len(missed) == 0 && met == 1:
+		return "The objective was met."
 	case len(missed) == 0:
-		return fmt.Sprintf("All %s met.", plural(int64(len(s.Verdicts)), "objective"))
+		return fmt.Sprintf("All %s met.", all)
+	default:
+		line = fmt.Sprintf("%d of %s met", met, all)
 	}
-	return fmt.Sprintf("%d of %s met; not met: %s.", len(s.Verdicts)-len(missed), plural(int64(len(s.Verdicts)), "objective"), strings.Join(missed, ", "))
+	if len(missed) > 0 {
+		line += "; not met: " + strings.Join(missed, ", ")
+	}
+	return line + "."
 }
 
 func statusWord(st expr.Status) string {

@@ -1,9 +1,14 @@
 package summary
 
 import (
+	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan/expr"
+	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 func quantile(ns int64) Quantile { return Quantile{Ns: &ns} }
@@ -27,5 +32,42 @@ func TestActionLine(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestHeadlineOfTheEnd(t *testing.T) {
+	pass := slo.Verdict{Name: "quick", Verdict: expr.Verdict{Status: expr.Pass}}
+	fail := slo.Verdict{Name: "quiet", Verdict: expr.Verdict{Status: expr.Fail}}
+	tests := []struct {
+		name string
+		s    Summary
+		want string
+	}{
+		{"one met", Summary{State: record.Complete, Complete: true, Verdicts: []slo.Verdict{pass}}, "The objective was met."},
+		{"two met", Summary{State: record.Complete, Complete: true, Verdicts: []slo.Verdict{pass, pass}}, "All 2 objectives met."},
+		{"one missed", Summary{State: record.Complete, Complete: true, Verdicts: []slo.Verdict{pass, fail}}, "1 of 2 objectives met; not met: quiet (missed)."},
+		{"killed", Summary{State: record.Running, Verdicts: []slo.Verdict{pass, pass}},
+			"The bundle was never closed: what follows is what had been written. So far: 2 of 2 objectives met."},
+		{"live", Summary{State: record.Running, Live: true, Verdicts: []slo.Verdict{pass, fail}},
+			"The run is still going on: what follows is what it has written so far. So far: 1 of 2 objectives met; not met: quiet (missed)."},
+		{"interrupted", Summary{State: record.Interrupted, Complete: true, Reason: "interrupted by the user"}, "The run is not complete: interrupted by the user."},
+		{"failed", Summary{State: record.Failed, Complete: true, Reason: "set-up of w:\n  fio: bad\n\tno space left\n"},
+			"The run is not complete (failed): set-up of w: fio: bad no space left."},
+		{"failed silently", Summary{State: record.Failed, Complete: true}, "The run is not complete (failed)."},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := strings.Join(headline(&tt.s), " "); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	got := OneLine("set-up of w: " + strings.Repeat("ü and\n", 100) + "error: no space left")
+	if n := utf8.RuneCountInString(got); n > 205 || strings.ContainsAny(got, "\n\t") ||
+		!strings.HasPrefix(got, "set-up of w: ü") || !strings.HasSuffix(got, "no space left") {
+		t.Errorf("%d characters: %s", n, got)
 	}
 }

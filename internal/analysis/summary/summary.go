@@ -27,7 +27,8 @@ type Summary struct {
 	Engine       string                `json:"engine"`
 	State        record.State          `json:"state"`
 	Reason       string                `json:"reason,omitempty"`
-	Complete     bool                  `json:"complete"` // false: the bundle lacks its end
+	Complete     bool                  `json:"complete"`       // false: the bundle lacks its end
+	Live         bool                  `json:"live,omitempty"` // the run is still going on
 	Seed         uint64                `json:"seed"`
 	StartedAt    time.Time             `json:"startedAt"`
 	BarrierAt    op.Time               `json:"barrierAt"`
@@ -127,12 +128,21 @@ func Make(b *record.Bundle) (*Summary, error) {
 	return s, nil
 }
 
+// Badge is the run's state for people: "incomplete" for a bundle that claims
+// to be running though nobody writes to it.
+func (s *Summary) Badge() string {
+	if s.State == record.Running && !s.Live {
+		return "incomplete"
+	}
+	return string(s.State)
+}
+
 // Of summarises data that was read already.
 func Of(d *dataset.Data) (*Summary, error) {
 	b := d.Bundle
 	s := &Summary{
 		Format: Format, RunID: b.Run.ID, Name: b.Run.Name, Engine: b.Run.Engine, State: b.Run.State, Reason: b.Run.Reason,
-		Complete: b.Complete, Seed: b.Run.Seed, StartedAt: b.Run.Clock.Start, BarrierAt: b.Run.BarrierAt, EndedAt: b.Run.EndedAt,
+		Complete: b.Complete, Live: b.Live, Seed: b.Run.Seed, StartedAt: b.Run.Clock.Start, BarrierAt: b.Run.BarrierAt, EndedAt: b.Run.EndedAt,
 		Rates: b.Run.Rates, Warnings: b.Warnings,
 	}
 	tallies, err := tallyOps(d)

@@ -60,10 +60,10 @@ func Write(w io.Writer, s *summary.Summary, o Options) error {
 }
 
 func (p *printer) header(s *summary.Summary) {
-	p.line(p.paint(bold, clean(s.Name)) + " · " + p.paint(stateColor(string(s.State)), string(s.State)) +
+	p.line(p.paint(bold, clean(s.Name)) + " · " + p.paint(stateColor(s.Badge()), s.Badge()) +
 		clean(fmt.Sprintf(" · engine %s · %s · run %s", s.Engine, s.StartedAt.Format("2006-01-02 15:04:05"), s.RunID)))
 	for _, w := range s.Warnings {
-		p.wrap("! ", w)
+		p.wrap("! ", summary.OneLine(w))
 	}
 	p.line("")
 	for _, h := range s.Headline {
@@ -130,7 +130,7 @@ func (p *printer) operations(s *summary.Summary) {
 	p.note("response times, counted from when the schedule wanted the op; n<29: too few values for that quantile")
 	for _, a := range s.Actions {
 		for _, f := range a.Failures {
-			p.wrap("  ", fmt.Sprintf("%s: %d %s, %s: %s", a.Name, f.N, f.Outcome, f.Code, f.Message))
+			p.wrap("  ", fmt.Sprintf("%s: %d %s, %s: %s", a.Name, f.N, f.Outcome, f.Code, summary.OneLine(f.Message)))
 		}
 	}
 }
