@@ -69,7 +69,7 @@ func Compile(src string, e Env) (*Program, error) {
 	if len(src) > maxLength {
 		return nil, &Error{Line: 1, Column: maxLength + 1, Message: fmt.Sprintf("an expression has at most %d bytes, this one has %d", maxLength, len(src))}
 	}
-	p := &parser{known: e}
+	p := &parser{known: e, src: src}
 	base, err := cel.NewCustomEnv(append(algebra(),
 		cel.StdLib(cel.StdLibSubset(logic())),
 		cel.Macros(p.macros()...),
@@ -129,7 +129,11 @@ func (p *parser) firstError(issues *cel.Issues) error {
 		return a.Location.Column() - b.Location.Column()
 	})
 	first := errs[0]
-	return &Error{Line: max(1, first.Location.Line()), Column: max(1, first.Location.Column()+1), Message: p.plain(first.Message)}
+	e := &Error{Line: max(1, first.Location.Line()), Column: max(1, first.Location.Column()+1)}
+	if e.Message = p.plain(first.Message); isSyntax(first) {
+		e.Message = unreadable(p.src, e.Line, e.Column, e.Message)
+	}
+	return e
 }
 
 const syntaxError = "Syntax error: "

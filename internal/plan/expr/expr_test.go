@@ -140,6 +140,9 @@ func TestCompileErrors(t *testing.T) {
 		"snapshots": {"ready", "taken", "CreateSnapshot.start", "CreateSnapshot.end"},
 		"fio":       {"read", "write"},
 		"any":       nil,
+		"mk-ext4":   {"ready"},
+		"a-b-c":     nil,
+		"many":      strings.Fields("m00 m01 m02 m03 m04 m05 m06 m07 m08 m09 m10 m11 m12 m13 m14"),
 	}}
 	tests := []struct {
 		name, expr string
@@ -147,7 +150,7 @@ func TestCompileErrors(t *testing.T) {
 		want       string
 	}{
 		{"misspelt action", `p99(snapshot.ready) < duration("1s")`, 13, `no action "snapshot"; did you mean "snapshots"`},
-		{"unknown action", `p99(zzzzzzzzz) < duration("1s")`, 5, `there are any, fio, snapshots`},
+		{"unknown action", `p99(zzzzzzzzz) < duration("1s")`, 5, `there are a-b-c, any, fio`},
 		{"misspelt metric", `p99(snapshots.redy) < duration("1s")`, 14, `no metric "redy"; did you mean "ready"`},
 		{"misspelt function", `p98(snapshots) < duration("1s")`, 4, `no function "p98"; did you mean`},
 		{"misspelt window", `p99(fio.read, durin("snapshots")) < duration("1s")`, 20, `windows`},
@@ -166,6 +169,21 @@ func TestCompileErrors(t *testing.T) {
 		{"nested", `p99(max(snapshots)) < duration("1s")`, 8, `a metric is wanted`},
 		{"span unknown", `p99(span(snapshots, "taken", "reddy")) < duration("1s")`, 30, `did you mean "ready"`},
 		{"action without name", `p99(action()) < duration("1s")`, 11, `action takes a name`},
+		{"unit bare", `p99(snapshots.ready) < 5s`, 25, `cannot be read at column 25: a duration is written duration("5s")`},
+		{"unit apart", `p99(snapshots.ready) < 1.5 ms`, 28, `duration("1.5ms")`},
+		{"=<", `p99(snapshots.ready) =< duration("5s")`, 22, `cannot be read at column 22: write <=`},
+		{"=>", `count(snapshots) => 5`, 18, `write >=`},
+		{"one =", `count(snapshots) = 5`, 18, `write ==`},
+		{"and", `count(fio) > 1 and count(fio) < 5`, 16, `write &&`},
+		{"half a text", `p99(snapshots) < duration("5s`, 27, `without its quote`},
+		{"strange", `count(fio) $ 5`, 12, `"$" is no part of the language`},
+		{"ends early", `count(fio) <`, 13, `it ends where a value is wanted`},
+		{"parenthesis", `p99(snapshots < duration("1s")`, 31, `a ) is missing`},
+		{"one too many", `count(fio)) < 3`, 11, `")" is not expected`},
+		{"on the second line", "count(fio)\n  =< 3", 3, `cannot be read at line 2, column 3: write <=`},
+		{"dashes", `p99(mk-ext4.ready) < duration("1s")`, 7, `action("mk-ext4").ready`},
+		{"more dashes", `count(a-b-c) > 3`, 10, `action("a-b-c")`},
+		{"many names", `p99(many.q) < duration("1s")`, 9, `m11 and 3 more`},
 		{"too long", strings.Repeat(" ", 5000), 4097, `at most`},
 		{"too deep", strings.Repeat("(", 500) + "1" + strings.Repeat(")", 500), 0, ``},
 		{"CEL's macros are off", `[1].all(x, x < count(fio))`, 0, ``},

@@ -20,6 +20,7 @@ import (
 // CEL values, and every answer is asked for whatever && and || skip.
 type parser struct {
 	known Env
+	src   string
 	slots []slot
 }
 
@@ -213,7 +214,48 @@ func (p *parser) path(e ast.Expr) (action string, path []string, pr *problem) {
 			}
 		}
 	}
+	if name, rest := p.dashed(e); name != "" {
+		return "", nil, complain(e, `a name with dashes is written action("...") here: action(%q)%s`, name, rest)
+	}
 	return "", nil, complain(e, `a metric is wanted here, such as snapshots, snapshots.ready or action("my-action").ready`)
+}
+
+// dashed finds the action that a subtraction was meant to be, mk-ext4.ready,
+// and what follows its name.
+func (p *parser) dashed(e ast.Expr) (name, rest string) {
+	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != operators.Subtract {
+		return "", ""
+	}
+	args := e.AsCall().Args()
+	left, leftRest := p.plainName(args[0])
+	right, rest := p.plainName(args[1])
+	if name = left + "-" + right; left == "" || right == "" || leftRest != "" {
+		return "", ""
+	}
+	if _, ok := p.known.Actions[name]; !ok && p.known.Actions != nil {
+		return "", ""
+	}
+	return name, rest
+}
+
+// plainName is an identifier and the fields that follow it, or a dashed name.
+func (p *parser) plainName(e ast.Expr) (name, rest string) {
+	switch e.Kind() {
+	case ast.IdentKind:
+		return e.AsIdent(), ""
+	case ast.SelectKind:
+		name, rest = p.plainName(e.AsSelect().Operand())
+		return name, rest + "." + e.AsSelect().FieldName()
+	case ast.CallKind:
+		if c := e.AsCall(); c.FunctionName() == operators.Subtract {
+			left, leftRest := p.plainName(c.Args()[0])
+			right, rest := p.plainName(c.Args()[1])
+			if left != "" && right != "" && leftRest == "" {
+				return left + "-" + right, rest
+			}
+		}
+	}
+	return "", ""
 }
 
 func (p *parser) span(e ast.Expr) (Metric, *problem) {

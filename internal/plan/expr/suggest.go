@@ -7,6 +7,9 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
+// listed is how many names are listed at most.
+const listed = 12
+
 // suggest is the end of a message about an unknown name: the nearest known
 // one, or, when none is near, what there is.
 func suggest(name string, known []string) string {
@@ -21,6 +24,9 @@ func suggest(name string, known []string) string {
 		return fmt.Sprintf("; did you mean %q?", best)
 	case len(known) == 0:
 		return ""
+	}
+	if len(known) > listed {
+		return fmt.Sprintf("; there are %s and %d more", strings.Join(known[:listed], ", "), len(known)-listed)
 	}
 	return "; there are " + strings.Join(known, ", ")
 }
