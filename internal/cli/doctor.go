@@ -105,7 +105,11 @@ func backend(name string) finding {
 	if len(missing) > 0 {
 		return finding{"backend " + name, false, false, strings.Join(missing, "; ")}
 	}
-	return finding{"backend " + name, true, false, "ready"}
+	detail := "ready"
+	if limit := csidriver.Limit(name); limit != "" {
+		detail += "; " + limit
+	}
+	return finding{"backend " + name, true, false, detail}
 }
 
 func loops() finding {

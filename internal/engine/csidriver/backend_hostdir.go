@@ -49,6 +49,13 @@ func diskLeft(dir string) (int64, error) {
 	return int64(st.Bavail) * st.Bsize, nil
 }
 
+func (h hostdir) room() (of, cure string) { return diskRoom(h.base) }
+
+// diskRoom names what diskLeft has measured.
+func diskRoom(dir string) (of, cure string) {
+	return "the file system of " + dir, "free some of it, or choose another: run --storage-dir, or csi-driver --base-dir"
+}
+
 func (h hostdir) create(_ context.Context, v *volume, src *origin) error {
 	path := h.volumePath(v.ID)
 	if err := hostfs.RemoveTree(path); err != nil {

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
@@ -65,7 +68,7 @@ func checkMutable(params map[string]string, checks map[string]func(string) error
 	for key, value := range params {
 		check, ok := checks[key]
 		if !ok {
-			return invalid("there is no mutable parameter %q", key)
+			return invalid("there is no mutable parameter %q; there are %s", key, strings.Join(slices.Sorted(maps.Keys(checks)), ", "))
 		}
 		if err := check(value); err != nil {
 			return invalid("mutable parameter %s: %v", key, err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -79,6 +80,10 @@ type (
 	// grouper offers group snapshots, taken at one instant.
 	grouper interface {
 		snapshotGroup(ctx context.Context, snaps []snapshot, vols []volume) error
+	}
+	// roomer says what available is about, and how to have more of it.
+	roomer interface {
+		room() (of, cure string)
 	}
 	// preparer makes the pool before anything else happens.
 	preparer interface {
@@ -262,11 +267,45 @@ func (d *driver) reserve(bytes int64) error {
 			return err
 		}
 		if bytes > left {
-			return status.Errorf(codes.ResourceExhausted, "%d bytes are asked for and %d are left", bytes, left)
+			return d.exhausted(bytes, left)
 		}
 	}
 	d.allocated += bytes
 	return nil
+}
+
+// exhausted says of what there is too little, and the cure.
+func (d *driver) exhausted(bytes, left int64) error {
+	of, cure := "the capacity", ""
+	if d.opts.Capacity > 0 {
+		of, cure = fmt.Sprintf("the capacity (%s)", readable(d.opts.Capacity)), "raise it: "+option("capacity")
+	} else if r, ok := d.be.(roomer); ok {
+		of, cure = r.room()
+	}
+	if cure != "" {
+		cure = "; " + cure
+	}
+	return status.Errorf(codes.ResourceExhausted, "%s is asked for, %s are left of %s%s", readable(bytes), readable(left), of, cure)
+}
+
+// option tells where an option of the driver is set.
+func option(name string) string {
+	return fmt.Sprintf("StorageClass parameter driver.cnsbench.dev/%s, or csi-driver --%s", name, name)
+}
+
+// readable writes a size for people, rounded down to a tenth of its unit.
+func readable(bytes int64) string {
+	for i, unit := range []string{"Ti", "Gi", "Mi", "Ki"} {
+		size := kib << (10 * (3 - i))
+		if bytes < size {
+			continue
+		}
+		if tenth := bytes % size * 10 / size; tenth > 0 {
+			return fmt.Sprintf("%d.%d%s", bytes/size, tenth, unit)
+		}
+		return fmt.Sprintf("%d%s", bytes/size, unit)
+	}
+	return strconv.FormatInt(bytes, 10)
 }
 
 // left is the capacity for new volumes; allocMu is held.

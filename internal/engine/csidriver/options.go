@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -133,6 +134,22 @@ func programs(names ...string) []Program {
 
 // Requirements says what a backend needs of the machine.
 func Requirements(backend string) Requirement { return requirements[backend] }
+
+// check refuses a backend that this process has not the rights for, before it makes anything.
+func (r Requirement) check(backend string) error {
+	if r.Root && os.Geteuid() != 0 {
+		return fmt.Errorf("backend %s mounts and attaches devices: run it as root, or take hostdir", backend)
+	}
+	return nil
+}
+
+// Limit says what a backend that has all it requires still cannot do on this machine; empty: nothing is known.
+func Limit(backend string) string {
+	if backend == "loopfile" && !growsMounted(volume{FSType: "ext4"}) {
+		return "a mounted ext4 cannot be grown here (no CAP_SYS_RESOURCE); xfs can"
+	}
+	return ""
+}
 
 // Missing lists the programs of a requirement that are not on this machine's PATH.
 func (r Requirement) Missing() []Program {

@@ -102,6 +102,15 @@ func (p pool) available(allocated int64) (int64, error) {
 	return int64(st.Blocks)*st.Bsize - allocated, nil
 }
 
+// room names what available has measured.
+func (p pool) room() (of, cure string) {
+	image, err := os.Stat(p.image())
+	if err != nil {
+		return diskRoom(p.dir())
+	}
+	return fmt.Sprintf("the pool (%s)", readable(image.Size())), "make the pool larger: " + option("pool-size")
+}
+
 // destroy unmounts whatever is left of the pool, below it and of it elsewhere, and removes it.
 func (p pool) destroy() error {
 	at, err := hostfs.At(p.dir())

@@ -37,6 +37,9 @@ type Server struct {
 // New prepares the pool, reads the state of an earlier process and repairs what that left half done. It fails when
 // another driver is using the same base directory.
 func New(o Options) (_ *Server, err error) {
+	if err := Requirements(o.Backend).check(o.Backend); err != nil {
+		return nil, err
+	}
 	if o.BaseDir != "" {
 		if err := os.MkdirAll(o.BaseDir, 0o755); err != nil {
 			return nil, err
