@@ -23,6 +23,7 @@ func (l *loader) snapshot(n *info) {
 	}
 	if s.Group {
 		l.need(path+".group", "groupSnapshot")
+		l.lacking(path+".group", n.claims, canGroup)
 	}
 	if len(n.claims) == 0 && s.SnapshotClass == "" {
 		return // what it aims at has problems of its own
@@ -116,7 +117,14 @@ func (l *loader) modify(n *info) {
 	if s.VolumeAttributesClass != "" {
 		n.out.Modify = l.classes.attributes(path+".volumeAttributesClass", s.VolumeAttributesClass)
 	}
-	l.target(n, path, s.Target, s.Select, engine.VolumeObject)
+	if !l.target(n, path, s.Target, s.Select, engine.VolumeObject) {
+		return
+	}
+	for _, of := range n.aims {
+		if l.lacking(path, of.claims, canModify) {
+			return
+		}
+	}
 }
 
 func (l *loader) delete(n *info) {

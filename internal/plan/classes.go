@@ -19,6 +19,43 @@ const driverSuffix = ".csi.cnsbench.dev"
 // backends are the drivers in the box.
 var backends = []string{"null", "hostdir", "loopfile", "btrfs"}
 
+// What not every one of them can do.
+const (
+	canBlock  = "has no raw block volumes"
+	canGroup  = "has no group snapshots"
+	canModify = "cannot modify volumes"
+)
+
+// lacks is what a driver in the box would refuse in the run; the truth is in
+// internal/engine/csidriver: the interfaces that its backends satisfy, and
+// what their shape refuses.
+var lacks = map[string]map[string]bool{
+	"hostdir" + driverSuffix: {canBlock: true, canGroup: true, canModify: true},
+	"btrfs" + driverSuffix:   {canBlock: true, canGroup: true, canModify: true},
+}
+
+// lacking reports volumes whose driver, one in the box, does not have what is
+// asked of it.
+func (l *loader) lacking(path string, claims []corev1.PersistentVolumeClaim, what string) bool {
+	if l.classes.unlimited {
+		return false
+	}
+	for _, driver := range sortedKeys(l.drivers(claims)) {
+		if !lacks[driver][what] {
+			continue
+		}
+		hint := "loopfile can do it"
+		for _, of := range sortedKeys(l.in.Substitute) {
+			if l.in.Substitute[of] == driver && l.classes.said[of] {
+				hint = fmt.Sprintf("it stands in for %s: %s", strings.TrimSuffix(of, driverSuffix), l.in.SubstituteReason)
+			}
+		}
+		l.fail(path, hint, "%s %s", strings.TrimSuffix(driver, driverSuffix), what)
+		return true
+	}
+	return false
+}
+
 const (
 	fsTypeKey       = "csi.storage.k8s.io/fstype"
 	defaultClassKey = "storageclass.kubernetes.io/is-default-class"

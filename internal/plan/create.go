@@ -139,6 +139,7 @@ func (l *loader) claims(path string, given map[string]string, claims []corev1.Pe
 func (l *loader) claimFeatures(path string, c *corev1.PersistentVolumeClaim) {
 	if c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == corev1.PersistentVolumeBlock {
 		l.need(path, "block")
+		l.lacking(orParent(l.doc, path, "volumeMode"), []corev1.PersistentVolumeClaim{*c}, canBlock)
 	}
 	if slices.Contains(c.Spec.AccessModes, corev1.ReadWriteMany) || slices.Contains(c.Spec.AccessModes, corev1.ReadOnlyMany) {
 		l.need(path, "rwx")

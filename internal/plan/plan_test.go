@@ -35,7 +35,7 @@ func good(t *testing.T, in Input, text string) *Plan {
 func TestDefaults(t *testing.T) {
 	p := good(t, Input{Seed: 9}, `spec:
   actions:
-    - {name: v, createObjSpec: {volume: {storageClass: hostdir}}}
+    - {name: v, createObjSpec: {volume: {storageClass: loopfile}}}
     - {name: w, createObjSpec: {workload: fio, vars: {storageClass: hostdir}, canary: {}}}
     - {name: s, rateName: r, snapshotSpec: {actionName: v}}
     - {name: re, rateName: r, restoreSpec: {actionName: s}}
@@ -159,7 +159,7 @@ func TestBudget(t *testing.T) {
 `, Budget{Volumes: 1, Pods: 1, Bytes: 1 << 30, Ops: 1, Open: []string{"r (1 each 5s)", "k (4 at once)"}}},
 		{"limits, restores and deletes", `spec:
   actions:
-    - {name: v, rateName: r, createObjSpec: {count: 2, volume: {storageClass: hostdir, size: 10Mi}}}
+    - {name: v, rateName: r, createObjSpec: {count: 2, volume: {storageClass: loopfile, size: 10Mi}}}
     - {name: g, rateName: r, snapshotSpec: {actionName: v, group: true}}
     - {name: b, rateName: r, restoreSpec: {actionName: g}}
     - {name: d, rateName: r, deleteSpec: {actionName: b}}
@@ -214,6 +214,16 @@ func TestSubstituteDriver(t *testing.T) {
 	want := "x.yaml:6:56: spec.actions[0].createObjSpec.volume.storageClass: hostdir stands in for loopfile: loop devices need root"
 	if len(p.Warnings) != 1 || p.Warnings[0].String() != want {
 		t.Errorf("warnings %v\nwant %s", p.Warnings, want)
+	}
+}
+
+// What stands in may be able to do less.
+func TestSubstituteLacks(t *testing.T) {
+	_, problems := load(t, Input{Substitute: map[string]string{"loopfile.csi.cnsbench.dev": "hostdir.csi.cnsbench.dev"}, SubstituteReason: "loop devices need root",
+		Files: []File{{Name: "x.yaml", Data: []byte(head + "spec:\n  actions:\n    - {name: v, createObjSpec: {volume: {storageClass: loopfile, volumeMode: Block}}}\n")}}})
+	want := "x.yaml:6:78: spec.actions[0].createObjSpec.volume.volumeMode: hostdir has no raw block volumes (it stands in for loopfile: loop devices need root)"
+	if len(problems) != 1 || problems[0].String() != want {
+		t.Errorf("got  %v\nwant %s", problems, want)
 	}
 }
 
