@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/analysistest"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/plan/expr"
 )
 
@@ -55,7 +56,8 @@ func TestSource(t *testing.T) {
 		{`p50(fio.read.response)`, 0, 0, "closed loop"},
 		{`iops(fio.canaryRead)`, 0, 0, "rate of its own choosing"},
 		{`rate(snapshots, during("fio"))`, 0, 0, "no data"},
-		{`p50(fio.trim)`, 0, 0, "no data"},
+		{`p50(fio.trim)`, 0, 0, "no data: fio reported no trim latency"},
+		{`p50(fio.taken)`, 0, 0, "3 without the milestone"},
 		{`p50(snapshots, during("nothing"))`, 0, 0, "no op of nothing"},
 		{`p50(nothing)`, 0, 0, "no data"},
 	}
@@ -120,5 +122,20 @@ func TestNoDataIsErrNoData(t *testing.T) {
 	}
 	if _, err := src.Value(q); !errors.Is(err, expr.ErrNoData) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestTooFewForTheQuantile: the order statistic is given, with a warning.
+func TestTooFewForTheQuantile(t *testing.T) {
+	var s stats.Sample
+	for i := range int64(298) {
+		s.Add(i + 1)
+	}
+	q := expr.Query{Func: expr.Quantile, Q: 0.99}
+	for _, want := range []string{"an interval of p99 needs n ≥ 299", ""} {
+		if v, err := summarise(&s, q); err != nil || v.Warning != want || v.Number != 296 {
+			t.Errorf("n=%d: got %+v, %v; want the warning %q", s.N(), v, err, want)
+		}
+		s.Add(1) // the smallest: the rank grows by one, and so does what is below
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
@@ -27,7 +28,7 @@ func newSource(d *dataset.Data, queries []expr.Query) (*source, error) {
 			s.windows[w.Action] = nil
 		}
 		if _, known := s.ops[q.String()]; !known && !s.isIO(q.Metric) {
-			s.ops[q.String()] = &tally{}
+			s.ops[q.String()] = &tally{milestone: isMilestone(q.Metric.Name)}
 			s.queries = append(s.queries, q)
 		}
 	}
@@ -118,7 +119,22 @@ type tally struct {
 	sample                             stats.Sample
 	ops, ok, failed, dropped, censored int64
 	unseen                             int64 // ok, but without the milestone
+	milestone                          bool  // what the metric names is one
 	first, last                        op.Time
+}
+
+// milestones are those that an engine may report beside those of its calls;
+// any other name in an expression is of I/O.
+var milestones = []string{
+	"intended", "started", "ended",
+	op.Acked, op.Provisioned, op.Bound, op.Scheduled, op.Attached, op.Staged, op.Published, op.Initialized,
+	op.Running, op.Ready, op.FirstWrite, op.FirstRead, op.Taken, op.Controller, op.Node, op.Modified,
+	op.Unpublished, op.Unstaged, op.Detached, op.Gone,
+}
+
+func isMilestone(name string) bool {
+	base, _, _ := strings.Cut(name, "/")
+	return slices.Contains(milestones, base) || strings.HasSuffix(base, ".start") || strings.HasSuffix(base, ".end")
 }
 
 func (t *tally) add(o *op.Op, m expr.Metric) {
@@ -215,6 +231,9 @@ func (t *tally) value(q expr.Query) (expr.Value, error) {
 	case expr.IOPS, expr.Throughput:
 		return expr.Value{}, fmt.Errorf("%w: no I/O metric %q of %s was recorded", expr.ErrNoData, q.Metric.Name, q.Metric.Action)
 	}
+	if t.sample.N() == 0 && q.Metric.Name != "" && !t.milestone {
+		return expr.Value{}, fmt.Errorf("%w: %s reported no %s latency%s", expr.ErrNoData, q.Metric.Action, q.Metric.Name, inWindow(q))
+	}
 	if t.sample.N() == 0 {
 		return expr.Value{}, fmt.Errorf("%w: of %d ops of %s none has that latency (%d failed, %d without the milestone)",
 			expr.ErrNoData, t.ops, q.Metric.Action, t.failed, t.unseen)
@@ -259,7 +278,7 @@ func summarise(s *stats.Sample, q expr.Query) (expr.Value, error) {
 		return v, fmt.Errorf("%s is no latency", q.Func)
 	}
 	if q.Func == expr.Quantile && s.N() < stats.MinN(q.Q) {
-		v.Warning = fmt.Sprintf("an interval of it needs n ≥ %d", stats.MinN(q.Q))
+		v.Warning = fmt.Sprintf("an interval of p%g needs n ≥ %d", 100*q.Q, stats.MinN(q.Q))
 	}
 	low, high, _ := s.BoundsOf(at)
 	v.Number, v.High = number(low), number(high)

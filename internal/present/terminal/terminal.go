@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
+	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -81,25 +82,43 @@ func (p *printer) objectives(s *summary.Summary) {
 		names = max(names, min(24, length(v.Name)))
 	}
 	for _, v := range s.Verdicts {
-		var facts []string
-		for _, o := range v.Observed {
-			facts = append(facts, o.String())
-		}
-		if v.Message != "" {
-			facts = append(facts, v.Message)
-		}
 		word, color := verdict(string(v.Status))
 		label := "  " + pad(word, 8) + pad(v.Name, names) + "  "
-		p.wrapAfter(label, p.paint(color, pad("  "+word, 10))+pad(clean(v.Name), names)+"  ", strings.Join(facts, "; "))
+		p.wrapAfter(label, p.paint(color, pad("  "+word, 10))+pad(clean(v.Name), names)+"  ", strings.Join(facts(v), "; "))
 	}
 }
+
+// facts are what a verdict rests on: each call with its value and what weakens
+// it. What had no data the message names.
+func facts(v slo.Verdict) []string {
+	var list []string
+	for _, o := range v.Observed {
+		s := o.String()
+		switch {
+		case o.Value == noData && strings.Contains(v.Message, o.Expr):
+			continue
+		case o.Warning != "" && o.N > 0:
+			s = strings.TrimSuffix(s, ")") + "; " + o.Warning + ")"
+		case o.Warning != "":
+			s += " (" + o.Warning + ")"
+		}
+		list = append(list, s)
+	}
+	if v.Message != "" {
+		list = append(list, v.Message)
+	}
+	return list
+}
+
+// noData is the value of a call that had none.
+const noData = "no data"
 
 func verdict(status string) (word, color string) {
 	switch status {
 	case "pass":
 		return status, green
 	case "noData":
-		return "no data", yellow
+		return noData, yellow
 	case "fail":
 		return "FAIL", red
 	}
@@ -181,7 +200,12 @@ func (p *printer) interference(s *summary.Summary) {
 			ratio = e.BystanderRatio
 		}
 		q := ratio.Quantile
-		t.row(e.Control+" ▸ "+e.Action+" "+e.Metric, fmt.Sprintf("p%g", 100*q), ns(at(e.Outside, q)), ns(at(e.Own, q)), times(e.OwnRatio), ns(at(e.Bystander, q)), times(e.BystanderRatio))
+		others, factor := ns(at(e.Bystander, q)), times(e.BystanderRatio)
+		if r := e.BystanderRatio; r != nil && r.Quantile != q {
+			name := fmt.Sprintf("p%g ", 100*r.Quantile)
+			others, factor = name+ns(at(e.Bystander, r.Quantile)), name+factor
+		}
+		t.row(e.Control+" ▸ "+e.Action+" "+e.Metric, fmt.Sprintf("p%g", 100*q), ns(at(e.Outside, q)), ns(at(e.Own, q)), times(e.OwnRatio), others, factor)
 	}
 	if len(t.rows) > 0 {
 		p.table(t)

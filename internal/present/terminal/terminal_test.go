@@ -12,7 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/analysistest"
+	"github.com/cnsbench/cnsbench/internal/analysis/interference"
+	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/plan/expr"
 	"github.com/cnsbench/cnsbench/internal/record"
 )
 
@@ -75,6 +78,37 @@ func golden(t *testing.T, path, got string) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("differs from %s; rewrite it with -update if that is meant:\n%s", path, diff)
+	}
+}
+
+// TestLabels: a figure that is not of its row's quantile says so, and a verdict
+// says what weakens it, once.
+func TestLabels(t *testing.T) {
+	v := func(ns int64) *int64 { return &ns }
+	s := &summary.Summary{
+		Verdicts: []slo.Verdict{
+			{Name: "a", Verdict: expr.Verdict{Status: expr.Pass, Observed: []expr.Observation{
+				{Expr: "p99(x)", Value: "5 ms", N: 296, Warning: "an interval of p99 needs n ≥ 299"}}}},
+			{Name: "b", Verdict: expr.Verdict{Status: expr.NoData, Message: "p99(f.read): no data: f reported no read latency",
+				Observed: []expr.Observation{{Expr: "p99(f.read)", Value: "no data"}}}},
+		},
+		Interference: []interference.Effect{{
+			Control: "s", Action: "f", Metric: "write",
+			Outside:   interference.Side{P90Ns: v(1e6), P99Ns: v(2e6)},
+			Own:       interference.Side{P90Ns: v(3e6), P99Ns: v(8e6)},
+			Bystander: interference.Side{P90Ns: v(5e6)},
+			OwnRatio:  &interference.Ratio{Quantile: 0.99, Value: 4}, BystanderRatio: &interference.Ratio{Quantile: 0.9, Value: 5},
+		}},
+	}
+	text := write(t, s, Options{})
+	for _, want := range []string{
+		"p99(x) = 5 ms (n=296; an interval of p99 needs n ≥ 299)\n",
+		"b  p99(f.read): no data: f reported no read latency\n",
+		"p99   2 ms       8 ms  4  p90 5 ms  p90 5\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
 	}
 }
 
