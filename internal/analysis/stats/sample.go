@@ -67,6 +67,9 @@ func (s *Sample) Min() (int64, bool) { return s.values.min, s.values.n > 0 }
 // Max is the greatest known value.
 func (s *Sample) Max() (int64, bool) { return s.values.max, s.values.n > 0 }
 
+// MaxBound is the greatest lower bound; false without any. It is exact.
+func (s *Sample) MaxBound() (int64, bool) { return s.bounds.max, s.bounds.n > 0 }
+
 // Mean is the exact mean of the known values; NaN without any.
 func (s *Sample) Mean() float64 {
 	if s.values.n == 0 {

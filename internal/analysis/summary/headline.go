@@ -152,10 +152,10 @@ func span(l Latency) string {
 		switch {
 		case l.MinNs == nil:
 			return ""
-		case *l.MinNs == *l.MaxNs:
+		case l.MaxAtLeastNs == nil && *l.MinNs == *l.MaxNs:
 			return ns(*l.MinNs)
 		}
-		return fmt.Sprintf("%s to %s", ns(*l.MinNs), ns(*l.MaxNs))
+		return fmt.Sprintf("%s to %s", ns(*l.MinNs), l.Max())
 	}
 	parts := []string{"p50 " + l.P50.String()}
 	if l.P90.NeedsN == 0 {
@@ -164,8 +164,8 @@ func span(l Latency) string {
 	if l.P99.NeedsN == 0 {
 		parts = append(parts, "p99 "+l.P99.String())
 	}
-	if l.MaxNs != nil {
-		parts = append(parts, "max "+ns(*l.MaxNs))
+	if l.MaxNs != nil || l.MaxAtLeastNs != nil {
+		parts = append(parts, "max "+l.Max())
 	}
 	return strings.Join(parts, ", ")
 }

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
+	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan/expr"
 	"github.com/cnsbench/cnsbench/internal/record"
@@ -69,5 +70,42 @@ func TestOneLine(t *testing.T) {
 	if n := utf8.RuneCountInString(got); n > 205 || strings.ContainsAny(got, "\n\t") ||
 		!strings.HasPrefix(got, "set-up of w: ü") || !strings.HasSuffix(got, "no space left") {
 		t.Errorf("%d characters: %s", n, got)
+	}
+}
+
+// TestMax: it is never below a quantile that is shown.
+func TestMax(t *testing.T) {
+	tests := []struct {
+		name            string
+		known, bounds   []int64
+		never           int64
+		wantMax, inWord string
+	}{
+		{"known", []int64{1e6, 2e6, 3e6}, nil, 0, "3 ms", "1 ms to 3 ms"},
+		{"timed out", []int64{1e6, 2e6, 3e6, 4e6, 5e6, 6e6}, []int64{1e9, 1e9}, 0, "≥ 1 s", "p50 4 ms, max ≥ 1 s"},
+		{"few, one timed out", []int64{1e6}, []int64{1e9}, 0, "≥ 1 s", "1 ms to ≥ 1 s"},
+		{"cut off early", []int64{1e6, 3e6}, []int64{2e6}, 0, "3 ms", "1 ms to 3 ms"},
+		{"all timed out", nil, []int64{1e9, 1e9, 1e9, 1e9, 1e9, 1e9}, 0, "≥ 1 s", "p50 ≥ 1 s, max ≥ 1 s"},
+		{"most never started", []int64{1e6, 2e6}, nil, 8, "∞", "p50 ∞, max ∞"},
+		{"nothing", nil, nil, 0, "–", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var s stats.Sample
+			for _, v := range tt.known {
+				s.Add(v)
+			}
+			for _, v := range tt.bounds {
+				s.AddAtLeast(v)
+			}
+			s.AddInfinite(tt.never)
+			l := latencyOf(&s)
+			if got := l.Max(); got != tt.wantMax {
+				t.Errorf("max is %s, want %s", got, tt.wantMax)
+			}
+			if got := span(l); got != tt.inWord {
+				t.Errorf("it says %q, want %q", got, tt.inWord)
+			}
+		})
 	}
 }

@@ -15,6 +15,9 @@ type Latency struct {
 	MinNs  *int64   `json:"minNs"`
 	MeanNs *float64 `json:"meanNs"`
 	MaxNs  *int64   `json:"maxNs"`
+	// MaxAtLeastNs is the greatest lower bound where it exceeds MaxNs; nil
+	// otherwise.
+	MaxAtLeastNs *int64 `json:"maxAtLeastNs,omitempty"`
 	// Quantiles over all values, by Kaplan and Meier's estimator where there
 	// are censored ones.
 	P50  Quantile `json:"p50"`
@@ -53,6 +56,9 @@ func latencyOf(s *stats.Sample) Latency {
 	if v, ok := s.Max(); ok {
 		l.MaxNs = &v
 	}
+	if v, ok := s.MaxBound(); ok && (l.MaxNs == nil || v > *l.MaxNs) {
+		l.MaxAtLeastNs = &v
+	}
 	if m := s.Mean(); !math.IsNaN(m) {
 		l.MeanNs = &m
 	}
@@ -63,6 +69,21 @@ func latencyOf(s *stats.Sample) Latency {
 		}
 	}
 	return l
+}
+
+// Max is the greatest value for people, never below a quantile that is shown:
+// "347 ms", "≥ 1 s" when an op that had not ended took longer than all others,
+// "∞" when a quantile is; of ops that never started few leave it as it is.
+func (l Latency) Max() string {
+	switch {
+	case l.P50.Infinite || l.P90.Infinite || l.P99.Infinite || l.P999.Infinite:
+		return "∞"
+	case l.MaxAtLeastNs != nil:
+		return "≥ " + ns(*l.MaxAtLeastNs)
+	case l.MaxNs != nil:
+		return ns(*l.MaxNs)
+	}
+	return "–"
 }
 
 func quantileOf(s *stats.Sample, q float64) Quantile {

@@ -139,10 +139,10 @@ func (p *printer) operations(s *summary.Summary) {
 	t := table{head: []string{"Operations", "n", "ok", "not ok", "p50", "p90", "p99", "max"}}
 	for _, a := range s.Actions {
 		t.row(a.Name, fmt.Sprint(a.N), fmt.Sprint(a.Outcomes[op.OK]), fmt.Sprint(a.N-a.Outcomes[op.OK]),
-			short(a.Response.P50), short(a.Response.P90), short(a.Response.P99), ns(a.Response.MaxNs))
+			short(a.Response.P50), short(a.Response.P90), short(a.Response.P99), a.Response.Max())
 		for _, sp := range a.Spans {
 			t.row("  "+sp.Name, fmt.Sprint(sp.Latency.N), "", "",
-				short(sp.Latency.P50), short(sp.Latency.P90), short(sp.Latency.P99), ns(sp.Latency.MaxNs))
+				short(sp.Latency.P50), short(sp.Latency.P90), short(sp.Latency.P99), sp.Latency.Max())
 		}
 	}
 	p.table(t)
@@ -181,7 +181,7 @@ func (p *printer) workloads(s *summary.Summary) {
 				bandwidth = units.Bandwidth(*m.BandwidthBytesSec)
 			}
 			t.row(w.Action+" "+m.Name, perSecond, bandwidth,
-				short(m.Latency.P50), short(m.Latency.P99), ns(m.Latency.MaxNs), fmt.Sprint(m.Errors))
+				short(m.Latency.P50), short(m.Latency.P99), m.Latency.Max(), fmt.Sprint(m.Errors))
 		}
 	}
 	if len(t.rows) > 0 {
