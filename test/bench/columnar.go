@@ -23,6 +23,7 @@ func columnar(ctx context.Context, e *env) (table, error) {
 	if err != nil {
 		return t, fmt.Errorf("go test: %w: %s", err, lastLines(string(text), 5))
 	}
+	seen := map[string]bool{} // go test may print a line again with its metrics
 	for line := range strings.Lines(string(text)) {
 		f := strings.Fields(line)
 		name, ok := strings.CutPrefix(line, "BenchmarkQuantile10M/")
@@ -33,6 +34,10 @@ func columnar(ctx context.Context, e *env) (table, error) {
 		if err != nil {
 			return t, fmt.Errorf("go test said %q", line)
 		}
+		if seen[f[0]] {
+			continue
+		}
+		seen[f[0]] = true
 		what := fmt.Sprintf("p99 over %d events, %s", events, strings.SplitN(strings.Fields(name)[0], "-", 2)[0])
 		target, met := "about a second (≤ 1.5 s)", metIf(ns <= 1.5e9)
 		if e.quick {
