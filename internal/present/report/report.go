@@ -49,6 +49,14 @@ type page struct {
 	Log         []record.LogLine
 	MoreLog     int
 	Leftovers   []op.LedgerEntry
+	Dir         string
+	Facts       facts
+}
+
+// facts are what the report reads of a plan, as far as it has them.
+type facts struct {
+	Args   []string `json:"args"`   // flags of the run that shape its result, each word
+	Inject string   `json:"inject"` // text of the faults that were injected
 }
 
 type cdf struct {
@@ -81,7 +89,12 @@ func gather(b *record.Bundle, s *summary.Summary) (*page, error) {
 	p := &page{
 		Summary: s, Style: template.CSS(style), Run: b.Run, //nolint:gosec // our own file
 		Timeline: timelineChart(figures.Timeline, s.Stalls), Omitted: figures.Timeline.Omitted,
-		Spec: indent(b.Run.Spec), Plan: indent(b.Run.Plan),
+		Spec: indent(b.Run.Spec), Plan: indent(b.Run.Plan), Dir: b.Dir,
+	}
+	if len(b.Run.Plan) > 0 {
+		if err := json.Unmarshal(b.Run.Plan, &p.Facts); err != nil {
+			return nil, fmt.Errorf("the plan in run.json: %w", err)
+		}
 	}
 	for _, c := range figures.CDFs {
 		p.CDFs = append(p.CDFs, cdf{Action: c.Action, N: c.N, Chart: cdfChart(c)})
@@ -133,6 +146,33 @@ func (p *page) readLog(b *record.Bundle) error {
 	return nil
 }
 
+// Unfinished says that the run was killed: nobody writes to it, nothing closed
+// it.
+func (p *page) Unfinished() bool { return p.State == record.Running && !p.Live }
+
+// Command is the one that would repeat the run.
+func (p *page) Command() string {
+	words := []string{"cnsbench", "run", p.File()}
+	switch {
+	case len(p.Facts.Args) > 0:
+		words = append(words, p.Facts.Args...)
+	case p.Engine != "":
+		words = append(words, "--engine", p.Engine)
+	}
+	for i, w := range words {
+		words[i] = quote(w)
+	}
+	return strings.Join(words, " ")
+}
+
+// File is the name of the Benchmark's file.
+func (p *page) File() string {
+	if f := p.Run.Source.File; f != "" {
+		return f
+	}
+	return "benchmark.yaml"
+}
+
 func indent(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return ""
@@ -164,6 +204,7 @@ var functions = template.FuncMap{
 	"median":    medianInterval,
 	"ended":     func(a summary.Action, outcome string) int64 { return a.Outcomes[op.Outcome(outcome)] },
 	"status":    statusClass,
+	"quote":     quote,
 	"lower":     strings.ToLower,
 	"clip":      func(s string) string { return clip(s, 300) },
 }
@@ -195,7 +236,7 @@ func statusClass(v any) string {
 		return "good"
 	case "fail", "error", "invalid", "failed":
 		return "bad"
-	case "noData", "warning", "interrupted", "running":
+	case "noData", "warning", "interrupted", "running", "incomplete":
 		return "doubtful"
 	}
 	return "unknown"

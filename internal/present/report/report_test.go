@@ -50,7 +50,7 @@ func TestWrite(t *testing.T) {
 	}{
 		{"demo", demo, []string{"37 stalls of I/O", "snapshots/7", "CreateSnapshot", "needs n ≥ 299", "ResourceExhausted", "<svg", "no data", "fio-1-data", "droppedOps"}, []string{"not complete"}},
 		{"empty", analysistest.Empty(t), []string{"No operation was recorded", "The run had none", "Nothing happened"}, []string{"not complete"}},
-		{"killed", analysistest.Killed(t), []string{"This run is not complete", "the run was killed", "It was not recorded"}, nil},
+		{"killed", analysistest.Killed(t), []string{"This run is not complete", "the run was killed", "It was not recorded", `>incomplete</span>`, "<title>synthetic (incomplete) ·", "cnsbench cleanup /"}, nil},
 		{"hostile", analysistest.Hostile(t), []string{"&lt;script"}, []string{"<script", "<img"}},
 	}
 	for _, tt := range tests {
@@ -67,6 +67,31 @@ func TestWrite(t *testing.T) {
 				}
 			}
 			selfContained(t, page)
+		})
+	}
+}
+
+// TestReproduce: the command has the flags that shaped the run, for a shell.
+func TestReproduce(t *testing.T) {
+	tests := []struct {
+		name, plan string
+		says       []string
+	}{
+		{"as given", `{"args":["--set","spec.runtime=3s","--set","a=it's $HOME","--inject","x.yaml"],"inject":"kind: <b>Fault"}`,
+			[]string{`<pre>cnsbench run synthetic.yaml --set spec.runtime=3s --set &#39;a=it&#39;\&#39;&#39;s $HOME&#39; --inject x.yaml</pre>`, "<pre>kind: &lt;b&gt;Fault</pre>"}},
+		{"unknown", `{}`, []string{`<pre>cnsbench run synthetic.yaml --engine local</pre>`}},
+		{"no plan", ``, []string{`<pre>cnsbench run synthetic.yaml --engine local</pre>`, "cnsbench show --verify /"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := analysistest.Empty(t)
+			b.Run.Plan = []byte(tt.plan)
+			page := write(t, "reproduce", b)
+			for _, want := range tt.says {
+				if !strings.Contains(page, want) {
+					t.Errorf("the page does not say %q", want)
+				}
+			}
 		})
 	}
 }

@@ -16,6 +16,17 @@ func clip(s string, n int) string {
 	return s
 }
 
+// quote is a word for a POSIX shell.
+func quote(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:,@%+", r)
+	}
+	if word != "" && strings.TrimFunc(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
 func seconds(t op.Time) string { return fmt.Sprintf("%.2f", float64(t)/1e9) }
 
 func hasWord(s string, words ...string) bool {
