@@ -3,77 +3,129 @@ package plan
 import (
 	"fmt"
 	"math"
-	"time"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// budget adds up what the plan makes at most, as if nothing failed, nothing
-// was dropped and nothing deleted. What rates without an end contribute is not
-// in it: they are listed.
+// budget adds up what the plan makes, as if nothing failed, nothing was
+// dropped and nothing deleted. What rates without an end contribute is not in
+// it but listed beside it.
 func (l *loader) budget(order []*info) {
+	c := &counter{l: l, made: map[*info]share{}, open: map[string]map[string]float64{}}
+	for _, n := range order {
+		c.of(n)
+	}
 	b := &l.plan.Budget
 	for i := range l.plan.Rates {
-		r := &l.plan.Rates[i]
-		if _, ended := l.triggers(r); !ended {
-			b.Open = append(b.Open, openRate(r))
+		if parts := c.open[l.plan.Rates[i].Name]; len(parts) > 0 {
+			b.Open = append(b.Open, l.openRate(&l.plan.Rates[i], parts))
 		}
-	}
-	made := map[*info]int64{} // volumes, or snapshots
-	var of func(n *info) int64
-	of = func(n *info) int64 {
-		if v, ok := made[n]; ok {
-			return v
-		}
-		made[n] = 0 // a cycle has been reported
-		times := int64(1)
-		for i := range l.plan.Rates {
-			if r := &l.plan.Rates[i]; r.Name == n.out.Rate {
-				times, _ = l.triggers(r)
-			}
-		}
-		var targets, volumes int64 // of one trigger, existing
-		for _, a := range n.aims {
-			targets = plus(targets, of(a))
-		}
-		if n.out.Target != nil && n.out.Target.Select != SelectAll {
-			targets = min(targets, 1)
-		}
-		switch n.kind {
-		case op.Create:
-			ops := mul(times, int64(n.out.Count))
-			b.Ops = plus(b.Ops, ops)
-			b.Pods = plus(b.Pods, mul(ops, int64(n.pods)))
-			volumes = mul(ops, int64(len(n.claims)))
-			b.Bytes = plus(b.Bytes, mul(ops, sizes(n.claims)))
-		case op.Restore, op.Clone:
-			volumes = mul(times, targets)
-			b.Ops = plus(b.Ops, volumes)
-			b.Bytes = plus(b.Bytes, mul(volumes, sizes(n.claims)))
-		case op.Snapshot:
-			made[n] = mul(times, targets)
-			b.Snapshots = plus(b.Snapshots, made[n])
-			if n.out.Snapshot != nil && n.out.Snapshot.Group {
-				targets = min(targets, 1)
-			}
-			b.Ops = plus(b.Ops, mul(times, targets))
-			return made[n]
-		default:
-			b.Ops = plus(b.Ops, mul(times, targets))
-			return 0
-		}
-		made[n] = volumes
-		b.Volumes = plus(b.Volumes, volumes)
-		return volumes
-	}
-	for _, n := range order {
-		of(n)
 	}
 	if b.Volumes > manyVolumes {
 		l.warn("spec", "see the budget: cnsbench run --dry-run", "this makes up to %d volumes", b.Volumes)
 	}
+}
+
+// share is how many volumes or snapshots an action makes; open: and more, at
+// a rate without an end.
+type share struct {
+	made int64
+	open bool
+}
+
+// counter is one pass over the actions.
+type counter struct {
+	l    *loader
+	made map[*info]share
+	// open has by rate without an end what each trigger adds, by its name in
+	// the plural; infinite: ever more.
+	open map[string]map[string]float64
+}
+
+// of counts an action once, after those that it acts on.
+func (c *counter) of(n *info) share {
+	if s, ok := c.made[n]; ok {
+		return s
+	}
+	c.made[n] = share{} // a cycle has been reported
+	times, ended := int64(1), true
+	for i := range c.l.plan.Rates {
+		if r := &c.l.plan.Rates[i]; r.Name == n.out.Rate {
+			times, ended = c.l.triggers(r)
+		}
+	}
+	var targets int64 // of one trigger
+	growing := false  // and ever more of them
+	for _, a := range n.aims {
+		s := c.of(a)
+		targets, growing = plus(targets, s.made), growing || s.open
+	}
+	if n.out.Target != nil && n.out.Target.Select != SelectAll {
+		if growing {
+			targets, growing = 1, false
+		}
+		targets = min(targets, 1)
+	}
+	one := n.each(targets) // of one trigger
+	for _, thing := range sortedKeys(one.things) {
+		switch {
+		case growing:
+			c.adds(n.out.Rate, thing, math.Inf(1))
+		case !ended && one.things[thing] > 0:
+			c.adds(n.out.Rate, thing, float64(one.things[thing]))
+		}
+	}
+	b := &c.l.plan.Budget
+	b.Ops = plus(b.Ops, mul(times, one.ops))
+	b.Pods = plus(b.Pods, mul(times, one.things[pods]))
+	b.Volumes = plus(b.Volumes, mul(times, one.things[volumes]))
+	b.Snapshots = plus(b.Snapshots, mul(times, one.things[snapshots]))
+	b.Bytes = plus(b.Bytes, mul(times, one.bytes))
+	c.made[n] = share{mul(times, plus(one.things[volumes], one.things[snapshots])), !ended || growing}
+	return c.made[n]
+}
+
+func (c *counter) adds(rate, thing string, n float64) {
+	if c.open[rate] == nil {
+		c.open[rate] = map[string]float64{}
+	}
+	c.open[rate][thing] += n
+}
+
+// The things that are counted.
+const (
+	volumes   = "volumes"
+	pods      = "pods"
+	snapshots = "snapshots"
+)
+
+// trigger is what one trigger of an action does.
+type trigger struct {
+	things map[string]int64 // by name in the plural
+	ops    int64
+	bytes  int64 // of volumes
+}
+
+// each says what one trigger does with so many targets.
+func (n *info) each(targets int64) trigger {
+	switch n.kind {
+	case op.Create:
+		count := int64(n.out.Count)
+		return trigger{map[string]int64{pods: mul(count, int64(n.pods)), volumes: mul(count, int64(len(n.claims)))}, count, mul(count, sizes(n.claims))}
+	case op.Restore, op.Clone:
+		return trigger{map[string]int64{volumes: targets}, targets, mul(targets, sizes(n.claims))}
+	case op.Snapshot:
+		ops := targets
+		if n.out.Snapshot != nil && n.out.Snapshot.Group {
+			ops = min(targets, 1)
+		}
+		return trigger{map[string]int64{snapshots: targets}, ops, 0}
+	}
+	names := map[op.Kind]string{op.Resize: "resizes", op.Modify: "modifications", op.Delete: "deletions"}
+	return trigger{map[string]int64{names[n.kind]: targets}, targets, 0}
 }
 
 // manyVolumes is more than is likely to be meant.
@@ -101,15 +153,35 @@ func (l *loader) triggers(r *Rate) (n int64, ended bool) {
 	return n, true
 }
 
-func openRate(r *Rate) string {
+// openRate says what a rate without an end adds and until when.
+func (l *loader) openRate(r *Rate, parts map[string]float64) string {
+	until := "until the workloads end"
+	switch {
+	case r.Duration > 0:
+		until = fmt.Sprintf("for %v", r.Duration)
+	case l.plan.Runtime > 0:
+		until = fmt.Sprintf("until %v after the barrier", l.plan.Runtime)
+	}
+	var texts []string
+	for _, thing := range sortedKeys(parts) {
+		switch n := parts[thing]; {
+		case r.Schedule == nil:
+			texts = append(texts, thing)
+		case math.IsInf(n, 1):
+			texts = append(texts, "ever more "+thing)
+		default:
+			texts = append(texts, fmt.Sprintf("%.3g %s", n*r.Schedule.PerSecond(), thing))
+		}
+	}
+	last := len(texts) - 1
+	what := texts[last]
+	if last > 0 {
+		what = strings.Join(texts[:last], ", ") + " and " + what
+	}
 	if r.Schedule == nil {
-		return fmt.Sprintf("%s (%d at once)", r.Name, r.Parallelism)
+		return fmt.Sprintf("%s: as many %s as %d operations at once can make %s", r.Name, what, r.Parallelism, until)
 	}
-	per := r.Schedule.PerSecond()
-	if per >= 1 {
-		return fmt.Sprintf("%s (%.4g/s)", r.Name, per)
-	}
-	return fmt.Sprintf("%s (1 each %v)", r.Name, time.Duration(float64(time.Second)/per).Round(time.Millisecond))
+	return fmt.Sprintf("%s: %s per second %s", r.Name, what, until)
 }
 
 func sizes(claims []corev1.PersistentVolumeClaim) int64 {

@@ -142,12 +142,15 @@ type Rate struct {
 // SLO is a named expression, known to compile.
 type SLO struct{ Name, Expr string }
 
-// Budget is what the plan will make at most, as far as it can be known.
+// Budget is what the plan makes if nothing fails, nothing is dropped and
+// nothing deleted: of Poisson rates the mean. It is all there is if Open is
+// empty, and else the least: what rates without an end add is only in Open.
 type Budget struct {
 	Volumes, Snapshots, Pods int64
 	Bytes                    int64 // of volumes, as requested
 	Ops                      int64
-	// Open lists the rates without an end, whose contribution is per second.
+	// Open says of each rate without an end what it adds, such as
+	// "each5s: 0.6 snapshots per second until the workloads end".
 	Open []string
 }
 

@@ -156,7 +156,26 @@ func TestBudget(t *testing.T) {
   rates:
     - {name: r, constantRateSpec: {interval: 5s}}
     - {name: k, concurrencySpec: {parallelism: 4}}
-`, Budget{Volumes: 1, Pods: 1, Bytes: 1 << 30, Ops: 1, Open: []string{"r (1 each 5s)", "k (4 at once)"}}},
+`, Budget{Volumes: 1, Pods: 1, Bytes: 1 << 30, Ops: 1, Open: []string{"r: 0.2 snapshots per second until the workloads end", "k: as many volumes as 4 operations at once can make until the workloads end"}}},
+		{"what acts on an open rate's", `spec:
+  runtime: 10s
+  actions:
+    - {name: v, rateName: k, createObjSpec: {count: 2, volume: {storageClass: hostdir, size: 10Mi}}}
+    - {name: s, rateName: r, snapshotSpec: {actionName: v}}
+    - {name: b, rateName: r, restoreSpec: {actionName: s}}
+    - {name: g, rateName: r, resizeSpec: {actionName: v, factor: 2, select: oldest}}
+  rates:
+    - {name: k, concurrencySpec: {parallelism: 4}}
+    - {name: r, constantRateSpec: {interval: 2s}}
+`, Budget{Volumes: 5, Bytes: 50 << 20, Ops: 10, Open: []string{"k: as many volumes as 4 operations at once can make until 10s after the barrier", "r: ever more snapshots per second until 10s after the barrier"}}},
+		{"several things at an open rate", `spec:
+  actions:
+    - {name: fio, createObjSpec: {workload: fio, count: 3, vars: {storageClass: hostdir}}}
+    - {name: s, rateName: r, snapshotSpec: {actionName: fio}}
+    - {name: w, rateName: r, createObjSpec: {workload: write-once, vars: {storageClass: hostdir}}}
+    - {name: d, rateName: r, deleteSpec: {actionName: s}}
+  rates: [{name: r, constantRateSpec: {interval: 5s}}]
+`, Budget{Volumes: 3, Pods: 3, Bytes: 3 << 30, Ops: 3, Open: []string{"r: 0.2 deletions, 0.2 pods, 0.6 snapshots and 0.2 volumes per second until the workloads end"}}},
 		{"limits, restores and deletes", `spec:
   actions:
     - {name: v, rateName: r, createObjSpec: {count: 2, volume: {storageClass: loopfile, size: 10Mi}}}
