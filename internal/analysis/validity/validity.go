@@ -224,26 +224,55 @@ func skew(d *dataset.Data) (record.Flag, bool) {
 	return flag("startSkew", Warning, "%s began %s after the barrier opened", who, ns(worst)), worst > skewBound
 }
 
-// missingOutputs lists instances that ran but left no figures: a fault when
-// others of their action did, else perhaps a workload without a parser.
+// missingOutputs lists by action the instances that left no figures: a fault
+// when others of their action did, worth knowing when they left output that
+// nothing read. A workload that has neither was not meant to leave any.
 func missingOutputs(d *dataset.Data) []record.Flag {
-	has := map[string]bool{}
-	parsed := map[string]bool{}
+	has, parsed, raw := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, h := range slices.Concat(d.Totals, d.Slices) {
 		has[h.Instance], parsed[h.Action] = true, true
 	}
 	for _, s := range d.Scalars {
 		has[s.Instance], parsed[s.Action] = true, true
 	}
-	var flags []record.Flag
+	files, _ := d.Bundle.RawFiles() // those that cannot be listed are as if not there
+	for _, f := range files {
+		raw[f.Instance] = raw[f.Instance] || f.Bytes > 0
+	}
+	var actions []string
+	missing := map[string][]string{}
 	for _, i := range d.Instances {
-		switch action := dataset.ActionOf(i.Name); {
-		case has[i.Name]:
-		case parsed[action]:
-			flags = append(flags, flag("outputMissing", Invalid, "%s left no figures, others of %s did", i.Name, action))
-		default:
-			flags = append(flags, flag("outputMissing", Info, "%s left no figures", i.Name))
+		action := dataset.ActionOf(i.Name)
+		if has[i.Name] || !parsed[action] && !raw[i.Name] {
+			continue
+		}
+		if missing[action] == nil {
+			actions = append(actions, action)
+		}
+		missing[action] = append(missing[action], i.Name)
+	}
+	var flags []record.Flag
+	for _, a := range actions {
+		if parsed[a] {
+			flags = append(flags, flag("outputMissing", Invalid, "%s left no figures, others of %s did", instances(missing[a]), a))
+		} else {
+			flags = append(flags, flag("outputMissing", Info, "%s left output, but no figures", instances(missing[a])))
 		}
 	}
 	return flags
+}
+
+// maxNames is how many instances are named in one piece of evidence.
+const maxNames = 5
+
+func instances(names []string) string {
+	if len(names) == 1 {
+		return names[0]
+	}
+	list := names[:min(maxNames, len(names))]
+	more := ""
+	if len(names) > maxNames {
+		more = ", …"
+	}
+	return fmt.Sprintf("%d instances (%s%s)", len(names), strings.Join(list, ", "), more)
 }

@@ -1,6 +1,9 @@
 package validity
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -91,6 +94,38 @@ func TestCheck(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestMissingOutputs: one flag an action, and none where none was meant.
+func TestMissingOutputs(t *testing.T) {
+	b, _ := analysistest.Demo(t)
+	for _, path := range []string{"raw/w-0/main/out.txt", "raw/w-1/main/out.txt", "raw/x-0/main/empty.txt"} {
+		path = filepath.Join(b.Dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		text := []byte("some")
+		if strings.Contains(path, "empty") {
+			text = nil
+		}
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := dataset.Read(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"fio-3", "fio-4", "fio-5", "fio-6", "fio-7", "fio-8", "w-0", "w-1", "x-0", "y-0"} {
+		d.Instances = append(d.Instances, record.Instance{Name: name})
+	}
+	want := []record.Flag{
+		{Name: "outputMissing", Severity: Invalid, Evidence: "6 instances (fio-3, fio-4, fio-5, fio-6, fio-7, …) left no figures, others of fio did"},
+		{Name: "outputMissing", Severity: Info, Evidence: "2 instances (w-0, w-1) left output, but no figures"},
+	}
+	if diff := cmp.Diff(want, Check(d, nil)); diff != "" {
+		t.Error(diff)
 	}
 }
 
