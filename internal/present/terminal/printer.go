@@ -22,10 +22,13 @@ type printer struct {
 	color bool
 }
 
-// clean replaces what is not printable.
+// clean replaces what is not printable; a break of a line is a space.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
 			return '?'
 		}
 		return r

@@ -112,6 +112,12 @@ func TestLabels(t *testing.T) {
 	}
 }
 
+func TestClean(t *testing.T) {
+	if got := clean("a\nb\tc\x1b[1m é"); got != "a b c?[1m é" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestFor: a file that is no terminal gets no colour.
 func TestFor(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "out"))
