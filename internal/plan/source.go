@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -49,22 +50,67 @@ func parseFile(f File) (docs []*document, problems []Problem) {
 			return docs, problems
 		}
 		if err != nil {
-			return docs, append(problems, yamlProblem(f.Name, err))
+			return docs, append(problems, yamlProblem(f, err))
 		}
-		d := &document{file: f.Name, places: map[string]place{}, keys: map[string]place{}}
-		c := converter{doc: d}
-		v := c.convert(&node, "", 0)
-		problems = append(problems, c.problems...)
-		switch v := v.(type) {
-		case map[string]any:
-			d.value = v
-			docs = append(docs, d)
-		case nil: // an empty document, as after a last ---
-		default:
-			problems = append(problems, Problem{File: f.Name, Line: node.Line, Column: node.Column,
-				Message: "the document is not a mapping", Hint: "begin with apiVersion, kind, metadata and spec"})
+		for i, n := range separate(&node) {
+			if i > 0 {
+				problems = append(problems, Problem{File: f.Name, Line: n.Line, Column: n.Column,
+					Message: "a second document begins here", Hint: "put --- before it, on a line of its own"})
+			}
+			d, wrong := newDocument(f.Name, n)
+			problems = append(problems, wrong...)
+			if d != nil {
+				docs = append(docs, d)
+			}
 		}
 	}
+}
+
+// newDocument makes plain values of a document's node; nil if it is empty, or
+// no mapping.
+func newDocument(file string, node *yaml.Node) (*document, []Problem) {
+	d := &document{file: file, places: map[string]place{}, keys: map[string]place{}}
+	c := converter{doc: d}
+	switch v := c.convert(node, "", 0).(type) {
+	case map[string]any:
+		d.value = v
+		return d, c.problems
+	case nil: // an empty document, as after a last ---
+		return nil, c.problems
+	}
+	return nil, append(c.problems, Problem{File: file, Line: node.Line, Column: node.Column,
+		Message: "the document is not a mapping", Hint: "begin with apiVersion, kind, metadata and spec"})
+}
+
+// separate cuts a document where its head begins once more: a --- is missing
+// there.
+func separate(node *yaml.Node) []*yaml.Node {
+	if node.Kind != yaml.DocumentNode || len(node.Content) == 0 || node.Content[0].Kind != yaml.MappingNode {
+		return []*yaml.Node{node}
+	}
+	all := node.Content[0].Content
+	parts := []*yaml.Node{}
+	seen := map[string]bool{}
+	from := 0
+	cut := func(to int) {
+		part := *node.Content[0]
+		part.Content = all[from:to]
+		if from > 0 {
+			part.Line, part.Column = all[from].Line, all[from].Column
+		}
+		parts = append(parts, &part)
+		from = to
+		clear(seen)
+	}
+	for i := 0; i+1 < len(all); i += 2 {
+		k := all[i].Value
+		if seen[k] && (k == "apiVersion" || k == "kind" || k == "metadata") {
+			cut(i)
+		}
+		seen[k] = true
+	}
+	cut(len(all))
+	return parts
 }
 
 // safely turns a panic of the YAML library on hostile input into an error.
@@ -79,15 +125,42 @@ func safely(f func() error) (err error) {
 
 var yamlLine = regexp.MustCompile(`(?:yaml: )?line (\d+): `)
 
-func yamlProblem(file string, err error) Problem {
-	p := Problem{File: file, Message: "not well-formed YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+func yamlProblem(f File, err error) Problem {
+	p := Problem{File: f.Name, Message: "not well-formed YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 		p.Line, _ = strconv.Atoi(m[1])
 		p.Column = 1
 		p.Message = "not well-formed YAML: " + yamlLine.ReplaceAllString(err.Error(), "")
 	}
 	p.Hint = "check the indentation and the quotes from this line on"
+	if outdented(err) {
+		p.Line = lineOf(f.Data, p.Line)
+		p.Message, p.Hint = "not well-formed YAML: this line does not fit in here", "check its indentation and that of the lines above"
+	}
 	return p
+}
+
+// outdented: the errors for which the YAML library names the line at which the
+// block began, and not the one that does not fit in.
+func outdented(err error) bool {
+	return err != nil && (strings.HasSuffix(err.Error(), "did not find expected key") || strings.HasSuffix(err.Error(), "did not find expected '-' indicator"))
+}
+
+// lineOf finds the line that such an error is about: the first with which the
+// text from the beginning has it.
+func lineOf(data []byte, from int) int {
+	lines := strings.SplitAfter(string(data), "\n")
+	found := sort.Search(len(lines), func(n int) bool {
+		dec := yaml.NewDecoder(strings.NewReader(strings.Join(lines[:n], "")))
+		for {
+			var node yaml.Node
+			err := safely(func() error { return dec.Decode(&node) })
+			if err != nil {
+				return outdented(err)
+			}
+		}
+	})
+	return max(found, from)
 }
 
 // converter turns nodes into the values that encoding/json would give.
