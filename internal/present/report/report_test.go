@@ -42,6 +42,8 @@ func write(t *testing.T, name string, b *record.Bundle) string {
 // and refers to nothing outside.
 func TestWrite(t *testing.T) {
 	demo, _ := analysistest.Demo(t)
+	live := analysistest.Killed(t)
+	live.Live = true
 	tests := []struct {
 		name    string
 		bundle  *record.Bundle
@@ -51,6 +53,7 @@ func TestWrite(t *testing.T) {
 		{"demo", demo, []string{"37 stalls of I/O", "snapshots/7", "CreateSnapshot", "needs n ≥ 299", "ResourceExhausted", "<svg", "no data", "fio-1-data", "droppedOps"}, []string{"not complete"}},
 		{"empty", analysistest.Empty(t), []string{"No operation was recorded", "The run had none", "Nothing happened"}, []string{"not complete"}},
 		{"killed", analysistest.Killed(t), []string{"This run is not complete", "the run was killed", "It was not recorded", `>incomplete</span>`, "<title>synthetic (incomplete) ·", "cnsbench cleanup /"}, nil},
+		{"live", live, []string{"This run is not complete", "still going on", `>running</span>`}, []string{`>incomplete</span>`, "(incomplete)", "cnsbench cleanup"}},
 		{"hostile", analysistest.Hostile(t), []string{"&lt;script"}, []string{"<script", "<img"}},
 	}
 	for _, tt := range tests {
