@@ -135,6 +135,7 @@ func (c *classes) add(d *document, kind string) {
 		}
 		name, driver, driverField = vac.Name, vac.DriverName, "driverName"
 		c.modify[name] = vac
+		c.l.plan.given = append(c.l.plan.given, d.value)
 	default:
 		var sc snapshotClass
 		if !c.l.strict(d, &sc) {

@@ -231,6 +231,7 @@ func (l *loader) manifest(d *document, kind string) {
 	if !l.strict(d, cm) {
 		return
 	}
+	l.plan.given = append(l.plan.given, d.value)
 	if !workload.IsEntry(cm) {
 		l.configs[cm.Name] = cm
 		return
@@ -335,10 +336,8 @@ func (l *loader) decode() bool {
 	if b.Name == "" {
 		l.fail("metadata", "metadata: {name: …}", "metadata.name is missing")
 	}
-	for _, wrong := range validation.IsDNS1123Subdomain(b.Name) {
-		if b.Name != "" {
-			l.fail("metadata.name", wrong, "%q cannot be a name", b.Name)
-		}
+	if b.Name != "" && len(validation.IsDNS1123Subdomain(b.Name)) > 0 {
+		l.fail("metadata.name", "small letters, digits, dashes and dots, a letter or digit first and last", "%q cannot be a name", b.Name)
 	}
 	return true
 }

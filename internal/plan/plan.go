@@ -40,6 +40,8 @@ type Plan struct {
 	Needs    engine.Needs
 	Budget   Budget
 	Warnings []Problem
+
+	given []any // ConfigMaps and VolumeAttributesClasses of the files, for Render
 }
 
 // Action is one entry of spec.actions, resolved.

@@ -328,6 +328,69 @@ deletionPolicy: Retain
 	}
 }
 
+// What Render prints is a file that gives the same plan.
+func TestRenderedAgain(t *testing.T) {
+	mine := `spec:
+  seed: 3
+  actions:
+    - {name: v, createObjSpec: {volume: {storageClass: "null"}}}
+    - {name: w, createObjSpec: {workload: mine, vars: {class: "null"}}}
+    - {name: m, modifySpec: {actionName: v, volumeAttributesClass: silver}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: mine, labels: {type: workload}, annotations: {cnsbench.default.class: hostdir}}
+data:
+  job.ini: "[a]\\nx=1\\n"
+  pod.yaml: |
+    apiVersion: v1
+    kind: PersistentVolumeClaim
+    metadata: {name: data}
+    spec: {resources: {requests: {storage: 1Gi}}, storageClassName: "{{class}}"}
+    ---
+    apiVersion: v1
+    kind: Pod
+    metadata: {name: p}
+    spec:
+      containers: [{name: c, image: x, command: ["true"], env: [{name: A, valueFrom: {configMapKeyRef: {name: other, key: a}}}]}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: other}
+data: {a: b}
+---
+apiVersion: storage.k8s.io/v1
+kind: VolumeAttributesClass
+metadata: {name: silver}
+driverName: null.csi.cnsbench.dev
+parameters: {iops: "3"}
+`
+	for name, in := range map[string]Input{"own library": {}, "any driver": {AnyDriver: true}} {
+		text := mine
+		if in.AnyDriver {
+			text = gp3
+		}
+		t.Run(name, func(t *testing.T) {
+			first, err := Render(good(t, in, text), "r")
+			if err != nil {
+				t.Fatal(err)
+			}
+			in.Files = []File{{Name: "rendered.yaml", Data: first}}
+			p, problems := load(t, in)
+			if len(problems) > 0 {
+				t.Fatalf("%v\n%s", problems, first)
+			}
+			again, err := Render(p, "r")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(first), string(again)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func FuzzLoad(f *testing.F) {
 	f.Add(small, "spec.runtime=10s")
 	f.Add(head+gp3, "vars.x={a: b}")

@@ -11,7 +11,7 @@ import (
 )
 
 // Render prints a plan as YAML documents: the Benchmark with its defaults, and
-// the objects of each instance that one trigger of each action makes, for the
+// what stood beside it, and the objects of each instance that one trigger of each action makes, for the
 // run of that name. What comes of snapshots is known only in the run. Load
 // takes the result, and passes over the objects.
 func Render(p *Plan, runID string) ([]byte, error) {
@@ -23,12 +23,25 @@ func Render(p *Plan, runID string) ([]byte, error) {
 		return nil, err
 	}
 	for _, name := range sortedKeys(p.StorageClasses) {
+		if p.StorageClasses[name].Provisioner == "" {
+			fmt.Fprintf(&out, "# StorageClass %s: of the driver at the endpoint\n", name)
+			continue
+		}
 		if err := write(&out, "StorageClass "+name, p.StorageClasses[name]); err != nil {
 			return nil, err
 		}
 	}
 	for _, name := range sortedKeys(p.SnapshotClasses) {
+		if p.SnapshotClasses[name].Driver == "" {
+			fmt.Fprintf(&out, "# VolumeSnapshotClass %s: of the driver at the endpoint\n", name)
+			continue
+		}
 		if err := write(&out, "VolumeSnapshotClass "+name, manifestOf(p.SnapshotClasses[name])); err != nil {
+			return nil, err
+		}
+	}
+	for i := range p.given {
+		if err := write(&out, "as in the input", p.given[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 //	spec.rates[0].limit=3                           … or by position
 //	fio.iodepth=4                                   variable iodepth of action fio
 //	vars.storageClass=btrfs                         … of every workload that has it
+//	metadata.name=other                             the run's name, or a label
 //
 // A value is YAML, so that 5 is a number and "5" is text.
 func (l *loader) applySets() {
@@ -29,15 +30,19 @@ func (l *loader) applySets() {
 			l.badSet(s, err.Error(), "the value is YAML")
 			continue
 		}
+		if text == "" && (strings.HasPrefix(key, "spec.") || strings.HasPrefix(key, "metadata.")) {
+			l.badSet(s, "the value is missing", `such as spec.runtime=10s; an empty text is written KEY='""'`)
+			continue
+		}
 		switch head, rest, _ := strings.Cut(key, "."); {
-		case head == "spec" && rest != "":
-			l.setField(s, rest, value)
+		case (head == "spec" || head == "metadata") && rest != "":
+			l.setField(s, head, rest, value)
 		case head == "vars" && rest != "":
 			l.setVars(s, rest, text)
 		case rest != "":
 			l.setVar(s, head, rest, text)
 		default:
-			l.badSet(s, fmt.Sprintf("%q is no key", key), "a key begins with spec., vars. or the name of an action")
+			l.badSet(s, fmt.Sprintf("%q is no key", key), "a key begins with spec., metadata., vars. or the name of an action")
 		}
 	}
 }
@@ -67,9 +72,9 @@ func (l *loader) put(path, set string) {
 
 // setField walks to the field and puts the value there, making the mappings
 // on the way.
-func (l *loader) setField(set, key string, value any) {
+func (l *loader) setField(set, head, key string, value any) {
 	steps := strings.Split(normal(key), ".")
-	at, path := l.child(l.doc.value, "spec"), "spec"
+	at, path := l.child(l.doc.value, head), head
 	for i, step := range steps {
 		last := i == len(steps)-1
 		switch v := at.(type) {
@@ -155,7 +160,7 @@ func (l *loader) setVar(set, action, variable, value string) {
 		}
 	})
 	if !found {
-		l.badSet(set, fmt.Sprintf("no action %q creates a workload", action), suggest(action, append(names, "spec", "vars")))
+		l.badSet(set, fmt.Sprintf("no action %q creates a workload", action), suggest(action, append(names, "spec", "metadata", "vars")))
 	}
 }
 
