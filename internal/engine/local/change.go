@@ -21,6 +21,8 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 	d := v.driver
 	size := &csi.CapacityRange{RequiredBytes: r.Resize.Bytes}
 	node := true
+	e.growing(v, r.Resize.Bytes)
+	defer e.growing(v, 0)
 	if d.controls[csi.ControllerServiceCapability_RPC_EXPAND_VOLUME] {
 		res, err := d.controller.ControllerExpandVolume(ctx, &csi.ControllerExpandVolumeRequest{
 			VolumeId: v.id, CapacityRange: size, VolumeCapability: v.capability})
@@ -29,9 +31,9 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 		}
 		mark(ctx, op.Controller)
 		node = res.GetNodeExpansionRequired()
-		v.object.Bytes = max(res.GetCapacityBytes(), r.Resize.Bytes)
+		e.grown(v, max(res.GetCapacityBytes(), r.Resize.Bytes))
 	}
-	grown := []engine.Object{v.object}
+	grown := []engine.Object{e.objectOf(v)}
 	if node && v.published && d.nodes[csi.NodeServiceCapability_RPC_EXPAND_VOLUME] {
 		if _, err := d.nodeClient.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{
 			VolumeId: v.id, VolumePath: v.targetPath, StagingTargetPath: v.stagePath,
@@ -39,11 +41,31 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 			return grown, err
 		}
 		mark(ctx, op.Node)
-		v.object.Bytes = max(v.object.Bytes, r.Resize.Bytes)
-		grown[0] = v.object
+		e.grown(v, r.Resize.Bytes)
+		grown[0] = e.objectOf(v)
 	}
 	mark(ctx, op.Ready)
 	return grown, nil
+}
+
+// growing notes what a resize asks for; 0: it is over.
+func (e *Engine) growing(v *volume, bytes int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	v.growing = bytes
+}
+
+// grown notes the size that a volume has.
+func (e *Engine) grown(v *volume, bytes int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	v.object.Bytes = max(v.object.Bytes, bytes)
+}
+
+func (e *Engine) objectOf(v *volume) engine.Object {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return v.object
 }
 
 // modify gives a volume new mutable parameters.

@@ -141,7 +141,7 @@ func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engi
 	case r.Workload != nil:
 		return e.createWorkload(ctx, r, tr)
 	case r.Volume != nil:
-		return e.createVolume(ctx, r)
+		return e.createVolume(ctx, r, tr)
 	case r.Snapshot != nil && r.Snapshot.Group:
 		return e.groupSnapshot(ctx, r, tr)
 	case r.Snapshot != nil:

@@ -47,7 +47,7 @@ func (e *Engine) snapshot(ctx context.Context, r engine.Request, tr *op.Trace) (
 	mark(ctx, op.Taken)
 	got := res.GetSnapshot()
 	s.id, s.object.Handle = got.GetSnapshotId(), got.GetSnapshotId()
-	s.object.Bytes = max(got.GetSizeBytes(), v.object.Bytes)
+	s.object.Bytes = max(got.GetSizeBytes(), e.objectOf(v).Bytes)
 	e.remember(s)
 	made := []engine.Object{s.object}
 	if !got.GetReadyToUse() {

@@ -11,57 +11,11 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/record"
 )
-
-// handDriver is one of our drivers that the engine did not start.
-type handDriver struct {
-	csi.ControllerClient
-	csi.NodeClient
-	cmd          *exec.Cmd
-	socket, base string
-}
-
-func startDriver(t *testing.T, backend string, more ...string) *handDriver {
-	t.Helper()
-	d := &handDriver{socket: filepath.Join(t.TempDir(), "s"), base: filepath.Join(t.TempDir(), "run", backend)}
-	if err := os.MkdirAll(d.base, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	args := append([]string{"csi-driver", "--backend", backend, "--base-dir", d.base}, more...)
-	t.Cleanup(func() {
-		if out, err := exec.Command(filepath.Join(bin, "cnsbench"), append(args, "--destroy")...).CombinedOutput(); err != nil {
-			t.Errorf("destroy: %v: %s", err, out)
-		}
-	})
-	d.cmd = exec.Command(filepath.Join(bin, "cnsbench"), append(args, "--socket", d.socket)...)
-	d.cmd.Stderr = os.Stderr
-	if err := d.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(d.kill)
-	conn, err := grpc.NewClient("unix://"+d.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	d.ControllerClient, d.NodeClient = csi.NewControllerClient(conn), csi.NewNodeClient(conn)
-	if _, err := csi.NewIdentityClient(conn).Probe(t.Context(), &csi.ProbeRequest{}, grpc.WaitForReady(true)); err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
-// kill is kill -9.
-func (d *handDriver) kill() {
-	_ = d.cmd.Process.Kill()
-	_ = d.cmd.Wait()
-}
 
 // processEntry is what a run enters for a process it starts.
 func processEntry(t *testing.T, pid int) op.LedgerEntry {

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
@@ -20,7 +22,8 @@ import (
 // volume is what the engine knows of one volume. An op owns it while it works
 // on it; the loop does not aim two ops that change it at the same volume.
 type volume struct {
-	object     engine.Object
+	object     engine.Object // Bytes is guarded by the engine's mutex: clones ask for it in mid-resize
+	growing    int64         // what a resize in progress asks for; guarded likewise
 	driver     *driver
 	request    *csi.CreateVolumeRequest
 	id         string
@@ -110,7 +113,7 @@ func capabilityOf(claim *corev1.PersistentVolumeClaim, sc *storagev1.StorageClas
 
 // createVolume makes one volume, empty or from a source, and attaches it if
 // asked to.
-func (e *Engine) createVolume(ctx context.Context, r engine.Request) ([]engine.Object, error) {
+func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	v, err := e.newVolume(r.Name, &r.Volume.Claim)
 	if err != nil {
 		return nil, err
@@ -119,7 +122,12 @@ func (e *Engine) createVolume(ctx context.Context, r engine.Request) ([]engine.O
 	if err := e.setSource(v, r.Volume); err != nil {
 		return nil, err
 	}
-	if err := e.provision(ctx, v); err != nil {
+	err = e.provision(ctx, v)
+	if e.outgrown(v, r.Volume, err) {
+		tr.Attempt()
+		err = e.provision(ctx, v)
+	}
+	if err != nil {
 		return nil, err
 	}
 	made := []engine.Object{v.object}
@@ -155,12 +163,36 @@ func (e *Engine) setSource(v *volume, want *engine.Volume) error {
 		if src == nil {
 			return gone(*want.FromVolume)
 		}
-		bytes, v.object.Source = src.object.Bytes, src.object.Name
+		bytes, v.object.Source = e.sizeOf(src), src.object.Name
 		v.request.VolumeContentSource = &csi.VolumeContentSource{Type: &csi.VolumeContentSource_Volume{
 			Volume: &csi.VolumeContentSource_VolumeSource{VolumeId: src.id}}}
 	}
 	v.request.CapacityRange.RequiredBytes = max(v.request.CapacityRange.RequiredBytes, bytes)
 	return nil
+}
+
+// sizeOf is the size that a clone of v has to ask for now: that which a resize
+// in progress asks for, if there is one, as a claim in Kubernetes asks for the
+// size that its source is claimed to have. The driver may come to either first.
+// Nobody waits here: a wait for the resize would be a queue of our own making
+// in what is measured, of the clone or of the resize.
+func (e *Engine) sizeOf(v *volume) int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return max(v.object.Bytes, v.growing)
+}
+
+// outgrown says whether a clone was refused because its source has begun to
+// grow since the request was made, and then enlarges the request, to be made
+// once more. The op's attempts and its milestones show both calls. A refusal
+// for any other reason, or of a driver that made the source larger than it was
+// asked to and has not told us yet, is a true result.
+func (e *Engine) outgrown(v *volume, want *engine.Volume, err error) bool {
+	if want.FromVolume == nil || status.Code(err) != codes.OutOfRange {
+		return false
+	}
+	had := v.request.CapacityRange.RequiredBytes
+	return e.setSource(v, want) == nil && v.request.CapacityRange.RequiredBytes > had
 }
 
 func gone(o engine.Object) error {

@@ -1,0 +1,119 @@
+package local_test
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/cnsbench/cnsbench/internal/engine/local"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+// unlisting is a driver that can make snapshots and not list them, which none
+// of ours is: recovery has only the request to go by.
+type unlisting struct {
+	csi.UnimplementedIdentityServer
+	csi.UnimplementedControllerServer
+	csi.UnimplementedNodeServer
+	answer         error
+	asked, deleted atomic.Int32
+}
+
+func (*unlisting) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
+	return &csi.GetPluginInfoResponse{Name: "unlisting.example"}, nil
+}
+
+func (*unlisting) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
+	return &csi.GetPluginCapabilitiesResponse{}, nil
+}
+
+func (*unlisting) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
+	return &csi.ProbeResponse{}, nil
+}
+
+func (*unlisting) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
+	return &csi.ControllerGetCapabilitiesResponse{Capabilities: []*csi.ControllerServiceCapability{{Type: &csi.ControllerServiceCapability_Rpc{
+		Rpc: &csi.ControllerServiceCapability_RPC{Type: csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT}}}}}, nil
+}
+
+func (*unlisting) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
+	return &csi.NodeGetCapabilitiesResponse{}, nil
+}
+
+func (*unlisting) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
+	return &csi.NodeGetInfoResponse{NodeId: "n"}, nil
+}
+
+// CreateSnapshot never gets ready: recovery must not wait for that.
+func (u *unlisting) CreateSnapshot(context.Context, *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse, error) {
+	u.asked.Add(1)
+	if u.answer != nil {
+		return nil, u.answer
+	}
+	return &csi.CreateSnapshotResponse{Snapshot: &csi.Snapshot{SnapshotId: "s"}}, nil
+}
+
+func (u *unlisting) DeleteSnapshot(context.Context, *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse, error) {
+	u.deleted.Add(1)
+	return &csi.DeleteSnapshotResponse{}, nil
+}
+
+// TestRecoverUnlisted: the recovery of a snapshot ends, whatever the driver
+// says, after two rounds at most.
+func TestRecoverUnlisted(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer                error
+		asked, deleted, owing int
+	}{
+		"there":       {nil, 1, 1, 0},
+		"source gone": {status.Error(codes.NotFound, "no such volume"), 1, 0, 0},
+		"refused":     {status.Error(codes.Internal, "broken"), 2, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := &unlisting{answer: tt.answer}
+			socket := serveCSI(t, u)
+			ledger, err := record.OpenLedger(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ledger.Close()
+			if err := ledger.Add(op.LedgerEntry{Kind: "snapshot", Name: "snap", Data: map[string]string{
+				"endpoint": socket, "request": `{"sourceVolumeId": "v", "name": "snap"}`}}); err != nil {
+				t.Fatal(err)
+			}
+			e := local.New(local.Options{})
+			defer e.Close()
+			err = e.Teardown(t.Context(), ledger)
+			if owing := len(ledger.Open()); owing != tt.owing || (err != nil) != (tt.owing > 0) {
+				t.Errorf("%d entries are left, %v; want %d", owing, err, tt.owing)
+			}
+			if a, d := int(u.asked.Load()), int(u.deleted.Load()); a != tt.asked || d != tt.deleted {
+				t.Errorf("asked %d times and deleted %d; want %d and %d", a, d, tt.asked, tt.deleted)
+			}
+		})
+	}
+}
+
+func serveCSI(t *testing.T, u *unlisting) (socket string) {
+	t.Helper()
+	socket = filepath.Join(t.TempDir(), "s")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	csi.RegisterIdentityServer(server, u)
+	csi.RegisterControllerServer(server, u)
+	csi.RegisterNodeServer(server, u)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	return socket
+}
