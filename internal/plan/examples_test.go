@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
@@ -67,5 +68,22 @@ func TestDocumentedObjectives(t *testing.T) {
 		if _, err := expr.Compile(m[1], expr.Env{}); err != nil {
 			t.Errorf("%s: %v", m[1], err)
 		}
+	}
+}
+
+// The StorageClass that docs/benchmark-file.md shows is one.
+func TestDocumentedClass(t *testing.T) {
+	text, err := os.ReadFile("../../docs/benchmark-file.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, class, ok := strings.Cut(string(text), "```yaml\n")
+	class, _, _ = strings.Cut(class, "```")
+	if !ok {
+		t.Fatal("there is none")
+	}
+	p := good(t, Input{}, "spec: {actions: [{name: v, createObjSpec: {volume: {storageClass: slow}}}]}\n---\n"+class)
+	if got := p.StorageClasses["slow"].Parameters["driver.cnsbench.dev/pool-size"]; got != "40Gi" {
+		t.Errorf("pool-size %q", got)
 	}
 }
