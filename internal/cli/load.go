@@ -250,13 +250,17 @@ func printBudget(s *streams, p *plan.Plan, output string) error {
 		return writeJSON(s.out, p.Budget)
 	}
 	b := p.Budget
-	fmt.Fprintf(s.out, "%s would make at most:\n", p.Name)
+	atLeast := ""
+	if len(b.Open) > 0 {
+		atLeast = " at least"
+	}
+	fmt.Fprintf(s.out, "%s would make%s:\n", p.Name, atLeast)
 	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
 	fmt.Fprintf(w, "  volumes\t%d\t%s requested\n", b.Volumes, bytes(b.Bytes))
 	fmt.Fprintf(w, "  snapshots\t%d\n  pods\t%d\n  operations\t%d\n", b.Snapshots, b.Pods, b.Ops)
 	_ = w.Flush()
 	for _, open := range b.Open {
-		fmt.Fprintf(s.out, "  and, without an end: %s\n", open)
+		fmt.Fprintf(s.out, "  and by %s\n", open)
 	}
 	if p.Runtime > 0 {
 		fmt.Fprintf(s.out, "runtime: %v from the barrier, then up to %v for what is in flight\n", p.Runtime, p.Grace)

@@ -43,7 +43,7 @@ type runFlags struct {
 func (f *runFlags) planning(c *cobra.Command) {
 	c.Flags().StringVar(&f.engine, "engine", "local", "platform that carries the Benchmark out: local")
 	c.Flags().StringArrayVar(&f.set, "set", nil, "override a field or a variable, e.g. spec.runtime=10s or fio.bs=8k; may be repeated")
-	c.Flags().StringVar(&f.endpoint, "csi-endpoint", "", "unix socket of a CSI driver to test, instead of one of ours")
+	c.Flags().StringVar(&f.endpoint, "csi-endpoint", "", "unix socket of a CSI driver to test (PATH or unix:///PATH), instead of one of ours")
 }
 
 func newRun(s *streams) *cobra.Command {
