@@ -81,7 +81,7 @@ type badCase struct {
 
 var badFiles = []badCase{
 	{name: "malformed YAML", file: head + "spec:\n  actions: [\n", code: 1, says: []string{"bench.yaml:5"}},
-	{name: "wrong indentation", file: head + "spec:\n  actions:\n   - name: x\n  rates:\n bad: y\n", code: 1, says: []string{"bench.yaml:7", "indentation"}},
+	{name: "wrong indentation", file: head + "spec:\n  actions:\n   - name: x\n  rates:\n bad: y\n", code: 1, says: []string{"bench.yaml:8", "indentation"}},
 	{name: "empty file", file: "", code: 1, says: []string{"bench.yaml", "examples/quickstart.yaml"}},
 	{name: "no such file", setup: func(b *box) []string { return []string{"run", b.in("none.yaml")} }, code: 1, says: []string{"none.yaml", "no such file"}},
 	{name: "a directory", setup: func(b *box) []string { return []string{"run", b.dir} }, code: 1, says: []string{"is a directory"}},
