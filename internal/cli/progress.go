@@ -28,9 +28,9 @@ type progress struct {
 	phase   run.Phase
 	began   time.Time // of the phase
 	counts  map[op.Outcome]int64
-	rate    int64 // ops ended since the last look
-	last    string
-	open    bool // a line without its end stands on the terminal
+	rate    int64  // ops ended since the last look
+	last    *op.Op // formatted when it is shown: there may be thousands a second
+	open    bool   // a line without its end stands on the terminal
 	stop    chan struct{}
 	once    sync.Once
 	stopped sync.WaitGroup
@@ -91,7 +91,7 @@ func (p *progress) Phase(phase run.Phase) {
 	p.line(fmt.Sprintf("%8s  %s", p.at(), phase))
 }
 
-// OpEnded is told of each op.
+// OpEnded is told of each op, which does not change afterwards.
 func (p *progress) OpEnded(o *op.Op) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,10 +99,9 @@ func (p *progress) OpEnded(o *op.Op) {
 	p.rate++
 	switch o.Outcome {
 	case op.OK:
-		d, _ := o.Service()
-		p.last = fmt.Sprintf("%s %s %s", o.Action, o.Target, units.Duration(float64(d)))
+		p.last = o
 	case op.Error, op.Timeout:
-		p.last = fmt.Sprintf("%s %s %s", o.Action, o.Target, o.Outcome)
+		p.last = o
 		if n := p.counts[o.Outcome]; n <= 3 {
 			p.line(fmt.Sprintf("%8s  %s %s: %s: %s", p.at(), o.Action, o.Target, o.Outcome, o.Message))
 		} else if n == 4 {
@@ -174,8 +173,12 @@ func (p *progress) status(step time.Duration) string {
 	if perSecond := float64(p.rate) / step.Seconds(); perSecond >= 1 {
 		fmt.Fprintf(&b, "  %.0f ops/s", perSecond)
 	}
-	if p.last != "" {
-		b.WriteString("  " + p.last)
+	if o := p.last; o != nil {
+		how := string(o.Outcome)
+		if d, ok := o.Service(); ok && o.Outcome == op.OK {
+			how = units.Duration(float64(d))
+		}
+		fmt.Fprintf(&b, "  %s %s %s", o.Action, o.Target, how)
 	}
 	return b.String()
 }

@@ -1,7 +1,8 @@
 package op
 
 import (
-	"sort"
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 )
@@ -19,7 +20,9 @@ type Trace struct {
 }
 
 // NewTrace returns an empty trace whose marks are stamped by clock.
-func NewTrace(clock Clock) *Trace { return &Trace{clock: clock} }
+func NewTrace(clock Clock) *Trace {
+	return &Trace{clock: clock, milestones: make([]Milestone, 0, 8)} // most ops have fewer
+}
 
 // Mark records that name happened now, seen by source on the runner's clock.
 func (t *Trace) Mark(name, source string) { t.MarkAt(name, t.clock.Now(), 0, source) }
@@ -52,12 +55,13 @@ func (t *Trace) On(node, object string) {
 	t.node, t.object = node, object
 }
 
-// Fill copies what was gathered into o, milestones in order of time.
+// Fill gives what was gathered to o, milestones in order of time. Marks that
+// come later are lost.
 func (t *Trace) Fill(o *Op) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	o.Milestones = append([]Milestone(nil), t.milestones...)
-	sort.SliceStable(o.Milestones, func(i, j int) bool { return o.Milestones[i].At < o.Milestones[j].At })
+	o.Milestones, t.milestones = t.milestones, nil
+	slices.SortStableFunc(o.Milestones, func(a, b Milestone) int { return cmp.Compare(a.At, b.At) })
 	o.Attempts = t.attempts
 	if t.node != "" {
 		o.Node = t.node
