@@ -45,7 +45,7 @@ e2e: deps build ## run the built binaries end to end: the whole demo, faults, ki
 	go test -timeout 30m -count=1 -tags e2e ./test/e2e/...
 
 .PHONY: bench
-bench: deps build ## measure what docs/benchmarks.md states (about 15 minutes)
+bench: deps build ## measure what docs/benchmarks.md states (about 25 minutes)
 	go run ./test/bench
 
 bench-%: deps build
