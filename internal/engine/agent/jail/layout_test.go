@@ -81,8 +81,8 @@ func TestLayout(t *testing.T) {
 			append(append([]string{}, top...), "dir /data"), []string{"/data", "/data/in/side"}},
 		{"a file over a directory", []Mount{{Source: file, Target: "/var/log"}},
 			with(map[string][]string{"bind /var": {"dir /var", "bind /var/lib", "link /var/run ../run", "file /var/log"}}), []string{"/var/log"}},
-		{"a working directory", []Mount{{Target: "/work"}, {Source: dir, Target: "/work/data"}},
-			append(append([]string{}, top...), "dir /work", "dir /work/data"), []string{"/work", "/work/data"}},
+		{"a working directory", []Mount{{Target: "/job"}, {Source: dir, Target: "/job/data"}},
+			append(append([]string{}, top...), "dir /job", "dir /job/data"), []string{"/job", "/job/data"}},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
