@@ -17,11 +17,12 @@ type Trace struct {
 	attempts   int
 	node       string
 	object     string
+	ended      Time
 }
 
 // NewTrace returns an empty trace whose marks are stamped by clock.
 func NewTrace(clock Clock) *Trace {
-	return &Trace{clock: clock, milestones: make([]Milestone, 0, 8)} // most ops have fewer
+	return &Trace{clock: clock, ended: Never, milestones: make([]Milestone, 0, 8)} // most ops have fewer
 }
 
 // Mark records that name happened now, seen by source on the runner's clock.
@@ -55,14 +56,25 @@ func (t *Trace) On(node, object string) {
 	t.node, t.object = node, object
 }
 
+// EndedAt says when the op ended, where that is not when its engine returns:
+// one that watches may still wait for word of what has happened by then.
+func (t *Trace) EndedAt(at Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = at
+}
+
 // Fill gives what was gathered to o, milestones in order of time. Marks that
-// come later are lost.
+// come later are lost. An end that was stated replaces that of o.
 func (t *Trace) Fill(o *Op) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o.Milestones, t.milestones = t.milestones, nil
 	slices.SortStableFunc(o.Milestones, func(a, b Milestone) int { return cmp.Compare(a.At, b.At) })
 	o.Attempts = t.attempts
+	if t.ended.Known() && t.ended >= o.Started {
+		o.Ended = t.ended
+	}
 	if t.node != "" {
 		o.Node = t.node
 	}

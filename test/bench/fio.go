@@ -29,7 +29,7 @@ func fio(ctx context.Context, e *env) (table, error) {
 	if os.Geteuid() != 0 {
 		return t, fmt.Errorf("loopfile needs root")
 	}
-	if err := t.fioOn(ctx, e, "disk", 0.05, filepath.Join(e.storage, "fio")); err != nil {
+	if err := t.fioOn(ctx, e, "disk", 0.05, 2*e.blocks, filepath.Join(e.storage, "fio")); err != nil {
 		return t, err
 	}
 	memory := filepath.Join(e.tmp, "tmpfs")
@@ -39,12 +39,13 @@ func fio(ctx context.Context, e *env) (table, error) {
 	if err := unix.Mount("tmpfs", memory, "tmpfs", 0, "size=3g"); err != nil {
 		return t, fmt.Errorf("mount tmpfs: %w", err)
 	}
-	err := t.fioOn(ctx, e, "tmpfs", 0.02, filepath.Join(memory, "fio"))
+	err := t.fioOn(ctx, e, "tmpfs", 0.02, 5*e.blocks, filepath.Join(memory, "fio"))
 	return t, errors.Join(err, unix.Unmount(memory, 0))
 }
 
-// fioOn measures on a volume of a loopfile driver under base.
-func (t *table) fioOn(ctx context.Context, e *env, medium string, margin float64, base string) (err error) {
+// fioOn measures on a volume of a loopfile driver under base, by hand and
+// through CNSBench in as many blocks of turns.
+func (t *table) fioOn(ctx context.Context, e *env, medium string, margin float64, blocks int, base string) (err error) {
 	d, err := e.startDriver(ctx, "loopfile", base, "--pool-size", "2Gi")
 	if err != nil {
 		return err
@@ -61,8 +62,11 @@ func (t *table) fioOn(ctx context.Context, e *env, medium string, margin float64
 		return err
 	}
 	defer stop()
+	turns, err := e.turns(ctx, socket, mount, blocks)
+	if err != nil {
+		return err
+	}
 	arms := []arm{
-		{"hand", func() (float64, error) { return e.byHand(ctx, socket, mount) }},
 		{"CNSBench", func() (float64, error) { return e.throughCNSBench(ctx, socket, "") }},
 		{"canary", func() (float64, error) {
 			return e.throughCNSBench(ctx, socket, fmt.Sprintf("canary: {interval: %v}", canaryInterval))
@@ -72,25 +76,27 @@ func (t *table) fioOn(ctx context.Context, e *env, medium string, margin float64
 	if err != nil {
 		return err
 	}
-	return t.compareFio(medium, margin, iops)
+	return t.compareFio(medium, margin, turns, iops)
 }
 
-func (t *table) compareFio(medium string, margin float64, iops [][]float64) error {
-	overhead, err := pairedRatio(iops[0], iops[1])
+// compareFio states what CNSBench cost (turns: by hand, through it) and what
+// the canary cost beside it (runs: without, with).
+func (t *table) compareFio(medium string, margin float64, turns, runs [][]float64) error {
+	overhead, err := pairedRatio(turns[0], turns[1])
 	if err != nil {
 		return err
 	}
-	canary, err := pairedRatio(iops[1], iops[2])
+	canary, err := pairedRatio(runs[0], runs[1])
 	if err != nil {
 		return err
 	}
-	n := len(iops[0])
+	n := len(turns[0])
 	t.add(medium+": IOPS through CNSBench / by hand", overhead.String(), fmt.Sprintf("90 %% interval within ± %g %%", 100*margin), metIf(overhead.within(margin)), n)
-	t.info(n, fmt.Sprintf("%s: IOPS with a canary each %v / without", medium, canaryInterval), "%v", canary)
-	for i, name := range []string{"by hand", "through CNSBench", "with canary"} {
-		low, high := extremes(iops[i])
+	for i, name := range []string{"by hand", "through CNSBench"} {
+		low, high := extremes(turns[i])
 		t.info(n, medium+": IOPS "+name, "%.0f to %.0f", low, high)
 	}
+	t.info(len(runs[0]), fmt.Sprintf("%s: IOPS with a canary each %v / without, whole runs", medium, canaryInterval), "%v", canary)
 	return nil
 }
 
@@ -172,7 +178,7 @@ func mountVolume(ctx context.Context, d *driver, path string) (mount string, rel
 
 // fioBenchmark runs the library's fio once, as it is but for its length. The
 // volume is larger than what is asked for, so the file always has one size.
-func (e *env) fioBenchmark(canary string) string {
+func (e *env) fioBenchmark(seconds int, canary string) string {
 	return fmt.Sprintf(`
 apiVersion: cnsbench.dev/v1alpha1
 kind: Benchmark
@@ -185,12 +191,12 @@ spec:
         workload: fio
         vars: {storageClass: fixed, volumeSize: 512Mi, runtime: %d}
         %s
-`, e.seed, pick(e, 5, 2), canary)
+`, e.seed, seconds, canary)
 }
 
 // throughCNSBench is the IOPS that fio states in the bundle of a run.
 func (e *env) throughCNSBench(ctx context.Context, socket, canary string) (float64, error) {
-	trial, err := e.run(ctx, e.fioBenchmark(canary), "--csi-endpoint", socket)
+	trial, err := e.run(ctx, e.fioBenchmark(pick(e, 5, 2), canary), "--csi-endpoint", socket)
 	if err != nil {
 		return 0, err
 	}
@@ -198,33 +204,12 @@ func (e *env) throughCNSBench(ctx context.Context, socket, canary string) (float
 	return iopsOf(filepath.Join(trial.bundle.Dir, "raw", "fio-0", "fio", "output", "fio.json"))
 }
 
-// byHand does in a shell what the workload's containers do: the commands and
-// the files as `cnsbench render` shows them, with paths of this machine.
-func (e *env) byHand(ctx context.Context, socket, mount string) (float64, error) {
-	dir, err := os.MkdirTemp(e.tmp, "hand-")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { warn(os.RemoveAll(dir)) }()
-	commands, err := e.rendered(ctx, socket, dir, strings.NewReplacer("/data", mount, "/config", dir, "/output", dir))
-	if err != nil {
-		return 0, err
-	}
-	for _, c := range commands {
-		cmd := exec.CommandContext(ctx, c[0], c[1:]...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return 0, fmt.Errorf("%s: %w: %s", strings.Join(c, " "), err, lastLines(string(out), 3))
-		}
-	}
-	return iopsOf(filepath.Join(dir, "fio.json"))
-}
-
-// rendered writes the workload's configuration to dir and returns the commands
-// of its containers in order.
-func (e *env) rendered(ctx context.Context, socket, dir string, paths *strings.Replacer) (commands [][]string, err error) {
+// rendered is how fio by hand is what the workload's containers do: it writes
+// the files that `cnsbench render` shows to dir and returns the commands of the
+// containers in order, with paths of this machine.
+func (e *env) rendered(ctx context.Context, benchmark, socket, dir string, paths *strings.Replacer) (commands [][]string, err error) {
 	file := filepath.Join(e.tmp, "benchmark.yaml")
-	if err := os.WriteFile(file, []byte(e.fioBenchmark("")), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(benchmark), 0o644); err != nil {
 		return nil, err
 	}
 	text, err := exec.CommandContext(ctx, e.cnsbench(), "render", file, "--csi-endpoint", socket).Output()

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	sliceLength    = 500 * time.Millisecond
+	sliceSettle    = 50 * time.Millisecond // after a tree goes on, before it counts
+	slicesPerBlock = 8                     // of each arm
+)
+
+// tree is a program and all that it started. Only one of several trees runs at
+// a time: the others are stopped (SIGSTOP), so that they cost nothing.
+type tree struct {
+	name string
+	cmd  *exec.Cmd
+	pids []int // root first, while stopped
+}
+
+// takeTurns lets two programs that do the same I/O all the time run in turns of
+// half a second, and returns what fio completed per second in each block. The
+// machine's speed wanders over seconds; turns are shorter than that, and both
+// halves of each couple see the same weather. I/O is counted by the kernel, in
+// /proc/PID/io of the processes called fio.
+func takeTurns(ctx context.Context, trees [2]*tree, blocks int, seed uint64) ([][]float64, error) {
+	perSecond := make([][]float64, len(trees))
+	for block, orders := range slices.Collect(slices.Chunk(mirrored(len(trees), (blocks+1)*slicesPerBlock, seed), slicesPerBlock)) {
+		var bytes, seconds [2]float64
+		for _, order := range orders {
+			for _, i := range order {
+				b, s, err := trees[i].turn(ctx)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", trees[i].name, err)
+				}
+				bytes[i] += b
+				seconds[i] += s
+			}
+		}
+		if block == 0 { // warm-up
+			continue
+		}
+		for i := range trees {
+			perSecond[i] = append(perSecond[i], bytes[i]/seconds[i]/4096)
+		}
+		fmt.Fprintf(os.Stderr, "  block %d of %d: %s %.0f/s, %s %.0f/s\n", block, blocks,
+			trees[0].name, perSecond[0][block-1], trees[1].name, perSecond[1][block-1])
+	}
+	return perSecond, nil
+}
+
+// turn lets the tree run for one slice and says how many bytes its fio read and
+// wrote in how many seconds.
+func (t *tree) turn(ctx context.Context) (bytes, seconds float64, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, 0, err
+	}
+	t.resume()
+	defer func() { err = errors.Join(err, t.pause()) }()
+	time.Sleep(sliceSettle)
+	before, start, err := t.transferred()
+	if err != nil {
+		return 0, 0, err
+	}
+	time.Sleep(sliceLength)
+	after, end, err := t.transferred()
+	if err == nil && after <= before {
+		err = errors.New("fio did no I/O in its turn; did it end?")
+	}
+	return after - before, end.Sub(start).Seconds(), err
+}
+
+// start waits until the tree's fio, which runs the job file, does I/O, and
+// stops the tree.
+func (t *tree) start(ctx context.Context) error {
+	if err := t.cmd.Start(); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		if n, _, err := t.transferred(); err == nil && n > 0 {
+			return t.pause()
+		}
+	}
+	return errors.Join(ctx.Err(), fmt.Errorf("%s: no fio that does I/O after a minute", t.name))
+}
+
+// end interrupts the root and waits for it.
+func (t *tree) end() error {
+	t.resume()
+	_ = t.cmd.Process.Signal(os.Interrupt)
+	err := t.cmd.Wait()
+	// fio ends by a signal with 128, a run of CNSBench with 130.
+	if code := t.cmd.ProcessState.ExitCode(); code == 128 || code == 130 || code == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", t.name, err)
+}
+
+func (t *tree) pause() error {
+	t.pids = descendants(t.cmd.Process.Pid)
+	for _, pid := range t.pids {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("stop process %d: %w", pid, err)
+		}
+	}
+	return nil
+}
+
+func (t *tree) resume() {
+	for _, pid := range t.pids {
+		_ = syscall.Kill(pid, syscall.SIGCONT) // one that is gone needs none
+	}
+}
+
+// transferred sums read_bytes and write_bytes of the fio processes that run the
+// job file.
+func (t *tree) transferred() (sum float64, at time.Time, err error) {
+	found := false
+	for _, pid := range descendants(t.cmd.Process.Pid) {
+		proc := filepath.Join("/proc", strconv.Itoa(pid))
+		args, err := os.ReadFile(filepath.Join(proc, "cmdline"))
+		if err != nil || !strings.HasPrefix(string(args), "fio\x00") || !strings.Contains(string(args), "fio.job") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(proc, "io"))
+		if err != nil {
+			continue
+		}
+		found = true
+		for line := range strings.Lines(string(text)) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+			if name == "read_bytes" || name == "write_bytes" {
+				n, err := strconv.ParseFloat(value, 64)
+				if err != nil {
+					return 0, time.Time{}, fmt.Errorf("%s/io: %w", proc, err)
+				}
+				sum += n
+			}
+		}
+	}
+	if !found {
+		return 0, time.Time{}, errors.New("no fio runs the job file")
+	}
+	return sum, time.Now(), nil
+}
+
+// descendants of a process, itself first, each after its parent.
+func descendants(pid int) []int {
+	list := []int{pid}
+	for i := 0; i < len(list); i++ {
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", list[i]))
+		for _, path := range tasks {
+			text, _ := os.ReadFile(path)
+			for word := range strings.FieldsSeq(string(text)) {
+				if child, err := strconv.Atoi(word); err == nil {
+					list = append(list, child)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// turns compares fio by hand with fio through CNSBench on one mount.
+func (e *env) turns(ctx context.Context, socket, mount string, blocks int) (_ [][]float64, err error) {
+	hand, dir, err := e.handTree(ctx, socket, mount)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { warn(os.RemoveAll(dir)) }()
+	run, bundle, err := e.runTree(ctx, socket)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { warn(os.RemoveAll(bundle)) }()
+	trees := [2]*tree{hand, run}
+	for _, t := range trees {
+		if err := t.start(ctx); err != nil {
+			return nil, errors.Join(err, endAll(trees))
+		}
+	}
+	perSecond, err := takeTurns(ctx, trees, blocks, e.seed)
+	return perSecond, errors.Join(err, endAll(trees))
+}
+
+func endAll(trees [2]*tree) error {
+	var g errgroup.Group
+	for _, t := range trees {
+		if t.cmd.Process != nil {
+			g.Go(t.end)
+		}
+	}
+	return g.Wait()
+}
+
+// endless is longer than any number of turns takes.
+const endless = 24 * 60 * 60
+
+// handTree prefills the file and prepares fio as a shell would start it.
+func (e *env) handTree(ctx context.Context, socket, mount string) (_ *tree, dir string, err error) {
+	if dir, err = os.MkdirTemp(e.tmp, "hand-"); err != nil {
+		return nil, "", err
+	}
+	commands, err := e.rendered(ctx, e.fioBenchmark(endless, ""), socket, dir, strings.NewReplacer("/data", mount, "/config", dir, "/output", dir))
+	if err != nil {
+		return nil, dir, err
+	}
+	prefill := exec.CommandContext(ctx, commands[0][0], commands[0][1:]...)
+	if out, err := prefill.CombinedOutput(); err != nil {
+		return nil, dir, fmt.Errorf("prefill: %w: %s", err, lastLines(string(out), 3))
+	}
+	fio := interruptible(ctx, commands[1][0], commands[1][1:]...)
+	fio.Dir = dir
+	return &tree{name: "hand", cmd: fio}, dir, nil
+}
+
+// runTree prepares `cnsbench run` of the same.
+func (e *env) runTree(ctx context.Context, socket string) (_ *tree, dir string, err error) {
+	file := filepath.Join(e.tmp, "endless.yaml")
+	if err := os.WriteFile(file, []byte(e.fioBenchmark(endless, "")), 0o644); err != nil {
+		return nil, "", err
+	}
+	if dir, err = os.MkdirTemp(e.tmp, "bundle-"); err != nil {
+		return nil, "", err
+	}
+	cmd := interruptible(ctx, e.cnsbench(), "run", file, "--out", dir, "--storage-dir", e.storage, "--csi-endpoint", socket)
+	return &tree{name: "CNSBench", cmd: cmd}, dir, nil
+}
