@@ -68,7 +68,8 @@ type Capabilities struct {
 	// Actions lists the supported kinds of action.
 	Actions map[op.Kind]bool
 	// Features are the finer points, by their name in the file:
-	// "groupSnapshot", "block", "genericEphemeral", "static", "rwx", "manifest".
+	// "groupSnapshot", "block", "genericEphemeral", "static", "rwx", "manifest",
+	// "volumeAttributesClass" (of a new volume).
 	Features map[string]bool
 }
 
@@ -104,6 +105,7 @@ type SnapshotClass struct {
 	Driver     string
 	Parameters map[string]string
 	Retain     bool // deletionPolicy: Retain
+	Default    bool // the cluster says that it is its driver's default
 }
 
 // Request is one op to carry out: exactly one of the pointers is set.
@@ -124,15 +126,27 @@ type Request struct {
 // Workload asks for one instance of a workload: its claims, its config maps
 // and its pods, all named. The op is done when its pods are ready: init
 // containers done, `sync` containers waiting at their barrier, others started.
+//
+// An engine that gives objects other names on its platform changes the
+// references to them in the pods likewise: names in volumes, envFrom and
+// valueFrom, spec.subdomain (of a Service), and the values of the variables
+// SERVICE_… that are a Service's name. A name that is none of these objects' is
+// of something that exists already and stays as it is.
 type Workload struct {
 	Claims     []corev1.PersistentVolumeClaim
 	ConfigMaps []corev1.ConfigMap
-	Pods       []Pod
-	SyncGroup  string // barrier that its `sync` containers wait at; empty: none
-	Canary     *Canary
+	// Services and Secrets are asked of engine kubernetes only.
+	Services []corev1.Service
+	Secrets  []corev1.Secret
+	// Pods may have generic ephemeral volumes (feature genericEphemeral); the
+	// templates of their claims carry the labels of the instance.
+	Pods      []Pod
+	SyncGroup string // barrier that its `sync` containers wait at; empty: none
+	Canary    *Canary
 }
 
 // Pod is a pod template with what the file says of it beside its manifest.
+// Containers that give no command are not wrapped (engine kubernetes only).
 type Pod struct {
 	corev1.Pod
 	// Sync names the containers that wait at the barrier.
@@ -162,6 +176,19 @@ type Volume struct {
 	FromSnapshot *Object
 	FromVolume   *Object
 	Attach       bool
+	// Static takes a volume that the driver has already; the claim has no
+	// StorageClass then. nil: provisioned dynamically.
+	Static *StaticVolume
+	// Ephemeral makes the claim by a pod's template for a generic ephemeral
+	// volume, so that it lives and dies with that pod. Attach is set too.
+	Ephemeral bool
+}
+
+// StaticVolume is a volume that exists before the run, and is kept after it.
+type StaticVolume struct {
+	Driver     string
+	Handle     string
+	Attributes map[string]string // the driver's volume context
 }
 
 // Snapshot asks for a snapshot of one volume, or of several at one instant.
@@ -180,7 +207,8 @@ type Resize struct {
 // Modify asks for new mutable parameters (VolumeAttributesClass).
 type Modify struct {
 	Target     Object
-	Parameters map[string]string
+	Class      string            // name of the VolumeAttributesClass; empty: Parameters alone
+	Parameters map[string]string // as far as they are known
 }
 
 // Delete asks for an object to be removed with all that belongs to it.
