@@ -1,0 +1,236 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Client sends single requests. It is safe for concurrent use.
+type Client struct {
+	conn  *Conn
+	clock op.Clock
+	// Seen is told of every call as soon as it is answered, before the caller
+	// is; set it before the first call. It must not block. The watches' lag is
+	// measured by it.
+	Seen      func(Call)
+	throttled atomic.Int64
+}
+
+// Call is what is known of one request beside its result. It is filled also
+// where the request failed.
+type Call struct {
+	Verb            string // "create", "get", "list", "patch", "delete"
+	Kind            Kind
+	Namespace, Name string
+	Sent            op.Time // just before the request was given to the network
+	Answered        op.Time // when its answer was complete, not yet decoded; or when it failed
+	Status          int     // of HTTP; 0: there was no answer
+	RetryAfter      time.Duration
+	// Sends is how often the request was written: more than 1 where net/http
+	// sent it again after a connection turned out dead before the server took it.
+	Sends int
+	// ResourceVersion and UID of the object in the answer, if one was in it.
+	ResourceVersion string
+	UID             types.UID
+}
+
+// Write says whether the request was to change something.
+func (c Call) Write() bool { return c.Verb == "create" || c.Verb == "patch" || c.Verb == "delete" }
+
+// New makes a client of the given server with a connection of its own.
+func New(host *rest.Config, clock op.Clock) (*Client, error) {
+	conn, err := Dial(host, false)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{conn: conn, clock: clock}, nil
+}
+
+// Close closes idle connections.
+func (c *Client) Close() { c.conn.Close() }
+
+// Throttled counts the answers 429 so far.
+func (c *Client) Throttled() int64 { return c.throttled.Load() }
+
+// Create makes obj (whose apiVersion and kind it sets) and reads what became of
+// it into into, which may be obj, or nil.
+func (c *Client) Create(ctx context.Context, k Kind, namespace string, obj, into Object) (Call, error) {
+	return c.create(ctx, k, namespace, "", obj, into)
+}
+
+// CreateSub posts to a subresource of an object, e.g. "eviction" or "token".
+// k is the kind of what is posted, with the Resource of the owner.
+func (c *Client) CreateSub(ctx context.Context, k Kind, namespace, name, subresource string, obj, into Object) (Call, error) {
+	return c.create(ctx, k, namespace, k.Path(namespace, name, subresource), obj, into)
+}
+
+func (c *Client) create(ctx context.Context, k Kind, namespace, path string, obj, into Object) (Call, error) {
+	call := Call{Verb: "create", Kind: k, Namespace: namespace, Name: obj.GetName()}
+	body, err := k.Encode(obj)
+	if err != nil {
+		return call, err
+	}
+	if path == "" {
+		path = k.Path(namespace, "")
+	}
+	err = c.do(ctx, &call, request{method: http.MethodPost, path: path, media: k.MediaType(), body: body}, into)
+	return call, err
+}
+
+// Get reads one object.
+func (c *Client) Get(ctx context.Context, k Kind, namespace, name string, into Object) (Call, error) {
+	call := Call{Verb: "get", Kind: k, Namespace: namespace, Name: name}
+	err := c.do(ctx, &call, request{method: http.MethodGet, path: k.Path(namespace, name)}, into)
+	return call, err
+}
+
+// Patch changes one object, or with a subresource ("status", "scale") that.
+// data is JSON of the type given.
+func (c *Client) Patch(ctx context.Context, k Kind, namespace, name string, kind types.PatchType, data []byte, into Object, subresource ...string) (Call, error) {
+	call := Call{Verb: "patch", Kind: k, Namespace: namespace, Name: name}
+	err := c.do(ctx, &call, request{method: http.MethodPatch, path: k.Path(namespace, name, subresource...), media: string(kind), body: data}, into)
+	return call, err
+}
+
+// Delete removes one object; opts carries preconditions, grace and propagation.
+func (c *Client) Delete(ctx context.Context, k Kind, namespace, name string, opts metav1.DeleteOptions) (Call, error) {
+	call := Call{Verb: "delete", Kind: k, Namespace: namespace, Name: name}
+	opts.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}
+	body, err := json.Marshal(opts)
+	if err != nil {
+		return call, fmt.Errorf("delete %s %q: %w", k, name, err)
+	}
+	err = c.do(ctx, &call, request{method: http.MethodDelete, path: k.Path(namespace, name), media: JSON, body: body}, nil)
+	return call, err
+}
+
+// List reads all objects of a kind, in one namespace or in all (""), that the
+// options' selectors match; other options are not sent. Call has the list's
+// resourceVersion.
+func (c *Client) List(ctx context.Context, k Kind, namespace string, opts metav1.ListOptions) ([]Object, Call, error) {
+	call := Call{Verb: "list", Kind: k, Namespace: namespace}
+	answer, err := c.send(ctx, &call, request{method: http.MethodGet, path: k.Path(namespace, ""), query: Selectors(opts.LabelSelector, opts.FieldSelector)})
+	if err != nil {
+		return nil, call, err
+	}
+	meta, items, err := k.DecodeList(answer)
+	call.ResourceVersion = meta.ResourceVersion
+	return items, call, err
+}
+
+// Selectors is a query with what is not empty.
+func Selectors(label, field string) url.Values {
+	q := url.Values{}
+	if label != "" {
+		q.Set("labelSelector", label)
+	}
+	if field != "" {
+		q.Set("fieldSelector", field)
+	}
+	return q
+}
+
+type request struct {
+	method, path, media string
+	query               url.Values
+	body                []byte
+}
+
+// do sends a request, reads the answer into into unless it is nil, and tells
+// Seen.
+func (c *Client) do(ctx context.Context, call *Call, r request, into Object) error {
+	answer, err := c.send(ctx, call, r)
+	if err == nil {
+		err = call.read(answer, into)
+	}
+	if c.Seen != nil {
+		c.Seen(*call)
+	}
+	return err
+}
+
+// read decodes the answer and keeps its version. A deletion may be answered
+// with a Status, which has none.
+func (c *Call) read(answer []byte, into Object) error {
+	obj := into
+	if obj == nil {
+		obj = c.Kind.New()
+	}
+	err := c.Kind.Decode(answer, obj)
+	switch {
+	case err == nil:
+		c.ResourceVersion, c.UID = obj.GetResourceVersion(), obj.GetUID()
+	case into == nil: // done all the same; nobody asked for the object
+		return nil
+	}
+	return err
+}
+
+// maxAnswer bounds the memory that one answer may take: a list of 100 000 pods.
+const maxAnswer = 1 << 30
+
+func (c *Client) send(ctx context.Context, call *Call, r request) ([]byte, error) {
+	sends := new(atomic.Int32)
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sends.Add(1) }})
+	header := http.Header{"Accept": {call.Kind.MediaType()}}
+	var body io.Reader
+	if r.body != nil {
+		header.Set("Content-Type", r.media)
+		body = bytes.NewReader(r.body)
+	}
+	call.Sent = c.clock.Now()
+	resp, answer, err := c.exchange(ctx, r, header, body)
+	call.Answered = c.clock.Now()
+	call.Sends = int(sends.Load())
+	if resp != nil {
+		call.Status, call.RetryAfter = resp.StatusCode, RetryAfter(resp.Header)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s %s %q: %w", call.Verb, call.Kind, call.Name, err)
+	}
+	if resp.StatusCode == http.StatusTooManyRequests {
+		c.throttled.Add(1)
+	}
+	if resp.StatusCode/100 != 2 {
+		return nil, AsError(call.Kind, call.Verb, call.Name, resp, answer)
+	}
+	return answer, nil
+}
+
+func (c *Client) exchange(ctx context.Context, r request, header http.Header, body io.Reader) (*http.Response, []byte, error) {
+	resp, err := c.conn.Send(ctx, r.method, r.path, r.query, header, body)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := ReadBounded(resp.Body, maxAnswer)
+	return resp, answer, err
+}
+
+// ReadBounded reads all of r, and fails where that is more than limit bytes.
+func ReadBounded(r io.Reader, limit int64) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = fmt.Errorf("the answer is larger than %d MiB: narrow it by a namespace or a selector", limit>>20)
+	}
+	return b, err
+}
+
+// IsGone says that err is "410 Gone": the server has forgotten the
+// resourceVersion that was asked for.
+func IsGone(err error) bool { return apierrors.IsGone(err) || apierrors.IsResourceExpired(err) }

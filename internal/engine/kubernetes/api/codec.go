@@ -1,0 +1,224 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The two encodings, as media types.
+const (
+	JSON     = runtime.ContentTypeJSON
+	Protobuf = runtime.ContentTypeProtobuf
+)
+
+// magic begins every protobuf object; what follows it is a runtime.Unknown that
+// says the kind and carries the object (apimachinery's serializer/protobuf).
+var magic = []byte{'k', '8', 's', 0}
+
+// message is what the generated types of built-in kinds implement.
+type message interface {
+	Reset()
+	Marshal() ([]byte, error)
+	Unmarshal([]byte) error
+}
+
+// typed is implemented by every type that embeds metav1.TypeMeta.
+type typed interface{ GetObjectKind() schema.ObjectKind }
+
+// Encode writes obj as requests of its kind want it. It sets obj's apiVersion
+// and kind, so that obj must not be in use elsewhere meanwhile.
+func (k Kind) Encode(obj Object) ([]byte, error) {
+	t, ok := obj.(typed)
+	if !ok {
+		return nil, fmt.Errorf("encode %s: %T has no apiVersion and kind", k, obj)
+	}
+	t.GetObjectKind().SetGroupVersionKind(k.GVK())
+	if k.JSON {
+		b, err := json.Marshal(obj)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s %q: %w", k, obj.GetName(), err)
+		}
+		return b, nil
+	}
+	m, ok := obj.(message)
+	if !ok {
+		return nil, fmt.Errorf("encode %s: %T has no protobuf form", k, obj)
+	}
+	raw, err := m.Marshal()
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %q: %w", k, obj.GetName(), err)
+	}
+	apiVersion, kind := k.GVK().ToAPIVersionAndKind()
+	u := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: apiVersion, Kind: kind}, Raw: raw}
+	b, err := u.Marshal()
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %q: %w", k, obj.GetName(), err)
+	}
+	return append(bytes.Clone(magic), b...), nil
+}
+
+// Decode reads one object of this kind into into. Where the data are a Status
+// instead, the error is a *NotThisKind with it.
+func (k Kind) Decode(data []byte, into Object) error {
+	raw, kind, err := k.open(data)
+	switch {
+	case err != nil:
+	case kind == k.Name:
+		err = k.fill(raw, into)
+	default:
+		err = &NotThisKind{Want: k.Name, Got: kind, Status: status(raw, kind, k.JSON)}
+	}
+	if err != nil {
+		return fmt.Errorf("decode %s: %w", k, err)
+	}
+	return nil
+}
+
+// NotThisKind says that an answer was of another kind than expected.
+type NotThisKind struct {
+	Want, Got string
+	Status    *metav1.Status // if that is what came
+}
+
+// Error names both kinds.
+func (e *NotThisKind) Error() string {
+	if e.Status != nil {
+		return fmt.Sprintf("expected a %s, got a Status: %s", e.Want, e.Status.Message)
+	}
+	return fmt.Sprintf("expected a %s, got %q", e.Want, e.Got)
+}
+
+// DecodeList reads a list of this kind.
+func (k Kind) DecodeList(data []byte) (metav1.ListMeta, []Object, error) {
+	meta, items, err := k.splitList(data)
+	if err != nil {
+		return meta, nil, fmt.Errorf("decode list of %s: %w", k, err)
+	}
+	objects := make([]Object, len(items))
+	for i, raw := range items {
+		objects[i] = k.New()
+		if err := k.fill(raw, objects[i]); err != nil {
+			return meta, nil, fmt.Errorf("decode list of %s: item %d: %w", k, i, err)
+		}
+	}
+	return meta, objects, nil
+}
+
+func (k Kind) splitList(data []byte) (metav1.ListMeta, [][]byte, error) {
+	raw, kind, err := k.open(data)
+	if err != nil {
+		return metav1.ListMeta{}, nil, err
+	}
+	if kind != k.Name+"List" {
+		return metav1.ListMeta{}, nil, &NotThisKind{Want: k.Name + "List", Got: kind, Status: status(raw, kind, k.JSON)}
+	}
+	if !k.JSON {
+		return splitProtoList(raw)
+	}
+	var l struct {
+		Metadata metav1.ListMeta   `json:"metadata"`
+		Items    []json.RawMessage `json:"items"`
+	}
+	err = json.Unmarshal(raw, &l)
+	items := make([][]byte, len(l.Items))
+	for i := range items {
+		items[i] = l.Items[i]
+	}
+	return l.Metadata, items, err
+}
+
+// splitProtoList uses what all list types share: metadata is field 1, items
+// are field 2.
+func splitProtoList(raw []byte) (meta metav1.ListMeta, items [][]byte, err error) {
+	for len(raw) > 0 {
+		num, typ, n := protowire.ConsumeTag(raw)
+		if n < 0 {
+			return meta, nil, protowire.ParseError(n)
+		}
+		raw = raw[n:]
+		if typ != protowire.BytesType || num > 2 {
+			if n = protowire.ConsumeFieldValue(num, typ, raw); n < 0 {
+				return meta, nil, protowire.ParseError(n)
+			}
+			raw = raw[n:]
+			continue
+		}
+		field, n := protowire.ConsumeBytes(raw)
+		if n < 0 {
+			return meta, nil, protowire.ParseError(n)
+		}
+		raw = raw[n:]
+		if num == 2 {
+			items = append(items, field)
+		} else if err := meta.Unmarshal(field); err != nil {
+			return meta, nil, fmt.Errorf("metadata: %w", err)
+		}
+	}
+	return meta, items, nil
+}
+
+// open takes off what is around an object and says what kind it calls itself.
+func (k Kind) open(data []byte) (raw []byte, kind string, err error) {
+	if k.JSON {
+		var t metav1.TypeMeta
+		if err := json.Unmarshal(data, &t); err != nil {
+			return nil, "", err
+		}
+		return data, t.Kind, nil
+	}
+	body, ok := bytes.CutPrefix(data, magic)
+	if !ok {
+		return nil, "", errors.New("the data do not begin as Kubernetes' protobuf does")
+	}
+	var u runtime.Unknown
+	if err := u.Unmarshal(body); err != nil {
+		return nil, "", err
+	}
+	return u.Raw, u.Kind, nil
+}
+
+func (k Kind) fill(raw []byte, into Object) error {
+	if k.JSON {
+		return json.Unmarshal(raw, into)
+	}
+	m, ok := into.(message)
+	if !ok {
+		return fmt.Errorf("%T has no protobuf form", into)
+	}
+	m.Reset()
+	return m.Unmarshal(raw)
+}
+
+// Status reads a metav1.Status in either encoding; nil if data are none.
+func Status(data []byte) *metav1.Status {
+	k := Kind{JSON: !bytes.HasPrefix(data, magic)}
+	raw, kind, err := k.open(data)
+	if err != nil {
+		return nil
+	}
+	return status(raw, kind, k.JSON)
+}
+
+func status(raw []byte, kind string, isJSON bool) *metav1.Status {
+	if kind != "Status" {
+		return nil
+	}
+	s := new(metav1.Status)
+	var err error
+	if isJSON {
+		err = json.Unmarshal(raw, s)
+	} else {
+		err = s.Unmarshal(raw)
+	}
+	if err != nil {
+		return nil
+	}
+	return s
+}

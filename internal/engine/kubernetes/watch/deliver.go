@@ -1,0 +1,128 @@
+package watch
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+type objectKey struct{ namespace, name string }
+
+func keyOf(o api.Object) objectKey { return objectKey{o.GetNamespace(), o.GetName()} }
+
+// deliver decodes what the readers stamped and calls the handler, until the queue
+// is closed.
+func (w *Watches) deliver() {
+	defer close(w.done)
+	for {
+		it, ok := w.queue.pop()
+		if !ok {
+			return
+		}
+		switch {
+		case it.gap != nil:
+			if w.cfg.Gap != nil {
+				w.cfg.Gap(*it.gap)
+			}
+		case it.frame != nil:
+			w.deliverFrame(it)
+		default:
+			w.deliverList(it)
+		}
+	}
+}
+
+func (w *Watches) deliverFrame(it item) {
+	s := it.stream
+	typ, obj, err := decodeFrame(s.src.Kind, it.frame)
+	if err != nil {
+		it.session.cancel(&brokenError{err}) // the reader lists again
+		return
+	}
+	switch typ {
+	case Bookmark:
+		w.emit(it, typ, obj, op.Never)
+		return
+	case Deleted:
+		delete(s.known, keyOf(obj))
+	default:
+		s.known[keyOf(obj)] = obj
+	}
+	if it.missed(obj.GetResourceVersion()) {
+		w.emit(it, typ, obj, it.session.from)
+		return
+	}
+	w.lags.saw(s.src.String(), obj.GetResourceVersion(), it.at)
+	w.emit(it, typ, obj, op.Never)
+}
+
+// missed says that the change may have happened while the watch was not there.
+func (it *item) missed(version string) bool {
+	if it.late {
+		return true
+	}
+	mark := it.session.mark.Load()
+	if mark == nil {
+		return false
+	}
+	c, err := resourceversion.CompareResourceVersion(version, *mark)
+	return err != nil || c <= 0
+}
+
+// deliverList reports the first list as it is, and of a later one what differs
+// from what was known.
+func (w *Watches) deliverList(it item) {
+	s := it.stream
+	before := s.known
+	s.known = make(map[objectKey]api.Object, len(it.list))
+	var changed []api.Object
+	for _, obj := range it.list {
+		k := keyOf(obj)
+		s.known[k] = obj
+		old := before[k]
+		same := old != nil && old.GetUID() == obj.GetUID()
+		if same {
+			delete(before, k)
+		}
+		if !same || old.GetResourceVersion() != obj.GetResourceVersion() {
+			changed = append(changed, obj)
+		}
+	}
+	for _, old := range sorted(before) { // gone, or replaced by one of the same name
+		w.emit(it, Deleted, old, it.from)
+	}
+	for _, obj := range changed {
+		w.emit(it, Listed, obj, it.from)
+	}
+}
+
+func sorted(m map[objectKey]api.Object) []api.Object {
+	list := make([]api.Object, 0, len(m))
+	for _, o := range m {
+		list = append(list, o)
+	}
+	slices.SortFunc(list, func(a, b api.Object) int {
+		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	return list
+}
+
+// emit calls the handler. from is the last frame before the gap in which the
+// event lies, or Never.
+func (w *Watches) emit(it item, typ Type, obj api.Object, from op.Time) {
+	e := Event{Kind: it.stream.src.Kind, Type: typ, Object: obj, At: it.at}
+	e.Err, e.Lag = w.lags.bound(e.Kind.String(), it.at, obj.GetResourceVersion())
+	if from.Known() {
+		half := (it.at - from) / 2
+		e.Interval, e.From, e.To = true, from, it.at
+		e.At -= half
+		// The frame at From was itself late: what followed it may have
+		// happened as much earlier.
+		e.Err += int64(it.at - from - half)
+	}
+	w.cfg.Handler(e)
+}

@@ -1,0 +1,239 @@
+package watch
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+const (
+	// recent is the time whose largest lag is the error of a stamp.
+	recent = op.Time(10 * time.Second)
+	// Unprobed is the error, in nanoseconds, of stamps before any write of ours was
+	// seen by any watch: far above what a healthy API server needs.
+	Unprobed = int64(time.Second)
+	// keepSeen is how many versions of a kind are remembered for a Wrote that is
+	// told after its event has come.
+	keepSeen = 8192
+	// maxPending bounds the writes whose event has not come.
+	maxPending = 8192
+)
+
+// Lag says where the error of a stamp is from.
+type Lag string
+
+// A watch's lag is Measured by our own writes of its kind; Borrowed from the
+// slowest of those that are measured; Unknown before there was any, and then Err is
+// Unprobed.
+const (
+	Measured Lag = "measured"
+	Borrowed Lag = "borrowed"
+	Unknown  Lag = "unknown"
+)
+
+// probe is one write of ours.
+type probe struct {
+	version        string
+	sent, answered op.Time
+}
+
+// lag is how late the watch showed this write, whose event came at at. The API
+// server sends answer and event at nearly the same time: an event that came
+// after the answer was that much later. One that came before it was later than the
+// change by no more than the time since the request was sent.
+func (p probe) lag(at op.Time) int64 {
+	if at >= p.answered {
+		return int64(at - p.answered)
+	}
+	return int64(at - p.sent)
+}
+
+// lags measures all watches. It is safe for concurrent use.
+type lags struct {
+	mu    sync.Mutex
+	kinds map[string]*meter
+}
+
+func newLags(sources []Source) *lags {
+	l := &lags{kinds: map[string]*meter{}}
+	for _, s := range sources {
+		l.kinds[s.String()] = &meter{pending: map[string]probe{}, seen: map[string]op.Time{}, lags: hist.New()}
+	}
+	return l
+}
+
+func (l *lags) wrote(kind string, p probe) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if m := l.kinds[kind]; m != nil {
+		m.wrote(p)
+	}
+}
+
+// saw takes an event that came by a watch as it should.
+func (l *lags) saw(kind, version string, at op.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kinds[kind].saw(version, at)
+}
+
+// bound is the error of a stamp of this kind, of an object at this version: the
+// largest lag of the last ten seconds, at least the last one seen. A kind that we
+// did not write in that time may have become slow unseen: it also has that of the
+// slowest of those that we did.
+func (l *lags) bound(kind string, at op.Time, version string) (int64, Lag) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := l.kinds[kind]
+	m.forget(at)
+	err := max(m.latest, m.behind(at, version))
+	if len(m.window) > 0 {
+		return max(err, m.window[0].lag), Measured
+	}
+	probed := m.n > 0
+	for _, o := range l.kinds {
+		o.forget(at)
+		if len(o.window) > 0 {
+			err = max(err, o.window[0].lag)
+		} else if m.n == 0 {
+			err = max(err, o.latest)
+		}
+		probed = probed || o.n > 0
+	}
+	switch {
+	case m.n > 0:
+		return err, Measured
+	case probed:
+		return err, Borrowed
+	}
+	return max(err, Unprobed), Unknown
+}
+
+// meter is the lag of one watch.
+type meter struct {
+	pending map[string]probe   // by version: answered, event not seen
+	seen    map[string]op.Time // stamps of the latest versions
+	order   [keepSeen]string   // ring of the keys of seen
+	next    int
+	window  []lagAt // the last ten seconds, decreasing lags: the first is the largest
+	latest  int64
+
+	n, early, unseen int64
+	lags             *hist.Histogram
+}
+
+type lagAt struct {
+	at  op.Time
+	lag int64
+}
+
+func (m *meter) wrote(p probe) {
+	if at, ok := m.seen[p.version]; ok {
+		m.probe(p, at)
+		return
+	}
+	if len(m.pending) >= maxPending { // the watch does not show what we write
+		m.unseen += int64(len(m.pending))
+		clear(m.pending)
+	}
+	m.pending[p.version] = p
+}
+
+func (m *meter) saw(version string, at op.Time) {
+	delete(m.seen, m.order[m.next])
+	m.order[m.next] = version
+	m.next = (m.next + 1) % keepSeen
+	m.seen[version] = at
+
+	if p, ok := m.pending[version]; ok {
+		m.probe(p, at)
+	}
+	for v := range m.pending {
+		// Versions come in order: what is not after this one will not come.
+		if c, err := resourceversion.CompareResourceVersion(v, version); err != nil || c <= 0 {
+			if c != 0 {
+				m.unseen++
+			}
+			delete(m.pending, v)
+		}
+	}
+}
+
+// probe takes one lag. An event from before the request is not of it: the
+// request changed nothing, and was answered with the version that was there.
+func (m *meter) probe(p probe, at op.Time) {
+	if at < p.sent {
+		return
+	}
+	lag := p.lag(at)
+	if at < p.answered {
+		m.early++
+	}
+	m.n++
+	m.latest = lag
+	_ = m.lags.Record(lag) // fails for negative values only
+	for len(m.window) > 0 && m.window[len(m.window)-1].lag <= lag {
+		m.window = m.window[:len(m.window)-1]
+	}
+	m.window = append(m.window, lagAt{at, lag})
+}
+
+func (m *meter) forget(now op.Time) {
+	for len(m.window) > 0 && m.window[0].at < now-recent {
+		m.window = m.window[1:]
+	}
+}
+
+// behind is how long writes of ours have been answered that come after the given
+// version in this watch: it is that late at least.
+func (m *meter) behind(at op.Time, version string) int64 {
+	var late int64
+	for v, p := range m.pending {
+		if c, err := resourceversion.CompareResourceVersion(v, version); err == nil && c > 0 {
+			late = max(late, int64(at-p.answered))
+		}
+	}
+	return late
+}
+
+// Summary is what one watch did, for the record. Times are in nanoseconds.
+type Summary struct {
+	Kind string `json:"kind"`
+	// N counts the writes of ours whose event was seen; P50, P99 and Max are their
+	// lags (percentiles to 0.1 %). Early counts the events that came before the
+	// answer: their lag is only known to be less than the time since the request.
+	N     int64 `json:"n"`
+	Early int64 `json:"early"`
+	P50   int64 `json:"p50"`
+	P99   int64 `json:"p99"`
+	Max   int64 `json:"max"`
+	// Unseen counts writes of ours that the watch did not show: lost in a gap, or
+	// not among what it watches.
+	Unseen int64 `json:"unseen"`
+	// Borrowed says that we wrote nothing of this kind: its error is that of
+	// the slowest other.
+	Borrowed bool `json:"borrowed"`
+	// Depth and Deepest are how many frames wait, and have waited, to be decoded.
+	Depth   int   `json:"depth"`
+	Deepest int   `json:"deepest"`
+	Events  int64 `json:"events"`
+	Bytes   int64 `json:"bytes"`
+	Gaps    int   `json:"gaps"`
+}
+
+func (l *lags) summary(kind string) Summary {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := l.kinds[kind]
+	s := Summary{N: m.n, Early: m.early, Unseen: m.unseen, Borrowed: m.n == 0}
+	if m.n > 0 {
+		s.P50, _ = m.lags.Quantile(0.5)
+		s.P99, _ = m.lags.Quantile(0.99)
+		s.Max = m.lags.Max()
+	}
+	return s
+}

@@ -1,0 +1,284 @@
+package watch
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+const (
+	// maxList bounds the memory of one list: some 100 000 pods.
+	maxList = 1 << 30
+	// maxQuiet is how long the server may take to accept a watch.
+	maxQuiet = 30 * time.Second
+	// life is how long we ask the server to keep a watch. Its own choice would
+	// be 30 to 60 minutes, and each end is a gap.
+	life = 24 * time.Hour
+	// settled is how long a watch must have lasted for the next attempt to be
+	// made at once.
+	settled            = time.Second
+	minDelay, maxDelay = 50 * time.Millisecond, 2 * time.Second
+)
+
+// stream is the watch of one kind over all its connections. All but known and
+// the counters belongs to its reader.
+type stream struct {
+	w    *Watches
+	src  Source
+	conn *api.Conn
+
+	version string  // resourceVersion from which to watch
+	stale   bool    // version cannot be watched from: list first
+	lastAt  op.Time // stamp of the last frame or list
+	last    []byte  // the last frame of this connection
+
+	events, bytes atomic.Int64
+	known         map[objectKey]api.Object // last state of each object; the decoding goroutine's
+}
+
+// session is one connection of a stream.
+type session struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	body   io.ReadCloser
+	opened op.Time
+	// After a gap, what was changed up to the resourceVersion mark may have been
+	// changed in the gap, after from. While mark is nil, it is not known yet.
+	resumed bool
+	from    op.Time
+	mark    atomic.Pointer[string]
+}
+
+func (s *stream) begin(ctx context.Context) (*session, error) {
+	var err error
+	if s.conn, err = api.Dial(s.w.cfg.Host, true); err != nil {
+		return nil, fmt.Errorf("watch %s: %w", s.src, err)
+	}
+	if err = s.list(ctx, op.Never); err != nil {
+		return nil, err
+	}
+	return s.connect(ctx)
+}
+
+// run reads until ctx ends, over as many connections as it takes.
+func (s *stream) run(ctx context.Context, sn *session) {
+	for sn != nil {
+		err := s.read(sn)
+		if broken := context.Cause(sn.ctx); broken != nil {
+			err = broken // the decoder's word, or ctx's
+		}
+		sn.cancel(nil)
+		_ = sn.body.Close()
+		if ctx.Err() != nil {
+			return
+		}
+		sn = s.reopen(ctx, sn, s.settle(err))
+	}
+}
+
+// read stamps and hands on frames until the connection fails.
+func (s *stream) read(sn *session) error {
+	r := bufio.NewReaderSize(sn.body, 64<<10)
+	for {
+		frame, err := readFrame(s.src.Kind, r)
+		if err != nil {
+			return err
+		}
+		at := s.w.cfg.Clock.Now()
+		s.w.queue.push(item{stream: s, at: at, frame: frame, session: sn, late: sn.resumed && sn.mark.Load() == nil})
+		s.lastAt, s.last = at, frame
+		s.events.Add(1)
+		s.bytes.Add(int64(len(frame)))
+	}
+}
+
+// settle finds where to go on from the last frame, which the reader has not
+// decoded before, and returns why the connection ended.
+func (s *stream) settle(err error) error {
+	if s.last != nil {
+		_, obj, bad := decodeFrame(s.src.Kind, s.last)
+		if bad != nil {
+			err, s.stale = bad, true
+		} else {
+			s.version = obj.GetResourceVersion()
+		}
+		s.last = nil
+	}
+	if broken := (*brokenError)(nil); errors.As(err, &broken) {
+		s.stale = true
+	}
+	return err
+}
+
+// brokenError is the decoder's finding that a connection's frames are no use.
+type brokenError struct{ err error }
+
+func (e *brokenError) Error() string { return e.err.Error() }
+func (e *brokenError) Unwrap() error { return e.err }
+
+// reopen tries until the watch is back, and puts the gap on record; nil when
+// ctx has ended.
+func (s *stream) reopen(ctx context.Context, old *session, cause error) *session {
+	gap := s.w.gaps.begin(s.src.String(), s.lastAt, cause)
+	s.tell(gap)
+	attempt := 0
+	if s.w.cfg.Clock.Now()-old.opened < op.Time(settled) {
+		attempt = 1
+	}
+	for ; pause(ctx, attempt); attempt++ {
+		sn, err := s.resume(ctx)
+		if err != nil {
+			s.w.gaps.failed(gap, err)
+			continue
+		}
+		s.tell(s.w.gaps.end(gap, sn.opened))
+		s.w.readers.Go(func() { s.findMark(sn) })
+		return sn
+	}
+	return nil
+}
+
+func (s *stream) tell(g *Gap) {
+	told := *g
+	s.w.queue.push(item{stream: s, gap: &told})
+}
+
+func (s *stream) resume(ctx context.Context) (*session, error) {
+	if s.stale {
+		if err := s.list(ctx, s.lastAt); err != nil {
+			return nil, err
+		}
+		s.stale = false
+	}
+	sn, err := s.connect(ctx)
+	if err != nil {
+		s.stale = s.stale || api.IsGone(err)
+		return nil, err
+	}
+	sn.resumed, sn.from = true, s.lastAt
+	return sn, nil
+}
+
+// pause waits before an attempt; false when ctx ends.
+func pause(ctx context.Context, attempt int) bool {
+	var delay time.Duration
+	if attempt > 0 {
+		delay = min(minDelay<<min(attempt-1, 10), maxDelay)
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(delay):
+		return ctx.Err() == nil
+	}
+}
+
+// list reads all objects and hands them on. from is the last frame before a gap,
+// or Never.
+func (s *stream) list(ctx context.Context, from op.Time) error {
+	body, err := s.get(ctx, api.Selectors(s.src.LabelSelector, s.src.FieldSelector))
+	if err != nil {
+		return err
+	}
+	at := s.w.cfg.Clock.Now()
+	meta, objects, err := s.src.DecodeList(body)
+	if err != nil {
+		return err
+	}
+	s.w.queue.push(item{stream: s, at: at, list: objects, from: from})
+	s.version, s.lastAt = meta.ResourceVersion, at
+	return nil
+}
+
+// get reads the collection whole.
+func (s *stream) get(ctx context.Context, query url.Values) ([]byte, error) {
+	resp, err := s.conn.Send(ctx, http.MethodGet, s.src.Path(s.src.Namespace, ""), query, http.Header{"Accept": {s.src.MediaType()}}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", s.src, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := api.ReadBounded(resp.Body, maxList)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = api.AsError(s.src.Kind, "list", "", resp, body)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", s.src, err)
+	}
+	return body, nil
+}
+
+// connect opens the watch at s.version and returns when the server has accepted.
+func (s *stream) connect(ctx context.Context) (*session, error) {
+	sn := new(session)
+	sn.ctx, sn.cancel = context.WithCancelCause(ctx)
+	quiet := time.AfterFunc(maxQuiet, func() { sn.cancel(fmt.Errorf("no answer in %v", maxQuiet)) })
+	defer quiet.Stop()
+	resp, err := s.conn.Send(sn.ctx, http.MethodGet, s.src.Path(s.src.Namespace, ""), s.watchQuery(), http.Header{"Accept": {s.watchType()}}, nil)
+	if err == nil {
+		err = s.accepted(resp)
+	}
+	if err != nil {
+		sn.cancel(nil)
+		return nil, fmt.Errorf("watch %s: %w", s.src, err)
+	}
+	sn.body, sn.opened = resp.Body, s.w.cfg.Clock.Now()
+	return sn, nil
+}
+
+func (s *stream) watchQuery() url.Values {
+	q := api.Selectors(s.src.LabelSelector, s.src.FieldSelector)
+	q.Set("watch", "1")
+	q.Set("allowWatchBookmarks", "true")
+	q.Set("resourceVersion", s.version)
+	q.Set("timeoutSeconds", fmt.Sprint(int(life/time.Second)))
+	return q
+}
+
+func (s *stream) watchType() string {
+	if s.src.JSON {
+		return api.JSON
+	}
+	return api.Protobuf + ";stream=watch"
+}
+
+// accepted closes the body of what is not a watch that we can read.
+func (s *stream) accepted(resp *http.Response) error {
+	media := resp.Header.Get("Content-Type")
+	if resp.StatusCode == http.StatusOK && strings.HasPrefix(media, s.src.MediaType()) {
+		return nil
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode == http.StatusOK {
+		return fmt.Errorf("the server answers in %q, want %q", media, s.watchType())
+	}
+	body, err := api.ReadBounded(resp.Body, maxFrame)
+	if err != nil {
+		return err
+	}
+	return api.AsError(s.src.Kind, "watch", "", resp, body)
+}
+
+// findMark asks where the server was when the watch was back: what it sends up to
+// there may have happened in the gap. Selectors do not matter for that.
+func (s *stream) findMark(sn *session) {
+	for attempt := 0; pause(sn.ctx, attempt); attempt++ {
+		body, err := s.get(sn.ctx, url.Values{"limit": {"1"}})
+		if err != nil {
+			continue
+		}
+		if meta, _, err := s.src.DecodeList(body); err == nil {
+			sn.mark.Store(&meta.ResourceVersion)
+			return
+		}
+	}
+}
