@@ -8,23 +8,36 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
+	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/engine/agent/jail"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/link"
 	"github.com/cnsbench/cnsbench/internal/engine/agent/mono"
 	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
 	"github.com/cnsbench/cnsbench/internal/engine/agent/wrap"
 )
 
 const usage = `usage:
-  cnsbench-agent wrap [--runner unix:PATH] [--log-dir DIR] [--name NAME] -- COMMAND [ARG...]
+  cnsbench-agent wrap [flags] -- COMMAND [ARG...]
       runs COMMAND for the runner at $CNSBENCH_AGENT_RUNNER with the token in
-      $CNSBENCH_AGENT_TOKEN
+      $CNSBENCH_AGENT_TOKEN and, over TLS, the certificate's hash in
+      $CNSBENCH_AGENT_PIN
+        --runner unix:PATH | tls:HOST:PORT   in place of the variable
+        --dial-for DURATION    how long to go on dialing (default 60s)
+        --log-dir DIR | none   where the output waits for the runner (default: the
+                               temporary directory; none if it is not writable)
+        --name NAME            of the files there
+  cnsbench-agent hold [--runner …] [--dial-for …]
+      does the first I/O on volumes for the runner and waits until told to end
+  cnsbench-agent install DIR
+      copies this program to DIR/cnsbench-agent
   cnsbench-agent jail
-      the same for a local pod; started by cnsbench with a specification on
+      wrap for a local pod; started by cnsbench with a specification on
       descriptor 3
   cnsbench-agent version`
 
@@ -42,42 +55,108 @@ func run(ctx context.Context, args []string) (int, error) {
 	if len(args) == 0 {
 		return 2, errors.New(usage)
 	}
-	switch args[0] {
-	case "version":
-		fmt.Printf("%s (protocol %d)\n", wire.Version, wire.Proto)
-		return 0, nil
-	case "jail":
-		return runJail(ctx)
-	case "wrap":
-		return runWrap(ctx, args[1:])
-	}
-	return 2, fmt.Errorf("unknown command %q\n%s", args[0], usage)
-}
-
-// runWrap runs the command where the agent itself is.
-func runWrap(ctx context.Context, args []string) (int, error) {
-	flags := flag.NewFlagSet("wrap", flag.ContinueOnError)
-	runner := flags.String("runner", os.Getenv(wire.EnvRunner), "")
-	logDir := flags.String("log-dir", os.TempDir(), "")
-	name := flags.String("name", fmt.Sprintf("cnsbench-%d", os.Getpid()), "")
-	flags.Usage = func() {}
-	if err := flags.Parse(args); err != nil {
-		return 2, fmt.Errorf("%w\n%s", err, usage)
-	}
 	clock, err := clockFrom(os.Getenv(wire.EnvClockOffset))
 	if err != nil {
 		return 2, err
 	}
+	switch args[0] {
+	case "version":
+		fmt.Printf("%s (protocol %d)\n", wire.Version, wire.Proto)
+		return 0, nil
+	case "install":
+		if len(args) != 2 {
+			return 2, errors.New("install takes one directory\n" + usage)
+		}
+		return exitCode(install(args[1]))
+	case "jail":
+		return runJail(ctx)
+	case "wrap":
+		return runWrap(ctx, clock, args[1:])
+	case "hold":
+		return runHold(ctx, clock, args[1:])
+	}
+	return 2, fmt.Errorf("unknown command %q\n%s", args[0], usage)
+}
+
+func exitCode(err error) (int, error) {
+	if err != nil {
+		return 1, err
+	}
+	return 0, nil
+}
+
+// peer is how the runner is reached.
+type peer struct {
+	address  string
+	token    string
+	pin      string
+	patience time.Duration
+}
+
+// flagsOf are the flags of a command that dials; the rest is in the
+// environment.
+func flagsOf(name string) (*flag.FlagSet, *peer) {
+	p := &peer{token: os.Getenv(wire.EnvToken), pin: os.Getenv(wire.EnvPin)}
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.StringVar(&p.address, "runner", os.Getenv(wire.EnvRunner), "")
+	flags.DurationVar(&p.patience, "dial-for", time.Minute, "")
+	flags.SetOutput(io.Discard)
+	return flags, p
+}
+
+// runWrap runs the command where the agent itself is.
+func runWrap(ctx context.Context, clock mono.Clock, args []string) (int, error) {
+	flags, runner := flagsOf("wrap")
+	logDir := flags.String("log-dir", "", "")
+	name := flags.String("name", fmt.Sprintf("cnsbench-%d", os.Getpid()), "")
+	if err := flags.Parse(args); err != nil {
+		return 2, fmt.Errorf("%w\n%s", err, usage)
+	}
 	cmd := wrap.Command{Args: flags.Args(), Env: environ()}
+	var err error
 	if cmd.Dir, err = os.Getwd(); err != nil {
 		return 1, err
 	}
-	logs, err := wrap.OpenLogs(*logDir, *name)
+	logs, err := openLogs(*logDir, *name)
 	if err != nil {
 		return 1, err
 	}
 	logs.Echo = true
-	return serve(ctx, *runner, os.Getenv(wire.EnvToken), clock, cmd, logs, func(func(string)) error { return nil })
+	return serve(ctx, runner, clock, cmd, logs, func(func(string)) error { return nil })
+}
+
+// openLogs has the output go through files in dir; "none": through none;
+// empty: in the temporary directory, if it can be written to.
+func openLogs(dir, name string) (*wrap.Logs, error) {
+	switch dir {
+	case "none":
+		return wrap.DirectLogs(""), nil
+	case "":
+		logs, err := wrap.OpenLogs(os.TempDir(), name)
+		if err != nil {
+			return wrap.DirectLogs(fmt.Sprintf("the command's output goes to the runner without a file between: a slow runner can hold the command up (%v)", err)), nil
+		}
+		return logs, nil
+	}
+	return wrap.OpenLogs(dir, name)
+}
+
+// runHold holds volumes.
+func runHold(ctx context.Context, clock mono.Clock, args []string) (int, error) {
+	flags, runner := flagsOf("hold")
+	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
+		return 2, fmt.Errorf("hold takes flags only: %w\n%s", err, usage)
+	}
+	l, conn, err := dial(ctx, runner, clock)
+	if err != nil {
+		return 1, err
+	}
+	defer conn.Close() // the process ends
+	welcome, err := greet(l, conn, runner, clock)
+	if err != nil {
+		return 1, err
+	}
+	return wrap.Hold(ctx, conn, welcome, clock)
 }
 
 // runJail runs the command in a root of its own.
@@ -91,28 +170,24 @@ func runJail(ctx context.Context) (int, error) {
 		return 1, err
 	}
 	clock := mono.New(time.Duration(spec.ClockOffset))
-	return serve(ctx, "unix:"+spec.Socket, spec.Token, clock, spec.Cmd, logs, func(log func(string)) error {
+	runner := &peer{address: link.Unix + ":" + spec.Socket, token: spec.Token}
+	return serve(ctx, runner, clock, spec.Cmd, logs, func(log func(string)) error {
 		return jail.Enter(spec, log)
 	})
 }
 
 // serve connects to the runner, enters the command's surroundings and runs it.
-func serve(ctx context.Context, runner, token string, clock mono.Clock, cmd wrap.Command, logs *wrap.Logs, enter func(log func(string)) error) (int, error) {
-	network, address, ok := strings.Cut(runner, ":")
-	if !ok || network != "unix" || address == "" {
-		return 2, fmt.Errorf("the runner's address %q is not unix:PATH: set %s", runner, wire.EnvRunner)
-	}
-	stream, err := (&net.Dialer{}).DialContext(ctx, network, address)
+func serve(ctx context.Context, runner *peer, clock mono.Clock, cmd wrap.Command, logs *wrap.Logs, enter func(log func(string)) error) (int, error) {
+	l, conn, err := dial(ctx, runner, clock)
 	if err != nil {
-		return 1, fmt.Errorf("reach the runner: %w", err)
+		return 1, err
 	}
-	conn := wire.NewConn(stream, clock.Now)
 	defer conn.Close() // the process ends
 	// The surroundings come first: the sooner other volumes are let go of the
 	// better. What there was to say is said after the welcome.
 	var notes []string
 	entered := enter(func(line string) { notes = append(notes, line) })
-	welcome, err := wrap.Handshake(conn, token)
+	welcome, err := greet(l, conn, runner, clock)
 	if err != nil {
 		return 1, err
 	}
@@ -126,6 +201,29 @@ func serve(ctx context.Context, runner, token string, clock mono.Clock, cmd wrap
 		return 1, entered
 	}
 	return wrap.Run(ctx, conn, welcome, clock, cmd, logs)
+}
+
+// dial connects to the runner. A signal that ends a process ends it: as PID 1
+// a process is not ended by signals that it does not take.
+func dial(ctx context.Context, runner *peer, clock mono.Clock) (*link.Link, *wire.Conn, error) {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	l, err := link.Dial(ctx, runner.address, runner.pin, runner.patience)
+	if err != nil {
+		return nil, nil, err
+	}
+	return l, wire.NewConn(l, clock.Now), nil
+}
+
+// greet says hello, how the runner was reached included.
+func greet(l *link.Link, conn *wire.Conn, runner *peer, clock mono.Clock) (*wire.Welcome, error) {
+	welcome, err := wrap.Handshake(conn, wire.Hello{
+		Token: runner.token, Began: clock.Began(), Attempts: l.Attempts, DialNanos: int64(l.Took),
+	})
+	if err == nil && welcome.SilenceNanos > 0 {
+		l.SetSilence(time.Duration(welcome.SilenceNanos))
+	}
+	return welcome, err
 }
 
 // clockFrom is the agent's clock, shifted by text for tests.

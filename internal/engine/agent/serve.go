@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/agent/join"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/link"
 	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -39,6 +42,8 @@ func (s *Session) serve(ctx context.Context, conn *wire.Conn) {
 	for {
 		m, err := conn.Read()
 		if err != nil {
+			s.unheard(err)
+			_ = conn.Close() // whoever writes is let go
 			break
 		}
 		if m.Pong != nil {
@@ -59,8 +64,17 @@ func (s *Session) serve(ctx context.Context, conn *wire.Conn) {
 	s.finish(end)
 }
 
+// unheard keeps why nothing more is heard of the agent, if it says anything.
+func (s *Session) unheard(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost == nil && errors.Is(err, link.ErrSilent) {
+		s.lost = fmt.Errorf("its agent went away (is its node lost?): %w", err)
+	}
+}
+
 // greet exchanges stamps with an agent that has said hello, and welcomes it.
-func (s *Session) greet(conn *wire.Conn) error {
+func (s *Session) greet(conn *wire.Conn, hello *wire.Hello) error {
 	for range exchangeBurst {
 		if err := conn.Write(wire.Message{Ping: &wire.Ping{}}); err != nil {
 			return err
@@ -74,7 +88,23 @@ func (s *Session) greet(conn *wire.Conn) error {
 		}
 		s.join.Add(exchanged(m))
 	}
+	s.arrived(hello)
 	return conn.Write(wire.Message{Welcome: s.welcome()})
+}
+
+// arrived keeps what a hello says of the way here.
+func (s *Session) arrived(hello *wire.Hello) {
+	began := s.convert(hello.Began)
+	a := Arrival{
+		Began: began.at, Err: began.err, Version: hello.Version,
+		Attempts: hello.Attempts, Dialing: time.Duration(hello.DialNanos),
+	}
+	s.mu.Lock()
+	s.arrival = a
+	s.mu.Unlock()
+	if a.Attempts > 1 {
+		s.server.sink.Log(s.id.String(), fmt.Sprintf("agent: it reached the runner at attempt %d, after %v", a.Attempts, a.Dialing.Round(time.Millisecond)))
+	}
 }
 
 // exchanged reads the four stamps of an answer.
@@ -85,19 +115,27 @@ func exchanged(m wire.Message) join.Exchange {
 	}
 }
 
+// answerWithin bounds the wait for one answer, so that an agent whose answers
+// are stuck behind its outputs still hears from us often enough.
+const answerWithin = 5 * time.Second
+
 // exchange is one round trip while the session is served. Answers to no
-// question of ours are passed over.
+// question of ours, or to an old one, are passed over.
 func (s *Session) exchange(ctx context.Context) (join.Exchange, error) {
 	ping := &wire.Ping{}
 	if err := s.conn.Write(wire.Message{Ping: ping}); err != nil {
 		return join.Exchange{}, err
 	}
+	late := time.NewTimer(answerWithin)
+	defer late.Stop()
 	for {
 		select {
 		case m := <-s.pongs:
 			if m.Pong.Ping == ping.Sent {
 				return exchanged(m), nil
 			}
+		case <-late.C:
+			return join.Exchange{}, join.ErrUnanswered
 		case <-ctx.Done():
 			return join.Exchange{}, ctx.Err()
 		}
@@ -108,6 +146,8 @@ func (s *Session) exchange(ctx context.Context) (join.Exchange, error) {
 func (s *Session) deliver(messages <-chan wire.Message) End {
 	for m := range messages {
 		switch {
+		case m.Touched != nil:
+			s.touched(m.Touched)
 		case m.Ready != nil:
 			s.readiness(m.Ready.At)
 		case m.GoAck != nil:
@@ -131,6 +171,20 @@ func (s *Session) deliver(messages <-chan wire.Message) End {
 		}
 	}
 	return s.vanished()
+}
+
+// touched keeps a first I/O; more than were asked for are a confused agent's.
+func (s *Session) touched(m *wire.Touched) {
+	at := s.convert(m.At)
+	t := Touch{
+		Volume: m.Volume, Write: m.Write, Began: at.at - op.Time(m.At-m.Began), At: at.at, Err: at.err,
+		Failure: m.Message, Errno: syscall.Errno(m.Errno),
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.touches) < 2*len(s.opts.Touch) {
+		s.touches = append(s.touches, t)
+	}
 }
 
 func (s *Session) readiness(theirs int64) {

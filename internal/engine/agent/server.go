@@ -12,10 +12,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/link"
 	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -23,7 +26,8 @@ import (
 // maxSocket is what sun_path holds, less its final zero (unix(7)).
 const maxSocket = 107
 
-// helloWithin is how long a connection may stay silent before its hello.
+// helloWithin is how long a connection has to be secured, to show a good
+// token and to be welcomed.
 const helloWithin = 10 * time.Second
 
 // ID names one container of one instance.
@@ -34,18 +38,24 @@ func (id ID) String() string { return id.Instance + "/" + id.Container }
 
 // Server takes the agents' connections. Its methods are safe for concurrent use.
 type Server struct {
-	ctx    context.Context
-	socket string
-	clock  op.Clock
-	sink   engine.Sink
-	ln     net.Listener
-	wg     sync.WaitGroup
+	ctx      context.Context
+	address  string         // as agents dial it
+	identity *link.Identity // nil: a unix socket
+	silence  time.Duration
+	clock    op.Clock
+	sink     engine.Sink
+	ln       net.Listener
+	wg       sync.WaitGroup
 
-	mu       sync.Mutex
-	sessions map[string]*Session // by token, until the agent has come
-	live     map[*Session]bool
-	totals   map[string]*totals // by instance
-	closed   bool
+	strangers strangers
+	refusals  rarely
+
+	mu        sync.Mutex
+	sessions  map[string]*Session // by token, until the agent has come
+	spent     map[string]ID       // by token, once it has
+	live      map[*Session]bool
+	instances map[string]*instance
+	closed    bool
 }
 
 // Listen serves on a unix socket that it creates; one that a dead run has
@@ -66,17 +76,59 @@ func Listen(ctx context.Context, socket string, clock op.Clock, sink engine.Sink
 	if err := os.Chmod(socket, 0o600); err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
+	return serve(ctx, ln, link.Unix+":"+socket, nil, clock, sink), nil
+}
+
+// ListenTLS serves on TCP with TLS 1.3 and a certificate made for this run,
+// which agents know by its Pin. addr is what to listen at (":0": any port of
+// all addresses); advertise is the host that agents dial, without a port;
+// empty: the one of addr. The server lives until Close, or until ctx ends.
+func ListenTLS(ctx context.Context, addr, advertise string, clock op.Clock, sink engine.Sink) (*Server, error) {
+	identity, err := link.NewIdentity()
+	if err != nil {
+		return nil, err
+	}
+	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen for agents: %w", err)
+	}
+	host, port, err := net.SplitHostPort(ln.Addr().String())
+	if ip := net.ParseIP(host); err == nil && advertise == "" && ip.IsUnspecified() {
+		err = fmt.Errorf("listening at %s says nothing about the address that pods reach this runner at: name it", addr)
+	}
+	if err != nil {
+		return nil, errors.Join(err, ln.Close())
+	}
+	if advertise == "" {
+		advertise = host
+	}
+	return serve(ctx, ln, link.TLS+":"+net.JoinHostPort(advertise, port), identity, clock, sink), nil
+}
+
+// serve takes the connections that come in at ln.
+func serve(ctx context.Context, ln net.Listener, address string, identity *link.Identity, clock op.Clock, sink engine.Sink) *Server {
 	s := &Server{
-		ctx: ctx, socket: socket, clock: clock, sink: sink, ln: ln,
-		sessions: map[string]*Session{}, live: map[*Session]bool{}, totals: map[string]*totals{},
+		ctx: ctx, address: address, identity: identity, silence: link.Silence, clock: clock, sink: sink, ln: ln,
+		sessions: map[string]*Session{}, spent: map[string]ID{}, live: map[*Session]bool{}, instances: map[string]*instance{},
 	}
 	context.AfterFunc(ctx, func() { _ = s.Close() })
 	s.wg.Go(s.accept)
-	return s, nil
+	return s
 }
 
-// Socket is where the server listens.
-func (s *Server) Socket() string { return s.socket }
+// Address is where agents dial: "unix:PATH" or "tls:HOST:PORT".
+func (s *Server) Address() string { return s.address }
+
+// Socket is the path of the unix socket.
+func (s *Server) Socket() string { return strings.TrimPrefix(s.address, link.Unix+":") }
+
+// Pin is the SHA-256 of the runner's certificate in hex; empty with a unix socket.
+func (s *Server) Pin() string {
+	if s.identity == nil {
+		return ""
+	}
+	return s.identity.Pin()
+}
 
 // Close stops listening and drops every connection, which ends the workloads
 // that are still running. It waits until all sessions have ended.
@@ -96,10 +148,12 @@ func (s *Server) Close() error {
 	}
 	s.mu.Unlock()
 	err := s.ln.Close()
+	s.strangers.close()
 	for _, sess := range all {
 		sess.Abandon(errors.New("the runner has closed"))
 	}
 	s.wg.Wait()
+	s.refusals.flush(s.logRefusal)
 	return err
 }
 
@@ -114,18 +168,27 @@ type Options struct {
 	Sample time.Duration
 	// Grace is how long a command has after SIGTERM if the runner is lost;
 	// 0: five seconds.
-	Grace  time.Duration
+	Grace time.Duration
+	// Touch asks for the first I/O on volumes, before Ready; see Session.Touches.
+	Touch  []wire.TouchSpec
 	Canary *wire.CanarySpec
 	// Offset shifts the agent's clock, for tests of the join.
 	Offset time.Duration
 }
 
 // Expect announces an agent. The session's token, which is good once, is to
-// reach the agent by a way that others cannot read.
+// reach the agent by a way that others cannot read. An agent that never comes
+// costs nothing but memory; Abandon ends its session. One that comes a second
+// time (a container that was started anew) is refused, in its log and ours.
 func (s *Server) Expect(id ID, o Options) (*Session, error) {
 	for _, p := range o.Outputs {
 		if _, err := filepath.Match(p, ""); err != nil || !filepath.IsAbs(p) {
 			return nil, fmt.Errorf("%s: output %q is not an absolute path or pattern", id, p)
+		}
+	}
+	for _, t := range o.Touch {
+		if !filepath.IsAbs(t.Path) || t.Volume == "" || t.Device && t.Write {
+			return nil, fmt.Errorf("%s: touch %+v needs a volume and an absolute path, and does not write to devices", id, t)
 		}
 	}
 	sess := newSession(s, id, o, rand.Text())
@@ -138,26 +201,59 @@ func (s *Server) Expect(id ID, o Options) (*Session, error) {
 	return sess, nil
 }
 
+// acceptPause is how long no connection is taken when the machine has no room for more.
+const acceptPause = 50 * time.Millisecond
+
 func (s *Server) accept() {
 	for {
 		c, err := s.ln.Accept()
-		if err != nil {
-			if !errors.Is(err, net.ErrClosed) {
-				s.sink.Failed(fmt.Errorf("accept agents: %w", err))
+		switch {
+		case err == nil:
+			if s.strangers.add(c) {
+				s.wg.Go(func() { s.serve(c) })
 			}
+		case errors.Is(err, net.ErrClosed):
+			return
+		case exhausted(err):
+			s.refusals.say("no connection can be taken for now: "+err.Error(), s.logRefusal)
+			time.Sleep(acceptPause)
+		default:
+			s.sink.Failed(fmt.Errorf("accept agents: %w", err))
 			return
 		}
-		s.wg.Go(func() { s.serve(c) })
 	}
 }
 
+// exhausted says whether an error of accept(2) passes by itself.
+func exhausted(err error) bool {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// logRefusal is for what is no session's.
+func (s *Server) logRefusal(line string) { s.sink.Log("agent", line) }
+
 // serve is the life of one connection.
 func (s *Server) serve(c net.Conn) {
-	conn := wire.NewConn(c, func() int64 { return int64(s.clock.Now()) })
-	defer conn.Close() // the agent notices
-	sess, err := s.greet(c, conn)
+	defer c.Close() // the agent notices
+	defer s.strangers.remove(c)
+	late := time.AfterFunc(helloWithin, func() { _ = c.Close() })
+	l, err := link.Accept(s.ctx, c, s.identity, s.silence)
 	if err != nil {
-		s.sink.Log("agent", err.Error())
+		late.Stop()
+		s.refusals.say(fmt.Sprintf("a connection from %s was not secured: %v", c.RemoteAddr(), err), s.logRefusal)
+		return
+	}
+	defer l.Close() // says so to the agent where it can be said
+	conn := wire.NewConn(l, func() int64 { return int64(s.clock.Now()) })
+	sess, err := s.greet(c, conn)
+	late.Stop()
+	if err != nil {
+		s.refusals.say(err.Error(), s.logRefusal)
 		return
 	}
 	sess.serve(s.ctx, conn)
@@ -165,31 +261,25 @@ func (s *Server) serve(c net.Conn) {
 
 // greet reads the hello and answers it.
 func (s *Server) greet(c net.Conn, conn *wire.Conn) (*Session, error) {
-	if err := c.SetReadDeadline(time.Now().Add(helloWithin)); err != nil {
-		return nil, err
-	}
-	m, err := conn.Read()
+	m, err := conn.ReadHello()
 	if err != nil {
 		return nil, fmt.Errorf("a connection ended before its hello: %w", err)
 	}
 	if m.Hello == nil || m.Hello.Magic != wire.Magic {
 		return nil, refuse(conn, "it is not a cnsbench agent")
 	}
-	sess := s.claim(m.Hello.Token)
+	sess, reason := s.claim(m.Hello.Token)
 	if sess == nil {
-		return nil, refuse(conn, "its token is unknown, or was used before")
+		return nil, refuse(conn, reason)
 	}
+	s.strangers.remove(c)
 	if m.Hello.Proto != wire.Proto {
 		err := refuse(conn, fmt.Sprintf("the agent (version %s) speaks protocol %d, the runner (version %s) protocol %d: use the agent built with this runner",
 			m.Hello.Version, m.Hello.Proto, wire.Version, wire.Proto))
 		sess.Abandon(err)
 		return nil, err
 	}
-	err = sess.greet(conn)
-	if err == nil {
-		err = c.SetReadDeadline(time.Time{})
-	}
-	if err != nil {
+	if err = sess.greet(conn, m.Hello); err != nil {
 		err = fmt.Errorf("welcome the agent of %s: %w", sess.id, err)
 		sess.Abandon(err)
 		return nil, err
@@ -206,16 +296,22 @@ func refuse(conn *wire.Conn, reason string) error {
 	return err
 }
 
-// claim spends a token.
-func (s *Server) claim(token string) *Session {
+// claim spends a token, or says why it cannot.
+func (s *Server) claim(token string) (*Session, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sess := s.sessions[token]
-	if sess != nil {
+	if sess := s.sessions[token]; sess != nil {
 		delete(s.sessions, token)
 		s.live[sess] = true
+		s.spent[token] = sess.id
+		of := s.instance(sess.id.Instance)
+		of.tokens = append(of.tokens, token)
+		return sess, ""
 	}
-	return sess
+	if id, ok := s.spent[token]; ok {
+		return nil, fmt.Sprintf("container %s was started a second time: the run counts only the first start, whose token was used (what restarted it?)", id)
+	}
+	return nil, "its token is unknown: it is not of this run, or its container is no longer expected"
 }
 
 // forget removes a session that has ended.
@@ -227,28 +323,42 @@ func (s *Server) forget(sess *Session) {
 }
 
 // Forget lets go of what is kept of an instance that has ended for good.
-func (s *Server) Forget(instance string) {
+func (s *Server) Forget(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.totals, instance)
+	if of := s.instances[name]; of != nil {
+		for _, token := range of.tokens {
+			delete(s.spent, token)
+		}
+	}
+	delete(s.instances, name)
 }
 
-// totals sums the samples of an instance's containers, also of those that
-// have ended.
-type totals struct{ last map[string]op.Sample }
+// instance is what is kept of all containers of one, also of those that have
+// ended.
+type instance struct {
+	last   map[string]op.Sample // by container
+	tokens []string             // that were used
+}
+
+// instance is made when it is first asked for; call it with mu held.
+func (s *Server) instance(name string) *instance {
+	of := s.instances[name]
+	if of == nil {
+		of = &instance{last: map[string]op.Sample{}}
+		s.instances[name] = of
+	}
+	return of
+}
 
 // sum takes a container's sample and returns the instance's.
 func (s *Server) sum(id ID, sample op.Sample) op.Sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.totals[id.Instance]
-	if t == nil {
-		t = &totals{last: map[string]op.Sample{}}
-		s.totals[id.Instance] = t
-	}
-	t.last[id.Container] = sample
+	of := s.instance(id.Instance)
+	of.last[id.Container] = sample
 	all := op.Sample{Instance: id.Instance, At: sample.At}
-	for _, c := range t.last {
+	for _, c := range of.last {
 		all.ReadBytes += c.ReadBytes
 		all.WriteBytes += c.WriteBytes
 		all.ReadOps += c.ReadOps

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -24,7 +25,8 @@ const (
 // streamer waits, never its command.
 const inbox = 16
 
-// CodeLost is the code of a session whose agent went away without a report.
+// CodeLost is the code of a session whose agent went away without a report,
+// or from which nothing was heard for link.Silence.
 const CodeLost = "AgentLost"
 
 // Session is one agent: a container, from before it exists until its last
@@ -52,7 +54,31 @@ type Session struct {
 	startAt  stamp
 	intended op.Time
 	end      End
-	lost     error // why Abandon was called
+	lost     error // why Abandon was called, or why reading ended
+	touches  []Touch
+	arrival  Arrival
+}
+
+// Touch is the first I/O on one volume, as Options.Touch asked for it.
+type Touch struct {
+	Volume string
+	Write  bool
+	Began  op.Time
+	At     op.Time // done, or failed
+	Err    int64   // ± of Began and At
+	// Failure says why it failed, Errno too where the kernel said it (a
+	// read-only file system: EROFS); empty: it did not.
+	Failure string
+	Errno   syscall.Errno
+}
+
+// Arrival is how an agent came.
+type Arrival struct {
+	Began    op.Time       // when its process was started
+	Err      int64         // ± of Began
+	Version  string        // of the agent
+	Attempts int           // how often it dialed
+	Dialing  time.Duration // how long that took in all
 }
 
 // stamp is an instant of the run with its ± error.
@@ -80,8 +106,8 @@ func newSession(s *Server, id ID, o Options, token string) *Session {
 	sess := &Session{
 		server: s, id: id, opts: o, token: token,
 		ready: make(chan struct{}), started: make(chan struct{}), acked: make(chan struct{}, 1), done: make(chan struct{}),
-		pongs: make(chan wire.Message, 1), intended: op.Never,
-		readyAt: stamp{at: op.Never}, startAt: stamp{at: op.Never},
+		pongs: make(chan wire.Message, 4), intended: op.Never,
+		readyAt: stamp{at: op.Never}, startAt: stamp{at: op.Never}, arrival: Arrival{Began: op.Never},
 	}
 	say := func(line string) {
 		sess.tail.add(line)
@@ -97,19 +123,30 @@ func (s *Session) ID() ID { return s.id }
 // Token is what the agent shows at the socket.
 func (s *Session) Token() string { return s.token }
 
-// Env is the environment that `cnsbench-agent wrap` needs.
+// Env is the environment that the agent needs.
 func (s *Session) Env() []string {
-	env := []string{wire.EnvRunner + "=unix:" + s.server.socket, wire.EnvToken + "=" + s.token}
-	if s.opts.Offset != 0 {
-		env = append(env, wire.EnvClockOffset+"="+s.opts.Offset.String())
+	public, secret := s.SecretEnv()
+	return append(public, secret...)
+}
+
+// SecretEnv is Env in two parts, of which nobody may read the second: it is
+// the token.
+func (s *Session) SecretEnv() (public, secret []string) {
+	public = []string{wire.EnvRunner + "=" + s.server.address}
+	if pin := s.server.Pin(); pin != "" {
+		public = append(public, wire.EnvPin+"="+pin)
 	}
-	return env
+	if s.opts.Offset != 0 {
+		public = append(public, wire.EnvClockOffset+"="+s.opts.Offset.String())
+	}
+	return public, []string{wire.EnvToken + "=" + s.token}
 }
 
 func (s *Session) welcome() *wire.Welcome {
 	w := &wire.Welcome{
 		Proto: wire.Proto, Version: wire.Version, Barrier: s.opts.Barrier,
-		Outputs: s.opts.Outputs, GraceNanos: int64(s.opts.Grace), Canary: s.opts.Canary,
+		Outputs: s.opts.Outputs, GraceNanos: int64(s.opts.Grace), SilenceNanos: int64(s.server.silence),
+		Touch: s.opts.Touch, Canary: s.opts.Canary,
 	}
 	switch {
 	case s.opts.Sample == 0:
@@ -129,6 +166,21 @@ func (s *Session) Ready(ctx context.Context) (at op.Time, plusMinus int64, err e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.readyAt.at, s.readyAt.err, nil
+}
+
+// Touches are the first I/Os that were asked for, in the order in which they
+// ended; complete once Ready has returned without an error.
+func (s *Session) Touches() []Touch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.touches)
+}
+
+// Arrival is how the agent came; false before.
+func (s *Session) Arrival() (Arrival, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.arrival, s.arrival.Began.Known()
 }
 
 // Started returns when the command runs, with the instant.

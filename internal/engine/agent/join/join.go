@@ -16,6 +16,7 @@ package join
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -110,6 +111,9 @@ func (j *Join) Agent(t op.Time) (int64, int64, bool) {
 	return int64(t) + offset, err, ok
 }
 
+// ErrUnanswered is what an exchange may return to have Keep go on.
+var ErrUnanswered = errors.New("no answer in time")
+
 // Keep exchanges once each interval until ctx ends or exchange fails, and
 // returns why it stopped.
 func (j *Join) Keep(ctx context.Context, interval time.Duration, exchange func(context.Context) (Exchange, error)) error {
@@ -122,6 +126,9 @@ func (j *Join) Keep(ctx context.Context, interval time.Duration, exchange func(c
 		case <-tick.C:
 		}
 		e, err := exchange(ctx)
+		if errors.Is(err, ErrUnanswered) {
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -27,6 +27,9 @@ func New(offset time.Duration) Clock {
 // Now reads the clock.
 func (c Clock) Now() int64 { return int64(time.Since(c.start)) + c.offset }
 
+// Began is the instant at which the clock was made.
+func (c Clock) Began() int64 { return c.offset }
+
 // Exact has the calling goroutine's thread woken without the kernel's timer
 // slack (50 µs by default) and locks the goroutine to it; the function
 // returned undoes the lock.

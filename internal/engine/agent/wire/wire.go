@@ -24,7 +24,7 @@ import (
 
 // Proto is the version of the protocol. Two sides that differ part with an
 // error that names both.
-const Proto = 1
+const Proto = 2
 
 // Version is the version of the program that this package is linked into; set
 // by the build: -ldflags "-X github.com/cnsbench/cnsbench/internal/engine/agent/wire.Version=…".
@@ -35,6 +35,7 @@ const (
 	MaxHeader = 1 << 20
 	MaxBody   = 1 << 20
 	Chunk     = 64 << 10 // of a file: small, so that a clock exchange is not stuck behind it
+	MaxHello  = 4 << 10  // from a peer that nobody knows yet
 )
 
 // Magic is the first word of an agent.
@@ -43,8 +44,9 @@ const Magic = "cnsbench-agent"
 // The environment of `cnsbench-agent wrap`; the command does not see it.
 const (
 	EnvPrefix      = "CNSBENCH_AGENT_"
-	EnvRunner      = EnvPrefix + "RUNNER"       // "unix:PATH"
+	EnvRunner      = EnvPrefix + "RUNNER"       // "unix:PATH" or "tls:HOST:PORT"
 	EnvToken       = EnvPrefix + "TOKEN"        // of the one process
+	EnvPin         = EnvPrefix + "PIN"          // SHA-256 of the runner's certificate, in hex
 	EnvClockOffset = EnvPrefix + "CLOCK_OFFSET" // a duration, for tests
 )
 
@@ -55,6 +57,7 @@ type Message struct {
 	Refuse  *Refuse  `json:"refuse,omitempty"`
 	Ping    *Ping    `json:"ping,omitempty"`
 	Pong    *Pong    `json:"pong,omitempty"`
+	Touched *Touched `json:"touched,omitempty"`
 	Ready   *Stamp   `json:"ready,omitempty"`   // agent: prepared; waits at its barrier or starts now
 	Go      *Stamp   `json:"go,omitempty"`      // runner: start at, on the agent's clock
 	GoAck   *Stamp   `json:"goAck,omitempty"`   // agent: start time accepted
@@ -73,12 +76,19 @@ type Message struct {
 	Received int64 `json:"-"`
 }
 
-// Hello opens a connection.
+// Hello opens a connection. The first four fields are the same in all
+// versions of the protocol, so that both sides can say what does not fit.
 type Hello struct {
 	Magic   string `json:"magic"`
 	Proto   int    `json:"proto"`
 	Version string `json:"version"`
 	Token   string `json:"token"`
+	// Began is when the agent was started, on its clock.
+	Began int64 `json:"began"`
+	// Attempts is how often the agent dialed until it was connected, at least
+	// once; DialNanos how long that took in all.
+	Attempts  int   `json:"attempts"`
+	DialNanos int64 `json:"dialNanos"`
 }
 
 // Welcome answers a Hello and says what is to be done beside the command.
@@ -93,8 +103,32 @@ type Welcome struct {
 	SampleNanos int64 `json:"sampleNanos,omitempty"`
 	// GraceNanos is how long after SIGTERM the process is killed when the
 	// runner is lost.
-	GraceNanos int64       `json:"graceNanos,omitempty"`
-	Canary     *CanarySpec `json:"canary,omitempty"`
+	GraceNanos int64 `json:"graceNanos,omitempty"`
+	// SilenceNanos is how long the runner may be silent until it is lost; 0:
+	// as the agent has it.
+	SilenceNanos int64       `json:"silenceNanos,omitempty"`
+	Touch        []TouchSpec `json:"touch,omitempty"` // before Ready
+	Canary       *CanarySpec `json:"canary,omitempty"`
+}
+
+// TouchSpec asks for the first I/O on one volume, which shows that it is of
+// use. It leaves nothing behind.
+type TouchSpec struct {
+	Volume string `json:"volume"`           // what the record calls it
+	Path   string `json:"path"`             // a directory on it, or its device
+	Write  bool   `json:"write,omitempty"`  // a durable write of 4 KiB; never done to a device
+	Read   bool   `json:"read,omitempty"`   // a read of what is there
+	Device bool   `json:"device,omitempty"` // Path is a block device
+}
+
+// Touched reports one I/O of a TouchSpec, also one that failed.
+type Touched struct {
+	Volume  string `json:"volume"`
+	Write   bool   `json:"write,omitempty"`
+	Began   int64  `json:"began"`
+	At      int64  `json:"at"` // when it was done, or had failed
+	Errno   int    `json:"errno,omitempty"`
+	Message string `json:"message,omitempty"` // why it failed; empty: it did not
 }
 
 // CanarySpec asks for a canary on each of Volumes.
@@ -261,6 +295,14 @@ func (c *Conn) Read() (Message, error) {
 	return m, err
 }
 
+// ReadHello receives a first message, of which no more than MaxHello is read:
+// whoever sends it has shown no token yet.
+func (c *Conn) ReadHello() (Message, error) {
+	m, err := decode(c.rw, &c.in, MaxHello, 0)
+	m.Received = c.now()
+	return m, err
+}
+
 // Append encodes m behind b.
 func Append(b []byte, m Message) ([]byte, error) {
 	header, err := json.Marshal(m)
@@ -279,14 +321,16 @@ func Append(b []byte, m Message) ([]byte, error) {
 // Decode reads one message from r; buf is scratch space that is kept between
 // calls. A stream that ends between frames gives io.EOF, inside one
 // io.ErrUnexpectedEOF.
-func Decode(r io.Reader, buf *[]byte) (Message, error) {
+func Decode(r io.Reader, buf *[]byte) (Message, error) { return decode(r, buf, MaxHeader, MaxBody) }
+
+func decode(r io.Reader, buf *[]byte, maxHeader, maxBody uint32) (Message, error) {
 	var m Message
 	var lengths [8]byte
 	if _, err := io.ReadFull(r, lengths[:]); err != nil {
 		return m, err
 	}
 	head, body := binary.BigEndian.Uint32(lengths[:4]), binary.BigEndian.Uint32(lengths[4:])
-	if head > MaxHeader || body > MaxBody {
+	if head > maxHeader || body > maxBody {
 		return m, fmt.Errorf("wire: header %d, body %d bytes: %w", head, body, ErrTooLong)
 	}
 	if cap(*buf) < int(head) {

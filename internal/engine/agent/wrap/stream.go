@@ -29,7 +29,7 @@ const turn = 16
 // old length between two looks (200 ms) is not noticed.
 type streamer struct {
 	patterns []string
-	send     func(name string, offset int64, data []byte) error
+	send     sendFile
 	log      func(string)
 
 	before map[fileID]os.FileInfo // matched before the start
@@ -52,7 +52,7 @@ type tail struct {
 	sent   bool // something of it, or that it is empty
 }
 
-func newStreamer(patterns []string, send func(string, int64, []byte) error, log func(string)) *streamer {
+func newStreamer(patterns []string, send sendFile, log func(string)) *streamer {
 	s := &streamer{
 		patterns: patterns, send: send, log: log,
 		before: map[fileID]os.FileInfo{}, tails: map[fileID]*tail{}, used: map[string]int{},

@@ -48,6 +48,7 @@ func (s *session) read() {
 	for {
 		m, err := s.conn.Read()
 		if err != nil {
+			s.conn.Close() // whoever writes to a runner that has vanished is let go
 			return
 		}
 		switch {

@@ -27,25 +27,27 @@ type tree struct {
 	proc   string // "/proc"
 	self   int    // our own pid as proc shows it
 	cgroup string // file io.stat of our cgroup, for where proc is closed; or empty
+	log    func(string)
 
 	mu    sync.Mutex
 	held  map[int]*os.File // open io files, by pid as we know it
 	gone  wire.Sample
 	total wire.Sample // as last given out
 	base  wire.Sample // of the cgroup at the start
+	said  bool        // that proc is closed
 }
 
 // ticks is USER_HZ, which Linux fixes at 100 for all that user space sees.
 const tickNanos = 1e9 / 100
 
-// newTree reads through the procfs at proc.
-func newTree(proc string) (*tree, error) {
+// newTree reads through the procfs at proc, and says to log what it cannot read.
+func newTree(proc string, log func(string)) (*tree, error) {
 	// With the host's procfs in a PID namespace, our pid there is not getpid.
 	self, err := os.Readlink(filepath.Join(proc, "self"))
 	if err != nil {
 		return nil, fmt.Errorf("no samples: %w", err)
 	}
-	t := &tree{proc: proc, held: map[int]*os.File{}}
+	t := &tree{proc: proc, log: log, held: map[int]*os.File{}}
 	if t.self, err = strconv.Atoi(self); err != nil {
 		return nil, fmt.Errorf("no samples: %s/self: %w", proc, err)
 	}
@@ -68,11 +70,25 @@ func (t *tree) Sample() wire.Sample {
 		add(&sum, s)
 		sum.RSSBytes += s.RSSBytes
 	}
-	if closed && t.cgroup != "" {
+	if closed {
+		t.sayClosed()
 		t.fromCgroup(&sum)
 	}
 	rise(&t.total, sum)
 	return t.total
+}
+
+// sayClosed says once what samples show where /proc/<pid>/io may not be read.
+func (t *tree) sayClosed() {
+	if t.said {
+		return
+	}
+	t.said = true
+	if t.cgroup != "" {
+		t.log("samples: /proc/<pid>/io of the command may not be read: its I/O is that of the whole container (" + t.cgroup + ")")
+		return
+	}
+	t.log("samples: neither /proc/<pid>/io of the command nor an io.stat of its cgroup can be read: its I/O is missing from them")
 }
 
 // Watch keeps a hold on the counters of a child: in a user namespace those of
@@ -255,6 +271,9 @@ func parseIO(b []byte) wire.Sample {
 // fromCgroup replaces the I/O counters by the cgroup's, which include the
 // agent's own.
 func (t *tree) fromCgroup(s *wire.Sample) {
+	if t.cgroup == "" {
+		return
+	}
 	now, err := readIOStat(t.cgroup)
 	if err != nil {
 		return

@@ -37,10 +37,11 @@ const (
 // ended.
 var ErrRunnerLost = errors.New("the connection to the runner was lost")
 
-// Handshake says hello and returns the runner's instructions. Its errors are
-// for people: they say which side to replace.
-func Handshake(conn *wire.Conn, token string) (*wire.Welcome, error) {
-	hello := wire.Hello{Magic: wire.Magic, Proto: wire.Proto, Version: wire.Version, Token: token}
+// Handshake says hello and returns the runner's instructions; the caller fills
+// in of hello what is its own. Its errors are for people: they say which side
+// to replace.
+func Handshake(conn *wire.Conn, hello wire.Hello) (*wire.Welcome, error) {
+	hello.Magic, hello.Proto, hello.Version = wire.Magic, wire.Proto, wire.Version
 	if err := conn.Write(wire.Message{Hello: &hello}); err != nil {
 		return nil, fmt.Errorf("say hello to the runner: %w", err)
 	}
@@ -99,15 +100,20 @@ type session struct {
 	stream *streamer
 }
 
+func newSession(conn *wire.Conn, welcome *wire.Welcome, clock mono.Clock) *session {
+	return &session{
+		conn: conn, welcome: welcome, clock: clock,
+		start: make(chan int64, 1), signals: make(chan wire.Signal, 16),
+		pings: make(chan *wire.Pong, 1), lost: make(chan struct{}), bye: make(chan struct{}),
+	}
+}
+
 // Run carries the command out and returns the exit code for the agent itself:
 // the command's, or 128 plus its signal. ctx only ends waiting; the runner
 // and the signals that the agent receives end the command.
 func Run(ctx context.Context, conn *wire.Conn, welcome *wire.Welcome, clock mono.Clock, cmd Command, logs *Logs) (int, error) {
-	s := &session{
-		conn: conn, welcome: welcome, clock: clock, cmd: cmd, logs: logs,
-		start: make(chan int64, 1), signals: make(chan wire.Signal, 16),
-		pings: make(chan *wire.Pong, 1), lost: make(chan struct{}), bye: make(chan struct{}),
-	}
+	s := newSession(conn, welcome, clock)
+	s.cmd, s.logs = cmd, logs
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := s.ownSignals()
@@ -131,18 +137,19 @@ func Run(ctx context.Context, conn *wire.Conn, welcome *wire.Welcome, clock mono
 
 // run is the life of the command, from the barrier to its last byte.
 func (s *session) run(ctx context.Context, program string) wire.Exit {
+	if !s.touch(ctx) {
+		return s.calledOff(unix.SIGTERM)
+	}
 	var err error
-	if s.tree, err = newTree("/proc"); err != nil {
+	if s.tree, err = newTree("/proc", s.log); err != nil {
 		s.log(err.Error())
 	}
 	s.stream = newStreamer(s.welcome.Outputs, s.file, s.log)
 	defer s.stream.Close()
-	for i, f := range s.logs.files {
-		s.stream.Follow(f, logNames[i])
-	}
+	s.logs.follow(s.stream, s.log)
 	canaries := s.openCanaries()
 	s.send(wire.Message{Ready: &wire.Stamp{At: s.clock.Now()}})
-	if err := s.logs.begin(s.log); err != nil {
+	if err := s.logs.begin(s.log, s.file); err != nil {
 		return wire.Exit{At: s.clock.Now(), ExitCode: 126, Code: wire.CodeExec, Message: err.Error()}
 	}
 	if s.welcome.Barrier != "" {
@@ -200,8 +207,8 @@ func (s *session) wait(ctx context.Context) (wire.Exit, bool) {
 			}
 			return wire.Exit{}, false
 		case sig := <-s.signals:
-			if n := unix.Signal(sig.Number); n == unix.SIGTERM || n == unix.SIGINT || n == unix.SIGKILL {
-				return s.calledOff(n), true
+			if ending(sig) {
+				return s.calledOff(unix.Signal(sig.Number)), true
 			}
 		case <-s.lost:
 			return s.calledOff(unix.SIGTERM), true

@@ -102,7 +102,7 @@ func TestTreeNeverDecreases(t *testing.T) {
 	if err := os.Symlink(fmt.Sprint(self), proc+"/self"); err != nil {
 		t.Fatal(err)
 	}
-	tree, err := newTree(proc)
+	tree, err := newTree(proc, func(line string) { t.Log(line) })
 	if err != nil {
 		t.Fatal(err)
 	}
