@@ -34,17 +34,17 @@ type Kind struct {
 
 // The built-in kinds that the engine knows. Treat them as constants.
 var (
-	Pods           = Kind{Version: "v1", Resource: "pods", Name: "Pod", Namespaced: true, New: func() Object { return new(corev1.Pod) }}
-	Claims         = Kind{Version: "v1", Resource: "persistentvolumeclaims", Name: "PersistentVolumeClaim", Namespaced: true, New: func() Object { return new(corev1.PersistentVolumeClaim) }}
-	Volumes        = Kind{Version: "v1", Resource: "persistentvolumes", Name: "PersistentVolume", New: func() Object { return new(corev1.PersistentVolume) }}
-	Attachments    = Kind{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments", Name: "VolumeAttachment", New: func() Object { return new(storagev1.VolumeAttachment) }}
-	Events         = Kind{Version: "v1", Resource: "events", Name: "Event", Namespaced: true, New: func() Object { return new(corev1.Event) }}
-	Nodes          = Kind{Version: "v1", Resource: "nodes", Name: "Node", New: func() Object { return new(corev1.Node) }}
-	Namespaces     = Kind{Version: "v1", Resource: "namespaces", Name: "Namespace", New: func() Object { return new(corev1.Namespace) }}
-	ConfigMaps     = Kind{Version: "v1", Resource: "configmaps", Name: "ConfigMap", Namespaced: true, New: func() Object { return new(corev1.ConfigMap) }}
-	Secrets        = Kind{Version: "v1", Resource: "secrets", Name: "Secret", Namespaced: true, New: func() Object { return new(corev1.Secret) }}
-	StorageClasses = Kind{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses", Name: "StorageClass", New: func() Object { return new(storagev1.StorageClass) }}
-	CSIDrivers     = Kind{Group: "storage.k8s.io", Version: "v1", Resource: "csidrivers", Name: "CSIDriver", New: func() Object { return new(storagev1.CSIDriver) }}
+	Pods                   = Kind{Version: "v1", Resource: "pods", Name: "Pod", Namespaced: true, New: func() Object { return new(corev1.Pod) }}
+	PersistentVolumeClaims = Kind{Version: "v1", Resource: "persistentvolumeclaims", Name: "PersistentVolumeClaim", Namespaced: true, New: func() Object { return new(corev1.PersistentVolumeClaim) }}
+	PersistentVolumes      = Kind{Version: "v1", Resource: "persistentvolumes", Name: "PersistentVolume", New: func() Object { return new(corev1.PersistentVolume) }}
+	VolumeAttachments      = Kind{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments", Name: "VolumeAttachment", New: func() Object { return new(storagev1.VolumeAttachment) }}
+	Events                 = Kind{Version: "v1", Resource: "events", Name: "Event", Namespaced: true, New: func() Object { return new(corev1.Event) }}
+	Nodes                  = Kind{Version: "v1", Resource: "nodes", Name: "Node", New: func() Object { return new(corev1.Node) }}
+	Namespaces             = Kind{Version: "v1", Resource: "namespaces", Name: "Namespace", New: func() Object { return new(corev1.Namespace) }}
+	ConfigMaps             = Kind{Version: "v1", Resource: "configmaps", Name: "ConfigMap", Namespaced: true, New: func() Object { return new(corev1.ConfigMap) }}
+	Secrets                = Kind{Version: "v1", Resource: "secrets", Name: "Secret", Namespaced: true, New: func() Object { return new(corev1.Secret) }}
+	StorageClasses         = Kind{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses", Name: "StorageClass", New: func() Object { return new(storagev1.StorageClass) }}
+	CSIDrivers             = Kind{Group: "storage.k8s.io", Version: "v1", Resource: "csidrivers", Name: "CSIDriver", New: func() Object { return new(storagev1.CSIDriver) }}
 )
 
 const (

@@ -19,8 +19,9 @@ import (
 const (
 	// maxList bounds the memory of one list: some 100 000 pods.
 	maxList = 1 << 30
-	// maxQuiet is how long the server may take to accept a watch.
-	maxQuiet = 30 * time.Second
+	// maxQuiet is how long the server may take to accept a watch, or to list:
+	// its own limit for a request.
+	maxQuiet = time.Minute
 	// life is how long we ask the server to keep a watch. Its own choice would
 	// be 30 to 60 minutes, and each end is a gap.
 	life = 24 * time.Hour
@@ -133,7 +134,7 @@ func (s *stream) reopen(ctx context.Context, old *session, cause error) *session
 	s.tell(gap)
 	attempt := 0
 	if s.w.cfg.Clock.Now()-old.opened < op.Time(settled) {
-		attempt = 1
+		attempt = 1 // a server that hangs up at once is not asked at once
 	}
 	for ; pause(ctx, attempt); attempt++ {
 		sn, err := s.resume(ctx)
@@ -202,6 +203,8 @@ func (s *stream) list(ctx context.Context, from op.Time) error {
 
 // get reads the collection whole.
 func (s *stream) get(ctx context.Context, query url.Values) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxQuiet)
+	defer cancel()
 	resp, err := s.conn.Send(ctx, http.MethodGet, s.src.Path(s.src.Namespace, ""), query, http.Header{"Accept": {s.src.MediaType()}}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", s.src, err)
