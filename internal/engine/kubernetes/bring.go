@@ -1,0 +1,355 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
+)
+
+// settle is how long an op that is done waits for milestones that must have
+// happened but whose watch is behind. It is no part of the op: its end is the
+// instant at which the last thing that it waited for was seen to happen.
+const settle = 2 * time.Second
+
+// bringing follows the claims and pods of one op until they are of use.
+type bringing struct {
+	engine   *Engine
+	feed     *feed
+	claims   map[string]*claimState // by name in the cluster
+	volumes  map[string]*claimState // by PersistentVolume
+	pods     map[string]*podState
+	stamps   stamps
+	warnings warnings
+}
+
+// claimState is one claim on its way.
+type claimState struct {
+	object  string // the loop's name
+	mounted bool   // some pod of the op uses it
+	volume  string // PersistentVolume
+	driver  string
+	bytes   int64
+	bound   bool
+}
+
+// podState is one pod on its way.
+type podState struct {
+	object string
+	// waiting counts the sessions that have not come to their barrier or begun.
+	waiting int
+	plain   bool // no container is wrapped: the API alone says when it runs
+	done    bool
+	last    *corev1.Pod
+}
+
+// arrived is put into a feed when an agent stands at its barrier, or has begun.
+type arrived struct {
+	pod     string
+	at      op.Time
+	err     int64
+	touches []touch
+	failure error
+}
+
+type touch struct {
+	claim string // name in the cluster
+	at    op.Time
+	err   int64
+	write bool
+	// failure says why the volume could not be used; empty if it could.
+	failure string
+}
+
+func (e *Engine) bring() *bringing {
+	return &bringing{
+		engine: e, feed: e.tracker.follow(), claims: map[string]*claimState{}, volumes: map[string]*claimState{},
+		pods: map[string]*podState{}, stamps: stamps{}, warnings: warnings{},
+	}
+}
+
+// claim follows a claim of the op.
+func (b *bringing) claim(object string, mounted bool) *claimState {
+	return b.claimNamed(object, b.engine.name(object), mounted)
+}
+
+func (b *bringing) claimNamed(object, name string, mounted bool) *claimState {
+	c := &claimState{object: object, mounted: mounted}
+	b.claims[name] = c
+	b.feed.add(key{claims, name})
+	b.feed.add(key{volumeOfClaim, name})
+	b.feed.add(key{eventsOf, name})
+	return c
+}
+
+// pod follows a pod of the op with so many wrapped containers.
+func (b *bringing) pod(object string, sessions int) {
+	name := b.engine.name(object)
+	b.pods[name] = &podState{object: object, waiting: sessions, plain: sessions == 0}
+	b.feed.add(key{pods, name})
+	b.feed.add(key{eventsOf, name})
+}
+
+// await returns when all is of use: claims bound, pods ready. The milestones
+// seen so far are in the trace in any case.
+func (b *bringing) await(ctx context.Context, tr *op.Trace) error {
+	defer b.feed.close()
+	defer func() { b.stamps.fill(tr, b.ids()) }()
+	err := b.until(ctx, b.usable)
+	if attempts := b.warnings.attempts(); attempts > 0 {
+		for range attempts {
+			tr.Attempt()
+		}
+	}
+	if err != nil {
+		return b.explain(ctx, err)
+	}
+	tr.EndedAt(b.stamps.last(b.deciding()...))
+	within, cancel := context.WithTimeout(ctx, settle)
+	defer cancel()
+	if err := b.until(within, b.complete); err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
+		return b.explain(ctx, err)
+	}
+	return nil
+}
+
+// deciding are the milestones of which the last is the op's end.
+func (b *bringing) deciding() []string {
+	if len(b.pods) == 0 {
+		return []string{op.Bound}
+	}
+	return []string{op.Bound, op.Running, op.FirstWrite, op.FirstRead}
+}
+
+func (b *bringing) until(ctx context.Context, done func() bool) error {
+	for !done() {
+		v, err := b.feed.next(ctx)
+		if err != nil {
+			return err
+		}
+		if err := b.see(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// usable says whether claims are bound and pods ready.
+func (b *bringing) usable() bool {
+	for _, c := range b.claims {
+		if !c.bound {
+			return false
+		}
+	}
+	for _, p := range b.pods {
+		if !p.done {
+			return false
+		}
+	}
+	return true
+}
+
+// complete says whether the milestones that must have happened were seen.
+func (b *bringing) complete() bool {
+	ids := b.ids()
+	for name, of := range ids {
+		if optional[name] || name == op.Attached && !b.attaches() {
+			continue
+		}
+		if len(b.stamps[name]) < len(of) {
+			return false
+		}
+	}
+	return true
+}
+
+// optional milestones need not be seen in every cluster or for every pod.
+var optional = map[string]bool{op.Initialized: true, podReady: true, op.FirstWrite: true, op.FirstRead: true}
+
+// attaches says whether all drivers of mounted claims have attachments.
+func (b *bringing) attaches() bool {
+	for _, c := range b.claims {
+		if c.mounted && !b.engine.attachRequired(c.driver) {
+			return false
+		}
+	}
+	return true
+}
+
+// ids lists what each milestone can be seen of, so that one of a single object
+// goes by its plain name.
+func (b *bringing) ids() map[string][]string {
+	var all, mounted, running []string
+	for _, c := range b.claims {
+		all = append(all, c.object)
+		if c.mounted {
+			mounted = append(mounted, c.object)
+		}
+	}
+	for _, p := range b.pods {
+		running = append(running, p.object)
+	}
+	ids := map[string][]string{
+		op.Provisioned: all, op.Bound: all, op.Attached: mounted, op.FirstWrite: mounted, op.FirstRead: mounted,
+		op.Scheduled: running, op.Initialized: running, op.Running: running, podReady: running,
+	}
+	maps.DeleteFunc(ids, func(_ string, of []string) bool { return len(of) == 0 })
+	return ids
+}
+
+// see takes one thing from the feed.
+func (b *bringing) see(v any) error {
+	switch v := v.(type) {
+	case arrived:
+		return b.agent(v)
+	case watch.Event:
+		if e, ok := v.Object.(*corev1.Event); ok {
+			b.warnings.see(e)
+			return nil
+		}
+		return b.event(v)
+	}
+	return nil
+}
+
+func (b *bringing) event(ev watch.Event) error {
+	gone := ev.Type == watch.Deleted
+	switch o := ev.Object.(type) {
+	case *corev1.PersistentVolumeClaim:
+		c := b.claims[o.Name]
+		switch {
+		case gone:
+			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("claim %s was deleted by somebody else", o.Name)}
+		case o.Status.Phase == corev1.ClaimLost:
+			return &engine.Error{Code: "ClaimLost", Message: fmt.Sprintf("claim %s has lost its volume %s", o.Name, o.Spec.VolumeName)}
+		case o.Status.Phase == corev1.ClaimBound:
+			b.stamps.add(op.Bound, c.object, ev)
+			c.bound = true
+			size := o.Status.Capacity[corev1.ResourceStorage]
+			c.bytes = size.Value()
+			b.knows(c, o.Spec.VolumeName)
+		}
+	case *corev1.PersistentVolume:
+		c := b.claims[o.Spec.ClaimRef.Name]
+		if !gone {
+			b.stamps.add(op.Provisioned, c.object, ev)
+			if o.Spec.CSI != nil {
+				c.driver = o.Spec.CSI.Driver
+			}
+			b.knows(c, o.Name)
+		}
+	case *storagev1.VolumeAttachment:
+		c := b.volumes[*o.Spec.Source.PersistentVolumeName]
+		if o.Status.Attached {
+			b.stamps.add(op.Attached, c.object, ev)
+		}
+		if e := o.Status.AttachError; e != nil {
+			b.warnings.note(c.object, "FailedAttach", e.Message)
+		}
+	case *corev1.Pod:
+		return b.podEvent(ev, o, gone)
+	}
+	return nil
+}
+
+// knows follows the attachments of a volume whose name has become known.
+func (b *bringing) knows(c *claimState, volume string) {
+	if c.volume != "" || volume == "" {
+		return
+	}
+	c.volume = volume
+	b.volumes[volume] = c
+	b.feed.add(key{attachmentOfVolume, volume})
+}
+
+func (b *bringing) podEvent(ev watch.Event, p *corev1.Pod, gone bool) error {
+	state := b.pods[p.Name]
+	state.last = p
+	if gone {
+		return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("pod %s was deleted before it was ready", p.Name)}
+	}
+	for _, name := range reached(p) {
+		b.stamps.add(name, state.object, ev)
+		if name == op.Running && state.plain {
+			state.done = true
+		}
+	}
+	if err := hopeless(p); err != nil && !state.done {
+		return err
+	}
+	return nil
+}
+
+// agent takes an agent's arrival.
+func (b *bringing) agent(a arrived) error {
+	p := b.pods[a.pod]
+	if a.failure != nil {
+		if p.last != nil { // the kubelet may know better why
+			if err := hopeless(p.last); err != nil {
+				return err
+			}
+		}
+		return a.failure
+	}
+	for _, t := range a.touches {
+		name := op.FirstRead
+		if t.write {
+			name = op.FirstWrite
+		}
+		if t.failure != "" {
+			return &engine.Error{Code: "IO", Message: fmt.Sprintf("%s on %s: %s", name, t.claim, t.failure)}
+		}
+		if c := b.claims[t.claim]; c != nil {
+			b.stamps.set(name, c.object, op.Milestone{At: t.at, Err: t.err, Source: "agent"})
+		}
+	}
+	p.waiting--
+	if p.waiting == 0 {
+		p.done = true
+		b.stamps.set(op.Running, p.object, op.Milestone{At: a.at, Err: a.err, Source: "agent"})
+	}
+	return nil
+}
+
+// explain adds to an error what the cluster has said of the objects.
+func (b *bringing) explain(ctx context.Context, err error) error {
+	var coded *engine.Error
+	if ctx.Err() == nil || errors.As(err, &coded) {
+		if said := b.warnings.String(); said != "" && coded != nil && !strings.Contains(coded.Message, said) {
+			return &engine.Error{Code: coded.Code, Message: coded.Message + " (" + said + ")", Err: coded}
+		}
+		return err
+	}
+	var waits []string
+	for _, name := range slices.Sorted(maps.Keys(b.claims)) {
+		if !b.claims[name].bound {
+			waits = append(waits, fmt.Sprintf("claim %s is not bound", name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.pods)) {
+		p := b.pods[name]
+		switch {
+		case p.done:
+		case p.last == nil:
+			waits = append(waits, fmt.Sprintf("pod %s was not seen", name))
+		default:
+			waits = append(waits, fmt.Sprintf("pod %s: %s", name, pending(p.last)))
+		}
+	}
+	text := strings.Join(waits, "; ")
+	if said := b.warnings.String(); said != "" {
+		text += " (" + said + ")"
+	}
+	return &engine.Error{Code: "Waiting", Message: text, Err: err}
+}

@@ -1,0 +1,229 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// resize asks for a larger claim and follows it: the controller's part is done
+// when the PersistentVolume is larger, the node's when the claim is.
+func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+	v := e.volume(r.Resize.Target.Name)
+	if v == nil {
+		return nil, gone(r.Resize.Target)
+	}
+	ch := e.change(v, tr)
+	defer ch.close()
+	want := *resource.NewQuantity(r.Resize.Bytes, resource.BinarySI)
+	body := map[string]any{"spec": map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": want.String()}}}}
+	if err := ch.patch(ctx, body); err != nil {
+		return nil, err
+	}
+	mounted := v.holder != nil || v.object.Owner != ""
+	err := ch.until(ctx, func(ev watch.Event) bool {
+		switch o := ev.Object.(type) {
+		case *corev1.PersistentVolume:
+			if c := o.Spec.Capacity[corev1.ResourceStorage]; c.Cmp(want) >= 0 {
+				ch.stamps.add(op.Controller, v.object.Name, ev)
+			}
+		case *corev1.PersistentVolumeClaim:
+			if c := o.Status.Capacity[corev1.ResourceStorage]; c.Cmp(want) >= 0 {
+				ch.stamps.add(op.Node, v.object.Name, ev)
+				v.object.Bytes = c.Value()
+				return ch.end(op.Node)
+			}
+			// Nobody mounts it: the file system grows when somebody does.
+			if !mounted && waitsForNode(o) {
+				v.object.Bytes = r.Resize.Bytes
+				ch.stamps.add(nodePending, v.object.Name, ev)
+				return ch.end(nodePending)
+			}
+		}
+		return false
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.keepVolume(v)
+	return []engine.Object{v.object}, nil
+}
+
+// nodePending is the milestone at which all that is left of a resize is the
+// node's part, of a volume that no pod uses.
+const nodePending = "nodePending"
+
+func waitsForNode(c *corev1.PersistentVolumeClaim) bool {
+	for _, cond := range c.Status.Conditions {
+		if cond.Type == corev1.PersistentVolumeClaimFileSystemResizePending && cond.Status == corev1.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}
+
+// modify gives a claim another VolumeAttributesClass and follows it until the
+// driver has taken it over.
+func (e *Engine) modify(ctx context.Context, r engine.Request, tr *op.Trace) error {
+	v := e.volume(r.Modify.Target.Name)
+	if v == nil {
+		return gone(r.Modify.Target)
+	}
+	class := r.Modify.Class
+	if !e.hasAttributesClass(ctx, class) {
+		var err error
+		if class, err = e.attributesClass(ctx, v, r.Modify.Parameters); err != nil {
+			return err
+		}
+	}
+	ch := e.change(v, tr)
+	defer ch.close()
+	if err := ch.patch(ctx, map[string]any{"spec": map[string]any{"volumeAttributesClassName": class}}); err != nil {
+		return err
+	}
+	return ch.until(ctx, func(ev watch.Event) bool {
+		o, ok := ev.Object.(*corev1.PersistentVolumeClaim)
+		if !ok || o.Status.CurrentVolumeAttributesClassName == nil || *o.Status.CurrentVolumeAttributesClassName != class || o.Status.ModifyVolumeStatus != nil {
+			return false
+		}
+		ch.stamps.add(op.Modified, v.object.Name, ev)
+		return ch.end(op.Modified)
+	})
+}
+
+// volumeAttributesClasses is the kind; it is GA since Kubernetes 1.34.
+var volumeAttributesClasses = api.Kind{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattributesclasses", Name: "VolumeAttributesClass",
+	New: func() api.Object { return new(storagev1.VolumeAttributesClass) }}
+
+// hasAttributesClass says whether the cluster has a class of this name already.
+func (e *Engine) hasAttributesClass(ctx context.Context, name string) bool {
+	if name == "" {
+		return false
+	}
+	e.mu.Lock()
+	has, known := e.foreign[name]
+	e.mu.Unlock()
+	if known {
+		return has
+	}
+	_, err := e.client.Get(ctx, volumeAttributesClasses, "", name, new(storagev1.VolumeAttributesClass))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.foreign[name] = err == nil
+	return err == nil
+}
+
+// attributesClass makes a VolumeAttributesClass of the run for a set of
+// parameters and a driver, once.
+func (e *Engine) attributesClass(ctx context.Context, v *volume, parameters map[string]string) (string, error) {
+	if len(parameters) == 0 {
+		return "", &engine.Error{Code: "InvalidArgument", Message: "a VolumeAttributesClass has at least one parameter"}
+	}
+	driver := e.classes[v.object.Class].Provisioner
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s\n", driver)
+	for _, k := range slices.Sorted(maps.Keys(parameters)) {
+		fmt.Fprintf(h, "%s=%s\n", k, parameters[k])
+	}
+	name := e.name(fmt.Sprintf("vac-%016x", h.Sum64()))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.attributes[name] {
+		return name, nil
+	}
+	c := &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: e.labels(nil, "", "")}, DriverName: driver, Parameters: parameters}
+	if err := e.owe(volumeAttributesClasses, name); err != nil {
+		return "", err
+	}
+	if _, err := e.create(ctx, volumeAttributesClasses, c); err != nil {
+		return "", err
+	}
+	e.attributes[name] = true
+	return name, nil
+}
+
+// changing follows a claim that was patched.
+type changing struct {
+	engine   *Engine
+	v        *volume
+	tr       *op.Trace
+	feed     *feed
+	stamps   stamps
+	warnings warnings
+}
+
+// change begins to follow a claim from now on: what was seen of it before is
+// passed over.
+func (e *Engine) change(v *volume, tr *op.Trace) *changing {
+	f := e.tracker.follow(key{claims, v.name}, key{volumeOfClaim, v.name}, key{eventsOf, v.name})
+	return &changing{engine: e, v: v, tr: tr, feed: f, stamps: stamps{}, warnings: warnings{}}
+}
+
+func (c *changing) close() {
+	c.feed.close()
+	c.stamps.fill(c.tr, map[string][]string{})
+	for range c.warnings.attempts() {
+		c.tr.Attempt()
+	}
+}
+
+func (c *changing) patch(ctx context.Context, body any) error {
+	c.feed.drop()
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	answered, err := c.engine.patch(ctx, api.PersistentVolumeClaims, c.v.name, data)
+	if err == nil {
+		c.tr.MarkAt(op.Acked, answered, 0, "runner")
+	}
+	return err
+}
+
+// end makes the last of the given milestones the op's end.
+func (c *changing) end(names ...string) bool {
+	at := c.stamps.last(names...)
+	c.tr.EndedAt(at)
+	c.stamps.set(op.Ready, c.v.object.Name, op.Milestone{At: at, Source: "runner"})
+	return true
+}
+
+func (c *changing) until(ctx context.Context, done func(watch.Event) bool) error {
+	for {
+		v, err := c.feed.next(ctx)
+		if err != nil {
+			text := fmt.Sprintf("claim %s was not changed yet", c.v.name)
+			if said := c.warnings.String(); said != "" {
+				text += " (" + said + ")"
+			}
+			return &engine.Error{Code: "Waiting", Message: text, Err: err}
+		}
+		ev, ok := v.(watch.Event)
+		if !ok {
+			continue
+		}
+		if e, ok := ev.Object.(*corev1.Event); ok {
+			c.warnings.see(e)
+			continue
+		}
+		if ev.Type == watch.Deleted {
+			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("claim %s was deleted meanwhile", c.v.name)}
+		}
+		if done(ev) {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package kubernetes
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Delivery is how the agent gets into a pod.
+type Delivery string
+
+// The deliveries, see docs/design/kubernetes.md.
+const (
+	DeliverInit  Delivery = "init"  // an init container copies it to an emptyDir
+	DeliverImage Delivery = "image" // the product's image is mounted as a volume
+	DeliverBaked Delivery = "baked" // the workload's image has it at /cnsbench-agent
+)
+
+// ParseDelivery reads the word of the command line.
+func ParseDelivery(s string) (Delivery, error) {
+	switch d := Delivery(s); d {
+	case DeliverInit, DeliverImage, DeliverBaked:
+		return d, nil
+	}
+	return "", fmt.Errorf("the agent is delivered by init, image or baked, not %q", s)
+}
+
+const (
+	agentVolume = "cnsbench-agent" // the name of the volume and of the init container
+	agentDir    = "/.cnsbench"
+	agentBinary = "/cnsbench-agent" // in the product's image
+)
+
+// path is where the agent is inside the workload's containers.
+func (d Delivery) path() string {
+	switch d {
+	case DeliverBaked:
+		return agentBinary
+	case DeliverImage:
+		return agentDir + agentBinary
+	}
+	return agentDir + agentBinary
+}
+
+// deliver adds to a pod what brings the agent into its wrapped containers.
+func (d Delivery) deliver(spec *corev1.PodSpec, image string, wrapped []string) {
+	if d == DeliverBaked || len(wrapped) == 0 {
+		return
+	}
+	volume := corev1.Volume{Name: agentVolume}
+	if d == DeliverImage {
+		volume.Image = &corev1.ImageVolumeSource{Reference: image, PullPolicy: corev1.PullIfNotPresent}
+	} else {
+		volume.EmptyDir = &corev1.EmptyDirVolumeSource{}
+		spec.InitContainers = append([]corev1.Container{{
+			Name: agentVolume, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
+			Command:         []string{agentBinary, "install", agentDir},
+			VolumeMounts:    []corev1.VolumeMount{{Name: agentVolume, MountPath: agentDir}},
+			SecurityContext: restricted(),
+		}}, spec.InitContainers...)
+	}
+	spec.Volumes = append(spec.Volumes, volume)
+	for i := range spec.Containers {
+		if c := &spec.Containers[i]; slices.Contains(wrapped, c.Name) {
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: agentVolume, MountPath: agentDir, ReadOnly: true})
+		}
+	}
+}
+
+// wrap puts the agent in the place of a container's command.
+func (d Delivery) wrap(c *corev1.Container, public []string, secret string) {
+	c.Command = append([]string{d.path(), "wrap", "--log-dir", "none", "--"}, append(c.Command, c.Args...)...)
+	c.Args = nil
+	setEnv(c, public, secret)
+}
+
+// anyUser is who containers of ours run as: nobody in particular, not root.
+const anyUser = 65532
+
+// restricted is what the Pod Security Standard of that name asks of a container.
+func restricted() *corev1.SecurityContext {
+	no, yes, user := false, true, int64(anyUser)
+	return &corev1.SecurityContext{
+		AllowPrivilegeEscalation: &no, RunAsNonRoot: &yes, RunAsUser: &user, ReadOnlyRootFilesystem: &yes,
+		Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+}

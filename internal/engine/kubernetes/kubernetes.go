@@ -1,0 +1,318 @@
+// Package kubernetes carries a Benchmark out on a cluster: requests become
+// objects of the API, milestones come from watches of our own and from the
+// agents in the pods. It needs nothing installed in the cluster.
+// docs/design/kubernetes.md says how its parts fit.
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/agent"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Options say which cluster, and how its pods reach the runner.
+type Options struct {
+	Config    *rest.Config
+	Namespace string
+	// Listen is where agents are listened for, "HOST:PORT"; empty: any port of
+	// all addresses.
+	Listen string
+	// Advertise is the host that pods dial; empty: the address that the route to
+	// the API server has.
+	Advertise string
+	// Image is the product's, for agents and for the pods that hold volumes.
+	Image    string
+	Delivery Delivery
+}
+
+// Engine is the engine of one run. It implements engine.Engine.
+type Engine struct {
+	Options
+	session      engine.Session
+	ctx          context.Context // of the run, without its cancellation
+	client       *api.Client
+	watches      *watch.Watches
+	tracker      *tracker
+	agents       *agent.Server
+	classes      map[string]storagev1.StorageClass
+	drivers      map[string]storagev1.CSIDriver
+	groupVersion string // of VolumeGroupSnapshots; empty: not served
+	hasSnapshots bool
+	closed       chan struct{}
+	closeOnce    sync.Once
+
+	mu         sync.Mutex
+	volumes    map[string]*volume
+	snapshots  map[string]*snap
+	workloads  map[string]*workload
+	attributes map[string]bool // VolumeAttributesClasses that the run made
+	foreign    map[string]bool // and whether the cluster has one of this name itself
+}
+
+var (
+	_ engine.Engine   = (*Engine)(nil)
+	_ engine.Preparer = (*Engine)(nil)
+)
+
+// New returns an engine that has not touched the cluster yet.
+func New(o Options) *Engine {
+	o.Delivery = cmp.Or(o.Delivery, DeliverInit)
+	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceDefault)
+	o.Listen = cmp.Or(o.Listen, ":0")
+	return &Engine{Options: o, closed: make(chan struct{}),
+		volumes: map[string]*volume{}, snapshots: map[string]*snap{}, workloads: map[string]*workload{}, attributes: map[string]bool{}, foreign: map[string]bool{}}
+}
+
+// Capabilities of Kubernetes. What a driver offers is known when it is asked.
+func (e *Engine) Capabilities() engine.Capabilities { return Capabilities() }
+
+// Capabilities of the engine, without a cluster at hand.
+func Capabilities() engine.Capabilities {
+	return engine.Capabilities{
+		Engine: "kubernetes",
+		Actions: map[op.Kind]bool{
+			op.Create: true, op.Snapshot: true, op.Restore: true, op.Clone: true,
+			op.Resize: true, op.Modify: true, op.Delete: true,
+		},
+		Features: map[string]bool{"groupSnapshot": true, "block": true, "rwx": true, "genericEphemeral": true, "static": true},
+	}
+}
+
+// Open connects, learns what the cluster offers, opens the watches and
+// listens for agents.
+func (e *Engine) Open(ctx context.Context, s engine.Session) error {
+	e.session, e.ctx = s, context.WithoutCancel(ctx)
+	if err := e.connect(s.Clock); err != nil {
+		return err
+	}
+	if err := e.learn(ctx); err != nil {
+		return err
+	}
+	if err := e.listen(ctx); err != nil {
+		return err
+	}
+	return e.watch(ctx)
+}
+
+func (e *Engine) connect(clock op.Clock) error {
+	var err error
+	e.client, err = api.New(e.Config, clock)
+	return err
+}
+
+// learn reads the classes and drivers, and which kinds of snapshot there are.
+func (e *Engine) learn(ctx context.Context) error {
+	e.classes, e.drivers = map[string]storagev1.StorageClass{}, map[string]storagev1.CSIDriver{}
+	list, _, err := e.client.List(ctx, api.StorageClasses, "", metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("read the cluster's StorageClasses: %w", err)
+	}
+	for _, o := range list {
+		e.classes[o.GetName()] = *o.(*storagev1.StorageClass)
+	}
+	list, _, err = e.client.List(ctx, api.CSIDrivers, "", metav1.ListOptions{})
+	if err != nil { // a right that few need: without it, all drivers are taken to attach
+		e.session.Sink.Log("engine", fmt.Sprintf("the cluster's CSIDrivers cannot be read: %v", err))
+	}
+	for _, o := range list {
+		e.drivers[o.GetName()] = *o.(*storagev1.CSIDriver)
+	}
+	return e.learnSnapshots(ctx)
+}
+
+// learnSnapshots finds which of the snapshot kinds the cluster serves.
+func (e *Engine) learnSnapshots(ctx context.Context) error {
+	one := metav1.ListOptions{}
+	_, _, err := e.client.List(ctx, api.VolumeSnapshots, e.Namespace, one)
+	switch {
+	case err == nil:
+		e.hasSnapshots = true
+	case notServed(err):
+		if e.session.Needs.Kinds[op.Snapshot] || e.session.Needs.Kinds[op.Restore] {
+			return &engine.Error{Code: "Unimplemented", Message: "the cluster has no VolumeSnapshots (snapshot.storage.k8s.io/v1): install the external snapshotter's CRDs and controller"}
+		}
+		return nil
+	default:
+		return fmt.Errorf("look for VolumeSnapshots: %w", err)
+	}
+	for _, version := range []string{"v1", "v1beta2", "v1beta1"} {
+		_, _, err := e.client.List(ctx, api.VolumeGroupSnapshots(version), e.Namespace, one)
+		if err == nil {
+			e.groupVersion = version
+			return nil
+		}
+	}
+	if e.session.Needs.Features["groupSnapshot"] {
+		return &engine.Error{Code: "Unimplemented", Message: "the cluster has no VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)"}
+	}
+	return nil
+}
+
+// attachRequired says whether volumes of a driver get a VolumeAttachment.
+func (e *Engine) attachRequired(driver string) bool {
+	d, ok := e.drivers[driver]
+	return !ok || d.Spec.AttachRequired == nil || *d.Spec.AttachRequired
+}
+
+func (e *Engine) listen(ctx context.Context) error {
+	advertise := e.Advertise
+	if advertise == "" {
+		var err error
+		if advertise, err = routeTo(ctx, e.Config.Host); err != nil {
+			return fmt.Errorf("find the address at which pods reach this runner: %w; name it with --advertise", err)
+		}
+	}
+	var err error
+	e.agents, err = agent.ListenTLS(context.WithoutCancel(ctx), e.Listen, advertise, e.session.Clock, &agentSink{e.session.Sink})
+	return err
+}
+
+// routeTo is the address of ours from which the API server is reached. Nothing
+// is sent: connecting a UDP socket only asks the kernel for the route.
+func routeTo(ctx context.Context, server string) (string, error) {
+	host := server
+	if u, err := url.Parse(server); err == nil && u.Host != "" {
+		host = u.Hostname()
+	}
+	c, err := (&net.Dialer{}).DialContext(ctx, "udp", net.JoinHostPort(host, "9"))
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	address, _, err := net.SplitHostPort(c.LocalAddr().String())
+	return address, err
+}
+
+// watch opens all watches; they are open before the first op.
+func (e *Engine) watch(ctx context.Context) error {
+	e.tracker = newTracker(e.Namespace)
+	ours := LabelRun + "=" + e.session.RunID
+	kinds := []watch.Source{
+		{Kind: api.Pods, Namespace: e.Namespace, LabelSelector: ours},
+		{Kind: api.PersistentVolumeClaims, Namespace: e.Namespace, LabelSelector: ours},
+		{Kind: api.PersistentVolumes},
+		{Kind: api.VolumeAttachments},
+		{Kind: api.Events, Namespace: e.Namespace},
+	}
+	if e.hasSnapshots {
+		kinds = append(kinds, watch.Source{Kind: api.VolumeSnapshots, Namespace: e.Namespace}, watch.Source{Kind: api.VolumeSnapshotContents})
+	}
+	if e.groupVersion != "" {
+		kinds = append(kinds, watch.Source{Kind: api.VolumeGroupSnapshots(e.groupVersion), Namespace: e.Namespace})
+	}
+	var err error
+	e.watches, err = watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.session.Clock, Sources: kinds, Handler: e.tracker.see})
+	if err != nil {
+		return err
+	}
+	e.client.Seen = e.watches.Wrote
+	return nil
+}
+
+// agentSink keeps what holders say out of the record.
+type agentSink struct{ engine.Sink }
+
+// Do carries out one request; see engine.Engine.
+func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	tr.On("", r.Name)
+	tr.Attempt()
+	switch {
+	case r.Workload != nil:
+		return e.createWorkload(ctx, r, tr)
+	case r.Volume != nil:
+		return e.createVolume(ctx, r, tr)
+	case r.Snapshot != nil && r.Snapshot.Group:
+		return e.takeGroup(ctx, r, tr)
+	case r.Snapshot != nil:
+		return e.takeSnapshot(ctx, r, tr)
+	case r.Resize != nil:
+		return e.resize(ctx, r, tr)
+	case r.Modify != nil:
+		return nil, e.modify(ctx, r, tr)
+	case r.Delete != nil:
+		tr.On("", r.Delete.Target.Name)
+		return nil, e.deleteObject(ctx, r.Delete.Target, tr)
+	}
+	return nil, &engine.Error{Code: "InvalidArgument", Message: "the request asks for nothing"}
+}
+
+func (e *Engine) deleteObject(ctx context.Context, o engine.Object, tr *op.Trace) error {
+	switch o.Kind {
+	case engine.VolumeObject:
+		return e.deleteVolume(ctx, o.Name, tr)
+	case engine.SnapshotObject, engine.GroupSnapshotObject:
+		return e.deleteSnapshot(ctx, o, tr)
+	case engine.WorkloadObject:
+		return e.deleteWorkload(ctx, o.Name, tr)
+	}
+	return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("cannot delete a %s", o.Kind)}
+}
+
+// Environment describes the cluster.
+func (e *Engine) Environment(ctx context.Context) (map[string]any, error) {
+	env := map[string]any{
+		"server": e.Config.Host, "namespace": e.Namespace, "agentDelivery": e.Delivery, "image": e.Image,
+		"storageClasses": e.classes, "groupSnapshots": e.groupVersion,
+	}
+	nodes, _, err := e.client.List(ctx, api.Nodes, "", metav1.ListOptions{})
+	if err != nil {
+		env["nodes"] = fmt.Sprintf("cannot be read: %v", err)
+	} else {
+		env["nodes"] = describeNodes(nodes)
+	}
+	env["limits"] = e.limits(ctx)
+	return env, nil
+}
+
+func describeNodes(nodes []api.Object) []any {
+	var list []any
+	for _, o := range nodes {
+		n := o.(*corev1.Node)
+		list = append(list, map[string]any{
+			"name": n.Name, "kubelet": n.Status.NodeInfo.KubeletVersion, "kernel": n.Status.NodeInfo.KernelVersion,
+			"os": n.Status.NodeInfo.OSImage, "runtime": n.Status.NodeInfo.ContainerRuntimeVersion, "architecture": n.Status.NodeInfo.Architecture,
+			"cpu": n.Status.Allocatable.Cpu().String(), "memory": n.Status.Allocatable.Memory().String(), "pods": n.Status.Allocatable.Pods().String(),
+		})
+	}
+	slices.SortFunc(list, func(a, b any) int {
+		return cmp.Compare(a.(map[string]any)["name"].(string), b.(map[string]any)["name"].(string))
+	})
+	return list
+}
+
+// Close stops watching and listening.
+func (e *Engine) Close() error {
+	var errs []error
+	e.closeOnce.Do(func() {
+		close(e.closed)
+		if e.agents != nil {
+			errs = append(errs, e.agents.Close())
+		}
+		if e.watches != nil {
+			e.watches.Close()
+		}
+		if e.client != nil {
+			e.client.Close()
+		}
+	})
+	return errors.Join(errs...)
+}

@@ -1,0 +1,75 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+)
+
+// limiting are the flags of controllers that bound how fast control operations
+// can be.
+var limiting = []string{
+	"kube-api-qps", "kube-api-burst", "timeout", "worker-threads", "workers", "retry-interval-start", "retry-interval-max",
+	"cloning-protection-threads", "capacity-poll-interval", "retry-crd-interval-max", "max-grpc-log-length", "reconcile-sync",
+	"concurrent-attach-detach-syncs", "attach-detach-reconcile-sync-period", "feature-gates", "extra-create-metadata",
+	"concurrent-deployment-syncs", "pv-recycler-timeout-increment-nfs",
+}
+
+// controllers are programs whose flags are worth knowing, by a part of their
+// image's or command's name.
+var controllers = []string{"csi-provisioner", "csi-attacher", "csi-snapshotter", "csi-resizer", "snapshot-controller", "kube-controller-manager", "kube-scheduler"}
+
+// limits lists the flags of the storage sidecars and controllers that run as
+// pods, as far as they may be read: what bounds the rates that are measured.
+func (e *Engine) limits(ctx context.Context) any {
+	list, _, err := e.client.List(ctx, api.Pods, "", metav1.ListOptions{})
+	if err != nil {
+		return fmt.Sprintf("pods of other namespaces cannot be read, so the sidecars' limits are unknown: %v", err)
+	}
+	found := map[string]any{}
+	for _, o := range list {
+		p := o.(*corev1.Pod)
+		for _, c := range p.Spec.Containers {
+			if name := controllerOf(&c); name != "" {
+				found[fmt.Sprintf("%s/%s/%s", p.Namespace, p.Name, c.Name)] = map[string]any{"controller": name, "image": c.Image, "flags": limitingFlags(append(slices.Clone(c.Command), c.Args...))}
+			}
+		}
+	}
+	if len(found) == 0 {
+		return "no sidecar or controller of storage runs as a pod: their limits are not visible in the API"
+	}
+	return found
+}
+
+func controllerOf(c *corev1.Container) string {
+	text := c.Image + " " + strings.Join(c.Command, " ")
+	for _, name := range controllers {
+		if strings.Contains(text, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// limitingFlags picks the flags that bound rates, in the forms -f=v, --f=v, --f v.
+func limitingFlags(args []string) map[string]string {
+	flags := map[string]string{}
+	for i, a := range args {
+		name, value, given := strings.Cut(strings.TrimLeft(a, "-"), "=")
+		if !strings.HasPrefix(a, "-") || !slices.Contains(limiting, name) {
+			continue
+		}
+		if !given && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {
+			value = args[i+1]
+		}
+		flags[name] = value
+	}
+	return maps.Clone(flags)
+}

@@ -1,0 +1,135 @@
+package kubernetes
+
+import (
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Labels of everything that a run makes.
+const (
+	LabelRun    = "cnsbench.dev/run"
+	LabelAction = "cnsbench.dev/action"
+	// LabelObject is the name that the loop has for it, without the run.
+	LabelObject = "cnsbench.dev/object"
+	// labelGroup marks the claims of one group snapshot.
+	labelGroup = "cnsbench.dev/group"
+)
+
+// prefix begins the name of every object of a run.
+func prefix(runID string) string { return "cnsb-" + runID + "-" }
+
+// name is what the cluster calls an object that the loop calls so: a function
+// of the run and of the loop's name alone. What the cluster named itself (the
+// members of a group snapshot) keeps its name.
+func (e *Engine) name(object string) string {
+	if strings.HasPrefix(object, rawName) {
+		return strings.TrimPrefix(object, rawName)
+	}
+	return prefix(e.session.RunID) + object
+}
+
+// rawName marks a loop's name that is the cluster's own.
+const rawName = "k8s:"
+
+// maxLabel is how long the value of a label may be.
+const maxLabel = 63
+
+func (e *Engine) labels(given map[string]string, action, object string) map[string]string {
+	all := maps.Clone(given)
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[LabelRun] = e.session.RunID
+	if action != "" && len(action) <= maxLabel {
+		all[LabelAction] = action
+	}
+	if len(object) <= maxLabel {
+		all[LabelObject] = object
+	}
+	return all
+}
+
+// meta is the metadata of an object of the run.
+func (e *Engine) meta(given metav1.ObjectMeta, action, object string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: e.name(object), Namespace: e.Namespace,
+		Labels: e.labels(given.Labels, action, object), Annotations: given.Annotations,
+	}
+}
+
+// references maps the names that the loop gave to objects of one instance to
+// the cluster's; a name that is in none of the maps is of something that exists
+// already and stays as it is.
+type references struct{ claims, configs, secrets, services map[string]string }
+
+// to is the cluster's name for a name of the loop's.
+func to(names map[string]string, name *string) {
+	if n, ok := names[*name]; ok {
+		*name = n
+	}
+}
+
+// serviceVar begins the variables whose value is a Service's name.
+const serviceVar = "SERVICE_"
+
+// rename points the references of a pod at what the cluster calls the objects
+// of its instance.
+func (r *references) rename(spec *corev1.PodSpec) {
+	to(r.services, &spec.Subdomain)
+	for i := range spec.Volumes {
+		v := &spec.Volumes[i]
+		if v.PersistentVolumeClaim != nil {
+			to(r.claims, &v.PersistentVolumeClaim.ClaimName)
+		}
+		if v.ConfigMap != nil {
+			to(r.configs, &v.ConfigMap.Name)
+		}
+		if v.Secret != nil {
+			to(r.secrets, &v.Secret.SecretName)
+		}
+		if v.Projected != nil {
+			for j := range v.Projected.Sources {
+				if c := v.Projected.Sources[j].ConfigMap; c != nil {
+					to(r.configs, &c.Name)
+				}
+				if c := v.Projected.Sources[j].Secret; c != nil {
+					to(r.secrets, &c.Name)
+				}
+			}
+		}
+	}
+	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			r.environment(&list[i])
+		}
+	}
+}
+
+func (r *references) environment(c *corev1.Container) {
+	for i := range c.EnvFrom {
+		if from := c.EnvFrom[i].ConfigMapRef; from != nil {
+			to(r.configs, &from.Name)
+		}
+		if from := c.EnvFrom[i].SecretRef; from != nil {
+			to(r.secrets, &from.Name)
+		}
+	}
+	for i := range c.Env {
+		e := &c.Env[i]
+		if strings.HasPrefix(e.Name, serviceVar) {
+			to(r.services, &e.Value)
+		}
+		if e.ValueFrom == nil {
+			continue
+		}
+		if from := e.ValueFrom.ConfigMapKeyRef; from != nil {
+			to(r.configs, &from.Name)
+		}
+		if from := e.ValueFrom.SecretKeyRef; from != nil {
+			to(r.secrets, &from.Name)
+		}
+	}
+}

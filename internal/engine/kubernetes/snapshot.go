@@ -1,0 +1,384 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// snap is what the engine knows of one snapshot, or of a group of them.
+type snap struct {
+	object  engine.Object
+	kind    api.Kind
+	name    string   // in the cluster
+	members []string // of a group: loop's names of its snapshots
+	sources []string // of a group: claims that carry its label
+}
+
+// contentSeen is the milestone at which the content of a snapshot appeared.
+const contentSeen = "content"
+
+// contentGone is the milestone at which it went.
+const contentGone = "contentGone"
+
+// takeSnapshot makes a VolumeSnapshot and follows it until it is ready.
+func (e *Engine) takeSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+	source := r.Snapshot.Sources[0]
+	v := e.volume(source.Name)
+	if v == nil {
+		return nil, gone(source)
+	}
+	vs := &api.VolumeSnapshot{
+		ObjectMeta: e.meta(metav1.ObjectMeta{}, r.Action, r.Name),
+		Spec:       api.VolumeSnapshotSpec{VolumeSnapshotClassName: optionalString(r.Snapshot.Class), Source: api.VolumeSnapshotSource{PersistentVolumeClaimName: &v.name}},
+	}
+	s := &snap{kind: api.VolumeSnapshots, name: vs.Name, object: engine.Object{
+		Kind: engine.SnapshotObject, Name: r.Name, Action: r.Action, Source: source.Name, Class: r.Snapshot.Class}}
+	c := e.cut(tr)
+	defer c.close()
+	c.follow(r.Name, vs.Name)
+	answered, err := e.create(ctx, api.VolumeSnapshots, vs)
+	if err != nil {
+		return nil, err
+	}
+	e.keepSnapshot(s)
+	tr.MarkAt(op.Acked, answered, 0, "runner")
+	err = c.await(ctx)
+	s.object.Handle, s.object.Bytes = c.handle, c.bytes
+	if s.object.Bytes == 0 {
+		s.object.Bytes = source.Bytes
+	}
+	return []engine.Object{s.object}, err
+}
+
+func optionalString(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func (e *Engine) snapshot(name string) *snap {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.snapshots[name]
+}
+
+func (e *Engine) keepSnapshot(s *snap) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.snapshots[s.object.Name] = s
+}
+
+// cutting follows snapshots until they are ready to use.
+type cutting struct {
+	engine   *Engine
+	tr       *op.Trace
+	feed     *feed
+	objects  map[string]string // snapshot in the cluster → the loop's name
+	names    []string
+	ready    map[string]bool
+	stamps   stamps
+	warnings warnings
+	handle   string
+	bytes    int64
+}
+
+func (e *Engine) cut(tr *op.Trace) *cutting {
+	return &cutting{engine: e, tr: tr, feed: e.tracker.follow(), objects: map[string]string{}, ready: map[string]bool{}, stamps: stamps{}, warnings: warnings{}}
+}
+
+func (c *cutting) follow(object, name string) {
+	c.objects[name] = object
+	c.names = append(c.names, object)
+	c.feed.add(key{snapshots, name})
+	c.feed.add(key{contentOfSnapshot, name})
+	c.feed.add(key{eventsOf, name})
+}
+
+func (c *cutting) close() {
+	c.feed.close()
+	ids := map[string][]string{contentSeen: c.names, op.Taken: c.names, op.Ready: c.names}
+	c.stamps.fill(c.tr, ids)
+	for range c.warnings.attempts() {
+		c.tr.Attempt()
+	}
+}
+
+// await returns when all are ready.
+func (c *cutting) await(ctx context.Context) error {
+	for len(c.ready) < len(c.objects) || len(c.stamps[op.Taken]) < len(c.objects) {
+		v, err := c.feed.next(ctx)
+		if err != nil {
+			return &engine.Error{Code: "Waiting", Message: c.waits(), Err: err}
+		}
+		if ev, ok := v.(watch.Event); ok {
+			if err := c.see(ev); err != nil {
+				return err
+			}
+		}
+	}
+	c.tr.EndedAt(c.stamps.last(op.Ready))
+	return nil
+}
+
+func (c *cutting) see(ev watch.Event) error {
+	switch o := ev.Object.(type) {
+	case *api.VolumeSnapshot:
+		object := c.objects[o.Name]
+		if ev.Type == watch.Deleted {
+			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("snapshot %s was deleted by somebody else", o.Name)}
+		}
+		s := o.Status
+		if s == nil {
+			return nil
+		}
+		if s.CreationTime != nil {
+			c.stamps.add(op.Taken, object, ev)
+		}
+		if s.Error != nil && s.Error.Message != nil {
+			c.warnings[object+" error"] = warning{"SnapshotError", *s.Error.Message, 1}
+		}
+		if s.ReadyToUse != nil && *s.ReadyToUse {
+			c.stamps.add(op.Ready, object, ev)
+			c.ready[o.Name] = true
+			if s.RestoreSize != nil {
+				c.bytes = s.RestoreSize.Value()
+			}
+		}
+	case *api.VolumeSnapshotContent:
+		object := c.objects[o.Spec.VolumeSnapshotRef.Name]
+		if ev.Type == watch.Deleted {
+			return nil
+		}
+		c.stamps.add(contentSeen, object, ev)
+		if s := o.Status; s != nil {
+			if s.CreationTime != nil && *s.CreationTime > 0 {
+				c.stamps.add(op.Taken, object, ev)
+			}
+			if s.SnapshotHandle != nil {
+				c.handle = *s.SnapshotHandle
+			}
+			if s.Error != nil && s.Error.Message != nil {
+				c.warnings[object+" content error"] = warning{"SnapshotContentError", *s.Error.Message, 1}
+			}
+		}
+	case *corev1.Event:
+		c.warnings.see(o)
+	}
+	return nil
+}
+
+func (c *cutting) waits() string {
+	var parts []string
+	for name := range c.objects {
+		if !c.ready[name] {
+			parts = append(parts, "snapshot "+name+" is not ready")
+		}
+	}
+	slices.Sort(parts)
+	text := strings.Join(parts, "; ")
+	if said := c.warnings.String(); said != "" {
+		text += " (" + said + ")"
+	}
+	return text
+}
+
+// takeGroup makes a VolumeGroupSnapshot of claims, which were labelled by
+// Prepare, and follows its members until all are ready.
+func (e *Engine) takeGroup(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+	if e.groupVersion == "" {
+		return nil, &engine.Error{Code: "Unimplemented", Message: "the cluster does not serve VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)"}
+	}
+	for _, o := range r.Snapshot.Sources {
+		if e.volume(o.Name) == nil {
+			return nil, gone(o)
+		}
+	}
+	kind := api.VolumeGroupSnapshots(e.groupVersion)
+	name := e.name(r.Name)
+	g := &api.VolumeGroupSnapshot{
+		ObjectMeta: e.meta(metav1.ObjectMeta{}, r.Action, r.Name),
+		Spec: api.VolumeGroupSnapshotSpec{VolumeGroupSnapshotClassName: optionalString(r.Snapshot.Class),
+			Source: api.VolumeGroupSnapshotSource{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{labelGroup: name}}}},
+	}
+	group := &snap{kind: kind, name: name, object: engine.Object{Kind: engine.GroupSnapshotObject, Name: r.Name, Action: r.Action, Class: r.Snapshot.Class}}
+	for _, o := range r.Snapshot.Sources {
+		group.sources = append(group.sources, e.name(o.Name))
+	}
+	c := e.cut(tr)
+	defer c.close()
+	c.feed.add(key{groups, name})
+	c.feed.add(key{memberOfGroup, name})
+	c.feed.add(key{eventsOf, name})
+	answered, err := e.create(ctx, kind, g)
+	if err != nil {
+		return nil, err
+	}
+	e.keepSnapshot(group)
+	tr.MarkAt(op.Acked, answered, 0, "runner")
+	made, err := e.awaitGroup(ctx, r, group, c)
+	return append(made, group.object), err
+}
+
+// awaitGroup follows the group's members, whose names the cluster chooses.
+func (e *Engine) awaitGroup(ctx context.Context, r engine.Request, group *snap, c *cutting) ([]engine.Object, error) {
+	bySource := map[string]engine.Object{}
+	for _, o := range r.Snapshot.Sources {
+		bySource[e.name(o.Name)] = o
+	}
+	members := map[string]engine.Object{}
+	groupReady := false
+	for !groupReady || len(members) < len(r.Snapshot.Sources) {
+		v, err := c.feed.next(ctx)
+		if err != nil {
+			return nil, &engine.Error{Code: "Waiting", Message: fmt.Sprintf("group snapshot %s has %d of %d members; %s", group.name, len(members), len(r.Snapshot.Sources), c.warnings), Err: err}
+		}
+		ev, ok := v.(watch.Event)
+		if !ok {
+			continue
+		}
+		switch o := ev.Object.(type) {
+		case *api.VolumeGroupSnapshot:
+			s := o.Status
+			if s != nil && s.Error != nil && s.Error.Message != nil {
+				c.warnings["group"] = warning{"GroupSnapshotError", *s.Error.Message, 1}
+			}
+			groupReady = groupReady || s != nil && s.ReadyToUse != nil && *s.ReadyToUse
+		case *api.VolumeSnapshot:
+			source := o.Spec.Source.PersistentVolumeClaimName
+			if _, known := members[o.Name]; known || source == nil || ev.Type == watch.Deleted {
+				if known {
+					if err := c.see(ev); err != nil {
+						return nil, err
+					}
+				}
+				continue
+			}
+			object := rawName + o.Name
+			members[o.Name] = engine.Object{Kind: engine.SnapshotObject, Name: object, Action: r.Action, Owner: r.Name,
+				Source: bySource[*source].Name, Class: r.Snapshot.Class, Bytes: bySource[*source].Bytes}
+			c.follow(object, o.Name)
+			if err := c.see(ev); err != nil {
+				return nil, err
+			}
+		case *corev1.Event:
+			c.warnings.see(o)
+		}
+	}
+	var made []engine.Object
+	for name, o := range members {
+		made = append(made, o)
+		group.members = append(group.members, o.Name)
+		e.keepSnapshot(&snap{kind: api.VolumeSnapshots, name: name, object: o})
+	}
+	slices.SortFunc(made, func(a, b engine.Object) int { return strings.Compare(a.Name, b.Name) })
+	return made, c.await(ctx)
+}
+
+// deleteSnapshot deletes a snapshot, or a group with its members, and returns
+// when the contents are gone too, unless their class retains them.
+func (e *Engine) deleteSnapshot(ctx context.Context, object engine.Object, tr *op.Trace) error {
+	s := e.snapshot(object.Name)
+	if s == nil {
+		return gone(object)
+	}
+	list := []*snap{s}
+	for _, m := range s.members {
+		if member := e.snapshot(m); member != nil {
+			list = append(list, member)
+		}
+	}
+	f := e.tracker.follow()
+	defer f.close()
+	left := map[string]string{} // "kind name" → milestone
+	for _, one := range list {
+		if one.kind.Resource == api.VolumeSnapshots.Resource {
+			f.add(key{snapshots, one.name})
+			left["snapshot "+one.name] = op.Gone
+			c, _ := e.tracker.latest(key{contentOfSnapshot, one.name}).(*api.VolumeSnapshotContent)
+			if c != nil && c.Spec.DeletionPolicy != "Retain" {
+				f.add(key{contentOfSnapshot, one.name})
+				left["content "+one.name] = contentGone
+			}
+		} else {
+			f.add(key{groups, one.name})
+			left["group "+one.name] = op.Gone
+		}
+	}
+	if err := e.delete(ctx, s.kind, s.name); err != nil {
+		return err
+	}
+	tr.Mark(op.Acked, "runner")
+	end, err := e.awaitGone(ctx, f, left, tr)
+	if err != nil {
+		return err
+	}
+	if end.At.Known() {
+		tr.MarkAt(op.Gone, end.At, end.Err, end.Source)
+		tr.EndedAt(end.At)
+	}
+	return e.forgetSnapshots(list)
+}
+
+// awaitGone waits until all that is left was deleted; the result is the last.
+func (e *Engine) awaitGone(ctx context.Context, f *feed, left map[string]string, tr *op.Trace) (op.Milestone, error) {
+	end := op.Milestone{At: op.Never}
+	for len(left) > 0 {
+		v, err := f.next(ctx)
+		if err != nil {
+			var names []string
+			for what := range left {
+				names = append(names, what+" is still there")
+			}
+			slices.Sort(names)
+			return end, &engine.Error{Code: "Waiting", Message: strings.Join(names, "; "), Err: err}
+		}
+		ev, ok := v.(watch.Event)
+		if !ok || ev.Type != watch.Deleted {
+			continue
+		}
+		what := ""
+		switch o := ev.Object.(type) {
+		case *api.VolumeSnapshot:
+			what = "snapshot " + o.Name
+		case *api.VolumeSnapshotContent:
+			what = "content " + o.Spec.VolumeSnapshotRef.Name
+		case *api.VolumeGroupSnapshot:
+			what = "group " + o.Name
+		}
+		if milestone, waited := left[what]; waited {
+			delete(left, what)
+			if milestone != op.Gone {
+				tr.MarkAt(milestone, ev.At, ev.Err, "watch")
+			}
+			if ev.At > end.At {
+				end = op.Milestone{At: ev.At, Err: ev.Err, Source: "watch"}
+			}
+		}
+	}
+	return end, nil
+}
+
+func (e *Engine) forgetSnapshots(list []*snap) error {
+	var errs []error
+	e.mu.Lock()
+	for _, s := range list {
+		delete(e.snapshots, s.object.Name)
+	}
+	e.mu.Unlock()
+	for _, s := range list {
+		errs = append(errs, e.done(s.kind, s.name))
+	}
+	return errors.Join(errs...)
+}

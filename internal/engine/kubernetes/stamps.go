@@ -1,0 +1,126 @@
+package kubernetes
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// stamps are when each milestone was first seen of each object of an op.
+type stamps map[string]map[string]op.Milestone
+
+// add notes what a watch event shows, unless it is known.
+func (s stamps) add(name, id string, ev watch.Event) {
+	source := "watch"
+	if ev.Interval {
+		source = "list" // seen after a gap: somewhere inside it
+	}
+	s.set(name, id, op.Milestone{At: ev.At, Err: ev.Err, Source: source})
+}
+
+// set notes an instant; the first one counts, except that an agent's, who was
+// there, replaces one that was only watched.
+func (s stamps) set(name, id string, m op.Milestone) {
+	of := s[name]
+	if of == nil {
+		of = map[string]op.Milestone{}
+		s[name] = of
+	}
+	if old, known := of[id]; known && (m.Source != "agent" || old.Source == "agent") {
+		return
+	}
+	of[id] = m
+}
+
+// last is the latest instant of the given milestones; Never if there is none.
+func (s stamps) last(names ...string) op.Time {
+	at := op.Never
+	for _, n := range names {
+		for _, m := range s[n] {
+			at = max(at, m.At)
+		}
+	}
+	return at
+}
+
+// fill writes the milestones to a trace. One that can be of several objects
+// carries their names, and by its plain name it is when the last was there.
+func (s stamps) fill(tr *op.Trace, ids map[string][]string) {
+	for name, of := range s {
+		latest := op.Milestone{At: op.Never}
+		for id, m := range of {
+			if len(ids[name]) > 1 {
+				tr.MarkAt(name+"/"+id, m.At, m.Err, m.Source)
+			}
+			if m.At > latest.At {
+				latest = m
+			}
+		}
+		if len(of) >= max(1, len(ids[name])) {
+			tr.MarkAt(name, latest.At, latest.Err, latest.Source)
+		}
+	}
+}
+
+// warnings are the last words of the cluster's controllers on each object.
+type warnings map[string]warning
+
+type warning struct {
+	reason, message string
+	count           int
+}
+
+func (w warnings) see(e *corev1.Event) {
+	if e.Type != corev1.EventTypeWarning {
+		return
+	}
+	n := int(e.Count)
+	if e.Series != nil {
+		n = int(e.Series.Count)
+	}
+	w[e.InvolvedObject.Name+" "+e.Reason] = warning{e.Reason, e.Message, max(1, n)}
+}
+
+func (w warnings) note(object, reason, message string) {
+	k := object + " " + reason
+	w[k] = warning{reason, message, w[k].count + 1}
+}
+
+// attempts is how often a sidecar has tried in vain.
+func (w warnings) attempts() int {
+	n := 0
+	for _, x := range w {
+		if failedAttempts[x.reason] {
+			n += x.count
+		}
+	}
+	return n
+}
+
+// failedAttempts are the reasons of events by which sidecars and kubelets tell
+// of one more attempt that failed.
+var failedAttempts = map[string]bool{
+	"ProvisioningFailed": true, "FailedAttachVolume": true, "FailedAttach": true, "FailedMount": true, "FailedMapVolume": true,
+	"SnapshotContentCreationFailed": true, "SnapshotCreationFailed": true, "VolumeResizeFailed": true,
+	"FileSystemResizeFailed": true, "VolumeModifyFailed": true, "SnapshotDeleteError": true, "VolumeFailedDelete": true,
+	"GroupSnapshotContentCreationFailed": true,
+}
+
+func (w warnings) String() string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(w)) {
+		x := w[k]
+		text := fmt.Sprintf("%s: %s", x.reason, strings.TrimSpace(x.message))
+		if x.count > 1 {
+			text += fmt.Sprintf(" (%d times)", x.count)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "; ")
+}

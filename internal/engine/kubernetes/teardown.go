@@ -1,0 +1,249 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+const (
+	// patience is how long the removal of everything may take.
+	patience = 3 * time.Minute
+	// lookAgain is how often the cluster is asked what is left.
+	lookAgain = 500 * time.Millisecond
+	// lastGrace is how long pods have to end in a clean-up, in seconds.
+	lastGrace = 5
+)
+
+// Teardown removes everything the run made: what carries its label, what the
+// ledger lists, and the volumes and contents behind that, whose policy is set
+// to Delete if it was Retain. It returns when all is gone, or names what is not.
+func (e *Engine) Teardown(ctx context.Context, ledger engine.Ledger) error {
+	if e.client == nil {
+		if err := e.connect(op.NewClock()); err != nil {
+			return err
+		}
+	}
+	if e.session.RunID == "" {
+		e.session.RunID = runOf(ledger)
+	}
+	if e.session.RunID == "" {
+		return nil // nothing was made
+	}
+	e.session.Ledger = ledger
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	s := &sweep{engine: e}
+	err := s.removeAll(ctx)
+	return errors.Join(err, s.settle(ledger))
+}
+
+// runOf is the run that a ledger belongs to.
+func runOf(l engine.Ledger) string {
+	for _, entry := range l.Open() {
+		if run := entry.Data["run"]; run != "" {
+			return run
+		}
+	}
+	return ""
+}
+
+// sweep looks for what a run has made until there is nothing more.
+type sweep struct {
+	engine *Engine
+	asked  map[string]bool // deletions that were accepted
+	left   []string
+}
+
+// kinds that a run makes and labels, dependants first.
+func (e *Engine) ownKinds(ctx context.Context) []api.Kind {
+	kinds := []api.Kind{api.Pods}
+	version := e.groupVersion
+	if version == "" {
+		for _, v := range []string{"v1", "v1beta2", "v1beta1"} {
+			if _, _, err := e.client.List(ctx, api.VolumeGroupSnapshots(v), e.Namespace, metav1.ListOptions{LabelSelector: e.selector()}); err == nil {
+				version = v
+				break
+			}
+		}
+	}
+	if version != "" {
+		e.groupVersion = version
+		kinds = append(kinds, api.VolumeGroupSnapshots(version))
+	}
+	return append(kinds, api.VolumeSnapshots, api.PersistentVolumeClaims, services, api.ConfigMaps, api.Secrets, volumeAttributesClasses)
+}
+
+func (e *Engine) selector() string { return LabelRun + "=" + e.session.RunID }
+
+func (s *sweep) removeAll(ctx context.Context) error {
+	s.asked = map[string]bool{}
+	kinds := s.engine.ownKinds(ctx)
+	volumes, contents := map[string]bool{}, map[string]bool{}
+	for {
+		var errs []error
+		s.left = nil
+		errs = append(errs, s.behind(ctx, volumes, contents))
+		for _, k := range kinds {
+			errs = append(errs, s.kind(ctx, k))
+		}
+		err := errors.Join(errs...)
+		if len(s.left) == 0 && err == nil {
+			return nil
+		}
+		if s.engine.hurried() && onlyForbidden(err) {
+			return err
+		}
+		select {
+		case <-time.After(lookAgain):
+		case <-ctx.Done():
+			slices.Sort(s.left)
+			return errors.Join(err, fmt.Errorf("not removed within %v: %s", patience, strings.Join(s.left, ", ")))
+		}
+	}
+}
+
+// onlyForbidden says whether going on is of no use.
+func onlyForbidden(err error) bool { return err != nil && apierrors.IsForbidden(err) }
+
+func (e *Engine) hurried() bool { return e.session.Hurry != nil && e.session.Hurry.Err() != nil }
+
+// kind deletes what is left of one kind and carries the run's label.
+func (s *sweep) kind(ctx context.Context, k api.Kind) error {
+	e := s.engine
+	namespace := ""
+	if k.Namespaced {
+		namespace = e.Namespace
+	}
+	list, _, err := e.client.List(ctx, k, namespace, metav1.ListOptions{LabelSelector: e.selector()})
+	if notServed(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list %s of run %s: %w", k, e.session.RunID, err)
+	}
+	var errs []error
+	for _, o := range list {
+		s.left = append(s.left, k.Resource+" "+o.GetName())
+		errs = append(errs, s.delete(ctx, k, o.GetName()))
+	}
+	return errors.Join(errs...)
+}
+
+// delete asks once, and again if it was refused; in a hurry pods are not
+// waited for.
+func (s *sweep) delete(ctx context.Context, k api.Kind, name string) error {
+	id := k.Resource + "/" + name
+	if s.asked[id] {
+		return nil
+	}
+	opts := metav1.DeleteOptions{}
+	if k.Resource == api.Pods.Resource {
+		grace := int64(lastGrace)
+		if s.engine.hurried() {
+			grace = 0
+		}
+		opts.GracePeriodSeconds = &grace
+	}
+	err := s.engine.deleteWith(ctx, k, name, opts)
+	if err == nil {
+		s.asked[id] = true
+	}
+	return err
+}
+
+// behind looks after the volumes and contents behind the run's claims and
+// snapshots: they are to go with them.
+func (s *sweep) behind(ctx context.Context, volumes, contents map[string]bool) error {
+	e := s.engine
+	list, _, err := e.client.List(ctx, api.PersistentVolumes, "", metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list PersistentVolumes: %w", err)
+	}
+	var errs []error
+	for _, o := range list {
+		pv := o.(*corev1.PersistentVolume)
+		c := pv.Spec.ClaimRef
+		if c == nil || c.Namespace != e.Namespace || !strings.HasPrefix(c.Name, prefix(e.session.RunID)) {
+			continue
+		}
+		s.left = append(s.left, "persistentvolume "+pv.Name)
+		if pv.Labels[LabelRun] != "" { // static: we made it for a volume that stays
+			errs = append(errs, s.delete(ctx, api.PersistentVolumes, pv.Name))
+			continue
+		}
+		if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain && !volumes[pv.Name] {
+			errs = append(errs, e.release(ctx, api.PersistentVolumes, pv.Name, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`))
+			volumes[pv.Name] = true
+		}
+	}
+	list, _, err = e.client.List(ctx, api.VolumeSnapshotContents, "", metav1.ListOptions{})
+	if err != nil && !notServed(err) {
+		errs = append(errs, fmt.Errorf("list VolumeSnapshotContents: %w", err))
+	}
+	for _, o := range list {
+		c := o.(*api.VolumeSnapshotContent)
+		ref := c.Spec.VolumeSnapshotRef
+		if ref.Namespace != e.Namespace || !s.ours(ref.Name) {
+			continue
+		}
+		s.left = append(s.left, "volumesnapshotcontent "+c.Name)
+		if c.Spec.DeletionPolicy == "Retain" && !contents[c.Name] {
+			errs = append(errs, e.release(ctx, api.VolumeSnapshotContents, c.Name, `{"spec":{"deletionPolicy":"Delete"}}`))
+			contents[c.Name] = true
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ours says whether a snapshot is of this run: named by it, or a member of one
+// of its groups.
+func (s *sweep) ours(snapshot string) bool {
+	if strings.HasPrefix(snapshot, prefix(s.engine.session.RunID)) {
+		return true
+	}
+	s.engine.mu.Lock()
+	defer s.engine.mu.Unlock()
+	_, member := s.engine.snapshots[rawName+snapshot]
+	return member
+}
+
+// release makes what was to be retained go with its owner.
+func (e *Engine) release(ctx context.Context, k api.Kind, name, patch string) error {
+	_, err := e.client.Patch(ctx, k, "", name, types.MergePatchType, []byte(patch), nil)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s is retained by its policy, and the policy cannot be changed: %w", k.Resource, name, err)
+	}
+	return nil
+}
+
+// settle strikes the ledger's entries of what is gone.
+func (s *sweep) settle(ledger engine.Ledger) error {
+	left := map[string]bool{}
+	for _, l := range s.left {
+		_, name, _ := strings.Cut(l, " ")
+		left[name] = true
+	}
+	var errs []error
+	for _, entry := range ledger.Open() {
+		if entry.Data["run"] == s.engine.session.RunID && !left[entry.Name] {
+			errs = append(errs, ledger.Done(entry.Kind, entry.Name))
+		}
+	}
+	return errors.Join(errs...)
+}

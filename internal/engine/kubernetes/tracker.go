@@ -1,0 +1,216 @@
+package kubernetes
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
+)
+
+// key names what an op follows: an object by its kind and name, or an object
+// by what it belongs to, since its own name is not known beforehand.
+type key struct{ what, name string }
+
+// What keys are about. Those with "Of" name the owner.
+const (
+	claims             = "persistentvolumeclaims"
+	pods               = "pods"
+	volumeOfClaim      = "persistentvolume of claim"
+	attachmentOfVolume = "volumeattachment of volume"
+	snapshots          = "volumesnapshots"
+	contentOfSnapshot  = "volumesnapshotcontent of snapshot"
+	groups             = "volumegroupsnapshots"
+	memberOfGroup      = "volumesnapshot of group"
+	eventsOf           = "events of"
+)
+
+// keepEvents is how many of the latest events of an object are kept for those
+// who come later; an object's whole youth is shorter.
+const keepEvents = 32
+
+// tracker hands each watch event to the ops that follow its object, with what
+// came before. It is safe for concurrent use, and never blocks a watch.
+type tracker struct {
+	namespace string
+
+	mu      sync.Mutex
+	objects map[key]*tracked
+}
+
+type tracked struct {
+	history []watch.Event
+	feeds   map[*feed]bool
+}
+
+func newTracker(namespace string) *tracker {
+	return &tracker{namespace: namespace, objects: map[key]*tracked{}}
+}
+
+// see takes one event from a watch.
+func (t *tracker) see(ev watch.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range t.keys(ev.Object) {
+		o := t.at(k)
+		if len(o.history) == keepEvents {
+			o.history = append(o.history[:0], o.history[1:]...)
+		}
+		o.history = append(o.history, ev)
+		for f := range o.feeds {
+			f.put(ev)
+		}
+		if ev.Type == watch.Deleted && len(o.feeds) == 0 {
+			delete(t.objects, k)
+		}
+	}
+}
+
+func (t *tracker) at(k key) *tracked {
+	o := t.objects[k]
+	if o == nil {
+		o = &tracked{feeds: map[*feed]bool{}}
+		t.objects[k] = o
+	}
+	return o
+}
+
+// keys are what an object may be followed by.
+func (t *tracker) keys(object any) []key {
+	switch o := object.(type) {
+	case *corev1.PersistentVolumeClaim:
+		return []key{{claims, o.Name}}
+	case *corev1.Pod:
+		return []key{{pods, o.Name}}
+	case *corev1.PersistentVolume:
+		if c := o.Spec.ClaimRef; c != nil && c.Namespace == t.namespace {
+			return []key{{volumeOfClaim, c.Name}}
+		}
+	case *storagev1.VolumeAttachment:
+		if v := o.Spec.Source.PersistentVolumeName; v != nil {
+			return []key{{attachmentOfVolume, *v}}
+		}
+	case *corev1.Event:
+		return []key{{eventsOf, o.InvolvedObject.Name}}
+	case *api.VolumeSnapshot:
+		list := []key{{snapshots, o.Name}}
+		for _, owner := range o.OwnerReferences {
+			if owner.Kind == "VolumeGroupSnapshot" {
+				list = append(list, key{memberOfGroup, owner.Name})
+			}
+		}
+		return list
+	case *api.VolumeSnapshotContent:
+		if r := o.Spec.VolumeSnapshotRef; r.Namespace == t.namespace {
+			return []key{{contentOfSnapshot, r.Name}}
+		}
+	case *api.VolumeGroupSnapshot:
+		return []key{{groups, o.Name}}
+	}
+	return nil
+}
+
+// latest is the last object seen under a key that is not deleted; nil if none.
+func (t *tracker) latest(k key) any {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o := t.objects[k]
+	if o == nil || len(o.history) == 0 {
+		return nil
+	}
+	if last := o.history[len(o.history)-1]; last.Type != watch.Deleted {
+		return last.Object
+	}
+	return nil
+}
+
+// feed is the events of the objects that one op follows, in order for each.
+type feed struct {
+	tracker *tracker
+	keys    map[key]bool
+
+	mu     sync.Mutex
+	queue  []any
+	notify chan struct{}
+}
+
+// follow begins a feed; what is known of the keys already comes first.
+func (t *tracker) follow(keys ...key) *feed {
+	f := &feed{tracker: t, keys: map[key]bool{}, notify: make(chan struct{}, 1)}
+	for _, k := range keys {
+		f.add(k)
+	}
+	return f
+}
+
+// add follows a further key.
+func (f *feed) add(k key) {
+	t := f.tracker
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if f.keys[k] {
+		return
+	}
+	f.keys[k] = true
+	o := t.at(k)
+	o.feeds[f] = true
+	for _, ev := range o.history {
+		f.put(ev)
+	}
+}
+
+// put appends something to look at: a watch event, or what a goroutine of the
+// op itself has to say.
+func (f *feed) put(v any) {
+	f.mu.Lock()
+	f.queue = append(f.queue, v)
+	f.mu.Unlock()
+	select {
+	case f.notify <- struct{}{}:
+	default:
+	}
+}
+
+// drop forgets what waits: what happened before is of no interest.
+func (f *feed) drop() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.queue = nil
+}
+
+// next waits for the next thing; its error is the cause of ctx's end.
+func (f *feed) next(ctx context.Context) (any, error) {
+	for {
+		f.mu.Lock()
+		if len(f.queue) > 0 {
+			v := f.queue[0]
+			f.queue = f.queue[1:]
+			f.mu.Unlock()
+			return v, nil
+		}
+		f.mu.Unlock()
+		select {
+		case <-f.notify:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// close ends the feed and lets go of objects that are gone.
+func (f *feed) close() {
+	t := f.tracker
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for k := range f.keys {
+		o := t.objects[k]
+		delete(o.feeds, f)
+		gone := len(o.history) == 0 || o.history[len(o.history)-1].Type == watch.Deleted
+		if gone && len(o.feeds) == 0 {
+			delete(t.objects, k)
+		}
+	}
+}

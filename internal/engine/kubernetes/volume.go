@@ -1,0 +1,257 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// volume is what the engine knows of one claim.
+type volume struct {
+	object   engine.Object
+	name     string // of the claim in the cluster
+	block    bool
+	readOnly bool
+	holder   *member // the pod that holds an attached volume without a workload
+	// template of the claim that the cluster makes for the holder: a generic
+	// ephemeral volume.
+	template *corev1.PersistentVolumeClaim
+	static   string // the PersistentVolume that we made for a volume that exists
+}
+
+const snapshotGroup = "snapshot.storage.k8s.io"
+
+// createVolume makes a claim and, if it is to be attached, a pod that holds
+// it, both at once, as a user would.
+func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+	claim := r.Volume.Claim.DeepCopy()
+	claim.ObjectMeta = e.meta(claim.ObjectMeta, r.Action, r.Name)
+	object := engine.Object{Kind: engine.VolumeObject, Name: r.Name, Action: r.Action, Labels: r.Volume.Claim.Labels}
+	if claim.Spec.StorageClassName != nil {
+		object.Class = *claim.Spec.StorageClassName
+	}
+	if err := e.setSource(&claim.Spec, &object, r.Volume); err != nil {
+		return nil, err
+	}
+	if !r.Volume.Attach && r.Volume.Static == nil && e.waitsForConsumer(object.Class) {
+		return nil, &engine.Error{Code: "WaitForFirstConsumer", Message: fmt.Sprintf(
+			"StorageClass %s provisions a volume only when a pod uses it: give the volume attach: true, or use a class with volumeBindingMode Immediate", object.Class)}
+	}
+	v := &volume{object: object, name: claim.Name, readOnly: readOnly(claim), block: isBlock(claim)}
+	if r.Volume.Ephemeral {
+		v.name, v.template = e.name(holderOf(r.Name))+"-"+holderVolume, claim
+	}
+	b := e.bring()
+	state := b.claimNamed(r.Name, v.name, r.Volume.Attach)
+	made := func() []engine.Object {
+		v.object.Handle, v.object.Bytes = state.volume, state.bytes
+		e.keepVolume(v)
+		return []engine.Object{v.object}
+	}
+	if err := e.makeClaim(ctx, v, claim, r, tr); err != nil {
+		b.feed.close()
+		return nil, err
+	}
+	if r.Volume.Attach {
+		if err := e.hold(ctx, v, r, b); err != nil {
+			b.feed.close()
+			return made(), err
+		}
+		if v.template != nil {
+			tr.Mark(op.Acked, "runner")
+		}
+	}
+	err := b.await(ctx, tr)
+	if err == nil {
+		tr.MarkAt(op.Ready, b.stamps.last(b.deciding()...), 0, "runner")
+	}
+	return made(), err
+}
+
+// makeClaim makes the claim, and before it the PersistentVolume of a volume
+// that exists already. A claim that comes with its pod is made by the cluster.
+func (e *Engine) makeClaim(ctx context.Context, v *volume, claim *corev1.PersistentVolumeClaim, r engine.Request, tr *op.Trace) error {
+	if v.template != nil {
+		e.keepVolume(v)
+		return nil
+	}
+	if s := r.Volume.Static; s != nil {
+		pv := e.staticVolume(s, claim, r)
+		v.static = pv.Name
+		empty := ""
+		claim.Spec.StorageClassName, claim.Spec.VolumeName = &empty, pv.Name
+		if _, err := e.create(ctx, api.PersistentVolumes, pv); err != nil {
+			return err
+		}
+	}
+	answered, err := e.create(ctx, api.PersistentVolumeClaims, claim)
+	if err != nil {
+		return err
+	}
+	e.keepVolume(v)
+	tr.MarkAt(op.Acked, answered, 0, "runner")
+	return nil
+}
+
+// staticVolume is the PersistentVolume of a volume that the driver has, and
+// keeps: its policy is Retain.
+func (e *Engine) staticVolume(s *engine.StaticVolume, claim *corev1.PersistentVolumeClaim, r engine.Request) *corev1.PersistentVolume {
+	pv := &corev1.PersistentVolume{ObjectMeta: e.meta(metav1.ObjectMeta{}, r.Action, r.Name)}
+	pv.Namespace = ""
+	pv.Spec = corev1.PersistentVolumeSpec{
+		Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes, VolumeMode: claim.Spec.VolumeMode,
+		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+		ClaimRef:                      &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: e.Namespace, Name: claim.Name},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+			Driver: s.Driver, VolumeHandle: s.Handle, VolumeAttributes: s.Attributes, ReadOnly: readOnly(claim)}},
+	}
+	return pv
+}
+
+func readOnly(c *corev1.PersistentVolumeClaim) bool {
+	for _, m := range c.Spec.AccessModes {
+		if m != corev1.ReadOnlyMany {
+			return false
+		}
+	}
+	return len(c.Spec.AccessModes) > 0
+}
+
+func isBlock(c *corev1.PersistentVolumeClaim) bool {
+	return c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == corev1.PersistentVolumeBlock
+}
+
+// setSource makes a claim one of a restored or cloned volume, of at least its
+// source's size.
+func (e *Engine) setSource(spec *corev1.PersistentVolumeClaimSpec, object *engine.Object, want *engine.Volume) error {
+	var source *engine.Object
+	switch {
+	case want.FromSnapshot != nil:
+		source = want.FromSnapshot
+		if e.snapshot(source.Name) == nil {
+			return gone(*source)
+		}
+		group := snapshotGroup
+		spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: &group, Kind: "VolumeSnapshot", Name: e.name(source.Name)}
+	case want.FromVolume != nil:
+		source = want.FromVolume
+		v := e.volume(source.Name)
+		if v == nil {
+			return gone(*source)
+		}
+		spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: v.name}
+	default:
+		return nil
+	}
+	object.Source = source.Name
+	if want := spec.Resources.Requests[corev1.ResourceStorage]; want.Value() < source.Bytes {
+		spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(source.Bytes, resource.BinarySI)}
+	}
+	return nil
+}
+
+func gone(o engine.Object) error {
+	return &engine.Error{Code: "NotFound", Message: fmt.Sprintf("%s %s exists no more", o.Kind, o.Name)}
+}
+
+func (e *Engine) volume(name string) *volume {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.volumes[name]
+}
+
+func (e *Engine) keepVolume(v *volume) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.volumes[v.object.Name] = v
+}
+
+// waitsForConsumer says whether a StorageClass of the cluster binds late.
+func (e *Engine) waitsForConsumer(class string) bool {
+	mode := e.classes[class].VolumeBindingMode
+	return mode != nil && *mode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+const (
+	holderDir    = "/data"
+	holderDevice = "/dev/cnsbench"
+	holderVolume = "data"
+)
+
+// holderOf is what the loop would call the pod that holds a volume.
+func holderOf(volume string) string { return volume + "-holder" }
+
+// hold starts a pod of the product's image that does nothing but hold the
+// volume, and reports the first write or read.
+func (e *Engine) hold(ctx context.Context, v *volume, r engine.Request, b *bringing) error {
+	object := holderOf(r.Name)
+	c := corev1.Container{
+		Name: "hold", Image: e.Image, ImagePullPolicy: corev1.PullIfNotPresent,
+		Command: []string{agentBinary, "hold"}, SecurityContext: holderSecurity(v.block),
+	}
+	if v.block {
+		c.VolumeDevices = []corev1.VolumeDevice{{Name: holderVolume, DevicePath: holderDevice}}
+	} else {
+		c.VolumeMounts = []corev1.VolumeMount{{Name: holderVolume, MountPath: holderDir, ReadOnly: v.readOnly}}
+	}
+	user := int64(anyUser)
+	no := false
+	pod := &corev1.Pod{
+		ObjectMeta: e.meta(metav1.ObjectMeta{}, r.Action, object),
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{c}, AutomountServiceAccountToken: &no,
+			TerminationGracePeriodSeconds: new(int64(holderGrace)),
+			Volumes:                       []corev1.Volume{{Name: holderVolume, VolumeSource: v.source()}},
+		},
+	}
+	if !v.block {
+		pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: &user}
+	}
+	m := &member{engine: e, object: object, instance: object, quiet: true}
+	v.holder = m
+	return m.start(ctx, pod, []string{"hold"}, e.holderAgent(v), b)
+}
+
+// source is how a pod refers to the volume.
+func (v *volume) source() corev1.VolumeSource {
+	if t := v.template; t != nil {
+		return corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
+			ObjectMeta: metav1.ObjectMeta{Labels: t.Labels, Annotations: t.Annotations}, Spec: t.Spec}}}
+	}
+	return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: v.name, ReadOnly: v.readOnly}}
+}
+
+// holderGrace is how long a holder has to end, in seconds. It ends at once.
+const holderGrace = 5
+
+// holderSecurity is restricted. A block device belongs to root.
+func holderSecurity(block bool) *corev1.SecurityContext {
+	s := restricted()
+	if block {
+		root, no := int64(0), false
+		s.RunAsUser, s.RunAsNonRoot = &root, &no
+	}
+	return s
+}
+
+// deleteVolume deletes what holds a volume and its claim, both at once, and
+// follows them until the volume itself is gone.
+func (e *Engine) deleteVolume(ctx context.Context, name string, tr *op.Trace) error {
+	v := e.volume(name)
+	if v == nil {
+		return gone(engine.Object{Kind: engine.VolumeObject, Name: name})
+	}
+	var members []*member
+	if v.holder != nil {
+		members = []*member{v.holder}
+	}
+	return e.remove(ctx, tr, members, []*volume{v}, nil)
+}
