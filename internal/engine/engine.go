@@ -136,10 +136,8 @@ type Workload struct {
 	Claims     []corev1.PersistentVolumeClaim
 	ConfigMaps []corev1.ConfigMap
 	// Services and Secrets are asked of engine kubernetes only.
-	Services []corev1.Service
-	Secrets  []corev1.Secret
-	// Pods may have generic ephemeral volumes (feature genericEphemeral); the
-	// templates of their claims carry the labels of the instance.
+	Services  []corev1.Service
+	Secrets   []corev1.Secret
 	Pods      []Pod
 	SyncGroup string // barrier that its `sync` containers wait at; empty: none
 	Canary    *Canary

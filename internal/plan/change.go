@@ -28,7 +28,7 @@ func (l *loader) snapshot(n *info) {
 	if len(n.claims) == 0 && s.SnapshotClass == "" {
 		return // what it aims at has problems of its own
 	}
-	class, _ := l.classes.snapshots(orParent(l.doc, path, "snapshotClass"), s.SnapshotClass, l.drivers(n.claims))
+	class, _ := l.classes.snapshots(orParent(l.doc, path, "snapshotClass"), s.SnapshotClass, l.drivers(n.claims), s.Group)
 	n.out.Snapshot = &SnapshotSpec{Class: class, Group: s.Group}
 }
 
@@ -60,11 +60,14 @@ func (l *loader) copyOf(n *info, path string, v v1alpha1.NewVolume) {
 	if len(sources) == 0 {
 		return // its target has problems of its own
 	}
-	like := sources[0]
-	class := v.StorageClass
+	like, class := sources[0], v.StorageClass
 	for _, c := range sources {
-		if class == "" && *c.Spec.StorageClassName != *like.Spec.StorageClassName {
+		if class == "" && className(&c) != className(&like) {
 			l.fail(path, "storageClass", "the sources are of several StorageClasses, so that the new volume's must be given")
+			return
+		}
+		if _, static := l.static[c.Name]; static && class == "" {
+			l.fail(path, "storageClass", "the source is of no StorageClass, so that the new volume's must be given")
 			return
 		}
 		if c.Spec.Resources.Requests.Storage().Cmp(*like.Spec.Resources.Requests.Storage()) < 0 {
@@ -72,20 +75,26 @@ func (l *loader) copyOf(n *info, path string, v v1alpha1.NewVolume) {
 		}
 	}
 	if class == "" {
-		class = *like.Spec.StorageClassName
+		class = className(&like)
 	}
 	size := like.Spec.Resources.Requests[corev1.ResourceStorage]
 	if v.Size != nil {
 		size = *v.Size
 		l.size(path+".size", v.Size)
 	}
-	sc, ok := l.classes.volumes(orParent(l.doc, path, "storageClass"), class)
+	at := orParent(l.doc, path, "storageClass")
+	sc, ok := l.classes.volumes(at, class)
 	if !ok {
+		return
+	}
+	if of := l.drivers(sources); l.classes.cluster && sc.Provisioner != "" && len(of) > 0 && !of[sc.Provisioner] {
+		l.fail(at, "a copy is made by the driver that has the source", "StorageClass %q is of driver %s, the source is of %s",
+			sc.Name, sc.Provisioner, strings.Join(sortedKeys(of), " and "))
 		return
 	}
 	claim := newClaim(sc.Name, size)
 	claim.Spec.AccessModes, claim.Spec.VolumeMode = like.Spec.AccessModes, like.Spec.VolumeMode
-	l.makesVolume(n, claim, v.Attach)
+	l.makesVolume(n, path, engine.Volume{Claim: claim, Attach: v.Attach})
 }
 
 func (l *loader) resize(n *info) {
@@ -98,26 +107,48 @@ func (l *loader) resize(n *info) {
 		}
 	}
 	n.out.Resize = out
-	if !l.target(n, path, s.Target, s.Select, engine.VolumeObject) || s.Size == nil {
+	if !l.target(n, path, s.Target, s.Select, engine.VolumeObject) {
 		return
 	}
 	for _, of := range n.aims {
 		for _, c := range of.claims {
-			if have := c.Spec.Resources.Requests.Storage(); s.Size.Cmp(*have) <= 0 {
+			if have := c.Spec.Resources.Requests.Storage(); s.Size != nil && s.Size.Cmp(*have) <= 0 {
 				l.fail(path+".size", "volumes can only grow", "%s is not more than the %s that the volumes of %q have", s.Size, have, of.out.Name)
+				return
+			}
+			if !l.canGrow(path, &c) {
 				return
 			}
 		}
 	}
 }
 
+// canGrow says whether a cluster lets a volume grow at all.
+func (l *loader) canGrow(path string, c *corev1.PersistentVolumeClaim) bool {
+	sc, ok := l.classOf(c)
+	switch _, static := l.static[c.Name]; {
+	case static:
+		l.fail(path, "", "a volume without a StorageClass cannot grow")
+		return false
+	case !l.classes.cluster || !ok || sc.AllowVolumeExpansion != nil && *sc.AllowVolumeExpansion:
+		return true
+	}
+	l.fail(path, "allowVolumeExpansion: true in the class", "StorageClass %q does not let its volumes grow", sc.Name)
+	return false
+}
+
 func (l *loader) modify(n *info) {
 	s, path := n.spec.ModifySpec, n.path+".modifySpec"
 	n.out.Modify = maps.Clone(s.Parameters)
-	if s.VolumeAttributesClass != "" {
-		n.out.Modify = l.classes.attributes(path+".volumeAttributesClass", s.VolumeAttributesClass)
+	ok := l.target(n, path, s.Target, s.Select, engine.VolumeObject)
+	var claims []corev1.PersistentVolumeClaim
+	for _, of := range n.aims {
+		claims = append(claims, of.claims...)
 	}
-	if !l.target(n, path, s.Target, s.Select, engine.VolumeObject) {
+	if s.VolumeAttributesClass != "" {
+		n.out.Modify, n.out.ModifyClass = l.classes.attributes(path+".volumeAttributesClass", s.VolumeAttributesClass, l.drivers(claims))
+	}
+	if !ok {
 		return
 	}
 	for _, of := range n.aims {
@@ -259,17 +290,16 @@ func hasAll(have, want map[string]string) bool {
 	return true
 }
 
-// drivers are those of the claims' StorageClasses.
+// drivers are those of the claims' StorageClasses, as far as they are known.
 func (l *loader) drivers(claims []corev1.PersistentVolumeClaim) map[string]bool {
 	drivers := map[string]bool{}
-	for _, c := range claims {
-		if c.Spec.StorageClassName == nil {
-			continue
-		}
-		if sc, ok := l.plan.StorageClasses[*c.Spec.StorageClassName]; ok {
+	for i := range claims {
+		if sc, ok := l.classOf(&claims[i]); ok {
 			drivers[sc.Provisioner] = true
 		}
+		drivers[l.static[claims[i].Name]] = true
 	}
+	delete(drivers, "")
 	return drivers
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/plan/workload"
 )
 
 // driverSuffix ends the names of the drivers in the box.
@@ -37,7 +38,7 @@ var lacks = map[string]map[string]bool{
 // lacking reports volumes whose driver, one in the box, does not have what is
 // asked of it.
 func (l *loader) lacking(path string, claims []corev1.PersistentVolumeClaim, what string) bool {
-	if l.classes.unlimited {
+	if l.in.AnyDriver {
 		return false
 	}
 	for _, driver := range sortedKeys(l.drivers(claims)) {
@@ -56,32 +57,78 @@ func (l *loader) lacking(path string, claims []corev1.PersistentVolumeClaim, wha
 	return false
 }
 
+// The kinds of class.
+const (
+	storageKind    = "StorageClass"
+	snapshotKind   = "VolumeSnapshotClass"
+	groupKind      = "VolumeGroupSnapshotClass"
+	attributesKind = "VolumeAttributesClass"
+)
+
 const (
 	fsTypeKey       = "csi.storage.k8s.io/fstype"
 	defaultClassKey = "storageclass.kubernetes.io/is-default-class"
 )
 
-// classes are the StorageClasses and their like that names resolve to: those
-// of the files, then (engine local) those of the drivers in the box.
-type classes struct {
-	l         *loader
-	storage   map[string]storagev1.StorageClass
-	snapshot  map[string]engine.SnapshotClass
-	modify    map[string]storagev1.VolumeAttributesClass
-	builtIn   map[string]bool // names of snapshot classes that are not of the files
-	said      map[string]bool // substitutions that were reported
-	unlimited bool            // any name will do
+// Classes are the classes of a cluster. A map that is nil is not known, so
+// that nothing is checked against it; an empty one says that there are none.
+type Classes struct {
+	Storage       map[string]storagev1.StorageClass
+	Snapshot      map[string]engine.SnapshotClass
+	GroupSnapshot map[string]engine.SnapshotClass
+	Attributes    map[string]storagev1.VolumeAttributesClass
 }
+
+// classes are the StorageClasses and their like that names resolve to: on a
+// cluster, its own; else those of the files, then those of the drivers in the
+// box.
+type classes struct {
+	l        *loader
+	storage  map[string]storagev1.StorageClass
+	snapshot map[string]engine.SnapshotClass
+	group    map[string]engine.SnapshotClass
+	modify   map[string]storagev1.VolumeAttributesClass
+	builtIn  map[string]bool   // names of snapshot classes that are not of the files
+	beside   map[string]beside // documents of the files that a cluster's classes stand for, by kind and name
+	said     map[string]bool   // substitutions that were reported
+	any      map[string]bool   // kinds of which any name will do
+	cluster  bool              // names are a cluster's
+}
+
+// beside is a document of a file that is not used.
+type beside struct{ kind, name, driver string }
 
 func (c *classes) init(l *loader) {
 	*c = classes{l: l, storage: map[string]storagev1.StorageClass{}, snapshot: map[string]engine.SnapshotClass{},
-		modify: map[string]storagev1.VolumeAttributesClass{}, builtIn: map[string]bool{}, said: map[string]bool{},
-		unlimited: l.in.AnyDriver || l.in.Capabilities.Engine == "kubernetes"}
+		modify: map[string]storagev1.VolumeAttributesClass{}, builtIn: map[string]bool{}, beside: map[string]beside{}, said: map[string]bool{},
+		cluster: l.in.Capabilities.Engine == workload.Kubernetes}
+	c.group = c.snapshot // one driver's, whichever of the two kinds a document has
+	c.any = map[string]bool{storageKind: l.in.AnyDriver, snapshotKind: l.in.AnyDriver, groupKind: l.in.AnyDriver}
 	l.plan.StorageClasses = map[string]storagev1.StorageClass{}
 	l.plan.SnapshotClasses = map[string]engine.SnapshotClass{}
-	if l.in.Capabilities.Engine != "local" {
-		return
+	switch l.in.Capabilities.Engine {
+	case workload.Kubernetes:
+		c.ofCluster(l.in.Classes)
+	case "local":
+		c.inTheBox()
 	}
+}
+
+// ofCluster takes the cluster's classes, as far as they are known.
+func (c *classes) ofCluster(known *Classes) {
+	if known == nil {
+		known = &Classes{}
+	}
+	c.any = map[string]bool{storageKind: known.Storage == nil, snapshotKind: known.Snapshot == nil,
+		groupKind: known.GroupSnapshot == nil, attributesKind: known.Attributes == nil}
+	maps.Copy(c.storage, known.Storage)
+	maps.Copy(c.snapshot, known.Snapshot)
+	maps.Copy(c.modify, known.Attributes)
+	c.group = known.GroupSnapshot
+}
+
+// inTheBox has the classes of the drivers in the box.
+func (c *classes) inTheBox() {
 	for _, b := range backends {
 		c.storage[b] = storageClass(b, b+driverSuffix, nil)
 		c.snapshot[b] = engine.SnapshotClass{Name: b, Driver: b + driverSuffix}
@@ -120,21 +167,22 @@ func (c *classes) add(d *document, kind string) {
 		c.l.problems = append(c.l.problems, Problem{File: at.file, Line: at.line, Column: at.col, Path: path, Message: message, Hint: hint})
 	}
 	var name, driver, driverField string
+	use := func() {} // puts the class where names are looked up
 	switch kind {
-	case "StorageClass":
+	case storageKind:
 		var sc storagev1.StorageClass
 		if !c.l.strict(d, &sc) {
 			return
 		}
 		name, driver, driverField = sc.Name, sc.Provisioner, "provisioner"
-		c.storage[name] = sc
-	case "VolumeAttributesClass":
+		use = func() { c.storage[name] = sc }
+	case attributesKind:
 		var vac storagev1.VolumeAttributesClass
 		if !c.l.strict(d, &vac) {
 			return
 		}
 		name, driver, driverField = vac.Name, vac.DriverName, "driverName"
-		c.modify[name] = vac
+		use = func() { c.modify[name] = vac }
 		c.l.plan.given = append(c.l.plan.given, d.value)
 	default:
 		var sc snapshotClass
@@ -145,8 +193,15 @@ func (c *classes) add(d *document, kind string) {
 		if sc.DeletionPolicy != "Delete" && sc.DeletionPolicy != "Retain" {
 			fail("deletionPolicy", "Delete or Retain", fmt.Sprintf("%q is not a deletionPolicy", sc.DeletionPolicy))
 		}
-		c.snapshot[name] = engine.SnapshotClass{Name: name, Driver: driver, Parameters: sc.Parameters, Retain: sc.DeletionPolicy == "Retain"}
-		delete(c.builtIn, name)
+		use = func() {
+			c.snapshot[name] = engine.SnapshotClass{Name: name, Driver: driver, Parameters: sc.Parameters, Retain: sc.DeletionPolicy == "Retain"}
+			delete(c.builtIn, name)
+		}
+	}
+	if c.cluster {
+		c.passOver(d, kind, name, driver, use)
+	} else {
+		use()
 	}
 	if name == "" {
 		fail("metadata", "", "metadata.name is missing")
@@ -156,8 +211,64 @@ func (c *classes) add(d *document, kind string) {
 	}
 }
 
+// passOver notes a document that a cluster's own class stands for. Of
+// VolumeAttributesClasses those that the cluster does not have are used: the
+// engine makes one with their parameters.
+func (c *classes) passOver(d *document, kind, name, driver string, use func()) {
+	c.beside[kind+"/"+name] = beside{kind, name, driver}
+	if kind == attributesKind {
+		if _, there := c.modify[name]; !there {
+			use()
+			return
+		}
+	}
+	has, there := c.clusterDriver(kind, name)
+	message := fmt.Sprintf("the cluster's %s %q counts, not this one", kind, name)
+	switch {
+	case !there && !c.any[kind]:
+		return // reported where it is used
+	case !there:
+		message = fmt.Sprintf("on a cluster its own %s %q counts, not this one", kind, name)
+	case has != driver:
+		message += fmt.Sprintf(": its driver is %s, and not %s", has, driver)
+	}
+	at := d.find("metadata.name")
+	c.l.warnings = append(c.l.warnings, Problem{File: at.file, Line: at.line, Column: at.col, Path: "metadata.name", Message: message})
+}
+
+// clusterDriver is the driver of a class that the cluster is known to have.
+func (c *classes) clusterDriver(kind, name string) (driver string, ok bool) {
+	switch kind {
+	case storageKind:
+		sc, ok := c.storage[name]
+		return sc.Provisioner, ok
+	case attributesKind:
+		vac, ok := c.modify[name]
+		return vac.DriverName, ok
+	case groupKind:
+		sc, ok := c.group[name]
+		return sc.Driver, ok
+	}
+	sc, ok := c.snapshot[name]
+	return sc.Driver, ok
+}
+
+// missing reports a class that there is not.
+func (c *classes) missing(path, kind, name string, have []string) {
+	if !c.cluster {
+		c.l.fail(path, or(suggest(name, have), fmt.Sprintf("put its %s beside the Benchmark", kind)), "there is no %s %q", kind, name)
+		return
+	}
+	cure := "create it"
+	if _, ok := c.beside[kind+"/"+name]; ok {
+		cure = "kubectl apply the one beside the Benchmark, which does not count on a cluster"
+	}
+	c.l.fail(path, or(suggest(name, have), cure), "there is no %s %q in the cluster", kind, name)
+}
+
 // volumes resolves a StorageClass that is named at path and notes that the
-// plan uses it; false if there is none, which has been reported.
+// plan uses it; false if there is none, which has been reported. The class of
+// an unknown cluster's default has no name.
 func (c *classes) volumes(path, name string) (storagev1.StorageClass, bool) {
 	if name == "" {
 		name = c.defaultClass()
@@ -167,37 +278,47 @@ func (c *classes) volumes(path, name string) (storagev1.StorageClass, bool) {
 	}
 	sc, ok := c.storage[name]
 	switch {
+	case name == "" && c.cluster && c.any[storageKind]:
+		return sc, true
+	case name == "" && c.cluster:
+		c.l.fail(path, or(listed(sortedKeys(c.storage)), "such as storageClass: NAME"), "a storageClass is missing, and no StorageClass of the cluster is the default")
+		return sc, false
 	case name == "":
 		c.l.fail(path, "such as storageClass: loopfile; the class called null is written \"null\"",
 			"a storageClass is missing, and no StorageClass here is the default")
 		return sc, false
-	case !ok && c.unlimited:
+	case !ok && c.any[storageKind]:
 		sc = storageClass(name, "", nil)
 	case !ok:
-		c.l.fail(path, or(suggest(name, sortedKeys(c.storage)), "put its StorageClass beside the Benchmark"),
-			"there is no StorageClass %q", name)
+		c.missing(path, storageKind, name, sortedKeys(c.storage))
 		return sc, false
 	}
-	if sc.Provisioner, ok = c.driver(path, "StorageClass", name, sc.Provisioner); !ok {
+	if sc.Provisioner, ok = c.driver(path, storageKind, name, sc.Provisioner); !ok {
 		return sc, false
 	}
 	c.l.plan.StorageClasses[name] = sc
 	return sc, true
 }
 
-// defaultClass is the one StorageClass of the files that says it is.
+// defaultClass is the StorageClass that says it is: of several the newest, as
+// a cluster has it.
 func (c *classes) defaultClass() string {
+	best := ""
 	for _, name := range sortedKeys(c.storage) {
-		if c.storage[name].Annotations[defaultClassKey] == "true" {
-			return name
+		sc := c.storage[name]
+		if sc.Annotations[defaultClassKey] != "true" {
+			continue
+		}
+		if newest := c.storage[best].CreationTimestamp; best == "" || newest.Before(&sc.CreationTimestamp) {
+			best = name
 		}
 	}
-	return ""
+	return best
 }
 
 // driver replaces a driver by its substitute and checks that there is one.
 func (c *classes) driver(path, kind, class, driver string) (string, bool) {
-	if c.unlimited {
+	if c.cluster || c.l.in.AnyDriver {
 		return driver, true
 	}
 	if other, ok := c.l.in.Substitute[driver]; ok {
@@ -220,75 +341,115 @@ func (c *classes) driver(path, kind, class, driver string) (string, bool) {
 	return driver, false
 }
 
-// snapshots resolves a VolumeSnapshotClass that is named at path for volumes
-// of the given drivers; without a name, the one that there is for the driver.
-func (c *classes) snapshots(path, name string, drivers map[string]bool) (string, bool) {
-	if name == "" {
-		return c.snapshotsOf(path, drivers)
+// snapshots resolves a VolumeSnapshotClass (or one of groups) that is named at
+// path for volumes of the given drivers; without a name, the one that there is
+// for the driver.
+func (c *classes) snapshots(path, name string, drivers map[string]bool, group bool) (string, bool) {
+	kind, have := snapshotKind, c.snapshot
+	if group && c.cluster {
+		kind, have = groupKind, c.group
 	}
-	sc, ok := c.snapshot[name]
+	if name == "" {
+		if name = c.snapshotsOf(path, kind, have, drivers); name == "" {
+			return "", c.any[kind]
+		}
+	}
+	sc, ok := have[name]
 	switch {
-	case !ok && c.unlimited:
+	case !ok && c.any[kind]:
 		sc = engine.SnapshotClass{Name: name}
 	case !ok:
-		c.l.fail(path, or(suggest(name, sortedKeys(c.snapshot)), "put its VolumeSnapshotClass beside the Benchmark"),
-			"there is no VolumeSnapshotClass %q", name)
+		c.missing(path, kind, name, sortedKeys(have))
 		return "", false
 	}
-	if sc.Driver, ok = c.driver(path, "VolumeSnapshotClass", name, sc.Driver); !ok {
+	if sc.Driver, ok = c.driver(path, kind, name, sc.Driver); !ok {
 		return "", false
 	}
-	if !c.unlimited && len(drivers) > 0 && (len(drivers) > 1 || !drivers[sc.Driver]) {
-		c.l.fail(path, "a snapshot is taken by the driver that has the volume", "VolumeSnapshotClass %q is of driver %s, the volumes are of %s",
-			name, sc.Driver, strings.Join(sortedKeys(drivers), " and "))
+	if !c.l.in.AnyDriver && sc.Driver != "" && len(drivers) > 0 && (len(drivers) > 1 || !drivers[sc.Driver]) {
+		c.l.fail(path, "a snapshot is taken by the driver that has the volume", "%s %q is of driver %s, the volumes are of %s",
+			kind, name, sc.Driver, strings.Join(sortedKeys(drivers), " and "))
 		return "", false
 	}
 	c.l.plan.SnapshotClasses[name] = sc
 	return name, true
 }
 
-// snapshotsOf finds the snapshot class for a driver: the only one of the
-// files, else the one in the box; where any driver will do, none is needed.
-func (c *classes) snapshotsOf(path string, drivers map[string]bool) (string, bool) {
-	var own, box []string
-	for _, name := range sortedKeys(c.snapshot) {
-		d := c.snapshot[name].Driver
+// snapshotsOf finds the snapshot class for a driver: the only one of the files
+// or the cluster, or that which is the default, else the one in the box. It is
+// empty where any driver will do, and none is needed, and where there is no
+// such class, which has been reported.
+func (c *classes) snapshotsOf(path, kind string, have map[string]engine.SnapshotClass, drivers map[string]bool) string {
+	var own, box, chosen []string
+	for _, name := range sortedKeys(have) {
+		d := have[name].Driver
 		if other, ok := c.l.in.Substitute[d]; ok {
 			d = other
 		}
 		switch {
-		case !c.unlimited && !drivers[d], c.unlimited && c.builtIn[name]:
+		case c.builtIn[name] && c.any[kind]:
+		case !c.any[kind] && len(drivers) > 0 && !drivers[d]:
 		case c.builtIn[name]:
 			box = append(box, name)
 		default:
 			own = append(own, name)
+			if have[name].Default {
+				chosen = append(chosen, name)
+			}
 		}
 	}
-	if len(own) == 0 && len(box) > 0 {
+	switch {
+	case len(chosen) == 1:
+		own = chosen
+	case len(own) == 0 && len(box) > 0:
 		own = box[:1]
 	}
-	if len(own) == 0 && c.unlimited {
-		return "", true
+	switch {
+	case len(own) == 0 && c.any[kind]:
+	case len(own) == 1 && len(drivers) <= 1:
+		return own[0]
+	case len(own) == 0:
+		c.l.fail(path, "snapshotClass: one of its driver", "there is no %s of the volumes' driver %s", kind, strings.Join(sortedKeys(drivers), " and "))
+	default:
+		c.l.fail(path, "snapshotClass: one of "+strings.Join(own, ", "), "snapshotClass is missing, and there is not exactly one for the volumes' driver")
 	}
-	if len(own) == 1 && len(drivers) <= 1 {
-		return c.snapshots(path, own[0], drivers)
-	}
-	c.l.fail(path, "snapshotClass: one of "+strings.Join(own, ", "), "snapshotClass is missing, and there is not exactly one for the volumes' driver")
-	return "", false
+	return ""
 }
 
-// attributes resolves a VolumeAttributesClass to its parameters.
-func (c *classes) attributes(path, name string) map[string]string {
+// attributes resolves a VolumeAttributesClass for volumes of the given drivers:
+// its parameters as far as they are known, and its name if a cluster has it.
+func (c *classes) attributes(path, name string, drivers map[string]bool) (parameters map[string]string, class string) {
 	vac, ok := c.modify[name]
-	if !ok {
+	_, ours := c.beside[attributesKind+"/"+name]
+	inCluster := false
+	if c.l.in.Classes != nil {
+		_, inCluster = c.l.in.Classes.Attributes[name]
+	}
+	switch {
+	case !ok && c.cluster && c.any[attributesKind]:
+		return nil, name
+	case !ok:
 		c.l.fail(path, or(suggest(name, sortedKeys(c.modify)), "put its VolumeAttributesClass beside the Benchmark, or give parameters"),
 			"there is no VolumeAttributesClass %q", name)
-		return nil
+		return nil, ""
+	case c.cluster && (inCluster || !ours):
+		class = name
 	}
-	if _, ok := c.driver(path, "VolumeAttributesClass", name, vac.DriverName); !ok {
-		return nil
+	if _, ok := c.driver(path, attributesKind, name, vac.DriverName); !ok {
+		return nil, ""
 	}
-	return maps.Clone(vac.Parameters)
+	if c.cluster && vac.DriverName != "" && len(drivers) > 0 && (len(drivers) > 1 || !drivers[vac.DriverName]) {
+		c.l.fail(path, "a volume is modified by the driver that has it", "VolumeAttributesClass %q is of driver %s, the volumes are of %s",
+			name, vac.DriverName, strings.Join(sortedKeys(drivers), " and "))
+	}
+	return maps.Clone(vac.Parameters), class
+}
+
+// listed names what there is, if it is not too much.
+func listed(names []string) string {
+	if len(names) == 0 || len(names) > 20 {
+		return ""
+	}
+	return "there are: " + strings.Join(names, ", ")
 }
 
 // or joins two hints, the first of which may be empty.

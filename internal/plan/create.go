@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -44,7 +46,11 @@ func (l *loader) create(n *info) {
 func (l *loader) workload(n *info, path string, c *v1alpha1.CreateObjSpec) {
 	entry, ok := l.library.Get(c.Workload)
 	if !ok {
-		l.fail(path+".workload", suggest(c.Workload, l.library.Names()), "there is no workload %q in the library", c.Workload)
+		hint := suggest(c.Workload, l.library.Names())
+		if len(l.unread) > 0 {
+			hint = or(hint, "it is among the ConfigMaps of namespace "+strings.Join(l.unread, " or "))
+		}
+		l.fail(path+".workload", hint, "there is no workload %q in the library", c.Workload)
 		return
 	}
 	given := map[string]string{}
@@ -80,8 +86,16 @@ func (l *loader) workload(n *info, path string, c *v1alpha1.CreateObjSpec) {
 	l.claims(path, given, n.claims)
 	w := &Workload{Entry: entry.Name, Vars: values, Canary: l.canary(n, path, c.Canary)}
 	for _, o := range sample.Outputs {
-		w.Outputs = append(w.Outputs, Output{Container: o.Container, File: o.File, Parser: l.parser(n, path, o.Parser)})
+		l.parser(n, path, o)
+		w.Outputs = append(w.Outputs, Output(o))
 	}
+	if slices.ContainsFunc(w.Outputs, func(o Output) bool { return o.Script != "" }) {
+		n.metrics = nil // what a script prints is known when it has
+	}
+	for _, what := range sample.Expects {
+		l.warn(path+".workload", "", "workload %q refers to %s, which is not of its manifests: it must be in the run's namespace", entry.Name, what)
+	}
+	l.observable(path, c, sample)
 	w.SyncGroup = l.syncGroup(n, path, c, sample)
 	w.Render = func(runID string, i int) (engine.Workload, error) {
 		p := params
@@ -126,7 +140,8 @@ func (l *loader) claims(path string, given map[string]string, claims []corev1.Pe
 		if c.Spec.StorageClassName != nil {
 			class = *c.Spec.StorageClassName
 		}
-		if sc, ok := l.classes.volumes(at(class), class); ok {
+		none := l.classes.cluster && c.Spec.StorageClassName != nil && class == "" // for a volume that is there already
+		if sc, ok := l.classes.volumes(at(class), class); !none && ok && sc.Name != "" {
 			c.Spec.StorageClassName = &sc.Name
 		}
 		size := c.Spec.Resources.Requests[corev1.ResourceStorage]
@@ -165,19 +180,34 @@ func (l *loader) size(path string, q *resource.Quantity) int64 {
 	return 0
 }
 
-// parser checks that we can read what the workload writes, and notes which
-// metrics come of it.
-func (l *loader) parser(n *info, path, name string) string {
-	if name != "" && !slices.Contains(parse.Names(), name) {
-		l.warn(path+".workload", suggest(name, parse.Names()), "no parser %q: the output is kept raw", name)
-		name = ""
+// parser checks that there is one for what the workload writes, and notes
+// which metrics come of it.
+func (l *loader) parser(n *info, path string, o workload.Output) {
+	if o.Parser != "" && o.Script == "" && !slices.Contains(parse.Names(), o.Parser) {
+		l.fail(path+".workload", fmt.Sprintf("built in: %s; else the name of a script of the entry, or none: the output is kept raw", strings.Join(parse.Names(), ", ")),
+			"there is no parser %q", o.Parser)
+		return
 	}
-	for _, m := range workloadMetrics(name) {
+	for _, m := range workloadMetrics(o.Parser) {
 		if !slices.Contains(n.metrics, m) {
 			n.metrics = append(n.metrics, m)
 		}
 	}
-	return name
+}
+
+// observable refuses a canary where there is nobody to make it.
+func (l *loader) observable(path string, c *v1alpha1.CreateObjSpec, sample *workload.Instance) {
+	if c.Canary == nil {
+		return
+	}
+	for _, p := range sample.Pods {
+		for _, container := range p.Spec.Containers {
+			if len(container.Command) > 0 {
+				return
+			}
+		}
+	}
+	l.fail(path+".canary", "give the command of the container that mounts the volume", "no container of workload %q gives its command, so that nobody of ours is in it to make the canary", c.Workload)
 }
 
 // syncGroup is the barrier of a workload, if it has a container that waits.
@@ -221,46 +251,121 @@ func (l *loader) canary(n *info, path string, c *v1alpha1.Canary) *engine.Canary
 // volume resolves a volume without a workload.
 func (l *loader) volume(n *info, path string, c *v1alpha1.CreateObjSpec) {
 	v := c.Volume
-	if v.StaticSpec != nil {
-		l.unsupported(path+".staticSpec", "static")
-		return
-	}
-	if v.GenericEphemeralSpec != nil {
-		l.unsupported(path+".genericEphemeralSpec", "genericEphemeral")
-		return
-	}
-	sc, ok := l.classes.volumes(orParent(l.doc, path, "storageClass"), v.StorageClass)
-	claim := newClaim(sc.Name, *v.Size)
+	made := engine.Volume{Attach: v.Attach, Claim: newClaim("", *v.Size)}
+	claim := &made.Claim
+	claim.Name = instanceName(n, 0)
 	claim.Spec.AccessModes = nil
 	for _, m := range v.AccessModes {
 		claim.Spec.AccessModes = append(claim.Spec.AccessModes, corev1.PersistentVolumeAccessMode(m))
 	}
 	mode := corev1.PersistentVolumeMode(v.VolumeMode)
 	claim.Spec.VolumeMode = &mode
-	if v.VolumeAttributesClass != "" {
-		l.unsupported(path+".volumeAttributesClass", "volumeAttributesClass")
-	}
 	maps.Copy(claim.Labels, c.Labels)
 	l.size(path+".size", v.Size)
-	l.claimFeatures(path, &claim)
-	if ok {
-		l.makesVolume(n, claim, v.Attach)
+	switch {
+	case v.StaticSpec != nil:
+		if !l.need(path+".staticSpec", "static") || !l.staticVolume(n, path, v, &made) {
+			return
+		}
+	default:
+		if v.GenericEphemeralSpec != nil {
+			if !l.need(path+".genericEphemeralSpec", "genericEphemeral") {
+				return
+			}
+			made.Ephemeral, made.Attach = true, true // there is no such volume without its pod
+		}
+		sc, ok := l.classes.volumes(orParent(l.doc, path, "storageClass"), v.StorageClass)
+		if !ok {
+			return
+		}
+		claim.Spec.StorageClassName = named(sc.Name)
 	}
+	l.claimFeatures(path, claim)
+	if v.VolumeAttributesClass != "" && l.need(path+".volumeAttributesClass", "volumeAttributesClass") {
+		l.initialAttributes(path+".volumeAttributesClass", v.VolumeAttributesClass, claim)
+	}
+	l.makesVolume(n, path, made)
+}
+
+// staticVolume takes a volume that exists: one, since there is one.
+func (l *loader) staticVolume(n *info, path string, v *v1alpha1.VolumeSpec, made *engine.Volume) bool {
+	if v.StorageClass != "" {
+		l.fail(path+".storageClass", "leave it out", "a volume that exists already is not provisioned by a StorageClass")
+		return false
+	}
+	once := n.out.Rate == "" || n.spec.StartAfter != nil
+	if r, ok := l.rates[n.out.Rate]; ok && r.Limit != nil && *r.Limit == 1 {
+		once = true
+	}
+	if n.out.Count > 1 || !once {
+		l.fail(path+".staticSpec", "an action for each volume", "one volume that exists already cannot be made into several")
+		return false
+	}
+	none := ""
+	made.Claim.Spec.StorageClassName = &none
+	made.Static = &engine.StaticVolume{Driver: v.StaticSpec.Driver, Handle: v.StaticSpec.Handle, Attributes: maps.Clone(v.StaticSpec.Attributes)}
+	l.static[instanceName(n, 0)] = made.Static.Driver
+	return true
+}
+
+// initialAttributes gives a new volume its VolumeAttributesClass, which must
+// be the cluster's.
+func (l *loader) initialAttributes(path, name string, claim *corev1.PersistentVolumeClaim) {
+	problems := len(l.problems)
+	_, class := l.classes.attributes(path, name, l.drivers([]corev1.PersistentVolumeClaim{*claim}))
+	if class == "" && len(l.problems) == problems {
+		l.classes.missing(path, attributesKind, name, nil)
+	}
+	claim.Spec.VolumeAttributesClassName = named(class)
 }
 
 // makesVolume completes an action whose ops make one volume each.
-func (l *loader) makesVolume(n *info, claim corev1.PersistentVolumeClaim, attach bool) {
+func (l *loader) makesVolume(n *info, path string, made engine.Volume) {
+	claim := made.Claim
 	claim.Labels[workload.LabelAction] = n.out.Name
 	claim.Labels[workload.LabelVolume] = n.out.Name
 	claim.Name = instanceName(n, 0)
 	n.claims = []corev1.PersistentVolumeClaim{claim}
-	n.out.Volume = &Volume{Attach: attach, Render: func(runID string, i int) (engine.Volume, error) {
-		one := claim // engines only read it: all but the labels is shared
-		one.Labels = maps.Clone(claim.Labels)
-		one.Name = instanceName(n, i)
-		one.Labels[workload.LabelInstance], one.Labels[workload.LabelRun] = one.Name, runID
-		return engine.Volume{Claim: one, Attach: attach}, nil
+	l.consumer(path, &claim, made.Attach)
+	n.out.Volume = &Volume{Attach: made.Attach, Render: func(runID string, i int) (engine.Volume, error) {
+		one := made // engines only read it: all but the labels is shared
+		one.Claim.Labels = maps.Clone(claim.Labels)
+		one.Claim.Name = instanceName(n, i)
+		one.Claim.Labels[workload.LabelInstance], one.Claim.Labels[workload.LabelRun] = one.Claim.Name, runID
+		return one, nil
 	}}
+}
+
+// consumer refuses a volume that would wait for a pod that never comes.
+func (l *loader) consumer(path string, claim *corev1.PersistentVolumeClaim, attach bool) {
+	sc, ok := l.classOf(claim)
+	if !ok || !l.classes.cluster || attach || sc.VolumeBindingMode == nil || *sc.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer {
+		return
+	}
+	l.fail(orParent(l.doc, path, "storageClass"), "attach: true, or a class with volumeBindingMode: Immediate",
+		"StorageClass %q has volumeBindingMode WaitForFirstConsumer: a volume that no pod uses would never be provisioned", sc.Name)
+}
+
+// classOf is the StorageClass of a claim, if it is known at all.
+func (l *loader) classOf(c *corev1.PersistentVolumeClaim) (storagev1.StorageClass, bool) {
+	sc, ok := l.plan.StorageClasses[className(c)]
+	return sc, ok
+}
+
+// className is empty for the default, and for none.
+func className(c *corev1.PersistentVolumeClaim) string {
+	if c.Spec.StorageClassName == nil {
+		return ""
+	}
+	return *c.Spec.StorageClassName
+}
+
+// named is nil for no name: the cluster's default.
+func named(name string) *string {
+	if name == "" {
+		return nil
+	}
+	return &name
 }
 
 func newClaim(class string, size resource.Quantity) corev1.PersistentVolumeClaim {
@@ -269,7 +374,7 @@ func newClaim(class string, size resource.Quantity) corev1.PersistentVolumeClaim
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			StorageClassName: &class,
+			StorageClassName: named(class),
 			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: size}},
 		},
 	}

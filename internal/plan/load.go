@@ -33,6 +33,11 @@ type Input struct {
 	Capabilities engine.Capabilities
 	// Library has the workloads beside those in Files; nil: the built-in ones.
 	Library *workload.Library
+	// Classes are those of the cluster (engine kubernetes); nil: not known.
+	Classes *Classes
+	// ConfigMaps lists those of a namespace that are entries of a library (label
+	// type: workload), for spec.library; nil: no cluster is at hand.
+	ConfigMaps func(ctx context.Context, namespace string) ([]corev1.ConfigMap, error)
 	// Folder opens a folder named in spec.library; nil: there are none.
 	Folder func(path string) (fs.FS, error)
 	// AnyDriver says that there is one driver and that every class maps to it,
@@ -58,7 +63,8 @@ func BuiltIn() (*workload.Library, error) {
 // are all there are to be found; else the plan's Warnings are what is doubtful.
 // Nothing is created. Safe for concurrent use.
 func Load(ctx context.Context, in Input) (*Plan, []Problem) {
-	l := &loader{in: in, ctx: ctx, used: map[string]bool{}}
+	l := &loader{in: in, ctx: ctx, used: map[string]bool{}, static: map[string]string{}}
+	l.plan.cluster = in.Capabilities.Engine == workload.Kubernetes
 	l.load()
 	if len(l.problems) > 0 {
 		return nil, sorted(l.problems)
@@ -82,6 +88,9 @@ type loader struct {
 	configs map[string]*corev1.ConfigMap // beside the Benchmark
 	classes classes
 	used    map[string]bool // rates
+	unread  []string        // namespaces with libraries that could not be asked
+
+	static map[string]string // drivers of static volumes, by the first one's name
 
 	infos map[string]*info
 	rates map[string]*v1alpha1.Rate
@@ -268,7 +277,7 @@ func (l *loader) strict(d *document, into any) bool {
 	return len(unknown) == 0
 }
 
-// sources adds the folders of spec.library, the first of which wins over the
+// sources adds the places of spec.library, the first of which wins over the
 // others and over the built-in library; ConfigMaps of the files win over all.
 func (l *loader) sources() {
 	spec, _ := l.doc.value["spec"].(map[string]any)
@@ -276,8 +285,9 @@ func (l *loader) sources() {
 	for i, s := range slices.Backward(list) {
 		source, _ := s.(map[string]any)
 		path := fmt.Sprintf("spec.library[%d]", i)
-		if _, ok := source["configMapSpec"]; ok && l.in.Capabilities.Engine != "kubernetes" {
-			l.unsupported(path+".configMapSpec", "configMapSpec")
+		if configMaps, ok := source["configMapSpec"].(map[string]any); ok {
+			namespace, _ := configMaps["namespace"].(string)
+			l.addConfigMaps(path+".configMapSpec", namespace)
 		}
 		folder, _ := source["folderSpec"].(map[string]any)
 		name, ok := folder["path"].(string)
@@ -289,6 +299,39 @@ func (l *loader) sources() {
 		}
 	}
 	l.library.AddAll(&l.entries)
+}
+
+// addConfigMaps takes the entries that are in a namespace of the cluster. One
+// that is none is only of interest where it is used.
+func (l *loader) addConfigMaps(path, namespace string) {
+	switch {
+	case l.in.Capabilities.Engine != workload.Kubernetes:
+		l.unsupported(path, "configMapSpec")
+		return
+	case namespace == "":
+		return // the schema says it
+	case l.in.ConfigMaps == nil:
+		l.warn(path, "", "the library of namespace %s was not read: no cluster is at hand", namespace)
+		l.unread = append(l.unread, namespace)
+		return
+	}
+	list, err := l.in.ConfigMaps(l.ctx, namespace)
+	if err != nil {
+		l.fail(path+".namespace", "its ConfigMaps with label type: workload must be readable", "the library of namespace %s: %v", namespace, err)
+		return
+	}
+	for i := range list {
+		cm := &list[i]
+		if !workload.IsEntry(cm) {
+			continue
+		}
+		e, err := workload.FromConfigMap(cm, fmt.Sprintf("ConfigMap %s/%s", namespace, cm.Name))
+		if err != nil {
+			l.warn(path+".namespace", "", "%v", err)
+			continue
+		}
+		l.library.Add(e)
+	}
 }
 
 func (l *loader) addFolder(name string) error {
@@ -413,10 +456,11 @@ func (l *loader) notHere(path, what, message string) {
 }
 
 // need notes a feature that the plan uses, which the engine must have.
-func (l *loader) need(path, feature string) {
+func (l *loader) need(path, feature string) bool {
 	if !l.in.Capabilities.Features[feature] {
 		l.unsupported(path, feature)
-		return
+		return false
 	}
 	l.plan.Needs.Features[feature] = true
+	return true
 }

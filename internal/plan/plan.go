@@ -41,7 +41,8 @@ type Plan struct {
 	Budget   Budget
 	Warnings []Problem
 
-	given []any // ConfigMaps and VolumeAttributesClasses of the files, for Render
+	cluster bool  // of engine kubernetes
+	given   []any // ConfigMaps and VolumeAttributesClasses of the files, for Render
 }
 
 // Action is one entry of spec.actions, resolved.
@@ -61,7 +62,9 @@ type Action struct {
 	Volume   *Volume   // create: a volume; restore, clone: what the new one is like
 	Snapshot *SnapshotSpec
 	Resize   *ResizeSpec
-	Modify   map[string]string
+	Modify   map[string]string // parameters, as far as they are known
+	// ModifyClass is the cluster's VolumeAttributesClass; empty: of Modify alone.
+	ModifyClass string
 }
 
 // Workload makes the instances of a library workload.
@@ -82,6 +85,10 @@ type Output struct {
 	Container string
 	File      string // glob inside the container
 	Parser    string // "fio", "" = kept raw
+	// Script is the text of a parser that the library entry brings, which is
+	// called with the file's name; empty: Parser is one of ours. Image is where
+	// it runs in a container of its own.
+	Script, Image string
 }
 
 // Volume makes a volume.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -23,6 +24,10 @@ func Render(p *Plan, runID string) ([]byte, error) {
 		return nil, err
 	}
 	for _, name := range sortedKeys(p.StorageClasses) {
+		if p.cluster {
+			fmt.Fprintf(&out, "# StorageClass %s: the cluster's%s\n", name, ofDriver(p.StorageClasses[name].Provisioner))
+			continue
+		}
 		if p.StorageClasses[name].Provisioner == "" {
 			fmt.Fprintf(&out, "# StorageClass %s: of the driver at the endpoint\n", name)
 			continue
@@ -32,6 +37,10 @@ func Render(p *Plan, runID string) ([]byte, error) {
 		}
 	}
 	for _, name := range sortedKeys(p.SnapshotClasses) {
+		if p.cluster {
+			fmt.Fprintf(&out, "# VolumeSnapshotClass %s: the cluster's%s\n", name, ofDriver(p.SnapshotClasses[name].Driver))
+			continue
+		}
 		if p.SnapshotClasses[name].Driver == "" {
 			fmt.Fprintf(&out, "# VolumeSnapshotClass %s: of the driver at the endpoint\n", name)
 			continue
@@ -56,6 +65,13 @@ func Render(p *Plan, runID string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
+func ofDriver(driver string) string {
+	if driver == "" {
+		return ""
+	}
+	return ", of driver " + driver
+}
+
 func manifestOf(c engine.SnapshotClass) snapshotClass {
 	m := snapshotClass{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "snapshot.storage.k8s.io/v1", Kind: "VolumeSnapshotClass"},
@@ -74,6 +90,12 @@ func renderInstance(out *bytes.Buffer, a *Action, runID string, k int) error {
 		v, err := a.Volume.Render(runID, k)
 		if err != nil {
 			return err
+		}
+		switch {
+		case v.Static != nil:
+			title += fmt.Sprintf("; bound to volume %s of driver %s, which exists", v.Static.Handle, v.Static.Driver)
+		case v.Ephemeral:
+			title += "; made and removed by its pod (generic ephemeral)"
 		}
 		return write(out, title, v.Claim)
 	}
@@ -98,6 +120,16 @@ func renderWorkload(out *bytes.Buffer, title string, w *engine.Workload) error {
 			return err
 		}
 	}
+	for i := range w.Services {
+		if err := write(out, title, w.Services[i]); err != nil {
+			return err
+		}
+	}
+	for i := range w.Secrets {
+		if err := write(out, title, withoutContent(w.Secrets[i])); err != nil {
+			return err
+		}
+	}
 	for i := range w.Pods {
 		p := &w.Pods[i]
 		if err := write(out, fmt.Sprintf("%s; waits at the barrier: %v; outputs: %v", title, p.Sync, p.Outputs), p.Pod); err != nil {
@@ -105,6 +137,19 @@ func renderWorkload(out *bytes.Buffer, title string, w *engine.Workload) error {
 		}
 	}
 	return nil
+}
+
+// withoutContent keeps the keys of a Secret and nothing else of what is in it.
+func withoutContent(s corev1.Secret) corev1.Secret {
+	hidden := map[string]string{}
+	for k := range s.Data {
+		hidden[k] = "(not shown)"
+	}
+	for k := range s.StringData {
+		hidden[k] = "(not shown)"
+	}
+	s.Data, s.StringData = nil, hidden
+	return s
 }
 
 func write(out *bytes.Buffer, title string, object any) error {

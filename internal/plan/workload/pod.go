@@ -13,6 +13,36 @@ import (
 // outputDir is where the prototype's workloads find a place for their output.
 const outputDir = "/output"
 
+// annotationPrefix may stand before our annotations.
+const annotationPrefix = "cnsbench.dev/"
+
+// podAnnotations are what we read of a pod's annotations.
+var podAnnotations = []string{"role", "sync", "outputFile", "parser", "parserImage"}
+
+// role says whether the run waits for a pod ("workload").
+func (t *template) role() string {
+	role := annotation(t.annotations, "role")
+	if role == "" && (t.kind == "Pod" || t.kind == "Job") {
+		return "workload"
+	}
+	return role
+}
+
+// sync is the annotation: "true" for all containers, names, or empty. A server
+// never waits.
+func (t *template) sync() string {
+	switch sync := annotation(t.annotations, "sync"); {
+	case t.role() != "workload" || sync == "false" || sync == "0":
+		return ""
+	case sync == "1" || sync == "yes":
+		return "true"
+	default:
+		return sync
+	}
+}
+
+func (t *template) waits() bool { return t.sync() != "" }
+
 // pod makes the pod of a template: named, its references resolved, and what
 // its annotations say of it beside the manifest.
 func (r *renderer) pod(t template) (*engine.Pod, error) {
@@ -25,16 +55,18 @@ func (r *renderer) pod(t template) (*engine.Pod, error) {
 	if len(t.spec.Containers) == 0 {
 		return nil, fail("%s %q has no containers", t.kind, t.meta.Name)
 	}
-	role := annotation(t.annotations, "role")
-	if role == "" && (t.kind == "Pod" || t.kind == "Job") {
-		role = "workload"
-	}
+	role := t.role()
 	p := &engine.Pod{Service: role != "workload"}
 	p.APIVersion, p.Kind = "v1", "Pod"
 	p.Spec = t.spec
 	p.ObjectMeta = r.meta(objectName(r.name, t.meta.Name), t.meta)
 	p.Annotations = nil // they have been read
 	p.Labels[LabelRole] = labelValue(role)
+	if r.cluster() {
+		if err := r.clusterPod(&t, &p.Spec, &p.ObjectMeta); err != nil {
+			return nil, err
+		}
+	}
 	for i := range p.Spec.Volumes {
 		if err := r.volume(t.part, &p.Spec.Volumes[i]); err != nil {
 			return nil, err
@@ -45,27 +77,27 @@ func (r *renderer) pod(t template) (*engine.Pod, error) {
 	}
 	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range list {
-			if err := r.container(t, p, &list[i]); err != nil {
+			if err := r.container(&t, p, &list[i]); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if err := r.annotate(t, p); err != nil {
+	if err := r.annotate(&t, p); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
 // annotate reads sync, outputFile and parser.
-func (r *renderer) annotate(t template, p *engine.Pod) error {
+func (r *renderer) annotate(t *template, p *engine.Pod) error {
 	var names []string
 	for _, c := range p.Spec.Containers {
 		names = append(names, c.Name)
 	}
-	switch sync := annotation(t.annotations, "sync"); {
-	case p.Service: // a server never waits
-	case sync == "" || sync == "false" || sync == "0":
-	case sync == "true" || sync == "1" || sync == "yes":
+	wrapped := withCommand(p.Spec.Containers)
+	switch sync := t.sync(); sync {
+	case "":
+	case "true":
 		p.Sync = names
 	default:
 		for _, name := range list(sync) {
@@ -76,13 +108,33 @@ func (r *renderer) annotate(t template, p *engine.Pod) error {
 			p.Sync = append(p.Sync, name)
 		}
 	}
-	parser := annotation(t.annotations, "parser")
-	if parser == "null-parser" {
-		parser = "" // the prototype's word for keeping it raw
+	for i := range p.Spec.Containers {
+		if c := &p.Spec.Containers[i]; r.cluster() && slices.Contains(p.Sync, c.Name) {
+			if err := waiting(t, c, wrapped); err != nil {
+				return err
+			}
+		}
 	}
-	for _, file := range list(annotation(t.annotations, "outputFile")) {
+	files := list(annotation(t.annotations, "outputFile"))
+	if len(files) == 0 {
+		return nil
+	}
+	// The one that writes them is one of those that the pod is about.
+	writer := slices.IndexFunc(p.Spec.Containers, func(c corev1.Container) bool {
+		return len(c.Command) > 0 && (len(p.Sync) == 0 || slices.Contains(p.Sync, c.Name))
+	})
+	if writer < 0 {
+		return &Error{Part: t.part, Message: fmt.Sprintf("%s %q has an outputFile, but no container with a command: nobody can read it there", t.kind, t.meta.Name),
+			Hint: "give the container's command, so that it is wrapped"}
+	}
+	out, err := r.parser(t, &p.Spec.Containers[writer])
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		out.File = file
 		p.Outputs = append(p.Outputs, file)
-		r.out.Outputs = append(r.out.Outputs, Output{Container: names[0], File: file, Parser: parser})
+		r.out.Outputs = append(r.out.Outputs, out)
 	}
 	return nil
 }
@@ -98,37 +150,62 @@ func (r *renderer) volume(part string, v *corev1.Volume) error {
 	case v.EmptyDir != nil:
 	case v.PersistentVolumeClaim != nil:
 		name, ok := r.claims[v.PersistentVolumeClaim.ClaimName]
-		if !ok {
+		switch {
+		case !ok && r.cluster():
+			name = v.PersistentVolumeClaim.ClaimName
+			r.expect("PersistentVolumeClaim", name)
+		case !ok:
 			return &Error{Part: part, Message: fmt.Sprintf("volume %q: the workload has no PersistentVolumeClaim %q", v.Name, v.PersistentVolumeClaim.ClaimName),
 				Hint: "volumes of others cannot be used yet"}
 		}
 		v.PersistentVolumeClaim.ClaimName = name
 	case v.ConfigMap != nil:
-		cm, ok := r.lookup(v.ConfigMap.Name)
-		if !ok {
-			return &Error{Part: part, Message: fmt.Sprintf("volume %q: the workload has no ConfigMap %q", v.Name, v.ConfigMap.Name)}
+		name, err := r.configRef(part, fmt.Sprintf("volume %q", v.Name), v.ConfigMap.Name, v.ConfigMap.Items, v.ConfigMap.Optional)
+		if err != nil {
+			return err
 		}
-		for _, item := range v.ConfigMap.Items {
-			if _, ok := cm.Data[item.Key]; !ok {
-				return &Error{Part: part, Message: fmt.Sprintf("volume %q: ConfigMap %q has no key %q", v.Name, v.ConfigMap.Name, item.Key)}
-			}
-		}
-		v.ConfigMap.Name = cm.Name
+		v.ConfigMap.Name = name
 	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
 		// A claim that lives and dies with its pod is what all claims of an
 		// instance are.
 		claim := corev1.PersistentVolumeClaim{Spec: v.Ephemeral.VolumeClaimTemplate.Spec}
 		claim.Name, claim.Labels = v.Name, v.Ephemeral.VolumeClaimTemplate.Labels
-		if err := r.claim(part, claim); err != nil {
+		if err := r.claim(part, claim, claim.Name); err != nil {
 			return err
 		}
 		v.Ephemeral = nil
 		v.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: r.claims[v.Name]}
+	case r.cluster():
+		return r.clusterVolume(part, v)
 	default:
 		return r.unsupported(part, fmt.Sprintf("the kind of volume %q", v.Name), "emptyDir, configMap, persistentVolumeClaim and ephemeral are")
 	}
 	return nil
 }
+
+// configRef is a ConfigMap's name in the run, once it is known to have the keys.
+func (r *renderer) configRef(part, where, name string, items []corev1.KeyToPath, optional *bool) (string, error) {
+	cm, ok := r.lookup(name)
+	switch {
+	case !ok && r.cluster():
+		if !isTrue(optional) {
+			r.expect("ConfigMap", name)
+		}
+		return name, nil
+	case !ok:
+		return "", &Error{Part: part, Message: fmt.Sprintf("%s: the workload has no ConfigMap %q", where, name)}
+	}
+	for _, item := range items {
+		_, text := cm.Data[item.Key]
+		_, binary := cm.BinaryData[item.Key]
+		if !text && !binary && !isTrue(optional) {
+			return "", &Error{Part: part, Message: fmt.Sprintf("%s: ConfigMap %q has no key %q", where, name, item.Key)}
+		}
+	}
+	return cm.Name, nil
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }
 
 // addOutputDir gives every container a place for output, as the prototype did.
 func addOutputDir(spec *corev1.PodSpec) {
@@ -150,12 +227,12 @@ func addOutputDir(spec *corev1.PodSpec) {
 
 // container checks what a container needs to be wrapped, and resolves its
 // environment to plain values.
-func (r *renderer) container(t template, p *engine.Pod, c *corev1.Container) error {
+func (r *renderer) container(t *template, p *engine.Pod, c *corev1.Container) error {
 	where := fmt.Sprintf("container %q of %s %q", c.Name, t.kind, t.meta.Name)
 	if c.Name == "" {
 		return &Error{Part: t.part, Message: fmt.Sprintf("a container of %s %q has no name", t.kind, t.meta.Name)}
 	}
-	if len(c.Command) == 0 {
+	if len(c.Command) == 0 && !r.cluster() {
 		return &Error{Part: t.part, Message: where + " has no command",
 			Hint: "it is wrapped to be started and observed, so that its command must be given and not left to the image"}
 	}
@@ -163,6 +240,9 @@ func (r *renderer) container(t template, p *engine.Pod, c *corev1.Container) err
 		if !slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }) {
 			return &Error{Part: t.part, Message: fmt.Sprintf("%s mounts %q, which is not a volume of the pod", where, m.Name)}
 		}
+	}
+	if r.cluster() {
+		return r.clusterEnv(t, c)
 	}
 	env, err := r.environment(t, p, c)
 	if err != nil {
@@ -172,11 +252,16 @@ func (r *renderer) container(t template, p *engine.Pod, c *corev1.Container) err
 	return nil
 }
 
-func (r *renderer) environment(t template, p *engine.Pod, c *corev1.Container) ([]corev1.EnvVar, error) {
-	var env []corev1.EnvVar
+// builtinEnv are the built-in variables that every container has.
+func (r *renderer) builtinEnv() (env []corev1.EnvVar) {
 	for _, name := range []string{"ACTION_NAME", "INSTANCE_NUM", "NUM_INSTANCES", "RUN_ID"} {
 		env = append(env, corev1.EnvVar{Name: name, Value: r.builtins[name]})
 	}
+	return env
+}
+
+func (r *renderer) environment(t *template, p *engine.Pod, c *corev1.Container) ([]corev1.EnvVar, error) {
+	env := r.builtinEnv()
 	for _, from := range c.EnvFrom {
 		if from.ConfigMapRef == nil {
 			return nil, r.unsupported(t.part, fmt.Sprintf("envFrom of container %q other than configMapRef", c.Name), "")

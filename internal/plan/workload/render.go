@@ -19,6 +19,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 )
 
+// Kubernetes is the name of the engine whose pods are real ones: they go to it
+// as their author wrote them, but for names and what wraps them. Elsewhere
+// only what an engine can stand in for is taken.
+const Kubernetes = "kubernetes"
+
 // Params are what one instance is made from.
 type Params struct {
 	Vars   map[string]string // complete: from Resolve
@@ -27,7 +32,7 @@ type Params struct {
 	Count  int // of instances that one trigger makes
 	RunID  string
 	Labels map[string]string // added to every object
-	Engine string            // its name, for messages
+	Engine string            // its name; see Kubernetes
 	// Configs are ConfigMaps beside the Benchmark that templates may refer to.
 	Configs map[string]*corev1.ConfigMap
 }
@@ -36,6 +41,9 @@ type Params struct {
 type Instance struct {
 	engine.Workload
 	Outputs []Output
+	// Expects names what the pods refer to and the entry does not have, such
+	// as `Secret "s"`: it must be there already (engine kubernetes). Sorted.
+	Expects []string
 }
 
 // Output is a file that the instance writes and the parser that reads it.
@@ -43,6 +51,9 @@ type Output struct {
 	Container string
 	File      string // path or glob inside the container
 	Parser    string // empty: kept raw
+	// Script is the text of the parser where it is one of the entry's own, and
+	// Image where it runs in a container of its own.
+	Script, Image string
 }
 
 // Render fills the variables in and makes the objects of one instance: names
@@ -51,7 +62,8 @@ type Output struct {
 // of type *Error.
 func (e *Entry) Render(p Params) (*Instance, error) {
 	r := &renderer{entry: e, params: p, name: InstanceName(p.Action, p.Index),
-		claims: map[string]string{}, configs: map[string]*corev1.ConfigMap{}, builtins: builtin(p)}
+		claims: map[string]string{}, configs: map[string]*corev1.ConfigMap{}, services: map[string]string{}, secrets: map[string]string{},
+		scripts: map[string]script{}, expects: map[string]bool{}, builtins: builtin(p)}
 	if err := r.read(); err != nil {
 		return nil, err
 	}
@@ -68,6 +80,18 @@ type renderer struct {
 	pods     []template
 	claims   map[string]string            // name in the template → name in the run
 	configs  map[string]*corev1.ConfigMap // by name in the template
+	services map[string]string            // as claims
+	secrets  map[string]string            // as claims
+	scripts  map[string]script            // parsers of the entry
+	expects  map[string]bool
+}
+
+// cluster says whether the pods are for a real cluster.
+func (r *renderer) cluster() bool { return r.params.Engine == Kubernetes }
+
+// expect notes that a pod refers to something that the entry does not have.
+func (r *renderer) expect(kind, name string) {
+	r.expects[fmt.Sprintf("%s %q", kind, name)] = true
 }
 
 // template is a pod as found in a part.
@@ -90,6 +114,7 @@ func (r *renderer) read() error {
 		}
 		if !part.Manifest() {
 			files.Data[part.Key] = text
+			r.scripts[part.Key] = script{text: text}
 			continue
 		}
 		if err := r.manifests(part.Key, text); err != nil {
@@ -143,14 +168,15 @@ func (r *renderer) object(key string, head metav1.TypeMeta, doc []byte) error {
 		if err := decode(&claim); err != nil {
 			return err
 		}
-		return r.claim(key, claim)
+		return r.claim(key, claim, claim.Name)
 	case "v1/ConfigMap":
 		var cm corev1.ConfigMap
 		if err := decode(&cm); err != nil {
 			return err
 		}
-		if cm.Annotations["container"] != "" || cm.Labels["type"] == "parser" {
-			return nil // a parser of the prototype; ours are built in
+		if isParser(&cm) {
+			r.scripts[cm.Name] = scriptOf(&cm)
+			return nil
 		}
 		r.config(&cm)
 		return nil
@@ -169,7 +195,7 @@ func (r *renderer) object(key string, head metav1.TypeMeta, doc []byte) error {
 		if n := orOne(job.Spec.Parallelism) * orOne(job.Spec.Completions); n != 1 {
 			return r.unsupported(key, "a Job of more than one pod", "give the action a count instead")
 		}
-		r.podOf(key, "Job", job.ObjectMeta, job.Spec.Template)
+		r.pods = append(r.pods, podOf(key, "Job", job.ObjectMeta, job.Spec.Template))
 		return nil
 	case "apps/v1/StatefulSet":
 		var set appsv1.StatefulSet
@@ -185,43 +211,18 @@ func (r *renderer) object(key string, head metav1.TypeMeta, doc []byte) error {
 		if orOne(d.Spec.Replicas) != 1 {
 			return r.unsupported(key, "a Deployment of more than one pod", "give the action a count instead")
 		}
-		r.podOf(key, "Deployment", d.ObjectMeta, d.Spec.Template)
+		r.pods = append(r.pods, podOf(key, "Deployment", d.ObjectMeta, d.Spec.Template))
 		return nil
+	}
+	if r.cluster() {
+		return r.clusterObject(key, head, decode)
 	}
 	return r.unsupported(key, fmt.Sprintf("an object of kind %s (%s)", head.Kind, head.APIVersion), "")
 }
 
-func (r *renderer) statefulSet(key string, set *appsv1.StatefulSet) error {
-	if orOne(set.Spec.Replicas) != 1 {
-		return r.unsupported(key, "a StatefulSet of more than one pod", "give the action a count instead")
-	}
-	for _, claim := range set.Spec.VolumeClaimTemplates {
-		set.Spec.Template.Spec.Volumes = append(set.Spec.Template.Spec.Volumes, corev1.Volume{Name: claim.Name,
-			VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim.Name}}})
-		if err := r.claim(key, claim); err != nil {
-			return err
-		}
-	}
-	r.podOf(key, "StatefulSet", set.ObjectMeta, set.Spec.Template)
-	return nil
-}
-
-func (r *renderer) podOf(key, kind string, meta metav1.ObjectMeta, t corev1.PodTemplateSpec) {
-	annotations := maps.Clone(t.Annotations)
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	maps.Copy(annotations, meta.Annotations)
-	labels := maps.Clone(t.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	maps.Copy(labels, meta.Labels)
-	r.pods = append(r.pods, template{key, kind, metav1.ObjectMeta{Name: meta.Name, Labels: labels}, t.Spec, annotations})
-}
-
 // claim takes a volume in, unless it stands for one that the user names.
-func (r *renderer) claim(key string, claim corev1.PersistentVolumeClaim) error {
+// volume is what the template calls it.
+func (r *renderer) claim(key string, claim corev1.PersistentVolumeClaim, volume string) error {
 	if _, other := r.params.Vars["volname"]; other && annotation(claim.Annotations, "role") == "volume" &&
 		r.params.Vars["volname"] != r.entry.Defaults["volname"] {
 		return nil
@@ -236,7 +237,7 @@ func (r *renderer) claim(key string, claim corev1.PersistentVolumeClaim) error {
 	r.claims[base] = objectName(r.name, base)
 	claim.APIVersion, claim.Kind = "v1", "PersistentVolumeClaim"
 	claim.ObjectMeta = r.meta(r.claims[base], claim.ObjectMeta)
-	claim.Labels[LabelVolume] = labelValue(base)
+	claim.Labels[LabelVolume] = labelValue(volume)
 	r.out.Claims = append(r.out.Claims, claim)
 	return nil
 }
@@ -288,6 +289,7 @@ func (r *renderer) finish() (*Instance, error) {
 	for _, name := range sortedKeys(r.configs) {
 		r.out.ConfigMaps = append(r.out.ConfigMaps, *r.configs[name])
 	}
+	r.out.Expects = sortedKeys(r.expects)
 	return &r.out, nil
 }
 

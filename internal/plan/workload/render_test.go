@@ -52,9 +52,13 @@ func TestRenderPrototype(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const file = "testdata/prototype.golden"
+	golden(t, "testdata/prototype.golden", string(got))
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, got, 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,8 +66,8 @@ func TestRenderPrototype(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
 	}
 }
 
@@ -165,7 +169,13 @@ func TestRenderProblems(t *testing.T) {
 		{"sync names nothing", pod(", annotations: {sync: d}", "  containers: [{name: c, command: [a]}]\n"),
 			`e.yaml: annotation sync names "d", which is not a container ("true", or some of: c)`},
 		{"several pods", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s}\nspec: {replicas: 3}\n",
-			`e.yaml: a StatefulSet of more than one pod: not supported by engine local (give the action a count instead)`},
+			`e.yaml: a StatefulSet of more than one pod with podManagementPolicy OrderedReady: not supported by engine local (podManagementPolicy: Parallel, or give the action a count instead)`},
+		{"ordered pods that wait", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s, annotations: {role: workload, sync: \"true\"}}\nspec: {replicas: 2}\n",
+			`e.yaml: StatefulSet "s" has 2 pods that wait at the barrier, and podManagementPolicy OrderedReady: the second is only made when the first is ready, but the first waits for all of them, so that they would wait for ever (podManagementPolicy: Parallel)`},
+		{"too many pods", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s}\nspec: {replicas: 2000000000, podManagementPolicy: Parallel}\n",
+			`e.yaml: StatefulSet "s" has 2000000000 pods (1 to 256; the action's count makes more instances)`},
+		{"parser without a script", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mine, annotations: {container: busybox}}\n---\n" + pod(", annotations: {outputFile: /o, parser: mine}", "  containers: [{name: c, command: [a]}]\n"),
+			`e.yaml: parser "mine" has no script (it is the only key of its ConfigMap, or one that begins with parse)`},
 		{"service", "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n", `e.yaml: an object of kind Service (v1): not supported by engine local`},
 	}
 	for _, tt := range tests {
@@ -206,7 +216,7 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(i.Claims) != 2 || i.Claims[0].Name != "a-0-store" || i.Claims[1].Name != "a-0-scratch" {
+	if len(i.Claims) != 2 || i.Claims[0].Name != "a-0-store-db-0" || i.Claims[0].Labels[LabelVolume] != "store" || i.Claims[1].Name != "a-0-scratch" {
 		t.Errorf("claims %v", i.Claims)
 	}
 	if !i.Pods[0].Service || i.Pods[1].Service {
@@ -264,8 +274,12 @@ func FuzzRender(f *testing.F) {
 	f.Add(strings.Replace(podHead, "%s", "", 1)+"  containers: [{name: c, command: [a]}]\n", "v")
 	f.Add("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: {spec: {containers: [{name: c, command: [\"{{a}}\"]}]}}}\n", "x: y")
 	f.Add("apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s}\nspec: {volumeClaimTemplates: [{}]}\n", "")
+	f.Add("apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {selector: {a: \"{{a}}\"}}\n", "b")
+	f.Add(asWritten, "")
 	f.Fuzz(func(_ *testing.T, manifest, value string) {
 		e := &Entry{Name: "e", Parts: []Part{{"m.yaml", manifest}}}
-		_, _ = e.Render(Params{Vars: map[string]string{"a": value}, Action: "a", Engine: "local"})
+		for _, engine := range []string{"local", Kubernetes} {
+			_, _ = e.Render(Params{Vars: map[string]string{"a": value}, Action: "a", Engine: engine})
+		}
 	})
 }
