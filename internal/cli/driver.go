@@ -66,6 +66,7 @@ one by hand, for another orchestrator, or with --csi-endpoint.
 	f.StringVar(&socket, "socket", "", "unix socket to listen on")
 	f.StringVar(&o.BaseDir, "base-dir", "", "directory that holds everything the driver keeps")
 	f.StringVar(&o.NodeID, "node-id", "", "name of this node (default \"local\")")
+	f.StringToStringVar(&o.Nodes, "node", nil, "a further node on this machine and the socket on which to answer as it: NAME=SOCKET; repeatable")
 	f.StringVar(&capacity, "capacity", "", "limit on the sum of the volumes' sizes, e.g. 10Gi")
 	f.StringVar(&poolSize, "pool-size", "", "size of the sparse pool image (default 16Gi)")
 	f.StringVar(&roundTo, "round-to", "", "granularity to which sizes are rounded up")

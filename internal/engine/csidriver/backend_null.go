@@ -50,6 +50,7 @@ func (null) available(allocated int64) (int64, error)                  { return 
 func (null) attach(context.Context, *volume) error                     { return nil }
 func (null) detach(context.Context, volume) error                      { return nil }
 func (null) grow(context.Context, *volume) error                       { return nil }
+func (null) fences()                                                   {}
 func (null) modify(context.Context, volume) error                      { return nil }
 func (null) remove(context.Context, volume) error                      { return nil }
 func (null) destroy(context.Context) error                             { return nil }

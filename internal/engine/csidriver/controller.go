@@ -3,6 +3,7 @@ package csidriver
 import (
 	"context"
 	"errors"
+	"slices"
 	"sort"
 	"strings"
 
@@ -33,28 +34,67 @@ func (d *driver) ControllerPublishVolume(ctx context.Context, req *csi.Controlle
 	}
 	resp := &csi.ControllerPublishVolumeResponse{}
 	err := d.withVolume(ctx, req.GetVolumeId(), func(ctx context.Context, v *volume) error {
-		if req.GetNodeId() != d.opts.NodeID {
-			return status.Errorf(codes.NotFound, "no node has the id %q; there is %q", req.GetNodeId(), d.opts.NodeID)
-		}
-		if err := d.fits(*v, req.GetVolumeCapability()); err != nil {
+		if err := d.checkAttach(*v, req); err != nil {
 			return err
 		}
-		mode := req.GetVolumeCapability().GetAccessMode().GetMode().String()
-		if at := v.Attached; at != nil && (at.ReadOnly != req.GetReadonly() || at.Mode != mode) {
-			return status.Errorf(codes.AlreadyExists, "volume %s is attached with read-only %t and mode %s", v.ID, at.ReadOnly, at.Mode)
-		}
 		if v.Attached == nil {
-			v.Attached = &attachment{ReadOnly: req.GetReadonly(), Mode: mode}
+			v.Attached = &attachment{ReadOnly: req.GetReadonly(), Mode: req.GetVolumeCapability().GetAccessMode().GetMode().String()}
 			if err := a.attach(ctx, v); err != nil {
 				return err
 			}
 		}
+		v.Attached = v.Attached.with(req.GetNodeId())
 		if v.Attached.Device != "" {
 			resp.PublishContext = map[string]string{"devicePath": v.Attached.Device}
 		}
 		return nil
 	})
 	return resp, err
+}
+
+// checkAttach refuses what cannot be attached.
+func (d *driver) checkAttach(v volume, req *csi.ControllerPublishVolumeRequest) error {
+	node := req.GetNodeId()
+	if !slices.Contains(d.nodeIDs(), node) {
+		return status.Errorf(codes.NotFound, "no node has the id %q; there is %s", node, strings.Join(d.nodeIDs(), ", "))
+	}
+	if err := d.fits(v, req.GetVolumeCapability()); err != nil {
+		return err
+	}
+	if v.Attached == nil {
+		return nil
+	}
+	mode, nodes := req.GetVolumeCapability().GetAccessMode().GetMode(), d.nodesOf(v)
+	if !slices.Contains(nodes, node) && !manyNodes(mode) {
+		return status.Errorf(codes.FailedPrecondition, "volume %s is attached to node %s; detach it there first", v.ID, strings.Join(nodes, ", "))
+	}
+	if v.Attached.ReadOnly != req.GetReadonly() || v.Attached.Mode != mode.String() {
+		return status.Errorf(codes.AlreadyExists, "volume %s is attached with read-only %t and mode %s", v.ID, v.Attached.ReadOnly, v.Attached.Mode)
+	}
+	return nil
+}
+
+func manyNodes(mode csi.VolumeCapability_AccessMode_Mode) bool {
+	switch mode {
+	case csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY, csi.VolumeCapability_AccessMode_MULTI_NODE_SINGLE_WRITER,
+		csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER:
+		return true
+	}
+	return false
+}
+
+// with returns an attachment to one node more; the old one is part of a record that may be kept.
+func (at attachment) with(node string) *attachment {
+	if !slices.Contains(at.Nodes, node) {
+		at.Nodes = append(slices.Clone(at.Nodes), node)
+	}
+	return &at
+}
+
+// without returns an attachment to one node less.
+func (at attachment) without(node string) *attachment {
+	at.Nodes = slices.DeleteFunc(slices.Clone(at.Nodes), func(n string) bool { return n == node })
+	return &at
 }
 
 // ControllerUnpublishVolume implements csi.ControllerServer.
@@ -71,17 +111,35 @@ func (d *driver) ControllerUnpublishVolume(ctx context.Context, req *csi.Control
 		return resp, nil
 	}
 	err := d.withVolume(ctx, req.GetVolumeId(), func(ctx context.Context, v *volume) error {
-		if v.Attached == nil {
-			return nil
+		nodes := d.nodesOf(*v)
+		if req.GetNodeId() != "" { // without one, from all
+			nodes = keep(nodes, func(node string) bool { return node == req.GetNodeId() })
 		}
-		if len(v.Staged)+len(v.Published) > 0 {
-			return status.Errorf(codes.FailedPrecondition, "volume %s is still staged at %d and published at %d paths", v.ID, len(v.Staged), len(v.Published))
+		for _, node := range nodes {
+			if err := d.detachFrom(ctx, a, v, node); err != nil {
+				return err
+			}
 		}
-		err := a.detach(ctx, *v)
-		v.Attached = nil
-		return err
+		return nil
 	})
 	return resp, err
+}
+
+// detachFrom takes one node from the attachment, and detaches with the last. A node that still uses the volume is in the
+// way, unless it is lost to the orchestrator and the backend can do without it.
+func (d *driver) detachFrom(ctx context.Context, a attacher, v *volume, node string) error {
+	_, fences := d.be.(fencer)
+	if staged, published := v.usedOn(node); staged+published > 0 && !fences {
+		return status.Errorf(codes.FailedPrecondition, "volume %s is still staged at %d and published at %d paths of node %s", v.ID, staged, published, node)
+	}
+	left := v.Attached.without(node)
+	if len(left.Nodes) > 0 {
+		v.Attached = left
+		return nil
+	}
+	err := a.detach(ctx, *v)
+	v.Attached = nil
+	return err
 }
 
 // ControllerExpandVolume implements csi.ControllerServer.
@@ -184,10 +242,13 @@ func (d *driver) ControllerGetVolume(_ context.Context, req *csi.ControllerGetVo
 }
 
 func (d *driver) nodesOf(v volume) []string {
-	if v.Attached == nil {
+	switch {
+	case v.Attached == nil:
 		return nil
+	case len(v.Attached.Nodes) == 0: // kept by a driver that knew one node only
+		return []string{d.opts.NodeID}
 	}
-	return []string{d.opts.NodeID}
+	return slices.Clone(v.Attached.Nodes)
 }
 
 // ListVolumes implements csi.ControllerServer. A token is the id after which the next page begins, so that pages stay

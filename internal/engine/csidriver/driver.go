@@ -6,8 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -66,6 +68,8 @@ type (
 		stage(ctx context.Context, v *volume, path string, flags []string) error
 		unstage(ctx context.Context, v volume, path string) error
 	}
+	// fencer says that a volume can be taken from a node that still has it staged: nothing of the node's reaches it.
+	fencer interface{ fences() }
 	// nodeGrower offers NodeExpandVolume.
 	nodeGrower interface {
 		grow(ctx context.Context, v *volume) error
@@ -186,6 +190,21 @@ func (d *driver) recover(ctx context.Context) error {
 		problems = append(problems, rec.reconcile(ctx))
 	}
 	return errors.Join(problems...)
+}
+
+type nodeKey struct{}
+
+// nodeOf is the node on whose socket a call came.
+func (d *driver) nodeOf(ctx context.Context) string {
+	if node, ok := ctx.Value(nodeKey{}).(string); ok {
+		return node
+	}
+	return d.opts.NodeID
+}
+
+// nodeIDs lists the nodes that this driver serves, its own first.
+func (d *driver) nodeIDs() []string {
+	return append([]string{d.opts.NodeID}, slices.Sorted(maps.Keys(d.opts.Nodes))...)
 }
 
 // maybeFrozen lists the volumes of which a snapshot or clone was being made.

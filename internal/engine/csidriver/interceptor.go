@@ -51,7 +51,7 @@ func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerI
 	took := time.Since(start)
 
 	r := Record{
-		Event: eventRPC, RPC: rpc, StartUnixNs: start.UnixNano(), EndUnixNs: wall(start, took), DurationNs: int64(took),
+		Event: eventRPC, RPC: rpc, Node: s.driver.nodeOf(ctx), StartUnixNs: start.UnixNano(), EndUnixNs: wall(start, took), DurationNs: int64(took),
 		InjectedDelayNs: int64(fate.Window + fate.Delay + fate.Stall), Injected: describe(fate), QueuedNs: int64(n.queued),
 		Code: status.Code(err).String(), Message: status.Convert(err).Message(),
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"golang.org/x/sys/unix"
@@ -30,12 +31,12 @@ func (d *driver) NodeStageVolume(ctx context.Context, req *csi.NodeStageVolumeRe
 		if err := d.fits(*v, req.GetVolumeCapability()); err != nil {
 			return err
 		}
-		if _, attaches := d.be.(attacher); attaches && v.Attached == nil {
-			return status.Errorf(codes.FailedPrecondition, "volume %s is not attached to this node", v.ID)
+		if _, attaches := d.be.(attacher); attaches && !slices.Contains(d.nodesOf(*v), d.nodeOf(ctx)) {
+			return status.Errorf(codes.FailedPrecondition, "volume %s is not attached to node %s", v.ID, d.nodeOf(ctx))
 		}
 		// The path is kept before the work as well: a driver killed in between must find the mount.
-		again := v.Staged[path]
-		v.Staged[path] = true
+		_, again := v.Staged[path]
+		v.Staged[path] = d.nodeOf(ctx)
 		if err := d.keepIntent(*v); err != nil {
 			return err
 		}
@@ -64,10 +65,10 @@ func (d *driver) NodeUnstageVolume(ctx context.Context, req *csi.NodeUnstageVolu
 		return nil, invalid("staging path: %v", err)
 	}
 	err = d.withVolume(ctx, req.GetVolumeId(), func(ctx context.Context, v *volume) error {
-		if len(v.Published) > 0 {
-			return status.Errorf(codes.FailedPrecondition, "volume %s is still published at %d paths", v.ID, len(v.Published))
+		if _, published := v.usedOn(d.nodeOf(ctx)); published > 0 {
+			return status.Errorf(codes.FailedPrecondition, "volume %s is still published at %d paths", v.ID, published)
 		}
-		if !v.Staged[path] {
+		if _, ok := v.Staged[path]; !ok {
 			return nil
 		}
 		if err := st.unstage(ctx, *v, path); err != nil {
@@ -94,7 +95,7 @@ func (d *driver) NodePublishVolume(ctx context.Context, req *csi.NodePublishVolu
 			return err
 		}
 		_, again := v.Published[path]
-		v.Published[path] = publication{ReadOnly: req.GetReadonly(), Mode: req.GetVolumeCapability().GetAccessMode().GetMode().String()}
+		v.Published[path] = publication{ReadOnly: req.GetReadonly(), Mode: req.GetVolumeCapability().GetAccessMode().GetMode().String(), Node: d.nodeOf(ctx)}
 		if err := d.keepIntent(*v); err != nil {
 			return err
 		}
@@ -130,7 +131,7 @@ func (d *driver) checkPublish(v volume, req *csi.NodePublishVolumeRequest, path 
 		return "", status.Error(codes.FailedPrecondition, "the request lacks a staging path")
 	}
 	staging, err := filepath.Abs(req.GetStagingTargetPath())
-	if err != nil || !v.Staged[staging] {
+	if _, ok := v.Staged[staging]; err != nil || !ok {
 		return "", status.Errorf(codes.FailedPrecondition, "volume %s is not staged at %q", v.ID, req.GetStagingTargetPath())
 	}
 	return staging, nil
@@ -197,7 +198,8 @@ func (d *driver) NodeExpandVolume(ctx context.Context, req *csi.NodeExpandVolume
 func holds(v volume, path string) error {
 	abs, err := filepath.Abs(path)
 	_, published := v.Published[abs]
-	if err != nil || !published && !v.Staged[abs] {
+	_, staged := v.Staged[abs]
+	if err != nil || !published && !staged {
 		return status.Errorf(codes.NotFound, "volume %s is not at %s", v.ID, path)
 	}
 	return nil

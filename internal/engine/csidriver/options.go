@@ -22,6 +22,9 @@ type Options struct {
 	BaseDir string
 	// NodeID is what NodeGetInfo returns and ControllerPublishVolume accepts.
 	NodeID string
+	// Nodes are further nodes that share this driver's storage because they are on the same machine: id → unix socket on
+	// which Serve answers as that node. A volume of a single-node mode is attached to one of them at a time.
+	Nodes map[string]string
 	// Capacity limits the sum of the volumes' sizes in bytes; 0 leaves the limit to the backend.
 	Capacity int64
 	// RoundTo is the granularity in bytes to which sizes are rounded up; 0 means the backend's own.
@@ -76,6 +79,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.NodeID == "" {
 		o.NodeID = "local"
+	}
+	if _, twice := o.Nodes[o.NodeID]; twice {
+		return o, fmt.Errorf("the node id %q is given twice: as the driver's own and as a further node", o.NodeID)
 	}
 	if o.PoolSize == 0 {
 		o.PoolSize = defaultPoolSize

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -71,16 +72,44 @@ func New(o Options) (_ *Server, err error) {
 	return s, nil
 }
 
-// Serve listens on the unix socket until ctx ends, then lets calls in progress finish for a few seconds. A socket left
-// behind by a killed process is replaced. Injected windows count from here.
+// Serve listens on the unix socket, and on those of the further nodes, until ctx ends, then lets calls in progress finish
+// for a few seconds. A socket left behind by a killed process is replaced. Injected windows count from here.
 func (s *Server) Serve(ctx context.Context, socket string) error {
-	listener, err := listen(ctx, socket)
-	if err != nil {
-		return err
+	sockets := map[string]string{s.driver.opts.NodeID: socket}
+	maps.Copy(sockets, s.driver.opts.Nodes)
+	listeners := map[string]net.Listener{}
+	for node, path := range sockets {
+		listener, err := listen(ctx, path)
+		if err != nil {
+			for _, l := range listeners {
+				_ = l.Close()
+			}
+			return err
+		}
+		listeners[node] = listener
 	}
 	s.start = time.Now()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // one that fails ends the others
+	ended := make(chan error)
+	for node, listener := range listeners {
+		go func() { ended <- s.serveNode(ctx, node, listener) }()
+	}
+	var problems []error
+	for range listeners {
+		problems = append(problems, <-ended)
+		cancel()
+	}
+	return errors.Join(problems...)
+}
+
+// serveNode answers calls as one node.
+func (s *Server) serveNode(ctx context.Context, node string, listener net.Listener) error {
+	as := func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		return s.intercept(context.WithValue(ctx, nodeKey{}, node), req, info, handler)
+	}
 	// Work in progress is always waited for: leaving in the middle of it could leave a file system frozen.
-	server := grpc.NewServer(grpc.UnaryInterceptor(s.intercept), grpc.WaitForHandlers(true))
+	server := grpc.NewServer(grpc.UnaryInterceptor(as), grpc.WaitForHandlers(true))
 	csi.RegisterIdentityServer(server, s.driver)
 	csi.RegisterControllerServer(server, s.driver)
 	csi.RegisterNodeServer(server, s.driver)
@@ -96,7 +125,7 @@ func (s *Server) Serve(ctx context.Context, socket string) error {
 		defer hard.Stop()
 		server.GracefulStop()
 	})
-	err = server.Serve(listener)
+	err := server.Serve(listener)
 	if !stop() {
 		<-done
 		return nil

@@ -36,8 +36,8 @@ type volume struct {
 	// Formatted: the image carries a file system. NeedsGrow: it is smaller than the image.
 	Formatted, NeedsGrow bool                   `json:",omitempty"`
 	Attached             *attachment            `json:",omitempty"`
-	Staged               map[string]bool        `json:",omitempty"` // staging path → true
-	Published            map[string]publication `json:",omitempty"` // target path → how
+	Staged               map[string]string      `json:"StagedOn,omitempty"` // staging path → node
+	Published            map[string]publication `json:",omitempty"`         // target path → how
 }
 
 // source is what a volume was made from; one field is set.
@@ -45,19 +45,36 @@ type source struct{ Snapshot, Volume string }
 
 type attachment struct {
 	ReadOnly bool
-	Mode     string // access mode
-	Device   string `json:",omitempty"`
+	Mode     string   // access mode
+	Device   string   `json:",omitempty"`
+	Nodes    []string // to which it is attached; more than one in a multi-node mode only
 }
 
 type publication struct {
 	ReadOnly bool
 	Mode     string
+	Node     string
+}
+
+// usedOn counts the paths at which a node has the volume staged and published.
+func (v volume) usedOn(node string) (staged, published int) {
+	for _, on := range v.Staged {
+		if on == node {
+			staged++
+		}
+	}
+	for _, p := range v.Published {
+		if p.Node == node {
+			published++
+		}
+	}
+	return staged, published
 }
 
 func (v volume) clone() volume {
 	v.Mutable, v.Staged, v.Published = maps.Clone(v.Mutable), maps.Clone(v.Staged), maps.Clone(v.Published)
 	if v.Staged == nil {
-		v.Staged = map[string]bool{}
+		v.Staged = map[string]string{}
 	}
 	if v.Published == nil {
 		v.Published = map[string]publication{}

@@ -21,6 +21,8 @@ type Record struct {
 	// Event is "start", "rpc", "freeze" or "attach".
 	Event string `json:"event"`
 	RPC   string `json:"rpc,omitempty"`
+	// Node is the node on whose socket the call came.
+	Node string `json:"node,omitempty"`
 
 	// StartUnixNs is when the call arrived; of a freeze, when FIFREEZE was called.
 	StartUnixNs int64 `json:"start_unix_ns"`
