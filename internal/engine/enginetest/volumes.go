@@ -74,7 +74,7 @@ func testGroup(t *testing.T, s *session) {
 
 func testModify(_ *testing.T, s *session) {
 	v := s.volume("v-0", false)
-	o, _ := s.must(engine.Request{Modify: &engine.Modify{Target: v, Parameters: map[string]string{}}})
+	o, _ := s.must(engine.Request{Modify: &engine.Modify{Target: v, Parameters: s.target.Modification}})
 	s.inOrder(o, op.Modified)
 }
 

@@ -1,0 +1,123 @@
+//go:build e2e
+
+package kubernetes
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/enginetest"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// testBed is a real cluster; the test skips without one.
+func testBed(t *testing.T) *rest.Config {
+	t.Helper()
+	path := os.Getenv("KUBECONFIG")
+	if path == "" {
+		t.Skip("no KUBECONFIG: make testbed-up makes a cluster and says where its kubeconfig is")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// namespace makes one for the test.
+func namespace(t *testing.T, c *api.Client, prefix string) string {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix}}
+	if _, err := c.Create(t.Context(), api.Namespaces, "", ns, ns); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := c.Delete(context.WithoutCancel(t.Context()), api.Namespaces, "", ns.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	return ns.Name
+}
+
+// TestConformance runs the suite that every engine passes, on each driver of
+// the test bed.
+func TestConformance(t *testing.T) {
+	config := testBed(t)
+	for _, tt := range []struct {
+		class string
+		skip  map[string]string
+	}{
+		{class: "hostdir", skip: map[string]string{"group": "hostdir has no group snapshots", "modify": "hostdir cannot modify", "resize": "hostdir cannot grow"}},
+		{class: "loopfile-xfs"},
+		{class: "btrfs", skip: map[string]string{"group": "btrfs has no group snapshots", "modify": "btrfs cannot modify"}},
+	} {
+		t.Run(tt.class, func(t *testing.T) {
+			client, err := api.New(config, op.NewClock())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ns := namespace(t, client, "conformance-")
+			target := enginetest.Target{
+				New: func(*testing.T) engine.Engine {
+					return New(Options{Config: config, Namespace: ns, Image: productImage()})
+				},
+				StorageClass:  storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: tt.class}},
+				SnapshotClass: engine.SnapshotClass{Name: snapshotClass(tt.class)},
+				Unobserved:    map[string]bool{op.Published: true, op.Unpublished: true, op.Staged: true},
+				Modification:  map[string]string{"freezeHold": "1ms"},
+				Patience:      2 * time.Minute, Size: "320Mi", Skip: tt.skip,
+				Leaks: func(t *testing.T) []string { return leaks(t, client, ns) },
+			}
+			enginetest.Run(t, target)
+		})
+	}
+}
+
+func productImage() string {
+	if image := os.Getenv("CNSBENCH_IMAGE"); image != "" {
+		return image
+	}
+	return "localhost/cnsbench:dev"
+}
+
+func snapshotClass(class string) string { return strings.TrimSuffix(class, "-xfs") }
+
+// leaks lists what carries a run's label, in the namespace or behind it.
+func leaks(t *testing.T, c *api.Client, ns string) []string {
+	t.Helper()
+	var left []string
+	for _, k := range []api.Kind{api.Pods, api.PersistentVolumeClaims, api.ConfigMaps, api.Secrets, services, api.VolumeSnapshots, volumeAttributesClasses} {
+		where := ns
+		if !k.Namespaced {
+			where = ""
+		}
+		list, _, err := c.List(t.Context(), k, where, metav1.ListOptions{LabelSelector: LabelRun})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range list {
+			left = append(left, k.Resource+" "+o.GetName())
+		}
+	}
+	list, _, err := c.List(t.Context(), api.PersistentVolumes, "", metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range list {
+		if pv := o.(*corev1.PersistentVolume); pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.Namespace == ns {
+			left = append(left, "persistentvolume "+pv.Name)
+		}
+	}
+	return left
+}
