@@ -17,35 +17,65 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine/csidriver"
 	"github.com/cnsbench/cnsbench/internal/engine/csidriver/inject"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
-// load reads and resolves the files. Problems are printed, all of them, and
-// end the command with exitUsage; warnings are printed and go on.
-func load(ctx context.Context, s *streams, f *runFlags, names []string) (*plan.Plan, []plan.File, error) {
-	if f.engine != "local" {
-		return nil, nil, fmt.Errorf("--engine %q: this build has the engine local", f.engine)
-	}
+// load reads and resolves the files, for engine kubernetes against the cluster
+// that it returns. Problems are printed, all of them, and end the command with
+// exitUsage; warnings are printed and go on.
+func load(ctx context.Context, s *streams, f *runFlags, names []string) (*plan.Plan, []plan.File, *cluster, error) {
 	files, err := readFiles(s, names)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	in := plan.Input{
-		Files: files, Set: f.set, Capabilities: local.New(local.Options{}).Capabilities(),
-		Folder: folderBeside(names[0]), AnyDriver: f.endpoint != "", Seed: drawSeed(),
+	in := plan.Input{Files: files, Set: f.set, Folder: folderBeside(names[0]), AnyDriver: f.endpoint != "", Seed: drawSeed()}
+	var on *cluster
+	switch f.engine {
+	case engineLocal:
+		in.Capabilities = local.New(local.Options{}).Capabilities()
+		in.Substitute, in.SubstituteReason = substitutes()
+	case engineKubernetes:
+		in.Capabilities = kubernetes.Capabilities()
+		if on, err = f.planOn(ctx, s, &in); err != nil {
+			return nil, nil, nil, err
+		}
+	default:
+		return nil, nil, nil, fmt.Errorf("--engine %q: there are local and kubernetes", f.engine)
 	}
-	in.Substitute, in.SubstituteReason = substitutes()
 	p, problems := plan.Load(ctx, in)
 	if len(problems) > 0 {
 		fmt.Fprint(s.err, lines(problems))
-		return nil, nil, fmt.Errorf("%s: %s", strings.Join(names, ", "), count(len(problems), "problem"))
+		return nil, nil, nil, fmt.Errorf("%s: %s", strings.Join(names, ", "), count(len(problems), "problem"))
 	}
 	for _, w := range p.Warnings {
 		fmt.Fprintln(s.err, "warning:", w)
 	}
-	return p, files, nil
+	return p, files, on, nil
+}
+
+// planOn connects to the cluster and adds what it has to a plan's input. Where
+// no cluster is needed, one that is not there is a warning.
+func (f *runFlags) planOn(ctx context.Context, s *streams, in *plan.Input) (*cluster, error) {
+	if err := f.onCluster(); err != nil {
+		return nil, err
+	}
+	on, err := f.cluster.connect()
+	if err == nil {
+		in.Classes, err = on.classes(ctx)
+	}
+	switch {
+	case err == nil:
+		in.ConfigMaps = on.libraries
+	case f.offline:
+		fmt.Fprintf(s.err, "warning: no cluster is at hand, so classes and libraries are not checked: %v\n", err)
+		return nil, nil
+	default:
+		return nil, failed(err)
+	}
+	return on, nil
 }
 
 // folderBeside opens library folders relative to the Benchmark's file.
@@ -137,7 +167,8 @@ func newValidate(s *streams) *cobra.Command {
 		Use: "validate FILE [FILE…]", Short: "Check a Benchmark and report every problem with its place",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, _, err := load(cmd.Context(), s, &f, args)
+			f.offline = true
+			p, _, _, err := load(cmd.Context(), s, &f, args)
 			if err != nil {
 				return err
 			}
@@ -155,7 +186,8 @@ func newRender(s *streams) *cobra.Command {
 		Use: "render FILE [FILE…]", Short: "Print the Benchmark with its defaults and every manifest it makes",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, _, err := load(cmd.Context(), s, &f, args)
+			f.offline = true
+			p, _, _, err := load(cmd.Context(), s, &f, args)
 			if err != nil {
 				return err
 			}

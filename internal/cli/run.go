@@ -38,12 +38,16 @@ type runFlags struct {
 	dryRun   bool
 	strict   bool
 	keep     bool
+	id       string // of the run; drawn if empty
+	cluster  clusterFlags
+	offline  bool // the cluster need not be there: validate, render
 }
 
 func (f *runFlags) planning(c *cobra.Command) {
-	c.Flags().StringVar(&f.engine, "engine", "local", "platform that carries the Benchmark out: local")
+	c.Flags().StringVar(&f.engine, "engine", engineLocal, "platform that carries the Benchmark out: local or kubernetes")
 	c.Flags().StringArrayVar(&f.set, "set", nil, "override a field or a variable, e.g. spec.runtime=10s or fio.bs=8k; may be repeated")
 	c.Flags().StringVar(&f.endpoint, "csi-endpoint", "", "unix socket of a CSI driver to test (PATH or unix:///PATH), instead of one of ours")
+	f.cluster.connecting(c)
 }
 
 func newRun(s *streams) *cobra.Command {
@@ -51,8 +55,8 @@ func newRun(s *streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run FILE [FILE…]",
 		Short: "Carry a Benchmark out",
-		Long: `Carries a Benchmark out on this machine and leaves a bundle: what was asked,
-every operation with its milestones, what the workloads measured, and the
+		Long: `Carries a Benchmark out, on this machine or with --engine kubernetes on a
+cluster, where nothing needs to be installed, and leaves a bundle: what was asked, every operation with its milestones, what the workloads measured, and the
 environment. StorageClass, VolumeSnapshotClass and workload manifests may stand
 beside the Benchmark in the same file or in further ones.
 
@@ -67,6 +71,7 @@ could not be judged, 4 a validity gate under --strict, 130 interrupted.`,
 		},
 	}
 	f.planning(c)
+	f.cluster.running(c)
 	fl := c.Flags()
 	fl.StringVar(&f.out, "out", "", "directory for the bundle; must not exist or be empty (default cnsbench-NAME-TIME)")
 	fl.StringVar(&f.storage, "storage-dir", storageDir(), "where our drivers keep volumes: on the disk you want to measure")
@@ -79,16 +84,38 @@ could not be judged, 4 a validity gate under --strict, 130 interrupted.`,
 }
 
 func runBenchmark(ctx context.Context, s *streams, f *runFlags, args []string) error {
-	p, files, err := load(ctx, s, f, args)
-	if err != nil {
-		return err
-	}
-	injected, err := f.injection()
+	p, files, on, err := load(ctx, s, f, args)
 	if err != nil {
 		return err
 	}
 	if f.dryRun {
 		return printBudget(s, p, f.output)
+	}
+	if on == nil {
+		return runLocal(ctx, s, f, p, files)
+	}
+	if err := on.rights(ctx, p); err != nil {
+		return err
+	}
+	if f.cluster.runner == runnerPod {
+		return runInPod(ctx, s, f, on, p, files)
+	}
+	r, err := f.begin(s, p, files, "")
+	if err != nil {
+		return err
+	}
+	e, err := f.cluster.engine(on)
+	if err != nil {
+		return r.abort(err)
+	}
+	return r.carryOut(ctx, e)
+}
+
+// runLocal carries a plan out on this machine.
+func runLocal(ctx context.Context, s *streams, f *runFlags, p *plan.Plan, files []plan.File) error {
+	injected, err := f.injection()
+	if err != nil {
+		return err
 	}
 	agent, err := pod.FindAgent("")
 	if err != nil {
@@ -97,17 +124,35 @@ func runBenchmark(ctx context.Context, s *streams, f *runFlags, args []string) e
 	if err := missingPrograms(p); err != nil {
 		return failed(err)
 	}
-	id := newRunID()
+	r, err := f.begin(s, p, files, injected)
+	if err != nil {
+		return err
+	}
+	command, err := driverCommand()
+	if err != nil {
+		return r.abort(err)
+	}
+	return r.carryOut(ctx, local.New(local.Options{Endpoint: f.endpoint, DriverCommand: command, StorageDir: f.storage,
+		AgentPath: agent, Inject: f.inject, Seed: p.Seed}))
+}
+
+// begin makes the bundle.
+func (f *runFlags) begin(s *streams, p *plan.Plan, files []plan.File, injected string) (*running, error) {
+	id := f.id
+	if id == "" {
+		id = newRunID()
+	}
 	if f.out == "" {
 		f.out = fmt.Sprintf("cnsbench-%s-%s", p.Name, time.Now().Format("20060102-150405"))
 	}
 	clock := op.NewClock()
-	w, err := record.Create(f.out, describeRun(id, p, files, clock, planFacts(p, f.args(), injected)))
+	described := describeRun(id, p, files, clock, planFacts(p, f.args(), injected))
+	described.Engine = f.engine
+	w, err := record.Create(f.out, described)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r := &running{streams: s, flags: f, plan: p, id: id, clock: clock, writer: w, agent: agent}
-	return r.carryOut(ctx)
+	return &running{streams: s, flags: f, plan: p, id: id, clock: clock, writer: w}, nil
 }
 
 // running is one run of the command.
@@ -118,21 +163,13 @@ type running struct {
 	id     string
 	clock  op.Clock
 	writer *record.Writer
-	agent  string
 }
 
-func (r *running) carryOut(ctx context.Context) error {
-	command, err := driverCommand()
-	if err != nil {
-		return r.abort(err)
-	}
+func (r *running) carryOut(ctx context.Context, e engine.Engine) error {
 	scratch, err := r.scratch()
 	if err != nil {
 		return r.abort(fmt.Errorf("scratch directory: %w (TMPDIR says where it is made)", err))
 	}
-	e := local.New(local.Options{Endpoint: r.flags.endpoint, DriverCommand: command, StorageDir: r.flags.storage,
-		AgentPath: r.agent, Inject: r.flags.inject, Seed: r.plan.Seed})
-
 	ctx, hard, stop := r.interrupts(ctx)
 	defer stop()
 	show := newProgress(r.streams, r.plan, r.clock, r.flags.output == "json")

@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/version"
+)
+
+// The engines by name.
+const (
+	engineLocal      = "local"
+	engineKubernetes = "kubernetes"
+)
+
+// clusterFlags say which cluster, as whom, and where the runner is.
+type clusterFlags struct {
+	kubeconfig string
+	context    string
+	namespace  string
+	runner     string
+	listen     string
+	advertise  string
+	image      string
+	delivery   string
+	wait       time.Duration
+}
+
+// The places of the runner.
+const (
+	runnerPod   = "pod"
+	runnerLocal = "local"
+)
+
+// connecting adds the flags that say which cluster.
+func (f *clusterFlags) connecting(c *cobra.Command) {
+	fl := c.Flags()
+	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "kubernetes: kubeconfig file (default $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount)")
+	fl.StringVar(&f.context, "context", "", "kubernetes: context of the kubeconfig")
+	fl.StringVarP(&f.namespace, "namespace", "n", "", "kubernetes: namespace of everything that is made (default the context's)")
+}
+
+// running adds the flags that say where the runner is.
+func (f *clusterFlags) running(c *cobra.Command) {
+	fl := c.Flags()
+	fl.StringVar(&f.runner, "runner", runnerPod, "kubernetes: where the runner is: pod, or local where pods can reach this machine")
+	fl.StringVar(&f.listen, "listen", "", "kubernetes: HOST:PORT at which the runner listens for agents (default any port)")
+	fl.StringVar(&f.advertise, "advertise", os.Getenv("CNSBENCH_ADVERTISE"), "kubernetes: host that pods reach the runner at (default the address with the route to the API server)")
+	fl.StringVar(&f.image, "image", defaultImage(), "kubernetes: image of cnsbench, for the runner, the agents and the pods that hold volumes")
+	fl.StringVar(&f.delivery, "agent", string(kubernetes.DeliverInit), "kubernetes: how the agent gets into pods: init, image (a volume), or baked")
+}
+
+// defaultImage is the product's own of this version; $CNSBENCH_IMAGE overrides.
+func defaultImage() string {
+	if image := os.Getenv("CNSBENCH_IMAGE"); image != "" {
+		return image
+	}
+	return "cnsbench/cnsbench:" + version.Version
+}
+
+// config finds the cluster and the namespace, as kubectl does.
+func (f *clusterFlags) config() (*rest.Config, string, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context})
+	config, err := loaded.ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("find the cluster: %w; --kubeconfig or $KUBECONFIG names it", err)
+	}
+	config.UserAgent = "cnsbench/" + version.Version
+	namespace := f.namespace
+	if namespace == "" {
+		if namespace, _, err = loaded.Namespace(); err != nil {
+			return nil, "", fmt.Errorf("find the namespace: %w; name it with --namespace", err)
+		}
+	}
+	return config, namespace, nil
+}
+
+// cluster is a connection for what is done before and after a run.
+type cluster struct {
+	config    *rest.Config
+	namespace string
+	client    *api.Client
+	set       clientset.Interface
+}
+
+func (f *clusterFlags) connect() (*cluster, error) {
+	config, namespace, err := f.config()
+	if err != nil {
+		return nil, err
+	}
+	client, err := api.New(config, op.NewClock())
+	if err != nil {
+		return nil, err
+	}
+	set, err := clientset.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &cluster{config: config, namespace: namespace, client: client, set: set}, nil
+}
+
+// classes reads what a plan checks its classes against. Kinds that the cluster
+// does not serve are none.
+func (c *cluster) classes(ctx context.Context) (*plan.Classes, error) {
+	found := &plan.Classes{Storage: map[string]storagev1.StorageClass{}, Snapshot: map[string]engine.SnapshotClass{}}
+	list, _, err := c.client.List(ctx, api.StorageClasses, "", metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read the cluster's StorageClasses: %w", err)
+	}
+	for _, o := range list {
+		found.Storage[o.GetName()] = *o.(*storagev1.StorageClass)
+	}
+	list, _, err = c.client.List(ctx, api.VolumeSnapshotClasses, "", metav1.ListOptions{})
+	if err != nil {
+		return found, nil //nolint:nilerr // no snapshots, or no right to look: the plan says what it misses
+	}
+	for _, o := range list {
+		s := o.(*api.VolumeSnapshotClass)
+		found.Snapshot[s.Name] = engine.SnapshotClass{Name: s.Name, Driver: s.Driver, Parameters: s.Parameters, Retain: s.DeletionPolicy == "Retain",
+			Default: s.Annotations["snapshot.storage.kubernetes.io/is-default-class"] == "true"}
+	}
+	return found, nil
+}
+
+// libraries lists the workloads of a namespace.
+func (c *cluster) libraries(ctx context.Context, namespace string) ([]corev1.ConfigMap, error) {
+	list, err := c.set.CoreV1().ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: "type=workload"})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// rights lists every right that the plan needs and whoever runs it lacks, all
+// at once, before anything is made.
+func (c *cluster) rights(ctx context.Context, p *plan.Plan) error {
+	var missing []string
+	for _, r := range plan.Rights(p) {
+		namespace := c.namespace
+		if r.ClusterScoped {
+			namespace = ""
+		}
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource}}}
+		answer, err := c.set.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("ask which rights there are: %w", err)
+		}
+		if !answer.Status.Allowed {
+			missing = append(missing, describeRight(r, namespace))
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	return fmt.Errorf("rights are missing; nothing was made:\n  %s\ndocs/kubernetes.md has a Role that gives them", strings.Join(slices.Compact(missing), "\n  "))
+}
+
+func describeRight(r plan.Right, namespace string) string {
+	resource := r.Resource
+	if r.Subresource != "" {
+		resource += "/" + r.Subresource
+	}
+	if r.Group != "" {
+		resource += "." + r.Group
+	}
+	where := "in the whole cluster"
+	if namespace != "" {
+		where = "in namespace " + namespace
+	}
+	return fmt.Sprintf("%s %s %s: %s", r.Verb, resource, where, r.Why)
+}
+
+// engine is the engine of a run on this cluster.
+func (f *clusterFlags) engine(c *cluster) (*kubernetes.Engine, error) {
+	delivery, err := kubernetes.ParseDelivery(f.delivery)
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.New(kubernetes.Options{Config: c.config, Namespace: c.namespace, Listen: f.listen, Advertise: f.advertise,
+		Image: f.image, Delivery: delivery}), nil
+}
+
+// onCluster refuses flags that only make sense on this machine.
+func (f *runFlags) onCluster() error {
+	for _, flag := range []struct{ name, value string }{{"--csi-endpoint", f.endpoint}, {"--inject", f.inject}} {
+		if flag.value != "" {
+			return errors.New(flag.name + " is for engine local: on Kubernetes the StorageClass names the driver")
+		}
+	}
+	return nil
+}
