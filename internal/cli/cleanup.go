@@ -13,44 +13,94 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/engine/csidriver"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 func newCleanup(s *streams) *cobra.Command {
-	var storage string
+	var storage, platform, run string
+	var on clusterFlags
 	c := &cobra.Command{
 		Use:   "cleanup [BUNDLE]",
 		Short: "Remove what a run that was killed has left",
 		Long: `Removes what a dead run has left behind: processes, mounts, loop devices,
-volumes, snapshots. With a bundle, what its ledger lists; without one,
-everything of ours below the storage directory that no living run uses.`,
+volumes, snapshots. With a bundle, what its ledger lists, here or on its
+cluster; without one, everything of ours below the storage directory that no
+living run uses. With --engine kubernetes and --run, what carries that run's
+label in a namespace, and the volumes and contents behind it.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			if len(args) == 1 {
-				return cleanBundle(ctx, s, args[0])
+			switch {
+			case len(args) == 1:
+				return cleanBundle(ctx, s, &on, args[0])
+			case platform == engineKubernetes && run != "":
+				return cleanCluster(ctx, s, &on, run)
+			case platform == engineKubernetes:
+				return errors.New("--run names the run to remove from the cluster; its label is cnsbench.dev/run")
 			}
 			return cleanStorage(s, storage)
 		},
 	}
 	c.Flags().StringVar(&storage, "storage-dir", storageDir(), "where our drivers keep volumes")
+	c.Flags().StringVar(&platform, "engine", engineLocal, "local or kubernetes")
+	c.Flags().StringVar(&run, "run", "", "kubernetes: id of the run")
+	on.connecting(c)
 	return c
 }
 
+// cleanCluster removes what carries a run's label.
+func cleanCluster(ctx context.Context, s *streams, f *clusterFlags, run string) error {
+	on, err := f.connect()
+	if err != nil {
+		return failed(err)
+	}
+	if err := cleanRun(ctx, on, run); err != nil {
+		return failed(fmt.Errorf("not everything could be removed: %w", err))
+	}
+	fmt.Fprintf(s.out, "nothing is left of run %s in namespace %s\n", run, on.namespace)
+	return nil
+}
+
+func cleanRun(ctx context.Context, on *cluster, run string) error {
+	return kubernetes.New(kubernetes.Options{Config: on.config, Namespace: on.namespace}).TeardownRun(ctx, run)
+}
+
+// teardown is the engine that made what a ledger lists.
+func (f *clusterFlags) teardown(ctx context.Context, ledger *record.Ledger) error {
+	namespace := ""
+	for _, entry := range ledger.Open() {
+		if entry.Data["run"] != "" {
+			namespace = entry.Data["namespace"]
+		}
+	}
+	if namespace == "" {
+		command, err := driverCommand()
+		if err != nil {
+			return err
+		}
+		return local.New(local.Options{DriverCommand: command}).Teardown(ctx, ledger)
+	}
+	if f.namespace == "" {
+		f.namespace = namespace
+	}
+	on, err := f.connect()
+	if err != nil {
+		return err
+	}
+	return kubernetes.New(kubernetes.Options{Config: on.config, Namespace: on.namespace}).Teardown(ctx, ledger)
+}
+
 // cleanBundle finishes what the ledger of a bundle still lists.
-func cleanBundle(ctx context.Context, s *streams, dir string) error {
+func cleanBundle(ctx context.Context, s *streams, f *clusterFlags, dir string) error {
 	ledger, err := record.OpenLedger(dir)
 	if err != nil {
 		return err
 	}
 	open := len(ledger.Open())
-	command, err := driverCommand()
-	if err != nil {
-		return errors.Join(err, ledger.Close())
-	}
-	err = local.New(local.Options{DriverCommand: command}).Teardown(ctx, ledger)
+	err = f.teardown(ctx, ledger)
 	if err = errors.Join(err, ledger.Close()); err != nil {
 		return failed(fmt.Errorf("not everything could be removed: %w", err))
 	}

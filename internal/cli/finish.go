@@ -21,7 +21,7 @@ import (
 // conclude closes the bundle, judges it from what it holds, writes the
 // verdicts into it, prints the summary and turns all that into an exit code.
 func (r *running) conclude(result *run.Result) error {
-	if same, err := record.SameFilesystem(r.writer.Dir(), r.flags.storage); err == nil && same && r.flags.endpoint == "" {
+	if same, err := record.SameFilesystem(r.writer.Dir(), r.flags.storage); err == nil && same && r.flags.endpoint == "" && r.flags.engine == engineLocal {
 		result.Flags = append(result.Flags, record.Flag{Name: "bundleOnStorageUnderTest", Severity: validity.Info,
 			Evidence: fmt.Sprintf("the bundle and the volumes share a file system (%s): what is recorded is written beside what is measured; --out or --storage-dir can part them", r.flags.storage)})
 	}

@@ -1,13 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -42,7 +42,6 @@ type clusterFlags struct {
 	advertise  string
 	image      string
 	delivery   string
-	wait       time.Duration
 }
 
 // The places of the runner.
@@ -157,7 +156,7 @@ func (c *cluster) libraries(ctx context.Context, namespace string) ([]corev1.Con
 func (c *cluster) rights(ctx context.Context, p *plan.Plan) error {
 	var missing []string
 	for _, r := range plan.Rights(p) {
-		namespace := c.namespace
+		namespace := cmp.Or(r.Namespace, c.namespace)
 		if r.ClusterScoped {
 			namespace = ""
 		}
@@ -168,7 +167,7 @@ func (c *cluster) rights(ctx context.Context, p *plan.Plan) error {
 			return fmt.Errorf("ask which rights there are: %w", err)
 		}
 		if !answer.Status.Allowed {
-			missing = append(missing, describeRight(r, namespace))
+			missing = append(missing, r.String())
 		}
 	}
 	if len(missing) == 0 {
@@ -176,21 +175,6 @@ func (c *cluster) rights(ctx context.Context, p *plan.Plan) error {
 	}
 	slices.Sort(missing)
 	return fmt.Errorf("rights are missing; nothing was made:\n  %s\ndocs/kubernetes.md has a Role that gives them", strings.Join(slices.Compact(missing), "\n  "))
-}
-
-func describeRight(r plan.Right, namespace string) string {
-	resource := r.Resource
-	if r.Subresource != "" {
-		resource += "/" + r.Subresource
-	}
-	if r.Group != "" {
-		resource += "." + r.Group
-	}
-	where := "in the whole cluster"
-	if namespace != "" {
-		where = "in namespace " + namespace
-	}
-	return fmt.Sprintf("%s %s %s: %s", r.Verb, resource, where, r.Why)
 }
 
 // engine is the engine of a run on this cluster.

@@ -39,6 +39,7 @@ type runFlags struct {
 	strict   bool
 	keep     bool
 	id       string // of the run; drawn if empty
+	serve    string // HOST:PORT at which the bundle is offered while it grows
 	cluster  clusterFlags
 	offline  bool // the cluster need not be there: validate, render
 }
@@ -79,6 +80,9 @@ could not be judged, 4 a validity gate under --strict, 130 interrupted.`,
 	fl.BoolVar(&f.dryRun, "dry-run", false, "check the file, print the budget, make nothing")
 	fl.BoolVar(&f.strict, "strict", false, "exit with 4 when a figure cannot be trusted")
 	fl.BoolVar(&f.keep, "keep", false, "leave volumes and snapshots in place, for cnsbench cleanup BUNDLE to remove")
+	fl.StringVar(&f.id, "run-id", "", "id of the run")
+	fl.StringVar(&f.serve, "serve", "", "HOST:PORT at which to offer the bundle while it grows; --out must end in NAMESPACE/RUN")
+	_ = errors.Join(fl.MarkHidden("run-id"), fl.MarkHidden("serve")) // for the runner's pod
 	outputFlag(c, &f.output)
 	return c
 }
@@ -108,7 +112,15 @@ func runBenchmark(ctx context.Context, s *streams, f *runFlags, args []string) e
 	if err != nil {
 		return r.abort(err)
 	}
-	return r.carryOut(ctx, e)
+	if f.serve == "" {
+		return r.carryOut(ctx, e)
+	}
+	offered, err := serve(ctx, f.serve, r.writer.Dir())
+	if err != nil {
+		return r.abort(err)
+	}
+	err = r.carryOut(ctx, e)
+	return errors.Join(err, offered.finish(ctx))
 }
 
 // runLocal carries a plan out on this machine.

@@ -3,11 +3,367 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/present/report"
+	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/results"
 )
 
-// runInPod starts a runner in the cluster and follows it.
-func runInPod(context.Context, *streams, *runFlags, *cluster, *plan.Plan, []plan.File) error {
-	return failed(errors.New("a runner pod cannot be started yet; use --runner local where pods can reach this machine"))
+const (
+	labelRunner = "cnsbench.dev/runner" // not the run's own: its clean-up must not remove its runner
+	runnerDir   = "/bundle"
+	runnerFiles = "/etc/cnsbench"
+	runnerPort  = 7070
+	// runnerGrace is how long a runner that is asked to end may clean up.
+	runnerGrace = 10 * time.Minute
+	// startWithin is how long the runner's pod may take to run.
+	startWithin = 5 * time.Minute
+)
+
+// podRun is a run whose runner is a pod, seen from the command that started it.
+type podRun struct {
+	*streams
+	*cluster
+	flags *runFlags
+	plan  *plan.Plan
+	id    string
+}
+
+// runInPod starts a runner in the user's namespace, shows its log, copies its
+// bundle while that grows, and removes it.
+func runInPod(ctx context.Context, s *streams, f *runFlags, on *cluster, p *plan.Plan, files []plan.File) error {
+	if usesFolders(p) {
+		return errors.New("spec.library.folderSpec: a folder of this machine is not carried into a runner's pod; use --runner local, or ConfigMaps by configMapSpec")
+	}
+	r := &podRun{streams: s, cluster: on, flags: f, plan: p, id: newRunID()}
+	if f.out == "" {
+		f.out = fmt.Sprintf("cnsbench-%s-%s", p.Name, time.Now().Format("20060102-150405"))
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	defer r.remove(context.WithoutCancel(ctx))
+	if err := r.start(ctx, files); err != nil {
+		return failed(err)
+	}
+	fmt.Fprintf(s.err, "runner: pod %s/%s\n", on.namespace, r.name())
+	code, err := r.follow(ctx)
+	return r.report(code, err)
+}
+
+func usesFolders(p *plan.Plan) bool {
+	for _, l := range p.Benchmark.Spec.Library {
+		if l.FolderSpec != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *podRun) name() string { return "cnsb-" + r.id + "-runner" }
+
+func (r *podRun) meta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: r.name(), Namespace: r.namespace, Labels: map[string]string{labelRunner: r.id}}
+}
+
+// start makes the ConfigMap with the files and the pod, and waits until it runs.
+func (r *podRun) start(ctx context.Context, files []plan.File) error {
+	config := &corev1.ConfigMap{ObjectMeta: r.meta(), Data: map[string]string{}}
+	var paths []string
+	for i, f := range files {
+		key := fmt.Sprintf("%02d.yaml", i)
+		config.Data[key] = string(f.Data)
+		paths = append(paths, runnerFiles+"/"+key)
+	}
+	if _, err := r.set.CoreV1().ConfigMaps(r.namespace).Create(ctx, config, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("hand the files to the runner: %w", err)
+	}
+	if _, err := r.set.CoreV1().Pods(r.namespace).Create(ctx, r.pod(paths), metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("start the runner: %w", err)
+	}
+	return r.running(ctx)
+}
+
+// arguments are the runner's: what shapes the run here shapes it there.
+func (r *podRun) arguments(paths []string) []string {
+	args := append([]string{"run"}, paths...)
+	args = append(args, "--engine", engineKubernetes, "--runner", runnerLocal, "--namespace", r.namespace,
+		"--run-id", r.id, "--image", r.flags.cluster.image, "--agent", r.flags.cluster.delivery,
+		"--out", filepath.Join(runnerDir, r.namespace, r.id), "--serve", fmt.Sprintf("127.0.0.1:%d", runnerPort))
+	for _, set := range r.flags.set {
+		args = append(args, "--set", set)
+	}
+	if r.flags.strict {
+		args = append(args, "--strict")
+	}
+	if r.flags.keep {
+		args = append(args, "--keep")
+	}
+	return args
+}
+
+func (r *podRun) pod(paths []string) *corev1.Pod {
+	grace, user, yes, no := int64(runnerGrace/time.Second), int64(65532), true, false
+	account := r.plan.Benchmark.Spec.ServiceAccountName
+	p := &corev1.Pod{ObjectMeta: r.meta(), Spec: corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace, ServiceAccountName: account,
+		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &user, FSGroup: &user,
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+		Containers: []corev1.Container{{
+			Name: "runner", Image: r.flags.cluster.image, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"/cnsbench"}, Args: r.arguments(paths),
+			Env:             []corev1.EnvVar{{Name: "CNSBENCH_ADVERTISE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}},
+			SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+			VolumeMounts:    []corev1.VolumeMount{{Name: "bundle", MountPath: runnerDir}, {Name: "files", MountPath: runnerFiles}, {Name: "tmp", MountPath: "/tmp"}},
+		}},
+		Volumes: []corev1.Volume{
+			{Name: "bundle", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			{Name: "files", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: r.name()}}}},
+		},
+	}}
+	p.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+	return p
+}
+
+// running waits until the runner's container has started.
+func (r *podRun) running(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
+	last := "it was not seen"
+	for {
+		p, err := r.set.CoreV1().Pods(r.namespace).Get(ctx, r.name(), metav1.GetOptions{})
+		if err == nil {
+			if p.Status.Phase == corev1.PodRunning || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+				return nil
+			}
+			var hopeless bool
+			if last, hopeless = waiting(p); hopeless {
+				return fmt.Errorf("the runner's pod does not start: %s", last)
+			}
+		} else if ctx.Err() == nil {
+			last = err.Error()
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("the runner's pod %s/%s does not run: %s", r.namespace, r.name(), last)
+		}
+	}
+}
+
+// waiting says what a pod that does not run waits for, and whether in vain.
+func waiting(p *corev1.Pod) (why string, hopeless bool) {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			why = "it is not scheduled: " + c.Message
+		}
+	}
+	for _, c := range p.Status.ContainerStatuses {
+		if w := c.State.Waiting; w != nil {
+			why = strings.TrimSpace(w.Reason + ": " + w.Message)
+			switch w.Reason {
+			case "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError":
+				return fmt.Sprintf("image %s: %s", c.Image, why), true
+			}
+		}
+	}
+	return why, false
+}
+
+// follow shows the log and copies the bundle until the runner has closed it.
+// An interrupt asks the runner to end, which it does cleanly.
+func (r *podRun) follow(ctx context.Context) (code int, err error) {
+	whole, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	go r.log(whole)
+	asked := context.AfterFunc(ctx, func() {
+		fmt.Fprintln(r.err, "\nasking the runner to end and to clean up")
+		if err := r.set.CoreV1().Pods(r.namespace).Delete(whole, r.name(), metav1.DeleteOptions{}); err != nil {
+			fmt.Fprintln(r.err, "ask the runner to end:", err)
+		}
+	})
+	defer asked()
+	lost := r.watchLoss(whole, cancel)
+	err = r.copy(whole)
+	if reason := <-lost(); reason != "" {
+		err = errors.Join(errors.New(reason), err)
+	}
+	if err != nil {
+		return exitFailed, err
+	}
+	b, err := record.Open(r.flags.out)
+	if err != nil {
+		return exitFailed, err
+	}
+	return b.Run.ExitCode, nil
+}
+
+// watchLoss ends the copying when the runner's pod is gone or has ended without
+// closing its bundle. The returned function gives the reason, empty if none.
+func (r *podRun) watchLoss(ctx context.Context, cancel func()) func() <-chan string {
+	reason, done := make(chan string, 1), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			p, err := r.set.CoreV1().Pods(r.namespace).Get(ctx, r.name(), metav1.GetOptions{})
+			switch {
+			case ctx.Err() != nil:
+				return
+			case apierrors.IsNotFound(err):
+				reason <- "the runner's pod is gone"
+			case err == nil && (p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded):
+				reason <- "the runner's pod has ended: " + endOf(p)
+			default:
+				continue
+			}
+			time.Sleep(2 * time.Second) // the copy may be about to finish
+			cancel()
+			return
+		}
+	}()
+	return func() <-chan string {
+		cancel()
+		<-done
+		close(reason)
+		return reason
+	}
+}
+
+func endOf(p *corev1.Pod) string {
+	for _, c := range p.Status.ContainerStatuses {
+		if t := c.State.Terminated; t != nil {
+			return fmt.Sprintf("%s, exit code %d %s", t.Reason, t.ExitCode, t.Message)
+		}
+	}
+	return p.Status.Reason + " " + p.Status.Message
+}
+
+// log repeats the runner's own words.
+func (r *podRun) log(ctx context.Context) {
+	stream, err := r.set.CoreV1().Pods(r.namespace).GetLogs(r.name(), &corev1.PodLogOptions{Follow: true}).Stream(ctx)
+	if err != nil {
+		fmt.Fprintln(r.err, "the runner's log cannot be read:", err)
+		return
+	}
+	defer stream.Close()
+	_, _ = io.Copy(r.err, stream) // it ends with the pod
+}
+
+// copy mirrors the bundle through one port-forward, which is made anew when it
+// breaks.
+func (r *podRun) copy(ctx context.Context) error {
+	base, stop, err := r.forward(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	remote, err := (&results.Client{URL: base}).Run(r.namespace, r.id)
+	if err != nil {
+		return err
+	}
+	_, err = results.Pull(ctx, remote, r.flags.out, results.Options{Log: func(line string) { fmt.Fprintln(r.err, line) }})
+	return err
+}
+
+// forward makes a port of this machine one of the runner's.
+func (r *podRun) forward(ctx context.Context) (base string, stop func(), err error) {
+	transport, upgrader, err := spdy.RoundTripperFor(r.config)
+	if err != nil {
+		return "", nil, err
+	}
+	target := r.set.CoreV1().RESTClient().Post().Resource("pods").Namespace(r.namespace).Name(r.name()).SubResource("portforward").URL()
+	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target)
+	ready, done := make(chan struct{}), make(chan struct{})
+	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", runnerPort)}, done, ready, io.Discard, io.Discard)
+	if err != nil {
+		return "", nil, err
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- forwarder.ForwardPorts() }()
+	select {
+	case <-ready:
+	case err := <-failed:
+		return "", nil, fmt.Errorf("forward a port to the runner: %w", err)
+	case <-ctx.Done():
+		close(done)
+		return "", nil, context.Cause(ctx)
+	}
+	ports, err := forwarder.GetPorts()
+	if err != nil {
+		close(done)
+		return "", nil, err
+	}
+	return fmt.Sprintf("http://127.0.0.1:%d", ports[0].Local), func() { close(done) }, nil
+}
+
+// remove takes the runner away; what the run made was the runner's to remove,
+// or else is removed here.
+func (r *podRun) remove(ctx context.Context) {
+	pods, configs := r.set.CoreV1().Pods(r.namespace), r.set.CoreV1().ConfigMaps(r.namespace)
+	mine := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", r.name()).String()}
+	grace := int64(1)
+	_ = pods.Delete(ctx, r.name(), metav1.DeleteOptions{GracePeriodSeconds: &grace})
+	_ = configs.Delete(ctx, r.name(), metav1.DeleteOptions{})
+	if list, err := pods.List(ctx, mine); err == nil && len(list.Items) > 0 {
+		time.Sleep(2 * time.Second)
+	}
+	if r.flags.keep {
+		return
+	}
+	if err := cleanRun(ctx, r.cluster, r.id); err != nil {
+		fmt.Fprintf(r.err, "not everything of run %s could be removed: %v\n", r.id, err)
+	}
+}
+
+// report says where the bundle and its report are, and how the run ended.
+func (r *podRun) report(code int, err error) error {
+	dir, abs := filepath.Abs(r.flags.out)
+	if abs == nil {
+		if b, open := record.Open(dir); open == nil {
+			page := filepath.Join(dir, record.ReportFile)
+			if _, stat := os.Stat(page); stat != nil {
+				err = errors.Join(err, r.page(b, page))
+			}
+			fmt.Fprintf(r.out, "\nbundle: %s\nreport: %s\n", dir, page)
+		}
+	}
+	if err != nil {
+		return failed(err)
+	}
+	if code == exitOK {
+		return nil
+	}
+	return &exit{code: code}
+}
+
+func (r *podRun) page(b *record.Bundle, path string) error {
+	s, err := summary.Make(b)
+	if err != nil {
+		return err
+	}
+	return writeFile(path, func(w io.Writer) error { return report.Write(w, b, s) })
 }

@@ -50,6 +50,20 @@ func (e *Engine) Teardown(ctx context.Context, ledger engine.Ledger) error {
 	return errors.Join(err, s.settle(ledger))
 }
 
+// TeardownRun removes what carries the label of a run whose ledger is not at
+// hand, and what is behind that.
+func (e *Engine) TeardownRun(ctx context.Context, runID string) error {
+	e.session.RunID = runID
+	return e.Teardown(ctx, noLedger{})
+}
+
+// noLedger lists nothing.
+type noLedger struct{}
+
+func (noLedger) Add(op.LedgerEntry) error  { return nil }
+func (noLedger) Done(string, string) error { return nil }
+func (noLedger) Open() []op.LedgerEntry    { return nil }
+
 // runOf is the run that a ledger belongs to.
 func runOf(l engine.Ledger) string {
 	for _, entry := range l.Open() {
