@@ -40,12 +40,16 @@ func newFixture(t *testing.T) *fixture {
 	if f.Server, err = agent.Listen(t.Context(), filepath.Join(t.TempDir(), "s"), f.clock, f.sink); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	f.closeAtEnd()
+	return f
+}
+
+func (f *fixture) closeAtEnd() {
+	f.t.Cleanup(func() {
 		if err := f.Close(); err != nil {
-			t.Errorf("close: %v", err)
+			f.t.Errorf("close: %v", err)
 		}
 	})
-	return f
 }
 
 func (f *fixture) expect(name string, o agent.Options) *agent.Session {
@@ -83,7 +87,11 @@ func (f *fixture) done(s *agent.Session) agent.End {
 }
 
 func TestWrap(t *testing.T) {
-	f := newFixture(t)
+	t.Run("unix", func(t *testing.T) { testWrap(t, newFixture(t)) })
+	t.Run("tls", func(t *testing.T) { testWrap(t, newTLSFixture(t)) })
+}
+
+func testWrap(t *testing.T, f *fixture) {
 	s := f.expect("p", agent.Options{Barrier: "b", Offset: 3 * time.Second})
 	cmd, out := f.wrap(s, "sh", "-c", "env | grep -c CNSBENCH; sleep 300 & exit 7")
 	if _, _, err := s.Ready(t.Context()); err != nil {
@@ -165,7 +173,7 @@ func TestHandshake(t *testing.T) {
 	}{
 		{"another protocol", wire.Message{Hello: &wire.Hello{Magic: wire.Magic, Proto: 99, Version: "v9", Token: mismatch.Token()}}, "(version v9) speaks protocol 99"},
 		{"unknown token", wire.Message{Hello: &wire.Hello{Magic: wire.Magic, Proto: wire.Proto, Token: "guess"}}, "token is unknown"},
-		{"token of the one before", wire.Message{Hello: &wire.Hello{Magic: wire.Magic, Proto: wire.Proto, Token: mismatch.Token()}}, "token is unknown"},
+		{"token of the one before", wire.Message{Hello: &wire.Hello{Magic: wire.Magic, Proto: wire.Proto, Token: mismatch.Token()}}, "old/c was started a second time"},
 		{"no agent", wire.Message{Bye: &wire.Bye{}}, "not a cnsbench agent"},
 	}
 	for _, tc := range tests {

@@ -114,6 +114,13 @@ func (s *Sink) Failed(err error) {
 	s.failures = append(s.failures, err)
 }
 
+// Failures are the failures of the platform so far.
+func (s *Sink) Failures() []error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]error(nil), s.failures...)
+}
+
 // Starts are the starts so far.
 func (s *Sink) Starts() []op.InstanceStart {
 	s.mu.Lock()

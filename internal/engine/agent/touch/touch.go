@@ -5,6 +5,7 @@ package touch
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -119,31 +120,24 @@ func isEmpty(d fs.DirEntry) bool {
 // readBlock reads past the page cache where that can be done, so that the
 // bytes come from the volume.
 func readBlock(path string) error {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECT|unix.O_NONBLOCK, 0)
-	if errors.Is(err, unix.EINVAL) {
-		f, err = os.Open(path)
+	err := readWith(path, unix.O_DIRECT)
+	if errors.Is(err, unix.EINVAL) { // when opened or, with some file systems, when read
+		err = readWith(path, 0)
 	}
-	if err != nil {
-		return err
-	}
-	n, err := unix.Pread(int(f.Fd()), aligned(), 0)
-	if errors.Is(err, unix.EINVAL) { // it took the flag, not the read
-		err = buffered(path)
-	} else if err == nil && n == 0 {
-		err = fmt.Errorf("%s has no bytes", path)
-	}
-	if err != nil {
-		err = &fs.PathError{Op: "read", Path: path, Err: err}
-	}
-	return errors.Join(err, f.Close())
+	return err
 }
 
-func buffered(path string) error {
-	f, err := os.Open(path)
+func readWith(path string, flags int) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|flags, 0)
 	if err != nil {
 		return err
 	}
-	_, err = f.Read(make([]byte, block))
+	n, err := f.ReadAt(aligned(), 0)
+	if errors.Is(err, io.EOF) {
+		if err = nil; n == 0 {
+			err = fmt.Errorf("there is not a byte in %s", path)
+		}
+	}
 	return errors.Join(err, f.Close())
 }
 

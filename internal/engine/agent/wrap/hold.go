@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -31,11 +32,19 @@ func Hold(ctx context.Context, conn *wire.Conn, welcome *wire.Welcome, clock mon
 	}
 	select {
 	case <-s.lost:
-		return 1, ErrRunnerLost
+		return 1, s.runnerLost()
 	default:
 	}
-	return 0, s.report(wire.Exit{At: clock.Now(), Started: true, Ours: true, Message: "held until it was told to end"})
+	// Whoever ends the pod has not long to wait, with or without a runner.
+	defer time.AfterFunc(byeWithin, func() { conn.Close() }).Stop()
+	if err := s.report(wire.Exit{At: clock.Now(), Started: true, Ours: true, Message: "held until it was told to end"}); err != nil {
+		return 1, err
+	}
+	return 0, nil
 }
+
+// byeWithin is how long a holder waits for the runner to have heard of its end.
+const byeWithin = 2 * time.Second
 
 // untilEnd waits for a signal that ends a process, the loss of the runner, or ctx.
 func (s *session) untilEnd(ctx context.Context) {

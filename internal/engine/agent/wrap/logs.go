@@ -116,9 +116,6 @@ func pass(r *os.File, name string, send sendFile) {
 		_ = send(name, offset, data) // govern acts on a lost runner
 		offset += int64(len(data))
 	})
-	if offset == 0 {
-		_ = send(name, 0, nil) // so that it exists
-	}
 }
 
 // drain reads r to its end and closes it.

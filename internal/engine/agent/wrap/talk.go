@@ -1,7 +1,7 @@
 package wrap
 
 import (
-	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 
@@ -13,16 +13,19 @@ import (
 // report sends the exit as the last word and waits until it was heard.
 func (s *session) report(exit wire.Exit) error {
 	if err := s.conn.Write(wire.Message{Exit: &exit}); err != nil {
-		return errors.Join(ErrRunnerLost, err)
+		s.conn.Close() // so that reading ends
 	}
 	<-s.lost // reading ends in every case
 	select {
 	case <-s.bye:
 		return nil
 	default:
-		return ErrRunnerLost
+		return s.runnerLost()
 	}
 }
+
+// runnerLost is for when lost is closed.
+func (s *session) runnerLost() error { return fmt.Errorf("%w: %w", ErrRunnerLost, s.why) }
 
 // file sends bytes of a file, and repeats the command's output on ours.
 func (s *session) file(name string, offset int64, data []byte) error {
@@ -48,6 +51,7 @@ func (s *session) read() {
 	for {
 		m, err := s.conn.Read()
 		if err != nil {
+			s.why = err
 			s.conn.Close() // whoever writes to a runner that has vanished is let go
 			return
 		}

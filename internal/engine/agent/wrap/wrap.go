@@ -93,6 +93,7 @@ type session struct {
 	signals chan wire.Signal // from the runner, or our own environment
 	pings   chan *wire.Pong
 	lost    chan struct{} // the connection is gone
+	why     error         // valid once lost is closed
 	bye     chan struct{}
 
 	child  *child
@@ -219,7 +220,7 @@ func (s *session) wait(ctx context.Context) (wire.Exit, bool) {
 }
 
 func (s *session) calledOff(sig unix.Signal) wire.Exit {
-	return wire.Exit{At: s.clock.Now(), Signal: int(sig), Ours: true, Message: "ended at its barrier, before its command was started"}
+	return wire.Exit{At: s.clock.Now(), Signal: int(sig), Ours: true, Message: "ended before its command was started"}
 }
 
 // govern passes signals on and ends the command when the runner is lost.

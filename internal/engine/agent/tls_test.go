@@ -1,0 +1,428 @@
+package agent_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/engine/agent"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/agenttest"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/link"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/mono"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// newTLSFixture is a server as pods reach it.
+func newTLSFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{t: t, clock: op.NewClock(), sink: agenttest.NewSink()}
+	var err error
+	if f.Server, err = agent.ListenTLS(t.Context(), "127.0.0.1:0", "", f.clock, f.sink); err != nil {
+		t.Fatal(err)
+	}
+	f.closeAtEnd()
+	return f
+}
+
+func TestListenTLS(t *testing.T) {
+	clock, sink := op.NewClock(), agenttest.NewSink()
+	tests := []struct {
+		addr, advertise string
+		want            string // of the address, without the port
+		err             string
+	}{
+		{":0", "10.99.0.1", "tls:10.99.0.1:", ""},
+		{":0", "runner.bench.svc", "tls:runner.bench.svc:", ""},
+		{"127.0.0.1:0", "", "tls:127.0.0.1:", ""},
+		{":0", "fd00::1", "tls:[fd00::1]:", ""},
+		{":0", "", "", "name it"},
+		{"nowhere.invalid:0", "", "", "listen for agents"},
+	}
+	for _, tc := range tests {
+		s, err := agent.ListenTLS(t.Context(), tc.addr, tc.advertise, clock, sink)
+		if tc.err != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("%s, %s: error %v, want %q", tc.addr, tc.advertise, err, tc.err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Address(); !strings.HasPrefix(got, tc.want) || strings.HasSuffix(got, ":0") || len(s.Pin()) != 64 {
+			t.Errorf("%s, %s: address %s, pin %s", tc.addr, tc.advertise, got, s.Pin())
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestSecretEnv shows that what anybody may read says nothing of the token.
+func TestSecretEnv(t *testing.T) {
+	f := newTLSFixture(t)
+	s := f.expect("p", agent.Options{})
+	public, secret := s.SecretEnv()
+	if strings.Contains(strings.Join(public, " "), s.Token()) || len(secret) != 1 || secret[0] != wire.EnvToken+"="+s.Token() {
+		t.Errorf("public %v, secret %v", public, secret)
+	}
+	if agenttest.Value(s.Env(), wire.EnvPin) != f.Pin() || agenttest.Value(s.Env(), wire.EnvRunner) != f.Address() {
+		t.Errorf("all %v", s.Env())
+	}
+}
+
+// TestClocksOverTLS has an agent with a clock of its own, on a line that is
+// slow on one side only, stamp instants of which the truth is known.
+func TestClocksOverTLS(t *testing.T) {
+	const slow = 20 * time.Millisecond
+	for name, tc := range map[string]struct{ offset, there, back time.Duration }{
+		"direct":         {3 * time.Second, 0, 0},
+		"behind":         {-3 * time.Second, 0, 0},
+		"slow there":     {3 * time.Second, slow, 0},
+		"slow back":      {-3 * time.Second, 0, slow},
+		"hours in front": {5 * time.Hour, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newTLSFixture(t)
+			s := f.expect("p", agent.Options{Touch: []wire.TouchSpec{{Volume: "v", Path: "/v", Read: true}}})
+			env := s.Env()
+			if tc.there+tc.back > 0 {
+				env = agenttest.NewCable(t, f.Address(), tc.there, tc.back).Env(env)
+			}
+			clock := mono.New(tc.offset)
+			truth := func(theirs int64) op.Time { return op.Time(theirs-clock.Now()) + f.clock.Now() }
+			conn, welcome, err := agenttest.Connect(t, env, clock.Now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(welcome.Touch) != 1 {
+				t.Fatalf("welcome %+v", welcome)
+			}
+			touched, ready := clock.Now(), clock.Now()+1e6
+			wantTouched, wantReady := truth(touched), truth(ready)
+			for _, m := range []wire.Message{{Touched: &wire.Touched{Volume: "v", Began: touched - 1e6, At: touched}}, {Ready: &wire.Stamp{At: ready}}} {
+				if err := conn.Write(m); err != nil {
+					t.Fatal(err)
+				}
+			}
+			at, plusMinus, err := s.Ready(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Reading two clocks one after the other costs this test some time too.
+			const reading = 200_000
+			check := func(what string, got, want op.Time, plusMinus int64) {
+				if off := max(got-want, want-got); off > op.Time(plusMinus+reading) || plusMinus <= 0 || plusMinus > int64(slow) {
+					t.Errorf("%s: off by %v, stated ± %v", what, time.Duration(off), time.Duration(plusMinus))
+				}
+			}
+			check("ready", at, wantReady, plusMinus)
+			touches := s.Touches()
+			if len(touches) != 1 || touches[0].At-touches[0].Began != 1e6 {
+				t.Fatalf("touches %+v", touches)
+			}
+			check("touch", touches[0].At, wantTouched, touches[0].Err)
+			if a, ok := s.Arrival(); !ok || a.Attempts != 1 || a.Began > at || a.Began < 0 {
+				t.Errorf("arrival %+v", a)
+			}
+		})
+	}
+}
+
+// TestVanishedNode cuts the line: nobody says anything any more, and both
+// sides are to notice in time.
+func TestVanishedNode(t *testing.T) {
+	f := newTLSFixture(t)
+	const silence = 1500 * time.Millisecond // pings come once a second
+	f.SetSilence(silence)
+	s := f.expect("p", agent.Options{Grace: time.Second})
+	cable := agenttest.NewCable(t, f.Address(), 0, 0)
+	p := agenttest.Run(t, agentPath, cable.Env(s.Env()), "wrap", "--log-dir", "none", "--", "sleep", "300")
+	if _, _, err := s.Started(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * silence)
+	select {
+	case <-s.Done():
+		t.Fatalf("lost although nothing was cut: %+v", s.End())
+	default:
+	}
+	cable.Cut()
+	cut := time.Now()
+	end := f.done(s)
+	if took := time.Since(cut); took > 2*silence {
+		t.Errorf("noticed after %v", took)
+	}
+	if end.Failure == nil || end.Failure.Code != agent.CodeLost || !errors.Is(end.Failure, link.ErrSilent) || !end.Started {
+		t.Errorf("end %+v", end)
+	}
+	if code := p.Exit(t, 5*time.Second); code != 1 || !strings.Contains(p.Output(), "connection to the runner was lost: the other side has fallen silent") {
+		t.Errorf("agent: %d, %s", code, p.Output())
+	}
+}
+
+// TestHostilePeers shows that whoever reaches the port can neither fail the
+// run, nor keep agents out, nor fill the log.
+func TestHostilePeers(t *testing.T) {
+	f := newTLSFixture(t)
+	s := f.expect("p", agent.Options{})
+	target := strings.TrimPrefix(f.Address(), "tls:")
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	for range 40 { // garbage
+		c := dial()
+		_, _ = c.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
+	}
+	secure := tls.Client(dial(), &tls.Config{InsecureSkipVerify: true})
+	if _, err := secure.Write([]byte{0, 0x0f, 0xff, 0xff, 0, 0x0f, 0xff, 0xff, '{'}); err != nil { // a megabyte each, before a token
+		t.Fatal(err)
+	}
+	if err := secure.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := secure.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a frame too long for a hello: %v", err)
+	}
+	if old, err := tls.Dial("tcp", target, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}); err == nil {
+		_ = old.Close()
+		t.Error("TLS 1.2 was accepted")
+	}
+	silent := make([]net.Conn, agent.MaxStrangers+10)
+	for i := range silent {
+		silent[i] = dial()
+	}
+	env := append([]string{}, s.Env()...)
+	for i := range env { // another run's token, and then the right one
+		if strings.HasPrefix(env[i], wire.EnvToken) {
+			env[i] = wire.EnvToken + "=guess"
+		}
+	}
+	if _, _, err := agenttest.Connect(t, env, mono.New(0).Now); err == nil || !strings.Contains(err.Error(), "token is unknown") {
+		t.Errorf("a guessed token: %v", err)
+	}
+	if _, _, err := agenttest.Connect(t, s.Env(), mono.New(0).Now); err != nil {
+		t.Errorf("the agent was kept out: %v", err)
+	}
+	_ = silent[0].SetReadDeadline(time.Now().Add(5 * time.Second))
+	if _, err := silent[0].Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the oldest silent connection is still open: %v", err)
+	}
+	if n := strings.Count(f.sink.Logs(), "\n"); n > 25 || n < 5 {
+		t.Errorf("%d lines were logged:\n%s", n, f.sink.Logs())
+	}
+	if failures := f.sink.Failures(); len(failures) > 0 {
+		t.Errorf("the run failed: %v", failures)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(f.sink.Logs(), "were not logged") {
+		t.Error("nothing says that lines were left out")
+	}
+}
+
+// TestWrongRunner shows that an agent talks to its own runner only.
+func TestWrongRunner(t *testing.T) {
+	f, other := newTLSFixture(t), newTLSFixture(t)
+	s := f.expect("p", agent.Options{})
+	env := []string{wire.EnvRunner + "=" + other.Address(), wire.EnvPin + "=" + f.Pin(), wire.EnvToken + "=" + s.Token()}
+	p := agenttest.Run(t, agentPath, env, "wrap", "--", "true")
+	if code := p.Exit(t, 5*time.Second); code != 1 || !strings.Contains(p.Output(), "another run's runner") {
+		t.Errorf("%d: %s", code, p.Output())
+	}
+	if s.Connected() {
+		t.Error("it was welcomed")
+	}
+}
+
+// TestPatience shows that an agent waits for a runner that is not there yet,
+// says how often it tried, and gives up in time.
+func TestPatience(t *testing.T) {
+	f := newTLSFixture(t)
+	s := f.expect("p", agent.Options{})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := ln.Addr().String()
+	_ = ln.Close() // refused from now on
+	env := []string{wire.EnvRunner + "=tls:" + address, wire.EnvPin + "=" + f.Pin(), wire.EnvToken + "=" + s.Token()}
+	p := agenttest.Run(t, agentPath, env, "hold", "--dial-for", "300ms")
+	if code := p.Exit(t, 5*time.Second); code != 1 || !strings.Contains(p.Output(), "connection refused") || !strings.Contains(p.Output(), "attempts: ") {
+		t.Errorf("%d: %s", code, p.Output())
+	}
+	p = agenttest.Run(t, agentPath, env, "hold")
+	time.Sleep(300 * time.Millisecond)
+	if ln, err = net.Listen("tcp", address); err != nil {
+		t.Skipf("the port was taken by somebody else meanwhile: %v", err)
+	}
+	go forward(ln, strings.TrimPrefix(f.Address(), "tls:"))
+	t.Cleanup(func() { _ = ln.Close() })
+	if _, _, err := s.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if a, _ := s.Arrival(); a.Attempts < 2 || a.Dialing < 200*time.Millisecond || !strings.Contains(f.sink.Logs(), "it reached the runner at attempt") {
+		t.Errorf("arrival %+v\n%s", a, f.sink.Logs())
+	}
+	if err := s.Signal(syscall.SIGTERM, 0); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.Exit(t, 5*time.Second); code != 0 {
+		t.Errorf("%d: %s", code, p.Output())
+	}
+}
+
+// forward joins the first connection to target.
+func forward(ln net.Listener, target string) {
+	in, err := ln.Accept()
+	if err != nil {
+		return
+	}
+	out, err := net.Dial("tcp", target)
+	if err != nil {
+		return
+	}
+	go func() { defer in.Close(); _, _ = out.(*net.TCPConn).WriteTo(in) }()
+	defer out.Close()
+	_, _ = in.(*net.TCPConn).WriteTo(out)
+}
+
+// TestSecondStart is what happens when the kubelet restarts a container.
+func TestSecondStart(t *testing.T) {
+	f := newTLSFixture(t)
+	s := f.expect("p", agent.Options{})
+	if code := agenttest.Run(t, agentPath, s.Env(), "wrap", "--", "false").Exit(t, 5*time.Second); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	if end := f.done(s); end.ExitCode != 1 || !end.Started {
+		t.Errorf("end %+v", end)
+	}
+	again := agenttest.Run(t, agentPath, s.Env(), "wrap", "--", "false")
+	const want = "container p/c was started a second time"
+	if code := again.Exit(t, 5*time.Second); code != 1 || !strings.Contains(again.Output(), want) {
+		t.Errorf("%d: %s", code, again.Output())
+	}
+	agenttest.Eventually(t, time.Second, "the runner's log says it", func() bool { return strings.Contains(f.sink.Logs(), want) })
+	f.Forget("p")
+	later := agenttest.Run(t, agentPath, s.Env(), "wrap", "--", "false")
+	if code := later.Exit(t, 5*time.Second); code != 1 || !strings.Contains(later.Output(), "no longer expected") {
+		t.Errorf("%d: %s", code, later.Output())
+	}
+}
+
+// TestHold shows every way in which a holder ends.
+func TestHold(t *testing.T) {
+	tests := []struct {
+		name  string
+		end   func(f *fixture, s *agent.Session, p *agenttest.Process) error
+		code  int
+		asked bool
+	}{
+		{"told by the runner", func(_ *fixture, s *agent.Session, _ *agenttest.Process) error { return s.Signal(syscall.SIGTERM, 0) }, 0, true},
+		{"killed by the runner", func(_ *fixture, s *agent.Session, _ *agenttest.Process) error { return s.Signal(syscall.SIGKILL, 0) }, 0, true},
+		{"pod deleted", func(_ *fixture, _ *agent.Session, p *agenttest.Process) error {
+			return p.Process.Signal(syscall.SIGTERM)
+		}, 0, true},
+		{"runner lost", func(f *fixture, _ *agent.Session, _ *agenttest.Process) error { return f.Close() }, 1, false},
+		{"not meant to end it, then deleted", func(_ *fixture, _ *agent.Session, p *agenttest.Process) error {
+			return errors.Join(p.Process.Signal(syscall.SIGHUP), p.Process.Signal(syscall.SIGTERM))
+		}, 0, true},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			f := newTLSFixture(t)
+			dir := t.TempDir()
+			s := f.expect("p", agent.Options{Offset: -3 * time.Second, Touch: []wire.TouchSpec{{Volume: "v", Path: dir, Write: true, Read: true}}})
+			before := f.clock.Now()
+			p := agenttest.Run(t, agentPath, s.Env(), "hold")
+			at, plusMinus, err := s.Ready(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			touches := s.Touches()
+			if len(touches) != 2 || !touches[0].Write || touches[1].Write || touches[0].Volume != "v" || touches[0].Failure+touches[1].Failure != "" {
+				t.Fatalf("touches %+v", touches)
+			}
+			if first := touches[0]; first.Began < before-op.Time(plusMinus) || first.At <= first.Began || first.At > at || first.Err <= 0 {
+				t.Errorf("touch %+v, ready %v", first, at)
+			}
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v, %v", left, err)
+			}
+			if err := tc.end(f, s, p); err != nil {
+				t.Fatal(err)
+			}
+			if code := p.Exit(t, 5*time.Second); code != tc.code {
+				t.Errorf("exit code %d: %s", code, p.Output())
+			}
+			if end := f.done(s); end.Asked != tc.asked || end.OK() != tc.asked {
+				t.Errorf("end %+v", end)
+			}
+			if len(f.sink.Starts()) > 0 {
+				t.Error("a holder counts as a workload")
+			}
+		})
+	}
+}
+
+// TestHoldBesideACutLine shows that a pod can be deleted promptly when its
+// runner cannot be reached any more.
+func TestHoldBesideACutLine(t *testing.T) {
+	f := newTLSFixture(t)
+	s := f.expect("p", agent.Options{})
+	cable := agenttest.NewCable(t, f.Address(), 0, 0)
+	p := agenttest.Run(t, agentPath, cable.Env(s.Env()), "hold")
+	if _, _, err := s.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cable.Cut()
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.Exit(t, 4*time.Second); code != 1 {
+		t.Errorf("exit code %d: %s", code, p.Output())
+	}
+}
+
+// TestFailedTouch shows that a volume that refuses is reported, and the
+// command runs all the same.
+func TestFailedTouch(t *testing.T) {
+	f := newTLSFixture(t)
+	absent := filepath.Join(t.TempDir(), "absent")
+	s := f.expect("p", agent.Options{Touch: []wire.TouchSpec{
+		{Volume: "ro", Path: "/sys", Write: true},
+		{Volume: "absent", Path: absent, Read: true},
+	}})
+	p := agenttest.Run(t, agentPath, s.Env(), "wrap", "--", "true")
+	if end := f.done(s); !end.OK() {
+		t.Errorf("end %+v: %s", end, p.Output())
+	}
+	got := map[string]agent.Touch{}
+	for _, touch := range s.Touches() {
+		got[touch.Volume] = touch
+	}
+	if touch := got["absent"]; touch.Errno != syscall.ENOENT || !strings.Contains(touch.Failure, absent) {
+		t.Errorf("absent: %+v", touch)
+	}
+	if touch := got["ro"]; touch.Errno == 0 || touch.Failure == "" || !touch.Write {
+		t.Errorf("read-only: %+v", touch)
+	}
+	for _, bad := range []wire.TouchSpec{{Volume: "v", Path: "relative"}, {Path: "/p"}, {Volume: "v", Path: "/dev/x", Device: true, Write: true}} {
+		if _, err := f.Expect(agent.ID{}, agent.Options{Touch: []wire.TouchSpec{bad}}); err == nil {
+			t.Errorf("%+v was accepted", bad)
+		}
+	}
+}
