@@ -1,0 +1,132 @@
+package watch
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+const kindPods, kindNodes, kindClaims = "pods", "nodes", "persistentvolumeclaims"
+
+func measured() *lags {
+	return newLags([]Source{{Kind: api.Pods}, {Kind: api.Nodes}, {Kind: api.PersistentVolumeClaims}})
+}
+
+type bound struct {
+	Err int64
+	Lag Lag
+}
+
+func TestBound(t *testing.T) {
+	write := func(l *lags, kind, version string, sent, answered, at op.Time) {
+		l.wrote(kind, probe{version, sent, answered})
+		l.saw(kind, version, at)
+	}
+	for _, c := range []struct {
+		name string
+		do   func(l *lags)
+		kind string
+		at   op.Time
+		want bound
+	}{
+		{"nothing written yet", func(*lags) {}, kindPods, 0, bound{Unprobed, Unknown}},
+		{"after the answer", func(l *lags) { write(l, kindPods, "5", 1*ms, 4*ms, 6*ms) }, kindPods, 6 * ms, bound{int64(2 * ms), Measured}},
+		{"at the answer", func(l *lags) { write(l, kindPods, "5", 1*ms, 4*ms, 4*ms) }, kindPods, 4 * ms, bound{0, Measured}},
+		{"before the answer", func(l *lags) { write(l, kindPods, "5", 1*ms, 4*ms, 3*ms) }, kindPods, 3 * ms, bound{int64(2 * ms), Measured}},
+		{"told after the event", func(l *lags) {
+			l.saw(kindPods, "5", 9*ms)
+			l.wrote(kindPods, probe{"5", 1 * ms, 4 * ms})
+		}, kindPods, 9 * ms, bound{int64(5 * ms), Measured}},
+		{"the request changed nothing: its version is of before", func(l *lags) {
+			l.saw(kindPods, "5", 9*ms)
+			l.wrote(kindPods, probe{"5", 20 * ms, 24 * ms})
+		}, kindPods, 30 * ms, bound{Unprobed, Unknown}},
+		{"the largest of ten seconds", func(l *lags) {
+			write(l, kindPods, "5", 0, 0, 8*ms)
+			write(l, kindPods, "6", 1*sec, 1*sec, 1*sec+2*ms)
+		}, kindPods, 9 * sec, bound{int64(8 * ms), Measured}},
+		{"the last one seen thereafter", func(l *lags) {
+			write(l, kindPods, "5", 0, 0, 8*ms)
+			write(l, kindPods, "6", 1*sec, 1*sec, 1*sec+2*ms)
+		}, kindPods, 60 * sec, bound{int64(2 * ms), Measured}},
+		{"a kind not written: the slowest of the others", func(l *lags) {
+			write(l, kindPods, "5", 0, 0, 8*ms)
+			write(l, kindClaims, "6", 0, 0, 3*ms)
+		}, kindNodes, 9 * ms, bound{int64(8 * ms), Borrowed}},
+		{"a kind not written, others long ago", func(l *lags) {
+			write(l, kindPods, "5", 0, 0, 8*ms)
+			write(l, kindClaims, "6", 0, 0, 3*ms)
+		}, kindNodes, 60 * sec, bound{int64(8 * ms), Borrowed}},
+		{"a kind not written lately: no better than others are now", func(l *lags) {
+			write(l, kindPods, "5", 0, 0, 2*ms)
+			write(l, kindClaims, "6", 50*sec, 50*sec, 50*sec+30*ms)
+		}, kindPods, 51 * sec, bound{int64(30 * ms), Measured}},
+		{"a later write has been answered and is not here: we are that late", func(l *lags) {
+			write(l, kindPods, "5", 0, 0, 1*ms)
+			l.wrote(kindPods, probe{"9", 2 * ms, 3 * ms})
+			l.saw(kindPods, "7", 2*sec)
+		}, kindPods, 2 * sec, bound{int64(2*sec - 3*ms), Measured}},
+		{"a write that was passed over makes nothing late", func(l *lags) {
+			write(l, kindPods, "5", 0, 0, 1*ms)
+			l.wrote(kindPods, probe{"6", 2 * ms, 3 * ms})
+			l.saw(kindPods, "7", 2*sec)
+		}, kindPods, 2 * sec, bound{int64(1 * ms), Measured}},
+		{"numbers are compared as numbers", func(l *lags) {
+			write(l, kindPods, "8", 0, 0, 1*ms)
+			l.wrote(kindPods, probe{"10", 2 * ms, 3 * ms})
+			l.saw(kindPods, "9", 1*sec)
+		}, kindPods, 1 * sec, bound{int64(1*sec - 3*ms), Measured}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := measured()
+			c.do(l)
+			var got bound
+			version := "7"
+			if c.name == "numbers are compared as numbers" {
+				version = "9"
+			}
+			got.Err, got.Lag = l.bound(c.kind, c.at, version)
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestWhatIsRememberedIsBounded(t *testing.T) {
+	l := measured()
+	m := l.kinds[kindPods]
+	for i := range 3 * keepSeen {
+		l.saw(kindPods, fmt.Sprint(1000+i), op.Time(i))
+	}
+	if len(m.seen) != keepSeen {
+		t.Errorf("%d versions are remembered, want %d", len(m.seen), keepSeen)
+	}
+	for i := range 3 * maxPending {
+		l.wrote(kindPods, probe{version: fmt.Sprint(1_000_000 + i)})
+	}
+	if len(m.pending) > maxPending {
+		t.Errorf("%d writes are pending, want at most %d", len(m.pending), maxPending)
+	}
+	if got := l.summary(kindPods); got.Unseen+int64(len(m.pending)) != 3*maxPending {
+		t.Errorf("%d unseen and %d pending of %d writes", got.Unseen, len(m.pending), 3*maxPending)
+	}
+}
+
+func TestSummaryCountsWhatWasPassedOver(t *testing.T) {
+	l := measured()
+	l.wrote(kindPods, probe{"6", 2, 3})
+	l.wrote(kindPods, probe{"8", 2, 3})
+	l.saw(kindPods, "8", 10)
+	want := Summary{N: 1, P50: 7, P99: 7, Max: 7, Unseen: 1}
+	if d := cmp.Diff(want, l.summary(kindPods)); d != "" {
+		t.Error(d)
+	}
+	if !l.summary(kindNodes).Borrowed {
+		t.Error("nodes were never written, yet their lag is not called borrowed")
+	}
+}
