@@ -15,27 +15,36 @@ import (
 // before declares the partial order of milestones: a span ends at a milestone
 // and begins when the last of its predecessors was there. A milestone none of
 // whose predecessors was seen ends no span: the time is not folded into a
-// neighbour's.
+// neighbour's. Engines differ in what comes first (init containers before the
+// agent's first write, or after the engine's own), so a predecessor that came
+// later is none in that op.
 var before = map[string][]string{
 	op.Acked:       {"started"},
-	op.Provisioned: {"started", op.Acked},
+	op.Provisioned: {"started", op.Acked, op.Scheduled},
 	op.Bound:       {op.Provisioned},
-	op.Scheduled:   {"started", op.Acked},
+	op.Scheduled:   {"started", op.Acked, op.Bound},
 	op.Attached:    {op.Provisioned, op.Bound, op.Scheduled},
 	op.Staged:      {op.Attached},
 	op.Published:   {op.Staged},
-	op.FirstWrite:  {op.Published},
-	op.FirstRead:   {op.Published},
-	op.Initialized: {op.Published, op.FirstWrite, op.FirstRead, op.Scheduled},
-	op.Running:     {op.Published, op.FirstWrite, op.FirstRead, op.Scheduled, op.Initialized},
+	op.FirstWrite:  {op.Published, op.Initialized},
+	op.FirstRead:   {op.Published, op.Initialized},
+	op.Initialized: {op.Published, op.FirstWrite, op.FirstRead, op.Attached, op.Scheduled},
+	op.Running:     {op.Published, op.FirstWrite, op.FirstRead, op.Scheduled, op.Attached, op.Initialized},
+	"podReady":     {op.Running},
 	op.Ready:       {op.Running, op.Taken},
-	op.Taken:       {"started", op.Acked},
+	"content":      {"started", op.Acked},
+	op.Taken:       {"started", op.Acked, "content"},
 	op.Controller:  {"started", op.Acked},
 	op.Node:        {op.Controller},
+	"nodePending":  {op.Controller},
 	op.Modified:    {"started", op.Acked},
+	"podGone":      {"started", op.Acked},
+	"claimGone":    {"started", op.Acked, "podGone"},
 	op.Unpublished: {"started", op.Acked},
 	op.Unstaged:    {op.Unpublished},
-	op.Detached:    {op.Unstaged},
+	op.Detached:    {op.Unstaged, "podGone"},
+	"volumeGone":   {"claimGone", op.Detached},
+	"contentGone":  {"started", op.Acked},
 	op.Gone:        {op.Unpublished, op.Unstaged, op.Detached},
 }
 
@@ -81,7 +90,7 @@ func passages(o *op.Op) []passage {
 		if called[rpcOf[base]] {
 			continue
 		}
-		if name, at := predecessor(o, base, volume); at.Known() {
+		if name, at := predecessor(o, base, volume, m.At); at.Known() {
 			list = append(list, passage{base, name, base, at, int64(m.At - at), m.Err + errorAt(o, at)})
 		}
 	}
@@ -89,9 +98,9 @@ func passages(o *op.Op) []passage {
 	return list
 }
 
-// predecessor is the last milestone before one: of the same volume, or of the
-// whole op, or of all its volumes.
-func predecessor(o *op.Op, base, volume string) (name string, at op.Time) {
+// predecessor is the last milestone before one that was seen at end: of the same
+// volume, or of the whole op, or of all its volumes.
+func predecessor(o *op.Op, base, volume string, end op.Time) (name string, at op.Time) {
 	at = op.Never
 	for _, p := range before[base] {
 		t := o.Started
@@ -101,7 +110,7 @@ func predecessor(o *op.Op, base, volume string) (name string, at op.Time) {
 				t = one
 			}
 		}
-		if t.Known() && t > at {
+		if t.Known() && t > at && t <= end {
 			name, at = p, t
 		}
 	}
