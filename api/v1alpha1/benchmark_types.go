@@ -12,7 +12,10 @@ import (
 // +kubebuilder:resource:shortName=bench,categories=cnsbench
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Complete")].reason`
 // +kubebuilder:printcolumn:name="Run",type=string,JSONPath=`.status.runID`
-// +kubebuilder:printcolumn:name="Started",type=date,JSONPath=`.status.startTime`
+// +kubebuilder:printcolumn:name="Ops",type=integer,JSONPath=`.status.ops.total`
+// +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.ops.failed`
+// +kubebuilder:printcolumn:name="Started",type=date,priority=1,JSONPath=`.status.startTime`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Complete")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Benchmark struct {
 	metav1.TypeMeta `json:",inline"`
@@ -188,13 +191,23 @@ type SLO struct {
 
 // The condition types of a Benchmark.
 const (
-	// ConditionAccepted is true when the plan has no problems.
-	ConditionAccepted = "Accepted"
+	// ConditionReady is true while the runner is up; while it is not, the reason
+	// and the message name the object that is in the way.
+	ConditionReady = "Ready"
+	// ConditionInitialized is true once everything that stands before the
+	// barrier is made.
+	ConditionInitialized = "Initialized"
 	// ConditionRunning is true while the run goes on.
 	ConditionRunning = "Running"
-	// ConditionComplete is true when the run has ended as it should, false
-	// when it has failed; its reason says how.
+	// ConditionComplete is true when the run has ended as it should. Its reason
+	// is at all times the one word for where the Benchmark stands.
 	ConditionComplete = "Complete"
+	// ConditionFailed is true when the run has ended in another way, or could not
+	// begin; its reason and message say why.
+	ConditionFailed = "Failed"
+	// ConditionClean is true when nothing is left of what the run made. It is
+	// absent until the run has ended.
+	ConditionClean = "Clean"
 )
 
 // BenchmarkStatus says what became of a Benchmark.
@@ -215,6 +228,15 @@ type BenchmarkStatus struct {
 	// completionTime of the run.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
+	// ops counts the operations that have ended, by outcome.
+	// +optional
+	Ops *OpCounts `json:"ops,omitempty"`
+	// actions counts them for each action.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Actions []ActionStatus `json:"actions,omitempty"`
 	// bundle says where the bundle lies.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
@@ -225,12 +247,45 @@ type BenchmarkStatus struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	Verdicts []Verdict `json:"verdicts,omitempty"`
-	// conditions of the Benchmark: Accepted, Running, Complete.
+	// conditions of the Benchmark: Ready, Initialized, Running, Complete,
+	// Failed, Clean.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// OpCounts counts operations by outcome.
+type OpCounts struct {
+	// total is the sum of all outcomes.
+	Total int64 `json:"total"`
+	// failed is the sum of error and timeout.
+	Failed int64 `json:"failed"`
+	// ok are those that did what they should.
+	OK int64 `json:"ok"`
+	// error are those that the platform refused or failed.
+	// +optional
+	Error int64 `json:"error,omitempty"`
+	// timeout are those that their deadline ended.
+	// +optional
+	Timeout int64 `json:"timeout,omitempty"`
+	// censored are those that the end of the run cut off.
+	// +optional
+	Censored int64 `json:"censored,omitempty"`
+	// dropped are those that were never started.
+	// +optional
+	Dropped int64 `json:"dropped,omitempty"`
+}
+
+// ActionStatus counts the operations of one action.
+type ActionStatus struct {
+	// name of the action.
+	// +required
+	Name ActionName `json:"name"`
+	// ops of the action.
+	// +required
+	Ops OpCounts `json:"ops"`
 }
 
 // Verdict is how an objective was judged.

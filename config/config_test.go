@@ -1,0 +1,181 @@
+package config
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/cnsbench/cnsbench/config/crd"
+)
+
+var update = flag.Bool("update", false, "write the chart anew")
+
+const chart = "../charts/cnsbench"
+
+// swap is a passage that a manifest has exactly once, and the chart a value for.
+type swap struct {
+	from, to  string
+	manifests []string
+}
+
+var swaps = []swap{
+	{"          resources:\n            requests: {cpu: 20m, memory: 64Mi}\n            limits: {memory: 256Mi}\n",
+		"          resources: {{- toYaml .Values.operator.resources | nindent 12 }}\n", []string{"operator"}},
+	{"          resources:\n            requests: {cpu: 20m, memory: 64Mi}\n            limits: {memory: 1Gi}\n",
+		"          resources: {{- toYaml .Values.results.resources | nindent 12 }}\n", []string{"results"}},
+	{"            - --health-address=:8081\n",
+		"            - --health-address=:8081\n            {{- with .Values.operator.extraArgs }}{{ toYaml . | nindent 12 }}{{ end }}\n", []string{"operator"}},
+	{"  replicas: 1\n", "  replicas: {{ .Values.operator.replicas }}\n", []string{"operator"}},
+	{"    requests: {storage: 10Gi}\n",
+		"    requests: {storage: {{ .Values.results.size | quote }} }\n  {{- with .Values.results.storageClass }}\n  storageClassName: {{ . | quote }}\n  {{- end }}\n", []string{"results"}},
+	{"imagePullPolicy: IfNotPresent", "imagePullPolicy: {{ .Values.image.pullPolicy }}", []string{"operator", "results"}},
+}
+
+// template makes a template of the chart from a manifest.
+func template(t *testing.T, name string) string {
+	t.Helper()
+	b, err := files.ReadFile("install/" + name + ".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	for _, s := range swaps {
+		if !slices.Contains(s.manifests, name) {
+			continue
+		}
+		if n := strings.Count(text, s.from); n != 1 {
+			t.Fatalf("%s.yaml has this passage %d times instead of once; the chart has a value for it:\n%s", name, n, s.from)
+		}
+		text = strings.Replace(text, s.from, s.to, 1)
+	}
+	text = strings.ReplaceAll(text, DefaultImage, `{{ include "cnsbench.image" . }}`)
+	text = strings.ReplaceAll(text, DefaultNamespace, "{{ .Release.Namespace }}")
+	return "# Generated from config/install/" + name + ".yaml: go test ./config -update\n" + text
+}
+
+func TestChartIsGeneratedFromTheManifests(t *testing.T) {
+	want := map[string]string{"crds/cnsbench.dev_benchmarks.yaml": string(crd.Benchmark)}
+	for _, name := range names {
+		if name != "namespace" { // helm makes it, or it is there
+			want["templates/"+name+".yaml"] = template(t, name)
+		}
+	}
+	for file, text := range want {
+		path := filepath.Join(chart, file)
+		if *update {
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(text, string(got)); diff != "" {
+			t.Errorf("%s is out of date (go test ./config -update):\n%s", path, diff)
+		}
+	}
+}
+
+func TestObjectsFitTheInstallation(t *testing.T) {
+	all, err := Objects(Options{Namespace: "elsewhere", Image: "example/cnsbench:v9", ResultsStorageClass: "slow", ResultsSize: "3Gi"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, u := range all {
+		fmt.Fprintln(&text, u.Object)
+		if ns := u.GetNamespace(); ns != "" && ns != "elsewhere" {
+			t.Errorf("%s %s is in namespace %q", u.GetKind(), u.GetName(), ns)
+		}
+	}
+	for _, left := range []string{DefaultNamespace, DefaultImage} {
+		if strings.Contains(text.String(), left) {
+			t.Errorf("%q is still in the objects", left)
+		}
+	}
+	for _, want := range []string{"cnsbench-results.elsewhere.svc", "storageClassName:slow", "storage:3Gi", "namespace:elsewhere", "value:example/cnsbench:v9"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in the objects", want)
+		}
+	}
+}
+
+func TestObjectsRefuseWhatIsNoName(t *testing.T) {
+	for _, o := range []Options{{Namespace: "a: b"}, {Image: "x\n  evil: true"}, {Image: "x y"}, {ResultsSize: "much"}} {
+		if _, err := Objects(o); err == nil {
+			t.Errorf("%+v was taken", o)
+		}
+	}
+}
+
+// rule is one grant: what the manifests give and what the page must explain.
+var tableRow = regexp.MustCompile("^\\| `([^`]*)` \\| `([^`]+)` \\| `([^`]+)` \\| (.+) \\|$")
+
+// The page explains each rule of each role once, with a reason, and no other.
+func TestEveryRuleIsExplained(t *testing.T) {
+	page, err := os.ReadFile("../docs/design/rbac.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	explained := map[string]bool{}
+	role := ""
+	for _, line := range strings.Split(string(page), "\n") {
+		if name, ok := strings.CutPrefix(line, "### "); ok {
+			role = strings.Trim(name, "`")
+			continue
+		}
+		if m := tableRow.FindStringSubmatch(line); m != nil {
+			grant := role + ": " + m[1] + " " + m[2] + " " + m[3]
+			if explained[grant] {
+				t.Errorf("explained twice: %s", grant)
+			}
+			if len(m[4]) < 20 {
+				t.Errorf("%s: %q is no reason", grant, m[4])
+			}
+			explained[grant] = true
+		}
+	}
+	objects, err := Objects(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, grant := range grants(objects) {
+		if !explained[grant] {
+			t.Errorf("docs/design/rbac.md does not explain: %s", grant)
+		}
+		delete(explained, grant)
+	}
+	for grant := range explained {
+		t.Errorf("docs/design/rbac.md explains what no manifest grants: %s", grant)
+	}
+}
+
+// grants lists the rules of all roles as "role: group resources verbs".
+func grants(objects []*unstructured.Unstructured) []string {
+	var all []string
+	for _, u := range objects {
+		rules, _, _ := unstructured.NestedSlice(u.Object, "rules")
+		for _, r := range rules {
+			m := r.(map[string]any)
+			all = append(all, fmt.Sprintf("%s: %s %s %s", u.GetName(), list(m["apiGroups"]), list(m["resources"]), list(m["verbs"])))
+		}
+	}
+	return all
+}
+
+func list(v any) string {
+	var words []string
+	for _, w := range v.([]any) {
+		words = append(words, w.(string))
+	}
+	return strings.Join(words, ", ")
+}
