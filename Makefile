@@ -9,7 +9,7 @@ OUT     ?= out
 .DEFAULT_GOAL := help
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: deps
 deps: ## install fio, xfsprogs and btrfs-progs if they are missing, or name them
@@ -51,6 +51,36 @@ bench: deps build ## measure what docs/benchmarks.md states (about 25 minutes)
 bench-%: deps build
 	go run ./test/bench -only '$*'
 
+TESTBED := $(OUT)/testbed/bin/testbed
+export TESTBED_DIR = $(OUT)/testbed
+
+.PHONY: testbed testbed-up testbed-down testbed-status testbed-images testbed-test
+testbed:
+	@mkdir -p $(dir $(TESTBED))
+	@go build -C hack/testbed -trimpath -o $(abspath $(TESTBED)) .
+
+testbed-up: deps build testbed ## bring up a real Kubernetes of two nodes on this machine (ARGS="--kcm-qps 20 …"; docs/testbed.md)
+	@$(TESTBED) up $(ARGS)
+
+testbed-down: testbed ## take it down and undo everything
+	@$(TESTBED) down
+
+testbed-status: testbed ## list its parts and nodes
+	@$(TESTBED) status
+
+testbed-images: build testbed ## give its nodes images of the binaries of now, touching nothing else
+	@$(TESTBED) images
+
+testbed-test: ## test the test bed's own program
+	cd hack/testbed && go vet ./... && go test ./...
+
+.PHONY: images
+images: testbed ## make the product's image for amd64 and arm64, without a container engine: out/images/cnsbench.tar
+	@for arch in amd64 arm64; do mkdir -p $(OUT)/images/$$arch && \
+	  GOARCH=$$arch CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(OUT)/images/$$arch/ ./cmd/cnsbench ./cmd/cnsbench-agent || exit 1; done
+	@$(TESTBED) product-image $(OUT)/images/cnsbench.tar amd64=$(OUT)/images/amd64 arm64=$(OUT)/images/arm64
+
 .PHONY: clean
-clean: ## remove what was built
+clean: ## remove what was built; takes a test bed down first
+	@if [ -e $(OUT)/testbed/proc ]; then $(MAKE) testbed-down; fi
 	rm -rf bin $(OUT)

@@ -1,0 +1,163 @@
+// Package build builds what a test bed runs from Go modules that pin it, and keeps the binaries: as long as a module's
+// go.mod, go.sum and flags stay the same, nothing is built again.
+package build
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// Module is a folder with a go.mod and the programs built from it.
+type Module struct {
+	Name     string
+	Programs map[string]string // name → package
+	LDFlags  string
+	// Extra, when set, runs after the build, in the module's folder, and brings further files to bin.
+	Extra func(folder, bin string) error
+}
+
+const kubernetes = "v1.36.3"
+
+// Modules are all that is built. Versions are those of their go.mod files; here are only those that programs want told.
+func Modules() []Module {
+	const k8s, csi = "k8s.io/kubernetes/cmd/", "github.com/kubernetes-csi/external-"
+	component := "-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36" +
+		" -X k8s.io/component-base/version.gitVersion=" + kubernetes + " -X k8s.io/client-go/pkg/version.gitVersion=" + kubernetes
+	return []Module{
+		{Name: "etcd", Programs: map[string]string{"etcd": "go.etcd.io/etcd/server/v3"}},
+		{Name: "containerd", Programs: programs("github.com/containerd/containerd/v2/cmd/", "containerd", "ctr", "containerd-shim-runc-v2")},
+		{Name: "kubernetes", LDFlags: component,
+			Programs: programs(k8s, "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl")},
+		{Name: "provisioner", LDFlags: "-X main.version=v6.3.0", Programs: programs(csi+"provisioner/v6/cmd/", "csi-provisioner")},
+		{Name: "attacher", LDFlags: "-X main.version=v4.13.0", Programs: programs(csi+"attacher/v4/cmd/", "csi-attacher")},
+		{Name: "resizer", LDFlags: "-X main.version=v2.3.0", Programs: programs(csi+"resizer/v2/cmd/", "csi-resizer")},
+		{Name: "snapshotter", LDFlags: "-X main.version=v8.7.0", Extra: snapshotCRDs,
+			Programs: programs(csi+"snapshotter/v8/cmd/", "csi-snapshotter", "snapshot-controller")},
+	}
+}
+
+func programs(prefix string, names ...string) map[string]string {
+	all := map[string]string{}
+	for _, name := range names {
+		all[name] = prefix + name
+	}
+	return all
+}
+
+// Missing lists the modules whose binaries in bin are not there or not of now.
+func Missing(root, bin string) ([]Module, error) {
+	var missing []Module
+	for _, m := range Modules() {
+		key, err := m.key(filepath.Join(root, m.Name))
+		if err != nil {
+			return nil, err
+		}
+		if !m.built(bin, key) {
+			missing = append(missing, m)
+		}
+	}
+	return missing, nil
+}
+
+// key is a digest of what the binaries depend on.
+func (m Module) key(folder string) (string, error) {
+	h := sha256.New()
+	fmt.Fprintln(h, runtime.Version(), m.LDFlags, m.Programs)
+	for _, name := range []string{"go.mod", "go.sum"} {
+		f, err := os.Open(filepath.Join(folder, name))
+		if err != nil {
+			return "", err
+		}
+		_, err = io.Copy(h, f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16]), nil
+}
+
+func (m Module) keyFile(bin string) string { return filepath.Join(bin, "."+m.Name+".key") }
+
+func (m Module) built(bin, key string) bool {
+	kept, err := os.ReadFile(m.keyFile(bin))
+	if err != nil || strings.TrimSpace(string(kept)) != key {
+		return false
+	}
+	for name := range m.Programs {
+		if _, err := os.Stat(filepath.Join(bin, name)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Build builds one module's programs into bin. The go command's output goes to log.
+func (m Module) Build(root, bin string, log io.Writer) error {
+	folder := filepath.Join(root, m.Name)
+	began := time.Now()
+	fmt.Fprintf(log, "building %s\n", m.Name)
+	key, err := m.key(folder)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return err
+	}
+	for name, pkg := range m.Programs {
+		// Beside first: a running program's file cannot be written to, but it can be replaced.
+		fresh := filepath.Join(bin, "."+name+".new")
+		cmd := exec.Command("nice", "go", "build", "-trimpath", "-ldflags", strings.TrimSpace("-s -w "+m.LDFlags), "-o", fresh, pkg)
+		cmd.Dir, cmd.Stdout, cmd.Stderr = folder, log, log
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false")
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("building %s (%s in %s): %w", name, pkg, folder, err)
+		}
+		if err := os.Rename(fresh, filepath.Join(bin, name)); err != nil {
+			return err
+		}
+	}
+	if m.Extra != nil {
+		if err := m.Extra(folder, bin); err != nil {
+			return fmt.Errorf("building %s: %w", m.Name, err)
+		}
+	}
+	fmt.Fprintf(log, "built %s in %v\n", m.Name, time.Since(began).Round(time.Second))
+	return os.WriteFile(m.keyFile(bin), []byte(key+"\n"), 0o644)
+}
+
+// snapshotCRDs copies the custom resources of snapshots from the module that brings them.
+func snapshotCRDs(folder, bin string) error {
+	cmd := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/kubernetes-csi/external-snapshotter/client/v8")
+	cmd.Dir = folder
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("finding the custom resources of snapshots: %w", err)
+	}
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "config/crd/*snapshot*.yaml"))
+	if err != nil || len(files) == 0 {
+		return errors.Join(err, fmt.Errorf("there are no custom resources of snapshots in %s", strings.TrimSpace(string(out))))
+	}
+	to := filepath.Join(bin, "crd")
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(to, filepath.Base(file)), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

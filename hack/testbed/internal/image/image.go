@@ -1,0 +1,185 @@
+// Package image makes container images without a container engine: from files of this machine, into a tar of the OCI image
+// layout that `ctr images import` and others take. The same files make the same image, byte for byte.
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// File is a file of an image: copied from this machine, or given, or a link, or a folder.
+type File struct {
+	Path   string // in the image, absolute
+	From   string // a file of this machine
+	Text   string
+	Link   string // the target of a symbolic link
+	Folder bool
+	Mode   int64 // default 0644, of folders and of files From 0755
+}
+
+// Image is an image of one architecture.
+type Image struct {
+	Arch   string // as Go calls it
+	Files  []File
+	Config v1.Config
+}
+
+// Write writes images of one reference, an architecture each, as a tar of the OCI layout; it returns the digest of their index.
+func Write(to, ref string, images ...Image) (string, error) {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, i := range images {
+		built, err := i.build()
+		if err != nil {
+			return "", fmt.Errorf("making the image %s for %s: %w", ref, i.Arch, err)
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: built,
+			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: i.Arch}}})
+	}
+	digest, err := index.Digest()
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(to), ".image-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	p, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		return "", err
+	}
+	_, tag, _ := strings.Cut(ref, ":")
+	// The first annotation is what containerd names the image by, the second what others do.
+	if err := p.AppendIndex(index, layout.WithAnnotations(map[string]string{
+		"io.containerd.image.name": ref, "org.opencontainers.image.ref.name": tag})); err != nil {
+		return "", err
+	}
+	if err := pack(dir, to+".new"); err != nil {
+		return "", err
+	}
+	return digest.String(), os.Rename(to+".new", to)
+}
+
+func (i Image) build() (v1.Image, error) {
+	var layer bytes.Buffer
+	if err := writeLayer(&layer, i.Files); err != nil {
+		return nil, err
+	}
+	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(layer.Bytes())), nil },
+		tarball.WithCompressionLevel(gzip.BestSpeed), tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
+	if err != nil {
+		return nil, err
+	}
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	if image, err = mutate.AppendLayers(image, l); err != nil {
+		return nil, err
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture, config.Config = "linux", i.Arch, i.Config
+	return mutate.ConfigFile(image, config)
+}
+
+// writeLayer writes the files in the order of their paths, with the folders that hold them.
+func writeLayer(w io.Writer, files []File) error {
+	all := map[string]File{}
+	for _, f := range files {
+		all[f.Path] = f
+		for dir := path.Dir(f.Path); dir != "/"; dir = path.Dir(dir) {
+			if _, ok := all[dir]; !ok {
+				all[dir] = File{Path: dir, Folder: true}
+			}
+		}
+	}
+	t := tar.NewWriter(w)
+	for _, f := range slices.SortedFunc(mapValues(all), func(a, b File) int { return strings.Compare(a.Path, b.Path) }) {
+		if err := f.write(t); err != nil {
+			return err
+		}
+	}
+	return t.Close()
+}
+
+func mapValues(m map[string]File) func(func(File) bool) {
+	return func(yield func(File) bool) {
+		for _, f := range m {
+			if !yield(f) {
+				return
+			}
+		}
+	}
+}
+
+func (f File) write(t *tar.Writer) error {
+	h := &tar.Header{Name: strings.TrimPrefix(f.Path, "/"), Mode: f.Mode, Format: tar.FormatPAX}
+	text := []byte(f.Text)
+	switch {
+	case f.Link != "":
+		h.Typeflag, h.Linkname, h.Mode = tar.TypeSymlink, f.Link, 0o777
+	case f.Folder:
+		h.Typeflag, h.Name = tar.TypeDir, h.Name+"/"
+	case f.From != "":
+		var err error
+		if text, err = os.ReadFile(f.From); err != nil {
+			return err
+		}
+	}
+	if h.Mode == 0 {
+		h.Mode = 0o644
+		if f.Folder || f.From != "" {
+			h.Mode = 0o755
+		}
+	}
+	h.Size = int64(len(text))
+	if err := t.WriteHeader(h); err != nil {
+		return err
+	}
+	_, err := t.Write(text)
+	return err
+}
+
+// pack writes a folder as a tar.
+func pack(dir, to string) error {
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	t := tar.NewWriter(out)
+	err = filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, p)
+		if err != nil {
+			return err
+		}
+		return (File{Path: name, From: p, Mode: 0o644}).write(t)
+	})
+	if err != nil {
+		return err
+	}
+	if err := t.Close(); err != nil {
+		return err
+	}
+	return out.Close()
+}
