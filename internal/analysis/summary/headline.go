@@ -312,3 +312,22 @@ func plural(n int64, word string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, word)
 }
+
+// Whose says in one line whose the time of an action's ops was: the largest
+// parts, until nine tenths of it are named.
+func Whose(a *Action) string {
+	const named = 0.9
+	var parts []string
+	sum := 0.0
+	for _, share := range a.Attribution {
+		if sum >= named || len(parts) == 3 || share.Share < 0.01 {
+			break
+		}
+		sum += share.Share
+		parts = append(parts, fmt.Sprintf("%.0f %% %s", 100*share.Share, share.Component))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "of the time, " + strings.Join(parts, ", ")
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/analysis/validity"
@@ -19,6 +20,7 @@ type tally struct {
 	milestones, spans           spanSet
 	failures                    map[[2]string]*Failure
 	intended, started           extent
+	attribution                 attribution.Tally
 	maxErr                      int64 // ± of the least certain milestone
 }
 
@@ -51,6 +53,7 @@ func tallyOps(d *dataset.Data) ([]*tally, error) {
 		t := byName[o.Action]
 		if t == nil {
 			t = &tally{name: o.Action, kind: o.Kind, outcomes: map[op.Outcome]int64{}, failures: map[[2]string]*Failure{}}
+			t.attribution.Local = d.Bundle.Run.Engine == "local"
 			byName[o.Action] = t
 		}
 		t.add(&o)
@@ -98,6 +101,7 @@ func (t *tally) add(o *op.Op) {
 	for _, p := range passages(o) {
 		t.spans.add(p)
 	}
+	t.attribution.Add(o)
 	if o.Outcome != op.Error { // the instants of a failure are no latencies
 		for _, name := range reached(o) {
 			t.milestones.add(passage{name: name, from: "intended", to: name, ns: int64(dataset.Milestone(o, name) - o.Intended)})
@@ -125,7 +129,7 @@ func (t *tally) action() Action {
 	a := Action{
 		Name: t.name, Kind: t.kind, Rate: t.rate, N: t.intended.n, Outcomes: t.outcomes,
 		Lateness: latencyOf(&t.lateness), Response: latencyOf(&t.response), Service: latencyOf(&t.service),
-		Milestones: t.milestones.list(), Spans: t.spans.list(),
+		Milestones: t.milestones.list(), Spans: t.spans.list(), Attribution: t.attribution.Shares(),
 	}
 	for _, f := range t.failures {
 		a.Failures = append(a.Failures, *f)

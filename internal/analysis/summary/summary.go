@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
@@ -62,6 +63,9 @@ type Action struct {
 	Milestones []Span    `json:"milestones"`
 	Spans      []Span    `json:"spans"`
 	Failures   []Failure `json:"failures"`
+	// Attribution says whose the time of the ops that were done was, the largest
+	// part first; the shares add up to one.
+	Attribution []attribution.Share `json:"attribution"`
 }
 
 // Span is the time between two instants of an op. One op may pass it several
@@ -202,6 +206,7 @@ func (s *Summary) noNulls() {
 		list(&a.Milestones)
 		list(&a.Spans)
 		list(&a.Failures)
+		list(&a.Attribution)
 	}
 	for i := range s.Workloads {
 		w := &s.Workloads[i]

@@ -148,6 +148,11 @@ func (p *printer) operations(s *summary.Summary) {
 	p.table(t)
 	p.note("response times, counted from when the schedule wanted the op; n<29: too few values for that quantile")
 	for _, a := range s.Actions {
+		if text := summary.Whose(&a); text != "" {
+			p.wrap("  ", a.Name+": "+text)
+		}
+	}
+	for _, a := range s.Actions {
 		for _, f := range a.Failures {
 			p.wrap("  ", fmt.Sprintf("%s: %d %s, %s: %s", a.Name, f.N, f.Outcome, f.Code, summary.OneLine(f.Message)))
 		}

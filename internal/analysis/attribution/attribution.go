@@ -1,0 +1,251 @@
+// Package attribution says which component took the time of an op: it walks the
+// op's critical path back from its end, milestone by milestone, and gives each
+// stretch to whoever had to act for its milestone to come. The stretches tile
+// the op from its intended instant to its end, so that the shares add up to one.
+//
+// The path is that of the latest predecessor: of all that a milestone waits for
+// (in the order of declared dependencies) what came last is what it waited for.
+package attribution
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Components that time is given to. Where a call of the driver was seen, by the
+// engine itself or by a proxy, its time is the driver's and what is left around
+// it is the sidecar's; where not, the two cannot be told apart.
+const (
+	Runner      = "runner (late start)"
+	API         = "API server"
+	Driver      = "CSI driver"
+	Provisioner = "csi-provisioner"
+	Attacher    = "attach controller and csi-attacher"
+	Snapshotter = "snapshot-controller and csi-snapshotter"
+	Resizer     = "csi-resizer"
+	Scheduler   = "scheduler"
+	Kubelet     = "kubelet and container runtime"
+	Noticing    = "runner (noticing the end)"
+	Volume      = "volume (first I/O)"
+	Binder      = "PersistentVolume controller"
+	Workload    = "workload (init containers, ending)"
+	Unknown     = "not observed"
+	Engine      = "engine between calls"
+	Processes   = "start of processes"
+)
+
+// step is a milestone: whose work ends with it, and what it waits for.
+type step struct {
+	by    string
+	after []string
+}
+
+const started = "started"
+
+// steps are the milestones of all engines; "<RPC>.end" needs no entry.
+var steps = map[string]step{
+	op.Acked:       {API, []string{started}},
+	op.Provisioned: {Provisioner, []string{op.Acked, op.Scheduled, "CreateVolume.end"}},
+	op.Bound:       {Binder, []string{op.Provisioned}},
+	op.Scheduled:   {Scheduler, []string{op.Acked, op.Bound}},
+	op.Attached:    {Attacher, []string{op.Bound, op.Scheduled, op.Provisioned, "ControllerPublishVolume.end"}},
+	op.Staged:      {Kubelet, []string{op.Attached, "NodeStageVolume.end"}},
+	op.Published:   {Kubelet, []string{op.Staged, op.Attached, op.Provisioned, "NodePublishVolume.end"}},
+	op.Initialized: {Workload, []string{op.Published, op.Attached, op.Scheduled, op.FirstWrite, op.FirstRead, "NodePublishVolume.end"}},
+	"agents":       {Workload, []string{op.Initialized, op.Published, op.FirstWrite, op.FirstRead}},
+	op.Running:     {Kubelet, []string{"agents", op.Initialized, op.Published, op.Attached, op.Scheduled, op.FirstWrite, op.FirstRead, "NodePublishVolume.end"}},
+	op.FirstWrite:  {Volume, []string{op.Initialized, op.Published, op.Attached, "NodePublishVolume.end"}},
+	op.FirstRead:   {Volume, []string{op.Initialized, op.Published, op.Attached, "NodePublishVolume.end"}},
+	"podReady":     {Kubelet, []string{op.Running}},
+	op.Ready:       {Noticing, []string{op.Running, op.FirstWrite, op.FirstRead, op.Bound, op.Taken, op.Node, "content", op.Published, op.Provisioned}},
+	"content":      {Snapshotter, []string{op.Acked}},
+	op.Taken:       {Snapshotter, []string{op.Acked, "content", "CreateSnapshot.end", "CreateVolumeGroupSnapshot.end"}},
+	op.Controller:  {Resizer, []string{op.Acked, "ControllerExpandVolume.end"}},
+	op.Node:        {Kubelet, []string{op.Controller, "NodeExpandVolume.end"}},
+	"nodePending":  {Resizer, []string{op.Controller}},
+	op.Modified:    {Resizer, []string{op.Acked, "ControllerModifyVolume.end"}},
+	"podGone":      {Workload, []string{op.Acked, "NodeUnpublishVolume.end", "NodeUnstageVolume.end"}},
+	op.Detached:    {Attacher, []string{"podGone", "NodeUnstageVolume.end", "ControllerUnpublishVolume.end"}},
+	"claimGone":    {Binder, []string{op.Acked, "podGone"}},
+	"volumeGone":   {Provisioner, []string{"claimGone", op.Detached, "DeleteVolume.end"}},
+	"contentGone":  {Snapshotter, []string{op.Acked, "DeleteSnapshot.end"}},
+	op.Unpublished: {Kubelet, []string{"podGone", "NodeUnpublishVolume.end"}},
+	op.Unstaged:    {Kubelet, []string{op.Unpublished, "NodeUnstageVolume.end"}},
+	op.Gone: {API, []string{"volumeGone", "contentGone", "claimGone", "podGone", op.Detached, op.Acked,
+		"DeleteVolume.end", "DeleteSnapshot.end", "DeleteVolumeGroupSnapshot.end"}},
+}
+
+// callers say who makes a call, and after what.
+var callers = map[string]step{
+	"CreateVolume":              {Provisioner, []string{op.Acked, op.Scheduled}},
+	"DeleteVolume":              {Provisioner, []string{"claimGone", op.Detached, op.Acked, "NodeUnpublishVolume.end", "NodeUnstageVolume.end", "ControllerUnpublishVolume.end"}},
+	"ControllerPublishVolume":   {Attacher, []string{op.Bound, op.Scheduled, op.Provisioned}},
+	"ControllerUnpublishVolume": {Attacher, []string{"podGone", op.Acked, "NodeUnpublishVolume.end", "NodeUnstageVolume.end"}},
+	"NodeStageVolume":           {Kubelet, []string{op.Attached, op.Scheduled, op.Provisioned}},
+	"NodePublishVolume":         {Kubelet, []string{op.Staged, op.Attached, op.Scheduled, op.Provisioned, "NodeStageVolume.end"}},
+	"NodeUnpublishVolume":       {Kubelet, []string{op.Acked, "podGone"}},
+	"NodeUnstageVolume":         {Kubelet, []string{op.Acked, "podGone", "NodeUnpublishVolume.end"}},
+	"CreateSnapshot":            {Snapshotter, []string{op.Acked, "content"}},
+	"DeleteSnapshot":            {Snapshotter, []string{op.Acked}},
+	"CreateVolumeGroupSnapshot": {Snapshotter, []string{op.Acked}},
+	"DeleteVolumeGroupSnapshot": {Snapshotter, []string{op.Acked}},
+	"ControllerExpandVolume":    {Resizer, []string{op.Acked}},
+	"NodeExpandVolume":          {Kubelet, []string{op.Controller, "ControllerExpandVolume.end"}},
+	"ControllerModifyVolume":    {Resizer, []string{op.Acked}},
+}
+
+// stepOf describes a milestone by its base name.
+func stepOf(name string) (step, bool) {
+	if rpc, ok := strings.CutSuffix(name, ".end"); ok {
+		return step{Driver, []string{rpc + ".start"}}, true
+	}
+	if rpc, ok := strings.CutSuffix(name, ".start"); ok {
+		s, known := callers[rpc]
+		s.after = append(slices.Clone(s.after), rpc+".end") // an earlier attempt
+		return s, known
+	}
+	s, ok := steps[name]
+	return s, ok
+}
+
+// Share is what one component took.
+type Share struct {
+	Component string `json:"component"`
+	// Share of the time of all ops together, 0 to 1.
+	Share float64 `json:"share"`
+	// MeanNs is the time of an op that was this component's, in the mean.
+	MeanNs float64 `json:"meanNs"`
+}
+
+// Tally adds ops up. The zero Tally is ready; it is for one goroutine.
+type Tally struct {
+	// Local says that one machine did it: what are components of Kubernetes
+	// elsewhere is there the engine itself.
+	Local bool
+
+	n     int64
+	total int64
+	by    map[string]int64
+}
+
+// Add takes one op that was done; others have no path to the end.
+func (t *Tally) Add(o *op.Op) {
+	if o.Outcome != op.OK || !o.Ended.Known() || !o.Intended.Known() {
+		return
+	}
+	if t.by == nil {
+		t.by = map[string]int64{}
+	}
+	t.n++
+	for by, ns := range Path(o) {
+		if t.Local && localOf[by] != "" {
+			by = localOf[by]
+		}
+		t.by[by] += ns
+		t.total += ns
+	}
+}
+
+// localOf names what stands in for a component on one machine.
+var localOf = map[string]string{
+	API: Engine, Provisioner: Engine, Attacher: Engine, Snapshotter: Engine, Resizer: Engine, Binder: Engine, Scheduler: Engine,
+	Kubelet: Processes,
+}
+
+// Shares lists the components, the largest first; empty without ops.
+func (t *Tally) Shares() []Share {
+	var list []Share
+	for by, ns := range t.by {
+		if ns > 0 {
+			list = append(list, Share{by, float64(ns) / float64(t.total), float64(ns) / float64(t.n)})
+		}
+	}
+	slices.SortFunc(list, func(a, b Share) int {
+		return cmp.Or(cmp.Compare(b.Share, a.Share), cmp.Compare(a.Component, b.Component))
+	})
+	return list
+}
+
+// Path gives every nanosecond from the op's intended instant to its end to one
+// component.
+func Path(o *op.Op) map[string]int64 {
+	path := map[string]int64{}
+	if late := int64(o.Started - o.Intended); o.Started.Known() && late > 0 {
+		path[Runner] += late
+	}
+	at, name := o.Ended, last(o)
+	if name == "" {
+		path[Unknown] += int64(at - o.Started)
+		return path
+	}
+	here := latest(o, name, at)
+	path[owner(name)] += int64(at - here) // from the last milestone to the op's end
+	for at = here; at > o.Started; {
+		s, known := stepOf(name)
+		if !known {
+			path[Unknown] += int64(at - o.Started)
+			break
+		}
+		before := at
+		if strings.HasSuffix(name, ".start") {
+			before-- // its own end at the same instant is no earlier attempt
+		}
+		next, when := predecessor(o, s.after, before)
+		path[s.by] += int64(at - when)
+		if next == "" {
+			break
+		}
+		name, at = next, when
+	}
+	return path
+}
+
+func owner(name string) string {
+	if s, ok := stepOf(name); ok {
+		return s.by
+	}
+	return Unknown
+}
+
+// last is the base name of the op's latest milestone that is not after its end.
+func last(o *op.Op) string {
+	name, at := "", op.Never
+	for _, m := range o.Milestones {
+		if m.At <= o.Ended && m.At >= at {
+			name, at = base(m.Name), m.At
+		}
+	}
+	return name
+}
+
+func base(name string) string {
+	b, _, _ := strings.Cut(name, "/")
+	return b
+}
+
+// latest is when a milestone was last seen by an instant; several volumes, or
+// attempts, have it several times.
+func latest(o *op.Op, name string, by op.Time) op.Time {
+	at := op.Never
+	for _, m := range o.Milestones {
+		if base(m.Name) == name && m.At <= by && m.At > at {
+			at = m.At
+		}
+	}
+	return at
+}
+
+// predecessor is the last of the named milestones by an instant, or the op's
+// start if there is none.
+func predecessor(o *op.Op, names []string, by op.Time) (name string, at op.Time) {
+	at = min(o.Started, by)
+	for _, n := range names {
+		if t := latest(o, n, by); t.Known() && t > at {
+			name, at = n, t
+		}
+	}
+	return name, at
+}

@@ -1,0 +1,72 @@
+package attribution
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+func milestones(list ...any) []op.Milestone {
+	var m []op.Milestone
+	for i := 0; i < len(list); i += 2 {
+		m = append(m, op.Milestone{Name: list[i].(string), At: op.Time(list[i+1].(int))})
+	}
+	return m
+}
+
+func TestPath(t *testing.T) {
+	tests := []struct {
+		name string
+		op   op.Op
+		want map[string]int64
+	}{
+		{"a volume whose driver nobody sees",
+			op.Op{Intended: 0, Started: 5, Ended: 110, Milestones: milestones("acked", 10, "provisioned", 90, "bound", 100, "ready", 100)},
+			map[string]int64{Runner: 5, API: 5, Provisioner: 80, Binder: 10, Noticing: 10}},
+		{"the same with a proxy: the sidecar's queue and the driver apart",
+			op.Op{Started: 0, Ended: 100, Milestones: milestones("acked", 10, "CreateVolume.start", 60, "CreateVolume.end", 80, "provisioned", 90, "bound", 100)},
+			map[string]int64{API: 10, Provisioner: 60, Driver: 20, Binder: 10}},
+		{"the slower of two branches counts",
+			op.Op{Started: 0, Ended: 200, Milestones: milestones("acked", 10, "scheduled", 20, "bound", 50, "provisioned", 45, "attached", 120, "initialized", 180, "firstWrite", 200)},
+			map[string]int64{API: 10, Provisioner: 25, Scheduler: 10, Binder: 5, Attacher: 70, Workload: 60, Volume: 20}},
+		{"a call that was tried twice",
+			op.Op{Started: 0, Ended: 100, Milestones: milestones("acked", 10, "CreateSnapshot.start", 20, "CreateSnapshot.end", 40, "CreateSnapshot.start", 70, "CreateSnapshot.end", 80, "taken", 90, "ready", 100)},
+			map[string]int64{API: 10, Snapshotter: 10 + 30 + 10, Driver: 20 + 10, Noticing: 10}},
+		{"two volumes: the last one decides",
+			op.Op{Started: 0, Ended: 100, Milestones: milestones("acked", 10, "provisioned/a", 20, "bound/a", 25, "provisioned/b", 80, "bound/b", 100, "bound", 100)},
+			map[string]int64{API: 10, Provisioner: 70, Binder: 20}},
+		{"nothing was seen", op.Op{Started: 10, Intended: 10, Ended: 60}, map[string]int64{Unknown: 50}},
+		{"a milestone that this version does not know", op.Op{Ended: 60, Milestones: milestones("later", 50)}, map[string]int64{Unknown: 60}},
+	}
+	for _, tt := range tests {
+		got := Path(&tt.op)
+		for k, v := range got {
+			if v == 0 {
+				delete(got, k)
+			}
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s:\n%s", tt.name, diff)
+		}
+		var sum int64
+		for _, v := range got {
+			sum += v
+		}
+		if sum != int64(tt.op.Ended-tt.op.Intended) {
+			t.Errorf("%s: the parts add up to %d of %d", tt.name, sum, tt.op.Ended-tt.op.Intended)
+		}
+	}
+}
+
+func TestShares(t *testing.T) {
+	var tally Tally
+	tally.Add(&op.Op{Outcome: op.OK, Ended: 100, Milestones: milestones("acked", 20, "provisioned", 100)})
+	tally.Add(&op.Op{Outcome: op.OK, Ended: 100, Milestones: milestones("acked", 40, "provisioned", 100)})
+	tally.Add(&op.Op{Outcome: op.Error, Ended: 1000, Milestones: milestones("acked", 1000)})
+	want := []Share{{Provisioner, 0.7, 70}, {API, 0.3, 30}}
+	if diff := cmp.Diff(want, tally.Shares()); diff != "" {
+		t.Error(diff)
+	}
+}
