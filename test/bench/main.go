@@ -39,6 +39,8 @@ func benches() []bench {
 		{"memory", "Memory of the runner over the number of ops", memory},
 		{"columnar", "A quantile over ten million events", columnar},
 		{"clone", "The demo from a clean clone", clone},
+		{"audit", "Milestones on Kubernetes against the API server's audit log", audit},
+		{"cluster50", "500 volumes at 50 per second on Kubernetes", cluster50},
 	}
 }
 

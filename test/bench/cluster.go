@@ -1,0 +1,223 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// The benches in this file need the test bed (make testbed-up): they compare
+// with what its API server itself wrote down.
+
+func (e *env) testbed() (kubeconfig, audit string, err error) {
+	dir := filepath.Join(e.root, "out", "testbed")
+	kubeconfig, audit = filepath.Join(dir, "admin.kubeconfig"), filepath.Join(dir, "audit.log")
+	for _, path := range []string{kubeconfig, audit} {
+		if _, err := os.Stat(path); err != nil {
+			return "", "", fmt.Errorf("%w; run make testbed-up first", err)
+		}
+	}
+	return kubeconfig, audit, nil
+}
+
+func (e *env) onCluster(ctx context.Context, yaml string) (*trial, error) {
+	kubeconfig, _, err := e.testbed()
+	if err != nil {
+		return nil, err
+	}
+	return e.run(ctx, yaml, "--engine", "kubernetes", "--runner", "local", "--kubeconfig", kubeconfig, "--namespace", "default", "--image", "localhost/cnsbench:dev")
+}
+
+func (e *env) volumesAt(perSecond float64, length time.Duration) string {
+	return fmt.Sprintf(`
+apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: bench-volumes}
+spec:
+  seed: %d
+  runtime: %v
+  gracePeriod: 2m
+  actions:
+    - name: create
+      rateName: r
+      createObjSpec: {volume: {storageClass: "null", size: 64Mi}}
+  rates:
+    - {name: r, poissonRateSpec: {perSecond: %g}}
+`, e.seed, length, perSecond)
+}
+
+// audit compares milestones with the API server's audit log: at two volumes per
+// second, and at twenty-five, where queues form.
+func audit(ctx context.Context, e *env) (table, error) {
+	var t table
+	for _, c := range []struct {
+		name      string
+		perSecond float64
+		length    time.Duration
+		bound     time.Duration // of the 99th percentile; 0: only the stated error counts
+	}{
+		{"2/s", 2, pick(e, 260*time.Second, 30*time.Second), 5 * time.Millisecond},
+		{"25/s", 25, pick(e, 30*time.Second, 10*time.Second), 0},
+	} {
+		if err := t.auditAt(ctx, e, c.name, c.perSecond, c.length, c.bound); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+func (t *table) auditAt(ctx context.Context, e *env, name string, perSecond float64, length, bound time.Duration) error {
+	_, log, err := e.testbed()
+	if err != nil {
+		return err
+	}
+	trial, err := e.onCluster(ctx, e.volumesAt(perSecond, length))
+	if err != nil {
+		return err
+	}
+	defer trial.remove()
+	ops, err := trial.ops("create")
+	if err != nil {
+		return err
+	}
+	truth, err := readAudit(log, "cnsb-"+trial.bundle.Run.ID+"-")
+	if err != nil {
+		return err
+	}
+	start := trial.bundle.Run.Clock.Start
+	for _, m := range []struct {
+		milestone string
+		of        func(audited) time.Time
+	}{{op.Acked, func(a audited) time.Time { return a.created }}, {op.Bound, func(a audited) time.Time { return a.status }}} {
+		var differences []int64
+		covered := 0
+		for _, o := range ops {
+			at := m.of(truth["cnsb-"+trial.bundle.Run.ID+"-"+o.Object])
+			seen, stated := milestoneOf(&o, m.milestone)
+			if at.IsZero() || !seen.Known() {
+				continue
+			}
+			d := int64(start.Add(time.Duration(seen)).Sub(at))
+			if d < 0 {
+				d = -d
+			}
+			differences = append(differences, d)
+			if d <= stated {
+				covered++
+			}
+		}
+		if len(differences) < len(ops)*9/10 {
+			return fmt.Errorf("%s: only %d of %d ops are in the audit log", m.milestone, len(differences), len(ops))
+		}
+		p99 := time.Duration(quantile(differences, 0.99))
+		what := fmt.Sprintf("%s: %s, |ours − the API server's|, p99", name, m.milestone)
+		if bound > 0 {
+			t.add(what, p99.Round(10*time.Microsecond).String(), "≤ "+bound.String(), metIf(p99 <= bound), len(differences))
+		} else {
+			t.info(len(differences), what, "%v", p99.Round(10*time.Microsecond))
+		}
+		if m.milestone == op.Bound {
+			share := float64(covered) / float64(len(differences))
+			t.add(fmt.Sprintf("%s: %s within the stated error", name, m.milestone), fmt.Sprintf("%.1f %%", 100*share), "≥ 99 %", metIf(share >= 0.99), len(differences))
+		}
+	}
+	return nil
+}
+
+func milestoneOf(o *op.Op, name string) (op.Time, int64) {
+	for _, m := range o.Milestones {
+		if m.Name == name {
+			return m.At, m.Err
+		}
+	}
+	return op.Never, 0
+}
+
+// audited is when the API server had completed the writes of one claim.
+type audited struct{ created, status time.Time }
+
+// readAudit finds the claims with a prefix in an audit log: when their creation
+// and the last update of their status were complete.
+func readAudit(path, prefix string) (map[string]audited, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	found := map[string]audited{}
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		if !strings.Contains(lines.Text(), prefix) {
+			continue
+		}
+		var e struct {
+			Stage          string
+			Verb           string
+			StageTimestamp time.Time
+			ObjectRef      struct{ Resource, Name, Subresource string }
+			ResponseStatus struct{ Code int }
+		}
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			continue // the line that is being written
+		}
+		if e.Stage != "ResponseComplete" || e.ObjectRef.Resource != "persistentvolumeclaims" || e.ResponseStatus.Code/100 != 2 || !strings.HasPrefix(e.ObjectRef.Name, prefix) {
+			continue
+		}
+		a := found[e.ObjectRef.Name]
+		switch {
+		case e.Verb == "create":
+			a.created = e.StageTimestamp
+		case e.ObjectRef.Subresource == "status" && (e.Verb == "update" || e.Verb == "patch"):
+			a.status = e.StageTimestamp
+		}
+		found[e.ObjectRef.Name] = a
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, errors.New("the audit log knows nothing of the run")
+	}
+	return found, nil
+}
+
+// cluster50 offers fifty volumes per second for ten seconds.
+func cluster50(ctx context.Context, e *env) (table, error) {
+	var t table
+	trial, err := e.onCluster(ctx, e.volumesAt(50, pick(e, 10*time.Second, 3*time.Second)))
+	if err != nil {
+		return t, err
+	}
+	defer trial.remove()
+	a, err := trial.action("create")
+	if err != nil {
+		return t, err
+	}
+	n := int(a.N)
+	t.info(n, "lateness p99", "%s", a.Lateness.P99)
+	t.info(n, "response p50, p99", "%s, %s", a.Response.P50, a.Response.P99)
+	ops, err := trial.ops("create")
+	if err != nil {
+		return t, err
+	}
+	first, last := ops[0].Started, op.Time(0)
+	for _, o := range ops {
+		first, last = min(first, o.Started), max(last, o.Ended)
+	}
+	t.info(n, "offered, achieved per second", "%.1f, %.1f", *a.OfferedPerSecond, float64(len(ops))/time.Duration(last-first).Seconds())
+	for _, s := range a.Attribution {
+		if s.Share >= 0.01 {
+			t.info(n, "of the time: "+s.Component, "%.1f %%", 100*s.Share)
+		}
+	}
+	return t, nil
+}
