@@ -446,7 +446,7 @@ func (c *classes) attributes(path, name string, drivers map[string]bool) (parame
 
 // listed names what there is, if it is not too much.
 func listed(names []string) string {
-	if len(names) == 0 || len(names) > 20 {
+	if len(names) == 0 || len(names) > maxListed {
 		return ""
 	}
 	return "there are: " + strings.Join(names, ", ")

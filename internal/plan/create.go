@@ -69,7 +69,7 @@ func (l *loader) workload(n *info, path string, c *v1alpha1.CreateObjSpec) {
 		l.fail(path+".workload", e.Hint, "%s", e.Message)
 	}
 	params := workload.Params{Vars: values, Action: n.out.Name, Count: n.out.Count, Labels: c.Labels,
-		Engine: l.in.Capabilities.Engine, Configs: l.configs, RunID: "run"}
+		Engine: l.in.Capabilities.Engine, ToolsImage: l.in.ToolsImage, Configs: l.configs, RunID: "run"}
 	if len(wrong) > 0 {
 		n.metrics = nil
 		return
@@ -311,12 +311,15 @@ func (l *loader) staticVolume(n *info, path string, v *v1alpha1.VolumeSpec, made
 // initialAttributes gives a new volume its VolumeAttributesClass, which must
 // be the cluster's.
 func (l *loader) initialAttributes(path, name string, claim *corev1.PersistentVolumeClaim) {
-	problems := len(l.problems)
-	_, class := l.classes.attributes(path, name, l.drivers([]corev1.PersistentVolumeClaim{*claim}))
-	if class == "" && len(l.problems) == problems {
-		l.classes.missing(path, attributesKind, name, nil)
+	claim.Spec.VolumeAttributesClassName = named(name)
+	if l.classes.any[attributesKind] {
+		return
 	}
-	claim.Spec.VolumeAttributesClassName = named(class)
+	if _, ok := l.in.Classes.Attributes[name]; !ok {
+		l.classes.missing(path, attributesKind, name, sortedKeys(l.in.Classes.Attributes))
+		return
+	}
+	l.classes.attributes(path, name, l.drivers([]corev1.PersistentVolumeClaim{*claim}))
 }
 
 // makesVolume completes an action whose ops make one volume each.

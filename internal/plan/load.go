@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/plan/workload"
+	"github.com/cnsbench/cnsbench/internal/version"
 	"github.com/cnsbench/cnsbench/library"
 )
 
@@ -38,6 +40,9 @@ type Input struct {
 	// ConfigMaps lists those of a namespace that are entries of a library (label
 	// type: workload), for spec.library; nil: no cluster is at hand.
 	ConfigMaps func(ctx context.Context, namespace string) ([]corev1.ConfigMap, error)
+	// ToolsImage is the image of the library's programs, which templates call
+	// {{TOOLS_IMAGE}}; empty: the published one of this version.
+	ToolsImage string
 	// Folder opens a folder named in spec.library; nil: there are none.
 	Folder func(path string) (fs.FS, error)
 	// AnyDriver says that there is one driver and that every class maps to it,
@@ -64,6 +69,7 @@ func BuiltIn() (*workload.Library, error) {
 // Nothing is created. Safe for concurrent use.
 func Load(ctx context.Context, in Input) (*Plan, []Problem) {
 	l := &loader{in: in, ctx: ctx, used: map[string]bool{}, static: map[string]string{}}
+	l.in.ToolsImage = cmp.Or(in.ToolsImage, "cnsbench/workload-tools:"+version.Version)
 	l.plan.cluster = in.Capabilities.Engine == workload.Kubernetes
 	l.load()
 	if len(l.problems) > 0 {

@@ -39,6 +39,9 @@ func sorted(ps []Problem) []Problem {
 	return slices.Compact(ps)
 }
 
+// maxListed is how many names help more than they hide.
+const maxListed = 24
+
 // suggest proposes the candidate nearest to what was written, or lists them
 // when none is near and they are few.
 func suggest(written string, candidates []string) string {
@@ -53,7 +56,7 @@ func suggest(written string, candidates []string) string {
 	switch {
 	case best != "":
 		return fmt.Sprintf("did you mean %q?", best)
-	case len(candidates) == 0 || len(candidates) > 20:
+	case len(candidates) == 0 || len(candidates) > maxListed:
 		return ""
 	}
 	return "there are: " + strings.Join(candidates, ", ")

@@ -33,6 +33,8 @@ type Params struct {
 	RunID  string
 	Labels map[string]string // added to every object
 	Engine string            // its name; see Kubernetes
+	// ToolsImage is the image of the library's programs.
+	ToolsImage string
 	// Configs are ConfigMaps beside the Benchmark that templates may refer to.
 	Configs map[string]*corev1.ConfigMap
 }

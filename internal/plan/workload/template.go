@@ -45,6 +45,7 @@ func builtin(p Params) map[string]string {
 		"INSTANCE_NUM":     strconv.Itoa(p.Index),
 		"NUM_INSTANCES":    strconv.Itoa(p.Count),
 		"RUN_ID":           p.RunID,
+		"TOOLS_IMAGE":      p.ToolsImage,
 	}
 }
 

@@ -1,0 +1,217 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Right is one thing that a run must be allowed to do to a cluster.
+type Right struct {
+	Group         string // API group; empty: core
+	Resource      string // plural, such as "persistentvolumeclaims"
+	Subresource   string
+	Verb          string
+	ClusterScoped bool
+	Namespace     string // of what is namespaced; empty: the run's
+	Why           string // names the actions that need it
+}
+
+// String is such as
+// "create persistentvolumeclaims: to make the volumes of fio".
+func (r Right) String() string {
+	resource := r.Resource
+	if r.Subresource != "" {
+		resource += "/" + r.Subresource
+	}
+	if r.Group != "" {
+		resource += "." + r.Group
+	}
+	if r.Namespace != "" {
+		resource += " in namespace " + r.Namespace
+	}
+	return fmt.Sprintf("%s %s: %s", r.Verb, resource, r.Why)
+}
+
+// API groups.
+const (
+	storageGroup       = "storage.k8s.io"
+	snapshotGroup      = "snapshot.storage.k8s.io"
+	groupSnapshotGroup = "groupsnapshot.storage.k8s.io"
+)
+
+// Rights lists what the runner of a plan for engine kubernetes must be allowed
+// to do, once each and in a fixed order: no more than the plan has it do. What
+// only makes the record richer (nodes, drivers, the sidecars' pods) is not in
+// it.
+func Rights(p *Plan) []Right {
+	d := &demands{plan: p, at: map[Right]int{}}
+	d.always()
+	for i := range p.Actions {
+		d.action(&p.Actions[i])
+	}
+	if p.Benchmark != nil {
+		for _, source := range p.Benchmark.Spec.Library {
+			if c := source.ConfigMapSpec; c != nil {
+				d.want(Right{Resource: "configmaps", Namespace: c.Namespace}, "to read the library there", "", "list")
+			}
+		}
+	}
+	return d.list
+}
+
+// demands gathers rights.
+type demands struct {
+	plan *Plan
+	list []Right
+	at   map[Right]int         // where a right without its reason is in the list
+	said []map[string][]string // by right and reason, the actions
+}
+
+// want adds a right to each of the verbs, or another reason for it.
+func (d *demands) want(r Right, why, action string, verbs ...string) {
+	for _, v := range verbs {
+		r.Verb, r.Why = v, ""
+		i, ok := d.at[r]
+		if !ok {
+			i = len(d.list)
+			d.at[r] = i
+			d.list = append(d.list, r)
+			d.said = append(d.said, map[string][]string{})
+		}
+		actions := d.said[i][why]
+		if action != "" && !slices.Contains(actions, action) {
+			actions = append(actions, action)
+		}
+		d.said[i][why] = actions
+		d.list[i].Why = reasons(d.said[i])
+	}
+}
+
+func reasons(said map[string][]string) string {
+	var all []string
+	for _, why := range sortedKeys(said) {
+		if of := said[why]; len(of) > 0 {
+			why += " " + strings.Join(of, ", ")
+		}
+		all = append(all, why)
+	}
+	return strings.Join(all, "; ")
+}
+
+// always are the watches that milestones come from, and what is read before
+// anything is made.
+func (d *demands) always() {
+	const why = "to see when what happens"
+	d.want(Right{Resource: "pods"}, why, "", "list", "watch")
+	d.want(Right{Resource: "persistentvolumeclaims"}, why, "", "list", "watch")
+	d.want(Right{Resource: "persistentvolumes", ClusterScoped: true}, why, "", "list", "watch")
+	d.want(Right{Group: storageGroup, Resource: "volumeattachments", ClusterScoped: true}, why, "", "list", "watch")
+	d.want(Right{Resource: "events"}, "to see causes of failures and retries", "", "list", "watch")
+	d.want(Right{Group: storageGroup, Resource: "storageclasses", ClusterScoped: true}, "to check the names of classes", "", "list")
+}
+
+func (d *demands) action(a *Action) {
+	switch a.Kind {
+	case op.Snapshot:
+		d.snapshots(a)
+	case op.Resize:
+		d.want(Right{Resource: "persistentvolumeclaims"}, "to grow the volumes of", a.Name, "patch")
+	case op.Modify:
+		d.modifies(a)
+	}
+	if a.Volume != nil {
+		if v, err := a.Volume.Render("", 0); err == nil { // it was rendered before
+			d.volume(a.Name, &v)
+		}
+	}
+	if a.Workload != nil {
+		if w, err := a.Workload.Render("", 0); err == nil {
+			d.workload(a.Name, &w)
+		}
+	}
+}
+
+func (d *demands) volume(action string, v *engine.Volume) {
+	switch {
+	case v.Ephemeral: // made and removed with its pod
+	case v.Static != nil:
+		d.claims(action, v.Claim)
+		d.want(Right{Resource: "persistentvolumes", ClusterScoped: true}, "to take in the existing volume of", action, "create", "delete")
+	default:
+		d.claims(action, v.Claim)
+	}
+	if v.Attach {
+		d.pods(action, "to hold the volumes of")
+	}
+}
+
+func (d *demands) workload(action string, w *engine.Workload) {
+	d.claims(action, w.Claims...)
+	d.pods(action, "to run")
+	if len(w.ConfigMaps) > 0 {
+		d.want(Right{Resource: "configmaps"}, "for the configuration of", action, "create", "delete", "list")
+	}
+	if len(w.Services) > 0 {
+		d.want(Right{Resource: "services"}, "for the Services of", action, "create", "delete", "list")
+	}
+	if len(w.Secrets) > 0 {
+		d.want(Right{Resource: "secrets"}, "for the Secrets of", action, "create", "delete", "list")
+	}
+}
+
+func (d *demands) claims(action string, claims ...corev1.PersistentVolumeClaim) {
+	for i := range claims {
+		d.want(Right{Resource: "persistentvolumeclaims"}, "to make the volumes of", action, "create", "delete")
+		if claims[i].Spec.VolumeAttributesClassName != nil {
+			d.want(attributesClasses, "to check the class of", action, "list")
+		}
+		sc := d.plan.StorageClasses[className(&claims[i])]
+		if sc.ReclaimPolicy != nil && *sc.ReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
+			d.want(Right{Resource: "persistentvolumes", ClusterScoped: true}, "to remove the volumes of", action, "patch")
+		}
+	}
+}
+
+func (d *demands) pods(action, why string) {
+	d.want(Right{Resource: "pods"}, why, action, "create", "delete")
+	d.want(Right{Resource: "secrets"}, "for the tokens of the agents in the pods of", action, "create", "delete", "list")
+}
+
+func (d *demands) snapshots(a *Action) {
+	const see = "to see when the snapshots are taken of"
+	class := ""
+	if a.Snapshot != nil {
+		class = a.Snapshot.Class
+	}
+	d.want(Right{Group: snapshotGroup, Resource: "volumesnapshots"}, see, a.Name, "list", "watch")
+	d.want(Right{Group: snapshotGroup, Resource: "volumesnapshots"}, "to remove the snapshots of", a.Name, "delete")
+	d.want(Right{Group: snapshotGroup, Resource: "volumesnapshotcontents", ClusterScoped: true}, see, a.Name, "list", "watch")
+	if d.plan.SnapshotClasses[class].Retain {
+		d.want(Right{Group: snapshotGroup, Resource: "volumesnapshotcontents", ClusterScoped: true}, "to remove the snapshots of", a.Name, "patch")
+	}
+	if a.Snapshot == nil || !a.Snapshot.Group {
+		d.want(Right{Group: snapshotGroup, Resource: "volumesnapshots"}, "to take the snapshots of", a.Name, "create")
+		d.want(Right{Group: snapshotGroup, Resource: "volumesnapshotclasses", ClusterScoped: true}, "to check the class of", a.Name, "list")
+		return
+	}
+	d.want(Right{Group: groupSnapshotGroup, Resource: "volumegroupsnapshots"}, "to take the group snapshots of", a.Name, "create", "delete", "list", "watch")
+	d.want(Right{Group: groupSnapshotGroup, Resource: "volumegroupsnapshotclasses", ClusterScoped: true}, "to check the class of", a.Name, "list")
+	d.want(Right{Resource: "persistentvolumeclaims"}, "to label the volumes of one group for", a.Name, "patch")
+}
+
+var attributesClasses = Right{Group: storageGroup, Resource: "volumeattributesclasses", ClusterScoped: true}
+
+func (d *demands) modifies(a *Action) {
+	d.want(Right{Resource: "persistentvolumeclaims"}, "to give another class to the volumes of", a.Name, "patch")
+	if a.ModifyClass != "" {
+		d.want(attributesClasses, "to check the class of", a.Name, "list")
+		return
+	}
+	d.want(attributesClasses, "to make a class of the parameters of", a.Name, "create", "delete", "list")
+}
