@@ -31,25 +31,23 @@ func classes() []class {
 }
 
 // driverManifests are the CSIDriver of each driver, and the classes: Immediate ones by the driver's name, and with the
-// suffix -wffc those that wait for the first consumer.
+// suffix -wffc those that wait for the first consumer. Names are quoted: YAML takes null for nothing.
 func driverManifests() string {
 	var b strings.Builder
 	for _, d := range settings.Drivers() {
 		fmt.Fprintf(&b, `---
 apiVersion: storage.k8s.io/v1
 kind: CSIDriver
-metadata: {name: %s}
+metadata: {name: "%s"}
 spec: {attachRequired: %t, podInfoOnMount: false, fsGroupPolicy: ReadWriteOnceWithFSType, volumeLifecycleModes: [Persistent]}
 `, d.Name(), d.Attaches)
 	}
 	for _, c := range classes() {
-		for suffix, mode := range map[string]string{"": "Immediate", "-wffc": "WaitForFirstConsumer"} {
-			b.WriteString(c.storageClass(suffix, mode))
-		}
+		b.WriteString(c.storageClass("", "Immediate") + c.storageClass("-wffc", "WaitForFirstConsumer"))
 		fmt.Fprintf(&b, `---
 apiVersion: snapshot.storage.k8s.io/v1
 kind: VolumeSnapshotClass
-metadata: {name: %s}
+metadata: {name: "%s"}
 driver: %s
 deletionPolicy: Delete
 `, c.name, c.driver.Name())
@@ -57,7 +55,7 @@ deletionPolicy: Delete
 			fmt.Fprintf(&b, `---
 apiVersion: groupsnapshot.storage.k8s.io/%s
 kind: VolumeGroupSnapshotClass
-metadata: {name: %s}
+metadata: {name: "%s"}
 driver: %s
 deletionPolicy: Delete
 `, groupVersion, c.name, c.driver.Name())
@@ -74,7 +72,7 @@ func (c class) storageClass(suffix, mode string) string {
 	return fmt.Sprintf(`---
 apiVersion: storage.k8s.io/v1
 kind: StorageClass
-metadata: {name: %s%s}
+metadata: {name: "%s%s"}
 provisioner: %s
 parameters: %s
 volumeBindingMode: %s
