@@ -70,25 +70,12 @@ func (c *Client) Throttled() int64 { return c.throttled.Load() }
 // Create makes obj (whose apiVersion and kind it sets) and reads what became of
 // it into into, which may be obj, or nil.
 func (c *Client) Create(ctx context.Context, k Kind, namespace string, obj, into Object) (Call, error) {
-	return c.create(ctx, k, namespace, "", obj, into)
-}
-
-// CreateSub posts to a subresource of an object, e.g. "eviction" or "token".
-// k is the kind of what is posted, with the Resource of the owner.
-func (c *Client) CreateSub(ctx context.Context, k Kind, namespace, name, subresource string, obj, into Object) (Call, error) {
-	return c.create(ctx, k, namespace, k.Path(namespace, name, subresource), obj, into)
-}
-
-func (c *Client) create(ctx context.Context, k Kind, namespace, path string, obj, into Object) (Call, error) {
 	call := Call{Verb: "create", Kind: k, Namespace: namespace, Name: obj.GetName()}
 	body, err := k.Encode(obj)
 	if err != nil {
 		return call, err
 	}
-	if path == "" {
-		path = k.Path(namespace, "")
-	}
-	err = c.do(ctx, &call, request{method: http.MethodPost, path: path, media: k.MediaType(), body: body}, into)
+	err = c.do(ctx, &call, request{method: http.MethodPost, path: k.Path(namespace, ""), media: k.MediaType(), body: body}, into)
 	return call, err
 }
 
@@ -194,32 +181,31 @@ func (c *Client) send(ctx context.Context, call *Call, r request) ([]byte, error
 		body = bytes.NewReader(r.body)
 	}
 	call.Sent = c.clock.Now()
-	resp, answer, err := c.exchange(ctx, r, header, body)
+	answer, header, err := c.exchange(ctx, call, r, header, body)
 	call.Answered = c.clock.Now()
 	call.Sends = int(sends.Load())
-	if resp != nil {
-		call.Status, call.RetryAfter = resp.StatusCode, RetryAfter(resp.Header)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("%s %s %q: %w", call.Verb, call.Kind, call.Name, err)
 	}
-	if resp.StatusCode == http.StatusTooManyRequests {
+	call.RetryAfter = RetryAfter(header)
+	if call.Status == http.StatusTooManyRequests {
 		c.throttled.Add(1)
 	}
-	if resp.StatusCode/100 != 2 {
-		return nil, AsError(call.Kind, call.Verb, call.Name, resp, answer)
+	if call.Status/100 != 2 {
+		return nil, AsError(call.Kind, call.Verb, call.Name, call.Status, header, answer)
 	}
 	return answer, nil
 }
 
-func (c *Client) exchange(ctx context.Context, r request, header http.Header, body io.Reader) (*http.Response, []byte, error) {
+func (c *Client) exchange(ctx context.Context, call *Call, r request, header http.Header, body io.Reader) ([]byte, http.Header, error) {
 	resp, err := c.conn.Send(ctx, r.method, r.path, r.query, header, body)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
+	call.Status = resp.StatusCode
 	answer, err := ReadBounded(resp.Body, maxAnswer)
-	return resp, answer, err
+	return answer, resp.Header, err
 }
 
 // ReadBounded reads all of r, and fails where that is more than limit bytes.

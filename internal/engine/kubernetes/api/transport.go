@@ -111,16 +111,16 @@ const maxErrorText = 512
 
 // AsError turns an answer that is not 2xx into an error of apimachinery's
 // api/errors, from the Status in its body or else from its code.
-func AsError(k Kind, verb, name string, resp *http.Response, body []byte) error {
+func AsError(k Kind, verb, name string, code int, header http.Header, body []byte) error {
 	if s := Status(body); s != nil {
 		return &apierrors.StatusError{ErrStatus: *s}
 	}
 	text := ""
-	if media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err == nil && media == "text/plain" {
+	if media, _, err := mime.ParseMediaType(header.Get("Content-Type")); err == nil && media == "text/plain" {
 		text = strings.TrimSpace(string(body[:min(len(body), maxErrorText)]))
 	}
-	return apierrors.NewGenericServerResponse(resp.StatusCode, verb, schema.GroupResource{Group: k.Group, Resource: k.Resource},
-		name, text, int(RetryAfter(resp.Header)/time.Second), true)
+	return apierrors.NewGenericServerResponse(code, verb, schema.GroupResource{Group: k.Group, Resource: k.Resource},
+		name, text, int(RetryAfter(header)/time.Second), true)
 }
 
 // StatusError is the error that an ERROR event of a watch carries.

@@ -74,6 +74,7 @@ func TestAWatchThatEndsGoesOnWhereItWas(t *testing.T) {
 		}
 		w, rec := p.open(t)
 		time.Sleep(20 * time.Second)
+		synctest.Wait()
 		if p.from[1] != "20" || p.lists.Load() != 1 || p.watches.Load() != 2 {
 			t.Errorf("%d lists, %d watches, the second from %q; want 1, 2, from the bookmark 20", p.lists.Load(), p.watches.Load(), p.from[1])
 		}
@@ -125,6 +126,7 @@ func TestWithoutAMarkAllIsOfTheGap(t *testing.T) {
 		}}.start(t)
 		open(t, Config{Host: host, Clock: op.NewClock(), Sources: pods, Handler: rec.handle})
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		want := []seen{{Added, "a", "11", 1500 * ms, u + int64(1500*ms), true, 0, 3 * sec}}
 		if d := cmp.Diff(want, rec.take()); d != "" {
 			t.Error(d)
@@ -185,6 +187,7 @@ func TestGoneIsListedAgainAndTheDifferencesAreIntervals(t *testing.T) {
 				}
 				w, rec := p.open(t)
 				time.Sleep(10 * time.Second)
+				synctest.Wait()
 				gaps := w.Gaps()
 				if len(gaps) != 1 || !strings.HasPrefix(gaps[0].Cause, c.cause) || !gaps[0].To.Known() {
 					t.Fatalf("gaps %+v, want one caused by %q", gaps, c.cause)
@@ -241,6 +244,7 @@ func TestAServerThatIsDownIsTriedAgain(t *testing.T) {
 		}
 		down.Store(false)
 		time.Sleep(2*time.Second + 1)
+		synctest.Wait()
 		gaps = w.Gaps()
 		if len(gaps) != 1 || !gaps[0].To.Known() || gaps[0].From != 0 || gaps[0].To < 8*sec || gaps[0].To > 10*sec {
 			t.Errorf("after the server is up: %+v, want one gap to within 2 s after it came back", gaps)

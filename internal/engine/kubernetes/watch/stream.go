@@ -212,7 +212,7 @@ func (s *stream) get(ctx context.Context, query url.Values) ([]byte, error) {
 	defer func() { _ = resp.Body.Close() }()
 	body, err := api.ReadBounded(resp.Body, maxList)
 	if err == nil && resp.StatusCode != http.StatusOK {
-		err = api.AsError(s.src.Kind, "list", "", resp, body)
+		err = api.AsError(s.src.Kind, "list", "", resp.StatusCode, resp.Header, body)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", s.src, err)
@@ -226,7 +226,8 @@ func (s *stream) connect(ctx context.Context) (*session, error) {
 	sn.ctx, sn.cancel = context.WithCancelCause(ctx)
 	quiet := time.AfterFunc(maxQuiet, func() { sn.cancel(fmt.Errorf("no answer in %v", maxQuiet)) })
 	defer quiet.Stop()
-	resp, err := s.conn.Send(sn.ctx, http.MethodGet, s.src.Path(s.src.Namespace, ""), s.watchQuery(), http.Header{"Accept": {s.watchType()}}, nil)
+	path, header := s.src.Path(s.src.Namespace, ""), http.Header{"Accept": {s.watchType()}}
+	resp, err := s.conn.Send(sn.ctx, http.MethodGet, path, s.watchQuery(), header, nil) //nolint:bodyclose // run closes the session's
 	if err == nil {
 		err = s.accepted(resp)
 	}
@@ -268,7 +269,7 @@ func (s *stream) accepted(resp *http.Response) error {
 	if err != nil {
 		return err
 	}
-	return api.AsError(s.src.Kind, "watch", "", resp, body)
+	return api.AsError(s.src.Kind, "watch", "", resp.StatusCode, resp.Header, body)
 }
 
 // findMark asks where the server was when the watch was back: what it sends up to

@@ -1,0 +1,270 @@
+//go:build e2e
+
+package watch_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// cluster is a namespace of our own on a real API server, with watches open and
+// every event kept.
+type cluster struct {
+	t         *testing.T
+	client    *api.Client
+	clock     op.Clock
+	watches   *watch.Watches
+	namespace string
+	class     string // an Immediate class of a driver; empty: none
+
+	mu     sync.Mutex
+	events []watch.Event
+}
+
+func openCluster(t *testing.T) *cluster {
+	path := os.Getenv("KUBECONFIG")
+	if path == "" {
+		t.Skip("KUBECONFIG is not set: no cluster to watch")
+	}
+	host, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{t: t, clock: op.NewClock(), namespace: fmt.Sprintf("watch-test-%d", os.Getpid())}
+	if c.client, err = api.New(host, c.clock); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.client.Close)
+	c.class = c.immediateClass()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
+	if _, err := c.client.Create(t.Context(), api.Namespaces, "", ns, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.remove)
+	c.open(host)
+	return c
+}
+
+func (c *cluster) open(host *rest.Config) {
+	sources := []watch.Source{{Kind: api.PersistentVolumeClaims, Namespace: c.namespace}, {Kind: api.ConfigMaps, Namespace: c.namespace},
+		{Kind: api.Events, Namespace: c.namespace}, {Kind: api.Pods, Namespace: c.namespace},
+		{Kind: api.PersistentVolumes}, {Kind: api.VolumeAttachments}, {Kind: api.Nodes}}
+	var err error
+	c.watches, err = watch.Open(c.t.Context(), watch.Config{Host: host, Clock: c.clock, Sources: sources, Handler: func(e watch.Event) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.events = append(c.events, e)
+	}})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(c.watches.Close)
+	c.client.Seen = c.watches.Wrote
+}
+
+// immediateClass prefers the driver that does nothing.
+func (c *cluster) immediateClass() string {
+	items, _, err := c.client.List(c.t.Context(), api.StorageClasses, "", metav1.ListOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	found := ""
+	for _, i := range items {
+		s := i.(*storagev1.StorageClass)
+		if m := s.VolumeBindingMode; m != nil && *m != storagev1.VolumeBindingImmediate {
+			continue
+		}
+		if null := strings.Contains(s.Provisioner, "null"); null || found == "" {
+			found = s.Name
+			if null {
+				return found
+			}
+		}
+	}
+	return found
+}
+
+// remove waits until the namespace and the volumes of its claims are gone.
+func (c *cluster) remove() {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	_, _ = c.client.Delete(ctx, api.Namespaces, "", c.namespace, metav1.DeleteOptions{})
+	for ctx.Err() == nil {
+		_, err := c.client.Get(ctx, api.Namespaces, "", c.namespace, &corev1.Namespace{})
+		volumes := c.volumes(ctx)
+		if apierrors.IsNotFound(err) && volumes == 0 {
+			return
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	c.t.Errorf("namespace %s or its volumes are left", c.namespace)
+}
+
+func (c *cluster) volumes(ctx context.Context) int {
+	items, _, err := c.client.List(ctx, api.PersistentVolumes, "", metav1.ListOptions{})
+	if err != nil {
+		return -1
+	}
+	return len(items) - len(slices.DeleteFunc(items, func(o api.Object) bool {
+		ref := o.(*corev1.PersistentVolume).Spec.ClaimRef
+		return ref != nil && ref.Namespace == c.namespace
+	}))
+}
+
+// write makes n claims and config maps at the given rate, and deletes the
+// claims one second later.
+func (c *cluster) write(n int, every time.Duration) {
+	var writers sync.WaitGroup
+	next := time.Now()
+	for i := range n {
+		time.Sleep(time.Until(next))
+		next = next.Add(every)
+		writers.Go(func() { c.writeOne(i) })
+	}
+	writers.Wait()
+}
+
+func (c *cluster) writeOne(i int) {
+	ctx := c.t.Context()
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("c-%d", i)},
+		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &c.class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Mi")}}}}
+	if _, err := c.client.Create(ctx, api.PersistentVolumeClaims, c.namespace, claim, nil); err != nil {
+		c.t.Error(err)
+	}
+	if _, err := c.client.Create(ctx, api.ConfigMaps, c.namespace, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: claim.Name}}, nil); err != nil {
+		c.t.Error(err)
+	}
+	time.Sleep(time.Second)
+	if _, err := c.client.Delete(ctx, api.PersistentVolumeClaims, c.namespace, claim.Name, metav1.DeleteOptions{}); err != nil {
+		c.t.Error(err)
+	}
+}
+
+func TestLagOnACluster(t *testing.T) {
+	for _, load := range []struct {
+		name  string
+		n     int
+		every time.Duration
+	}{
+		{"2 a second", 60, 500 * time.Millisecond},
+		{"25 a second", 500, 40 * time.Millisecond},
+	} {
+		t.Run(load.name, func(t *testing.T) {
+			c := openCluster(t)
+			t.Logf("class %q", c.class)
+			c.write(load.n, load.every)
+			time.Sleep(2 * time.Second) // what is still to come
+			sums := c.watches.Lags()
+			for _, s := range sums {
+				t.Logf("%-24s n %d (%d early, %d unseen) p50 %v p99 %v max %v, borrowed %v; %d events, %d bytes, deepest %d, gaps %d", s.Kind, s.N, s.Early, s.Unseen,
+					time.Duration(s.P50), time.Duration(s.P99), time.Duration(s.Max), s.Borrowed, s.Events, s.Bytes, s.Deepest, s.Gaps)
+				if s.Gaps != 0 || s.Unseen != 0 {
+					t.Errorf("%s: %d gaps, %d own writes without an event", s.Kind, s.Gaps, s.Unseen)
+				}
+			}
+			if n := int64(load.n); sums[0].N != 2*n || sums[1].N != n {
+				t.Errorf("%d claims and %d config maps measured the lag; want %d and %d", sums[0].N, sums[1].N, 2*n, n)
+			}
+			c.compare(load.every >= 500*time.Millisecond)
+		})
+	}
+}
+
+// compare holds the stamps against the server's own audit log, which says to the
+// microsecond when each write was answered, on this machine's clock.
+func (c *cluster) compare(idle bool) {
+	path := os.Getenv("CNSBENCH_AUDIT_LOG")
+	if path == "" {
+		c.t.Log("CNSBENCH_AUDIT_LOG is not set: the stamps are not compared with it")
+		return
+	}
+	answered := c.audited(path)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var diffs []time.Duration
+	covered := 0
+	for _, e := range c.events {
+		done, ok := answered[e.Kind.String()+"/"+e.Object.GetResourceVersion()]
+		if !ok || e.Type == watch.Listed {
+			continue
+		}
+		d := c.clock.At(e.At).Round(0).Sub(done)
+		diffs = append(diffs, d.Abs())
+		if d.Abs() <= time.Duration(e.Err) {
+			covered++
+		} else {
+			c.t.Logf("%s %s %s: stamped %v after the answer, error said %v", e.Type, e.Kind, e.Object.GetName(), d, time.Duration(e.Err))
+		}
+	}
+	if len(diffs) == 0 {
+		c.t.Error("the audit log has none of the events seen")
+		return
+	}
+	slices.Sort(diffs)
+	p99 := diffs[len(diffs)*99/100]
+	c.t.Logf("audit log: %d events, difference p50 %v p99 %v max %v; %d (%.2f %%) within the error",
+		len(diffs), diffs[len(diffs)/2], p99, diffs[len(diffs)-1], covered, 100*float64(covered)/float64(len(diffs)))
+	if float64(covered) < 0.99*float64(len(diffs)) {
+		c.t.Error("the error covers less than 99 % of the differences")
+	}
+	if idle && p99 > 5*time.Millisecond {
+		c.t.Errorf("p99 of the differences is %v, want at most 5ms", p99)
+	}
+}
+
+// audited gives the time of each answer by kind and the resourceVersion that the
+// write made.
+func (c *cluster) audited(path string) map[string]time.Time {
+	f, err := os.Open(path)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	all := map[string]time.Time{}
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var e struct {
+			Stage          string
+			StageTimestamp metav1.MicroTime
+			ObjectRef      struct{ Resource, APIGroup string }
+			ResponseObject struct {
+				Kind     string
+				Metadata struct{ ResourceVersion string }
+			}
+		}
+		if json.Unmarshal(lines.Bytes(), &e) != nil || e.Stage != "ResponseComplete" || e.ResponseObject.Metadata.ResourceVersion == "" {
+			continue
+		}
+		k := api.Kind{Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource}
+		key := k.String() + "/" + e.ResponseObject.Metadata.ResourceVersion
+		if _, known := all[key]; !known { // a later one changed nothing
+			all[key] = e.StageTimestamp.Time
+		}
+	}
+	if err := lines.Err(); err != nil {
+		c.t.Fatal(err)
+	}
+	return all
+}
