@@ -39,6 +39,7 @@ type claimState struct {
 	object  string // the loop's name
 	mounted bool   // some pod of the op uses it
 	volume  string // PersistentVolume
+	handle  string // what the driver calls it
 	driver  string
 	bytes   int64
 	bound   bool
@@ -51,14 +52,16 @@ type podState struct {
 	waiting int
 	plain   bool // no container is wrapped: the API alone says when it runs
 	done    bool
+	// running and ready are the last of its agents'.
+	running, ready op.Milestone
 	last    *corev1.Pod
 }
 
 // arrived is put into a feed when an agent stands at its barrier, or has begun.
 type arrived struct {
 	pod     string
-	at      op.Time
-	err     int64
+	began   op.Milestone // its process
+	ready   op.Milestone
 	touches []touch
 	failure error
 }
@@ -115,21 +118,13 @@ func (b *bringing) await(ctx context.Context, tr *op.Trace) error {
 	if err != nil {
 		return b.explain(ctx, err)
 	}
-	tr.EndedAt(b.stamps.last(b.deciding()...))
+	tr.EndedAt(b.stamps.last(op.Bound, op.Ready))
 	within, cancel := context.WithTimeout(ctx, settle)
 	defer cancel()
 	if err := b.until(within, b.complete); err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
 		return b.explain(ctx, err)
 	}
 	return nil
-}
-
-// deciding are the milestones of which the last is the op's end.
-func (b *bringing) deciding() []string {
-	if len(b.pods) == 0 {
-		return []string{op.Bound}
-	}
-	return []string{op.Bound, op.Running, op.FirstWrite, op.FirstRead}
 }
 
 func (b *bringing) until(ctx context.Context, done func() bool) error {
@@ -202,7 +197,10 @@ func (b *bringing) ids() map[string][]string {
 	}
 	ids := map[string][]string{
 		op.Provisioned: all, op.Bound: all, op.Attached: mounted, op.FirstWrite: mounted, op.FirstRead: mounted,
-		op.Scheduled: running, op.Initialized: running, op.Running: running, podReady: running,
+		op.Scheduled: running, op.Initialized: running, op.Running: running, podReady: running, op.Ready: running,
+	}
+	if len(running) == 0 {
+		ids[op.Ready] = all
 	}
 	maps.DeleteFunc(ids, func(_ string, of []string) bool { return len(of) == 0 })
 	return ids
@@ -235,6 +233,9 @@ func (b *bringing) event(ev watch.Event) error {
 			return &engine.Error{Code: "ClaimLost", Message: fmt.Sprintf("claim %s has lost its volume %s", o.Name, o.Spec.VolumeName)}
 		case o.Status.Phase == corev1.ClaimBound:
 			b.stamps.add(op.Bound, c.object, ev)
+			if len(b.pods) == 0 {
+				b.stamps.add(op.Ready, c.object, ev)
+			}
 			c.bound = true
 			size := o.Status.Capacity[corev1.ResourceStorage]
 			c.bytes = size.Value()
@@ -245,7 +246,7 @@ func (b *bringing) event(ev watch.Event) error {
 		if !gone {
 			b.stamps.add(op.Provisioned, c.object, ev)
 			if o.Spec.CSI != nil {
-				c.driver = o.Spec.CSI.Driver
+				c.driver, c.handle = o.Spec.CSI.Driver, o.Spec.CSI.VolumeHandle
 			}
 			b.knows(c, o.Name)
 		}
@@ -283,6 +284,7 @@ func (b *bringing) podEvent(ev watch.Event, p *corev1.Pod, gone bool) error {
 		b.stamps.add(name, state.object, ev)
 		if name == op.Running && state.plain {
 			state.done = true
+			b.stamps.add(op.Ready, state.object, ev)
 		}
 	}
 	if err := hopeless(p); err != nil && !state.done {
@@ -314,10 +316,16 @@ func (b *bringing) agent(a arrived) error {
 			b.stamps.set(name, c.object, op.Milestone{At: t.at, Err: t.err, Source: "agent"})
 		}
 	}
-	p.waiting--
-	if p.waiting == 0 {
+	if p.running.At < a.began.At || p.running.Source == "" {
+		p.running = a.began
+	}
+	if p.ready.At < a.ready.At || p.ready.Source == "" {
+		p.ready = a.ready
+	}
+	if p.waiting--; p.waiting == 0 {
 		p.done = true
-		b.stamps.set(op.Running, p.object, op.Milestone{At: a.at, Err: a.err, Source: "agent"})
+		b.stamps.set(op.Running, p.object, p.running)
+		b.stamps.set(op.Ready, p.object, p.ready)
 	}
 	return nil
 }

@@ -102,10 +102,14 @@ func (m *member) arrive(ctx context.Context, s *agent.Session, waits bool, b *br
 	if waits || m.quiet {
 		wait = s.Ready
 	}
-	a := arrived{pod: m.name()}
-	a.at, a.err, a.failure = wait(ctx)
+	a := arrived{pod: m.name(), ready: op.Milestone{Source: "agent"}}
+	a.ready.At, a.ready.Err, a.failure = wait(ctx)
 	if ctx.Err() != nil {
 		return
+	}
+	a.began = a.ready
+	if came, ok := s.Arrival(); ok {
+		a.began = op.Milestone{At: came.Began, Err: came.Err, Source: "agent"}
 	}
 	for _, t := range s.Touches() {
 		a.touches = append(a.touches, touch{claim: t.Volume, at: t.At, err: t.Err, write: t.Write, failure: t.Failure})

@@ -52,7 +52,7 @@ func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trac
 	b := e.bring()
 	state := b.claimNamed(r.Name, v.name, r.Volume.Attach)
 	made := func() []engine.Object {
-		v.object.Handle, v.object.Bytes = state.volume, state.bytes
+		v.object.Handle, v.object.Bytes = state.handle, state.bytes
 		e.keepVolume(v)
 		return []engine.Object{v.object}
 	}
@@ -70,9 +70,6 @@ func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trac
 		}
 	}
 	err := b.await(ctx, tr)
-	if err == nil {
-		tr.MarkAt(op.Ready, b.stamps.last(b.deciding()...), 0, "runner")
-	}
 	return made(), err
 }
 

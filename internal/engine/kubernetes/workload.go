@@ -50,14 +50,13 @@ func (e *Engine) createWorkload(ctx context.Context, r engine.Request, tr *op.Tr
 	made := []engine.Object{{Kind: engine.WorkloadObject, Name: w.name, Action: r.Action}}
 	for _, name := range w.volumes {
 		v := e.volume(name)
-		v.object.Handle, v.object.Bytes = states[name].volume, states[name].bytes
+		v.object.Handle, v.object.Bytes = states[name].handle, states[name].bytes
 		e.keepVolume(v)
 		made = append(made, v.object)
 	}
 	if err != nil {
 		return made, err
 	}
-	tr.MarkAt(op.Ready, b.stamps.last(b.deciding()...), 0, "runner")
 	go w.follow(context.WithoutCancel(ctx))
 	return made, nil
 }
