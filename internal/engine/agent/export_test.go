@@ -1,9 +1,7 @@
 package agent
 
-import "time"
-
-// SetSilence shortens the wait for lost agents; before any is expected.
-func (s *Server) SetSilence(d time.Duration) { s.silence = d }
+// ListenTLSFor is ListenTLS with another limit to an agent's silence.
+var ListenTLSFor = listenTLS
 
 // MaxStrangers is how many connections without a token there may be.
 const MaxStrangers = maxStrangers

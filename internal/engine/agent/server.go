@@ -76,7 +76,7 @@ func Listen(ctx context.Context, socket string, clock op.Clock, sink engine.Sink
 	if err := os.Chmod(socket, 0o600); err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
-	return serve(ctx, ln, link.Unix+":"+socket, nil, clock, sink), nil
+	return serve(ctx, ln, link.Unix+":"+socket, nil, clock, sink, link.Silence), nil
 }
 
 // ListenTLS serves on TCP with TLS 1.3 and a certificate made for this run,
@@ -84,6 +84,10 @@ func Listen(ctx context.Context, socket string, clock op.Clock, sink engine.Sink
 // all addresses); advertise is the host that agents dial, without a port;
 // empty: the one of addr. The server lives until Close, or until ctx ends.
 func ListenTLS(ctx context.Context, addr, advertise string, clock op.Clock, sink engine.Sink) (*Server, error) {
+	return listenTLS(ctx, addr, advertise, clock, sink, link.Silence)
+}
+
+func listenTLS(ctx context.Context, addr, advertise string, clock op.Clock, sink engine.Sink, silence time.Duration) (*Server, error) {
 	identity, err := link.NewIdentity()
 	if err != nil {
 		return nil, err
@@ -102,13 +106,14 @@ func ListenTLS(ctx context.Context, addr, advertise string, clock op.Clock, sink
 	if advertise == "" {
 		advertise = host
 	}
-	return serve(ctx, ln, link.TLS+":"+net.JoinHostPort(advertise, port), identity, clock, sink), nil
+	return serve(ctx, ln, link.TLS+":"+net.JoinHostPort(advertise, port), identity, clock, sink, silence), nil
 }
 
-// serve takes the connections that come in at ln.
-func serve(ctx context.Context, ln net.Listener, address string, identity *link.Identity, clock op.Clock, sink engine.Sink) *Server {
+// serve takes the connections that come in at ln. silence is how long an agent
+// may say nothing until it is lost.
+func serve(ctx context.Context, ln net.Listener, address string, identity *link.Identity, clock op.Clock, sink engine.Sink, silence time.Duration) *Server {
 	s := &Server{
-		ctx: ctx, address: address, identity: identity, silence: link.Silence, clock: clock, sink: sink, ln: ln,
+		ctx: ctx, address: address, identity: identity, silence: silence, clock: clock, sink: sink, ln: ln,
 		sessions: map[string]*Session{}, spent: map[string]ID{}, live: map[*Session]bool{}, instances: map[string]*instance{},
 	}
 	context.AfterFunc(ctx, func() { _ = s.Close() })
@@ -119,8 +124,14 @@ func serve(ctx context.Context, ln net.Listener, address string, identity *link.
 // Address is where agents dial: "unix:PATH" or "tls:HOST:PORT".
 func (s *Server) Address() string { return s.address }
 
-// Socket is the path of the unix socket.
-func (s *Server) Socket() string { return strings.TrimPrefix(s.address, link.Unix+":") }
+// Socket is the path of the unix socket; empty with TLS.
+func (s *Server) Socket() string {
+	path, ok := strings.CutPrefix(s.address, link.Unix+":")
+	if !ok {
+		return ""
+	}
+	return path
+}
 
 // Pin is the SHA-256 of the runner's certificate in hex; empty with a unix socket.
 func (s *Server) Pin() string {

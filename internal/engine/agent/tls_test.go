@@ -22,9 +22,15 @@ import (
 // newTLSFixture is a server as pods reach it.
 func newTLSFixture(t *testing.T) *fixture {
 	t.Helper()
+	return newSilenceFixture(t, link.Silence)
+}
+
+// newSilenceFixture is one that takes silent agents for lost earlier.
+func newSilenceFixture(t *testing.T, silence time.Duration) *fixture {
+	t.Helper()
 	f := &fixture{t: t, clock: op.NewClock(), sink: agenttest.NewSink()}
 	var err error
-	if f.Server, err = agent.ListenTLS(t.Context(), "127.0.0.1:0", "", f.clock, f.sink); err != nil {
+	if f.Server, err = agent.ListenTLSFor(t.Context(), "127.0.0.1:0", "", f.clock, f.sink, silence); err != nil {
 		t.Fatal(err)
 	}
 	f.closeAtEnd()
@@ -139,9 +145,8 @@ func TestClocksOverTLS(t *testing.T) {
 // TestVanishedNode cuts the line: nobody says anything any more, and both
 // sides are to notice in time.
 func TestVanishedNode(t *testing.T) {
-	f := newTLSFixture(t)
 	const silence = 1500 * time.Millisecond // pings come once a second
-	f.SetSilence(silence)
+	f := newSilenceFixture(t, silence)
 	s := f.expect("p", agent.Options{Grace: time.Second})
 	cable := agenttest.NewCable(t, f.Address(), 0, 0)
 	p := agenttest.Run(t, agentPath, cable.Env(s.Env()), "wrap", "--log-dir", "none", "--", "sleep", "300")

@@ -65,20 +65,21 @@ const second = 100 * time.Millisecond
 
 func (a *attentive) Read(b []byte) (int, error) {
 	silence := time.Duration(a.silence.Load())
-	var n int
-	err := error(os.ErrDeadlineExceeded)
-	for _, limit := range []time.Duration{silence, second} {
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			break
-		}
-		if err = a.Conn.SetReadDeadline(time.Now().Add(limit)); err == nil {
-			n, err = a.Conn.Read(b)
-		}
+	n, err := a.within(silence, b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		n, err = a.within(second, b)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("%w: not a byte for %v", ErrSilent, silence)
 	}
 	return n, err
+}
+
+func (a *attentive) within(limit time.Duration, b []byte) (int, error) {
+	if err := a.Conn.SetReadDeadline(time.Now().Add(limit)); err != nil {
+		return 0, err
+	}
+	return a.Conn.Read(b)
 }
 
 // How long one attempt may take, and the wait between attempts.

@@ -99,12 +99,10 @@ func firstRead(path string) error {
 		case !d.Type().IsRegular() || isEmpty(d):
 			return nil
 		}
-		if err := readBlock(p); err != nil {
-			refused = err
-			return nil
+		if refused = readBlock(p); refused == nil {
+			return fs.SkipAll
 		}
-		refused = nil
-		return fs.SkipAll
+		return nil
 	})
 	return errors.Join(err, refused)
 }
