@@ -167,7 +167,7 @@ func (c *classes) add(d *document, kind string) {
 		c.l.problems = append(c.l.problems, Problem{File: at.file, Line: at.line, Column: at.col, Path: path, Message: message, Hint: hint})
 	}
 	var name, driver, driverField string
-	use := func() {} // puts the class where names are looked up
+	var use func() // puts the class where names are looked up
 	switch kind {
 	case storageKind:
 		var sc storagev1.StorageClass
