@@ -6,7 +6,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -31,6 +33,7 @@ import (
 // every event kept.
 type cluster struct {
 	t         *testing.T
+	host      *rest.Config
 	client    *api.Client
 	clock     op.Clock
 	watches   *watch.Watches
@@ -61,14 +64,15 @@ func openCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.remove)
-	c.open(host)
+	c.host = host
 	return c
 }
 
-func (c *cluster) open(host *rest.Config) {
-	sources := []watch.Source{{Kind: api.PersistentVolumeClaims, Namespace: c.namespace}, {Kind: api.ConfigMaps, Namespace: c.namespace},
-		{Kind: api.Events, Namespace: c.namespace}, {Kind: api.Pods, Namespace: c.namespace},
-		{Kind: api.PersistentVolumes}, {Kind: api.VolumeAttachments}, {Kind: api.Nodes}}
+func (c *cluster) open(host *rest.Config, kinds ...api.Kind) {
+	var sources []watch.Source
+	for _, k := range kinds {
+		sources = append(sources, watch.Source{Kind: k, Namespace: c.namespace})
+	}
 	var err error
 	c.watches, err = watch.Open(c.t.Context(), watch.Config{Host: host, Clock: c.clock, Sources: sources, Handler: func(e watch.Event) {
 		c.mu.Lock()
@@ -172,6 +176,7 @@ func TestLagOnACluster(t *testing.T) {
 	} {
 		t.Run(load.name, func(t *testing.T) {
 			c := openCluster(t)
+			c.open(c.host, api.PersistentVolumeClaims, api.ConfigMaps, api.Events, api.Pods, api.PersistentVolumes, api.VolumeAttachments, api.Nodes)
 			t.Logf("class %q", c.class)
 			c.write(load.n, load.every)
 			time.Sleep(2 * time.Second) // what is still to come
@@ -179,16 +184,103 @@ func TestLagOnACluster(t *testing.T) {
 			for _, s := range sums {
 				t.Logf("%-24s n %d (%d early, %d unseen) p50 %v p99 %v max %v, borrowed %v; %d events, %d bytes, deepest %d, gaps %d", s.Kind, s.N, s.Early, s.Unseen,
 					time.Duration(s.P50), time.Duration(s.P99), time.Duration(s.Max), s.Borrowed, s.Events, s.Bytes, s.Deepest, s.Gaps)
-				if s.Gaps != 0 || s.Unseen != 0 {
-					t.Errorf("%s: %d gaps, %d own writes without an event", s.Kind, s.Gaps, s.Unseen)
+				if s.Unseen > 0 && s.Gaps == 0 {
+					t.Errorf("%s: %d own writes have no event, and no gap explains it", s.Kind, s.Unseen)
 				}
 			}
-			if n := int64(load.n); sums[0].N != 2*n || sums[1].N != n {
-				t.Errorf("%d claims and %d config maps measured the lag; want %d and %d", sums[0].N, sums[1].N, 2*n, n)
+			for _, g := range c.watches.Gaps() {
+				t.Logf("gap of %s, %v to %v (%d attempts): %s", g.Kind, time.Duration(g.From), time.Duration(g.To), g.Attempts, g.Cause)
+			}
+			n := int64(load.n)
+			if claims, maps := sums[0].N+sums[0].Unseen, sums[1].N+sums[1].Unseen; claims != 2*n || maps != n {
+				t.Errorf("%d writes of claims and %d of config maps are accounted for; want %d and %d", claims, maps, 2*n, n)
 			}
 			c.compare(load.every >= 500*time.Millisecond)
 		})
 	}
+}
+
+// cutter dials as usual until it cuts: then connections break and new ones fail.
+type cutter struct {
+	mu    sync.Mutex
+	conns []net.Conn
+	cut   bool
+}
+
+func (d *cutter) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err == nil && d.cut {
+		_ = conn.Close()
+		return nil, errors.New("cut")
+	}
+	d.conns = append(d.conns, conn)
+	return conn, err
+}
+
+func (d *cutter) set(cut bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.cut = cut
+	for _, c := range d.conns {
+		_ = c.Close()
+	}
+	d.conns = nil
+}
+
+// What happens while the watch is cut off is known to lie in the gap, and what
+// happens later is stamped again.
+func TestGapOnACluster(t *testing.T) {
+	c := openCluster(t)
+	d := &cutter{}
+	host := rest.CopyConfig(c.host)
+	host.Dial = d.dial
+	c.open(host, api.ConfigMaps)
+	create := func(name string) api.Call {
+		call, err := c.client.Create(t.Context(), api.ConfigMaps, c.namespace, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return call
+	}
+	create("before")
+	c.await("before")
+	d.set(true)
+	time.Sleep(300 * time.Millisecond)
+	inside := create("inside")
+	time.Sleep(300 * time.Millisecond)
+	d.set(false)
+	e := c.await("inside")
+	if !e.Interval || e.From > inside.Sent || e.To < inside.Answered || e.Err < int64(e.To-e.From)/2 {
+		t.Errorf("written from %d to %d while the watch was cut off, stamped %+v", inside.Sent, inside.Answered, e)
+	}
+	time.Sleep(time.Second) // for the mark
+	after := create("after")
+	if e := c.await("after"); e.Interval || e.At < after.Sent {
+		t.Errorf("written at %d after the gap, stamped %+v", after.Sent, e)
+	}
+	gaps := c.watches.Gaps()
+	if len(gaps) != 1 || gaps[0].Attempts < 2 || gaps[0].From > inside.Sent || gaps[0].To < inside.Answered {
+		t.Errorf("gaps %+v, want one around %d", gaps, inside.Sent)
+	}
+	t.Logf("%+v", gaps)
+}
+
+// await returns the first event of the object with that name.
+func (c *cluster) await(name string) watch.Event {
+	for range 500 {
+		c.mu.Lock()
+		i := slices.IndexFunc(c.events, func(e watch.Event) bool { return e.Object.GetName() == name })
+		if i >= 0 {
+			defer c.mu.Unlock()
+			return c.events[i]
+		}
+		c.mu.Unlock()
+		time.Sleep(20 * time.Millisecond)
+	}
+	c.t.Fatalf("no event of %q in 10 s", name)
+	return watch.Event{}
 }
 
 // compare holds the stamps against the server's own audit log, which says to the
@@ -228,8 +320,12 @@ func (c *cluster) compare(idle bool) {
 	if float64(covered) < 0.99*float64(len(diffs)) {
 		c.t.Error("the error covers less than 99 % of the differences")
 	}
-	if idle && p99 > 5*time.Millisecond {
+	switch {
+	case !idle || p99 <= 5*time.Millisecond:
+	case os.Getenv("CNSBENCH_QUIET") != "":
 		c.t.Errorf("p99 of the differences is %v, want at most 5ms", p99)
+	default:
+		c.t.Log("that is more than 5ms; without CNSBENCH_QUIET the machine may be busy with other work, and it is no failure")
 	}
 }
 
