@@ -80,7 +80,7 @@ func (f *fixture) done(s *agent.Session) agent.End {
 	f.t.Helper()
 	select {
 	case <-s.Done():
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		f.t.Fatalf("the session did not end:\n%s", f.sink.Logs())
 	}
 	return s.End()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,8 +15,10 @@ import (
 
 // messages is one of each shape that matters.
 var messages = []wire.Message{
-	{Hello: &wire.Hello{Magic: wire.Magic, Proto: 1, Version: "v1", Token: "t"}},
+	{Hello: &wire.Hello{Magic: wire.Magic, Proto: 2, Version: "v1", Token: "t", Began: -3, Attempts: 2, DialNanos: 1e9}},
 	{Welcome: &wire.Welcome{Proto: 1, Barrier: "main", Outputs: []string{"/a/*"}, Canary: &wire.CanarySpec{Size: 4096, Volumes: []wire.CanaryVolume{{Name: "v", Path: "/p"}}}}},
+	{Welcome: &wire.Welcome{Proto: 2, Touch: []wire.TouchSpec{{Volume: "v", Path: "/dev/v", Read: true, Device: true}}}},
+	{Touched: &wire.Touched{Volume: "v", Write: true, Began: -7, At: 5, Errno: 30, Message: "read-only"}},
 	{File: &wire.File{Name: "stdout", Offset: 1 << 40}, Body: []byte("bytes\x00\xff")},
 	{Canary: &wire.Canary{Volume: "v", IOs: []wire.CanaryIO{{Intended: -5, Started: wire.Never, Ended: wire.Never, Write: true, Errno: 28}}}},
 	{Exit: &wire.Exit{At: -1, ExitCode: 137, Signal: 9, OOM: true}},
@@ -64,7 +67,7 @@ func TestPingIsStampedWhenWritten(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
-	whole, err := wire.Append(nil, messages[2])
+	whole, err := wire.Append(nil, messages[4])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,10 +92,25 @@ func TestBounds(t *testing.T) {
 			}
 		})
 	}
+	long, err := wire.Append(nil, wire.Message{Hello: &wire.Hello{Token: strings.Repeat("x", wire.MaxHello)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, input := range map[string][]byte{"long": long, "with a body": whole} {
+		if _, err := wire.NewConn(stream{bytes.NewReader(input)}, func() int64 { return 0 }).ReadHello(); !errors.Is(err, wire.ErrTooLong) {
+			t.Errorf("hello %s: %v", name, err)
+		}
+	}
 	if _, err := wire.Append(nil, wire.Message{File: &wire.File{}, Body: make([]byte, wire.MaxBody+1)}); !errors.Is(err, wire.ErrTooLong) {
 		t.Errorf("a long body was sent: %v", err)
 	}
 }
+
+// stream is a connection that only says something.
+type stream struct{ *bytes.Reader }
+
+func (stream) Write(b []byte) (int, error) { return len(b), nil }
+func (stream) Close() error                { return nil }
 
 func FuzzDecode(f *testing.F) {
 	for _, m := range messages {
