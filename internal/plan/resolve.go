@@ -169,15 +169,7 @@ func (l *loader) action(n *info) {
 
 // references checks what the common fields of an action refer to.
 func (l *loader) references(n *info) {
-	if o := n.spec.Outputs; o != nil {
-		var names []string
-		for _, out := range l.spec.Outputs {
-			names = append(names, string(out.Name))
-		}
-		if !slices.Contains(names, string(o.OutputName)) {
-			l.fail(n.path+".outputs.outputName", suggest(string(o.OutputName), names), "there is no output %q", o.OutputName)
-		}
-	}
+	l.actionOutput(n)
 	for i, name := range n.spec.Then {
 		path := fmt.Sprintf("%s.then[%d]", n.path, i)
 		if _, ok := l.infos[string(name)]; !ok {
@@ -186,17 +178,6 @@ func (l *loader) references(n *info) {
 	}
 	if len(n.spec.Then) > 0 {
 		l.later(n.path+".then", "then")
-	}
-}
-
-// outputs says what is not sent anywhere yet: the results are in the bundle.
-func (l *loader) outputs() {
-	for i, o := range l.spec.Outputs {
-		field := "fileSpec"
-		if o.HTTPPostSpec != nil {
-			field = "httpPostSpec"
-		}
-		l.warn(fmt.Sprintf("spec.outputs[%d].%s", i, field), "the results are in the bundle", "not carried out yet")
 	}
 }
 

@@ -47,6 +47,18 @@ type Run struct {
 	Verdicts []Verdict   `json:"verdicts,omitempty"`
 	Validity []Flag      `json:"validity,omitempty"`
 	ExitCode int         `json:"exitCode"`
+	// Outputs says what other systems were sent of all this.
+	Outputs []OutputStats `json:"outputs,omitempty"`
+}
+
+// OutputStats says what became of the documents for one output.
+type OutputStats struct {
+	Name      string `json:"name"`
+	Delivered int64  `json:"delivered"`
+	Refused   int64  `json:"refused"` // the receiver will not take them
+	Retried   int64  `json:"retried"` // attempts that had to be repeated
+	Pending   int64  `json:"pending"` // not delivered yet
+	Error     string `json:"error,omitempty"`
 }
 
 // Source is the file as it was given.

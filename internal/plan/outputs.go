@@ -1,0 +1,71 @@
+package plan
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+)
+
+// Destination is one entry of spec.outputs: where results are sent besides the
+// bundle, by an HTTP POST of one JSON document each.
+type Destination struct{ Name, URL string }
+
+// actionOutput checks and keeps where the results of an action are sent.
+func (l *loader) actionOutput(n *info) {
+	o := n.spec.Outputs
+	if o == nil {
+		return
+	}
+	var names []string
+	for _, out := range l.spec.Outputs {
+		names = append(names, string(out.Name))
+	}
+	if !slices.Contains(names, string(o.OutputName)) {
+		l.fail(n.path+".outputs.outputName", suggest(string(o.OutputName), names), "there is no output %q", o.OutputName)
+		return
+	}
+	n.out.Output = string(o.OutputName)
+}
+
+// outputs resolves the destinations.
+func (l *loader) outputs() {
+	for i, o := range l.spec.Outputs {
+		path := fmt.Sprintf("spec.outputs[%d]", i)
+		switch {
+		case o.HTTPPostSpec != nil:
+			l.checkURL(path+".httpPostSpec.url", o.HTTPPostSpec.URL)
+			l.plan.Destinations = append(l.plan.Destinations, Destination{string(o.Name), o.HTTPPostSpec.URL})
+		case o.FileSpec != nil:
+			l.warn(path+".fileSpec", "the results are in the bundle", "not carried out yet")
+		}
+	}
+}
+
+// checkURL reports what cannot be posted to. That it is http or https is in the
+// schema.
+func (l *loader) checkURL(path, text string) {
+	const like = "such as http://host:9200/index/_doc/"
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		// The text may have a password: url.Error would repeat it.
+		l.fail(path, like, "this is not a URL")
+	case u.Scheme != "http" && u.Scheme != "https":
+		// the schema has said it
+	case u.Hostname() == "":
+		l.fail(path, like, "there is no host in %q", text)
+	case u.User != nil:
+		l.fail(path, "give them by the environment variable CNSBENCH_OUTPUT_<NAME>_AUTHORIZATION instead",
+			"a URL with credentials would be kept in the bundle")
+	case u.Fragment != "":
+		l.fail(path, like, "a server never sees the fragment %q of a URL", "#"+u.Fragment)
+	case !validPort(u.Port()):
+		l.fail(path, like, "port %s does not exist", u.Port())
+	}
+}
+
+func validPort(port string) bool {
+	n, err := strconv.Atoi(port)
+	return port == "" || err == nil && n > 0 && n < 1<<16
+}

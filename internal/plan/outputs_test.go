@@ -1,0 +1,51 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestOutputs(t *testing.T) {
+	p := good(t, Input{}, `spec:
+  runtime: 10s
+  actions:
+    - {name: v, outputs: {outputName: es}, createObjSpec: {volume: {storageClass: hostdir, size: 1Gi}}}
+    - {name: w, createObjSpec: {volume: {storageClass: hostdir, size: 1Gi}}}
+  outputs:
+    - {name: es, httpPostSpec: {url: "http://es:9200/fio/_doc/"}}
+    - {name: other, httpPostSpec: {url: "https://[::1]:9200/x?pipeline=y"}}
+`)
+	want := []Destination{{"es", "http://es:9200/fio/_doc/"}, {"other", "https://[::1]:9200/x?pipeline=y"}}
+	if diff := cmp.Diff(want, p.Destinations); diff != "" {
+		t.Error(diff)
+	}
+	if p.Actions[0].Output != "es" || p.Actions[1].Output != "" {
+		t.Errorf("outputs of the actions: %q, %q", p.Actions[0].Output, p.Actions[1].Output)
+	}
+}
+
+func TestBadOutputs(t *testing.T) {
+	for _, tt := range []struct{ url, want string }{
+		{"http://:9200/x", "there is no host"},
+		{"http://es:9200/%zz", "this is not a URL"},
+		{"http://user:secret@es/x", "credentials"},
+		{"http://es/x#y", "#y"},
+		{"http://es:99999/x", "port 99999"},
+	} {
+		_, problems := load(t, Input{Files: []File{{Name: "x.yaml", Data: []byte(head + `spec:
+  actions: [{name: v, createObjSpec: {volume: {storageClass: hostdir, size: 1Gi}}}]
+  outputs:
+    - {name: es, httpPostSpec: {url: "` + tt.url + `"}}
+`)}}})
+		if len(problems) != 1 {
+			t.Errorf("%s: %v", tt.url, problems)
+			continue
+		}
+		text := problems[0].String()
+		if !strings.HasPrefix(text, "x.yaml:7:38: spec.outputs[0].httpPostSpec.url: ") || !strings.Contains(text, tt.want) || strings.Contains(text, "secret") {
+			t.Errorf("%s: %s", tt.url, text)
+		}
+	}
+}
