@@ -10,11 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
@@ -22,9 +20,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
-
-// maxSocket is what sun_path holds, less its final zero (unix(7)).
-const maxSocket = 107
 
 // helloWithin is how long a connection has to be secured, to show a good
 // token and to be welcomed.
@@ -56,69 +51,6 @@ type Server struct {
 	live      map[*Session]bool
 	instances map[string]*instance
 	closed    bool
-}
-
-// Listen serves on a unix socket that it creates; one that a dead run has
-// left there is replaced. The server lives until Close, or until ctx ends.
-func Listen(ctx context.Context, socket string, clock op.Clock, sink engine.Sink) (*Server, error) {
-	if len(socket) > maxSocket {
-		return nil, fmt.Errorf("the agents' socket %s is longer than the %d bytes a unix socket may have: use a shorter output or scratch directory", socket, maxSocket)
-	}
-	if fi, err := os.Lstat(socket); err == nil && fi.Mode()&os.ModeSocket != 0 {
-		if err := os.Remove(socket); err != nil {
-			return nil, fmt.Errorf("remove a stale socket: %w", err)
-		}
-	}
-	ln, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
-	if err != nil {
-		return nil, fmt.Errorf("listen for agents: %w", err)
-	}
-	if err := os.Chmod(socket, 0o600); err != nil {
-		return nil, errors.Join(err, ln.Close())
-	}
-	return serve(ctx, ln, link.Unix+":"+socket, nil, clock, sink, link.Silence), nil
-}
-
-// ListenTLS serves on TCP with TLS 1.3 and a certificate made for this run,
-// which agents know by its Pin. addr is what to listen at (":0": any port of
-// all addresses); advertise is the host that agents dial, without a port;
-// empty: the one of addr. The server lives until Close, or until ctx ends.
-func ListenTLS(ctx context.Context, addr, advertise string, clock op.Clock, sink engine.Sink) (*Server, error) {
-	return listenTLS(ctx, addr, advertise, clock, sink, link.Silence)
-}
-
-func listenTLS(ctx context.Context, addr, advertise string, clock op.Clock, sink engine.Sink, silence time.Duration) (*Server, error) {
-	identity, err := link.NewIdentity()
-	if err != nil {
-		return nil, err
-	}
-	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("listen for agents: %w", err)
-	}
-	host, port, err := net.SplitHostPort(ln.Addr().String())
-	if ip := net.ParseIP(host); err == nil && advertise == "" && ip.IsUnspecified() {
-		err = fmt.Errorf("listening at %s says nothing about the address that pods reach this runner at: name it", addr)
-	}
-	if err != nil {
-		return nil, errors.Join(err, ln.Close())
-	}
-	if advertise == "" {
-		advertise = host
-	}
-	return serve(ctx, ln, link.TLS+":"+net.JoinHostPort(advertise, port), identity, clock, sink, silence), nil
-}
-
-// serve takes the connections that come in at ln. silence is how long an agent
-// may say nothing until it is lost.
-func serve(ctx context.Context, ln net.Listener, address string, identity *link.Identity, clock op.Clock, sink engine.Sink, silence time.Duration) *Server {
-	s := &Server{
-		ctx: ctx, address: address, identity: identity, silence: silence, clock: clock, sink: sink, ln: ln,
-		sessions: map[string]*Session{}, spent: map[string]ID{}, live: map[*Session]bool{}, instances: map[string]*instance{},
-	}
-	context.AfterFunc(ctx, func() { _ = s.Close() })
-	s.wg.Go(s.accept)
-	return s
 }
 
 // Address is where agents dial: "unix:PATH" or "tls:HOST:PORT".
@@ -212,37 +144,34 @@ func (s *Server) Expect(id ID, o Options) (*Session, error) {
 	return sess, nil
 }
 
-// acceptPause is how long no connection is taken when the machine has no room for more.
-const acceptPause = 50 * time.Millisecond
+// A listener that fails may recover: a machine out of descriptors, a network
+// that is down for a moment (accept(2)). After so many failures in a row, ten
+// seconds in all, it is taken for lost.
+const (
+	acceptPause    = 50 * time.Millisecond
+	acceptFailures = 200
+)
 
 func (s *Server) accept() {
-	for {
+	for failures := 0; ; {
 		c, err := s.ln.Accept()
 		switch {
 		case err == nil:
+			failures = 0
 			if s.strangers.add(c) {
 				s.wg.Go(func() { s.serve(c) })
 			}
 		case errors.Is(err, net.ErrClosed):
 			return
-		case exhausted(err):
-			s.refusals.say("no connection can be taken for now: "+err.Error(), s.logRefusal)
-			time.Sleep(acceptPause)
-		default:
+		case failures == acceptFailures:
 			s.sink.Failed(fmt.Errorf("accept agents: %w", err))
 			return
+		default:
+			failures++
+			s.refusals.say("no connection can be taken for now: "+err.Error(), s.logRefusal)
+			time.Sleep(acceptPause)
 		}
 	}
-}
-
-// exhausted says whether an error of accept(2) passes by itself.
-func exhausted(err error) bool {
-	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
 }
 
 // logRefusal is for what is no session's.
