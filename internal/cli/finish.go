@@ -45,6 +45,7 @@ func (r *running) conclude(result *run.Result) error {
 		err = errors.Join(err, quietPipe(terminal.Write(r.out, s, terminalOptions(r.out))))
 		fmt.Fprintf(r.out, "\nbundle: %s\nreport: %s\n", r.writer.Dir(), page)
 	}
+	err = errors.Join(err, r.deliver(s))
 	if result.Leftovers != nil {
 		err = errors.Join(err, fmt.Errorf("not everything could be removed: %w; try: cnsbench cleanup %s", result.Leftovers, r.flags.out))
 	}

@@ -38,10 +38,12 @@ type runFlags struct {
 	dryRun   bool
 	strict   bool
 	keep     bool
-	id       string // of the run; drawn if empty
-	serve    string // HOST:PORT at which the bundle is offered while it grows
-	cluster  clusterFlags
-	offline  bool // the cluster need not be there: validate, render
+	// sendWithin is how long after the run its results are still sent.
+	sendWithin time.Duration
+	id         string // of the run; drawn if empty
+	serve      string // HOST:PORT at which the bundle is offered while it grows
+	cluster    clusterFlags
+	offline    bool // the cluster need not be there: validate, render
 }
 
 func (f *runFlags) planning(c *cobra.Command) {
@@ -79,6 +81,7 @@ could not be judged, 4 a validity gate under --strict, 130 interrupted.`,
 	fl.StringVar(&f.inject, "inject", "", "file with delays, stalls and errors for our drivers to inject")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "check the file, print the budget, make nothing")
 	fl.BoolVar(&f.strict, "strict", false, "exit with 4 when a figure cannot be trusted")
+	fl.DurationVar(&f.sendWithin, "send-within", 20*time.Second, "how long after the run its results are still sent to outputs that do not take them at once")
 	fl.BoolVar(&f.keep, "keep", false, "leave volumes and snapshots in place, for cnsbench cleanup BUNDLE to remove")
 	fl.StringVar(&f.id, "run-id", "", "id of the run")
 	fl.StringVar(&f.serve, "serve", "", "HOST:PORT at which to offer the bundle while it grows; --out must end in NAMESPACE/RUN")
@@ -175,6 +178,8 @@ type running struct {
 	id     string
 	clock  op.Clock
 	writer *record.Writer
+
+	sending *sending // nil: the Benchmark has no outputs
 }
 
 func (r *running) carryOut(ctx context.Context, e engine.Engine) error {
@@ -186,9 +191,10 @@ func (r *running) carryOut(ctx context.Context, e engine.Engine) error {
 	defer stop()
 	show := newProgress(r.streams, r.plan, r.clock, r.flags.output == "json")
 	defer show.close()
+	r.startSending(ctx, hard)
 	thrifty := lessGarbageCollection()
 	result := run.Run(ctx, hard, run.Config{
-		RunID: r.id, Plan: r.plan, Engine: &observed{Engine: e, running: r}, Clock: r.clock, Record: r.writer,
+		RunID: r.id, Plan: r.plan, Engine: &observed{Engine: e, running: r}, Clock: r.clock, Record: r.recorder(),
 		RawDir: filepath.Join(r.writer.Dir(), "raw"), Observer: show, Keep: r.flags.keep, Sleep: run.PreciseSleep,
 		Session: engine.Session{RunID: r.id, Clock: r.clock, Ledger: r.writer.Ledger(), Dir: scratch, Needs: r.plan.Needs,
 			StorageClasses: r.plan.StorageClasses, SnapshotClasses: r.plan.SnapshotClasses},

@@ -7,11 +7,7 @@ import (
 	"strconv"
 )
 
-// Destination is one entry of spec.outputs: where results are sent besides the
-// bundle, by an HTTP POST of one JSON document each.
-type Destination struct{ Name, URL string }
-
-// actionOutput checks and keeps where the results of an action are sent.
+// actionOutput checks where the results of an action are sent.
 func (l *loader) actionOutput(n *info) {
 	o := n.spec.Outputs
 	if o == nil {
@@ -23,19 +19,16 @@ func (l *loader) actionOutput(n *info) {
 	}
 	if !slices.Contains(names, string(o.OutputName)) {
 		l.fail(n.path+".outputs.outputName", suggest(string(o.OutputName), names), "there is no output %q", o.OutputName)
-		return
 	}
-	n.out.Output = string(o.OutputName)
 }
 
-// outputs resolves the destinations.
+// outputs checks where results are sent besides the bundle.
 func (l *loader) outputs() {
 	for i, o := range l.spec.Outputs {
 		path := fmt.Sprintf("spec.outputs[%d]", i)
 		switch {
 		case o.HTTPPostSpec != nil:
 			l.checkURL(path+".httpPostSpec.url", o.HTTPPostSpec.URL)
-			l.plan.Destinations = append(l.plan.Destinations, Destination{string(o.Name), o.HTTPPostSpec.URL})
 		case o.FileSpec != nil:
 			l.warn(path+".fileSpec", "the results are in the bundle", "not carried out yet")
 		}

@@ -32,8 +32,6 @@ type Plan struct {
 	Actions []Action
 	Rates   []Rate
 	SLOs    []SLO
-	// Destinations are where results are sent besides the bundle.
-	Destinations []Destination
 
 	// Those that the plan uses, with substitutes for their drivers.
 	StorageClasses  map[string]storagev1.StorageClass
@@ -56,7 +54,6 @@ type Action struct {
 	Count   int
 	Timeout time.Duration // deadline of each op
 	Then    []string      // actions that follow each op of this one, in order
-	Output  string        // the Destination of its results; empty: the bundle alone
 	// Chained actions are only reached by another's Then.
 	Chained bool
 

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/present/output"
+	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/run"
+)
+
+// targetsOf are the outputs of a Benchmark that results are posted to.
+func targetsOf(b *v1alpha1.Benchmark) []output.Target {
+	var targets []output.Target
+	for _, o := range b.Spec.Outputs {
+		if o.HTTPPostSpec == nil {
+			continue
+		}
+		t := output.Target{Name: string(o.Name), URL: o.HTTPPostSpec.URL, Authorization: os.Getenv(authorizationOf(string(o.Name))), Actions: map[string]bool{}}
+		for _, a := range b.Spec.Actions {
+			if a.Outputs != nil && a.Outputs.OutputName == o.Name {
+				t.Actions[string(a.Name)] = true
+			}
+		}
+		targets = append(targets, t)
+	}
+	return targets
+}
+
+// authorizationOf is the variable with the Authorization header for an output:
+// a Benchmark is kept in the bundle, so it has no place for secrets.
+func authorizationOf(name string) string {
+	return "CNSBENCH_OUTPUT_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_AUTHORIZATION"
+}
+
+// sending delivers the results of a run to its outputs.
+type sending struct {
+	sender *output.Sender
+	soft   context.Context // ends with the first interrupt
+	hard   context.Context // with the second
+}
+
+// outgoing records ops, and sends them too.
+type outgoing struct {
+	*record.Writer
+	sender *output.Sender
+}
+
+// Op records an op and offers it to the outputs; it waits for neither.
+func (o *outgoing) Op(x op.Op) {
+	o.Writer.Op(x)
+	o.sender.Op(x)
+}
+
+// recorder is what the run records with.
+func (r *running) recorder() run.Recorder {
+	if r.sending == nil {
+		return r.writer
+	}
+	return &outgoing{r.writer, r.sending.sender}
+}
+
+// startSending begins to deliver, if the Benchmark has outputs.
+func (r *running) startSending(soft, hard context.Context) {
+	targets := targetsOf(r.plan.Benchmark)
+	if len(targets) == 0 {
+		return
+	}
+	b, err := record.Open(r.writer.Dir())
+	if err == nil {
+		r.sending = &sending{soft: soft, hard: hard}
+		r.sending.sender, err = output.Start(hard, r.writer.Dir(), b.Run, targets, output.Options{})
+	}
+	if err != nil { // the run is worth more than its copies
+		fmt.Fprintln(r.err, "warning: results are not sent while the run goes on:", err)
+		r.sending = nil
+	}
+}
+
+// deliver sends what is left of the results, for a bounded time, and records
+// what became of them.
+func (r *running) deliver(s *summary.Summary) error {
+	if r.sending == nil {
+		return nil
+	}
+	ctx := r.sending.soft
+	if ctx.Err() != nil {
+		ctx = r.sending.hard
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.flags.sendWithin)
+	defer cancel()
+	notice := time.AfterFunc(time.Second, func() {
+		fmt.Fprintf(r.err, "results are being sent to the outputs, for at most %v; interrupt to leave the rest for later\n", r.flags.sendWithin)
+	})
+	defer notice.Stop()
+	b, err := record.Open(r.writer.Dir())
+	if err != nil {
+		return err
+	}
+	return settle(ctx, r.streams, r.sending.sender, b, s)
+}
+
+// settle finishes a delivery, says what is left and records the outcome.
+func settle(ctx context.Context, s *streams, sender *output.Sender, b *record.Bundle, sum *summary.Summary) error {
+	stats, err := sender.Finish(ctx, b, sum)
+	if err != nil {
+		fmt.Fprintln(s.err, "warning:", err)
+	}
+	for _, st := range stats {
+		if left := st.Pending + st.Refused; left > 0 {
+			fmt.Fprintf(s.err, "warning: output %s: %s, of which %d refused, were not delivered (%d were): %s; send them later: cnsbench export --pending %s\n",
+				st.Name, count(int(left), "document"), st.Refused, st.Delivered, st.Error, b.Dir)
+		}
+	}
+	if !b.Complete {
+		return nil // its run.json is the writer's
+	}
+	return record.Amend(b.Dir, func(r *record.Run) { r.Outputs = stats })
+}
+
+// benchmarkOf is the Benchmark that a bundle is of.
+func benchmarkOf(b *record.Bundle) (*v1alpha1.Benchmark, error) {
+	var bench v1alpha1.Benchmark
+	if err := json.Unmarshal(b.Run.Spec, &bench); err != nil {
+		return nil, fmt.Errorf("%s: its Benchmark cannot be read: %w", b.Dir, err)
+	}
+	return &bench, nil
+}

@@ -1,0 +1,166 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// document is what a receiver of httpPostSpec gets, as docs/outputs.md has it.
+type document struct {
+	Schema                           int
+	Kind, ID, Run, Benchmark, Engine string
+	Event, State, Action, Instance   string
+	Spec                             json.RawMessage
+	Op                               *opJSON
+	ResponseNs, ServiceNs            *int64
+	Metrics                          map[string]float64
+	Units                            map[string]string
+	Latency                          map[string]struct{ N, P50, Max int64 }
+	Timestamp, Started, Ended        string
+	OK                               *bool
+	headers                          http.Header
+	path                             string
+}
+
+// collection is a collection server: it takes documents, unless it is away.
+type collection struct {
+	*httptest.Server
+	away atomic.Bool
+	mu   sync.Mutex
+	docs []document
+}
+
+func newCollection(t *testing.T) *collection {
+	c := &collection{}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c.away.Load() {
+			http.Error(w, "no shard is available", http.StatusServiceUnavailable)
+			return
+		}
+		d := document{headers: r.Header, path: r.URL.Path}
+		b, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = json.Unmarshal(b, &d)
+		}
+		if err != nil || r.Method != http.MethodPost {
+			http.Error(w, fmt.Sprint(err), http.StatusBadRequest)
+			return
+		}
+		c.mu.Lock()
+		c.docs = append(c.docs, d)
+		c.mu.Unlock()
+		w.WriteHeader(http.StatusCreated)
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+// count of the documents by kind and action or event; each id must come once.
+func (c *collection) count(t *testing.T) map[string]int {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n, ids := map[string]int{}, map[string]bool{}
+	for _, d := range c.docs {
+		if ids[d.ID] {
+			t.Errorf("%s came twice", d.ID)
+		}
+		ids[d.ID] = true
+		n[d.Kind+" "+d.Action+d.Event]++
+	}
+	return n
+}
+
+func (b *box) listing1(c *collection, more ...string) []string {
+	return b.runArgs(filepath.Join(module, "examples", "paper", "listing1.yaml"), append([]string{
+		"--set", "spec.outputs.es.httpPostSpec.url=" + c.URL + "/fio/_doc/",
+		"--set", "fio.runtime=2", "--set", "fio.volumeSize=64Mi", "--set", "spec.rates.minuteRate.constantRateSpec.interval=700ms"}, more...)...)
+}
+
+// Listing 1 of the paper posts what its action fio found.
+func TestListing1Posts(t *testing.T) {
+	needRoot(t)
+	needProgram(t, "fio", "mkfs.ext4")
+	t.Parallel()
+	b, c := newBox(t), newCollection(t)
+	r := b.run(b.listing1(c, "--set", "spec.actions.snapshots.outputs.outputName=es")...).wants(b, 0)
+	if strings.Contains(r.stderr, "not carried out") || strings.Contains(r.stderr, "warning: output") {
+		t.Errorf("warnings:\n%s", r.stderr)
+	}
+	_, ops := b.readable(b.bundle())
+	snapshots := 0
+	for _, o := range ops {
+		if o.Action == "snapshots" {
+			snapshots++
+		}
+	}
+	n := c.count(t)
+	want := map[string]int{"run start": 1, "run end": 1, "workload fio": 3, "op fio": 3, "op snapshots": snapshots}
+	if fmt.Sprint(n) != fmt.Sprint(want) || snapshots == 0 {
+		t.Errorf("documents %v, want %v", n, want)
+	}
+	for _, d := range c.docs {
+		if d.Schema != 1 || d.Benchmark != "fio-benchmark" || d.Engine != "local" || d.path != "/fio/_doc/" || d.headers.Get("Content-Type") != "application/json" {
+			t.Errorf("%+v", d)
+		}
+		switch d.Kind {
+		case "workload":
+			if l := d.Latency["read"]; l.N == 0 || l.P50 == 0 || l.Max < l.P50 || d.Metrics["read.iops"] <= 0 || d.Units["read.iops"] == "" || d.OK == nil || !*d.OK {
+				t.Errorf("%+v", d)
+			}
+		case "op":
+			if d.Op == nil || d.Op.Outcome == "ok" && (d.ServiceNs == nil || *d.ServiceNs != *d.Op.Ended-*d.Op.Started) {
+				t.Errorf("%+v", d)
+			}
+		case "run":
+			if !strings.Contains(string(d.Spec), "minuteRate") || d.Started == "" || d.Event == "end" && (d.State != "complete" || d.Ended == "") {
+				t.Errorf("%+v", d)
+			}
+		}
+	}
+	b.run("show", "--verify", b.bundle()).wants(b, 0)
+	b.clean()
+}
+
+// A receiver that is away costs the run nothing but its time; it gets
+// everything when it is back.
+func TestReceiverIsAway(t *testing.T) {
+	t.Parallel()
+	b, c := newBox(t), newCollection(t)
+	c.away.Store(true)
+	file := b.write("bench.yaml", `apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: away}
+spec:
+  actions:
+    - {name: v, outputs: {outputName: es}, rateName: r, createObjSpec: {volume: {storageClass: "null", size: 1Gi}}}
+  rates: [{name: r, limit: 20, constantRateSpec: {perSecond: 100}}]
+  outputs: [{name: es, httpPostSpec: {url: "`+c.URL+`/x/_doc/"}}]
+`)
+	r := b.run(b.runArgs(file, "--send-within", "500ms")...).wants(b, 0)
+	if !strings.Contains(r.stderr, "22 documents") || !strings.Contains(r.stderr, "no shard is available") || !strings.Contains(r.stderr, "cnsbench export --pending "+b.bundle()) {
+		t.Errorf("%v", r)
+	}
+	b.run("show", "--verify", b.bundle()).wants(b, 0)
+	if r := b.run("export", "--pending", "--within", "500ms", b.bundle()).wants(b, 2); !strings.Contains(r.stderr, "not everything was delivered") {
+		t.Errorf("%v", r)
+	}
+	c.away.Store(false)
+	b.run("export", "--pending", b.bundle()).wants(b, 0)
+	if n := c.count(t); n["op v"] != 20 || n["run start"] != 1 || n["run end"] != 1 {
+		t.Errorf("%v", n)
+	}
+	if r := b.run("export", "--pending", b.bundle()).wants(b, 0); !strings.Contains(r.stdout, "nothing is pending") {
+		t.Errorf("%v", r)
+	}
+	b.run("show", "--verify", b.bundle()).wants(b, 0)
+	b.clean()
+}
