@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/cnsbench/cnsbench/internal/engine/csiproxy"
+)
+
+// The environment of the proxy.
+const (
+	envProxyToken   = "CNSBENCH_CSI_PROXY_TOKEN"
+	envProxyGuarded = "CNSBENCH_CSI_PROXY_GUARDED" // set for the process that a guard watches over
+)
+
+// proxyFlags are what `cnsbench csi-proxy` was told.
+type proxyFlags struct {
+	csiproxy.Options
+	serve, tokenFile, restore string
+	log                       bool
+}
+
+func newProxy(s *streams) *cobra.Command {
+	var p proxyFlags
+	c := &cobra.Command{
+		Use:   "csi-proxy",
+		Short: "Record the RPCs of a CSI driver, on its socket",
+		Long: `Stands between a CSI driver's unix socket and its clients and records when each
+RPC began and ended. Every byte is handed on unchanged. Records go to runners
+that know the token (--serve), and to standard output for people (--log).
+
+  cnsbench csi-proxy --take-over /csi/csi.sock --serve :9443
+  cnsbench csi-proxy --upstream /csi/csi.sock --listen /csi/proxied.sock --log
+  cnsbench csi-proxy --restore /csi/csi.sock
+
+--take-over stands at the driver's own path, and gives it back at the end. The
+token is in $` + envProxyToken + `, or in a file.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
+			defer stop()
+			if p.restore != "" {
+				return failed(csiproxy.Restore(ctx, p.restore))
+			}
+			p.Say = func(line string) { fmt.Fprintln(s.err, "csi-proxy:", line) }
+			proxy, err := csiproxy.New(p.Options)
+			if err != nil {
+				return err
+			}
+			token, err := proxyToken(p.tokenFile)
+			if err != nil {
+				return err
+			}
+			if p.serve != "" && token == "" {
+				return fmt.Errorf("--serve needs a token that the runner has too: $%s or --token-file", envProxyToken)
+			}
+			if p.TakeOver != "" && os.Getenv(envProxyGuarded) == "" {
+				return failed(guardProxy(ctx, s, p.TakeOver))
+			}
+			return failed(runProxy(ctx, s.out, proxy, p, token))
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&p.Upstream, "upstream", "", "the driver's socket")
+	f.StringVar(&p.Listen, "listen", "", "socket that clients use in place of the driver's")
+	f.StringVar(&p.TakeOver, "take-over", "", "the driver's socket, in whose place the proxy stands until it ends")
+	f.StringVar(&p.restore, "restore", "", "give a socket back to its driver after a proxy that was killed, and end")
+	f.StringVar(&p.serve, "serve", "", "HOST:PORT at which runners get the records (TLS 1.3)")
+	f.StringVar(&p.tokenFile, "token-file", "", "file with the token, in place of $"+envProxyToken)
+	f.StringVar(&p.Driver, "driver", "", "name of the driver (default: it is asked once)")
+	f.StringVar(&p.Node, "node", os.Getenv("NODE_NAME"), "node that the socket belongs to (default $NODE_NAME)")
+	f.BoolVar(&p.log, "log", false, "write each record to standard output, one JSON object a line")
+	return c
+}
+
+// guardProxy runs this very command in a process that can die without taking
+// the driver's socket with it.
+func guardProxy(ctx context.Context, s *streams, socket string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(self, os.Args[1:]...) //nolint:noctx // it is asked to end, not killed
+	cmd.Env = append(os.Environ(), envProxyGuarded+"=1")
+	cmd.Stdout, cmd.Stderr = s.out, s.err
+	return csiproxy.Guard(ctx, socket, cmd)
+}
+
+func proxyToken(file string) (string, error) {
+	if file == "" {
+		return os.Getenv(envProxyToken), nil
+	}
+	text, err := os.ReadFile(file)
+	return strings.TrimSpace(string(text)), err
+}
+
+// runProxy proxies, serves and logs until one of them fails or ctx ends.
+func runProxy(ctx context.Context, out io.Writer, proxy *csiproxy.Proxy, p proxyFlags, token string) error {
+	all, ctx := errgroup.WithContext(ctx)
+	if p.serve != "" {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.serve)
+		if err != nil {
+			return err
+		}
+		all.Go(func() error { return proxy.Serve(ctx, listener, token) })
+	}
+	if p.log {
+		all.Go(func() error { return logCalls(ctx, out, proxy) })
+	}
+	all.Go(func() error { return proxy.Run(ctx) })
+	return all.Wait()
+}
+
+func logCalls(ctx context.Context, out io.Writer, proxy *csiproxy.Proxy) error {
+	to := json.NewEncoder(out)
+	err := proxy.Follow(ctx, func(r csiproxy.Record, lost int64) error {
+		if lost > 0 {
+			if err := to.Encode(map[string]int64{"lost": lost}); err != nil {
+				return err
+			}
+		}
+		return to.Encode(r)
+	})
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
