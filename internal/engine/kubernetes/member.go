@@ -64,6 +64,7 @@ func (m *member) start(ctx context.Context, pod *corev1.Pod, wrapped []string, o
 	if !m.quiet {
 		m.engine.Delivery.deliver(&pod.Spec, m.engine.Image, wrapped)
 	}
+	lastWords(&pod.Spec)
 	b.pod(m.object, len(m.sessions))
 	err := m.create(ctx, pod, secret)
 	if err != nil {
@@ -74,6 +75,18 @@ func (m *member) start(ctx context.Context, pod *corev1.Pod, wrapped []string, o
 		go m.arrive(ctx, s, m.waits[name], b)
 	}
 	return nil
+}
+
+// lastWords has the kubelet report the end of the log of a container that fails,
+// where its author has not decided otherwise.
+func lastWords(spec *corev1.PodSpec) {
+	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			if list[i].TerminationMessagePolicy == "" {
+				list[i].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+			}
+		}
+	}
 }
 
 func (m *member) create(ctx context.Context, pod *corev1.Pod, secret *corev1.Secret) error {
