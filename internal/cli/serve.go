@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -22,12 +23,15 @@ import (
 	"github.com/cnsbench/cnsbench/internal/results"
 )
 
+// serveFlags are those of the results service.
 type serveFlags struct {
-	cluster clusterFlags
-	dir     string
-	listen  string
-	auth    string
-	token   string
+	dir, listen string
+	auth, token string
+	cert, key   string
+	selfSigned  bool
+	insecure    bool
+	maxGiB      int64
+	cluster     clusterFlags
 }
 
 // The ways to tell who may do what at a results service.
@@ -41,39 +45,92 @@ func newServe(s *streams) *cobra.Command {
 	var f serveFlags
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Keep bundles of runs and show them over HTTP",
+		Short: "Keep bundles of runs and show them over HTTP: the results service",
 		Long: `Takes the bundles of runs while they grow, keeps them in a directory, and shows
-them: the results service. "cnsbench install" puts it into a cluster.
+them. docs/format/results-api.md describes the requests; "cnsbench install" puts
+the service into a cluster.
+
+  cnsbench serve --dir results                        on this machine, for itself
+  cnsbench serve --dir /results --listen :8443 --auth kubernetes --tls-self-signed
 
 Who may do what is decided by the cluster (--auth kubernetes: by a token of its,
-and the right to benchmarks.cnsbench.dev/results in the run's namespace), by one
-token (--auth token), or by nobody (--auth none: only on a loopback address).`,
+and the right to get, list, create, update or delete
+benchmarks.cnsbench.dev/results in the run's namespace), by one token (--auth
+token), or by nobody (--auth none: only on a loopback address).`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			auth, err := f.authenticator()
-			if err != nil {
-				return err
-			}
-			return failed(serveResults(ctx, s, &f, auth))
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.serve(cmd.Context(), s) },
 	}
-	which(c, &f.cluster)
 	fl := c.Flags()
-	fl.StringVar(&f.dir, "dir", "results", "directory with the bundles, NAMESPACE/RUN")
-	fl.StringVar(&f.listen, "listen", "127.0.0.1:8080", "HOST:PORT")
+	fl.StringVar(&f.dir, "dir", "results", "directory with the bundles, NAMESPACE/RUN each; made if it is not there")
+	fl.StringVar(&f.listen, "listen", "127.0.0.1:8080", "HOST:PORT to listen at")
 	fl.StringVar(&f.auth, "auth", authNone, "who decides: kubernetes, token or none")
 	fl.StringVar(&f.token, "token-file", "", "file with the token of --auth token")
+	fl.StringVar(&f.cert, "tls-cert", "", "file with the certificate, in PEM; a renewed one is seen")
+	fl.StringVar(&f.key, "tls-key", "", "file with its key, in PEM")
+	fl.BoolVar(&f.selfSigned, "tls-self-signed", false, "make a certificate and print its pin")
+	fl.BoolVar(&f.insecure, "insecure", false, "allow --auth none for everybody who reaches the address")
+	fl.Int64Var(&f.maxGiB, "max-bundle", 64, "most GiB that one run may have")
+	fl.StringVar(&f.cluster.kubeconfig, "kubeconfig", "", "kubeconfig file of --auth kubernetes (default $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount)")
+	fl.StringVar(&f.cluster.context, "context", "", "context of the kubeconfig")
 	return c
+}
+
+func (f *serveFlags) serve(ctx context.Context, s *streams) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if f.maxGiB < 1 {
+		return fmt.Errorf("--max-bundle %d: it must be at least 1", f.maxGiB)
+	}
+	auth, err := f.authenticator()
+	if err != nil {
+		return err
+	}
+	conf, scheme, err := f.tls(s)
+	if err != nil {
+		return err
+	}
+	if conf == nil && f.auth != authNone && !loopback(f.listen) {
+		fmt.Fprintln(s.err, "warning: tokens cross the network in the clear; --tls-cert or --tls-self-signed encrypts them")
+	}
+	store, err := results.OpenStore(f.dir, results.Limits{RunBytes: f.maxGiB << 30})
+	if err != nil {
+		return failed(err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.listen)
+	if err != nil {
+		return failed(errors.Join(fmt.Errorf("--listen: %w", err), store.Close()))
+	}
+	fmt.Fprintf(s.err, "results of %s at %s://%s\n", f.dir, scheme, listener.Addr())
+	if conf != nil {
+		listener = tls.NewListener(listener, conf)
+	}
+	h := results.Handler{Store: store, Auth: auth, Report: writeReport, Summary: summarise, Log: func(line string) { fmt.Fprintln(s.err, line) }}
+	return failed(errors.Join(serveUntil(ctx, listener, h.Serve()), store.Close()))
+}
+
+// serveUntil serves until ctx ends, then lets what is on its way arrive.
+func serveUntil(ctx context.Context, l net.Listener, h http.Handler) error {
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	if server.Shutdown(ctx) != nil {
+		return server.Close() // what was not acknowledged is sent again
+	}
+	return nil
 }
 
 func (f *serveFlags) authenticator() (results.Authenticator, error) {
 	switch f.auth {
 	case authNone:
-		host, _, err := net.SplitHostPort(f.listen)
-		if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return nil, fmt.Errorf("--auth none at %s: anybody could read, change and delete results; listen on 127.0.0.1, or choose another --auth", f.listen)
+		if !f.insecure && !loopback(f.listen) {
+			return nil, fmt.Errorf("--auth none at %s: anybody could read, change and delete results; listen on 127.0.0.1, choose another --auth, or say --insecure", f.listen)
 		}
 		return results.Anyone{}, nil
 	case authToken:
@@ -91,6 +148,7 @@ func (f *serveFlags) authenticator() (results.Authenticator, error) {
 		if err != nil {
 			return nil, err
 		}
+		config.QPS = -1 // answers are kept for a while: that is the limit
 		set, err := clientset.NewForConfig(config)
 		if err != nil {
 			return nil, err
@@ -100,35 +158,47 @@ func (f *serveFlags) authenticator() (results.Authenticator, error) {
 	return nil, fmt.Errorf("--auth %q: there are kubernetes, token and none", f.auth)
 }
 
-// serveResults serves until ctx ends, then lets what is on its way arrive.
-func serveResults(ctx context.Context, s *streams, f *serveFlags, auth results.Authenticator) error {
-	store, err := results.OpenStore(f.dir, results.Limits{})
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// tls gives the configuration, nil for plain HTTP, and the scheme of URLs.
+func (f *serveFlags) tls(s *streams) (*tls.Config, string, error) {
+	switch {
+	case f.selfSigned && f.cert != "":
+		return nil, "", errors.New("--tls-self-signed and --tls-cert: choose one")
+	case (f.cert == "") != (f.key == ""):
+		return nil, "", errors.New("--tls-cert and --tls-key belong together")
+	case f.selfSigned:
+		host, _, _ := net.SplitHostPort(f.listen) // to listen will say what is wrong with it
+		cert, err := results.SelfSigned([]string{host, "localhost"})
+		if err != nil {
+			return nil, "", failed(err)
+		}
+		fmt.Fprintf(s.err, "pin: %s\n", results.Pin(cert.Certificate[0]))
+		return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}}, "https", nil
+	case f.cert != "":
+		if _, err := tls.LoadX509KeyPair(f.cert, f.key); err != nil {
+			return nil, "", fmt.Errorf("--tls-cert: %w", err)
+		}
+		// Read for each connection, of which there are few: files are renewed.
+		get := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+			return &pair, err
+		}
+		return &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: get}, "https", nil
+	}
+	return nil, "http", nil
+}
+
+func summarise(b *record.Bundle) (any, error) { return summary.Make(b) }
+
+func writeReport(w io.Writer, b *record.Bundle) error {
+	sum, err := summary.Make(b)
 	if err != nil {
 		return err
 	}
-	h := &results.Handler{Store: store, Auth: auth, Log: func(line string) { fmt.Fprintln(s.err, line) },
-		Report: func(w io.Writer, b *record.Bundle) error {
-			made, err := summary.Make(b)
-			if err != nil {
-				return err
-			}
-			return report.Write(w, b, made)
-		},
-		Summary: func(b *record.Bundle) (any, error) { return summary.Make(b) },
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", f.listen)
-	if err != nil {
-		return errors.Join(err, store.Close())
-	}
-	server := &http.Server{Handler: h.Serve(), ReadHeaderTimeout: 10 * time.Second}
-	fmt.Fprintf(s.err, "results of %s at http://%s\n", f.dir, listener.Addr())
-	context.AfterFunc(ctx, func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		_ = server.Shutdown(ctx)
-	})
-	if err = server.Serve(listener); errors.Is(err, http.ErrServerClosed) {
-		err = nil
-	}
-	return errors.Join(err, store.Close())
+	return report.Write(w, b, sum)
 }
