@@ -19,6 +19,7 @@ deps: ## install fio, xfsprogs and btrfs-progs if they are missing, or name them
 build: ## build bin/cnsbench and bin/cnsbench-agent
 	@mkdir -p bin
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/cnsbench ./cmd/cnsbench-agent
+	@ln -sf cnsbench bin/kubectl-cnsbench
 
 .PHONY: demo
 demo: deps build ## benchmark real volumes of this machine: three fio instances, a snapshot each 5 s
@@ -36,8 +37,12 @@ lint: ## run the pinned golangci-lint, which also checks the import rules
 generate: ## regenerate deepcopy and the CRD
 	@hack/generate.sh
 
+.PHONY: chart-test
+chart-test: ## lint and render the Helm chart, and compare it with what install applies
+	cd test/chart && go test ./...
+
 .PHONY: verify
-verify: ## fail if go.mod, generated code or formatting is out of date
+verify: chart-test ## fail if go.mod, generated code or formatting is out of date
 	@hack/verify.sh
 
 .PHONY: e2e

@@ -45,7 +45,7 @@ label in a namespace, and the volumes and contents behind it.`,
 		},
 	}
 	c.Flags().StringVar(&storage, "storage-dir", storageDir(), "where our drivers keep volumes")
-	c.Flags().StringVar(&platform, "engine", engineLocal, "local or kubernetes")
+	c.Flags().StringVar(&platform, "engine", defaultEngine(), "local or kubernetes")
 	c.Flags().StringVar(&run, "run", "", "kubernetes: id of the run")
 	on.connecting(c)
 	return c

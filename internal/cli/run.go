@@ -44,10 +44,11 @@ type runFlags struct {
 	serve      string // HOST:PORT at which the bundle is offered while it grows
 	cluster    clusterFlags
 	offline    bool // the cluster need not be there: validate, render
+	job        jobFlags
 }
 
 func (f *runFlags) planning(c *cobra.Command) {
-	c.Flags().StringVar(&f.engine, "engine", engineLocal, "platform that carries the Benchmark out: local or kubernetes")
+	c.Flags().StringVar(&f.engine, "engine", defaultEngine(), "platform that carries the Benchmark out: local or kubernetes")
 	c.Flags().StringArrayVar(&f.set, "set", nil, "override a field or a variable, e.g. spec.runtime=10s or fio.bs=8k; may be repeated")
 	c.Flags().StringVar(&f.endpoint, "csi-endpoint", "", "unix socket of a CSI driver to test (PATH or unix:///PATH), instead of one of ours")
 	f.cluster.connecting(c)
@@ -70,11 +71,12 @@ Exit status: 0 done, 1 file or flags wrong, 2 run failed, 3 an SLO was missed or
 could not be judged, 4 a validity gate under --strict, 130 interrupted.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runBenchmark(cmd.Context(), s, &f, args)
+			return f.sayEnd(s, runBenchmark(cmd.Context(), s, &f, args))
 		},
 	}
 	f.planning(c)
 	f.cluster.running(c)
+	f.job.add(c)
 	fl := c.Flags()
 	fl.StringVar(&f.out, "out", "", "directory for the bundle; must not exist or be empty (default cnsbench-NAME-TIME)")
 	fl.StringVar(&f.storage, "storage-dir", storageDir(), "where our drivers keep volumes: on the disk you want to measure")
@@ -116,7 +118,7 @@ func runBenchmark(ctx context.Context, s *streams, f *runFlags, args []string) e
 		return r.abort(err)
 	}
 	if f.serve == "" {
-		return r.carryOut(ctx, e)
+		return r.pushing(ctx, on.namespace, func() error { return r.carryOut(ctx, e) })
 	}
 	offered, err := serve(ctx, f.serve, r.writer.Dir())
 	if err != nil {
@@ -195,12 +197,13 @@ func (r *running) carryOut(ctx context.Context, e engine.Engine) error {
 	thrifty := lessGarbageCollection()
 	result := run.Run(ctx, hard, run.Config{
 		RunID: r.id, Plan: r.plan, Engine: &observed{Engine: e, running: r}, Clock: r.clock, Record: r.recorder(),
-		RawDir: filepath.Join(r.writer.Dir(), "raw"), Observer: show, Keep: r.flags.keep, Sleep: run.PreciseSleep,
+		RawDir: filepath.Join(r.writer.Dir(), "raw"), Observer: r.observer(show), Keep: r.flags.keep, Sleep: run.PreciseSleep,
 		Session: engine.Session{RunID: r.id, Clock: r.clock, Ledger: r.writer.Ledger(), Dir: scratch, Needs: r.plan.Needs,
 			StorageClasses: r.plan.StorageClasses, SnapshotClasses: r.plan.SnapshotClasses},
 	})
 	thrifty()
 	show.close()
+	r.flags.job.teller.ended(&result)
 	return r.conclude(&result)
 }
 

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/cnsbench/cnsbench/internal/operator"
+)
+
+type operatorFlags struct {
+	cluster   clusterFlags
+	options   operator.Options
+	avoid     string
+	tokenFile string
+}
+
+func newOperator(s *streams) *cobra.Command {
+	var f operatorFlags
+	c := &cobra.Command{
+		Use:   "operator",
+		Short: "Carry out the Benchmarks that are applied to a cluster",
+		Long: `Watches Benchmarks in all namespaces and makes one runner Job for each, under
+the ServiceAccount that the Benchmark names. It runs in the cluster ("cnsbench
+install" puts it there), or anywhere with a kubeconfig.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			config, _, err := f.cluster.config()
+			if err != nil {
+				return err
+			}
+			if err := f.complete(s.err); err != nil {
+				return err
+			}
+			if err := operator.Run(ctx, config, f.options); err != nil {
+				return failed(err)
+			}
+			return nil
+		},
+	}
+	which(c, &f.cluster)
+	o, fl := &f.options, c.Flags()
+	fl.StringVar(&o.Image, "image", os.Getenv("CNSBENCH_IMAGE"), "image of runners (default $CNSBENCH_IMAGE)")
+	fl.StringVar(&o.ResultsURL, "results-url", "", "results service that runners push their bundles to")
+	fl.StringVar(&f.tokenFile, "results-token-file", "", "file with the operator's token for the results service")
+	fl.StringVar(&f.avoid, "avoid-nodes", "", "label (KEY or KEY=VALUE) of measured nodes, which runners keep away from if they can")
+	fl.StringVar(&o.PriorityClass, "priority-class", "", "PriorityClass of runners")
+	fl.DurationVar(&o.StartTimeout, "start-timeout", operator.DefaultStartTimeout, "how long a runner may take to start")
+	fl.StringVar(&o.Namespace, "namespace", operator.InClusterNamespace(), "the operator's own namespace, for its lease")
+	fl.BoolVar(&o.LeaderElect, "leader-elect", false, "let one of several operators lead")
+	fl.StringVar(&o.MetricsAddress, "metrics-address", "0", "address of the metrics, e.g. :8080; 0: none")
+	fl.StringVar(&o.HealthAddress, "health-address", "0", "address of /healthz and /readyz; 0: none")
+	return c
+}
+
+// which adds the flags that say which cluster, for commands that are about a
+// whole cluster.
+func which(c *cobra.Command, f *clusterFlags) {
+	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file (default $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount)")
+	c.Flags().StringVar(&f.context, "context", "", "context of the kubeconfig")
+}
+
+// complete makes the options of the flags.
+func (f *operatorFlags) complete(logs io.Writer) error {
+	o := &f.options
+	if o.LeaderElect && o.Namespace == "" {
+		return errors.New("--leader-elect needs --namespace outside of a cluster: the lease is kept there")
+	}
+	if o.StartTimeout <= 0 {
+		return fmt.Errorf("--start-timeout %v: it must be more than 0", o.StartTimeout)
+	}
+	o.AvoidNodes.Key, o.AvoidNodes.Value, _ = strings.Cut(f.avoid, "=")
+	o.Resources = operator.DefaultResources()
+	if o.ResultsURL != "" {
+		o.Results = &operator.HTTPResults{URL: o.ResultsURL, TokenFile: f.tokenFile, Client: &http.Client{Timeout: 5 * time.Second}}
+	}
+	o.Logger = logr.FromSlogHandler(slog.NewJSONHandler(logs, nil))
+	ctrllog.SetLogger(o.Logger)
+	klog.SetLogger(o.Logger)
+	return nil
+}

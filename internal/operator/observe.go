@@ -1,0 +1,166 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/operator/tell"
+)
+
+// observed is all that a decision is made from.
+type observed struct {
+	now           time.Time
+	benchmark     *v1alpha1.Benchmark
+	closing       bool // the namespace is being deleted: nothing can be created in it
+	runner        work
+	cleanup       work
+	progress      *tell.Progress // nil: not known
+	progressError error          // why it is not known, where it should be
+}
+
+// work is a Job with the pod that it has.
+type work struct {
+	job *batchv1.Job
+	pod *corev1.Pod
+	// trouble is the newest warning about the Job or its pod while the pod's
+	// container has not started.
+	trouble string
+}
+
+// observe gathers. A Job that the cache does not have is asked for once more at
+// the API server: what is not there decides.
+func (r *reconciler) observe(ctx context.Context, b *v1alpha1.Benchmark) (o observed, err error) {
+	o = observed{now: r.now(), benchmark: b}
+	if o.runner, err = r.work(ctx, b, runnerName(b), roleRunner); err != nil {
+		return o, err
+	}
+	if o.cleanup, err = r.work(ctx, b, cleanupName(b), roleCleanup); err != nil {
+		return o, err
+	}
+	if b.DeletionTimestamp != nil {
+		var ns corev1.Namespace
+		if err := r.api.Get(ctx, types.NamespacedName{Name: b.Namespace}, &ns); err != nil {
+			return o, client.IgnoreNotFound(err)
+		}
+		o.closing = ns.DeletionTimestamp != nil
+	}
+	if r.results != nil && runs(o.runner.pod) {
+		o.progress, o.progressError = r.results.Progress(ctx, b.Namespace, RunID(b))
+	}
+	return o, nil
+}
+
+func (r *reconciler) work(ctx context.Context, b *v1alpha1.Benchmark, name, role string) (w work, err error) {
+	job := &batchv1.Job{}
+	key := types.NamespacedName{Namespace: b.Namespace, Name: name}
+	err = r.Get(ctx, key, job)
+	if apierrors.IsNotFound(err) {
+		err = r.api.Get(ctx, key, job)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return w, fmt.Errorf("Job %s: %w", key, err)
+	}
+	if err == nil {
+		if !metav1.IsControlledBy(job, b) {
+			return w, &foreign{"Job", key}
+		}
+		w.job = job
+	}
+	if w.pod, err = r.newestPod(ctx, b, role); err != nil || w.job == nil || started(w.pod) || finished(w.job) != nil {
+		return w, err
+	}
+	w.trouble, err = r.newestWarning(ctx, w)
+	return w, err
+}
+
+// newestPod finds the pod of a Job also when the Job itself is gone.
+func (r *reconciler) newestPod(ctx context.Context, b *v1alpha1.Benchmark, role string) (*corev1.Pod, error) {
+	var pods corev1.PodList
+	err := r.List(ctx, &pods, client.InNamespace(b.Namespace), client.MatchingLabels{labelManaged: managedBy, labelRunner: RunID(b), labelRole: role})
+	if err != nil || len(pods.Items) == 0 {
+		return nil, err
+	}
+	newest := slices.MaxFunc(pods.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	return &newest, nil
+}
+
+// newestWarning reads Events: nothing else says why a Job has no pod, or why a
+// pod's volumes cannot be mounted.
+func (r *reconciler) newestWarning(ctx context.Context, w work) (string, error) {
+	of := w.job.UID
+	if w.pod != nil {
+		of = w.pod.UID
+	}
+	var events corev1.EventList
+	err := r.api.List(ctx, &events, client.InNamespace(w.job.Namespace), client.MatchingFieldsSelector{
+		Selector: fields.Set{"involvedObject.uid": string(of), "type": corev1.EventTypeWarning}.AsSelector()})
+	if err != nil || len(events.Items) == 0 {
+		return "", err
+	}
+	e := slices.MaxFunc(events.Items, func(a, b corev1.Event) int { return cmp.Compare(seen(a).UnixNano(), seen(b).UnixNano()) })
+	return fmt.Sprintf("%s: %s", e.Reason, e.Message), nil
+}
+
+func seen(e corev1.Event) time.Time {
+	latest := e.LastTimestamp.Time
+	for _, t := range []time.Time{e.EventTime.Time, e.CreationTimestamp.Time} {
+		if t.After(latest) {
+			latest = t
+		}
+	}
+	return latest
+}
+
+// foreign is an object that has the name of ours and is not.
+type foreign struct {
+	kind string
+	key  types.NamespacedName
+}
+
+func (f *foreign) Error() string {
+	return fmt.Sprintf("%s %s exists and does not belong to this Benchmark: delete it, or create the Benchmark under another name", f.kind, f.key)
+}
+
+// state is the state of the one container of ours in a pod.
+func state(p *corev1.Pod) corev1.ContainerState {
+	if p != nil {
+		for _, c := range p.Status.ContainerStatuses {
+			if c.Name == container {
+				return c.State
+			}
+		}
+	}
+	return corev1.ContainerState{}
+}
+
+func started(p *corev1.Pod) bool {
+	s := state(p)
+	return s.Running != nil || s.Terminated != nil
+}
+
+func runs(p *corev1.Pod) bool { return state(p).Running != nil }
+
+// finished gives the condition by which a Job has ended, or nil.
+func finished(j *batchv1.Job) *batchv1.JobCondition {
+	if j == nil {
+		return nil
+	}
+	for i, c := range j.Status.Conditions {
+		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {
+			return &j.Status.Conditions[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
+)
+
+// reconciler brings one Benchmark at a time closer to what it asks for: it
+// gathers, decides, and applies the decision once.
+type reconciler struct {
+	client.Client               // reads from the cache
+	api           client.Reader // reads from the API server
+	config        *Config
+	results       Results // nil: there is none
+	events        events.EventRecorder
+	now           func() time.Time
+}
+
+// Reconcile is called whenever something about a Benchmark has changed.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	b := &v1alpha1.Benchmark{}
+	if err := r.Get(ctx, req.NamespacedName, b); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	o, err := r.observe(ctx, b)
+	if f := (*foreign)(nil); errors.As(err, &f) && b.DeletionTimestamp == nil {
+		return r.write(ctx, b, r.config.stuck(o, err))
+	} else if err != nil && f == nil {
+		return reconcile.Result{}, err
+	}
+	if o.progressError != nil {
+		log.FromContext(ctx).Info("the results service does not tell how the run goes", "error", o.progressError.Error())
+	}
+	d := r.config.decide(o)
+	if err := r.apply(ctx, b, &d); err != nil {
+		if !refused(err) {
+			return reconcile.Result{}, err
+		}
+		d = r.config.stuck(o, err)
+	}
+	return r.write(ctx, b, d)
+}
+
+// apply makes and removes; each step is harmless when it is done twice.
+func (r *reconciler) apply(ctx context.Context, b *v1alpha1.Benchmark, d *decision) error {
+	if d.addFinalizer {
+		if err := r.finalizer(ctx, b, controllerutil.AddFinalizer); err != nil {
+			return err
+		}
+	}
+	if d.createRunner {
+		if err := r.startRunner(ctx, b); err != nil {
+			return err
+		}
+		d.status.RunID, d.status.Bundle = RunID(b), r.config.bundle(b)
+	}
+	if d.createCleanup {
+		if err := client.IgnoreAlreadyExists(r.Create(ctx, r.config.cleanupJob(b))); err != nil {
+			return err
+		}
+	}
+	for name, yes := range map[string]bool{runnerName(b): d.deleteRunner, cleanupName(b): d.deleteCleanup} {
+		if yes {
+			if err := r.deleteJob(ctx, b, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// startRunner makes the ConfigMap and the Job. The cache may be older than a
+// Job that was made and removed since: the API server is asked whether this
+// Benchmark has not begun yet.
+func (r *reconciler) startRunner(ctx context.Context, b *v1alpha1.Benchmark) error {
+	var current v1alpha1.Benchmark
+	if err := r.api.Get(ctx, client.ObjectKeyFromObject(b), &current); err != nil {
+		return err
+	}
+	if current.UID != b.UID || current.Status.RunID != "" || current.DeletionTimestamp != nil {
+		return apierrors.NewConflict(batchv1.Resource("jobs"), runnerName(b), errors.New("the Benchmark has changed since it was read"))
+	}
+	cm, err := configMap(b)
+	if err != nil {
+		return err
+	}
+	if err := r.create(ctx, b, cm, &corev1.ConfigMap{}); err != nil {
+		return fmt.Errorf("ConfigMap %s: %w", cm.Name, err)
+	}
+	job := r.config.runnerJob(b)
+	if err := r.create(ctx, b, job, &batchv1.Job{}); err != nil {
+		return fmt.Errorf("Job %s: %w", job.Name, err)
+	}
+	return nil
+}
+
+// create makes an object; one that exists must be ours.
+func (r *reconciler) create(ctx context.Context, b *v1alpha1.Benchmark, o, there client.Object) error {
+	err := r.Create(ctx, o)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	if err := r.api.Get(ctx, client.ObjectKeyFromObject(o), there); err != nil {
+		return err
+	}
+	if !metav1.IsControlledBy(there, b) {
+		return &foreign{o.GetObjectKind().GroupVersionKind().Kind, client.ObjectKeyFromObject(o)}
+	}
+	if want, ok := o.(*corev1.ConfigMap); ok && !equality.Semantic.DeepEqual(want.Data, there.(*corev1.ConfigMap).Data) {
+		return &foreign{"ConfigMap", client.ObjectKeyFromObject(o)}
+	}
+	return nil
+}
+
+func (r *reconciler) deleteJob(ctx context.Context, b *v1alpha1.Benchmark, name string) error {
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: name}}
+	// In the foreground: the Job stays until its pods are gone.
+	return client.IgnoreNotFound(r.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+}
+
+// finalizer adds or removes ours, and nothing else.
+func (r *reconciler) finalizer(ctx context.Context, b *v1alpha1.Benchmark, change func(client.Object, string) bool) error {
+	before := b.DeepCopy()
+	if !change(b, Finalizer) {
+		return nil
+	}
+	return r.Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+func hasFinalizer(b *v1alpha1.Benchmark) bool { return controllerutil.ContainsFinalizer(b, Finalizer) }
+
+// write makes the decision known: the results service, the status, Events, and
+// last the finalizer.
+func (r *reconciler) write(ctx context.Context, b *v1alpha1.Benchmark, d decision) (reconcile.Result, error) {
+	if d.lost != "" && r.results != nil {
+		if err := r.results.Lost(ctx, b.Namespace, RunID(b), d.lost); err != nil {
+			log.FromContext(ctx).Error(err, "the results service was not told that the runner is lost")
+			r.events.Eventf(b, nil, corev1.EventTypeWarning, "ResultsUnreachable", "Lose", "%s", truncated(err.Error(), 1000))
+		}
+	}
+	before := b.Status
+	if !equality.Semantic.DeepEqual(before, d.status) {
+		after := b.DeepCopy()
+		after.Status = d.status
+		if err := r.Status().Update(ctx, after); err != nil {
+			return reconcile.Result{}, fmt.Errorf("status: %w", err)
+		}
+		b.ResourceVersion = after.ResourceVersion
+		for _, t := range transitions(before.Conditions, d.status.Conditions) {
+			r.events.Eventf(b, nil, t.kind, t.reason, "Reconcile", "%s", truncated(t.message, 1000))
+		}
+	}
+	if d.leftBehind != "" {
+		log.FromContext(ctx).Info("may be left", "what", d.leftBehind)
+		// An Event about the namespace is kept outside of it.
+		ns := &corev1.Namespace{}
+		ns.Name = b.Namespace
+		ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+		r.events.Eventf(ns, nil, corev1.EventTypeWarning, "MayBeLeft", "Finalize", "%s", truncated(d.leftBehind, 1000))
+	}
+	if d.removeFinalizer {
+		return reconcile.Result{}, client.IgnoreNotFound(r.finalizer(ctx, b, controllerutil.RemoveFinalizer))
+	}
+	return reconcile.Result{RequeueAfter: d.after}, nil
+}
+
+// refused says whether the API server, or somebody else's object, stands in the
+// way of a Job: that is to be told, and tried again.
+func refused(err error) bool {
+	f := (*foreign)(nil)
+	return errors.As(err, &f) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
+}
+
+// stuck is the decision where a Job is refused: to say so, and to try again; for
+// a runner until its time is up, for a clean-up for ever.
+func (c *Config) stuck(o observed, err error) decision {
+	d := decision{status: *o.benchmark.Status.DeepCopy(), after: poll}
+	d.status.ObservedGeneration = o.benchmark.Generation
+	d.begin()
+	if d.ended() || o.benchmark.DeletionTimestamp != nil {
+		d.set(v1alpha1.ConditionClean, metav1.ConditionFalse, reasonCleanFailed, err.Error())
+		return d
+	}
+	if o.now.Sub(o.benchmark.CreationTimestamp.Time) > c.StartTimeout {
+		d.fail(o.now, reasonCreate, fmt.Sprintf("the runner could not be made within %v: %v", c.StartTimeout, err))
+		d.set(v1alpha1.ConditionClean, metav1.ConditionTrue, reasonNothing, "")
+		return d
+	}
+	d.set(v1alpha1.ConditionReady, metav1.ConditionFalse, reasonCreate, err.Error())
+	d.set(v1alpha1.ConditionComplete, metav1.ConditionFalse, reasonPending, err.Error())
+	return d
+}

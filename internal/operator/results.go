@@ -1,0 +1,110 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/operator/tell"
+)
+
+// Results is what the operator wants of the results service. Both calls are
+// bounded by a few seconds.
+type Results interface {
+	// Progress reads where a run stands; nil without an error when the run has
+	// not said yet.
+	Progress(ctx context.Context, namespace, run string) (*tell.Progress, error)
+	// Lost says that the runner is gone, so that the run is closed as
+	// incomplete. It can be repeated.
+	Lost(ctx context.Context, namespace, run, reason string) error
+}
+
+// HTTPResults talks to the results service by HTTP, as the ServiceAccount of the
+// operator's pod.
+type HTTPResults struct {
+	URL       string // without a slash at its end
+	TokenFile string // read for each request, since it is renewed; empty: no token
+	Client    *http.Client
+}
+
+const (
+	resultsTimeout = 3 * time.Second
+	longestAnswer  = 1 << 20
+)
+
+// Progress reads progress.json of a run.
+func (h *HTTPResults) Progress(ctx context.Context, namespace, run string) (*tell.Progress, error) {
+	body, err := h.do(ctx, http.MethodGet, namespace, run, "files/"+tell.ProgressFile, nil)
+	if s := (*httpStatus)(nil); errors.As(err, &s) && s.code == http.StatusNotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &tell.Progress{}
+	if err := json.Unmarshal(body, p); err != nil {
+		return nil, fmt.Errorf("%s of run %s: %w", tell.ProgressFile, run, err)
+	}
+	return p, nil
+}
+
+// Lost closes a run whose runner is gone.
+func (h *HTTPResults) Lost(ctx context.Context, namespace, run, reason string) error {
+	body, err := json.Marshal(map[string]string{"reason": reason})
+	if err != nil {
+		return err
+	}
+	_, err = h.do(ctx, http.MethodPost, namespace, run, "lost", body)
+	if s := (*httpStatus)(nil); errors.As(err, &s) && s.code == http.StatusNotFound {
+		return nil // it never sent anything
+	}
+	return err
+}
+
+type httpStatus struct {
+	code int
+	text string
+}
+
+func (s *httpStatus) Error() string { return fmt.Sprintf("HTTP %d: %s", s.code, s.text) }
+
+func (h *HTTPResults) do(ctx context.Context, method, namespace, run, what string, body []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, resultsTimeout)
+	defer cancel()
+	at := fmt.Sprintf("%s/v1/runs/%s/%s/%s", strings.TrimRight(h.URL, "/"), url.PathEscape(namespace), url.PathEscape(run), what)
+	req, err := http.NewRequestWithContext(ctx, method, at, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if h.TokenFile != "" {
+		token, err := os.ReadFile(h.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("token for the results service: %w", err)
+		}
+		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := h.Client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("results service: %w", err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, longestAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("results service: %s: %w", at, err)
+	}
+	if resp.StatusCode/100 != 2 {
+		return nil, fmt.Errorf("results service: %s %s: %w", method, at, &httpStatus{resp.StatusCode, truncated(strings.TrimSpace(string(answer)), 200)})
+	}
+	return answer, nil
+}

@@ -1,0 +1,123 @@
+package operator
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/operator/tell"
+)
+
+// The bounds of the schema: what is longer would be refused with all the rest.
+const (
+	longestMessage = 8 << 10 // of a condition; the schema allows 32 KiB
+	longestVerdict = 2048
+)
+
+// set writes one condition. The time of its last transition changes with its
+// status only.
+func (d *decision) set(condition string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&d.status.Conditions, metav1.Condition{
+		Type: condition, Status: status, Reason: camel(reason, "Unknown"), Message: truncated(message, longestMessage),
+		ObservedGeneration: d.status.ObservedGeneration,
+	})
+}
+
+// camel makes a reason of words, as conditions want one: "setting up" →
+// SettingUp.
+func camel(words, otherwise string) string {
+	var b strings.Builder
+	for _, w := range strings.FieldsFunc(words, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
+	}) {
+		b.WriteString(strings.ToUpper(w[:1]) + w[1:])
+	}
+	if s := b.String(); s != "" && (s[0] < '0' || s[0] > '9') {
+		return s
+	}
+	return otherwise
+}
+
+func truncated(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n-len("…")], "") + "…"
+}
+
+func opCounts(c tell.Counts) v1alpha1.OpCounts {
+	n := v1alpha1.OpCounts{
+		OK: c[string(op.OK)], Error: c[string(op.Error)], Timeout: c[string(op.Timeout)],
+		Censored: c[string(op.Censored)], Dropped: c[string(op.Dropped)],
+	}
+	n.Failed = n.Error + n.Timeout
+	n.Total = n.OK + n.Failed + n.Censored + n.Dropped
+	return n
+}
+
+func actionCounts(of map[string]tell.Counts) []v1alpha1.ActionStatus {
+	var all []v1alpha1.ActionStatus
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, v1alpha1.ActionStatus{Name: v1alpha1.ActionName(name), Ops: opCounts(of[name])})
+	}
+	return all
+}
+
+func verdicts(of []tell.Verdict) []v1alpha1.Verdict {
+	var all []v1alpha1.Verdict
+	for _, v := range of {
+		all = append(all, v1alpha1.Verdict{Name: v1alpha1.Name(v.Name), Verdict: v.Verdict, Message: truncated(v.Message, longestVerdict)})
+	}
+	return all
+}
+
+// transition is a condition that changed, as an Event tells it.
+type transition struct{ kind, reason, message string }
+
+// transitions are the conditions whose status or reason has changed.
+func transitions(before, after []metav1.Condition) []transition {
+	var all []transition
+	for _, c := range after {
+		was := meta.FindStatusCondition(before, c.Type)
+		if was != nil && was.Status == c.Status && was.Reason == c.Reason || c.Reason == reasonPending || c.Reason == reasonEnded {
+			continue
+		}
+		if t, ok := announce(c); ok {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// announce says how a condition is told. Each thing that happens shows in one
+// condition, and is told of once.
+func announce(c metav1.Condition) (transition, bool) {
+	on := c.Status == metav1.ConditionTrue
+	t := transition{"Normal", c.Reason, c.Message}
+	switch c.Type {
+	case v1alpha1.ConditionReady:
+		if !on && c.Reason != reasonStarting {
+			t.kind = "Warning"
+		}
+	case v1alpha1.ConditionInitialized:
+		return t, on
+	case v1alpha1.ConditionComplete:
+		return t, on
+	case v1alpha1.ConditionFailed:
+		t.kind = "Warning"
+		return t, on
+	case v1alpha1.ConditionClean:
+		if c.Reason == reasonCleanFailed {
+			t.kind = "Warning"
+		}
+		return t, c.Reason != reasonNothing
+	case v1alpha1.ConditionRunning:
+		return t, false // told with Ready
+	}
+	return t, true
+}

@@ -1,0 +1,175 @@
+// Package chart renders the Helm chart and the kustomization as their users
+// would, and compares both with what "cnsbench install" applies. It is a module
+// of its own, so that the product does not carry Helm.
+package chart
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"github.com/cnsbench/cnsbench/config"
+)
+
+const (
+	dir       = "../../charts/cnsbench"
+	namespace = "measuring"
+)
+
+// objects by kind/namespace/name.
+type objects map[string]map[string]any
+
+func (o objects) add(u *unstructured.Unstructured) {
+	o[u.GetKind()+"/"+u.GetNamespace()+"/"+u.GetName()] = u.Object
+}
+
+func (o objects) read(t *testing.T, from, text string) {
+	t.Helper()
+	d := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
+	for {
+		u := &unstructured.Unstructured{}
+		err := d.Decode(&u.Object)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatalf("%s is no YAML: %v\n%s", from, err, text)
+		}
+		if len(u.Object) > 0 {
+			o.add(u)
+		}
+	}
+}
+
+func installed(t *testing.T, options config.Options) objects {
+	t.Helper()
+	all, err := config.Objects(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := objects{}
+	for _, u := range all {
+		found.add(u)
+	}
+	return found
+}
+
+// render is "helm install --namespace measuring", CustomResourceDefinitions
+// included.
+func render(t *testing.T, values map[string]any) objects {
+	t.Helper()
+	chart, err := loader.LoadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := util.ToRenderValues(chart, values, common.ReleaseOptions{Name: "cnsbench", Namespace: namespace, IsInstall: true}, common.DefaultCapabilities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := engine.Render(chart, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := objects{}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if !strings.HasSuffix(name, "NOTES.txt") {
+			all.read(t, name, files[name])
+		}
+	}
+	for _, c := range chart.CRDObjects() {
+		all.read(t, c.Name, string(c.File.Data))
+	}
+	return all
+}
+
+// Everything that install applies, and nothing else, but for the namespace,
+// which is Helm's business.
+func TestChartIsWhatInstallApplies(t *testing.T) {
+	cases := []struct {
+		name    string
+		values  map[string]any
+		options config.Options
+	}{
+		{"as it is", nil, config.Options{}},
+		{"with values",
+			map[string]any{
+				"image":   map[string]any{"repository": "example/cnsbench", "tag": "v9"},
+				"results": map[string]any{"storageClass": "slow", "size": "3Gi"},
+			},
+			config.Options{Image: "example/cnsbench:v9", ResultsStorageClass: "slow", ResultsSize: "3Gi"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			c.options.Namespace = namespace
+			want := installed(t, c.options)
+			delete(want, "Namespace//"+namespace)
+			if diff := cmp.Diff(want, render(t, c.values)); diff != "" {
+				t.Errorf("install (-) and chart (+) differ:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestValuesReachTheOperator(t *testing.T) {
+	all := render(t, map[string]any{"operator": map[string]any{
+		"replicas": 2, "extraArgs": []any{"--avoid-nodes=storage"}, "resources": map[string]any{"limits": map[string]any{"memory": "1Gi"}}}})
+	text := fmt.Sprint(all["Deployment/"+namespace+"/cnsbench-operator"])
+	for _, want := range []string{"--health-address=:8081 --avoid-nodes=storage]", "replicas:2", "resources:map[limits:map[memory:1Gi] requests:"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in the Deployment: %s", want, text)
+		}
+	}
+}
+
+func TestChartHasNoLint(t *testing.T) {
+	result := lint.RunAll(dir, nil, namespace)
+	for _, m := range result.Messages {
+		if m.Severity > support.InfoSev {
+			t.Error(m)
+		}
+	}
+	chart, err := loader.LoadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := chart.Validate(); err != nil {
+		t.Error(err)
+	}
+	if chart.Metadata.APIVersion != chartv2.APIVersionV2 {
+		t.Errorf("apiVersion %s", chart.Metadata.APIVersion)
+	}
+}
+
+func TestKustomizationIsWhatInstallApplies(t *testing.T) {
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../../config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := built.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := objects{}
+	got.read(t, "config", string(bytes.TrimSpace(text)))
+	if diff := cmp.Diff(installed(t, config.Options{}), got); diff != "" {
+		t.Errorf("install (-) and kustomize (+) differ:\n%s", diff)
+	}
+}
