@@ -242,7 +242,15 @@ func (c *Cluster) spec(p parts.Part) (process.Spec, error) {
 	if p.Argv[0] == "testbed" {
 		made = "" // this very program: being built anew is no reason to start its helpers anew
 	}
-	return process.Spec{Name: p.Name, Argv: argv, Env: p.Env, Log: c.Log(p.Name), Inputs: p.Inputs() + " " + made}, nil
+	inputs := p.Inputs() + " " + made
+	if p.Follows != "" {
+		leader, _, err := c.records.Get(p.Follows)
+		if err != nil {
+			return process.Spec{}, err
+		}
+		inputs += fmt.Sprintf(" %d %d", leader.PID, leader.Start)
+	}
+	return process.Spec{Name: p.Name, Argv: argv, Env: p.Env, Log: c.Log(p.Name), Inputs: inputs}, nil
 }
 
 // ensure starts a part unless it runs as it should; it says whether it did.

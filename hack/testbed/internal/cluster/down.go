@@ -146,33 +146,43 @@ func (c *Cluster) removeState() error {
 	return errors.Join(append(problems, err, os.RemoveAll(settings.Run))...)
 }
 
-// Restart starts the parts that a name means anew, with the settings of now.
+// Restart starts the parts that the names mean anew, with the settings of now, and what follows them.
 func (c *Cluster) Restart(ctx context.Context, names ...string) error {
 	for _, name := range names {
-		if err := c.each(name, func(p parts.Part) error {
-			if err := c.Stop(p.Name); err != nil {
-				return err
-			}
-			_, err := c.ensure(p)
-			return err
-		}); err != nil {
+		if err := c.Stop(name); err != nil {
 			return err
 		}
-		if err := c.each(name, func(p parts.Part) error { return c.waitFor(ctx, p) }); err != nil {
+		if err := c.Start(ctx, name); err != nil {
 			return err
 		}
 	}
 	return c.saveSettings()
 }
 
-// Start starts the parts that a name means, as far as they do not run.
+// Start starts the parts that a name means, as far as they do not run, and starts anew what follows them.
 func (c *Cluster) Start(ctx context.Context, name string) error {
-	return c.each(name, func(p parts.Part) error {
-		if _, err := c.ensure(p); err != nil {
+	started := map[string]bool{}
+	if err := c.each(name, func(p parts.Part) error {
+		started[p.Name] = true
+		_, err := c.ensure(p)
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, p := range parts.All(c.Layout, c.Settings) {
+		_, stays, err := c.records.Get(p.Name) // one that was stopped on purpose has no record
+		if err == nil && stays && started[p.Follows] {
+			started[p.Name] = true
+			_, err = c.ensure(p)
+		}
+		if err == nil && started[p.Name] {
+			err = c.waitFor(ctx, p)
+		}
+		if err != nil {
 			return err
 		}
-		return c.waitFor(ctx, p)
-	})
+	}
+	return nil
 }
 
 // Stop stops the parts that a name means.

@@ -65,6 +65,7 @@ clusterDomain: cluster.local
 resolvConf: "%[6]s"
 volumePluginDir: "%[7]s/volumeplugins"
 nodeStatusUpdateFrequency: %[8]s
+syncFrequency: %[11]s
 kubeAPIQPS: %[9]d
 kubeAPIBurst: %[10]d
 maxPods: 240
@@ -81,7 +82,7 @@ func (b builder) kubelet(n settings.Node) Part {
 		Name: "kubelet-" + n.Name, Stage: Kubelets, Node: &n,
 		Files: map[string]string{
 			config: fmt.Sprintf(kubeletConfig, b.l.Path("pki"), n.Name, b.l.Containerd(n), n.Cgroup, settings.ClusterDNS, resolv, dir,
-				b.s.NodeStatus, int(l.QPS), l.Burst),
+				b.s.NodeStatus, int(l.QPS), l.Burst, b.s.KubeletSync),
 			resolv: "nameserver " + settings.ClusterDNS + "\n",
 		},
 		Argv: []string{"kubelet", "--config=" + config, "--kubeconfig=" + b.l.Kubeconfig(n.Name),

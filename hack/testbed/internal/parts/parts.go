@@ -24,6 +24,9 @@ type Part struct {
 	Env  []string
 	// Files are written before the start; another content means a new start.
 	Files map[string]string
+	// Follows, when set, is the part with which it is started anew: a sidecar ends when it loses its driver, and in a
+	// cluster a kubelet would start it again.
+	Follows string
 	// Health says how to see that it works; without any, it has only to stay alive.
 	Health Health
 }

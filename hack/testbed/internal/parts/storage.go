@@ -38,7 +38,7 @@ func (b builder) sidecar(d settings.Driver, kind string, port int, workers strin
 		argv = append(argv, fmt.Sprintf("--%s=%d", workers, l.Workers))
 	}
 	return Part{
-		Name: "csi-" + kind + "-" + d.Backend, Stage: Services, Argv: append(argv, args...),
+		Name: "csi-" + kind + "-" + d.Backend, Stage: Services, Argv: append(argv, args...), Follows: "driver-" + d.Backend,
 		Health: Health{URL: fmt.Sprintf("http://127.0.0.1:%d/metrics", port)},
 	}
 }

@@ -28,6 +28,9 @@ type Settings struct {
 	AuditLevel string
 	// NodeStatus is how often a kubelet reports, and with that how soon volumesInUse is true.
 	NodeStatus time.Duration
+	// KubeletSync is how often a kubelet looks at a pod again without a reason, and with that how late it sees that a volume
+	// has to grow on the node. Kubernetes' default is a minute.
+	KubeletSync time.Duration
 	// ProxyMode is kube-proxy's: iptables or nftables.
 	ProxyMode string
 	// PoolSize of the drivers that keep a pool image.
@@ -54,7 +57,7 @@ func Sidecars() []string { return []string{"provisioner", "attacher", "resizer",
 // Defaults has high request limits, so that they are not what is measured, and upstream's workers and timeouts.
 func Defaults() Settings {
 	s := Settings{Limits: map[string]Limits{}, Extra: map[string][]string{}, AuditLevel: "RequestResponse",
-		NodeStatus: time.Second, ProxyMode: "iptables", PoolSize: "32Gi"}
+		NodeStatus: time.Second, KubeletSync: 10 * time.Second, ProxyMode: "iptables", PoolSize: "32Gi"}
 	for _, l := range limited {
 		s.Limits[l.name] = Limits{QPS: 500, Burst: 1000}
 	}
@@ -86,6 +89,7 @@ func (s *Settings) flags(command string) *flag.FlagSet {
 	s.limitFlags(f, "sidecar", "QWT", "the four sidecars of every driver", Sidecars())
 	f.StringVar(&s.AuditLevel, "audit-level", s.AuditLevel, "audit level of writes to pods, volumes and snapshots: Metadata, Request, RequestResponse")
 	f.DurationVar(&s.NodeStatus, "node-status", s.NodeStatus, "how often a kubelet reports its node's status")
+	f.DurationVar(&s.KubeletSync, "kubelet-sync", s.KubeletSync, "how often a kubelet looks at each pod again: volumes grow on the node no sooner")
 	f.StringVar(&s.ProxyMode, "proxy-mode", s.ProxyMode, "kube-proxy's mode: iptables, nftables")
 	f.StringVar(&s.PoolSize, "pool-size", s.PoolSize, "size of the drivers' sparse pool images")
 	f.Uint64Var(&s.Seed, "seed", s.Seed, "seed of the faults that drivers inject")
@@ -147,8 +151,8 @@ func (s *Settings) check() error {
 			return fmt.Errorf("the limits of %s are out of range: %+v", l.name, v)
 		}
 	}
-	if s.NodeStatus < 100*time.Millisecond {
-		return fmt.Errorf("--node-status %v is less than 100ms", s.NodeStatus)
+	if s.NodeStatus < 100*time.Millisecond || s.KubeletSync < time.Second {
+		return fmt.Errorf("--node-status %v is less than 100ms, or --kubelet-sync %v less than 1s", s.NodeStatus, s.KubeletSync)
 	}
 	return nil
 }
