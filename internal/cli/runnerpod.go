@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -17,8 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/tools/portforward"
-	"k8s.io/client-go/transport/spdy"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/plan"
@@ -36,6 +35,8 @@ const (
 	runnerGrace = 10 * time.Minute
 	// startWithin is how long the runner's pod may take to run.
 	startWithin = 5 * time.Minute
+	// lastWordsWithin is how long the rest of a failed runner's log may take.
+	lastWordsWithin = 3 * time.Second
 )
 
 // podRun is a run whose runner is a pod, seen from the command that started it.
@@ -192,7 +193,16 @@ func waiting(p *corev1.Pod) (why string, hopeless bool) {
 func (r *podRun) follow(ctx context.Context) (code int, err error) {
 	whole, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	go r.log(whole)
+	logged := make(chan struct{})
+	logs, stopLogs := context.WithCancel(context.WithoutCancel(ctx))
+	go func() { defer close(logged); r.log(logs) }()
+	defer func() {
+		time.AfterFunc(lastWordsWithin, stopLogs)
+		if err != nil {
+			<-logged // why it failed is in it
+		}
+		stopLogs()
+	}()
 	asked := context.AfterFunc(ctx, func() {
 		fmt.Fprintln(r.err, "\nasking the runner to end and to clean up")
 		if err := r.set.CoreV1().Pods(r.namespace).Delete(whole, r.name(), metav1.DeleteOptions{}); err != nil {
@@ -262,62 +272,49 @@ func endOf(p *corev1.Pod) string {
 	return p.Status.Reason + " " + p.Status.Message
 }
 
-// log repeats the runner's own words.
+// log repeats the runner's own words, as soon as there are any.
 func (r *podRun) log(ctx context.Context) {
-	stream, err := r.set.CoreV1().Pods(r.namespace).GetLogs(r.name(), &corev1.PodLogOptions{Follow: true}).Stream(ctx)
-	if err != nil {
-		fmt.Fprintln(r.err, "the runner's log cannot be read:", err)
-		return
+	for {
+		stream, err := r.set.CoreV1().Pods(r.namespace).GetLogs(r.name(), &corev1.PodLogOptions{Follow: true}).Stream(ctx)
+		if err == nil {
+			n, _ := io.Copy(r.err, stream)
+			_ = stream.Close()
+			if n > 0 { // it ends with the pod
+				return
+			}
+		}
+		select {
+		case <-time.After(500 * time.Millisecond):
+		case <-ctx.Done():
+			return
+		}
 	}
-	defer stream.Close()
-	_, _ = io.Copy(r.err, stream) // it ends with the pod
 }
 
-// copy mirrors the bundle through one port-forward, which is made anew when it
-// breaks.
+// copy mirrors the bundle through port-forwards, one for each connection, from
+// when the runner offers it until the runner has closed it.
 func (r *podRun) copy(ctx context.Context) error {
-	base, stop, err := r.forward(ctx)
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return forward(ctx, r.cluster, r.name(), runnerPort)
+	}}}
+	defer client.CloseIdleConnections()
+	service := &results.Client{URL: "http://runner", HTTP: client}
+	remote, err := service.Run(r.namespace, r.id)
 	if err != nil {
 		return err
 	}
-	defer stop()
-	remote, err := (&results.Client{URL: base}).Run(r.namespace, r.id)
-	if err != nil {
-		return err
+	for {
+		if _, err = remote.Info(ctx); err == nil {
+			break
+		}
+		select {
+		case <-time.After(300 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("the runner does not offer its bundle: %w", err)
+		}
 	}
 	_, err = results.Pull(ctx, remote, r.flags.out, results.Options{Log: func(line string) { fmt.Fprintln(r.err, line) }})
 	return err
-}
-
-// forward makes a port of this machine one of the runner's.
-func (r *podRun) forward(ctx context.Context) (base string, stop func(), err error) {
-	transport, upgrader, err := spdy.RoundTripperFor(r.config)
-	if err != nil {
-		return "", nil, err
-	}
-	target := r.set.CoreV1().RESTClient().Post().Resource("pods").Namespace(r.namespace).Name(r.name()).SubResource("portforward").URL()
-	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target)
-	ready, done := make(chan struct{}), make(chan struct{})
-	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", runnerPort)}, done, ready, io.Discard, io.Discard)
-	if err != nil {
-		return "", nil, err
-	}
-	failed := make(chan error, 1)
-	go func() { failed <- forwarder.ForwardPorts() }()
-	select {
-	case <-ready:
-	case err := <-failed:
-		return "", nil, fmt.Errorf("forward a port to the runner: %w", err)
-	case <-ctx.Done():
-		close(done)
-		return "", nil, context.Cause(ctx)
-	}
-	ports, err := forwarder.GetPorts()
-	if err != nil {
-		close(done)
-		return "", nil, err
-	}
-	return fmt.Sprintf("http://127.0.0.1:%d", ports[0].Local), func() { close(done) }, nil
 }
 
 // remove takes the runner away; what the run made was the runner's to remove,
