@@ -52,6 +52,7 @@ type podState struct {
 	waiting int
 	plain   bool // no container is wrapped: the API alone says when it runs
 	done    bool
+	doubted bool // a failure to start it is being waited out
 	// running and ready are the last of its agents'.
 	running, ready op.Milestone
 	last    *corev1.Pod
@@ -211,6 +212,8 @@ func (b *bringing) see(v any) error {
 	switch v := v.(type) {
 	case arrived:
 		return b.agent(v)
+	case doubt:
+		return b.again(v.pod)
 	case watch.Event:
 		if e, ok := v.Object.(*corev1.Event); ok {
 			b.warnings.see(e)
@@ -287,7 +290,35 @@ func (b *bringing) podEvent(ev watch.Event, p *corev1.Pod, gone bool) error {
 			b.stamps.add(op.Ready, state.object, ev)
 		}
 	}
-	if err := hopeless(p); err != nil && !state.done {
+	if state.done {
+		return nil
+	}
+	if err := hopeless(p); err != nil {
+		return err
+	}
+	if doubtful(p) != nil && !state.doubted {
+		state.doubted = true
+		time.AfterFunc(patienceWithKubelet, func() { b.feed.put(doubt{p.Name}) })
+	}
+	return nil
+}
+
+// patienceWithKubelet is how long the kubelet may go on failing to start a
+// container before the op does.
+const patienceWithKubelet = 30 * time.Second
+
+// doubt is put into a feed when a pod that could not be started is to be looked
+// at once more.
+type doubt struct{ pod string }
+
+// again looks at a pod that could not be started.
+func (b *bringing) again(name string) error {
+	p := b.pods[name]
+	if p.done || p.last == nil {
+		return nil
+	}
+	p.doubted = false
+	if err := doubtful(p.last); err != nil {
 		return err
 	}
 	return nil

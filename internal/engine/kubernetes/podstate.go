@@ -62,7 +62,7 @@ func hopeless(p *corev1.Pod) *engine.Error {
 			switch w.Reason {
 			case "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError":
 				return &engine.Error{Code: "ImagePull", Message: fmt.Sprintf("pod %s, container %s: image %s cannot be had (%s): %s", p.Name, c.Name, c.Image, w.Reason, w.Message)}
-			case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
+			case "CreateContainerConfigError":
 				return &engine.Error{Code: w.Reason, Message: fmt.Sprintf("pod %s, container %s: %s", p.Name, c.Name, w.Message)}
 			}
 		}
@@ -76,6 +76,17 @@ func hopeless(p *corev1.Pod) *engine.Error {
 		}
 		if t := c.LastTerminationState.Terminated; t != nil && t.ExitCode != 0 && c.State.Waiting != nil {
 			return &engine.Error{Code: "InitFailed", Message: fmt.Sprintf("pod %s: init container %s %s", p.Name, c.Name, ended(t))}
+		}
+	}
+	return nil
+}
+
+// doubtful says why the kubelet has failed to start a container in a way that
+// may pass by itself; nil if it has not.
+func doubtful(p *corev1.Pod) *engine.Error {
+	for _, c := range append(append([]corev1.ContainerStatus(nil), p.Status.InitContainerStatuses...), p.Status.ContainerStatuses...) {
+		if w := c.State.Waiting; w != nil && (w.Reason == "CreateContainerError" || w.Reason == "RunContainerError") {
+			return &engine.Error{Code: w.Reason, Message: fmt.Sprintf("pod %s, container %s: %s", p.Name, c.Name, w.Message)}
 		}
 	}
 	return nil
