@@ -22,10 +22,16 @@ import (
 func newShow(s *streams) *cobra.Command {
 	var events, verify bool
 	var output string
+	var remote remoteFlags
 	c := &cobra.Command{
-		Use: "show BUNDLE", Short: "Show a bundle: its summary, or its events", Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			b, err := openBundle(s, args[0])
+		Use: "show {BUNDLE | --cluster NAMESPACE/RUN}", Short: "Show a bundle: its summary, or its events", Args: remote.args,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir, done, err := remote.bundle(cmd.Context(), args, verify)
+			if err != nil {
+				return err
+			}
+			defer done()
+			b, err := openBundle(s, dir)
 			if err != nil {
 				return err
 			}
@@ -51,6 +57,7 @@ func newShow(s *streams) *cobra.Command {
 	}
 	c.Flags().BoolVar(&events, "events", false, "stream the operations as JSON lines")
 	c.Flags().BoolVar(&verify, "verify", false, "check every file against the manifest")
+	remote.add(c)
 	outputFlag(c, &output)
 	return c
 }
@@ -96,10 +103,16 @@ func quietPipe(err error) error {
 
 func newReport(s *streams) *cobra.Command {
 	var out string
+	var remote remoteFlags
 	c := &cobra.Command{
-		Use: "report BUNDLE", Short: "Write a bundle's report: one HTML file that needs no network", Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			b, err := openBundle(s, args[0])
+		Use: "report {BUNDLE | --cluster NAMESPACE/RUN}", Short: "Write a bundle's report: one HTML file that needs no network", Args: remote.args,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir, done, err := remote.bundle(cmd.Context(), args, false)
+			if err != nil {
+				return err
+			}
+			defer done()
+			b, err := openBundle(s, dir)
 			if err != nil {
 				return err
 			}
@@ -118,6 +131,7 @@ func newReport(s *streams) *cobra.Command {
 		},
 	}
 	c.Flags().StringVarP(&out, "out", "o", "report.html", "file to write; - is the standard output")
+	remote.add(c)
 	return c
 }
 

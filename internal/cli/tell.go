@@ -158,9 +158,12 @@ func (f *runFlags) sayEnd(s *streams, err error) error {
 	return err
 }
 
-// pushWithin is how long a runner waits for the results service to take what is
-// left of its bundle, which goes with its pod.
-const pushWithin = 10 * time.Minute
+// How long a runner waits for the results service to take what is left of its
+// bundle, which goes with its pod; less if it was told to end.
+const (
+	pushWithin      = 10 * time.Minute
+	pushInterrupted = time.Minute
+)
 
 // pushing copies the bundle to the results service while carryOut goes on.
 func (r *running) pushing(ctx context.Context, namespace string, carryOut func() error) error {
@@ -168,7 +171,7 @@ func (r *running) pushing(ctx context.Context, namespace string, carryOut func()
 	if job.push == "" {
 		return carryOut()
 	}
-	client := &results.Client{URL: strings.TrimRight(job.push, "/"), HTTP: &http.Client{Transport: &bearer{job.tokenFile}}}
+	client := &results.Client{URL: strings.TrimRight(job.push, "/"), HTTP: &http.Client{Transport: &bearer{file: job.tokenFile, next: http.DefaultTransport}}}
 	to, err := client.Run(namespace, r.id)
 	if err != nil {
 		return r.abort(err)
@@ -180,25 +183,16 @@ func (r *running) pushing(ctx context.Context, namespace string, carryOut func()
 	err = carryOut()
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, pushWithin)
+	within := pushWithin
+	if codeOf(err) == exitInterrupted {
+		within = pushInterrupted
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	if pushed := push.Finish(ctx); pushed != nil {
 		return &exit{exitFailed, errors.Join(err, fmt.Errorf("the results service %s has not taken the whole bundle: %w", job.push, pushed))}
 	}
 	return err
-}
-
-// bearer shows a token, read anew for each request since it is renewed.
-type bearer struct{ file string }
-
-func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	token, err := os.ReadFile(b.file)
-	if err != nil {
-		return nil, fmt.Errorf("token for the results service: %w", err)
-	}
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	return http.DefaultTransport.RoundTrip(r)
 }
 
 // codeOf is the exit code that an error calls for.

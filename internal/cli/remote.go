@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/cnsbench/cnsbench/config"
+	"github.com/cnsbench/cnsbench/internal/results"
+)
+
+// remoteFlags say that a bundle lies at a results service, and at which.
+type remoteFlags struct {
+	run       string // NAMESPACE/RUN; empty: the bundle is a directory here
+	url       string
+	tokenFile string
+	pin       string
+	account   string
+	at        string // namespace of the service
+	cluster   clusterFlags
+}
+
+func (f *remoteFlags) add(c *cobra.Command) {
+	fl := c.Flags()
+	fl.StringVar(&f.run, "cluster", "", "NAMESPACE/RUN of a bundle at the cluster's results service, in place of a directory")
+	fl.StringVar(&f.url, "results", "", "URL of the results service (default found in the cluster and reached by a port-forward)")
+	fl.StringVar(&f.tokenFile, "results-token-file", "", "file with the token for the results service (default the kubeconfig's, or one made for --results-account)")
+	fl.StringVar(&f.pin, "results-pin", "", "pin (sha256:…) of the service's self-signed certificate")
+	fl.StringVar(&f.account, "results-account", "default", "ServiceAccount in the run's namespace to read as, where the kubeconfig has no token but a certificate")
+	fl.StringVar(&f.at, "results-namespace", config.DefaultNamespace, "namespace of the results service")
+	fl.StringVar(&f.cluster.kubeconfig, "kubeconfig", "", "kubeconfig file (default $KUBECONFIG or ~/.kube/config)")
+	fl.StringVar(&f.cluster.context, "context", "", "context of the kubeconfig")
+}
+
+// args is how many arguments the command has: the directory, unless --cluster
+// stands for it.
+func (f *remoteFlags) args(c *cobra.Command, args []string) error {
+	if f.run != "" {
+		return cobra.NoArgs(c, args)
+	}
+	return cobra.ExactArgs(1)(c, args)
+}
+
+// bundle gives the directory of the bundle that is meant, and copies it from the
+// results service if it lies there; done removes such a copy. The tools' own
+// files come only where all is wanted.
+func (f *remoteFlags) bundle(ctx context.Context, args []string, all bool) (dir string, done func(), err error) {
+	if f.run == "" {
+		return args[0], func() {}, nil
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	namespace, id, ok := strings.Cut(f.run, "/")
+	if !ok {
+		return "", nil, fmt.Errorf("--cluster %q: it is NAMESPACE/RUN", f.run)
+	}
+	client, err := f.client(ctx, namespace)
+	if err != nil {
+		return "", nil, err
+	}
+	remote, err := client.Run(namespace, id)
+	if err != nil {
+		return "", nil, fmt.Errorf("--cluster: %w", err)
+	}
+	if dir, err = os.MkdirTemp("", "cnsbench-copy-"); err != nil {
+		return "", nil, failed(err)
+	}
+	done = func() { _ = os.RemoveAll(dir) } // a copy in a temporary directory
+	o := results.Options{}
+	if !all {
+		o.Skip = func(name string) bool { return strings.HasPrefix(name, "raw/") }
+	}
+	copied := filepath.Join(dir, id)
+	info, err := results.Fetch(ctx, remote, copied, o)
+	if err == nil && info.Closed == results.Complete && !all {
+		// Without the tools' files it cannot be verified, but it is all there.
+		err = fetchManifest(ctx, remote, copied)
+	}
+	if err != nil {
+		done()
+		return "", nil, failed(fmt.Errorf("copy %s: %w", f.run, err))
+	}
+	if info.Closed != "" {
+		return copied, done, nil
+	}
+	return live(copied, done)
+}
+
+// live marks the copy of a run that goes on as such.
+func live(dir string, remove func()) (string, func(), error) {
+	folder, err := results.OpenFolder(dir, results.Limits{})
+	if err == nil {
+		err = folder.Lock()
+	}
+	if err != nil {
+		remove()
+		return "", nil, failed(err)
+	}
+	return dir, func() {
+		_ = folder.Close() // only a mark
+		remove()
+	}, nil
+}
+
+func fetchManifest(ctx context.Context, from *results.Remote, dir string) error {
+	r, err := from.Read(ctx, "manifest.json", 0)
+	if err != nil {
+		return err
+	}
+	b, err := io.ReadAll(r)
+	if err = errors.Join(err, r.Close()); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "manifest.json"), b, 0o644)
+}
+
+// client reaches the service: by its URL, or by port-forwards to its pod.
+func (f *remoteFlags) client(ctx context.Context, namespace string) (*results.Client, error) {
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	if f.pin != "" {
+		conf, err := results.Pinned(f.pin)
+		if err != nil {
+			return nil, fmt.Errorf("--results-pin: %w", err)
+		}
+		base.TLSClientConfig = conf
+	}
+	client := &results.Client{URL: f.url, HTTP: &http.Client{Transport: base}}
+	if f.tokenFile != "" {
+		client.HTTP.Transport = &bearer{file: f.tokenFile, next: base}
+	}
+	if f.url != "" {
+		return client, nil
+	}
+	conf, _, err := f.cluster.config()
+	if err != nil {
+		return nil, err
+	}
+	set, err := clientset.NewForConfig(conf)
+	if err != nil {
+		return nil, failed(err)
+	}
+	pod, port, err := resultsPod(ctx, set, f.at)
+	if err != nil {
+		return nil, failed(err)
+	}
+	on := &cluster{config: conf, namespace: f.at, set: set}
+	base.Proxy, base.DialContext = nil, func(ctx context.Context, _, _ string) (net.Conn, error) { return forward(ctx, on, pod, port) }
+	client.URL = "http://" + pod
+	if f.tokenFile == "" {
+		if client.HTTP.Transport, err = f.credentials(ctx, conf, set, namespace, base); err != nil {
+			return nil, failed(err)
+		}
+	}
+	return client, nil
+}
+
+// credentials show the service who asks: the kubeconfig's token or, where that
+// has only a certificate, which the service could not check, a token for a
+// ServiceAccount.
+func (f *remoteFlags) credentials(ctx context.Context, conf *rest.Config, set clientset.Interface, namespace string, base http.RoundTripper) (http.RoundTripper, error) {
+	if conf.BearerToken != "" || conf.BearerTokenFile != "" || conf.ExecProvider != nil || conf.AuthProvider != nil {
+		return rest.HTTPWrappersForConfig(conf, base)
+	}
+	soon := int64(600) // the shortest there is
+	made, err := set.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, f.account, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{Audiences: []string{results.Audience}, ExpirationSeconds: &soon}}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("token for the results service as ServiceAccount %s/%s (--results-account): %w", namespace, f.account, err)
+	}
+	return &bearer{token: made.Status.Token, next: base}, nil
+}
+
+// resultsPod finds a pod of the results service that is ready, and its port.
+func resultsPod(ctx context.Context, set clientset.Interface, namespace string) (string, int, error) {
+	pods, err := set.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=cnsbench,app.kubernetes.io/component=results"})
+	if err != nil {
+		return "", 0, fmt.Errorf("find the results service: %w", err)
+	}
+	for _, p := range pods.Items {
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && len(p.Spec.Containers[0].Ports) > 0 {
+				return p.Name, int(p.Spec.Containers[0].Ports[0].ContainerPort), nil
+			}
+		}
+	}
+	return "", 0, fmt.Errorf("namespace %s has no results service that is ready: cnsbench install makes one, --results-namespace or --results names another", namespace)
+}
+
+// bearer shows a token: one that is given, or that of a file, which is read for
+// each request since it is renewed.
+type bearer struct {
+	file, token string
+	next        http.RoundTripper
+}
+
+func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	token := b.token
+	if b.file != "" {
+		text, err := os.ReadFile(b.file)
+		if err != nil {
+			return nil, fmt.Errorf("token for the results service: %w", err)
+		}
+		token = strings.TrimSpace(string(text))
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+token)
+	return b.next.RoundTrip(r)
+}
