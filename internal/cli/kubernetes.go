@@ -13,6 +13,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -119,27 +120,60 @@ func (f *clusterFlags) connect() (*cluster, error) {
 	return &cluster{config: config, namespace: namespace, client: client, set: set}, nil
 }
 
-// classes reads what a plan checks its classes against. Kinds that the cluster
-// does not serve are none.
+// classes reads what a plan checks its classes against. A kind that may not be
+// read is unknown, and nothing is checked against it: the rights that are
+// missing are listed later, all at once. A kind that is not served has none.
 func (c *cluster) classes(ctx context.Context) (*plan.Classes, error) {
-	found := &plan.Classes{Storage: map[string]storagev1.StorageClass{}, Snapshot: map[string]engine.SnapshotClass{}}
-	list, _, err := c.client.List(ctx, api.StorageClasses, "", metav1.ListOptions{})
+	found := &plan.Classes{}
+	list, known, err := c.list(ctx, api.StorageClasses)
 	if err != nil {
 		return nil, fmt.Errorf("read the cluster's StorageClasses: %w", err)
+	}
+	if known {
+		found.Storage = map[string]storagev1.StorageClass{}
 	}
 	for _, o := range list {
 		found.Storage[o.GetName()] = *o.(*storagev1.StorageClass)
 	}
-	list, _, err = c.client.List(ctx, api.VolumeSnapshotClasses, "", metav1.ListOptions{})
-	if err != nil {
-		return found, nil //nolint:nilerr // no snapshots, or no right to look: the plan says what it misses
+	if found.Snapshot, err = c.snapshotClasses(ctx, api.VolumeSnapshotClasses); err != nil {
+		return nil, err
 	}
+	for _, version := range []string{"v1", "v1beta2", "v1beta1"} {
+		if found.GroupSnapshot, err = c.snapshotClasses(ctx, api.VolumeGroupSnapshotClasses(version)); err != nil || len(found.GroupSnapshot) > 0 {
+			break
+		}
+	}
+	return found, err
+}
+
+func (c *cluster) snapshotClasses(ctx context.Context, kind api.Kind) (map[string]engine.SnapshotClass, error) {
+	list, known, err := c.list(ctx, kind)
+	if err != nil {
+		return nil, fmt.Errorf("read the cluster's %ses: %w", kind.Name, err)
+	}
+	if !known {
+		return nil, nil
+	}
+	found := map[string]engine.SnapshotClass{}
 	for _, o := range list {
 		s := o.(*api.VolumeSnapshotClass)
-		found.Snapshot[s.Name] = engine.SnapshotClass{Name: s.Name, Driver: s.Driver, Parameters: s.Parameters, Retain: s.DeletionPolicy == "Retain",
+		found[s.Name] = engine.SnapshotClass{Name: s.Name, Driver: s.Driver, Parameters: s.Parameters, Retain: s.DeletionPolicy == "Retain",
 			Default: s.Annotations["snapshot.storage.kubernetes.io/is-default-class"] == "true"}
 	}
 	return found, nil
+}
+
+// list reads a kind of the whole cluster; known is false where it may not be
+// read. A kind that is not served is an empty list.
+func (c *cluster) list(ctx context.Context, kind api.Kind) (list []api.Object, known bool, err error) {
+	list, _, err = c.client.List(ctx, kind, "", metav1.ListOptions{})
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, false, nil
+	case apierrors.IsNotFound(err):
+		return nil, true, nil
+	}
+	return list, err == nil, err
 }
 
 // libraries lists the workloads of a namespace.

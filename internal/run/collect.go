@@ -26,7 +26,9 @@ func (r *runner) collect() {
 		}
 		for _, name := range r.instances.of(a.Name) {
 			for container, parser := range parsersOf(a.Workload) {
-				r.parse(a, name, container, parser)
+				for _, c := range r.instances.containers(name, container) {
+					r.parse(a, name, c, parser)
+				}
 			}
 		}
 	}

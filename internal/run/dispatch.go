@@ -121,7 +121,7 @@ func (r *runner) onTarget(a *plan.Action, due op.Time, episode int64, target eng
 	case op.Resize:
 		t.request.Resize = &engine.Resize{Target: target, Bytes: grown(a.Resize, target.Bytes)}
 	case op.Modify:
-		t.request.Modify = &engine.Modify{Target: target, Parameters: a.Modify}
+		t.request.Modify = &engine.Modify{Target: target, Class: a.ModifyClass, Parameters: a.Modify}
 	case op.Delete:
 		t.request.Delete = &engine.Delete{Target: target}
 		r.instances.deleting(target)

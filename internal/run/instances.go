@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -208,6 +209,25 @@ func (s *instances) started(instance, container string) op.Time {
 		return at
 	}
 	return op.Never
+}
+
+// containers lists what the record calls a container of an instance: more than
+// one where several of its pods have it, each with its pod's name before it.
+func (s *instances) containers(instance, container string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for key := range s.starts {
+		name, ok := strings.CutPrefix(key, instance+"/")
+		if ok && (name == container || strings.HasSuffix(name, "."+container)) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return []string{container}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // of lists the instances of an action that were ever ready.

@@ -36,6 +36,9 @@ type Target struct {
 	// Modification are parameters that the driver can change; may be empty where
 	// the platform allows that.
 	Modification map[string]string
+	// NeedsAll says that the engine looks for what a plan needs and nothing else,
+	// so that the session has to name it.
+	NeedsAll bool
 	// Patience is how long an instance may take to end; 30 s when 0.
 	Patience time.Duration
 }
@@ -93,8 +96,13 @@ func open(t *testing.T, target Target) *session {
 	t.Helper()
 	s := &session{t: t, target: target, engine: target.New(t), clock: op.NewClock(), ledger: &ledger{}, sink: newSink(t, target.Patience), dir: t.TempDir()}
 	kinds := map[op.Kind]bool{op.Create: true, op.Delete: true}
+	features := map[string]bool{}
+	if target.NeedsAll {
+		kinds[op.Snapshot], kinds[op.Restore] = true, true
+		features["groupSnapshot"] = target.Skip["group"] == ""
+	}
 	s.current = engine.Session{RunID: fmt.Sprintf("t%x", time.Now().UnixNano()&0xffffffff), Clock: s.clock, Ledger: s.ledger, Sink: s.sink, Dir: s.dir,
-		Needs:           engine.Needs{Kinds: kinds},
+		Needs:           engine.Needs{Kinds: kinds, Features: features},
 		StorageClasses:  map[string]storagev1.StorageClass{target.StorageClass.Name: target.StorageClass},
 		SnapshotClasses: map[string]engine.SnapshotClass{target.SnapshotClass.Name: target.SnapshotClass}}
 	if err := s.engine.Open(t.Context(), s.current); err != nil {

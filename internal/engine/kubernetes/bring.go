@@ -55,7 +55,7 @@ type podState struct {
 	doubted bool // a failure to start it is being waited out
 	// running and ready are the last of its agents'.
 	running, ready op.Milestone
-	last    *corev1.Pod
+	last           *corev1.Pod
 }
 
 // arrived is put into a feed when an agent stands at its barrier, or has begun.

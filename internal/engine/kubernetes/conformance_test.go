@@ -76,6 +76,7 @@ func TestConformance(t *testing.T) {
 				SnapshotClass: engine.SnapshotClass{Name: snapshotClass(tt.class)},
 				Unobserved:    map[string]bool{op.Published: true, op.Unpublished: true, op.Staged: true},
 				Modification:  map[string]string{"freezeHold": "1ms"},
+				NeedsAll:      true,
 				Patience:      2 * time.Minute, Size: "320Mi", Skip: tt.skip,
 				Leaks: func(t *testing.T) []string { return leaks(t, client, ns) },
 			}

@@ -90,7 +90,7 @@ func Capabilities() engine.Capabilities {
 			op.Create: true, op.Snapshot: true, op.Restore: true, op.Clone: true,
 			op.Resize: true, op.Modify: true, op.Delete: true,
 		},
-		Features: map[string]bool{"groupSnapshot": true, "block": true, "rwx": true, "genericEphemeral": true, "static": true},
+		Features: map[string]bool{"groupSnapshot": true, "block": true, "rwx": true, "genericEphemeral": true, "static": true, "volumeAttributesClass": true},
 	}
 }
 
@@ -138,18 +138,21 @@ func (e *Engine) learn(ctx context.Context) error {
 
 // learnSnapshots finds which of the snapshot kinds the cluster serves.
 func (e *Engine) learnSnapshots(ctx context.Context) error {
+	if !e.needsSnapshots() {
+		return nil // so that no right to them is needed either
+	}
 	one := metav1.ListOptions{}
 	_, _, err := e.client.List(ctx, api.VolumeSnapshots, e.Namespace, one)
 	switch {
 	case err == nil:
 		e.hasSnapshots = true
 	case notServed(err):
-		if e.session.Needs.Kinds[op.Snapshot] || e.session.Needs.Kinds[op.Restore] {
-			return &engine.Error{Code: "Unimplemented", Message: "the cluster has no VolumeSnapshots (snapshot.storage.k8s.io/v1): install the external snapshotter's CRDs and controller"}
-		}
-		return nil
+		return &engine.Error{Code: "Unimplemented", Message: "the cluster has no VolumeSnapshots (snapshot.storage.k8s.io/v1): install the external snapshotter's CRDs and controller"}
 	default:
 		return fmt.Errorf("look for VolumeSnapshots: %w", err)
+	}
+	if !e.session.Needs.Features["groupSnapshot"] {
+		return nil
 	}
 	for _, version := range []string{"v1", "v1beta2", "v1beta1"} {
 		_, _, err := e.client.List(ctx, api.VolumeGroupSnapshots(version), e.Namespace, one)
@@ -158,10 +161,12 @@ func (e *Engine) learnSnapshots(ctx context.Context) error {
 			return nil
 		}
 	}
-	if e.session.Needs.Features["groupSnapshot"] {
-		return &engine.Error{Code: "Unimplemented", Message: "the cluster has no VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)"}
-	}
-	return nil
+	return &engine.Error{Code: "Unimplemented", Message: "the cluster has no VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)"}
+}
+
+// needsSnapshots says whether the plan makes or uses snapshots.
+func (e *Engine) needsSnapshots() bool {
+	return e.session.Needs.Kinds[op.Snapshot] || e.session.Needs.Kinds[op.Restore]
 }
 
 // attachRequired says whether volumes of a driver get a VolumeAttachment.

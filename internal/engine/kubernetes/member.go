@@ -24,6 +24,7 @@ type member struct {
 	engine   *Engine
 	object   string // what the loop would call it
 	instance string // under which its agents report
+	within   string // before the names of its containers, where the instance has several pods
 	service  bool   // does not end by itself
 	quiet    bool   // a holder, of whose agent the record hears nothing
 	mains    []string
@@ -48,7 +49,7 @@ func (m *member) start(ctx context.Context, pod *corev1.Pod, wrapped []string, o
 		}
 		o := options(c.Name)
 		m.waits[c.Name] = o.Barrier != ""
-		s, err := m.engine.agents.Expect(agent.ID{Instance: m.instance, Container: c.Name}, o)
+		s, err := m.engine.agents.Expect(agent.ID{Instance: m.instance, Container: m.within + c.Name}, o)
 		if err != nil {
 			return err
 		}
@@ -223,6 +224,7 @@ func (m *member) await(ctx context.Context) op.InstanceEnd {
 		e := s.End()
 		if e.Failure != nil && e.Failure.Code == agent.CodeLost {
 			if said, ok := m.kubeletSays(ctx, name); ok {
+				said.Name = m.within + said.Name
 				e.ContainerEnd = said
 			}
 		}
@@ -232,7 +234,6 @@ func (m *member) await(ctx context.Context) op.InstanceEnd {
 			end.OK = false
 		}
 	}
-	m.engine.agents.Forget(m.instance)
 	return end
 }
 

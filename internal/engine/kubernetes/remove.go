@@ -88,6 +88,9 @@ const volumeGone = "volumeGone"
 func (e *Engine) settled(members []*member, volumes []*volume, others []other) error {
 	var errs []error
 	for _, m := range members {
+		if m.quiet {
+			e.agents.Forget(m.instance)
+		}
 		errs = append(errs, e.done(api.Pods, m.name()), e.done(api.Secrets, m.name()))
 	}
 	e.mu.Lock()

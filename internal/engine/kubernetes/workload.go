@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -188,6 +189,9 @@ func (e *Engine) makePod(ctx context.Context, w *workload, r engine.Request, p *
 	pod.Status = corev1.PodStatus{}
 	refs.rename(&pod.Spec)
 	m := &member{engine: e, object: p.Name, instance: w.name, service: p.Service, mains: p.Sync}
+	if len(r.Workload.Pods) > 1 {
+		m.within = strings.TrimPrefix(p.Name, w.name+"-") + "."
+	}
 	return m, m.start(ctx, pod, plan.wrapped, plan.options, b)
 }
 
@@ -411,5 +415,6 @@ func (e *Engine) deleteWorkload(ctx context.Context, name string, tr *op.Trace) 
 	e.mu.Lock()
 	delete(e.workloads, name)
 	e.mu.Unlock()
+	e.agents.Forget(name)
 	return nil
 }

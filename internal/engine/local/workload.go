@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -263,8 +264,21 @@ func (s *podSink) name(pod string) string {
 	return pod
 }
 
+// container is what the record calls a container of a pod: by its own name, or
+// where the instance has several pods with the pod's before it.
+func (s *podSink) container(pod, container string) string {
+	return containerOf(s.owner(pod).workload, pod, container)
+}
+
+func containerOf(w *workload, pod, container string) string {
+	if w == nil || pod == w.name {
+		return container
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(pod, w.name+"."), w.name+"-") + "." + container
+}
+
 func (s *podSink) Started(e op.InstanceStart) {
-	e.Instance = s.name(e.Instance)
+	e.Instance, e.Container = s.name(e.Instance), s.container(e.Instance, e.Container)
 	s.Sink.Started(e)
 }
 
@@ -278,7 +292,7 @@ func (s *podSink) Canary(pod, volume string, ios []op.CanaryIO) {
 }
 
 func (s *podSink) Output(pod, container, file string, data []byte) {
-	s.Sink.Output(s.name(pod), container, file, data)
+	s.Sink.Output(s.name(pod), s.container(pod, container), file, data)
 }
 
 // Ended gathers the ends of an instance's pods.
@@ -290,6 +304,9 @@ func (s *podSink) Ended(e op.InstanceEnd) {
 	w := o.workload
 	if w == nil {
 		return
+	}
+	for i := range e.Containers {
+		e.Containers[i].Name = containerOf(w, e.Instance, e.Containers[i].Name)
 	}
 	w.mu.Lock()
 	w.end.Containers = append(w.end.Containers, e.Containers...)

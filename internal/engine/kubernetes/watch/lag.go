@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// recent is the time whose largest lag is the error of a stamp.
+	// recent is the time whose largest bound is the error of a stamp.
 	recent = op.Time(10 * time.Second)
 	// Unprobed is the error, in nanoseconds, of stamps before any write of ours was
 	// seen by any watch: far above what a healthy API server needs.
@@ -41,16 +41,21 @@ type probe struct {
 	sent, answered op.Time
 }
 
-// lag is how late the watch showed this write, whose event came at at. The API
-// server sends answer and event at nearly the same time: an event that came
-// after the answer was that much later. One that came before it was later than the
-// change by no more than the time since the request was sent.
+// lag is how late the watch showed this write, whose event came at at, as far as
+// can be seen: the API server sends answer and event at nearly the same time, so
+// that an event that came after the answer was that much later. One that came
+// before it was later than the change by no more than the time since the request.
 func (p probe) lag(at op.Time) int64 {
 	if at >= p.answered {
 		return int64(at - p.answered)
 	}
-	return int64(at - p.sent)
+	return p.bound(at)
 }
+
+// bound is what the lag cannot have exceeded: the change was made after the
+// request was sent. It is the error of stamps, since one small lag among few
+// probes would promise too much.
+func (p probe) bound(at op.Time) int64 { return int64(at - p.sent) }
 
 // lags measures all watches. It is safe for concurrent use.
 type lags struct {
@@ -82,7 +87,7 @@ func (l *lags) saw(kind, version string, at op.Time) {
 }
 
 // bound is the error of a stamp of this kind, of an object at this version: the
-// largest lag of the last ten seconds, at least the last one seen. A kind that we
+// largest bound of the last ten seconds, at least the last one seen. A kind that we
 // did not write in that time may have become slow unseen: it also has that of the
 // slowest of those that we did.
 func (l *lags) bound(kind string, at op.Time, version string) (int64, Lag) {
@@ -92,13 +97,13 @@ func (l *lags) bound(kind string, at op.Time, version string) (int64, Lag) {
 	m.forget(at)
 	err := max(m.latest, m.behind(at, version))
 	if len(m.window) > 0 {
-		return max(err, m.window[0].lag), Measured
+		return max(err, m.window[0].bound), Measured
 	}
 	probed := m.n > 0
 	for _, o := range l.kinds {
 		o.forget(at)
 		if len(o.window) > 0 {
-			err = max(err, o.window[0].lag)
+			err = max(err, o.window[0].bound)
 		} else if m.n == 0 {
 			err = max(err, o.latest)
 		}
@@ -119,16 +124,16 @@ type meter struct {
 	seen    map[string]op.Time // stamps of the latest versions
 	order   [keepSeen]string   // ring of the keys of seen
 	next    int
-	window  []lagAt // the last ten seconds, decreasing lags: the first is the largest
-	latest  int64
+	window  []boundAt // of the last ten seconds, decreasing: the first is the largest
+	latest  int64     // the last bound
 
 	n, early, unseen int64
 	lags             *hist.Histogram
 }
 
-type lagAt struct {
-	at  op.Time
-	lag int64
+type boundAt struct {
+	at    op.Time
+	bound int64
 }
 
 func (m *meter) wrote(p probe) {
@@ -169,17 +174,16 @@ func (m *meter) probe(p probe, at op.Time) {
 	if at < p.sent {
 		return
 	}
-	lag := p.lag(at)
 	if at < p.answered {
 		m.early++
 	}
 	m.n++
-	m.latest = lag
-	_ = m.lags.Record(lag) // fails for negative values only
-	for len(m.window) > 0 && m.window[len(m.window)-1].lag <= lag {
+	_ = m.lags.Record(p.lag(at)) // fails for negative values only
+	m.latest = p.bound(at)
+	for len(m.window) > 0 && m.window[len(m.window)-1].bound <= m.latest {
 		m.window = m.window[:len(m.window)-1]
 	}
-	m.window = append(m.window, lagAt{at, lag})
+	m.window = append(m.window, boundAt{at, m.latest})
 }
 
 func (m *meter) forget(now op.Time) {

@@ -34,13 +34,13 @@ func TestBound(t *testing.T) {
 		want bound
 	}{
 		{"nothing written yet", func(*lags) {}, kindPods, 0, bound{Unprobed, Unknown}},
-		{"after the answer", func(l *lags) { write(l, kindPods, "5", 1*ms, 4*ms, 6*ms) }, kindPods, 6 * ms, bound{int64(2 * ms), Measured}},
-		{"at the answer", func(l *lags) { write(l, kindPods, "5", 1*ms, 4*ms, 4*ms) }, kindPods, 4 * ms, bound{0, Measured}},
+		{"after the answer", func(l *lags) { write(l, kindPods, "5", 1*ms, 4*ms, 6*ms) }, kindPods, 6 * ms, bound{int64(5 * ms), Measured}},
+		{"at the answer", func(l *lags) { write(l, kindPods, "5", 1*ms, 4*ms, 4*ms) }, kindPods, 4 * ms, bound{int64(3 * ms), Measured}},
 		{"before the answer", func(l *lags) { write(l, kindPods, "5", 1*ms, 4*ms, 3*ms) }, kindPods, 3 * ms, bound{int64(2 * ms), Measured}},
 		{"told after the event", func(l *lags) {
 			l.saw(kindPods, "5", 9*ms)
 			l.wrote(kindPods, probe{"5", 1 * ms, 4 * ms})
-		}, kindPods, 9 * ms, bound{int64(5 * ms), Measured}},
+		}, kindPods, 9 * ms, bound{int64(8 * ms), Measured}},
 		{"the request changed nothing: its version is of before", func(l *lags) {
 			l.saw(kindPods, "5", 9*ms)
 			l.wrote(kindPods, probe{"5", 20 * ms, 24 * ms})
@@ -122,6 +122,7 @@ func TestSummaryCountsWhatWasPassedOver(t *testing.T) {
 	l.wrote(kindPods, probe{"6", 2, 3})
 	l.wrote(kindPods, probe{"8", 2, 3})
 	l.saw(kindPods, "8", 10)
+	// Seen 7 ns after its answer; the bound would be 8.
 	want := Summary{N: 1, P50: 7, P99: 7, Max: 7, Unseen: 1}
 	if d := cmp.Diff(want, l.summary(kindPods)); d != "" {
 		t.Error(d)
