@@ -77,15 +77,16 @@ func (f *remoteFlags) bundle(ctx context.Context, args []string, all bool) (dir 
 	if err != nil {
 		return "", nil, fmt.Errorf("--cluster: %w", err)
 	}
-	if dir, err = os.MkdirTemp("", "cnsbench-copy-"); err != nil {
+	tmp, err := os.MkdirTemp("", "cnsbench-copy-")
+	if err != nil {
 		return "", nil, failed(err)
 	}
-	done = func() { _ = os.RemoveAll(dir) } // a copy in a temporary directory
+	done = func() { _ = os.RemoveAll(tmp) } // nobody else knows of it
 	o := results.Options{}
 	if !all {
 		o.Skip = func(name string) bool { return strings.HasPrefix(name, "raw/") }
 	}
-	copied := filepath.Join(dir, id)
+	copied := filepath.Join(tmp, id)
 	info, err := results.Fetch(ctx, remote, copied, o)
 	if err == nil && info.Closed == results.Complete && !all {
 		// Without the tools' files it cannot be verified, but it is all there.

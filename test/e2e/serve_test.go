@@ -1,0 +1,177 @@
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnsbench/cnsbench/internal/results"
+)
+
+// freePort is one that nobody listens at now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// tree reads all files of a bundle.
+func tree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		if err != nil || info.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		files[strings.TrimPrefix(path, dir)] = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// A run's bundle is copied to a results service while it grows; the service is
+// killed twice meanwhile, and in the end the copy is the bundle, byte for byte.
+func TestResultsServiceIsKilled(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	at := freePort(t)
+	service := func() *live {
+		l := b.start(b.cnsbench(), "serve", "--dir", b.in("results"), "--listen", at)
+		l.reaches("results of")
+		return l
+	}
+	s := service()
+	file := b.write("bench.yaml", `apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: served}
+spec:
+  runtime: 3s
+  actions: [{name: v, rateName: r, createObjSpec: {volume: {storageClass: "null", size: 1Mi}}}]
+  rates: [{name: r, poissonRateSpec: {perSecond: 50}}]
+`)
+	run := b.start(b.cnsbench(), b.runArgs(file)...)
+	run.until("there is a bundle", func() bool { return b.has("bundle/run.json") && b.has("bundle/ledger") })
+	remote, err := (&results.Client{URL: "http://" + at}).Run("team", "r1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	push, err := results.StartPush(t.Context(), b.bundle(), remote, results.Options{Every: 20 * time.Millisecond, Patience: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		run.until("ops are at the service", func() bool {
+			st, err := os.Stat(b.in("results", "team", "r1", "events", "000001.seg"))
+			return err == nil && st.Size() > int64(i)*20_000
+		})
+		if i == 0 {
+			show := b.run("show", "--cluster", "team/r1", "--results", "http://"+at, "--events").wants(t, 0)
+			if !strings.Contains(show.stderr, "still going on") || !strings.Contains(show.stdout, `"action":"v"`) {
+				t.Errorf("%v", show)
+			}
+		}
+		s.kill()
+		time.Sleep(200 * time.Millisecond)
+		s = service()
+	}
+	if r := run.wait(); r.code != 0 {
+		t.Fatalf("%v", r)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := push.Finish(ctx); err != nil {
+		t.Fatal(err)
+	}
+	there := b.in("results", "team", "r1")
+	if diff := cmp.Diff(tree(t, b.bundle()), tree(t, there)); diff != "" {
+		t.Errorf("the copy differs: %.2000s", diff)
+	}
+	b.run("show", "--verify", there).wants(t, 0)
+	for _, args := range [][]string{{"show", "--verify"}, {"show", "--output", "json"}, {"report", "-o", b.in("page.html")}} {
+		b.run(append(args, "--cluster", "team/r1", "--results", "http://"+at)...).wants(t, 0)
+	}
+	if r := b.run("show", "--cluster", "team/r2", "--results", "http://"+at).wants(t, 2); !strings.Contains(r.stderr, "no such run") {
+		t.Errorf("%v", r)
+	}
+	s.signal(os.Interrupt)
+	if r := s.wait(); r.code != 0 {
+		t.Errorf("%v", r)
+	}
+	b.clean()
+}
+
+func (b *box) has(name string) bool {
+	_, err := os.Stat(b.in(name))
+	return err == nil
+}
+
+func TestServeTLS(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	at := freePort(t)
+	token := b.write("token", "secret\n")
+	s := b.start(b.cnsbench(), "serve", "--dir", b.in("results"), "--listen", at, "--tls-self-signed", "--auth", "token", "--token-file", token)
+	s.reaches("results of")
+	_, pin, _ := strings.Cut(s.errs.String(), "pin: ")
+	pin, _, _ = strings.Cut(pin, "\n")
+	args := []string{"show", "--cluster", "team/r1", "--results", "https://" + at}
+	for _, tt := range []struct {
+		more []string
+		want string
+	}{
+		{nil, "certificate"},
+		{[]string{"--results-pin", "sha256:" + strings.Repeat("0", 64), "--results-token-file", token}, "has the pin " + pin},
+		{[]string{"--results-pin", pin}, "bearer token"},
+		{[]string{"--results-pin", pin, "--results-token-file", token}, "no such run"},
+	} {
+		if r := b.run(append(args, tt.more...)...).wants(t, 2); !strings.Contains(r.stderr, tt.want) {
+			t.Errorf("want %q: %v", tt.want, r)
+		}
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12}}}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+at+"/healthz", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := client.Do(req); err == nil {
+		resp.Body.Close()
+		t.Error("an old TLS is good enough")
+	}
+	s.kill()
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--listen", "0.0.0.0:0"}, "--auth none at 0.0.0.0:0"},
+		{[]string{"--auth", "some"}, `--auth "some"`},
+		{[]string{"--auth", "token"}, "--token-file"},
+		{[]string{"--tls-cert", token}, "--tls-key"},
+		{[]string{"--tls-cert", token, "--tls-key", token}, "--tls-cert"},
+		{[]string{"--max-bundle", "0"}, "--max-bundle 0"},
+	} {
+		r := b.run(append([]string{"serve", "--dir", b.in("other")}, tt.args...)...).wants(t, 1)
+		if !strings.Contains(r.stderr, tt.want) {
+			t.Errorf("%v: %v", tt.args, r)
+		}
+	}
+	if r := b.run("serve", "--dir", b.in("other"), "--listen", "localhost:nowhere").wants(t, 2); !strings.Contains(r.stderr, "--listen") {
+		t.Error(fmt.Sprint(r))
+	}
+}
