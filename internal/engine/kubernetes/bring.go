@@ -50,9 +50,11 @@ type podState struct {
 	object string
 	// waiting counts the sessions that have not come to their barrier or begun.
 	waiting int
-	plain   bool // no container is wrapped: the API alone says when it runs
-	done    bool
-	doubted bool // a failure to start it is being waited out
+	// initializes says that it has init containers.
+	initializes bool
+	plain       bool // no container is wrapped: the API alone says when it runs
+	done        bool
+	doubted     bool // a failure to start it is being waited out
 	// running and ready are the last of its agents'.
 	running, ready op.Milestone
 	last           *corev1.Pod
@@ -98,9 +100,9 @@ func (b *bringing) claimNamed(object, name string, mounted bool) *claimState {
 }
 
 // pod follows a pod of the op with so many wrapped containers.
-func (b *bringing) pod(object string, sessions int) {
+func (b *bringing) pod(object string, sessions int, initializes bool) {
 	name := b.engine.name(object)
-	b.pods[name] = &podState{object: object, waiting: sessions, plain: sessions == 0}
+	b.pods[name] = &podState{object: object, waiting: sessions, plain: sessions == 0, initializes: initializes}
 	b.feed.add(key{pods, name})
 	b.feed.add(key{eventsOf, name})
 }
@@ -171,7 +173,7 @@ func (b *bringing) complete() bool {
 }
 
 // optional milestones need not be seen in every cluster or for every pod.
-var optional = map[string]bool{op.Initialized: true, podReady: true, op.FirstWrite: true, op.FirstRead: true}
+var optional = map[string]bool{podReady: true, op.FirstWrite: true, op.FirstRead: true}
 
 // attaches says whether all drivers of mounted claims have attachments.
 func (b *bringing) attaches() bool {
@@ -186,7 +188,7 @@ func (b *bringing) attaches() bool {
 // ids lists what each milestone can be seen of, so that one of a single object
 // goes by its plain name.
 func (b *bringing) ids() map[string][]string {
-	var all, mounted, running []string
+	var all, mounted, running, initialized []string
 	for _, c := range b.claims {
 		all = append(all, c.object)
 		if c.mounted {
@@ -195,10 +197,13 @@ func (b *bringing) ids() map[string][]string {
 	}
 	for _, p := range b.pods {
 		running = append(running, p.object)
+		if p.initializes {
+			initialized = append(initialized, p.object)
+		}
 	}
 	ids := map[string][]string{
 		op.Provisioned: all, op.Bound: all, op.Attached: mounted, op.FirstWrite: mounted, op.FirstRead: mounted,
-		op.Scheduled: running, op.Initialized: running, op.Running: running, podReady: running, op.Ready: running,
+		op.Scheduled: running, op.Initialized: initialized, op.Running: running, podReady: running, op.Ready: running,
 	}
 	if len(running) == 0 {
 		ids[op.Ready] = all

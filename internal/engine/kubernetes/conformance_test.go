@@ -108,7 +108,9 @@ func leaks(t *testing.T, c *api.Client, ns string) []string {
 			t.Fatal(err)
 		}
 		for _, o := range list {
-			left = append(left, k.Resource+" "+o.GetName())
+			if strings.HasPrefix(o.GetName(), "cnsb-t") { // the suite's runs; others may use the cluster too
+				left = append(left, k.Resource+" "+o.GetName())
+			}
 		}
 	}
 	list, _, err := c.List(t.Context(), api.PersistentVolumes, "", metav1.ListOptions{})

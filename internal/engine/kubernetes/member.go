@@ -66,7 +66,7 @@ func (m *member) start(ctx context.Context, pod *corev1.Pod, wrapped []string, o
 		m.engine.Delivery.deliver(&pod.Spec, m.engine.Image, wrapped)
 	}
 	lastWords(&pod.Spec)
-	b.pod(m.object, len(m.sessions))
+	b.pod(m.object, len(m.sessions), len(pod.Spec.InitContainers) > 0)
 	err := m.create(ctx, pod, secret)
 	if err != nil {
 		m.abandon(err)
