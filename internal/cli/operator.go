@@ -56,6 +56,7 @@ install" puts it there), or anywhere with a kubeconfig.`,
 	o, fl := &f.options, c.Flags()
 	fl.StringVar(&o.Image, "image", os.Getenv("CNSBENCH_IMAGE"), "image of runners (default $CNSBENCH_IMAGE)")
 	fl.StringVar(&o.ResultsURL, "results-url", "", "results service that runners push their bundles to")
+	fl.StringVar(&o.ResultsPin, "results-pin", "", "sha256:… of the results service's certificate, where --results-url begins with https and nobody vouches for it")
 	fl.StringVar(&f.tokenFile, "results-token-file", "", "file with the operator's token for the results service")
 	fl.StringVar(&f.avoid, "avoid-nodes", "", "label (KEY or KEY=VALUE) of measured nodes, which runners keep away from if they can")
 	fl.StringVar(&o.PriorityClass, "priority-class", "", "PriorityClass of runners")
@@ -86,7 +87,11 @@ func (f *operatorFlags) complete(logs io.Writer) error {
 	o.AvoidNodes.Key, o.AvoidNodes.Value, _ = strings.Cut(f.avoid, "=")
 	o.Resources = operator.DefaultResources()
 	if o.ResultsURL != "" {
-		o.Results = &operator.HTTPResults{URL: o.ResultsURL, TokenFile: f.tokenFile, Client: &http.Client{Timeout: 5 * time.Second}}
+		transport, err := pinnedTransport(o.ResultsPin)
+		if err != nil {
+			return fmt.Errorf("--results-pin: %w", err)
+		}
+		o.Results = &operator.HTTPResults{URL: o.ResultsURL, TokenFile: f.tokenFile, Client: &http.Client{Timeout: 5 * time.Second, Transport: transport}}
 	}
 	o.Logger = logr.FromSlogHandler(slog.NewJSONHandler(logs, nil))
 	ctrllog.SetLogger(o.Logger)

@@ -27,6 +27,7 @@ import (
 type jobFlags struct {
 	inCluster bool
 	push      string
+	pin       string
 	tokenFile string
 	teller    *teller // once the run has begun
 }
@@ -36,7 +37,8 @@ func (f *jobFlags) add(c *cobra.Command) {
 	fl.BoolVar(&f.inCluster, "in-cluster", false, "tell how the run goes and how it ended as the operator expects it of its Job")
 	fl.StringVar(&f.push, "push", "", "URL of the results service to copy the bundle to while it grows")
 	fl.StringVar(&f.tokenFile, "push-token-file", "/var/run/secrets/kubernetes.io/serviceaccount/token", "file with the token for the results service")
-	_ = errors.Join(fl.MarkHidden("in-cluster"), fl.MarkHidden("push"), fl.MarkHidden("push-token-file")) // for the operator's Job
+	fl.StringVar(&f.pin, "push-pin", "", "sha256:… of the results service's certificate")
+	_ = errors.Join(fl.MarkHidden("in-cluster"), fl.MarkHidden("push"), fl.MarkHidden("push-pin"), fl.MarkHidden("push-token-file")) // for the operator's Job
 }
 
 // progressEvery is how often the progress is written.
@@ -193,6 +195,18 @@ func (r *running) pushing(ctx context.Context, namespace string, carryOut func()
 		return &exit{exitFailed, errors.Join(err, fmt.Errorf("the results service %s has not taken the whole bundle: %w", job.push, pushed))}
 	}
 	return err
+}
+
+// pinnedTransport trusts the certificate with that pin alone; without one, those
+// that the system trusts.
+func pinnedTransport(pin string) (http.RoundTripper, error) {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	if pin == "" {
+		return t, nil
+	}
+	var err error
+	t.TLSClientConfig, err = results.Pinned(pin)
+	return t, err
 }
 
 // codeOf is the exit code that an error calls for.

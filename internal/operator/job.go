@@ -39,6 +39,9 @@ func (c *Config) runnerArgv(b *v1alpha1.Benchmark) []string {
 	if c.ResultsURL != "" {
 		argv = append(argv, "--push", c.ResultsURL, "--push-token-file", tokenDir+"/token")
 	}
+	if c.ResultsPin != "" {
+		argv = append(argv, "--push-pin", c.ResultsPin)
+	}
 	return argv
 }
 

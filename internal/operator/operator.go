@@ -41,6 +41,7 @@ import (
 type Config struct {
 	Image         string // of runners and clean-ups
 	ResultsURL    string // where runners push their bundles; empty: nowhere
+	ResultsPin    string // sha256:… of its certificate; empty: as the system trusts
 	PriorityClass string // of runners; empty: the cluster's default
 	// AvoidNodes is the label of nodes that runners keep away from where they
 	// can: those that are measured. Without a value any value counts.
