@@ -42,6 +42,9 @@ The environment variables TESTBED_REPO (default .) and TESTBED_DIR (default $TES
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
+	if err := os.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin"); err != nil { // where ip and runc are; su leaves them out
+		fmt.Fprintln(os.Stderr, "testbed:", err)
+	}
 	if err := run(ctx, os.Args[1:]); err != nil {
 		if !errors.Is(err, flag.ErrHelp) {
 			fmt.Fprintln(os.Stderr, "testbed:", err)

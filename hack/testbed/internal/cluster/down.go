@@ -23,15 +23,18 @@ import (
 // Down ends everything and undoes it. What was built, the images and the logs stay; cluster state, volumes and truth logs
 // go. It goes on after a failure and reports all of them; it is idempotent.
 func (c *Cluster) Down(context.Context) error {
-	problems := []error{
-		c.stopAll(func(name string) bool { return strings.HasPrefix(name, "kubelet") }),
-		c.stopAll(func(name string) bool {
-			return !strings.HasPrefix(name, "containerd") && !strings.HasPrefix(name, "driver")
-		}),
-		c.stopPods(),
-		c.stopAll(func(name string) bool { return strings.HasPrefix(name, "containerd") }),
-		c.stopAll(func(string) bool { return true }),
+	var problems []error
+	// From the outside in: a kubelet would start pods again, an API server waits long for an etcd that is gone.
+	for _, meant := range []func(name string) bool{
+		func(name string) bool { return strings.HasPrefix(name, "kubelet") },
+		func(name string) bool {
+			return !slices.ContainsFunc(inner, func(i string) bool { return strings.HasPrefix(name, i) })
+		},
+		func(name string) bool { return name == "apiserver" },
+	} {
+		problems = append(problems, c.stopAll(meant))
 	}
+	problems = append(problems, c.stopPods(), c.stopAll(func(string) bool { return true }))
 	for _, d := range settings.Drivers() {
 		problems = append(problems, c.destroyStorage(d))
 	}
@@ -45,6 +48,9 @@ func (c *Cluster) Down(context.Context) error {
 	}
 	return c.removeState()
 }
+
+// inner are the parts that others need to end well.
+var inner = []string{"etcd", "apiserver", "containerd", "driver"}
 
 // stopAll stops the recorded processes that are meant, all at once.
 func (c *Cluster) stopAll(meant func(name string) bool) error {
@@ -142,6 +148,10 @@ func (c *Cluster) removeState() error {
 	}
 	if err == nil && len(kept) > 0 {
 		err = c.saveDigests(kept)
+	}
+	// Containerd makes these for its shims; they go when nobody else's are in them.
+	for _, dir := range []string{"/run/containerd/s", "/run/containerd"} {
+		_ = os.Remove(dir)
 	}
 	return errors.Join(append(problems, err, os.RemoveAll(settings.Run))...)
 }

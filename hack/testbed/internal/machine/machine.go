@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -98,9 +99,12 @@ func all(commands ...string) error {
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
+// linked says whether a network interface is there. The kernel is asked, for /sys may show another namespace's.
+func linked(name string) bool { _, err := net.InterfaceByName(name); return err == nil }
+
 // NetworkUp makes the bridge and each node's namespace, with routes to every node's pods.
 func NetworkUp() error {
-	if !exists("/sys/class/net/" + settings.Bridge) {
+	if !linked(settings.Bridge) {
 		if err := all("ip link add "+settings.Bridge+" type bridge", "ip addr add "+settings.HostCIDR+" dev "+settings.Bridge,
 			"ip link set "+settings.Bridge+" up"); err != nil {
 			return err
@@ -125,7 +129,7 @@ func namespaceUp(n settings.Node) error {
 		}
 	}
 	in := "ip -n " + n.Netns + " "
-	if !exists("/sys/class/net/" + n.Veth) {
+	if !linked(n.Veth) {
 		if err := all("ip link add "+n.Veth+" type veth peer name eth0 netns "+n.Netns, "ip link set "+n.Veth+" master "+settings.Bridge+" up",
 			in+"addr add "+n.Addr+"/24 dev eth0", in+"link set eth0 up", in+"link set lo up"); err != nil {
 			return err
@@ -148,14 +152,14 @@ func namespaceUp(n settings.Node) error {
 func NetworkDown() error {
 	var problems []error
 	for _, n := range settings.Nodes() {
-		if exists("/sys/class/net/" + n.Veth) {
+		if linked(n.Veth) {
 			problems = append(problems, all("ip link del "+n.Veth))
 		}
 		if exists("/run/netns/" + n.Netns) {
 			problems = append(problems, all("ip netns del "+n.Netns))
 		}
 	}
-	if exists("/sys/class/net/" + settings.Bridge) {
+	if linked(settings.Bridge) {
 		problems = append(problems, all("ip link del "+settings.Bridge))
 	}
 	return errors.Join(problems...)
@@ -169,8 +173,8 @@ func Heal(n settings.Node) error { return all("ip link set " + n.Veth + " up") }
 
 // IsCut says whether a node is off the network.
 func IsCut(n settings.Node) bool {
-	flags, err := os.ReadFile("/sys/class/net/" + n.Veth + "/operstate")
-	return err == nil && strings.TrimSpace(string(flags)) == "down"
+	veth, err := net.InterfaceByName(n.Veth)
+	return err == nil && veth.Flags&net.FlagUp == 0
 }
 
 const cgroupRoot = "/sys/fs/cgroup"

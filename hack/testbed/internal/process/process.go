@@ -22,12 +22,14 @@ import (
 type Spec struct {
 	Name string
 	Argv []string
-	Env  []string // added to the starter's
+	Env  []string // added to a PATH and HOME: of the starter's environment nothing else, such as its KUBECONFIG, is handed on
 	Log  string   // appended to
 	// Inputs stands for all that the process reads at its start, its program included: when it differs from a running
 	// process's, that has to be started anew.
 	Inputs string
 }
+
+const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // Same says whether a process started as s need not be started anew to be as other.
 func (s Spec) Same(other Spec) bool {
@@ -46,11 +48,11 @@ type Record struct {
 // Dir keeps the records, a file each.
 type Dir string
 
-func (d Dir) path(name string) string { return filepath.Join(string(d), name+".json") }
+func (d Dir) file(name string) string { return filepath.Join(string(d), name+".json") }
 
 // Get returns the record of a process; false when there is none.
 func (d Dir) Get(name string) (Record, bool, error) {
-	text, err := os.ReadFile(d.path(name))
+	text, err := os.ReadFile(d.file(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return Record{}, false, nil
 	}
@@ -59,14 +61,14 @@ func (d Dir) Get(name string) (Record, bool, error) {
 	}
 	var r Record
 	if err := json.Unmarshal(text, &r); err != nil {
-		return Record{}, false, fmt.Errorf("%s: %w; remove it when that process is gone", d.path(name), err)
+		return Record{}, false, fmt.Errorf("%s: %w; remove it when that process is gone", d.file(name), err)
 	}
 	return r, true, nil
 }
 
 // All returns every record, ordered by name.
 func (d Dir) All() ([]Record, error) {
-	paths, err := filepath.Glob(d.path("*"))
+	paths, err := filepath.Glob(d.file("*"))
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +99,7 @@ func (d Dir) Start(s Spec) (Record, error) {
 	defer log.Close() // the child has its own
 	fmt.Fprintf(log, "--- %s %s\n", time.Now().Format(time.RFC3339), strings.Join(s.Argv, " "))
 	cmd := exec.Command(s.Argv[0], s.Argv[1:]...)
-	cmd.Env = append(os.Environ(), s.Env...)
+	cmd.Env = append([]string{"PATH=" + path, "HOME=" + os.Getenv("HOME")}, s.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -121,11 +123,11 @@ func (d Dir) put(r Record) error {
 	if err != nil {
 		return err
 	}
-	fresh := d.path(r.Name) + ".new"
+	fresh := d.file(r.Name) + ".new"
 	if err := os.WriteFile(fresh, append(text, '\n'), 0o644); err != nil {
 		return err
 	}
-	return os.Rename(fresh, d.path(r.Name))
+	return os.Rename(fresh, d.file(r.Name))
 }
 
 // Stop ends a process: SIGTERM, and after the patience SIGKILL. Its record goes. One that is gone already is no error.
@@ -147,7 +149,7 @@ func (d Dir) Stop(r Record, patience time.Duration) error {
 	if r.Alive() {
 		return fmt.Errorf("%s (process %d) does not end", r.Name, r.PID)
 	}
-	if err := os.Remove(d.path(r.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(d.file(r.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

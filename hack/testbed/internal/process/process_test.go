@@ -63,6 +63,24 @@ func TestStopKillsWhatIgnoresTerm(t *testing.T) {
 	}
 }
 
+// TestEnvironmentIsNotHandedOn: a KUBECONFIG of the starter would win over the flags of some parts.
+func TestEnvironmentIsNotHandedOn(t *testing.T) {
+	t.Setenv("KUBECONFIG", "elsewhere")
+	d, s := Dir(t.TempDir()), spec(t, "sh", "-c", "echo k=$KUBECONFIG own=$OWN; sleep 60")
+	s.Env = []string{"OWN=1"}
+	r, err := d.Start(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Stop(r, 0) })
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if last := Tail(s.Log, 1); last == "k= own=1" {
+			return
+		}
+	}
+	t.Errorf("the process has another environment: %s", Tail(s.Log, 1))
+}
+
 func TestSame(t *testing.T) {
 	a := Spec{Argv: []string{"x", "1"}, Env: []string{"A=1"}, Inputs: "i"}
 	for name, b := range map[string]Spec{
