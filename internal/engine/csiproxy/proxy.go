@@ -13,6 +13,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/cnsbench/cnsbench/internal/engine/agent/mono"
@@ -57,8 +58,8 @@ type Proxy struct {
 
 // front is where clients connect.
 type front interface {
-	// upstream is the driver's socket.
-	upstream() string
+	// dial connects to the driver.
+	dial(ctx context.Context) (*net.UnixConn, error)
 	// serve hands connections to take until ctx ends; by then the socket is
 	// the driver's again, or gone.
 	serve(ctx context.Context, take func(*net.UnixConn)) error
@@ -129,23 +130,25 @@ func (p *Proxy) Run(ctx context.Context) error {
 	if p.o.Driver == "" {
 		go p.ask(asking)
 	}
-	err := p.front.serve(ctx, p.take)
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.o.Grace)
+	lasting := context.WithoutCancel(ctx)
+	err := p.front.serve(ctx, func(c *net.UnixConn) { p.take(lasting, c) })
+	grace, cancel := context.WithTimeout(lasting, p.o.Grace)
 	defer cancel()
-	p.relays.drain(grace)
+	p.relays.drain(grace, p.clock.Now)
 	return err
 }
 
 // take joins a client to the driver. Where the driver does not answer the
 // client's connection is closed, which is what it would have met without us.
-func (p *Proxy) take(down *net.UnixConn) {
-	up, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: p.front.upstream(), Net: "unix"})
+func (p *Proxy) take(ctx context.Context, down *net.UnixConn) {
+	up, err := p.front.dial(ctx)
 	if err != nil {
 		p.o.Say(fmt.Sprintf("a client was turned away, as without the proxy: %v", err))
 		_ = down.Close()
 		return
 	}
 	r := &relay{down: down, up: up, tap: newTap(p.log, p.o.Node, p.learn)}
+	r.tap.active = p.clock.Now()
 	p.relays.add(r)
 	p.relays.wg.Go(func() {
 		defer p.relays.remove(r)
@@ -159,7 +162,7 @@ func (p *Proxy) take(down *net.UnixConn) {
 // ask finds the driver's name by one call of ours, which is not recorded.
 func (p *Proxy) ask(ctx context.Context) {
 	for p.learn("") == "" && ctx.Err() == nil {
-		if name, err := driverName(ctx, p.front.upstream()); err == nil && name != "" {
+		if name, err := driverName(ctx, p.front.dial); err == nil && name != "" {
 			p.learn(name)
 			return
 		}
@@ -170,8 +173,36 @@ func (p *Proxy) ask(ctx context.Context) {
 	}
 }
 
-func driverName(ctx context.Context, socket string) (string, error) {
-	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+// clientOf is a client of ours to the driver.
+func clientOf(dial func(context.Context) (*net.UnixConn, error)) (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///localhost", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithIdleTimeout(0),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
+}
+
+// vigil waits beside the driver with an idle connection. over is closed when
+// the driver ends it or cannot be reached, and when ctx ends.
+func vigil(ctx context.Context, dial func(context.Context) (*net.UnixConn, error)) (over <-chan struct{}) {
+	ended := make(chan struct{})
+	conn, err := clientOf(dial)
+	if err != nil {
+		close(ended)
+		return ended
+	}
+	go func() {
+		defer close(ended)
+		defer func() { _ = conn.Close() }()
+		conn.Connect()
+		for was := connectivity.Idle; conn.WaitForStateChange(ctx, was); {
+			if was = conn.GetState(); was != connectivity.Connecting && was != connectivity.Ready {
+				return
+			}
+		}
+	}()
+	return ended
+}
+
+func driverName(ctx context.Context, dial func(context.Context) (*net.UnixConn, error)) (string, error) {
+	conn, err := clientOf(dial)
 	if err != nil {
 		return "", err
 	}

@@ -87,9 +87,9 @@ func (rs *relays) list() []*relay {
 	return all
 }
 
-// drain closes each connection when it has no call in flight, and all that
-// are left when ctx ends.
-func (rs *relays) drain(ctx context.Context) {
+// drain closes each connection when it has had no call in flight for a
+// moment, and all that are left when ctx ends.
+func (rs *relays) drain(ctx context.Context, now func() int64) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -98,7 +98,7 @@ func (rs *relays) drain(ctx context.Context) {
 			break
 		}
 		for _, r := range all {
-			if ctx.Err() != nil || r.tap.idle() {
+			if ctx.Err() != nil || r.tap.idle(now()) {
 				r.close()
 			}
 		}

@@ -18,7 +18,15 @@ import (
 // plain listens beside the driver's socket; somebody points the clients at it.
 type plain struct{ driver, listen string }
 
-func (p *plain) upstream() string { return p.driver }
+func (p *plain) dial(ctx context.Context) (*net.UnixConn, error) { return dialUnix(ctx, p.driver) }
+
+func dialUnix(ctx context.Context, path string) (*net.UnixConn, error) {
+	c, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	return c.(*net.UnixConn), nil //nolint:errcheck // that is what "unix" gives
+}
 
 func (p *plain) serve(ctx context.Context, take func(*net.UnixConn)) error {
 	switch look(p.listen) {
@@ -52,6 +60,9 @@ const suffix = ".cnsbench-upstream"
 // period is how often a taken socket is looked at.
 const period = time.Second
 
+// calm bounds how often a driver is looked at that ends its connections.
+const calm = 50 * time.Millisecond
+
 // errLater is a state that passes: the driver is about to be there, or gone.
 var errLater = errors.New("the driver's socket is not there")
 
@@ -63,13 +74,24 @@ type takeover struct {
 	say    func(string)
 	period time.Duration // 0: period
 
-	at        *listener // ours at socket; nil: not yet
+	at        *listener       // ours at socket; nil: not yet
+	over      <-chan struct{} // closed when the driver has ended, perhaps
 	accepting sync.WaitGroup
-	last      string // what was said last
+	moving    sync.RWMutex // held while names change: a dial must not find ourselves
+	back      bool         // the driver has its name again
+	last      string       // what was said last
 }
 
-func (t *takeover) aside() string    { return t.socket + suffix }
-func (t *takeover) upstream() string { return t.aside() }
+func (t *takeover) aside() string { return t.socket + suffix }
+
+func (t *takeover) dial(ctx context.Context) (*net.UnixConn, error) {
+	t.moving.RLock()
+	defer t.moving.RUnlock()
+	if t.back {
+		return dialUnix(ctx, t.socket)
+	}
+	return dialUnix(ctx, t.aside())
+}
 
 // serve takes the socket over as soon as a driver is there, again whenever
 // the driver has made a new one, and gives it back at the end.
@@ -88,7 +110,7 @@ func (t *takeover) serve(ctx context.Context, take func(*net.UnixConn)) (err err
 	tick := time.NewTicker(t.period)
 	defer tick.Stop()
 	for {
-		if err := t.look(take); err != nil {
+		if err := t.look(ctx, take); err != nil {
 			t.note(fmt.Sprintf("not recording: %v", err))
 		} else {
 			t.note("recording at " + t.socket)
@@ -101,6 +123,8 @@ func (t *takeover) serve(ctx context.Context, take func(*net.UnixConn)) (err err
 			}
 			t.accepting.Wait()
 			return err
+		case <-t.over:
+			time.Sleep(calm)
 		case <-tick.C:
 		}
 	}
@@ -116,16 +140,13 @@ func (t *takeover) note(line string) {
 
 // look does what the state of the two names asks for; an error says why
 // nothing is being recorded.
-func (t *takeover) look(take func(*net.UnixConn)) error {
+func (t *takeover) look(ctx context.Context, take func(*net.UnixConn)) error {
 	if t.at != nil && t.at.mine(t.socket) {
-		if _, err := os.Lstat(t.aside()); err != nil { // the driver is not disturbed
-			return fmt.Errorf("%s was removed: the driver cannot be reached until it is started anew", t.aside())
-		}
-		return nil
+		return t.check(ctx)
 	}
 	switch look(t.socket) {
 	case alive: // the driver's, at first or again
-		return t.take(take)
+		return t.take(ctx, take)
 	case absent:
 		// A driver that ends removes its name, which is ours now. Only the name
 		// is gone if the driver still answers.
@@ -136,8 +157,8 @@ func (t *takeover) look(take func(*net.UnixConn)) error {
 		if err != nil {
 			return err
 		}
-		t.begin(l, take)
-		return nil
+		t.begin(ctx, l, take)
+		return l.like(t.aside())
 	case dead:
 		return fmt.Errorf("%w: nobody answers at %s", errLater, t.socket)
 	default:
@@ -145,8 +166,34 @@ func (t *takeover) look(take func(*net.UnixConn)) error {
 	}
 }
 
+// check sees to a driver that has ended. Its socket goes back to its name,
+// dead as it is: a driver that starts may well refuse to if somebody answers
+// there, and no client is better off with us.
+func (t *takeover) check(ctx context.Context) error {
+	select {
+	case <-t.over:
+	default:
+		return nil
+	}
+	switch look(t.aside()) {
+	case alive:
+		t.over = vigil(ctx, t.dial)
+		return nil
+	case absent:
+		return fmt.Errorf("%s was removed: the driver cannot be reached until it is started anew", t.aside())
+	}
+	if err := t.giveBack(); err != nil {
+		return err
+	}
+	t.at.retire()
+	t.at = nil
+	return errLater
+}
+
 // take puts a new socket of ours in the place of the driver's.
-func (t *takeover) take(take func(*net.UnixConn)) error {
+func (t *takeover) take(ctx context.Context, take func(*net.UnixConn)) error {
+	t.moving.Lock()
+	defer t.moving.Unlock()
 	// What is aside belongs to a driver that has been succeeded.
 	if err := remove(t.aside()); err != nil {
 		return err
@@ -162,21 +209,26 @@ func (t *takeover) take(take func(*net.UnixConn)) error {
 		l.drop(t.aside())
 		return errors.Join(errLater, err)
 	}
-	t.begin(l, take)
+	t.back = false
+	t.begin(ctx, l, take)
 	return nil
 }
 
 // begin accepts at a new listener, and has done with the one before.
-func (t *takeover) begin(l *listener, take func(*net.UnixConn)) {
+func (t *takeover) begin(ctx context.Context, l *listener, take func(*net.UnixConn)) {
 	if t.at != nil {
 		t.at.retire()
 	}
 	t.at = l
 	t.accepting.Go(func() { l.accept(take) })
+	t.over = vigil(ctx, t.dial)
 }
 
 // giveBack gives the name back to the driver.
-func (t *takeover) giveBack() error {
+func (t *takeover) giveBack() (err error) {
+	t.moving.Lock()
+	defer t.moving.Unlock()
+	defer func() { t.back = err == nil }()
 	if t.at == nil || !t.at.mine(t.socket) {
 		return restore(t.socket) // as if after a crash: the driver's new socket stays
 	}

@@ -2,7 +2,9 @@ package csiproxy
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,6 +25,7 @@ type tap struct {
 	mu       sync.Mutex
 	streams  map[uint32]*stream
 	problem  error // it gave up
+	active   int64 // when it was fed last, or made
 	requests *frames
 	answers  *frames
 }
@@ -64,6 +67,7 @@ func (t *tap) feed(f *frames, b []byte, at int64) {
 	if t.problem != nil {
 		return
 	}
+	t.active = at
 	if err := f.feed(b, at); err != nil {
 		t.giveUp(err, at)
 	}
@@ -76,10 +80,10 @@ func (t *tap) giveUp(err error, at int64) {
 }
 
 func (t *tap) endAll(at int64, code, message string) {
-	for id, s := range t.streams {
-		delete(t.streams, id)
-		t.end(s, at, code, message)
+	for _, id := range slices.Sorted(maps.Keys(t.streams)) {
+		t.end(t.streams[id], at, code, message)
 	}
+	clear(t.streams)
 }
 
 // closed ends what is in flight when the connection is gone. It returns why
@@ -91,11 +95,16 @@ func (t *tap) closed(at int64) error {
 	return t.problem
 }
 
-// idle says that no call is in flight. One that cannot be read never is.
-func (t *tap) idle() bool {
+// settled is how long a connection is left to a client that has just opened
+// it, or may be about to call again.
+const settled = int64(250 * time.Millisecond)
+
+// idle says that no call is in flight, and that none seems to be coming. A
+// connection that cannot be read is never idle.
+func (t *tap) idle(now int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.problem == nil && len(t.streams) == 0
+	return t.problem == nil && len(t.streams) == 0 && now-t.active > settled
 }
 
 // opened: the headers of a request.
@@ -154,16 +163,25 @@ func (t *tap) askedAll(id uint32, _ int64) {
 
 // cancelled: the client gave a call up.
 func (t *tap) cancelled(id uint32, code uint32, at int64) {
+	t.reset(id, at, codes.Canceled, fmt.Sprintf("the client gave up (HTTP/2 code %d)", code))
+}
+
+// almost is how far deadlines are rounded on the wire, up to a millisecond,
+// and how much later than the client we read them.
+const almost = int64(5 * time.Millisecond)
+
+// reset ends a call by either side. Whose timer was first does not matter:
+// both reset the stream when its deadline passes.
+func (t *tap) reset(id uint32, at int64, code codes.Code, message string) {
 	s := t.streams[id]
 	if s == nil {
 		return
 	}
 	delete(t.streams, id)
-	if s.deadline > 0 && at >= s.deadline {
-		t.end(s, at, codes.DeadlineExceeded.String(), "the client's deadline passed")
-		return
+	if s.deadline > 0 && at >= s.deadline-almost {
+		code, message = codes.DeadlineExceeded, "the client's deadline passed"
 	}
-	t.end(s, at, codes.Canceled.String(), fmt.Sprintf("the client gave up (HTTP/2 code %d)", code))
+	t.end(s, at, code.String(), message)
 }
 
 // answered: bytes of a response.
@@ -201,10 +219,7 @@ func (t *tap) headed(id uint32, h headers, last bool, at int64) {
 
 // refused: the driver reset a call.
 func (t *tap) refused(id uint32, code uint32, at int64) {
-	if s := t.streams[id]; s != nil {
-		delete(t.streams, id)
-		t.end(s, at, codes.Unavailable.String(), fmt.Sprintf("the driver reset the stream (HTTP/2 code %d)", code))
-	}
+	t.reset(id, at, codes.Unavailable, fmt.Sprintf("the driver reset the stream (HTTP/2 code %d)", code))
 }
 
 func (t *tap) end(s *stream, at int64, code, message string) {
