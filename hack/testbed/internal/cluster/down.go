@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -149,10 +150,7 @@ func (c *Cluster) removeState() error {
 	if err == nil && len(kept) > 0 {
 		err = c.saveDigests(kept)
 	}
-	// Containerd makes these for its shims; they go when nobody else's are in them.
-	for _, dir := range []string{"/run/containerd/s", "/run/containerd"} {
-		_ = os.Remove(dir)
-	}
+	problems = append(problems, c.forgetContainers())
 	return errors.Join(append(problems, err, os.RemoveAll(settings.Run))...)
 }
 
@@ -167,6 +165,33 @@ func (c *Cluster) Restart(ctx context.Context, names ...string) error {
 		}
 	}
 	return c.saveSettings()
+}
+
+// forgetContainers removes what runc and the shims keep of containers that were killed, and its folders when nobody else's are there.
+func (c *Cluster) forgetContainers() error {
+	states, err := filepath.Glob("/run/containerd/runc/k8s.io/*/state.json")
+	problems := []error{err}
+	for _, path := range states {
+		text, err := os.ReadFile(path)
+		ours := slices.ContainsFunc(settings.Nodes(), func(n settings.Node) bool { return bytes.Contains(text, []byte(c.NodeDir(n)+"/")) })
+		if err == nil && ours {
+			err = os.RemoveAll(filepath.Dir(path))
+		}
+		problems = append(problems, err)
+	}
+	sockets, err := filepath.Glob("/run/containerd/s/*")
+	problems = append(problems, err)
+	for _, path := range sockets {
+		if conn, err := net.Dial("unix", path); errors.Is(err, syscall.ECONNREFUSED) {
+			problems = append(problems, os.Remove(path)) // its shim was killed
+		} else if err == nil {
+			_ = conn.Close()
+		}
+	}
+	for _, dir := range []string{"runc/k8s.io", "runc", "s", ""} {
+		_ = os.Remove(filepath.Join("/run/containerd", dir)) // as long as it is empty
+	}
+	return errors.Join(problems...)
 }
 
 // Start starts the parts that a name means, as far as they do not run, and starts anew what follows them.
