@@ -78,6 +78,7 @@ func (c *Cluster) Up(ctx context.Context) error {
 		what string
 		do   func(context.Context) error
 	}{
+		{"looking for another", func(context.Context) error { return c.alone() }},
 		{"installing packages", func(context.Context) error { return machine.Install(machine.Missing()) }},
 		{"building", c.build},
 		{"copying the product", c.copyProduct},
@@ -95,6 +96,22 @@ func (c *Cluster) Up(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// alone refuses a second test bed: they would share network, sockets and ports.
+func (c *Cluster) alone() error {
+	text, err := os.ReadFile(filepath.Join(settings.Run, "state"))
+	other := strings.TrimSpace(string(text))
+	if errors.Is(err, fs.ErrNotExist) || other == c.Dir {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(other); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("there is a test bed with its state in %s; take it down first: TESTBED_DIR=%s testbed down", other, other)
 }
 
 func (c *Cluster) build(context.Context) error {

@@ -98,7 +98,7 @@ func killUntilGone(list func() ([]int, error)) error {
 	}
 }
 
-// shims lists the shims of a node's containerd: those that were started with its socket, whose path is ours alone.
+// shims lists the shims of a node's containerd: those that work in its folder.
 func (c *Cluster) shims(n settings.Node) ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -115,7 +115,8 @@ func (c *Cluster) shims(n settings.Node) ([]int, error) {
 			continue // ended meanwhile
 		}
 		argv := strings.Split(string(bytes.TrimRight(line, "\x00")), "\x00")
-		if filepath.Base(argv[0]) == "containerd-shim-runc-v2" && slices.Contains(argv, c.Containerd(n)) {
+		bundle, err := os.Readlink(filepath.Join("/proc", e.Name(), "cwd"))
+		if err == nil && filepath.Base(argv[0]) == "containerd-shim-runc-v2" && strings.HasPrefix(bundle, c.NodeDir(n)+"/") {
 			pids = append(pids, pid)
 		}
 	}
