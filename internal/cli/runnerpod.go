@@ -22,6 +22,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/present/report"
+	"github.com/cnsbench/cnsbench/internal/present/terminal"
 	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/results"
 )
@@ -336,18 +337,13 @@ func (r *podRun) remove(ctx context.Context) {
 	}
 }
 
-// report says where the bundle and its report are, and how the run ended.
+// report shows the summary of the bundle that was copied, and says where it is.
 func (r *podRun) report(code int, err error) error {
-	dir, abs := filepath.Abs(r.flags.out)
-	if abs == nil {
-		if b, open := record.Open(dir); open == nil {
-			page := filepath.Join(dir, record.ReportFile)
-			if _, stat := os.Stat(page); stat != nil {
-				err = errors.Join(err, r.page(b, page))
-			}
-			fmt.Fprintf(r.out, "\nbundle: %s\nreport: %s\n", dir, page)
-		}
+	b, open := record.Open(r.flags.out)
+	if open != nil {
+		return failed(errors.Join(err, open))
 	}
+	err = errors.Join(err, r.summary(b))
 	if err != nil {
 		return failed(err)
 	}
@@ -357,10 +353,19 @@ func (r *podRun) report(code int, err error) error {
 	return &exit{code: code}
 }
 
-func (r *podRun) page(b *record.Bundle, path string) error {
+func (r *podRun) summary(b *record.Bundle) error {
 	s, err := summary.Make(b)
 	if err != nil {
 		return err
 	}
-	return writeFile(path, func(w io.Writer) error { return report.Write(w, b, s) })
+	page := filepath.Join(b.Dir, record.ReportFile)
+	if err := writeFile(page, func(w io.Writer) error { return report.Write(w, b, s) }); err != nil {
+		return err
+	}
+	if r.flags.output == "json" {
+		return quietPipe(writeJSON(r.out, s))
+	}
+	err = quietPipe(terminal.Write(r.out, s, terminalOptions(r.out)))
+	fmt.Fprintf(r.out, "\nbundle: %s\nreport: %s\n", b.Dir, page)
+	return err
 }

@@ -23,6 +23,8 @@ const (
 	patience = 3 * time.Minute
 	// lookAgain is how often the cluster is asked what is left.
 	lookAgain = 500 * time.Millisecond
+	// giveUp is after how many looks that were refused for want of rights.
+	giveUp = 20
 	// lastGrace is how long pods have to end in a clean-up, in seconds.
 	lastGrace = 5
 )
@@ -110,6 +112,7 @@ func (s *sweep) removeAll(ctx context.Context) error {
 	s.asked = map[string]bool{}
 	kinds := s.engine.ownKinds(ctx)
 	volumes, contents := map[string]bool{}, map[string]bool{}
+	refused := 0
 	for {
 		var errs []error
 		s.left = nil
@@ -121,7 +124,10 @@ func (s *sweep) removeAll(ctx context.Context) error {
 		if len(s.left) == 0 && err == nil {
 			return nil
 		}
-		if s.engine.hurried() && onlyForbidden(err) {
+		if apierrors.IsForbidden(err) || s.engine.hurried() && err != nil {
+			refused++
+		}
+		if refused == giveUp { // waiting gives nobody a right
 			return err
 		}
 		select {
@@ -132,9 +138,6 @@ func (s *sweep) removeAll(ctx context.Context) error {
 		}
 	}
 }
-
-// onlyForbidden says whether going on is of no use.
-func onlyForbidden(err error) bool { return err != nil && apierrors.IsForbidden(err) }
 
 func (e *Engine) hurried() bool { return e.session.Hurry != nil && e.session.Hurry.Err() != nil }
 
