@@ -1,0 +1,71 @@
+package install
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func parse(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	j, err := yaml.YAMLToJSON([]byte(text))
+	if err == nil {
+		err = u.UnmarshalJSON(j) // numbers as a server's answer has them
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestReached(t *testing.T) {
+	const available = "conditions: [{type: Available, status: 'True', reason: MinimumReplicasAvailable, message: fine}]"
+	cases := []struct {
+		name, text string
+		ok         bool
+		state      string
+	}{
+		{"nobody has seen it", "{kind: Deployment, spec: {replicas: 1}}", false, "0 of 1 pods"},
+		{"available", "{kind: Deployment, metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 2, replicas: 1, updatedReplicas: 1, " + available + "}}", true, "fine"},
+		{"available is what was before", "{kind: Deployment, metadata: {generation: 3}, spec: {replicas: 1}, status: {observedGeneration: 2, replicas: 1, updatedReplicas: 1, " + available + "}}", false, "not seen"},
+		{"a pod of the former version is left", "{kind: Deployment, metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 2, replicas: 2, updatedReplicas: 1, " + available + "}}", false, "1 of 1 pods"},
+		{"not available", "{kind: Deployment, spec: {replicas: 1}, status: {replicas: 1, updatedReplicas: 1, conditions: [{type: Available, status: 'False', reason: Minimum, message: too few}]}}", false, "Minimum: too few"},
+		{"a definition", "{kind: CustomResourceDefinition, status: {conditions: [{type: Established, status: 'True', reason: InitialNamesAccepted}]}}", true, ""},
+		{"a definition whose name is taken", "{kind: CustomResourceDefinition, status: {conditions: [{type: Established, status: 'False', reason: NotAccepted, message: taken}]}}", false, "taken"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			u := parse(t, c.text)
+			condition := "Available"
+			if u.GetKind() == "CustomResourceDefinition" {
+				condition = "Established"
+			}
+			ok, state := reached(u, condition)
+			if ok != c.ok || !strings.Contains(state, c.state) {
+				t.Errorf("%v, %q", ok, state)
+			}
+		})
+	}
+}
+
+func TestTroubles(t *testing.T) {
+	pod := parse(t, `
+kind: Pod
+status:
+  conditions:
+    - {type: PodScheduled, status: "False", message: 0/2 nodes are available}
+    - {type: Ready, status: "False", message: not this}
+  containerStatuses:
+    - {name: a, state: {waiting: {reason: ImagePullBackOff, message: no such image}}}
+    - {name: b, state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {reason: Error, message: "cnsbench: no"}}}
+    - {name: c, state: {running: {}}}
+`)
+	want := []string{"0/2 nodes are available", "ImagePullBackOff no such image", "CrashLoopBackOff", "Error cnsbench: no"}
+	if diff := cmp.Diff(want, troubles(pod)); diff != "" {
+		t.Error(diff)
+	}
+}
