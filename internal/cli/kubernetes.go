@@ -43,6 +43,7 @@ type clusterFlags struct {
 	advertise  string
 	image      string
 	delivery   string
+	proxies    []string
 }
 
 // The places of the runner.
@@ -66,6 +67,7 @@ func (f *clusterFlags) running(c *cobra.Command) {
 	fl.StringVar(&f.listen, "listen", "", "kubernetes: HOST:PORT at which the runner listens for agents (default any port)")
 	fl.StringVar(&f.advertise, "advertise", os.Getenv("CNSBENCH_ADVERTISE"), "kubernetes: host that pods reach the runner at (default the address with the route to the API server)")
 	fl.StringVar(&f.image, "image", defaultImage(), "kubernetes: image of cnsbench, for the runner, the agents and the pods that hold volumes")
+	fl.StringArrayVar(&f.proxies, "csi-proxy", nil, "kubernetes: HOST:PORT of a cnsbench csi-proxy whose records to use; may be repeated; the token is in $"+envProxyToken)
 	fl.StringVar(&f.delivery, "agent", string(kubernetes.DeliverInit), "kubernetes: how the agent gets into pods: init, image (a volume), or baked")
 }
 
@@ -218,7 +220,7 @@ func (f *clusterFlags) engine(c *cluster) (*kubernetes.Engine, error) {
 		return nil, err
 	}
 	return kubernetes.New(kubernetes.Options{Config: c.config, Namespace: c.namespace, Listen: f.listen, Advertise: f.advertise,
-		Image: f.image, Delivery: delivery}), nil
+		Image: f.image, Delivery: delivery, Proxies: f.proxies, ProxyToken: os.Getenv(envProxyToken)}), nil
 }
 
 // onCluster refuses flags that only make sense on this machine.

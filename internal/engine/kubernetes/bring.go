@@ -15,6 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 
+	"github.com/cnsbench/cnsbench/internal/engine/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 )
 
@@ -32,6 +33,7 @@ type bringing struct {
 	pods     map[string]*podState
 	stamps   stamps
 	warnings warnings
+	rpcs     *rpcs
 }
 
 // claimState is one claim on its way.
@@ -81,7 +83,7 @@ type touch struct {
 func (e *Engine) bring() *bringing {
 	return &bringing{
 		engine: e, feed: e.tracker.follow(), claims: map[string]*claimState{}, volumes: map[string]*claimState{},
-		pods: map[string]*podState{}, stamps: stamps{}, warnings: warnings{},
+		pods: map[string]*podState{}, stamps: stamps{}, warnings: warnings{}, rpcs: newRPCs(bringingCalls, e.session.Clock.Now()),
 	}
 }
 
@@ -111,7 +113,10 @@ func (b *bringing) pod(object string, sessions int, initializes bool) {
 // seen so far are in the trace in any case.
 func (b *bringing) await(ctx context.Context, tr *op.Trace) error {
 	defer b.feed.close()
-	defer func() { b.stamps.fill(tr, b.ids()) }()
+	defer func() {
+		b.stamps.fill(tr, b.ids())
+		b.rpcs.fill(tr, len(b.claims) > 1)
+	}()
 	err := b.until(ctx, b.usable)
 	if attempts := b.warnings.attempts(); attempts > 0 {
 		for range attempts {
@@ -165,6 +170,12 @@ func (b *bringing) complete() bool {
 		if optional[name] || name == op.Attached && !b.attaches() {
 			continue
 		}
+		if (name == op.Staged || name == op.Published) && !b.engine.proxied() {
+			continue
+		}
+		if name == op.Staged && len(b.stamps[op.Published]) >= len(of) {
+			continue // a driver need not stage
+		}
 		if len(b.stamps[name]) < len(of) {
 			return false
 		}
@@ -174,6 +185,9 @@ func (b *bringing) complete() bool {
 
 // optional milestones need not be seen in every cluster or for every pod.
 var optional = map[string]bool{podReady: true, op.FirstWrite: true, op.FirstRead: true}
+
+// proxied says whether calls of node services are seen.
+func (e *Engine) proxied() bool { return len(e.proxies) > 0 }
 
 // attaches says whether all drivers of mounted claims have attachments.
 func (b *bringing) attaches() bool {
@@ -203,7 +217,7 @@ func (b *bringing) ids() map[string][]string {
 	}
 	ids := map[string][]string{
 		op.Provisioned: all, op.Bound: all, op.Attached: mounted, op.FirstWrite: mounted, op.FirstRead: mounted,
-		op.Scheduled: running, op.Initialized: initialized, op.Running: running, podReady: running, op.Ready: running,
+		op.Staged: mounted, op.Published: mounted, op.Scheduled: running, op.Initialized: initialized, op.Running: running, podReady: running, op.Ready: running,
 	}
 	if len(running) == 0 {
 		ids[op.Ready] = all
@@ -219,6 +233,8 @@ func (b *bringing) see(v any) error {
 		return b.agent(v)
 	case doubt:
 		return b.again(v.pod)
+	case *csiproxy.Call:
+		b.called(v)
 	case watch.Event:
 		if e, ok := v.Object.(*corev1.Event); ok {
 			b.warnings.see(e)
@@ -229,11 +245,28 @@ func (b *bringing) see(v any) error {
 	return nil
 }
 
+// called takes a call of the driver: the end of staging and of publishing are
+// milestones that nobody else sees.
+func (b *bringing) called(c *csiproxy.Call) {
+	object, ours := b.rpcs.see(c)
+	if !ours || c.Code != "OK" {
+		return
+	}
+	m := op.Milestone{At: c.End, Err: c.Err, Source: "csi"}
+	switch c.RPC {
+	case "NodeStageVolume":
+		b.stamps.set(op.Staged, object, m)
+	case "NodePublishVolume":
+		b.stamps.set(op.Published, object, m)
+	}
+}
+
 func (b *bringing) event(ev watch.Event) error {
 	gone := ev.Type == watch.Deleted
 	switch o := ev.Object.(type) {
 	case *corev1.PersistentVolumeClaim:
 		c := b.claims[o.Name]
+		b.rpcs.own(b.feed, "pvc-"+string(o.UID), c.object)
 		switch {
 		case gone:
 			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("claim %s was deleted by somebody else", o.Name)}
@@ -255,6 +288,7 @@ func (b *bringing) event(ev watch.Event) error {
 			b.stamps.add(op.Provisioned, c.object, ev)
 			if o.Spec.CSI != nil {
 				c.driver, c.handle = o.Spec.CSI.Driver, o.Spec.CSI.VolumeHandle
+				b.rpcs.own(b.feed, c.handle, c.object)
 			}
 			b.knows(c, o.Name)
 		}
@@ -394,6 +428,9 @@ func (b *bringing) explain(ctx context.Context, err error) error {
 	text := strings.Join(waits, "; ")
 	if said := b.warnings.String(); said != "" {
 		text += " (" + said + ")"
+	}
+	if said := b.rpcs.failures(); said != "" {
+		text += "; " + said
 	}
 	return &engine.Error{Code: "Waiting", Message: text, Err: err}
 }

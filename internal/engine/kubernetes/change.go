@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -163,18 +164,20 @@ type changing struct {
 	feed     *feed
 	stamps   stamps
 	warnings warnings
+	rpcs     *rpcs
 }
 
 // change begins to follow a claim from now on: what was seen of it before is
 // passed over.
 func (e *Engine) change(v *volume, tr *op.Trace) *changing {
 	f := e.tracker.follow(key{claims, v.name}, key{volumeOfClaim, v.name}, key{eventsOf, v.name})
-	return &changing{engine: e, v: v, tr: tr, feed: f, stamps: stamps{}, warnings: warnings{}}
+	return &changing{engine: e, v: v, tr: tr, feed: f, stamps: stamps{}, warnings: warnings{}, rpcs: newRPCs(changingCalls, e.session.Clock.Now())}
 }
 
 func (c *changing) close() {
 	c.feed.close()
 	c.stamps.fill(c.tr, map[string][]string{})
+	c.rpcs.fill(c.tr, false)
 	for range c.warnings.attempts() {
 		c.tr.Attempt()
 	}
@@ -182,6 +185,7 @@ func (c *changing) close() {
 
 func (c *changing) patch(ctx context.Context, body any) error {
 	c.feed.drop()
+	c.rpcs.own(c.feed, c.v.object.Handle, c.v.object.Name)
 	data, err := json.Marshal(body)
 	if err != nil {
 		return err
@@ -209,7 +213,13 @@ func (c *changing) until(ctx context.Context, done func(watch.Event) bool) error
 			if said := c.warnings.String(); said != "" {
 				text += " (" + said + ")"
 			}
+			if said := c.rpcs.failures(); said != "" {
+				text += "; " + said
+			}
 			return &engine.Error{Code: "Waiting", Message: text, Err: err}
+		}
+		if call, ok := v.(*csiproxy.Call); ok {
+			c.rpcs.see(call)
 		}
 		ev, ok := v.(watch.Event)
 		if !ok {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/agent"
+	"github.com/cnsbench/cnsbench/internal/engine/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -39,6 +40,10 @@ type Options struct {
 	// Image is the product's, for agents and for the pods that hold volumes.
 	Image    string
 	Delivery Delivery
+	// Proxies are the addresses of CSI proxies to follow, HOST:PORT each, with
+	// the token that they have.
+	Proxies    []string
+	ProxyToken string
 }
 
 // Engine is the engine of one run. It implements engine.Engine.
@@ -50,6 +55,7 @@ type Engine struct {
 	watches      *watch.Watches
 	tracker      *tracker
 	agents       *agent.Server
+	proxies      []*csiproxy.Client
 	classes      map[string]storagev1.StorageClass
 	drivers      map[string]storagev1.CSIDriver
 	groupVersion string // of VolumeGroupSnapshots; empty: not served
@@ -107,7 +113,10 @@ func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	if err := e.listen(ctx); err != nil {
 		return err
 	}
-	return e.watch(ctx)
+	if err := e.watch(ctx); err != nil {
+		return err
+	}
+	return e.followProxies(ctx)
 }
 
 func (e *Engine) connect(clock op.Clock) error {
@@ -285,6 +294,7 @@ func (e *Engine) Environment(ctx context.Context) (map[string]any, error) {
 		env["nodes"] = describeNodes(nodes)
 	}
 	env["limits"] = e.limits(ctx)
+	env["csiProxies"] = e.Proxies
 	return env, nil
 }
 
@@ -311,6 +321,11 @@ func (e *Engine) Close() error {
 		close(e.closed)
 		if e.agents != nil {
 			errs = append(errs, e.agents.Close())
+		}
+		for _, p := range e.proxies {
+			if p != nil {
+				errs = append(errs, p.Close())
+			}
 		}
 		if e.watches != nil {
 			e.watches.Close()

@@ -12,6 +12,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -36,15 +37,20 @@ type removing struct {
 	stamps      stamps
 	warnings    warnings
 	last        map[string]string // PersistentVolume → phase
+	rpcs        *rpcs
 }
 
 // remove deletes pods and claims, all at once, and whatever else the instance
 // had, and returns when pods, claims, volumes and attachments are gone.
 func (e *Engine) remove(ctx context.Context, tr *op.Trace, members []*member, volumes []*volume, others []other) error {
 	r := &removing{engine: e, feed: e.tracker.follow(), pods: map[string]string{}, claims: map[string]string{}, volumes: map[string]string{},
-		attachments: map[string]string{}, retained: map[string]bool{}, all: map[string][]string{}, stamps: stamps{}, warnings: warnings{}, last: map[string]string{}}
+		attachments: map[string]string{}, retained: map[string]bool{}, all: map[string][]string{}, stamps: stamps{}, warnings: warnings{}, last: map[string]string{},
+		rpcs: newRPCs(removingCalls, e.session.Clock.Now())}
 	defer r.feed.close()
-	defer func() { r.stamps.fill(tr, r.all) }()
+	defer func() {
+		r.stamps.fill(tr, r.all)
+		r.rpcs.fill(tr, len(volumes) > 1)
+	}()
 	for _, m := range members {
 		r.pod(m)
 	}
@@ -128,6 +134,9 @@ func (r *removing) claim(v *volume) {
 	}
 	r.feed.add(key{volumeOfClaim, v.name})
 	r.feed.add(key{eventsOf, pv.Name})
+	if pv.Spec.CSI != nil {
+		r.rpcs.own(r.feed, pv.Spec.CSI.VolumeHandle, v.object.Name)
+	}
 	if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete || v.static != "" {
 		r.volumes[pv.Name] = v.object.Name
 		r.all[volumeGone] = append(r.all[volumeGone], v.object.Name)
@@ -147,11 +156,29 @@ func (r *removing) until(ctx context.Context) error {
 		if err != nil {
 			return &engine.Error{Code: "Waiting", Message: r.waits(), Err: err}
 		}
-		if ev, ok := v.(watch.Event); ok {
-			r.see(ev)
+		switch v := v.(type) {
+		case watch.Event:
+			r.see(v)
+		case *csiproxy.Call:
+			r.called(v)
 		}
 	}
 	return nil
+}
+
+// called takes a call of the driver.
+func (r *removing) called(c *csiproxy.Call) {
+	object, ours := r.rpcs.see(c)
+	if !ours || c.Code != "OK" {
+		return
+	}
+	m := op.Milestone{At: c.End, Err: c.Err, Source: "csi"}
+	switch c.RPC {
+	case "NodeUnpublishVolume":
+		r.stamps.set(op.Unpublished, object, m)
+	case "NodeUnstageVolume":
+		r.stamps.set(op.Unstaged, object, m)
+	}
 }
 
 func (r *removing) see(ev watch.Event) {
@@ -196,6 +223,9 @@ func (r *removing) waits() string {
 	text := strings.Join(parts, "; ")
 	if said := r.warnings.String(); said != "" {
 		text += " (" + said + ")"
+	}
+	if said := r.rpcs.failures(); said != "" {
+		text += "; " + said
 	}
 	return text
 }

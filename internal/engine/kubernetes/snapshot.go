@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -92,10 +93,12 @@ type cutting struct {
 	warnings warnings
 	handle   string
 	bytes    int64
+	rpcs     *rpcs
 }
 
 func (e *Engine) cut(tr *op.Trace) *cutting {
-	return &cutting{engine: e, tr: tr, feed: e.tracker.follow(), objects: map[string]string{}, ready: map[string]bool{}, stamps: stamps{}, warnings: warnings{}}
+	return &cutting{engine: e, tr: tr, feed: e.tracker.follow(), objects: map[string]string{}, ready: map[string]bool{}, stamps: stamps{}, warnings: warnings{},
+		rpcs: newRPCs(cuttingCalls, e.session.Clock.Now())}
 }
 
 func (c *cutting) follow(object, name string) {
@@ -110,6 +113,7 @@ func (c *cutting) close() {
 	c.feed.close()
 	ids := map[string][]string{contentSeen: c.names, op.Taken: c.names, op.Ready: c.names}
 	c.stamps.fill(c.tr, ids)
+	c.rpcs.fill(c.tr, len(c.names) > 1)
 	for range c.warnings.attempts() {
 		c.tr.Attempt()
 	}
@@ -122,8 +126,11 @@ func (c *cutting) await(ctx context.Context) error {
 		if err != nil {
 			return &engine.Error{Code: "Waiting", Message: c.waits(), Err: err}
 		}
-		if ev, ok := v.(watch.Event); ok {
-			if err := c.see(ev); err != nil {
+		switch v := v.(type) {
+		case *csiproxy.Call:
+			c.rpcs.see(v)
+		case watch.Event:
+			if err := c.see(v); err != nil {
 				return err
 			}
 		}
@@ -136,6 +143,7 @@ func (c *cutting) see(ev watch.Event) error {
 	switch o := ev.Object.(type) {
 	case *api.VolumeSnapshot:
 		object := c.objects[o.Name]
+		c.rpcs.own(c.feed, "snapshot-"+string(o.UID), object)
 		if ev.Type == watch.Deleted {
 			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("snapshot %s was deleted by somebody else", o.Name)}
 		}
@@ -191,6 +199,9 @@ func (c *cutting) waits() string {
 	if said := c.warnings.String(); said != "" {
 		text += " (" + said + ")"
 	}
+	if said := c.rpcs.failures(); said != "" {
+		text += "; " + said
+	}
 	return text
 }
 
@@ -244,12 +255,16 @@ func (e *Engine) awaitGroup(ctx context.Context, r engine.Request, group *snap, 
 		if err != nil {
 			return nil, &engine.Error{Code: "Waiting", Message: fmt.Sprintf("group snapshot %s has %d of %d members; %s", group.name, len(members), len(r.Snapshot.Sources), c.warnings), Err: err}
 		}
+		if call, ok := v.(*csiproxy.Call); ok {
+			c.rpcs.see(call)
+		}
 		ev, ok := v.(watch.Event)
 		if !ok {
 			continue
 		}
 		switch o := ev.Object.(type) {
 		case *api.VolumeGroupSnapshot:
+			c.rpcs.own(c.feed, "groupsnapshot-"+string(o.UID), r.Name)
 			s := o.Status
 			if s != nil && s.Error != nil && s.Error.Message != nil {
 				c.warnings["group"] = warning{"GroupSnapshotError", *s.Error.Message, 1}
@@ -302,6 +317,8 @@ func (e *Engine) deleteSnapshot(ctx context.Context, object engine.Object, tr *o
 	f := e.tracker.follow()
 	defer f.close()
 	left := map[string]string{} // "kind name" → milestone
+	calls := newRPCs(uncutCalls, e.session.Clock.Now())
+	defer func() { calls.fill(tr, len(list) > 1) }()
 	for _, one := range list {
 		if one.kind.Resource == api.VolumeSnapshots.Resource {
 			f.add(key{snapshots, one.name})
@@ -310,6 +327,9 @@ func (e *Engine) deleteSnapshot(ctx context.Context, object engine.Object, tr *o
 			if c != nil && c.Spec.DeletionPolicy != "Retain" {
 				f.add(key{contentOfSnapshot, one.name})
 				left["content "+one.name] = contentGone
+				if c.Status != nil && c.Status.SnapshotHandle != nil {
+					calls.own(f, *c.Status.SnapshotHandle, one.object.Name)
+				}
 			}
 		} else {
 			f.add(key{groups, one.name})
@@ -320,7 +340,7 @@ func (e *Engine) deleteSnapshot(ctx context.Context, object engine.Object, tr *o
 		return err
 	}
 	tr.Mark(op.Acked, "runner")
-	end, err := e.awaitGone(ctx, f, left, tr)
+	end, err := e.awaitGone(ctx, f, left, calls, tr)
 	if err != nil {
 		return err
 	}
@@ -332,7 +352,7 @@ func (e *Engine) deleteSnapshot(ctx context.Context, object engine.Object, tr *o
 }
 
 // awaitGone waits until all that is left was deleted; the result is the last.
-func (e *Engine) awaitGone(ctx context.Context, f *feed, left map[string]string, tr *op.Trace) (op.Milestone, error) {
+func (e *Engine) awaitGone(ctx context.Context, f *feed, left map[string]string, calls *rpcs, tr *op.Trace) (op.Milestone, error) {
 	end := op.Milestone{At: op.Never}
 	for len(left) > 0 {
 		v, err := f.next(ctx)
@@ -343,6 +363,9 @@ func (e *Engine) awaitGone(ctx context.Context, f *feed, left map[string]string,
 			}
 			slices.Sort(names)
 			return end, &engine.Error{Code: "Waiting", Message: strings.Join(names, "; "), Err: err}
+		}
+		if call, ok := v.(*csiproxy.Call); ok {
+			calls.see(call)
 		}
 		ev, ok := v.(watch.Event)
 		if !ok || ev.Type != watch.Deleted {

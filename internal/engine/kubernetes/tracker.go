@@ -39,11 +39,22 @@ type tracker struct {
 
 	mu      sync.Mutex
 	objects map[key]*tracked
+	unasked []key // of calls, in order of the first
 }
 
 type tracked struct {
-	history []watch.Event
+	history []any // watch events, or calls of a driver
 	feeds   map[*feed]bool
+}
+
+// gone says whether the last that is known of an object is its deletion, or
+// nothing is known.
+func (o *tracked) gone() bool {
+	if len(o.history) == 0 {
+		return true
+	}
+	ev, ok := o.history[len(o.history)-1].(watch.Event)
+	return ok && ev.Type == watch.Deleted
 }
 
 func newTracker(namespace string) *tracker {
@@ -55,17 +66,23 @@ func (t *tracker) see(ev watch.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, k := range t.keys(ev.Object) {
-		o := t.at(k)
-		if len(o.history) == keepEvents {
-			o.history = append(o.history[:0], o.history[1:]...)
-		}
-		o.history = append(o.history, ev)
-		for f := range o.feeds {
-			f.put(ev)
-		}
-		if ev.Type == watch.Deleted && len(o.feeds) == 0 {
-			delete(t.objects, k)
-		}
+		t.put(k, ev)
+	}
+}
+
+// put hands something on to those who follow a key, and keeps it for those who
+// will. t.mu is held.
+func (t *tracker) put(k key, v any) {
+	o := t.at(k)
+	if len(o.history) == keepEvents {
+		o.history = append(o.history[:0], o.history[1:]...)
+	}
+	o.history = append(o.history, v)
+	for f := range o.feeds {
+		f.put(v)
+	}
+	if len(o.feeds) == 0 && o.gone() {
+		delete(t.objects, k)
 	}
 }
 
@@ -121,7 +138,7 @@ func (t *tracker) latest(k key) any {
 	if o == nil || len(o.history) == 0 {
 		return nil
 	}
-	if last := o.history[len(o.history)-1]; last.Type != watch.Deleted {
+	if last, ok := o.history[len(o.history)-1].(watch.Event); ok && last.Type != watch.Deleted {
 		return last.Object
 	}
 	return nil
@@ -208,8 +225,7 @@ func (f *feed) close() {
 	for k := range f.keys {
 		o := t.objects[k]
 		delete(o.feeds, f)
-		gone := len(o.history) == 0 || o.history[len(o.history)-1].Type == watch.Deleted
-		if gone && len(o.feeds) == 0 {
+		if (o.gone() || k.what == callsOf) && len(o.feeds) == 0 {
 			delete(t.objects, k)
 		}
 	}
