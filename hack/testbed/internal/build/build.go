@@ -3,6 +3,7 @@
 package build
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -22,7 +23,7 @@ type Module struct {
 	Programs map[string]string // name → package
 	LDFlags  string
 	// Extra, when set, runs after the build, in the module's folder, and brings further files to bin.
-	Extra func(folder, bin string) error
+	Extra func(ctx context.Context, folder, bin string) error
 }
 
 const kubernetes = "v1.36.3"
@@ -101,7 +102,7 @@ func (m Module) built(bin, key string) bool {
 }
 
 // Build builds one module's programs into bin. The go command's output goes to log.
-func (m Module) Build(root, bin string, log io.Writer) error {
+func (m Module) Build(ctx context.Context, root, bin string, log io.Writer) error {
 	folder := filepath.Join(root, m.Name)
 	began := time.Now()
 	fmt.Fprintf(log, "building %s\n", m.Name)
@@ -115,7 +116,7 @@ func (m Module) Build(root, bin string, log io.Writer) error {
 	for name, pkg := range m.Programs {
 		// Beside first: a running program's file cannot be written to, but it can be replaced.
 		fresh := filepath.Join(bin, "."+name+".new")
-		cmd := exec.Command("nice", "go", "build", "-trimpath", "-ldflags", strings.TrimSpace("-s -w "+m.LDFlags), "-o", fresh, pkg)
+		cmd := exec.CommandContext(ctx, "nice", "go", "build", "-trimpath", "-ldflags", strings.TrimSpace("-s -w "+m.LDFlags), "-o", fresh, pkg)
 		cmd.Dir, cmd.Stdout, cmd.Stderr = folder, log, log
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false")
 		if err := cmd.Run(); err != nil {
@@ -126,7 +127,7 @@ func (m Module) Build(root, bin string, log io.Writer) error {
 		}
 	}
 	if m.Extra != nil {
-		if err := m.Extra(folder, bin); err != nil {
+		if err := m.Extra(ctx, folder, bin); err != nil {
 			return fmt.Errorf("building %s: %w", m.Name, err)
 		}
 	}
@@ -135,8 +136,8 @@ func (m Module) Build(root, bin string, log io.Writer) error {
 }
 
 // snapshotCRDs copies the custom resources of snapshots from the module that brings them.
-func snapshotCRDs(folder, bin string) error {
-	cmd := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/kubernetes-csi/external-snapshotter/client/v8")
+func snapshotCRDs(ctx context.Context, folder, bin string) error {
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/kubernetes-csi/external-snapshotter/client/v8")
 	cmd.Dir = folder
 	out, err := cmd.Output()
 	if err != nil {

@@ -17,23 +17,22 @@ var fixedManifests string
 const groupVersion = "v1"
 
 // kubectl runs kubectl as the administrator.
-func (c *Cluster) kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
+func (c *Cluster) kubectl(ctx context.Context, args ...string) error {
 	cmd := exec.CommandContext(ctx, c.Bin("kubectl"), append([]string{"--kubeconfig", c.Kubeconfig("admin")}, args...)...)
-	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)
+		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)
 	}
-	return string(out), nil
+	return nil
 }
 
 // applyManifests applies the custom resources, then what needs them.
 func (c *Cluster) applyManifests(ctx context.Context) error {
 	apply := []string{"apply", "--server-side", "--force-conflicts", "-f"}
-	if _, err := c.kubectl(ctx, "", append(apply, c.Bin("crd"))...); err != nil {
+	if err := c.kubectl(ctx, append(apply, c.Bin("crd"))...); err != nil {
 		return err
 	}
-	if _, err := c.kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=60s", "-f", c.Bin("crd")); err != nil {
+	if err := c.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "-f", c.Bin("crd")); err != nil {
 		return err
 	}
 	text := fixedManifests + driverManifests()
@@ -41,8 +40,7 @@ func (c *Cluster) applyManifests(ctx context.Context) error {
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		return err
 	}
-	_, err := c.kubectl(ctx, "", append(apply, path)...)
-	return err
+	return c.kubectl(ctx, append(apply, path)...)
 }
 
 // waitForAccounts waits for what a namespace gets some time after its making, without which no pod can be made in it.

@@ -114,7 +114,7 @@ func (c *Cluster) alone() error {
 	return fmt.Errorf("there is a test bed with its state in %s; take it down first: TESTBED_DIR=%s testbed down", other, other)
 }
 
-func (c *Cluster) build(context.Context) error {
+func (c *Cluster) build(ctx context.Context) error {
 	root := filepath.Join(c.Repo, "hack/testbed/build")
 	missing, err := build.Missing(root, c.Path("bin"))
 	if err != nil {
@@ -125,7 +125,7 @@ func (c *Cluster) build(context.Context) error {
 	}
 	fmt.Printf("building %d modules; the first time this takes about a quarter of an hour on two cores\n", len(missing))
 	for _, m := range missing {
-		if err := m.Build(root, c.Path("bin"), os.Stdout); err != nil {
+		if err := m.Build(ctx, root, c.Path("bin"), os.Stdout); err != nil {
 			return err
 		}
 	}

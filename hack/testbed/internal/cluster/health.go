@@ -63,7 +63,7 @@ var checker = http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{
 // check asks a part once whether it works.
 func (c *Cluster) check(ctx context.Context, p parts.Part) error {
 	if p.Health.Socket != "" {
-		conn, err := net.DialTimeout("unix", p.Health.Socket, time.Second)
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", p.Health.Socket)
 		if err != nil {
 			return err
 		}

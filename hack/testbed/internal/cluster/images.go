@@ -100,11 +100,11 @@ func (c *Cluster) tars() map[string]string {
 func (c *Cluster) tar(name string) string { return c.Path("images", name+".tar") }
 
 // makeImages makes the tars whose contents have changed.
-func (c *Cluster) makeImages(context.Context) error {
+func (c *Cluster) makeImages(ctx context.Context) error {
 	if err := os.MkdirAll(c.Path("images"), 0o755); err != nil {
 		return err
 	}
-	if err := c.buildPause(); err != nil {
+	if err := c.buildPause(ctx); err != nil {
 		return err
 	}
 	kept, err := c.loadDigests()
@@ -154,8 +154,8 @@ func (c *Cluster) makeImage(kept digests, name string, from []string, make func(
 	return err
 }
 
-func (c *Cluster) buildPause() error {
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", c.Bin("pause"), "./pause")
+func (c *Cluster) buildPause(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", c.Bin("pause"), "./pause")
 	cmd.Dir = filepath.Join(c.Repo, "hack/testbed")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -51,8 +51,7 @@ func (c *Cluster) Status(ctx context.Context, out io.Writer) (bool, error) {
 	}
 	problems, err := c.nodeProblems(ctx)
 	if err != nil {
-		fmt.Fprintln(out, "the API server does not answer:", err)
-		return false, nil
+		return false, fmt.Errorf("the API server does not answer: %w", err)
 	}
 	for _, n := range settings.Nodes() {
 		state := "ready, every driver registered"

@@ -81,25 +81,25 @@ func (s *Server) current(ctx context.Context) (Names, error) {
 	return s.names, nil
 }
 
-// Service is what is read of a Service, Slice of an EndpointSlice.
-type (
-	Service struct {
-		Metadata api.Meta `json:"metadata"`
-		Spec     struct {
-			ClusterIP string `json:"clusterIP"`
-		} `json:"spec"`
-	}
-	Slice struct {
-		Metadata  api.Meta `json:"metadata"`
-		Endpoints []struct {
-			Addresses  []string `json:"addresses"`
-			Hostname   string   `json:"hostname"`
-			Conditions struct {
-				Ready *bool `json:"ready"`
-			} `json:"conditions"`
-		} `json:"endpoints"`
-	}
-)
+// Service is what is read of a Service.
+type Service struct {
+	Metadata api.Meta `json:"metadata"`
+	Spec     struct {
+		ClusterIP string `json:"clusterIP"`
+	} `json:"spec"`
+}
+
+// Slice is what is read of an EndpointSlice.
+type Slice struct {
+	Metadata  api.Meta `json:"metadata"`
+	Endpoints []struct {
+		Addresses  []string `json:"addresses"`
+		Hostname   string   `json:"hostname"`
+		Conditions struct {
+			Ready *bool `json:"ready"`
+		} `json:"conditions"`
+	} `json:"endpoints"`
+}
 
 // Collect makes the names from what the API server knows.
 func Collect(services []Service, slices []Slice) Names {
