@@ -62,7 +62,7 @@ export TESTBED_DIR = $(OUT)/testbed
 .PHONY: testbed testbed-up testbed-down testbed-status testbed-images testbed-test
 testbed:
 	@mkdir -p $(dir $(TESTBED))
-	@go build -C hack/testbed -trimpath -o $(abspath $(TESTBED)) .
+	@go build -C hack/testbed -trimpath -buildvcs=false -o $(abspath $(TESTBED)) .
 
 testbed-up: deps build testbed ## bring up a real Kubernetes of two nodes on this machine (ARGS="--kcm-qps 20 …"; docs/testbed.md)
 	@$(TESTBED) up $(ARGS)
