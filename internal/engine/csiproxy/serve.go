@@ -86,9 +86,7 @@ func (p *Proxy) session(ctx context.Context, c net.Conn, identity *link.Identity
 	case <-ctx.Done():
 	case f := <-begin:
 		if err := p.pages(ctx, mail, f); err != nil && ctx.Err() == nil {
-			cancel()
-			<-ended
-			return err
+			return err // what waits for the runner ends with the connection
 		}
 	}
 	return <-ended

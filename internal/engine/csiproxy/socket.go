@@ -25,7 +25,7 @@ func dialUnix(ctx context.Context, path string) (*net.UnixConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.(*net.UnixConn), nil //nolint:errcheck // that is what "unix" gives
+	return c.(*net.UnixConn), nil
 }
 
 func (p *plain) serve(ctx context.Context, take func(*net.UnixConn)) error {
@@ -202,7 +202,8 @@ func (t *takeover) take(ctx context.Context, take func(*net.UnixConn)) error {
 	if err != nil {
 		return err
 	}
-	if err := l.like(t.socket); err == nil {
+	err = l.like(t.socket)
+	if err == nil {
 		err = exchange(t.aside(), t.socket)
 	}
 	if err != nil || !l.mine(t.socket) {
@@ -320,7 +321,7 @@ const (
 	other           // not a socket
 )
 
-// look connects, which a listener that is full answers too.
+// look connects, which a listener that is full answers too, by EAGAIN.
 func look(path string) presence {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -329,18 +330,18 @@ func look(path string) presence {
 	if info.Mode()&fs.ModeSocket == 0 {
 		return other
 	}
-	c, err := net.DialTimeout("unix", path, time.Second)
-	if err == nil {
-		_ = c.Close()
-		return alive
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return alive // out of descriptors: nothing is moved on a guess
 	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	defer func() { _ = unix.Close(fd) }()
+	switch err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); {
+	case errors.Is(err, unix.ENOENT):
 		return absent
 	case errors.Is(err, unix.ECONNREFUSED):
 		return dead
 	}
-	return alive // EAGAIN: its backlog is full
+	return alive
 }
 
 // listener is a socket of ours. It is known by its inode, which nobody else
@@ -364,7 +365,7 @@ func listenAt(path string) (*listener, error) {
 		_ = l.Close()
 		return nil, err
 	}
-	return &listener{UnixListener: l, dev: uint64(st.Dev), ino: st.Ino}, nil
+	return &listener{UnixListener: l, dev: st.Dev, ino: st.Ino}, nil
 }
 
 func inode(path string) (*syscall.Stat_t, error) {
@@ -382,7 +383,7 @@ func inode(path string) (*syscall.Stat_t, error) {
 // mine says whether it is this listener that has the name.
 func (l *listener) mine(path string) bool {
 	st, err := inode(path)
-	return err == nil && uint64(st.Dev) == l.dev && st.Ino == l.ino
+	return err == nil && st.Dev == l.dev && st.Ino == l.ino
 }
 
 // like gives it the owner and mode of another; it still has its first name.
