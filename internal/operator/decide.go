@@ -134,10 +134,21 @@ func (d *decision) begin() {
 	}
 }
 
+// startedAt notes when the runner began, though it may have been given up before.
 func (d *decision) startedAt(t metav1.Time) {
 	if d.status.StartTime == nil {
 		d.status.StartTime = &t
+		meta.RemoveStatusCondition(&d.status.Conditions, v1alpha1.ConditionClean)
 	}
+}
+
+// neverRan says whether it is certain that the runner's container never began.
+// That nobody saw it is not enough: the operator may have been away.
+func (d *decision) neverRan(w work) bool {
+	if d.status.StartTime != nil || started(w.pod) {
+		return false
+	}
+	return d.status.RunID == "" || w.pod != nil || w.job != nil && finished(w.job) == nil
 }
 
 // vanished says why a runner that was there is not any more.
@@ -362,7 +373,7 @@ func (d *decision) clean(o observed) {
 	if d.is(v1alpha1.ConditionClean) {
 		return
 	}
-	if d.status.StartTime == nil && !started(o.runner.pod) {
+	if d.neverRan(o.runner) {
 		d.set(v1alpha1.ConditionClean, metav1.ConditionTrue, reasonNothing, "")
 		return
 	}
@@ -408,13 +419,16 @@ func (d *decision) remove(o observed) {
 	if w := o.runner; !ending(w.pod) && finished(w.job) == nil && !(w.pod != nil && abandoned(w.pod, o.now)) {
 		if w.job != nil && w.job.DeletionTimestamp == nil {
 			d.deleteRunner = true
+			if d.neverRan(w) { // later there is nothing to tell it by
+				d.clean(o)
+			}
 		}
 		if w.job != nil || w.pod != nil {
 			d.after = poll
 			return // the runner removes what it made
 		}
 	}
-	if o.closing && !d.is(v1alpha1.ConditionClean) && d.status.StartTime != nil {
+	if o.closing && !d.is(v1alpha1.ConditionClean) && !d.neverRan(o.runner) {
 		d.leftBehind = fmt.Sprintf("run %s of Benchmark %s/%s: nothing can be created in a namespace that is being deleted, so that its clean-up could not run; "+
 			"the namespace takes all but cluster-scoped objects with it: look for PersistentVolumes whose claimRef, and VolumeSnapshotContents whose volumeSnapshotRef, has this namespace and a name that begins with cnsb-%s-",
 			RunID(o.benchmark), o.benchmark.Namespace, o.benchmark.Name, RunID(o.benchmark))
