@@ -40,6 +40,7 @@ func benches() []bench {
 		{"columnar", "A quantile over ten million events", columnar},
 		{"clone", "The demo from a clean clone", clone},
 		{"audit", "Milestones on Kubernetes against the API server's audit log", audit},
+		{"inject500", "500 ms injected into one RPC of a driver on Kubernetes", inject500},
 		{"cluster50", "500 volumes at 50 per second on Kubernetes", cluster50},
 	}
 }
