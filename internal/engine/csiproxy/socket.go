@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -96,7 +95,7 @@ func (t *takeover) dial(ctx context.Context) (*net.UnixConn, error) {
 // serve takes the socket over as soon as a driver is there, again whenever
 // the driver has made a new one, and gives it back at the end.
 func (t *takeover) serve(ctx context.Context, take func(*net.UnixConn)) (err error) {
-	unlock, err := lockDir(ctx, filepath.Dir(t.socket))
+	unlock, err := lock(ctx, t.socket)
 	if err != nil {
 		return err
 	}
@@ -256,7 +255,7 @@ func Restore(ctx context.Context, socket string) error {
 	if err != nil {
 		return err
 	}
-	unlock, err := lockDir(ctx, filepath.Dir(path))
+	unlock, err := lock(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -452,21 +451,33 @@ func remove(path string) error {
 // lockPatience is how long a proxy waits for one that is just ending.
 const lockPatience = 30 * time.Second
 
-// lockDir keeps other proxies away from the sockets of a directory. The lock
-// leaves nothing behind, and goes with the process.
-func lockDir(ctx context.Context, dir string) (unlock func(), err error) {
-	d, err := os.Open(dir)
-	if err != nil {
-		return nil, fmt.Errorf("the directory of the driver's socket: %w", err)
-	}
-	for deadline := time.Now().Add(lockPatience); ; {
-		if err = unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
-			return func() { _ = d.Close() }, nil
+// lock keeps other proxies away from a socket, by a file beside it that is
+// gone when it is unlocked; the lock itself goes with the process.
+func lock(ctx context.Context, socket string) (unlock func(), err error) {
+	name := socket + ".cnsbench-lock"
+	for deadline := time.Now().Add(lockPatience); ; time.Sleep(20 * time.Millisecond) {
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("beside the driver's socket: %w", err)
 		}
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil && same(f, name) {
+			return func() {
+				_ = os.Remove(name)
+				_ = f.Close()
+			}, nil
+		}
+		_ = f.Close()
 		if ctx.Err() != nil || time.Now().After(deadline) {
-			_ = d.Close()
-			return nil, fmt.Errorf("another proxy is at work in %s; stop that first: %w", dir, err)
+			return nil, fmt.Errorf("another proxy is at work at %s; stop that first: %w", socket, errors.Join(err, ctx.Err()))
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// same says whether a file still has its name: whoever had it locked before
+// has removed it.
+func same(f *os.File, name string) bool {
+	mine, err1 := f.Stat()
+	there, err2 := os.Stat(name)
+	return err1 == nil && err2 == nil && os.SameFile(mine, there)
 }

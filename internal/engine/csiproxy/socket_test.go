@@ -168,7 +168,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestTakeOverRefused: no second proxy, no file, no unknown file system.
+// TestTakeOverRefused: no contradictory options, no second proxy.
 func TestTakeOverRefused(t *testing.T) {
 	for _, o := range []csiproxy.Options{{}, {Upstream: "/a"}, {Listen: "/a"}, {TakeOver: "/a", Listen: "/b"}, {Upstream: "/a", Listen: "unix:///a"}} {
 		if _, err := csiproxy.New(o); err == nil {
@@ -214,6 +214,20 @@ func driverProcess(t *testing.T, socket string) *exec.Cmd {
 		}
 	})
 	return cmd
+}
+
+// TestNeighbours: each socket of a directory has its own proxy.
+func TestNeighbours(t *testing.T) {
+	dir := shortDir(t)
+	for _, name := range []string{"a.sock", "b.sock"} {
+		startDriver(t, filepath.Join(dir, name), csidriver.Options{})
+		takeOver(t, filepath.Join(dir, name))
+	}
+	for _, name := range []string{"a.sock", "b.sock"} {
+		if err := probe(t.Context(), filepath.Join(dir, name)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // TestDriverRestarts: a driver that ends, or is killed, meets the name as if
