@@ -7,12 +7,14 @@ package kubernetes
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -193,7 +195,7 @@ func (e *Engine) listen(ctx context.Context) error {
 		}
 	}
 	var err error
-	e.agents, err = agent.ListenTLS(context.WithoutCancel(ctx), e.Listen, advertise, e.session.Clock, &agentSink{e.session.Sink})
+	e.agents, err = agent.ListenTLS(context.WithoutCancel(ctx), e.Listen, advertise, e.session.Clock, e.session.Sink)
 	return err
 }
 
@@ -231,7 +233,7 @@ func (e *Engine) watch(ctx context.Context) error {
 		kinds = append(kinds, watch.Source{Kind: api.VolumeGroupSnapshots(e.groupVersion), Namespace: e.Namespace})
 	}
 	var err error
-	e.watches, err = watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.session.Clock, Sources: kinds, Handler: e.tracker.see})
+	e.watches, err = watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.session.Clock, Sources: kinds, Handler: e.tracker.see, Gap: e.gap})
 	if err != nil {
 		return err
 	}
@@ -239,8 +241,27 @@ func (e *Engine) watch(ctx context.Context) error {
 	return nil
 }
 
-// agentSink keeps what holders say out of the record.
-type agentSink struct{ engine.Sink }
+// gap says when a watch was lost and when it was back.
+func (e *Engine) gap(g watch.Gap) {
+	if !g.To.Known() {
+		e.session.Sink.Log("watch", fmt.Sprintf("the watch of %s was lost: %s; what happens until it is back is known to that interval only", g.Kind, g.Cause))
+		return
+	}
+	e.session.Sink.Log("watch", fmt.Sprintf("the watch of %s is back after %v", g.Kind, time.Duration(g.To-g.From).Round(time.Millisecond)))
+}
+
+// accountForWatches notes how good the clocks were.
+func (e *Engine) accountForWatches() {
+	for _, l := range e.watches.Lags() {
+		line, err := json.Marshal(l)
+		if err == nil {
+			e.session.Sink.Log("watch", string(line))
+		}
+	}
+	if n := e.client.Throttled(); n > 0 {
+		e.session.Sink.Log("engine", fmt.Sprintf("the API server refused %d requests for being too many (429); none was repeated", n))
+	}
+}
 
 // Do carries out one request; see engine.Engine.
 func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
@@ -328,6 +349,7 @@ func (e *Engine) Close() error {
 			}
 		}
 		if e.watches != nil {
+			e.accountForWatches()
 			e.watches.Close()
 		}
 		if e.client != nil {
