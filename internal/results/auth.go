@@ -73,16 +73,15 @@ func bearer(r *http.Request) (string, error) {
 // could not use such a token elsewhere.
 const Audience = "cnsbench-results"
 
-// TokenReviewer and AccessReviewer are what Kubernetes decides with; client-go's
-// typed clients are such.
-type (
-	TokenReviewer interface {
-		Create(context.Context, *authentication.TokenReview, metav1.CreateOptions) (*authentication.TokenReview, error)
-	}
-	AccessReviewer interface {
-		Create(context.Context, *authorization.SubjectAccessReview, metav1.CreateOptions) (*authorization.SubjectAccessReview, error)
-	}
-)
+// TokenReviewer tells whose a token is, as client-go's typed client does.
+type TokenReviewer interface {
+	Create(context.Context, *authentication.TokenReview, metav1.CreateOptions) (*authentication.TokenReview, error)
+}
+
+// AccessReviewer tells what somebody may do, as client-go's typed client does.
+type AccessReviewer interface {
+	Create(context.Context, *authorization.SubjectAccessReview, metav1.CreateOptions) (*authorization.SubjectAccessReview, error)
+}
 
 // Kubernetes lets the cluster decide: who a token is by a TokenReview, and what
 // its owner may do by a SubjectAccessReview of benchmarks.cnsbench.dev/results.

@@ -106,7 +106,7 @@ func (r *Remote) file(name string, query url.Values) string {
 // off is an error of Read, not its end.
 func (r *Remote) Read(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {
 	ctx, w := watch(ctx, r.client.stall())
-	resp, err := r.client.send(ctx, http.MethodGet, r.file(name, url.Values{"offset": {strconv.FormatInt(offset, 10)}}), nil, 0)
+	resp, err := r.client.send(ctx, http.MethodGet, r.file(name, url.Values{"offset": {strconv.FormatInt(offset, 10)}}), nil, 0) //nolint:bodyclose // answered closes it
 	if err != nil {
 		w.stop()
 		return nil, w.explain(err)

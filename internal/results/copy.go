@@ -48,7 +48,7 @@ func (p *Push) Finish(ctx context.Context) error {
 		}
 	case <-ctx.Done(): // it hangs in a request
 		p.cancel()
-		<-p.done
+		_ = <-p.done // which is that it was cancelled
 	}
 	sealed, err := p.m.finish(ctx)
 	if err != nil || sealed {
@@ -61,7 +61,7 @@ func (p *Push) Finish(ctx context.Context) error {
 func (p *Push) Abandon() error {
 	p.cancel()
 	close(p.stop)
-	<-p.done
+	_ = <-p.done // which is that it was cancelled
 	return p.from.Close()
 }
 
@@ -76,6 +76,7 @@ func Pull(ctx context.Context, from *Remote, dir string, o Options) (Run, error)
 	}
 	defer to.Close()
 	failures := 0
+	var last error // that was not the end of ctx
 	for {
 		info, err := from.Info(ctx)
 		if err == nil && info.Closed != "" {
@@ -90,14 +91,18 @@ func Pull(ctx context.Context, from *Remote, dir string, o Options) (Run, error)
 		}
 		wait := m.Every
 		if err != nil {
+			if ctx.Err() == nil {
+				last = err
+			}
 			wait = m.away(&failures, err)
 		} else {
 			m.back(&failures)
+			last = nil
 		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return info, errors.Join(fmt.Errorf("the bundle's copy is not complete: %w", context.Cause(ctx)), err)
+			return info, errors.Join(fmt.Errorf("the bundle's copy is not complete: %w", context.Cause(ctx)), last)
 		}
 	}
 }

@@ -129,7 +129,7 @@ func (f *Folder) Files(ctx context.Context) ([]File, error) {
 	files := []File{}
 	err := fs.WalkDir(f.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) && name != "." {
-			return nil // it went while we looked
+			return nil //nolint:nilerr // it went while we looked
 		}
 		if err != nil || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())

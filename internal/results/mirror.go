@@ -289,6 +289,7 @@ func (m *mirror) back(failures *int) {
 // seal: sealed is false.
 func (m *mirror) finish(ctx context.Context) (sealed bool, err error) {
 	failures, mended := 0, 0
+	var last error
 	for {
 		sealed, err = m.finishOnce(ctx, &mended)
 		if err == nil {
@@ -299,10 +300,13 @@ func (m *mirror) finish(ctx context.Context) (sealed bool, err error) {
 		if errors.Is(err, ErrClosed) || errors.As(err, &final) {
 			return false, err
 		}
+		if last == nil || ctx.Err() == nil {
+			last = err // the end of ctx is not why
+		}
 		select {
 		case <-time.After(m.away(&failures, err)):
 		case <-ctx.Done():
-			return false, fmt.Errorf("the bundle's copy is not complete: %w", err)
+			return false, fmt.Errorf("the bundle's copy is not complete: %w", last)
 		}
 	}
 }

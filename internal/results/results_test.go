@@ -72,7 +72,7 @@ func (s *service) breaks(f func(http.ResponseWriter, *http.Request) bool) {
 
 func (s *service) run(t *testing.T, ns, id string) *Remote {
 	t.Helper()
-	r, err := (&Client{URL: s.URL, HTTP: s.Client(), Stall: 300 * time.Millisecond}).Run(ns, id)
+	r, err := (&Client{URL: s.URL, HTTP: s.Client(), Stall: 20 * time.Second}).Run(ns, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,10 +162,31 @@ func (g *grower) close() {
 	}
 }
 
+// sizes lists the files of a bundle with their sizes, but for the manifest,
+// which closing writes.
+func sizes(t *testing.T, dir string) string {
+	f, err := OpenFolder(dir, Limits{})
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	files, err := f.Files(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, file := range files {
+		if file.Path != manifestFile {
+			fmt.Fprintln(&b, file.Path, file.Size)
+		}
+	}
+	return b.String()
+}
+
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("never: %s", what)
 		}
@@ -274,7 +295,11 @@ func TestPushOutlastsTheReceiver(t *testing.T) {
 			said := make(chan string, 100)
 			o := quick
 			o.Log = func(text string) { said <- text }
-			p, err := StartPush(t.Context(), g.w.Dir(), s.run(t, "team", "r1"), o)
+			to := s.run(t, "team", "r1")
+			if name == "hangs" {
+				to.client.Stall = 300 * time.Millisecond
+			}
+			p, err := StartPush(t.Context(), g.w.Dir(), to, o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -356,11 +381,7 @@ func TestCloseFindsWhatDiffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	there := s.store.path("team", "r1")
-	eventually(t, "the log is there", func() bool {
-		st, err := os.Stat(filepath.Join(there, "log.jsonl"))
-		return err == nil && st.Size() > 0
-	})
-	time.Sleep(20 * time.Millisecond)
+	eventually(t, "everything is there", func() bool { return sizes(t, there) == sizes(t, b.Dir) })
 	lines := filepath.Join(there, "log.jsonl")
 	text, err := os.ReadFile(lines)
 	if err != nil {
@@ -415,7 +436,7 @@ func TestFinishGivesUpWithItsContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.close()
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	if err := p.Finish(ctx); err == nil || !strings.Contains(err.Error(), "507") || !strings.Contains(err.Error(), "not complete") {
 		t.Errorf("error %v", err)
@@ -486,7 +507,7 @@ func TestPull(t *testing.T) {
 	s := serve(t, root, Token("secret"))
 	from := s.run(t, "team", "r1")
 	here := filepath.Join(t.TempDir(), "copy")
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	if _, err := Pull(ctx, from, here, quick); err == nil || !strings.Contains(err.Error(), "401") {
 		t.Errorf("without the token: %v", err)
 	}

@@ -400,8 +400,8 @@ func TestRefused(t *testing.T) {
 		want   string
 	}{
 		"400":      {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "mapper_parsing_exception", 400) }, "mapper_parsing_exception"},
-		"401":      {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", 401) }, "401"},
-		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", 302) }, "redirects to /other"},
+		"401":      {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusUnauthorized) }, "401"},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) }, "redirects to /other"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := receive(t)
@@ -440,7 +440,7 @@ func TestTargetsAreApart(t *testing.T) {
 		if r.Header.Get("Authorization") == secret {
 			return false
 		}
-		http.Error(w, "", 401)
+		http.Error(w, "", http.StatusUnauthorized)
 		return true
 	})
 	stats, err := start(t, b, first, second).Finish(soon(t, time.Second), b, sum)
