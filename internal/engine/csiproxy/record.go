@@ -27,11 +27,8 @@ type Record struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Codes of a Record that are not gRPC's.
-const (
-	// CodeUnseen ends a record of which the end could not be seen.
-	CodeUnseen = "Unseen"
-)
+// CodeUnseen is the code, beside gRPC's, of a call whose end could not be seen.
+const CodeUnseen = "Unseen"
 
 // Call is one RPC on the run's clock.
 type Call struct {

@@ -71,7 +71,6 @@ var errLater = errors.New("the driver's socket is not there")
 type takeover struct {
 	socket string
 	say    func(string)
-	period time.Duration // 0: period
 
 	at        *listener       // ours at socket; nil: not yet
 	over      <-chan struct{} // closed when the driver has ended, perhaps
@@ -103,10 +102,7 @@ func (t *takeover) serve(ctx context.Context, take func(*net.UnixConn)) (err err
 	if err := restore(t.socket); err != nil {
 		return err
 	}
-	if t.period == 0 {
-		t.period = period
-	}
-	tick := time.NewTicker(t.period)
+	tick := time.NewTicker(period)
 	defer tick.Stop()
 	for {
 		if err := t.look(ctx, take); err != nil {
