@@ -40,7 +40,7 @@ func TestMainExits(t *testing.T) {
 			out: []string{"volumes is valid"}},
 		{name: "set", args: []string{"run", "--dry-run", "--set", "spec.actions.v.createObjSpec.count=7", file}, out: []string{"volumes", "7", "7Gi", "nothing was made"}},
 		{name: "set what is not there", args: []string{"validate", "--set", "spec.actions.w.timeout=1s", file}, code: 1, errs: []string{"--set", "w"}, silent: true},
-		{name: "another engine", args: []string{"run", "--engine", "kubernetes", file}, code: 1, errs: []string{`--engine "kubernetes"`, "local"}, silent: true},
+		{name: "another engine", args: []string{"run", "--engine", "nomad", file}, code: 1, errs: []string{`--engine "nomad"`, "local", "kubernetes"}, silent: true},
 		{name: "no file", args: []string{"run"}, code: 1, errs: []string{"arg"}, silent: true},
 		{name: "no such file", args: []string{"validate", filepath.Join(dir, "none.yaml")}, code: 1, errs: []string{"none.yaml"}, silent: true},
 		{name: "output of neither kind", args: []string{"run", "--output", "xml", file}, code: 1, errs: []string{"text or json"}, silent: true},

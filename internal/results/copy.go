@@ -48,7 +48,9 @@ func (p *Push) Finish(ctx context.Context) error {
 		}
 	case <-ctx.Done(): // it hangs in a request
 		p.cancel()
-		_ = <-p.done // which is that it was cancelled
+		if err := <-p.done; errors.Is(err, ErrClosed) {
+			return err
+		}
 	}
 	sealed, err := p.m.finish(ctx)
 	if err != nil || sealed {
@@ -61,7 +63,9 @@ func (p *Push) Finish(ctx context.Context) error {
 func (p *Push) Abandon() error {
 	p.cancel()
 	close(p.stop)
-	_ = <-p.done // which is that it was cancelled
+	if err := <-p.done; err != nil && !errors.Is(err, context.Canceled) {
+		return errors.Join(err, p.from.Close())
+	}
 	return p.from.Close()
 }
 

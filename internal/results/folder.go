@@ -129,17 +129,17 @@ func (f *Folder) Files(ctx context.Context) ([]File, error) {
 	files := []File{}
 	err := fs.WalkDir(f.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) && name != "." {
-			return nil //nolint:nilerr // it went while we looked
+			return nil // it went while we looked
 		}
 		if err != nil || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
 		}
-		if !d.Type().IsRegular() || checkPath(name) != nil {
+		if ours := checkPath(name) == nil; !ours || !d.Type().IsRegular() {
 			return nil
 		}
 		info, err := d.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil
+			return nil // it went while we looked
 		}
 		if err == nil {
 			files = append(files, File{Path: name, Size: info.Size(), Modified: info.ModTime()})
