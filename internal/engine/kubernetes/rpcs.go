@@ -1,0 +1,170 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/cnsbench/cnsbench/internal/engine/csiproxy"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// callsOf keys the RPCs that a proxy on a driver's socket has seen end, by the
+// name that a sidecar gave to what is created, or by the driver's handle.
+const callsOf = "calls of"
+
+// proxyWithin is how long a proxy may take to be reached.
+const proxyWithin = 15 * time.Second
+
+// followProxies connects to the proxies that the user has named.
+func (e *Engine) followProxies(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, proxyWithin)
+	defer cancel()
+	e.proxies = make([]*csiproxy.Client, len(e.Proxies))
+	var g errgroup.Group
+	for i, address := range e.Proxies {
+		g.Go(func() error {
+			c, err := csiproxy.Dial(ctx, address, e.ProxyToken, e.session.Clock, csiproxy.Handlers{
+				Call: e.tracker.called,
+				Gap: func(g csiproxy.Gap) {
+					e.session.Sink.Log("csi-proxy "+address, fmt.Sprintf("its records have a gap from %v to %v: %s", time.Duration(g.From), time.Duration(g.To), g.Reason))
+				},
+			})
+			if err != nil {
+				return fmt.Errorf("follow the CSI proxy at %s: %w", address, err)
+			}
+			e.proxies[i] = c
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// called takes an RPC from a proxy; those in flight are of interest when they end.
+func (t *tracker) called(c csiproxy.Call) {
+	if !c.End.Known() {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	seen := map[string]bool{"": true}
+	for _, name := range []string{c.Name, c.Volume, c.Snapshot, c.Group} {
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		k := key{callsOf, name}
+		if _, known := t.objects[k]; !known {
+			t.unasked = append(t.unasked, k)
+		}
+		t.put(k, &c)
+	}
+	for len(t.unasked) > keepCalls {
+		if o := t.objects[t.unasked[0]]; o != nil && len(o.feeds) == 0 {
+			delete(t.objects, t.unasked[0])
+		}
+		t.unasked = t.unasked[1:]
+	}
+}
+
+// keepCalls is of how many things the calls are kept that no op has asked for:
+// an op learns the name of its volume after the call, and most calls of a busy
+// driver are of others.
+const keepCalls = 10000
+
+// rpcs gathers the calls of one op.
+type rpcs struct {
+	wanted map[string]bool   // RPCs that belong to the op
+	since  op.Time           // calls that ended before are of earlier ops
+	owners map[string]string // name or handle → the loop's name of the object
+	calls  []*csiproxy.Call
+	seen   map[*csiproxy.Call]bool
+}
+
+// The calls of each kind of op.
+var (
+	bringingCalls = wanted("CreateVolume", "ControllerPublishVolume", "NodeStageVolume", "NodePublishVolume")
+	removingCalls = wanted("NodeUnpublishVolume", "NodeUnstageVolume", "ControllerUnpublishVolume", "DeleteVolume")
+	cuttingCalls  = wanted("CreateSnapshot", "CreateVolumeGroupSnapshot")
+	uncutCalls    = wanted("DeleteSnapshot", "DeleteVolumeGroupSnapshot")
+	changingCalls = wanted("ControllerExpandVolume", "NodeExpandVolume", "ControllerModifyVolume")
+)
+
+func wanted(names ...string) map[string]bool {
+	m := map[string]bool{}
+	for _, n := range names {
+		m[n] = true
+	}
+	return m
+}
+
+func newRPCs(wanted map[string]bool, since op.Time) *rpcs {
+	return &rpcs{wanted: wanted, since: since, owners: map[string]string{}, seen: map[*csiproxy.Call]bool{}}
+}
+
+// own follows the calls about something by its name or handle.
+func (r *rpcs) own(f *feed, id, object string) {
+	if id == "" || r.owners[id] != "" {
+		return
+	}
+	r.owners[id] = object
+	f.add(key{callsOf, id})
+}
+
+// see takes a call; false if it is none of the op's.
+func (r *rpcs) see(c *csiproxy.Call) (object string, ours bool) {
+	if !r.wanted[c.RPC] || r.seen[c] || c.End < r.since {
+		return "", false
+	}
+	for _, id := range []string{c.Name, c.Volume, c.Snapshot, c.Group} {
+		if object = r.owners[id]; object != "" {
+			break
+		}
+	}
+	r.seen[c] = true
+	r.calls = append(r.calls, c)
+	return object, true
+}
+
+// fill writes the calls to a trace, each with its start and its end; one that
+// failed was one more attempt. Where the op has several objects the milestones
+// carry their names.
+func (r *rpcs) fill(tr *op.Trace, several bool) {
+	for _, c := range r.calls {
+		suffix := ""
+		if object := r.ownerOf(c); several && object != "" {
+			suffix = "/" + object
+		}
+		tr.MarkAt(c.RPC+".start"+suffix, c.Start, c.Err, "csi")
+		tr.MarkAt(c.RPC+".end"+suffix, c.End, c.Err, "csi")
+		if c.Code != "OK" {
+			tr.Attempt()
+		}
+	}
+}
+
+func (r *rpcs) ownerOf(c *csiproxy.Call) string {
+	for _, id := range []string{c.Name, c.Volume, c.Snapshot, c.Group} {
+		if o := r.owners[id]; o != "" {
+			return o
+		}
+	}
+	return ""
+}
+
+// failures says which calls failed, for people.
+func (r *rpcs) failures() string {
+	text := ""
+	for _, c := range r.calls {
+		if c.Code == "OK" {
+			continue
+		}
+		if text != "" {
+			text += "; "
+		}
+		text += fmt.Sprintf("%s answered %s after %v: %s", c.RPC, c.Code, time.Duration(c.End-c.Start).Round(time.Millisecond), c.Message)
+	}
+	return text
+}
