@@ -46,8 +46,9 @@ verify: chart-test ## fail if go.mod, generated code or formatting is out of dat
 	@hack/verify.sh
 
 .PHONY: e2e
-e2e: deps build ## run the built binaries end to end: the whole demo, faults, kill -9
-	go test -timeout 30m -count=1 -tags e2e ./test/e2e/...
+e2e: deps build ## run the built binaries end to end: the demo, faults, kill -9; then all of Kubernetes on a test bed
+	go test -timeout 30m -count=1 -tags e2e ./test/e2e
+	@hack/e2e.sh
 
 .PHONY: bench
 bench: deps build ## measure what docs/benchmarks.md states (about 25 minutes)
