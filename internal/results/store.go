@@ -41,6 +41,7 @@ type openRun struct {
 	folder        *Folder
 	users         int
 	used          time.Time
+	wrote         time.Time // zero: not since the store was opened
 
 	mu     sync.Mutex // one closes it at a time
 	closed string
@@ -206,6 +207,7 @@ func (s *Store) write(namespace, id, name string, f func(*Folder) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.used = s.now()
+	r.wrote = r.used
 	return nil
 }
 
@@ -339,9 +341,12 @@ func (s *Store) Info(namespace, id string) (Run, error) {
 		return info, err
 	}
 	info.Closed, info.Reason, info.Seen = m.Closed, m.Reason, st.ModTime()
+	if st, err := s.root.Stat(path.Join(dir, runFile)); err == nil && st.ModTime().After(info.Seen) {
+		info.Seen = st.ModTime()
+	}
 	s.mu.Lock()
-	if r := s.runs[dir]; r != nil {
-		info.Seen = r.used
+	if r := s.runs[dir]; r != nil && r.wrote.After(info.Seen) {
+		info.Seen = r.wrote
 	}
 	s.mu.Unlock()
 	return info, s.describe(path.Join(dir, runFile), &info)
