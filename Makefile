@@ -63,6 +63,7 @@ export TESTBED_DIR = $(OUT)/testbed
 .PHONY: testbed testbed-up testbed-down testbed-status testbed-images testbed-test
 testbed:
 	@mkdir -p $(dir $(TESTBED))
+	@echo 'module testbed.invalid // keeps ./... out of the files of containers' >$(OUT)/testbed/go.mod
 	@go build -C hack/testbed -trimpath -buildvcs=false -o $(abspath $(TESTBED)) .
 
 testbed-up: deps build testbed ## bring up a real Kubernetes of two nodes on this machine (ARGS="--kcm-qps 20 …"; docs/testbed.md)
