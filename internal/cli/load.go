@@ -62,20 +62,22 @@ func (f *runFlags) planOn(ctx context.Context, s *streams, in *plan.Input) (*clu
 	if err := f.onCluster(); err != nil {
 		return nil, err
 	}
-	on, err := f.cluster.connect()
+	on, wrong := f.cluster.connect() // nothing is asked of the cluster yet
+	err := wrong
 	if err == nil {
 		in.Classes, err = on.classes(ctx)
 	}
 	switch {
 	case err == nil:
 		in.ConfigMaps = on.libraries
+		return on, nil
 	case f.offline:
 		fmt.Fprintf(s.err, "warning: no cluster is at hand, so classes and libraries are not checked: %v\n", err)
 		return nil, nil
-	default:
-		return nil, failed(err)
+	case wrong != nil:
+		return nil, wrong
 	}
-	return on, nil
+	return nil, failed(err)
 }
 
 // folderBeside opens library folders relative to the Benchmark's file.

@@ -4,6 +4,7 @@ package kubernetes
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -133,7 +134,7 @@ func testListing1(p *project) {
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "default", Namespace: p.name}}}
 	p.create(admin)
-	p.t.Cleanup(func() { _ = p.Delete(p.t.Context(), admin) })
+	p.t.Cleanup(func() { _ = p.Delete(context.Background(), admin) })
 	c := p.command("pod", file, "--set", "fio.runtime=12", "--set", "fio.volumeSize=320Mi", "--set", "fio.image="+toolsImage)
 	p.ends(c, 0, "fio, 3 instances", "snapshots")
 	b, err := record.Open(c.bundle)
@@ -179,7 +180,7 @@ func testQuota(p *project) {
 func testPending(p *project) {
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: p.name}, Provisioner: "nobody.example"}
 	p.create(class)
-	p.t.Cleanup(func() { _ = p.Delete(p.t.Context(), class) })
+	p.t.Cleanup(func() { _ = p.Delete(context.Background(), class) })
 	p.ends(p.command("local", volumes(p.name, "")), 0, "is not bound")
 }
 
