@@ -30,6 +30,9 @@ type task struct {
 	request engine.Request
 	then    func(*op.Op)
 	closed  bool // of a closed loop: intended when it starts
+	// worker carries the task out, if it is not nil: a goroutine that is there
+	// already, with a stack as deep as an op's calls need.
+	worker chan<- func()
 }
 
 // fire starts every op of one trigger of an action, without a gate. The
@@ -181,11 +184,16 @@ func (r *runner) start(t *task) bool {
 		return false
 	}
 	r.ops.Add(1)
-	go func() {
+	carryOut := func() {
 		defer r.ops.Done()
 		r.execute(t)
 		r.finished(t)
-	}()
+	}
+	if t.worker != nil {
+		t.worker <- carryOut
+	} else {
+		go carryOut()
+	}
 	return true
 }
 

@@ -234,10 +234,18 @@ func (rt *rateRunner) closedLoop(ctx context.Context, start op.Time) {
 
 // slot runs one trigger after another; the actions of the rate take turns.
 func (rt *rateRunner) slot(ctx context.Context, turn int) {
+	// It outlives the slot by the op that is in flight when the run ends.
+	worker := make(chan func(), 1)
+	defer close(worker)
+	go func() {
+		for carryOut := range worker {
+			carryOut()
+		}
+	}()
 	for ctx.Err() == nil && rt.take() {
 		a := rt.actions[turn%len(rt.actions)]
 		turn++
-		if !rt.once(ctx, a) && !rt.Sleep(ctx, time.Now().Add(failurePause)) {
+		if !rt.once(ctx, a, worker) && !rt.Sleep(ctx, time.Now().Add(failurePause)) {
 			return
 		}
 	}
@@ -255,12 +263,15 @@ func (rt *rateRunner) take() bool {
 }
 
 // once runs one trigger of a closed loop to its end and says whether every op
-// of it succeeded.
-func (rt *rateRunner) once(ctx context.Context, a *plan.Action) bool {
+// of it succeeded. The first op is the worker's.
+func (rt *rateRunner) once(ctx context.Context, a *plan.Action, worker chan<- func()) bool {
 	tasks := rt.tasks(a, rt.Clock.Now())
 	ended := make(chan *op.Op, len(tasks))
-	for _, t := range tasks {
+	for i, t := range tasks {
 		t.closed = true
+		if i == 0 {
+			t.worker = worker
+		}
 		t.then = func(o *op.Op) {
 			rt.observe(o)
 			ended <- o
