@@ -93,7 +93,7 @@ func TestWrap(t *testing.T) {
 
 func testWrap(t *testing.T, f *fixture) {
 	s := f.expect("p", agent.Options{Barrier: "b", Offset: 3 * time.Second})
-	cmd, out := f.wrap(s, "sh", "-c", "env | grep -c CNSBENCH; sleep 300 & exit 7")
+	cmd, out := f.wrap(s, "sh", "-c", "env | grep -c CNSBENCH_AGENT; sleep 300 & exit 7")
 	if _, _, err := s.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
