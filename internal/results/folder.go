@@ -85,7 +85,7 @@ func (f *Folder) lockHeld() error {
 		return errors.Join(fmt.Errorf("results: %s: %w", f.root.Name(), err), d.Close())
 	}
 	f.lock, f.bytes, f.files = d, 0, 0
-	files, err := f.Files(context.TODO())
+	files, err := f.Files(context.Background()) // not to be given up: half a count is none
 	for _, file := range files {
 		f.bytes += file.Size
 		f.files++

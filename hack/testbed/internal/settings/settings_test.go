@@ -40,8 +40,8 @@ func TestParseRefuses(t *testing.T) {
 }
 
 func TestNodesGoElsewhereWhenThePathIsLong(t *testing.T) {
-	short := Layout{Dir: "/work/out/testbed"}
-	if got := short.NodeDir(node(1)); got != "/work/out/testbed/node1" {
+	short := Layout{Dir: "/srv/out/testbed"}
+	if got := short.NodeDir(node(1)); got != "/srv/out/testbed/node1" {
 		t.Errorf("short: %s", got)
 	}
 	long := Layout{Dir: "/" + strings.Repeat("x", 100)}
