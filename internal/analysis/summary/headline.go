@@ -315,7 +315,7 @@ func plural(n int64, word string) string {
 
 // Whose says in one line whose the time of an action's ops was: the largest
 // parts, until nine tenths of it are named.
-func Whose(a *Action) string {
+func (a Action) Whose() string {
 	const named = 0.9
 	var parts []string
 	sum := 0.0

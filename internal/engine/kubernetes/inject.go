@@ -34,11 +34,8 @@ const (
 
 // path is where the agent is inside the workload's containers.
 func (d Delivery) path() string {
-	switch d {
-	case DeliverBaked:
+	if d == DeliverBaked {
 		return agentBinary
-	case DeliverImage:
-		return agentDir + agentBinary
 	}
 	return agentDir + agentBinary
 }

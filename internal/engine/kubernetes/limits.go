@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -17,9 +16,8 @@ import (
 // can be.
 var limiting = []string{
 	"kube-api-qps", "kube-api-burst", "timeout", "worker-threads", "workers", "retry-interval-start", "retry-interval-max",
-	"cloning-protection-threads", "capacity-poll-interval", "retry-crd-interval-max", "max-grpc-log-length", "reconcile-sync",
-	"concurrent-attach-detach-syncs", "attach-detach-reconcile-sync-period", "feature-gates", "extra-create-metadata",
-	"concurrent-deployment-syncs", "pv-recycler-timeout-increment-nfs",
+	"cloning-protection-threads", "capacity-poll-interval", "reconcile-sync", "concurrent-attach-detach-syncs",
+	"attach-detach-reconcile-sync-period", "feature-gates",
 }
 
 // controllers are programs whose flags are worth knowing, by a part of their
@@ -71,5 +69,5 @@ func limitingFlags(args []string) map[string]string {
 		}
 		flags[name] = value
 	}
-	return maps.Clone(flags)
+	return flags
 }

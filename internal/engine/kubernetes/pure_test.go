@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -229,5 +230,33 @@ func TestPrepareNamesAll(t *testing.T) {
 		"persistentvolumeclaims cnsb-r1-v-0", "pods cnsb-r1-v-0-holder", "secrets cnsb-r1-v-0-holder"}
 	if diff := cmp.Diff(want, l.names); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestSettledIsNoFailure: a pod that is deleted after it was ready does not undo
+// the op, and a proxy before controllers alone gives nothing to wait for.
+func TestSettledIsNoFailure(t *testing.T) {
+	e := New(Options{Namespace: "ns"})
+	e.session = engine.Session{RunID: "r", Clock: op.NewClock()}
+	e.tracker = newTracker("ns")
+	b := e.bring()
+	b.pod("p", 1, false)
+	b.feed.put(arrived{pod: "cnsb-r-p", ready: op.Milestone{At: 5, Source: "agent"}, began: op.Milestone{At: 4, Source: "agent"}})
+	e.tracker.see(watch.Event{Type: watch.Deleted, Object: pod("cnsb-r-p"), At: 9})
+	tr := op.NewTrace(e.session.Clock)
+	if err := b.await(t.Context(), tr); err != nil {
+		t.Errorf("a ready pod that went later: %v", err)
+	}
+	var o op.Op
+	tr.Fill(&o)
+	if o.Ended != 5 {
+		t.Errorf("the op ended at %d, want at its readiness", o.Ended)
+	}
+	if e.tracker.seesNodes() {
+		t.Error("nothing was seen of nodes")
+	}
+	e.tracker.called(csiproxy.Call{RPC: "NodePublishVolume", Subject: csiproxy.Subject{Volume: "v"}, End: 3})
+	if !e.tracker.seesNodes() {
+		t.Error("a call of a node service was seen")
 	}
 }

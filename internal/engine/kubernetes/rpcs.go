@@ -47,6 +47,9 @@ func (t *tracker) called(c csiproxy.Call) {
 	if !c.End.Known() {
 		return
 	}
+	if c.RPC == "NodePublishVolume" {
+		t.nodes.Store(true)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	seen := map[string]bool{"": true}
@@ -68,6 +71,10 @@ func (t *tracker) called(c csiproxy.Call) {
 		t.unasked = t.unasked[1:]
 	}
 }
+
+// seesNodes says whether calls of a node service were ever seen, so that others
+// are worth waiting for.
+func (t *tracker) seesNodes() bool { return t.nodes.Load() }
 
 // keepCalls is of how many things the calls are kept that no op has asked for:
 // an op learns the name of its volume after the call, and most calls of a busy

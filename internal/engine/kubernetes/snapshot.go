@@ -23,7 +23,6 @@ type snap struct {
 	kind    api.Kind
 	name    string   // in the cluster
 	members []string // of a group: loop's names of its snapshots
-	sources []string // of a group: claims that carry its label
 }
 
 // contentSeen is the milestone at which the content of a snapshot appeared.
@@ -224,9 +223,6 @@ func (e *Engine) takeGroup(ctx context.Context, r engine.Request, tr *op.Trace) 
 			Source: api.VolumeGroupSnapshotSource{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{labelGroup: name}}}},
 	}
 	group := &snap{kind: kind, name: name, object: engine.Object{Kind: engine.GroupSnapshotObject, Name: r.Name, Action: r.Action, Class: r.Snapshot.Class}}
-	for _, o := range r.Snapshot.Sources {
-		group.sources = append(group.sources, e.name(o.Name))
-	}
 	c := e.cut(tr)
 	defer c.close()
 	c.feed.add(key{groups, name})

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -36,6 +37,7 @@ const keepEvents = 32
 // came before. It is safe for concurrent use, and never blocks a watch.
 type tracker struct {
 	namespace string
+	nodes     atomic.Bool // calls of node services are seen
 
 	mu      sync.Mutex
 	objects map[key]*tracked

@@ -148,7 +148,7 @@ func (p *printer) operations(s *summary.Summary) {
 	p.table(t)
 	p.note("response times, counted from when the schedule wanted the op; n<29: too few values for that quantile")
 	for _, a := range s.Actions {
-		if text := summary.Whose(&a); text != "" {
+		if text := a.Whose(); text != "" {
 			p.wrap("  ", a.Name+": "+text)
 		}
 	}
