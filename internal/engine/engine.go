@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -120,6 +121,12 @@ type Request struct {
 	Snapshot *Snapshot
 	Resize   *Resize
 	Modify   *Modify
+	Reattach *Reattach
+	Rollout  *Rollout
+	Drain    *Drain
+	Scale    *Scale
+	Kill     *Kill
+	Manifest *Manifest
 	Delete   *Delete
 }
 
@@ -209,6 +216,71 @@ type Modify struct {
 	Parameters map[string]string // as far as they are known
 }
 
+// Reattach asks for a volume that is in use to be detached from its node and
+// attached again: the pods that have it are deleted and, once it is detached,
+// made again as they were. The op is done at their first write (or read).
+// What restarted is released from its barrier at once, by the engine.
+type Reattach struct {
+	Target Object // a volume made with Attach, or of a workload
+	// Node says where to: NodeSame, NodeOther or NodeAny.
+	Node string
+}
+
+// Where a reattached volume goes.
+const (
+	NodeAny   = "any"
+	NodeSame  = "same"
+	NodeOther = "other"
+)
+
+// Rollout asks for the pods of a workload to be replaced one after another,
+// each when the one before is ready again; of an object with a pod template
+// (Deployment, StatefulSet, DaemonSet), for its own controller to do so. Undo
+// goes back to the template before the last rollout.
+type Rollout struct {
+	Target Object // a WorkloadObject or a ManifestObject
+	Undo   bool
+}
+
+// Drain asks for a node to be cordoned and emptied of the run's own pods, by
+// eviction; they are made again on other nodes where nothing else does so. The
+// op is done when the last is usable again; then the node is uncordoned.
+type Drain struct {
+	Node   string            // its name; or
+	Labels map[string]string // one of those with these labels,
+	Pick   uint64            // by this number modulo their count, in order of name
+}
+
+// Scale asks for an object to have so many replicas: by its scale subresource,
+// or by a script that is called with the object and the number. The op is done
+// when that many are ready and those that were too many are gone.
+type Scale struct {
+	Target   Object // a ManifestObject
+	Replicas int32
+	Script   *Script // nil: the scale subresource
+}
+
+// Script is a program that a file brings.
+type Script struct {
+	Text           string // begins with #!
+	Image          string // kubernetes: where it runs
+	ServiceAccount string // kubernetes: whose rights it has
+}
+
+// Kill asks for a workload's processes to be sent a signal, or for its pods to
+// be deleted with Grace. The op is done when they are gone, have been replaced
+// and made their first write.
+type Kill struct {
+	Target Object // a WorkloadObject
+	Signal string // "SIGKILL", …; empty: the pods are deleted
+	Grace  time.Duration
+}
+
+// Manifest asks for any object (engine kubernetes), named as the request is.
+type Manifest struct {
+	Object unstructured.Unstructured
+}
+
 // Delete asks for an object to be removed with all that belongs to it.
 type Delete struct{ Target Object }
 
@@ -221,6 +293,7 @@ const (
 	SnapshotObject      ObjectKind = "snapshot"
 	GroupSnapshotObject ObjectKind = "groupSnapshot"
 	WorkloadObject      ObjectKind = "workload"
+	ManifestObject      ObjectKind = "object" // made of a manifest
 )
 
 // Object is something that exists on the platform because of this run. It is

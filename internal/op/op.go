@@ -102,6 +102,10 @@ const (
 	Unstaged    = "unstaged"    // NodeUnstageVolume done
 	Detached    = "detached"    // ControllerUnpublishVolume done
 	Gone        = "gone"        // the object exists no more
+	Signalled   = "signalled"   // the signal was delivered, or the deletion accepted
+	Replaced    = "replaced"    // what was killed or evicted exists again
+	Cordoned    = "cordoned"    // the node takes no more pods
+	Evicted     = "evicted"     // the last eviction was accepted
 )
 
 // Milestone is an instant inside an op.

@@ -196,7 +196,8 @@ func (e *Engine) destroyDriver(ctx context.Context, entry op.LedgerEntry) error 
 	}
 	base := entry.Data["baseDir"]
 	if _, err := os.Stat(base); errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil // it could not even be made
+		_ = syscall.Rmdir(filepath.Dir(base)) // a kill may have come between the two
+		return nil
 	}
 	args := append(slices.Clone(e.DriverCommand[1:]), "--backend", entry.Name, "--base-dir", base, "--destroy")
 	out, err := exec.CommandContext(ctx, e.DriverCommand[0], args...).CombinedOutput()
