@@ -26,6 +26,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -146,9 +147,11 @@ func (d *driver) start(ctx context.Context, options map[string]string) error {
 	if err := d.spawn(exec.CommandContext(d.engine.ctx, d.engine.DriverCommand[0], args...)); err != nil {
 		return err
 	}
-	entry.Data["pid"], entry.Data["start"], entry.Data["boot"] = strconv.Itoa(d.process.Pid), startTime(d.process.Pid), bootID()
-	if err := s.Ledger.Add(entry); err != nil {
-		return err
+	// One that has ended already needs no mark: awaitSocket says why it ended.
+	if err := pod.Mark(entry.Data, d.process.Pid); err == nil {
+		if err := s.Ledger.Add(entry); err != nil {
+			return err
+		}
 	}
 	return d.awaitSocket(ctx)
 }
@@ -422,27 +425,6 @@ func (e *Engine) driverOf(provisioner string) (*driver, error) {
 		return d, nil
 	}
 	return nil, &engine.Error{Code: "NotFound", Message: fmt.Sprintf("no driver for provisioner %q", provisioner)}
-}
-
-// startTime is field 22 of /proc/PID/stat: with the pid it names one process
-// for as long as the machine is up. Empty when there is no such process.
-func startTime(pid int) string {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return ""
-	}
-	_, rest, ok := strings.Cut(string(b), ") ")
-	fields := strings.Fields(rest)
-	if !ok || len(fields) < 20 {
-		return ""
-	}
-	return fields[19]
-}
-
-// bootID tells boots apart.
-func bootID() string {
-	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(b))
 }
 
 // tail keeps the last few lines of a log.

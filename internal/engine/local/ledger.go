@@ -2,11 +2,6 @@ package local
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strconv"
-	"syscall"
-	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -204,30 +199,4 @@ func (e *Engine) foreign(ctx context.Context, endpoint string) (*driver, error) 
 	}
 	e.drivers[endpoint] = d
 	return d, nil
-}
-
-// killStale ends a process of a dead run, if it is still the same one.
-func killStale(entry op.LedgerEntry) error {
-	pid, _ := strconv.Atoi(entry.Data["pid"])
-	if pid <= 1 {
-		return nil // it was never started
-	}
-	same := func() bool {
-		return entry.Data["start"] != "" && startTime(pid) == entry.Data["start"] && bootID() == entry.Data["boot"]
-	}
-	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		if !same() {
-			return nil
-		}
-		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("end process %d of %s: %w", pid, entry.Name, err)
-		}
-		for end := time.Now().Add(5 * time.Second); same() && time.Now().Before(end); {
-			time.Sleep(20 * time.Millisecond)
-		}
-	}
-	if same() {
-		return fmt.Errorf("process %d of %s does not end", pid, entry.Name)
-	}
-	return nil
 }

@@ -170,7 +170,7 @@ func (e *Engine) removeEntries(ctx context.Context, ledger engine.Ledger) error 
 func (e *Engine) removeEntry(ctx context.Context, entry op.LedgerEntry) error {
 	switch entry.Kind {
 	case pod.ProcessKind:
-		return pod.KillStale(entry)
+		return pod.KillStale(entry, false)
 	case "driver":
 		return e.destroyDriver(ctx, entry)
 	case "volume", "snapshot", "group":
@@ -191,8 +191,10 @@ func (e *Engine) destroyDriver(ctx context.Context, entry op.LedgerEntry) error 
 			}
 		}
 	}
-	if err := killStale(entry); err != nil {
-		return err
+	if entry.Data["pid"] != "" { // else it was never started
+		if err := pod.KillStale(entry, true); err != nil {
+			return err
+		}
 	}
 	base := entry.Data["baseDir"]
 	if _, err := os.Stat(base); errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {

@@ -756,7 +756,7 @@ func TestKillStale(t *testing.T) {
 	}
 	e := f.ledger.Open()[0]
 	wrong := op.LedgerEntry{Kind: e.Kind, Name: e.Name, Data: map[string]string{"pid": e.Data["pid"], "start": "1", "boot": e.Data["boot"]}}
-	if err := pod.KillStale(wrong); err != nil {
+	if err := pod.KillStale(wrong, false); err != nil {
 		t.Errorf("another process with that pid: %v", err)
 	}
 	time.Sleep(50 * time.Millisecond)
@@ -765,14 +765,14 @@ func TestKillStale(t *testing.T) {
 		t.Fatal("a process that is not the entry's was killed")
 	default:
 	}
-	if err := pod.KillStale(e); err != nil {
+	if err := pod.KillStale(e, true); err != nil {
 		t.Fatal(err)
 	}
 	end := f.wait(p)
 	if end.OK || end.Containers[0].ExitCode != -1 || !strings.Contains(end.Containers[0].Message, "without a report") {
 		t.Errorf("end %+v", end)
 	}
-	if err := pod.KillStale(e); err != nil {
+	if err := pod.KillStale(e, true); err != nil {
 		t.Errorf("again: %v", err)
 	}
 }

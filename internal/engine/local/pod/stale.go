@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -20,26 +21,35 @@ const (
 	DirKind = "dir"
 )
 
-// killWithin is how long a killed process may take to be gone, in ms: its
-// processes may be in the middle of I/O.
-const killWithin = 10_000
+const (
+	// killWithin is how long a killed process may take to be gone: its
+	// processes may be in the middle of I/O.
+	killWithin = 10 * time.Second
+	// askWithin is how long one that was asked to end may take.
+	askWithin = 5 * time.Second
+)
 
-// ledgerEntry names a process so that no other is ever taken for it: pids are
-// used again, a pid with its start time in one boot is not.
-func ledgerEntry(name string, pid int) (op.LedgerEntry, error) {
+// Mark puts into the data of a ledger entry what names a process so that no
+// other is ever taken for it: pids are used again, a pid with its start time in
+// one boot is not.
+func Mark(data map[string]string, pid int) error {
 	start, err := startTime(pid)
 	if err != nil {
-		return op.LedgerEntry{}, err
+		return err
 	}
-	return op.LedgerEntry{Kind: ProcessKind, Name: name, Data: map[string]string{
-		"pid": strconv.Itoa(pid), "start": start, "boot": bootID(),
-	}}, nil
+	data["pid"], data["start"], data["boot"] = strconv.Itoa(pid), start, bootID()
+	return nil
+}
+
+func ledgerEntry(name string, pid int) (op.LedgerEntry, error) {
+	e := op.LedgerEntry{Kind: ProcessKind, Name: name, Data: map[string]string{}}
+	return e, Mark(e.Data, pid)
 }
 
 // KillStale ends the process that a dead run left in its ledger, with all in
-// its PID namespace, and returns when it is gone. One that is no longer there
-// is no error.
-func KillStale(e op.LedgerEntry) error {
+// its PID namespace, and returns when it is gone. With ask it is sent SIGTERM
+// first. One that is no longer there is no error.
+func KillStale(e op.LedgerEntry, ask bool) error {
 	pid, err := strconv.Atoi(e.Data["pid"])
 	if err != nil || pid <= 1 {
 		return fmt.Errorf("ledger entry %s %s: no pid in %v", e.Kind, e.Name, e.Data)
@@ -59,25 +69,31 @@ func KillStale(e op.LedgerEntry) error {
 	if start, err := startTime(pid); err != nil || start != e.Data["start"] {
 		return nil
 	}
-	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+	if ask {
+		if gone, err := end(fd, unix.SIGTERM, askWithin); err == nil && gone {
+			return nil
+		}
+	}
+	gone, err := end(fd, unix.SIGKILL, killWithin)
+	if err != nil {
 		return fmt.Errorf("kill process %d of %s: %w", pid, e.Name, err)
 	}
-	n, err := poll(fd)
-	if err != nil {
-		return fmt.Errorf("wait for process %d of %s: %w", pid, e.Name, err)
-	}
-	if n == 0 {
-		return fmt.Errorf("process %d of %s was killed and is still there after %d s: the storage may hang", pid, e.Name, killWithin/1000)
+	if !gone {
+		return fmt.Errorf("process %d of %s was killed and is still there after %v: the storage may hang", pid, e.Name, killWithin)
 	}
 	return nil
 }
 
-// poll waits until the process behind a pidfd has ended.
-func poll(fd int) (int, error) {
+// end sends a signal to the process behind a pidfd and says whether it has
+// ended in time.
+func end(fd int, sig unix.Signal, within time.Duration) (bool, error) {
+	if err := unix.PidfdSendSignal(fd, sig, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return false, err
+	}
 	for {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, killWithin)
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(within.Milliseconds()))
 		if !errors.Is(err, unix.EINTR) {
-			return n, err
+			return n > 0, err
 		}
 	}
 }
