@@ -765,7 +765,7 @@ func TestKillStale(t *testing.T) {
 		t.Fatal("a process that is not the entry's was killed")
 	default:
 	}
-	if err := pod.KillStale(e, true); err != nil {
+	if err := pod.KillStale(e, false); err != nil {
 		t.Fatal(err)
 	}
 	end := f.wait(p)
