@@ -2,7 +2,7 @@ package v1alpha1
 
 // Rate says when actions are done. It knows nothing of what they do.
 //
-// +kubebuilder:validation:ExactlyOneOf=constantRateSpec;poissonRateSpec;rampRateSpec;constantIncreaseDecreaseRateSpec;burstRateSpec;traceRateSpec;concurrencySpec;triggerRateSpec
+// +kubebuilder:validation:ExactlyOneOf=constantRateSpec;poissonRateSpec;rampRateSpec;constantIncreaseDecreaseRateSpec;burstRateSpec;traceRateSpec;lifetimeRateSpec;concurrencySpec;triggerRateSpec
 // +kubebuilder:validation:AtMostOneOf=startAfter;startAfterAction
 type Rate struct {
 	// name by which actions refer to it.
@@ -57,6 +57,9 @@ type Rate struct {
 	// traceRateSpec triggers when a recorded trace did.
 	// +optional
 	TraceRateSpec *TraceRateSpec `json:"traceRateSpec,omitempty"`
+	// lifetimeRateSpec triggers once for each object, some time after it was made.
+	// +optional
+	LifetimeRateSpec *LifetimeRateSpec `json:"lifetimeRateSpec,omitempty"`
 	// concurrencySpec keeps a number of operations under way: a closed loop.
 	// +optional
 	ConcurrencySpec *ConcurrencySpec `json:"concurrencySpec,omitempty"`
@@ -85,50 +88,6 @@ type PoissonRateSpec struct {
 	PerSecond Number `json:"perSecond"`
 }
 
-// RampRateSpec triggers at a rate that changes linearly within each stage.
-type RampRateSpec struct {
-	// startPerSecond is the rate at the start.
-	// +optional
-	StartPerSecond *Number `json:"startPerSecond,omitempty"`
-	// stages follow each other.
-	// +required
-	// +listType=atomic
-	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=64
-	Stages []RampStage `json:"stages"`
-}
-
-// RampStage is one stage of a ramp.
-type RampStage struct {
-	// duration of the stage.
-	// +required
-	Duration Duration `json:"duration"`
-	// perSecond is the rate at the end of the stage.
-	// +required
-	PerSecond Number `json:"perSecond"`
-}
-
-// ConstantIncreaseDecreaseRateSpec lets the number of objects go up to max, one
-// each incInterval, then down to min, one each decInterval, and so on.
-//
-// +kubebuilder:validation:XValidation:rule="self.min <= self.max",message="min must not be larger than max"
-type ConstantIncreaseDecreaseRateSpec struct {
-	// incInterval between triggers on the way up.
-	// +required
-	IncInterval Duration `json:"incInterval"`
-	// decInterval between triggers on the way down.
-	// +required
-	DecInterval Duration `json:"decInterval"`
-	// min number of objects.
-	// +required
-	// +kubebuilder:validation:Minimum=0
-	Min int32 `json:"min"`
-	// max number of objects.
-	// +required
-	// +kubebuilder:validation:Minimum=1
-	Max int32 `json:"max"`
-}
-
 // BurstRateSpec triggers size times at once at a fixed interval; the first
 // burst comes one interval after the start.
 type BurstRateSpec struct {
@@ -142,7 +101,8 @@ type BurstRateSpec struct {
 	Interval Duration `json:"interval"`
 }
 
-// TraceRateSpec triggers when a recorded trace did.
+// TraceRateSpec triggers when a recorded trace did: each record triggers the
+// action that does what it says, on the object that it names.
 type TraceRateSpec struct {
 	// source is the path of the trace, relative to the Benchmark's file.
 	// +required
@@ -153,6 +113,25 @@ type TraceRateSpec struct {
 	// +optional
 	// +kubebuilder:default=1
 	TimeScale *Number `json:"timeScale,omitempty"`
+}
+
+// LifetimeRateSpec triggers its actions once for each object that they are aimed
+// at, a random time after the object was made: with a deleteSpec, lifetimes.
+// Objects that were there when the rate began are taken for a population in
+// equilibrium: they live as much longer as one that is met at a random instant.
+//
+// +kubebuilder:validation:ExactlyOneOf=mean;quantiles
+type LifetimeRateSpec struct {
+	// mean of an exponential distribution.
+	// +optional
+	Mean *Duration `json:"mean,omitempty"`
+	// quantiles of any distribution, equally spaced: the first is the least
+	// lifetime, the last the greatest; straight lines lie between them.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=2
+	// +kubebuilder:validation:MaxItems=1001
+	Quantiles []Duration `json:"quantiles,omitempty"`
 }
 
 // ConcurrencySpec is a closed loop: it keeps parallelism operations under way.

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan/rate"
 )
 
 // budget adds up what the plan makes, as if nothing failed, nothing was
@@ -140,6 +141,13 @@ func (l *loader) triggers(r *Rate) (n int64, ended bool) {
 		if length == 0 || left < length {
 			length = left
 		}
+	}
+	if c, ok := r.Schedule.(rate.Ending); ok && (length > 0 || l.plan.Runtime == 0) {
+		n, ended = c.Count(length)
+		if r.Limit > 0 && (!ended || r.Limit < n) {
+			n, ended = r.Limit, true
+		}
+		return n, ended
 	}
 	if r.Schedule == nil || length == 0 && l.plan.Runtime == 0 {
 		return r.Limit, r.Limit > 0

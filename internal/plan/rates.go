@@ -80,14 +80,12 @@ func (l *loader) schedule(path string, r *v1alpha1.Rate, out *Rate) {
 	case r.ConcurrencySpec != nil:
 		out.Parallelism = int(r.ConcurrencySpec.Parallelism)
 		out.UntilEnded = r.ConcurrencySpec.Until == "ended"
-	case r.RampRateSpec != nil:
-		l.later(path+".rampRateSpec", "rampRateSpec")
-	case r.ConstantIncreaseDecreaseRateSpec != nil:
-		l.later(path+".constantIncreaseDecreaseRateSpec", "constantIncreaseDecreaseRateSpec")
 	case r.TraceRateSpec != nil:
 		l.later(path+".traceRateSpec", "traceRateSpec")
 	case r.TriggerRateSpec != nil:
 		l.later(path+".triggerRateSpec", "triggerRateSpec")
+	default:
+		l.formula(path, r, out)
 	}
 }
 
@@ -121,8 +119,8 @@ func (l *loader) lateStart(path string, r *Rate) {
 	}
 	first := r.StartAfter
 	if r.Schedule != nil {
-		if due, ok := r.Schedule.New(l.plan.Seed).Next(); ok {
-			first += due
+		if t, ok := r.Schedule.New(l.plan.Seed).Next(); ok {
+			first += t.Due
 		}
 	}
 	if first >= l.plan.Runtime {

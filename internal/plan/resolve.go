@@ -75,6 +75,7 @@ func (l *loader) resolve() {
 		l.plan.Actions = append(l.plan.Actions, n.out)
 	}
 	l.unusedRates()
+	l.directions(order)
 	l.outputs()
 	l.slos(order)
 	l.endless(order)
@@ -232,7 +233,7 @@ func (l *loader) endless(order []*info) {
 		}
 	}
 	for i, r := range l.plan.Rates {
-		if i < len(l.spec.Rates) && r.Limit == 0 && r.Duration == 0 && l.used[r.Name] {
+		if i < len(l.spec.Rates) && r.Limit == 0 && r.Duration == 0 && l.used[r.Name] && !r.ends() {
 			l.fail(fmt.Sprintf("spec.rates[%d]", i), "give spec.runtime, or the rate a limit or a duration",
 				"the run would never end: no workload of the start ends by itself, and this rate goes on forever")
 		}

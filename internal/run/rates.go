@@ -9,6 +9,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/plan/rate"
 )
 
 // failurePause is how long a slot of a closed loop rests after an op that
@@ -75,23 +76,26 @@ func (rt *rateRunner) run(ctx context.Context) {
 func (rt *rateRunner) openLoop(ctx context.Context, start op.Time) {
 	times := rt.Schedule.New(seedOf(rt.Plan.Seed, rt.Name))
 	for n := int64(0); rt.Limit == 0 || n < rt.Limit; n++ {
-		due, ok := times.Next()
-		if !ok || rt.Duration > 0 && due > rt.Duration {
+		t, ok := times.Next()
+		if !ok || rt.Duration > 0 && t.Due > rt.Duration {
 			return
 		}
-		at := start + op.Time(due)
+		at := start + op.Time(t.Due)
 		if !rt.Sleep(ctx, rt.Clock.At(at)) {
 			return
 		}
-		rt.trigger(at)
+		rt.trigger(at, t)
 	}
 }
 
-func (rt *rateRunner) trigger(at op.Time) {
+func (rt *rateRunner) trigger(at op.Time, what rate.Trigger) {
 	rt.mu.Lock()
 	rt.count.Triggers++
 	rt.mu.Unlock()
 	for _, a := range rt.actions {
+		if way := a.Way(); what.Way != rate.NoWay && way != rate.NoWay && way != what.Way {
+			continue
+		}
 		for _, t := range rt.tasks(a, at) {
 			rt.offer(t)
 		}

@@ -8,19 +8,46 @@ import (
 	"time"
 )
 
-// Schedule yields the due times of triggers, counted from the rate's start.
-// Next returns the next one; ok is false when there are no more. Times never
-// decrease. A Schedule is used by one goroutine; New makes a fresh one, so that
-// the same seed gives the same times.
+// Schedule says when triggers are due, counted from the rate's start. It is
+// immutable; New begins one pass over it, and the same seed gives the same times.
 type Schedule interface {
 	New(seed uint64) Sequence
 	// PerSecond is the mean rate of triggers, for budgets and sanity checks.
 	PerSecond() float64
 }
 
-// Sequence is one pass over a Schedule.
+// Sequence is one pass over a Schedule, for one goroutine. Next returns the next
+// trigger; ok is false when there are no more. Due times never decrease.
 type Sequence interface {
-	Next() (due time.Duration, ok bool)
+	Next() (t Trigger, ok bool)
+}
+
+// Trigger is an instant at which something is to be done.
+type Trigger struct {
+	Due time.Duration
+	// Way says which of the rate's actions are meant, where the rate counts
+	// objects up and down; Level is their number afterwards.
+	Way   Way
+	Level int64
+	// Step is the number of the trigger, from 0.
+	Step int64
+}
+
+// Way is a direction.
+type Way int8
+
+// The ways: rates that do not count objects have none.
+const (
+	NoWay Way = iota
+	Up
+	Down
+)
+
+// Ending is a Schedule that ends by itself, or whose triggers can be counted.
+type Ending interface {
+	// Count is how many triggers are due until then (0: at all); ended is false
+	// if there is no end to them.
+	Count(until time.Duration) (n int64, ended bool)
 }
 
 // Constant is one trigger each Interval: the k-th (k = 0, 1, …) is due at
@@ -49,12 +76,15 @@ type constant struct {
 	k int64
 }
 
-func (c *constant) Next() (time.Duration, bool) {
+func (c *constant) Next() (Trigger, bool) {
+	t := Trigger{Step: c.k}
 	c.k++
 	if c.Rate > 0 {
-		return seconds(float64(c.k) / c.Rate), true
+		t.Due = seconds(float64(c.k) / c.Rate)
+	} else {
+		t.Due = time.Duration(c.k) * c.Interval
 	}
-	return time.Duration(c.k) * c.Interval, true
+	return t, true
 }
 
 // Poisson has independent exponential gaps of mean 1/Rate seconds: the
@@ -73,11 +103,13 @@ type poisson struct {
 	rate float64
 	rng  *rand.Rand
 	at   float64 // seconds; float64 keeps ns exact beyond 10^6 s
+	k    int64
 }
 
-func (p *poisson) Next() (time.Duration, bool) {
+func (p *poisson) Next() (Trigger, bool) {
 	p.at += p.rng.ExpFloat64() / p.rate
-	return seconds(p.at), true
+	p.k++
+	return Trigger{Due: seconds(p.at), Step: p.k - 1}, true
 }
 
 // Burst is Size triggers at once each Interval, the first at Interval.
@@ -99,10 +131,10 @@ type burst struct {
 	k int64
 }
 
-func (b *burst) Next() (time.Duration, bool) {
+func (b *burst) Next() (Trigger, bool) {
 	round := b.k/int64(b.Size) + 1
 	b.k++
-	return time.Duration(round) * b.Interval, true
+	return Trigger{Due: time.Duration(round) * b.Interval, Step: b.k - 1}, true
 }
 
 func seconds(s float64) time.Duration {
