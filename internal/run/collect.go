@@ -19,6 +19,7 @@ func (r *runner) collect() {
 		r.log("run", fmt.Sprintf("outputs of workloads: %v", err))
 		return
 	}
+	var scripts []parsing
 	for i := range r.Plan.Actions {
 		a := &r.Plan.Actions[i]
 		if a.Workload == nil {
@@ -30,15 +31,18 @@ func (r *runner) collect() {
 					r.parse(a, name, c, parser)
 				}
 			}
+			scripts = append(scripts, r.scriptsFor(a, name)...)
 		}
 	}
+	r.parseByScript(scripts)
 }
 
-// parsersOf maps each container with parsed outputs to its parser.
+// parsersOf maps each container with outputs that a built-in parser reads to
+// that parser.
 func parsersOf(w *plan.Workload) map[string]string {
 	parsers := map[string]string{}
 	for _, o := range w.Outputs {
-		if o.Parser != "" {
+		if o.Parser != "" && o.Script == "" {
 			parsers[o.Container] = o.Parser
 		}
 	}
@@ -52,18 +56,28 @@ func (r *runner) parse(a *plan.Action, instance, container, parser string) {
 		r.warn("outputUnparsed", fmt.Sprintf("%s: no parser is called %q; its outputs are kept as they are", source, parser))
 		return
 	}
-	result, err := read(parse.Input{
+	result, err := read(r.input(instance, container))
+	r.take(a.Name, instance, source, result, err)
+}
+
+// input is what a container wrote, with its clock.
+func (r *runner) input(instance, container string) parse.Input {
+	return parse.Input{
 		Files:   os.DirFS(filepath.Join(r.RawDir, instance, container)),
 		Started: r.instances.started(instance, container),
 		AtWall:  func(unix int64) op.Time { return op.Time(unix - r.Clock.Start().UnixNano()) },
-	})
+	}
+}
+
+// take records what a parser found in source, and what is doubtful about it.
+func (r *runner) take(action, instance, source string, result parse.Result, err error) {
 	if err != nil {
 		r.warn("outputUnread", fmt.Sprintf("%s: %v", source, err))
 	}
 	for _, w := range result.Warnings {
 		r.warn(w.Code, source+": "+w.Message)
 	}
-	r.keep(a.Name, instance, result)
+	r.keep(action, instance, result)
 }
 
 // keep puts a parser's result into the record.

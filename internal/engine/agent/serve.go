@@ -36,6 +36,7 @@ func (s *Session) serve(ctx context.Context, conn *wire.Conn) {
 		// It ends with the connection, whose end is noticed below.
 		_ = s.join.Keep(ctx, exchangeEvery, s.exchange)
 	})
+	keeper.Go(func() { s.give(conn) })
 	deliver := make(chan wire.Message, inbox)
 	ended := make(chan End, 1)
 	go func() { ended <- s.deliver(deliver) }()
@@ -89,7 +90,11 @@ func (s *Session) greet(conn *wire.Conn, hello *wire.Hello) error {
 		s.join.Add(exchanged(m))
 	}
 	s.arrived(hello)
-	return conn.Write(wire.Message{Welcome: s.welcome()})
+	gifts, err := s.gifts()
+	if err != nil {
+		return err
+	}
+	return conn.Write(wire.Message{Welcome: s.welcome(gifts)})
 }
 
 // arrived keeps what a hello says of the way here.
@@ -160,12 +165,12 @@ func (s *Session) deliver(messages <-chan wire.Message) End {
 		case m.File != nil:
 			s.output(m.File, m.Body)
 		case m.Sample != nil:
-			s.server.sink.Sample(s.server.sum(s.id, s.sample(m.Sample)))
+			s.sink.Sample(s.server.sum(s.id, s.sample(m.Sample)))
 		case m.Canary != nil:
 			s.canary(m.Canary)
 		case m.Log != nil:
 			s.tail.add("agent: " + m.Log.Line)
-			s.server.sink.Log(s.id.String(), "agent: "+m.Log.Line)
+			s.sink.Log(s.id.String(), "agent: "+m.Log.Line)
 		case m.Exit != nil:
 			return s.exited(m.Exit)
 		}
@@ -219,7 +224,7 @@ func (s *Session) begun(theirs int64) {
 		Intended: s.intended, At: s.startAt.at, Err: s.startAt.err,
 	}
 	s.mu.Unlock()
-	s.server.sink.Started(start)
+	s.sink.Started(start)
 	open(s.started)
 }
 
@@ -231,7 +236,7 @@ func (s *Session) output(f *wire.File, data []byte) {
 	case wire.Stderr:
 		s.errs.write(data)
 	}
-	s.server.sink.Output(s.id.Instance, s.id.Container, f.Name, data)
+	s.sink.Output(s.id.Instance, s.id.Container, f.Name, data)
 }
 
 func (s *Session) sample(m *wire.Sample) op.Sample {
@@ -255,9 +260,9 @@ func (s *Session) canary(m *wire.Canary) {
 		ios = append(ios, op.CanaryIO{Intended: on(io.Intended), Started: on(io.Started), Ended: on(io.Ended), Write: io.Write, Errno: io.Errno})
 	}
 	if m.Dropped > 0 {
-		s.server.sink.Log(s.id.String(), fmt.Sprintf("agent: canary on %s: %d I/Os so far were never issued: too many were waiting", m.Volume, m.Dropped))
+		s.sink.Log(s.id.String(), fmt.Sprintf("agent: canary on %s: %d I/Os so far were never issued: too many were waiting", m.Volume, m.Dropped))
 	}
-	s.server.sink.Canary(s.id.Instance, m.Volume, ios)
+	s.sink.Canary(s.id.Instance, m.Volume, ios)
 }
 
 // exited reads the agent's report.

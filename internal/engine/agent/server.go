@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"path/filepath"
 	"strings"
@@ -115,8 +116,21 @@ type Options struct {
 	// Touch asks for the first I/O on volumes, before Ready; see Session.Touches.
 	Touch  []wire.TouchSpec
 	Canary *wire.CanarySpec
+	// Give lists files of this machine that the agent writes before the command
+	// is started.
+	Give []Gift
+	// Sink takes what the agent reports; nil: the server's. Lines for people
+	// about its way here go to the server's in any case.
+	Sink engine.Sink
 	// Offset shifts the agent's clock, for tests of the join.
 	Offset time.Duration
+}
+
+// Gift is a file for an agent.
+type Gift struct {
+	Source string      // on this machine
+	Path   string      // for the command, who must be able to make it
+	Mode   fs.FileMode // permission bits
 }
 
 // Expect announces an agent. The session's token, which is good once, is to
@@ -132,6 +146,11 @@ func (s *Server) Expect(id ID, o Options) (*Session, error) {
 	for _, t := range o.Touch {
 		if !filepath.IsAbs(t.Path) || t.Volume == "" || t.Device && t.Write {
 			return nil, fmt.Errorf("%s: touch %+v needs a volume and an absolute path, and does not write to devices", id, t)
+		}
+	}
+	for _, g := range o.Give {
+		if !filepath.IsAbs(g.Path) {
+			return nil, fmt.Errorf("%s: %q is not an absolute path for a file", id, g.Path)
 		}
 	}
 	sess := newSession(s, id, o, rand.Text())

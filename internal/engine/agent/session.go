@@ -33,6 +33,7 @@ const CodeLost = "AgentLost"
 // byte has arrived. Its methods are safe for concurrent use.
 type Session struct {
 	server *Server
+	sink   engine.Sink
 	id     ID
 	opts   Options
 	token  string
@@ -103,15 +104,19 @@ type End struct {
 func (e End) OK() bool { return e.Started && e.Failure == nil && e.ExitCode == 0 && e.Signal == "" }
 
 func newSession(s *Server, id ID, o Options, token string) *Session {
+	sink := o.Sink
+	if sink == nil {
+		sink = s.sink
+	}
 	sess := &Session{
-		server: s, id: id, opts: o, token: token,
+		server: s, sink: sink, id: id, opts: o, token: token,
 		ready: make(chan struct{}), started: make(chan struct{}), acked: make(chan struct{}, 1), done: make(chan struct{}),
 		pongs: make(chan wire.Message, 4), intended: op.Never,
 		readyAt: stamp{at: op.Never}, startAt: stamp{at: op.Never}, arrival: Arrival{Began: op.Never},
 	}
 	say := func(line string) {
 		sess.tail.add(line)
-		s.sink.Log(id.String(), line)
+		sink.Log(id.String(), line)
 	}
 	sess.out, sess.errs = &lines{emit: say}, &lines{emit: say}
 	return sess
@@ -142,11 +147,11 @@ func (s *Session) SecretEnv() (public, secret []string) {
 	return public, []string{wire.EnvToken + "=" + s.token}
 }
 
-func (s *Session) welcome() *wire.Welcome {
+func (s *Session) welcome(gifts []wire.FileSpec) *wire.Welcome {
 	w := &wire.Welcome{
 		Proto: wire.Proto, Version: wire.Version, Barrier: s.opts.Barrier,
 		Outputs: s.opts.Outputs, GraceNanos: int64(s.opts.Grace), SilenceNanos: int64(s.server.silence),
-		Touch: s.opts.Touch, Canary: s.opts.Canary,
+		Touch: s.opts.Touch, Canary: s.opts.Canary, Files: gifts,
 	}
 	switch {
 	case s.opts.Sample == 0:

@@ -64,6 +64,7 @@ func Run(t *testing.T, target Target) {
 		{"exits", testExits},
 		{"barrier", testBarrier},
 		{"stop", testStop},
+		{"parser", testParser},
 		{"dead run", testDeadRun},
 	}
 	for _, p := range parts {

@@ -15,7 +15,7 @@ import (
 // script is a container that runs a shell script with its volume at /data.
 func script(text string) corev1.Container {
 	return corev1.Container{
-		Name: "main", Image: "localhost/cnsbench-tools:test", Command: []string{"/bin/sh", "-c", text},
+		Name: "main", Image: ToolsImage, Command: []string{"/bin/sh", "-c", text},
 		VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}, {Name: "output", MountPath: "/output"}},
 	}
 }

@@ -21,6 +21,9 @@ import (
 var bin string
 
 func TestMain(m *testing.M) {
+	if os.Getenv(parserEnv) != "" {
+		os.Exit(parseAlone())
+	}
 	code := func() int {
 		var err error
 		if bin, err = os.MkdirTemp("", "cnsbench-test-"); err != nil {

@@ -206,21 +206,21 @@ func TestParsers(t *testing.T) {
 	pod := func(annotations string) string {
 		return strings.Replace(podHead, "%s", ", annotations: {outputFile: /o/x, "+annotations+"}", 1) + "  containers: [{name: side, image: s}, {name: c, image: tools, command: [a]}]\n"
 	}
-	const prototype = "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: my-parser, annotations: {container: busybox}}\ndata: {lib.sh: l, parse.sh: cat $1}\n"
+	const prototype = "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: my-parser, annotations: {container: busybox}}\ndata: {lib.sh: l, parse.sh: \"#!/bin/cat\"}\n"
 	tests := []struct {
 		name, manifest string
 		want           Output
 	}{
 		{"built in", pod("parser: fio"), Output{Container: "c", File: "/o/x", Parser: "fio"}},
 		{"raw", pod("parser: null-parser"), Output{Container: "c", File: "/o/x"}},
-		{"a key of the entry", pod("parser: p.py"), Output{Container: "c", File: "/o/x", Parser: "p.py", Script: "print(1)", Image: "tools"}},
-		{"its own image", pod("parser: p.py, parserImage: python"), Output{Container: "c", File: "/o/x", Parser: "p.py", Script: "print(1)", Image: "python"}},
-		{"the prototype's", pod("parser: my-parser") + prototype, Output{Container: "c", File: "/o/x", Parser: "my-parser", Script: "cat $1", Image: "busybox"}},
+		{"a key of the entry", pod("parser: p.py"), Output{Container: "c", File: "/o/x", Parser: "p.py", Script: "#!/p\nprint(1)", Image: "tools"}},
+		{"its own image", pod("parser: p.py, parserImage: python"), Output{Container: "c", File: "/o/x", Parser: "p.py", Script: "#!/p\nprint(1)", Image: "python"}},
+		{"the prototype's", pod("parser: my-parser") + prototype, Output{Container: "c", File: "/o/x", Parser: "my-parser", Script: "#!/bin/cat", Image: "busybox"}},
 		{"unknown", pod("parser: fo"), Output{Container: "c", File: "/o/x", Parser: "fo"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			i, err := render(t, Kubernetes, Part{"e.yaml", tt.manifest}, Part{"p.py", "print(1)"})
+			i, err := render(t, Kubernetes, Part{"e.yaml", tt.manifest}, Part{"p.py", "#!/p\nprint(1)"})
 			if err != nil {
 				t.Fatal(err)
 			}

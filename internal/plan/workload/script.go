@@ -48,5 +48,9 @@ func (r *renderer) parser(t *template, c *corev1.Container) (Output, error) {
 		return out, &Error{Part: t.part, Message: fmt.Sprintf("parser %q has no script", out.Parser),
 			Hint: "it is the only key of its ConfigMap, or one that begins with parse"}
 	}
+	if !strings.HasPrefix(s.text, "#!") {
+		return out, &Error{Part: t.part, Message: fmt.Sprintf("parser %q does not say what runs it", out.Parser),
+			Hint: "its first line is such as #!/bin/sh"}
+	}
 	return out, nil
 }

@@ -11,8 +11,10 @@ import (
 // that is mapped there is our own. It reads its Spec from spec. The agent is
 // killed by the kernel when the thread that starts it ends, and everything in
 // its PID namespace with it: start it from a thread that lives as long as it
-// should. Its own messages go to stderr.
-func Command(agent string, spec, stderr *os.File) *exec.Cmd {
+// should. Its own messages go to stderr. With alone it has a network of its own
+// in which there is nothing; the runner's unix socket is reached all the same,
+// since that is a matter of the file system.
+func Command(agent string, spec, stderr *os.File, alone bool) *exec.Cmd {
 	cmd := exec.Command(agent, "jail") //nolint:noctx // its life is its session's, which ends it by the wire first
 	cmd.Env = []string{}               // nothing of the runner's reaches the workload
 	cmd.Dir = "/"
@@ -21,6 +23,9 @@ func Command(agent string, spec, stderr *os.File) *exec.Cmd {
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID,
 		Pdeathsig:  syscall.SIGKILL,
+	}
+	if alone {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWNET
 	}
 	if os.Geteuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER

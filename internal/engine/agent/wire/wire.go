@@ -24,7 +24,7 @@ import (
 
 // Proto is the version of the protocol. Two sides that differ part with an
 // error that names both.
-const Proto = 2
+const Proto = 3
 
 // Version is the version of the program that this package is linked into; set
 // by the build: -ldflags "-X github.com/cnsbench/cnsbench/internal/engine/agent/wire.Version=…".
@@ -64,7 +64,7 @@ type Message struct {
 	Started *Stamp   `json:"started,omitempty"` // agent: the process exists
 	Signal  *Signal  `json:"signal,omitempty"`
 	Log     *Log     `json:"log,omitempty"`
-	File    *File    `json:"file,omitempty"` // with Body
+	File    *File    `json:"file,omitempty"` // with Body; runner: of a FileSpec
 	Sample  *Sample  `json:"sample,omitempty"`
 	Canary  *Canary  `json:"canary,omitempty"`
 	Exit    *Exit    `json:"exit,omitempty"` // agent: nothing follows
@@ -109,6 +109,15 @@ type Welcome struct {
 	SilenceNanos int64       `json:"silenceNanos,omitempty"`
 	Touch        []TouchSpec `json:"touch,omitempty"` // before Ready
 	Canary       *CanarySpec `json:"canary,omitempty"`
+	// Files follow as File messages, before Ready, each whole and in order.
+	Files []FileSpec `json:"files,omitempty"`
+}
+
+// FileSpec is a file that the runner gives to the process.
+type FileSpec struct {
+	Path string `json:"path"` // absolute
+	Size int64  `json:"size"`
+	Mode uint32 `json:"mode"` // permission bits
 }
 
 // TouchSpec asks for the first I/O on one volume, which shows that it is of
@@ -180,7 +189,8 @@ type Log struct {
 	Line string `json:"line"`
 }
 
-// File delivers the bytes of a file at Offset, in order.
+// File delivers the bytes of a file at Offset, in order. The runner's have the
+// path of their FileSpec as their name.
 type File struct {
 	Name   string `json:"name"`
 	Offset int64  `json:"offset"`

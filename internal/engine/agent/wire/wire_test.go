@@ -22,6 +22,7 @@ var messages = []wire.Message{
 	{File: &wire.File{Name: "stdout", Offset: 1 << 40}, Body: []byte("bytes\x00\xff")},
 	{Canary: &wire.Canary{Volume: "v", IOs: []wire.CanaryIO{{Intended: -5, Started: wire.Never, Ended: wire.Never, Write: true, Errno: 28}}}},
 	{Exit: &wire.Exit{At: -1, ExitCode: 137, Signal: 9, OOM: true}},
+	{Welcome: &wire.Welcome{Proto: 3, Files: []wire.FileSpec{{Path: "/in/f", Size: 1 << 33, Mode: 0o755}}}},
 	{Bye: &wire.Bye{}},
 }
 

@@ -66,6 +66,8 @@ func (s *session) read() {
 			case s.start <- m.Go.At:
 			default:
 			}
+		case m.File != nil:
+			s.intake.take(m.File, m.Body)
 		case m.Signal != nil:
 			select {
 			case s.signals <- *m.Signal:

@@ -96,6 +96,7 @@ type session struct {
 	why     error         // valid once lost is closed
 	bye     chan struct{}
 
+	intake *intake
 	child  *child
 	tree   *tree
 	stream *streamer
@@ -106,6 +107,7 @@ func newSession(conn *wire.Conn, welcome *wire.Welcome, clock mono.Clock) *sessi
 		conn: conn, welcome: welcome, clock: clock,
 		start: make(chan int64, 1), signals: make(chan wire.Signal, 16),
 		pings: make(chan *wire.Pong, 1), lost: make(chan struct{}), bye: make(chan struct{}),
+		intake: newIntake(welcome.Files),
 	}
 }
 
@@ -122,6 +124,9 @@ func Run(ctx context.Context, conn *wire.Conn, welcome *wire.Welcome, clock mono
 	go s.read()
 	go s.answer()
 
+	if exit := s.receive(ctx); exit != nil {
+		return exit.ExitCode, s.report(*exit)
+	}
 	program, err := LookPath(s.cmd)
 	if err != nil {
 		return 127, s.report(wire.Exit{At: clock.Now(), ExitCode: 127, Code: wire.CodeNoProgram, Message: err.Error()})

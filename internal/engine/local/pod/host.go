@@ -163,7 +163,7 @@ func (h *Host) start(p *process, c *container) error {
 		return err
 	}
 	defer r.Close() // the agent's
-	p.cmd = jail.Command(h.Agent, r, stderr)
+	p.cmd = jail.Command(h.Agent, r, stderr, c.alone)
 	if err := h.onSpawner(p.cmd.Start); err != nil {
 		return errors.Join(startError(err), w.Close())
 	}

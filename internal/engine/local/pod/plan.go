@@ -37,6 +37,7 @@ type container struct {
 	sidecar bool // an init container that goes on
 	main    bool // the pod ends when these have
 	waits   bool // at the barrier
+	alone   bool // without network
 	spec    jail.Spec
 	options agent.Options
 }
@@ -96,7 +97,8 @@ func always(r *corev1.ContainerRestartPolicy) bool {
 // container resolves one container's process.
 func (p *planner) container(h *Host, c *corev1.Container) *container {
 	env := p.environ(c, &p.why)
-	k := &container{name: c.Name}
+	k := &container{name: c.Name, alone: p.Alone}
+	k.options.Sink = p.Sink
 	k.spec = jail.Spec{
 		Name: c.Name, LogDir: p.dir("logs"), Hide: h.Hide, ClockOffset: int64(p.ClockOffset),
 		Root: p.dir("root", c.Name),

@@ -56,6 +56,10 @@ type Spec struct {
 	Canary  *engine.Canary
 	// ClockOffset shifts the clocks of the agents, for tests.
 	ClockOffset time.Duration
+	// Alone takes the network away.
+	Alone bool
+	// Sink takes what the pod reports; nil: the Host's.
+	Sink engine.Sink
 }
 
 // Pod is a running pod. Its methods are safe for concurrent use.
@@ -90,8 +94,11 @@ func (h *Host) Start(ctx context.Context, s Spec, tr *op.Trace) (*Pod, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.Sink == nil {
+		s.Sink = h.Sink
+	}
 	for _, line := range plan.notes {
-		h.Sink.Log(s.Instance, line)
+		s.Sink.Log(s.Instance, line)
 	}
 	p := &Pod{
 		host: h, spec: s, plan: plan, procs: map[*container]*process{},
@@ -354,7 +361,7 @@ func (p *Pod) finish(err error) {
 	p.mu.Lock()
 	p.end, p.err = end, err
 	p.mu.Unlock()
-	p.host.Sink.Ended(end)
+	p.spec.Sink.Ended(end)
 	close(p.done)
 }
 

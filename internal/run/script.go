@@ -1,0 +1,126 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/plan/workload/parse"
+)
+
+const (
+	// parseWithin is how long a parser script has for one file, the pull of its
+	// image included.
+	parseWithin = 5 * time.Minute
+	// parsersAtOnce is how many of them run beside each other.
+	parsersAtOnce = 4
+)
+
+// parsing is one file that a script of the workload's author reads.
+type parsing struct {
+	action, instance, container string
+	file                        string // as the container saw it
+	output                      plan.Output
+}
+
+func (p *parsing) source() string { return p.instance + "/" + p.container + p.file }
+
+// scriptsFor lists what scripts are to read of an instance; outputs that were
+// not written are a warning.
+func (r *runner) scriptsFor(a *plan.Action, instance string) []parsing {
+	var list []parsing
+	for _, o := range a.Workload.Outputs {
+		if o.Script == "" {
+			continue
+		}
+		for _, c := range r.instances.containers(instance, o.Container) {
+			files := matching(os.DirFS(filepath.Join(r.RawDir, instance, c)), o.File)
+			if len(files) == 0 {
+				r.warn("outputMissing", fmt.Sprintf("%s/%s wrote no %s, which parser %q was to read", instance, c, o.File, o.Parser))
+			}
+			for _, f := range files {
+				list = append(list, parsing{a.Name, instance, c, f, o})
+			}
+		}
+	}
+	return list
+}
+
+// rewritten is the end of the names of files that were written anew under an
+// old name.
+var rewritten = regexp.MustCompile(`~[0-9]+$`)
+
+// matching lists the files whose name in the container is pattern's.
+func matching(files fs.FS, pattern string) (names []string) {
+	_ = fs.WalkDir(files, ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil //nolint:nilerr // what cannot be read is not there
+		}
+		name := "/" + p
+		if ok, err := path.Match(pattern, rewritten.ReplaceAllString(name, "")); ok && err == nil {
+			names = append(names, name)
+		}
+		return nil
+	})
+	return names
+}
+
+// parseByScript runs the scripts, after everything that is measured. How one
+// fails is a warning: the file that it was to read is kept.
+func (r *runner) parseByScript(list []parsing) {
+	if len(list) == 0 {
+		return
+	}
+	parser, ok := r.Engine.(engine.Parser)
+	if !ok {
+		r.warn("outputUnparsed", fmt.Sprintf("this engine runs no parser scripts: %d outputs are kept as they are", len(list)))
+		return
+	}
+	r.Observer.Log("run", fmt.Sprintf("%d outputs are read by parser scripts", len(list)))
+	type answer struct {
+		printed []byte
+		err     error
+	}
+	answers := make([]answer, len(list))
+	var all sync.WaitGroup
+	free := make(chan struct{}, parsersAtOnce)
+	for i, p := range list {
+		free <- struct{}{}
+		all.Go(func() {
+			defer func() { <-free }()
+			ctx, cancel := context.WithTimeoutCause(r.hard, parseWithin, fmt.Errorf("it took longer than %v", parseWithin))
+			defer cancel()
+			answers[i].printed, answers[i].err = parser.Parse(ctx, engine.Parsing{
+				Name: fmt.Sprintf("parse-%d", i), Script: engine.Script{Text: p.output.Script, Image: p.output.Image},
+				File: filepath.Join(r.RawDir, p.instance, p.container, p.file),
+			})
+		})
+	}
+	all.Wait()
+	for i := range list {
+		r.printed(&list[i], answers[i].printed, answers[i].err)
+	}
+}
+
+// printed keeps what a script printed, and reads it if the script succeeded.
+func (r *runner) printed(p *parsing, text []byte, err error) {
+	if len(text) > 0 {
+		if err := r.Record.Raw(p.instance, p.container, p.file+".parsed", text); err != nil {
+			r.log(p.source(), fmt.Sprintf("what its parser printed is not kept: %v", err))
+		}
+	}
+	if err != nil {
+		r.warn("parserFailed", fmt.Sprintf("%s: parser %q: %v", p.source(), p.output.Parser, err))
+		return
+	}
+	result, err := parse.Printed(r.input(p.instance, p.container), text)
+	r.take(p.action, p.instance, p.source(), result, err)
+}
