@@ -28,7 +28,7 @@ func (r *running) conclude(result *run.Result) error {
 	closed := r.writer.Close(func(b *record.Run) {
 		b.State, b.Reason = result.State, result.Reason
 		b.BarrierAt, b.EndedAt = result.BarrierAt, result.EndedAt
-		b.Rates, b.Validity = rateStats(result), result.Flags
+		b.Rates, b.Validity, b.Distributions = rateStats(result), result.Flags, result.Distributions
 		b.ExitCode = exitOf(result)
 	})
 	if closed != nil {

@@ -273,6 +273,14 @@ func (o *observed) Prepare(r engine.Request) error {
 	return nil
 }
 
+// Witnessed passes on to the engine, if it has anything to say.
+func (o *observed) Witnessed(ctx context.Context) engine.Testimony {
+	if w, ok := o.Engine.(engine.Witness); ok {
+		return w.Witnessed(ctx)
+	}
+	return engine.Testimony{}
+}
+
 // interrupts turns signals and a failing bundle into the two contexts of a
 // run: the first signal ends it cleanly, the second at once.
 func (r *running) interrupts(parent context.Context) (soft, hard context.Context, stop func()) {

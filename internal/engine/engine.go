@@ -63,6 +63,23 @@ type Preparer interface {
 	Prepare(r Request) error
 }
 
+// Witness is implemented by engines that know more of a run than its ops say.
+// Witnessed is called once, after Teardown and before Close, in every run whose
+// Open was called; ctx bounds it.
+type Witness interface {
+	Witnessed(ctx context.Context) Testimony
+}
+
+// Testimony is what an engine has to say of a run as a whole.
+type Testimony struct {
+	Findings      []Finding
+	Distributions []op.Distribution
+}
+
+// Finding weakens, or explains, what was measured. Severity is one of the
+// record's: "info", "warning", "invalid".
+type Finding struct{ Name, Severity, Evidence string }
+
 // Capabilities of an engine. A kind that is not in Actions is not supported.
 type Capabilities struct {
 	Engine string // "local", "kubernetes"
@@ -98,6 +115,8 @@ type Session struct {
 type Needs struct {
 	Kinds    map[op.Kind]bool
 	Features map[string]bool
+	// Drivers are those of volumes that exist already; others have their class.
+	Drivers []string
 }
 
 // SnapshotClass is what an engine must know of a VolumeSnapshotClass.

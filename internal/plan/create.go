@@ -305,6 +305,7 @@ func (l *loader) staticVolume(n *info, path string, v *v1alpha1.VolumeSpec, made
 	made.Claim.Spec.StorageClassName = &none
 	made.Static = &engine.StaticVolume{Driver: v.StaticSpec.Driver, Handle: v.StaticSpec.Handle, Attributes: maps.Clone(v.StaticSpec.Attributes)}
 	l.static[instanceName(n, 0)] = made.Static.Driver
+	l.plan.Needs.Drivers = append(l.plan.Needs.Drivers, made.Static.Driver)
 	return true
 }
 

@@ -47,6 +47,8 @@ type Run struct {
 	Verdicts []Verdict   `json:"verdicts,omitempty"`
 	Validity []Flag      `json:"validity,omitempty"`
 	ExitCode int         `json:"exitCode"`
+	// Distributions are what others counted of the whole run.
+	Distributions []op.Distribution `json:"distributions,omitempty"`
 	// Outputs says what other systems were sent of all this.
 	Outputs []OutputStats `json:"outputs,omitempty"`
 }

@@ -80,7 +80,9 @@ type Result struct {
 	StopAt    op.Time // rates stopped here: what counts lies between
 	EndedAt   op.Time // ops and workloads have ended; removing comes after
 	Rates     []RateCount
-	Flags     []record.Flag // what the workloads' parsers found doubtful
+	Flags     []record.Flag // what parsers and the engine found doubtful
+	// Distributions are what others counted of the whole run.
+	Distributions []op.Distribution
 	// Leftovers is what could not be removed; nil when nothing is left.
 	Leftovers error
 }
@@ -236,6 +238,7 @@ func (r *runner) wind(err error) {
 		cancel()
 	}
 	r.collect()
+	r.hear(ctx)
 	if err := r.Engine.Close(); err != nil {
 		r.result.Leftovers = errors.Join(r.result.Leftovers, err)
 	}
@@ -245,7 +248,24 @@ func (r *runner) wind(err error) {
 const (
 	stopLimit   = 30 * time.Second
 	removeLimit = 5 * time.Minute
+	hearLimit   = 30 * time.Second
 )
+
+// hear takes down what the engine has to say of the run as a whole.
+func (r *runner) hear(ctx context.Context) {
+	w, ok := r.Engine.(engine.Witness)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, hearLimit)
+	defer cancel()
+	said := w.Witnessed(ctx)
+	for _, f := range said.Findings {
+		r.log("engine", f.Evidence)
+		r.result.Flags = append(r.result.Flags, record.Flag(f))
+	}
+	r.result.Distributions = said.Distributions
+}
 
 func (r *runner) note(err error) {
 	switch {

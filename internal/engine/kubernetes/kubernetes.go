@@ -46,6 +46,11 @@ type Options struct {
 	// the token that they have.
 	Proxies    []string
 	ProxyToken string
+	// Concurrent lets the run go on although another one uses the same driver;
+	// both records say so.
+	Concurrent bool
+	// Metrics are further places with metrics of controllers, URL or NAME=URL.
+	Metrics []string
 }
 
 // Engine is the engine of one run. It implements engine.Engine.
@@ -58,6 +63,9 @@ type Engine struct {
 	tracker      *tracker
 	agents       *agent.Server
 	proxies      []*csiproxy.Client
+	tenancy      *tenancy
+	probes       *probes
+	metrics      *metrics
 	classes      map[string]storagev1.StorageClass
 	drivers      map[string]storagev1.CSIDriver
 	groupVersion string // of VolumeGroupSnapshots; empty: not served
@@ -76,6 +84,7 @@ type Engine struct {
 var (
 	_ engine.Engine   = (*Engine)(nil)
 	_ engine.Preparer = (*Engine)(nil)
+	_ engine.Witness  = (*Engine)(nil)
 )
 
 // New returns an engine that has not touched the cluster yet.
@@ -112,12 +121,19 @@ func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	if err := e.learn(ctx); err != nil {
 		return err
 	}
+	if err := e.occupy(ctx); err != nil {
+		return err
+	}
 	if err := e.listen(ctx); err != nil {
 		return err
 	}
 	if err := e.watch(ctx); err != nil {
 		return err
 	}
+	if err := e.probe(ctx); err != nil {
+		return err
+	}
+	e.meter(ctx)
 	return e.followProxies(ctx)
 }
 
@@ -225,6 +241,7 @@ func (e *Engine) watch(ctx context.Context) error {
 		{Kind: api.PersistentVolumes},
 		{Kind: api.VolumeAttachments},
 		{Kind: api.Events, Namespace: e.Namespace},
+		{Kind: api.ConfigMaps, Namespace: e.Namespace, FieldSelector: "metadata.name=" + e.name(probeName)},
 	}
 	if e.hasSnapshots {
 		kinds = append(kinds, watch.Source{Kind: api.VolumeSnapshots, Namespace: e.Namespace}, watch.Source{Kind: api.VolumeSnapshotContents})
@@ -239,6 +256,12 @@ func (e *Engine) watch(ctx context.Context) error {
 	}
 	e.client.Seen = e.watches.Wrote
 	return nil
+}
+
+// see takes an event of a watch.
+func (e *Engine) see(ev watch.Event) {
+	e.tenancy.neighbour(ev)
+	e.tracker.see(ev)
 }
 
 // gap says when a watch was lost and when it was back.
@@ -340,6 +363,8 @@ func (e *Engine) Close() error {
 	var errs []error
 	e.closeOnce.Do(func() {
 		close(e.closed)
+		e.probes.quit()
+		e.tenancy.quit()
 		if e.agents != nil {
 			errs = append(errs, e.agents.Close())
 		}

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -56,8 +57,15 @@ func controllerOf(c *corev1.Container) string {
 	return ""
 }
 
-// limitingFlags picks the flags that bound rates, in the forms -f=v, --f=v, --f v.
+// limitingFlags picks the flags that bound rates.
 func limitingFlags(args []string) map[string]string {
+	flags := flagsOf(args)
+	maps.DeleteFunc(flags, func(name, _ string) bool { return !slices.Contains(limiting, name) })
+	return flags
+}
+
+// flagsOf reads flags in the forms -f=v, --f=v, --f v, --f.
+func flagsOf(args []string) map[string]string {
 	flags := map[string]string{}
 	for i, a := range args {
 		name, value, given := strings.Cut(strings.TrimLeft(a, "-"), "=")

@@ -47,11 +47,13 @@ func (e *Engine) Teardown(ctx context.Context, ledger engine.Ledger) error {
 	e.session.Ledger = ledger
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	e.probes.quit()
 	s := &sweep{engine: e, owed: map[string]bool{}}
 	for _, entry := range ledger.Open() {
 		s.owed[entry.Kind] = true
 	}
 	err := s.removeAll(ctx)
+	err = errors.Join(err, e.vacate(context.WithoutCancel(ctx))) // removing is work for the driver too
 	return errors.Join(err, s.settle(ledger))
 }
 
@@ -103,7 +105,7 @@ func (e *Engine) ownKinds(ctx context.Context) []api.Kind {
 		e.groupVersion = version
 		kinds = append(kinds, api.VolumeGroupSnapshots(version))
 	}
-	return append(kinds, api.VolumeSnapshots, api.PersistentVolumeClaims, services, api.ConfigMaps, api.Secrets, volumeAttributesClasses)
+	return append(kinds, api.VolumeSnapshots, api.PersistentVolumeClaims, services, api.ConfigMaps, api.Secrets, api.VolumeAttachments, volumeAttributesClasses)
 }
 
 func (e *Engine) selector() string { return LabelRun + "=" + e.session.RunID }

@@ -55,6 +55,7 @@ func Write(w io.Writer, s *summary.Summary, o Options) error {
 	p.workloads(s)
 	p.interference(s)
 	p.stalls(s)
+	p.beside(s)
 	p.validity(s)
 	_, err := io.WriteString(w, p.String())
 	return err
@@ -247,6 +248,19 @@ func (p *printer) stalls(s *summary.Summary) {
 	if n := len(s.Stalls); n > maxStalls {
 		p.note(fmt.Sprintf("the longest of %d; the report has all", n))
 	}
+}
+
+// beside shows what others counted.
+func (p *printer) beside(s *summary.Summary) {
+	if len(s.Distributions) == 0 {
+		return
+	}
+	t := table{head: []string{"Counted by others", "by", "n", "mean", "p50", "p99"}, left: map[int]bool{1: true}}
+	for _, d := range s.Distributions {
+		t.row(d.Name, d.Source, fmt.Sprint(d.N), ns(d.MeanNs), d.P50.String(), d.P99.String())
+	}
+	p.table(t)
+	p.note("over the whole run, and of everything that they did: no part of any op's figures")
 }
 
 func (p *printer) validity(s *summary.Summary) {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -120,6 +121,13 @@ func (c *Client) List(ctx context.Context, k Kind, namespace string, opts metav1
 	return items, call, err
 }
 
+// Text reads what is no object, such as a proxied path, as it is. path is
+// escaped already.
+func (c *Client) Text(ctx context.Context, path string) ([]byte, error) {
+	call := Call{Verb: "get"}
+	return c.send(ctx, &call, request{method: http.MethodGet, path: path, accept: "text/plain, " + JSON})
+}
+
 // Selectors is a query with what is not empty.
 func Selectors(label, field string) url.Values {
 	q := url.Values{}
@@ -134,6 +142,7 @@ func Selectors(label, field string) url.Values {
 
 type request struct {
 	method, path, media string
+	accept              string // empty: the kind's
 	query               url.Values
 	body                []byte
 }
@@ -174,7 +183,7 @@ const maxAnswer = 1 << 30
 func (c *Client) send(ctx context.Context, call *Call, r request) ([]byte, error) {
 	sends := new(atomic.Int32)
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sends.Add(1) }})
-	header := http.Header{"Accept": {call.Kind.MediaType()}}
+	header := http.Header{"Accept": {cmp.Or(r.accept, call.Kind.MediaType())}}
 	var body io.Reader
 	if r.body != nil {
 		header.Set("Content-Type", r.media)

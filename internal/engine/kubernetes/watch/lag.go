@@ -66,9 +66,17 @@ type lags struct {
 func newLags(sources []Source) *lags {
 	l := &lags{kinds: map[string]*meter{}}
 	for _, s := range sources {
-		l.kinds[s.String()] = &meter{pending: map[string]probe{}, seen: map[string]op.Time{}, lags: hist.New()}
+		l.kinds[s.String()] = &meter{pending: map[string]probe{}, seen: map[string]op.Time{}, lags: hist.New(), wroteAt: op.Never}
 	}
 	return l
+}
+
+// idle says whether we have written nothing of a watched kind since.
+func (l *lags) idle(kind string, since op.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := l.kinds[kind]
+	return m != nil && m.wroteAt < since
 }
 
 func (l *lags) wrote(kind string, p probe) {
@@ -129,6 +137,7 @@ type meter struct {
 
 	n, early, unseen int64
 	lags             *hist.Histogram
+	wroteAt          op.Time // answer to the last write of ours
 }
 
 type boundAt struct {
@@ -137,6 +146,7 @@ type boundAt struct {
 }
 
 func (m *meter) wrote(p probe) {
+	m.wroteAt = max(m.wroteAt, p.answered)
 	if at, ok := m.seen[p.version]; ok {
 		m.probe(p, at)
 		return
@@ -218,6 +228,9 @@ type Summary struct {
 	// Unseen counts writes of ours that the watch did not show: lost in a gap, or
 	// not among what it watches.
 	Unseen int64 `json:"unseen"`
+	// Sum and Buckets are of the lags, for the record.
+	Sum     int64       `json:"-"`
+	Buckets []op.Bucket `json:"-"`
 	// Borrowed says that we wrote nothing of this kind: its error is that of
 	// the slowest other.
 	Borrowed bool `json:"borrowed"`
@@ -237,7 +250,25 @@ func (l *lags) summary(kind string) Summary {
 	if m.n > 0 {
 		s.P50, _ = m.lags.Quantile(0.5)
 		s.P99, _ = m.lags.Quantile(0.99)
-		s.Max = m.lags.Max()
+		s.Max, s.Sum, s.Buckets = m.lags.Max(), m.lags.Sum(), coarse(m.lags)
 	}
 	return s
+}
+
+// coarse has the counts of a histogram in the steps 1, 2, 5, from 0.1 ms to
+// above the largest.
+func coarse(h *hist.Histogram) []op.Bucket {
+	var list []op.Bucket
+	for step := int64(100e3); len(list) == 0 || list[len(list)-1].UpToNs < h.Max(); step *= 10 {
+		list = append(list, op.Bucket{UpToNs: step}, op.Bucket{UpToNs: 2 * step}, op.Bucket{UpToNs: 5 * step})
+	}
+	i := 0
+	h.Buckets(func(b hist.Bucket) bool {
+		for b.High > list[i].UpToNs && i < len(list)-1 {
+			i++
+		}
+		list[i].N += b.Count
+		return true
+	})
+	return list
 }

@@ -157,6 +157,10 @@ func (w *Watches) Wrote(c api.Call) {
 	}
 }
 
+// Idle says whether nothing of a kind that is watched was written by us since:
+// its lag is then known from before, or from other kinds.
+func (w *Watches) Idle(k api.Kind, since op.Time) bool { return w.lags.idle(k.String(), since) }
+
 // Gaps lists the times in which a watch was not there, oldest first.
 func (w *Watches) Gaps() []Gap { return w.gaps.list() }
 

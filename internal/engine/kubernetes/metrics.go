@@ -1,0 +1,372 @@
+package kubernetes
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"golang.org/x/sync/errgroup"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Kubelets, sidecars and controllers count what they do. Their counters are read
+// before and after a run; the difference says how long their operations took,
+// but not when, nor in which op: it stands beside the result.
+
+const (
+	// maxKubelets bounds how many nodes are read: each answers about a MiB.
+	maxKubelets = 50
+	// scrapesAtOnce bounds how many are read at the same time.
+	scrapesAtOnce = 8
+	scrapeWithin  = 10 * time.Second
+	maxScrape     = 64 << 20
+)
+
+// exporter is one place with metrics. kubelet says that it is one.
+type exporter struct {
+	source  string
+	read    func(ctx context.Context) ([]byte, error)
+	kubelet bool
+}
+
+// metrics are the first readings of a run.
+type metrics struct {
+	exporters []exporter
+	before    []families // of each exporter; nil: it could not be read
+	kubelets  bool       // at least one could
+	unread    []string   // why what was not read was not
+}
+
+type families map[string]*dto.MetricFamily
+
+// meter finds who has metrics and reads them for the first time.
+func (e *Engine) meter(ctx context.Context) {
+	m := &metrics{}
+	m.exporters = append(m.exporters, e.kubelets(ctx)...)
+	m.exporters = append(m.exporters, e.controllers(ctx)...)
+	for _, at := range e.Metrics {
+		m.exporters = append(m.exporters, named(at))
+	}
+	e.metrics = m
+	var errs []error
+	m.before, errs = readAll(ctx, m.exporters)
+	forbidden := map[string]bool{}
+	for i, x := range m.exporters {
+		switch err := errs[i]; {
+		case err == nil:
+			m.kubelets = m.kubelets || x.kubelet
+		case apierrors.IsForbidden(err):
+			right := "get pods/proxy, for sidecars and controllers"
+			if x.kubelet {
+				right = "get nodes/proxy, for kubelets"
+			}
+			if !forbidden[right] {
+				m.unread = append(m.unread, "the right is missing: "+right)
+			}
+			forbidden[right] = true
+		default:
+			m.unread = append(m.unread, fmt.Sprintf("%s: %v", x.source, err))
+		}
+	}
+}
+
+// kubelets are reached through the API server, which asks for the right to get
+// nodes/proxy.
+func (e *Engine) kubelets(ctx context.Context) []exporter {
+	nodes, _, err := e.client.List(ctx, api.Nodes, "", metav1.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	var list []exporter
+	for _, n := range nodes[:min(len(nodes), maxKubelets)] {
+		list = append(list, exporter{source: "kubelet " + n.GetName(), kubelet: true, read: e.through(api.Nodes.Path("", n.GetName(), "proxy") + "/metrics")})
+	}
+	return list
+}
+
+// controllers are the sidecars and controllers that run as pods and say where
+// their metrics are.
+func (e *Engine) controllers(ctx context.Context) []exporter {
+	pods, _, err := e.client.List(ctx, api.Pods, "", metav1.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	var list []exporter
+	for _, o := range pods {
+		p := o.(*corev1.Pod)
+		for i := range p.Spec.Containers {
+			c := &p.Spec.Containers[i]
+			name := controllerOf(c)
+			port, path := metricsAt(append(slices.Clone(c.Command), c.Args...))
+			if name == "" || port == "" {
+				continue
+			}
+			at := api.Pods.Path(p.Namespace, p.Name+":"+port, "proxy") + path
+			list = append(list, exporter{source: name + " " + p.Namespace + "/" + p.Name, read: e.through(at)})
+		}
+	}
+	return list
+}
+
+// metricsAt is the port and path of a sidecar's metrics, by its flags.
+func metricsAt(args []string) (port, path string) {
+	path = "/metrics"
+	for name, value := range flagsOf(args) {
+		switch name {
+		case "metrics-address", "http-endpoint":
+			port = value[strings.LastIndex(value, ":")+1:]
+		case "metrics-path":
+			path = value
+		}
+	}
+	return port, path
+}
+
+// through reads a path of the API server.
+func (e *Engine) through(path string) func(context.Context) ([]byte, error) {
+	return func(ctx context.Context) ([]byte, error) { return e.client.Text(ctx, path) }
+}
+
+// named is an exporter that the user has given, as URL or NAME=URL.
+func named(at string) exporter {
+	name, url, ok := strings.Cut(at, "=")
+	if !ok || strings.Contains(name, "/") {
+		name, url = at, at
+	}
+	return exporter{source: name, read: func(ctx context.Context) ([]byte, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return nil, err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = resp.Body.Close() }()
+		if resp.StatusCode != http.StatusOK {
+			return nil, fmt.Errorf("%s answered %s", url, resp.Status)
+		}
+		return io.ReadAll(io.LimitReader(resp.Body, maxScrape))
+	}}
+}
+
+// readAll reads exporters, several at once.
+func readAll(ctx context.Context, list []exporter) ([]families, []error) {
+	found, errs := make([]families, len(list)), make([]error, len(list))
+	var g errgroup.Group
+	g.SetLimit(scrapesAtOnce)
+	for i, x := range list {
+		g.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, scrapeWithin)
+			defer cancel()
+			text, err := x.read(ctx)
+			if err == nil {
+				found[i], err = parseMetrics(text)
+			}
+			errs[i] = err
+			return nil
+		})
+	}
+	_ = g.Wait() // each has its own error
+	return found, errs
+}
+
+// parseMetrics keeps the families that are of use.
+func parseMetrics(text []byte) (families, error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	all, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	kept := families{}
+	for name := range told {
+		if f := all[name]; f != nil {
+			kept[name] = f
+		}
+	}
+	return kept, nil
+}
+
+// told says, for each family of use, what a sample of it is about; "" leaves
+// the sample out.
+var told = map[string]func(labels map[string]string) string{
+	"csi_operations_seconds":         csiCall,
+	"csi_sidecar_operations_seconds": csiCall,
+	"storage_operation_duration_seconds": func(l map[string]string) string {
+		if l["operation_name"] == "" || l["volume_plugin"] == "" {
+			return ""
+		}
+		return l["operation_name"] + " " + strings.TrimPrefix(l["volume_plugin"], "kubernetes.io/csi:") + ", " + l["status"]
+	},
+	"workqueue_queue_duration_seconds": queue("waiting in queue "),
+	"workqueue_work_duration_seconds":  queue("work on queue "),
+	"workqueue_retries_total":          queue("tried again, of queue "),
+	rateLimiter: func(l map[string]string) string {
+		return "waiting for its own rate limiter, " + l["verb"]
+	},
+}
+
+const rateLimiter = "rest_client_rate_limiter_duration_seconds"
+
+func csiCall(l map[string]string) string {
+	method := l["method_name"][strings.LastIndex(l["method_name"], "/")+1:]
+	if method == "" {
+		return ""
+	}
+	return method + " " + l["driver_name"] + ", " + l["grpc_status_code"]
+}
+
+// ofStorage are the names of queues of storage controllers.
+var ofStorage = regexp.MustCompile(`claim|volume|pvc|pv\b|snapshot|content|attach|csi|resiz|modify`)
+
+func queue(what string) func(map[string]string) string {
+	return func(l map[string]string) string {
+		if !ofStorage.MatchString(strings.ToLower(l["name"])) {
+			return ""
+		}
+		return what + l["name"]
+	}
+}
+
+// difference is what an exporter has counted between two readings. A counter
+// that is smaller than before was reset: its process is another, and what it
+// has now came after that.
+func difference(source string, before, after families) []op.Distribution {
+	var list []op.Distribution
+	for name, f := range after {
+		old := map[string]*dto.Metric{}
+		if b := before[name]; b != nil {
+			for _, m := range b.Metric {
+				old[labelsKey(m)] = m
+			}
+		}
+		for _, m := range f.Metric {
+			about := told[name](labelsOf(m))
+			if about == "" {
+				continue
+			}
+			d := op.Distribution{Source: source, Name: about, How: name + ", difference over the run"}
+			count(&d, old[labelsKey(m)], m)
+			if d.N > 0 {
+				list = append(list, d)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b op.Distribution) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// count fills a distribution with what one sample has more than before.
+func count(d *op.Distribution, before, after *dto.Metric) {
+	h, old := after.GetHistogram(), before.GetHistogram()
+	if h == nil {
+		now, was := after.GetCounter().GetValue(), before.GetCounter().GetValue()
+		if now < was {
+			was = 0
+		}
+		d.N = int64(now - was)
+		return
+	}
+	if h.GetSampleCount() < old.GetSampleCount() {
+		old = nil
+	}
+	d.N = int64(h.GetSampleCount() - old.GetSampleCount())
+	d.SumNs = int64((h.GetSampleSum() - old.GetSampleSum()) * 1e9)
+	had := map[float64]uint64{}
+	for _, b := range old.GetBucket() {
+		had[b.GetUpperBound()] = b.GetCumulativeCount()
+	}
+	below := int64(0)
+	for _, b := range h.GetBucket() {
+		if math.IsInf(b.GetUpperBound(), 0) {
+			continue
+		}
+		upTo := int64(b.GetCumulativeCount()) - int64(had[b.GetUpperBound()])
+		d.Buckets = append(d.Buckets, op.Bucket{UpToNs: int64(b.GetUpperBound() * 1e9), N: upTo - below})
+		below = upTo
+	}
+}
+
+func labelsOf(m *dto.Metric) map[string]string {
+	labels := map[string]string{}
+	for _, l := range m.Label {
+		labels[l.GetName()] = l.GetValue()
+	}
+	return labels
+}
+
+func labelsKey(m *dto.Metric) string {
+	var parts []string
+	for _, l := range m.Label {
+		parts = append(parts, l.GetName()+"="+l.GetValue())
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, "\x00")
+}
+
+// counted reads everything again: what was counted, and what follows from it.
+func (e *Engine) counted(ctx context.Context) (list []op.Distribution, findings []engine.Finding) {
+	m := e.metrics
+	if m == nil {
+		return nil, nil
+	}
+	after, errs := readAll(ctx, m.exporters)
+	for i, x := range m.exporters {
+		if m.before[i] == nil {
+			continue // said already
+		}
+		if errs[i] != nil {
+			m.unread = append(m.unread, fmt.Sprintf("%s, after the run: %v", x.source, errs[i]))
+			continue
+		}
+		d := difference(x.source, m.before[i], after[i])
+		list = append(list, e.ofInterest(x, d)...)
+		findings = append(findings, limited(x.source, d)...)
+	}
+	return list, findings
+}
+
+// ofInterest leaves out what kubelets counted of other drivers.
+func (e *Engine) ofInterest(x exporter, all []op.Distribution) []op.Distribution {
+	if !x.kubelet {
+		return all
+	}
+	drivers := e.driversInUse()
+	return slices.DeleteFunc(all, func(d op.Distribution) bool {
+		return !slices.ContainsFunc(drivers, func(driver string) bool { return strings.Contains(d.Name, driver) })
+	})
+}
+
+// limitedMean is from which mean on the wait for a client's own rate limiter is
+// worth a word, in nanoseconds.
+const limitedMean = 10e6
+
+// limited names what held a controller up, by its own count.
+func limited(source string, all []op.Distribution) []engine.Finding {
+	var list []engine.Finding
+	for _, d := range all {
+		if strings.HasPrefix(d.How, rateLimiter) && float64(d.SumNs) > limitedMean*float64(d.N) {
+			list = append(list, engine.Finding{Name: "clientRateLimited", Severity: "info", Evidence: fmt.Sprintf(
+				"%s spent %v %s, in %d requests: its --kube-api-qps bounds what was measured", source, time.Duration(d.SumNs).Round(time.Millisecond), d.Name, d.N)})
+		}
+	}
+	return list
+}

@@ -1,0 +1,161 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+const (
+	// probeEvery is how long a kind may go without a write of ours.
+	probeEvery = 2 * time.Second
+	probeName  = "probe"
+	// nobody is a driver that no sidecar serves, and a node that there is not.
+	nobody = "probe.cnsbench.dev"
+)
+
+// probes are small objects of ours that nobody acts on. Each is changed when
+// nothing else of its kind was written, so that the lag of its watch is known
+// at any time. Objects under test are never touched for that: a controller
+// that is at work on one would have to try again.
+type probes struct {
+	stop context.CancelFunc
+	done sync.WaitGroup
+
+	mu  sync.Mutex
+	how map[string]string // by kind: how its lag is known, beside our own writes
+}
+
+type probeObject struct {
+	kind   api.Kind
+	object api.Object
+}
+
+// probed are the kinds that have such an object. One that may not be made is
+// left out, except the ConfigMap, which stands for all kinds.
+func (e *Engine) probed() []probeObject {
+	meta := e.meta(metav1.ObjectMeta{}, "", probeName)
+	global := meta
+	global.Namespace = ""
+	name, size := meta.Name, resource.MustParse("1Mi")
+	return []probeObject{
+		{api.ConfigMaps, &corev1.ConfigMap{ObjectMeta: meta}},
+		{api.PersistentVolumes, &corev1.PersistentVolume{ObjectMeta: global, Spec: corev1.PersistentVolumeSpec{
+			Capacity: corev1.ResourceList{corev1.ResourceStorage: size}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: nobody, VolumeHandle: name}},
+			// Promised to a claim that will never be, so that no other gets it.
+			ClaimRef: &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: e.Namespace, Name: name}}}},
+		{api.VolumeAttachments, &storagev1.VolumeAttachment{ObjectMeta: global, Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: nobody, NodeName: nobody, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}}}},
+	}
+}
+
+// probe makes the objects, which are the first probes, and goes on changing
+// them until quit.
+func (e *Engine) probe(ctx context.Context) error {
+	p := &probes{how: map[string]string{}}
+	e.probes = p
+	var kinds []api.Kind
+	for _, one := range e.probed() {
+		name := one.object.GetName()
+		if err := e.owe(one.kind, name); err != nil {
+			return err
+		}
+		_, err := e.create(ctx, one.kind, one.object)
+		switch {
+		case err == nil || apierrors.IsAlreadyExists(err):
+			kinds = append(kinds, one.kind)
+			p.how[one.kind.String()] = "a small object of ours, changed when nothing else of its kind was"
+			continue
+		case one.kind.Resource == api.ConfigMaps.Resource:
+			return fmt.Errorf("make the ConfigMap by which the lag of watches is measured: %w", err)
+		case !apierrors.IsForbidden(err):
+			e.session.Sink.Log("watch", fmt.Sprintf("no probe of %s: %v", one.kind, err))
+		}
+		if err := e.done(one.kind, name); err != nil {
+			return err
+		}
+	}
+	ctx, p.stop = context.WithCancel(e.ctx)
+	p.done.Go(func() { e.keepProbing(ctx, kinds) })
+	return nil
+}
+
+// keepProbing spreads the probes over the interval.
+func (e *Engine) keepProbing(ctx context.Context, kinds []api.Kind) {
+	tick := time.NewTicker(probeEvery / time.Duration(len(kinds)))
+	defer tick.Stop()
+	failed := false
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		kind := kinds[n%len(kinds)]
+		if !e.watches.Idle(kind, e.session.Clock.Now()-op.Time(probeEvery)) {
+			continue
+		}
+		body := fmt.Appendf(nil, `{"metadata":{"annotations":{"cnsbench.dev/probe":"%d"}}}`, n)
+		if err := e.probeOnce(ctx, kind, body); err != nil && ctx.Err() == nil && !failed {
+			failed = true // once is enough: the watch's error says how the rest went
+			e.session.Sink.Log("watch", fmt.Sprintf("probe of %s: %v", kind, err))
+		}
+	}
+}
+
+// probeOnce gives up when further probes are overdue.
+func (e *Engine) probeOnce(ctx context.Context, kind api.Kind, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*probeEvery)
+	defer cancel()
+	_, err := e.patch(ctx, kind, e.name(probeName), body)
+	return err
+}
+
+// quit stops probing; the objects are still there. It may be called again.
+func (p *probes) quit() {
+	if p != nil && p.stop != nil {
+		p.stop()
+		p.done.Wait()
+	}
+}
+
+// howKnown says how the lag of a kind's watch was found.
+func (p *probes) howKnown(s watch.Summary) string {
+	probe := ""
+	if p != nil {
+		probe = p.how[s.Kind]
+	}
+	switch {
+	case s.N > 0 && probe != "":
+		return "our own writes, and " + probe
+	case s.N > 0:
+		return "our own writes"
+	}
+	return "not measured: nothing of this kind was ours to write; the error is that of the slowest other watch"
+}
+
+// lagsForRecord are the lags of all watches: how late what they showed was, from
+// the answer to a write of ours to its event.
+func (e *Engine) lagsForRecord() []op.Distribution {
+	if e.watches == nil {
+		return nil
+	}
+	var list []op.Distribution
+	for _, s := range e.watches.Lags() {
+		list = append(list, op.Distribution{Source: "watch", Name: "lag of " + s.Kind, How: e.probes.howKnown(s), N: s.N, SumNs: s.Sum, Buckets: s.Buckets})
+	}
+	return list
+}

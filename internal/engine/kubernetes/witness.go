@@ -1,0 +1,47 @@
+package kubernetes
+
+import (
+	"context"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+)
+
+// Witnessed says what the run as a whole has shown: who else was at work, what
+// sidecars did in vain and may have left, what kubelets and controllers counted.
+func (e *Engine) Witnessed(ctx context.Context) engine.Testimony {
+	if e.client == nil || e.watches == nil {
+		return engine.Testimony{Findings: e.tenancy.findings()} // it was not opened
+	}
+	counted, findings := e.counted(ctx)
+	findings = append(findings, e.unobserved()...)
+	findings = append(findings, e.tenancy.findings()...)
+	return engine.Testimony{Findings: findings, Distributions: append(e.lagsForRecord(), counted...)}
+}
+
+// unobserved names what nobody could see of volumes on their way to pods.
+func (e *Engine) unobserved() []engine.Finding {
+	if e.tracker.seesNodes() || !e.hadPods() {
+		return nil
+	}
+	why := "no CSI proxy was given"
+	switch {
+	case e.metrics.kubelets:
+		why += "; the kubelets' own counts of the whole run stand beside the result"
+	case len(e.metrics.unread) > 0:
+		why += ", and kubelets' metrics could not be read: " + strings.Join(e.metrics.unread, "; ")
+	}
+	return []engine.Finding{{Name: "stagedUnobserved", Severity: "info",
+		Evidence: "when volumes were staged and published was not seen in any op: " + why}}
+}
+
+// hadPods says whether the run had any pod.
+func (e *Engine) hadPods() bool {
+	for _, s := range e.watches.Lags() {
+		if s.Kind == api.Pods.String() {
+			return s.Events > 0
+		}
+	}
+	return false
+}
