@@ -1,0 +1,201 @@
+package cosbench
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/body"
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
+)
+
+// operationKeys are those of config strings, as COSBench writes them, and ours.
+var operationKeys = []string{
+	"containers", "objects", "sizes", "cprefix", "csuffix", "oprefix", "osuffix", "chunked", "content", "hashCheck", "createContainer",
+	"deleteContainer", "files", "fileselection",
+	"length", "within", "partsize", "maxkeys", "copyprefix", "rate",
+}
+
+// Defaults of COSBench, and ours.
+const (
+	defaultContainer  = "mycontainers"
+	defaultObject     = "myobjects"
+	defaultPart       = 5 << 20
+	defaultMaxKeys    = 1000
+	defaultCopyPrefix = "copy-"
+)
+
+// configure fills o from the config strings that reach it.
+func (p *parser) configure(o *model.Op, n *node, l level) {
+	c := l.config
+	p.known(n, c)
+	o.ContainerName = model.Name{Prefix: orDefault(c, "cprefix", defaultContainer), Suffix: c["csuffix"].value}
+	o.ObjectName = model.Name{Prefix: orDefault(c, "oprefix", defaultObject), Suffix: c["osuffix"].value}
+	o.Containers = p.selector(n, c, "containers")
+	switch o.Type {
+	case model.MakeContainer, model.RemoveContainer:
+	case model.List:
+		o.MaxKeys = int(p.number(c, "maxkeys", defaultMaxKeys))
+		if e, ok := c["oprefix"]; !ok {
+			o.ObjectName.Prefix = "" // all of the container's
+		} else {
+			o.ObjectName.Prefix = e.value
+		}
+	case model.FileWrite:
+		p.files(o, n, c)
+	default:
+		o.Objects = p.selector(n, c, "objects")
+	}
+	if o.Type == model.Write || o.Type == model.MultipartWrite {
+		p.sized(o, n, c)
+	}
+	o.Chunked, o.Verify = p.boolean(c, "chunked"), p.boolean(c, "hashcheck")
+	o.CopyPrefix = orDefault(c, "copyprefix", defaultCopyPrefix)
+	o.Length, o.Within = p.bytes(c, "length"), p.bytes(c, "within")
+	switch content := c["content"]; strings.ToLower(content.value) {
+	case "", "random":
+	case "zero":
+		o.Zero = true
+	default:
+		p.Fail(content.line, "there are random and zero", "there is no content %q", clip(content.value))
+	}
+}
+
+func (p *parser) sized(o *model.Op, n *node, c config) {
+	e, ok := c["sizes"]
+	if !ok {
+		p.Fail(n.line, "such as sizes=c(64)KB", "%s needs sizes", o.Type)
+		return
+	}
+	var err error
+	if o.Sizes, err = pick.ParseSizes(e.value); err != nil {
+		p.Fail(e.line, "", "%v", err)
+	}
+	if o.Type != model.MultipartWrite {
+		return
+	}
+	if o.PartSize = p.bytes(c, "partsize"); o.PartSize == 0 {
+		o.PartSize = defaultPart
+	}
+	if o.PartSize%body.Block != 0 {
+		p.Fail(c["partsize"].line, "such as 5MiB", "a partsize of %d bytes is no multiple of %d", o.PartSize, body.Block)
+	}
+}
+
+func (p *parser) files(o *model.Op, n *node, c config) {
+	e, ok := c["files"]
+	if !ok || e.value == "" {
+		p.Fail(n.line, "such as files=/srv/samples", "filewrite needs a directory of files")
+		return
+	}
+	o.Files = e.value
+	switch choice := c["fileselection"]; strings.ToLower(choice.value) {
+	case "", "r", "random", "u":
+	case "s", "sequential":
+		o.InOrder = true
+	default:
+		p.Fail(choice.line, "there are r, at random, and s, in order", "there is no fileselection %q", clip(choice.value))
+	}
+}
+
+// ranged makes a read one of a range, by our keys or by those that COSBench's
+// S3 adaptor takes from the storage's config.
+func (p *parser) ranged(o *model.Op, l level) {
+	if o.Type != model.Read {
+		return
+	}
+	line := o.Line
+	if l.storage != nil && o.Length == 0 {
+		c, _ := config(nil).with(l.storage.attrs["config"])
+		if on, _ := parseBool(c["is_range_request"].value); on {
+			line = l.storage.line
+			o.Length, o.Within = p.bytes(c, "chunk_length"), p.bytes(c, "file_length")
+			if rounded := o.Length / body.Block * body.Block; rounded > 0 && rounded != o.Length {
+				p.Warn(line, "", "a range begins at a multiple of %d bytes, so that it can be checked", body.Block)
+			}
+		}
+	}
+	switch {
+	case o.Length == 0:
+	case o.Within == 0:
+		p.Fail(line, "give within, the size of the objects that are read", "a read of %d bytes does not say of how many", o.Length)
+	case o.Length > o.Within:
+		p.Fail(line, "", "a range of %d bytes is longer than the %d bytes that it is of", o.Length, o.Within)
+	}
+}
+
+// known warns of keys that nobody reads, once a line.
+func (p *parser) known(n *node, c config) {
+	if p.seen == nil {
+		p.seen = map[int]bool{}
+	}
+	fresh := map[int]bool{}
+	for _, k := range c.keys() {
+		e := c[k]
+		if p.seen[e.line] {
+			continue
+		}
+		fresh[e.line] = true
+		i := slices.IndexFunc(operationKeys, func(known string) bool { return strings.EqualFold(known, k) })
+		switch {
+		case i < 0:
+			p.Warn(e.line, "", "the key %q in the config of <%s> has no meaning and is ignored", clip(e.key), n.name)
+		case operationKeys[i] != e.key:
+			p.Warn(e.line, "write "+operationKeys[i], "the key %q is taken for %s, which COSBench ignored", e.key, operationKeys[i])
+		}
+	}
+	for line := range fresh {
+		p.seen[line] = true
+	}
+}
+
+func orDefault(c config, key, otherwise string) string {
+	if e, ok := c[key]; ok && e.value != "" {
+		return e.value
+	}
+	return otherwise
+}
+
+func (p *parser) selector(n *node, c config, key string) pick.Spec {
+	e, ok := c[key]
+	if !ok {
+		p.Fail(n.line, "such as "+key+"=r(1,32)", "<%s> does not say which %s", n.name, key)
+		return pick.Spec{}
+	}
+	s, err := pick.Parse(e.value)
+	if err != nil {
+		p.Fail(e.line, "", "%s: %v", key, err)
+	}
+	return s
+}
+
+func (p *parser) boolean(c config, key string) bool {
+	v, err := parseBool(c[key].value)
+	if err != nil {
+		p.Fail(c[key].line, "", "%s: %v", key, err)
+	}
+	return v
+}
+
+func (p *parser) bytes(c config, key string) int64 {
+	e, ok := c[key]
+	if !ok || e.value == "" {
+		return 0
+	}
+	v, err := pick.ParseBytes(e.value)
+	if err == nil && v == 0 {
+		err = errors.New("nothing is no size")
+	}
+	if err != nil {
+		p.Fail(e.line, "", "%s: %v", key, err)
+	}
+	return v
+}
+
+func (p *parser) number(c config, key string, otherwise int64) int64 {
+	if _, ok := c[key]; !ok {
+		return otherwise
+	}
+	return p.bytes(c, key)
+}

@@ -1,0 +1,313 @@
+package cosbench
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
+)
+
+// Options are what a file may refer to.
+type Options struct {
+	// Getenv looks up ${NAME}; nil: there are none.
+	Getenv func(name string) (string, bool)
+}
+
+// Parse reads a workload and says everything that is wrong with it, at most
+// 100 things. If the problems are Fatal, the workload must not be run.
+func Parse(data []byte, o Options) (*model.Workload, model.Problems) {
+	root, problems := parseXML(data)
+	p := &parser{Problems: problems, getenv: o.Getenv}
+	w := &model.Workload{}
+	if root != nil && !problems.Fatal() {
+		w = p.workload(root)
+		if !p.Fatal() {
+			p.Problems = append(p.Problems, model.Check(w)...)
+		}
+	}
+	p.Sort()
+	if n := len(p.Problems); n > maxProblems {
+		fatal := p.Fatal()
+		p.Problems = p.Problems[:maxProblems]
+		p.Problems = append(p.Problems, model.Problem{Warning: !fatal, Message: fmt.Sprintf("and %d more problems", n-maxProblems)})
+	}
+	return w, p.Problems
+}
+
+type parser struct {
+	model.Problems
+	getenv func(string) (string, bool)
+	seen   map[int]bool // lines whose config keys were judged
+}
+
+// level is what an element hands down.
+type level struct {
+	config  config
+	auth    *node
+	storage *node
+}
+
+// down is the level below n. The nearest auth and storage win whole.
+func (p *parser) down(l level, n *node) level {
+	if a, ok := n.attrs["config"]; ok {
+		var odd []string
+		l.config, odd = l.config.with(a)
+		for _, o := range odd {
+			p.Warn(a.line, "write key=value", "%q in the config of <%s> has no value and is ignored", clip(o), n.name)
+		}
+	}
+	for _, c := range n.children {
+		switch c.name {
+		case "auth":
+			l.auth = c
+		case "storage":
+			l.storage = c
+		}
+	}
+	return l
+}
+
+// only refuses attributes and children that the grammar does not have.
+func (p *parser) only(n *node, attrs, children string) {
+	for name, a := range n.attrs {
+		switch {
+		case slices.Contains(strings.Fields(attrs), name), strings.HasPrefix(name, "xmlns"), name == "schemaLocation", name == "noNamespaceSchemaLocation":
+		default:
+			p.Fail(a.line, "it has "+strings.Join(strings.Fields(attrs), ", "), "<%s> has no attribute %s", n.name, name)
+		}
+	}
+	for _, c := range n.children {
+		if !slices.Contains(strings.Fields(children), c.name) {
+			hint := "nothing stands in it"
+			if children != "" {
+				hint = "in it stand " + strings.Join(strings.Fields(children), ", ")
+			}
+			p.Fail(c.line, hint, "<%s> does not belong into <%s>", c.name, n.name)
+		}
+	}
+}
+
+func (p *parser) workload(n *node) *model.Workload {
+	w := &model.Workload{Name: n.attrs["name"].value, Description: n.attrs["description"].value}
+	if n.name != "workload" {
+		p.Fail(n.line, "it begins with <workload>", "<%s> is no workload of COSBench", n.name)
+		return w
+	}
+	p.only(n, "name description trigger config", "auth storage workflow")
+	p.trigger(n)
+	if w.Name == "" {
+		p.Fail(n.line, "", "the workload has no name")
+	}
+	top, flows := p.down(level{}, n), 0
+	for _, flow := range n.children {
+		if flow.name != "workflow" {
+			continue
+		}
+		if flows++; flows > 1 {
+			p.Fail(flow.line, "", "there is a second workflow")
+		}
+		p.only(flow, "config", "workstage auth storage")
+		l := p.down(top, flow)
+		for _, s := range flow.children {
+			if s.name == "workstage" {
+				w.Stages = append(w.Stages, p.stage(s, l))
+			}
+		}
+	}
+	if flows == 0 {
+		p.Fail(n.line, "put the workstages into <workflow>", "there is no workflow")
+	}
+	return w
+}
+
+func (p *parser) trigger(n *node) {
+	if a, ok := n.attrs["trigger"]; ok && a.value != "" {
+		p.Warn(a.line, "run it yourself", "the trigger %q is not executed: a file does not start programs", clip(a.value))
+	}
+}
+
+func (p *parser) stage(n *node, l level) model.Stage {
+	p.only(n, "name closuredelay trigger config", "auth storage work")
+	p.trigger(n)
+	s := model.Stage{Name: n.attrs["name"].value, Line: n.line, Closure: p.seconds(n, "closuredelay", 0)}
+	if s.Name == "" {
+		p.Fail(n.line, "", "the workstage has no name")
+	}
+	l = p.down(l, n)
+	for _, c := range n.children {
+		if c.name == "work" {
+			s.Works = append(s.Works, p.work(c, l))
+		}
+	}
+	return s
+}
+
+// divisions of works unless they say otherwise, and whether failures are
+// accepted: COSBench's own defaults.
+var specials = map[model.WorkKind]struct {
+	op       model.OpType
+	division model.Division
+}{
+	model.Init: {model.MakeContainer, model.ByContainer}, model.Dispose: {model.RemoveContainer, model.ByContainer},
+	model.Prepare: {model.Write, model.ByObject}, model.Cleanup: {model.Delete, model.ByObject},
+}
+
+const normalFailures = 200_000 // a million
+
+func (p *parser) work(n *node, l level) model.Work {
+	p.only(n, "name type workers interval division runtime rampup rampdown totalOps totalBytes afr driver config rate", "auth storage operation")
+	w := model.Work{Name: n.attrs["name"].value, Kind: model.WorkKind(strings.ToLower(n.attrs["type"].value)), Line: n.line}
+	if w.Kind == "" {
+		w.Kind = model.Normal
+	}
+	special, isSpecial := specials[w.Kind]
+	if !isSpecial && w.Kind != model.Normal && w.Kind != model.Delay {
+		p.Fail(n.attrs["type"].line, "there are normal, init, prepare, cleanup, dispose, delay", "there is no type of work %q", w.Kind)
+		w.Kind = model.Normal
+	}
+	if w.Name == "" {
+		w.Name = string(w.Kind)
+	}
+	failures := int64(normalFailures)
+	if isSpecial {
+		failures = 0
+	}
+	w.Workers = int(p.integer(n, "workers", 0, math.MaxInt32))
+	w.MaxFailures = int(p.integer(n, "afr", failures, 1_000_000))
+	w.Interval = p.seconds(n, "interval", 5*time.Second)
+	w.RampUp, w.Runtime, w.RampDown = p.seconds(n, "rampup", 0), p.seconds(n, "runtime", 0), p.seconds(n, "rampdown", 0)
+	w.TotalOps, w.TotalBytes = p.integer(n, "totalOps", 0, math.MaxInt64), p.size(n, "totalBytes")
+	if w.Interval < time.Second {
+		p.Fail(n.attrs["interval"].line, "at least 1", "the interval %v is too short", w.Interval)
+		w.Interval = time.Second
+	}
+	if a, ok := n.attrs["driver"]; ok && a.value != "" {
+		p.Warn(a.line, "", "driver %q is not asked for: this machine does all of the work", clip(a.value))
+	}
+	if w.Kind == model.Delay {
+		return w
+	}
+	l = p.down(l, n)
+	w.Store = p.store(n, l)
+	w.RateText = l.config["rate"].value
+	line := l.config["rate"].line
+	if a, ok := n.attrs["rate"]; ok {
+		w.RateText, line = a.value, a.line
+	}
+	if w.RateText != "" && w.Kind == model.Normal {
+		var err error
+		if w.Rate, err = parseRate(w.RateText); err != nil {
+			p.Fail(line, "", "%v", err)
+		}
+	}
+	if isSpecial {
+		w.Ops = []model.Op{p.specialOp(n, l, special.op, special.division)}
+		return w
+	}
+	p.operations(n, l, &w)
+	return w
+}
+
+func (p *parser) operations(n *node, l level, w *model.Work) {
+	division := p.division(n, model.ByNone)
+	counts := map[model.OpType]int{}
+	for _, c := range n.children {
+		if c.name != "operation" {
+			continue
+		}
+		o, ok := p.operation(c, p.down(l, c), division)
+		if !ok {
+			continue
+		}
+		counts[o.Type]++
+		if o.Name = string(o.Type); counts[o.Type] > 1 {
+			o.Name = fmt.Sprintf("%s-%d", o.Type, counts[o.Type])
+		}
+		w.Ops = append(w.Ops, o)
+	}
+}
+
+func (p *parser) specialOp(n *node, l level, t model.OpType, division model.Division) model.Op {
+	for _, c := range n.children {
+		if c.name == "operation" {
+			p.Warn(c.line, "", "the operation has no meaning in a work of type %s", n.attrs["type"].value)
+		}
+	}
+	o := model.Op{Type: t, Name: string(t), Weight: 100, Division: p.division(n, division), Line: n.line}
+	p.configure(&o, n, l)
+	return o
+}
+
+func (p *parser) operation(n *node, l level, division model.Division) (model.Op, bool) {
+	p.only(n, "type ratio division config", "")
+	o := model.Op{Type: model.OpType(strings.ToLower(n.attrs["type"].value)), Line: n.line}
+	if !slices.Contains(model.Types, o.Type) {
+		var names []string
+		for _, t := range model.Types {
+			names = append(names, string(t))
+		}
+		p.Fail(n.line, "there are "+strings.Join(names, ", "), "there is no type of operation %q", o.Type)
+		return o, false
+	}
+	o.Weight = int(p.integer(n, "ratio", 100, 100))
+	o.Division = p.division(n, division)
+	p.configure(&o, n, l)
+	p.ranged(&o, l)
+	return o, true
+}
+
+func (p *parser) division(n *node, inherited model.Division) model.Division {
+	a, ok := n.attrs["division"]
+	switch d := model.Division(strings.ToLower(a.value)); {
+	case !ok:
+		return inherited
+	case d == model.ByNone, d == model.ByContainer, d == model.ByObject:
+		return d
+	}
+	p.Fail(a.line, "there are none, container, object", "there is no division %q", a.value)
+	return inherited
+}
+
+// integer reads a whole number of an attribute, from 0 to highest.
+func (p *parser) integer(n *node, name string, otherwise, highest int64) int64 {
+	a, ok := n.attrs[name]
+	if !ok || strings.TrimSpace(a.value) == "" {
+		return otherwise
+	}
+	v, err := strconv.ParseInt(strings.TrimSpace(a.value), 10, 64)
+	if err != nil || v < 0 || v > highest {
+		p.Fail(a.line, fmt.Sprintf("a whole number from 0 to %d", highest), "%s=%q of <%s> cannot be", name, clip(a.value), n.name)
+		return otherwise
+	}
+	return v
+}
+
+func (p *parser) size(n *node, name string) int64 {
+	a, ok := n.attrs[name]
+	if !ok || strings.TrimSpace(a.value) == "" {
+		return 0
+	}
+	v, err := pick.ParseBytes(a.value)
+	if err != nil {
+		p.Fail(a.line, "", "%s of <%s>: %v", name, n.name, err)
+	}
+	return v
+}
+
+func (p *parser) seconds(n *node, name string, otherwise time.Duration) time.Duration {
+	a, ok := n.attrs[name]
+	if !ok || strings.TrimSpace(a.value) == "" {
+		return otherwise
+	}
+	v, err := parseSeconds(a.value)
+	if err != nil {
+		p.Fail(a.line, "", "%s of <%s>: %v", name, n.name, err)
+		return otherwise
+	}
+	return v
+}

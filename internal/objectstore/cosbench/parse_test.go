@@ -1,0 +1,272 @@
+package cosbench
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
+	"github.com/cnsbench/cnsbench/internal/plan/rate"
+)
+
+var update = flag.Bool("update", false, "write the goldens anew")
+
+// Each sample of COSBench's kind runs, or is said to be wrong with the line:
+// testdata/samples.txt has what is said of each.
+func TestSamples(t *testing.T) {
+	files, _ := filepath.Glob("testdata/samples/*.xml")
+	var got strings.Builder
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, problems := Parse(data, Options{})
+		verdict := "runs"
+		if problems.Fatal() {
+			verdict = "does not run"
+		}
+		works := 0
+		for _, s := range w.Stages {
+			works += len(s.Works)
+		}
+		fmt.Fprintf(&got, "%s %s: %d stages, %d works\n", filepath.Base(file), verdict, len(w.Stages), works)
+		for _, p := range problems {
+			fmt.Fprintf(&got, "  %s\n", p)
+		}
+	}
+	golden := "testdata/samples.txt"
+	if *update {
+		if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got.String()); d != "" {
+		t.Error(d)
+	}
+}
+
+// around puts works into a workload with a null storage; the first line of
+// the works is line 4.
+func around(works string) []byte {
+	return []byte("<workload name=\"w\">\n<storage type=\"null\"/>\n<workflow><workstage name=\"s\">\n" + works + "\n</workstage></workflow></workload>")
+}
+
+func TestWhatAWorkSays(t *testing.T) {
+	w, problems := Parse(around(`<work name="main" workers="8" interval="2" division="object" rampup="5" runtime="1m" rampdown="3" totalOps="7" totalBytes="10MB" afr="10"
+  config="containers=r(1,3);oprefix=a" rate="poisson(50)">
+<operation type="read" ratio="60" division="container" config="objects=zipf(1,1000000000,0.99);hashCheck=true;length=8KiB;within=1MiB"/>
+<operation type="read" ratio="10" config="objects=5-9;oprefix=b;osuffix=.x;cprefix=c"/>
+<operation type="multipart" ratio="20" config="objects=u(1,9);sizes=c(20)MiB;partsize=8MiB;content=zero;chunked=true"/>
+<operation type="copy" ratio="10" config="objects=u(1,9)"/>
+</work>`), Options{})
+	if problems.Fatal() {
+		t.Fatal(problems)
+	}
+	containers := pick.Spec{Kind: pick.Range, Low: 1, High: 3}
+	name := model.Name{Prefix: "mycontainers"}
+	want := model.Work{Name: "main", Kind: model.Normal, Workers: 8, Interval: 2 * time.Second, RampUp: 5 * time.Second, Runtime: time.Minute,
+		RampDown: 3 * time.Second, TotalOps: 7, TotalBytes: 10e6, MaxFailures: 10, RateText: "poisson(50)", Rate: rate.Poisson{Rate: 50}, Line: 4,
+		Store: model.Store{Kind: "null", Settings: map[string]string{}, Auth: map[string]string{}, Secrets: model.Secrets{}},
+		Ops: []model.Op{
+			{Type: model.Read, Name: "read", Weight: 60, Division: model.ByContainer, Containers: containers, ContainerName: name, ObjectName: model.Name{Prefix: "a"},
+				Objects: pick.Spec{Kind: pick.Zipf, Low: 1, High: 1e9, Exponent: 0.99}, Verify: true, Length: 8192, Within: 1 << 20, CopyPrefix: "copy-", Line: 6},
+			{Type: model.Read, Name: "read-2", Weight: 10, Division: model.ByObject, Containers: containers, ContainerName: model.Name{Prefix: "c"},
+				ObjectName: model.Name{Prefix: "b", Suffix: ".x"}, Objects: pick.Spec{Kind: pick.Range, Low: 5, High: 9}, CopyPrefix: "copy-", Line: 7},
+			{Type: model.MultipartWrite, Name: "multipart", Weight: 20, Division: model.ByObject, Containers: containers, ContainerName: name, ObjectName: model.Name{Prefix: "a"},
+				Objects: pick.Spec{Kind: pick.Uniform, Low: 1, High: 9}, Sizes: pick.Sizes{Spec: pick.Spec{Kind: pick.Constant, Low: 20, High: 20}, Unit: 1 << 20},
+				Zero: true, Chunked: true, PartSize: 8 << 20, CopyPrefix: "copy-", Line: 8},
+			{Type: model.Copy, Name: "copy", Weight: 10, Division: model.ByObject, Containers: containers, ContainerName: name, ObjectName: model.Name{Prefix: "a"},
+				Objects: pick.Spec{Kind: pick.Uniform, Low: 1, High: 9}, CopyPrefix: "copy-", Line: 9},
+		}}
+	if d := cmp.Diff(want, w.Stages[0].Works[0]); d != "" {
+		t.Error(d)
+	}
+}
+
+// The nearest storage and auth win whole; config strings are concatenated,
+// outermost first, and the last key wins.
+func TestInheritance(t *testing.T) {
+	w, problems := Parse([]byte(`<workload name="w" config="containers=c(1);cprefix=top">
+<storage type="s3" config="endpoint=http://a:1;region=r;accesskey=k;secretkey=s"/>
+<workflow config="cprefix=flow;objects=c(1)">
+<workstage name="s" config="osuffix=stage"><storage type="file" config="root=/x"/>
+<work name="a" workers="1" totalOps="1" config="osuffix=work"><operation type="read" config="osuffix=op;osuffix=last"/></work>
+<work name="b" workers="1" totalOps="1"><storage type="s3" config="endpoint=https://b"/><operation type="read"/></work>
+</workstage></workflow></workload>`), Options{})
+	if problems.Fatal() {
+		t.Fatal(problems)
+	}
+	a, b := w.Stages[0].Works[0], w.Stages[0].Works[1]
+	if a.Store.Kind != "file" || a.Ops[0].ContainerName.Prefix != "flow" || a.Ops[0].ObjectName.Suffix != "last" {
+		t.Errorf("a: %+v", a)
+	}
+	if d := cmp.Diff(map[string]string{"endpoint": "https://b"}, b.Store.Settings); d != "" || len(b.Store.Secrets) != 0 || b.Ops[0].ObjectName.Suffix != "stage" {
+		t.Errorf("b: %s %+v", d, b)
+	}
+}
+
+func TestProblemsHaveTheirLine(t *testing.T) {
+	work := func(attrs, config string) string {
+		return fmt.Sprintf("<work name=\"m\" workers=\"2\" %s>\n<operation type=\"read\" config=\"%s\"/></work>", attrs, config)
+	}
+	const good = "containers=c(1);objects=c(1)"
+	tests := []struct {
+		name, text string // of works
+		want       string // the beginning of a problem
+	}{
+		{"ratios", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"read\" ratio=\"50\" config=\"" + good + "\"/></work>", "5: the ratios"},
+		{"no end", work("", good), `4: work "m" never ends`},
+		{"no workers", "\n<work name=\"m\" runtime=\"1\"><operation type=\"read\" config=\"" + good + "\"/></work>", `5: work "m" has no workers`},
+		{"selector", work(`runtime="1"`, "containers=u(5,1);objects=c(1)"), "5: containers: selector"},
+		{"selector from 0", work(`runtime="1"`, "containers=c(1);objects=r(0,5)"), "5: objects: selector"},
+		{"no objects", work(`runtime="1"`, "containers=c(1)"), "5: <operation> does not say which objects"},
+		{"runtime", work(`runtime="soon"`, good), "4: runtime of <work>"},
+		{"attribute on a line of its own", "<work name=\"m\" workers=\"1\"\n\n runtime=\"-5\"><operation type=\"read\" config=\"" + good + "\"/></work>", "6: runtime of <work>"},
+		{"attribute", work(`runtime="1" wrokers="3"`, good), "4: <work> has no attribute wrokers"},
+		{"division", work(`runtime="1" division="disk"`, good), `4: there is no division "disk"`},
+		{"idle workers", work(`runtime="1" division="object"`, good), "5: warning: divided by object, 1 of 2 workers have nothing"},
+		{"type", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n\n<operation type=\"raed\" config=\"" + good + "\"/></work>", `6: there is no type of operation "raed"`},
+		{"kind of work", work(`type="main" runtime="1"`, good), `4: there is no type of work "main"`},
+		{"rate", work(`runtime="1" rate="fast"`, good), "4: rate"},
+		{"key", work(`runtime="1"`, good+";obejcts=c(2)"), `5: warning: the key "obejcts"`},
+		{"case of a key", work(`runtime="1"`, good+";hashcheck=true"), `5: warning: the key "hashcheck" is taken for hashCheck`},
+		{"range without size", work(`runtime="1"`, good+";length=4KiB"), "5: a read of 4096 bytes does not say of how many"},
+		{"text", "hello" + work(`runtime="1"`, good), `3: warning: the text "hello"`},
+		{"storage", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"ampli\"/><operation type=\"read\" config=\"" + good + "\"/></work>", `5: storage "ampli" cannot be had`},
+		{"variable", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" config=\"endpoint=${NOWHERE}\"/><operation type=\"read\" config=\"" + good + "\"/></work>",
+			"5: endpoint is taken from NOWHERE"},
+		{"unclosed", "<work>\n<operation", "6: this is no XML"},
+		{"two of a name", work(`runtime="1"`, good) + "\n" + work(`runtime="1"`, good), `6: stage "s" has two works "m"`},
+		{"bytes that never move", "<work name=\"m\" workers=\"1\" totalBytes=\"5\">\n<operation type=\"head\" config=\"" + good + "\"/></work>", `4: work "m" never ends`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, problems := Parse(around(tt.text), Options{})
+			for _, p := range problems {
+				if strings.HasPrefix(p.String(), tt.want) {
+					return
+				}
+			}
+			t.Errorf("want %q…, got %v", tt.want, problems)
+		})
+	}
+}
+
+func TestFilesMadeToHurt(t *testing.T) {
+	bomb := "<?xml version=\"1.0\"?>\n<!DOCTYPE lolz [<!ENTITY lol \"lol\"><!ENTITY lol2 \"&lol;&lol;&lol;\">]>\n<workload name=\"&lol2;\"/>"
+	external := "<!DOCTYPE x [<!ENTITY e SYSTEM \"file:///etc/passwd\">]><workload name=\"&e;\"/>"
+	tests := []struct{ name, text, want string }{
+		{"entity bomb", bomb, "2: a document type is not taken"},
+		{"external entity", external, "1: a document type is not taken"},
+		{"unknown entity", "<workload name=\"&x;\"/>", "1: this is no XML"},
+		{"deep", strings.Repeat("<a>", 100000), "1: elements are nested"},
+		{"many elements", "<workload name=\"w\">" + strings.Repeat("<a/>", maxElements+5) + "</workload>", "1: there are more than"},
+		{"nothing", "", "1: there is no element at all"},
+		{"no XML", "apiVersion: v1\nkind: Benchmark\n", "there is no element"},
+		{"a quote without end", "<workload name=\"w\n\n>", "this is no XML"},
+		{"another document", "<html><body/></html>", "1: <html> is no workload"},
+		{"UTF-16", "\xff\xfe<\x00w\x00", "this is no XML"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			start := time.Now()
+			_, problems := Parse([]byte(tt.text), Options{})
+			if !problems.Fatal() || !strings.Contains(fmt.Sprint(problems), tt.want) {
+				t.Errorf("want %q, got %v", tt.want, problems)
+			}
+			if took := time.Since(start); took > 5*time.Second {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}
+
+// A file of 10 MB is read, and judged, in seconds.
+func TestTenMegabytes(t *testing.T) {
+	var b strings.Builder
+	const work = "<work name=\"w%d\" workers=\"1\" totalOps=\"5\"><operation type=\"read\" config=\"containers=c(1);objects=u(1,99999)\"/></work>\n"
+	n := 0
+	for ; b.Len() < 10<<20; n++ {
+		fmt.Fprintf(&b, work, n)
+	}
+	start := time.Now()
+	w, problems := Parse(around(b.String()), Options{})
+	if problems.Fatal() || len(w.Stages[0].Works) != n {
+		t.Errorf("%d works of %d, %v", len(w.Stages[0].Works), n, problems[:min(len(problems), 3)])
+	}
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	_, problems = Parse(around(strings.Repeat("<work/>\n", 100000)), Options{})
+	if !problems.Fatal() || len(problems) > maxProblems+1 {
+		t.Errorf("%d problems", len(problems))
+	}
+}
+
+func TestCredentialsAreKeptApart(t *testing.T) {
+	env := func(name string) (string, bool) { return "from-" + name, name == "KEY" }
+	data := around(`<work name="m" workers="1" totalOps="1"><storage type="s3" config="endpoint=h:1;accesskey=AK;secretkey=${KEY}"/>
+<operation type="read" config="containers=c(1);objects=c(1)"/></work>`)
+	w, problems := Parse(data, Options{Getenv: env})
+	if problems.Fatal() {
+		t.Fatal(problems)
+	}
+	s := w.Stages[0].Works[0].Store
+	if s.Secrets["secretkey"] != "from-KEY" || s.Secrets["accesskey"] != "AK" || s.Settings["secretkey"] != "" {
+		t.Errorf("%#v", s.Settings)
+	}
+	for _, text := range []string{fmt.Sprintf("%v", s), fmt.Sprintf("%#v", s), fmt.Sprintf("%+v", *w)} {
+		if strings.Contains(text, "from-KEY") || strings.Contains(text, "AK") && !strings.Contains(text, "TASK") {
+			t.Errorf("a secret is in %s", text)
+		}
+	}
+	text := `config="accesskey=AK1;secretkey = s3cr3t/+=;x=y" <!-- password=pw --> token=tk'`
+	if got := string(Redact([]byte(text))); got != `config="accesskey=***;secretkey = ***;x=y" <!-- password=*** --> token=***'` {
+		t.Error(got)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	files, _ := filepath.Glob("testdata/samples/*.xml")
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte(`<workload name="w"><workflow><workstage name="s"><work type="delay"/></workstage></workflow></workload>`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		w, problems := Parse(data, Options{})
+		lines := strings.Count(string(data), "\n") + 1
+		for _, p := range problems {
+			if p.Line < 0 || p.Line > lines || p.Message == "" {
+				t.Errorf("%+v in a file of %d lines", p, lines)
+			}
+		}
+		if problems.Fatal() {
+			return
+		}
+		for _, s := range w.Stages {
+			for i := range s.Works {
+				for _, o := range s.Works[i].Ops {
+					if o.Containers.Check() != nil || s.Works[i].Workers < 1 {
+						t.Errorf("what was taken cannot be run: %+v", o)
+					}
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,187 @@
+package cosbench
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+)
+
+// Kinds of storage: those of COSBench by what carries them out here, and why
+// others are declined.
+var (
+	storageKinds = map[string]string{"s3": "s3", "s3v4": "s3", "swift": "swift", "mock": "null", "noop": "null", "null": "null", "file": "file"}
+	declined     = map[string]string{
+		"gcs": "use s3 with its S3-compatible endpoint", "aliyun": "use s3 with its S3-compatible endpoint", "ecs": "use s3 with its S3-compatible endpoint",
+		"ehualu": "use s3 with its S3-compatible endpoint", "openio": "use s3 or swift with its gateway", "librados": "use s3 with a RADOS gateway",
+		"cdmi": "CDMI is declined, see docs/object.md; use s3 or swift", "cdmi_base": "CDMI is declined, see docs/object.md; use s3 or swift",
+		"cdmi_swift": "CDMI is declined, see docs/object.md; use swift", "ampli": "no server of it can be had", "sproxyd": "use s3 with its gateway", "azure": "it is not built",
+	}
+	authKinds = map[string]string{"": "none", "none": "none", "mock": "none", "noop": "none", "swauth": "tempauth", "tempauth": "tempauth",
+		"keystone": "keystone", "keystonev2": "keystonev2", "keystonev3": "keystonev3"}
+)
+
+// Keys that storages and auths take; those that are secrets are kept apart.
+var (
+	storageKeys = map[string][]string{
+		"s3": {"endpoint", "region", "path_style_access", "timeout", "signature", "payload", "no_verify_ssl", "cafile", "credentials",
+			"is_range_request", "file_length", "chunk_length", "accesskey", "secretkey", "sessiontoken"},
+		"swift": {"storage_url", "policy", "timeout", "no_verify_ssl", "cafile", "credentials", "token"},
+		"file":  {"root", "sync"},
+		"null":  {"size"},
+	}
+	authKeys = []string{"username", "password", "auth_url", "tenant_name", "tenant", "project_name", "domain", "user_domain", "project_domain",
+		"region", "service", "timeout", "token", "credentials", "interface", "userid"}
+	secretKeys = []string{"accesskey", "secretkey", "sessiontoken", "password", "token"}
+)
+
+func (p *parser) store(work *node, l level) model.Store {
+	s := model.Store{Settings: map[string]string{}, Auth: map[string]string{}, Secrets: model.Secrets{}}
+	if l.storage == nil {
+		p.Fail(work.line, `such as <storage type="s3" config="endpoint=…"/>`, "work %q has no storage", work.attrs["name"].value)
+		return s
+	}
+	p.only(l.storage, "type config", "")
+	kind := strings.ToLower(l.storage.attrs["type"].value)
+	var ok bool
+	if s.Kind, ok = storageKinds[kind]; !ok {
+		why := declined[kind]
+		if why == "" {
+			why = "there are " + strings.Join(slices.Sorted(maps.Keys(storageKinds)), ", ")
+		}
+		p.failOnce(l.storage.line, why, "storage %q cannot be had", kind)
+		return s
+	}
+	p.settings(l.storage, storageKeys[s.Kind], s.Settings, s.Secrets)
+	if l.auth != nil {
+		p.only(l.auth, "type config", "")
+		kind := strings.ToLower(l.auth.attrs["type"].value)
+		if s.AuthKind, ok = authKinds[kind]; !ok {
+			p.failOnce(l.auth.line, "there are none, tempauth (also swauth), keystone, keystonev2, keystonev3", "auth %q cannot be had", kind)
+			return s
+		}
+		if s.AuthKind != "none" {
+			p.settings(l.auth, authKeys, s.Auth, s.Secrets)
+		}
+	}
+	p.complete(&s, l)
+	return s
+}
+
+// failOnce says what is wrong with an element that many works share once.
+func (p *parser) failOnce(line int, hint, format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	if !slices.ContainsFunc(p.Problems, func(q model.Problem) bool { return q.Line == line && q.Message == message }) {
+		p.Fail(line, hint, "%s", message)
+	}
+}
+
+// complete refuses a store that cannot be reached as it stands.
+func (p *parser) complete(s *model.Store, l level) {
+	line := l.storage.line
+	given, _ := config(nil).with(l.storage.attrs["config"]) // what was refused has been said
+	switch s.Kind {
+	case "s3":
+		if given["endpoint"].value == "" {
+			p.failOnce(line, "endpoint=http://HOST:PORT", "storage s3 does not say where it is")
+		}
+	case "file":
+		if s.Settings["root"] == "" {
+			p.failOnce(line, "root=/DIRECTORY", "storage file does not say where it is")
+		}
+	case "swift":
+		authenticated := s.AuthKind != "" && s.AuthKind != "none"
+		switch {
+		case !authenticated && (s.Settings["storage_url"] == "" || s.Secrets["token"] == ""):
+			p.failOnce(line, `give <auth type="tempauth" …>, or token and storage_url`, "storage swift does not say how to get a token")
+		case authenticated && s.Auth["auth_url"] == "":
+			p.failOnce(l.auth.line, "auth_url=http://HOST:PORT/auth/v1.0", "auth %s does not say where it is", s.AuthKind)
+		}
+	}
+}
+
+// settings reads the config of a storage or an auth.
+func (p *parser) settings(n *node, known []string, into map[string]string, secrets model.Secrets) {
+	c, odd := config(nil).with(n.attrs["config"])
+	for _, o := range odd {
+		p.failOnce(n.line, "write key=value", "%q in the config of <%s> has no value", clip(o), n.name)
+	}
+	for _, k := range c.keys() {
+		e := c[k]
+		if !slices.Contains(known, k) {
+			p.warnOnce(e.line, "the key %q of <%s> has no meaning here and is ignored", clip(e.key), n.name)
+			continue
+		}
+		value, ok := p.expand(e)
+		if !ok {
+			continue
+		}
+		if strings.HasSuffix(k, "_url") || k == "endpoint" {
+			value, ok = p.address(e, value)
+			if !ok {
+				continue
+			}
+		}
+		if slices.Contains(secretKeys, k) {
+			secrets[k] = value
+		} else {
+			into[k] = value
+		}
+	}
+}
+
+func (p *parser) warnOnce(line int, format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	if !slices.ContainsFunc(p.Problems, func(q model.Problem) bool { return q.Line == line && q.Message == message }) {
+		p.Warn(line, "", "%s", message)
+	}
+}
+
+var (
+	variable    = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+	placeholder = regexp.MustCompile(`^(<.*>|\{\{.*\}\}|\[.*\]|\.\.\.|…|MODIFY_?ME|CHANGE_?ME|YOUR_.*|HOSTNAME)$`)
+)
+
+// expand fills in variables of the environment and refuses what is left to be
+// filled in by hand.
+func (p *parser) expand(e entry) (string, bool) {
+	ok := true
+	value := variable.ReplaceAllStringFunc(e.value, func(m string) string {
+		name := m[2 : len(m)-1]
+		if p.getenv != nil {
+			if v, found := p.getenv(name); found {
+				return v
+			}
+		}
+		p.failOnce(e.line, "export it", "%s is taken from %s, which is not in the environment", e.key, name)
+		ok = false
+		return ""
+	})
+	if ok && placeholder.MatchString(strings.TrimSpace(e.value)) {
+		p.failOnce(e.line, "write it, or ${NAME} to take it from the environment; credentials may be left out, see docs/object.md",
+			"%s is still the placeholder %s", e.key, clip(e.value))
+		return "", false
+	}
+	return value, ok
+}
+
+// address checks a URL; a bare HOST:PORT is http.
+func (p *parser) address(e entry, value string) (string, bool) {
+	if !strings.Contains(value, "://") {
+		value = "http://" + value
+	}
+	u, err := url.Parse(value)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		p.failOnce(e.line, "such as http://HOST:PORT", "%s=%s is no address", e.key, clip(e.value))
+	case u.User != nil:
+		p.failOnce(e.line, "give them apart", "%s has credentials in its address", e.key)
+	default:
+		return value, true
+	}
+	return "", false
+}

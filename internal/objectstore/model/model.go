@@ -1,0 +1,194 @@
+// Package model is what an object workload is: stages in sequence, works in
+// them in parallel, operations in those by weight. It is COSBench's model,
+// with its units made explicit and what it leaves open decided.
+package model
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
+	"github.com/cnsbench/cnsbench/internal/plan/rate"
+)
+
+// Workload is a whole file.
+type Workload struct {
+	Name        string  `json:"name"`
+	Description string  `json:"description,omitempty"`
+	Stages      []Stage `json:"stages"`
+}
+
+// Stage runs its works side by side, and ends when all have.
+type Stage struct {
+	Name string `json:"name"`
+	// Closure is how long nothing is done after the works have ended.
+	Closure time.Duration `json:"closureNs,omitempty"`
+	Works   []Work        `json:"works"`
+	Line    int           `json:"line,omitempty"`
+}
+
+// WorkKind is what a work is for.
+type WorkKind string
+
+// The kinds. All but Normal go once through what their selectors cover.
+const (
+	Normal  WorkKind = "normal"
+	Init    WorkKind = "init"    // make containers
+	Prepare WorkKind = "prepare" // write objects
+	Cleanup WorkKind = "cleanup" // delete objects
+	Dispose WorkKind = "dispose" // delete containers
+	Delay   WorkKind = "delay"   // nothing, until the stage's closure delay is over
+)
+
+// Division is what is divided among the workers of a work.
+type Division string
+
+// The divisions.
+const (
+	ByNone      Division = "none"
+	ByContainer Division = "container"
+	ByObject    Division = "object"
+)
+
+// Work is what a number of workers do at the same time.
+type Work struct {
+	Name    string   `json:"name"`
+	Kind    WorkKind `json:"kind"`
+	Workers int      `json:"workers"`
+	// Interval is how long a slice of the histograms is.
+	Interval time.Duration `json:"intervalNs"`
+	// The measured window begins RampUp after the start and is Runtime long;
+	// RampDown more, operations go on unmeasured. Runtime 0: no end by time.
+	RampUp   time.Duration `json:"rampUpNs,omitempty"`
+	Runtime  time.Duration `json:"runtimeNs,omitempty"`
+	RampDown time.Duration `json:"rampDownNs,omitempty"`
+	// TotalOps and TotalBytes end the work when so much has been begun, by all
+	// workers together; 0: no such end.
+	TotalOps   int64 `json:"totalOps,omitempty"`
+	TotalBytes int64 `json:"totalBytes,omitempty"`
+	// MaxFailures are accepted for each million of operations; more fail the run.
+	MaxFailures int `json:"maxFailuresPerMillion"`
+	// Rate makes the loop open: operations are due by its schedule, whatever
+	// became of those before. Nil: each worker begins one when it has ended one.
+	Rate     rate.Schedule `json:"-"`
+	RateText string        `json:"rate,omitempty"`
+	Store    Store         `json:"store"`
+	Ops      []Op          `json:"operations,omitempty"`
+	Line     int           `json:"line,omitempty"`
+}
+
+// OpType is what one operation does.
+type OpType string
+
+// The types. Range reads are Read with a Length.
+const (
+	Read            OpType = "read"
+	Write           OpType = "write"
+	MultipartWrite  OpType = "multipart"
+	FileWrite       OpType = "filewrite"
+	Head            OpType = "head"
+	List            OpType = "list"
+	Delete          OpType = "delete"
+	Copy            OpType = "copy"
+	MakeContainer   OpType = "init"
+	RemoveContainer OpType = "dispose"
+)
+
+// Types are all that a normal work may have, in the order of the documentation.
+var Types = []OpType{Read, Write, MultipartWrite, FileWrite, Head, List, Delete, Copy}
+
+// Writes says whether the operation changes a container.
+func (t OpType) Writes() bool { return t != Read && t != Head && t != List }
+
+// Op is one operation of a work's mix.
+type Op struct {
+	Type     OpType   `json:"type"`
+	Name     string   `json:"name"` // unique in its work: the type, or the type and a number
+	Weight   int      `json:"weight"`
+	Division Division `json:"division"`
+
+	Containers    pick.Spec  `json:"containers"`
+	Objects       pick.Spec  `json:"objects"`
+	Sizes         pick.Sizes `json:"sizes"`
+	ContainerName Name       `json:"containerName"`
+	ObjectName    Name       `json:"objectName"`
+
+	Zero    bool `json:"zero,omitempty"`    // bodies of zeros
+	Verify  bool `json:"verify,omitempty"`  // check bodies that are read
+	Chunked bool `json:"chunked,omitempty"` // send bodies in chunks of HTTP
+	// Length, if not 0, makes a read one of a range: so many bytes at an offset
+	// that is a multiple of 4 KiB, uniform in [0, Within − Length].
+	Length int64 `json:"length,omitempty"`
+	Within int64 `json:"within,omitempty"`
+	// PartSize of a multipart write, a multiple of 4 KiB.
+	PartSize int64 `json:"partSize,omitempty"`
+	// Files are what a file write sends, and InOrder how it chooses.
+	Files   string `json:"files,omitempty"`
+	InOrder bool   `json:"inOrder,omitempty"`
+	// MaxKeys bounds the answer of a list; Prefix of the keys it asks for is
+	// the object name's prefix.
+	MaxKeys int `json:"maxKeys,omitempty"`
+	// CopyPrefix is put before the object's name in that of its copy.
+	CopyPrefix string `json:"copyPrefix,omitempty"`
+	Line       int    `json:"line,omitempty"`
+}
+
+// Name makes names of numbers.
+type Name struct {
+	Prefix string `json:"prefix"`
+	Suffix string `json:"suffix,omitempty"`
+}
+
+// Store is where a work's operations go. Settings and Auth hold no secrets:
+// those are in Secrets, which is never written anywhere.
+type Store struct {
+	Kind     string            `json:"kind"` // s3, swift, file, null
+	Settings map[string]string `json:"settings,omitempty"`
+	AuthKind string            `json:"authKind,omitempty"`
+	Auth     map[string]string `json:"auth,omitempty"`
+	Secrets  Secrets           `json:"-"`
+}
+
+// Secrets are the credentials that stood in the file, or that it named.
+type Secrets map[string]string
+
+// String keeps them out of logs.
+func (s Secrets) String() string { return fmt.Sprintf("%d secrets", len(s)) }
+
+// GoString keeps them out of %#v.
+func (s Secrets) GoString() string { return s.String() }
+
+// Windows are the instants of a work, counted from its start. End 0: it is
+// not ended by time.
+func (w *Work) Windows() (measured, measuredEnd, end time.Duration) {
+	if w.Runtime == 0 {
+		return w.RampUp, 0, 0
+	}
+	return w.RampUp, w.RampUp + w.Runtime, w.RampUp + w.Runtime + w.RampDown
+}
+
+// Special says whether the work goes once through its selectors.
+func (w *Work) Special() bool { return w.Kind != Normal && w.Kind != Delay }
+
+// Part is the share of a worker, counted from 0, in containers and objects.
+func (o *Op) Part(worker, workers int) (containers, objects pick.Part) {
+	p := pick.Part{Index: worker, Count: workers}
+	switch o.Division {
+	case ByContainer:
+		return p, pick.Part{}
+	case ByObject:
+		return pick.Part{}, p
+	}
+	return pick.Part{}, pick.Part{}
+}
+
+// Items is how many operations a worker of a special work has.
+func (o *Op) Items(worker, workers int) int64 {
+	c, n := o.Part(worker, workers)
+	_, containers := c.Slice(o.Containers.Size())
+	if o.Type == MakeContainer || o.Type == RemoveContainer {
+		return containers
+	}
+	_, objects := n.Slice(o.Objects.Size())
+	return containers * objects
+}

@@ -1,0 +1,53 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Problem is something wrong with a file, at a line of it.
+type Problem struct {
+	Line    int    // 0: of the file as a whole
+	Warning bool   // it runs nevertheless
+	Message string // what is wrong
+	Hint    string // what to do
+}
+
+// String is one line for people, without the file's name.
+func (p Problem) String() string {
+	text := p.Message
+	if p.Hint != "" {
+		text += ": " + p.Hint
+	}
+	if p.Warning {
+		text = "warning: " + text
+	}
+	if p.Line > 0 {
+		return fmt.Sprintf("%d: %s", p.Line, text)
+	}
+	return text
+}
+
+// Problems gathers all that is wrong, so that it is said at once.
+type Problems []Problem
+
+// Fail adds a problem.
+func (ps *Problems) Fail(line int, hint, format string, args ...any) {
+	*ps = append(*ps, Problem{Line: line, Message: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// Warn adds a warning.
+func (ps *Problems) Warn(line int, hint, format string, args ...any) {
+	*ps = append(*ps, Problem{Line: line, Warning: true, Message: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// Fatal says whether the file cannot be run.
+func (ps Problems) Fatal() bool {
+	return slices.ContainsFunc(ps, func(p Problem) bool { return !p.Warning })
+}
+
+// Sort puts them in order of line.
+func (ps Problems) Sort() {
+	slices.SortStableFunc(ps, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
+}
