@@ -187,6 +187,13 @@ func (s *Session) touched(m *wire.Touched) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.again != nil {
+		select {
+		case s.again <- t:
+		default: // nobody asked for that many
+		}
+		return
+	}
 	if len(s.touches) < 2*len(s.opts.Touch) {
 		s.touches = append(s.touches, t)
 	}

@@ -277,7 +277,9 @@ func (s *Server) claim(token string) (*Session, string) {
 func (s *Server) forget(sess *Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.sessions, sess.token)
+	if s.sessions[sess.token] == sess { // else it is another's by now
+		delete(s.sessions, sess.token)
+	}
 	delete(s.live, sess)
 }
 

@@ -57,6 +57,7 @@ type Session struct {
 	end      End
 	lost     error // why Abandon was called, or why reading ended
 	touches  []Touch
+	again    chan<- Touch // those of Touch; nil before
 	arrival  Arrival
 }
 

@@ -58,6 +58,7 @@ type Message struct {
 	Ping    *Ping    `json:"ping,omitempty"`
 	Pong    *Pong    `json:"pong,omitempty"`
 	Touched *Touched `json:"touched,omitempty"`
+	Touch   *Touch   `json:"touch,omitempty"`   // runner: repeat the first I/Os
 	Ready   *Stamp   `json:"ready,omitempty"`   // agent: prepared; waits at its barrier or starts now
 	Go      *Stamp   `json:"go,omitempty"`      // runner: start at, on the agent's clock
 	GoAck   *Stamp   `json:"goAck,omitempty"`   // agent: start time accepted
@@ -129,6 +130,9 @@ type TouchSpec struct {
 	Read   bool   `json:"read,omitempty"`   // a read of what is there
 	Device bool   `json:"device,omitempty"` // Path is a block device
 }
+
+// Touch asks for the I/Os of all TouchSpecs once more, beside the process.
+type Touch struct{}
 
 // Touched reports one I/O of a TouchSpec, also one that failed.
 type Touched struct {

@@ -105,9 +105,14 @@ func (c *child) Signal(sig unix.Signal) {
 	if sig == unix.SIGTERM || sig == unix.SIGINT {
 		c.asked = true
 	}
-	if !c.gone {
-		_ = unix.Kill(c.pid, sig) // it may have ended this moment
+	if c.gone {
+		return
 	}
+	pid := c.pid
+	if sig == unix.SIGSTOP || sig == unix.SIGCONT {
+		pid = -pid // its whole group: nobody passes these on
+	}
+	_ = unix.Kill(pid, sig) // it may have ended this moment
 }
 
 // Kill ends the command and everything it started.

@@ -68,6 +68,8 @@ func (s *session) read() {
 			}
 		case m.File != nil:
 			s.intake.take(m.File, m.Body)
+		case m.Touch != nil:
+			go s.touchAll() // one that hangs is left to itself
 		case m.Signal != nil:
 			select {
 			case s.signals <- *m.Signal:

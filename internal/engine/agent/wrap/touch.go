@@ -18,13 +18,7 @@ func (s *session) touch(ctx context.Context) bool {
 	finished := make(chan struct{})
 	go func() {
 		defer close(finished)
-		var wg sync.WaitGroup
-		for _, spec := range s.welcome.Touch {
-			wg.Go(func() {
-				touch.Do(spec, s.clock.Now, func(t wire.Touched) { s.send(wire.Message{Touched: &t}) })
-			})
-		}
-		wg.Wait()
+		s.touchAll()
 	}()
 	for {
 		select {
@@ -40,4 +34,15 @@ func (s *session) touch(ctx context.Context) bool {
 			return false
 		}
 	}
+}
+
+// touchAll touches all volumes and reports how that ended.
+func (s *session) touchAll() {
+	var wg sync.WaitGroup
+	for _, spec := range s.welcome.Touch {
+		wg.Go(func() {
+			touch.Do(spec, s.clock.Now, func(t wire.Touched) { s.send(wire.Message{Touched: &t}) })
+		})
+	}
+	wg.Wait()
 }
