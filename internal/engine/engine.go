@@ -87,7 +87,8 @@ type Capabilities struct {
 	Actions map[op.Kind]bool
 	// Features are the finer points, by their name in the file:
 	// "groupSnapshot", "block", "genericEphemeral", "static", "rwx", "manifest",
-	// "volumeAttributesClass" (of a new volume).
+	// "volumeAttributesClass" (of a new volume), "node: other" (of a reattach),
+	// "undo" (of a rollout), "object" (one that the run did not make).
 	Features map[string]bool
 }
 
@@ -288,11 +289,29 @@ type Script struct {
 
 // Kill asks for a workload's processes to be sent a signal, or for its pods to
 // be deleted with Grace. The op is done when they are gone, have been replaced
-// and made their first write.
+// and made their first write. The engine makes the pods again as they were,
+// whoever else might, and releases them from their barrier at once; the end of
+// those that it replaced is not Ended's, and their containers' starts, ends and
+// outputs have names of their own: Restarted. What can no longer be replaced has
+// ended, not OK.
+//
+// SIGSTOP is a hang: after StopFor the processes get SIGCONT, and the op is done
+// when they have resumed and made their first write; nothing is gone.
 type Kill struct {
-	Target Object // a WorkloadObject
-	Signal string // "SIGKILL", …; empty: the pods are deleted
-	Grace  time.Duration
+	Target  Object // a WorkloadObject
+	Signal  string // "SIGKILL", …; empty: the pods are deleted
+	Grace   time.Duration
+	StopFor time.Duration
+}
+
+// Restarted is the name under which the n-th restart of a container reports its
+// start, its end and its outputs; of the first start (0) it is the container's
+// own. What each incarnation writes begins at offset 0.
+func Restarted(container string, n int) string {
+	if n == 0 {
+		return container
+	}
+	return fmt.Sprintf("%s~%d", container, n)
 }
 
 // Manifest asks for any object (engine kubernetes), named as the request is.
@@ -327,6 +346,16 @@ type Object struct {
 	Class  string            // its StorageClass or VolumeSnapshotClass
 	Bytes  int64             // size as the platform granted it
 	Labels map[string]string // of its manifest
+	// Ref is where an object is that the run did not make (a ManifestObject, as
+	// the target of a scale or a delete); nil: of this run.
+	Ref *ObjectRef
+}
+
+// ObjectRef names an object of the platform.
+type ObjectRef struct {
+	APIVersion, Kind string
+	Namespace        string // empty: the run's, if its kind has one
+	Name             string
 }
 
 // Ledger remembers what must be removed, beyond the life of the process. Add

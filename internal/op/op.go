@@ -104,6 +104,7 @@ const (
 	Gone        = "gone"        // the object exists no more
 	Signalled   = "signalled"   // the signal was delivered, or the deletion accepted
 	Replaced    = "replaced"    // what was killed or evicted exists again
+	Resumed     = "resumed"     // what was stopped by SIGSTOP was told to go on
 	Cordoned    = "cordoned"    // the node takes no more pods
 	Evicted     = "evicted"     // the last eviction was accepted
 )

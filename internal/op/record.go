@@ -56,4 +56,7 @@ type ContainerEnd struct {
 	Signal   string `json:"signal,omitempty"`
 	OOM      bool   `json:"oom,omitempty"`
 	Message  string `json:"message,omitempty"` // last lines of its log on failure
+	// Replaced: an op ended it and made it again, so that how it ended says
+	// nothing of its instance.
+	Replaced bool `json:"replaced,omitempty"`
 }

@@ -39,6 +39,8 @@ type Target struct {
 	// NeedsAll says that the engine looks for what a plan needs and nothing else,
 	// so that the session has to name it.
 	NeedsAll bool
+	// Forgets says that a volume loses its data when it is detached.
+	Forgets bool
 	// Patience is how long an instance may take to end; 30 s when 0.
 	Patience time.Duration
 }
@@ -65,6 +67,12 @@ func Run(t *testing.T, target Target) {
 		{"barrier", testBarrier},
 		{"stop", testStop},
 		{"parser", testParser},
+		{"kill", testKill},
+		{"pod deletion", testPodDeletion},
+		{"hang", testHang},
+		{"reattach", testReattach},
+		{"rollout", testRollout},
+		{"shared", testShared},
 		{"dead run", testDeadRun},
 	}
 	for _, p := range parts {

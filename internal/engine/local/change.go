@@ -34,7 +34,7 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 		e.grown(v, max(res.GetCapacityBytes(), r.Resize.Bytes))
 	}
 	grown := []engine.Object{e.objectOf(v)}
-	if node && v.published && d.nodes[csi.NodeServiceCapability_RPC_EXPAND_VOLUME] {
+	if node && v.is(&v.published) && d.nodes[csi.NodeServiceCapability_RPC_EXPAND_VOLUME] {
 		if _, err := d.nodeClient.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{
 			VolumeId: v.id, VolumePath: v.targetPath, StagingTargetPath: v.stagePath,
 			CapacityRange: size, VolumeCapability: v.capability}); err != nil {

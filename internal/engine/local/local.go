@@ -101,6 +101,7 @@ func (e *Engine) Capabilities() engine.Capabilities {
 		Actions: map[op.Kind]bool{
 			op.Create: true, op.Snapshot: true, op.Restore: true, op.Clone: true,
 			op.Resize: true, op.Modify: true, op.Delete: true,
+			op.Reattach: true, op.Rollout: true, op.Kill: true,
 		},
 		Features: map[string]bool{"groupSnapshot": true, "block": true, "rwx": true},
 	}
@@ -121,7 +122,7 @@ func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 
 // openPods readies this machine for workloads.
 func (e *Engine) openPods() error {
-	e.pods = &podSink{Sink: e.session.Sink, owners: map[string]podOwner{}}
+	e.pods = &podSink{Sink: e.session.Sink, owners: map[string]incarnation{}}
 	var err error
 	e.agents, err = agent.Listen(e.ctx, filepath.Join(e.session.Dir, "agent.sock"), e.session.Clock, e.pods)
 	if err != nil {
@@ -150,6 +151,12 @@ func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engi
 		return e.resize(ctx, r, tr)
 	case r.Modify != nil:
 		return nil, e.modify(ctx, r, tr)
+	case r.Reattach != nil:
+		return nil, e.reattach(ctx, r.Reattach, tr)
+	case r.Rollout != nil:
+		return nil, e.rollout(ctx, r.Rollout, tr)
+	case r.Kill != nil:
+		return nil, e.kill(ctx, r.Kill, tr)
 	case r.Delete != nil:
 		return nil, e.delete(ctx, r.Delete.Target, tr)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/enginetest"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // bin holds the real programs: drivers and agents are processes of their own
@@ -49,14 +50,15 @@ func TestConformance(t *testing.T) {
 		program string // that its driver calls
 		skip    map[string]string
 		size    string
+		unseen  map[string]bool
 	}{
 		{backend: "null"},
 		{backend: "hostdir", skip: map[string]string{
-			"group": "hostdir has no group snapshots", "modify": "hostdir has no mutable parameters"}},
+			"group": "hostdir has no group snapshots", "modify": "hostdir has no mutable parameters"}, unseen: unattached},
 		{backend: "loopfile", program: "mkfs.ext4", skip: noResource()},
 		{backend: "loopfile", program: "mkfs.xfs", params: map[string]string{"csi.storage.k8s.io/fstype": "xfs"}, size: "320Mi"},
 		{backend: "btrfs", program: "mkfs.btrfs", skip: map[string]string{
-			"group": "btrfs has no group snapshots", "modify": "btrfs has no mutable parameters"}},
+			"group": "btrfs has no group snapshots", "modify": "btrfs has no mutable parameters"}, unseen: unattached},
 	} {
 		name := tt.backend + tt.params["csi.storage.k8s.io/fstype"]
 		t.Run(name, func(t *testing.T) {
@@ -80,10 +82,15 @@ func TestConformance(t *testing.T) {
 				SnapshotClass: engine.SnapshotClass{Name: "vsc", Driver: provisioner},
 				Leaks:         func(t *testing.T) []string { return leaks(t, storage) },
 				Skip:          tt.skip, Size: tt.size,
+				Forgets: tt.backend == "null", Unobserved: tt.unseen,
 			})
 		})
 	}
 }
+
+// unattached: the driver has no ControllerPublishVolume, so that nothing is
+// attached.
+var unattached = map[string]bool{op.Attached: true, op.Detached: true}
 
 // noResource skips growing a mounted ext4 where the kernel will not let us:
 // EXT4_IOC_RESIZE_FS asks for CAP_SYS_RESOURCE.

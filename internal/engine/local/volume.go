@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -33,7 +34,22 @@ type volume struct {
 	readOnly   bool
 
 	stagePath, targetPath       string
-	attached, staged, published bool
+	attached, staged, published bool // guarded by state: a resize may ask in mid-reattach
+	state                       sync.Mutex
+	ops                         disturbances
+}
+
+// is says how far the volume is attached; one of its flags.
+func (v *volume) is(flag *bool) bool {
+	v.state.Lock()
+	defer v.state.Unlock()
+	return *flag
+}
+
+func (v *volume) set(flag *bool, value bool) {
+	v.state.Lock()
+	defer v.state.Unlock()
+	*flag = value
 }
 
 func (v *volume) block() bool { return v.capability.GetBlock() != nil }
@@ -222,7 +238,7 @@ func (e *Engine) provision(ctx context.Context, v *volume) error {
 func (v *volume) attach(ctx context.Context) error {
 	d := v.driver
 	if d.controls[csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME] {
-		v.attached = true // from here on it may be, whatever the answer
+		v.set(&v.attached, true) // from here on it may be, whatever the answer
 		res, err := d.controller.ControllerPublishVolume(ctx, &csi.ControllerPublishVolumeRequest{
 			VolumeId: v.id, NodeId: d.nodeID, VolumeCapability: v.capability, VolumeContext: v.context, Readonly: v.readOnly})
 		if err != nil {
@@ -235,7 +251,7 @@ func (v *volume) attach(ctx context.Context) error {
 		if err := os.MkdirAll(v.stagePath, 0o750); err != nil {
 			return err
 		}
-		v.staged = true
+		v.set(&v.staged, true)
 		if _, err := d.nodeClient.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
 			VolumeId: v.id, PublishContext: v.publish, StagingTargetPath: v.stagePath,
 			VolumeCapability: v.capability, VolumeContext: v.context}); err != nil {
@@ -246,7 +262,7 @@ func (v *volume) attach(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(v.targetPath), 0o750); err != nil {
 		return err
 	}
-	v.published = true
+	v.set(&v.published, true)
 	if _, err := d.nodeClient.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{
 		VolumeId: v.id, PublishContext: v.publish, StagingTargetPath: v.stagePath, TargetPath: v.targetPath,
 		VolumeCapability: v.capability, Readonly: v.readOnly, VolumeContext: v.context}); err != nil {
@@ -259,25 +275,25 @@ func (v *volume) attach(ctx context.Context) error {
 // detach undoes attach, as far as it went.
 func (v *volume) detach(ctx context.Context) error {
 	d := v.driver
-	if v.published {
+	if v.is(&v.published) {
 		if _, err := d.nodeClient.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: v.targetPath}); err != nil {
 			return err
 		}
-		v.published = false
+		v.set(&v.published, false)
 		mark(ctx, op.Unpublished)
 	}
-	if v.staged {
+	if v.is(&v.staged) {
 		if _, err := d.nodeClient.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.id, StagingTargetPath: v.stagePath}); err != nil {
 			return err
 		}
-		v.staged = false
+		v.set(&v.staged, false)
 		mark(ctx, op.Unstaged)
 	}
-	if v.attached {
+	if v.is(&v.attached) {
 		if _, err := d.controller.ControllerUnpublishVolume(ctx, &csi.ControllerUnpublishVolumeRequest{VolumeId: v.id, NodeId: d.nodeID}); err != nil {
 			return err
 		}
-		v.attached = false
+		v.set(&v.attached, false)
 		mark(ctx, op.Detached)
 	}
 	return removeDirs(filepath.Dir(v.targetPath))
@@ -300,10 +316,13 @@ func (e *Engine) deleteVolume(ctx context.Context, name string) error {
 	if v == nil {
 		return gone(engine.Object{Kind: engine.VolumeObject, Name: name})
 	}
-	if err := v.detach(ctx); err != nil {
-		return err
+	v.ops.forbid(ctx)
+	err := v.detach(ctx)
+	if err == nil {
+		_, err = v.driver.controller.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: v.id})
 	}
-	if _, err := v.driver.controller.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: v.id}); err != nil {
+	if err != nil {
+		v.ops.allow()
 		return err
 	}
 	mark(ctx, op.Gone)

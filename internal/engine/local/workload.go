@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,19 +21,39 @@ import (
 type workload struct {
 	engine  *Engine
 	name    string
-	volumes []string
+	request *engine.Workload
 
 	mu      sync.Mutex
-	pods    []*pod.Pod
+	volumes []string
+	members []*member
 	waits   int // pods whose end is the instance's end
 	end     op.InstanceEnd
-	servers []*pod.Pod
+	over    bool                 // the end was reported
+	samples map[string]op.Sample // the last of each pod that there was
+	ops     disturbances
+}
+
+// member is one pod of an instance, through all of its incarnations.
+type member struct {
+	workload *workload
+	manifest *engine.Pod
+	base     string // what its first incarnation is called
+	service  bool
+
+	// These are guarded by the workload's mutex.
+	pod      *pod.Pod // the present one
+	n        int      // how many there were before it
+	live     bool
+	ending   bool // an op ends this incarnation, to make it again
+	over     bool // its end is counted into the instance's
+	released bool // from its barrier
 }
 
 // createWorkload makes the volumes, all at once, then starts the pods and
 // waits until they are ready.
 func (e *Engine) createWorkload(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
-	w := &workload{engine: e, name: r.Name, end: op.InstanceEnd{Instance: r.Name, At: op.Never, OK: true}}
+	w := &workload{engine: e, name: r.Name, request: r.Workload, samples: map[string]op.Sample{},
+		end: op.InstanceEnd{Instance: r.Name, At: op.Never, OK: true}}
 	e.mu.Lock()
 	e.workloads[w.name] = w
 	e.mu.Unlock()
@@ -104,45 +124,57 @@ func (e *Engine) bring(ctx context.Context, v *volume) error {
 
 // start runs the pods and waits until all are ready.
 func (w *workload) start(ctx context.Context, r engine.Request, tr *op.Trace) error {
-	configs := map[string]corev1.ConfigMap{}
-	for _, c := range r.Workload.ConfigMaps {
-		configs[c.Name] = c
-	}
-	for _, p := range r.Workload.Pods {
-		if !p.Service {
-			w.waits++
-		}
-	}
 	for i := range r.Workload.Pods {
 		p := &r.Workload.Pods[i]
-		claims, err := w.claims(&p.Pod)
-		if err != nil {
-			return err
-		}
-		name := w.name
+		m := &member{workload: w, manifest: p, base: w.name, service: p.Service}
 		if len(r.Workload.Pods) > 1 {
-			name = fmt.Sprintf("%s.%s", w.name, p.Name)
-		}
-		w.engine.pods.owns(name, w, p.Service)
-		running, err := w.engine.host.Start(ctx, pod.Spec{
-			Instance: name, Pod: *p, Claims: claims, ConfigMaps: configs,
-			Dir:     filepath.Join(w.engine.session.Dir, "pods", name),
-			Barrier: r.Workload.SyncGroup, Canary: r.Workload.Canary,
-		}, tr)
-		if err != nil {
-			return err
+			m.base = fmt.Sprintf("%s.%s", w.name, p.Name)
 		}
 		w.mu.Lock()
-		w.pods = append(w.pods, running)
-		if p.Service {
-			w.servers = append(w.servers, running)
+		w.members = append(w.members, m)
+		if !m.service {
+			w.waits++
 		}
 		w.mu.Unlock()
-		if err := running.Ready(ctx); err != nil {
+	}
+	for _, m := range w.all() {
+		if err := m.launch(ctx, 0, tr); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// launch runs the n-th incarnation of a pod and waits until it is ready.
+func (m *member) launch(ctx context.Context, n int, tr *op.Trace) error {
+	w := m.workload
+	claims, err := w.claims(&m.manifest.Pod)
+	if err != nil {
+		return err
+	}
+	configs := map[string]corev1.ConfigMap{}
+	for _, c := range w.request.ConfigMaps {
+		configs[c.Name] = c
+	}
+	name := engine.Restarted(m.base, n)
+	w.engine.pods.owns(name, incarnation{m, n})
+	w.mu.Lock()
+	m.n, m.live, m.ending, m.released = n, true, false, false
+	w.mu.Unlock()
+	running, err := w.engine.host.Start(ctx, pod.Spec{
+		Instance: name, Pod: *m.manifest, Claims: claims, ConfigMaps: configs,
+		Dir:     filepath.Join(w.engine.session.Dir, "pods", name),
+		Barrier: w.request.SyncGroup, Canary: w.request.Canary,
+	}, tr)
+	w.mu.Lock()
+	if err != nil {
+		m.live = false
+		w.mu.Unlock()
+		return err
+	}
+	m.pod = running
+	w.mu.Unlock()
+	return running.Ready(ctx)
 }
 
 // claims finds the volumes that a pod mounts.
@@ -172,30 +204,109 @@ func (w *workload) claims(p *corev1.Pod) (map[string]pod.Claim, error) {
 	return claims, nil
 }
 
-func (w *workload) all() []*pod.Pod {
+func (w *workload) all() []*member {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]*pod.Pod(nil), w.pods...)
+	return slices.Clone(w.members)
 }
 
 // each calls f for every pod at once.
-func (w *workload) each(f func(*pod.Pod) error) error {
-	pods := w.all()
-	failed := make([]error, len(pods))
+func each(members []*member, f func(*pod.Pod) error) error {
+	failed := make([]error, len(members))
 	var wg sync.WaitGroup
-	for i, p := range pods {
-		wg.Go(func() { failed[i] = f(p) })
+	for i, m := range members {
+		m.workload.mu.Lock()
+		p := m.pod
+		m.workload.mu.Unlock()
+		if p != nil {
+			wg.Go(func() { failed[i] = f(p) })
+		}
 	}
 	wg.Wait()
 	return errors.Join(failed...)
 }
 
+// release opens the barrier for the pods that were not released yet.
 func (w *workload) release(ctx context.Context, at op.Time) error {
-	return w.each(func(p *pod.Pod) error { return p.Release(ctx, at) })
+	w.mu.Lock()
+	var waiting []*member
+	for _, m := range w.members {
+		if !m.released {
+			m.released = true
+			waiting = append(waiting, m)
+		}
+	}
+	w.mu.Unlock()
+	return each(waiting, func(p *pod.Pod) error { return p.Release(ctx, at) })
 }
 
+// stop ends the pods, and before them an op that would make them again.
 func (w *workload) stop(ctx context.Context, grace time.Duration) error {
-	return w.each(func(p *pod.Pod) error { return p.Stop(ctx, grace) })
+	w.ops.forbid(ctx)
+	return each(w.all(), func(p *pod.Pod) error { return p.Stop(ctx, grace) })
+}
+
+// sum takes a pod's reading and gives the instance's: counters go on where an
+// incarnation takes over from another.
+func (w *workload) sum(p op.Sample) op.Sample {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.samples[p.Instance] = p
+	all := op.Sample{Instance: w.name, At: p.At}
+	for _, s := range w.samples {
+		all.ReadBytes += s.ReadBytes
+		all.WriteBytes += s.WriteBytes
+		all.ReadOps += s.ReadOps
+		all.WriteOps += s.WriteOps
+		all.CPUNanos += s.CPUNanos
+		all.RSSBytes += s.RSSBytes
+	}
+	return all
+}
+
+// ended takes the end of a pod, and returns the instance's when that is it. A
+// server that fails ends its instance as well.
+func (w *workload) ended(i incarnation, e op.InstanceEnd) *op.InstanceEnd {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s, ok := w.samples[e.Instance]; ok {
+		s.RSSBytes = 0
+		w.samples[e.Instance] = s
+	}
+	i.live = false
+	if i.ending && i.member.n == i.n {
+		for k := range e.Containers {
+			e.Containers[k].Replaced = true
+		}
+		w.end.Containers = append(w.end.Containers, e.Containers...)
+		return nil
+	}
+	w.end.Containers = append(w.end.Containers, e.Containers...)
+	return w.without(i.member, e.OK, e.At)
+}
+
+// without counts a pod out, and returns the instance's end when it was the last
+// that it waits for. Call it with mu held.
+func (w *workload) without(m *member, ok bool, at op.Time) *op.InstanceEnd {
+	if m.over {
+		return nil
+	}
+	m.over = true
+	if !m.service {
+		w.waits--
+		w.end.At = max(w.end.At, at)
+	}
+	w.end.OK = w.end.OK && ok
+	last := !m.service && w.waits == 0 || m.service && !ok && w.waits > 0
+	if w.over || !last {
+		return nil
+	}
+	w.over = true
+	end := w.end
+	if !end.At.Known() {
+		end.At = at
+	}
+	return &end
 }
 
 // deleteWorkload ends the pods, then removes the volumes.
@@ -231,106 +342,3 @@ func (e *Engine) deleteWorkload(ctx context.Context, name string) error {
 
 // deleteGrace is Kubernetes' terminationGracePeriodSeconds.
 const deleteGrace = 30 * time.Second
-
-// podSink reports what pods say under the name of their workload instance,
-// whose end is that of the last pod that is no server.
-type podSink struct {
-	engine.Sink
-	mu     sync.Mutex
-	owners map[string]podOwner
-}
-
-type podOwner struct {
-	workload *workload
-	service  bool
-}
-
-func (s *podSink) owns(pod string, w *workload, service bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.owners[pod] = podOwner{w, service}
-}
-
-func (s *podSink) owner(pod string) podOwner {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.owners[pod]
-}
-
-func (s *podSink) name(pod string) string {
-	if o := s.owner(pod); o.workload != nil {
-		return o.workload.name
-	}
-	return pod
-}
-
-// container is what the record calls a container of a pod: by its own name, or
-// where the instance has several pods with the pod's before it.
-func (s *podSink) container(pod, container string) string {
-	return containerOf(s.owner(pod).workload, pod, container)
-}
-
-func containerOf(w *workload, pod, container string) string {
-	if w == nil || pod == w.name {
-		return container
-	}
-	return strings.TrimPrefix(strings.TrimPrefix(pod, w.name+"."), w.name+"-") + "." + container
-}
-
-func (s *podSink) Started(e op.InstanceStart) {
-	e.Instance, e.Container = s.name(e.Instance), s.container(e.Instance, e.Container)
-	s.Sink.Started(e)
-}
-
-func (s *podSink) Sample(p op.Sample) {
-	p.Instance = s.name(p.Instance)
-	s.Sink.Sample(p)
-}
-
-func (s *podSink) Canary(pod, volume string, ios []op.CanaryIO) {
-	s.Sink.Canary(s.name(pod), volume, ios)
-}
-
-func (s *podSink) Output(pod, container, file string, data []byte) {
-	s.Sink.Output(s.name(pod), s.container(pod, container), file, data)
-}
-
-// Ended gathers the ends of an instance's pods.
-func (s *podSink) Ended(e op.InstanceEnd) {
-	o := s.owner(e.Instance)
-	s.mu.Lock()
-	delete(s.owners, e.Instance)
-	s.mu.Unlock()
-	w := o.workload
-	if w == nil {
-		return
-	}
-	for i := range e.Containers {
-		e.Containers[i].Name = containerOf(w, e.Instance, e.Containers[i].Name)
-	}
-	w.mu.Lock()
-	w.end.Containers = append(w.end.Containers, e.Containers...)
-	failed := !e.OK
-	if !o.service {
-		w.waits--
-		w.end.At = max(w.end.At, e.At)
-	}
-	w.end.OK = w.end.OK && !failed
-	// A server that fails ends its instance as well.
-	over := w.waits == 0 && !o.service || failed && o.service && w.waits > 0
-	if over {
-		w.waits = 0
-	}
-	end, servers := w.end, w.servers
-	if !end.At.Known() {
-		end.At = e.At
-	}
-	w.mu.Unlock()
-	if !over {
-		return
-	}
-	for _, p := range servers {
-		go func() { _ = p.Stop(context.WithoutCancel(w.engine.ctx), deleteGrace) }()
-	}
-	s.Sink.Ended(end)
-}

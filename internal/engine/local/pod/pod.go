@@ -175,6 +175,25 @@ func (p *Pod) Stop(ctx context.Context, grace time.Duration) error {
 	}
 }
 
+// Signal sends sig to the command of every container that runs, and SIGSTOP and
+// SIGCONT to all its processes. The agents pass it on.
+func (p *Pod) Signal(sig syscall.Signal) error {
+	p.mu.Lock()
+	procs := make([]*process, 0, len(p.procs))
+	for _, proc := range p.procs {
+		procs = append(procs, proc)
+	}
+	p.mu.Unlock()
+	var errs []error
+	for _, proc := range procs {
+		errs = append(errs, proc.session.Signal(sig, 0))
+	}
+	return errors.Join(errs...)
+}
+
+// Grace is how long the pod's containers have between SIGTERM and SIGKILL.
+func (p *Pod) Grace() time.Duration { return p.plan.grace }
+
 // Kill ends every process of the pod with SIGKILL, agents included, as a
 // crash of the machine would; what they have not reported is lost.
 func (p *Pod) Kill() {

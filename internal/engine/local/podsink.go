@@ -1,0 +1,109 @@
+package local
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// podSink reports what pods say under the name of their workload instance,
+// whose end is that of the last pod that is no server. What an op ends to make
+// it again is no end.
+type podSink struct {
+	engine.Sink
+	mu     sync.Mutex
+	owners map[string]incarnation // by what the pod is called
+}
+
+// incarnation is one of the pods, one after another, that a member is.
+type incarnation struct {
+	*member
+	n int
+}
+
+func (s *podSink) owns(pod string, i incarnation) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owners[pod] = i
+}
+
+func (s *podSink) owner(pod string) (incarnation, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i, ok := s.owners[pod]
+	return i, ok
+}
+
+// names are the instance's and the container's in the record: the container's
+// own, or where the instance has several pods with the pod's before it, and
+// with a number after it if the pod was made again.
+func (s *podSink) names(pod, container string) (string, string) {
+	i, ok := s.owner(pod)
+	if !ok {
+		return pod, container
+	}
+	return i.workload.name, i.container(container)
+}
+
+func (i incarnation) container(name string) string {
+	name = engine.Restarted(name, i.n)
+	if i.base == i.workload.name {
+		return name
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(i.base, i.workload.name+"."), i.workload.name+"-") + "." + name
+}
+
+func (s *podSink) Started(e op.InstanceStart) {
+	e.Instance, e.Container = s.names(e.Instance, e.Container)
+	s.Sink.Started(e)
+}
+
+func (s *podSink) Sample(p op.Sample) {
+	if i, ok := s.owner(p.Instance); ok {
+		p = i.workload.sum(p)
+	}
+	s.Sink.Sample(p)
+}
+
+func (s *podSink) Canary(pod, volume string, ios []op.CanaryIO) {
+	instance, _ := s.names(pod, "")
+	s.Sink.Canary(instance, volume, ios)
+}
+
+func (s *podSink) Output(pod, container, file string, data []byte) {
+	instance, container := s.names(pod, container)
+	s.Sink.Output(instance, container, file, data)
+}
+
+// Ended gathers the ends of an instance's pods.
+func (s *podSink) Ended(e op.InstanceEnd) {
+	i, ok := s.owner(e.Instance)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	delete(s.owners, e.Instance)
+	s.mu.Unlock()
+	for k := range e.Containers {
+		e.Containers[k].Name = i.container(e.Containers[k].Name)
+	}
+	if end := i.workload.ended(i, e); end != nil {
+		s.report(i.workload, *end)
+	}
+}
+
+// report says that an instance has ended; its servers are of no more use.
+func (s *podSink) report(w *workload, end op.InstanceEnd) {
+	for _, m := range w.all() {
+		if m.service {
+			go func() {
+				_ = each([]*member{m}, func(p *pod.Pod) error { return p.Stop(context.WithoutCancel(w.engine.ctx), deleteGrace) })
+			}()
+		}
+	}
+	s.Sink.Ended(end)
+}
