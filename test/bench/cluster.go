@@ -28,12 +28,12 @@ func (e *env) testbed() (kubeconfig, audit string, err error) {
 	return kubeconfig, audit, nil
 }
 
-func (e *env) onCluster(ctx context.Context, yaml string) (*trial, error) {
+func (e *env) onCluster(ctx context.Context, yaml string, flags ...string) (*trial, error) {
 	kubeconfig, _, err := e.testbed()
 	if err != nil {
 		return nil, err
 	}
-	return e.run(ctx, yaml, "--engine", "kubernetes", "--runner", "local", "--kubeconfig", kubeconfig, "--namespace", "default", "--image", "localhost/cnsbench:dev")
+	return e.run(ctx, yaml, append([]string{"--engine", "kubernetes", "--runner", "local", "--kubeconfig", kubeconfig, "--namespace", "default", "--image", "localhost/cnsbench:dev"}, flags...)...)
 }
 
 func (e *env) volumesAt(perSecond float64, length time.Duration) string {

@@ -50,8 +50,7 @@ func inject500(ctx context.Context, e *env) (t table, err error) {
 		if err := e.bed(ctx, "restart", "csi-provisioner", "csi-attacher"); err != nil { // so that they come to the proxy
 			return t, err
 		}
-		trial, err := e.run(ctx, e.attachedVolumes(), "--engine", "kubernetes", "--runner", "local", "--kubeconfig", kubeconfig,
-			"--namespace", "default", "--image", "localhost/cnsbench:dev", "--csi-proxy", proxyAddress)
+		trial, err := e.onCluster(ctx, e.attachedVolumes(), "--csi-proxy", proxyAddress)
 		if err != nil {
 			return t, err
 		}

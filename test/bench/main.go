@@ -42,6 +42,7 @@ func benches() []bench {
 		{"clone", "The demo from a clean clone", clone, false},
 		{"audit", "Milestones on Kubernetes against the API server's audit log", audit, true},
 		{"inject500", "500 ms injected into one RPC of a driver on Kubernetes", inject500, true},
+		{"limiter", "What is slowed down on Kubernetes is named as what limits", limiter, true},
 		{"cluster50", "500 volumes at 50 per second on Kubernetes", cluster50, true},
 	}
 }

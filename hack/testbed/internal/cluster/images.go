@@ -24,6 +24,8 @@ const (
 	PauseImage   = "localhost/pause:1"
 	ProductImage = "localhost/cnsbench:dev"
 	ToolsImage   = "localhost/cnsbench-tools:test"
+	// publishedTools is what the product calls the image of its library's programs, but for the version.
+	publishedTools = "docker.io/cnsbench/workload-tools:"
 )
 
 // tools are the programs of the image for workloads.
@@ -186,8 +188,34 @@ func (c *Cluster) importImages(context.Context) error {
 			fmt.Println(n.Name, "has", ref)
 			kept[key] = kept[name]
 		}
+		if err := c.publishTools(n, strings.Fields(has)); err != nil {
+			return err
+		}
 	}
 	return c.saveDigests(kept)
+}
+
+// publishTools gives the tools on a node the name by which the product of now asks for them, so that a Benchmark need not
+// name an image.
+func (c *Cluster) publishTools(n settings.Node, has []string) error {
+	text, err := machine.Run(c.Bin("cnsbench"), "version", "--output", "json")
+	if err != nil {
+		return err
+	}
+	var said struct{ Cnsbench string }
+	if err := json.Unmarshal([]byte(text), &said); err != nil {
+		return err
+	}
+	name := publishedTools + said.Cnsbench
+	for _, old := range has {
+		if strings.HasPrefix(old, publishedTools) && old != name {
+			if _, err := c.ctr(n, "images", "rm", old); err != nil {
+				return err
+			}
+		}
+	}
+	_, err = c.ctr(n, "images", "tag", "--force", ToolsImage, name)
+	return err
 }
 
 func (c *Cluster) ctr(n settings.Node, args ...string) (string, error) {

@@ -55,6 +55,9 @@ func port(d settings.Driver, i int) int {
 
 func (b builder) provisioner(d settings.Driver) Part {
 	p := b.sidecar(d, "provisioner", port(d, 0), "worker-threads", "--extra-create-metadata")
+	if d.Backend == "loopfile" { // its volumes have a file system also where the class does not say which
+		p.Argv = append(p.Argv, "--default-fstype=ext4")
+	}
 	p.Env = []string{"NAMESPACE=kube-system", "POD_NAME=csi-provisioner-" + d.Backend, "NODE_NAME=controller"}
 	return p
 }

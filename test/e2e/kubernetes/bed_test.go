@@ -1,0 +1,310 @@
+//go:build e2e
+
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
+)
+
+// testBed is the cluster with the operator in it.
+type testBed struct {
+	client.Client
+	binary, image, namespace string
+}
+
+// patience bounds each wait; longest takes a runner whose rights went with its
+// namespace.
+const patience = 7 * time.Minute
+
+func newBed(t *testing.T) *testBed {
+	t.Helper()
+	path := os.Getenv("KUBECONFIG")
+	if path == "" {
+		t.Skip("needs a cluster: KUBECONFIG is not set (make testbed-up)")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bed := &testBed{Client: c, binary: os.Getenv("CNSBENCH_BIN"), image: os.Getenv("CNSBENCH_IMAGE"), namespace: "cnsbench-system"}
+	if bed.image == "" {
+		bed.image = "localhost/cnsbench:dev" // the test bed's
+	}
+	if bed.binary == "" {
+		bed.binary = t.TempDir()
+		build := exec.Command("go", "build", "-o", bed.binary, "./cmd/cnsbench")
+		build.Dir = filepath.Join("..", "..", "..")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("build: %v\n%s", err, out)
+		}
+	}
+	bed.binary = filepath.Join(bed.binary, "cnsbench")
+	return bed
+}
+
+// cnsbench runs the program and gives what it said.
+func (bed *testBed) cnsbench(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), bed.binary, args...)
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(&out, t.Output()), io.MultiWriter(&out, t.Output())
+	err := cmd.Run()
+	return out.String(), err
+}
+
+// breaks skips the test on a cluster whose parts are not ours to break.
+func (p *project) breaks() {
+	p.t.Helper()
+	if _, err := os.Stat(filepath.Join(testbedDir(), "bin", "testbed")); err != nil {
+		p.t.Skipf("breaks parts of the cluster, so that it needs the test bed: %v", err)
+	}
+}
+
+func testbedDir() string { return filepath.Dir(os.Getenv("KUBECONFIG")) }
+
+// testbed calls the test bed's program.
+func (p *project) testbed(args ...string) {
+	p.t.Helper()
+	cmd := exec.Command(filepath.Join(testbedDir(), "bin", "testbed"), args...)
+	cmd.Env = append(os.Environ(), "TESTBED_DIR="+testbedDir())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		p.t.Errorf("testbed %v: %v\n%s", args, err, out)
+	}
+}
+
+// install installs, and at the end of the test removes everything and looks
+// whether it is gone.
+func (bed *testBed) install(t *testing.T) {
+	t.Helper()
+	args := []string{"install", "--image", bed.image, "--results-storage-class", "hostdir", "--results-size", "1Gi", "--timeout", "4m"}
+	if out, err := bed.cnsbench(t, append(args, "--dry-run")...); err != nil {
+		t.Fatalf("dry run: %v\n%s", err, out)
+	}
+	if err := bed.Get(t.Context(), client.ObjectKey{Name: bed.namespace}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+		t.Fatalf("namespace %s is there already, or the dry run made it (%v): not touching it", bed.namespace, err)
+	}
+	t.Cleanup(func() { bed.uninstall(t) })
+	if _, err := bed.cnsbench(t, args...); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := bed.cnsbench(t, args...); err != nil { // it can be repeated
+		t.Fatalf("again: %v\n%s", err, out)
+	}
+}
+
+func (bed *testBed) uninstall(t *testing.T) {
+	// Without --force: what somebody else has applied meanwhile is not ours to
+	// delete. t's context has ended.
+	cmd := exec.Command(bed.binary, "uninstall", "--delete-results", "--timeout", "5m")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("uninstall: %v\n%s", err, out)
+	}
+	ctx := context.Background()
+	for _, o := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: bed.namespace}},
+		&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "benchmarks.cnsbench.dev"}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "cnsbench-operator"}}} {
+		if err := bed.Get(ctx, client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
+			t.Errorf("%T %s is left (%v)", o, o.GetName(), err)
+		}
+	}
+}
+
+// project is a namespace with a ServiceAccount that may run Benchmarks.
+type project struct {
+	*testBed
+	t    *testing.T
+	name string
+}
+
+const account = "bench"
+
+// rights say which of the roles an account gets.
+type rights int
+
+const (
+	allRights rights = iota
+	noRights
+	noAccount
+)
+
+func (bed *testBed) project(t *testing.T, r rights) *project {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "operator-e2e-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
+	if err := bed.Create(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+	p := &project{bed, t, ns.Name}
+	t.Cleanup(func() { p.remove(ns) })
+	if r == noAccount {
+		return p
+	}
+	p.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account, Namespace: p.name}})
+	if r == noRights {
+		return p
+	}
+	p.allow(account)
+	return p
+}
+
+// allow gives an account the rights that the documentation gives it.
+func (p *project) allow(account string) {
+	p.t.Helper()
+	p.create(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: account, Namespace: p.name},
+		RoleRef: clusterRole("cnsbench-runner"), Subjects: p.subjects(account)})
+	p.bind(account, "cnsbench-runner-cluster")
+}
+
+// bind gives an account a role in the whole cluster.
+func (p *project) bind(account, role string) {
+	p.t.Helper()
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: p.name + "-" + role}, RoleRef: clusterRole(role), Subjects: p.subjects(account)}
+	p.create(binding)
+	p.t.Cleanup(func() { _ = p.Delete(context.Background(), binding) })
+}
+
+func (p *project) subjects(account string) []rbacv1.Subject {
+	return []rbacv1.Subject{{Kind: "ServiceAccount", Name: account, Namespace: p.name}}
+}
+
+func clusterRole(name string) rbacv1.RoleRef {
+	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
+}
+
+// remove deletes the namespace and looks for what a run may have left behind it.
+func (p *project) remove(ns *corev1.Namespace) {
+	ctx := context.Background()
+	if p.t.Failed() {
+		p.tell(ctx)
+	}
+	if err := p.Delete(ctx, ns); client.IgnoreNotFound(err) != nil {
+		p.t.Error(err)
+	}
+	p.until(ctx, "the namespace is gone", func() (bool, string) {
+		err := p.Get(ctx, client.ObjectKeyFromObject(ns), ns)
+		return apierrors.IsNotFound(err), fmt.Sprintf("%v %v", err, ns.Status.Conditions)
+	})
+	p.until(ctx, "no volume is left", func() (bool, string) {
+		left := p.volumes(ctx)
+		return len(left) == 0, fmt.Sprint(left)
+	})
+}
+
+// tell says what stood there when a test failed.
+func (p *project) tell(ctx context.Context) {
+	var all v1alpha1.BenchmarkList
+	var pods corev1.PodList
+	if err := errors.Join(p.List(ctx, &all, client.InNamespace(p.name)), p.List(ctx, &pods, client.InNamespace(p.name))); err != nil {
+		p.t.Log(err)
+	}
+	for _, b := range all.Items {
+		text, _ := yaml.Marshal(b.Status)
+		p.t.Logf("Benchmark %s:\n%s", b.Name, text)
+	}
+	for _, pod := range pods.Items {
+		text, _ := yaml.Marshal(pod.Status.ContainerStatuses)
+		p.t.Logf("pod %s (%s):\n%s", pod.Name, pod.Status.Phase, text)
+		out, _ := exec.Command("kubectl", "logs", "-n", p.name, pod.Name, "--all-containers", "--tail=30").CombinedOutput()
+		p.t.Logf("%s", out)
+	}
+}
+
+// volumes are the PersistentVolumes of the namespace's claims.
+func (p *project) volumes(ctx context.Context) (names []string) {
+	var list corev1.PersistentVolumeList
+	if err := p.List(ctx, &list); err != nil {
+		p.t.Error(err)
+	}
+	for _, pv := range list.Items {
+		if pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.Namespace == p.name {
+			names = append(names, pv.Name)
+		}
+	}
+	return names
+}
+
+func (p *project) create(o client.Object) {
+	p.t.Helper()
+	if err := p.Create(p.t.Context(), o); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// until waits for something, and fails the test with the last state otherwise.
+func (p *project) until(ctx context.Context, what string, done func() (ok bool, state string)) {
+	p.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		ok, state := done()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			p.t.Fatalf("not within %v: %s\n%s", patience, what, state)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// left are the objects of runs in the namespace.
+func (p *project) left() (all []string) {
+	p.t.Helper()
+	ctx := context.Background()
+	var claims corev1.PersistentVolumeClaimList
+	var pods corev1.PodList
+	var secrets corev1.SecretList
+	if err := errors.Join(p.List(ctx, &claims, client.InNamespace(p.name)), p.List(ctx, &pods, client.InNamespace(p.name), client.HasLabels{"cnsbench.dev/run"}),
+		p.List(ctx, &secrets, client.InNamespace(p.name), client.HasLabels{"cnsbench.dev/run"})); err != nil {
+		p.t.Fatal(err)
+	}
+	for _, o := range claims.Items {
+		all = append(all, "claim "+o.Name)
+	}
+	for _, o := range pods.Items {
+		all = append(all, "pod "+o.Name)
+	}
+	for _, o := range secrets.Items {
+		all = append(all, "secret "+o.Name)
+	}
+	return append(all, p.volumes(ctx)...)
+}
+
+func (p *project) nothingLeft() {
+	p.t.Helper()
+	if left := p.left(); len(left) > 0 {
+		p.t.Errorf("left: %v", left)
+	}
+}
+
+func clientKey(namespace, name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: namespace, Name: name}
+}
