@@ -1,0 +1,224 @@
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Version of the format. A reader refuses newer ones.
+const Version = 1
+
+// columns are the names of the fields, in the order in which they are written.
+var columns = []string{"time", "op", "kind", "object", "source", "class", "size", "node", "outcome", "duration"}
+
+// Limits of what is read, so that a broken file does not take all memory.
+const (
+	maxRecords = 20_000_000
+	maxLine    = 1 << 20
+)
+
+// Read reads a whole trace, CSV or JSON lines, plain or compressed by gzip, and
+// sorts it by time. Errors name the line.
+func Read(r io.Reader) ([]Record, error) {
+	in := bufio.NewReader(r)
+	if magic, _ := in.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, fmt.Errorf("trace: %w", err)
+		}
+		in = bufio.NewReader(z)
+	}
+	first, err := in.Peek(1)
+	if err != nil {
+		return nil, fmt.Errorf("trace: it is empty: %w", err)
+	}
+	read := readCSV
+	if first[0] == '{' {
+		read = readLines
+	}
+	records, err := read(in)
+	if err != nil {
+		return nil, fmt.Errorf("trace: %w", err)
+	}
+	Sort(records)
+	return records, nil
+}
+
+// header is the first line of JSON lines, and in CSV a comment before the names
+// of the columns.
+type header struct {
+	Trace *int `json:"cnsbenchTrace"`
+}
+
+func (h header) check() error {
+	switch {
+	case h.Trace == nil:
+		return errors.New(`line 1: it must be {"cnsbenchTrace": 1}`)
+	case *h.Trace != Version:
+		return fmt.Errorf("line 1: the trace has format %d, this program reads %d", *h.Trace, Version)
+	}
+	return nil
+}
+
+// comment is what a CSV begins with.
+const comment = "# cnsbench trace "
+
+func readCSV(in *bufio.Reader) ([]Record, error) {
+	first, err := in.ReadString('\n')
+	if err != nil {
+		return nil, fmt.Errorf("line 1: it must be %s%d", comment, Version)
+	}
+	version, ok := strings.CutPrefix(strings.TrimSpace(first), comment)
+	if n, err := strconv.Atoi(version); !ok || err != nil || n != Version {
+		return nil, fmt.Errorf("line 1: it is %q and must be %s%d", strings.TrimSpace(first), comment, Version)
+	}
+	c := csv.NewReader(io.MultiReader(strings.NewReader("#\n"), in)) // so that it counts the first line too
+	c.Comment, c.ReuseRecord = '#', true
+	names, err := c.Read()
+	if err != nil {
+		return nil, fmt.Errorf("line 2: the names of the columns: %w", err)
+	}
+	position := map[string]int{}
+	for i, n := range names {
+		if !slices.Contains(columns, n) {
+			continue // added by somebody; ignored, as unknown fields are
+		}
+		if _, twice := position[n]; twice {
+			return nil, fmt.Errorf("line 2: column %q is there twice", n)
+		}
+		position[n] = i
+	}
+	for _, n := range columns[:4] {
+		if _, ok := position[n]; !ok {
+			return nil, fmt.Errorf("line 2: column %q is missing", n)
+		}
+	}
+	var records []Record
+	for {
+		row, err := c.Read()
+		if errors.Is(err, io.EOF) {
+			return records, nil
+		}
+		if err != nil {
+			return nil, err // names the line
+		}
+		line, _ := c.FieldPos(0)
+		record, err := parseRow(row, position)
+		if err == nil {
+			err = record.check()
+		}
+		if err == nil && len(records) == maxRecords {
+			err = errTooMany
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", line, err)
+		}
+		records = append(records, record)
+	}
+}
+
+var errTooMany = fmt.Errorf("more than %d records: split the trace", maxRecords)
+
+func parseRow(row []string, position map[string]int) (Record, error) {
+	text := func(name string) string {
+		i, ok := position[name]
+		if !ok {
+			return ""
+		}
+		return strings.Clone(row[i])
+	}
+	r := Record{Op: Op(text("op")), Kind: Kind(text("kind")), Object: text("object"), Source: text("source"),
+		Class: text("class"), Node: text("node"), Outcome: text("outcome"), Duration: Unknown}
+	for _, n := range []struct {
+		name string
+		into *int64
+	}{{"time", &r.Time}, {"size", &r.Size}, {"duration", &r.Duration}} {
+		value := text(n.name)
+		if value == "" && n.name != "time" {
+			continue
+		}
+		v, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			return r, fmt.Errorf("%s %q is not a whole number", n.name, value)
+		}
+		if *n.into = v; n.name == "duration" && v < 0 {
+			return r, fmt.Errorf("duration %d: it must not be negative", v)
+		}
+	}
+	return r, nil
+}
+
+// line is a record in JSON.
+type line struct {
+	Time     *int64 `json:"time"`
+	Op       Op     `json:"op"`
+	Kind     Kind   `json:"kind,omitempty"`
+	Object   string `json:"object,omitempty"`
+	Source   string `json:"source,omitempty"`
+	Class    string `json:"class,omitempty"`
+	Size     int64  `json:"size,omitempty"`
+	Node     string `json:"node,omitempty"`
+	Outcome  string `json:"outcome,omitempty"`
+	Duration *int64 `json:"duration,omitempty"`
+}
+
+func readLines(in *bufio.Reader) ([]Record, error) {
+	scan := bufio.NewScanner(in)
+	scan.Buffer(make([]byte, 0, 64<<10), maxLine)
+	var records []Record
+	n := 0
+	for scan.Scan() {
+		n++
+		text := bytes.TrimSpace(scan.Bytes())
+		if n == 1 {
+			var h header
+			_ = json.Unmarshal(text, &h) // what is no header has no version either
+			if err := h.check(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if len(text) == 0 {
+			continue
+		}
+		record, err := parseLine(text)
+		if err == nil && len(records) == maxRecords {
+			err = errTooMany
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		records = append(records, record)
+	}
+	if err := scan.Err(); err != nil {
+		return nil, fmt.Errorf("line %d: %w", n+1, err)
+	}
+	return records, nil
+}
+
+func parseLine(text []byte) (Record, error) {
+	var l line
+	if err := json.Unmarshal(text, &l); err != nil {
+		return Record{}, err
+	}
+	if l.Time == nil {
+		return Record{}, errors.New("time is missing")
+	}
+	r := Record{Time: *l.Time, Op: l.Op, Kind: l.Kind, Object: l.Object, Source: l.Source, Class: l.Class,
+		Size: l.Size, Node: l.Node, Outcome: l.Outcome, Duration: Unknown}
+	if l.Duration != nil {
+		if r.Duration = *l.Duration; r.Duration < 0 {
+			return r, fmt.Errorf("duration %d: it must not be negative", r.Duration)
+		}
+	}
+	return r, r.check()
+}
