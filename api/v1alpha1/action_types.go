@@ -8,7 +8,7 @@ import (
 // Action is what is done, once or at a rate.
 //
 // +kubebuilder:validation:ExactlyOneOf=createObjSpec;snapshotSpec;restoreSpec;cloneSpec;resizeSpec;reattachSpec;rolloutSpec;drainSpec;scaleSpec;killSpec;modifySpec;deleteSpec
-// +kubebuilder:validation:AtMostOneOf=rateName;startAfter
+// +kubebuilder:validation:AtMostOneOf=rateName;startAfter;startAfterAction
 type Action struct {
 	// name of the action; objects it makes carry it.
 	// +required
@@ -21,6 +21,10 @@ type Action struct {
 	// startAfter does the action once, this long after the barrier opened.
 	// +optional
 	StartAfter *Duration `json:"startAfter,omitempty"`
+	// startAfterAction does the action once, when the first operation of that
+	// action has ended.
+	// +optional
+	StartAfterAction ActionName `json:"startAfterAction,omitempty"`
 	// timeout is the deadline of each operation.
 	// +optional
 	// +kubebuilder:default="10m"

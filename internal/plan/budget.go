@@ -35,6 +35,10 @@ func (l *loader) budget(order []*info) {
 type share struct {
 	made int64
 	open bool
+	// ops of the action, of one trigger, and what one of them makes.
+	ops, opsOfOne, each int64
+	ended               bool // its rate has an end
+	rate                string
 }
 
 // counter is one pass over the actions.
@@ -52,16 +56,15 @@ func (c *counter) of(n *info) share {
 		return s
 	}
 	c.made[n] = share{} // a cycle has been reported
-	times, ended := int64(1), true
-	for i := range c.l.plan.Rates {
-		if r := &c.l.plan.Rates[i]; r.Name == n.out.Rate {
-			times, ended = c.l.triggers(r)
-		}
-	}
+	times, ended, rate, factor := c.occasions(n)
 	var targets int64 // of one trigger
 	growing := false  // and ever more of them
 	for _, a := range n.aims {
 		s := c.of(a)
+		if n.inEpisode(a) {
+			targets = plus(targets, s.each)
+			continue
+		}
 		targets, growing = plus(targets, s.made), growing || s.open
 	}
 	if n.out.Target != nil && n.out.Target.Select != SelectAll {
@@ -74,9 +77,9 @@ func (c *counter) of(n *info) share {
 	for _, thing := range sortedKeys(one.things) {
 		switch {
 		case growing:
-			c.adds(n.out.Rate, thing, math.Inf(1))
+			c.adds(rate, thing, math.Inf(1))
 		case !ended && one.things[thing] > 0:
-			c.adds(n.out.Rate, thing, float64(one.things[thing]))
+			c.adds(rate, thing, float64(mul(factor, one.things[thing])))
 		}
 	}
 	b := &c.l.plan.Budget
@@ -85,8 +88,33 @@ func (c *counter) of(n *info) share {
 	b.Volumes = plus(b.Volumes, mul(times, one.things[volumes]))
 	b.Snapshots = plus(b.Snapshots, mul(times, one.things[snapshots]))
 	b.Bytes = plus(b.Bytes, mul(times, one.bytes))
-	c.made[n] = share{mul(times, plus(one.things[volumes], one.things[snapshots])), !ended || growing}
+	makes := plus(one.things[volumes], one.things[snapshots])
+	c.made[n] = share{made: mul(times, makes), open: !ended || growing, ops: mul(times, one.ops), opsOfOne: mul(factor, one.ops),
+		each: makes / max(one.ops, 1), ended: ended, rate: rate}
 	return c.made[n]
+}
+
+// occasions is how often an action is done, whether that has an end, and the rate
+// that it goes back to, with how often a trigger of that does it.
+func (c *counter) occasions(n *info) (times int64, ended bool, rate string, factor int64) {
+	if len(n.heads) == 0 {
+		times, ended = 1, true
+		for i := range c.l.plan.Rates {
+			if r := &c.l.plan.Rates[i]; r.Name == n.out.Rate {
+				times, ended = c.l.triggers(r)
+			}
+		}
+		return times, ended, n.out.Rate, 1
+	}
+	ended = true
+	for _, head := range n.heads {
+		s := c.of(head)
+		times, ended = plus(times, s.ops), ended && s.ended
+		if rate == "" || !s.ended {
+			rate, factor = s.rate, s.opsOfOne
+		}
+	}
+	return times, ended, rate, factor
 }
 
 func (c *counter) adds(rate, thing string, n float64) {

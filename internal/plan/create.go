@@ -293,7 +293,7 @@ func (l *loader) staticVolume(n *info, path string, v *v1alpha1.VolumeSpec, made
 		l.fail(path+".storageClass", "leave it out", "a volume that exists already is not provisioned by a StorageClass")
 		return false
 	}
-	once := n.out.Rate == "" || n.spec.StartAfter != nil
+	once := n.out.Rate == "" && !n.out.Chained || n.spec.StartAfter != nil || n.spec.StartAfterAction != ""
 	if r, ok := l.rates[n.out.Rate]; ok && r.Limit != nil && *r.Limit == 1 {
 		once = true
 	}

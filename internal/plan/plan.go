@@ -116,6 +116,9 @@ type Target struct {
 	Volume string            // made by the action of this name (names of claims become Labels)
 	Labels map[string]string // all must match
 	Select Select
+	// Makers are the actions whose objects these may be. In an episode that has
+	// one of them it is the episode's own objects that are meant.
+	Makers []string
 }
 
 // Select says which of the matching objects one trigger takes.

@@ -41,18 +41,6 @@ func (l *loader) resolveRates() {
 	}
 }
 
-func (l *loader) startAfterAction(path, name string) {
-	var names []string
-	for _, a := range l.spec.Actions {
-		if string(a.Name) == name {
-			l.later(path, "startAfterAction")
-			return
-		}
-		names = append(names, string(a.Name))
-	}
-	l.fail(path, suggest(name, names), "there is no action %q", name)
-}
-
 // schedule fills in what triggers the rate.
 func (l *loader) schedule(path string, r *v1alpha1.Rate, out *Rate) {
 	switch {
@@ -132,10 +120,10 @@ func (l *loader) lateStart(path string, r *Rate) {
 // which is a rate of one trigger.
 func (l *loader) actionRate(n *info) {
 	name := string(n.spec.RateName)
-	if n.spec.StartAfter != nil {
-		n.out.Rate = n.out.Name + ".startAfter"
-		l.plan.Rates = append(l.plan.Rates, Rate{Name: n.out.Rate, Limit: 1,
-			Schedule: rate.Constant{Interval: max(n.spec.StartAfter.Duration.Duration, 1)}})
+	if n.spec.StartAfter != nil || n.spec.StartAfterAction != "" {
+		once := l.once(n)
+		n.out.Rate = once.Name
+		l.plan.Rates = append(l.plan.Rates, once)
 		return
 	}
 	if name == "" {

@@ -31,6 +31,7 @@ type info struct {
 	claims []corev1.PersistentVolumeClaim
 	pods   int
 	aims   []*info // whose objects it acts on
+	heads  []*info // that it follows, in episodes
 	// metrics of its ops and workloads; nil: any.
 	metrics []string
 	ends    bool // a workload that ends by itself
@@ -68,9 +69,11 @@ func (l *loader) resolve() {
 		}
 	}
 	l.names(order)
+	l.heads(order)
 	for _, n := range order {
 		l.action(n)
 	}
+	l.circles()
 	for _, n := range order {
 		l.plan.Actions = append(l.plan.Actions, n.out)
 	}
@@ -135,7 +138,7 @@ func (l *loader) action(n *info) {
 	}
 	n.state = resolving
 	defer func() { n.state = resolved }()
-	n.out = Action{Name: string(n.spec.Name), Kind: n.kind, Count: 1}
+	n.out.Name, n.out.Kind, n.out.Count = string(n.spec.Name), n.kind, 1
 	n.out.Timeout = l.positive(n.path+".timeout", n.spec.Timeout)
 	l.actionRate(n)
 	l.references(n)
@@ -166,20 +169,14 @@ func (l *loader) action(n *info) {
 	default: // an engine that offers more than the plan knows
 		l.later(n.path+"."+n.field, n.field)
 	}
+	if n.out.Target != nil && n.out.Chained {
+		n.out.Target.Makers = makers(n.aims)
+	}
 }
 
 // references checks what the common fields of an action refer to.
 func (l *loader) references(n *info) {
 	l.actionOutput(n)
-	for i, name := range n.spec.Then {
-		path := fmt.Sprintf("%s.then[%d]", n.path, i)
-		if _, ok := l.infos[string(name)]; !ok {
-			l.fail(path, suggest(string(name), sortedKeys(l.infos)), "there is no action %q", name)
-		}
-	}
-	if len(n.spec.Then) > 0 {
-		l.later(n.path+".then", "then")
-	}
 }
 
 // slos compiles the objectives.

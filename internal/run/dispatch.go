@@ -29,7 +29,9 @@ type task struct {
 	targets []engine.Object
 	request engine.Request
 	then    func(*op.Op)
-	closed  bool // of a closed loop: intended when it starts
+	closed  bool   // of a closed loop: intended when it starts
+	made    []item // by the op, in the inventory
+	broken  bool   // an action that follows it did not succeed
 	// worker carries the task out, if it is not nil: a goroutine that is there
 	// already, with a stack as deep as an op's calls need.
 	worker chan<- func()
@@ -40,7 +42,7 @@ type task struct {
 func (r *runner) fire(a *plan.Action, due op.Time, then func(*op.Op)) <-chan struct{} {
 	done := make(chan struct{})
 	var pending sync.WaitGroup
-	for _, t := range r.tasks(a, due) {
+	for _, t := range r.tasks(a, due, nil) {
 		pending.Add(1)
 		t.then = func(o *op.Op) {
 			if then != nil {
@@ -57,27 +59,55 @@ func (r *runner) fire(a *plan.Action, due op.Time, then func(*op.Op)) <-chan str
 // tasks resolves one trigger of an action to its ops: one an instance for
 // what makes things, one a target for what acts on them. An action without a
 // target is one task whose request is empty; start records it as dropped.
-func (r *runner) tasks(a *plan.Action, due op.Time) []*task {
-	episode := r.episodes.Add(1)
+// within is the episode that the action belongs to; nil: its ops begin one,
+// each its own if others follow them.
+func (r *runner) tasks(a *plan.Action, due op.Time, within *episode) []*task {
+	number := r.numbers(a, within)
 	if a.Target == nil {
 		tasks := make([]*task, a.Count)
 		for i := range tasks {
-			tasks[i] = r.creation(a, due, episode)
+			tasks[i] = r.creation(a, due, number())
 		}
 		return tasks
 	}
-	targets := r.inventory.find(a.Name, a.Target, a.Kind == op.Delete)
+	targets := r.targets(a, within)
 	if len(targets) == 0 {
-		return []*task{{op: r.newOp(a, due, episode), action: a}}
+		return []*task{{op: r.newOp(a, due, number()), action: a}}
 	}
 	if a.Snapshot != nil && a.Snapshot.Group {
-		return []*task{r.groupSnapshot(a, due, episode, targets)}
+		return []*task{r.groupSnapshot(a, due, number(), targets)}
 	}
 	tasks := make([]*task, 0, len(targets))
 	for _, o := range targets {
-		tasks = append(tasks, r.onTarget(a, due, episode, o))
+		tasks = append(tasks, r.onTarget(a, due, number(), o))
 	}
 	return tasks
+}
+
+// numbers gives the ops of one trigger their episodes.
+func (r *runner) numbers(a *plan.Action, within *episode) func() int64 {
+	switch {
+	case within != nil:
+		return func() int64 { return within.id }
+	case len(a.Then) > 0:
+		return func() int64 { return r.episodes.Add(1) }
+	}
+	id := r.episodes.Add(1)
+	return func() int64 { return id }
+}
+
+// targets chooses what one trigger of an action acts on.
+func (r *runner) targets(a *plan.Action, within *episode) []engine.Object {
+	take := a.Kind == op.Delete
+	if within != nil && within.means(a.Target) {
+		return r.inventory.findAmong(within.made, a.Name, a.Target, take)
+	}
+	return r.inventory.find(a.Name, a.Target, take)
+}
+
+// aimless says that there is nothing to act on.
+func (t *task) aimless() bool {
+	return t.action.Target != nil && len(t.targets) == 0 && t.request.Snapshot == nil
 }
 
 func (r *runner) newOp(a *plan.Action, due op.Time, episode int64) op.Op {
@@ -178,7 +208,7 @@ func (r *runner) prepare(t *task) error {
 // start runs a task in a goroutine of its own and returns at once; false if
 // there is nothing to act on, which is recorded as a dropped op.
 func (r *runner) start(t *task) bool {
-	if t.action.Target != nil && len(t.targets) == 0 && t.request.Snapshot == nil {
+	if t.aimless() {
 		r.drop(t.op, codeNoTarget, errNothing.Error())
 		r.finished(t)
 		return false
@@ -187,6 +217,7 @@ func (r *runner) start(t *task) bool {
 	carryOut := func() {
 		defer r.ops.Done()
 		r.execute(t)
+		r.follow(t)
 		r.finished(t)
 	}
 	if t.worker != nil {
@@ -223,6 +254,7 @@ func (r *runner) execute(t *task) {
 	r.account(t, made)
 	r.Record.Op(t.op)
 	r.Observer.OpEnded(&t.op)
+	r.ends.of(t.action.Name, t.op.Ended)
 }
 
 var errOpTimeout = errors.New("the action's timeout passed")
@@ -261,7 +293,7 @@ func (r *runner) account(t *task, made []engine.Object) {
 	case op.Resize:
 		r.inventory.grew(made)
 	default:
-		r.inventory.add(made...)
+		t.made = r.inventory.add(made...)
 		if t.request.Workload != nil && t.op.Outcome == op.OK {
 			r.adopt(t)
 		}

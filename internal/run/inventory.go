@@ -35,14 +35,17 @@ func newInventory(seed uint64) *inventory {
 	return &inventory{shelves: map[shelf][]item{}, turn: map[string]int{}, rng: rand.New(rand.NewPCG(seed, 0x696e76656e746f))}
 }
 
-func (v *inventory) add(objects ...engine.Object) {
+func (v *inventory) add(objects ...engine.Object) []item {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, o := range objects {
+	added := make([]item, len(objects))
+	for i, o := range objects {
 		v.seq++
 		key := shelf{o.Kind, o.Action}
-		v.shelves[key] = append(v.shelves[key], item{v.seq, o})
+		added[i] = item{v.seq, o}
+		v.shelves[key] = append(v.shelves[key], added[i])
 	}
+	return added
 }
 
 // owned is what goes with an object of a kind when that is deleted.
@@ -81,7 +84,27 @@ func (v *inventory) grew(resized []engine.Object) {
 func (v *inventory) find(action string, t *plan.Target, take bool) []engine.Object {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	candidates := v.candidates(t)
+	return v.take(v.candidates(t), action, t, take)
+}
+
+// findAmong is find among the given items, as far as they are still there.
+func (v *inventory) findAmong(items []item, action string, t *plan.Target, take bool) []engine.Object {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var candidates []item
+	for _, it := range items {
+		if it.Kind != t.Kind || t.Action != "" && it.Action != t.Action {
+			continue
+		}
+		if now, there := v.at(it); there && matches(t, &now.Object) {
+			candidates = append(candidates, now)
+		}
+	}
+	return v.take(candidates, action, t, take)
+}
+
+// take gives those of the candidates that one trigger takes.
+func (v *inventory) take(candidates []item, action string, t *plan.Target, take bool) []engine.Object {
 	if len(candidates) == 0 {
 		return nil
 	}
@@ -137,12 +160,26 @@ func (v *inventory) choose(action string, s plan.Select, n int) (from, to int) {
 	}
 }
 
+// position is where an item lies on its shelf, if it is there.
+func (v *inventory) position(it item) (int, bool) {
+	return slices.BinarySearchFunc(v.shelves[shelf{it.Kind, it.Action}], it.seq, func(a item, seq int64) int { return int(a.seq - seq) })
+}
+
+// at is an item as it is now, if it is there.
+func (v *inventory) at(it item) (item, bool) {
+	i, found := v.position(it)
+	if !found {
+		return item{}, false
+	}
+	return v.shelves[shelf{it.Kind, it.Action}][i], true
+}
+
 // remove takes an item from its shelf; the oldest, which is asked for most,
 // without moving the others.
 func (v *inventory) remove(it item) {
 	key := shelf{it.Kind, it.Action}
 	items := v.shelves[key]
-	i, found := slices.BinarySearchFunc(items, it.seq, func(a item, seq int64) int { return int(a.seq - seq) })
+	i, found := v.position(it)
 	switch {
 	case !found:
 	case i == 0:

@@ -3,6 +3,8 @@ package run
 import (
 	"context"
 	"hash/fnv"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,13 +34,74 @@ func (r *runner) startRates(ctx context.Context) *sync.WaitGroup {
 		if len(rt.actions) == 0 {
 			continue
 		}
+		if rt.StartAction != "" {
+			r.ends.first(rt.StartAction, func(at op.Time) { r.startLate(ctx, rt, at) })
+			continue
+		}
 		all.Add(1)
 		go func() {
 			defer all.Done()
-			rt.run(ctx)
+			rt.run(ctx, rt.result.BarrierAt+op.Time(rt.StartAfter))
 		}()
 	}
 	return &all
+}
+
+// startLate begins a rate when the first op of an action has ended. From there
+// on it counts as one of the ops, for whose end the run waits too.
+func (r *runner) startLate(ctx context.Context, rt *rateRunner, at op.Time) {
+	r.ops.Add(1)
+	go func() {
+		defer r.ops.Done()
+		rt.run(ctx, max(at, r.result.BarrierAt))
+	}()
+}
+
+// ends tells once of each action that its first op has ended. The zero value
+// is ready for use; safe for concurrent use.
+type ends struct {
+	mu    sync.Mutex
+	known map[string]op.Time
+	tell  map[string][]func(op.Time)
+}
+
+// first calls f when the first op of an action has ended: now, if it has.
+func (e *ends) first(action string, f func(op.Time)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if at, ok := e.known[action]; ok {
+		f(at)
+		return
+	}
+	if e.tell == nil {
+		e.tell = map[string][]func(op.Time){}
+	}
+	e.tell[action] = append(e.tell[action], f)
+}
+
+// never lists actions that somebody waited for in vain.
+func (e *ends) never() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Sorted(maps.Keys(e.tell))
+}
+
+// of notes that an op of an action has ended. The caller is one of the run's
+// ops still, so that what begins now can be counted among them.
+func (e *ends) of(action string, at op.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, again := e.known[action]; again {
+		return
+	}
+	if e.known == nil {
+		e.known = map[string]op.Time{}
+	}
+	e.known[action] = at
+	for _, f := range e.tell[action] {
+		f(at)
+	}
+	delete(e.tell, action)
 }
 
 // rateRunner triggers the actions of one rate. Its dispatcher only ever waits
@@ -55,8 +118,7 @@ type rateRunner struct {
 	count    *RateCount
 }
 
-func (rt *rateRunner) run(ctx context.Context) {
-	start := rt.result.BarrierAt + op.Time(rt.StartAfter)
+func (rt *rateRunner) run(ctx context.Context, start op.Time) {
 	if !rt.Sleep(ctx, rt.Clock.At(start)) {
 		return
 	}
@@ -96,7 +158,7 @@ func (rt *rateRunner) trigger(at op.Time, what rate.Trigger) {
 		if way := a.Way(); what.Way != rate.NoWay && way != rate.NoWay && way != what.Way {
 			continue
 		}
-		for _, t := range rt.tasks(a, at) {
+		for _, t := range rt.tasks(a, at, nil) {
 			rt.offer(t)
 		}
 	}
@@ -269,8 +331,8 @@ func (rt *rateRunner) take() bool {
 // once runs one trigger of a closed loop to its end and says whether every op
 // of it succeeded. The first op is the worker's.
 func (rt *rateRunner) once(ctx context.Context, a *plan.Action, worker chan<- func()) bool {
-	tasks := rt.tasks(a, rt.Clock.Now())
-	ended := make(chan *op.Op, len(tasks))
+	tasks := rt.tasks(a, rt.Clock.Now(), nil)
+	ended := make(chan *task, len(tasks))
 	for i, t := range tasks {
 		t.closed = true
 		if i == 0 {
@@ -278,7 +340,7 @@ func (rt *rateRunner) once(ctx context.Context, a *plan.Action, worker chan<- fu
 		}
 		t.then = func(o *op.Op) {
 			rt.observe(o)
-			ended <- o
+			ended <- t
 		}
 		rt.mu.Lock()
 		rt.count.Ops++
@@ -288,10 +350,10 @@ func (rt *rateRunner) once(ctx context.Context, a *plan.Action, worker chan<- fu
 	ok := true
 	for range tasks {
 		select {
-		case o := <-ended:
-			ok = ok && o.Outcome == op.OK
-			if rt.UntilEnded && o.Outcome == op.OK {
-				rt.instances.waitFor(ctx, o.Target)
+		case t := <-ended:
+			ok = ok && t.op.Outcome == op.OK && !t.broken
+			if rt.UntilEnded && t.op.Outcome == op.OK {
+				rt.instances.waitFor(ctx, t.op.Target)
 			}
 		case <-ctx.Done():
 			return false

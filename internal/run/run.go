@@ -110,13 +110,17 @@ var ErrInterrupted = errors.New("interrupted")
 // still removing everything. Run always returns a Result; an error inside the
 // run is its Reason.
 func Run(ctx, hard context.Context, c Config) Result {
-	r := &runner{Config: c, hard: hard, inventory: newInventory(c.Plan.Seed), instances: newInstances()}
+	r := &runner{Config: c, hard: hard, inventory: newInventory(c.Plan.Seed), instances: newInstances(), actions: map[string]*plan.Action{}}
+	for i := range c.Plan.Actions {
+		r.actions[c.Plan.Actions[i].Name] = &c.Plan.Actions[i]
+	}
 	r.result.BarrierAt, r.result.StopAt = op.Never, op.Never
 	if r.Sleep == nil {
 		r.Sleep = TimerSleep
 	}
 	ctx, r.fail = context.WithCancelCause(ctx)
 	defer r.fail(nil)
+	r.soft = ctx
 	// Ops outlive the stop by the grace; they end with opsCtx.
 	r.opsCtx, r.cancelOps = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer r.cancelOps(nil)
@@ -130,12 +134,15 @@ func Run(ctx, hard context.Context, c Config) Result {
 type runner struct {
 	Config
 	hard      context.Context
+	soft      context.Context // ends with an interrupt and with a failure
 	opsCtx    context.Context
 	cancelOps context.CancelCauseFunc
 	fail      context.CancelCauseFunc
 
+	actions   map[string]*plan.Action
 	inventory *inventory
 	instances *instances
+	ends      ends
 	ids       atomic.Int64
 	episodes  atomic.Int64
 	counters  sync.Map // action → *atomic.Int64, next instance number
@@ -191,6 +198,9 @@ func (r *runner) measure(ctx context.Context) error {
 	<-ctx.Done()
 	r.result.StopAt = r.Clock.Now()
 	rates.Wait()
+	for _, name := range r.ends.never() {
+		r.log("run", fmt.Sprintf("what was to begin when an op of %s had ended never did: none has", name))
+	}
 	cause := context.Cause(ctx)
 	for _, regular := range []error{errRuntime, errWorkloadsEnded, errRatesEnded} {
 		if errors.Is(cause, regular) {

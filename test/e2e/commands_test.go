@@ -193,6 +193,7 @@ func TestExamplesShort(t *testing.T) {
 	short := map[string][]string{
 		"quickstart.yaml":   {"--set", "fio.runtime=3", "--set", "fio.volumeSize=64Mi", "--set", "spec.rates.each5s.constantRateSpec.interval=700ms"},
 		"null-poisson.yaml": {"--set", "spec.runtime=3s"},
+		"episodes.yaml":     {"--set", "spec.runtime=5s", "--set", "spec.seed=3"},
 	}
 	for name, args := range short {
 		t.Run(name, func(t *testing.T) {

@@ -46,8 +46,9 @@ func (c *Canary) Until() op.Time {
 // Spec is what the analyses need of the Benchmark.
 type Spec struct {
 	Actions []struct {
-		Name          string `json:"name"`
-		RateName      string `json:"rateName"`
+		Name          string   `json:"name"`
+		RateName      string   `json:"rateName"`
+		Then          []string `json:"then"`
 		CreateObjSpec *struct {
 			Workload string `json:"workload"`
 		} `json:"createObjSpec"`

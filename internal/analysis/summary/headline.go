@@ -23,6 +23,9 @@ func headline(s *Summary) []string {
 	for i := range s.Actions {
 		lines = append(lines, actionLine(&s.Actions[i]))
 	}
+	for _, e := range s.Episodes {
+		lines = append(lines, episodeLine(e))
+	}
 	for _, w := range s.Workloads {
 		if line := workloadLine(w); line != "" {
 			lines = append(lines, line)
@@ -129,6 +132,27 @@ func actionLine(a *Action) string {
 	}
 	if len(parts) == bad {
 		parts = append(parts, "none failed")
+	}
+	return strings.Join(parts, ", ") + "."
+}
+
+// episodeLine says how long episodes took, and what took the most of it.
+func episodeLine(e Episode) string {
+	parts := []string{fmt.Sprintf("%s and what follows: %s", e.Name, plural(e.N, "episode"))}
+	if l := span(e.Response); l != "" {
+		parts = append(parts, l)
+	}
+	if n := e.Broken(); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d broke off", n))
+	}
+	longest := e.Steps[0]
+	for _, s := range e.Steps {
+		if s.Share > longest.Share {
+			longest = s
+		}
+	}
+	if longest.Share > 0 {
+		parts = append(parts, fmt.Sprintf("%.0f %% of the time %s", 100*longest.Share, longest.Action))
 	}
 	return strings.Join(parts, ", ") + "."
 }

@@ -37,6 +37,7 @@ type Summary struct {
 	Headline     []string              `json:"headline"`
 	Verdicts     []slo.Verdict         `json:"verdicts"`
 	Actions      []Action              `json:"actions"`
+	Episodes     []Episode             `json:"episodes"`
 	Workloads    []Workload            `json:"workloads"`
 	Interference []interference.Effect `json:"interference"`
 	Stalls       []interference.Stall  `json:"stalls"`
@@ -161,6 +162,9 @@ func Of(d *dataset.Data) (*Summary, error) {
 		s.Actions = append(s.Actions, a)
 		facts = append(facts, t.facts(a))
 	}
+	if s.Episodes, err = episodes(d); err != nil {
+		return nil, err
+	}
 	s.Workloads = workloads(d)
 	if d.HasIO() {
 		ws, err := d.Windows()
@@ -191,6 +195,7 @@ func (s *Summary) noNulls() {
 	list(&s.Headline)
 	list(&s.Verdicts)
 	list(&s.Actions)
+	list(&s.Episodes)
 	list(&s.Workloads)
 	list(&s.Interference)
 	list(&s.Stalls)

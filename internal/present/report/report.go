@@ -198,6 +198,7 @@ var functions = template.FuncMap{
 	"bytes":     func(v int64) string { return units.Bytes(float64(v)) },
 	"factor":    func(v *float64) string { return optional(v, units.Count) },
 	"times":     units.Count,
+	"share":     func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) },
 	"percent":   func(q float64) string { return fmt.Sprintf("p%g", 100*q) },
 	"instant":   summary.Instant,
 	"place":     summary.Place,

@@ -52,6 +52,7 @@ func Write(w io.Writer, s *summary.Summary, o Options) error {
 	p.header(s)
 	p.objectives(s)
 	p.operations(s)
+	p.episodes(s)
 	p.workloads(s)
 	p.interference(s)
 	p.stalls(s)
@@ -158,6 +159,23 @@ func (p *printer) operations(s *summary.Summary) {
 			p.wrap("  ", fmt.Sprintf("%s: %d %s, %s: %s", a.Name, f.N, f.Outcome, f.Code, summary.OneLine(f.Message)))
 		}
 	}
+}
+
+func (p *printer) episodes(s *summary.Summary) {
+	if len(s.Episodes) == 0 {
+		return
+	}
+	t := table{head: []string{"Episodes", "n", "ok", "share", "p50", "p90", "p99", "max"}}
+	for _, e := range s.Episodes {
+		t.row(e.Name+" … "+e.Steps[len(e.Steps)-1].Action, fmt.Sprint(e.N), fmt.Sprint(e.Outcomes[op.OK]), "",
+			short(e.Response.P50), short(e.Response.P90), short(e.Response.P99), e.Response.Max())
+		for _, st := range e.Steps {
+			t.row("  "+st.Action, "", fmt.Sprint(st.Latency.N), fmt.Sprintf("%.0f %%", 100*st.Share),
+				short(st.Latency.P50), short(st.Latency.P90), short(st.Latency.P99), st.Latency.Max())
+		}
+	}
+	p.table(t)
+	p.note("response times of the whole, and of each step from the end of the one before; share: of the time of those that were ok")
 }
 
 // short is a quantile in few columns.

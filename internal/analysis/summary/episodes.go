@@ -1,0 +1,194 @@
+package summary
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Episode is what became of an action with those that follow each op of it.
+type Episode struct {
+	Name string `json:"name"` // of the action that begins it
+	N    int64  `json:"n"`
+	// Outcomes: ok when every step was; else that of the first step that was not.
+	Outcomes map[op.Outcome]int64 `json:"outcomes"`
+	// AchievedPerSecond are those that were ok, over the time from the first
+	// intended instant to the last end; nil without any.
+	AchievedPerSecond *float64 `json:"achievedPerSecond"`
+	// Response is from the first op's intended instant to the last one's end. Of
+	// an episode that broke off it is a lower bound: when that was.
+	Response Latency `json:"response"`
+	Steps    []Step  `json:"steps"`
+}
+
+// OK is how many came to their end.
+func (e Episode) OK() int64 { return e.Outcomes[op.OK] }
+
+// Broken is how many did not.
+func (e Episode) Broken() int64 { return e.N - e.OK() }
+
+// Step is one action of an episode.
+type Step struct {
+	Action string `json:"action"`
+	// Share of the time of the episodes that were ok, 0 to 1.
+	Share float64 `json:"share"`
+	// Latency from the end of the step before; of the first, from its intended
+	// instant. Of every episode that came so far.
+	Latency Latency `json:"latency"`
+	Broken  int64   `json:"broken"` // episodes that broke off here
+}
+
+// course is one action with its followers.
+type course struct {
+	name     string
+	steps    []string
+	response stats.Sample
+	latency  []stats.Sample
+	spent    []int64 // of episodes that were ok
+	broken   []int64
+	outcomes map[op.Outcome]int64
+	n        int64
+	from, to op.Time
+}
+
+// episode is one on its way. at is when its last step ended.
+type episode struct {
+	of           *course
+	intended, at op.Time
+	ends         []op.Time
+	outcome      op.Outcome // of the first step that was not ok
+}
+
+// courses gathers the ops of episodes.
+type courses struct {
+	byHead map[string]*course
+	order  []*course
+	open   map[int64]*episode
+}
+
+func coursesOf(spec dataset.Spec) *courses {
+	cs := &courses{byHead: map[string]*course{}, open: map[int64]*episode{}}
+	for _, a := range spec.Actions {
+		if len(a.Then) == 0 {
+			continue
+		}
+		n := 1 + len(a.Then)
+		c := &course{name: a.Name, steps: append([]string{a.Name}, a.Then...), latency: make([]stats.Sample, n), spent: make([]int64, n),
+			broken: make([]int64, n), outcomes: map[op.Outcome]int64{}}
+		cs.byHead[a.Name] = c
+		cs.order = append(cs.order, c)
+	}
+	return cs
+}
+
+// add takes one op; those of an episode come in its order.
+func (cs *courses) add(o *op.Op) {
+	if c := cs.byHead[o.Action]; c != nil {
+		cs.open[o.Episode] = &episode{of: c, intended: o.Intended, at: o.Intended, ends: make([]op.Time, len(c.steps))}
+	}
+	if e := cs.open[o.Episode]; e != nil {
+		e.add(o)
+	}
+}
+
+func (cs *courses) list() []Episode {
+	for _, id := range slices.Sorted(maps.Keys(cs.open)) {
+		cs.open[id].close()
+	}
+	var list []Episode
+	for _, c := range cs.order {
+		list = append(list, c.episode())
+	}
+	return list
+}
+
+// episodes adds up the ops of each episode; none without then in the spec.
+func episodes(d *dataset.Data) ([]Episode, error) {
+	cs := coursesOf(d.Spec)
+	if len(cs.order) == 0 {
+		return nil, nil
+	}
+	for o, err := range d.Bundle.Ops() {
+		if err != nil {
+			return nil, err
+		}
+		cs.add(&o)
+	}
+	return cs.list(), nil
+}
+
+// add takes one op of the episode; several targets of one step end with the last.
+func (e *episode) add(o *op.Op) {
+	step := slices.Index(e.of.steps, o.Action)
+	if step < 0 {
+		return
+	}
+	if o.Ended.Known() {
+		e.at = max(e.at, o.Ended)
+	}
+	if o.Outcome == op.OK {
+		e.ends[step] = max(e.ends[step], o.Ended)
+		return
+	}
+	if e.outcome == "" {
+		e.outcome = o.Outcome
+		e.of.broken[step]++
+	}
+}
+
+// close adds the episode to its course.
+func (e *episode) close() {
+	c := e.of
+	if c.n == 0 {
+		c.from, c.to = e.intended, e.at
+	}
+	c.n++
+	c.from, c.to = min(c.from, e.intended), max(c.to, e.at)
+	if e.outcome == "" && slices.Contains(e.ends, 0) {
+		e.outcome = op.Censored // the record ends before the episode does
+	}
+	before := e.intended
+	for i, end := range e.ends {
+		if end == 0 {
+			break
+		}
+		c.latency[i].Add(int64(end - before))
+		if e.outcome == "" {
+			c.spent[i] += int64(end - before)
+		}
+		before = end
+	}
+	switch {
+	case e.outcome == "":
+		e.outcome = op.OK
+		c.response.Add(int64(before - e.intended))
+	case e.outcome == op.Dropped && e.ends[0] == 0:
+		c.response.AddInfinite(1)
+	default:
+		c.response.AddAtLeast(int64(e.at - e.intended))
+	}
+	c.outcomes[e.outcome]++
+}
+
+func (c *course) episode() Episode {
+	out := Episode{Name: c.name, N: c.n, Outcomes: c.outcomes, Response: latencyOf(&c.response)}
+	var all int64
+	for _, ns := range c.spent {
+		all += ns
+	}
+	if ok := c.outcomes[op.OK]; ok > 0 && c.to > c.from {
+		v := float64(ok) / (float64(c.to-c.from) / 1e9)
+		out.AchievedPerSecond = &v
+	}
+	for i, name := range c.steps {
+		s := Step{Action: name, Latency: latencyOf(&c.latency[i]), Broken: c.broken[i]}
+		if all > 0 {
+			s.Share = float64(c.spent[i]) / float64(all)
+		}
+		out.Steps = append(out.Steps, s)
+	}
+	return out
+}
