@@ -281,6 +281,14 @@ func (o *observed) Witnessed(ctx context.Context) engine.Testimony {
 	return engine.Testimony{}
 }
 
+// Parse passes on to the engine, if it runs parser scripts.
+func (o *observed) Parse(ctx context.Context, p engine.Parsing) ([]byte, error) {
+	if parser, ok := o.Engine.(engine.Parser); ok {
+		return parser.Parse(ctx, p)
+	}
+	return nil, &engine.Error{Code: "Unimplemented", Message: "this engine runs no parser scripts"}
+}
+
 // interrupts turns signals and a failing bundle into the two contexts of a
 // run: the first signal ends it cleanly, the second at once.
 func (r *running) interrupts(parent context.Context) (soft, hard context.Context, stop func()) {

@@ -16,7 +16,7 @@ type Parser interface {
 	// where it failed; errors are of type *Error, with the last lines of its
 	// standard error. When ctx ends the script is killed. What was made for it
 	// is gone when Parse returns, or is in the ledger. Safe for concurrent use;
-	// callable between Open and Close, also after Teardown.
+	// callable between Open and Teardown.
 	Parse(ctx context.Context, p Parsing) (printed []byte, err error)
 }
 

@@ -336,7 +336,7 @@ warning: x.yaml:8:43: spec.actions[1].createObjSpec.workload: workload "fio" ref
 		t.Error(diff)
 	}
 	_, said = onCluster(t, Input{}, "spec:\n  library: [{configMapSpec: {namespace: first}}]\n  actions: [{name: a, createObjSpec: {workload: mine}}]\n")
-	want = "x.yaml:6:49: spec.actions[0].createObjSpec.workload: there is no workload \"mine\" in the library (there are: fio, idle, write-once; or it is among the ConfigMaps of namespace first)\n"
+	want = "x.yaml:6:49: spec.actions[0].createObjSpec.workload: there is no workload \"mine\" in the library (there are: dd, fio, idle, write-once; or it is among the ConfigMaps of namespace first)\n"
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Error(diff)
 	}
@@ -476,7 +476,7 @@ func TestKindsOnCluster(t *testing.T) {
 
 // The library's pods meet the Pod Security Standard "restricted".
 func TestLibraryIsRestricted(t *testing.T) {
-	for _, name := range []string{"fio", "idle", "write-once"} {
+	for _, name := range []string{"dd", "fio", "idle", "write-once"} {
 		p := mustPlan(t, Input{}, fmt.Sprintf("spec: {actions: [{name: a, createObjSpec: {workload: %s, vars: {storageClass: x}}}]}\n", name))
 		w, err := p.Actions[0].Workload.Render("r", 0)
 		if err != nil {

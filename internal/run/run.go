@@ -241,13 +241,13 @@ func (r *runner) wind(err error) {
 		cancel()
 	}
 	r.result.EndedAt = r.Clock.Now()
+	r.collect()
 	if !r.Keep {
 		r.Observer.Phase(Removing)
 		downCtx, cancel := context.WithTimeout(ctx, removeLimit)
 		r.result.Leftovers = r.Engine.Teardown(downCtx, r.Session.Ledger)
 		cancel()
 	}
-	r.collect()
 	r.hear(ctx)
 	if err := r.Engine.Close(); err != nil {
 		r.result.Leftovers = errors.Join(r.result.Leftovers, err)

@@ -73,7 +73,7 @@ func matching(files fs.FS, pattern string) (names []string) {
 	return names
 }
 
-// parseByScript runs the scripts, after everything that is measured. How one
+// parseByScript runs the scripts, when all that is measured has ended. How one
 // fails is a warning: the file that it was to read is kept.
 func (r *runner) parseByScript(list []parsing) {
 	if len(list) == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan/expr"
+	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // source answers queries about ops from one pass over them, and queries about
@@ -111,7 +112,10 @@ func (s *source) isIO(m expr.Metric) bool {
 			return true
 		}
 	}
-	return false
+	// A parser may know rates and no latencies.
+	return slices.ContainsFunc(s.data.Scalars, func(x record.Scalar) bool {
+		return x.Action == m.Action && (x.Metric == m.Name+".iops" || x.Metric == m.Name+".bandwidth")
+	})
 }
 
 // tally is what is known of the ops that one query is about.

@@ -15,14 +15,11 @@ import (
 
 // testParser: a script reads a file and nothing else, what it prints comes back
 // whole, how it fails is said with its own last words, and nothing of it stays,
-// in the record or on the platform. All of it after the run's objects are gone.
+// in the record or on the platform.
 func testParser(t *testing.T, s *session) {
 	parser, ok := s.engine.(engine.Parser)
 	if !ok {
 		t.Skip("the engine has no parsers")
-	}
-	if err := s.engine.Teardown(t.Context(), s.ledger); err != nil {
-		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "out put.txt") // a name that a shell could take for two
 	if err := os.WriteFile(file, bytes.Repeat([]byte("0123456789abcde\n"), 400_000), 0o644); err != nil {
