@@ -44,6 +44,8 @@ type clusterFlags struct {
 	image      string
 	delivery   string
 	proxies    []string
+	metrics    []string
+	concurrent bool
 }
 
 // The places of the runner.
@@ -68,6 +70,8 @@ func (f *clusterFlags) running(c *cobra.Command) {
 	fl.StringVar(&f.advertise, "advertise", os.Getenv("CNSBENCH_ADVERTISE"), "kubernetes: host that pods reach the runner at (default the address with the route to the API server)")
 	fl.StringVar(&f.image, "image", defaultImage(), "kubernetes: image of cnsbench, for the runner, the agents and the pods that hold volumes")
 	fl.StringArrayVar(&f.proxies, "csi-proxy", nil, "kubernetes: HOST:PORT of a cnsbench csi-proxy whose records to use; may be repeated; the token is in $"+envProxyToken)
+	fl.StringArrayVar(&f.metrics, "metrics", nil, "kubernetes: URL, or NAME=URL, of a controller's or sidecar's metrics, to read before and after the run; may be repeated")
+	fl.BoolVar(&f.concurrent, "concurrent", false, "kubernetes: run although another run uses the same driver; both records say so")
 	fl.StringVar(&f.delivery, "agent", string(kubernetes.DeliverInit), "kubernetes: how the agent gets into pods: init, image (a volume), or baked")
 }
 
@@ -220,7 +224,8 @@ func (f *clusterFlags) engine(c *cluster) (*kubernetes.Engine, error) {
 		return nil, err
 	}
 	return kubernetes.New(kubernetes.Options{Config: c.config, Namespace: c.namespace, Listen: f.listen, Advertise: f.advertise,
-		Image: f.image, Delivery: delivery, Proxies: f.proxies, ProxyToken: os.Getenv(envProxyToken)}), nil
+		Image: f.image, Delivery: delivery, Proxies: f.proxies, ProxyToken: os.Getenv(envProxyToken),
+		Concurrent: f.concurrent, Metrics: f.metrics}), nil
 }
 
 // onCluster refuses flags that only make sense on this machine.

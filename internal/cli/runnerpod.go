@@ -118,6 +118,12 @@ func (r *podRun) arguments(paths []string) []string {
 	if r.flags.keep {
 		args = append(args, "--keep")
 	}
+	if r.flags.cluster.concurrent {
+		args = append(args, "--concurrent")
+	}
+	for _, at := range r.flags.cluster.metrics {
+		args = append(args, "--metrics", at)
+	}
 	return args
 }
 

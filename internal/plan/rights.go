@@ -112,6 +112,8 @@ func (d *demands) always() {
 	d.want(Right{Resource: "persistentvolumeclaims"}, why, "", "list", "watch")
 	d.want(Right{Resource: "persistentvolumes", ClusterScoped: true}, why, "", "list", "watch")
 	d.want(Right{Group: storageGroup, Resource: "volumeattachments", ClusterScoped: true}, why, "", "list", "watch")
+	d.want(Right{Group: "coordination.k8s.io", Resource: "leases"}, "to keep runs on one driver apart", "", "get", "list", "create", "patch", "delete")
+	d.want(Right{Resource: "configmaps"}, "to measure how late watches are, by one of its own", "", "list", "watch", "create", "patch", "delete")
 	d.want(Right{Resource: "events"}, "to see causes of failures and retries", "", "list", "watch")
 	d.want(Right{Group: storageGroup, Resource: "storageclasses", ClusterScoped: true}, "to check the names of classes", "", "list")
 }

@@ -18,6 +18,14 @@ type Distribution struct {
 	P99    Within `json:"p99"`
 }
 
+// TotalNs is all of them together, as far as it is known.
+func (d *Distribution) TotalNs() int64 {
+	if d.MeanNs == nil {
+		return 0
+	}
+	return *d.MeanNs * d.N
+}
+
 // Within is a bucket: more than AboveNs and at most UpToNs, which is nil where
 // nobody knows how much at most.
 type Within struct {

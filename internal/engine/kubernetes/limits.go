@@ -69,7 +69,7 @@ func flagsOf(args []string) map[string]string {
 	flags := map[string]string{}
 	for i, a := range args {
 		name, value, given := strings.Cut(strings.TrimLeft(a, "-"), "=")
-		if !strings.HasPrefix(a, "-") || !slices.Contains(limiting, name) {
+		if !strings.HasPrefix(a, "-") {
 			continue
 		}
 		if !given && i+1 < len(args) && !strings.HasPrefix(args[i+1], "-") {

@@ -214,7 +214,7 @@ var told = map[string]func(labels map[string]string) string{
 		if l["operation_name"] == "" || l["volume_plugin"] == "" {
 			return ""
 		}
-		return l["operation_name"] + " " + strings.TrimPrefix(l["volume_plugin"], "kubernetes.io/csi:") + ", " + l["status"]
+		return l["operation_name"] + unless(l["status"], "success") + ", " + strings.TrimPrefix(l["volume_plugin"], "kubernetes.io/csi:")
 	},
 	"workqueue_queue_duration_seconds": queue("waiting in queue "),
 	"workqueue_work_duration_seconds":  queue("work on queue "),
@@ -228,10 +228,18 @@ const rateLimiter = "rest_client_rate_limiter_duration_seconds"
 
 func csiCall(l map[string]string) string {
 	method := l["method_name"][strings.LastIndex(l["method_name"], "/")+1:]
-	if method == "" {
+	if method == "" || strings.Contains(method, "Get") || method == "Probe" {
+		return "" // questions that change nothing
+	}
+	return method + unless(l["grpc_status_code"], "OK") + ", " + l["driver_name"]
+}
+
+// unless says how something ended, unless it ended well.
+func unless(how, well string) string {
+	if how == well {
 		return ""
 	}
-	return method + " " + l["driver_name"] + ", " + l["grpc_status_code"]
+	return " " + how
 }
 
 // ofStorage are the names of queues of storage controllers.
@@ -289,7 +297,7 @@ func count(d *op.Distribution, before, after *dto.Metric) {
 		old = nil
 	}
 	d.N = int64(h.GetSampleCount() - old.GetSampleCount())
-	d.SumNs = int64((h.GetSampleSum() - old.GetSampleSum()) * 1e9)
+	d.SumNs = int64(math.Round((h.GetSampleSum() - old.GetSampleSum()) * 1e9))
 	had := map[float64]uint64{}
 	for _, b := range old.GetBucket() {
 		had[b.GetUpperBound()] = b.GetCumulativeCount()

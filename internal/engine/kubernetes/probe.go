@@ -77,7 +77,7 @@ func (e *Engine) probe(ctx context.Context) error {
 		switch {
 		case err == nil || apierrors.IsAlreadyExists(err):
 			kinds = append(kinds, one.kind)
-			p.how[one.kind.String()] = "a small object of ours, changed when nothing else of its kind was"
+			p.how[one.kind.String()] = "own writes; while there are none, a small object of ours is changed"
 			continue
 		case one.kind.Resource == api.ConfigMaps.Resource:
 			return fmt.Errorf("make the ConfigMap by which the lag of watches is measured: %w", err)
@@ -105,7 +105,7 @@ func (e *Engine) keepProbing(ctx context.Context, kinds []api.Kind) {
 		case <-tick.C:
 		}
 		kind := kinds[n%len(kinds)]
-		if !e.watches.Idle(kind, e.session.Clock.Now()-op.Time(probeEvery)) {
+		if !e.watches.Idle(kind, e.session.Clock.Now()-op.Time(probeEvery)/2) {
 			continue
 		}
 		body := fmt.Appendf(nil, `{"metadata":{"annotations":{"cnsbench.dev/probe":"%d"}}}`, n)
@@ -140,9 +140,9 @@ func (p *probes) howKnown(s watch.Summary) string {
 	}
 	switch {
 	case s.N > 0 && probe != "":
-		return "our own writes, and " + probe
+		return probe
 	case s.N > 0:
-		return "our own writes"
+		return "own writes"
 	}
 	return "not measured: nothing of this kind was ours to write; the error is that of the slowest other watch"
 }

@@ -3,9 +3,11 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -41,6 +43,7 @@ func For(f *os.File) Options {
 const (
 	maxStalls  = 5
 	maxEffects = 8
+	maxBeside  = 12
 )
 
 // Write writes the summary.
@@ -274,11 +277,15 @@ func (p *printer) beside(s *summary.Summary) {
 		return
 	}
 	t := table{head: []string{"Counted by others", "by", "n", "mean", "p50", "p99"}, left: map[int]bool{1: true}}
-	for _, d := range s.Distributions {
+	longest := slices.SortedStableFunc(slices.Values(s.Distributions), func(a, b summary.Distribution) int { return cmp.Compare(b.TotalNs(), a.TotalNs()) })
+	for _, d := range longest[:min(maxBeside, len(longest))] {
 		t.row(d.Name, d.Source, fmt.Sprint(d.N), ns(d.MeanNs), d.P50.String(), d.P99.String())
 	}
 	p.table(t)
 	p.note("over the whole run, and of everything that they did: no part of any op's figures")
+	if n := len(s.Distributions); n > maxBeside {
+		p.note(fmt.Sprintf("those with the most time in all, of %d; the report has all", n))
+	}
 }
 
 func (p *printer) validity(s *summary.Summary) {

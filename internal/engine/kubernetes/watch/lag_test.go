@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -123,11 +124,42 @@ func TestSummaryCountsWhatWasPassedOver(t *testing.T) {
 	l.wrote(kindPods, probe{"8", 2, 3})
 	l.saw(kindPods, "8", 10)
 	// Seen 7 ns after its answer; the bound would be 8.
-	want := Summary{N: 1, P50: 7, P99: 7, Max: 7, Unseen: 1}
+	want := Summary{N: 1, P50: 7, P99: 7, Max: 7, Unseen: 1, Sum: 7, Buckets: []op.Bucket{{UpToNs: 100e3, N: 1}, {UpToNs: 200e3}, {UpToNs: 500e3}}}
 	if d := cmp.Diff(want, l.summary(kindPods)); d != "" {
 		t.Error(d)
 	}
 	if !l.summary(kindNodes).Borrowed {
 		t.Error("nodes were never written, yet their lag is not called borrowed")
+	}
+}
+
+// TestCoarse: every lag is in the one bucket that bounds it, and the last bucket
+// bounds them all.
+func TestCoarse(t *testing.T) {
+	h := hist.New()
+	for _, v := range []int64{50e3, 150e3, 400e3, 999e3, 3e6, 7e6} {
+		if err := h.Record(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []op.Bucket{{UpToNs: 100e3, N: 1}, {UpToNs: 200e3, N: 1}, {UpToNs: 500e3, N: 1},
+		{UpToNs: 1e6, N: 1}, {UpToNs: 2e6}, {UpToNs: 5e6, N: 1}, {UpToNs: 10e6, N: 1}, {UpToNs: 20e6}, {UpToNs: 50e6}}
+	if d := cmp.Diff(want, coarse(h)); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestIdle: a kind is idle that is watched and was not written since.
+func TestIdle(t *testing.T) {
+	l := measured()
+	l.wrote(kindPods, probe{"6", 2 * sec, 3 * sec})
+	for _, tt := range []struct {
+		kind  string
+		since op.Time
+		want  bool
+	}{{kindPods, 2 * sec, false}, {kindPods, 4 * sec, true}, {kindNodes, 0, true}, {"jobs", 0, false}} {
+		if got := l.idle(tt.kind, tt.since); got != tt.want {
+			t.Errorf("%s since %d: idle %v, want %v", tt.kind, tt.since, got, tt.want)
+		}
 	}
 }

@@ -1,0 +1,185 @@
+//go:build e2e
+
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// quiet is a sink for runs without workloads.
+type quiet struct{ t *testing.T }
+
+func (quiet) Started(op.InstanceStart)              {}
+func (quiet) Ended(op.InstanceEnd)                  {}
+func (quiet) Sample(op.Sample)                      {}
+func (quiet) Canary(string, string, []op.CanaryIO)  {}
+func (quiet) Output(string, string, string, []byte) {}
+func (q quiet) Log(source, line string)             { fmt.Fprintln(q.t.Output(), source, line) }
+func (q quiet) Failed(err error)                    { q.t.Error(err) }
+
+// book is a ledger in memory.
+type book struct {
+	mu   sync.Mutex
+	open []op.LedgerEntry
+}
+
+func (b *book) Add(e op.LedgerEntry) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open = append(b.open, e)
+	return nil
+}
+
+func (b *book) Done(kind, name string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, e := range b.open {
+		if e.Kind == kind && e.Name == name {
+			b.open = append(b.open[:i:i], b.open[i+1:]...)
+			return nil
+		}
+	}
+	return nil
+}
+
+func (b *book) Open() []op.LedgerEntry {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]op.LedgerEntry(nil), b.open...)
+}
+
+// runOn is one run on the driver null, as far as its engine goes.
+type runOn struct {
+	*Engine
+	t      *testing.T
+	id     string
+	ledger *book
+}
+
+func newRun(t *testing.T, config *rest.Config, ns, id string, concurrent bool) *runOn {
+	r := &runOn{Engine: New(Options{Config: config, Namespace: ns, Image: productImage(), Concurrent: concurrent}), t: t, id: id, ledger: &book{}}
+	t.Cleanup(r.end)
+	return r
+}
+
+func (r *runOn) open() error {
+	return r.Open(r.t.Context(), engine.Session{RunID: r.id, Clock: op.NewClock(), Ledger: r.ledger, Sink: quiet{r.t}, Dir: r.t.TempDir(),
+		StorageClasses: map[string]storagev1.StorageClass{"null": {}}})
+}
+
+func (r *runOn) end() {
+	ctx := context.WithoutCancel(r.t.Context())
+	if err := errors.Join(r.Teardown(ctx, r.ledger), r.Close()); err != nil {
+		r.t.Errorf("run %s: %v", r.id, err)
+	}
+	if left := r.ledger.Open(); len(left) > 0 {
+		r.t.Errorf("run %s: the ledger still lists %v", r.id, left)
+	}
+}
+
+func (r *runOn) concurrent() string {
+	for _, f := range r.tenancy.findings() {
+		if f.Name == "concurrentRun" {
+			return f.Evidence
+		}
+	}
+	return ""
+}
+
+// TestTwoRuns: a second run on a driver is refused, and told by whom; with the
+// user's leave it goes on and both say so; a dead run's Lease is taken over;
+// and in the end there is none.
+func TestTwoRuns(t *testing.T) {
+	config := testBed(t)
+	client, err := api.New(config, op.NewClock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns := namespace(t, client, "two-runs-")
+	t.Run("at once", func(t *testing.T) {
+		first := newRun(t, config, ns, "0000aaaa", false)
+		if err := first.open(); err != nil {
+			t.Fatal(err)
+		}
+		second := newRun(t, config, ns, "0000bbbb", false)
+		err := second.open()
+		var coded *engine.Error
+		if !errors.As(err, &coded) || coded.Code != "InUse" || !strings.Contains(err.Error(), "run 0000aaaa") || !strings.Contains(err.Error(), "--concurrent") {
+			t.Fatalf("the second run: %v; want it refused for the first", err)
+		}
+		third := newRun(t, config, ns, "0000cccc", true)
+		if err := third.open(); err != nil {
+			t.Fatalf("with leave: %v", err)
+		}
+		if got := third.concurrent(); !strings.Contains(got, "run 0000aaaa") {
+			t.Errorf("the third run says %q, want the first named", got)
+		}
+		for deadline := time.Now().Add(3 * leaseRenew); first.concurrent() == "" && time.Now().Before(deadline); {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if got := first.concurrent(); !strings.Contains(got, "run 0000cccc") {
+			t.Errorf("the first run says %q, want the third named", got)
+		}
+	})
+	t.Run("a dead one", func(t *testing.T) {
+		dead, long := "0000dddd", metav1.NewMicroTime(time.Now().Add(time.Hour)) // its clock was wrong, too
+		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName("null.csi.cnsbench.dev"), Labels: map[string]string{LabelRun: dead}},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &dead, RenewTime: &long}}
+		if _, err := client.Create(t.Context(), leases, ns, l, nil); err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		next := newRun(t, config, ns, "0000eeee", false)
+		if err := next.open(); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took < leaseLife {
+			t.Errorf("it was taken over after %v, want not before %v", took, leaseLife)
+		}
+		if got := next.concurrent(); got != "" {
+			t.Errorf("a dead run is said to have been at work: %s", got)
+		}
+	})
+	list, _, err := client.List(t.Context(), leases, ns, metav1.ListOptions{})
+	if err != nil || len(list) > 0 {
+		t.Errorf("%d Leases are left, error %v", len(list), err)
+	}
+}
+
+// TestProbes: in a run that writes nothing, the lag of the kinds that can be
+// probed is measured all the same, and that of the others said to be borrowed.
+func TestProbes(t *testing.T) {
+	config := testBed(t)
+	client, err := api.New(config, op.NewClock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRun(t, config, namespace(t, client, "probes-"), "0000ffff", false)
+	if err := r.open(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(4 * probeEvery)
+	for _, d := range r.lagsForRecord() {
+		kind := strings.TrimPrefix(d.Name, "lag of ")
+		probed := kind == api.ConfigMaps.String() || kind == api.PersistentVolumes.String() || kind == api.VolumeAttachments.String()
+		t.Logf("%s: n %d, %s", d.Name, d.N, d.How)
+		if probed != (d.N >= 3) || probed != strings.Contains(d.How, "small object") {
+			t.Errorf("%s was probed %d times (%s); want it probed: %v", kind, d.N, d.How, probed)
+		}
+	}
+}
