@@ -262,7 +262,7 @@ func planFacts(p *plan.Plan, args []string, injected string) facts {
 	}
 	closed := map[string]bool{}
 	for _, r := range p.Rates {
-		closed[r.Name] = r.Schedule == nil
+		closed[r.Name] = r.Closed()
 	}
 	for _, a := range p.Actions {
 		if closed[a.Rate] {

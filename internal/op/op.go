@@ -107,6 +107,7 @@ const (
 	Resumed     = "resumed"     // what was stopped by SIGSTOP was told to go on
 	Cordoned    = "cordoned"    // the node takes no more pods
 	Evicted     = "evicted"     // the last eviction was accepted
+	Unblocked   = "unblocked"   // what it acts on was there at last, after it was intended
 )
 
 // Milestone is an instant inside an op.
@@ -158,8 +159,14 @@ func (o *Op) Response() (int64, bool) { return between(o.Intended, o.Ended) }
 // Service is the latency of the platform alone: from the start.
 func (o *Op) Service() (int64, bool) { return between(o.Started, o.Ended) }
 
-// Lateness is how far the harness itself was behind its schedule.
-func (o *Op) Lateness() (int64, bool) { return between(o.Intended, o.Started) }
+// Lateness is how far the harness itself was behind its schedule: the wait for
+// what the op acts on (Unblocked) is not its own.
+func (o *Op) Lateness() (int64, bool) {
+	if !o.Intended.Known() {
+		return 0, false
+	}
+	return between(max(o.Intended, o.Milestone(Unblocked)), o.Started)
+}
 
 func between(a, b Time) (int64, bool) {
 	if !a.Known() || !b.Known() {

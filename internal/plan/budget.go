@@ -67,7 +67,11 @@ func (c *counter) of(n *info) share {
 		}
 		targets, growing = plus(targets, s.made), growing || s.open
 	}
-	if n.out.Target != nil && n.out.Target.Select != SelectAll {
+	switch r := c.l.rateOf(n); {
+	case r != nil && r.Steps != nil:
+		targets, growing = 1, false
+	case r != nil && r.Lifetime != nil: // once for each
+	case n.out.Target != nil && n.out.Target.Select != SelectAll:
 		if growing {
 			targets, growing = 1, false
 		}
@@ -101,7 +105,7 @@ func (c *counter) occasions(n *info) (times int64, ended bool, rate string, fact
 		times, ended = 1, true
 		for i := range c.l.plan.Rates {
 			if r := &c.l.plan.Rates[i]; r.Name == n.out.Rate {
-				times, ended = c.l.triggers(r)
+				times, ended = c.l.triggersOf(r, n)
 			}
 		}
 		return times, ended, n.out.Rate, 1
@@ -213,6 +217,9 @@ func (l *loader) openRate(r *Rate, parts map[string]float64) string {
 	what := texts[last]
 	if last > 0 {
 		what = strings.Join(texts[:last], ", ") + " and " + what
+	}
+	if r.Lifetime != nil {
+		return fmt.Sprintf("%s: %s, one for each object, %v after it was made on average, %s", r.Name, what, r.Lifetime.Expected(), until)
 	}
 	if r.Schedule == nil {
 		return fmt.Sprintf("%s: as many %s as %d operations at once can make %s", r.Name, what, r.Parallelism, until)

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
@@ -54,6 +55,18 @@ func (l *loader) directions(order []*info) {
 	}
 }
 
+// singling checks that what is done to single objects can be.
+func (l *loader) singling(order []*info) {
+	for i := range l.spec.Rates {
+		r := &l.spec.Rates[i]
+		for _, n := range order {
+			if n.out.Rate == string(r.Name) && r.LifetimeRateSpec != nil && (n.out.Target == nil || n.out.Snapshot != nil && n.out.Snapshot.Group) {
+				l.fail(n.path+".rateName", "such as a deleteSpec", "a lifetimeRateSpec is for actions that are done to single objects")
+			}
+		}
+	}
+}
+
 // Way is the direction in which a rate that counts objects must go to trigger
 // the action.
 func (a *Action) Way() rate.Way {
@@ -74,4 +87,56 @@ func (r *Rate) ends() bool {
 	}
 	_, ended := c.Count(0)
 	return ended
+}
+
+// lifetime resolves a rate that triggers once for each object.
+func (l *loader) lifetime(path string, spec *v1alpha1.LifetimeRateSpec, out *Rate) {
+	life := rate.Lifetime{Mean: l.positive(path+".mean", spec.Mean)}
+	for i, q := range spec.Quantiles {
+		life.Quantiles = append(life.Quantiles, q.Duration.Duration)
+		if i > 0 && life.Quantiles[i] < life.Quantiles[i-1] {
+			l.fail(fmt.Sprintf("%s.quantiles[%d]", path, i), "", "%v is less than the one before", q.Duration.Duration)
+			return
+		}
+	}
+	if life.Expected() > 0 {
+		out.Lifetime = &life
+	}
+}
+
+// Closed says that the rate keeps a number of ops under way.
+func (r *Rate) Closed() bool { return r.Parallelism > 0 }
+
+// rateOf is the rate that triggers an action; nil: none.
+func (l *loader) rateOf(n *info) *Rate {
+	for i := range l.plan.Rates {
+		if r := &l.plan.Rates[i]; r.Name == n.out.Rate && len(n.heads) == 0 {
+			return r
+		}
+	}
+	return nil
+}
+
+// triggersOf is how often a rate triggers one of its actions at most: a trace
+// those that it names, a rate that counts only in its direction. Lifetimes are
+// one trigger for all objects.
+func (l *loader) triggersOf(r *Rate, n *info) (times int64, ended bool) {
+	if r.Lifetime != nil {
+		return 1, true
+	}
+	times, ended = l.triggers(r)
+	c, closed := r.Schedule.(rate.Closed)
+	_, counts := c.Formula.(interface{ Level(int64) int64 })
+	switch {
+	case r.Steps != nil:
+		times = 0
+		for _, s := range slices.Concat(r.Before, r.Steps) {
+			if l.plan.Actions[s.Action].Name == n.out.Name {
+				times++
+			}
+		}
+	case closed && counts && n.out.Way() != rate.NoWay:
+		times = (times + 1) / 2
+	}
+	return times, ended
 }

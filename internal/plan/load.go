@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"strconv"
@@ -45,6 +46,8 @@ type Input struct {
 	ToolsImage string
 	// Folder opens a folder named in spec.library; nil: there are none.
 	Folder func(path string) (fs.FS, error)
+	// Open opens a file named in the Benchmark, such as a trace; nil: there are none.
+	Open func(path string) (io.ReadCloser, error)
 	// AnyDriver says that there is one driver and that every class maps to it,
 	// whatever driver the class names (--csi-endpoint).
 	AnyDriver bool
@@ -97,6 +100,8 @@ type loader struct {
 	unread  []string        // namespaces with libraries that could not be asked
 
 	static map[string]string // drivers of static volumes, by the first one's name
+
+	recordings []recording
 
 	infos map[string]*info
 	rates map[string]*v1alpha1.Rate

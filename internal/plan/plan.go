@@ -136,12 +136,19 @@ const (
 // Rate is one entry of spec.rates, resolved.
 type Rate struct {
 	Name string
-	// Schedule is nil for a closed loop.
+	// Schedule is nil for a closed loop and for lifetimes.
 	Schedule rate.Schedule
 	// Parallelism of a closed loop; UntilEnded: a slot is free again when the
 	// workload instance has ended, not already when it runs.
 	Parallelism int
 	UntilEnded  bool
+
+	// Steps are what a trace's triggers do, one each; nil: all actions of the
+	// rate. Before are those for what was there when the trace began: they are
+	// done before the barrier.
+	Steps, Before []Step
+	// Lifetime of a rate that triggers once for each object; nil: another rate.
+	Lifetime *rate.Lifetime
 
 	StartAfter  time.Duration // after the barrier
 	StartAction string        // or after this action's first op has ended

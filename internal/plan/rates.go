@@ -69,7 +69,9 @@ func (l *loader) schedule(path string, r *v1alpha1.Rate, out *Rate) {
 		out.Parallelism = int(r.ConcurrencySpec.Parallelism)
 		out.UntilEnded = r.ConcurrencySpec.Until == "ended"
 	case r.TraceRateSpec != nil:
-		l.later(path+".traceRateSpec", "traceRateSpec")
+		l.trace(path, r.TraceRateSpec, out)
+	case r.LifetimeRateSpec != nil:
+		l.lifetime(path+".lifetimeRateSpec", r.LifetimeRateSpec, out)
 	case r.TriggerRateSpec != nil:
 		l.later(path+".triggerRateSpec", "triggerRateSpec")
 	default:

@@ -77,8 +77,10 @@ func (l *loader) resolve() {
 	for _, n := range order {
 		l.plan.Actions = append(l.plan.Actions, n.out)
 	}
+	l.replays(order)
 	l.unusedRates()
 	l.directions(order)
+	l.singling(order)
 	l.outputs()
 	l.slos(order)
 	l.endless(order)

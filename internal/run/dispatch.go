@@ -32,6 +32,9 @@ type task struct {
 	closed  bool   // of a closed loop: intended when it starts
 	made    []item // by the op, in the inventory
 	broken  bool   // an action that follows it did not succeed
+	// unblocked is when what it acts on was there at last; 0: in time.
+	unblocked op.Time
+	settle    func() // called once when it is over, however it ended; may be nil
 	// worker carries the task out, if it is not nil: a goroutine that is there
 	// already, with a stack as deep as an op's calls need.
 	worker chan<- func()
@@ -228,6 +231,13 @@ func (r *runner) start(t *task) bool {
 	return true
 }
 
+// settled tells whom it concerns that the task is over.
+func (t *task) settled() {
+	if t.settle != nil {
+		t.settle()
+	}
+}
+
 func (r *runner) finished(t *task) {
 	if t.then != nil {
 		t.then(&t.op)
@@ -239,6 +249,9 @@ func (r *runner) execute(t *task) {
 	ctx, cancel := context.WithTimeoutCause(r.opsCtx, t.action.Timeout, errOpTimeout)
 	defer cancel()
 	tr := op.NewTrace(r.Clock)
+	if t.unblocked > 0 {
+		tr.MarkAt(op.Unblocked, t.unblocked, 0, "runner")
+	}
 	err := r.prepare(t) // before the start: our own work is lateness, not latency
 	t.op.Started = r.Clock.Now()
 	if t.closed {
@@ -294,6 +307,7 @@ func (r *runner) account(t *task, made []engine.Object) {
 		r.inventory.grew(made)
 	default:
 		t.made = r.inventory.add(made...)
+		r.born(&t.op, t.made)
 		if t.request.Workload != nil && t.op.Outcome == op.OK {
 			r.adopt(t)
 		}

@@ -18,10 +18,8 @@ import (
 // failed, so that a broken driver is not asked millions of times a second.
 const failurePause = 100 * time.Millisecond
 
-// startRates runs every rate in a goroutine of its own until ctx ends. The
-// WaitGroup is done when no rate will trigger again.
-func (r *runner) startRates(ctx context.Context) *sync.WaitGroup {
-	var all sync.WaitGroup
+// makeRates makes the runners of all rates that have actions.
+func (r *runner) makeRates() {
 	r.result.Rates = make([]RateCount, len(r.Plan.Rates))
 	for i := range r.Plan.Rates {
 		rt := &rateRunner{runner: r, Rate: &r.Plan.Rates[i], count: &r.result.Rates[i]}
@@ -31,8 +29,25 @@ func (r *runner) startRates(ctx context.Context) *sync.WaitGroup {
 				rt.actions = append(rt.actions, a)
 			}
 		}
-		if len(rt.actions) == 0 {
+		switch {
+		case len(rt.actions) == 0:
 			continue
+		case rt.Steps != nil:
+			rt.replay = &replay{rateRunner: rt, objects: map[string]*promise{}}
+		case rt.Lifetime != nil:
+			rt.mortals = newMortals()
+		}
+		r.rates = append(r.rates, rt)
+	}
+}
+
+// startRates runs every rate in a goroutine of its own until ctx ends. The
+// WaitGroup is done when no rate will trigger again.
+func (r *runner) startRates(ctx context.Context) *sync.WaitGroup {
+	var all sync.WaitGroup
+	for _, rt := range r.rates {
+		if rt.mortals != nil {
+			r.mortal.Store(&r.rates)
 		}
 		if rt.StartAction != "" {
 			r.ends.first(rt.StartAction, func(at op.Time) { r.startLate(ctx, rt, at) })
@@ -116,19 +131,29 @@ type rateRunner struct {
 	waiting  []*task
 	emptied  chan struct{} // closed when, after the last trigger, none waits
 	count    *RateCount
+
+	replay  *replay  // of a trace
+	mortals *mortals // of lifetimes
 }
 
 func (rt *rateRunner) run(ctx context.Context, start op.Time) {
 	if !rt.Sleep(ctx, rt.Clock.At(start)) {
 		return
 	}
-	if rt.Schedule == nil {
+	switch {
+	case rt.Closed():
 		rt.closedLoop(ctx, start)
 		rt.count.Active = time.Duration(rt.Clock.Now() - start)
 		return
+	case rt.Lifetime != nil:
+		rt.lifetimes(ctx, start)
+	default:
+		rt.openLoop(ctx, start)
 	}
-	rt.openLoop(ctx, start)
 	rt.count.Active = time.Duration(rt.Clock.Now() - start)
+	if rt.replay != nil {
+		rt.replay.blocked.Wait()
+	}
 	if !rt.queueEmptied(ctx) {
 		rt.abandonQueue()
 	}
@@ -146,14 +171,18 @@ func (rt *rateRunner) openLoop(ctx context.Context, start op.Time) {
 		if !rt.Sleep(ctx, rt.Clock.At(at)) {
 			return
 		}
-		rt.trigger(at, t)
+		rt.trigger(ctx, at, t)
 	}
 }
 
-func (rt *rateRunner) trigger(at op.Time, what rate.Trigger) {
+func (rt *rateRunner) trigger(ctx context.Context, at op.Time, what rate.Trigger) {
 	rt.mu.Lock()
 	rt.count.Triggers++
 	rt.mu.Unlock()
+	if rt.replay != nil {
+		rt.replay.step(ctx, rt.Steps[what.Step], at)
+		return
+	}
 	for _, a := range rt.actions {
 		if way := a.Way(); what.Way != rate.NoWay && way != rate.NoWay && way != what.Way {
 			continue
@@ -168,6 +197,7 @@ func (rt *rateRunner) trigger(at op.Time, what rate.Trigger) {
 func (rt *rateRunner) offer(t *task) {
 	t.then = func(o *op.Op) {
 		rt.observe(o)
+		t.settled()
 		rt.next()
 	}
 	rt.mu.Lock()
@@ -189,6 +219,7 @@ func (rt *rateRunner) offer(t *task) {
 	case !rt.Queue:
 		rt.putBack(t)
 		rt.drop(t.op, codeSaturated, "maxInFlight ops were in flight")
+		t.settled()
 	}
 }
 
@@ -214,7 +245,7 @@ func (rt *rateRunner) observe(o *op.Op) {
 		rt.count.OK++
 	}
 	late, ok := o.Lateness()
-	if !ok || rt.Schedule == nil {
+	if !ok || rt.Closed() {
 		return
 	}
 	_ = rt.count.Lateness.Record(max(0, late)) // never negative: no op starts early
@@ -270,6 +301,7 @@ func (rt *rateRunner) abandonQueue() {
 	for _, t := range left {
 		rt.putBack(t)
 		rt.drop(t.op, codeRunEnded, "the run ended while it waited")
+		t.settled()
 	}
 }
 

@@ -147,6 +147,8 @@ type runner struct {
 	episodes  atomic.Int64
 	counters  sync.Map // action → *atomic.Int64, next instance number
 	ops       sync.WaitGroup
+	rates     []*rateRunner
+	mortal    atomic.Pointer[[]*rateRunner] // the rates, once they run, if one has lifetimes
 	opened    bool
 	result    Result
 }
@@ -162,6 +164,7 @@ func (r *runner) carryOut(ctx context.Context) error {
 		return fmt.Errorf("engine: %w", err)
 	}
 	r.Observer.Phase(SetUp)
+	r.makeRates()
 	first, err := r.setUp(ctx)
 	if err != nil {
 		return err

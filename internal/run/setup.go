@@ -31,6 +31,11 @@ func (r *runner) setUp(ctx context.Context) (after []*plan.Action, err error) {
 			ended = append(ended, r.fire(a, r.Clock.Now(), func(o *op.Op) { failures.of(o) }))
 		}
 	}
+	for _, rt := range r.rates {
+		if rt.replay != nil {
+			rt.replay.before(ctx, failures)
+		}
+	}
 	for _, done := range ended {
 		select {
 		case <-done:

@@ -1,0 +1,254 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/trace"
+)
+
+// Step is what one trigger of a trace does: an action, on the object with that
+// name in the trace.
+type Step struct {
+	Action int // index in Plan.Actions
+	// Makes and On name what the op makes and acts on; empty: nothing.
+	Makes, On string
+}
+
+// recording is a trace whose records have no actions yet.
+type recording struct {
+	path    string
+	rate    int // index in Plan.Rates
+	records []trace.Record
+	scale   float64
+}
+
+// trace reads what a traceRateSpec names.
+func (l *loader) trace(path string, spec *v1alpha1.TraceRateSpec, out *Rate) {
+	path += ".traceRateSpec"
+	if l.in.Open == nil {
+		l.fail(path+".source", "run it where the file is", "trace %q cannot be read here", spec.Source)
+		return
+	}
+	f, err := l.in.Open(spec.Source)
+	if err != nil {
+		l.fail(path+".source", "the path counts from the Benchmark's file", "%v", err)
+		return
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	records, err := trace.Read(f)
+	if err != nil {
+		l.fail(path+".source", "docs/format/trace.md describes the format", "%s: %v", spec.Source, err)
+		return
+	}
+	scale := 1.0
+	if spec.TimeScale != nil {
+		scale = spec.TimeScale.Value
+	}
+	out.Schedule = rate.Trace{} // filled in by replays
+	l.recordings = append(l.recordings, recording{path, len(l.plan.Rates), records, scale})
+}
+
+// replays gives every record of every trace the action of its rate that does
+// what it says.
+func (l *loader) replays(order []*info) {
+	for _, r := range l.recordings {
+		out := &l.plan.Rates[r.rate]
+		p := replay{out: out, made: map[string]int{}, there: map[string]*trace.Record{}, gone: map[string]bool{}, left: map[string]int{}}
+		for i, n := range order {
+			if n.out.Rate == out.Name {
+				p.actions = append(p.actions, candidate{i, n})
+			}
+		}
+		if len(p.actions) == 0 {
+			continue // it is warned of
+		}
+		due := rate.Trace{}
+		for i := range r.records {
+			if at := &r.records[i]; p.record(at) {
+				due = append(due, time.Duration(float64(at.Time)*r.scale))
+			}
+		}
+		out.Schedule = due
+		for _, what := range sortedKeys(p.left) {
+			l.warn(r.path+".source", "", "%d of %d records are not replayed: %s", p.left[what], len(r.records), what)
+		}
+		if len(due) == 0 {
+			l.fail(r.path+".source", "an action with this rateName for what the trace does", "the actions of the rate do nothing of what is in the trace")
+		}
+	}
+}
+
+// replay is the resolution of one trace.
+type replay struct {
+	out     *Rate
+	actions []candidate
+	made    map[string]int           // objects that exist, and the actions that make them
+	there   map[string]*trace.Record // what was there at the start
+	gone    map[string]bool
+	left    map[string]int // records without an action, by the reason
+}
+
+// candidate is an action of the rate, with its index in the plan.
+type candidate struct {
+	index int
+	*info
+}
+
+// record appends the step of a record; false if nothing is to be done at its
+// time.
+func (p *replay) record(r *trace.Record) bool {
+	switch {
+	case r.Op == trace.End:
+		return false
+	case r.Time < 0 || r.Op == trace.Exists:
+		p.there[r.Key()] = r
+		return false
+	}
+	s, reason := p.step(r)
+	if reason != "" {
+		p.left[reason]++
+		return false
+	}
+	p.out.Steps = append(p.out.Steps, s)
+	return true
+}
+
+// step finds out what a record does: which action, and to which object.
+func (p *replay) step(r *trace.Record) (s Step, reason string) {
+	kind, known := kindsOfOps[r.Op]
+	if !known {
+		return s, fmt.Sprintf("%s has no action of its own", r.Op)
+	}
+	on := r.Key()
+	switch {
+	case r.Op == trace.Create:
+		on = ""
+	case r.Op.Makes(): // what a copy is of
+		on = strings.Join(r.SourceKeys(), " ")
+	}
+	if p.gone[on] {
+		return s, "they act on what was deleted before"
+	}
+	var ok bool
+	if s.Action, ok = p.action(kind, r, on); !ok {
+		return s, fmt.Sprintf("no action of the rate does %s of a %s", r.Op, r.Kind)
+	}
+	if r.Op != trace.Create {
+		if s.On = p.existing(on, r); s.On == "" {
+			return s, "no action of the rate makes what they act on"
+		}
+	}
+	if r.Op.Makes() {
+		s.Makes = r.Key()
+		p.made[s.Makes] = s.Action
+		delete(p.gone, s.Makes)
+	}
+	if r.Op.Removes() {
+		delete(p.made, s.On)
+		p.gone[s.On] = true
+	}
+	return s, ""
+}
+
+// kindsOfOps are the kinds of action that do what a trace says. Attaching is
+// part of creating.
+var kindsOfOps = map[trace.Op]op.Kind{
+	trace.Create: op.Create, trace.Snapshot: op.Snapshot, trace.Restore: op.Restore, trace.Clone: op.Clone,
+	trace.Resize: op.Resize, trace.Modify: op.Modify, trace.Delete: op.Delete,
+}
+
+// objectKinds are the engine's words for a trace's.
+var objectKinds = map[trace.Kind]engine.ObjectKind{
+	trace.Volume: engine.VolumeObject, trace.Snapshots: engine.SnapshotObject, trace.Workload: engine.WorkloadObject,
+}
+
+// action chooses among the rate's actions of a kind: one that is aimed at what
+// made the object, or makes things of the record's class; else the first.
+func (p *replay) action(kind op.Kind, r *trace.Record, on string) (index int, ok bool) {
+	maker, known := p.made[on]
+	for _, c := range p.actions {
+		n := c.info
+		if n.kind != kind || !fits(n, r) {
+			continue
+		}
+		if known && n.out.Target != nil && n.out.Target.Action == p.name(maker) || kind == op.Create && r.Class != "" && n.class() == r.Class {
+			return c.index, true
+		}
+		if !ok {
+			index, ok = c.index, true
+		}
+	}
+	return index, ok
+}
+
+func (p *replay) name(index int) string {
+	for _, c := range p.actions {
+		if c.index == index {
+			return c.out.Name
+		}
+	}
+	return ""
+}
+
+// fits says whether an action makes or removes objects of the record's kind.
+func fits(n *info, r *trace.Record) bool {
+	switch n.kind {
+	case op.Create:
+		return r.Kind == trace.Volume && n.out.Volume != nil || r.Kind == trace.Workload && n.out.Workload != nil
+	case op.Delete:
+		return n.out.Target != nil && n.out.Target.Kind == objectKinds[r.Kind]
+	case op.Snapshot:
+		return n.out.Snapshot != nil && !n.out.Snapshot.Group
+	}
+	return true
+}
+
+// class is the StorageClass of what an action makes.
+func (n *info) class() string {
+	if len(n.claims) == 0 {
+		return ""
+	}
+	return className(&n.claims[0])
+}
+
+// existing makes sure that an object exists when a record acts on it: what was
+// there before the trace began is made before the barrier. It returns the
+// object's name; empty if nothing makes it.
+func (p *replay) existing(object string, by *trace.Record) string {
+	if object == "" { // the trace does not say what a copy is of
+		object = "source of " + by.Key()
+	}
+	if _, ok := p.made[object]; ok {
+		return object
+	}
+	before, s := p.there[object], Step{Makes: object}
+	if before == nil {
+		before = &trace.Record{Op: trace.Create, Kind: trace.Volume}
+		if k, name, ok := strings.Cut(object, "/"); ok && !strings.HasPrefix(object, "source of") {
+			before.Kind, before.Object = trace.Kind(k), name
+		}
+	}
+	made := *before
+	switch made.Kind {
+	case trace.Snapshots:
+		made.Op = trace.Snapshot
+		if s.On = p.existing(strings.Join(made.SourceKeys(), " "), &made); s.On == "" {
+			return ""
+		}
+	default:
+		made.Op = trace.Create
+	}
+	var ok bool
+	if s.Action, ok = p.action(kindsOfOps[made.Op], &made, s.On); !ok {
+		return ""
+	}
+	p.out.Before = append(p.out.Before, s)
+	p.made[object] = s.Action
+	return object
+}

@@ -1,0 +1,122 @@
+package plan
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnsbench/cnsbench/internal/plan/rate"
+)
+
+// traced is a Benchmark whose rate replays a trace.
+const traced = `
+spec:
+  actions:
+    - {name: slow, rateName: t, createObjSpec: {volume: {storageClass: loopfile}}}
+    - {name: fast, rateName: t, createObjSpec: {volume: {storageClass: "null"}}}
+    - {name: snap, rateName: t, snapshotSpec: {actionName: fast}}
+    - {name: restore, rateName: t, restoreSpec: {actionName: snap}}
+    - {name: unslow, rateName: t, deleteSpec: {actionName: slow}}
+    - {name: unfast, rateName: t, deleteSpec: {actionName: fast}}
+    - {name: unsnap, rateName: t, deleteSpec: {actionName: snap}}
+  rates:
+    - {name: t, traceRateSpec: {source: a.csv, timeScale: 0.5}}
+`
+
+func opener(text string) func(string) (io.ReadCloser, error) {
+	return func(name string) (io.ReadCloser, error) {
+		if name != "a.csv" {
+			return nil, fmt.Errorf("open %s: no such file", name)
+		}
+		return io.NopCloser(strings.NewReader(text)), nil
+	}
+}
+
+func TestTraceIsResolved(t *testing.T) {
+	p := good(t, Input{Open: opener(`# cnsbench trace 1
+time,op,kind,object,source,class
+-5000000000,create,volume,old,,null
+-4000000000,snapshot,snapshot,olds,old,
+-3000000000,create,volume,unused,,null
+0,exists,volume,older,,other
+1000000000,create,volume,a,,null
+1000000000,create,volume,b,,loopfile
+2000000000,snapshot,snapshot,s,a,
+3000000000,restore,volume,r,olds,
+4000000000,resize,volume,a,,
+5000000000,delete,volume,b,,
+5000000000,delete,volume,b,,
+6000000000,delete,volume,a,,
+7000000000,delete,volume,older,,
+8000000000,delete,snapshot,s,,
+9000000000,snapshot,snapshot,s2,unheard,
+9000000000,end,,,,
+`)}, traced)
+	type named struct{ Action, Makes, On string }
+	names := func(steps []Step) (list []named) {
+		for _, s := range steps {
+			list = append(list, named{p.Actions[s.Action].Name, s.Makes, s.On})
+		}
+		return list
+	}
+	r := p.Rates[0]
+	want := []named{
+		{"fast", "volume/a", ""}, {"slow", "volume/b", ""}, {"snap", "snapshot/s", "volume/a"}, {"restore", "volume/r", "snapshot/olds"},
+		{"unslow", "", "volume/b"}, {"unfast", "", "volume/a"}, {"unslow", "", "volume/older"}, {"unsnap", "", "snapshot/s"},
+		{"snap", "snapshot/s2", "volume/unheard"},
+	}
+	if diff := cmp.Diff(want, names(r.Steps)); diff != "" {
+		t.Error(diff)
+	}
+	// What nothing acts on is not made; a class that no action has is the first's.
+	want = []named{{"fast", "volume/old", ""}, {"snap", "snapshot/olds", "volume/old"}, {"slow", "volume/older", ""}, {"slow", "volume/unheard", ""}}
+	if diff := cmp.Diff(want, names(r.Before)); diff != "" {
+		t.Error(diff)
+	}
+	const half = 500 * time.Millisecond
+	if diff := cmp.Diff(rate.Trace{half * 1, half, 2 * half, 3 * half, 5 * half, 6 * half, 7 * half, 8 * half, 9 * half}, r.Schedule); diff != "" {
+		t.Error(diff)
+	}
+	if b := p.Budget; b.Volumes != 6 || b.Snapshots != 3 || len(b.Open) > 0 {
+		t.Errorf("budget %+v, want 6 volumes and 3 snapshots", b)
+	}
+	var warnings []string
+	for _, w := range p.Warnings {
+		warnings = append(warnings, w.Message)
+	}
+	if got := strings.Join(warnings, "\n"); !strings.Contains(got, "1 of 16 records are not replayed: no action of the rate does resize of a volume") ||
+		!strings.Contains(got, "1 of 16 records are not replayed: they act on what was deleted before") {
+		t.Errorf("warnings:\n%s", got)
+	}
+}
+
+func TestRateProblems(t *testing.T) {
+	const volume = `{name: v, rateName: r, createObjSpec: {volume: {storageClass: "null"}}}`
+	const removal = `{name: d, rateName: r, deleteSpec: {actionName: v}}`
+	tests := []struct{ name, actions, rate, want string }{
+		{"no file", volume, `traceRateSpec: {source: b.csv}`, "traceRateSpec.source: open b.csv: no such file"},
+		{"no trace", volume, `traceRateSpec: {source: a.csv}`, "a.csv: trace: line 1"},
+		{"one way only", volume, `constantIncreaseDecreaseRateSpec: {incInterval: 1s, decInterval: 1s, min: 1, max: 3}`, "only go one way"},
+		{"too fast", volume + ", " + removal, `constantIncreaseDecreaseRateSpec: {incInterval: 1ns, decInterval: 1s, min: 1, max: 3}`, "incInterval: no more than a million"},
+		{"ramp without length", volume, `rampRateSpec: {stages: [{duration: 0s, perSecond: 3}]}`, "rampRateSpec.stages[0].duration: must be more than 0"},
+		{"life of what is made", volume, `lifetimeRateSpec: {mean: 1m}`, "for actions that are done to single objects"},
+		{"quantiles fall", removal, `lifetimeRateSpec: {quantiles: [2s, 1s]}`, "quantiles[1]: 1s is less than the one before"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			text := fmt.Sprintf("spec: {runtime: 1m, actions: [%s], rates: [{name: r, %s}]}", tt.actions, tt.rate)
+			_, problems := Load(t.Context(), Input{Files: []File{{Name: "b.yaml", Data: []byte(head + text)}}, Capabilities: local(), Open: opener("nonsense\n")})
+			var all []string
+			for _, p := range problems {
+				all = append(all, p.String())
+			}
+			if got := strings.Join(all, "\n"); !strings.Contains(got, tt.want) {
+				t.Errorf("problems:\n%s\nwant %q", got, tt.want)
+			}
+		})
+	}
+}

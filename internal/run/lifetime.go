@@ -1,0 +1,202 @@
+package run
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan"
+)
+
+// mortals are the objects for which a rate will trigger, in order of the
+// instant. Safe for concurrent use.
+type mortals struct {
+	mu     sync.Mutex
+	queue  deadlines
+	known  map[int64]bool // by their number in the inventory
+	sooner chan struct{}  // has an element when the first has changed
+}
+
+// deadline is one trigger to come.
+type deadline struct {
+	at     op.Time
+	born   op.Time // when the object was there
+	action *plan.Action
+	item   item
+}
+
+func newMortals() *mortals {
+	return &mortals{known: map[int64]bool{}, sooner: make(chan struct{}, 1)}
+}
+
+func (m *mortals) add(d deadline) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.known[d.item.seq] {
+		return
+	}
+	m.known[d.item.seq] = true
+	heap.Push(&m.queue, d)
+	if m.queue[0].item.seq == d.item.seq {
+		select {
+		case m.sooner <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// first is the next trigger, and with due the instant until which it must be
+// due to be taken.
+func (m *mortals) first() (d deadline, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.queue) == 0 {
+		return deadline{}, false
+	}
+	return m.queue[0], true
+}
+
+// pop takes the first trigger.
+func (m *mortals) pop() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d := heap.Pop(&m.queue).(deadline)
+	delete(m.known, d.item.seq)
+}
+
+// born tells the rates with lifetimes of objects that an op has made: these
+// count from when it was intended.
+func (r *runner) born(o *op.Op, made []item) {
+	rates := r.mortal.Load()
+	if rates == nil {
+		return
+	}
+	for _, rt := range *rates {
+		if rt.mortals == nil {
+			continue
+		}
+		for _, it := range made {
+			rt.doom(it, o.Intended, o.Ended, false)
+		}
+	}
+}
+
+// doom enters an object for each action that is aimed at it.
+func (rt *rateRunner) doom(it item, from, born op.Time, met bool) {
+	for _, a := range rt.actions {
+		t := a.Target
+		if t.Kind != it.Kind || t.Action != "" && t.Action != it.Action || !matches(t, &it.Object) {
+			continue
+		}
+		seed := seedOf(rt.Plan.Seed, rt.Name)
+		life := rt.Lifetime.Of(seed, it.Name)
+		if met {
+			life = rt.Lifetime.Rest(seed, it.Name)
+		}
+		rt.mortals.add(deadline{from + op.Time(life), born, a, it})
+	}
+}
+
+// lifetimes triggers for each object when its time has come. What is there when
+// the rate starts is met at a random instant of its life.
+func (rt *rateRunner) lifetimes(ctx context.Context, start op.Time) {
+	if rt.Duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, rt.Clock.At(start).Add(rt.Duration))
+		defer cancel()
+	}
+	for _, it := range rt.inventory.all() {
+		rt.doom(it, start, start, true)
+	}
+	for n := int64(0); rt.Limit == 0 || n < rt.Limit; n++ {
+		d, ok := rt.awaitFirst(ctx)
+		if !ok {
+			return
+		}
+		rt.mu.Lock()
+		rt.count.Triggers++
+		rt.mu.Unlock()
+		rt.end(d)
+	}
+}
+
+// awaitFirst returns a trigger when it is due. The last milliseconds are slept
+// precisely, in which a sooner one that comes up is not noticed.
+func (rt *rateRunner) awaitFirst(ctx context.Context) (deadline, bool) {
+	const coarse = 2 * time.Millisecond
+	for {
+		d, ok := rt.mortals.first()
+		wait := time.NewTimer(time.Hour)
+		if ok {
+			wait.Reset(time.Until(rt.Clock.At(d.at)) - coarse)
+		}
+		select {
+		case <-ctx.Done():
+			wait.Stop()
+			return deadline{}, false
+		case <-rt.mortals.sooner:
+			wait.Stop()
+			continue
+		case <-wait.C:
+		}
+		if !ok {
+			continue
+		}
+		if !rt.Sleep(ctx, rt.Clock.At(d.at)) {
+			return deadline{}, false
+		}
+		rt.mortals.pop()
+		return d, true
+	}
+}
+
+// end does what the rate does to an object, unless something else has deleted it.
+func (rt *rateRunner) end(d deadline) {
+	o, there := rt.inventory.claim(d.item, d.action.Kind == op.Delete)
+	if !there {
+		rt.mu.Lock()
+		rt.count.Ops++
+		rt.count.Dropped++
+		rt.mu.Unlock()
+		lost := rt.newOp(d.action, d.at, rt.episodes.Add(1))
+		lost.Target = d.item.Name
+		rt.drop(lost, codeNoTarget, "something else has deleted it")
+		return
+	}
+	t := rt.onTarget(d.action, d.at, rt.episodes.Add(1), o)
+	if d.born > d.at {
+		t.unblocked, t.op.Message = d.born, "its making took longer than it was to live"
+	}
+	rt.offer(t)
+}
+
+// all lists what there is.
+func (v *inventory) all() []item {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var list []item
+	for _, items := range v.shelves {
+		list = append(list, items...)
+	}
+	return list
+}
+
+// deadlines is a heap by time.
+type deadlines []deadline
+
+func (q deadlines) Len() int           { return len(q) }
+func (q deadlines) Less(i, j int) bool { return q[i].at < q[j].at }
+func (q deadlines) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+
+// Push and Pop are heap.Interface's.
+func (q *deadlines) Push(d any) { *q = append(*q, d.(deadline)) }
+
+// Pop takes the last.
+func (q *deadlines) Pop() any {
+	old := *q
+	d := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return d
+}
