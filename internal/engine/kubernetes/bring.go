@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -34,6 +35,8 @@ type bringing struct {
 	stamps   stamps
 	warnings warnings
 	rpcs     *rpcs
+	// before are the attachments that were there before the op, or (false) gone.
+	before map[types.UID]bool
 }
 
 // claimState is one claim on its way.
@@ -45,11 +48,16 @@ type claimState struct {
 	driver  string
 	bytes   int64
 	bound   bool
+	waits   string // for what, in the cluster's words
+	// stands says that it was there before the op, and stays that its attachment
+	// need not change.
+	stands, stays bool
 }
 
 // podState is one pod on its way.
 type podState struct {
 	object string
+	uid    types.UID // others of its name are those before it
 	// waiting counts the sessions that have not come to their barrier or begun.
 	waiting int
 	// initializes says that it has init containers.
@@ -102,11 +110,13 @@ func (b *bringing) claimNamed(object, name string, mounted bool) *claimState {
 }
 
 // pod follows a pod of the op with so many wrapped containers.
-func (b *bringing) pod(object string, sessions int, initializes bool) {
+func (b *bringing) pod(object string, sessions int, initializes bool) *podState {
 	name := b.engine.name(object)
-	b.pods[name] = &podState{object: object, waiting: sessions, plain: sessions == 0, initializes: initializes}
+	p := &podState{object: object, waiting: sessions, plain: sessions == 0, initializes: initializes}
+	b.pods[name] = p
 	b.feed.add(key{pods, name})
 	b.feed.add(key{eventsOf, name})
+	return p
 }
 
 // await returns when all is of use: claims bound, pods ready. The milestones
@@ -117,20 +127,32 @@ func (b *bringing) await(ctx context.Context, tr *op.Trace) error {
 		b.stamps.fill(tr, b.ids())
 		b.rpcs.fill(tr, len(b.claims) > 1)
 	}()
+	if err := b.reach(ctx, tr); err != nil {
+		return err
+	}
+	tr.EndedAt(b.stamps.last(op.Bound, op.Ready))
+	b.linger(ctx)
+	return nil
+}
+
+// reach returns when all is of use.
+func (b *bringing) reach(ctx context.Context, tr *op.Trace) error {
 	err := b.until(ctx, b.usable)
-	if attempts := b.warnings.attempts(); attempts > 0 {
-		for range attempts {
-			tr.Attempt()
-		}
+	for range b.warnings.attempts() {
+		tr.Attempt()
 	}
 	if err != nil {
 		return b.explain(ctx, err)
 	}
-	tr.EndedAt(b.stamps.last(op.Bound, op.Ready))
-	within, cancel := context.WithTimeout(ctx, settle)
-	defer cancel()
-	_ = b.until(within, b.complete) // the op is done: what happens now is not its failure
 	return nil
+}
+
+// linger waits a little for the milestones that must have happened. The op is
+// done: what happens now is not its failure.
+func (b *bringing) linger(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settle)
+	defer cancel()
+	_ = b.until(ctx, b.complete)
 }
 
 func (b *bringing) until(ctx context.Context, done func() bool) error {
@@ -197,11 +219,16 @@ func (b *bringing) attaches() bool {
 // ids lists what each milestone can be seen of, so that one of a single object
 // goes by its plain name.
 func (b *bringing) ids() map[string][]string {
-	var all, mounted, running, initialized []string
+	var all, mounted, attached, running, initialized []string
 	for _, c := range b.claims {
-		all = append(all, c.object)
+		if !c.stands {
+			all = append(all, c.object)
+		}
 		if c.mounted {
 			mounted = append(mounted, c.object)
+		}
+		if c.mounted && !c.stays {
+			attached = append(attached, c.object)
 		}
 	}
 	for _, p := range b.pods {
@@ -211,7 +238,7 @@ func (b *bringing) ids() map[string][]string {
 		}
 	}
 	ids := map[string][]string{
-		op.Provisioned: all, op.Bound: all, op.Attached: mounted, op.FirstWrite: mounted, op.FirstRead: mounted,
+		op.Provisioned: all, op.Bound: all, op.Attached: attached, op.FirstWrite: mounted, op.FirstRead: mounted,
 		op.Staged: mounted, op.Published: mounted, op.Scheduled: running, op.Initialized: initialized, op.Running: running, podReady: running, op.Ready: running,
 	}
 	if len(running) == 0 {
@@ -232,12 +259,22 @@ func (b *bringing) see(v any) error {
 		b.called(v)
 	case watch.Event:
 		if e, ok := v.Object.(*corev1.Event); ok {
-			b.warnings.see(e)
+			b.waiting(e)
+			if p := b.pods[e.InvolvedObject.Name]; p == nil || p.uid == "" || e.InvolvedObject.UID == "" || e.InvolvedObject.UID == p.uid {
+				b.warnings.see(e)
+			}
 			return nil
 		}
 		return b.event(v)
 	}
 	return nil
+}
+
+// waiting keeps what an unbound claim is said to wait for, which is no warning.
+func (b *bringing) waiting(e *corev1.Event) {
+	if c := b.claims[e.InvolvedObject.Name]; c != nil && (e.Reason == "ExternalProvisioning" || e.Reason == "WaitForFirstConsumer" || e.Reason == "WaitForPodScheduled") {
+		c.waits = ": " + strings.TrimSpace(e.Message)
+	}
 }
 
 // called takes a call of the driver: the end of staging and of publishing are
@@ -289,6 +326,12 @@ func (b *bringing) event(ev watch.Event) error {
 		}
 	case *storagev1.VolumeAttachment:
 		c := b.volumes[*o.Spec.Source.PersistentVolumeName]
+		if there, known := b.before[o.UID]; known {
+			if there && gone {
+				b.stamps.add(op.Detached, c.object, ev)
+			}
+			return nil
+		}
 		if o.Status.Attached {
 			b.stamps.add(op.Attached, c.object, ev)
 		}
@@ -313,6 +356,9 @@ func (b *bringing) knows(c *claimState, volume string) {
 
 func (b *bringing) podEvent(ev watch.Event, p *corev1.Pod, gone bool) error {
 	state := b.pods[p.Name]
+	if state == nil || state.uid != "" && p.UID != state.uid {
+		return nil // one before it
+	}
 	state.last = p
 	if gone {
 		return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("pod %s was deleted before it was ready", p.Name)}
@@ -406,8 +452,8 @@ func (b *bringing) explain(ctx context.Context, err error) error {
 	}
 	var waits []string
 	for _, name := range slices.Sorted(maps.Keys(b.claims)) {
-		if !b.claims[name].bound {
-			waits = append(waits, fmt.Sprintf("claim %s is not bound", name))
+		if c := b.claims[name]; !c.bound {
+			waits = append(waits, fmt.Sprintf("claim %s is not bound%s", name, c.waits))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.pods)) {

@@ -47,15 +47,21 @@ func (e *Engine) deletePod(ctx context.Context, name string, grace time.Duration
 }
 
 func (e *Engine) deleteWith(ctx context.Context, kind api.Kind, name string, opts metav1.DeleteOptions) error {
+	_, err := e.deleteFound(ctx, kind, name, opts)
+	return err
+}
+
+// deleteFound is deleteWith, and says whether there was anything to delete.
+func (e *Engine) deleteFound(ctx context.Context, kind api.Kind, name string, opts metav1.DeleteOptions) (bool, error) {
 	namespace := ""
 	if kind.Namespaced {
 		namespace = e.Namespace
 	}
 	_, err := e.client.Delete(ctx, kind, namespace, name, opts)
 	if apierrors.IsNotFound(err) {
-		return nil
+		return false, nil
 	}
-	return apiError(ctx, err)
+	return true, apiError(ctx, err)
 }
 
 // apiError translates the API server's error into the engine's; its reason is
@@ -138,6 +144,12 @@ func (e *Engine) Prepare(r engine.Request) error {
 		return e.prepareGroup(r)
 	case r.Snapshot != nil:
 		return owe(api.VolumeSnapshots, r.Name)
+	case r.Manifest != nil:
+		return e.prepareManifest(r)
+	case r.Drain != nil:
+		return e.prepareDrain(r)
+	case r.Scale != nil && r.Scale.Script != nil:
+		return errors.Join(owe(api.Pods, scriptOf(r)), owe(api.ConfigMaps, scriptOf(r)))
 	}
 	return nil
 }

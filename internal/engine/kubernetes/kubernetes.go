@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
@@ -79,6 +80,13 @@ type Engine struct {
 	workloads  map[string]*workload
 	attributes map[string]bool // VolumeAttributesClasses that the run made
 	foreign    map[string]bool // and whether the cluster has one of this name itself
+	manifests  map[string]*manifest
+	kinds      map[schema.GroupVersionKind]api.Kind
+	drains     map[int64]string // nodes of drains that were prepared, by request
+	cordoned   map[string]bool  // nodes that we have cordoned
+
+	watching sync.Mutex
+	further  map[string]*watch.Watches // of the kinds of manifests
 }
 
 var (
@@ -93,7 +101,8 @@ func New(o Options) *Engine {
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceDefault)
 	o.Listen = cmp.Or(o.Listen, ":0")
 	return &Engine{Options: o, closed: make(chan struct{}),
-		volumes: map[string]*volume{}, snapshots: map[string]*snap{}, workloads: map[string]*workload{}, attributes: map[string]bool{}, foreign: map[string]bool{}}
+		volumes: map[string]*volume{}, snapshots: map[string]*snap{}, workloads: map[string]*workload{}, attributes: map[string]bool{}, foreign: map[string]bool{},
+		manifests: map[string]*manifest{}, kinds: map[schema.GroupVersionKind]api.Kind{}, drains: map[int64]string{}, cordoned: map[string]bool{}, further: map[string]*watch.Watches{}}
 }
 
 // Capabilities of Kubernetes. What a driver offers is known when it is asked.
@@ -105,9 +114,11 @@ func Capabilities() engine.Capabilities {
 		Engine: "kubernetes",
 		Actions: map[op.Kind]bool{
 			op.Create: true, op.Snapshot: true, op.Restore: true, op.Clone: true,
-			op.Resize: true, op.Modify: true, op.Delete: true,
+			op.Resize: true, op.Modify: true, op.Delete: true, op.Reattach: true, op.Rollout: true,
+			op.Drain: true, op.Scale: true, op.Kill: true,
 		},
-		Features: map[string]bool{"groupSnapshot": true, "block": true, "rwx": true, "genericEphemeral": true, "static": true, "volumeAttributesClass": true},
+		Features: map[string]bool{"groupSnapshot": true, "block": true, "rwx": true, "genericEphemeral": true, "static": true, "volumeAttributesClass": true,
+			"manifest": true, "node: other": true, "undo": true, "object": true},
 	}
 }
 
@@ -254,7 +265,7 @@ func (e *Engine) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.client.Seen = e.watches.Wrote
+	e.client.Seen = e.wrote
 	return nil
 }
 
@@ -306,6 +317,18 @@ func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engi
 		return e.resize(ctx, r, tr)
 	case r.Modify != nil:
 		return nil, e.modify(ctx, r, tr)
+	case r.Reattach != nil:
+		return nil, e.reattach(ctx, r, tr)
+	case r.Rollout != nil:
+		return nil, e.rollout(ctx, r, tr)
+	case r.Drain != nil:
+		return nil, e.drain(ctx, r, tr)
+	case r.Scale != nil:
+		return nil, e.scale(ctx, r, tr)
+	case r.Kill != nil:
+		return nil, e.kill(ctx, r, tr)
+	case r.Manifest != nil:
+		return e.createManifest(ctx, r, tr)
 	case r.Delete != nil:
 		tr.On("", r.Delete.Target.Name)
 		return nil, e.deleteObject(ctx, r.Delete.Target, tr)
@@ -321,6 +344,8 @@ func (e *Engine) deleteObject(ctx context.Context, o engine.Object, tr *op.Trace
 		return e.deleteSnapshot(ctx, o, tr)
 	case engine.WorkloadObject:
 		return e.deleteWorkload(ctx, o.Name, tr)
+	case engine.ManifestObject:
+		return e.deleteManifest(ctx, o, tr)
 	}
 	return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("cannot delete a %s", o.Kind)}
 }
@@ -372,6 +397,9 @@ func (e *Engine) Close() error {
 			if p != nil {
 				errs = append(errs, p.Close())
 			}
+		}
+		for _, w := range e.further {
+			w.Close()
 		}
 		if e.watches != nil {
 			e.accountForWatches()

@@ -12,14 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/agent"
 	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// member is one pod of the run with the agents in it.
+// member is one pod of the run with the agents in it, over all its lives.
 type member struct {
 	engine   *Engine
 	object   string // what the loop would call it
@@ -28,11 +28,17 @@ type member struct {
 	service  bool   // does not end by itself
 	quiet    bool   // a holder, of whose agent the record hears nothing
 	mains    []string
+	template *corev1.Pod     // as it was sent first
+	waits    map[string]bool // containers that wait at the barrier
 
-	mu       sync.Mutex
-	sessions map[string]*agent.Session // by container
-	waits    map[string]bool           // containers that wait at the barrier
+	making sync.Mutex // held while its pod is made, or called off for good
+	mu     sync.Mutex
+	life   *life
+	// released says that the barrier has been opened for it: what comes after it
+	// does not wait.
+	released bool
 	stopping bool
+	removed  bool
 }
 
 func (m *member) name() string { return m.engine.name(m.object) }
@@ -40,7 +46,8 @@ func (m *member) name() string { return m.engine.name(m.object) }
 // start makes the pod. The containers named in wrapped get the agent in the
 // place of their command; b learns when the agents have come.
 func (m *member) start(ctx context.Context, pod *corev1.Pod, wrapped []string, options func(container string) agent.Options, b *bringing) error {
-	m.sessions, m.waits = map[string]*agent.Session{}, map[string]bool{}
+	l := &life{sessions: map[string]*agent.Session{}}
+	m.life, m.waits = l, map[string]bool{}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, Labels: pod.Labels}, StringData: map[string]string{}}
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
@@ -53,7 +60,7 @@ func (m *member) start(ctx context.Context, pod *corev1.Pod, wrapped []string, o
 		if err != nil {
 			return err
 		}
-		m.sessions[c.Name] = s
+		l.sessions[c.Name] = s
 		secret.StringData[c.Name] = s.Token()
 		public, _ := s.SecretEnv()
 		if m.quiet {
@@ -66,16 +73,15 @@ func (m *member) start(ctx context.Context, pod *corev1.Pod, wrapped []string, o
 		m.engine.Delivery.deliver(&pod.Spec, m.engine.Image, wrapped)
 	}
 	lastWords(&pod.Spec)
-	b.pod(m.object, len(m.sessions), len(pod.Spec.InitContainers) > 0)
-	err := m.create(ctx, pod, secret)
+	m.template = pod.DeepCopy()
+	err := m.createSecret(ctx, secret)
+	if err == nil {
+		err = m.create(ctx, pod, l, nil, b)
+	}
 	if err != nil {
-		m.abandon(err)
-		return err
+		l.abandon(err)
 	}
-	for name, s := range m.sessions {
-		go m.arrive(ctx, s, m.waits[name], b)
-	}
-	return nil
+	return err
 }
 
 // lastWords has the kubelet report the end of the log of a container that fails,
@@ -90,14 +96,45 @@ func lastWords(spec *corev1.PodSpec) {
 	}
 }
 
-func (m *member) create(ctx context.Context, pod *corev1.Pod, secret *corev1.Secret) error {
-	if len(secret.StringData) > 0 {
-		if _, err := m.engine.create(ctx, api.Secrets, secret); err != nil {
-			return err
-		}
+func (m *member) createSecret(ctx context.Context, secret *corev1.Secret) error {
+	if len(secret.StringData) == 0 {
+		return nil
 	}
-	_, err := m.engine.create(ctx, api.Pods, pod)
+	_, err := m.engine.create(ctx, api.Secrets, secret)
 	return err
+}
+
+// create makes the pod of a life, in place of prev if there was one, unless the
+// member is to end; b learns when its agents have come.
+func (m *member) create(ctx context.Context, pod *corev1.Pod, l, prev *life, b *bringing) error {
+	m.making.Lock()
+	defer m.making.Unlock()
+	m.mu.Lock()
+	over := m.removed || m.stopping
+	m.mu.Unlock()
+	if over {
+		return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("pod %s was to end meanwhile", m.name())}
+	}
+	state := b.pod(m.object, len(l.sessions), len(pod.Spec.InitContainers) > 0)
+	call, err := m.engine.client.Create(ctx, api.Pods, m.engine.Namespace, pod, nil)
+	l.uid, state.uid = call.UID, call.UID
+	if err != nil {
+		return apiError(ctx, err)
+	}
+	if prev != nil {
+		m.settle(prev, l, nil)
+	}
+	m.expect(ctx, l, b)
+	return nil
+}
+
+// callOff says that the pod is not to be made again.
+func (m *member) callOff() {
+	m.making.Lock()
+	defer m.making.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.removed, m.stopping = true, true
 }
 
 // setEnv tells a container's agent where the runner is and what its token is.
@@ -108,6 +145,21 @@ func setEnv(c *corev1.Container, public []string, secret string) {
 	}
 	c.Env = append(c.Env, corev1.EnvVar{Name: wire.EnvToken, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 		LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: c.Name}}})
+}
+
+// expect has b learn when the agents of a life have come.
+func (m *member) expect(ctx context.Context, l *life, b *bringing) {
+	for name, s := range l.sessions {
+		go func() {
+			m.arrive(ctx, s, m.waits[name], b)
+			m.mu.Lock()
+			late := m.released && l.n > 0 && m.waits[name]
+			m.mu.Unlock()
+			if late {
+				_ = s.Release(ctx, m.engine.session.Clock.Now()) // it fails where the agent has ended, which is followed
+			}
+		}()
+	}
 }
 
 // arrive tells b when an agent stands at its barrier, or its command has begun.
@@ -132,17 +184,25 @@ func (m *member) arrive(ctx context.Context, s *agent.Session, waits bool, b *br
 }
 
 // abandon lets go of agents that will not come.
-func (m *member) abandon(cause error) {
-	for _, s := range m.sessions {
-		s.Abandon(cause)
-	}
-}
+func (m *member) abandon(cause error) { m.current().abandon(cause) }
 
 // release opens the barrier for the containers that wait.
 func (m *member) release(ctx context.Context, at op.Time) error {
+	m.mu.Lock()
+	m.released = true
+	l, replaced := m.life, m.life.heir != nil
+	m.mu.Unlock()
+	if replaced {
+		return nil // what takes its place does not wait
+	}
+	return m.open(ctx, l, at)
+}
+
+// open opens the barrier for the containers of one life.
+func (m *member) open(ctx context.Context, l *life, at op.Time) error {
 	var wg sync.WaitGroup
-	failed := make(chan error, len(m.sessions))
-	for name, s := range m.sessions {
+	failed := make(chan error, len(l.sessions))
+	for name, s := range l.sessions {
 		if m.waits[name] {
 			wg.Go(func() { failed <- s.Release(ctx, at) })
 		}
@@ -162,15 +222,16 @@ func (m *member) release(ctx context.Context, at op.Time) error {
 func (m *member) stop(ctx context.Context, grace time.Duration) error {
 	m.mu.Lock()
 	m.stopping = true
+	sessions := m.life.sessions
 	m.mu.Unlock()
-	if len(m.sessions) == 0 {
+	if len(sessions) == 0 {
 		return m.engine.deletePod(ctx, m.name(), grace)
 	}
 	sig := syscall.SIGTERM
 	if grace <= 0 {
 		sig = syscall.SIGKILL
 	}
-	for _, s := range m.sessions {
+	for _, s := range sessions {
 		if !s.Connected() {
 			s.Abandon(fmt.Errorf("pod %s was stopped before its agent had come", m.name()))
 			continue
@@ -179,7 +240,7 @@ func (m *member) stop(ctx context.Context, grace time.Duration) error {
 			s.Abandon(err)
 		}
 	}
-	for _, s := range m.sessions {
+	for _, s := range sessions {
 		select {
 		case <-s.Done():
 		case <-time.After(grace + killAfter):
@@ -199,90 +260,4 @@ func (m *member) isStopping() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.stopping
-}
-
-// stop being followed after this long without word of the API, once an agent
-// is lost: the kubelet knows whether it was killed for want of memory.
-const kubeletWord = 5 * time.Second
-
-// await returns how the pod's main containers ended.
-func (m *member) await(ctx context.Context) op.InstanceEnd {
-	end := op.InstanceEnd{Instance: m.instance, At: op.Never, OK: true}
-	if len(m.sessions) == 0 {
-		m.awaitPlain(ctx, &end)
-		return end
-	}
-	for name, s := range m.sessions {
-		if len(m.mains) > 0 && !slices.Contains(m.mains, name) {
-			continue
-		}
-		select {
-		case <-s.Done():
-		case <-ctx.Done():
-			return end
-		}
-		e := s.End()
-		if e.Failure != nil && e.Failure.Code == agent.CodeLost {
-			if said, ok := m.kubeletSays(ctx, name); ok {
-				said.Name = m.within + said.Name
-				e.ContainerEnd = said
-			}
-		}
-		end.Containers = append(end.Containers, e.ContainerEnd)
-		end.At = max(end.At, e.At)
-		if !e.OK() && (!e.Asked || !m.isStopping()) {
-			end.OK = false
-		}
-	}
-	return end
-}
-
-// kubeletSays waits a little for the status of a container whose agent is lost.
-func (m *member) kubeletSays(ctx context.Context, container string) (op.ContainerEnd, bool) {
-	ctx, cancel := context.WithTimeout(ctx, kubeletWord)
-	defer cancel()
-	f := m.engine.tracker.follow(key{pods, m.name()})
-	defer f.close()
-	for {
-		v, err := f.next(ctx)
-		if err != nil {
-			return op.ContainerEnd{}, false
-		}
-		p, ok := v.(watch.Event).Object.(*corev1.Pod)
-		if !ok {
-			continue
-		}
-		for _, e := range exits(p) {
-			if e.Name == container && !e.Init {
-				return e, true
-			}
-		}
-		if reason := p.Status.Reason; reason != "" {
-			return op.ContainerEnd{Name: container, ExitCode: -1, Message: reason + ": " + p.Status.Message}, true
-		}
-	}
-}
-
-// awaitPlain follows a pod that nobody of ours is in.
-func (m *member) awaitPlain(ctx context.Context, end *op.InstanceEnd) {
-	f := m.engine.tracker.follow(key{pods, m.name()})
-	defer f.close()
-	for {
-		v, err := f.next(ctx)
-		if err != nil {
-			return
-		}
-		ev := v.(watch.Event)
-		p, ok := ev.Object.(*corev1.Pod)
-		if !ok {
-			continue
-		}
-		over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-		if !over && ev.Type != watch.Deleted {
-			continue
-		}
-		end.At, end.Containers = ev.At, exits(p)
-		end.OK = p.Status.Phase == corev1.PodSucceeded || m.isStopping()
-		return
-	}
 }

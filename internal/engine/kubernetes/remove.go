@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/csiproxy"
@@ -28,38 +30,56 @@ const (
 type removing struct {
 	engine      *Engine
 	feed        *feed
-	pods        map[string]string // in the cluster → the loop's name; those still there
-	claims      map[string]string
-	volumes     map[string]string // PersistentVolume → the claim's loop name; those to go
-	attachments map[string]string // PersistentVolume → the claim's loop name, attached
-	retained    map[string]bool   // claims whose volume stays, by policy
+	pods        map[string]leaving // by name in the cluster; those still there
+	claims      map[string]leaving
+	volumes     map[string]leaving // PersistentVolumes to go
+	attachments map[string]leaving // VolumeAttachments
+	objects     map[string]leaving // of manifests, by namespace and name
+	retained    map[string]bool    // claims whose volume stays, by policy
 	all         map[string][]string
+	gone        string // milestone of pods
 	stamps      stamps
 	warnings    warnings
 	last        map[string]string // PersistentVolume → phase
 	rpcs        *rpcs
 }
 
+// leaving is an object on its way out: the loop's name of what it belongs to,
+// and its UID, since names are given again.
+type leaving struct {
+	object string
+	uid    types.UID
+}
+
+func (e *Engine) removing() *removing {
+	return &removing{engine: e, feed: e.tracker.follow(), pods: map[string]leaving{}, claims: map[string]leaving{}, volumes: map[string]leaving{},
+		attachments: map[string]leaving{}, objects: map[string]leaving{}, retained: map[string]bool{}, all: map[string][]string{}, stamps: stamps{}, warnings: warnings{}, last: map[string]string{},
+		rpcs: newRPCs(removingCalls, e.session.Clock.Now())}
+}
+
 // remove deletes pods and claims, all at once, and whatever else the instance
 // had, and returns when pods, claims, volumes and attachments are gone.
 func (e *Engine) remove(ctx context.Context, tr *op.Trace, members []*member, volumes []*volume, others []other) error {
-	r := &removing{engine: e, feed: e.tracker.follow(), pods: map[string]string{}, claims: map[string]string{}, volumes: map[string]string{},
-		attachments: map[string]string{}, retained: map[string]bool{}, all: map[string][]string{}, stamps: stamps{}, warnings: warnings{}, last: map[string]string{},
-		rpcs: newRPCs(removingCalls, e.session.Clock.Now())}
+	r := e.removing()
 	defer r.feed.close()
 	defer func() {
 		r.stamps.fill(tr, r.all)
 		r.rpcs.fill(tr, len(volumes) > 1)
 	}()
 	for _, m := range members {
-		r.pod(m)
+		m.callOff()
+		r.pod(m, podGone)
 	}
 	for _, v := range volumes {
 		r.claim(v)
 	}
 	var errs []error
 	for _, m := range members {
-		errs = append(errs, e.delete(ctx, api.Pods, m.name()))
+		found, err := e.deleteFound(ctx, api.Pods, m.name(), metav1.DeleteOptions{})
+		if !found {
+			delete(r.pods, m.name()) // an op that failed has left none
+		}
+		errs = append(errs, err)
 	}
 	for _, v := range volumes {
 		if v.template == nil { // else it goes with its pod
@@ -116,15 +136,23 @@ func (e *Engine) settled(members []*member, volumes []*volume, others []other) e
 	return errors.Join(errs...)
 }
 
-func (r *removing) pod(m *member) {
+// pod follows the present pod of a member until it is gone, which is a milestone
+// of the name given.
+func (r *removing) pod(m *member, milestone string) {
 	name := m.name()
-	r.pods[name] = m.object
-	r.all[podGone] = append(r.all[podGone], m.object)
+	r.gone = milestone
+	r.pods[name] = leaving{m.object, m.current().uid}
+	r.all[milestone] = append(r.all[milestone], m.object)
 	r.feed.add(key{pods, name})
 }
 
+// claim follows a claim with its volume and attachments until they are gone.
 func (r *removing) claim(v *volume) {
-	r.claims[v.name] = v.object.Name
+	claim, ok := r.engine.tracker.latest(key{claims, v.name}).(*corev1.PersistentVolumeClaim)
+	if !ok {
+		claim = &corev1.PersistentVolumeClaim{} // made, but not seen yet
+	}
+	r.claims[v.name] = leaving{v.object.Name, claim.UID}
 	r.all[claimGone] = append(r.all[claimGone], v.object.Name)
 	r.feed.add(key{claims, v.name})
 	r.feed.add(key{eventsOf, v.name})
@@ -138,20 +166,38 @@ func (r *removing) claim(v *volume) {
 		r.rpcs.own(r.feed, pv.Spec.CSI.VolumeHandle, v.object.Name)
 	}
 	if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete || v.static != "" {
-		r.volumes[pv.Name] = v.object.Name
+		r.volumes[pv.Name] = leaving{v.object.Name, pv.UID}
 		r.all[volumeGone] = append(r.all[volumeGone], v.object.Name)
 	} else {
 		r.retained[v.object.Name] = true
 	}
-	if va, ok := r.engine.tracker.latest(key{attachmentOfVolume, pv.Name}).(*storagev1.VolumeAttachment); ok && va != nil {
-		r.attachments[pv.Name] = v.object.Name
+	r.attached(v, pv.Name)
+}
+
+// attached follows the attachments of a volume until there are none.
+func (r *removing) attached(v *volume, pv string) {
+	list := r.engine.tracker.attachments(pv)
+	for _, va := range list {
+		r.attachments[va.Name] = leaving{v.object.Name, va.UID}
+	}
+	if len(list) > 0 {
 		r.all[op.Detached] = append(r.all[op.Detached], v.object.Name)
-		r.feed.add(key{attachmentOfVolume, pv.Name})
+		r.feed.add(key{attachmentOfVolume, pv})
 	}
 }
 
+// isAttached says whether a volume has an attachment still.
+func (r *removing) isAttached(object string) bool {
+	for _, l := range r.attachments {
+		if l.object == object {
+			return true
+		}
+	}
+	return false
+}
+
 func (r *removing) until(ctx context.Context) error {
-	for len(r.pods)+len(r.claims)+len(r.volumes)+len(r.attachments) > 0 {
+	for len(r.pods)+len(r.claims)+len(r.volumes)+len(r.attachments)+len(r.objects) > 0 {
 		v, err := r.feed.next(ctx)
 		if err != nil {
 			return &engine.Error{Code: "Waiting", Message: r.waits(), Err: err}
@@ -183,25 +229,35 @@ func (r *removing) called(c *csiproxy.Call) {
 
 func (r *removing) see(ev watch.Event) {
 	deleted := ev.Type == watch.Deleted
-	reach := func(left map[string]string, name, milestone string) {
-		if object, ok := left[name]; ok && deleted {
-			r.stamps.add(milestone, object, ev)
-			delete(left, name)
+	reach := func(left map[string]leaving, o api.Object, milestone string) {
+		name := o.GetName()
+		if milestone == objectGone {
+			name = o.GetNamespace() + "/" + name
+		}
+		l, ok := left[name]
+		if !ok || !deleted || l.uid != "" && l.uid != o.GetUID() {
+			return
+		}
+		delete(left, name)
+		if milestone != op.Detached || !r.isAttached(l.object) {
+			r.stamps.add(milestone, l.object, ev)
 		}
 	}
 	switch o := ev.Object.(type) {
 	case *corev1.Pod:
-		reach(r.pods, o.Name, podGone)
+		reach(r.pods, o, r.gone)
 	case *corev1.PersistentVolumeClaim:
-		reach(r.claims, o.Name, claimGone)
+		reach(r.claims, o, claimGone)
 	case *corev1.PersistentVolume:
 		r.last[o.Name] = string(o.Status.Phase)
-		reach(r.volumes, o.Name, volumeGone)
+		reach(r.volumes, o, volumeGone)
 	case *storagev1.VolumeAttachment:
 		if e := o.Status.DetachError; e != nil {
 			r.warnings.note(o.Name, "FailedDetach", e.Message)
 		}
-		reach(r.attachments, *o.Spec.Source.PersistentVolumeName, op.Detached)
+		reach(r.attachments, o, op.Detached)
+	case *api.Any:
+		reach(r.objects, o, objectGone)
 	case *corev1.Event:
 		r.warnings.see(o)
 	}
@@ -209,14 +265,15 @@ func (r *removing) see(ev watch.Event) {
 
 func (r *removing) waits() string {
 	var parts []string
-	list := func(what string, left map[string]string) {
+	list := func(what string, left map[string]leaving) {
 		for _, name := range slices.Sorted(maps.Keys(left)) {
 			parts = append(parts, what+" "+name+" is still there")
 		}
 	}
 	list("pod", r.pods)
 	list("claim", r.claims)
-	list("attachment of", r.attachments)
+	list("attachment", r.attachments)
+	list("object", r.objects)
 	for _, name := range slices.Sorted(maps.Keys(r.volumes)) {
 		parts = append(parts, fmt.Sprintf("volume %s is still there (%s)", name, r.last[name]))
 	}

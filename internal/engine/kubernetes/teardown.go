@@ -48,7 +48,7 @@ func (e *Engine) Teardown(ctx context.Context, ledger engine.Ledger) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	e.probes.quit()
-	s := &sweep{engine: e, owed: map[string]bool{}}
+	s := &sweep{engine: e, owed: map[string]bool{}, blind: ledger == engine.Ledger(noLedger{})}
 	for _, entry := range ledger.Open() {
 		s.owed[entry.Kind] = true
 	}
@@ -85,6 +85,7 @@ func runOf(l engine.Ledger) string {
 type sweep struct {
 	engine *Engine
 	asked  map[string]bool // deletions that were accepted
+	blind  bool            // there is no ledger: what a run may have made is looked for
 	owed   map[string]bool // kinds that the ledger has entries of
 	left   []string
 }
@@ -113,12 +114,15 @@ func (e *Engine) selector() string { return LabelRun + "=" + e.session.RunID }
 func (s *sweep) removeAll(ctx context.Context) error {
 	s.asked = map[string]bool{}
 	kinds := s.engine.ownKinds(ctx)
+	if s.blind {
+		kinds = append(controllerKinds(), kinds...)
+	}
 	volumes, contents := map[string]bool{}, map[string]bool{}
 	refused := 0
 	for {
 		var errs []error
 		s.left = nil
-		errs = append(errs, s.behind(ctx, volumes, contents))
+		errs = append(errs, s.nodes(ctx), s.manifests(ctx), s.behind(ctx, volumes, contents))
 		for _, k := range kinds {
 			errs = append(errs, s.kind(ctx, k))
 		}
@@ -173,6 +177,9 @@ func (s *sweep) delete(ctx context.Context, k api.Kind, name string) error {
 		return nil
 	}
 	opts := metav1.DeleteOptions{}
+	if k.JSON && k.Group != snapshotGroup {
+		opts.PropagationPolicy = new(metav1.DeletePropagationForeground)
+	}
 	if k.Resource == api.Pods.Resource {
 		grace := int64(lastGrace)
 		if s.engine.hurried() {
@@ -187,6 +194,63 @@ func (s *sweep) delete(ctx context.Context, k api.Kind, name string) error {
 	return err
 }
 
+// nodes uncordons what a drain has left cordoned.
+func (s *sweep) nodes(ctx context.Context) error {
+	var errs []error
+	for _, entry := range s.engine.session.Ledger.Open() {
+		if entry.Kind != cordonKind {
+			continue
+		}
+		if err := s.engine.uncordon(ctx, entry.Name); err != nil {
+			s.left = append(s.left, "node "+entry.Name)
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// manifests deletes the objects of manifests that the ledger lists, before their
+// controllers make anew what is removed after them.
+func (s *sweep) manifests(ctx context.Context) error {
+	e := s.engine
+	var errs []error
+	for _, entry := range e.session.Ledger.Open() {
+		d := entry.Data
+		if d["resource"] == "" || d["run"] != e.session.RunID {
+			continue
+		}
+		k := api.Kind{Group: d["group"], Version: d["version"], Resource: d["resource"], Name: d["kind"], Namespaced: d["namespace"] != "", JSON: true, New: func() api.Object { return new(api.Any) }}
+		o := new(api.Any)
+		_, err := e.client.Get(ctx, k, d["namespace"], entry.Name, o)
+		if apierrors.IsNotFound(err) || notServed(err) {
+			continue
+		}
+		if err == nil && o.GetLabels()[LabelRun] != e.session.RunID {
+			continue // somebody else's by that name
+		}
+		s.left = append(s.left, k.Resource+" "+entry.Name)
+		if err == nil {
+			err = s.delete(ctx, k, entry.Name)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// controllerKinds are the kinds of manifest that are looked for by their label where
+// there is no ledger that lists them.
+func controllerKinds() []api.Kind {
+	var list []api.Kind
+	for _, k := range []api.Kind{
+		{Group: "apps", Resource: "deployments", Name: "Deployment"}, {Group: "apps", Resource: "statefulsets", Name: "StatefulSet"},
+		{Group: "apps", Resource: "daemonsets", Name: "DaemonSet"}, {Group: "batch", Resource: "cronjobs", Name: "CronJob"}, {Group: "batch", Resource: "jobs", Name: "Job"},
+	} {
+		k.Version, k.Namespaced, k.JSON, k.New = "v1", true, true, func() api.Object { return new(api.Any) }
+		list = append(list, k)
+	}
+	return list
+}
+
 // behind looks after the volumes and contents behind the run's claims and
 // snapshots: they are to go with them.
 func (s *sweep) behind(ctx context.Context, volumes, contents map[string]bool) error {
@@ -199,7 +263,7 @@ func (s *sweep) behind(ctx context.Context, volumes, contents map[string]bool) e
 	for _, o := range list {
 		pv := o.(*corev1.PersistentVolume)
 		c := pv.Spec.ClaimRef
-		if c == nil || c.Namespace != e.Namespace || !strings.HasPrefix(c.Name, prefix(e.session.RunID)) {
+		if c == nil || c.Namespace != e.Namespace || !strings.Contains(c.Name, prefix(e.session.RunID)) { // a StatefulSet puts its claims' names before its own
 			continue
 		}
 		s.left = append(s.left, "persistentvolume "+pv.Name)

@@ -27,6 +27,7 @@ const (
 	groups             = "volumegroupsnapshots"
 	memberOfGroup      = "volumesnapshot of group"
 	eventsOf           = "events of"
+	podsOfObject       = "pods of object" // made by the controller of a manifest
 )
 
 // keepEvents is how many of the latest events of an object are kept for those
@@ -103,6 +104,9 @@ func (t *tracker) keys(object any) []key {
 	case *corev1.PersistentVolumeClaim:
 		return []key{{claims, o.Name}}
 	case *corev1.Pod:
+		if object := o.Labels[LabelObject]; object != "" && len(o.OwnerReferences) > 0 {
+			return []key{{pods, o.Name}, {podsOfObject, object}}
+		}
 		return []key{{pods, o.Name}}
 	case *corev1.PersistentVolume:
 		if c := o.Spec.ClaimRef; c != nil && c.Namespace == t.namespace {

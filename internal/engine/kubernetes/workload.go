@@ -24,6 +24,10 @@ type workload struct {
 	volumes []string
 	members []*member
 	others  []other
+	// rollouts counts those of its pods; revision is the present one, revisions
+	// are those before that can be gone back to.
+	rollouts, revision int
+	revisions          []int
 }
 
 // other is an object that goes with an instance.
@@ -398,14 +402,9 @@ func (e *Engine) deleteWorkload(ctx context.Context, name string, tr *op.Trace) 
 			volumes = append(volumes, v)
 		}
 	}
-	for _, m := range w.members {
-		m.mu.Lock()
-		m.stopping = true
-		m.mu.Unlock()
-	}
 	others := slices.Clone(w.others)
 	for _, m := range w.members {
-		if len(m.sessions) > 0 {
+		if len(m.current().sessions) > 0 {
 			others = append(others, other{api.Secrets, m.name()})
 		}
 	}

@@ -1,0 +1,97 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// crowd follows the pods that the controller of an object has made.
+type crowd struct {
+	object string
+	feed   *feed
+	pods   map[types.UID]*corev1.Pod
+}
+
+// crowd begins with those that there are. The caller closes its feed.
+func (e *Engine) crowd(object string) *crowd {
+	c := &crowd{object: object, feed: e.tracker.follow(key{podsOfObject, object}), pods: map[types.UID]*corev1.Pod{}}
+	c.feed.drop() // what is known is read here; what comes from now on is at least as new
+	for _, p := range e.tracker.livePods() {
+		if p.Labels[LabelObject] == object && controlledBy(p) != "" {
+			c.pods[p.UID] = p
+		}
+	}
+	return c
+}
+
+// until returns when done holds of the pods, with the last event.
+func (c *crowd) until(ctx context.Context, done func(watch.Event) bool) error {
+	for ev := (watch.Event{}); !done(ev); {
+		v, err := c.feed.next(ctx)
+		if err != nil {
+			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("of the pods of %s %d are there, %d of them ready", c.object, len(c.pods), c.ready()), Err: err}
+		}
+		ev = v.(watch.Event)
+		if p := ev.Object.(*corev1.Pod); ev.Type == watch.Deleted {
+			delete(c.pods, p.UID)
+		} else {
+			c.pods[p.UID] = p
+		}
+	}
+	return nil
+}
+
+// ready counts those that are.
+func (c *crowd) ready() int {
+	n := 0
+	for _, p := range c.pods {
+		if p.DeletionTimestamp == nil && slices.Contains(reached(p), podReady) {
+			n++
+		}
+	}
+	return n
+}
+
+// replaced waits until certain pods are gone and as many are ready as there
+// were, and tells when each of that was.
+func (c *crowd) replaced(ctx context.Context, old []*corev1.Pod, want int, mark func(name, id string, at op.Milestone)) error {
+	left := map[types.UID]bool{}
+	for _, p := range old {
+		left[p.UID] = true
+	}
+	return c.until(ctx, func(ev watch.Event) bool {
+		for uid := range left {
+			if c.pods[uid] == nil {
+				delete(left, uid)
+				mark(op.Gone, nameOf(old, uid), milestone(ev))
+			}
+		}
+		if len(left) > 0 || c.ready() < want {
+			return false
+		}
+		mark(op.Replaced, c.object, milestone(ev))
+		return true
+	})
+}
+
+func nameOf(list []*corev1.Pod, uid types.UID) string {
+	i := slices.IndexFunc(list, func(p *corev1.Pod) bool { return p.UID == uid })
+	return list[i].Name
+}
+
+// milestone is the instant of an event.
+func milestone(ev watch.Event) op.Milestone {
+	source := "watch"
+	if ev.Interval {
+		source = "list"
+	}
+	return op.Milestone{At: ev.At, Err: ev.Err, Source: source}
+}

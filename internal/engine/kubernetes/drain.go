@@ -1,0 +1,272 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+const (
+	// cordonKind is the kind of the ledger's entry of a node that is to be
+	// uncordoned.
+	cordonKind = "cordon"
+	// evictAgain is how long after a refusal by a PodDisruptionBudget the next
+	// attempt is made, where the server does not ask for longer.
+	evictAgain = time.Second
+	// uncordonWithin bounds the uncordoning.
+	uncordonWithin = 30 * time.Second
+)
+
+// drain cordons a node, evicts the run's own pods, has them made again elsewhere
+// and uncordons the node, whatever came of it.
+func (e *Engine) drain(ctx context.Context, r engine.Request, tr *op.Trace) (err error) {
+	node, err := e.drained(ctx, r)
+	if err != nil {
+		return err
+	}
+	tr.On(node, node)
+	members, others := e.podsOn(node)
+	for _, m := range members {
+		if err := e.otherNode(ctx, m, node); err != nil {
+			return err
+		}
+	}
+	if err := e.cordon(ctx, node, tr); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.uncordon(ctx, node)) }()
+	crowds := make(chan error, 1)
+	controlled := stamps{}
+	go func() { crowds <- e.evictOthers(ctx, others, controlled, tr) }()
+	all, err := e.moveEach(members, func(v *moving) error {
+		if err := v.end(ctx, v.evicts(ctx, tr)); err != nil {
+			return err
+		}
+		return v.begin(ctx, tr, nil)
+	})
+	err = first(err, <-crowds)
+	tell(tr, node, controlled, all...)
+	tr.On(node, node)
+	return err
+}
+
+// drained is the node that a request means; Prepare has found it before.
+func (e *Engine) drained(ctx context.Context, r engine.Request) (string, error) {
+	e.mu.Lock()
+	node, known := e.drains[r.ID]
+	delete(e.drains, r.ID)
+	e.mu.Unlock()
+	if known {
+		return node, nil
+	}
+	return e.pickNode(ctx, r.Drain)
+}
+
+// pickNode chooses among the nodes with the labels, in order of their names.
+func (e *Engine) pickNode(ctx context.Context, d *engine.Drain) (string, error) {
+	if d.Node != "" {
+		return d.Node, nil
+	}
+	list, _, err := e.client.List(ctx, api.Nodes, "", metav1.ListOptions{LabelSelector: labels.SelectorFromSet(d.Labels).String()})
+	if err != nil {
+		return "", apiError(ctx, err)
+	}
+	if len(list) == 0 {
+		return "", &engine.Error{Code: "NotFound", Message: fmt.Sprintf("no node has the labels %s", labels.Set(d.Labels))}
+	}
+	slices.SortFunc(list, func(a, b api.Object) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	return list[d.Pick%uint64(len(list))].GetName(), nil
+}
+
+// prepareDrain notes before the node is cordoned that it is to be uncordoned.
+func (e *Engine) prepareDrain(r engine.Request) error {
+	ctx, cancel := context.WithTimeout(e.ctx, labelWithin)
+	defer cancel()
+	node, err := e.pickNode(ctx, r.Drain)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.drains[r.ID] = node
+	e.mu.Unlock()
+	return nil
+}
+
+// podsOn lists the run's pods on a node: members, and the pods of controllers
+// that the run has made. Those of DaemonSets belong there.
+func (e *Engine) podsOn(node string) ([]*member, []*corev1.Pod) {
+	byName := map[string]*member{}
+	e.mu.Lock()
+	for _, w := range e.workloads {
+		for _, m := range w.members {
+			byName[m.name()] = m
+		}
+	}
+	for _, v := range e.volumes {
+		if v.holder != nil {
+			byName[v.holder.name()] = v.holder
+		}
+	}
+	e.mu.Unlock()
+	var members []*member
+	var others []*corev1.Pod
+	for _, p := range e.tracker.livePods() {
+		if p.Spec.NodeName != node || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		switch m := byName[p.Name]; {
+		case m != nil && m.template != nil:
+			members = append(members, m)
+		case m == nil && controlledBy(p) != "" && controlledBy(p) != "DaemonSet":
+			others = append(others, p)
+		}
+	}
+	return members, others
+}
+
+// controlledBy is the kind of a pod's controller; empty if it has none.
+func controlledBy(p *corev1.Pod) string {
+	if c := metav1.GetControllerOf(p); c != nil {
+		return c.Kind
+	}
+	return ""
+}
+
+// livePods lists the run's pods in order of their names.
+func (t *tracker) livePods() []*corev1.Pod {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var list []*corev1.Pod
+	for k, o := range t.objects {
+		if k.what != pods || len(o.history) == 0 {
+			continue
+		}
+		if ev, ok := o.history[len(o.history)-1].(watch.Event); ok && ev.Type != watch.Deleted {
+			list = append(list, ev.Object.(*corev1.Pod))
+		}
+	}
+	slices.SortFunc(list, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// cordon keeps new pods off a node. One that somebody has cordoned is theirs.
+func (e *Engine) cordon(ctx context.Context, node string, tr *op.Trace) error {
+	n := new(corev1.Node)
+	if _, err := e.client.Get(ctx, api.Nodes, "", node, n); err != nil {
+		return apiError(ctx, err)
+	}
+	e.mu.Lock()
+	ours := e.cordoned[node]
+	if !ours && !n.Spec.Unschedulable {
+		e.cordoned[node] = true
+	}
+	e.mu.Unlock()
+	if ours || n.Spec.Unschedulable {
+		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("node %s is cordoned already: it is drained by somebody, or by another operation", node)}
+	}
+	err := e.session.Ledger.Add(op.LedgerEntry{Kind: cordonKind, Name: node, Data: map[string]string{"server": e.Config.Host, "run": e.session.RunID}})
+	if err != nil {
+		return err
+	}
+	answered, err := e.patch(ctx, api.Nodes, node, []byte(`{"spec":{"unschedulable":true}}`))
+	if err != nil {
+		return errors.Join(err, e.uncordon(ctx, node)) // it may have been done all the same
+	}
+	tr.MarkAt(op.Cordoned, answered, 0, "runner")
+	return nil
+}
+
+// uncordon undoes what cordon did, also where the op has no time left.
+func (e *Engine) uncordon(ctx context.Context, node string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), uncordonWithin)
+	defer cancel()
+	_, err := e.client.Patch(ctx, api.Nodes, "", node, types.MergePatchType, []byte(`{"spec":{"unschedulable":null}}`), nil)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("node %s is still cordoned, and stays so until the run is cleaned up: %w", node, err)
+	}
+	e.mu.Lock()
+	delete(e.cordoned, node)
+	e.mu.Unlock()
+	return e.session.Ledger.Done(cordonKind, node)
+}
+
+// evicts asks for a pod's eviction until no PodDisruptionBudget forbids it.
+func (v *moving) evicts(ctx context.Context, tr *op.Trace) func(*member, *life) error {
+	return func(m *member, l *life) error {
+		at, err := v.engine.evict(ctx, m.name(), l.uid, tr)
+		v.mark(op.Evicted, m, op.Milestone{At: at, Source: "runner"})
+		return err
+	}
+}
+
+// evict returns when the eviction of a pod was accepted. Each refusal by a
+// budget counts as an attempt.
+func (e *Engine) evict(ctx context.Context, name string, uid types.UID, tr *op.Trace) (op.Time, error) {
+	for {
+		call, err := e.client.Evict(ctx, e.Namespace, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		if err == nil || !apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
+			return call.Answered, err
+		}
+		tr.Attempt()
+		select {
+		case <-time.After(max(evictAgain, call.RetryAfter)):
+		case <-ctx.Done():
+			return call.Answered, &engine.Error{Code: "DisruptionBudget", Message: fmt.Sprintf("pod %s may not be evicted: %v", name, err), Err: ctx.Err()}
+		}
+	}
+}
+
+// evictOthers evicts the pods of controllers, which make others, and waits until
+// each of them has as many ready pods elsewhere as before.
+func (e *Engine) evictOthers(ctx context.Context, list []*corev1.Pod, seen stamps, tr *op.Trace) error {
+	byObject := map[string][]*corev1.Pod{}
+	for _, p := range list {
+		byObject[p.Labels[LabelObject]] = append(byObject[p.Labels[LabelObject]], p)
+	}
+	var g errgroup.Group
+	var mu sync.Mutex
+	for object, of := range byObject {
+		g.Go(func() error {
+			c := e.crowd(object)
+			defer c.feed.close()
+			before := len(c.pods)
+			var errs []error
+			for _, p := range of {
+				at, err := e.evict(ctx, p.Name, p.UID, tr)
+				if apierrors.IsNotFound(err) {
+					err = nil
+				}
+				errs = append(errs, apiError(ctx, err))
+				mu.Lock()
+				seen.set(op.Evicted, p.Name, op.Milestone{At: at, Source: "runner"})
+				mu.Unlock()
+			}
+			if err := first(errs...); err != nil {
+				return err
+			}
+			return c.replaced(ctx, of, before, func(name, id string, at op.Milestone) {
+				mu.Lock()
+				defer mu.Unlock()
+				seen.set(name, id, at)
+			})
+		})
+	}
+	return g.Wait()
+}

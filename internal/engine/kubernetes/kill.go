@@ -1,0 +1,250 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/agent"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// signals that a Benchmark can send.
+var signals = map[string]syscall.Signal{"SIGKILL": syscall.SIGKILL, "SIGTERM": syscall.SIGTERM, "SIGINT": syscall.SIGINT, "SIGSTOP": syscall.SIGSTOP}
+
+// kill ends the processes or the pods of a workload, or lets them hang, and
+// follows them until they are of use again.
+func (e *Engine) kill(ctx context.Context, r engine.Request, tr *op.Trace) error {
+	k := r.Kill
+	if k.Target.Kind == engine.ManifestObject {
+		return e.killPods(ctx, r, tr)
+	}
+	w := e.workload(k.Target.Name)
+	if w == nil {
+		return gone(k.Target)
+	}
+	if err := allInUse(w.members); err != nil {
+		return err
+	}
+	tr.On("", k.Target.Name)
+	if k.Signal == "" {
+		return e.killByDeletion(ctx, w, k, tr)
+	}
+	sig, ok := signals[k.Signal]
+	if !ok {
+		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("there is no signal %s", k.Signal)}
+	}
+	for _, m := range w.members {
+		if err := m.reachable(); err != nil {
+			return err
+		}
+	}
+	if sig == syscall.SIGSTOP {
+		return e.hang(ctx, w, k.StopFor, tr)
+	}
+	return e.killBySignal(ctx, w, sig, tr)
+}
+
+// reachable says why no signal can be sent to a member.
+func (m *member) reachable() error {
+	sessions := m.current().sessions
+	if len(sessions) == 0 {
+		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("pod %s has no agent that could send a signal: its containers give no command; delete the pod instead (deletePodSpec)", m.name())}
+	}
+	for _, s := range sessions {
+		if !s.Connected() {
+			return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("the agent of %s is not there", s.ID())}
+		}
+	}
+	return nil
+}
+
+// killByDeletion deletes all pods at once and makes each again when it is gone.
+func (e *Engine) killByDeletion(ctx context.Context, w *workload, k *engine.Kill, tr *op.Trace) error {
+	grace := int64((k.Grace + time.Second - 1) / time.Second)
+	all, err := e.moveEach(w.members, func(v *moving) error {
+		if err := v.end(ctx, v.deletes(ctx, op.Signalled, &grace)); err != nil {
+			return err
+		}
+		return v.begin(ctx, tr, nil)
+	})
+	tell(tr, w.name, nil, all...)
+	return err
+}
+
+// moveEach takes members through f, each by itself and all at once.
+func (e *Engine) moveEach(members []*member, f func(*moving) error) ([]*moving, error) {
+	var all []*moving
+	for _, m := range members {
+		v, err := e.move([]*member{m}, false)
+		if err != nil { // nothing was begun
+			for _, v := range all {
+				v.close(err)
+			}
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, v := range all {
+		wg.Go(func() {
+			errs[i] = f(v)
+			v.close(errs[i])
+		})
+	}
+	wg.Wait()
+	return all, first(errs...)
+}
+
+// first is one error of several: the others are seldom of another cause.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// killBySignal sends a signal to the processes of all containers. What the
+// kubelet does not start again by itself is deleted and made again.
+func (e *Engine) killBySignal(ctx context.Context, w *workload, sig syscall.Signal, tr *op.Trace) error {
+	all, err := e.moveEach(w.members, func(v *moving) error {
+		m := v.members[0]
+		if restarts(m.template) {
+			return v.restart(ctx, m, sig, tr)
+		}
+		if err := v.signal(ctx, m, sig); err != nil {
+			return err
+		}
+		if err := v.end(ctx, v.deletes(ctx, op.Acked, nil)); err != nil {
+			return err
+		}
+		return v.begin(ctx, tr, nil)
+	})
+	tell(tr, w.name, nil, all...)
+	return err
+}
+
+// restart sends a signal to containers that the kubelet starts again.
+func (v *moving) restart(ctx context.Context, m *member, sig syscall.Signal, tr *op.Trace) error {
+	l := v.lives[m]
+	n, err := m.next(l) // before the signal: the kubelet is quick
+	if err != nil {
+		return err
+	}
+	if err := v.signal(ctx, m, sig); err != nil {
+		n.abandon(err)
+		return err
+	}
+	m.settle(l, n, nil)
+	v.b.pod(m.object, len(n.sessions), false).uid = n.uid
+	m.expect(ctx, n, v.b)
+	return v.use(ctx, tr)
+}
+
+// restarts says whether the kubelet starts the containers of a pod again that
+// were killed.
+func restarts(p *corev1.Pod) bool {
+	return p.Spec.RestartPolicy == corev1.RestartPolicyAlways || p.Spec.RestartPolicy == ""
+}
+
+// signal sends a signal to all containers of a life and waits until the agents
+// have told of their end.
+func (v *moving) signal(ctx context.Context, m *member, sig syscall.Signal) error {
+	l := v.lives[m]
+	delete(v.r.stamps, op.Gone) // here it is when the processes were
+	for _, s := range l.sessions {
+		if err := s.Signal(sig, 0); err != nil {
+			return &engine.Error{Code: agent.CodeLost, Message: err.Error(), Err: err}
+		}
+	}
+	v.mark(op.Signalled, m, op.Milestone{At: v.engine.session.Clock.Now(), Source: "runner"})
+	gone := op.Milestone{At: op.Never}
+	for _, s := range l.sessions {
+		select {
+		case <-s.Done():
+		case <-ctx.Done():
+			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s has not ended after its signal", s.ID()), Err: ctx.Err()}
+		}
+		if end := s.End(); end.At > gone.At {
+			gone = op.Milestone{At: end.At, Err: end.Err, Source: "agent"}
+		}
+	}
+	v.asked[m] = true
+	v.r.stamps.set(op.Gone, m.object, gone)
+	return nil
+}
+
+// hang stops all processes and lets them go on after a while. They go on also
+// where the op has no time left.
+func (e *Engine) hang(ctx context.Context, w *workload, d time.Duration, tr *op.Trace) error {
+	var all []*agent.Session
+	for _, m := range w.members {
+		for _, s := range m.current().sessions {
+			all = append(all, s)
+		}
+	}
+	send := func(sig syscall.Signal) error {
+		var errs []error
+		for _, s := range all {
+			errs = append(errs, s.Signal(sig, 0))
+		}
+		return errors.Join(errs...)
+	}
+	err := send(syscall.SIGSTOP)
+	tr.Mark(op.Signalled, "runner")
+	if err == nil {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	err = errors.Join(err, send(syscall.SIGCONT))
+	tr.Mark(op.Resumed, "runner")
+	if err != nil {
+		return &engine.Error{Code: "Canceled", Message: fmt.Sprintf("%s was not stopped for %v: %v", w.name, d, err), Err: err}
+	}
+	return e.touchAgain(ctx, w, all, tr)
+}
+
+// touchAgain has the agents repeat their first writes and reads.
+func (e *Engine) touchAgain(ctx context.Context, w *workload, all []*agent.Session, tr *op.Trace) error {
+	seen, ids := stamps{}, map[string][]string{}
+	for _, s := range all {
+		touches, err := s.Touch(ctx)
+		if err != nil {
+			return &engine.Error{Code: "Waiting", Message: err.Error(), Err: err}
+		}
+		for _, t := range touches {
+			name := op.FirstRead
+			if t.Write {
+				name = op.FirstWrite
+			}
+			if t.Failure != "" {
+				return &engine.Error{Code: "IO", Message: fmt.Sprintf("%s on %s: %s", name, t.Volume, t.Failure)}
+			}
+			object := t.Volume
+			if v := e.volumeOfClaim(t.Volume); v != nil {
+				object = v.object.Name
+			}
+			ids[name] = append(ids[name], object)
+			seen.set(name, object, op.Milestone{At: t.At, Err: t.Err, Source: "agent"})
+		}
+	}
+	seen.fill(tr, ids)
+	if at := seen.last(op.FirstWrite, op.FirstRead); at.Known() {
+		tr.EndedAt(at)
+	}
+	return nil
+}

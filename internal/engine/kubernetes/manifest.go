@@ -1,0 +1,330 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// manifest is what the engine knows of an object that it made of a manifest, or
+// that somebody else made.
+type manifest struct {
+	engine    *Engine
+	object    engine.Object
+	kind      api.Kind
+	namespace string // empty: the cluster's
+	name      string // in the cluster
+	foreign   bool
+	crowded   bool  // its controller makes pods that carry our labels
+	templates []any // of its pods, before each rollout
+}
+
+func (m *manifest) key() key { return key{m.kind.String(), m.namespace + "/" + m.name} }
+
+func (e *Engine) manifest(object string) *manifest {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.manifests[object]
+}
+
+// objectOf finds what an action of an object is done to.
+func (e *Engine) objectOf(ctx context.Context, o engine.Object) (*manifest, error) {
+	if o.Ref == nil {
+		m := e.manifest(o.Name)
+		if m == nil {
+			return nil, gone(o)
+		}
+		return m, nil
+	}
+	kind, err := e.kindOf(ctx, schema.FromAPIVersionAndKind(o.Ref.APIVersion, o.Ref.Kind))
+	if err != nil {
+		return nil, err
+	}
+	m := &manifest{engine: e, object: o, kind: kind, name: o.Ref.Name, foreign: true}
+	if kind.Namespaced {
+		m.namespace = cmp.Or(o.Ref.Namespace, e.Namespace)
+	}
+	e.mu.Lock() // what a rollout has changed is remembered
+	defer e.mu.Unlock()
+	id := rawName + m.key().what + " " + m.key().name
+	if e.manifests[id] == nil {
+		e.manifests[id] = m
+	}
+	return e.manifests[id], nil
+}
+
+// kindOf asks for each kind once.
+func (e *Engine) kindOf(ctx context.Context, gvk schema.GroupVersionKind) (api.Kind, error) {
+	e.mu.Lock()
+	k, known := e.kinds[gvk]
+	e.mu.Unlock()
+	if known {
+		return k, nil
+	}
+	k, err := e.client.Find(ctx, gvk)
+	if err != nil {
+		return k, apiError(ctx, err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.kinds[gvk] = k
+	return k, nil
+}
+
+// watchObject opens the watch that shows an object: one for all objects of the
+// run of a kind, one for each other.
+func (e *Engine) watchObject(ctx context.Context, m *manifest) error {
+	src := watch.Source{Kind: m.kind, Namespace: m.namespace, LabelSelector: e.selector()}
+	if m.foreign {
+		src.LabelSelector, src.FieldSelector = "", "metadata.name="+m.name
+	}
+	id := src.String() + " " + src.Namespace + " " + src.FieldSelector
+	e.watching.Lock()
+	defer e.watching.Unlock()
+	if e.further[id] != nil {
+		return nil
+	}
+	w, err := watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.session.Clock, Sources: []watch.Source{src}, Gap: e.gap,
+		Handler: func(ev watch.Event) {
+			e.tracker.keep(key{m.kind.String(), ev.Object.GetNamespace() + "/" + ev.Object.GetName()}, ev)
+		}})
+	if err != nil {
+		return apiError(ctx, err)
+	}
+	e.further[id] = w
+	return nil
+}
+
+// keep takes an event of an object that goes by no other key.
+func (t *tracker) keep(k key, ev watch.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.put(k, ev)
+}
+
+// wrote tells the watches of a write of ours.
+func (e *Engine) wrote(c api.Call) {
+	e.watches.Wrote(c)
+	e.watching.Lock()
+	defer e.watching.Unlock()
+	for _, w := range e.further {
+		w.Wrote(c)
+	}
+}
+
+// prepareManifest finds out what kind a manifest is of, enters it into the
+// ledger and opens its watch.
+func (e *Engine) prepareManifest(r engine.Request) error {
+	ctx, cancel := context.WithTimeout(e.ctx, labelWithin)
+	defer cancel()
+	m, err := e.newManifest(ctx, r)
+	if err != nil {
+		return err
+	}
+	err = e.session.Ledger.Add(op.LedgerEntry{Kind: m.kind.String(), Name: m.name, Data: map[string]string{
+		"namespace": m.namespace, "server": e.Config.Host, "run": e.session.RunID, "version": m.kind.Version, "group": m.kind.Group, "resource": m.kind.Resource, "kind": m.kind.Name}})
+	return errors.Join(err, e.watchObject(ctx, m))
+}
+
+// newManifest is what a request makes.
+func (e *Engine) newManifest(ctx context.Context, r engine.Request) (*manifest, error) {
+	gvk := r.Manifest.Object.GroupVersionKind()
+	kind, err := e.kindOf(ctx, gvk)
+	if err != nil {
+		return nil, fmt.Errorf("manifest of %s: %w", r.Action, err)
+	}
+	m := &manifest{engine: e, kind: kind, name: e.name(r.Name),
+		object: engine.Object{Kind: engine.ManifestObject, Name: r.Name, Action: r.Action, Labels: r.Manifest.Object.GetLabels()}}
+	if kind.Namespaced {
+		m.namespace = e.Namespace
+	}
+	return m, nil
+}
+
+// createManifest makes an object and waits until it is ready, as far as it is
+// known what that means for its kind.
+func (e *Engine) createManifest(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+	m, err := e.newManifest(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.watchObject(ctx, m); err != nil {
+		return nil, err
+	}
+	o := &api.Any{Unstructured: *r.Manifest.Object.DeepCopy()}
+	m.crowded = e.adopt(&o.Unstructured, m, r)
+	f := e.tracker.follow(m.key())
+	defer f.close()
+	call, err := e.client.Create(ctx, m.kind, m.namespace, o, o)
+	if err != nil {
+		return nil, apiError(ctx, err)
+	}
+	tr.MarkAt(op.Acked, call.Answered, 0, "runner")
+	e.mu.Lock()
+	e.manifests[r.Name] = m
+	e.mu.Unlock()
+	made := []engine.Object{m.object}
+	if _, known := ready(m.kind.GVK(), &o.Unstructured); !known {
+		tr.EndedAt(call.Answered)
+		tr.MarkAt(op.Ready, call.Answered, 0, "runner")
+		return made, nil
+	}
+	return made, m.until(ctx, f, tr, call.UID, o.GetGeneration())
+}
+
+// adopt makes a manifest one of the run: its name, its labels, and those of the
+// pods and claims that its controller will make; true if it will make pods.
+func (e *Engine) adopt(o *unstructured.Unstructured, m *manifest, r engine.Request) bool {
+	o.SetName(m.name)
+	o.SetGenerateName("")
+	o.SetNamespace(m.namespace)
+	o.SetLabels(e.labels(o.GetLabels(), r.Action, r.Name))
+	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"} {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
+	unstructured.RemoveNestedField(o.Object, "status")
+	label := func(template any) bool {
+		t, ok := template.(map[string]any)
+		if !ok || t["spec"] == nil {
+			return false
+		}
+		given, _, err := unstructured.NestedStringMap(t, "metadata", "labels")
+		return err == nil && unstructured.SetNestedStringMap(t, e.labels(given, r.Action, r.Name), "metadata", "labels") == nil
+	}
+	spec, _ := o.Object["spec"].(map[string]any)
+	if job, ok := spec["jobTemplate"].(map[string]any); ok && label(job) {
+		spec, _ = job["spec"].(map[string]any)
+	}
+	if claims, ok := spec["volumeClaimTemplates"].([]any); ok {
+		for _, c := range claims {
+			label(c)
+		}
+	}
+	return label(spec["template"])
+}
+
+// until waits until an object of at least a generation is ready.
+func (m *manifest) until(ctx context.Context, f *feed, tr *op.Trace, uid types.UID, generation int64) error {
+	var last *unstructured.Unstructured
+	for {
+		v, err := f.next(ctx)
+		if err != nil {
+			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s %s is not ready: %s", m.kind.Name, m.name, condition(last)), Err: err}
+		}
+		ev, ok := v.(watch.Event)
+		if !ok {
+			continue
+		}
+		o, ok := ev.Object.(*api.Any)
+		if !ok || o.GetUID() != uid {
+			continue
+		}
+		if ev.Type == watch.Deleted {
+			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("%s %s was deleted before it was ready", m.kind.Name, m.name)}
+		}
+		last = &o.Unstructured
+		if o.GetGeneration() < generation {
+			continue
+		}
+		done, _ := ready(m.kind.GVK(), last)
+		if err := failed(m.kind.GVK(), last); err != nil {
+			return err
+		}
+		if done {
+			tr.MarkAt(op.Ready, ev.At, ev.Err, "watch")
+			tr.EndedAt(ev.At)
+			return nil
+		}
+	}
+}
+
+// deleteManifest deletes an object with all that depends on it, and the claims
+// that its controller has made, and waits until that is gone with its volumes.
+func (e *Engine) deleteManifest(ctx context.Context, target engine.Object, tr *op.Trace) error {
+	m, err := e.objectOf(ctx, target)
+	if err != nil {
+		return err
+	}
+	if err := e.watchObject(ctx, m); err != nil {
+		return err
+	}
+	r := e.removing()
+	defer r.feed.close()
+	defer func() { r.stamps.fill(tr, r.all) }()
+	there := new(api.Any)
+	if _, err := e.client.Get(ctx, m.kind, m.namespace, m.name, there); err != nil {
+		return apiError(ctx, err)
+	}
+	r.objects[m.key().name] = leaving{m.name, there.GetUID()}
+	r.all[objectGone] = []string{m.name}
+	r.feed.add(m.key())
+	var claims []*volume
+	if !m.foreign {
+		for _, c := range e.tracker.claimsOfObject(target.Name, m.name) {
+			x := &volume{name: c.Name, object: engine.Object{Kind: engine.VolumeObject, Name: c.Name}}
+			claims = append(claims, x)
+			r.claim(x)
+		}
+	}
+	uid, foreground := there.GetUID(), metav1.DeletePropagationForeground
+	opts := metav1.DeleteOptions{PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: &uid}}
+	if _, err := e.client.Delete(ctx, m.kind, m.namespace, m.name, opts); err != nil && !apierrors.IsNotFound(err) {
+		return apiError(ctx, err)
+	}
+	for _, x := range claims {
+		if err := e.delete(ctx, api.PersistentVolumeClaims, x.name); err != nil {
+			return err
+		}
+	}
+	tr.Mark(op.Acked, "runner")
+	if err := r.until(ctx); err != nil {
+		return err
+	}
+	end := r.stamps.last(objectGone, claimGone, op.Detached, volumeGone)
+	tr.EndedAt(end)
+	tr.MarkAt(op.Gone, end, 0, "watch")
+	e.mu.Lock()
+	delete(e.manifests, target.Name)
+	e.mu.Unlock()
+	if m.foreign {
+		return nil
+	}
+	return e.done(m.kind, m.name)
+}
+
+// objectGone is the milestone at which an object of a manifest is gone.
+const objectGone = "objectGone"
+
+// claimsOfObject lists the claims that the controller of an object has made, or
+// that are the object.
+func (t *tracker) claimsOfObject(object, name string) []*corev1.PersistentVolumeClaim {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var list []*corev1.PersistentVolumeClaim
+	for k, o := range t.objects {
+		if k.what != claims || len(o.history) == 0 {
+			continue
+		}
+		ev, ok := o.history[len(o.history)-1].(watch.Event)
+		if !ok || ev.Type == watch.Deleted {
+			continue
+		}
+		if c := ev.Object.(*corev1.PersistentVolumeClaim); c.Labels[LabelObject] == object || c.Name == name {
+			list = append(list, c)
+		}
+	}
+	return list
+}

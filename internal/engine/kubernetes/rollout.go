@@ -1,0 +1,81 @@
+package kubernetes
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// annotationRollout is the number of the rollout that a pod is of.
+const annotationRollout = "cnsbench.dev/rollout"
+
+// rollout replaces the pods of a workload one after another, or has the
+// controller of an object do so.
+func (e *Engine) rollout(ctx context.Context, r engine.Request, tr *op.Trace) error {
+	target := r.Rollout.Target
+	tr.On("", target.Name)
+	if target.Kind == engine.ManifestObject {
+		return e.rolloutObject(ctx, r.Rollout, tr)
+	}
+	w := e.workload(target.Name)
+	if w == nil {
+		return gone(target)
+	}
+	if err := allInUse(w.members); err != nil {
+		return err
+	}
+	revision, err := w.revise(r.Rollout.Undo)
+	if err != nil {
+		return err
+	}
+	var all []*moving
+	for _, m := range w.members {
+		var v *moving
+		if v, err = e.move([]*member{m}, false); err != nil {
+			break
+		}
+		all = append(all, v)
+		m.annotate(annotationRollout, revision)
+		if err = v.end(ctx, v.deletes(ctx, op.Acked, nil)); err == nil {
+			err = v.begin(ctx, tr, nil)
+		}
+		v.close(err)
+		if err != nil {
+			break
+		}
+	}
+	tell(tr, target.Name, nil, all...)
+	return err
+}
+
+// revise counts a rollout, or takes one back.
+func (w *workload) revise(undo bool) (string, error) {
+	w.engine.mu.Lock()
+	defer w.engine.mu.Unlock()
+	if !undo {
+		w.revisions = append(w.revisions, w.revision)
+		w.rollouts++
+		w.revision = w.rollouts
+		return strconv.Itoa(w.revision), nil
+	}
+	last := len(w.revisions) - 1
+	if last < 0 {
+		return "", &engine.Error{Code: "FailedPrecondition", Message: "there is no rollout of " + w.name + " to undo"}
+	}
+	w.revision, w.revisions = w.revisions[last], w.revisions[:last]
+	return strconv.Itoa(w.revision), nil
+}
+
+// annotate changes the template of what is made again.
+func (m *member) annotate(key, value string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := m.template.DeepCopy()
+	if t.Annotations == nil {
+		t.Annotations = map[string]string{}
+	}
+	t.Annotations[key] = value
+	m.template = t
+}
