@@ -88,6 +88,7 @@ type ActionOutputs struct {
 //
 // +kubebuilder:validation:ExactlyOneOf=workload;volume;manifest
 // +kubebuilder:validation:XValidation:rule="!has(self.vars) || has(self.workload) || has(self.manifest)",message="vars are for a workload or a manifest"
+// +kubebuilder:validation:XValidation:rule="!has(self.varsList) && !has(self.matrix) || has(self.workload)",message="varsList and matrix are for a workload"
 // +kubebuilder:validation:XValidation:rule="!has(self.syncGroup) || has(self.workload)",message="syncGroup is for a workload"
 // +kubebuilder:validation:XValidation:rule="!has(self.canary) || has(self.workload)",message="canary is for a workload"
 // +kubebuilder:validation:XValidation:rule="!has(self.phases) || has(self.workload)",message="phases are for a workload"
@@ -106,7 +107,7 @@ type CreateObjSpec struct {
 	// +kubebuilder:validation:EmbeddedResource
 	Manifest *runtime.RawExtension `json:"manifest,omitempty"`
 
-	// count is how many one trigger makes.
+	// count is how many one trigger makes; with varsList or matrix, of each kind.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
@@ -116,6 +117,19 @@ type CreateObjSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Vars map[string]Var `json:"vars,omitempty"`
+	// varsList has sets of values beside vars: count instances are made with each
+	// set.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	VarsList []map[string]Var `json:"varsList,omitempty"`
+	// matrix has lists of values beside vars: count instances are made with every
+	// combination, of each set in varsList if there are any.
+	// +optional
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=16
+	Matrix map[string][]Var `json:"matrix,omitempty"`
 	// syncGroup names the barrier at which the workload waits for the others
 	// of the group. Workloads without one share one barrier.
 	// +optional

@@ -467,6 +467,35 @@ func (in *CreateObjSpec) DeepCopyInto(out *CreateObjSpec) {
 			(*out)[key] = val
 		}
 	}
+	if in.VarsList != nil {
+		in, out := &in.VarsList, &out.VarsList
+		*out = make([]map[string]Var, len(*in))
+		for i := range *in {
+			if (*in)[i] != nil {
+				in, out := &(*in)[i], &(*out)[i]
+				*out = make(map[string]Var, len(*in))
+				for key, val := range *in {
+					(*out)[key] = val
+				}
+			}
+		}
+	}
+	if in.Matrix != nil {
+		in, out := &in.Matrix, &out.Matrix
+		*out = make(map[string][]Var, len(*in))
+		for key, val := range *in {
+			var outVal []Var
+			if val == nil {
+				(*out)[key] = nil
+			} else {
+				inVal := (*in)[key]
+				in, out := &inVal, &outVal
+				*out = make([]Var, len(*in))
+				copy(*out, *in)
+			}
+			(*out)[key] = outVal
+		}
+	}
 	if in.Labels != nil {
 		in, out := &in.Labels, &out.Labels
 		*out = make(map[string]string, len(*in))

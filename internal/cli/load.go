@@ -213,7 +213,10 @@ type facts struct {
 	Budget         plan.Budget       `json:"budget"`
 	Closed         []string          `json:"closedLoops,omitempty"` // actions whose ops have one view
 	Vars           map[string]any    `json:"vars,omitempty"`
-	Warnings       []string          `json:"warnings,omitempty"`
+	// Variants are, of an action whose instances differ, the variables that set
+	// instance i apart: those at i modulo their number.
+	Variants map[string][]map[string]string `json:"variants,omitempty"`
+	Warnings []string                       `json:"warnings,omitempty"`
 	// Args are the flags that shaped the run; Inject is the text of what our
 	// drivers were told to inject.
 	Args   []string `json:"args,omitempty"`
@@ -253,7 +256,7 @@ func (f *runFlags) injection() (string, error) {
 }
 
 func planFacts(p *plan.Plan, args []string, injected string) facts {
-	f := facts{Args: args, Inject: injected, Grace: p.Grace.String(), StorageClasses: map[string]string{}, Budget: p.Budget, Vars: map[string]any{}}
+	f := facts{Args: args, Inject: injected, Grace: p.Grace.String(), StorageClasses: map[string]string{}, Budget: p.Budget, Vars: map[string]any{}, Variants: map[string][]map[string]string{}}
 	if p.Runtime > 0 {
 		f.Runtime = p.Runtime.String()
 	}
@@ -270,6 +273,9 @@ func planFacts(p *plan.Plan, args []string, injected string) facts {
 		}
 		if a.Workload != nil {
 			f.Vars[a.Name] = a.Workload.Vars
+			if len(a.Workload.Own) > 1 {
+				f.Variants[a.Name] = a.Workload.Own
+			}
 		}
 	}
 	for _, w := range p.Warnings {

@@ -146,8 +146,9 @@ type trigger struct {
 func (n *info) each(targets int64) trigger {
 	switch n.kind {
 	case op.Create:
-		count := int64(n.out.Count)
-		return trigger{map[string]int64{pods: mul(count, int64(n.pods)), volumes: mul(count, int64(len(n.claims)))}, count, mul(count, sizes(n.claims))}
+		ops := int64(n.out.Count)
+		count := ops / int64(max(n.variants, 1)) // of each variant
+		return trigger{map[string]int64{pods: mul(count, int64(n.pods)), volumes: mul(count, int64(len(n.claims)))}, ops, mul(count, sizes(n.claims))}
 	case op.Restore, op.Clone:
 		return trigger{map[string]int64{volumes: targets}, targets, mul(targets, sizes(n.claims))}
 	case op.Snapshot:

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -53,52 +54,30 @@ func (l *loader) workload(n *info, path string, c *v1alpha1.CreateObjSpec) {
 		l.fail(path+".workload", hint, "there is no workload %q in the library", c.Workload)
 		return
 	}
-	given := map[string]string{}
-	for k, v := range c.Vars {
-		given[k] = string(v)
-	}
-	values, wrong := entry.Resolve(given)
-	for _, e := range wrong {
-		if e.Var != "" {
-			p := l.problem(path+".vars."+e.Var, suggest(e.Var, e.Known), "%s", e.Message)
-			at := l.doc.findKey(path + ".vars." + e.Var)
-			p.Line, p.Column = at.line, at.col
-			l.problems = append(l.problems, p)
-			continue
-		}
-		l.fail(path+".workload", e.Hint, "%s", e.Message)
-	}
-	params := workload.Params{Vars: values, Action: n.out.Name, Count: n.out.Count, Labels: c.Labels,
-		Engine: l.in.Capabilities.Engine, ToolsImage: l.in.ToolsImage, Configs: l.configs, RunID: "run"}
-	if len(wrong) > 0 {
-		n.metrics = nil
+	w := &Workload{Entry: entry.Name}
+	variants := l.variants(path, c)
+	if n.out.Count *= len(variants); n.out.Count > maxInstances {
+		l.fail(path, fmt.Sprintf("at most %d", maxInstances), "one trigger would make %d instances: count times what varsList and matrix list", n.out.Count)
 		return
 	}
-	sample, err := entry.Render(params)
-	if err != nil {
-		n.metrics = nil
-		if !l.blameQuantities(path, entry, params, given) {
-			l.badEntry(path, entry, err)
+	var all []workload.Params
+	for _, v := range variants {
+		params, ok := l.variant(n, w, path, c, entry, v)
+		if !ok {
+			n.metrics = nil
+			return
 		}
-		return
+		all = append(all, params)
+		w.Own = append(w.Own, v.own)
 	}
-	n.claims, n.pods = sample.Claims, len(sample.Pods)
-	l.claims(path, given, n.claims)
-	w := &Workload{Entry: entry.Name, Vars: values, Canary: l.canary(n, path, c.Canary)}
-	for _, o := range sample.Outputs {
-		l.parser(n, path, o)
-		w.Outputs = append(w.Outputs, Output(o))
+	n.variants = len(variants)
+	w.Vars = common(varsOf(all))
+	known := n.metrics != nil
+	if w.Canary = l.canary(n, path, c.Canary); !known {
+		n.metrics = nil
 	}
-	if slices.ContainsFunc(w.Outputs, func(o Output) bool { return o.Script != "" }) {
-		n.metrics = nil // what a script prints is known when it has
-	}
-	for _, what := range sample.Expects {
-		l.warn(path+".workload", "", "workload %q refers to %s, which is not of its manifests: it must be in the run's namespace", entry.Name, what)
-	}
-	l.observable(path, c, sample)
-	w.SyncGroup = l.syncGroup(n, path, c, sample)
 	w.Render = func(runID string, i int) (engine.Workload, error) {
-		p := params
+		p := all[i%len(all)]
 		p.RunID, p.Index = runID, i
 		instance, err := entry.Render(p)
 		if err != nil {
@@ -108,6 +87,60 @@ func (l *loader) workload(n *info, path string, c *v1alpha1.CreateObjSpec) {
 		return instance.Workload, nil
 	}
 	n.out.Workload = w
+}
+
+// variant resolves one choice of the variables and renders an instance of it, so
+// that whatever is wrong with it is known now; false if something is.
+func (l *loader) variant(n *info, w *Workload, path string, c *v1alpha1.CreateObjSpec, entry *workload.Entry, v variant) (workload.Params, bool) {
+	values, wrong := entry.Resolve(v.given)
+	for _, e := range wrong {
+		if e.Var == "" {
+			l.fail(path+".workload", e.Hint, "%s", e.Message)
+			continue
+		}
+		where := cmp.Or(v.paths[e.Var], path+".vars."+e.Var)
+		p := l.problem(where, suggest(e.Var, e.Known), "%s", e.Message)
+		at := l.doc.findKey(where)
+		p.Line, p.Column = at.line, at.col
+		l.problems = append(l.problems, p)
+	}
+	params := workload.Params{Vars: values, Action: n.out.Name, Count: n.out.Count, Labels: c.Labels,
+		Engine: l.in.Capabilities.Engine, ToolsImage: l.in.ToolsImage, Configs: l.configs, RunID: "run"}
+	if len(wrong) > 0 {
+		return params, false
+	}
+	sample, err := entry.Render(params)
+	if err != nil {
+		if !l.blameQuantities(entry, params, v) {
+			l.badEntry(path, entry, err)
+		}
+		return params, false
+	}
+	n.claims, n.pods = append(n.claims, sample.Claims...), n.pods+len(sample.Pods)
+	l.claims(path, v, n.claims[len(n.claims)-len(sample.Claims):])
+	for _, o := range sample.Outputs {
+		l.parser(n, path, o)
+		if !slices.Contains(w.Outputs, Output(o)) {
+			w.Outputs = append(w.Outputs, Output(o))
+		}
+	}
+	if slices.ContainsFunc(w.Outputs, func(o Output) bool { return o.Script != "" }) {
+		n.metrics = nil // what a script prints is known when it has
+	}
+	for _, what := range sample.Expects {
+		l.warn(path+".workload", "", "workload %q refers to %s, which is not of its manifests: it must be in the run's namespace", entry.Name, what)
+	}
+	l.observable(path, c, sample)
+	w.SyncGroup = l.syncGroup(n, path, c, sample)
+	return params, true
+}
+
+func varsOf(all []workload.Params) []map[string]string {
+	var vars []map[string]string
+	for _, p := range all {
+		vars = append(vars, p.Vars)
+	}
+	return vars
 }
 
 func (l *loader) badEntry(path string, entry *workload.Entry, err error) {
@@ -125,13 +158,13 @@ func (l *loader) badEntry(path string, entry *workload.Entry, err error) {
 
 // claims checks the volumes of a workload. A class that was given by a
 // variable is reported there.
-func (l *loader) claims(path string, given map[string]string, claims []corev1.PersistentVolumeClaim) {
+func (l *loader) claims(path string, given variant, claims []corev1.PersistentVolumeClaim) {
 	for i := range claims {
 		c := &claims[i]
 		at := func(value string) string {
-			for k, v := range given {
+			for k, v := range given.given {
 				if v == value && value != "" {
-					return path + ".vars." + k
+					return given.paths[k]
 				}
 			}
 			return path + ".workload"

@@ -25,7 +25,7 @@ func local() engine.Capabilities {
 
 func TestExamplesLoad(t *testing.T) {
 	var names []string
-	for _, pattern := range []string{"../../examples/*.yaml", "../../examples/paper/listing1.yaml"} {
+	for _, pattern := range []string{"../../examples/*.yaml", "../../examples/paper/listing1.yaml", "../../examples/paper/section-5.[23]*.yaml"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: no examples: %v", pattern, err)
@@ -85,5 +85,33 @@ func TestDocumentedClass(t *testing.T) {
 	p := good(t, Input{}, "spec: {actions: [{name: v, createObjSpec: {volume: {storageClass: slow}}}]}\n---\n"+class)
 	if got := p.StorageClasses["slow"].Parameters["driver.cnsbench.dev/pool-size"]; got != "40Gi" {
 		t.Errorf("pool-size %q", got)
+	}
+}
+
+// The experiments of the paper fit in fewer lines than its Table 1 says: whole
+// files in block style, comments aside.
+func TestPaperLines(t *testing.T) {
+	for name, table1 := range map[string]int{"section-5.2.yaml": 19, "section-5.3.yaml": 35, "section-5.3-snapshots.yaml": 54} {
+		t.Run(name, func(t *testing.T) {
+			data, err := os.ReadFile(filepath.Join("../../examples/paper", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for line := range strings.Lines(string(data)) {
+				line = strings.TrimSpace(line)
+				if line == "" || strings.HasPrefix(line, "#") {
+					continue
+				}
+				n++
+				if strings.Contains(line, "{") {
+					t.Errorf("%s: not in block style", line)
+				}
+			}
+			if n >= table1 {
+				t.Errorf("%d lines, the paper had %d", n, table1)
+			}
+			t.Logf("%d lines, the paper had %d", n, table1)
+		})
 	}
 }

@@ -77,7 +77,10 @@ type Workload struct {
 	// Render gives instance i (0-based) with every variable filled in. It is
 	// pure; errors were already found when the plan was loaded.
 	Render func(runID string, i int) (engine.Workload, error)
-	Vars   map[string]string // as resolved, for the record
+	Vars   map[string]string // as resolved, for the record: those that all have
+	// Own are the variables that set instance i apart: those at i modulo their
+	// number. One at least.
+	Own []map[string]string
 }
 
 // Output is a file that a workload writes and the parser that reads it.

@@ -27,9 +27,10 @@ func quantityHint(written string) string {
 // blameQuantities reports the variables whose values are why an entry cannot
 // be rendered: each is no quantity, and the only thing wrong when all others
 // are. False if there is none.
-func (l *loader) blameQuantities(path string, entry *workload.Entry, params workload.Params, given map[string]string) bool {
+func (l *loader) blameQuantities(entry *workload.Entry, params workload.Params, v variant) bool {
 	params.Vars = maps.Clone(params.Vars)
 	var suspects []string
+	given := v.given
 	for _, k := range sortedKeys(given) {
 		if _, err := resource.ParseQuantity(given[k]); err != nil {
 			suspects = append(suspects, k)
@@ -40,7 +41,7 @@ func (l *loader) blameQuantities(path string, entry *workload.Entry, params work
 	for _, k := range suspects {
 		params.Vars[k] = given[k]
 		if _, err := entry.Render(params); err != nil && strings.Contains(err.Error(), "quantit") {
-			l.fail(path+".vars."+k, quantityHint(given[k]), "%q is not a quantity", given[k])
+			l.fail(v.paths[k], quantityHint(given[k]), "%q is not a quantity", given[k])
 			blamed = true
 		}
 		params.Vars[k] = "1Gi"

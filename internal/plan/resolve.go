@@ -30,8 +30,10 @@ type info struct {
 	// is of.
 	claims []corev1.PersistentVolumeClaim
 	pods   int
-	aims   []*info // whose objects it acts on
-	heads  []*info // that it follows, in episodes
+	// variants of a workload; claims and pods are those of one instance of each.
+	variants int
+	aims     []*info // whose objects it acts on
+	heads    []*info // that it follows, in episodes
 	// metrics of its ops and workloads; nil: any.
 	metrics []string
 	ends    bool // a workload that ends by itself

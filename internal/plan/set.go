@@ -191,6 +191,7 @@ func (l *loader) giveVar(set string, i int, create map[string]any, variable, val
 	if !ok {
 		return // the schema will say so
 	}
+	unvary(create, variable)
 	vars[variable] = value
 	l.put(fmt.Sprintf("spec.actions.%d.createObjSpec.vars.%s", i, variable), set)
 }

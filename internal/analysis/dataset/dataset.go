@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -26,6 +28,25 @@ type Data struct {
 	Scalars   []record.Scalar
 	Samples   []op.Sample
 	Canaries  []Canary
+
+	variants map[string][]map[string]string // by action
+}
+
+// Variant is what sets an instance of a workload apart from the others of its
+// action: variables and their values, "bs=4k rw=read". Empty where nothing does.
+func (d *Data) Variant(instance string) string {
+	action := ActionOf(instance)
+	all := d.variants[action]
+	i, err := strconv.Atoi(strings.TrimPrefix(instance, action+"-"))
+	if len(all) == 0 || err != nil || i < 0 {
+		return ""
+	}
+	own := all[i%len(all)]
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		parts = append(parts, name+"="+own[name])
+	}
+	return strings.Join(parts, " ")
 }
 
 // Canary is the canary of one volume, reads and writes in order of Intended.
@@ -98,6 +119,15 @@ func (d *Data) readSpec() error {
 	if len(d.Bundle.Run.Spec) == 0 {
 		return nil
 	}
+	var facts struct {
+		Variants map[string][]map[string]string `json:"variants"`
+	}
+	if len(d.Bundle.Run.Plan) > 0 {
+		if err := json.Unmarshal(d.Bundle.Run.Plan, &facts); err != nil {
+			return fmt.Errorf("the plan in run.json: %w", err)
+		}
+	}
+	d.variants = facts.Variants
 	var whole struct {
 		Spec json.RawMessage `json:"spec"`
 	}

@@ -17,10 +17,11 @@ func workloads(d *dataset.Data) []Workload {
 		action := actionOf(d, name)
 		w := byAction[action]
 		if w == nil {
-			w = &Workload{Action: action, Metrics: merged(d, action)}
+			w = &Workload{Action: action, Metrics: merged(d, func(instance string) bool { return actionOf(d, instance) == action })}
 			byAction[action] = w
 		}
 		w.Instances = append(w.Instances, instance(d, name))
+		w.kind(d, name)
 	}
 	var list []Workload
 	for _, w := range byAction {
@@ -28,6 +29,22 @@ func workloads(d *dataset.Data) []Workload {
 	}
 	slices.SortFunc(list, func(a, b Workload) int { return cmp.Compare(a.Action, b.Action) })
 	return list
+}
+
+// kind counts an instance to its variant.
+func (w *Workload) kind(d *dataset.Data, name string) {
+	vars := d.Variant(name)
+	if vars == "" {
+		return
+	}
+	i := slices.IndexFunc(w.Variants, func(v Variant) bool { return v.Vars == vars })
+	if i < 0 {
+		i = len(w.Variants)
+		w.Variants = append(w.Variants, Variant{Vars: vars, Metrics: merged(d, func(instance string) bool {
+			return actionOf(d, instance) == w.Action && d.Variant(instance) == vars
+		})})
+	}
+	w.Variants[i].Instances++
 }
 
 func instanceNames(d *dataset.Data) []string {
@@ -88,12 +105,12 @@ func (in *Instance) life(r record.Instance) {
 	}
 }
 
-// merged are the metrics of all instances of an action.
-func merged(d *dataset.Data, action string) []Metric {
-	ms := metrics(d, func(instance string) bool { return actionOf(d, instance) == action })
+// merged are the metrics of the wanted instances together.
+func merged(d *dataset.Data, wanted func(instance string) bool) []Metric {
+	ms := metrics(d, wanted)
 	var canaries []dataset.Canary
 	for _, c := range d.Canaries {
-		if c.Action == action {
+		if wanted(c.Instance) {
 			canaries = append(canaries, c)
 		}
 	}

@@ -91,9 +91,19 @@ type Failure struct {
 
 // Workload is what one action's instances did.
 type Workload struct {
-	Action    string     `json:"action"`
-	Metrics   []Metric   `json:"metrics"` // all instances: rates added up, histograms merged
+	Action  string   `json:"action"`
+	Metrics []Metric `json:"metrics"` // all instances: rates added up, histograms merged
+	// Variants are the kinds of instance where the file lists several, in order
+	// of their first instance, with the metrics of theirs.
+	Variants  []Variant  `json:"variants"`
 	Instances []Instance `json:"instances"`
+}
+
+// Variant is a kind of instance: those with the same variables.
+type Variant struct {
+	Vars      string   `json:"vars"` // that set it apart: "bs=4k rw=read"
+	Instances int      `json:"instances"`
+	Metrics   []Metric `json:"metrics"`
 }
 
 // Instance of a workload.
@@ -220,6 +230,10 @@ func (s *Summary) noNulls() {
 		w := &s.Workloads[i]
 		list(&w.Metrics)
 		list(&w.Instances)
+		list(&w.Variants)
+		for j := range w.Variants {
+			list(&w.Variants[j].Metrics)
+		}
 		for j := range w.Instances {
 			list(&w.Instances[j].Metrics)
 			list(&w.Instances[j].Containers)

@@ -199,20 +199,27 @@ func ns(v *int64) string {
 func (p *printer) workloads(s *summary.Summary) {
 	t := table{head: []string{"Workloads", "per s", "bandwidth", "p50", "p99", "max", "errors"}}
 	for _, w := range s.Workloads {
-		for _, m := range w.Metrics {
-			perSecond, bandwidth := "–", "–"
-			if m.PerSecond != nil {
-				perSecond = units.Count(*m.PerSecond)
-			}
-			if m.BandwidthBytesSec != nil {
-				bandwidth = units.Bandwidth(*m.BandwidthBytesSec)
-			}
-			t.row(w.Action+" "+m.Name, perSecond, bandwidth,
-				short(m.Latency.P50), short(m.Latency.P99), m.Latency.Max(), fmt.Sprint(m.Errors))
+		metrics(&t, w.Action, w.Metrics)
+		for _, v := range w.Variants {
+			metrics(&t, "  "+v.Vars, v.Metrics)
 		}
 	}
 	if len(t.rows) > 0 {
 		p.table(t)
+	}
+}
+
+func metrics(t *table, name string, ms []summary.Metric) {
+	for _, m := range ms {
+		perSecond, bandwidth := "–", "–"
+		if m.PerSecond != nil {
+			perSecond = units.Count(*m.PerSecond)
+		}
+		if m.BandwidthBytesSec != nil {
+			bandwidth = units.Bandwidth(*m.BandwidthBytesSec)
+		}
+		t.row(name+" "+m.Name, perSecond, bandwidth,
+			short(m.Latency.P50), short(m.Latency.P99), m.Latency.Max(), fmt.Sprint(m.Errors))
 	}
 }
 
