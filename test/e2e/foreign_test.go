@@ -146,8 +146,15 @@ func TestForeignDriver(t *testing.T) {
 			r := b.bench(churn, "--csi-endpoint", f.socket).wants(t, 0)
 			s, _ := b.readable(b.bundle())
 			for _, a := range s.Actions {
-				if a.Outcomes["ok"] == 0 || a.Outcomes["error"]+a.Outcomes["timeout"] > 0 {
-					t.Errorf("action %s: %v %v\n%v", a.Name, a.Outcomes, a.Failures, r)
+				if a.Outcomes["ok"] == 0 {
+					t.Errorf("action %s: %v\n%v", a.Name, a.Outcomes, r)
+				}
+				for _, f := range a.Failures {
+					// On a slow machine the file's own deletion overtakes a restore of the only snapshot.
+					overtaken := a.Name == "back" && f.Code == "NotFound"
+					if (f.Outcome == "error" || f.Outcome == "timeout") && !overtaken {
+						t.Errorf("action %s: %+v\n%v", a.Name, f, r)
+					}
 				}
 			}
 			f.emptied()

@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(bin)
-		build := exec.Command("go", "build", "-o", bin, "../../../cmd/cnsbench", "../../../cmd/cnsbench-agent")
+		// As make does, so that nothing is compiled twice.
+		build := exec.Command("go", "build", "-trimpath", "-o", bin, "../../../cmd/cnsbench", "../../../cmd/cnsbench-agent")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
