@@ -272,7 +272,7 @@ type SnapshotSpec struct {
 }
 
 // RestoreSpec makes volumes from snapshots: actionName is an action that takes
-// snapshots, volumeName the volume they are of.
+// snapshots, volumeName the volume they are of, labels those of that volume.
 //
 // +kubebuilder:validation:ExactlyOneOf=actionName;volumeName;labels
 type RestoreSpec struct {
@@ -348,11 +348,12 @@ type ReattachSpec struct {
 	Node string `json:"node,omitempty"`
 }
 
-// RolloutSpec restarts the pods of workloads one after another.
+// RolloutSpec replaces the pods of a workload one after another.
 //
 // +kubebuilder:validation:ExactlyOneOf=actionName;labels
 type RolloutSpec struct {
-	// actionName is the action that made the workloads.
+	// actionName is the action that made the workloads, or objects with a pod
+	// template.
 	// +optional
 	ActionName ActionName `json:"actionName,omitempty"`
 	// labels of the workloads.
@@ -360,9 +361,16 @@ type RolloutSpec struct {
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=16
 	Labels map[string]string `json:"labels,omitempty"`
+	// select says which of the workloads one trigger takes.
+	// +optional
+	// +kubebuilder:default=roundRobin
+	Select Select `json:"select,omitempty"`
+	// undo goes back to what was before the last rollout.
+	// +optional
+	Undo bool `json:"undo,omitempty"`
 }
 
-// DrainSpec drains a node of its pods.
+// DrainSpec drains a node of the run's pods.
 //
 // +kubebuilder:validation:ExactlyOneOf=nodeName;nodeLabels
 type DrainSpec struct {
@@ -378,37 +386,74 @@ type DrainSpec struct {
 	NodeLabels map[string]string `json:"nodeLabels,omitempty"`
 }
 
-// ScaleSpec changes the number of replicas of a workload.
+// ScaleSpec changes the number of replicas of an object.
 //
-// +kubebuilder:validation:ExactlyOneOf=actionName;objName
-// +kubebuilder:validation:ExactlyOneOf=replicas;scriptConfigMap
+// +kubebuilder:validation:ExactlyOneOf=actionName;object
+// +kubebuilder:validation:XValidation:rule="has(self.scriptConfigMap) || !has(self.serviceAccountName) && !has(self.image)",message="serviceAccountName and image are for a scriptConfigMap"
 type ScaleSpec struct {
-	// actionName is the action that made the workload.
+	// actionName is the action that made the object.
 	// +optional
 	ActionName ActionName `json:"actionName,omitempty"`
-	// objName is the name of the object to scale.
+	// object is one that the run did not make.
 	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	ObjName string `json:"objName,omitempty"`
+	Object *ObjectRef `json:"object,omitempty"`
 	// replicas to scale to, one after another at each trigger, then again from
 	// the first.
-	// +optional
+	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
-	Replicas []int32 `json:"replicas,omitempty"`
-	// scriptConfigMap has a script scale.sh that is called with the object and
-	// the number.
+	// +kubebuilder:validation:items:Minimum=0
+	Replicas []int32 `json:"replicas"`
+	// scriptConfigMap is a ConfigMap beside the Benchmark whose key scale.sh, or
+	// only key, is a script that does it: it is called with the object and the
+	// number. Without it the object's scale subresource is changed.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	ScriptConfigMap string `json:"scriptConfigMap,omitempty"`
+	// serviceAccountName whose rights the script has; without it, the run's.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+	// image that the script runs in; without it, that of the library's programs.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Image string `json:"image,omitempty"`
 }
 
-// KillSpec kills workloads without warning.
+// ObjectRef names an object that the run did not make.
+type ObjectRef struct {
+	// apiVersion of the object, such as apps/v1.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	APIVersion string `json:"apiVersion"`
+	// kind of the object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+	// name of the object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// namespace of the object; without it, the run's, if it has one at all.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// KillSpec sends a signal to the processes of workloads, or deletes their pods.
+// What is killed is made again as it was.
 //
 // +kubebuilder:validation:ExactlyOneOf=actionName;labels
+// +kubebuilder:validation:XValidation:rule="!has(self.deletePodSpec) || self.signal == 'SIGKILL'",message="signal and deletePodSpec exclude each other"
+// +kubebuilder:validation:XValidation:rule="has(self.stopFor) == (self.signal == 'SIGSTOP')",message="stopFor goes with signal: SIGSTOP, and says when the processes go on"
 type KillSpec struct {
 	// actionName is the action that made the workloads.
 	// +optional
@@ -422,11 +467,25 @@ type KillSpec struct {
 	// +optional
 	// +kubebuilder:default=random
 	Select Select `json:"select,omitempty"`
-	// signal that is sent.
+	// signal that is sent; SIGSTOP is a hang.
 	// +optional
 	// +kubebuilder:validation:Enum=SIGKILL;SIGTERM;SIGINT;SIGSTOP
 	// +kubebuilder:default=SIGKILL
 	Signal string `json:"signal,omitempty"`
+	// stopFor is how long processes hang after SIGSTOP, until SIGCONT.
+	// +optional
+	StopFor *Duration `json:"stopFor,omitempty"`
+	// deletePodSpec deletes the pods instead of sending a signal.
+	// +optional
+	DeletePodSpec *DeletePodSpec `json:"deletePodSpec,omitempty"`
+}
+
+// DeletePodSpec deletes pods.
+type DeletePodSpec struct {
+	// gracePeriod between SIGTERM and SIGKILL; 0s: at once.
+	// +optional
+	// +kubebuilder:default="30s"
+	GracePeriod *Duration `json:"gracePeriod,omitempty"`
 }
 
 // ModifySpec changes the mutable parameters of volumes.
@@ -451,18 +510,27 @@ type ModifySpec struct {
 	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
-// DeleteSpec removes objects that the run made, with all that belongs to them.
+// DeleteSpec removes objects that the run made, with all that belongs to them,
+// or one that it did not make, if that is said.
 //
-// +kubebuilder:validation:ExactlyOneOf=actionName;volumeName;labels
+// +kubebuilder:validation:ExactlyOneOf=actionName;volumeName;labels;object
 // +kubebuilder:validation:XValidation:rule="has(self.labels) || !has(self.objectKind)",message="objectKind goes with labels; the others say it already"
+// +kubebuilder:validation:XValidation:rule="has(self.object) == (has(self.notOurs) && self.notOurs)",message="the run did not make the object: notOurs: true deletes it all the same, and goes with object"
 type DeleteSpec struct {
 	Target `json:",inline"`
+	// object is one that the run did not make.
+	// +optional
+	Object *ObjectRef `json:"object,omitempty"`
+	// notOurs says that it is meant: the object is lost when it is deleted.
+	// +optional
+	NotOurs bool `json:"notOurs,omitempty"`
 	// select says which of the objects one trigger takes.
 	// +optional
 	// +kubebuilder:default=oldest
 	Select Select `json:"select,omitempty"`
-	// objectKind that labels are looked for on; volume when absent.
+	// objectKind that labels are looked for on; volume when absent. A snapshot
+	// has the labels of the volumes that it is of.
 	// +optional
-	// +kubebuilder:validation:Enum=volume;snapshot;workload
+	// +kubebuilder:validation:Enum=volume;snapshot;groupSnapshot;workload;object
 	ObjectKind string `json:"objectKind,omitempty"`
 }

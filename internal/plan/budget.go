@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan/rate"
 )
@@ -65,7 +66,13 @@ func (c *counter) of(n *info) share {
 			targets = plus(targets, s.each)
 			continue
 		}
+		if kind := n.out.Target.Kind; kind == engine.WorkloadObject || kind == engine.ManifestObject {
+			s.made = s.ops // one each
+		}
 		targets, growing = plus(targets, s.made), growing || s.open
+	}
+	if n.out.Target != nil && n.out.Target.Object != nil {
+		targets = 1
 	}
 	switch r := c.l.rateOf(n); {
 	case r != nil && r.Steps != nil:
@@ -133,6 +140,7 @@ const (
 	volumes   = "volumes"
 	pods      = "pods"
 	snapshots = "snapshots"
+	objects   = "objects"
 )
 
 // trigger is what one trigger of an action does.
@@ -148,7 +156,13 @@ func (n *info) each(targets int64) trigger {
 	case op.Create:
 		ops := int64(n.out.Count)
 		count := ops / int64(max(n.variants, 1)) // of each variant
-		return trigger{map[string]int64{pods: mul(count, int64(n.pods)), volumes: mul(count, int64(len(n.claims)))}, ops, mul(count, sizes(n.claims))}
+		things := map[string]int64{pods: mul(count, int64(n.pods)), volumes: mul(count, int64(len(n.claims)))}
+		if n.out.Manifest != nil {
+			things[objects] = ops
+		}
+		return trigger{things, ops, mul(count, sizes(n.claims))}
+	case op.Drain:
+		return trigger{map[string]int64{"drains": 1}, 1, 0}
 	case op.Restore, op.Clone:
 		return trigger{map[string]int64{volumes: targets}, targets, mul(targets, sizes(n.claims))}
 	case op.Snapshot:
@@ -158,7 +172,8 @@ func (n *info) each(targets int64) trigger {
 		}
 		return trigger{map[string]int64{snapshots: targets}, ops, 0}
 	}
-	names := map[op.Kind]string{op.Resize: "resizes", op.Modify: "modifications", op.Delete: "deletions"}
+	names := map[op.Kind]string{op.Resize: "resizes", op.Modify: "modifications", op.Delete: "deletions",
+		op.Reattach: "reattachments", op.Rollout: "rollouts", op.Scale: "scalings", op.Kill: "kills"}
 	return trigger{map[string]int64{names[n.kind]: targets}, targets, 0}
 }
 

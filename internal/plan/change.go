@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -34,10 +35,6 @@ func (l *loader) snapshot(n *info) {
 
 func (l *loader) restore(n *info) {
 	s, path := n.spec.RestoreSpec, n.path+".restoreSpec"
-	if s.VolumeName != "" || len(s.Labels) > 0 {
-		l.fail(path, "actionName: an action with a snapshotSpec", "snapshots by volumeName or labels: not supported yet by engine %s", l.in.Capabilities.Engine)
-		return
-	}
 	if l.target(n, path, s.Target, s.Select, engine.SnapshotObject) {
 		l.copyOf(n, path, s.NewVolume)
 	}
@@ -160,6 +157,10 @@ func (l *loader) modify(n *info) {
 
 func (l *loader) delete(n *info) {
 	s, path := n.spec.DeleteSpec, n.path+".deleteSpec"
+	if s.Object != nil {
+		l.foreign(n, path+".object", s.Object)
+		return
+	}
 	kind := engine.VolumeObject
 	if of, ok := l.infos[string(s.ActionName)]; ok {
 		switch {
@@ -169,13 +170,12 @@ func (l *loader) delete(n *info) {
 			kind = engine.SnapshotObject
 		case of.kind == op.Create && of.spec.CreateObjSpec.Workload != "":
 			kind = engine.WorkloadObject
+		case of.kind == op.Create && of.spec.CreateObjSpec.Manifest != nil:
+			kind = engine.ManifestObject
 		}
 	}
 	if s.ObjectKind != "" {
-		if kind = engine.ObjectKind(s.ObjectKind); kind != engine.VolumeObject {
-			l.fail(path+".objectKind", "actionName says which", "%ss by labels: not supported yet by engine %s", kind, l.in.Capabilities.Engine)
-			return
-		}
+		kind = engine.ObjectKind(s.ObjectKind)
 	}
 	l.target(n, path, s.Target, s.Select, kind)
 }
@@ -189,9 +189,9 @@ func (l *loader) target(n *info, path string, t v1alpha1.Target, s v1alpha1.Sele
 	case t.ActionName != "":
 		return l.byAction(n, path+".actionName", string(t.ActionName), kind)
 	case t.VolumeName != "":
-		return l.byVolume(n, path+".volumeName", t.VolumeName)
+		return l.byVolume(n, path+".volumeName", t.VolumeName, kind)
 	case len(t.Labels) > 0:
-		return l.byLabels(n, path+".labels", t.Labels, "nothing that this run makes has these labels", "labels of a createObjSpec are put on its volumes")
+		return l.byLabels(n, path+".labels", t.Labels, kind, fmt.Sprintf("no %s that this run makes has these labels", kind), labelHint(kind))
 	}
 	return false // the schema has said it
 }
@@ -223,6 +223,8 @@ func gives(of *info, kind engine.ObjectKind) bool {
 	switch kind {
 	case engine.WorkloadObject:
 		return of.kind == op.Create && of.spec.CreateObjSpec.Workload != ""
+	case engine.ManifestObject:
+		return of.kind == op.Create && of.spec.CreateObjSpec.Manifest != nil
 	case engine.VolumeObject:
 		unknown := of.kind == op.Create && of.out.Workload == nil && of.spec.CreateObjSpec.Workload != ""
 		return of.kind == op.Restore || of.kind == op.Clone || of.kind == op.Create && (len(of.claims) > 0 || unknown || of.spec.CreateObjSpec.Volume != nil)
@@ -243,9 +245,9 @@ func (l *loader) givers(kind engine.ObjectKind) []string {
 }
 
 // byVolume aims at an action that makes volumes, or at the claims of that name
-// in the templates of workloads.
-func (l *loader) byVolume(n *info, path, name string) bool {
-	if of, ok := l.infos[name]; ok && of != n {
+// in the templates of workloads; or at the snapshots of either.
+func (l *loader) byVolume(n *info, path, name string, kind engine.ObjectKind) bool {
+	if of, ok := l.infos[name]; ok && of != n && kind == engine.VolumeObject {
 		if of.state == untouched {
 			l.action(of)
 		}
@@ -256,22 +258,18 @@ func (l *loader) byVolume(n *info, path, name string) bool {
 		}
 	}
 	n.out.Target.Labels = map[string]string{workload.LabelVolume: name}
-	return l.byLabels(n, path, n.out.Target.Labels, "no volume of this run is called "+name, "the name of a claim in a workload's template")
+	message, hint := "no volume of this run is called "+name, "the name of a claim in a workload's template"
+	if kind == engine.SnapshotObject {
+		message, hint = "no snapshot is taken of a volume called "+name, "the name of an action that makes volumes, or of a claim in a workload's template"
+	}
+	return l.byLabels(n, path, n.out.Target.Labels, kind, message, hint)
 }
 
-// byLabels aims at the volumes of the start and of rates that have the labels.
-func (l *loader) byLabels(n *info, path string, labels map[string]string, message, hint string) bool {
+// byLabels aims at the objects of a kind that have the labels.
+func (l *loader) byLabels(n *info, path string, labels map[string]string, kind engine.ObjectKind, message, hint string) bool {
 	for _, name := range sortedKeys(l.infos) {
-		of := l.infos[name]
-		if of.kind != op.Create {
-			continue
-		}
-		l.action(of)
-		for _, c := range of.claims {
-			if hasAll(c.Labels, labels) {
-				n.aims = append(n.aims, of)
-				break
-			}
+		if of := l.infos[name]; of != n && l.labelled(n, of, kind, labels) {
+			n.aims = append(n.aims, of)
 		}
 	}
 	if len(n.aims) == 0 {
@@ -279,6 +277,39 @@ func (l *loader) byLabels(n *info, path string, labels map[string]string, messag
 		return false
 	}
 	return true
+}
+
+// labelled says whether an action makes objects of a kind with these labels.
+// Snapshots have those of the volumes that they are of; one of volumes that n
+// itself makes is passed over, for it cannot be what n begins with.
+func (l *loader) labelled(n, of *info, kind engine.ObjectKind, labels map[string]string) bool {
+	snapshots := kind == engine.SnapshotObject || kind == engine.GroupSnapshotObject
+	switch {
+	case snapshots && (of.kind != op.Snapshot || string(of.spec.SnapshotSpec.ActionName) == n.out.Name),
+		kind == engine.GroupSnapshotObject && !of.spec.SnapshotSpec.Group,
+		!snapshots && of.kind != op.Create:
+		return false
+	}
+	l.action(of)
+	switch kind {
+	case engine.WorkloadObject:
+		return of.out.Workload != nil && hasAll(of.out.Workload.Labels, labels)
+	case engine.ManifestObject:
+		return of.out.Manifest != nil && hasAll(of.out.Manifest.Labels, labels)
+	}
+	return slices.ContainsFunc(of.claims, func(c corev1.PersistentVolumeClaim) bool { return hasAll(c.Labels, labels) })
+}
+
+func labelHint(kind engine.ObjectKind) string {
+	switch kind {
+	case engine.WorkloadObject:
+		return "the labels of its createObjSpec"
+	case engine.ManifestObject:
+		return "those of its createObjSpec or of its manifest"
+	case engine.SnapshotObject, engine.GroupSnapshotObject:
+		return "a snapshot has the labels of the volumes that it is of"
+	}
+	return "labels of a createObjSpec are put on its volumes"
 }
 
 func hasAll(have, want map[string]string) bool {

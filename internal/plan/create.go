@@ -38,7 +38,7 @@ func (l *loader) create(n *info) {
 	case c.Volume != nil:
 		l.volume(n, path+".volume", c)
 	case c.Manifest != nil:
-		l.unsupported(path+".manifest", "manifest")
+		l.manifestObject(n, path, c)
 	}
 }
 
@@ -54,7 +54,7 @@ func (l *loader) workload(n *info, path string, c *v1alpha1.CreateObjSpec) {
 		l.fail(path+".workload", hint, "there is no workload %q in the library", c.Workload)
 		return
 	}
-	w := &Workload{Entry: entry.Name}
+	w := &Workload{Entry: entry.Name, Labels: c.Labels}
 	variants := l.variants(path, c)
 	if n.out.Count *= len(variants); n.out.Count > maxInstances {
 		l.fail(path, fmt.Sprintf("at most %d", maxInstances), "one trigger would make %d instances: count times what varsList and matrix list", n.out.Count)

@@ -454,16 +454,22 @@ func (l *loader) locate(err error) {
 }
 
 // unsupported says that the engine cannot do what the file asks for.
-func (l *loader) unsupported(path, what string) { l.notHere(path, what, "not supported") }
+func (l *loader) unsupported(path, what string) {
+	hint := ""
+	if l.in.Capabilities.Engine == "local" {
+		hint = "--engine kubernetes has it"
+	}
+	l.notHere(path, what, "not offered", hint)
+}
 
 // later says that nothing carries it out yet.
-func (l *loader) later(path, what string) { l.notHere(path, what, "not supported yet") }
+func (l *loader) later(path, what string) { l.notHere(path, what, "not supported yet", "") }
 
-func (l *loader) notHere(path, what, message string) {
+func (l *loader) notHere(path, what, message, hint string) {
 	if !strings.HasSuffix(path, "."+what) {
 		message = what + ": " + message
 	}
-	l.fail(path, "", "%s by engine %s", message, l.in.Capabilities.Engine)
+	l.fail(path, hint, "%s by engine %s", message, l.in.Capabilities.Engine)
 }
 
 // need notes a feature that the plan uses, which the engine must have.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
@@ -57,14 +58,20 @@ type Action struct {
 	// Chained actions are only reached by another's Then.
 	Chained bool
 
-	Target   *Target   // what snapshot, clone, resize, modify, delete, restore act on
+	Target   *Target   // what everything but create and drain acts on
 	Workload *Workload // create: a workload
+	Manifest *Manifest // create: any object
 	Volume   *Volume   // create: a volume; restore, clone: what the new one is like
 	Snapshot *SnapshotSpec
 	Resize   *ResizeSpec
 	Modify   map[string]string // parameters, as far as they are known
 	// ModifyClass is the cluster's VolumeAttributesClass; empty: of Modify alone.
 	ModifyClass string
+	Node        string // reattach: engine.NodeSame, NodeOther or NodeAny
+	Undo        bool   // rollout
+	Kill        *KillSpec
+	Drain       *DrainSpec
+	Scale       *ScaleSpec
 }
 
 // Workload makes the instances of a library workload.
@@ -80,7 +87,8 @@ type Workload struct {
 	Vars   map[string]string // as resolved, for the record: those that all have
 	// Own are the variables that set instance i apart: those at i modulo their
 	// number. One at least.
-	Own []map[string]string
+	Own    []map[string]string
+	Labels map[string]string // that the file gives it, by which actions find it
 }
 
 // Output is a file that a workload writes and the parser that reads it.
@@ -100,6 +108,34 @@ type Volume struct {
 	Render func(runID string, i int) (engine.Volume, error)
 }
 
+// Manifest makes any object.
+type Manifest struct {
+	// Render gives instance i (0-based) with every variable filled in.
+	Render func(runID string, i int) (unstructured.Unstructured, error)
+	Labels map[string]string
+}
+
+// KillSpec says how workloads are killed.
+type KillSpec struct {
+	Signal  string        // empty: the pods are deleted
+	Grace   time.Duration // of the deletion
+	StopFor time.Duration // SIGSTOP: until SIGCONT
+}
+
+// DrainSpec says which node is drained: that of the name, or one of those with
+// the labels.
+type DrainSpec struct {
+	Node   string
+	Labels map[string]string
+}
+
+// ScaleSpec says how many replicas there are to be: one of the numbers after
+// another, and again from the first.
+type ScaleSpec struct {
+	Replicas []int32
+	Script   *engine.Script // nil: by the scale subresource
+}
+
 // SnapshotSpec says how to snapshot the targets.
 type SnapshotSpec struct {
 	Class string
@@ -117,11 +153,13 @@ type Target struct {
 	Kind   engine.ObjectKind
 	Action string            // made by this action (volumes: also those of its workloads)
 	Volume string            // made by the action of this name (names of claims become Labels)
-	Labels map[string]string // all must match
+	Labels map[string]string // all must match; of snapshots: those of their volumes
 	Select Select
 	// Makers are the actions whose objects these may be. In an episode that has
 	// one of them it is the episode's own objects that are meant.
 	Makers []string
+	// Object is one that the run did not make; nil: of the run.
+	Object *engine.ObjectRef
 }
 
 // Select says which of the matching objects one trigger takes.

@@ -170,6 +170,16 @@ func (l *loader) action(n *info) {
 		l.modify(n)
 	case op.Delete:
 		l.delete(n)
+	case op.Reattach:
+		l.reattach(n)
+	case op.Rollout:
+		l.rollout(n)
+	case op.Drain:
+		l.drain(n)
+	case op.Scale:
+		l.scale(n)
+	case op.Kill:
+		l.kill(n)
 	default: // an engine that offers more than the plan knows
 		l.later(n.path+"."+n.field, n.field)
 	}
@@ -264,6 +274,7 @@ var rpcs = []string{
 // opMetrics are the milestones that ops of a kind can have.
 func opMetrics(kind op.Kind) []string {
 	volume := []string{op.Acked, op.Provisioned, op.Bound, op.Attached, op.Staged, op.Published, op.FirstWrite, op.FirstRead, op.Ready}
+	again := append([]string{op.Replaced, op.Initialized, op.Running}, volume...)
 	metrics := map[op.Kind][]string{
 		op.Create:   append([]string{op.Scheduled, op.Initialized, op.Running}, volume...),
 		op.Restore:  volume,
@@ -272,6 +283,11 @@ func opMetrics(kind op.Kind) []string {
 		op.Resize:   {op.Acked, op.Controller, op.Node, op.Ready},
 		op.Modify:   {op.Acked, op.Modified, op.Ready},
 		op.Delete:   {op.Acked, op.Unpublished, op.Unstaged, op.Detached, op.Gone},
+		op.Reattach: append([]string{op.Gone, op.Unpublished, op.Unstaged, op.Detached, op.Scheduled}, again...),
+		op.Rollout:  append([]string{op.Signalled, op.Gone, op.Scheduled}, again...),
+		op.Kill:     append([]string{op.Signalled, op.Resumed, op.Gone, op.Scheduled}, again...),
+		op.Drain:    append([]string{op.Cordoned, op.Evicted, op.Gone, op.Detached, op.Scheduled}, again...),
+		op.Scale:    {op.Acked, op.Ready, op.Gone},
 	}[kind]
 	metrics = slices.Clone(metrics)
 	for _, rpc := range rpcs {

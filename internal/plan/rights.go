@@ -20,6 +20,10 @@ type Right struct {
 	ClusterScoped bool
 	Namespace     string // of what is namespaced; empty: the run's
 	Why           string // names the actions that need it
+	// Kind, where it is set, is what the file says of an object of any kind: then
+	// Resource is a guess, and ClusterScoped not known; the API server's own list
+	// of resources tells.
+	Kind string
 }
 
 // String is such as
@@ -126,6 +130,17 @@ func (d *demands) action(a *Action) {
 		d.want(Right{Resource: "persistentvolumeclaims"}, "to grow the volumes of", a.Name, "patch")
 	case op.Modify:
 		d.modifies(a)
+	case op.Delete:
+		if o := a.Target.Object; o != nil {
+			d.want(object(o.APIVersion, o.Kind, o.Namespace), "to delete "+o.Name+", which the run did not make, for", a.Name, "get", "delete")
+		}
+	default:
+		d.disturbs(a)
+	}
+	if a.Manifest != nil {
+		if o, err := a.Manifest.Render("", 0); err == nil {
+			d.want(object(o.GetAPIVersion(), o.GetKind(), ""), "to make the objects of", a.Name, "create", "get", "delete")
+		}
 	}
 	if a.Volume != nil {
 		if v, err := a.Volume.Render("", 0); err == nil { // it was rendered before

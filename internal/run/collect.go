@@ -107,5 +107,7 @@ func (r *runner) keep(action, instance string, result parse.Result) {
 // warn adds a validity flag to the result.
 func (r *runner) warn(code, evidence string) {
 	r.log("run", evidence)
+	r.flags.Lock()
+	defer r.flags.Unlock()
 	r.result.Flags = append(r.result.Flags, record.Flag{Name: code, Severity: "warning", Evidence: evidence})
 }

@@ -66,6 +66,9 @@ func (r *runner) fire(a *plan.Action, due op.Time, then func(*op.Op)) <-chan str
 // each its own if others follow them.
 func (r *runner) tasks(a *plan.Action, due op.Time, within *episode) []*task {
 	number := r.numbers(a, within)
+	if a.Drain != nil {
+		return []*task{r.drainage(a, due, number())}
+	}
 	if a.Target == nil {
 		tasks := make([]*task, a.Count)
 		for i := range tasks {
@@ -101,9 +104,15 @@ func (r *runner) numbers(a *plan.Action, within *episode) func() int64 {
 
 // targets chooses what one trigger of an action acts on.
 func (r *runner) targets(a *plan.Action, within *episode) []engine.Object {
+	if o := a.Target.Object; o != nil {
+		return []engine.Object{{Kind: a.Target.Kind, Name: o.Name, Ref: o}}
+	}
 	take := a.Kind == op.Delete
 	if within != nil && within.means(a.Target) {
 		return r.inventory.findAmong(within.made, a.Name, a.Target, take)
+	}
+	if a.Target.Kind == engine.WorkloadObject && !take {
+		return r.inventory.living(a.Name, a.Target, r.instances.lives)
 	}
 	return r.inventory.find(a.Name, a.Target, take)
 }
@@ -161,6 +170,8 @@ func (r *runner) onTarget(a *plan.Action, due op.Time, episode int64, target eng
 	case op.Delete:
 		t.request.Delete = &engine.Delete{Target: target}
 		r.instances.deleting(target)
+	default:
+		r.disturbance(t, target)
 	}
 	return t
 }
@@ -201,6 +212,15 @@ func (r *runner) prepare(t *task) error {
 			}
 		}
 		q.Volume = &v
+	case a.Manifest != nil:
+		o, err := a.Manifest.Render(r.RunID, q.Instance)
+		if err != nil {
+			return err
+		}
+		q.Manifest = &engine.Manifest{Object: o}
+	}
+	if len(t.targets) > 0 {
+		r.instances.disturbing(disturbed(a, t.targets[0]))
 	}
 	if p, ok := r.Engine.(engine.Preparer); ok {
 		return p.Prepare(*q)
@@ -295,8 +315,13 @@ func conclude(o *op.Op, err, cause error) {
 // account brings the inventory up to date with what an op did.
 func (r *runner) account(t *task, made []engine.Object) {
 	switch t.action.Kind {
-	case op.Modify:
+	case op.Modify, op.Drain, op.Scale:
+	case op.Reattach, op.Rollout, op.Kill:
+		r.settle(t)
 	case op.Delete:
+		if t.targets[0].Ref != nil {
+			return // it was never ours
+		}
 		if t.op.Outcome == op.OK {
 			r.inventory.disown(t.targets[0])
 			r.instances.forget(t.targets[0].Name)
@@ -306,6 +331,7 @@ func (r *runner) account(t *task, made []engine.Object) {
 	case op.Resize:
 		r.inventory.grew(made)
 	default:
+		describeMade(t, made)
 		t.made = r.inventory.add(made...)
 		r.born(&t.op, t.made)
 		if t.request.Workload != nil && t.op.Outcome == op.OK {

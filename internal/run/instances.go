@@ -28,6 +28,7 @@ type instance struct {
 	ended       chan struct{}
 	end         op.InstanceEnd
 	stopping    bool // we asked it to end, so how it ends is no failure
+	disturbed   int  // ops under way that end its processes to make them again, likewise
 	ready       bool // the op that made it succeeded; before, a failure is the op's
 }
 
@@ -83,7 +84,7 @@ func (s *instances) hasEnded(e op.InstanceEnd, fail func(error)) {
 }
 
 func (i *instance) failure() error {
-	if i.end.OK || i.stopping || !i.ready {
+	if i.end.OK || i.stopping || i.disturbed > 0 || !i.ready {
 		return nil
 	}
 	return fmt.Errorf("workload %s failed: %s", i.name, describe(i.end))
@@ -93,6 +94,8 @@ func describe(e op.InstanceEnd) string {
 	for _, c := range e.Containers {
 		var why string
 		switch {
+		case c.Replaced:
+			continue
 		case c.OOM:
 			why = "was killed by the kernel for want of memory"
 		case c.Signal != "":
@@ -136,6 +139,57 @@ func (s *instances) deleting(o engine.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.get(o.Name).stopping = true
+}
+
+// disturbing marks a workload whose processes an op is about to end and make
+// again. It is as before after calm, and after lost for ever.
+func (s *instances) disturbing(name string) {
+	if name == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.get(name).disturbed++
+}
+
+func (s *instances) calm(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i, ok := s.byName[name]; ok { // not deleted meanwhile
+		i.disturbed--
+	}
+}
+
+// lost ends the mark of an op that has failed, and says whether the workload
+// ended with it; one that still lives may end by it any time.
+func (s *instances) lost(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i, ok := s.byName[name]
+	if !ok {
+		return false // deleted meanwhile
+	}
+	i.disturbed--
+	first := i.over() && !i.end.OK && !i.stopping
+	i.stopping = true
+	return first
+}
+
+func (i *instance) over() bool {
+	select {
+	case <-i.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// lives says whether a workload may still be disturbed: it has not ended.
+func (s *instances) lives(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i, known := s.byName[name]
+	return !known || !i.over()
 }
 
 // groups lists the instances of the start by sync group.
@@ -212,14 +266,16 @@ func (s *instances) started(instance, container string) op.Time {
 }
 
 // containers lists what the record calls a container of an instance: more than
-// one where several of its pods have it, each with its pod's name before it.
+// one where several of its pods have it, each with its pod's name before it, and
+// where it was made again.
 func (s *instances) containers(instance, container string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var names []string
 	for key := range s.starts {
 		name, ok := strings.CutPrefix(key, instance+"/")
-		if ok && (name == container || strings.HasSuffix(name, "."+container)) {
+		own, _, _ := strings.Cut(name, "~") // without the number of its restart
+		if ok && (own == container || strings.HasSuffix(own, "."+container)) {
 			names = append(names, name)
 		}
 	}

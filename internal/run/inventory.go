@@ -174,6 +174,13 @@ func (v *inventory) at(it item) (item, bool) {
 	return v.shelves[shelf{it.Kind, it.Action}][i], true
 }
 
+// draw gives a number from the run's seed.
+func (v *inventory) draw() uint64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.rng.Uint64()
+}
+
 // remove takes an item from its shelf; the oldest, which is asked for most,
 // without moving the others.
 func (v *inventory) remove(it item) {

@@ -150,6 +150,7 @@ type runner struct {
 	rates     []*rateRunner
 	mortal    atomic.Pointer[[]*rateRunner] // the rates, once they run, if one has lifetimes
 	opened    bool
+	flags     sync.Mutex // of result.Flags
 	result    Result
 }
 

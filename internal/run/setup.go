@@ -25,7 +25,7 @@ func (r *runner) setUp(ctx context.Context) (after []*plan.Action, err error) {
 		a := &r.Plan.Actions[i]
 		switch {
 		case a.Rate != "" || a.Chained:
-		case a.Target != nil:
+		case a.Target != nil || a.Drain != nil:
 			after = append(after, a)
 		default:
 			ended = append(ended, r.fire(a, r.Clock.Now(), func(o *op.Op) { failures.of(o) }))

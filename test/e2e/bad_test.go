@@ -102,7 +102,7 @@ var badFiles = []badCase{
 	{name: "an interval of nothing", file: spec("{runtime: 1s, actions: [{name: v, rateName: r, createObjSpec: {volume: {storageClass: hostdir}}}], rates: [{name: r, constantRateSpec: {interval: 1ns}}]}"), code: 1, says: []string{"spec.rates[0].constantRateSpec.interval"}},
 	{name: "an absurd count", file: spec("{actions: [{name: v, createObjSpec: {count: 1000000000, volume: {storageClass: hostdir}}}]}"), code: 1, says: []string{"spec.actions[0].createObjSpec.count", "10000"}},
 	{name: "a rate without a kind", file: spec("{actions: [{name: v, rateName: r, createObjSpec: {volume: {storageClass: hostdir}}}], rates: [{name: r}]}"), code: 1, says: []string{"spec.rates[0]"}},
-	{name: "what is not carried out yet", file: spec("{actions: [{name: v, createObjSpec: {volume: {storageClass: hostdir}}}, {name: k, killSpec: {actionName: v}}]}"), code: 1, says: []string{"killSpec", "not supported by engine local"}},
+	{name: "what an engine does not offer", file: spec("{actions: [{name: d, drainSpec: {nodeName: n}}]}"), code: 1, says: []string{"drainSpec", "not offered by engine local", "--engine kubernetes has it"}},
 	{name: "endless", file: spec("{actions: [{name: v, rateName: r, createObjSpec: {volume: {storageClass: hostdir}}}], rates: [{name: r, constantRateSpec: {interval: 1s}}]}"), code: 1, says: []string{"runtime", "end"}},
 	{name: "every problem at once", file: spec("{actions: [{name: v, rateName: nope, createObjSpec: {workload: foi}}, {name: s, snapshotSpec: {actionName: gone}}]}"), code: 1, says: []string{"nope", "foi", "gone", "3 problems"}},
 	{name: "wrong --set", file: atStart + class("null"), args: []string{"--set", "spec.actions.w.timeout=1s"}, code: 1, says: []string{"--set", "w"}},

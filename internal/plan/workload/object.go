@@ -1,0 +1,103 @@
+package workload
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Object is a manifest with variables, which stands in a file as it is.
+type Object struct {
+	entry  Entry
+	fields map[string]any
+	// Numbers are the variables whose value is a number: a field that is one of
+	// them and nothing else becomes a number too.
+	Numbers map[string]bool
+}
+
+// NewObject takes the fields of a manifest.
+func NewObject(fields map[string]any) (*Object, error) {
+	text, err := yaml.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	return &Object{entry: Entry{Name: "manifest", Parts: []Part{{Key: "manifest.yaml", Text: string(text)}}}, fields: fields}, nil
+}
+
+// Resolve is Entry.Resolve: a manifest has no defaults.
+func (o *Object) Resolve(given map[string]string) (map[string]string, []*Error) {
+	values, wrong := o.entry.Resolve(given)
+	for _, e := range wrong {
+		e.Message = strings.Replace(e.Message, `workload "manifest"`, "the manifest", 1)
+	}
+	return values, wrong
+}
+
+// Render fills the variables in.
+func (o *Object) Render(p Params) (map[string]any, error) {
+	values := maps.Clone(p.Vars)
+	if values == nil {
+		values = map[string]string{}
+	}
+	f := filler{values: values, builtins: builtin(p), numbers: o.Numbers}
+	out, err := f.value(o.fields)
+	if err != nil {
+		return nil, err
+	}
+	return out.(map[string]any), nil
+}
+
+// filler replaces variables in the texts of a tree.
+type filler struct {
+	values, builtins map[string]string
+	numbers          map[string]bool
+}
+
+func (f filler) value(v any) (any, error) {
+	switch v := v.(type) {
+	case string:
+		return f.text(v)
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			var err error
+			if out[i], err = f.value(v[i]); err != nil {
+				return nil, fmt.Errorf("[%d]: %w", i, err)
+			}
+		}
+		return out, nil
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, x := range v {
+			name, err := substitute(k, f.values, f.builtins)
+			if err != nil {
+				return nil, err
+			}
+			if out[name], err = f.value(x); err != nil {
+				return nil, fmt.Errorf("%s: %w", k, err)
+			}
+		}
+		return out, nil
+	}
+	return v, nil
+}
+
+func (f filler) text(s string) (any, error) {
+	out, err := substitute(s, f.values, f.builtins)
+	if err != nil {
+		return nil, err
+	}
+	if m := variable.FindStringSubmatch(s); m != nil && m[0] == s && f.isNumber(m[1]) {
+		if n, err := strconv.ParseInt(out, 10, 64); err == nil {
+			return n, nil
+		}
+	}
+	return out, nil
+}
+
+func (f filler) isNumber(name string) bool {
+	return f.numbers[name] || name == "INSTANCE_NUM" || name == "NUM_INSTANCES"
+}
