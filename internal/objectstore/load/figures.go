@@ -1,0 +1,101 @@
+package load
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/hist"
+)
+
+// Figures are those of one operation of a work, over its measured window.
+type Figures struct {
+	Op     int
+	Name   string
+	OK     int64 // did what they were to do
+	Failed int64
+	// Lost were due and never started, or had not ended when the work did.
+	Lost     int64
+	Bytes    int64 // moved by those that were OK
+	Attempts int64
+	Window   time.Duration
+	Cell     *Cell // of those that were OK
+	Failures []Failure
+}
+
+// Failure is a way in which operations failed.
+type Failure struct {
+	Label  string
+	N      int64
+	Detail string
+}
+
+// Figures by operation, in the order of the mix.
+func (w *WorkResult) Figures() ([]Figures, error) {
+	all := make([]Figures, len(w.Work.Ops))
+	for i := range all {
+		all[i] = Figures{Op: i, Name: w.Work.Ops[i].Name, Window: time.Duration(w.To - w.From), Cell: newCell()}
+	}
+	for k, c := range w.Cells {
+		if k.Ramp {
+			continue
+		}
+		f := &all[k.Op]
+		f.Attempts += c.Attempts
+		switch {
+		case k.Lost:
+			f.Lost += c.N
+		case k.OK:
+			f.OK += c.N
+			f.Bytes += c.Bytes
+			if err := f.Cell.merge(c); err != nil {
+				return nil, err
+			}
+		default:
+			f.Failed += c.N
+		}
+		if !k.OK {
+			f.Failures = append(f.Failures, Failure{k.Label, c.N, c.Detail})
+		}
+	}
+	for i := range all {
+		slices.SortFunc(all[i].Failures, func(a, b Failure) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Label, b.Label)) })
+	}
+	return all, nil
+}
+
+// PerSecond of the operations that were OK.
+func (f *Figures) PerSecond() float64 { return perSecond(float64(f.OK), f.Window) }
+
+// Bandwidth in bytes a second, of the operations that were OK.
+func (f *Figures) Bandwidth() float64 { return perSecond(float64(f.Bytes), f.Window) }
+
+func perSecond(n float64, d time.Duration) float64 {
+	if d <= 0 {
+		return 0
+	}
+	return n / d.Seconds()
+}
+
+// SuccessRatio of the operations that ended; false if none did.
+func (f *Figures) SuccessRatio() (float64, bool) {
+	if f.OK+f.Failed == 0 {
+		return 0, false
+	}
+	return float64(f.OK) / float64(f.OK+f.Failed), true
+}
+
+// Response is a quantile over the operations that were OK and those that were
+// lost, which count as infinite; ok is false where there are none.
+func (f *Figures) Response(q float64) (ns int64, infinite, ok bool) {
+	n := f.Cell.Response.N()
+	if n+f.Lost == 0 {
+		return 0, false, false
+	}
+	rank := hist.Rank(q, n+f.Lost)
+	if rank > n {
+		return 0, true, true
+	}
+	ns, ok = f.Cell.Response.Quantile(float64(rank) / float64(n))
+	return ns, false, ok
+}

@@ -1,0 +1,94 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/objectstore/store"
+)
+
+// lookers is how many containers are looked at at the same time.
+const lookers = 16
+
+// checkOwners makes sure, before a work that writes, that each container it
+// may write to carries our mark. Works that make or remove containers look
+// themselves. What is known to be ours is not asked again.
+func (c *Config) checkOwners(ctx context.Context, s store.Store, w *model.Work) error {
+	if w.Kind == model.Init || w.Kind == model.Dispose {
+		return nil
+	}
+	var names []string
+	for i := range w.Ops {
+		o := &w.Ops[i]
+		if !o.Type.Writes() || o.Weight == 0 {
+			continue
+		}
+		for n := o.Containers.Low; n <= o.Containers.High; n++ {
+			if name := string(numbered(nil, o.ContainerName, n)); !c.owned[s.Describe()+"/"+name] {
+				c.owned[s.Describe()+"/"+name] = true // undone on any error: the run ends
+				names = append(names, name)
+			}
+		}
+	}
+	found := make([]store.Result, len(names))
+	if err := look(ctx, s, names, found); err != nil {
+		return err
+	}
+	var wrong []string
+	for i, r := range found {
+		absent := r.Failure == "" && r.Status == 404 && r.Code != store.NotOurs
+		switch {
+		case r.OK(), absent && w.Kind == model.Cleanup:
+		case absent:
+			wrong = append(wrong, names[i]+" does not exist: a work of type init makes it")
+		case r.Code == store.NotOurs:
+			wrong = append(wrong, names[i]+" does not carry CNSBench's mark, so nothing is written to it or deleted from it")
+		default:
+			wrong = append(wrong, fmt.Sprintf("%s cannot be looked at: %s %s", names[i], r.Label(), r.Detail))
+		}
+	}
+	if n := len(wrong); n > 5 {
+		wrong = append(wrong[:5], fmt.Sprintf("and %d more", n-5))
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("work %s may not write to its containers: %s", w.Name, strings.Join(wrong, "; "))
+	}
+	return nil
+}
+
+// look asks of each container whether it carries our mark.
+func look(ctx context.Context, s store.Store, names []string, found []store.Result) error {
+	next := make(chan int)
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	var failed error
+	for range min(lookers, len(names)) {
+		client, err := s.Client()
+		if err != nil {
+			mu.Lock()
+			failed = errors.Join(failed, err)
+			mu.Unlock()
+			break
+		}
+		stop := context.AfterFunc(ctx, client.Abort)
+		wait.Go(func() {
+			defer client.Close()
+			defer stop()
+			for i := range next {
+				client.Do(ctx, &store.Request{Verb: store.CheckOwner, Container: []byte(names[i])}, &found[i])
+			}
+		})
+	}
+	if failed == nil {
+		for i := range names {
+			next <- i
+		}
+	}
+	close(next)
+	wait.Wait()
+	return failed
+}

@@ -1,0 +1,290 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/objectstore/store"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Config of a run.
+type Config struct {
+	Workload *model.Workload
+	// Open makes a store of what a work says of it.
+	Open  func(*model.Store) (store.Store, error)
+	Clock op.Clock
+	// Sleep waits for an instant; false if ctx ended first.
+	Sleep func(ctx context.Context, until time.Time) bool
+	Seed  uint64 // of all that is drawn
+	// Grace is how long after a work's end its operations in flight are awaited.
+	Grace    time.Duration
+	Observer Observer
+
+	nonce uint64 // tells the writes of this run from those of others
+	owned map[string]bool
+}
+
+// Observer is told how a run goes, from one goroutine at a time. It must not
+// block for long: the clock goes on.
+type Observer interface {
+	StageBegan(s *model.Stage, at op.Time)
+	// Second is told each second, or about that, what ended in it.
+	Second(stage string, w *model.Work, from, to op.Time, cells Cells)
+	// Interval is told the same for each interval of a work, without ramps.
+	Interval(stage string, w *model.Work, from, to op.Time, cells Cells)
+	StageEnded(s *StageResult)
+}
+
+// Result of a run.
+type Result struct {
+	Stages []StageResult
+	// Err is why the run failed; nil if it did not.
+	Err error
+	// Interrupted: it was asked to end.
+	Interrupted bool
+}
+
+// StageResult is what became of a stage.
+type StageResult struct {
+	Name         string
+	Began, Ended op.Time
+	Works        []WorkResult
+	Usage        Usage // of this process, during the stage
+	Skipped      bool
+	Err          error
+}
+
+// WorkResult is what became of a work.
+type WorkResult struct {
+	Work *model.Work
+	// From and To are the measured window.
+	Began, From, To, Ended op.Time
+	Cells                  Cells
+	Err                    error
+}
+
+// Run carries a workload out. When ctx ends, or a stage fails, what is left is
+// skipped, but for the stages that clean up; when hard ends, those too.
+func Run(ctx, hard context.Context, c Config) *Result {
+	c.nonce, c.owned = rand.Uint64(), map[string]bool{}
+	r := &Result{}
+	for i := range c.Workload.Stages {
+		s := &c.Workload.Stages[i]
+		failed := r.Err != nil || ctx.Err() != nil
+		if hard.Err() != nil || failed && !cleans(s) {
+			r.Stages = append(r.Stages, StageResult{Name: s.Name, Skipped: true})
+			continue
+		}
+		in := ctx
+		if failed {
+			in = hard
+		}
+		result := c.stage(in, hard, s)
+		r.Stages = append(r.Stages, *result)
+		c.Observer.StageEnded(result)
+		if result.Err != nil {
+			r.Err = errors.Join(r.Err, fmt.Errorf("stage %s: %w", s.Name, result.Err))
+		}
+	}
+	r.Interrupted = ctx.Err() != nil
+	return r
+}
+
+// cleans says whether a stage only removes things.
+func cleans(s *model.Stage) bool {
+	for _, w := range s.Works {
+		if w.Kind != model.Cleanup && w.Kind != model.Dispose {
+			return false
+		}
+	}
+	return true
+}
+
+// stage runs the works of a stage side by side.
+func (c *Config) stage(ctx, hard context.Context, s *model.Stage) *StageResult {
+	r := &StageResult{Name: s.Name, Began: c.Clock.Now()}
+	c.Observer.StageBegan(s, r.Began)
+	works, workers, err := c.ready(ctx, s)
+	if err != nil {
+		r.Err, r.Ended = err, c.Clock.Now()
+		return r
+	}
+	before := usage()
+	r.Began = c.Clock.Now()
+	var wait sync.WaitGroup
+	ended := make(chan int, len(works))
+	r.Works = make([]WorkResult, len(works))
+	for i, k := range works {
+		k.start(r.Began)
+		wait.Go(func() {
+			k.carryOut(ctx, hard, workers[i])
+			ended <- i
+		})
+	}
+	c.follow(works, r, ended)
+	wait.Wait()
+	r.Usage = usage().since(before)
+	for i := range r.Works {
+		if r.Works[i].Err == nil {
+			r.Works[i].Err = judge(&r.Works[i])
+		}
+		if err := r.Works[i].Err; err != nil {
+			r.Err = errors.Join(r.Err, fmt.Errorf("work %s: %w", r.Works[i].Work.Name, err))
+		}
+	}
+	if s.Closure > 0 && r.Err == nil {
+		c.Sleep(ctx, c.Clock.At(c.Clock.Now()+op.Time(s.Closure)))
+	}
+	r.Ended = c.Clock.Now()
+	return r
+}
+
+// ready makes all that a stage needs before its clock starts: clients,
+// selectors, and the knowledge that its containers are ours.
+func (c *Config) ready(ctx context.Context, s *model.Stage) ([]*working, [][]*worker, error) {
+	var works []*working
+	var workers [][]*worker
+	for i := range s.Works {
+		w := &s.Works[i]
+		if w.Kind == model.Delay {
+			continue
+		}
+		st, err := c.Open(&w.Store)
+		if err != nil {
+			return nil, nil, fmt.Errorf("line %d: %w", w.Line, err)
+		}
+		if err := c.checkOwners(ctx, st, w); err != nil {
+			return nil, nil, err
+		}
+		k, err := newWorking(c, s.Name, w)
+		if err != nil {
+			return nil, nil, fmt.Errorf("line %d: %w", w.Line, err)
+		}
+		var all []*worker
+		for n := range w.Workers {
+			one, err := k.worker(n, st)
+			if err != nil {
+				return nil, nil, err
+			}
+			all = append(all, one)
+		}
+		works, workers = append(works, k), append(workers, all)
+	}
+	return works, workers, nil
+}
+
+// carryOut lets the workers go until they have ended; Grace after the work's
+// end, or after it was stopped, what they still do is aborted.
+func (k *working) carryOut(ctx, hard context.Context, workers []*worker) {
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stopSoft := context.AfterFunc(ctx, func() {
+		k.stopped.Store(true)
+		cancel() // wakes those that sleep; exchanges go on
+		time.AfterFunc(k.config.Grace, k.abort)
+	})
+	defer stopSoft()
+	defer context.AfterFunc(hard, func() {
+		k.stopped.Store(true)
+		cancel()
+		k.abort()
+	})()
+	if k.end.Known() {
+		t := time.AfterFunc(time.Until(k.config.Clock.At(k.end))+k.config.Grace, k.abort)
+		defer t.Stop()
+	}
+	var wait sync.WaitGroup
+	for _, w := range workers {
+		wait.Go(func() { w.run(inner) })
+	}
+	wait.Wait()
+}
+
+// follow gathers results each second until all works have ended.
+func (c *Config) follow(works []*working, r *StageResult, ended <-chan int) {
+	from := make([]op.Time, len(works))
+	interval := make([]Cells, len(works))
+	since := make([]op.Time, len(works))
+	over := make([]bool, len(works))
+	for i, k := range works {
+		r.Works[i] = WorkResult{Work: k.work, Began: k.began, From: k.from, To: k.to, Cells: Cells{}}
+		from[i], since[i], interval[i] = k.began, k.began, Cells{}
+	}
+	collect := func(i int, now op.Time, last bool) {
+		k, w := works[i], &r.Works[i]
+		cells, err := k.take()
+		if err == nil {
+			err = w.Cells.Merge(cells)
+		}
+		if err == nil {
+			err = interval[i].Merge(cells)
+		}
+		if err != nil {
+			w.Err = err
+			return
+		}
+		c.Observer.Second(r.Name, k.work, from[i], now, cells)
+		from[i] = now
+		if last || now-since[i] >= op.Time(k.work.Interval) {
+			c.Observer.Interval(r.Name, k.work, since[i], now, interval[i])
+			since[i], interval[i] = now, Cells{}
+		}
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for left := len(works); left > 0; {
+		select {
+		case i := <-ended:
+			now := c.Clock.Now()
+			over[i] = true
+			left--
+			collect(i, now, true)
+			if w := &r.Works[i]; true {
+				w.Ended = now
+				if !w.To.Known() || w.To > now {
+					w.To = now
+				}
+				w.From = min(w.From, w.To)
+			}
+		case <-tick.C:
+			now := c.Clock.Now()
+			for i := range works {
+				if !over[i] {
+					collect(i, now, false)
+				}
+			}
+		}
+	}
+}
+
+// judge says whether more operations failed than the work accepts.
+func judge(w *WorkResult) error {
+	var n, bad int64
+	worst, many := "", int64(0)
+	for k, c := range w.Cells {
+		if k.Lost || k.Ramp {
+			continue
+		}
+		n += c.N
+		if k.OK {
+			continue
+		}
+		bad += c.N
+		if c.N > many {
+			worst, many = fmt.Sprintf("%s: %s", w.Work.Ops[k.Op].Name, k.Label), c.N
+			if c.Detail != "" {
+				worst += " (" + c.Detail + ")"
+			}
+		}
+	}
+	if bad > 0 && float64(bad)*1e6 > float64(n)*float64(w.Work.MaxFailures) {
+		return fmt.Errorf("%d of %d operations failed, more than %d in a million; most of them %s", bad, n, w.Work.MaxFailures, worst)
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package s3
+
+import (
+	"net"
+	"strconv"
+	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/nullserver"
+	"github.com/cnsbench/cnsbench/internal/objectstore/store"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// null starts a null server with objects of 4 KiB.
+func null(tb testing.TB) *Store {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	go func() { _ = nullserver.Serve(tb.Context(), l, 4096) }()
+	s, err := New(Config{Settings: map[string]string{"endpoint": "http://" + l.Addr().String()}, Clock: op.NewClock(),
+		Credentials: Credentials{"AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", ""}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// A signed and verified operation allocates nothing.
+func TestNoAllocations(t *testing.T) {
+	c, err := null(t).Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, r := range []store.Request{
+		{Verb: store.Get, Container: []byte("b"), Object: []byte("o1"), Length: -1, Verify: true},
+		{Verb: store.Put, Container: []byte("b"), Object: []byte("o1"), Size: 4096, Writer: 5},
+	} {
+		var res store.Result
+		if n := testing.AllocsPerRun(500, func() {
+			c.Do(t.Context(), &r, &res)
+			if !res.OK() {
+				t.Fatal(res)
+			}
+		}); n > 20 {
+			t.Errorf("verb %d: %v allocations, of client and server", r.Verb, n)
+		}
+	}
+}
+
+func benchmark(b *testing.B, r store.Request) {
+	s := null(b)
+	b.ReportAllocs()
+	b.SetParallelism(8)
+	b.RunParallel(func(pb *testing.PB) {
+		c, _ := s.Client()
+		defer c.Close()
+		var res store.Result
+		q := r
+		var name []byte
+		for i := 0; pb.Next(); i++ {
+			name = strconv.AppendInt(append(name[:0], "myobjects"...), int64(i), 10)
+			q.Object = name
+			if c.Do(b.Context(), &q, &res); !res.OK() {
+				b.Errorf("%+v", res)
+				return
+			}
+		}
+	})
+}
+
+// The time is that of client and server together.
+func BenchmarkGet4K(b *testing.B) {
+	benchmark(b, store.Request{Verb: store.Get, Container: []byte("bucket"), Length: -1, Verify: true})
+}
+
+func BenchmarkPut4K(b *testing.B) {
+	benchmark(b, store.Request{Verb: store.Put, Container: []byte("bucket"), Size: 4096, Writer: 1})
+}
+
+func BenchmarkSign4(b *testing.B) {
+	s := null(b)
+	c, _ := s.Client()
+	k := c.(*client)
+	for range b.N {
+		k.address([]byte("bucket"), []byte("myobjects12345"))
+		k.head("GET")
+	}
+}

@@ -1,0 +1,473 @@
+// Package s3 speaks S3: requests signed by version 4 (2 on request) on a
+// pinned connection, without a library between the clock and the wire.
+package s3
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/body"
+	"github.com/cnsbench/cnsbench/internal/objectstore/store"
+	"github.com/cnsbench/cnsbench/internal/objectstore/wire"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Credentials of an account. The zero value asks anonymously.
+type Credentials struct{ AccessKey, SecretKey, SessionToken string }
+
+// String keeps them out of logs.
+func (c Credentials) String() string { return "credentials" }
+
+// Config of a store. Settings are those of COSBench's config string: endpoint,
+// region (us-east-1), path_style_access (true), timeout (ms), signature (v4 or
+// v2), payload (unsigned or signed), cafile, no_verify_ssl.
+type Config struct {
+	Settings    map[string]string
+	Credentials Credentials
+	Clock       op.Clock
+	Now         store.Now // nil: time.Now
+}
+
+// Store is an S3 endpoint.
+type Store struct {
+	config      Config
+	endpoint    wire.Endpoint
+	base        string // path before the bucket
+	region      string
+	virtualHost bool
+	v2, signed  bool
+}
+
+// New checks the settings; nothing is sent.
+func New(c Config) (*Store, error) {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	ep, base, err := store.Endpoint(c.Settings["endpoint"], c.Settings, c.Clock)
+	if err != nil {
+		return nil, fmt.Errorf("s3: %w", err)
+	}
+	s := &Store{config: c, endpoint: ep, base: strings.TrimSuffix(base, "/"), region: c.Settings["region"]}
+	if s.region == "" {
+		s.region = "us-east-1"
+	}
+	for _, o := range []struct {
+		key, off, on string
+		to           *bool
+	}{
+		{"path_style_access", "true", "false", &s.virtualHost}, {"signature", "v4", "v2", &s.v2}, {"payload", "unsigned", "signed", &s.signed},
+	} {
+		switch v := c.Settings[o.key]; v {
+		case "", o.off:
+		case o.on:
+			*o.to = true
+		default:
+			return nil, fmt.Errorf("s3: %s=%s: there are %s and %s", o.key, v, o.off, o.on)
+		}
+	}
+	if (c.Credentials.AccessKey == "") != (c.Credentials.SecretKey == "") {
+		return nil, fmt.Errorf("s3: an access key and a secret key belong together, and only one of them is given")
+	}
+	return s, nil
+}
+
+// Describe says which endpoint.
+func (s *Store) Describe() string { return "s3 " + s.config.Settings["endpoint"] }
+
+// Client of one worker.
+func (s *Store) Client() (store.Client, error) {
+	c := s.config.Credentials
+	return &client{store: s, HTTP: store.NewHTTP(s.endpoint),
+		sign: signer{region: s.region, access: c.AccessKey, secret: c.SecretKey, token: c.SessionToken}}, nil
+}
+
+type client struct {
+	*store.HTTP
+	store *Store
+	sign  signer
+
+	path, query, resource, scratch []byte
+	host                           string
+	extra                          []header
+	content                        store.Contents
+	hash                           string // of what is sent, where it is signed
+}
+
+func (c *client) Abort() { c.Conn.Abort() }
+
+func (c *client) Close() { c.Conn.Close() }
+
+// address sets path, host and resource of a request.
+func (c *client) address(container, object []byte) {
+	c.host = c.store.endpoint.Host
+	c.path = append(c.path[:0], c.store.base...)
+	c.resource = append(append(c.resource[:0], '/'), container...)
+	if c.store.virtualHost {
+		c.host = string(container) + "." + c.host
+	} else {
+		c.path = encode(append(c.path, '/'), container, true)
+	}
+	if len(object) > 0 || c.store.virtualHost {
+		c.path = encode(append(c.path, '/'), object, false)
+	}
+	if len(object) > 0 {
+		c.resource = encode(append(c.resource, '/'), object, false)
+	} else if c.store.virtualHost {
+		c.resource = append(c.resource, '/')
+	}
+	c.query, c.extra, c.hash = c.query[:0], c.extra[:0], emptyHash
+}
+
+// head lays the request out; address, query, extra and hash are set.
+func (c *client) head(method string) {
+	x := &c.X
+	now := c.store.config.Now()
+	switch {
+	case c.sign.access == "":
+		x.Head = appendRequestLine(x.Head[:0], method, c.path, c.query)
+		x.Head = append(append(append(x.Head, "Host: "...), c.host...), "\r\n"...)
+		x.Head = appendFields(x.Head, c.extra)
+	case c.store.v2:
+		x.Head = c.sign.sign2(x.Head[:0], now, method, c.host, c.path, c.query, c.resource, c.extra)
+	default:
+		if c.sign.token != "" {
+			c.extra = append(c.extra, header{"x-amz-security-token", c.sign.token})
+		}
+		x.Head = c.sign.sign4(x.Head[:0], now, method, c.host, c.path, c.query, c.hash, c.extra)
+	}
+	x.Content, x.Size, x.Chunked, x.NoBody = nil, 0, false, method == "HEAD"
+}
+
+// with adds an unsigned header.
+func (c *client) with(name, value string) {
+	c.X.Head = append(append(append(append(c.X.Head, name...), ": "...), value...), "\r\n"...)
+}
+
+// simple sends a request without a body.
+func (c *client) simple(ctx context.Context, method string, container, object []byte, res *store.Result) bool {
+	c.address(container, object)
+	c.head(method)
+	if method == "PUT" || method == "POST" {
+		c.with("Content-Length", "0")
+	}
+	return c.explained(c.Send(ctx, res, false), res)
+}
+
+// Do carries r out.
+func (c *client) Do(ctx context.Context, r *store.Request, res *store.Result) {
+	c.Begin(res)
+	switch r.Verb {
+	case store.Get:
+		c.get(ctx, r, res)
+	case store.Put:
+		c.put(ctx, r, res)
+	case store.PutParts:
+		c.putParts(ctx, r, res)
+	case store.Head:
+		c.simple(ctx, "HEAD", r.Container, r.Object, res)
+	case store.Delete:
+		c.simple(ctx, "DELETE", r.Container, r.Object, res)
+	case store.List:
+		c.list(ctx, r, res)
+	case store.Copy:
+		c.copy(ctx, r, res)
+	case store.MakeContainer:
+		c.makeContainer(ctx, r, res)
+	case store.RemoveContainer:
+		c.removeContainer(ctx, r, res)
+	case store.CheckOwner:
+		c.checkOwner(ctx, r.Container, res)
+	}
+}
+
+func (c *client) get(ctx context.Context, r *store.Request, res *store.Result) {
+	c.address(r.Container, r.Object)
+	c.head("GET")
+	if r.Length >= 0 {
+		b := strconv.AppendInt(append(c.X.Head, "Range: bytes="...), r.Offset, 10)
+		b = strconv.AppendInt(append(b, '-'), r.Offset+r.Length-1, 10)
+		c.X.Head = append(b, "\r\n"...)
+	}
+	c.explained(c.Read(ctx, r, res), res)
+}
+
+func (c *client) put(ctx context.Context, r *store.Request, res *store.Result) {
+	if r.Chunked {
+		// S3 takes no chunks of HTTP; its own are another format.
+		*res = store.Result{Failure: wire.LocalFailed, Detail: "chunked uploads are not part of S3", First: op.Never}
+		res.Started = c.store.config.Clock.Now()
+		res.Ended = res.Started
+		return
+	}
+	c.content = store.Contents{ID: r.ID()}
+	content := wire.Content(&c.content)
+	if r.File != nil {
+		content = r.File
+	}
+	c.address(r.Container, r.Object)
+	if !c.hashed(content, r.Size, res) {
+		return
+	}
+	c.head("PUT")
+	c.X.Content, c.X.Size = content, r.Size
+	if c.explained(c.Send(ctx, res, false), res) {
+		res.Bytes = r.Size
+	}
+}
+
+// hashed computes the hash of what is sent, where it is to be signed.
+func (c *client) hashed(content wire.Content, size int64, res *store.Result) bool {
+	if c.hash = unsignedHash; !c.store.signed {
+		return true
+	}
+	if !res.Started.Known() { // hashing is part of sending
+		res.Started = c.store.config.Clock.Now()
+	}
+	if c.scratch == nil {
+		c.scratch = make([]byte, 64<<10)
+	}
+	h := sha256.New()
+	for offset := int64(0); offset < size; {
+		n := min(int64(len(c.scratch)), size-offset)
+		if err := content.Read(c.scratch[:n], offset); err != nil {
+			res.Failure, res.Detail = wire.LocalFailed, err.Error()
+			res.Ended = c.store.config.Clock.Now()
+			return false
+		}
+		h.Write(c.scratch[:n])
+		offset += n
+	}
+	c.hash = hex.EncodeToString(h.Sum(nil))
+	return true
+}
+
+func (c *client) list(ctx context.Context, r *store.Request, res *store.Result) {
+	c.address(r.Container, nil)
+	c.query = append(c.query, "list-type=2&max-keys="...)
+	c.query = strconv.AppendInt(c.query, int64(r.MaxKeys), 10)
+	if len(r.Object) > 0 {
+		c.query = encode(append(c.query, "&prefix="...), r.Object, true)
+	}
+	c.head("GET")
+	if !c.explained(c.Send(ctx, res, true), res) {
+		return
+	}
+	res.Keys = bytes.Count(c.Answer, []byte("<Key>"))
+	if !bytes.Contains(c.Answer, []byte("<ListBucketResult")) {
+		res.Code, res.Failure, res.Detail = "", wire.Garbage, "the answer is no listing"
+	}
+}
+
+func (c *client) copy(ctx context.Context, r *store.Request, res *store.Result) {
+	c.address(r.Container, r.To)
+	source := encode(append(encode([]byte("/"), r.Container, true), '/'), r.Object, false)
+	c.extra = append(c.extra, header{"x-amz-copy-source", string(source)})
+	c.head("PUT")
+	c.with("Content-Length", "0")
+	if c.explained(c.Send(ctx, res, true), res) {
+		c.lateError(res)
+	}
+}
+
+// lateError finds the error that S3 may send behind a status of 200, when the
+// work began before it failed.
+func (c *client) lateError(res *store.Result) {
+	if bytes.Contains(c.Answer, []byte("<Error>")) {
+		res.Status = 500
+		c.explained(true, res)
+	}
+}
+
+func (c *client) putParts(ctx context.Context, r *store.Request, res *store.Result) {
+	c.address(r.Container, r.Object)
+	c.query = append(c.query, "uploads="...)
+	c.head("POST")
+	c.with("Content-Length", "0")
+	if !c.explained(c.Send(ctx, res, true), res) {
+		return
+	}
+	id, ok := element(c.Answer, "UploadId")
+	if !ok {
+		res.Failure, res.Detail = wire.Garbage, "the answer names no upload"
+		return
+	}
+	var done bytes.Buffer
+	done.WriteString("<CompleteMultipartUpload>")
+	for part, offset := 1, int64(0); offset < r.Size || part == 1; part++ {
+		size := min(r.PartSize, r.Size-offset)
+		tag, ok := c.part(ctx, r, id, part, offset, size, res)
+		if !ok {
+			c.abandon(ctx, r, id, res)
+			return
+		}
+		fmt.Fprintf(&done, "<Part><PartNumber>%d</PartNumber><ETag>%s</ETag></Part>", part, tag)
+		offset += size
+	}
+	done.WriteString("</CompleteMultipartUpload>")
+	c.address(r.Container, r.Object)
+	c.query = encode(append(c.query, "uploadId="...), []byte(id), true)
+	text := text(done.Bytes())
+	if !c.hashed(text, int64(len(text)), res) {
+		return
+	}
+	c.head("POST")
+	c.X.Content, c.X.Size = text, int64(len(text))
+	if c.explained(c.Send(ctx, res, true), res) {
+		res.Bytes = r.Size
+		c.lateError(res)
+	}
+}
+
+func (c *client) part(ctx context.Context, r *store.Request, id string, part int, offset, size int64, res *store.Result) (tag string, ok bool) {
+	c.address(r.Container, r.Object)
+	c.query = strconv.AppendInt(append(c.query, "partNumber="...), int64(part), 10)
+	c.query = encode(append(c.query, "&uploadId="...), []byte(id), true)
+	c.content = store.Contents{ID: r.ID(), Offset: offset}
+	if !c.hashed(&c.content, size, res) {
+		return "", false
+	}
+	c.head("PUT")
+	c.X.Content, c.X.Size = &c.content, size
+	if !c.explained(c.Send(ctx, res, false), res) {
+		return "", false
+	}
+	return c.X.Header("etag"), true
+}
+
+// abandon gives up an upload that failed, so that its parts do not stay. What
+// went wrong before is what counts.
+func (c *client) abandon(ctx context.Context, r *store.Request, id string, res *store.Result) {
+	failed := *res
+	c.address(r.Container, r.Object)
+	c.query = encode(append(c.query, "uploadId="...), []byte(id), true)
+	c.head("DELETE")
+	c.Send(ctx, res, false)
+	failed.Attempts = res.Attempts
+	*res = failed
+}
+
+// text is a short body.
+type text []byte
+
+func (t text) Read(dst []byte, offset int64) error {
+	copy(dst, t[offset:])
+	return nil
+}
+
+// makeContainer marks what it has made, and nothing else.
+func (c *client) makeContainer(ctx context.Context, r *store.Request, res *store.Result) {
+	if c.simple(ctx, "HEAD", r.Container, nil, res) {
+		res.Code = store.Existed
+		return
+	}
+	if res.Status != 404 {
+		return
+	}
+	c.address(r.Container, nil)
+	var content text
+	if c.store.region != "us-east-1" {
+		content = text("<CreateBucketConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><LocationConstraint>" + c.store.region +
+			"</LocationConstraint></CreateBucketConfiguration>")
+	}
+	if !c.hashed(content, int64(len(content)), res) {
+		return
+	}
+	c.head("PUT")
+	c.X.Content, c.X.Size = content, int64(len(content))
+	if !c.explained(c.Send(ctx, res, false), res) {
+		if res.Status == 409 { // somebody was faster
+			res.Status, res.Code = 200, store.Existed
+		}
+		return
+	}
+	c.mark(ctx, r.Container, res)
+}
+
+func (c *client) mark(ctx context.Context, container []byte, res *store.Result) {
+	c.address(container, []byte(store.Marker))
+	mark := text(store.Mark)
+	if !c.hashed(mark, int64(len(mark)), res) {
+		return
+	}
+	c.head("PUT")
+	c.X.Content, c.X.Size = mark, int64(len(mark))
+	c.explained(c.Send(ctx, res, false), res)
+}
+
+func (c *client) checkOwner(ctx context.Context, container []byte, res *store.Result) bool {
+	c.address(container, []byte(store.Marker))
+	c.head("GET")
+	if !c.explained(c.Send(ctx, res, true), res) {
+		if res.Status == 404 {
+			res.Code = store.NotOurs
+		}
+		return false
+	}
+	if !bytes.HasPrefix(c.Answer, []byte(store.Mark)) {
+		res.Code = store.NotOurs
+		return false
+	}
+	return true
+}
+
+// removeContainer refuses to touch what does not carry our mark. The mark goes
+// only when nothing else is left, and comes back if the container stays.
+func (c *client) removeContainer(ctx context.Context, r *store.Request, res *store.Result) {
+	if !c.checkOwner(ctx, r.Container, res) {
+		return
+	}
+	c.address(r.Container, nil)
+	c.query = append(c.query, "list-type=2&max-keys=2"...)
+	c.head("GET")
+	if !c.explained(c.Send(ctx, res, true), res) {
+		return
+	}
+	if bytes.Count(c.Answer, []byte("<Key>")) > 1 {
+		res.Status, res.Code, res.Detail = 409, "BucketNotEmpty", fmt.Sprintf("%s still has objects beside our mark", r.Container)
+		return
+	}
+	if !c.simple(ctx, "DELETE", r.Container, []byte(store.Marker), res) {
+		return
+	}
+	if !c.simple(ctx, "DELETE", r.Container, nil, res) {
+		failed := *res
+		c.mark(ctx, r.Container, res)
+		failed.Attempts = res.Attempts
+		*res = failed
+	}
+}
+
+// explained reads what a server says of an error; true if there is none.
+func (c *client) explained(answered bool, res *store.Result) bool {
+	if !answered {
+		return false
+	}
+	if res.Status >= 200 && res.Status < 300 {
+		return res.Violation == body.Sound
+	}
+	if code, ok := element(c.Answer, "Code"); ok && len(code) <= 64 {
+		res.Code = code
+	} else if res.Status == 404 {
+		res.Code = "" // HEAD has no body to explain with
+	}
+	if m, ok := element(c.Answer, "Message"); ok {
+		res.Detail = m
+	}
+	return false
+}
+
+// element is the text of the first element with that name in an answer.
+func element(b []byte, name string) (string, bool) {
+	_, rest, ok := bytes.Cut(b, []byte("<"+name+">"))
+	if !ok {
+		return "", false
+	}
+	inner, _, ok := bytes.Cut(rest, []byte("</"+name+">"))
+	return strings.NewReplacer("&lt;", "<", "&gt;", ">", "&quot;", `"`, "&#34;", `"`, "&amp;", "&").Replace(string(inner)), ok
+}

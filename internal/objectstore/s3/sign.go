@@ -1,0 +1,216 @@
+package s3
+
+import (
+	"crypto/hmac"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"hash"
+	"strings"
+	"time"
+)
+
+// Hashes of payloads that are not computed for each request.
+const (
+	emptyHash    = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" // SHA-256 of nothing
+	unsignedHash = "UNSIGNED-PAYLOAD"
+)
+
+// header is one that is signed, its name in lower case.
+type header struct{ name, value string }
+
+// signer lays out requests with their signature, version 4: "Authenticating
+// Requests: Using the Authorization Header", Amazon S3 API reference. The key
+// is derived once a day, the time is formatted once a second; otherwise a
+// request costs two runs of SHA-256 over its canonical form and the hash's hash.
+type signer struct {
+	region, access, secret, token string
+	v2                            bool
+
+	second int64  // of at
+	at     []byte // 20060102T150405Z
+	date   string // Mon, 02 Jan 2006 …, for version 2
+	day    string
+	scope  string // day/region/s3/aws4_request
+	mac    hash.Hash
+
+	canonical, toSign []byte
+	sum               [sha256.Size]byte
+	hexSum            [2 * sha256.Size]byte
+}
+
+// tick brings what depends on the time up to date.
+func (s *signer) tick(now time.Time) {
+	if sec := now.Unix(); sec != s.second || s.at == nil {
+		now = now.UTC()
+		s.second, s.at = sec, now.AppendFormat(s.at[:0], "20060102T150405Z")
+		s.date = now.Format("Mon, 02 Jan 2006 15:04:05 GMT")
+	}
+	if day := s.at[:8]; string(day) != s.day {
+		s.day = string(day)
+		s.scope = s.day + "/" + s.region + "/s3/aws4_request"
+		s.mac = hmac.New(sha256.New, signingKey(s.secret, s.day, s.region))
+	}
+}
+
+func signingKey(secret, day, region string) []byte {
+	key := []byte("AWS4" + secret)
+	for _, part := range []string{day, region, "s3", "aws4_request"} {
+		h := hmac.New(sha256.New, key)
+		h.Write([]byte(part))
+		key = h.Sum(nil)
+	}
+	return key
+}
+
+// sign4 appends the request's head to b: the request line, Host, and the
+// headers of the signature. path is encoded; query is canonical (sorted,
+// encoded); extra are further headers that must be signed, sorted, between
+// "x-amz-content-sha256" and "x-amz-date" or behind it.
+func (s *signer) sign4(b []byte, now time.Time, method, host string, path, query []byte, payload string, extra []header) []byte {
+	s.tick(now)
+	c := append(s.canonical[:0], method...)
+	c = append(append(append(c, '\n'), path...), '\n')
+	c = append(append(c, query...), "\nhost:"...)
+	c = append(append(c, host...), "\nx-amz-content-sha256:"...)
+	c = append(append(c, payload...), '\n')
+	before, after := split(extra)
+	c = appendHeaders(c, before)
+	c = append(append(append(c, "x-amz-date:"...), s.at...), '\n')
+	c = appendHeaders(c, after)
+	c = append(c, '\n')
+	c = appendNames(c, before, after)
+	c = append(append(c, '\n'), payload...)
+	s.canonical = c
+
+	s.sum = sha256.Sum256(c)
+	t := append(s.toSign[:0], "AWS4-HMAC-SHA256\n"...)
+	t = append(append(t, s.at...), '\n')
+	t = append(append(t, s.scope...), '\n')
+	hex.Encode(s.hexSum[:], s.sum[:])
+	t = append(t, s.hexSum[:]...)
+	s.toSign = t
+	s.mac.Reset()
+	s.mac.Write(t)
+	s.mac.Sum(s.sum[:0])
+	hex.Encode(s.hexSum[:], s.sum[:])
+
+	b = appendRequestLine(b, method, path, query)
+	b = append(append(append(b, "Host: "...), host...), "\r\nX-Amz-Content-Sha256: "...)
+	b = append(append(b, payload...), "\r\nX-Amz-Date: "...)
+	b = append(append(b, s.at...), "\r\n"...)
+	b = appendFields(appendFields(b, before), after)
+	b = append(append(b, "Authorization: AWS4-HMAC-SHA256 Credential="...), s.access...)
+	b = append(append(append(b, '/'), s.scope...), ", SignedHeaders="...)
+	b = appendNames(b, before, after)
+	b = append(append(b, ", Signature="...), s.hexSum[:]...)
+	return append(b, "\r\n"...)
+}
+
+// split sets apart the headers that sort before x-amz-date.
+func split(extra []header) (before, after []header) {
+	for i, h := range extra {
+		if h.name > "x-amz-date" {
+			return extra[:i], extra[i:]
+		}
+	}
+	return extra, nil
+}
+
+func appendHeaders(b []byte, hs []header) []byte {
+	for _, h := range hs {
+		b = append(append(append(append(b, h.name...), ':'), h.value...), '\n')
+	}
+	return b
+}
+
+func appendFields(b []byte, hs []header) []byte {
+	for _, h := range hs {
+		b = append(append(append(append(b, h.name...), ": "...), h.value...), "\r\n"...)
+	}
+	return b
+}
+
+func appendNames(b []byte, before, after []header) []byte {
+	b = append(b, "host;x-amz-content-sha256"...)
+	for _, h := range before {
+		b = append(append(b, ';'), h.name...)
+	}
+	b = append(b, ";x-amz-date"...)
+	for _, h := range after {
+		b = append(append(b, ';'), h.name...)
+	}
+	return b
+}
+
+func appendRequestLine(b []byte, method string, path, query []byte) []byte {
+	b = append(append(append(b, method...), ' '), path...)
+	if len(query) > 0 {
+		b = append(append(b, '?'), query...)
+	}
+	return append(b, " HTTP/1.1\r\n"...)
+}
+
+// subresources are the parameters that version 2 signs.
+var subresources = []string{"uploads", "uploadId", "partNumber", "location"}
+
+// sign2 is sign4 by the older scheme: "Signing and authenticating REST
+// requests", Amazon S3 developer guide. resource is the path with the bucket
+// in it, whichever style the request has.
+func (s *signer) sign2(b []byte, now time.Time, method, host string, path, query, resource []byte, extra []header) []byte {
+	s.tick(now)
+	if s.token != "" {
+		extra = append(extra[:len(extra):len(extra)], header{"x-amz-security-token", s.token})
+	}
+	t := append(append(s.toSign[:0], method...), "\n\n\n"...)
+	t = append(append(t, s.date...), '\n')
+	t = appendHeaders(t, extra)
+	t = append(t, resource...)
+	t = append(t, signedQuery(string(query))...)
+	s.toSign = t
+	mac := hmac.New(sha1.New, []byte(s.secret))
+	mac.Write(t)
+	b = appendRequestLine(b, method, path, query)
+	b = append(append(append(b, "Host: "...), host...), "\r\nDate: "...)
+	b = append(append(b, s.date...), "\r\n"...)
+	b = appendFields(b, extra)
+	b = append(append(append(b, "Authorization: AWS "...), s.access...), ':')
+	b = base64.StdEncoding.AppendEncode(b, mac.Sum(nil))
+	return append(b, "\r\n"...)
+}
+
+// signedQuery is the part of a sorted query that version 2 signs.
+func signedQuery(query string) string {
+	var kept []string
+	for part := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(part, "=")
+		for _, s := range subresources {
+			if name == s && value == "" {
+				kept = append(kept, name)
+			} else if name == s {
+				kept = append(kept, part)
+			}
+		}
+	}
+	if len(kept) == 0 {
+		return ""
+	}
+	return "?" + strings.Join(kept, "&")
+}
+
+const upperHex = "0123456789ABCDEF"
+
+// encode appends text with everything encoded that is not unreserved (RFC
+// 3986); slashes stay, unless all is set.
+func encode(b, text []byte, all bool) []byte {
+	for _, c := range text {
+		switch {
+		case c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '-', c == '_', c == '.', c == '~', c == '/' && !all:
+			b = append(b, c)
+		default:
+			b = append(b, '%', upperHex[c>>4], upperHex[c&15])
+		}
+	}
+	return b
+}

@@ -1,0 +1,64 @@
+package s3
+
+import (
+	"regexp"
+	"testing"
+	"time"
+)
+
+// The examples of "Signature Calculations for the Authorization Header" in
+// Amazon's API reference of S3, as far as they sign what this client signs.
+func TestSignatureOfAmazonsExamples(t *testing.T) {
+	const host = "examplebucket.s3.amazonaws.com"
+	at := time.Date(2013, 5, 24, 0, 0, 0, 0, time.UTC)
+	tests := []struct {
+		name, method, path, query, payload string
+		want                               string
+	}{
+		{"lifecycle", "GET", "/", "lifecycle=", emptyHash, "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543"},
+		{"list", "GET", "/", "max-keys=2&prefix=J", emptyHash, "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"},
+	}
+	s := signer{region: "us-east-1", access: "AKIAIOSFODNN7EXAMPLE", secret: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			head := s.sign4(nil, at, tt.method, host, []byte(tt.path), []byte(tt.query), tt.payload, nil)
+			got := regexp.MustCompile(`Signature=([0-9a-f]{64})`).FindSubmatch(head)
+			if got == nil || string(got[1]) != tt.want {
+				t.Errorf("signature %s, want %s in\n%s", got, tt.want, head)
+			}
+		})
+	}
+}
+
+// The example of "Signing and authenticating REST requests", version 2.
+func TestSignature2OfAmazonsExample(t *testing.T) {
+	at := time.Date(2007, 3, 27, 19, 36, 42, 0, time.UTC)
+	s := signer{access: "AKIAIOSFODNN7EXAMPLE", secret: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", v2: true}
+	s.tick(at)
+	s.date = "Tue, 27 Mar 2007 19:36:42 +0000" // as that page writes it
+	head := s.sign2(nil, at, "GET", "johnsmith.s3.amazonaws.com", []byte("/photos/puppy.jpg"), nil, []byte("/johnsmith/photos/puppy.jpg"), nil)
+	want := "GET /photos/puppy.jpg HTTP/1.1\r\nHost: johnsmith.s3.amazonaws.com\r\nDate: Tue, 27 Mar 2007 19:36:42 +0000\r\n" +
+		"Authorization: AWS AKIAIOSFODNN7EXAMPLE:bWq2s1WEIj+Ydj0vQ697zp+IXMU=\r\n"
+	if string(head) != want {
+		t.Errorf("%s\nwant\n%s", head, want)
+	}
+}
+
+func TestEncode(t *testing.T) {
+	for in, want := range map[string]string{"abc-_.~/9": "abc-_.~/9", "a b+c": "a%20b%2Bc", "ü=&": "%C3%BC%3D%26"} {
+		if got := string(encode(nil, []byte(in), false)); got != want {
+			t.Errorf("%q became %q, want %q", in, got, want)
+		}
+	}
+	if got := string(encode(nil, []byte("a/b"), true)); got != "a%2Fb" {
+		t.Error(got)
+	}
+}
+
+func TestSignedQuery(t *testing.T) {
+	for in, want := range map[string]string{"": "", "list-type=2&max-keys=5": "", "uploads=": "?uploads", "partNumber=1&uploadId=x": "?partNumber=1&uploadId=x"} {
+		if got := signedQuery(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

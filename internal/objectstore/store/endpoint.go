@@ -1,0 +1,64 @@
+package store
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/wire"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Endpoint reads where a store is and how it is to be trusted: settings
+// cafile, no_verify_ssl and timeout. The path of the URL is returned beside it.
+func Endpoint(address string, settings map[string]string, clock op.Clock) (ep wire.Endpoint, path string, err error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ep, "", fmt.Errorf("%q is no address such as http://HOST:PORT", address)
+	}
+	if ep.Timeout, err = Timeout(settings["timeout"]); err != nil {
+		return ep, "", err
+	}
+	ep.Clock, ep.Host, ep.Address = clock, u.Host, u.Host
+	port := "80"
+	if u.Scheme == "https" {
+		port = "443"
+		if ep.TLS, err = trust(u.Hostname(), settings); err != nil {
+			return ep, "", err
+		}
+	}
+	if u.Port() == "" {
+		ep.Address = net.JoinHostPort(u.Hostname(), port)
+	}
+	return ep, u.EscapedPath(), nil
+}
+
+func trust(name string, settings map[string]string) (*tls.Config, error) {
+	c := &tls.Config{ServerName: name, MinVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(0)}
+	if v := settings["no_verify_ssl"]; v != "" {
+		b, err := strconv.ParseBool(v)
+		if err != nil {
+			return nil, fmt.Errorf("no_verify_ssl=%s is neither true nor false", v)
+		}
+		c.InsecureSkipVerify = b
+	}
+	if file := settings["cafile"]; file != "" {
+		pem, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("cafile: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("cafile %s has no certificate in PEM", file)
+		}
+	}
+	return c, nil
+}
+
+// Now is the time of day, for signatures; the run's clock has none.
+type Now func() time.Time

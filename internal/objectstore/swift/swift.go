@@ -1,0 +1,324 @@
+// Package swift speaks OpenStack Swift on a pinned connection, with tokens of
+// TempAuth (v1) and of Keystone (v2 and v3).
+package swift
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/body"
+	"github.com/cnsbench/cnsbench/internal/objectstore/store"
+	"github.com/cnsbench/cnsbench/internal/objectstore/wire"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// ownerHeader is the property of a container by which it is known as ours; it
+// is set by the request that makes the container.
+const ownerHeader = "X-Container-Meta-Cnsbench-Owner"
+
+// Config of a store. Settings: timeout (ms), policy (a storage policy for new
+// containers), storage_url (with Token, or to override what the token service
+// says), cafile, no_verify_ssl. AuthKind: none, tempauth, keystone (the version
+// as in auth_url), keystonev2, keystonev3.
+type Config struct {
+	Settings, Auth  map[string]string
+	AuthKind        string
+	Password, Token string
+	Clock           op.Clock
+}
+
+// Store is an account of a Swift cluster.
+type Store struct {
+	config Config
+	tokens *tokens
+}
+
+// New checks the settings; nothing is sent.
+func New(c Config) (*Store, error) {
+	s := &Store{config: c, tokens: &tokens{config: c}}
+	if c.AuthKind == "" || c.AuthKind == "none" {
+		if c.Token == "" || c.Settings["storage_url"] == "" {
+			return nil, fmt.Errorf("swift: without auth it needs a token and a storage_url")
+		}
+		s.tokens.fixed = &access{c.Token, c.Settings["storage_url"]}
+	}
+	if _, err := store.Timeout(c.Settings["timeout"]); err != nil {
+		return nil, fmt.Errorf("swift: %w", err)
+	}
+	for _, address := range []string{c.Auth["auth_url"], c.Settings["storage_url"]} {
+		if address == "" {
+			continue
+		}
+		if _, _, err := store.Endpoint(address, c.Settings, c.Clock); err != nil {
+			return nil, fmt.Errorf("swift: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// Describe says which account, as far as it is known before the first token.
+func (s *Store) Describe() string {
+	if u := s.config.Settings["storage_url"]; u != "" {
+		return "swift " + u
+	}
+	return "swift by " + s.config.Auth["auth_url"] + " as " + s.config.Auth["username"]
+}
+
+// Client of one worker. It has no connection until it has a token.
+func (s *Store) Client() (store.Client, error) { return &client{store: s}, nil }
+
+type client struct {
+	store *Store
+	http  *store.HTTP
+	at    access // what http and base were made for
+	base  []byte
+	host  string
+
+	stopped abortion
+	content store.Contents
+}
+
+func (c *client) Abort() { c.stopped.abort() }
+
+func (c *client) Close() {
+	if c.http != nil {
+		c.http.Conn.Close()
+	}
+}
+
+// Do carries r out; where the token has expired, once more with a new one.
+func (c *client) Do(ctx context.Context, r *store.Request, res *store.Result) {
+	*res = store.Result{Started: op.Never, First: op.Never}
+	began := c.store.config.Clock.Now()
+	for again := range 2 {
+		a, err := c.store.tokens.get(ctx, c.stopped.context())
+		if err != nil {
+			c.unauthorised(res, began, err)
+			return
+		}
+		if err := c.connect(a); err != nil {
+			c.unauthorised(res, began, err)
+			return
+		}
+		c.carryOut(ctx, r, res)
+		if res.Status != 401 || again > 0 {
+			break
+		}
+		c.store.tokens.expired(a)
+	}
+	res.Started = began // waiting for a token is part of it
+}
+
+// unauthorised fills res for an operation that got no token.
+func (c *client) unauthorised(res *store.Result, began op.Time, err error) {
+	res.Started, res.Ended, res.Detail = began, c.store.config.Clock.Now(), err.Error()
+	res.Status, res.Failure = 0, wire.Unresolved
+	var f *failure
+	if asFailure(err, &f) {
+		res.Status, res.Failure, res.Code = f.status, f.kind, f.code
+	} else {
+		res.Failure = wire.LocalFailed
+	}
+	if c.stopped.done() {
+		res.Failure = wire.Aborted
+	}
+}
+
+// connect makes the client one of a's storage.
+func (c *client) connect(a access) error {
+	if c.http != nil && a.storageURL == c.at.storageURL {
+		c.at = a
+		return nil
+	}
+	ep, base, err := store.Endpoint(a.storageURL, c.store.config.Settings, c.store.config.Clock)
+	if err != nil {
+		return fmt.Errorf("swift: the token's storage URL: %w", err)
+	}
+	c.Close()
+	c.http, c.at, c.base, c.host = store.NewHTTP(ep), a, []byte(strings.TrimSuffix(base, "/")), ep.Host
+	c.stopped.set(c.http.Conn)
+	return nil
+}
+
+// head lays a request out. query is encoded.
+func (c *client) head(method string, container, object []byte, query string) {
+	b := append(append(c.http.X.Head[:0], method...), ' ')
+	b = append(b, c.base...)
+	b = escape(append(b, '/'), container)
+	if len(object) > 0 {
+		b = escape(append(b, '/'), object)
+	}
+	if query != "" {
+		b = append(append(b, '?'), query...)
+	}
+	b = append(append(b, " HTTP/1.1\r\nHost: "...), c.host...)
+	b = append(append(b, "\r\nX-Auth-Token: "...), c.at.token...)
+	x := &c.http.X
+	x.Head = append(b, "\r\n"...)
+	x.Content, x.Size, x.Chunked, x.NoBody = nil, 0, false, method == "HEAD"
+}
+
+func (c *client) with(name, value string) {
+	x := &c.http.X
+	x.Head = append(append(append(append(x.Head, name...), ": "...), value...), "\r\n"...)
+}
+
+const unescaped = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~/"
+
+func escape(b, text []byte) []byte {
+	for _, ch := range text {
+		if strings.IndexByte(unescaped, ch) >= 0 {
+			b = append(b, ch)
+		} else {
+			b = append(b, '%', "0123456789ABCDEF"[ch>>4], "0123456789ABCDEF"[ch&15])
+		}
+	}
+	return b
+}
+
+func (c *client) carryOut(ctx context.Context, r *store.Request, res *store.Result) {
+	switch r.Verb {
+	case store.Get:
+		c.head("GET", r.Container, r.Object, "")
+		if r.Length >= 0 {
+			c.with("Range", fmt.Sprintf("bytes=%d-%d", r.Offset, r.Offset+r.Length-1))
+		}
+		c.explained(c.http.Read(ctx, r, res), res)
+	case store.Put:
+		c.put(ctx, r, res)
+	case store.PutParts:
+		c.putParts(ctx, r, res)
+	case store.Head:
+		c.simple(ctx, "HEAD", r.Container, r.Object, res)
+	case store.Delete:
+		c.simple(ctx, "DELETE", r.Container, r.Object, res)
+	case store.List:
+		c.list(ctx, r, res)
+	case store.Copy:
+		c.head("PUT", r.Container, r.To, "")
+		c.with("X-Copy-From", string(escape(append(escape([]byte("/"), r.Container), '/'), r.Object)))
+		c.with("Content-Length", "0")
+		c.explained(c.http.Send(ctx, res, false), res)
+	case store.MakeContainer:
+		c.makeContainer(ctx, r, res)
+	case store.RemoveContainer:
+		// Swift itself refuses to delete a container that has objects.
+		if c.checkOwner(ctx, r.Container, res) {
+			c.simple(ctx, "DELETE", r.Container, nil, res)
+		}
+	case store.CheckOwner:
+		c.checkOwner(ctx, r.Container, res)
+	}
+}
+
+func (c *client) simple(ctx context.Context, method string, container, object []byte, res *store.Result) bool {
+	c.head(method, container, object, "")
+	return c.explained(c.http.Send(ctx, res, false), res)
+}
+
+func (c *client) put(ctx context.Context, r *store.Request, res *store.Result) {
+	c.head("PUT", r.Container, r.Object, "")
+	c.content = store.Contents{ID: r.ID()}
+	x := &c.http.X
+	x.Content, x.Size, x.Chunked = &c.content, r.Size, r.Chunked
+	if r.File != nil {
+		x.Content = r.File
+	}
+	if c.explained(c.http.Send(ctx, res, false), res) {
+		res.Bytes = r.Size
+	}
+}
+
+// putParts writes a static large object: segments below its own name, and a
+// manifest that joins them.
+func (c *client) putParts(ctx context.Context, r *store.Request, res *store.Result) {
+	var manifest bytes.Buffer
+	manifest.WriteByte('[')
+	for part, offset := 1, int64(0); offset < r.Size || part == 1; part++ {
+		size := min(r.PartSize, r.Size-offset)
+		name := fmt.Sprintf("%s/%08d", r.Object, part)
+		c.head("PUT", r.Container, []byte(name), "")
+		c.content = store.Contents{ID: r.ID(), Offset: offset}
+		c.http.X.Content, c.http.X.Size, c.http.X.Chunked = &c.content, size, r.Chunked
+		if !c.explained(c.http.Send(ctx, res, false), res) {
+			return
+		}
+		if part > 1 {
+			manifest.WriteByte(',')
+		}
+		fmt.Fprintf(&manifest, `{"path":%q,"etag":%q,"size_bytes":%d}`, string(r.Container)+"/"+name, strings.Trim(c.http.X.Header("etag"), `"`), size)
+		offset += size
+	}
+	manifest.WriteByte(']')
+	c.head("PUT", r.Container, r.Object, "multipart-manifest=put")
+	c.http.X.Content, c.http.X.Size = text(manifest.Bytes()), int64(manifest.Len())
+	if c.explained(c.http.Send(ctx, res, false), res) {
+		res.Bytes = r.Size
+	}
+}
+
+type text []byte
+
+func (t text) Read(dst []byte, offset int64) error {
+	copy(dst, t[offset:])
+	return nil
+}
+
+func (c *client) list(ctx context.Context, r *store.Request, res *store.Result) {
+	query := "limit=" + strconv.Itoa(r.MaxKeys)
+	if len(r.Object) > 0 {
+		query += "&prefix=" + url.QueryEscape(string(r.Object))
+	}
+	c.head("GET", r.Container, nil, query)
+	c.with("Accept", "text/plain")
+	if c.explained(c.http.Send(ctx, res, true), res) {
+		res.Keys = bytes.Count(c.http.Answer, []byte("\n"))
+	}
+}
+
+func (c *client) makeContainer(ctx context.Context, r *store.Request, res *store.Result) {
+	if c.simple(ctx, "HEAD", r.Container, nil, res) {
+		res.Code = store.Existed
+		return
+	}
+	if res.Status != 404 {
+		return
+	}
+	c.head("PUT", r.Container, nil, "")
+	c.with(ownerHeader, store.Mark)
+	if p := c.store.config.Settings["policy"]; p != "" {
+		c.with("X-Storage-Policy", p)
+	}
+	c.with("Content-Length", "0")
+	c.explained(c.http.Send(ctx, res, false), res)
+}
+
+func (c *client) checkOwner(ctx context.Context, container []byte, res *store.Result) bool {
+	if !c.simple(ctx, "HEAD", container, nil, res) {
+		return false
+	}
+	if !strings.HasPrefix(c.http.X.Header(strings.ToLower(ownerHeader)), store.Mark) {
+		res.Status, res.Code = 404, store.NotOurs
+		return false
+	}
+	return true
+}
+
+// explained says whether there is no error; what Swift writes about one is for
+// people.
+func (c *client) explained(answered bool, res *store.Result) bool {
+	if !answered {
+		return false
+	}
+	if res.Status >= 200 && res.Status < 300 {
+		return res.Violation == body.Sound
+	}
+	if text := strings.TrimSpace(string(c.http.Answer[:min(len(c.http.Answer), 200)])); res.Detail == "" {
+		res.Detail = text
+	}
+	return false
+}
