@@ -43,6 +43,8 @@ func benches() []bench {
 		{"audit", "Milestones on Kubernetes against the API server's audit log", audit, true},
 		{"inject500", "500 ms injected into one RPC of a driver on Kubernetes", inject500, true},
 		{"limiter", "What is slowed down on Kubernetes is named as what limits", limiter, true},
+		{"reattach", "Attached volumes are moved to the other node", reattach, true},
+		{"lostnode", "A node is lost: when its volumes are of use on the other", lostnode, true},
 		{"cluster50", "500 volumes at 50 per second on Kubernetes", cluster50, true},
 	}
 }

@@ -41,7 +41,7 @@ data:
           image: "{{image}}"
           securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
           env: [{name: CNSBENCH_AGENT_CLOCK_OFFSET, value: "{{offset}}"}]
-          command: [sh, -c, 'while :; do date >/data/now; sleep 0.2; done']
+          command: [sh, -c, 'date +%s%N; while :; do date >/data/now; sleep 0.2; done']
           volumeMounts: [{name: data, mountPath: /data}]
       volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
   claim.yaml: |
@@ -61,12 +61,12 @@ apiVersion: cnsbench.dev/v1alpha1
 kind: Benchmark
 metadata: {name: e2e}
 spec:
-  runtime: 20s
+  runtime: 5s
   serviceAccountName: default
   library: [{configMapSpec: {namespace: %s}}]
   actions:
     - name: write
-      timeout: 15s
+      timeout: 30s # until the kubelet has given up twice to get an image
       createObjSpec: {workload: writer, vars: {%s}}
 `, p.name, vars)
 }

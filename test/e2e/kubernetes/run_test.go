@@ -137,6 +137,7 @@ func TestRun(t *testing.T) {
 			"a snapshot class of another driver": testSnapshotClassOfAnother,
 			"a driver without snapshots":         testDriverWithoutSnapshots,
 			"a namespace that is deleted":        testNamespaceDeleted,
+			"agents whose clocks are wrong":      testClockOffset,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel() // each in a namespace of its own

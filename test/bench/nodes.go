@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// reattach moves attached volumes of the driver null from one node to the other,
+// and says how long each part of the way takes.
+func reattach(ctx context.Context, e *env) (table, error) {
+	var t table
+	trial, err := e.onCluster(ctx, e.moving(pick(e, 90*time.Second, 20*time.Second), 3*time.Second))
+	if err != nil {
+		return t, err
+	}
+	defer trial.remove()
+	a, err := trial.action("move")
+	if err != nil {
+		return t, err
+	}
+	ops, err := trial.ops("move")
+	if err != nil {
+		return t, err
+	}
+	t.info(len(ops), "response p50, p99", "%s, %s", a.Response.P50, a.Response.P99)
+	t.ways(ops, op.Never)
+	for _, s := range a.Attribution {
+		if s.Share >= 0.01 {
+			t.info(len(ops), "of the time: "+s.Component, "%.1f %%", 100*s.Share)
+		}
+	}
+	return t, nil
+}
+
+// ways states when each milestone of a volume's way to another node came: since the
+// op's start, or since an instant of the run.
+func (t *table) ways(ops []op.Op, since op.Time) {
+	for _, name := range []string{"podGone", op.Detached, op.Scheduled, op.Attached, op.Running, op.FirstWrite, op.FirstRead, op.Ready} {
+		var all []int64
+		for _, o := range ops {
+			from := o.Started
+			if since.Known() {
+				from = since
+			}
+			if at := o.Milestone(name); at.Known() {
+				all = append(all, int64(at-from))
+			}
+		}
+		if len(all) > 0 {
+			t.info(len(all), name+" after p50, max", "%v, %v", time.Duration(quantile(all, 0.5)).Round(time.Millisecond), time.Duration(quantile(all, 1)).Round(time.Millisecond))
+		}
+	}
+}
+
+func (e *env) moving(length, every time.Duration) string {
+	return fmt.Sprintf(`
+apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: bench-moving}
+spec:
+  seed: %d
+  runtime: %v
+  gracePeriod: 5m
+  actions:
+    - name: volumes
+      createObjSpec: {count: 4, volume: {storageClass: "null", size: 64Mi, attach: true}}
+    - name: move
+      rateName: r
+      timeout: 15m
+      reattachSpec: {actionName: volumes, node: other}
+  rates:
+    - {name: r, constantRateSpec: {interval: %v}}
+`, e.seed, length, every)
+}
+
+const (
+	lostNode = "node2"
+	// outOfService is how an administrator says that a node will not be back soon:
+	// its pods are forgotten and its volumes taken from it at once.
+	taint        = "node.kubernetes.io/out-of-service"
+	outOfService = taint + "=lost:NoExecute"
+)
+
+// lostnode cuts a node off while volumes are moved, says that it is out of service
+// as soon as the cluster calls it not ready, and measures when the volumes that it
+// had were of use on the other node. Then the node comes back.
+func lostnode(ctx context.Context, e *env) (t table, err error) {
+	type ended struct {
+		trial *trial
+		err   error
+	}
+	done := make(chan ended, 1)
+	length := pick(e, 3*time.Minute, 2*time.Minute)
+	began := time.Now()
+	go func() {
+		trial, err := e.onCluster(ctx, e.moving(length, 5*time.Second))
+		done <- ended{trial, err}
+	}()
+	time.Sleep(30 * time.Second) // the volumes are there, and have moved
+	killed := time.Now()
+	back := func() error {
+		_, untaint := e.kubectl(ctx, "taint", "node", lostNode, taint+"-")
+		heal := e.bed(ctx, "heal-node", lostNode)
+		_, ready := e.kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=3m", "node/"+lostNode)
+		return errors.Join(untaint, heal, ready)
+	}
+	err = e.bed(ctx, "kill-node", lostNode)
+	if err == nil {
+		_, err = e.kubectl(ctx, "wait", "--for=condition=Ready=Unknown", "--timeout=5m", "node/"+lostNode)
+	}
+	notReady := time.Now()
+	if err == nil {
+		_, err = e.kubectl(ctx, "taint", "node", lostNode, outOfService)
+	}
+	time.Sleep(min(60*time.Second, time.Until(began.Add(length-30*time.Second)))) // what waited for it
+	healed := time.Now()
+	err = errors.Join(err, back())
+	ready := time.Now()
+	end := <-done
+	if err = errors.Join(err, end.err); err != nil {
+		return t, err
+	}
+	defer end.trial.remove()
+	t.info(1, "from the loss to the node's being called not ready", "%v", notReady.Sub(killed).Round(time.Millisecond))
+	t.info(1, "from its return to its being ready", "%v", ready.Sub(healed).Round(time.Millisecond))
+	return t, t.elsewhere(end.trial, killed, notReady)
+}
+
+// elsewhere states the ways of the volumes that the lost node had.
+func (t *table) elsewhere(trial *trial, killed, tainted time.Time) error {
+	ops, err := trial.ops("move")
+	if err != nil {
+		return err
+	}
+	at := func(when time.Time) op.Time { return trial.runTime(when.UnixNano()) }
+	var waited []op.Op
+	for _, o := range ops {
+		if o.Started < at(tainted) && o.Ended > at(tainted) {
+			waited = append(waited, o)
+		}
+	}
+	if len(waited) == 0 {
+		return errors.New("no volume waited for the lost node")
+	}
+	var whole []int64
+	for _, o := range waited {
+		whole = append(whole, int64(o.Ended-at(killed)))
+	}
+	t.info(len(waited), "volumes of the lost node, of use elsewhere after its loss", "%v to %v",
+		time.Duration(quantile(whole, 0.01)).Round(time.Millisecond), time.Duration(quantile(whole, 1)).Round(time.Millisecond))
+	t.note("Below: since it was said to be out of service (taint %s).", outOfService)
+	t.ways(waited, at(tainted))
+	return nil
+}
+
+// kubectl calls the test bed's.
+func (e *env) kubectl(ctx context.Context, args ...string) (string, error) {
+	dir := filepath.Join(e.root, "out", "testbed")
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(dir, "bin", "kubectl"), append([]string{"--kubeconfig", filepath.Join(dir, "admin.kubeconfig")}, args...)...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, lastLines(string(out), 3))
+	}
+	return string(out), nil
+}
