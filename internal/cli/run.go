@@ -71,6 +71,9 @@ Exit status: 0 done, 1 file or flags wrong, 2 run failed, 3 an SLO was missed or
 could not be judged, 4 a validity gate under --strict, 130 interrupted.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if isObjectWorkload(args) {
+				return f.runObject(cmd, s, args[0])
+			}
 			return f.sayEnd(s, runBenchmark(cmd.Context(), s, &f, args))
 		},
 	}

@@ -1,0 +1,353 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/cosbench"
+	"github.com/cnsbench/cnsbench/internal/objectstore/keep"
+	oload "github.com/cnsbench/cnsbench/internal/objectstore/load"
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/objectstore/nullserver"
+	"github.com/cnsbench/cnsbench/internal/objectstore/open"
+	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/run"
+)
+
+// objectFlags are those of object run.
+type objectFlags struct {
+	out    string
+	seed   uint64
+	grace  time.Duration
+	dryRun bool
+	strict bool
+	prices model.Prices
+}
+
+func newObject(s *streams) *cobra.Command {
+	c := &cobra.Command{
+		Use: "object", Short: "Benchmark object storage: S3, Swift, or files",
+		Long: `Carries out workloads of object storage, written as COSBench's XML, with the
+words that docs/object.md adds to it.`,
+	}
+	c.AddCommand(newObjectRun(s), newObjectLint(s), newNullServer(s))
+	return c
+}
+
+// defaultObjectFlags have the list prices of Amazon S3 Standard in us-east-1, as
+// they were in 2025, in dollars.
+func defaultObjectFlags() objectFlags {
+	return objectFlags{grace: 10 * time.Second, prices: model.Prices{Write: 0.005, Read: 0.0004, Received: 0.09}}
+}
+
+func newObjectRun(s *streams) *cobra.Command {
+	f := defaultObjectFlags()
+	c := &cobra.Command{
+		Use: "run FILE", Short: "Carry an object workload out and leave a bundle",
+		Long: `Carries an object workload out and leaves a bundle. cnsbench run FILE does the
+same where FILE ends in .xml.
+
+Containers that the workload makes carry CNSBench's mark. Nothing is written to,
+or deleted from, a container without it. Credentials stand in the file, in a file
+or directory that its setting "credentials" names, or in AWS_ACCESS_KEY_ID and
+AWS_SECRET_ACCESS_KEY, or OS_PASSWORD; they are in no bundle.
+
+Exit status: 0 done, 1 file or flags wrong, 2 run failed, 4 figures are the
+client's own under --strict, 130 interrupted.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return runObject(cmd.Context(), s, &f, args[0]) },
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.out, "out", "", "directory for the bundle; must not exist or be empty (default cnsbench-NAME-TIME)")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of all that is drawn (default drawn)")
+	fl.DurationVar(&f.grace, "grace", f.grace, "how long after a work's end its operations in flight are awaited")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "print requests, bytes and cost; send nothing")
+	fl.BoolVar(&f.strict, "strict", false, "exit with 4 when a stage of normal works was client-bound")
+	fl.Float64Var(&f.prices.Write, "price-write", f.prices.Write, "of 1000 requests that write or list, for --dry-run")
+	fl.Float64Var(&f.prices.Read, "price-read", f.prices.Read, "of 1000 requests that read, for --dry-run")
+	fl.Float64Var(&f.prices.Received, "price-received", f.prices.Received, "of 1 GB received, for --dry-run")
+	return c
+}
+
+func newObjectLint(s *streams) *cobra.Command {
+	return &cobra.Command{
+		Use: "lint FILE", Short: "Say everything that is wrong with an object workload, with its line", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			w, _, err := loadObject(s, args[0])
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(s.out, "%s is valid: %s\n", w.Name, count(len(w.Stages), "stage"))
+			return nil
+		},
+	}
+}
+
+func newNullServer(s *streams) *cobra.Command {
+	var listen, size string
+	c := &cobra.Command{
+		Use: "null-server", Short: "Serve S3 and Swift without storing anything: what is measured against it is the client's own",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			bytes, err := pick.ParseBytes(size)
+			if err != nil {
+				return fmt.Errorf("--size: %w", err)
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			var lc net.ListenConfig
+			l, err := lc.Listen(ctx, "tcp", listen)
+			if err != nil {
+				return failed(err)
+			}
+			fmt.Fprintf(s.out, "http://%s\n", l.Addr())
+			if err := nullserver.Serve(ctx, l, bytes); err != nil {
+				return failed(err)
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "HOST:PORT; port 0: any, which is printed")
+	c.Flags().StringVar(&size, "size", "4KiB", "of every object")
+	return c
+}
+
+// maxObjectFile bounds a workload's file.
+const maxObjectFile = 64 << 20
+
+// loadObject reads a workload and says what is wrong with it.
+func loadObject(s *streams, file string) (*model.Workload, []byte, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	if info.Size() > maxObjectFile {
+		return nil, nil, fmt.Errorf("%s has more than %d MiB: that is no workload", file, maxObjectFile>>20)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	w, problems := cosbench.Parse(data, cosbench.Options{Getenv: os.LookupEnv})
+	for _, p := range problems {
+		fmt.Fprintf(s.err, "%s:%s\n", file, p)
+	}
+	if problems.Fatal() {
+		return nil, nil, fmt.Errorf("%s cannot be run", file)
+	}
+	return w, data, nil
+}
+
+func runObject(ctx context.Context, s *streams, f *objectFlags, file string) error {
+	w, data, err := loadObject(s, file)
+	if err != nil {
+		return err
+	}
+	if f.dryRun {
+		return printObjectBudget(s, w, f.prices)
+	}
+	if f.seed == 0 {
+		f.seed = drawSeed()
+	}
+	if f.out == "" {
+		f.out = fmt.Sprintf("cnsbench-%s-%s", keep.Action(w.Name, w.Name), time.Now().Format("20060102-150405"))
+	}
+	r := &objectRun{streams: s, flags: f, workload: w, clock: op.NewClock(), id: newRunID()}
+	plan, err := json.Marshal(w)
+	if err != nil {
+		return err
+	}
+	r.writer, err = record.Create(f.out, record.Run{ID: r.id, Name: w.Name, Source: record.Source{File: file, Text: string(cosbench.Redact(data))}, Plan: plan,
+		Seed: f.seed, Versions: versions(), Engine: "object", Clock: clockInfo(r.clock), BarrierAt: op.Never, EndedAt: op.Never})
+	if err != nil {
+		return err
+	}
+	return r.carryOut(ctx)
+}
+
+// objectRun is one run of an object workload.
+type objectRun struct {
+	*streams
+	flags    *objectFlags
+	workload *model.Workload
+	clock    op.Clock
+	id       string
+	writer   *record.Writer
+}
+
+func (r *objectRun) carryOut(ctx context.Context) error {
+	soft, hard, stop := r.interrupts(ctx)
+	defer stop()
+	if err := r.writer.Environment(record.CollectEnvironment(soft, r.writer.Dir())); err != nil {
+		return r.conclude(&oload.Result{Err: err})
+	}
+	opener := open.Opener{Clock: r.clock, Getenv: os.Getenv}
+	thrifty := lessGarbageCollection()
+	result := oload.Run(soft, hard, oload.Config{
+		Workload: r.workload, Open: opener.Store, Clock: r.clock, Sleep: run.PreciseSleep, Seed: r.flags.seed, Grace: r.flags.grace,
+		Observer: &keep.Recorder{Writer: r.writer, Start: r.clock.Start(), Tell: func(line string) { fmt.Fprintln(r.err, line) }},
+	})
+	thrifty()
+	return r.conclude(result)
+}
+
+// interrupts are the two contexts of a run: the first signal skips what is left
+// but for cleaning up, the second ends it.
+func (r *objectRun) interrupts(parent context.Context) (soft, hard context.Context, stop func()) {
+	soft, end := context.WithCancel(parent)
+	hard, kill := context.WithCancel(parent)
+	signals, done := make(chan os.Signal, 2), make(chan struct{})
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		for n := 0; ; {
+			select {
+			case <-signals:
+				if n++; n == 1 {
+					fmt.Fprintln(r.err, "\nending the run: only the stages that clean up are still to come; interrupt again to skip them too")
+					end()
+				} else {
+					kill()
+				}
+			case err := <-r.writer.Err():
+				fmt.Fprintln(r.err, "ending the run: the bundle cannot be written:", err)
+				end()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return soft, hard, func() {
+		signal.Stop(signals)
+		close(done)
+		kill()
+		end()
+	}
+}
+
+// conclude writes what the run came to, closes the bundle and says so.
+func (r *objectRun) conclude(result *oload.Result) error {
+	code, state, flags := exitOK, record.Complete, r.validity(result)
+	switch {
+	case result.Interrupted:
+		code, state = exitInterrupted, record.Interrupted
+	case result.Err != nil:
+		code, state = exitFailed, record.Failed
+	case r.flags.strict && len(flags) > 0:
+		code = exitInvalid
+	}
+	text, err := keep.WorkloadCSV(result, r.clock.Start())
+	if err == nil {
+		err = r.writer.Raw("cosbench", "csv", r.id+"-"+keep.Action(r.workload.Name, r.workload.Name)+".csv", text)
+	}
+	ended := r.clock.Now()
+	err = errors.Join(err, r.writer.Close(func(b *record.Run) {
+		b.State, b.EndedAt, b.ExitCode, b.Validity = state, ended, code, flags
+		if result.Err != nil {
+			b.Reason = result.Err.Error()
+		}
+	}))
+	err = errors.Join(err, quietPipe(keep.Write(r.out, result)))
+	for _, f := range flags {
+		fmt.Fprintf(r.out, "%s: %s\n", f.Name, f.Evidence)
+	}
+	fmt.Fprintf(r.out, "\nbundle: %s\n", r.writer.Dir())
+	if err != nil && code == exitOK {
+		code = exitFailed
+	}
+	if code == exitOK {
+		return nil
+	}
+	return &exit{code, errors.Join(result.Err, err)}
+}
+
+// validity flags the stages whose figures are the client's own.
+func (r *objectRun) validity(result *oload.Result) []record.Flag {
+	var flags []record.Flag
+	for i := range result.Stages {
+		s := &result.Stages[i]
+		normal := false
+		for j := range s.Works {
+			normal = normal || s.Works[j].Work.Kind == model.Normal
+		}
+		if !normal {
+			continue
+		}
+		if b, evidence := s.Bound(); b == oload.ClientBound {
+			flags = append(flags, record.Flag{Name: string(b), Severity: "warning", Evidence: fmt.Sprintf("stage %s: %s", s.Name, evidence)})
+		}
+	}
+	return flags
+}
+
+// printObjectBudget is what --dry-run shows.
+func printObjectBudget(s *streams, w *model.Workload, prices model.Prices) error {
+	fmt.Fprintf(s.out, "%s would send:\n", w.Name)
+	t := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "stage\twork\trequests\tbytes sent\tbytes received\tcost\t")
+	total, open := 0.0, false
+	for _, stage := range w.Stages {
+		for i := range stage.Works {
+			work := &stage.Works[i]
+			b := work.Budget(w.ReadSize())
+			n := 0.0
+			for _, k := range b.Requests {
+				n += k
+			}
+			if open = open || b.Open; b.Open {
+				fmt.Fprintf(t, "%s\t%s\tas many as are answered\t\t\t\t\n", stage.Name, work.Name)
+				continue
+			}
+			cost := b.Cost(prices)
+			total += cost
+			fmt.Fprintf(t, "%s\t%s\t%.0f\t%.0f\t%.0f\t%.4f\t\n", stage.Name, work.Name, n, b.Sent, b.Received, cost)
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	atLeast := ""
+	if open {
+		atLeast = "at least "
+	}
+	fmt.Fprintf(s.out, "cost: %s%.4f, at %g for 1000 writes, %g for 1000 reads, %g for a GB received; storage not counted\nnothing was sent\n",
+		atLeast, total, prices.Write, prices.Read, prices.Received)
+	return nil
+}
+
+// isObjectWorkload says whether run was given a workload of COSBench.
+func isObjectWorkload(args []string) bool {
+	return len(args) == 1 && strings.HasSuffix(strings.ToLower(args[0]), ".xml")
+}
+
+// runObject carries out a workload of COSBench by the flags of run. Those that
+// mean nothing for it are refused, not dropped.
+func (f *runFlags) runObject(cmd *cobra.Command, s *streams, file string) error {
+	taken := []string{"out", "dry-run", "strict"}
+	var wrong []string
+	cmd.Flags().Visit(func(fl *pflag.Flag) {
+		if !slices.Contains(taken, fl.Name) {
+			wrong = append(wrong, "--"+fl.Name)
+		}
+	})
+	if len(wrong) > 0 {
+		return fmt.Errorf("%s is an object workload, which takes no %s; see cnsbench object run --help", file, strings.Join(wrong, ", "))
+	}
+	o := defaultObjectFlags()
+	o.out, o.dryRun, o.strict = f.out, f.dryRun, f.strict
+	return runObject(cmd.Context(), s, &o, file)
+}
