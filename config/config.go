@@ -21,7 +21,7 @@ import (
 	"github.com/cnsbench/cnsbench/config/crd"
 )
 
-//go:embed install/*.yaml
+//go:embed install/*.yaml csi-proxy/csi-proxy.yaml
 var files embed.FS
 
 // What the manifests say, to be replaced by what an installation wants.
@@ -43,6 +43,8 @@ type Options struct {
 	ResultsStorageClass string
 	// ResultsSize of that volume, e.g. 10Gi.
 	ResultsSize string
+	// CSIProxy adds proxies on drivers' sockets; nil: none.
+	CSIProxy *CSIProxy
 }
 
 var imageName = regexp.MustCompile(`^[a-zA-Z0-9][-a-zA-Z0-9._/:@]*$`)
@@ -85,6 +87,13 @@ func Objects(o Options) ([]*unstructured.Unstructured, error) {
 			return nil, err
 		}
 		objects, err := decode(name, []byte(fit.Replace(string(text))))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, objects...)
+	}
+	if o.CSIProxy != nil {
+		objects, err := o.CSIProxy.objects(func(text []byte) []byte { return []byte(fit.Replace(string(text))) })
 		if err != nil {
 			return nil, err
 		}

@@ -39,6 +39,64 @@ var swaps = []swap{
 	{"imagePullPolicy: IfNotPresent", "imagePullPolicy: {{ .Values.image.pullPolicy }}", []string{"operator", "results"}},
 }
 
+// What the chart has in the place of the example's driver, in a range over the
+// drivers.
+var proxySwaps = []swap{
+	{from: "      nodeSelector: {kubernetes.io/os: linux}\n", to: "      nodeSelector:\n        kubernetes.io/os: linux\n        {{- with $.Values.csiProxy.nodeSelector }}{{ toYaml . | nindent 8 }}{{ end }}\n"},
+	{from: "      tolerations: [{operator: Exists}] # where the driver is\n", to: "      tolerations: {{- toYaml $.Values.csiProxy.tolerations | nindent 8 }}\n"},
+	{from: "      priorityClassName: system-node-critical # neither evicted nor the first to be killed for memory\n",
+		to: "      {{- with $.Values.csiProxy.priorityClassName }}\n      priorityClassName: {{ . }} # neither evicted nor the first to be killed for memory\n      {{- end }}\n"},
+	{from: "          resources:\n            requests: {cpu: 10m, memory: 64Mi} # no limit: at it both the proxy and its guard would be killed\n",
+		to: "          resources: {{- toYaml $.Values.csiProxy.resources | nindent 12 }}\n"},
+	{from: "  name: cnsbench-csi-proxy-driver-example-com\n", to: "  name: cnsbench-csi-proxy-{{ .name | replace \".\" \"-\" | lower }}\n"},
+	{from: "--take-over=/csi/csi.sock", to: "--take-over=/csi/{{ base $socket }}"},
+	{from: "hostPath: {path: /var/lib/kubelet/plugins/driver.example.com, type: Directory}", to: "hostPath: {path: {{ dir $socket | quote }}, type: Directory}"},
+	{from: "imagePullPolicy: IfNotPresent", to: "imagePullPolicy: {{ $.Values.image.pullPolicy }}"},
+	{from: DefaultImage, to: `{{ include "cnsbench.image" $ }}`},
+}
+
+// proxyToken keeps the token that is there: proxies and runs have it.
+const proxyToken = `apiVersion: v1
+kind: Secret
+metadata:
+  name: cnsbench-csi-proxy
+  namespace: cnsbench-csi-proxy
+  labels:
+    app.kubernetes.io/name: cnsbench
+    app.kubernetes.io/component: csi-proxy
+type: Opaque
+{{- $there := (lookup "v1" "Secret" "cnsbench-csi-proxy" "cnsbench-csi-proxy").data }}
+{{- if and $there (not .Values.csiProxy.token) }}
+data:
+  token: {{ $there.token }}
+{{- else }}
+stringData:
+  token: {{ .Values.csiProxy.token | default (randAlphaNum 32) | quote }}
+{{- end }}
+`
+
+// proxyTemplate is off unless it is asked for, and has a DaemonSet for each driver.
+func proxyTemplate(t *testing.T) string {
+	t.Helper()
+	b, err := files.ReadFile("csi-proxy/csi-proxy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	once, each, found := strings.Cut(string(b), "---\n# One for each driver.\n")
+	if !found {
+		t.Fatal("the DaemonSet is not last in csi-proxy.yaml")
+	}
+	for _, s := range proxySwaps {
+		if n := strings.Count(each, s.from); n != 1 {
+			t.Fatalf("csi-proxy.yaml has this passage %d times instead of once; the chart has a value for it:\n%s", n, s.from)
+		}
+		each = strings.Replace(each, s.from, s.to, 1)
+	}
+	each = strings.ReplaceAll(each, exampleDriver, "{{ .name }}")
+	return "# Generated from config/csi-proxy/csi-proxy.yaml: go test ./config -update\n{{- if .Values.csiProxy.enabled }}\n" + once + "---\n" + proxyToken +
+		"{{- range .Values.csiProxy.drivers }}\n{{- $socket := .socket | default (printf \"" + socketsDir + "%s/csi.sock\" .name) }}\n---\n" + each + "{{- end }}\n{{- end }}\n"
+}
+
 // template makes a template of the chart from a manifest.
 func template(t *testing.T, name string) string {
 	t.Helper()
@@ -62,7 +120,7 @@ func template(t *testing.T, name string) string {
 }
 
 func TestChartIsGeneratedFromTheManifests(t *testing.T) {
-	want := map[string]string{"crds/cnsbench.dev_benchmarks.yaml": string(crd.Benchmark)}
+	want := map[string]string{"crds/cnsbench.dev_benchmarks.yaml": string(crd.Benchmark), "templates/csi-proxy.yaml": proxyTemplate(t)}
 	for _, name := range names {
 		if name != "namespace" { // helm makes it, or it is there
 			want["templates/"+name+".yaml"] = template(t, name)
@@ -144,7 +202,7 @@ func TestEveryRuleIsExplained(t *testing.T) {
 			explained[grant] = true
 		}
 	}
-	objects, err := Objects(Options{})
+	objects, err := Objects(Options{CSIProxy: &CSIProxy{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"os"
 	"os/signal"
@@ -11,12 +12,15 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/cnsbench/cnsbench/config"
 	"github.com/cnsbench/cnsbench/internal/install"
 )
 
 type installFlags struct {
+	proxies []string
+	nodes   string
 	cluster clusterFlags
 	options config.Options
 	timeout time.Duration
@@ -33,6 +37,9 @@ func (f *installFlags) add(c *cobra.Command) {
 
 // start makes what both commands need. The context ends with the timeout.
 func (f *installFlags) start(cmd *cobra.Command, s *streams) (context.Context, context.CancelFunc, *install.Installer, []*unstructured.Unstructured, error) {
+	if err := f.csiProxy(); err != nil {
+		return nil, nil, nil, nil, err
+	}
 	objects, err := config.Objects(f.options)
 	if err != nil {
 		return nil, nil, nil, nil, err
@@ -48,6 +55,31 @@ func (f *installFlags) start(cmd *cobra.Command, s *streams) (context.Context, c
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	return ctx, func() { cancel(); stop() }, i, objects, nil
+}
+
+// csiProxy reads the flags about CSI proxies. Their token is made, and left as
+// it is where there is one.
+func (f *installFlags) csiProxy() error {
+	if len(f.proxies) == 0 {
+		return nil
+	}
+	p := &config.CSIProxy{Token: rand.Text()}
+	for _, text := range f.proxies {
+		d, err := config.ParseCSIDriver(text)
+		if err != nil {
+			return fmt.Errorf("--csi-proxy: %w", err)
+		}
+		p.Drivers = append(p.Drivers, d)
+	}
+	if f.nodes != "" {
+		nodes, err := labels.ConvertSelectorToLabelsMap(f.nodes)
+		if err != nil {
+			return fmt.Errorf("--csi-proxy-nodes: %w", err)
+		}
+		p.NodeSelector = nodes
+	}
+	f.options.CSIProxy = p
+	return nil
 }
 
 func newInstall(s *streams) *cobra.Command {
@@ -85,6 +117,8 @@ waits until they work. It can be repeated: what is there is brought up to date.
 	c.Flags().StringVar(&f.options.Image, "image", defaultImage(), "image of operator, results service and runners")
 	c.Flags().StringVar(&f.options.ResultsStorageClass, "results-storage-class", "", "class of the volume with the bundles: not the one under test (default the cluster's)")
 	c.Flags().StringVar(&f.options.ResultsSize, "results-size", "", "size of that volume (default 10Gi)")
+	c.Flags().StringArrayVar(&f.proxies, "csi-proxy", nil, "DRIVER or DRIVER=SOCKET: put a CSI proxy on the socket of the driver on each node, so that runs see when volumes were staged and published; may be repeated")
+	c.Flags().StringVar(&f.nodes, "csi-proxy-nodes", "", "LABEL=VALUE,…: on these nodes only")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "let the server check everything, and keep nothing")
 	return c
 }
@@ -94,12 +128,13 @@ func newUninstall(s *streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Remove what install has installed",
-		Long: `Removes the operator, the results service, their roles and the definitions. The
-volume with the bundles, and its namespace, are kept unless --delete-results.
+		Long: `Removes the operator, the results service, the CSI proxies, their roles and the
+definitions. Drivers get their sockets back. The volume with the bundles, and its namespace, are kept unless --delete-results.
 While there are Benchmarks it refuses; with --force it deletes them first, while
 the operator can still clean up after them.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.options.CSIProxy = &config.CSIProxy{} // whatever is in its namespace
 			ctx, done, i, objects, err := f.start(cmd, s)
 			if err != nil {
 				return err
@@ -109,7 +144,7 @@ the operator can still clean up after them.`,
 				return failed(err)
 			}
 			keep := func(u *unstructured.Unstructured) bool {
-				return !f.results && (u.GetKind() == "PersistentVolumeClaim" || u.GetKind() == "Namespace")
+				return !f.results && (u.GetKind() == "PersistentVolumeClaim" || u.GetKind() == "Namespace" && u.GetName() == f.options.Namespace)
 			}
 			if err := i.Remove(ctx, objects, keep); err != nil {
 				return failed(err)

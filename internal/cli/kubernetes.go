@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/cnsbench/cnsbench/config"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
@@ -48,6 +49,9 @@ type clusterFlags struct {
 	concurrent bool
 }
 
+// noProxy has a run follow no CSI proxy.
+const noProxy = "none"
+
 // The places of the runner.
 const (
 	runnerPod   = "pod"
@@ -69,7 +73,7 @@ func (f *clusterFlags) running(c *cobra.Command) {
 	fl.StringVar(&f.listen, "listen", "", "kubernetes: HOST:PORT at which the runner listens for agents (default any port)")
 	fl.StringVar(&f.advertise, "advertise", os.Getenv("CNSBENCH_ADVERTISE"), "kubernetes: host that pods reach the runner at (default the address with the route to the API server)")
 	fl.StringVar(&f.image, "image", defaultImage(), "kubernetes: image of cnsbench, for the runner, the agents and the pods that hold volumes")
-	fl.StringArrayVar(&f.proxies, "csi-proxy", nil, "kubernetes: HOST:PORT of a cnsbench csi-proxy whose records to use; may be repeated; the token is in $"+envProxyToken)
+	fl.StringArrayVar(&f.proxies, "csi-proxy", nil, "kubernetes: HOST:PORT of a cnsbench csi-proxy whose records to use, with the token in $"+envProxyToken+"; may be repeated (default those that are installed, if the run may follow them; none: not even those)")
 	fl.StringArrayVar(&f.metrics, "metrics", nil, "kubernetes: URL, or NAME=URL, of a controller's or sidecar's metrics, to read before and after the run; may be repeated")
 	fl.BoolVar(&f.concurrent, "concurrent", false, "kubernetes: run although another run uses the same driver; both records say so")
 	fl.StringVar(&f.delivery, "agent", string(kubernetes.DeliverInit), "kubernetes: how the agent gets into pods: init, image (a volume), or baked")
@@ -223,9 +227,13 @@ func (f *clusterFlags) engine(c *cluster) (*kubernetes.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return kubernetes.New(kubernetes.Options{Config: c.config, Namespace: c.namespace, Listen: f.listen, Advertise: f.advertise,
-		Image: f.image, Delivery: delivery, Proxies: f.proxies, ProxyToken: os.Getenv(envProxyToken),
-		Concurrent: f.concurrent, Metrics: f.metrics}), nil
+	o := kubernetes.Options{Config: c.config, Namespace: c.namespace, Listen: f.listen, Advertise: f.advertise,
+		Image: f.image, Delivery: delivery, Proxies: f.proxies, ProxyToken: os.Getenv(envProxyToken), ProxyNamespace: config.ProxyNamespace,
+		Concurrent: f.concurrent, Metrics: f.metrics}
+	if slices.Contains(f.proxies, noProxy) {
+		o.Proxies, o.ProxyNamespace = nil, ""
+	}
+	return kubernetes.New(o), nil
 }
 
 // onCluster refuses flags that only make sense on this machine.

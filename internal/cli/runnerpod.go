@@ -79,6 +79,9 @@ func usesFolders(p *plan.Plan) bool {
 	return false
 }
 
+// proxyTokenKey is where the runner's Secret has the token for CSI proxies.
+const proxyTokenKey = "token"
+
 func (r *podRun) name() string { return "cnsb-" + r.id + "-runner" }
 
 func (r *podRun) meta() metav1.ObjectMeta {
@@ -97,7 +100,17 @@ func (r *podRun) start(ctx context.Context, files []plan.File) error {
 	if _, err := r.set.CoreV1().ConfigMaps(r.namespace).Create(ctx, config, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("hand the files to the runner: %w", err)
 	}
-	if _, err := r.set.CoreV1().Pods(r.namespace).Create(ctx, r.pod(paths), metav1.CreateOptions{}); err != nil {
+	pod := r.pod(paths)
+	if token := os.Getenv(envProxyToken); token != "" && len(r.flags.cluster.proxies) > 0 {
+		secret := &corev1.Secret{ObjectMeta: r.meta(), StringData: map[string]string{proxyTokenKey: token}}
+		if _, err := r.set.CoreV1().Secrets(r.namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("hand the proxies' token to the runner: %w", err)
+		}
+		c := &pod.Spec.Containers[0]
+		c.Env = append(c.Env, corev1.EnvVar{Name: envProxyToken, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: r.name()}, Key: proxyTokenKey}}})
+	}
+	if _, err := r.set.CoreV1().Pods(r.namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("start the runner: %w", err)
 	}
 	return r.running(ctx)
@@ -123,6 +136,9 @@ func (r *podRun) arguments(paths []string) []string {
 	}
 	for _, at := range r.flags.cluster.metrics {
 		args = append(args, "--metrics", at)
+	}
+	for _, at := range r.flags.cluster.proxies {
+		args = append(args, "--csi-proxy", at)
 	}
 	return args
 }
@@ -332,6 +348,9 @@ func (r *podRun) remove(ctx context.Context) {
 	grace := int64(1)
 	_ = pods.Delete(ctx, r.name(), metav1.DeleteOptions{GracePeriodSeconds: &grace})
 	_ = configs.Delete(ctx, r.name(), metav1.DeleteOptions{})
+	if len(r.flags.cluster.proxies) > 0 {
+		_ = r.set.CoreV1().Secrets(r.namespace).Delete(ctx, r.name(), metav1.DeleteOptions{})
+	}
 	if list, err := pods.List(ctx, mine); err == nil && len(list.Items) > 0 {
 		time.Sleep(2 * time.Second)
 	}

@@ -78,9 +78,9 @@ func (i *Installer) Apply(ctx context.Context, objects []*unstructured.Unstructu
 		if err != nil {
 			return err
 		}
-		if theirs, err := i.theirs(ctx, r, u); err != nil {
+		if leave, err := i.leave(ctx, r, u); err != nil {
 			return err
-		} else if theirs {
+		} else if leave {
 			i.Say("left as it is: %s", describe(u))
 			continue
 		}
@@ -95,6 +95,22 @@ func (i *Installer) Apply(ctx context.Context, objects []*unstructured.Unstructu
 		i.Say("%s %s", verb, describe(u))
 	}
 	return nil
+}
+
+// leave says whether an object that is there stays as it is: a namespace of
+// somebody else's, and a token, which others have by now.
+func (i *Installer) leave(ctx context.Context, r dynamic.ResourceInterface, u *unstructured.Unstructured) (bool, error) {
+	if u.GetKind() != "Secret" {
+		return i.theirs(ctx, r, u)
+	}
+	_, err := r.Get(ctx, u.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", describe(u), err)
+	}
+	return true, nil
 }
 
 // theirs says whether an object is a namespace that was there before: it is
@@ -125,11 +141,11 @@ func explain(u *unstructured.Unstructured, err error) error {
 	return fmt.Errorf("%s: %w", describe(u), err)
 }
 
-// Wait returns when the definitions are served and the Deployments available,
-// or says what they wait for.
+// Wait returns when the definitions are served, the Deployments available and
+// the DaemonSets on all their nodes, or says what they wait for.
 func (i *Installer) Wait(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, u := range objects {
-		condition := map[string]string{"CustomResourceDefinition": "Established", "Deployment": "Available"}[u.GetKind()]
+		condition := map[string]string{"CustomResourceDefinition": "Established", "Deployment": "Available", "DaemonSet": "on all its nodes"}[u.GetKind()]
 		if condition == "" {
 			continue
 		}
@@ -176,6 +192,9 @@ func reached(u *unstructured.Unstructured, condition string) (ok bool, state str
 	if known && observed < u.GetGeneration() {
 		return false, "its controller has not seen it yet"
 	}
+	if u.GetKind() == "DaemonSet" {
+		return everywhere(u)
+	}
 	if u.GetKind() == "Deployment" {
 		want, _, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
 		updated, _, _ := unstructured.NestedInt64(u.Object, "status", "updatedReplicas")
@@ -192,6 +211,21 @@ func reached(u *unstructured.Unstructured, condition string) (ok bool, state str
 		}
 	}
 	return false, "it has no condition " + condition
+}
+
+// everywhere says whether the pods of a DaemonSet are of its present version and
+// available on all its nodes.
+func everywhere(u *unstructured.Unstructured) (ok bool, state string) {
+	count := func(name string) int64 {
+		n, _, _ := unstructured.NestedInt64(u.Object, "status", name)
+		return n
+	}
+	if _, seen, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); !seen {
+		return false, "its controller has not seen it yet"
+	}
+	want := count("desiredNumberScheduled")
+	return count("updatedNumberScheduled") >= want && count("numberAvailable") >= want,
+		fmt.Sprintf("%d of %d nodes have it (a node without the directory of the driver's socket never will: choose nodes by their labels)", count("numberAvailable"), want)
 }
 
 var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}

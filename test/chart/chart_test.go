@@ -115,6 +115,13 @@ func TestChartIsWhatInstallApplies(t *testing.T) {
 				"results": map[string]any{"storageClass": "slow", "size": "3Gi"},
 			},
 			config.Options{Image: "example/cnsbench:v9", ResultsStorageClass: "slow", ResultsSize: "3Gi"}},
+		{"with the CSI proxy",
+			map[string]any{"csiProxy": map[string]any{
+				"enabled": true, "token": "0123456789abcdef", "nodeSelector": map[string]any{"disk": "fast"},
+				"drivers": []any{map[string]any{"name": "a.example.com"}, map[string]any{"name": "B.com", "socket": "/opt/b/node.sock"}},
+			}},
+			config.Options{CSIProxy: &config.CSIProxy{Token: "0123456789abcdef", NodeSelector: map[string]string{"disk": "fast"}, Drivers: []config.CSIDriver{
+				{Name: "a.example.com", Socket: "/var/lib/kubelet/plugins/a.example.com/csi.sock"}, {Name: "B.com", Socket: "/opt/b/node.sock"}}}}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -139,6 +146,18 @@ func TestValuesReachTheOperator(t *testing.T) {
 	}
 }
 
+// A token is made where none is given.
+func TestChartMakesAToken(t *testing.T) {
+	on := map[string]any{"csiProxy": map[string]any{"enabled": true}}
+	token := func() string {
+		return fmt.Sprint(render(t, on)["Secret/"+config.ProxyNamespace+"/"+config.ProxySecret]["stringData"])
+	}
+	first := token()
+	if len(first) < len("map[token:]")+32 || first == token() {
+		t.Errorf("token %s", first)
+	}
+}
+
 func TestChartHasNoLint(t *testing.T) {
 	result := lint.RunAll(dir, nil, namespace)
 	for _, m := range result.Messages {
@@ -159,7 +178,24 @@ func TestChartHasNoLint(t *testing.T) {
 }
 
 func TestKustomizationIsWhatInstallApplies(t *testing.T) {
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../../config")
+	plain := installed(t, config.Options{})
+	if diff := cmp.Diff(plain, kustomized(t, "../../config")); diff != "" {
+		t.Errorf("install (-) and kustomize (+) differ:\n%s", diff)
+	}
+	driver, err := config.ParseCSIDriver("driver.example.com") // the example's
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := installed(t, config.Options{CSIProxy: &config.CSIProxy{Drivers: []config.CSIDriver{driver}}})
+	maps.DeleteFunc(want, func(name string, _ map[string]any) bool { return plain[name] != nil })
+	if diff := cmp.Diff(want, kustomized(t, "../../config/csi-proxy")); diff != "" {
+		t.Errorf("install (-) and kustomize (+) of the CSI proxy differ:\n%s", diff)
+	}
+}
+
+func kustomized(t *testing.T, folder string) objects {
+	t.Helper()
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,8 +204,6 @@ func TestKustomizationIsWhatInstallApplies(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := objects{}
-	got.read(t, "config", string(bytes.TrimSpace(text)))
-	if diff := cmp.Diff(installed(t, config.Options{}), got); diff != "" {
-		t.Errorf("install (-) and kustomize (+) differ:\n%s", diff)
-	}
+	got.read(t, folder, string(bytes.TrimSpace(text)))
+	return got
 }

@@ -47,6 +47,9 @@ type Options struct {
 	// the token that they have.
 	Proxies    []string
 	ProxyToken string
+	// ProxyNamespace is where installed CSI proxies are looked for if Proxies is
+	// empty; empty: nowhere.
+	ProxyNamespace string
 	// Concurrent lets the run go on although another one uses the same driver;
 	// both records say so.
 	Concurrent bool
@@ -363,7 +366,7 @@ func (e *Engine) Environment(ctx context.Context) (map[string]any, error) {
 		env["nodes"] = describeNodes(nodes)
 	}
 	env["limits"] = e.limits(ctx)
-	env["csiProxies"] = e.Proxies
+	env["csiProxies"] = e.followed()
 	return env, nil
 }
 

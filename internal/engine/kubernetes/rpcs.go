@@ -1,11 +1,8 @@
 package kubernetes
 
 import (
-	"context"
 	"fmt"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/cnsbench/cnsbench/internal/engine/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -14,33 +11,6 @@ import (
 // callsOf keys the RPCs that a proxy on a driver's socket has seen end, by the
 // name that a sidecar gave to what is created, or by the driver's handle.
 const callsOf = "calls of"
-
-// proxyWithin is how long a proxy may take to be reached.
-const proxyWithin = 15 * time.Second
-
-// followProxies connects to the proxies that the user has named.
-func (e *Engine) followProxies(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, proxyWithin)
-	defer cancel()
-	e.proxies = make([]*csiproxy.Client, len(e.Proxies))
-	var g errgroup.Group
-	for i, address := range e.Proxies {
-		g.Go(func() error {
-			c, err := csiproxy.Dial(ctx, address, e.ProxyToken, e.session.Clock, csiproxy.Handlers{
-				Call: e.tracker.called,
-				Gap: func(g csiproxy.Gap) {
-					e.session.Sink.Log("csi-proxy "+address, fmt.Sprintf("its records have a gap from %v to %v: %s", time.Duration(g.From), time.Duration(g.To), g.Reason))
-				},
-			})
-			if err != nil {
-				return fmt.Errorf("follow the CSI proxy at %s: %w", address, err)
-			}
-			e.proxies[i] = c
-			return nil
-		})
-	}
-	return g.Wait()
-}
 
 // called takes an RPC from a proxy; those in flight are of interest when they end.
 func (t *tracker) called(c csiproxy.Call) {

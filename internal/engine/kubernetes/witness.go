@@ -25,7 +25,7 @@ func (e *Engine) unobserved() []engine.Finding {
 	if e.tracker.seesNodes() || !e.hadPods() {
 		return nil
 	}
-	why := "no CSI proxy was given"
+	why := "no CSI proxy was given, and none is installed that this run may follow (docs/kubernetes.md)"
 	switch {
 	case e.metrics.kubelets:
 		why += "; the kubelets' own counts of the whole run stand beside the result"

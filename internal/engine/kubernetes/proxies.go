@@ -1,0 +1,134 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine/csiproxy"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+)
+
+// What an installation calls its CSI proxies (config/csi-proxy).
+const (
+	proxySecret   = "cnsbench-csi-proxy"
+	proxyTokenKey = "token"
+	proxyLabel    = "app.kubernetes.io/component=csi-proxy"
+	// proxyDriver is the label with the name of a proxy's driver.
+	proxyDriver = "cnsbench.dev/csi-driver"
+	proxyPort   = "9443"
+)
+
+// proxyWithin is how long a proxy may take to be reached.
+const proxyWithin = 15 * time.Second
+
+// proxy is one to follow. A user's own must be reached; one that an
+// installation has is only of use.
+type proxy struct {
+	address, token string
+	must           bool
+}
+
+// followProxies connects to the proxies that the user has named, else to those
+// that are installed and that this run may follow.
+func (e *Engine) followProxies(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, proxyWithin)
+	defer cancel()
+	var list []proxy
+	for _, address := range e.Proxies {
+		list = append(list, proxy{address: address, token: e.ProxyToken, must: true})
+	}
+	if len(list) == 0 && e.ProxyNamespace != "" {
+		list = e.installedProxies(ctx)
+	}
+	clients := make([]*csiproxy.Client, len(list))
+	var g errgroup.Group
+	for i, p := range list {
+		g.Go(func() error {
+			c, err := e.followProxy(ctx, p)
+			clients[i] = c
+			return err
+		})
+	}
+	err := g.Wait()
+	e.proxies = slices.DeleteFunc(clients, func(c *csiproxy.Client) bool { return c == nil })
+	return err
+}
+
+func (e *Engine) followProxy(ctx context.Context, p proxy) (*csiproxy.Client, error) {
+	where := "csi-proxy " + p.address
+	c, err := csiproxy.Dial(ctx, p.address, p.token, e.session.Clock, csiproxy.Handlers{
+		Call: e.tracker.called,
+		Gap: func(g csiproxy.Gap) {
+			e.session.Sink.Log(where, fmt.Sprintf("its records have a gap from %v to %v: %s", time.Duration(g.From), time.Duration(g.To), g.Reason))
+		},
+	})
+	switch {
+	case err != nil && p.must:
+		return nil, fmt.Errorf("follow the CSI proxy at %s: %w", p.address, err)
+	case err != nil:
+		e.session.Sink.Log(where, fmt.Sprintf("what it records is missing: %v", err))
+		return nil, nil
+	}
+	e.session.Sink.Log(where, fmt.Sprintf("calls of driver %s on node %s are recorded", c.Driver(), c.Node()))
+	return c, nil
+}
+
+// installedProxies lists the proxies of the run's drivers that an installation
+// has. Where there is no installation the API says the same as where there is
+// no right to it.
+func (e *Engine) installedProxies(ctx context.Context) []proxy {
+	secret := &corev1.Secret{}
+	_, err := e.client.Get(ctx, api.Secrets, e.ProxyNamespace, proxySecret, secret)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil
+	}
+	var pods []api.Object
+	if err == nil {
+		pods, _, err = e.client.List(ctx, api.Pods, e.ProxyNamespace, metav1.ListOptions{LabelSelector: proxyLabel})
+	}
+	if err != nil {
+		e.session.Sink.Log("engine", fmt.Sprintf("CSI proxies are not used: %v", err))
+		return nil
+	}
+	drivers := e.runDrivers()
+	var list []proxy
+	for _, o := range pods {
+		p := o.(*corev1.Pod)
+		if p.Status.Phase != corev1.PodRunning || p.Status.PodIP == "" || len(drivers) > 0 && !drivers[p.Labels[proxyDriver]] {
+			continue
+		}
+		list = append(list, proxy{address: net.JoinHostPort(p.Status.PodIP, proxyPort), token: string(secret.Data[proxyTokenKey])})
+	}
+	return list
+}
+
+// runDrivers are those of the plan's StorageClasses; none: any may be meant.
+func (e *Engine) runDrivers() map[string]bool {
+	drivers := map[string]bool{}
+	for name, sc := range e.session.StorageClasses {
+		if known, ok := e.classes[name]; ok {
+			sc = known
+		}
+		if sc.Provisioner != "" {
+			drivers[sc.Provisioner] = true
+		}
+	}
+	return drivers
+}
+
+// followed describes the proxies for the record.
+func (e *Engine) followed() []map[string]string {
+	list := []map[string]string{}
+	for _, c := range e.proxies {
+		list = append(list, map[string]string{"driver": c.Driver(), "node": c.Node()})
+	}
+	return list
+}
