@@ -1,17 +1,49 @@
 #!/usr/bin/env bash
-# Bring the test bed up, run on it what needs a cluster, take it down: also when
-# something failed. A test bed that is up already is used, and left up.
+# Bring the test bed up, run on it what needs a cluster, take it down and look
+# whether anything is left: also when something failed. A test bed that is up
+# already is used, and left up. Where it cannot run this says why, and passes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-if [ "$(id -u)" != 0 ]; then
-    echo "the tests on Kubernetes are skipped: the test bed needs root" >&2
+
+skip() {
+    echo "the tests on Kubernetes are skipped: $1" >&2
     exit 0
-fi
+}
+[ "$(id -u)" = 0 ] || skip "the test bed needs root"
+unshare --net --mount true 2>/dev/null || skip "namespaces of network and mounts may not be made here"
+cgroups=/sys/fs/cgroup
+[ -e $cgroups/cgroup.controllers ] || cgroups=$cgroups/memory
+mkdir "$cgroups/cnsbench-$$" 2>/dev/null || skip "cgroups may not be made in $cgroups"
+rmdir "$cgroups/cnsbench-$$"
+[ -e /dev/loop-control ] || skip "there are no loop devices"
+other=$(cat /run/cnsbench-testbed/state 2>/dev/null || true)
+[ ! -d "$other" ] || [ "$other" = "$(realpath -m out/testbed)" ] || skip "there is a test bed already, with its state in $other"
+
+# What the test bed, or a driver in it, may leave on the machine.
+left() {
+    grep -F " $PWD/out/testbed/" /proc/self/mountinfo || true
+    losetup --list --noheadings --output NAME,BACK-FILE | grep -F "$PWD/out/testbed/" || true
+    ip netns list | grep '^cnsb' || true
+    ip -o link show type bridge | grep br-cnsb || true
+    pgrep -a -f "^$PWD/out/testbed/bin/" || true
+    find /sys/fs/cgroup -maxdepth 2 -name 'cnsb[12]' || true
+}
+down() {
+    status=$?
+    make testbed-down || status=1
+    if [ -n "$(left)" ]; then
+        echo "left after the test bed was taken down:" >&2
+        left >&2
+        status=1
+    fi
+    exit $status
+}
 if out/testbed/bin/testbed status >/dev/null 2>&1; then
     make testbed-images
 else
-    trap 'make testbed-down' EXIT
+    trap down EXIT
     make testbed-up
+    export CNSBENCH_TESTBED_IS_OURS=yes
 fi
 KUBECONFIG=$PWD/out/testbed/admin.kubeconfig
 CNSBENCH_BIN=$PWD/bin
