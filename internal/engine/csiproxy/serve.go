@@ -79,7 +79,7 @@ func (p *Proxy) session(ctx context.Context, c net.Conn, identity *link.Identity
 	begin := make(chan from, 1)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- answer(mail, begin)
+		ended <- p.answer(ctx, mail, begin)
 		cancel()
 	}()
 	select {
@@ -127,11 +127,11 @@ func (p *Proxy) admit(mail *post, l *link.Link, token string) error {
 	if err != nil {
 		return err
 	}
-	return mail.write(letter{Welcome: &welcome{Proto: Proto, Proof: ours, Instance: p.instance, Driver: p.learn(""), Node: p.o.Node}})
+	return mail.write(letter{Welcome: &welcome{Proto: Proto, Proof: ours, Instance: p.instance, Driver: p.learn(""), Node: p.o.Node, Lists: true}})
 }
 
 // answer reads what the runner says until it ends.
-func answer(mail *post, begin chan<- from) error {
+func (p *Proxy) answer(ctx context.Context, mail *post, begin chan<- from) error {
 	for {
 		l, err := mail.read(maxHello)
 		switch {
@@ -139,6 +139,10 @@ func answer(mail *post, begin chan<- from) error {
 			return err
 		case l.Ping != nil:
 			if err := mail.write(letter{Pong: &pong{Ping: l.Ping.Sent, Received: l.received}}); err != nil {
+				return err
+			}
+		case l.List != nil:
+			if err := p.inventory(ctx, func(part listing) error { return mail.write(letter{Listing: &part}) }); err != nil {
 				return err
 			}
 		case l.From != nil:

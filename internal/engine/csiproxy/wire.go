@@ -33,6 +33,11 @@ const (
 //	runner  ping … proxy pong, from now on          the clocks are joined
 //	runner  from                                    where to begin
 //	proxy   page, page, …
+//
+// or, after the clocks:
+//
+//	runner  list                                    what the driver has
+//	proxy   listing, listing, …
 type letter struct {
 	Hello   *hello   `json:"hello,omitempty"`
 	Welcome *welcome `json:"welcome,omitempty"`
@@ -41,6 +46,8 @@ type letter struct {
 	Pong    *pong    `json:"pong,omitempty"`
 	From    *from    `json:"from,omitempty"`
 	Page    *records `json:"page,omitempty"`
+	List    *list    `json:"list,omitempty"`
+	Listing *listing `json:"listing,omitempty"`
 
 	received int64 // when it was there, on the reader's clock
 }
@@ -58,7 +65,11 @@ type welcome struct {
 	Instance string `json:"instance"` // positions and the clock are this process's
 	Driver   string `json:"driver,omitempty"`
 	Node     string `json:"node,omitempty"`
+	Lists    bool   `json:"lists,omitempty"` // it knows the letter list
 }
+
+// list asks what the driver has.
+type list struct{}
 
 type refuse struct {
 	Reason string `json:"reason"`
