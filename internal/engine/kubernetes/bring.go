@@ -44,6 +44,7 @@ type claimState struct {
 	object  string // the loop's name
 	mounted bool   // some pod of the op uses it
 	volume  string // PersistentVolume
+	asked   string // what the driver is asked for
 	handle  string // what the driver calls it
 	driver  string
 	bytes   int64
@@ -138,13 +139,29 @@ func (b *bringing) await(ctx context.Context, tr *op.Trace) error {
 // reach returns when all is of use.
 func (b *bringing) reach(ctx context.Context, tr *op.Trace) error {
 	err := b.until(ctx, b.usable)
-	for range b.warnings.attempts() {
-		tr.Attempt()
-	}
+	b.account(tr)
 	if err != nil {
 		return b.explain(ctx, err)
 	}
 	return nil
+}
+
+// account counts what was tried in vain, and notes the volumes of which nobody
+// knows whether the driver has made them.
+func (b *bringing) account(tr *op.Trace) {
+	var objects []string
+	for name, c := range b.claims {
+		objects = append(objects, c.object)
+		if c.handle == "" && c.asked != "" {
+			message, times := b.warnings.of(name)
+			b.engine.attempts.lost(c.asked, creation{"CreateVolume", c.driver, c.object, times, message})
+		}
+	}
+	for _, p := range b.pods {
+		objects = append(objects, p.object)
+	}
+	slices.Sort(objects)
+	b.engine.tried(tr, strings.Join(objects, ", "), b.warnings, b.rpcs)
 }
 
 // linger waits a little for the milestones that must have happened. The op is
@@ -298,7 +315,11 @@ func (b *bringing) event(ev watch.Event) error {
 	switch o := ev.Object.(type) {
 	case *corev1.PersistentVolumeClaim:
 		c := b.claims[o.Name]
-		b.rpcs.own(b.feed, "pvc-"+string(o.UID), c.object)
+		c.asked = claimAsked(string(o.UID))
+		b.rpcs.own(b.feed, c.asked, c.object)
+		if c.driver == "" && o.Spec.StorageClassName != nil {
+			c.driver = b.engine.classes[*o.Spec.StorageClassName].Provisioner
+		}
 		switch {
 		case gone:
 			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("claim %s was deleted by somebody else", o.Name)}
@@ -336,7 +357,7 @@ func (b *bringing) event(ev watch.Event) error {
 			b.stamps.add(op.Attached, c.object, ev)
 		}
 		if e := o.Status.AttachError; e != nil {
-			b.warnings.note(c.object, "FailedAttach", e.Message)
+			b.warnings.note(c.object, "FailedAttach", e.Message, &e.Time)
 		}
 	case *corev1.Pod:
 		return b.podEvent(ev, o, gone)

@@ -178,9 +178,7 @@ func (c *changing) close() {
 	c.feed.close()
 	c.stamps.fill(c.tr, map[string][]string{})
 	c.rpcs.fill(c.tr, false)
-	for range c.warnings.attempts() {
-		c.tr.Attempt()
-	}
+	c.engine.tried(c.tr, c.v.object.Name, c.warnings, c.rpcs)
 }
 
 func (c *changing) patch(ctx context.Context, body any) error {

@@ -70,6 +70,8 @@ type Engine struct {
 	tenancy      *tenancy
 	probes       *probes
 	metrics      *metrics
+	attempts     *attempts
+	stock        map[string]*csiproxy.Inventory // by proxy: what its driver had before
 	classes      map[string]storagev1.StorageClass
 	drivers      map[string]storagev1.CSIDriver
 	groupVersion string // of VolumeGroupSnapshots; empty: not served
@@ -103,7 +105,7 @@ func New(o Options) *Engine {
 	o.Delivery = cmp.Or(o.Delivery, DeliverInit)
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceDefault)
 	o.Listen = cmp.Or(o.Listen, ":0")
-	return &Engine{Options: o, closed: make(chan struct{}),
+	return &Engine{Options: o, closed: make(chan struct{}), attempts: newAttempts(),
 		volumes: map[string]*volume{}, snapshots: map[string]*snap{}, workloads: map[string]*workload{}, attributes: map[string]bool{}, foreign: map[string]bool{},
 		manifests: map[string]*manifest{}, kinds: map[schema.GroupVersionKind]api.Kind{}, drains: map[int64]string{}, cordoned: map[string]bool{}, further: map[string]*watch.Watches{}}
 }
@@ -148,6 +150,7 @@ func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 		return err
 	}
 	e.meter(ctx)
+	e.takeStock(ctx)
 	return e.followProxies(ctx)
 }
 
@@ -275,6 +278,7 @@ func (e *Engine) watch(ctx context.Context) error {
 // see takes an event of a watch.
 func (e *Engine) see(ev watch.Event) {
 	e.tenancy.neighbour(ev)
+	e.attempts.see(ev)
 	e.tracker.see(ev)
 }
 

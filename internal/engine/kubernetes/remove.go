@@ -65,6 +65,11 @@ func (e *Engine) remove(ctx context.Context, tr *op.Trace, members []*member, vo
 	defer func() {
 		r.stamps.fill(tr, r.all)
 		r.rpcs.fill(tr, len(volumes) > 1)
+		var names []string
+		for _, v := range volumes {
+			names = append(names, v.object.Name)
+		}
+		e.tried(tr, strings.Join(names, ", "), r.warnings, r.rpcs)
 	}()
 	for _, m := range members {
 		m.callOff()
@@ -253,7 +258,7 @@ func (r *removing) see(ev watch.Event) {
 		reach(r.volumes, o, volumeGone)
 	case *storagev1.VolumeAttachment:
 		if e := o.Status.DetachError; e != nil {
-			r.warnings.note(o.Name, "FailedDetach", e.Message)
+			r.warnings.note(o.Name, "FailedDetach", e.Message, &e.Time)
 		}
 		reach(r.attachments, o, op.Detached)
 	case *api.Any:

@@ -131,6 +131,17 @@ func (r *rpcs) ownerOf(c *csiproxy.Call) string {
 	return ""
 }
 
+// failed is how many calls did.
+func (r *rpcs) failed() int {
+	n := 0
+	for _, c := range r.calls {
+		if c.Code != "OK" {
+			n++
+		}
+	}
+	return n
+}
+
 // failures says which calls failed, for people.
 func (r *rpcs) failures() string {
 	text := ""

@@ -28,6 +28,13 @@ type snap struct {
 // contentSeen is the milestone at which the content of a snapshot appeared.
 const contentSeen = "content"
 
+// attemptFailed is the milestone at which the cluster said that one more
+// attempt had failed.
+const attemptFailed = "attemptFailed"
+
+// asked is what a sidecar has asked a driver for.
+type asked struct{ name, driver string }
+
 // contentGone is the milestone at which it went.
 const contentGone = "contentGone"
 
@@ -90,13 +97,14 @@ type cutting struct {
 	ready    map[string]bool
 	stamps   stamps
 	warnings warnings
+	asked    map[string]asked // by object: what has no handle yet
 	handle   string
 	bytes    int64
 	rpcs     *rpcs
 }
 
 func (e *Engine) cut(tr *op.Trace) *cutting {
-	return &cutting{engine: e, tr: tr, feed: e.tracker.follow(), objects: map[string]string{}, ready: map[string]bool{}, stamps: stamps{}, warnings: warnings{},
+	return &cutting{engine: e, tr: tr, feed: e.tracker.follow(), objects: map[string]string{}, ready: map[string]bool{}, stamps: stamps{}, warnings: warnings{}, asked: map[string]asked{},
 		rpcs: newRPCs(cuttingCalls, e.session.Clock.Now())}
 }
 
@@ -113,9 +121,11 @@ func (c *cutting) close() {
 	ids := map[string][]string{contentSeen: c.names, op.Taken: c.names, op.Ready: c.names}
 	c.stamps.fill(c.tr, ids)
 	c.rpcs.fill(c.tr, len(c.names) > 1)
-	for range c.warnings.attempts() {
-		c.tr.Attempt()
+	for object, x := range c.asked {
+		message, times := c.warnings.of(object)
+		c.engine.attempts.lost(x.name, creation{"CreateSnapshot", x.driver, object, times, message})
 	}
+	c.engine.tried(c.tr, strings.Join(c.names, ", "), c.warnings, c.rpcs)
 }
 
 // await returns when all are ready.
@@ -142,7 +152,7 @@ func (c *cutting) see(ev watch.Event) error {
 	switch o := ev.Object.(type) {
 	case *api.VolumeSnapshot:
 		object := c.objects[o.Name]
-		c.rpcs.own(c.feed, "snapshot-"+string(o.UID), object)
+		c.rpcs.own(c.feed, snapshotAsked(string(o.UID)), object)
 		if ev.Type == watch.Deleted {
 			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("snapshot %s was deleted by somebody else", o.Name)}
 		}
@@ -154,7 +164,7 @@ func (c *cutting) see(ev watch.Event) error {
 			c.stamps.add(op.Taken, object, ev)
 		}
 		if s.Error != nil && s.Error.Message != nil {
-			c.warnings[object+" error"] = warning{"SnapshotError", *s.Error.Message, 1}
+			c.warnings.note(object, "SnapshotError", *s.Error.Message, s.Error.Time)
 		}
 		if s.ReadyToUse != nil && *s.ReadyToUse {
 			c.stamps.add(op.Ready, object, ev)
@@ -169,15 +179,19 @@ func (c *cutting) see(ev watch.Event) error {
 			return nil
 		}
 		c.stamps.add(contentSeen, object, ev)
+		if c.handle == "" {
+			c.asked[object] = asked{snapshotAsked(o.Spec.VolumeSnapshotRef.UID), o.Spec.Driver}
+		}
 		if s := o.Status; s != nil {
 			if s.CreationTime != nil && *s.CreationTime > 0 {
 				c.stamps.add(op.Taken, object, ev)
 			}
 			if s.SnapshotHandle != nil {
 				c.handle = *s.SnapshotHandle
+				delete(c.asked, object)
 			}
-			if s.Error != nil && s.Error.Message != nil {
-				c.warnings[object+" content error"] = warning{"SnapshotContentError", *s.Error.Message, 1}
+			if s.Error != nil && s.Error.Message != nil && c.warnings.note(object, contentError, *s.Error.Message, s.Error.Time) {
+				c.tr.MarkAt(attemptFailed, ev.At, ev.Err, "watch")
 			}
 		}
 	case *corev1.Event:
@@ -263,7 +277,7 @@ func (e *Engine) awaitGroup(ctx context.Context, r engine.Request, group *snap, 
 			c.rpcs.own(c.feed, "groupsnapshot-"+string(o.UID), r.Name)
 			s := o.Status
 			if s != nil && s.Error != nil && s.Error.Message != nil {
-				c.warnings["group"] = warning{"GroupSnapshotError", *s.Error.Message, 1}
+				c.warnings.note("group", "GroupSnapshotError", *s.Error.Message, s.Error.Time)
 			}
 			groupReady = groupReady || s != nil && s.ReadyToUse != nil && *s.ReadyToUse
 		case *api.VolumeSnapshot:

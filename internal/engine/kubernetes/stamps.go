@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -74,6 +75,7 @@ type warnings map[string]warning
 type warning struct {
 	reason, message string
 	count           int
+	at              metav1.Time // as the cluster says, to tell the same from one more
 }
 
 func (w warnings) see(e *corev1.Event) {
@@ -84,12 +86,32 @@ func (w warnings) see(e *corev1.Event) {
 	if e.Series != nil {
 		n = int(e.Series.Count)
 	}
-	w[e.InvolvedObject.Name+" "+e.Reason] = warning{e.Reason, e.Message, max(1, n)}
+	w[e.InvolvedObject.Name+" "+e.Reason] = warning{reason: e.Reason, message: e.Message, count: max(1, n)}
 }
 
-func (w warnings) note(object, reason, message string) {
+// note takes a failure from the status of an object, where it stands until the
+// next; false if it was noted before.
+func (w warnings) note(object, reason, message string, at *metav1.Time) bool {
+	if at == nil {
+		at = new(metav1.Time)
+	}
 	k := object + " " + reason
-	w[k] = warning{reason, message, w[k].count + 1}
+	old := w[k]
+	if old.count > 0 && old.message == message && old.at.Equal(at) {
+		return false
+	}
+	w[k] = warning{reason, message, old.count + 1, *at}
+	return true
+}
+
+// of is the last that was said of one more failed attempt at an object.
+func (w warnings) of(object string) (message string, times int) {
+	for k, x := range w {
+		if strings.HasPrefix(k, object+" ") && failedAttempts[x.reason] {
+			message, times = x.message, times+x.count
+		}
+	}
+	return message, times
 }
 
 // attempts is how often a sidecar has tried in vain.
@@ -107,10 +129,14 @@ func (w warnings) attempts() int {
 // of one more attempt that failed.
 var failedAttempts = map[string]bool{
 	"ProvisioningFailed": true, "FailedAttachVolume": true, "FailedAttach": true, "FailedMount": true, "FailedMapVolume": true,
-	"SnapshotContentCreationFailed": true, "SnapshotCreationFailed": true, "VolumeResizeFailed": true,
+	contentError: true, "SnapshotContentCreationFailed": true, "SnapshotCreationFailed": true, "VolumeResizeFailed": true,
 	"FileSystemResizeFailed": true, "VolumeModifyFailed": true, "SnapshotDeleteError": true, "VolumeFailedDelete": true,
 	"GroupSnapshotContentCreationFailed": true,
 }
+
+// contentError is what we call a failure that stands in the status of a
+// VolumeSnapshotContent: its Events are in namespace default, which few may read.
+const contentError = "SnapshotContentError"
 
 func (w warnings) String() string {
 	var parts []string

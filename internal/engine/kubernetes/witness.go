@@ -15,6 +15,9 @@ func (e *Engine) Witnessed(ctx context.Context) engine.Testimony {
 		return engine.Testimony{Findings: e.tenancy.findings()} // it was not opened
 	}
 	counted, findings := e.counted(ctx)
+	orphans, listed := e.orphans(ctx)
+	findings = append(findings, orphans...)
+	findings = append(findings, e.attempts.findings(listed)...)
 	findings = append(findings, e.unobserved()...)
 	findings = append(findings, e.tenancy.findings()...)
 	return engine.Testimony{Findings: findings, Distributions: append(e.lagsForRecord(), counted...)}

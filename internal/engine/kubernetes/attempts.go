@@ -1,0 +1,186 @@
+package kubernetes
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// attempts keeps, over a whole run, what was tried in vain beneath its ops, and
+// which creations ended without anybody knowing what became of them. It is safe
+// for concurrent use.
+type attempts struct {
+	mu      sync.Mutex
+	causes  map[string]*cause
+	unknown map[string]creation // by the name that the driver was given
+	known   map[string]bool     // names whose handle the cluster has
+}
+
+// cause is why attempts failed.
+type cause struct {
+	ops, times int
+	first      string // object and message
+}
+
+// creation is something that a driver was asked to make, without the cluster
+// learning whether it did.
+type creation struct {
+	rpc, driver string
+	object      string // of the run
+	times       int
+	message     string
+}
+
+func newAttempts() *attempts {
+	return &attempts{causes: map[string]*cause{}, unknown: map[string]creation{}, known: map[string]bool{}}
+}
+
+// tried counts the attempts of one op that failed: the calls that a proxy saw
+// fail, which are in the trace already, and otherwise as many as the cluster
+// speaks of, which are that many at least: a message that stays the same is told
+// once.
+func (e *Engine) tried(tr *op.Trace, object string, w warnings, r *rpcs) {
+	for range w.attempts() - r.failed() {
+		tr.Attempt()
+	}
+	found := map[string]*cause{}
+	for _, c := range r.calls {
+		if c.Code != "OK" {
+			tally(found, c.RPC+" answered "+c.Code, 1, object+": "+c.Message)
+		}
+	}
+	if len(found) == 0 {
+		for _, x := range w {
+			if failedAttempts[x.reason] {
+				tally(found, strings.TrimSpace(x.reason+" "+codeIn(x.message)), x.count, object+": "+x.message)
+			}
+		}
+	}
+	e.attempts.add(found)
+}
+
+func tally(in map[string]*cause, why string, times int, first string) {
+	if in[why] == nil {
+		in[why] = &cause{ops: 1, first: strings.Join(strings.Fields(first), " ")}
+	}
+	in[why].times += times
+}
+
+func (a *attempts) add(found map[string]*cause) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for why, c := range found {
+		if all := a.causes[why]; all != nil {
+			all.ops, all.times = all.ops+c.ops, all.times+c.times
+		} else {
+			a.causes[why] = c
+		}
+	}
+}
+
+// lost notes a creation that has failed when its op ended, so that nobody may
+// know of what the driver has made.
+func (a *attempts) lost(name string, c creation) {
+	if c.message == "" || refused(c.message) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.known[name] {
+		a.unknown[name] = c
+	}
+}
+
+// see learns from the cluster which of what was created has a handle.
+func (a *attempts) see(ev watch.Event) {
+	name := ""
+	switch o := ev.Object.(type) {
+	case *corev1.PersistentVolume:
+		if o.Spec.ClaimRef != nil && o.Spec.CSI != nil {
+			name = claimAsked(string(o.Spec.ClaimRef.UID))
+		}
+	case *api.VolumeSnapshotContent:
+		if o.Status != nil && o.Status.SnapshotHandle != nil {
+			name = snapshotAsked(o.Spec.VolumeSnapshotRef.UID)
+		}
+	}
+	if name == "" {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.unknown, name)
+	if ev.Type == watch.Deleted {
+		delete(a.known, name)
+	} else {
+		a.known[name] = true
+	}
+}
+
+// claimAsked and snapshotAsked are what sidecars call a volume and a snapshot
+// when they ask the driver for it, unless they were told other prefixes.
+func claimAsked(uid string) string    { return "pvc-" + uid }
+func snapshotAsked(uid string) string { return "snapshot-" + uid }
+
+var grpcCode = regexp.MustCompile(`code = (\w+)`)
+
+// codeIn is the gRPC code in a sidecar's message; empty if there is none.
+func codeIn(message string) string {
+	if m := grpcCode.FindStringSubmatch(message); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// refusals are the codes by which a driver says that it has made nothing.
+var refusals = map[string]bool{"InvalidArgument": true, "NotFound": true, "AlreadyExists": true, "PermissionDenied": true,
+	"FailedPrecondition": true, "OutOfRange": true, "Unimplemented": true, "Unauthenticated": true, "ResourceExhausted": true}
+
+func refused(message string) bool { return refusals[codeIn(message)] }
+
+// maxNamed is how many things one finding names.
+const maxNamed = 20
+
+// findings say what was tried again, and what may be left of it at the drivers
+// whose own lists were not to be had.
+func (a *attempts) findings(listed map[string]bool) []engine.Finding {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var list []engine.Finding
+	for _, why := range slices.Sorted(maps.Keys(a.causes)) {
+		c := a.causes[why]
+		list = append(list, engine.Finding{Name: "retried", Severity: "info",
+			Evidence: fmt.Sprintf("%s, %d times at least in %d ops; the first: %s", why, c.times, c.ops, c.first)})
+	}
+	var left []string
+	for _, name := range slices.Sorted(maps.Keys(a.unknown)) {
+		if c := a.unknown[name]; !listed[c.driver] {
+			left = append(left, fmt.Sprintf("%s of %s (%s at %s: %s)", c.rpc, name, c.object, c.driver, strings.Join(strings.Fields(c.message), " ")))
+		}
+	}
+	if len(left) > 0 {
+		list = append(list, engine.Finding{Name: "orphanPossible", Severity: "warning", Evidence: fmt.Sprintf(
+			"%d creations failed without saying that nothing was made, and the cluster never had a handle of it: a driver may keep what nobody will delete. Look for the names: %s",
+			len(left), firstNames(left))})
+	}
+	return list
+}
+
+// firstNames joins the first names of a list.
+func firstNames(all []string) string {
+	text := strings.Join(all[:min(maxNamed, len(all))], "; ")
+	if more := len(all) - maxNamed; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
+}

@@ -1,0 +1,141 @@
+package kubernetes
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/csiproxy"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// TestTried: what a proxy saw counts, and what the cluster says beyond that;
+// nothing twice.
+func TestTried(t *testing.T) {
+	failed := &csiproxy.Call{RPC: "CreateSnapshot", Code: "DeadlineExceeded", Message: "too late"}
+	done := &csiproxy.Call{RPC: "CreateSnapshot", Code: "OK"}
+	said := func(n int) warnings {
+		return warnings{"s x": {reason: contentError, message: "code = DeadlineExceeded", count: n}, "s y": {reason: "Scheduled", count: 5}}
+	}
+	tests := []struct {
+		name     string
+		calls    []*csiproxy.Call
+		warnings warnings
+		attempts int
+		cause    string
+	}{
+		{"nothing failed", []*csiproxy.Call{done}, warnings{}, 0, ""},
+		{"a proxy saw more than the cluster says", []*csiproxy.Call{failed, failed, done}, said(1), 2, "CreateSnapshot answered DeadlineExceeded"},
+		{"no proxy", nil, said(2), 2, "SnapshotContentError DeadlineExceeded"},
+		{"the proxy came late", []*csiproxy.Call{failed}, said(3), 3, "CreateSnapshot answered DeadlineExceeded"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e, tr := New(Options{}), op.NewTrace(op.NewClock())
+			r := newRPCs(cuttingCalls, 0)
+			r.calls = tt.calls
+			r.fill(tr, false)
+			e.tried(tr, "snap-0", tt.warnings, r)
+			var o op.Op
+			tr.Fill(&o)
+			if o.Attempts != tt.attempts {
+				t.Errorf("%d attempts, want %d", o.Attempts, tt.attempts)
+			}
+			var causes []string
+			for _, f := range e.attempts.findings(nil) {
+				causes = append(causes, f.Name+": "+f.Evidence)
+			}
+			if text := strings.Join(causes, "\n"); (tt.cause == "") != (text == "") || !strings.HasPrefix(text, strings.TrimSuffix("retried: "+tt.cause, " ")) && tt.cause != "" {
+				t.Errorf("findings %q, want one of %q", text, tt.cause)
+			}
+		})
+	}
+}
+
+// TestNote: a status that is seen again says nothing new; the same message at a
+// later time does.
+func TestNote(t *testing.T) {
+	at := metav1.NewTime(time.Unix(1000, 0))
+	later := metav1.NewTime(time.Unix(1002, 0))
+	w := warnings{}
+	var told []bool
+	for _, x := range []struct {
+		message string
+		at      *metav1.Time
+	}{{"a", &at}, {"a", &at}, {"a", &later}, {"b", &later}, {"b", nil}, {"b", nil}} {
+		told = append(told, w.note("s", contentError, x.message, x.at))
+	}
+	if diff := cmp.Diff([]bool{true, false, true, true, true, false}, told); diff != "" {
+		t.Error(diff)
+	}
+	if message, times := w.of("s"); message != "b" || times != 4 || w.attempts() != 4 {
+		t.Errorf("%q, %d times, %d attempts", message, times, w.attempts())
+	}
+}
+
+// TestLost: what may be left at a driver is what failed without a refusal and
+// never had a handle.
+func TestLost(t *testing.T) {
+	handle := "h"
+	internal := creation{"CreateVolume", "d.example", "vol-0", 2, "rpc error: code = Internal desc = no"}
+	tests := []struct {
+		name   string
+		do     func(a *attempts)
+		listed map[string]bool
+		want   int
+	}{
+		{"a final error", func(a *attempts) { a.lost("pvc-1", internal) }, nil, 1},
+		{"the driver was asked for its list", func(a *attempts) { a.lost("pvc-1", internal) }, map[string]bool{"d.example": true}, 0},
+		{"a refusal", func(a *attempts) {
+			a.lost("pvc-1", creation{"CreateVolume", "d", "v", 1, "rpc error: code = ResourceExhausted desc = full"})
+		}, nil, 0},
+		{"nobody said anything", func(a *attempts) { a.lost("pvc-1", creation{rpc: "CreateVolume"}) }, nil, 0},
+		{"the volume came later", func(a *attempts) {
+			a.lost("pvc-1", internal)
+			a.see(watch.Event{Object: &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{UID: "1"},
+				PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{VolumeHandle: "h"}}}}})
+		}, nil, 0},
+		{"the handle was known before", func(a *attempts) {
+			a.see(watch.Event{Object: &api.VolumeSnapshotContent{Spec: api.VolumeSnapshotContentSpec{VolumeSnapshotRef: api.ObjectRef{UID: "1"}},
+				Status: &api.SnapshotContentStatus{SnapshotHandle: &handle}}})
+			a.lost("snapshot-1", internal)
+		}, nil, 0},
+		{"a content without a handle says nothing", func(a *attempts) {
+			a.lost("snapshot-1", internal)
+			a.see(watch.Event{Object: &api.VolumeSnapshotContent{Spec: api.VolumeSnapshotContentSpec{VolumeSnapshotRef: api.ObjectRef{UID: "1"}}, Status: &api.SnapshotContentStatus{}}})
+		}, nil, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			a := newAttempts()
+			tt.do(a)
+			if got := a.findings(tt.listed); len(got) != tt.want {
+				t.Errorf("%v, want %d findings", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestOrphanFindings: only what is new at the driver and unknown to the cluster.
+func TestOrphanFindings(t *testing.T) {
+	items := func(ids ...string) map[string]csiproxy.Item {
+		m := map[string]csiproxy.Item{}
+		for _, id := range ids {
+			m[id] = csiproxy.Item{ID: id, Source: "v-" + id}
+		}
+		return m
+	}
+	left := &csiproxy.Inventory{Snapshots: remaining(items("old", "ours", "b", "a"), items("old"), map[string]bool{"ours": true}), Volumes: remaining(nil, nil, nil)}
+	want := []engine.Finding{{Name: "orphan", Severity: "warning",
+		Evidence: "driver d.example lists 2 snapshots that it had not before the run and to which no VolumeSnapshotContent refers, so that nobody will delete them: a of volume v-a; b of volume v-b"}}
+	if diff := cmp.Diff(want, orphanFindings("d.example", left)); diff != "" {
+		t.Error(diff)
+	}
+}

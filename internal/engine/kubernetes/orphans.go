@@ -1,0 +1,135 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/csiproxy"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+)
+
+// orphanPatience is how long something may exist at a driver before the cluster
+// has an object that refers to it.
+const orphanPatience = 5 * time.Second
+
+// takeStock asks the drivers behind the proxies what they have, before the run.
+func (e *Engine) takeStock(ctx context.Context) {
+	e.stock = map[string]*csiproxy.Inventory{}
+	for _, address := range e.Proxies {
+		list, err := csiproxy.List(ctx, address, e.ProxyToken, e.session.Clock)
+		switch {
+		case err == nil && list.Driver != "":
+			e.stock[address] = list
+		case err != nil && !errors.Is(err, csiproxy.ErrNoList):
+			e.session.Sink.Log("engine", fmt.Sprintf("orphans will not be found: %v", err))
+		}
+	}
+}
+
+// orphans are what drivers have by their own lists, had not before the run, and
+// no object of the cluster refers to. listed names the drivers that were asked.
+func (e *Engine) orphans(ctx context.Context) (list []engine.Finding, listed map[string]bool) {
+	listed = map[string]bool{}
+	for _, address := range slices.Sorted(maps.Keys(e.stock)) {
+		before := e.stock[address]
+		left, err := e.unreferred(ctx, address, before)
+		if err == nil && len(left.Volumes)+len(left.Snapshots) > 0 { // it may only be on its way
+			select {
+			case <-time.After(orphanPatience):
+			case <-ctx.Done():
+			}
+			var again *csiproxy.Inventory
+			if again, err = e.unreferred(ctx, address, before); err == nil {
+				left = again
+			}
+		}
+		if err != nil {
+			e.session.Sink.Log("engine", fmt.Sprintf("orphans of driver %s cannot be found: %v", before.Driver, err))
+			continue
+		}
+		listed[before.Driver] = before.Volumes != nil && before.Snapshots != nil && !left.Cut
+		list = append(list, orphanFindings(before.Driver, left)...)
+	}
+	return list, listed
+}
+
+// unreferred is what a driver has more than before, and nothing refers to.
+func (e *Engine) unreferred(ctx context.Context, address string, before *csiproxy.Inventory) (*csiproxy.Inventory, error) {
+	now, err := csiproxy.List(ctx, address, e.ProxyToken, e.session.Clock)
+	if err != nil {
+		return nil, err
+	}
+	referred, err := e.referred(ctx, before.Driver) // after the list: what is in both was not missed
+	if err != nil {
+		return nil, err
+	}
+	return &csiproxy.Inventory{Driver: before.Driver, Cut: before.Cut || now.Cut,
+		Volumes: remaining(now.Volumes, before.Volumes, referred), Snapshots: remaining(now.Snapshots, before.Snapshots, referred)}, nil
+}
+
+func remaining(now, before map[string]csiproxy.Item, referred map[string]bool) map[string]csiproxy.Item {
+	left := maps.Clone(now)
+	maps.DeleteFunc(left, func(id string, _ csiproxy.Item) bool {
+		_, old := before[id]
+		return old || referred[id]
+	})
+	return left
+}
+
+// referred are the handles of a driver that the cluster knows, whoever made them.
+func (e *Engine) referred(ctx context.Context, driver string) (map[string]bool, error) {
+	handles := map[string]bool{}
+	list, _, err := e.client.List(ctx, api.PersistentVolumes, "", metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range list {
+		if csi := o.(*corev1.PersistentVolume).Spec.CSI; csi != nil && csi.Driver == driver {
+			handles[csi.VolumeHandle] = true
+		}
+	}
+	list, _, err = e.client.List(ctx, api.VolumeSnapshotContents, "", metav1.ListOptions{})
+	if err != nil && !notServed(err) {
+		return nil, err
+	}
+	for _, o := range list {
+		c := o.(*api.VolumeSnapshotContent)
+		if c.Spec.Source.SnapshotHandle != nil {
+			handles[*c.Spec.Source.SnapshotHandle] = true
+		}
+		if c.Status != nil && c.Status.SnapshotHandle != nil {
+			handles[*c.Status.SnapshotHandle] = true
+		}
+	}
+	return handles, nil
+}
+
+func orphanFindings(driver string, left *csiproxy.Inventory) []engine.Finding {
+	var list []engine.Finding
+	for _, one := range []struct {
+		what, object string
+		items        map[string]csiproxy.Item
+	}{{"volumes", "PersistentVolume", left.Volumes}, {"snapshots", "VolumeSnapshotContent", left.Snapshots}} {
+		var names []string
+		for _, id := range slices.Sorted(maps.Keys(one.items)) {
+			if of := one.items[id].Source; of != "" {
+				id += " of volume " + of
+			}
+			names = append(names, id)
+		}
+		if len(names) > 0 {
+			list = append(list, engine.Finding{Name: "orphan", Severity: "warning", Evidence: fmt.Sprintf(
+				"driver %s lists %d %s that it had not before the run and to which no %s refers, so that nobody will delete them: %s",
+				driver, len(names), one.what, one.object, firstNames(names))})
+		}
+	}
+	return list
+}
