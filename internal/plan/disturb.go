@@ -39,11 +39,15 @@ func (l *loader) rollout(n *info) {
 	if n.out.Undo = s.Undo; s.Undo {
 		l.need(path+".undo", "undo")
 	}
-	kind := engine.WorkloadObject
-	if of, ok := l.infos[string(s.ActionName)]; ok && of.kind == op.Create && of.spec.CreateObjSpec.Manifest != nil {
-		kind = engine.ManifestObject
+	l.target(n, path, v1alpha1.Target{ActionName: s.ActionName, Labels: s.Labels}, s.Select, l.withPods(s.ActionName))
+}
+
+// withPods is the kind of object that an action makes which has pods.
+func (l *loader) withPods(action v1alpha1.ActionName) engine.ObjectKind {
+	if of, ok := l.infos[string(action)]; ok && of.kind == op.Create && of.spec.CreateObjSpec.Manifest != nil {
+		return engine.ManifestObject
 	}
-	l.target(n, path, v1alpha1.Target{ActionName: s.ActionName, Labels: s.Labels}, s.Select, kind)
+	return engine.WorkloadObject
 }
 
 func (l *loader) kill(n *info) {
@@ -52,7 +56,11 @@ func (l *loader) kill(n *info) {
 	if s.DeletePodSpec != nil {
 		n.out.Kill = &KillSpec{Grace: s.DeletePodSpec.GracePeriod.Duration.Duration}
 	}
-	l.target(n, path, v1alpha1.Target{ActionName: s.ActionName, Labels: s.Labels}, s.Select, engine.WorkloadObject)
+	kind := l.withPods(s.ActionName)
+	if kind == engine.ManifestObject && s.DeletePodSpec == nil {
+		l.fail(path+".signal", "deletePodSpec deletes them", "nobody of ours is in the pods of %q who could send them a signal", s.ActionName)
+	}
+	l.target(n, path, v1alpha1.Target{ActionName: s.ActionName, Labels: s.Labels}, s.Select, kind)
 }
 
 func (l *loader) drain(n *info) {

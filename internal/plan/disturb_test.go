@@ -48,6 +48,7 @@ const disruptive = `spec:
     - {name: crash, rateName: r, killSpec: {actionName: db}}
     - {name: hang, rateName: r, killSpec: {labels: {tier: db}, signal: SIGSTOP, stopFor: 3s, select: all}}
     - {name: evict, rateName: r, killSpec: {actionName: db, deletePodSpec: {}}}
+    - {name: fall, rateName: r, killSpec: {actionName: web, deletePodSpec: {gracePeriod: 0s}}}
     - {name: foreign, rateName: r, deleteSpec: {object: {apiVersion: v1, kind: ConfigMap, name: old}, notOurs: true}}
     - {name: rest, rateName: r, deleteSpec: {labels: {app: web}, objectKind: object}}
     - {name: snap, rateName: r, snapshotSpec: {volumeName: v}}
@@ -80,6 +81,7 @@ func TestDisruptions(t *testing.T) {
 		"crash":   {Kind: engine.WorkloadObject, Action: "db", Select: SelectRandom},
 		"hang":    {Kind: engine.WorkloadObject, Labels: tier, Select: SelectAll},
 		"foreign": {Kind: engine.ManifestObject, Select: SelectAll, Object: &engine.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Name: "old"}},
+		"fall":    {Kind: engine.ManifestObject, Action: "web", Select: SelectRandom},
 		"rest":    {Kind: engine.ManifestObject, Labels: map[string]string{"app": "web"}, Select: SelectOldest},
 		"copies":  {Kind: engine.SnapshotObject, Labels: ofV, Select: SelectNewest},
 		"purge":   {Kind: engine.SnapshotObject, Labels: ofV, Select: SelectOldest},

@@ -21,7 +21,12 @@ func (d *demands) disturbs(a *Action) {
 	case op.Reattach:
 		d.pods(a.Name, "to make again the pods of")
 	case op.Kill:
-		d.pods(a.Name, "to make again the pods of")
+		if a.Target.Kind == engine.WorkloadObject {
+			d.pods(a.Name, "to make again the pods of")
+			return
+		}
+		d.want(Right{Resource: "pods"}, "to kill the pods of", a.Name, "delete")
+		d.onManifests(a, "to find the pods of", "", "get")
 	case op.Rollout:
 		if a.Target.Kind == engine.WorkloadObject {
 			d.pods(a.Name, "to make again the pods of")

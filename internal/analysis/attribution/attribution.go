@@ -35,6 +35,7 @@ const (
 	Unknown     = "not observed"
 	Engine      = "engine between calls"
 	Processes   = "start of processes"
+	Pause       = "pause that was asked for"
 )
 
 // step is a milestone: whose work ends with it, and what it waits for.
@@ -50,15 +51,15 @@ var steps = map[string]step{
 	op.Acked:       {API, []string{started}},
 	op.Provisioned: {Provisioner, []string{op.Acked, op.Scheduled, "CreateVolume.end"}},
 	op.Bound:       {Binder, []string{op.Provisioned}},
-	op.Scheduled:   {Scheduler, []string{op.Acked, op.Bound}},
-	op.Attached:    {Attacher, []string{op.Bound, op.Scheduled, op.Provisioned, "ControllerPublishVolume.end"}},
+	op.Scheduled:   {Scheduler, []string{op.Acked, op.Bound, op.Gone, op.Detached}},
+	op.Attached:    {Attacher, []string{op.Bound, op.Scheduled, op.Provisioned, op.Gone, op.Detached, "ControllerPublishVolume.end"}},
 	op.Staged:      {Kubelet, []string{op.Attached, "NodeStageVolume.end"}},
 	op.Published:   {Kubelet, []string{op.Staged, op.Attached, op.Provisioned, "NodePublishVolume.end"}},
-	op.Initialized: {Workload, []string{op.Published, op.Attached, op.Scheduled, op.FirstWrite, op.FirstRead, "NodePublishVolume.end"}},
-	"agents":       {Workload, []string{op.Initialized, op.Published, op.FirstWrite, op.FirstRead}},
-	op.Running:     {Kubelet, []string{"agents", op.Initialized, op.Published, op.Attached, op.Bound, op.Scheduled, op.FirstWrite, op.FirstRead, "NodePublishVolume.end"}},
-	op.FirstWrite:  {Volume, []string{op.Running, op.Initialized, op.Published, op.Attached, "NodePublishVolume.end"}},
-	op.FirstRead:   {Volume, []string{op.Running, op.Initialized, op.Published, op.Attached, "NodePublishVolume.end"}},
+	op.Initialized: {Workload, []string{op.Published, op.Attached, op.Scheduled, op.FirstWrite, op.FirstRead, op.Gone, "NodePublishVolume.end"}},
+	"agents":       {Workload, []string{op.Initialized, op.Published, op.FirstWrite, op.FirstRead, op.Gone}},
+	op.Running:     {Kubelet, []string{"agents", op.Initialized, op.Published, op.Attached, op.Bound, op.Scheduled, op.FirstWrite, op.FirstRead, op.Gone, "NodePublishVolume.end"}},
+	op.FirstWrite:  {Volume, []string{op.Running, op.Initialized, op.Published, op.Attached, op.Replaced, op.Resumed, "NodePublishVolume.end"}},
+	op.FirstRead:   {Volume, []string{op.Running, op.Initialized, op.Published, op.Attached, op.Replaced, op.Resumed, "NodePublishVolume.end"}},
 	"podReady":     {Kubelet, []string{op.Running}},
 	op.Ready:       {Noticing, []string{op.Running, op.FirstWrite, op.FirstRead, op.Bound, op.Taken, op.Node, "content", op.Published, op.Provisioned}},
 	"content":      {Snapshotter, []string{op.Acked}},
@@ -68,26 +69,38 @@ var steps = map[string]step{
 	"nodePending":  {Resizer, []string{op.Controller}},
 	op.Modified:    {Resizer, []string{op.Acked, "ControllerModifyVolume.end"}},
 	"podGone":      {Workload, []string{op.Acked, "NodeUnpublishVolume.end", "NodeUnstageVolume.end"}},
-	op.Detached:    {Attacher, []string{"podGone", "NodeUnstageVolume.end", "ControllerUnpublishVolume.end"}},
+	op.Detached:    {Attacher, []string{"podGone", op.Gone, "NodeUnstageVolume.end", "ControllerUnpublishVolume.end"}},
 	"claimGone":    {Binder, []string{op.Acked, "podGone"}},
 	"volumeGone":   {Provisioner, []string{"claimGone", op.Detached, "DeleteVolume.end"}},
 	"contentGone":  {Snapshotter, []string{op.Acked, "DeleteSnapshot.end"}},
-	op.Unpublished: {Kubelet, []string{"podGone", "NodeUnpublishVolume.end"}},
+	op.Unpublished: {Kubelet, []string{"podGone", op.Gone, "NodeUnpublishVolume.end"}},
 	op.Unstaged:    {Kubelet, []string{op.Unpublished, "NodeUnstageVolume.end"}},
 	op.Gone: {API, []string{"volumeGone", "contentGone", "claimGone", "podGone", op.Detached, op.Acked,
 		"DeleteVolume.end", "DeleteSnapshot.end", "DeleteVolumeGroupSnapshot.end"}},
+	op.Signalled: {API, []string{started, op.Acked}},
+	op.Resumed:   {Pause, []string{op.Signalled}},
+	op.Cordoned:  {API, []string{started}},
+	op.Evicted:   {API, []string{op.Cordoned}},
+	op.Replaced:  {Kubelet, []string{op.Running, op.Published, op.Attached, op.Scheduled, op.FirstWrite, op.FirstRead, op.Gone, "NodePublishVolume.end"}},
+}
+
+// podsGone is gone in ops that end pods to make them again.
+var podsGone = step{Workload, []string{op.Signalled, op.Evicted, op.Acked}}
+
+func endsPods(kind op.Kind) bool {
+	return kind == op.Kill || kind == op.Reattach || kind == op.Rollout || kind == op.Drain || kind == op.Scale
 }
 
 // callers say who makes a call, and after what.
 var callers = map[string]step{
 	"CreateVolume":              {Provisioner, []string{op.Acked, op.Scheduled}},
 	"DeleteVolume":              {Provisioner, []string{"claimGone", op.Detached, op.Acked, "NodeUnpublishVolume.end", "NodeUnstageVolume.end", "ControllerUnpublishVolume.end"}},
-	"ControllerPublishVolume":   {Attacher, []string{op.Bound, op.Scheduled, op.Provisioned}},
-	"ControllerUnpublishVolume": {Attacher, []string{"podGone", op.Acked, "NodeUnpublishVolume.end", "NodeUnstageVolume.end"}},
-	"NodeStageVolume":           {Kubelet, []string{op.Attached, op.Scheduled, op.Provisioned}},
-	"NodePublishVolume":         {Kubelet, []string{op.Staged, op.Attached, op.Scheduled, op.Provisioned, "NodeStageVolume.end"}},
-	"NodeUnpublishVolume":       {Kubelet, []string{op.Acked, "podGone"}},
-	"NodeUnstageVolume":         {Kubelet, []string{op.Acked, "podGone", "NodeUnpublishVolume.end"}},
+	"ControllerPublishVolume":   {Attacher, []string{op.Bound, op.Scheduled, op.Provisioned, op.Gone, op.Detached}},
+	"ControllerUnpublishVolume": {Attacher, []string{"podGone", op.Gone, op.Acked, "NodeUnpublishVolume.end", "NodeUnstageVolume.end"}},
+	"NodeStageVolume":           {Kubelet, []string{op.Attached, op.Scheduled, op.Provisioned, op.Gone, op.Detached, "NodeUnstageVolume.end"}},
+	"NodePublishVolume":         {Kubelet, []string{op.Staged, op.Attached, op.Scheduled, op.Provisioned, op.Gone, op.Detached, "NodeStageVolume.end", "NodeUnpublishVolume.end"}},
+	"NodeUnpublishVolume":       {Kubelet, []string{op.Acked, "podGone", op.Gone}},
+	"NodeUnstageVolume":         {Kubelet, []string{op.Acked, "podGone", op.Gone, "NodeUnpublishVolume.end"}},
 	"CreateSnapshot":            {Snapshotter, []string{op.Acked, "content"}},
 	"DeleteSnapshot":            {Snapshotter, []string{op.Acked}},
 	"CreateVolumeGroupSnapshot": {Snapshotter, []string{op.Acked}},
@@ -97,8 +110,11 @@ var callers = map[string]step{
 	"ControllerModifyVolume":    {Resizer, []string{op.Acked}},
 }
 
-// stepOf describes a milestone by its base name.
-func stepOf(name string) (step, bool) {
+// stepOf describes a milestone of an op by its base name.
+func stepOf(kind op.Kind, name string) (step, bool) {
+	if name == op.Gone && endsPods(kind) {
+		return podsGone, true
+	}
 	if rpc, ok := strings.CutSuffix(name, ".end"); ok {
 		return step{Driver, []string{rpc + ".start"}}, true
 	}
@@ -182,9 +198,9 @@ func Path(o *op.Op) map[string]int64 {
 		return path
 	}
 	here := latest(o, name, at)
-	path[owner(name)] += int64(at - here) // from the last milestone to the op's end
+	path[owner(o.Kind, name)] += int64(at - here) // from the last milestone to the op's end
 	for at = here; at > o.Started; {
-		s, known := stepOf(name)
+		s, known := stepOf(o.Kind, name)
 		if !known {
 			path[Unknown] += int64(at - o.Started)
 			break
@@ -203,8 +219,8 @@ func Path(o *op.Op) map[string]int64 {
 	return path
 }
 
-func owner(name string) string {
-	if s, ok := stepOf(name); ok {
+func owner(kind op.Kind, name string) string {
+	if s, ok := stepOf(kind, name); ok {
 		return s.by
 	}
 	return Unknown

@@ -22,14 +22,14 @@ var before = map[string][]string{
 	op.Acked:       {"started"},
 	op.Provisioned: {"started", op.Acked, op.Scheduled},
 	op.Bound:       {op.Provisioned},
-	op.Scheduled:   {"started", op.Acked, op.Bound},
-	op.Attached:    {op.Provisioned, op.Bound, op.Scheduled},
+	op.Scheduled:   {"started", op.Acked, op.Bound, op.Gone, op.Detached},
+	op.Attached:    {op.Provisioned, op.Bound, op.Scheduled, op.Detached},
 	op.Staged:      {op.Attached},
 	op.Published:   {op.Staged},
-	op.FirstWrite:  {op.Published, op.Initialized, op.Running},
-	op.FirstRead:   {op.Published, op.Initialized, op.Running},
-	op.Initialized: {op.Published, op.FirstWrite, op.FirstRead, op.Attached, op.Scheduled},
-	op.Running:     {op.Published, op.FirstWrite, op.FirstRead, op.Scheduled, op.Attached, op.Initialized},
+	op.FirstWrite:  {op.Published, op.Initialized, op.Running, op.Replaced, op.Resumed},
+	op.FirstRead:   {op.Published, op.Initialized, op.Running, op.Replaced, op.Resumed},
+	op.Initialized: {op.Published, op.FirstWrite, op.FirstRead, op.Attached, op.Scheduled, op.Gone},
+	op.Running:     {op.Published, op.FirstWrite, op.FirstRead, op.Scheduled, op.Attached, op.Initialized, op.Gone},
 	"podReady":     {op.Running},
 	op.Ready:       {op.Running, op.Taken, op.FirstWrite, op.FirstRead},
 	"content":      {"started", op.Acked},
@@ -40,12 +40,32 @@ var before = map[string][]string{
 	op.Modified:    {"started", op.Acked},
 	"podGone":      {"started", op.Acked},
 	"claimGone":    {"started", op.Acked, "podGone"},
-	op.Unpublished: {"started", op.Acked},
+	op.Unpublished: {"started", op.Acked, op.Gone},
 	op.Unstaged:    {op.Unpublished},
-	op.Detached:    {op.Unstaged, "podGone"},
+	op.Detached:    {op.Unstaged, "podGone", op.Gone},
 	"volumeGone":   {"claimGone", op.Detached},
 	"contentGone":  {"started", op.Acked},
 	op.Gone:        {op.Unpublished, op.Unstaged, op.Detached},
+	op.Signalled:   {"started", op.Acked},
+	op.Resumed:     {op.Signalled},
+	op.Cordoned:    {"started"},
+	op.Evicted:     {op.Cordoned},
+	op.Replaced:    {op.Gone, op.Detached, op.Published, op.Attached, op.Scheduled},
+}
+
+// goneFirst is what the pods wait for that an op ends to make them again: there
+// it is the first that goes, else the last.
+var goneFirst = []string{"started", op.Acked, op.Signalled, op.Evicted}
+
+// predecessors of a milestone of an op.
+func predecessors(kind op.Kind, base string) []string {
+	switch kind {
+	case op.Kill, op.Reattach, op.Rollout, op.Drain, op.Scale:
+		if base == op.Gone {
+			return goneFirst
+		}
+	}
+	return before[base]
 }
 
 // rpcOf is the call that ends at a milestone: where it was seen from start to
@@ -102,7 +122,7 @@ func passages(o *op.Op) []passage {
 // volume, or of the whole op, or of all its volumes.
 func predecessor(o *op.Op, base, volume string, end op.Time) (name string, at op.Time) {
 	at = op.Never
-	for _, p := range before[base] {
+	for _, p := range predecessors(o.Kind, base) {
 		t := o.Started
 		if p != "started" {
 			t = dataset.Milestone(o, p)
