@@ -188,7 +188,7 @@ func (c *Cluster) importImages(context.Context) error {
 			fmt.Println(n.Name, "has", ref)
 			kept[key] = kept[name]
 		}
-		if err := c.publishTools(n, strings.Fields(has)); err != nil {
+		if err := c.publishTools(n); err != nil {
 			return err
 		}
 	}
@@ -196,8 +196,8 @@ func (c *Cluster) importImages(context.Context) error {
 }
 
 // publishTools gives the tools on a node the name by which the product of now asks for them, so that a Benchmark need not
-// name an image.
-func (c *Cluster) publishTools(n settings.Node, has []string) error {
+// name an image. Names of other versions stay: several may be at work.
+func (c *Cluster) publishTools(n settings.Node) error {
 	text, err := machine.Run(c.Bin("cnsbench"), "version", "--output", "json")
 	if err != nil {
 		return err
@@ -206,15 +206,7 @@ func (c *Cluster) publishTools(n settings.Node, has []string) error {
 	if err := json.Unmarshal([]byte(text), &said); err != nil {
 		return err
 	}
-	name := publishedTools + said.Cnsbench
-	for _, old := range has {
-		if strings.HasPrefix(old, publishedTools) && old != name {
-			if _, err := c.ctr(n, "images", "rm", old); err != nil {
-				return err
-			}
-		}
-	}
-	_, err = c.ctr(n, "images", "tag", "--force", ToolsImage, name)
+	_, err = c.ctr(n, "images", "tag", "--force", ToolsImage, publishedTools+said.Cnsbench)
 	return err
 }
 
