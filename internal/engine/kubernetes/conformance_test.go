@@ -54,13 +54,18 @@ func namespace(t *testing.T, c *api.Client, prefix string) string {
 // the test bed.
 func TestConformance(t *testing.T) {
 	config := testBed(t)
+	const alone = "its volumes are for one node at a time"
+	const nothing = "null keeps nothing"
 	for _, tt := range []struct {
-		class string
-		skip  map[string]string
+		class    string
+		skip     map[string]string
+		detached bool // the driver has no attachments
+		forgets  bool
 	}{
-		{class: "hostdir", skip: map[string]string{"group": "hostdir has no group snapshots", "modify": "hostdir cannot modify", "resize": "hostdir cannot grow"}},
-		{class: "loopfile-xfs"},
-		{class: "btrfs", skip: map[string]string{"group": "btrfs has no group snapshots", "modify": "btrfs cannot modify"}},
+		{class: "null", forgets: true, skip: map[string]string{"workload": nothing, "shared": nothing, "modify": "null has other parameters"}},
+		{class: "hostdir", detached: true, skip: map[string]string{"group": "hostdir has no group snapshots", "modify": "hostdir cannot modify", "resize": "hostdir cannot grow", "rollout": alone, "shared": alone}},
+		{class: "loopfile-xfs", skip: map[string]string{"rollout": alone, "shared": alone}},
+		{class: "btrfs", detached: true, skip: map[string]string{"group": "btrfs has no group snapshots", "modify": "btrfs cannot modify", "rollout": alone, "shared": alone}},
 	} {
 		t.Run(tt.class, func(t *testing.T) {
 			client, err := api.New(config, op.NewClock())
@@ -74,7 +79,8 @@ func TestConformance(t *testing.T) {
 				},
 				StorageClass:  storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: tt.class}},
 				SnapshotClass: engine.SnapshotClass{Name: snapshotClass(tt.class)},
-				Unobserved:    map[string]bool{op.Published: true, op.Unpublished: true, op.Staged: true},
+				Unobserved:    map[string]bool{op.Published: true, op.Unpublished: true, op.Staged: true, op.Attached: tt.detached, op.Detached: tt.detached},
+				Forgets:       tt.forgets,
 				Modification:  map[string]string{"freezeHold": "1ms"},
 				NeedsAll:      true,
 				Patience:      2 * time.Minute, Size: "320Mi", Skip: tt.skip,
@@ -103,7 +109,7 @@ func leaks(t *testing.T, c *api.Client, ns string) []string {
 		if !k.Namespaced {
 			where = ""
 		}
-		list, _, err := c.List(t.Context(), k, where, metav1.ListOptions{LabelSelector: LabelRun})
+		list, _, err := c.List(context.WithoutCancel(t.Context()), k, where, metav1.ListOptions{LabelSelector: LabelRun})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +119,7 @@ func leaks(t *testing.T, c *api.Client, ns string) []string {
 			}
 		}
 	}
-	list, _, err := c.List(t.Context(), api.PersistentVolumes, "", metav1.ListOptions{})
+	list, _, err := c.List(context.WithoutCancel(t.Context()), api.PersistentVolumes, "", metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

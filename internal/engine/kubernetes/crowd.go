@@ -49,6 +49,17 @@ func (c *crowd) until(ctx context.Context, done func(watch.Event) bool) error {
 	return nil
 }
 
+// standing counts those that are not on their way out.
+func (c *crowd) standing() int {
+	n := 0
+	for _, p := range c.pods {
+		if p.DeletionTimestamp == nil {
+			n++
+		}
+	}
+	return n
+}
+
 // ready counts those that are.
 func (c *crowd) ready() int {
 	n := 0

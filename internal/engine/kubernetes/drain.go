@@ -246,7 +246,7 @@ func (e *Engine) evictOthers(ctx context.Context, list []*corev1.Pod, seen stamp
 		g.Go(func() error {
 			c := e.crowd(object)
 			defer c.feed.close()
-			before := len(c.pods)
+			before := c.standing()
 			var errs []error
 			for _, p := range of {
 				at, err := e.evict(ctx, p.Name, p.UID, tr)

@@ -32,7 +32,13 @@ type manifest struct {
 	templates []any // of its pods, before each rollout
 }
 
-func (m *manifest) key() key { return key{m.kind.String(), m.namespace + "/" + m.name} }
+func (m *manifest) key() key { return keyOf(m.kind, m.namespace, m.name) }
+
+// keyOf is what an object of a manifest is followed by, beside what one of its
+// kind is followed by in any case.
+func keyOf(k api.Kind, namespace, name string) key {
+	return key{"object " + k.String(), namespace + "/" + name}
+}
 
 func (e *Engine) manifest(object string) *manifest {
 	e.mu.Lock()
@@ -99,7 +105,7 @@ func (e *Engine) watchObject(ctx context.Context, m *manifest) error {
 	}
 	w, err := watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.session.Clock, Sources: []watch.Source{src}, Gap: e.gap,
 		Handler: func(ev watch.Event) {
-			e.tracker.keep(key{m.kind.String(), ev.Object.GetNamespace() + "/" + ev.Object.GetName()}, ev)
+			e.tracker.keep(keyOf(m.kind, ev.Object.GetNamespace(), ev.Object.GetName()), ev)
 		}})
 	if err != nil {
 		return apiError(ctx, err)

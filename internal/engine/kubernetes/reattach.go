@@ -132,6 +132,9 @@ func (e *Engine) refuses(n *corev1.Node, m *member) string {
 		return "has not the labels that the pod asks for"
 	}
 	for _, t := range n.Spec.Taints {
+		if t.Key == corev1.TaintNodeUnschedulable { // it follows the field, which is asked for above
+			continue
+		}
 		if t.Effect != corev1.TaintEffectPreferNoSchedule && !tolerated(m.template, &t) {
 			return "has the taint " + t.Key
 		}

@@ -88,7 +88,9 @@ func (e *Engine) killPods(ctx context.Context, r engine.Request, tr *op.Trace) e
 	var old []*corev1.Pod
 	grace := int64((k.Grace + time.Second - 1) / time.Second)
 	for _, p := range c.pods {
-		old = append(old, p)
+		if p.DeletionTimestamp == nil {
+			old = append(old, p)
+		}
 	}
 	slices.SortFunc(old, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	seen := stamps{}
