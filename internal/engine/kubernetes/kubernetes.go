@@ -288,7 +288,11 @@ func (e *Engine) gap(g watch.Gap) {
 		e.session.Sink.Log("watch", fmt.Sprintf("the watch of %s was lost: %s; what happens until it is back is known to that interval only", g.Kind, g.Cause))
 		return
 	}
-	e.session.Sink.Log("watch", fmt.Sprintf("the watch of %s is back after %v", g.Kind, time.Duration(g.To-g.From).Round(time.Millisecond)))
+	line := fmt.Sprintf("the watch of %s is back after %v, at attempt %d", g.Kind, time.Duration(g.To-g.From).Round(time.Millisecond), g.Attempts)
+	if g.Last != "" {
+		line += "; before that: " + g.Last
+	}
+	e.session.Sink.Log("watch", line)
 }
 
 // accountForWatches notes how good the clocks were.
