@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -389,26 +388,31 @@ data:
 }
 
 func TestRights(t *testing.T) {
-	const apart, late = ": to keep runs on one driver apart", "to measure how late watches are, by one of its own"
-	base := []string{
-		"list pods: to see when what happens", "watch pods: to see when what happens",
-		"list persistentvolumeclaims: to see when what happens", "watch persistentvolumeclaims: to see when what happens",
-		"list persistentvolumes: to see when what happens", "watch persistentvolumes: to see when what happens",
-		"list volumeattachments.storage.k8s.io: to see when what happens", "watch volumeattachments.storage.k8s.io: to see when what happens",
-		"get leases.coordination.k8s.io" + apart, "list leases.coordination.k8s.io" + apart, "create leases.coordination.k8s.io" + apart,
-		"patch leases.coordination.k8s.io" + apart, "delete leases.coordination.k8s.io" + apart,
-		"list configmaps: " + late, "watch configmaps: " + late, "create configmaps: " + late, "patch configmaps: " + late, "delete configmaps: " + late,
-		"list events: to see causes of failures and retries", "watch events: to see causes of failures and retries",
-		"list storageclasses.storage.k8s.io: to check the names of classes",
+	// Rights to ConfigMaps of actions stand where those that every run needs do.
+	base := func(configs string) []string {
+		configs += "to measure how late watches are"
+		return []string{
+			"list pods: to see when what happens", "watch pods: to see when what happens",
+			"list persistentvolumeclaims: to see when what happens", "watch persistentvolumeclaims: to see when what happens",
+			"list persistentvolumes: to see when what happens", "watch persistentvolumes: to see when what happens",
+			"list volumeattachments.storage.k8s.io: to see when what happens", "watch volumeattachments.storage.k8s.io: to see when what happens",
+			"list events: to see causes of failures and retries", "watch events: to see causes of failures and retries",
+			"list configmaps: " + configs, "watch configmaps: to measure how late watches are", "create configmaps: " + configs,
+			"patch configmaps: to measure how late watches are", "delete configmaps: " + configs,
+			"get leases.coordination.k8s.io: to keep other runs off its drivers meanwhile", "list leases.coordination.k8s.io: to keep other runs off its drivers meanwhile",
+			"create leases.coordination.k8s.io: to keep other runs off its drivers meanwhile", "patch leases.coordination.k8s.io: to keep other runs off its drivers meanwhile",
+			"delete leases.coordination.k8s.io: to keep other runs off its drivers meanwhile",
+			"list storageclasses.storage.k8s.io: to check the names of classes",
+		}
 	}
 	tests := []struct {
-		name, actions string
-		want          []string
+		name, configs, actions string
+		want                   []string
 	}{
-		{"unattached volumes", "    - {name: v, createObjSpec: {volume: {storageClass: fast}}}\n    - {name: g, resizeSpec: {actionName: v, factor: 2}}\n", []string{
+		{"unattached volumes", "", "    - {name: v, createObjSpec: {volume: {storageClass: fast}}}\n    - {name: g, resizeSpec: {actionName: v, factor: 2}}\n", []string{
 			"create persistentvolumeclaims: to make the volumes of v", "delete persistentvolumeclaims: to make the volumes of v",
 			"patch persistentvolumeclaims: to grow the volumes of g"}},
-		{"workload and snapshots", "    - {name: fio, createObjSpec: {workload: fio, vars: {storageClass: other}}}\n    - {name: s, snapshotSpec: {actionName: fio}}\n    - {name: r, restoreSpec: {actionName: s, attach: true}}\n", []string{
+		{"workload and snapshots", "for the configuration of fio; ", "    - {name: fio, createObjSpec: {workload: fio, vars: {storageClass: other}}}\n    - {name: s, snapshotSpec: {actionName: fio}}\n    - {name: r, restoreSpec: {actionName: s, attach: true}}\n", []string{
 			"create persistentvolumeclaims: to make the volumes of fio, r", "delete persistentvolumeclaims: to make the volumes of fio, r",
 			"patch persistentvolumes: to remove the volumes of fio, r",
 			"create pods: to hold the volumes of r; to run fio", "delete pods: to hold the volumes of r; to run fio",
@@ -420,7 +424,7 @@ func TestRights(t *testing.T) {
 			"patch volumesnapshotcontents.snapshot.storage.k8s.io: to remove the snapshots of s",
 			"create volumesnapshots.snapshot.storage.k8s.io: to take the snapshots of s",
 			"list volumesnapshotclasses.snapshot.storage.k8s.io: to check the class of s"}},
-		{"the rest", `    - {name: e, createObjSpec: {volume: {storageClass: fast, genericEphemeralSpec: {}}}}
+		{"the rest", "", `    - {name: e, createObjSpec: {volume: {storageClass: fast, genericEphemeralSpec: {}}}}
     - {name: st, createObjSpec: {volume: {staticSpec: {driver: a.example, handle: h}}}}
     - {name: g, snapshotSpec: {actionName: st, group: true, snapshotClass: group-a}}
     - {name: m, modifySpec: {actionName: e, volumeAttributesClass: silver}}
@@ -446,14 +450,6 @@ func TestRights(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := mustPlan(t, Input{Classes: someClasses(), ConfigMaps: func(context.Context, string) ([]corev1.ConfigMap, error) { return nil, nil }}, "spec:\n  actions:\n"+tt.actions)
 			var got []string
-			base := slices.Clone(base)
-			if strings.Contains(tt.actions, "workload: fio") { // its configuration is another reason
-				for i, r := range base {
-					if verb, of, ok := strings.Cut(r, " configmaps: "); ok && verb != "watch" && verb != "patch" {
-						base[i] = verb + " configmaps: for the configuration of fio; " + of
-					}
-				}
-			}
 			clusterScoped := map[string]bool{"persistentvolumes": true, "volumeattachments": true, "storageclasses": true, "volumesnapshotcontents": true,
 				"volumesnapshotclasses": true, "volumegroupsnapshotclasses": true, "volumeattributesclasses": true}
 			for _, r := range Rights(p) {
@@ -462,7 +458,7 @@ func TestRights(t *testing.T) {
 					t.Errorf("%s: of the cluster: %v", r, r.ClusterScoped)
 				}
 			}
-			if diff := cmp.Diff(slices.Concat(base, tt.want), got); diff != "" {
+			if diff := cmp.Diff(append(base(tt.configs), tt.want...), got); diff != "" {
 				t.Error(diff)
 			}
 		})

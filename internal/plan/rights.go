@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -116,9 +117,9 @@ func (d *demands) always() {
 	d.want(Right{Resource: "persistentvolumeclaims"}, why, "", "list", "watch")
 	d.want(Right{Resource: "persistentvolumes", ClusterScoped: true}, why, "", "list", "watch")
 	d.want(Right{Group: storageGroup, Resource: "volumeattachments", ClusterScoped: true}, why, "", "list", "watch")
-	d.want(Right{Group: "coordination.k8s.io", Resource: "leases"}, "to keep runs on one driver apart", "", "get", "list", "create", "patch", "delete")
-	d.want(Right{Resource: "configmaps"}, "to measure how late watches are, by one of its own", "", "list", "watch", "create", "patch", "delete")
 	d.want(Right{Resource: "events"}, "to see causes of failures and retries", "", "list", "watch")
+	d.want(Right{Resource: "configmaps"}, "to measure how late watches are", "", "list", "watch", "create", "patch", "delete")
+	d.want(Right{Group: "coordination.k8s.io", Resource: "leases"}, "to keep other runs off its drivers meanwhile", "", "get", "list", "create", "patch", "delete")
 	d.want(Right{Group: storageGroup, Resource: "storageclasses", ClusterScoped: true}, "to check the names of classes", "", "list")
 }
 
@@ -132,14 +133,17 @@ func (d *demands) action(a *Action) {
 		d.modifies(a)
 	case op.Delete:
 		if o := a.Target.Object; o != nil {
-			d.want(object(o.APIVersion, o.Kind, o.Namespace), "to delete "+o.Name+", which the run did not make, for", a.Name, "get", "delete")
+			d.want(object(o.APIVersion, o.Kind, o.Namespace), "to delete "+o.Name+", which the run did not make, for", a.Name, "get", "list", "watch", "delete")
 		}
 	default:
 		d.disturbs(a)
 	}
 	if a.Manifest != nil {
 		if o, err := a.Manifest.Render("", 0); err == nil {
-			d.want(object(o.GetAPIVersion(), o.GetKind(), ""), "to make the objects of", a.Name, "create", "get", "delete")
+			d.want(object(o.GetAPIVersion(), o.GetKind(), ""), "to make the objects of", a.Name, "create", "get", "list", "watch", "delete")
+			if _, has, _ := unstructured.NestedSlice(o.Object, "spec", "volumeClaimTemplates"); has {
+				d.want(Right{Resource: "persistentvolumeclaims"}, "to remove the volumes of", a.Name, "delete")
+			}
 		}
 	}
 	if a.Volume != nil {

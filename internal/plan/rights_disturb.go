@@ -20,23 +20,21 @@ func (d *demands) disturbs(a *Action) {
 	switch a.Kind {
 	case op.Reattach:
 		d.pods(a.Name, "to make again the pods of")
+		if a.Node == engine.NodeOther {
+			d.want(Right{Resource: "nodes", ClusterScoped: true}, "to see which other node there is, for", a.Name, "list")
+		}
 	case op.Kill:
 		if a.Target.Kind == engine.WorkloadObject {
 			d.pods(a.Name, "to make again the pods of")
 			return
 		}
 		d.want(Right{Resource: "pods"}, "to kill the pods of", a.Name, "delete")
-		d.onManifests(a, "to find the pods of", "", "get")
 	case op.Rollout:
 		if a.Target.Kind == engine.WorkloadObject {
 			d.pods(a.Name, "to make again the pods of")
 			return
 		}
 		d.onManifests(a, "to roll out the objects of", "", "get", "patch")
-		if a.Undo {
-			d.want(Right{Group: "apps", Resource: "replicasets"}, "to find what was before, for", a.Name, "list")
-			d.want(Right{Group: "apps", Resource: "controllerrevisions"}, "to find what was before, for", a.Name, "list")
-		}
 	case op.Drain:
 		d.want(Right{Resource: "nodes", ClusterScoped: true}, "to find and cordon a node, and to uncordon it, for", a.Name, "get", "list", "patch")
 		d.want(Right{Resource: "pods", Subresource: "eviction"}, "to evict the run's pods for", a.Name, "create")
@@ -47,9 +45,12 @@ func (d *demands) disturbs(a *Action) {
 }
 
 func (d *demands) scales(a *Action) {
-	d.onManifests(a, "to see the replicas of", "", "get")
+	d.onManifests(a, "to see the replicas of", "scale", "get")
+	if o := a.Target.Object; o != nil && o.Namespace != "" {
+		d.want(Right{Resource: "pods", Namespace: o.Namespace}, "to see the replicas of", a.Name, "list")
+	}
 	if a.Scale.Script == nil {
-		d.onManifests(a, "to scale the objects of", "scale", "get", "update")
+		d.onManifests(a, "to scale the objects of", "scale", "patch")
 		return
 	}
 	const why = "to run the script of"
