@@ -1,5 +1,6 @@
-// Package library has the built-in workloads. Each folder is an entry, in the
-// form that a user's own entries have; docs/benchmark-file.md describes it.
+// Package library has the built-in workloads and suites. Each folder of workloads
+// is an entry, in the form that a user's own entries have; docs/benchmark-file.md
+// describes it. A suite is a Study; docs/studies.md describes them.
 package library
 
 import "embed"
@@ -8,3 +9,8 @@ import "embed"
 //
 //go:embed all:workloads
 var Workloads embed.FS
+
+// Suites has one file for each suite, under suites/.
+//
+//go:embed suites/*.yaml
+var Suites embed.FS

@@ -86,7 +86,7 @@ phase by phase; the result is a bundle, a summary and a report.
 		CompletionOptions: cobra.CompletionOptions{DisableDescriptions: false},
 	}
 	root.AddCommand(
-		newRun(s), newValidate(s), newRender(s), newShow(s), newReport(s), newCleanup(s),
+		newRun(s), newStudy(s), newValidate(s), newRender(s), newShow(s), newReport(s), newCleanup(s),
 		newWorkloads(s), newDriver(), newDoctor(s), newVersion(s), newServe(s), newExport(s),
 		newProxy(s),
 		newOperator(s), newInstall(s), newUninstall(s),
@@ -104,10 +104,14 @@ func readFiles(s *streams, names []string) ([]plan.File, error) {
 	for _, name := range names {
 		f := plan.File{Name: name}
 		var err error
-		if name == "-" {
+		suite, isSuite := strings.CutPrefix(name, suitePrefix)
+		switch {
+		case name == "-":
 			f.Name = "<stdin>"
 			f.Data, err = readAll(f.Name, s.in)
-		} else {
+		case isSuite:
+			f.Data, err = readSuite(suite)
+		default:
 			f.Data, err = readFile(name)
 		}
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 func newWorkloads(s *streams) *cobra.Command {
 	c := &cobra.Command{Use: "workloads", Short: "The library of workloads"}
 	c.AddCommand(
-		&cobra.Command{Use: "list", Short: "List the workloads", Args: cobra.NoArgs,
+		&cobra.Command{Use: "list", Short: "List the workloads, and the suites that study run takes", Args: cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error { return listWorkloads(s) }},
 		&cobra.Command{Use: "show NAME", Short: "Show a workload: its variables and its manifests", Args: cobra.ExactArgs(1),
 			RunE: func(_ *cobra.Command, args []string) error { return showWorkload(s, args[0]) }},
@@ -31,6 +31,9 @@ func listWorkloads(s *streams) error {
 	for _, name := range library.Names() {
 		e, _ := library.Get(name)
 		fmt.Fprintf(w, "%s\t%s\n", name, summaryOf(e))
+	}
+	for _, name := range suites() {
+		fmt.Fprintf(w, "%s%s\t%s\n", suitePrefix, name, describeSuite(name))
 	}
 	return w.Flush()
 }

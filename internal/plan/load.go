@@ -206,6 +206,9 @@ func (l *loader) document(d *document) {
 	if rendered(d) {
 		return
 	}
+	if d.value["kind"] == studyKind {
+		d = benchmarkOf(d)
+	}
 	kind, _ := d.value["kind"].(string)
 	version, _ := d.value["apiVersion"].(string)
 	if spec, ok := d.value["spec"].(map[string]any); kind == "" && ok && spec["actions"] != nil {

@@ -53,6 +53,26 @@ func Judge(d *dataset.Data) ([]Verdict, error) {
 	return verdicts, nil
 }
 
+// Answer is the value of one query, or why there is none (wrapping
+// expr.ErrNoData).
+type Answer struct {
+	Value expr.Value
+	Err   error
+}
+
+// Answers reads queries from a run. The error is one of reading the bundle.
+func Answers(d *dataset.Data, queries []expr.Query) ([]Answer, error) {
+	src, err := newSource(d, queries)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Answer, len(queries))
+	for i, q := range queries {
+		list[i].Value, list[i].Err = src.Value(q)
+	}
+	return list, nil
+}
+
 // Record is the verdicts as run.json keeps them.
 func Record(vs []Verdict) []record.Verdict {
 	var out []record.Verdict

@@ -94,7 +94,7 @@ func (p *Program) Judge(src Source) Verdict {
 func reason(q *Query, err error) string { return fmt.Sprintf("%s: %v", q, err) }
 
 func observe(q Query, v Value, err error) Observation {
-	o := Observation{Expr: q.String(), Unit: q.Func.unit(), N: v.N, AtLeast: v.AtLeast, Warning: v.Warning}
+	o := Observation{Expr: q.String(), Unit: q.Func.Unit(), N: v.N, AtLeast: v.AtLeast, Warning: v.Warning}
 	switch {
 	case errors.Is(err, ErrNoData):
 		o.Value = "no data"
@@ -117,7 +117,8 @@ func observe(q Query, v Value, err error) Observation {
 	return o
 }
 
-func (f Func) unit() string {
+// Unit of what a function gives, as Format takes it; empty for counts.
+func (f Func) Unit() string {
 	switch f {
 	case Quantile, Min, Max, Mean:
 		return "ns"

@@ -1,0 +1,317 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/study"
+)
+
+func newStudy(s *streams) *cobra.Command {
+	c := &cobra.Command{Use: "study", Short: "Repeat a Benchmark: factors, repetitions, a table"}
+	c.AddCommand(newStudyRun(s), newStudyShow(s))
+	return c
+}
+
+// studyFlags are those of study run beside run's.
+type studyFlags struct {
+	run         runFlags
+	scale       string
+	repetitions int32
+	factors     []string
+	verbose     bool
+}
+
+func newStudyRun(s *streams) *cobra.Command {
+	var f studyFlags
+	c := &cobra.Command{
+		Use:   "run FILE [FILE…] --out DIR",
+		Short: "Carry out every trial of a study",
+		Long: `Carries a Study out: every combination of its factors' values, so many times,
+each trial into a bundle of its own in DIR. FILE is a Study, a Benchmark (with
+--factor and --repetitions), or a built-in one: suite:NAME. Every cell is checked
+before the first trial begins.
+
+The same command again goes on where it was interrupted: a trial without a
+complete bundle is repeated, what it left is cleaned up and set aside. A trial
+that fails does not end the study.
+
+Exit status: as of run, of the worst trial; 130 as soon as one is interrupted.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.carryOut(cmd.Context(), s, args) },
+	}
+	f.run.planning(c)
+	f.run.cluster.running(c)
+	fl := c.Flags()
+	fl.StringVar(&f.run.out, "out", "", "directory of the study (default cnsbench-study-NAME)")
+	fl.StringVar(&f.run.storage, "storage-dir", storageDir(), "where our drivers keep volumes: on the disk you want to measure")
+	fl.StringVar(&f.run.inject, "inject", "", "file with delays, stalls and errors for our drivers to inject")
+	fl.BoolVar(&f.run.strict, "strict", false, "exit with 4 when a figure of a trial cannot be trusted")
+	fl.DurationVar(&f.run.sendWithin, "send-within", 20*time.Second, "how long after a trial its results are still sent")
+	fl.BoolVar(&f.run.dryRun, "dry-run", false, "check every cell, list the trials, make nothing")
+	fl.StringVar(&f.scale, "scale", "", "edition of the study: one of its scales; empty: in full")
+	fl.Int32Var(&f.repetitions, "repetitions", 0, "trials of each cell, instead of the study's number")
+	fl.StringArrayVar(&f.factors, "factor", nil, "KEY=VALUE,VALUE…: other values of a factor, or one more; KEY as of --set; may be repeated")
+	fl.BoolVar(&f.verbose, "verbose", false, "show each trial's progress and summary")
+	outputFlag(c, &f.run.output)
+	return c
+}
+
+func (f *studyFlags) carryOut(ctx context.Context, s *streams, args []string) error {
+	d, err := f.design(ctx, s, args)
+	if err != nil {
+		return err
+	}
+	if f.run.dryRun {
+		return listTrials(s, d)
+	}
+	if f.run.out == "" {
+		f.run.out = "cnsbench-study-" + d.Name
+	}
+	dir, err := study.Begin(f.run.out, d)
+	if err != nil {
+		return err
+	}
+	worst, err := f.trials(ctx, s, dir, args)
+	if err != nil {
+		return err
+	}
+	if err := f.show(s, dir); err != nil {
+		return err
+	}
+	if worst == exitOK {
+		return nil
+	}
+	return &exit{worst, errors.New("not every trial ended well; the same command repeats those that did not come to their end")}
+}
+
+// design reads the study and checks every cell of it.
+func (f *studyFlags) design(ctx context.Context, s *streams, args []string) (*study.Design, error) {
+	files, err := readFiles(s, args)
+	if err != nil {
+		return nil, err
+	}
+	spec, problems := plan.LoadStudy(files)
+	if len(problems) > 0 {
+		fmt.Fprint(s.err, lines(problems))
+		return nil, fmt.Errorf("%s: %s", strings.Join(args, ", "), count(len(problems), "problem"))
+	}
+	if spec == nil {
+		spec = &plan.Study{}
+	}
+	factors, err := f.factorValues()
+	if err != nil {
+		return nil, err
+	}
+	d, err := study.New(spec, study.Options{Scale: f.scale, Repetitions: f.repetitions, Factors: factors, Set: f.run.set})
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range d.Cells {
+		one := f.run
+		one.set = slices.Concat(d.Base, c.Set)
+		quiet := &streams{in: strings.NewReader(""), out: io.Discard, err: s.err}
+		if i > 0 {
+			quiet.err = io.Discard // what is said of one cell is said of all
+		}
+		p, _, _, err := load(ctx, quiet, &one, args)
+		if err != nil {
+			return nil, fmt.Errorf("cell %s: %w", c.Name(), err)
+		}
+		if i == 0 {
+			d.Name = p.Name
+			if len(d.Responses) == 0 {
+				d.Responses = study.DefaultResponses(actionsOf(p))
+			}
+		}
+	}
+	if _, err := study.Responses(d.Responses); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// factorValues reads --factor.
+func (f *studyFlags) factorValues() (map[string][]v1alpha1.Var, error) {
+	factors := map[string][]v1alpha1.Var{}
+	for _, text := range f.factors {
+		key, values, ok := strings.Cut(text, "=")
+		if !ok || key == "" || values == "" {
+			return nil, fmt.Errorf("--factor %s: not of the form KEY=VALUE,VALUE…", text)
+		}
+		for v := range strings.SplitSeq(values, ",") {
+			factors[key] = append(factors[key], v1alpha1.Var(v))
+		}
+	}
+	return factors, nil
+}
+
+// actionsOf says what can be read of a plan's actions.
+func actionsOf(p *plan.Plan) []study.Action {
+	var list []study.Action
+	for _, a := range p.Actions {
+		one := study.Action{Name: a.Name, Repeated: a.Rate != "" || a.Chained}
+		if a.Workload != nil {
+			for _, o := range a.Workload.Outputs {
+				if o.Parser == "fio" {
+					one.IO = []string{"read", "write"}
+				}
+			}
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+func listTrials(s *streams, d *study.Design) error {
+	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
+	for _, t := range d.Trials {
+		fmt.Fprintf(w, "%s\t%s\n", t.Name, strings.Join(t.Set, " "))
+	}
+	_ = w.Flush()
+	fmt.Fprintf(s.out, "%s, %s; nothing was made\n", count(len(d.Cells), "cell"), count(len(d.Trials), "trial"))
+	return nil
+}
+
+// trials carries out those that are not done, and returns the worst exit code.
+func (f *studyFlags) trials(ctx context.Context, s *streams, dir *study.Dir, args []string) (worst int, err error) {
+	// Each trial listens for itself; this is for the time between them.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	for i, t := range dir.Trials {
+		if b := dir.Bundle(t); b != nil {
+			worst = worse(worst, b.Run.ExitCode)
+			continue
+		}
+		if err := f.clear(ctx, s, dir, t); err != nil {
+			return worst, err
+		}
+		fmt.Fprintf(s.err, "trial %d of %d: %s, repetition %d\n", i+1, len(dir.Trials), dir.Cells[t.Cell].Name(), t.Repetition)
+		err := f.trial(ctx, s, dir, t, args)
+		code := codeOf(err)
+		if code == exitInterrupted || len(signals) > 0 {
+			return exitInterrupted, &exit{exitInterrupted, errors.New("the study was interrupted; the same command goes on with it")}
+		}
+		if err != nil {
+			fmt.Fprintf(s.err, "trial %s: %v\n", t.Name, err)
+		}
+		worst = worse(worst, code)
+	}
+	return worst, nil
+}
+
+// worse orders exit codes: a run that failed before a figure that is doubtful
+// before an objective that was missed.
+func worse(a, b int) int {
+	rank := map[int]int{exitOK: 0, exitSLO: 1, exitInvalid: 2, exitFailed: 3, exitUsage: 4, exitInterrupted: 5}
+	if rank[b] > rank[a] {
+		return b
+	}
+	return a
+}
+
+func (f *studyFlags) trial(ctx context.Context, s *streams, dir *study.Dir, t study.Trial, args []string) error {
+	one := f.run
+	one.out = dir.Of(t)
+	one.set = slices.Concat(dir.Base, t.Set)
+	one.output = ""
+	to := s
+	if !f.verbose {
+		to = &streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard}
+	}
+	return runBenchmark(ctx, to, &one, args)
+}
+
+// clear cleans up after a trial that did not come to its end.
+func (f *studyFlags) clear(ctx context.Context, s *streams, dir *study.Dir, t study.Trial) error {
+	path := dir.Of(t)
+	if b, err := record.Open(path); err == nil && b.Live {
+		return fmt.Errorf("trial %s is being carried out by another process", t.Name)
+	}
+	if ledger, err := record.OpenLedger(path); err == nil {
+		open := len(ledger.Open())
+		if err := ledger.Close(); err != nil {
+			return failed(err)
+		}
+		if open > 0 {
+			if err := cleanBundle(ctx, s, &f.run.cluster, path); err != nil {
+				return err
+			}
+		}
+	}
+	to, err := dir.SetAside(t)
+	if err != nil {
+		return failed(err)
+	}
+	if to != "" {
+		fmt.Fprintf(s.err, "trial %s is repeated; what it left is in %s\n", t.Name, to)
+	}
+	return nil
+}
+
+func (f *studyFlags) show(s *streams, dir *study.Dir) error {
+	t, err := dir.Table()
+	if err != nil {
+		return failed(err)
+	}
+	if f.run.output == "json" {
+		return quietPipe(writeJSON(s.out, t))
+	}
+	return quietPipe(writeTable(s.out, t))
+}
+
+func newStudyShow(s *streams) *cobra.Command {
+	var f studyFlags
+	c := &cobra.Command{Use: "show DIR", Short: "Show a study: a row for each cell", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir, err := study.Open(args[0])
+			if err != nil {
+				return err
+			}
+			return f.show(s, dir)
+		}}
+	outputFlag(c, &f.run.output)
+	return c
+}
+
+// writeTable prints a row for each cell: its levels, its trials, and of each
+// response the median and the range.
+func writeTable(out io.Writer, t *study.Table) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintf(w, "%s\n", strings.Join(slices.Concat(t.Factors, []string{"n"}, t.Responses), "\t"))
+	for _, r := range t.Rows {
+		var cells []string
+		for _, l := range r.Levels {
+			cells = append(cells, l.Value)
+		}
+		n := fmt.Sprint(r.Done)
+		if r.Done < r.Of {
+			n = fmt.Sprintf("%d of %d", r.Done, r.Of)
+		}
+		cells = append(cells, n)
+		for _, v := range r.Values {
+			cells = append(cells, v.String())
+		}
+		fmt.Fprintf(w, "%s\n", strings.Join(cells, "\t"))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out, "the median of the trials, and their range")
+	return err
+}

@@ -1,0 +1,107 @@
+package study
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+// The files of a study's directory beside the trials' own.
+const (
+	designFile = "study.json"
+	brokenDir  = "incomplete"
+)
+
+// format is the version of study.json.
+const format = 1
+
+// Dir is a study's directory: study.json has its design, and every trial a
+// directory of its own, which is a bundle.
+type Dir struct {
+	Path string
+	*Design
+}
+
+type stored struct {
+	Format int `json:"format"`
+	*Design
+}
+
+// Begin makes the directory of a study, or takes up the one that is there, if it
+// is of the same design.
+func Begin(path string, d *Design) (*Dir, error) {
+	want, err := json.MarshalIndent(stored{format, d}, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	name := filepath.Join(path, designFile)
+	have, err := os.ReadFile(name)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		if entries, err := os.ReadDir(path); err == nil && len(entries) > 0 {
+			return nil, fmt.Errorf("%s is not empty, and no study's", path)
+		}
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return nil, err
+		}
+		return &Dir{path, d}, os.WriteFile(name, want, 0o644)
+	case err != nil:
+		return nil, err
+	case !bytes.Equal(have, want):
+		return nil, fmt.Errorf("%s has another study, or another edition of this one; choose another --out", path)
+	}
+	return &Dir{path, d}, nil
+}
+
+// Open reads a study's directory.
+func Open(path string) (*Dir, error) {
+	text, err := os.ReadFile(filepath.Join(path, designFile))
+	if err != nil {
+		return nil, fmt.Errorf("no study: %w", err)
+	}
+	s := stored{Design: &Design{}}
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(path, designFile), err)
+	}
+	if s.Format > format {
+		return nil, fmt.Errorf("%s has format %d; this program reads up to %d", path, s.Format, format)
+	}
+	return &Dir{path, s.Design}, nil
+}
+
+// Of is a trial's directory.
+func (d *Dir) Of(t Trial) string { return filepath.Join(d.Path, t.Name) }
+
+// Bundle opens what a trial left; nil if it is not done: there is nothing, or it
+// is not complete.
+func (d *Dir) Bundle(t Trial) *record.Bundle {
+	b, err := record.Open(d.Of(t))
+	if err != nil || !b.Complete || b.Run.State != record.Complete {
+		return nil
+	}
+	return b
+}
+
+// SetAside moves what an unfinished trial has left out of the way, so that it
+// can be repeated; where to, or "" if there was nothing.
+func (d *Dir) SetAside(t Trial) (string, error) {
+	from := d.Of(t)
+	if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	to := filepath.Join(d.Path, brokenDir, t.Name+"_"+time.Now().Format("20060102-150405.000"))
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return "", err
+	}
+	return to, os.Rename(from, to)
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

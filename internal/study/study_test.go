@@ -1,0 +1,178 @@
+package study
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/plan"
+)
+
+const file = `apiVersion: cnsbench.dev/v1alpha1
+kind: Study
+metadata: {name: x}
+spec:
+  repetitions: 2
+  seed: 7
+  variants:
+    - {name: plain}
+    - {name: deep, set: {fio.iodepth: 32}}
+  factors:
+    vars.storageClass: [slow]
+    fio.bs: [4k, 64k]
+  scales:
+    small: {repetitions: 1, set: {fio.runtime: 1}, factors: {fio.bs: [4k]}}
+  benchmark:
+    actions:
+      - {name: fio, createObjSpec: {workload: fio, vars: {storageClass: slow}}}
+`
+
+func loaded(t *testing.T, text string) *plan.Study {
+	t.Helper()
+	s, problems := plan.LoadStudy([]plan.File{{Name: "x.yaml", Data: []byte(text)}})
+	if s == nil || len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	return s
+}
+
+func TestDesign(t *testing.T) {
+	d, err := New(loaded(t, file), Options{Set: []string{"vars.image=x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, trial := range d.Trials {
+		got = append(got, trial.Name+": "+strings.Join(trial.Set[:len(trial.Set)-1], " "))
+	}
+	want := []string{
+		"1_variant=plain_storageClass=slow_bs=4k_r1: vars.storageClass=slow fio.bs=4k",
+		"2_variant=plain_storageClass=slow_bs=64k_r1: vars.storageClass=slow fio.bs=64k",
+		"3_variant=deep_storageClass=slow_bs=4k_r1: fio.iodepth=32 vars.storageClass=slow fio.bs=4k",
+		"4_variant=deep_storageClass=slow_bs=64k_r1: fio.iodepth=32 vars.storageClass=slow fio.bs=64k",
+		"5_variant=plain_storageClass=slow_bs=4k_r2: vars.storageClass=slow fio.bs=4k",
+		"6_variant=plain_storageClass=slow_bs=64k_r2: vars.storageClass=slow fio.bs=64k",
+		"7_variant=deep_storageClass=slow_bs=4k_r2: fio.iodepth=32 vars.storageClass=slow fio.bs=4k",
+		"8_variant=deep_storageClass=slow_bs=64k_r2: fio.iodepth=32 vars.storageClass=slow fio.bs=64k",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"variant", "storageClass", "bs"}, d.Factors); diff != "" {
+		t.Error(diff)
+	}
+	seed := func(i int) string { return d.Trials[i].Set[len(d.Trials[i].Set)-1] }
+	if seed(0) != seed(3) || seed(0) == seed(4) || !strings.HasPrefix(seed(0), "spec.seed=") {
+		t.Errorf("seeds %s, %s, %s: the cells of a repetition share one", seed(0), seed(3), seed(4))
+	}
+}
+
+func TestEditions(t *testing.T) {
+	s := loaded(t, file)
+	small, err := New(s, Options{Scale: "small"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(small.Trials) != 2 || strings.Join(small.Base, " ") != "fio.runtime=1" {
+		t.Errorf("%d trials, base %v", len(small.Trials), small.Base)
+	}
+	own, err := New(s, Options{Repetitions: 3, Factors: map[string][]v1alpha1.Var{"fio.bs": {"1m"}, "fio.rw": {"read", "write"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(own.Cells) != 4 || len(own.Trials) != 12 || own.Cells[0].Name() != "variant=plain storageClass=slow bs=1m rw=read" {
+		t.Errorf("%d cells, %d trials, the first %s", len(own.Cells), len(own.Trials), own.Cells[0].Name())
+	}
+	if _, err := New(s, Options{Scale: "tiny"}); err == nil || !strings.Contains(err.Error(), "small, full") {
+		t.Errorf("an unknown scale: %v", err)
+	}
+}
+
+func TestDirectory(t *testing.T) {
+	d, err := New(loaded(t, file), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "s")
+	for range 2 { // made, then taken up
+		if _, err := Begin(path, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other, err := New(loaded(t, file), Options{Repetitions: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Begin(path, other); err == nil || !strings.Contains(err.Error(), "another --out") {
+		t.Errorf("another edition in the same directory: %v", err)
+	}
+	opened, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(d, opened.Design); diff != "" {
+		t.Error(diff)
+	}
+	// What is no complete bundle is not done, and goes out of the way.
+	first := d.Trials[0]
+	if err := os.MkdirAll(opened.Of(first), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if opened.Bundle(first) != nil {
+		t.Error("an empty directory counts as done")
+	}
+	to, err := opened.SetAside(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(to); err != nil || to == "" {
+		t.Errorf("set aside to %q: %v", to, err)
+	}
+	if to, err := opened.SetAside(first); to != "" || err != nil {
+		t.Errorf("nothing set aside to %q: %v", to, err)
+	}
+	full := t.TempDir()
+	if err := os.WriteFile(filepath.Join(full, "x"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Begin(full, d); err == nil {
+		t.Error("a directory of something else was taken")
+	}
+}
+
+func TestValue(t *testing.T) {
+	tests := []struct {
+		values []float64
+		want   string
+	}{
+		{nil, "–"},
+		{[]float64{2e6}, "2 ms"},
+		{[]float64{3e6, 1e6, 2e6}, "2 ms (1 ms … 3 ms)"},
+		{[]float64{4e6, 1e6, 2e6, 3e6}, "2.5 ms (1 ms … 4 ms)"},
+		{[]float64{1e6, math.Inf(1), 2e6}, "2 ms (1 ms … ∞)"},
+		{[]float64{1e6, math.Inf(1)}, "∞ (1 ms … ∞)"},
+	}
+	for _, tt := range tests {
+		s := sample{values: tt.values}
+		if got := s.value("ns").String(); got != tt.want {
+			t.Errorf("%v: %s, want %s", tt.values, got, tt.want)
+		}
+	}
+}
+
+func TestResponses(t *testing.T) {
+	qs, err := Responses([]string{"p50(pods)", "rate(pods)", "iops(fio.read)", "errors(pods)"})
+	if err != nil || len(qs) != 4 || qs[2].Metric.Name != "read" {
+		t.Errorf("%v: %v", qs, err)
+	}
+	for _, bad := range []string{"pods", "p50(pods) + p99(pods)", "p50(pods)/p50(pods)", "nonsense(", "1.0"} {
+		if _, err := Responses([]string{bad}); err == nil {
+			t.Errorf("%s was taken", bad)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const smallStudy = `apiVersion: cnsbench.dev/v1alpha1
+kind: Study
+metadata: {name: small}
+spec:
+  repetitions: 2
+  factors:
+    spec.rates.loop.concurrencySpec.parallelism: [1, 4]
+  benchmark:
+    runtime: 1s
+    actions:
+      - {name: vol, rateName: loop, createObjSpec: {volume: {storageClass: "null", size: 64Mi}}}
+    rates:
+      - {name: loop, concurrencySpec: {parallelism: 1}}
+`
+
+type studyJSON struct {
+	Responses []string
+	Rows      []struct {
+		Done, Of int
+		Values   []struct {
+			N      int
+			Median *float64
+		}
+	}
+}
+
+// TestStudy: a study runs every trial, repeats what is not complete and nothing
+// else, and shows a row for each cell; an interrupted one goes on.
+func TestStudy(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	file := b.write("study.yaml", smallStudy)
+	args := []string{"study", "run", file, "--out", b.in("study"), "--storage-dir", b.in("storage")}
+	b.run(append(args, "--dry-run")...).wants(t, 0)
+	if _, err := os.Stat(b.in("study")); err == nil {
+		t.Error("--dry-run made the directory")
+	}
+
+	// An interrupt ends it with the trial that is under way.
+	l := b.start(b.cnsbench(), args...)
+	l.reaches("trial 2 of 4")
+	time.Sleep(300 * time.Millisecond)
+	l.signal(os.Interrupt)
+	l.wait().wants(t, 130)
+
+	r := b.run(args...).wants(t, 0)
+	if strings.Contains(r.stderr, "trial 1 of 4") {
+		t.Errorf("a trial that was done was repeated\n%v", r)
+	}
+	first := b.run("show", b.in("study", "1_parallelism=1_r1"), "--output", "json").wants(t, 0)
+	var s summaryJSON
+	if err := json.Unmarshal([]byte(first.stdout), &s); err != nil || s.State != "complete" {
+		t.Errorf("the first trial: %v, %s", err, s.State)
+	}
+
+	// What lost its end is repeated, and what it left is kept.
+	if err := os.Remove(b.in("study", "3_parallelism=1_r2", "manifest.json")); err != nil {
+		t.Fatal(err)
+	}
+	r = b.run(append(args, "--output", "json")...).wants(t, 0)
+	if strings.Count(r.stderr, "repetition") != 1 || !strings.Contains(r.stderr, "trial 3 of 4") {
+		t.Errorf("not only the third trial was repeated\n%v", r)
+	}
+	kept, err := filepath.Glob(b.in("study", "incomplete", "3_*"))
+	if err != nil || len(kept) != 1 {
+		t.Errorf("kept %v: %v", kept, err)
+	}
+	var table studyJSON
+	if err := json.Unmarshal([]byte(r.stdout), &table); err != nil {
+		t.Fatalf("%v\n%v", err, r)
+	}
+	if len(table.Rows) != 2 || len(table.Responses) != 2 {
+		t.Fatalf("%+v", table)
+	}
+	for _, row := range table.Rows {
+		if row.Done != 2 || row.Of != 2 || row.Values[0].N != 2 || row.Values[0].Median == nil || *row.Values[0].Median <= 0 {
+			t.Errorf("%+v", row)
+		}
+	}
+	b.run("study", "show", b.in("study")).wants(t, 0)
+	b.run(append(args, "--repetitions", "3")...).wants(t, 1) // another edition
+	b.clean()
+}
