@@ -107,6 +107,7 @@ const (
 	Resumed     = "resumed"     // what was stopped by SIGSTOP was told to go on
 	Cordoned    = "cordoned"    // the node takes no more pods
 	Evicted     = "evicted"     // the last eviction was accepted
+	ObjectReady = "objectReady" // the controller of an object has made what was asked for
 	Unblocked   = "unblocked"   // what it acts on was there at last, after it was intended
 )
 

@@ -36,6 +36,7 @@ const (
 	Engine      = "engine between calls"
 	Processes   = "start of processes"
 	Pause       = "pause that was asked for"
+	Controllers = "controllers of objects, with their pods"
 )
 
 // step is a milestone: whose work ends with it, and what it waits for.
@@ -61,7 +62,10 @@ var steps = map[string]step{
 	op.FirstWrite:  {Volume, []string{op.Running, op.Initialized, op.Published, op.Attached, op.Replaced, op.Resumed, "NodePublishVolume.end"}},
 	op.FirstRead:   {Volume, []string{op.Running, op.Initialized, op.Published, op.Attached, op.Replaced, op.Resumed, "NodePublishVolume.end"}},
 	"podReady":     {Kubelet, []string{op.Running}},
-	op.Ready:       {Noticing, []string{op.Running, op.FirstWrite, op.FirstRead, op.Bound, op.Taken, op.Node, "content", op.Published, op.Provisioned}},
+	op.ObjectReady: {Controllers, []string{op.Acked, "scripted", op.Gone}},
+	"objectGone":   {Controllers, []string{op.Acked}},
+	"scripted":     {Workload, []string{op.Acked}},
+	op.Ready:       {Noticing, []string{op.ObjectReady, op.Running, op.FirstWrite, op.FirstRead, op.Bound, op.Taken, op.Node, "content", op.Published, op.Provisioned}},
 	"content":      {Snapshotter, []string{op.Acked}},
 	op.Taken:       {Snapshotter, []string{op.Acked, "content", "CreateSnapshot.end", "CreateVolumeGroupSnapshot.end"}},
 	op.Controller:  {Resizer, []string{op.Acked, "ControllerExpandVolume.end"}},
@@ -75,7 +79,7 @@ var steps = map[string]step{
 	"contentGone":  {Snapshotter, []string{op.Acked, "DeleteSnapshot.end"}},
 	op.Unpublished: {Kubelet, []string{"podGone", op.Gone, "NodeUnpublishVolume.end"}},
 	op.Unstaged:    {Kubelet, []string{op.Unpublished, "NodeUnstageVolume.end"}},
-	op.Gone: {API, []string{"volumeGone", "contentGone", "claimGone", "podGone", op.Detached, op.Acked,
+	op.Gone: {API, []string{"objectGone", "volumeGone", "contentGone", "claimGone", "podGone", op.Detached, op.Acked,
 		"DeleteVolume.end", "DeleteSnapshot.end", "DeleteVolumeGroupSnapshot.end"}},
 	op.Signalled: {API, []string{started, op.Acked}},
 	op.Resumed:   {Pause, []string{op.Signalled}},

@@ -46,6 +46,12 @@ func TestPath(t *testing.T) {
 		{"a reattachment: from the pod's end to the first write",
 			op.Op{Kind: op.Reattach, Ended: 100, Milestones: milestones("acked", 5, "gone", 20, "detached", 30, "scheduled", 35, "attached", 60, "running", 80, "replaced", 80, "firstWrite", 100)},
 			map[string]int64{API: 5, Workload: 15, Attacher: 10 + 25, Scheduler: 5, Kubelet: 20, Volume: 20}},
+		{"a scale by a script: its pods come and go",
+			op.Op{Kind: op.Scale, Ended: 100, Milestones: milestones("acked", 10, "scripted", 30, "objectReady", 95, "ready", 95)},
+			map[string]int64{API: 10, Workload: 20, Controllers: 65, Noticing: 5}},
+		{"an object is deleted with what depends on it",
+			op.Op{Kind: op.Delete, Ended: 100, Milestones: milestones("acked", 10, "objectGone", 100, "gone", 100)},
+			map[string]int64{API: 10, Controllers: 90}},
 		{"nothing was seen", op.Op{Started: 10, Intended: 10, Ended: 60}, map[string]int64{Unknown: 50}},
 		{"a milestone that this version does not know", op.Op{Ended: 60, Milestones: milestones("later", 50)}, map[string]int64{Unknown: 60}},
 	}

@@ -78,7 +78,7 @@ func manifestOf(t *testing.T, text string) *engine.Manifest {
 func TestDeployment(t *testing.T) {
 	b := newBed(t)
 	o, web := b.must(engine.Request{Name: "web-0", Action: "web", Manifest: manifestOf(t, deployment)})
-	b.has(o, op.Acked, op.Ready)
+	b.has(o, op.Acked, op.ObjectReady, op.Ready)
 	if web.Kind != engine.ManifestObject || web.Labels["app"] != "web" {
 		t.Errorf("made %+v", web)
 	}

@@ -184,8 +184,7 @@ func (e *Engine) createManifest(ctx context.Context, r engine.Request, tr *op.Tr
 	e.mu.Unlock()
 	made := []engine.Object{m.object}
 	if _, known := ready(m.kind.GVK(), &o.Unstructured); !known {
-		tr.EndedAt(call.Answered)
-		tr.MarkAt(op.Ready, call.Answered, 0, "runner")
+		isReady(tr, op.Milestone{At: call.Answered, Source: "runner"})
 		return made, nil
 	}
 	return made, m.until(ctx, f, tr, call.UID, o.GetGeneration())
@@ -250,11 +249,17 @@ func (m *manifest) until(ctx context.Context, f *feed, tr *op.Trace, uid types.U
 			return err
 		}
 		if done {
-			tr.MarkAt(op.Ready, ev.At, ev.Err, "watch")
-			tr.EndedAt(ev.At)
+			isReady(tr, milestone(ev))
 			return nil
 		}
 	}
+}
+
+// isReady notes that an object is: that is the op's end.
+func isReady(tr *op.Trace, at op.Milestone) {
+	tr.MarkAt(op.ObjectReady, at.At, at.Err, at.Source)
+	tr.MarkAt(op.Ready, at.At, at.Err, at.Source)
+	tr.EndedAt(at.At)
 }
 
 // deleteManifest deletes an object with all that depends on it, and the claims

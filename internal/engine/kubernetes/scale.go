@@ -60,12 +60,11 @@ func (c *crowd) become(ctx context.Context, want int, tr *op.Trace) error {
 		if len(c.pods) != want || c.ready() != want {
 			return false
 		}
-		if at := milestone(ev); ev.Object != nil {
-			tr.MarkAt(op.Ready, at.At, at.Err, at.Source)
-			tr.EndedAt(at.At)
-		} else { // there was nothing to do
+		if ev.Object == nil { // there was nothing to do
 			tr.Mark(op.Ready, "runner")
+			return true
 		}
+		isReady(tr, milestone(ev))
 		return true
 	})
 }
@@ -94,6 +93,7 @@ func (m *manifest) become(ctx context.Context, want int32, tr *op.Trace) error {
 			there, ready = int32(len(list)), int32(c.ready())
 		}
 		if s.Status.Replicas == want && there == want && ready == want {
+			tr.MarkPolled(op.ObjectReady, "list", lookEach)
 			tr.MarkPolled(op.Ready, "list", lookEach)
 			return nil
 		}
