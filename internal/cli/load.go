@@ -31,7 +31,7 @@ func load(ctx context.Context, s *streams, f *runFlags, names []string) (*plan.P
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	in := plan.Input{Files: files, Set: f.set, Folder: folderBeside(names[0]), AnyDriver: f.endpoint != "", Seed: drawSeed()}
+	in := plan.Input{Files: files, Set: f.set, Folder: folderBeside(names[0]), Open: openBeside(names[0]), AnyDriver: f.endpoint != "", Seed: drawSeed()}
 	var on *cluster
 	switch f.engine {
 	case engineLocal:

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -19,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/present/report"
@@ -54,6 +56,9 @@ type podRun struct {
 func runInPod(ctx context.Context, s *streams, f *runFlags, on *cluster, p *plan.Plan, files []plan.File) error {
 	if usesFolders(p) {
 		return errors.New("spec.library.folderSpec: a folder of this machine is not carried into a runner's pod; use --runner local, or ConfigMaps by configMapSpec")
+	}
+	if slices.ContainsFunc(p.Benchmark.Spec.Rates, func(r v1alpha1.Rate) bool { return r.TraceRateSpec != nil }) {
+		return errors.New("spec.rates: traceRateSpec: a trace of this machine is not carried into a runner's pod; use --runner local")
 	}
 	r := &podRun{streams: s, cluster: on, flags: f, plan: p, id: newRunID()}
 	if f.out == "" {

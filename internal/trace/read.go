@@ -114,7 +114,7 @@ func readCSV(in *bufio.Reader) ([]Record, error) {
 		line, _ := c.FieldPos(0)
 		record, err := parseRow(row, position)
 		if err == nil {
-			err = record.check()
+			err = record.Check()
 		}
 		if err == nil && len(records) == maxRecords {
 			err = errTooMany
@@ -220,5 +220,5 @@ func parseLine(text []byte) (Record, error) {
 			return r, fmt.Errorf("duration %d: it must not be negative", r.Duration)
 		}
 	}
-	return r, r.check()
+	return r, r.Check()
 }

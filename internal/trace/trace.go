@@ -110,8 +110,8 @@ func (r *Record) SourceKeys() []string {
 
 func key(k Kind, name string) string { return string(k) + "/" + name }
 
-// check says what is wrong with a record in itself.
-func (r *Record) check() error {
+// Check says what is wrong with a record in itself: what Read would refuse.
+func (r *Record) Check() error {
 	allowed, ok := kinds[r.Op]
 	switch {
 	case !ok:
@@ -144,6 +144,45 @@ func printable(s string) bool {
 // theirs.
 func Sort(records []Record) {
 	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(a.Time, b.Time) })
+}
+
+// After cuts off the beginning of a trace: the time from is 0 then. What was made
+// before it and exists still is there with its age, as if the recording had begun
+// then. Records are in order of time, and not changed.
+func After(records []Record, from int64) []Record {
+	alive := map[string]int{} // index of what made it, in kept
+	var kept []Record
+	gone := map[int]bool{}
+	for _, r := range records {
+		if r.Time >= from {
+			r.Time -= from
+			kept = append(kept, r)
+			continue
+		}
+		switch key := r.Key(); {
+		case r.Op.Makes() && !r.Failed():
+			if r.Op != Exists {
+				r.Time -= from
+			} else {
+				r.Time = 0
+			}
+			alive[key] = len(kept)
+			kept = append(kept, r)
+		case r.Op.Removes():
+			if i, ok := alive[key]; ok {
+				gone[i] = true
+				delete(alive, key)
+			}
+		}
+	}
+	left := kept[:0]
+	for i, r := range kept {
+		if !gone[i] {
+			left = append(left, r)
+		}
+	}
+	Sort(left)
+	return left
 }
 
 // Length is the time of the last record, or of the end, in nanoseconds.

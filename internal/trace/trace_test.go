@@ -1,7 +1,9 @@
 package trace
 
 import (
+	"bufio"
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
@@ -30,7 +32,8 @@ func sample() []Record {
 func TestWrittenTracesAreReadAgain(t *testing.T) {
 	for _, name := range []string{"a.csv", "a.jsonl", "a.csv.gz", "a.jsonl.gz"} {
 		var b bytes.Buffer
-		if err := Write(&b, name, sample()); err != nil {
+		w := bufio.NewWriterSize(&b, 256<<10) // as a caller may have one
+		if err := errors.Join(Write(w, name, sample()), w.Flush()); err != nil {
 			t.Fatal(err)
 		}
 		if compressed := b.Bytes()[0] == 0x1f; compressed != strings.HasSuffix(name, ".gz") {
@@ -127,6 +130,31 @@ func TestAnonymize(t *testing.T) {
 	}
 }
 
+func TestAfter(t *testing.T) {
+	records := []Record{
+		{Time: -5, Op: Create, Kind: Volume, Object: "a"},
+		{Time: 0, Op: Exists, Kind: Volume, Object: "b"},
+		{Time: 1, Op: Create, Kind: Volume, Object: "c"},
+		{Time: 2, Op: Create, Kind: Volume, Object: "d"},
+		{Time: 3, Op: Resize, Kind: Volume, Object: "d"},
+		{Time: 4, Op: Delete, Kind: Volume, Object: "c"},
+		{Time: 10, Op: Create, Kind: Volume, Object: "c"},
+		{Time: 12, Op: Delete, Kind: Volume, Object: "d"},
+		{Time: 20, Op: End},
+	}
+	want := []Record{
+		{Time: -15, Op: Create, Kind: Volume, Object: "a"},
+		{Time: -8, Op: Create, Kind: Volume, Object: "d"},
+		{Time: 0, Op: Exists, Kind: Volume, Object: "b"},
+		{Time: 0, Op: Create, Kind: Volume, Object: "c"},
+		{Time: 2, Op: Delete, Kind: Volume, Object: "d"},
+		{Time: 10, Op: End},
+	}
+	if diff := cmp.Diff(want, After(records, 10)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // FuzzRead: whatever is read is valid, in order, and is the same when it is
 // written and read again.
 func FuzzRead(f *testing.F) {
@@ -144,7 +172,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		for i := range records {
-			if err := records[i].check(); err != nil {
+			if err := records[i].Check(); err != nil {
 				t.Fatalf("record %d: %v", i, err)
 			}
 			if i > 0 && records[i].Time < records[i-1].Time {

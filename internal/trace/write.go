@@ -16,12 +16,12 @@ import (
 // CSV; .gz compresses either. Compressed files are the same for the same records.
 func Write(w io.Writer, name string, records []Record) error {
 	rest, compress := strings.CutSuffix(name, ".gz")
-	out := bufio.NewWriterSize(w, 64<<10)
 	var z *gzip.Writer
 	if compress {
 		z, _ = gzip.NewWriterLevel(w, gzip.BestCompression) // the level is one
-		out.Reset(z)
+		w = z
 	}
+	out := bufio.NewWriterSize(w, 64<<10)
 	write := writeCSV
 	if strings.HasSuffix(rest, ".jsonl") {
 		write = writeLines

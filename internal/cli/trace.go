@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnsbench/cnsbench/internal/trace"
+	"github.com/cnsbench/cnsbench/internal/trace/fit"
+	"github.com/cnsbench/cnsbench/internal/trace/sample"
+)
+
+func newTrace(s *streams) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "trace",
+		Short: "Record, describe, anonymize and fit traces of control operations",
+		Long: `A trace says what was done to which volume, snapshot or workload when: CSV or
+JSON lines, plain or compressed (docs/format/trace.md). A Benchmark replays one by
+traceRateSpec; trace profile makes a short Benchmark that is like it.`,
+	}
+	c.AddCommand(newTraceRecord(s), newTraceStats(s), newTraceProfile(s), newTraceAnonymize(s), newTraceSample(s))
+	return c
+}
+
+// readTrace reads a trace; "-" is the standard input.
+func readTrace(s *streams, name string) ([]trace.Record, error) {
+	if name == "-" {
+		return trace.Read(s.in)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	records, err := trace.Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return records, nil
+}
+
+// writeTrace writes a trace to a file, whole or not at all; "-" is the standard
+// output.
+func writeTrace(s *streams, name string, records []trace.Record) error {
+	if name == "-" {
+		return trace.Write(s.out, name, records)
+	}
+	if err := writeFile(name, func(w io.Writer) error { return trace.Write(w, name, records) }); err != nil {
+		return failed(err)
+	}
+	return nil
+}
+
+// openBeside opens files that a Benchmark names, relative to its own.
+func openBeside(file string) func(string) (io.ReadCloser, error) {
+	return func(path string) (io.ReadCloser, error) {
+		if !filepath.IsAbs(path) && file != "-" {
+			path = filepath.Join(filepath.Dir(file), path)
+		}
+		return os.Open(path)
+	}
+}
+
+func newTraceStats(s *streams) *cobra.Command {
+	var output string
+	var skip time.Duration
+	c := &cobra.Command{
+		Use: "stats FILE", Short: "Rates, gaps, lifetimes, concurrency and dependencies of a trace", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			records, err := readTrace(s, args[0])
+			if err != nil {
+				return err
+			}
+			stats := fit.Describe(trace.After(records, int64(skip)))
+			if output == "json" {
+				return writeJSON(s.out, stats)
+			}
+			return printStats(s.out, stats)
+		},
+	}
+	c.Flags().DurationVar(&skip, "skip", 0, "leave out the beginning, such as a warm-up")
+	outputFlag(c, &output)
+	return c
+}
+
+func printStats(out io.Writer, s fit.Stats) error {
+	fmt.Fprintf(out, "%s in %v\n\n", count(s.Records, "operation"), time.Duration(s.LengthNs))
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "operation\tn\tper second\tfailed\tgap p50\tgap p99\tgap CV\tKS exp.\tKS even\tin flight\ttook p50\ttook p99")
+	for _, o := range s.Ops {
+		timed := "\t\t"
+		if o.Timed > 0 {
+			timed = fmt.Sprintf("%.2f (max %d)\t%v\t%v", o.InFlight, o.Peak, time.Duration(o.P50Ns), time.Duration(o.P99Ns))
+		}
+		fmt.Fprintf(w, "%s %s\t%d\t%.4g\t%d\t%v\t%v\t%.2f\t%.3f\t%.3f\t%s\n", o.Op, o.Kind, o.N, o.PerSecond, o.Failed, o.GapP50, o.GapP99, o.GapCV, o.Exponential, o.Uniform, timed)
+	}
+	fmt.Fprintln(w, "\nobjects\tat the start\tat the end\tat once\tmean\tlifetime mean\tmedian\tends seen\tcensored\tbirth unknown\tlonger than seen\tN/λE[T]")
+	for _, k := range s.Objects {
+		l := &k.Lifetimes
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d to %d\t%.1f\t%v\t%v\t%d\t%d\t%d\t%.1f %%\t%.3f\n", k.Kind, k.AtStart, k.AtEnd, k.Least, k.Most, k.Mean,
+			l.Mean.Round(time.Millisecond), l.Median.Round(time.Millisecond), l.Ended, l.Censored, l.Unknown, 100*l.Tail, k.Little)
+	}
+	fmt.Fprintln(w, "\nacts on\t\tn\tmade within the trace")
+	for _, d := range s.Depends {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\n", d.Op, d.On, d.N, d.Within)
+	}
+	return w.Flush()
+}
+
+func newTraceProfile(s *streams) *cobra.Command {
+	var p fit.Profile
+	var out string
+	c := &cobra.Command{
+		Use: "profile FILE", Short: "Write a short Benchmark with a trace's rates, mix, population and lifetimes", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			records, err := readTrace(s, args[0])
+			if err != nil {
+				return err
+			}
+			text, err := p.Benchmark(records)
+			if err != nil {
+				return err
+			}
+			if out == "-" {
+				_, err = io.WriteString(s.out, text)
+				return err
+			}
+			return writeFile(out, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+		},
+	}
+	f := c.Flags()
+	f.StringVarP(&out, "out", "o", "-", "file to write")
+	f.StringVar(&p.Name, "name", "profile", "name of the Benchmark")
+	f.Float64Var(&p.Share, "share", 1, "share of the trace's objects to have, up to 1")
+	f.Float64Var(&p.TimeScale, "time-scale", 1, "factor of all times: 0.1 makes lifetimes a tenth and rates tenfold")
+	f.StringVar(&p.StorageClass, "storage-class", "", "StorageClass of the volumes (default the trace's commonest)")
+	f.IntVar(&p.Quantiles, "quantiles", 20, "pieces of which the distribution of lifetimes is made")
+	return c
+}
+
+func newTraceAnonymize(s *streams) *cobra.Command {
+	var out, keyFile string
+	c := &cobra.Command{
+		Use: "anonymize FILE", Short: "Replace all names in a trace by keyed hashes",
+		Long: `Replaces the names of objects, classes and nodes by HMAC-SHA-256 under a key, so that
+the same name is the same hash throughout: who acts on what, when, with which size
+and outcome is kept. Without the key nobody can tell names, nor try them out.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			key, err := os.ReadFile(keyFile)
+			if err != nil {
+				return fmt.Errorf("--key-file: %w", err)
+			}
+			records, err := readTrace(s, args[0])
+			if err != nil {
+				return err
+			}
+			if err := trace.Anonymize(records, key); err != nil {
+				return fmt.Errorf("--key-file %s: %w", keyFile, err)
+			}
+			return writeTrace(s, out, records)
+		},
+	}
+	c.Flags().StringVarP(&out, "out", "o", "-", "file to write; its name says the form: .csv or .jsonl, with .gz compressed")
+	c.Flags().StringVar(&keyFile, "key-file", "", "file with the key, at least 16 bytes; keep it if further traces shall have the same hashes")
+	_ = c.MarkFlagRequired("key-file") // the flag is there
+	return c
+}
+
+func newTraceSample(s *streams) *cobra.Command {
+	o := sample.Defaults()
+	var out string
+	c := &cobra.Command{
+		Use: "sample", Short: "Make a trace of a cluster in equilibrium",
+		Long: `Makes a trace of hosts whose containers, with a volume each, come at random and
+live for a random time (Weibull). The defaults are those of examples/traces/churn.csv.gz:
+1000 hosts with 30 containers, which live 5 minutes on average, 54 % of them up to
+that; by Little's law N/E[T] = 1000·30/300 s = 100 come each second.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			records, err := sample.Generate(o)
+			if err != nil {
+				return err
+			}
+			return writeTrace(s, out, records)
+		},
+	}
+	f := c.Flags()
+	f.StringVarP(&out, "out", "o", "-", "file to write; its name says the form: .csv or .jsonl, with .gz compressed")
+	f.IntVar(&o.Hosts, "hosts", o.Hosts, "number of hosts")
+	f.IntVar(&o.PerHost, "containers", o.PerHost, "containers of a host, on average")
+	f.DurationVar(&o.Mean, "lifetime", o.Mean, "mean lifetime of a container")
+	f.Float64Var(&o.Shape, "shape", o.Shape, "shape of the Weibull distribution of lifetimes; 1: exponential")
+	f.DurationVar(&o.Length, "length", o.Length, "length of the trace")
+	f.Float64Var(&o.Snapshots, "snapshots", o.Snapshots, "share of the volumes of which a snapshot is taken")
+	f.DurationVar(&o.SnapshotMean, "snapshot-lifetime", o.SnapshotMean, "mean lifetime of a snapshot")
+	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of all random choices")
+	return c
+}

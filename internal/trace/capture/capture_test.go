@@ -1,0 +1,187 @@
+package capture
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/trace"
+)
+
+var start = time.Date(2026, 11, 22, 3, 0, 0, 500e6, time.UTC)
+
+func meta(name string, made time.Time) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(made)}
+}
+
+func claim(name, size string, change ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
+	class := "fast"
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: meta(name, start.Add(time.Minute))}
+	c.Spec.StorageClassName = &class
+	c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
+	for _, f := range change {
+		f(c)
+	}
+	return c
+}
+
+func bound(size string) func(*corev1.PersistentVolumeClaim) {
+	return func(c *corev1.PersistentVolumeClaim) {
+		c.Spec.VolumeName = "pv-" + c.Name
+		c.Status.Phase = corev1.ClaimBound
+		c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
+	}
+}
+
+func of(kind, name string) func(*corev1.PersistentVolumeClaim) {
+	return func(c *corev1.PersistentVolumeClaim) {
+		c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: kind, Name: name}
+	}
+}
+
+func going(c *corev1.PersistentVolumeClaim) {
+	now := metav1.NewTime(start)
+	c.DeletionTimestamp = &now
+}
+
+func TestTracker(t *testing.T) {
+	yes, source, pv := true, "a", "pv-a"
+	old := claim("old", "1", bound("1"))
+	old.CreationTimestamp = metav1.NewTime(start.Add(-90 * time.Second).Truncate(time.Second))
+	snapshot := &api.VolumeSnapshot{ObjectMeta: meta("s", start.Add(time.Minute)), Spec: api.VolumeSnapshotSpec{Source: api.VolumeSnapshotSource{PersistentVolumeClaimName: &source}}}
+	cut := *snapshot
+	cut.Status = &api.SnapshotStatus{ReadyToUse: &yes}
+	attachment := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va", UID: "va"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "n1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}}}
+	attached := *attachment
+	attached.Status.Attached = true
+	pod := &corev1.Pod{ObjectMeta: meta("p", start.Add(time.Minute)), Spec: corev1.PodSpec{Volumes: []corev1.Volume{
+		{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "a"}}},
+		{Name: "tmp", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}}}
+	running := pod.DeepCopy()
+	running.Spec.NodeName = "n2"
+	running.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+
+	tr := New(start)
+	tr.See(old, 0, 0)
+	tr.See(claim("a", "1Gi"), 10, 11)
+	tr.See(claim("a", "1Gi", bound("1Gi")), 20, 21)
+	tr.See(claim("a", "1Gi", bound("1Gi")), 22, 23) // nothing new
+	tr.See(snapshot, 30, 30)
+	tr.See(&cut, 35, 36)
+	tr.See(claim("r", "1Gi", of("VolumeSnapshot", "s")), 40, 40)
+	tr.See(claim("c", "1Gi", of("PersistentVolumeClaim", "a")), 41, 41)
+	tr.See(claim("a", "2Gi", bound("1Gi")), 50, 50)
+	tr.See(claim("a", "2Gi", bound("2Gi")), 55, 55)
+	tr.See(attachment, 60, 60)
+	tr.See(pod, 61, 61)
+	tr.See(&attached, 64, 64)
+	tr.See(running, 66, 66)
+	tr.See(&corev1.Pod{ObjectMeta: meta("without", start)}, 67, 67)
+	tr.See(claim("a", "2Gi", bound("2Gi"), going), 70, 71)
+	tr.Gone(claim("a", "2Gi", bound("2Gi"), going), 72, 75)
+	tr.Gone(&attached, 80, 81)
+	tr.Gone(claim("c", "1Gi"), 82, 83) // it never became bound
+	tr.Failed(claim("refused", "1Gi"), 90, 92)
+	tr.Gone(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "unknown", UID: "u"}}, 95, 96)
+
+	const gi = 1 << 30
+	want := []trace.Record{
+		{Time: -90e9 - 500e6, Op: trace.Create, Kind: trace.Volume, Object: "ns/old", Class: "fast", Size: 1, Duration: trace.Unknown},
+		{Time: 10, Op: trace.Create, Kind: trace.Volume, Object: "ns/a", Class: "fast", Size: gi, Outcome: "ok", Duration: 11},
+		{Time: 30, Op: trace.Snapshot, Kind: trace.Snapshots, Object: "ns/s", Source: "ns/a", Outcome: "ok", Duration: 6},
+		{Time: 40, Op: trace.Restore, Kind: trace.Volume, Object: "ns/r", Source: "ns/s", Class: "fast", Size: gi, Outcome: "censored", Duration: 60},
+		{Time: 41, Op: trace.Clone, Kind: trace.Volume, Object: "ns/c", Source: "ns/a", Class: "fast", Size: gi, Outcome: "censored", Duration: 42},
+		{Time: 50, Op: trace.Resize, Kind: trace.Volume, Object: "ns/a", Size: 2 * gi, Outcome: "ok", Duration: 5},
+		{Time: 60, Op: trace.Attach, Kind: trace.Attachment, Object: "va", Source: "ns/a", Node: "n1", Outcome: "ok", Duration: 4},
+		{Time: 61, Op: trace.Create, Kind: trace.Workload, Object: "ns/p", Source: "ns/a ns/p-tmp", Node: "n2", Outcome: "ok", Duration: 5},
+		{Time: 70, Op: trace.Delete, Kind: trace.Volume, Object: "ns/a", Outcome: "ok", Duration: 5},
+		{Time: 80, Op: trace.Detach, Kind: trace.Attachment, Object: "va", Outcome: "ok", Duration: 1},
+		{Time: 82, Op: trace.Delete, Kind: trace.Volume, Object: "ns/c", Outcome: "ok", Duration: 1},
+		{Time: 90, Op: trace.Create, Kind: trace.Volume, Object: "ns/refused", Outcome: "error", Duration: 2},
+		{Time: 95, Op: trace.Delete, Kind: trace.Volume, Object: "ns/unknown", Outcome: "ok", Duration: 1},
+		{Time: 100, Op: trace.End, Duration: trace.Unknown},
+	}
+	if diff := cmp.Diff(want, tr.Trace(100)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The log in testdata is that of a real API server (v1.36) behind which a claim
+// was made, bound, attached by a pod, snapshotted and removed, shortened to the
+// fields that are read.
+func TestFromAudit(t *testing.T) {
+	f, err := os.Open("testdata/audit.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	a, err := FromAudit(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range a.Records {
+		got = append(got, fmt.Sprintf("%s %s %s %s", r.Op, r.Object, r.Source, r.Outcome))
+		if r.Op != trace.End && (r.Time < 0 || r.Duration <= 0 || r.Duration > int64(30*time.Second)) {
+			t.Errorf("%s %s: at %v, took %v", r.Op, r.Object, time.Duration(r.Time), time.Duration(r.Duration))
+		}
+	}
+	want, err := os.ReadFile("testdata/audit.want")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(strings.TrimSuffix(string(want), "\n"), "\n"), got); diff != "" {
+		t.Error(diff)
+	}
+	if a.Bare != 0 || a.Events == 0 {
+		t.Errorf("%d events, %d without objects", a.Events, a.Bare)
+	}
+}
+
+func TestFromAuditRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"{":  "line 1",
+		"{}": "line 1: it has no times",
+		`{"requestReceivedTimestamp":"2026-11-22T02:32:28.454171Z","stageTimestamp":"2026-11-22T02:32:28.514373Z"}` + "\nx": "line 2",
+	} {
+		if _, err := FromAudit(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// FuzzFromAudit: whatever a log has, what comes of it is a trace that can be
+// written and read again.
+func FuzzFromAudit(f *testing.F) {
+	log, err := os.ReadFile("testdata/audit.log")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for line := range bytes.Lines(log) {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, log []byte) {
+		a, err := FromAudit(bytes.NewReader(log))
+		if err != nil || len(a.Records) == 0 {
+			return
+		}
+		var b bytes.Buffer
+		if err := trace.Write(&b, "a.jsonl", a.Records); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := trace.Read(&b); err != nil {
+			t.Fatalf("%v\n%s", err, b.String())
+		}
+	})
+}

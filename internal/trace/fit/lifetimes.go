@@ -1,0 +1,131 @@
+package fit
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// life is what was seen of an object's life: from one age to another, and
+// whether it ended there. An object that was there at the start is seen from the
+// age that it had then (left truncation), one that is left at the end up to the
+// age that it has then (right censoring).
+type life struct {
+	from, to int64 // ns
+	ended    bool
+}
+
+// Lifetimes is the distribution of lifetimes by the product-limit estimator for
+// truncated and censored data (Kaplan & Meier 1958; with late entry: Klein &
+// Moeschberger, Survival Analysis, 2nd ed., section 4.6).
+type Lifetimes struct {
+	Ended    int           `json:"ended"`    // ends that were seen
+	Censored int           `json:"censored"` // still there when the trace ended
+	Unknown  int           `json:"unknown"`  // not used: nobody knows when they were made
+	Mean     time.Duration `json:"meanNs"`
+	Median   time.Duration `json:"medianNs"`
+	// Tail is the share of lives that are longer than what was seen; Mean takes
+	// them to end with the mean hazard of all, and is no more than a guess if this
+	// is large.
+	Tail  float64 `json:"tail"`
+	curve []point
+	rate  float64 // ends per ns of life that was seen
+}
+
+// point of the survival curve: after the age at, a share of left still lives.
+type point struct {
+	at   int64
+	left float64
+}
+
+// estimate makes the curve.
+func estimate(lives []life) Lifetimes {
+	l := Lifetimes{curve: []point{{0, 1}}}
+	enter, leave := make([]int64, len(lives)), make([]int64, len(lives))
+	var ends []int64
+	exposure := 0.0
+	for i, x := range lives {
+		enter[i], leave[i] = x.from, x.to
+		exposure += float64(x.to - x.from)
+		if x.ended {
+			ends = append(ends, x.to)
+		}
+	}
+	l.Ended, l.Censored = len(ends), len(lives)-len(ends)
+	slices.Sort(enter)
+	slices.Sort(leave)
+	slices.Sort(ends)
+	left, entered, gone := 1.0, 0, 0
+	for i := 0; i < len(ends); {
+		at, n := ends[i], 0
+		for ; i < len(ends) && ends[i] == at; i++ {
+			n++
+		}
+		for ; entered < len(enter) && (enter[entered] < at || enter[entered] == 0); entered++ {
+		}
+		for ; gone < len(leave) && leave[gone] < at; gone++ {
+		}
+		if risk := entered - gone; risk > 0 {
+			left *= 1 - float64(min(n, risk))/float64(risk)
+		}
+		l.curve = append(l.curve, point{at, left})
+	}
+	l.Tail = left
+	if exposure > 0 {
+		l.rate = float64(len(ends)) / exposure
+	}
+	l.Mean, l.Median = time.Duration(l.meanAbove(0)), l.Quantile(0.5)
+	return l
+}
+
+// Quantile is the age that a share q of the lives does not exceed. Beyond what
+// was seen it goes on exponentially.
+func (l *Lifetimes) Quantile(q float64) time.Duration {
+	i, found := slices.BinarySearchFunc(l.curve, 1-q, func(p point, left float64) int { return -cmp.Compare(p.left, left) })
+	if found || i < len(l.curve) {
+		return time.Duration(l.curve[i].at)
+	}
+	if l.rate == 0 || q >= 1 {
+		return time.Duration(l.curve[len(l.curve)-1].at)
+	}
+	last := l.curve[len(l.curve)-1]
+	return time.Duration(float64(last.at) + math.Log(last.left/(1-q))/l.rate)
+}
+
+// meanAbove is the mean of the lifetimes above quantile q.
+func (l *Lifetimes) meanAbove(q float64) float64 {
+	from := float64(l.Quantile(q))
+	if q == 0 {
+		from = 0
+	}
+	area, last := 0.0, l.curve[len(l.curve)-1]
+	for i, p := range l.curve {
+		to := float64(last.at)
+		if i+1 < len(l.curve) {
+			to = float64(l.curve[i+1].at)
+		}
+		if to > from {
+			area += (to - max(from, float64(p.at))) * min(p.left, 1-q)
+		}
+	}
+	if last.left > 0 && l.rate > 0 {
+		area += last.left / l.rate
+	}
+	return from + area/(1-q)
+}
+
+// quantiles are n+1 equally spaced ones with straight lines between them; the
+// last is such that the mean is right.
+func (l *Lifetimes) quantiles(n int) []time.Duration {
+	list := []time.Duration{0}
+	if len(l.curve) > 1 {
+		list[0] = time.Duration(l.curve[1].at)
+	}
+	for i := 1; i < n; i++ {
+		list = append(list, l.Quantile(float64(i)/float64(n)))
+	}
+	q := float64(n-1) / float64(n)
+	before := list[n-1]
+	return append(list, max(before, time.Duration(2*l.meanAbove(q))-before))
+}
