@@ -164,6 +164,8 @@ func (m *member) awaitLife(ctx context.Context, l *life) op.InstanceEnd {
 			if said, ok := m.saidOf(ctx, l, name); ok {
 				said.Name = engine.Restarted(m.within+said.Name, l.n)
 				e.ContainerEnd = said
+			} else if p := m.pod(); p != nil {
+				e.Message += fmt.Sprintf("; pod %s is on node %s, whose kubelet has not said that it ended", p.Name, p.Spec.NodeName)
 			}
 		}
 		end.Containers = append(end.Containers, e.ContainerEnd)

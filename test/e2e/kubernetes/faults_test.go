@@ -156,12 +156,11 @@ func testNoSnapshotter(p *project) {
 // the namespace goes, and the run's volumes with it.
 func testNamespaceDeleted(p *project) {
 	c := p.command("local", volumes("hostdir", ", attach: true"))
-	time.AfterFunc(8*time.Second, func() {
-		if err := p.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.name}}); err != nil {
-			p.t.Error(err)
-		}
-	})
-	p.ends(c, 0, "is being terminated", p.name)
+	p.underway(c)
+	if err := p.Delete(p.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.name}}); err != nil {
+		p.t.Fatal(err)
+	}
+	p.ended(c, 0, "is being terminated", p.name)
 }
 
 // testRunnerKilled: the runner's pod is killed; the command says so and cleans up
@@ -169,8 +168,7 @@ func testNamespaceDeleted(p *project) {
 func testRunnerKilled(p *project) {
 	p.bind("default", "cluster-admin")
 	c := p.command("pod", strings.Replace(volumes("hostdir", ", attach: true"), "runtime: 15s", "runtime: 5m", 1))
-	p.start(c)
-	p.until(p.t.Context(), "the run has made volumes", func() (bool, string) { return len(p.volumes(p.t.Context())) > 2, c.out.String() })
+	p.underway(c)
 	runner := client.HasLabels{"cnsbench.dev/runner"}
 	if err := p.DeleteAllOf(p.t.Context(), &corev1.Pod{}, client.InNamespace(p.name), runner, client.GracePeriodSeconds(0)); err != nil {
 		p.t.Fatal(err)

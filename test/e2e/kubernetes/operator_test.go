@@ -144,8 +144,8 @@ func (p *project) runner(b *v1alpha1.Benchmark) *corev1.Pod {
 	return &list.Items[0]
 }
 
-// underway waits until a run has made volumes.
-func (p *project) underway(b *v1alpha1.Benchmark) {
+// hasVolumes waits until a run has made volumes.
+func (p *project) hasVolumes(b *v1alpha1.Benchmark) {
 	p.t.Helper()
 	p.wait(b, v1alpha1.ConditionRunning)
 	p.until(p.t.Context(), "the run has made volumes", func() (bool, string) { return len(p.volumes(p.t.Context())) == 2, "" })
@@ -224,7 +224,7 @@ func testOperatorQuota(t *testing.T, bed *testBed) {
 func testOperatorLostRunner(t *testing.T, bed *testBed) {
 	p := bed.project(t, allRights)
 	b := p.benchmark("10m", "null")
-	p.underway(b)
+	p.hasVolumes(b)
 	if err := p.Delete(t.Context(), p.runner(b), client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func testOperatorLostRunner(t *testing.T, bed *testBed) {
 func testOperatorDelete(t *testing.T, bed *testBed) {
 	p := bed.project(t, allRights)
 	b := p.benchmark("10m", "null")
-	p.underway(b)
+	p.hasVolumes(b)
 	p.delete(b)
 	p.nothingLeft()
 }
@@ -247,7 +247,7 @@ func testOperatorDelete(t *testing.T, bed *testBed) {
 func testOperatorNamespace(t *testing.T, bed *testBed) {
 	p := bed.project(t, allRights)
 	b := p.benchmark("10m", "null")
-	p.underway(b)
+	p.hasVolumes(b)
 	if err := p.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.name}}); err != nil {
 		t.Fatal(err)
 	} // project.remove waits for the namespace and looks for volumes

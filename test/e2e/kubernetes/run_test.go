@@ -13,7 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -25,6 +24,7 @@ type command struct {
 	*exec.Cmd
 	out    *output
 	bundle string
+	over   chan struct{} // closed when it has ended
 }
 
 // output is what a command has said so far.
@@ -57,7 +57,7 @@ func (p *project) command(runner, yaml string, flags ...string) *command {
 // commandOn is the command for a file that is there.
 func (p *project) commandOn(runner, file string, flags ...string) *command {
 	p.t.Helper()
-	c := &command{bundle: filepath.Join(p.t.TempDir(), "bundle"), out: &output{}}
+	c := &command{bundle: filepath.Join(p.t.TempDir(), "bundle"), out: &output{}, over: make(chan struct{})}
 	args := append([]string{"run", file, "--engine", "kubernetes", "--runner", runner, "--namespace", p.name, "--image", p.image, "--out", c.bundle}, flags...)
 	c.Cmd = exec.Command(p.binary, args...)
 	c.Stdout, c.Stderr = io.MultiWriter(c.out, p.t.Output()), io.MultiWriter(c.out, p.t.Output())
@@ -77,18 +77,43 @@ func (p *project) start(c *command) {
 	if err := c.Start(); err != nil {
 		p.t.Fatal(err)
 	}
+	go func() {
+		_ = c.Wait() // its code is looked at
+		close(c.over)
+	}()
 	p.t.Cleanup(func() {
-		if c.ProcessState == nil {
-			_ = c.Process.Signal(os.Interrupt)
-			_ = c.Wait() // the test has failed already
-		}
+		_ = c.Process.Signal(os.Interrupt) // unless it has ended
+		<-c.over
 	})
+}
+
+// during waits for something while the command runs.
+func (p *project) during(c *command, what string, done func() bool) {
+	p.t.Helper()
+	p.until(p.t.Context(), what, func() (bool, string) {
+		ok := done()
+		select {
+		case <-c.over:
+			if !ok {
+				p.t.Fatalf("the command has ended, but not: %s\n%s", what, c.out)
+			}
+		default:
+		}
+		return ok, c.out.String()
+	})
+}
+
+// underway starts the command and returns when the run has made some volumes.
+func (p *project) underway(c *command) {
+	p.t.Helper()
+	p.start(c)
+	p.during(c, "the run has made volumes", func() bool { return len(p.volumes(p.t.Context())) > 2 })
 }
 
 // ended waits for the end of a command and checks how it ended and what it said.
 func (p *project) ended(c *command, code int, says ...string) {
 	p.t.Helper()
-	_ = c.Wait() // its code is looked at
+	<-c.over
 	if got := c.ProcessState.ExitCode(); got != code {
 		p.t.Errorf("exit code %d, want %d", got, code)
 	}
@@ -148,6 +173,8 @@ func TestRun(t *testing.T) {
 	// These break parts of the cluster.
 	for name, test := range map[string]func(*project){
 		"a driver whose csi-snapshotter is away": testNoSnapshotter,
+		"a snapshot that is stalled":             testStalledSnapshot,
+		"a snapshot that nobody knows of":        testOrphan,
 		"an API server that restarts":            testRestart,
 		"a node that is away for a while":        testNodeHealed,
 		"a node that is lost":                    testNodeLost,
@@ -191,16 +218,16 @@ func testPending(p *project) {
 
 func testInterrupt(p *project) {
 	c := p.command("local", volumes("hostdir", ", attach: true"))
-	time.AfterFunc(8*time.Second, func() { _ = c.Process.Signal(os.Interrupt) })
-	p.ends(c, 130)
+	p.underway(c)
+	_ = c.Process.Signal(os.Interrupt)
+	p.ended(c, 130)
 }
 
 func testKilled(p *project) {
 	c := p.command("local", volumes("hostdir", ", attach: true"))
-	p.start(c)
-	time.Sleep(8 * time.Second)
+	p.underway(c)
 	_ = c.Process.Signal(syscall.SIGKILL)
-	_ = c.Wait() // it was killed
+	<-c.over
 	if len(p.left()) == 0 {
 		p.t.Error("the runner was killed too late: there is nothing to clean up")
 	}
@@ -215,8 +242,9 @@ func testKilled(p *project) {
 func testRestart(p *project) {
 	p.breaks()
 	c := p.command("local", strings.Replace(volumes("hostdir", ""), "runtime: 15s", "runtime: 30s", 1))
-	time.AfterFunc(8*time.Second, func() { p.testbed("restart", "apiserver") })
-	p.ends(c, 0)
+	p.underway(c)
+	p.testbed("restart", "apiserver")
+	p.ended(c, 0)
 	text, err := os.ReadFile(filepath.Join(c.bundle, "log.jsonl"))
 	if err != nil {
 		p.t.Fatal(err)

@@ -3,11 +3,20 @@
 package kubernetes
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/record"
@@ -105,5 +114,159 @@ func (p *project) inOrder(o *op.Op, names ...string) {
 	}
 	if before.Name != names[len(names)-1] {
 		p.t.Errorf("%s has no milestone %s: %s", o, names[len(names)-1], fmt.Sprint(o.Milestones))
+	}
+}
+
+// nullSocket is where the test bed's driver null answers its sidecars.
+const nullSocket = "/run/cnsbench-testbed/null.sock"
+
+// injects has the driver null do wrong until the end of the test.
+func (p *project) injects(text string) {
+	p.t.Helper()
+	p.breaks()
+	set := func(text string) {
+		if err := os.WriteFile(filepath.Join(testbedDir(), "inject", "null.yaml"), []byte(text), 0o644); err != nil {
+			p.t.Error(err)
+		}
+		p.testbed("restart", "driver-null")
+	}
+	p.t.Cleanup(func() { set("") })
+	set(text)
+}
+
+// found are the findings of a name in a bundle.
+func (p *project) found(b *record.Bundle, name string) (evidence []string) {
+	for _, f := range b.Run.Validity {
+		if f.Name == name {
+			evidence = append(evidence, f.Evidence)
+		}
+	}
+	return evidence
+}
+
+// only is the one op of an action in a bundle.
+func (p *project) only(bundle, action string) (b *record.Bundle, only op.Op) {
+	p.t.Helper()
+	b, err := record.Open(bundle)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	n := 0
+	for o, err := range b.Ops() {
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if o.Action == action {
+			n, only = n+1, o
+		}
+	}
+	if n != 1 {
+		p.t.Fatalf("%d ops of %s, want one", n, action)
+	}
+	return b, only
+}
+
+// testStalledSnapshot: CreateSnapshot is stalled for longer than csi-snapshotter
+// waits, twice. The snapshot succeeds in the end; its op has the attempts, and the
+// result their cause.
+func testStalledSnapshot(p *project) {
+	p.injects("windows: [{after: 0s, for: 8s, since: first, rpcs: [CreateSnapshot]}]\n")
+	p.t.Cleanup(func() { p.testbed("restart", "csi-snapshotter-null", "--snapshotter-timeout", "0s") })
+	p.testbed("restart", "csi-snapshotter-null", "--snapshotter-timeout", "3s")
+	c := p.command("local", strings.Replace(snapshotting("null", ""), "timeout: 10s", "timeout: 60s", 1))
+	p.ends(c, 0, "1 snapshot op", "none failed")
+	b, o := p.only(c.bundle, "snap")
+	if o.Outcome != op.OK || o.Attempts < 3 || o.Ended-o.Started < op.Time(8*time.Second) {
+		p.t.Errorf("%s after %v, %d attempts; want it done after 8 s, at the third attempt", &o, time.Duration(o.Ended-o.Started), o.Attempts)
+	}
+	if e := p.found(b, "retried"); len(e) != 1 || !strings.Contains(e[0], "DeadlineExceeded") {
+		p.t.Errorf("findings %q, want the sidecar's timeouts", e)
+	}
+}
+
+// testOrphan: CreateSnapshot does its work and fails all the same. When the run has
+// removed what the cluster knows of, the driver still has the snapshot, and the
+// result lists it.
+func testOrphan(p *project) {
+	p.injects("rpcs: {CreateSnapshot: {error: 100% INTERNAL, when: after}}\n")
+	address := p.proxyNull()
+	p.t.Cleanup(p.removeSnapshots)
+	c := p.command("local", snapshotting("null", ""), "--csi-proxy", address)
+	p.ends(c, 0, "1 timed out")
+	b, o := p.only(c.bundle, "snap")
+	if o.Outcome != op.Timeout || o.Attempts < 2 || !strings.Contains(o.Message, "Internal") {
+		p.t.Errorf("%s, %d attempts: %s; want a timeout with the driver's error, tried again", &o, o.Attempts, o.Message)
+	}
+	if e := p.found(b, "retried"); len(e) != 1 || !strings.Contains(e[0], "CreateSnapshot answered Internal") {
+		p.t.Errorf("findings %q, want the failed calls", e)
+	}
+	left := p.driversSnapshots()
+	if e := p.found(b, "orphan"); len(left) != 1 || len(e) != 1 || !strings.Contains(e[0], left[0]) {
+		p.t.Errorf("the driver has snapshots %v, the orphans that the result lists are %q", left, e)
+	}
+}
+
+// proxyNull stands a CSI proxy between the driver null and its sidecars until the
+// end of the test.
+func (p *project) proxyNull() (address string) {
+	p.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	address = l.Addr().String()
+	_ = l.Close() // so that the proxy can have it
+	p.t.Setenv("CNSBENCH_CSI_PROXY_TOKEN", "of-this-test-alone")
+	cmd := exec.Command(p.binary, "csi-proxy", "--take-over", nullSocket, "--serve", address)
+	cmd.Stdout, cmd.Stderr = p.t.Output(), p.t.Output()
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait() // it ends by the signal
+		p.testbed("restart", "csi-provisioner-null", "csi-snapshotter-null")
+	})
+	p.until(p.t.Context(), "the proxy serves", func() (bool, string) {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			return false, err.Error()
+		}
+		return c.Close() == nil, ""
+	})
+	p.testbed("restart", "csi-provisioner-null", "csi-snapshotter-null") // so that they come to the proxy
+	return address
+}
+
+// driver calls the driver null itself.
+func (p *project) driver(call func(csi.ControllerClient) error) {
+	p.t.Helper()
+	conn, err := grpc.NewClient("unix:"+nullSocket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err == nil {
+		defer conn.Close() // a test's
+		err = call(csi.NewControllerClient(conn))
+	}
+	if err != nil {
+		p.t.Error(err)
+	}
+}
+
+func (p *project) driversSnapshots() (ids []string) {
+	p.driver(func(c csi.ControllerClient) error {
+		list, err := c.ListSnapshots(context.Background(), &csi.ListSnapshotsRequest{})
+		for _, e := range list.GetEntries() {
+			ids = append(ids, e.Snapshot.SnapshotId)
+		}
+		return err
+	})
+	return ids
+}
+
+func (p *project) removeSnapshots() {
+	for _, id := range p.driversSnapshots() {
+		p.driver(func(c csi.ControllerClient) error {
+			_, err := c.DeleteSnapshot(context.Background(), &csi.DeleteSnapshotRequest{SnapshotId: id})
+			return err
+		})
 	}
 }
