@@ -98,7 +98,7 @@ func (t *table) auditAt(ctx context.Context, e *env, name string, perSecond floa
 		of        func(audited) time.Time
 	}{{op.Acked, func(a audited) time.Time { return a.created }}, {op.Bound, func(a audited) time.Time { return a.bound }}} {
 		var differences []int64
-		covered := 0
+		covered, early := 0, 0
 		for _, o := range ops {
 			at := m.of(truth["cnsb-"+trial.bundle.Run.ID+"-"+o.Object])
 			seen, stated := milestoneOf(&o, m.milestone)
@@ -107,7 +107,7 @@ func (t *table) auditAt(ctx context.Context, e *env, name string, perSecond floa
 			}
 			d := int64(start.Add(time.Duration(seen)).Sub(at))
 			if d < 0 {
-				d = -d
+				d, early = -d, early+1
 			}
 			differences = append(differences, d)
 			if d <= stated {
@@ -118,9 +118,9 @@ func (t *table) auditAt(ctx context.Context, e *env, name string, perSecond floa
 			return fmt.Errorf("%s: only %d of %d ops are in the audit log", m.milestone, len(differences), len(ops))
 		}
 		p99 := time.Duration(quantile(differences, 0.99))
-		what := fmt.Sprintf("%s: %s, |ours − the API server's|, p99", name, m.milestone)
+		what := fmt.Sprintf("%s: %s, from the API server's instant, p99", name, m.milestone)
 		if bound > 0 {
-			t.info(len(differences), strings.Replace(what, "p99", "p50", 1), "%v", time.Duration(quantile(differences, 0.5)).Round(10*time.Microsecond))
+			t.info(len(differences), strings.Replace(what, "p99", "p50", 1), "%v (%d before it)", time.Duration(quantile(differences, 0.5)).Round(10*time.Microsecond), early)
 			t.add(what, p99.Round(10*time.Microsecond).String(), "≤ "+bound.String(), metIf(p99 <= bound), len(differences))
 		} else {
 			t.info(len(differences), what, "%v", p99.Round(10*time.Microsecond))
