@@ -50,6 +50,15 @@ e2e: deps build ## run the built binaries end to end: the demo, faults, kill -9;
 	go test -timeout 30m -count=1 -tags e2e ./test/e2e
 	@hack/e2e.sh
 
+.PHONY: object-servers
+object-servers: ## build the S3 server that tests of object storage meet, versitygw (minutes when cold)
+	@mkdir -p $(OUT)/servers
+	@go build -C hack/servers -o $(abspath $(OUT)/servers)/ github.com/versity/versitygw/cmd/versitygw
+
+.PHONY: object-test
+object-test: object-servers ## test object storage, against versitygw and, where its packages are installed, OpenStack Swift
+	go test -count=1 -timeout 9m ./internal/objectstore/...
+
 .PHONY: bench
 bench: deps build ## measure what docs/benchmarks.md states (about 25 minutes)
 	go run ./test/bench

@@ -1,0 +1,236 @@
+package s3
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/store"
+	"github.com/cnsbench/cnsbench/internal/objectstore/storetest"
+	"github.com/cnsbench/cnsbench/internal/objectstore/wire"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+func TestConformanceOfTheNullServer(t *testing.T) {
+	storetest.Run(t, storetest.Options{Store: null(t), PartSize: 8192})
+}
+
+// versity is a versitygw on a directory: a real server of S3, which checks
+// signatures. make object-servers builds it, at the version in hack/servers.
+func versity(t *testing.T) (address, dir string) {
+	t.Helper()
+	program, err := filepath.Abs("../../../out/servers/versitygw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(program); err != nil {
+		t.Skipf("versitygw is not there: run make object-servers (%v)", err)
+	}
+	dir = t.TempDir()
+	data, meta := filepath.Join(dir, "data"), filepath.Join(dir, "meta")
+	for _, d := range []string{data, meta} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address = l.Addr().String()
+	_ = l.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	server := exec.CommandContext(ctx, program, "--port", address, "--quiet", "posix", "--sidecar", meta, data)
+	server.Env = append(os.Environ(), "ROOT_ACCESS_KEY=test", "ROOT_SECRET_KEY=secret")
+	server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var log strings.Builder
+	server.Stdout, server.Stderr = &log, &log
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		_ = server.Wait()
+		if t.Failed() {
+			t.Logf("versitygw said:\n%s", log.String())
+		}
+	})
+	for range 100 {
+		if c, err := net.Dial("tcp", address); err == nil {
+			_ = c.Close()
+			return address, data
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatal("versitygw does not listen")
+	return "", ""
+}
+
+func open(t *testing.T, settings map[string]string, c Credentials) *Store {
+	t.Helper()
+	s, err := New(Config{Settings: settings, Clock: op.NewClock(), Credentials: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestVersityGW(t *testing.T) {
+	address, data := versity(t)
+	good := Credentials{AccessKey: "test", SecretKey: "secret"}
+	for _, settings := range []map[string]string{{}, {"payload": "signed"}} {
+		settings["endpoint"] = "http://" + address
+		prefix := "v" + settings["payload"]
+		t.Run("conformance"+settings["payload"], func(t *testing.T) {
+			storetest.Run(t, storetest.Options{Store: open(t, settings, good), Keeps: true, PartSize: 5 << 20, Prefix: prefix,
+				Foreign: func(t *testing.T, name string) {
+					if err := os.Mkdir(filepath.Join(data, name), 0o755); err != nil {
+						t.Fatal(err)
+					}
+				}})
+		})
+	}
+	clock := time.Now().Add(-time.Hour)
+	tests := []struct {
+		name  string
+		store *Store
+		want  string
+	}{
+		{"wrong secret", open(t, map[string]string{"endpoint": "http://" + address}, Credentials{AccessKey: "test", SecretKey: "wrong"}), "403 SignatureDoesNotMatch"},
+		{"unknown key", open(t, map[string]string{"endpoint": "http://" + address}, Credentials{AccessKey: "nobody", SecretKey: "secret"}), "404 XAdminUserNotFound"},
+		{"clock skew", func() *Store {
+			s := open(t, map[string]string{"endpoint": "http://" + address}, good)
+			s.config.Now = func() time.Time { return clock }
+			return s
+		}(), "403 RequestTimeTooSkewed"},
+		{"no such bucket", open(t, map[string]string{"endpoint": "http://" + address}, good), "404 NoSuchBucket"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if res := get(t, tt.store, "absent", "o"); res.Label() != tt.want || res.OK() {
+				t.Errorf("%s %s, want %s", res.Label(), res.Detail, tt.want)
+			}
+		})
+	}
+}
+
+func get(t *testing.T, s *Store, bucket, object string) store.Result {
+	t.Helper()
+	c, err := s.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var res store.Result
+	c.Do(t.Context(), &store.Request{Verb: store.Get, Container: []byte(bucket), Object: []byte(object), Length: -1, Verify: true}, &res)
+	return res
+}
+
+// What a server may do wrong is recorded, as what it is, in one attempt.
+func TestWhatServersDoWrong(t *testing.T) {
+	tests := []struct {
+		name   string
+		answer string
+		want   string
+	}{
+		{"slow down", "HTTP/1.1 503 Slow Down\r\nContent-Length: 47\r\n\r\n<Error><Code>SlowDown</Code><Message/></Error>\n", "503 SlowDown"},
+		{"an error without words", "HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n", "500"},
+		{"an error of HTML", "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 20\r\n\r\n<html>nginx</html>  ", "502"},
+		{"garbage", "\x00\x01\x02\x03\x04\x05", string(wire.Garbage)},
+		{"cut short", "HTTP/1.1 200 OK\r\nContent-Length: 4096\r\n\r\nCNS1", string(wire.Cut)},
+		{"another content", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "200 foreign"},
+		{"a redirect", "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://elsewhere/\r\nContent-Length: 0\r\n\r\n", "307"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			requests := make(chan int, 10)
+			go func() {
+				for {
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+						requests <- 1
+						_, _ = io.WriteString(c, tt.answer)
+					}
+					_ = c.Close()
+				}
+			}()
+			res := get(t, open(t, map[string]string{"endpoint": "http://" + l.Addr().String()}, Credentials{}), "b", "o")
+			if res.Label() != tt.want || res.OK() || res.Attempts != 1 {
+				t.Errorf("%s after %d attempts, want %s after 1", res.Label(), res.Attempts, tt.want)
+			}
+			if n := len(requests); n != 1 {
+				t.Errorf("the server saw %d requests, want 1", n)
+			}
+		})
+	}
+}
+
+// net/http sees the requests that were meant, in both styles and versions.
+func TestRequests(t *testing.T) {
+	var mu sync.Mutex
+	var seen []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		scheme, _, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		seen = append(seen, fmt.Sprintf("%s %s%s %s", r.Method, r.Host, r.URL, scheme))
+		if token := r.Header.Get("X-Amz-Security-Token"); token != "" {
+			seen[len(seen)-1] += " " + token
+		}
+	}))
+	defer server.Close()
+	host := server.Listener.Addr().String()
+	key := Credentials{AccessKey: "k", SecretKey: "s"}
+	session := Credentials{AccessKey: "k", SecretKey: "s", SessionToken: "tok"}
+	tests := []struct {
+		settings    map[string]string
+		credentials Credentials
+		want        string
+	}{
+		{map[string]string{}, key, "GET " + host + "/b/o%20x AWS4-HMAC-SHA256"},
+		{map[string]string{"path_style_access": "false"}, key, "GET b." + host + "/o%20x AWS4-HMAC-SHA256"},
+		{map[string]string{"signature": "v2"}, key, "GET " + host + "/b/o%20x AWS"},
+		{map[string]string{}, session, "GET " + host + "/b/o%20x AWS4-HMAC-SHA256 tok"},
+		{map[string]string{"signature": "v2"}, session, "GET " + host + "/b/o%20x AWS tok"},
+		{map[string]string{}, Credentials{}, "GET " + host + "/b/o%20x "},
+	}
+	for _, tt := range tests {
+		tt.settings["endpoint"] = server.URL
+		seen = nil
+		get(t, open(t, tt.settings, tt.credentials), "b", "o x")
+		if len(seen) != 1 || seen[0] != tt.want {
+			t.Errorf("%v: the server saw %q, want %q", tt.settings, seen, tt.want)
+		}
+	}
+	for _, bad := range []map[string]string{{"signature": "v3"}, {"payload": "maybe"}, {"timeout": "soon"}, {"endpoint": "ftp//x"}, {"endpoint": ""}} {
+		settings := map[string]string{"endpoint": server.URL}
+		maps.Copy(settings, bad)
+		if _, err := New(Config{Settings: settings}); err == nil {
+			t.Errorf("%v was taken", bad)
+		}
+	}
+	if _, err := New(Config{Settings: map[string]string{"endpoint": server.URL}, Credentials: Credentials{AccessKey: "only"}}); err == nil {
+		t.Error("an access key without its secret was taken")
+	}
+}
