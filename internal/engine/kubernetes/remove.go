@@ -264,7 +264,9 @@ func (r *removing) see(ev watch.Event) {
 	case *api.Any:
 		reach(r.objects, o, objectGone)
 	case *corev1.Event:
-		r.warnings.see(o)
+		if ev.At >= r.rpcs.since && o.Reason != "ProvisioningFailed" { // what failed before is of other ops
+			r.warnings.see(o)
+		}
 	}
 }
 
