@@ -33,7 +33,6 @@ type probes struct {
 	stop context.CancelFunc
 	done sync.WaitGroup
 
-	mu  sync.Mutex
 	how map[string]string // by kind: how its lag is known, beside our own writes
 }
 
