@@ -22,6 +22,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/internal/trace"
 	"github.com/cnsbench/cnsbench/internal/trace/capture"
 )
@@ -231,7 +232,7 @@ var opsOfKinds = map[op.Kind]trace.Op{op.Create: trace.Create, op.Snapshot: trac
 // recordOf turns an op into a record; false if a trace has no word for it.
 func recordOf(o *op.Op, actions map[string]*v1alpha1.Action) (trace.Record, bool) {
 	what, known := opsOfKinds[o.Kind]
-	a := actions[o.Action]
+	a := actions[strings.TrimSuffix(o.Action, run.Before)]
 	if !known || a == nil || o.Outcome == op.Dropped || !o.Ended.Known() {
 		return trace.Record{}, false
 	}

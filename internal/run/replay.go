@@ -32,6 +32,10 @@ type promise struct {
 	users []<-chan struct{}
 }
 
+// Before is what the record puts behind an action's name for ops that only make
+// what was there when a trace began: they are none of the trace's.
+const Before = ".before"
+
 // before makes what was there when the trace began, in its order and so many at
 // once; each op is recorded as intended when it starts. It returns when all have
 // ended.
@@ -48,6 +52,7 @@ func (p *replay) before(ctx context.Context, failures *firstError) {
 		step.lost = func() { <-free }
 		p.run(ctx, step, func(t *task) {
 			t.closed = true
+			t.op.Action += Before
 			t.then = func(o *op.Op) {
 				step.over(t)
 				failures.of(o)

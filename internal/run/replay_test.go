@@ -117,7 +117,7 @@ func TestReplayMakesWhatWasThere(t *testing.T) {
 			p.Rates[0].Before = append(p.Rates[0].Before, plan.Step{Action: 0, Makes: fmt.Sprintf("v%d", i)})
 		}
 		m, res := carry(t.Context(), t.Context(), p, &script{took: took(time.Second)})
-		if n := len(m.of("v")); n != 100 || res.BarrierAt != op.Time(4*time.Second) {
+		if n := len(m.of("v" + Before)); n != 100 || res.BarrierAt != op.Time(4*time.Second) {
 			t.Errorf("%d volumes, barrier at %v; want 100 made 32 at once in 4 s", n, time.Duration(res.BarrierAt))
 		}
 		if d := m.of("d"); len(d) != 1 || d[0].Target != "v-7" || d[0].Started != res.BarrierAt+op.Time(time.Second) {

@@ -37,6 +37,8 @@ func benches() []bench {
 		{"stall", "A stalled driver shows in response at its full weight", stall, false},
 		{"dispatch", "Lateness of 1000 ops/s against a bare timer loop", dispatch, false},
 		{"closed", "Closed loop against a bare gRPC loop", closed, false},
+		{"replay", "Lateness of a replayed trace against a bare timer loop", replay, false},
+		{"profile", "A Benchmark fitted to a trace has its rates and lifetimes", profile, false},
 		{"memory", "Memory of the runner over the number of ops", memory, false},
 		{"columnar", "A quantile over ten million events", columnar, false},
 		{"clone", "The demo from a clean clone", clone, false},
