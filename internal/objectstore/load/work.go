@@ -13,6 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
+	"github.com/cnsbench/cnsbench/internal/objectstore/wire"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan/rate"
 )
@@ -251,7 +252,7 @@ func (w *worker) closedLoop(ctx context.Context) {
 		i := w.choose()
 		w.do(ctx, i)
 		w.meter.record(i, w.result.Started, w.ramp(w.result.Started), false, &w.result)
-		if now = w.result.Ended; w.result.Failure != "" {
+		if now = w.result.Ended; w.result.Failure != "" && w.result.Failure != wire.Aborted {
 			w.sleep(ctx, now+op.Time(rest))
 			now = w.config.Clock.Now()
 		}

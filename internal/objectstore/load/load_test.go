@@ -1,0 +1,478 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
+	"github.com/cnsbench/cnsbench/internal/objectstore/store"
+	"github.com/cnsbench/cnsbench/internal/objectstore/wire"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan/rate"
+)
+
+// fake is a store whose answers take as long as takes says, in virtual time.
+type fake struct {
+	clock op.Clock
+	takes func(r *store.Request, at op.Time) (time.Duration, func(*store.Result)) // nil func: 200
+
+	mu   sync.Mutex
+	seen map[string]int // "verb container/object"
+}
+
+func (f *fake) Describe() string { return "fake" }
+
+func (f *fake) Client() (store.Client, error) {
+	return &fakeClient{fake: f, aborted: make(chan struct{})}, nil
+}
+
+type fakeClient struct {
+	*fake
+	once    sync.Once
+	aborted chan struct{}
+}
+
+func (c *fakeClient) Abort() { c.once.Do(func() { close(c.aborted) }) }
+
+func (c *fakeClient) Close() {}
+
+func (c *fakeClient) Do(_ context.Context, r *store.Request, res *store.Result) {
+	now := c.clock.Now()
+	*res = store.Result{Started: now, First: op.Never, Status: 200, Attempts: 1, Bytes: r.Size}
+	c.mu.Lock()
+	c.seen[fmt.Sprintf("%d %s/%s", r.Verb, r.Container, r.Object)]++
+	c.mu.Unlock()
+	d, change := c.takes(r, now)
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-c.aborted:
+		res.Status, res.Failure = 0, wire.Aborted
+	}
+	res.Ended = c.clock.Now()
+	if res.First = res.Ended; change != nil && res.Failure == "" {
+		change(res)
+	}
+}
+
+// always takes d.
+func always(d time.Duration) func(*store.Request, op.Time) (time.Duration, func(*store.Result)) {
+	return func(*store.Request, op.Time) (time.Duration, func(*store.Result)) { return d, nil }
+}
+
+// ignore is an Observer that counts.
+type ignore struct{ seconds, intervals int64 }
+
+func (i *ignore) StageBegan(*model.Stage, op.Time) {}
+func (i *ignore) Second(_ string, _ *model.Work, _, _ op.Time, c Cells) {
+	for _, cell := range c {
+		i.seconds += cell.N
+	}
+}
+func (i *ignore) Interval(_ string, _ *model.Work, _, _ op.Time, c Cells) {
+	for _, cell := range c {
+		i.intervals += cell.N
+	}
+}
+func (i *ignore) StageEnded(*StageResult) {}
+
+func sleep(ctx context.Context, until time.Time) bool {
+	t := time.NewTimer(time.Until(until))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func reads(weight int) model.Op {
+	return model.Op{Type: model.Read, Name: "read", Weight: weight, Containers: pick.Spec{Kind: pick.Constant, Low: 1, High: 1},
+		Objects: pick.Spec{Kind: pick.Uniform, Low: 1, High: 50}, Length: 0}
+}
+
+func stageOf(w model.Work) model.Stage {
+	if w.Interval == 0 {
+		w.Interval = 5 * time.Second
+	}
+	if w.Kind == "" {
+		w.Kind = model.Normal
+	}
+	return model.Stage{Name: "s-" + string(w.Kind), Works: []model.Work{w}}
+}
+
+// run carries stages out against f in virtual time.
+func run(ctx context.Context, f *fake, stages ...model.Stage) (*Result, *ignore) {
+	f.clock, f.seen = op.NewClock(), map[string]int{}
+	seen := &ignore{}
+	return Run(ctx, context.WithoutCancel(ctx), Config{Workload: &model.Workload{Stages: stages}, Clock: f.clock, Sleep: sleep, Seed: 1, Grace: 5 * time.Second,
+		Open: func(*model.Store) (store.Store, error) { return f, nil }, Observer: seen}), seen
+}
+
+// only is the figures of the first operation of the first work of a stage.
+func only(t *testing.T, s StageResult) Figures {
+	t.Helper()
+	f, err := s.Works[0].Figures()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f[0]
+}
+
+// Four workers, 10 ms an operation: 400 a second, in the window and nowhere
+// else.
+func TestClosedLoopAndItsWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, seen := run(t.Context(), &fake{takes: always(10 * time.Millisecond)},
+			stageOf(model.Work{Name: "w", Workers: 4, RampUp: time.Second, Runtime: 10 * time.Second, RampDown: 2 * time.Second, Ops: []model.Op{reads(100)}}))
+		f := only(t, r.Stages[0])
+		if f.OK != 4000 || f.Failed != 0 || f.Lost != 0 || f.PerSecond() != 400 {
+			t.Errorf("%d ok, %d failed, %d lost, %.1f/s; want 4000 at 400/s", f.OK, f.Failed, f.Lost, f.PerSecond())
+		}
+		if p, inf, ok := f.Response(0.99); !ok || inf || p != int64(10*time.Millisecond) {
+			t.Errorf("p99 %d", p)
+		}
+		if seen.seconds != 5200 || seen.intervals != 5200 {
+			t.Errorf("the seconds have %d operations and the intervals %d, want 5200, ramps included", seen.seconds, seen.intervals)
+		}
+	})
+}
+
+func TestEnds(t *testing.T) {
+	writes := model.Op{Type: model.Write, Name: "write", Weight: 100, Containers: pick.Spec{Kind: pick.Constant, Low: 1, High: 1},
+		Objects: pick.Spec{Kind: pick.Constant, Low: 1, High: 1}, Sizes: pick.Sizes{Spec: pick.Spec{Kind: pick.Constant, Low: 10, High: 10}, Unit: 1000}}
+	tests := []struct {
+		name string
+		work model.Work
+		want int64
+	}{
+		{"fewer operations than workers", model.Work{Workers: 16, TotalOps: 7, Ops: []model.Op{reads(100)}}, 7},
+		{"operations before time", model.Work{Workers: 3, TotalOps: 100, Runtime: time.Hour, Ops: []model.Op{reads(100)}}, 100},
+		{"time before operations", model.Work{Workers: 1, TotalOps: 1e9, Runtime: time.Second, Ops: []model.Op{reads(100)}}, 100},
+		{"bytes", model.Work{Workers: 1, TotalBytes: 95_000, Ops: []model.Op{writes}}, 10},
+		{"an open loop of so many", model.Work{Workers: 5, TotalOps: 42, Rate: rate.Constant{Rate: 100}, Ops: []model.Op{reads(100)}}, 42},
+		{"an open loop by time", model.Work{Workers: 5, Runtime: 2 * time.Second, Rate: rate.Constant{Interval: 30 * time.Millisecond}, Ops: []model.Op{reads(100)}}, 66},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, _ := run(t.Context(), &fake{takes: always(10 * time.Millisecond)}, stageOf(tt.work))
+				if f := only(t, r.Stages[0]); f.OK != tt.want || r.Err != nil {
+					t.Errorf("%d operations, %v; want %d", f.OK, r.Err, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// A stall of 2 s under an open loop shows at its full weight, however few
+// workers there are; service alone would hide it.
+func TestStallUnderAnOpenLoop(t *testing.T) {
+	for _, workers := range []int{1, 1000} {
+		t.Run(fmt.Sprint(workers), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const from, to = op.Time(4 * time.Second), op.Time(6 * time.Second)
+				f := &fake{takes: func(_ *store.Request, at op.Time) (time.Duration, func(*store.Result)) {
+					if at >= from && at < to {
+						return time.Duration(to-at) + time.Millisecond, nil
+					}
+					return time.Millisecond, nil
+				}}
+				r, _ := run(t.Context(), f, stageOf(model.Work{Workers: workers, Runtime: 10 * time.Second, Rate: rate.Constant{Rate: 100}, Ops: []model.Op{reads(100)}}))
+				g := only(t, r.Stages[0])
+				if g.OK != 999 || g.Lost != 0 {
+					t.Fatalf("%d ok, %d lost, want the 999 that are due before 10 s", g.OK, g.Lost)
+				}
+				// 200 operations are due in the stall and wait 1 s each, in the mean.
+				sum := time.Duration(g.Cell.Response.Sum())
+				if want := 201 * time.Second; workers > 1 && (sum < want-3*time.Second || sum > want+3*time.Second) {
+					t.Errorf("the responses add up to %v, want about %v", sum, want)
+				}
+				if workers == 1 && sum < 220*time.Second {
+					t.Errorf("the responses add up to %v; one worker needs 200 ms more to catch up", sum)
+				}
+				p90, _, _ := g.Response(0.9)
+				if d := time.Duration(p90); d < 950*time.Millisecond {
+					t.Errorf("p90 of the response is %v: the stall is hidden", d)
+				}
+				if s, _ := g.Cell.Service.Quantile(0.9); workers == 1 && s > int64(2*time.Millisecond) {
+					t.Errorf("p90 of the service is %v", time.Duration(s))
+				}
+			})
+		})
+	}
+}
+
+// What an open loop could not begin is counted, and is infinite in a quantile.
+func TestDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := run(t.Context(), &fake{takes: always(100 * time.Millisecond)},
+			stageOf(model.Work{Workers: 1, Runtime: time.Second, Rate: rate.Constant{Rate: 100}, Ops: []model.Op{reads(100)}, MaxFailures: 0}))
+		f := only(t, r.Stages[0])
+		if f.OK+f.Lost != 99 || f.OK != 10 {
+			t.Errorf("%d ok and %d lost, want 10 of 99", f.OK, f.Lost)
+		}
+		if _, infinite, ok := f.Response(0.5); !ok || !infinite {
+			t.Error("the median is finite, though most operations were never begun")
+		}
+		if p, infinite, _ := f.Response(0.01); infinite || p != int64(100*time.Millisecond) {
+			t.Errorf("the first percentile is %v", time.Duration(p))
+		}
+		if !slices.ContainsFunc(f.Failures, func(x Failure) bool { return x.Label == Dropped }) {
+			t.Errorf("%v has no %s", f.Failures, Dropped)
+		}
+	})
+}
+
+// An operation that never ends does not keep the run from ending, and is lost.
+func TestHangingOperation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		r, _ := run(t.Context(), &fake{takes: func(*store.Request, op.Time) (time.Duration, func(*store.Result)) {
+			if n++; n == 50 {
+				return 1000 * time.Hour, nil
+			}
+			return 10 * time.Millisecond, nil
+		}}, stageOf(model.Work{Workers: 1, Runtime: time.Second, Ops: []model.Op{reads(100)}}))
+		f := only(t, r.Stages[0])
+		if f.OK != 49 || f.Lost != 1 || r.Stages[0].Ended != op.Time(6*time.Second) {
+			t.Errorf("%d ok, %d lost, ended at %v; want 49, 1, and the end 5 s after the work's", f.OK, f.Lost, time.Duration(r.Stages[0].Ended))
+		}
+	})
+}
+
+// The special works touch each container and object once, whatever the number
+// of workers.
+func TestSpecialWorksCoverAll(t *testing.T) {
+	for _, workers := range []int{1, 3, 20} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fake{takes: always(time.Millisecond)}
+			containers, objects := pick.Spec{Kind: pick.Range, Low: 2, High: 4}, pick.Spec{Kind: pick.Range, Low: 5, High: 11}
+			work := func(k model.WorkKind, ty model.OpType, d model.Division, objects pick.Spec) model.Stage {
+				return stageOf(model.Work{Name: string(k), Kind: k, Workers: workers, Ops: []model.Op{{Type: ty, Name: string(ty), Weight: 100, Division: d,
+					Containers: containers, Objects: objects, ContainerName: model.Name{Prefix: "c"}, ObjectName: model.Name{Prefix: "o", Suffix: "x"},
+					Sizes: pick.Sizes{Spec: pick.Spec{Kind: pick.Constant, Low: 3, High: 3}, Unit: 1}}}})
+			}
+			r, _ := run(t.Context(), f, work(model.Init, model.MakeContainer, model.ByContainer, pick.Spec{}),
+				work(model.Prepare, model.Write, model.ByObject, objects), work(model.Cleanup, model.Delete, model.ByObject, objects),
+				work(model.Dispose, model.RemoveContainer, model.ByContainer, pick.Spec{}))
+			if r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			want := map[string]int{}
+			for c := 2; c <= 4; c++ {
+				for _, v := range []store.Verb{store.MakeContainer, store.RemoveContainer, store.CheckOwner} {
+					want[fmt.Sprintf("%d c%d/", v, c)] = 1
+				}
+				for o := 5; o <= 11; o++ {
+					want[fmt.Sprintf("%d c%d/o%dx", store.Put, c, o)] = 1
+					want[fmt.Sprintf("%d c%d/o%dx", store.Delete, c, o)] = 1
+				}
+			}
+			if d := cmp.Diff(want, f.seen); d != "" {
+				t.Errorf("%d workers: %s", workers, d)
+			}
+		})
+	}
+}
+
+func TestMixByWeight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		head := reads(30)
+		head.Type, head.Name = model.Head, "head"
+		r, _ := run(t.Context(), &fake{takes: always(time.Millisecond)}, stageOf(model.Work{Workers: 10, TotalOps: 20000, Ops: []model.Op{reads(70), head}}))
+		f, err := r.Stages[0].Works[0].Figures()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f[0].OK+f[1].OK != 20000 || f[0].OK < 13700 || f[0].OK > 14300 {
+			t.Errorf("%d and %d of 20000, want about 14000 and 6000", f[0].OK, f[1].OK)
+		}
+	})
+}
+
+// A worker to whose part nothing falls does nothing, and harms nobody.
+func TestIdleWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := reads(100)
+		o.Division, o.Objects = model.ByObject, pick.Spec{Kind: pick.Range, Low: 1, High: 3}
+		f := &fake{takes: always(10 * time.Millisecond)}
+		r, _ := run(t.Context(), f, stageOf(model.Work{Workers: 8, Runtime: time.Second, Ops: []model.Op{o}}))
+		if g := only(t, r.Stages[0]); g.OK != 300 || len(f.seen) != 3 {
+			t.Errorf("%d operations on %d objects, want 300 on 3", g.OK, len(f.seen))
+		}
+	})
+}
+
+// More failures than are accepted fail the run; what cleans up goes on.
+func TestFailures(t *testing.T) {
+	clean := func() model.Stage {
+		return stageOf(model.Work{Name: "clean", Kind: model.Cleanup, Workers: 1, Ops: []model.Op{{Type: model.Delete, Name: "delete",
+			Containers: pick.Spec{Kind: pick.Constant, Low: 1, High: 1}, Objects: pick.Spec{Kind: pick.Range, Low: 1, High: 2}}}})
+	}
+	slow := func(r *store.Request, _ op.Time) (time.Duration, func(*store.Result)) {
+		return time.Millisecond, func(res *store.Result) {
+			if r.Verb == store.Get {
+				res.Status, res.Code, res.Bytes = 503, "SlowDown", 0
+			}
+		}
+	}
+	gone := func(r *store.Request, _ op.Time) (time.Duration, func(*store.Result)) {
+		return time.Millisecond, func(res *store.Result) {
+			if r.Verb == store.Delete {
+				res.Status = 404
+			}
+		}
+	}
+	tests := []struct {
+		name  string
+		takes func(*store.Request, op.Time) (time.Duration, func(*store.Result))
+		max   int
+		want  string // in the error; empty: none
+	}{
+		{"too many", slow, 200_000, "100 of 100 operations failed, more than 200000 in a million; most of them read: 503 SlowDown"},
+		{"accepted", slow, 1_000_000, ""},
+		{"what is to be deleted is not there", gone, 0, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				main := stageOf(model.Work{Name: "main", Workers: 2, TotalOps: 100, MaxFailures: tt.max, Ops: []model.Op{reads(100)}})
+				r, _ := run(t.Context(), &fake{takes: tt.takes}, main, main, clean())
+				if got := fmt.Sprint(r.Err); tt.want == "" && r.Err != nil || !strings.Contains(got, tt.want) {
+					t.Errorf("%v, want %q", r.Err, tt.want)
+				}
+				if skipped := r.Stages[1].Skipped; skipped != (tt.want != "") {
+					t.Errorf("the second stage was skipped: %v", skipped)
+				}
+				if f := only(t, r.Stages[2]); f.OK != 2 {
+					t.Errorf("%d objects were cleaned up, want 2", f.OK)
+				}
+			})
+		})
+	}
+}
+
+// A server that is not there is not asked a million times a second.
+func TestRestAfterNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refuses := func(*store.Request, op.Time) (time.Duration, func(*store.Result)) {
+			return time.Microsecond, func(res *store.Result) { res.Status, res.Failure = 0, wire.Refused }
+		}
+		r, _ := run(t.Context(), &fake{takes: refuses}, stageOf(model.Work{Workers: 1, Runtime: 10 * time.Second, Ops: []model.Op{reads(100)}}))
+		if f := only(t, r.Stages[0]); f.Failed < 95 || f.Failed > 101 || f.Failures[0].Label != "refused" {
+			t.Errorf("%d attempts in 10 s, %v; want about 100", f.Failed, f.Failures)
+		}
+	})
+}
+
+// Nothing is written where our mark is missing.
+func TestOwnership(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		theirs := func(r *store.Request, _ op.Time) (time.Duration, func(*store.Result)) {
+			return 0, func(res *store.Result) {
+				if r.Verb == store.CheckOwner && string(r.Container) == "2" {
+					res.Status, res.Code = 404, store.NotOurs
+				}
+			}
+		}
+		o := reads(100)
+		o.Type, o.Name, o.Containers = model.Delete, "delete", pick.Spec{Kind: pick.Uniform, Low: 1, High: 3}
+		f := &fake{takes: theirs}
+		r, _ := run(t.Context(), f, stageOf(model.Work{Name: "w", Workers: 1, TotalOps: 10, Ops: []model.Op{o}}))
+		if r.Err == nil || !strings.Contains(r.Err.Error(), "2 does not carry CNSBench's mark") {
+			t.Errorf("%v", r.Err)
+		}
+		for what := range f.seen {
+			if !strings.HasPrefix(what, fmt.Sprint(store.CheckOwner)) {
+				t.Errorf("it did %s", what)
+			}
+		}
+		reading := o
+		reading.Type = model.Read
+		if r, _ := run(t.Context(), f, stageOf(model.Work{Workers: 1, TotalOps: 1, Ops: []model.Op{reading}})); r.Err != nil {
+			t.Errorf("reading needs no mark: %v", r.Err)
+		}
+	})
+}
+
+// Interrupted, a run awaits what is under way, then only cleans up.
+func TestInterrupt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(3*time.Second+5*time.Millisecond, cancel)
+		main := stageOf(model.Work{Name: "main", Workers: 2, Runtime: time.Hour, Ops: []model.Op{reads(100)}})
+		open := stageOf(model.Work{Name: "open", Workers: 2, Runtime: time.Hour, Rate: rate.Constant{Rate: 1}, Ops: []model.Op{reads(100)}})
+		main.Works = append(main.Works, open.Works...)
+		clean := stageOf(model.Work{Name: "c", Kind: model.Dispose, Workers: 1, Ops: []model.Op{{Type: model.RemoveContainer, Name: "dispose",
+			Containers: pick.Spec{Kind: pick.Range, Low: 1, High: 2}}}})
+		r, _ := run(ctx, &fake{takes: always(10 * time.Millisecond)}, main, main, clean)
+		if !r.Interrupted || r.Err != nil || !r.Stages[1].Skipped {
+			t.Fatalf("interrupted %v, %v, second stage %+v", r.Interrupted, r.Err, r.Stages[1])
+		}
+		if f := only(t, r.Stages[0]); f.OK != 602 || f.Lost != 0 {
+			t.Errorf("%d ok, %d lost; want the 602 that had begun", f.OK, f.Lost)
+		}
+		if f := only(t, r.Stages[2]); f.OK != 2 {
+			t.Errorf("%d containers were disposed of, want 2", f.OK)
+		}
+	})
+}
+
+// A thousand hosts merged are one that saw all.
+func TestMergeIsExact(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	one, merged := newMeter(2, true), Cells{}
+	for range 1000 {
+		host := newMeter(2, true)
+		for range 20 {
+			r := store.Result{Status: 200 + 303*rng.IntN(2), Bytes: rng.Int64N(1000), Attempts: 1, Started: op.Time(rng.Int64N(1000))}
+			r.First = r.Started + op.Time(rng.Int64N(1e9))
+			r.Ended = r.First + op.Time(rng.Int64N(1e7))
+			i, due := rng.IntN(2), r.Started-op.Time(rng.Int64N(1e6))
+			one.record(i, due, false, false, &r)
+			host.record(i, due, false, false, &r)
+		}
+		cells, err := host.take()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := merged.Merge(cells); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, _ := one.take()
+	if len(merged) != len(want) {
+		t.Fatalf("%d cells, want %d", len(merged), len(want))
+	}
+	for k, w := range want {
+		g := merged[k]
+		a, errA := w.Response.MarshalJSON()
+		b, errB := g.Response.MarshalJSON()
+		if errors.Join(errA, errB) != nil || string(a) != string(b) || g.N != w.N || g.Bytes != w.Bytes {
+			t.Errorf("%v: %d operations of %d bytes, want %d of %d, or the histograms differ", k, g.N, g.Bytes, w.N, w.Bytes)
+		}
+	}
+}
+
+func TestFilesThatAreNotThere(t *testing.T) {
+	if _, err := listFiles(t.TempDir()); err == nil {
+		t.Error("a directory without files was taken")
+	}
+	if _, err := listFiles("/no/such/directory"); err == nil {
+		t.Error("a directory that is not there was taken")
+	}
+}
