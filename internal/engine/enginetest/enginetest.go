@@ -93,7 +93,7 @@ type session struct {
 	target  Target
 	engine  engine.Engine
 	clock   op.Clock
-	ledger  *ledger
+	ledger  *Ledger
 	sink    *sink
 	dir     string
 	n       int
@@ -103,7 +103,7 @@ type session struct {
 
 func open(t *testing.T, target Target) *session {
 	t.Helper()
-	s := &session{t: t, target: target, engine: target.New(t), clock: op.NewClock(), ledger: &ledger{}, sink: newSink(t, target.Patience), dir: t.TempDir()}
+	s := &session{t: t, target: target, engine: target.New(t), clock: op.NewClock(), ledger: &Ledger{}, sink: newSink(t, target.Patience), dir: t.TempDir()}
 	kinds := map[op.Kind]bool{op.Create: true, op.Delete: true}
 	features := map[string]bool{}
 	if target.NeedsAll {
@@ -233,13 +233,15 @@ func errorOf(o op.Op, name string) int64 {
 	return largest + own
 }
 
-// ledger keeps entries in memory, as the loop's does on disk.
-type ledger struct {
+// Ledger keeps entries in memory, as the loop's does on disk. The zero Ledger is
+// empty; it is safe for concurrent use.
+type Ledger struct {
 	mu      sync.Mutex
 	entries []op.LedgerEntry
 }
 
-func (l *ledger) Add(e op.LedgerEntry) error {
+// Add enters e, in place of one of the same kind and name.
+func (l *Ledger) Add(e op.LedgerEntry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, x := range l.entries {
@@ -252,14 +254,16 @@ func (l *ledger) Add(e op.LedgerEntry) error {
 	return nil
 }
 
-func (l *ledger) Done(kind, name string) error {
+// Done strikes an entry.
+func (l *Ledger) Done(kind, name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.entries = slices.DeleteFunc(l.entries, func(e op.LedgerEntry) bool { return e.Kind == kind && e.Name == name })
 	return nil
 }
 
-func (l *ledger) Open() []op.LedgerEntry {
+// Open lists the entries that are not done.
+func (l *Ledger) Open() []op.LedgerEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.entries)

@@ -1,0 +1,9 @@
+//go:build e2e
+
+package local_test
+
+// How many mixes of actions are tried on null, and on loopfile.
+const (
+	nullMixes     = 150
+	loopfileMixes = 25
+)

@@ -1,0 +1,340 @@
+package local_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/csidriver"
+	"github.com/cnsbench/cnsbench/internal/engine/enginetest"
+	"github.com/cnsbench/cnsbench/internal/engine/local"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/run"
+)
+
+// The property: after any mix of actions at any rates, with errors, delays and
+// hangs of the driver, ended by itself or cancelled at any point, the driver
+// lists what was created and not deleted; and when the run is cleaned up from
+// its ledger alone, it lists nothing. Each mix is a function of its seed.
+func TestCreatedLessDeletedIsListed(t *testing.T) {
+	for seed := range uint64(nullMixes) {
+		t.Run(fmt.Sprintf("null/%d", seed), func(t *testing.T) {
+			mixIsListed(t, seed, "null", enginetest.MixOptions{StorageClass: "sc", SnapshotClass: "sc", Size: "64Mi", EveryMs: 4, RuntimeMs: 600})
+		})
+	}
+	for seed := range uint64(loopfileMixes) {
+		t.Run(fmt.Sprintf("loopfile/%d", seed), func(t *testing.T) {
+			if os.Geteuid() != 0 {
+				t.Skip("loopfile mounts file systems: needs root")
+			}
+			if _, err := exec.LookPath("mkfs.ext4"); err != nil {
+				t.Skip("mkfs.ext4 is not installed")
+			}
+			without := map[string]bool{"modify": true}
+			if noResource() != nil {
+				without["resize"] = true
+			}
+			mixIsListed(t, seed, "loopfile", enginetest.MixOptions{StorageClass: "sc", SnapshotClass: "sc", Size: "64Mi", EveryMs: 60, RuntimeMs: 3000, Without: without})
+		})
+	}
+}
+
+func mixIsListed(t *testing.T, seed uint64, backend string, o enginetest.MixOptions) {
+	r := rand.New(rand.NewPCG(seed, 0x6d6978))
+	text := enginetest.Mix(r, o)
+	faults := mixedFaults(r)
+	d := serve(t, backend, faults, seed)
+	m := carryOut(t, d, text, r)
+	if t.Failed() {
+		t.Logf("seed %d, faults %s:\n%s", seed, faults, text)
+		return
+	}
+	d.check(t, m)
+	// The driver is mended for the removal, as an administrator would.
+	d.restart(t, "")
+	dead := local.New(local.Options{Endpoint: d.socket, AgentPath: filepath.Join(bin, "cnsbench-agent")})
+	if err := dead.Teardown(context.WithoutCancel(t.Context()), m.ledger); err != nil {
+		t.Errorf("clean-up: %v", err)
+	}
+	_ = dead.Close()
+	if left := m.ledger.Open(); len(left) > 0 {
+		t.Errorf("the ledger still lists %v", left)
+	}
+	volumes, snapshots := d.list(t)
+	if len(volumes)+len(snapshots) > 0 {
+		t.Errorf("after the clean-up the driver lists %v %v", volumes, snapshots)
+	}
+	if t.Failed() {
+		t.Logf("seed %d, faults %s:\n%s", seed, faults, text)
+	}
+}
+
+// mixedFaults draws what befalls the calls of a driver.
+func mixedFaults(r *rand.Rand) string {
+	var rules []string
+	for _, rpc := range []string{"CreateVolume", "DeleteVolume", "ControllerPublishVolume", "ControllerUnpublishVolume", "NodeStageVolume",
+		"NodePublishVolume", "NodeUnpublishVolume", "NodeUnstageVolume", "CreateSnapshot", "DeleteSnapshot", "ControllerExpandVolume",
+		"CreateVolumeGroupSnapshot", "DeleteVolumeGroupSnapshot"} {
+		if r.IntN(2) == 0 {
+			continue
+		}
+		when := [2]string{"before", "after"}[r.IntN(2)]
+		code := [3]string{"UNAVAILABLE", "INTERNAL", "DEADLINE_EXCEEDED"}[r.IntN(3)]
+		rules = append(rules, fmt.Sprintf("%s: {delay: exp(%dms), error: \"%d%% %s\", hang: \"%d%%\", when: %s}", rpc, 1+r.IntN(4), r.IntN(20), code, r.IntN(3), when))
+	}
+	return "{rpcs: {" + strings.Join(rules, ", ") + "}}"
+}
+
+// served is a driver in this process, at a socket.
+type served struct {
+	csi.ControllerClient
+	options csidriver.Options
+	socket  string
+	stop    func()
+}
+
+func serve(t *testing.T, backend, faults string, seed uint64) *served {
+	t.Helper()
+	d := &served{options: csidriver.Options{Backend: backend, BaseDir: filepath.Join(t.TempDir(), "base"), Seed: seed},
+		socket: filepath.Join(t.TempDir(), "s"), stop: func() {}}
+	t.Cleanup(func() {
+		d.stop()
+		if err := csidriver.Destroy(d.options); err != nil {
+			t.Errorf("destroy: %v", err)
+		}
+	})
+	d.restart(t, faults)
+	conn, err := grpc.NewClient("unix://"+d.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	d.ControllerClient = csi.NewControllerClient(conn)
+	return d
+}
+
+// restart has the driver go on with what it holds, and with other faults.
+func (d *served) restart(t *testing.T, faults string) {
+	t.Helper()
+	d.stop()
+	d.options.Inject = faults
+	server, err := csidriver.New(d.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := server.Serve(ctx, d.socket); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	}()
+	d.stop = func() {
+		cancel()
+		<-done
+		_ = server.Close()
+		d.stop = func() {}
+	}
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(d.socket); err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("the driver does not listen")
+		}
+	}
+}
+
+// list gives the ids of all volumes and snapshots.
+func (d *served) list(t *testing.T) (volumes, snapshots []string) {
+	t.Helper()
+	v, err := d.ListVolumes(t.Context(), &csi.ListVolumesRequest{}, grpc.WaitForReady(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range v.GetEntries() {
+		volumes = append(volumes, e.GetVolume().GetVolumeId())
+	}
+	s, err := d.ListSnapshots(t.Context(), &csi.ListSnapshotsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range s.GetEntries() {
+		snapshots = append(snapshots, e.GetSnapshot().GetSnapshotId())
+	}
+	return volumes, snapshots
+}
+
+// made is what a run did.
+type made struct {
+	id     string
+	plan   *plan.Plan
+	ops    []op.Op
+	ledger *enginetest.Ledger
+}
+
+// carryOut runs a mix, to its end or to a moment at which it is cancelled, and
+// leaves everything in place.
+func carryOut(t *testing.T, d *served, text string, r *rand.Rand) *made {
+	t.Helper()
+	e := local.New(local.Options{Endpoint: d.socket, AgentPath: filepath.Join(bin, "cnsbench-agent")})
+	p, problems := plan.Load(t.Context(), plan.Input{Files: []plan.File{{Name: "mix.yaml", Data: []byte(text)}}, Capabilities: e.Capabilities(), AnyDriver: true})
+	for _, problem := range problems {
+		t.Error(problem)
+	}
+	if p == nil {
+		t.FailNow()
+	}
+	m := &made{id: fmt.Sprintf("m%x", r.Uint32()), plan: p, ledger: &enginetest.Ledger{}}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	hard, hurry := context.WithCancel(t.Context())
+	defer hurry()
+	if r.IntN(2) == 0 {
+		after := time.Duration(r.Int64N(int64(p.Runtime + time.Second)))
+		stop := time.AfterFunc(after, func() { cancel(run.ErrInterrupted) })
+		defer stop.Stop()
+		if r.IntN(2) == 0 {
+			stop := time.AfterFunc(after+time.Duration(r.Int64N(int64(100*time.Millisecond))), hurry)
+			defer stop.Stop()
+		}
+	}
+	clock := op.NewClock()
+	mem := &memory{}
+	result := run.Run(ctx, hard, run.Config{RunID: m.id, Plan: p, Engine: e, Clock: clock, Record: mem, Observer: nobody{}, RawDir: t.TempDir(), Keep: true,
+		Session: engine.Session{RunID: m.id, Clock: clock, Ledger: m.ledger, Dir: t.TempDir(), Needs: p.Needs, StorageClasses: p.StorageClasses, SnapshotClasses: p.SnapshotClasses}})
+	if result.State == record.Failed && !strings.HasPrefix(result.Reason, "set-up:") {
+		t.Errorf("the run failed: %s", result.Reason)
+	}
+	slices.SortFunc(mem.ops, func(a, b op.Op) int { return int(a.ID - b.ID) })
+	m.ops = mem.ops
+	return m
+}
+
+// check compares what the driver lists with what the ops say.
+func (d *served) check(t *testing.T, m *made) {
+	t.Helper()
+	accounts := enginetest.Account(m.ops, m.makes, func(w string) string { return w + "-data" })
+	name := func(n string) string { return "cnsbench-" + m.id + "-" + n }
+	volumeID := func(n string) string { return objectID("vol", name(n)) }
+	volumes, snapshots := d.list(t)
+	compare(t, "volume", volumes, accounts.Volumes, accounts.MaybeVolumes, func(n string) []string { return []string{volumeID(n)} })
+
+	sure, maybe := map[string]bool{}, map[string]bool{}
+	for from, to := range map[*map[string]bool]map[string]bool{&accounts.Snapshots: sure, &accounts.Groups: sure, &accounts.MaybeSnapshots: maybe, &accounts.MaybeGroups: maybe} {
+		for n := range *from {
+			to[n] = true
+		}
+	}
+	compare(t, "snapshot", snapshots, sure, maybe, func(n string) []string {
+		members, group := accounts.Members[n]
+		if !group {
+			return []string{objectID("snap", name(n))}
+		}
+		var ids []string
+		for _, v := range members {
+			ids = append(ids, objectID("snap", name(n)+"/"+volumeID(v)))
+		}
+		return ids
+	})
+	done := 0
+	for _, o := range m.ops {
+		if o.Outcome == op.OK {
+			done++
+		}
+	}
+	t.Logf("%d ops, %d ok; %d volumes and %d snapshots are there, %d and %d may be", len(m.ops), done, len(volumes), len(snapshots),
+		len(accounts.MaybeVolumes), len(accounts.MaybeSnapshots)+len(accounts.MaybeGroups))
+}
+
+func compare(t *testing.T, what string, listed []string, sure, maybe map[string]bool, ids func(name string) []string) {
+	t.Helper()
+	may := map[string]bool{}
+	for n := range maybe {
+		for _, id := range ids(n) {
+			may[id] = true
+		}
+	}
+	for n := range sure {
+		for _, id := range ids(n) {
+			may[id] = true
+			if !slices.Contains(listed, id) {
+				t.Errorf("%s %s was created and not deleted, but is not listed", what, n)
+			}
+		}
+	}
+	for _, id := range listed {
+		if !may[id] {
+			t.Errorf("%s %s is listed, but was deleted or never created", what, id)
+		}
+	}
+}
+
+// makes says what an action makes, for Account.
+func (m *made) makes(action string) string {
+	for i := range m.plan.Actions {
+		a := &m.plan.Actions[i]
+		switch {
+		case a.Name != action:
+		case a.Workload != nil:
+			return "workload"
+		case a.Volume != nil:
+			return "volume"
+		case a.Snapshot != nil && a.Snapshot.Group:
+			return "group"
+		case a.Snapshot != nil:
+			return "snapshot"
+		}
+	}
+	return ""
+}
+
+// objectID is how our drivers call what has a name.
+func objectID(kind, name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return kind + "-" + hex.EncodeToString(sum[:10])
+}
+
+// memory is a recorder that keeps the ops.
+type memory struct {
+	run.Recorder
+	mu  sync.Mutex
+	ops []op.Op
+}
+
+func (m *memory) Op(o op.Op) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ops = append(m.ops, o)
+}
+func (m *memory) Started(op.InstanceStart)                 {}
+func (m *memory) Ended(op.InstanceEnd)                     {}
+func (m *memory) Sample(op.Sample)                         {}
+func (m *memory) Canary(string, string, []op.CanaryIO)     {}
+func (m *memory) Raw(string, string, string, []byte) error { return nil }
+func (m *memory) Flush() error                             { return nil }
+func (m *memory) Log(op.Time, string, string)              {}
+
+type nobody struct{}
+
+func (nobody) Phase(run.Phase)    {}
+func (nobody) OpEnded(*op.Op)     {}
+func (nobody) Log(string, string) {}
