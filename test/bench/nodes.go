@@ -142,7 +142,7 @@ func (t *table) elsewhere(trial *trial, killed, tainted time.Time) error {
 	at := func(when time.Time) op.Time { return trial.runTime(when.UnixNano()) }
 	var waited []op.Op
 	for _, o := range ops {
-		if o.Started < at(tainted) && o.Ended > at(tainted) {
+		if o.Started < at(tainted) && o.Milestone(op.Detached) > at(tainted) { // others moved to it
 			waited = append(waited, o)
 		}
 	}
