@@ -203,7 +203,9 @@ func (d *dates) Op(o op.Op) {
 // triggers of each rate: none may be more than 1 µs from the formula.
 func TestMillionTriggers(t *testing.T) {
 	const n = 1_000_000
-	lasting := func(d time.Duration) v1alpha1.Duration { return v1alpha1.Duration{Duration: metav1.Duration{Duration: d}} }
+	lasting := func(d time.Duration) v1alpha1.Duration {
+		return v1alpha1.Duration{Duration: metav1.Duration{Duration: d}}
+	}
 	recorded := make(rate.Trace, n)
 	for i := range recorded {
 		recorded[i] = time.Duration(i/3) * 7 * time.Microsecond
