@@ -239,7 +239,7 @@ func recordOf(o *op.Op, actions map[string]*v1alpha1.Action) (trace.Record, bool
 	r := trace.Record{Time: int64(o.Started), Op: what, Kind: kindMadeBy(a), Object: o.Target, Node: o.Node, Outcome: string(o.Outcome), Duration: int64(o.Ended - o.Started)}
 	switch what {
 	case trace.Snapshot, trace.Restore, trace.Clone:
-		r.Object, r.Source = fmt.Sprintf("%s-%d", o.Action, o.Instance), o.Target
+		r.Object, r.Source = fmt.Sprintf("%s-%d", a.Name, o.Instance), o.Target
 	case trace.Delete:
 		r.Kind = trace.Volume
 		if of := actions[string(a.DeleteSpec.ActionName)]; of != nil {
