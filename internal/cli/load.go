@@ -31,7 +31,13 @@ func load(ctx context.Context, s *streams, f *runFlags, names []string) (*plan.P
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	in := plan.Input{Files: files, Set: f.set, Folder: folderBeside(names[0]), Open: openBeside(names[0]), AnyDriver: f.endpoint != "", Seed: drawSeed()}
+	sets := f.set
+	if !f.trial {
+		if sets, err = firstCell(s, files, f.set); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	in := plan.Input{Files: files, Set: sets, Folder: folderBeside(names[0]), Open: openBeside(names[0]), AnyDriver: f.endpoint != "", Seed: drawSeed()}
 	var on *cluster
 	switch f.engine {
 	case engineLocal:

@@ -41,6 +41,7 @@ type runFlags struct {
 	// sendWithin is how long after the run its results are still sent.
 	sendWithin time.Duration
 	id         string // of the run; drawn if empty
+	trial      bool   // of a study, whose factors are set
 	serve      string // HOST:PORT at which the bundle is offered while it grows
 	cluster    clusterFlags
 	offline    bool // the cluster need not be there: validate, render

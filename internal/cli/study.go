@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,14 +17,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/analysis/sweep"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/present/report"
 	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/study"
 )
 
 func newStudy(s *streams) *cobra.Command {
 	c := &cobra.Command{Use: "study", Short: "Repeat a Benchmark: factors, repetitions, a table"}
-	c.AddCommand(newStudyRun(s), newStudyShow(s))
+	c.AddCommand(newStudyRun(s), newStudyShow(s), newStudyReport(s))
 	return c
 }
 
@@ -93,6 +96,11 @@ func (f *studyFlags) carryOut(ctx context.Context, s *streams, args []string) er
 	if err := f.show(s, dir); err != nil {
 		return err
 	}
+	page := filepath.Join(dir.Path, record.ReportFile)
+	if err := reportStudy(dir, page); err != nil {
+		return failed(err)
+	}
+	fmt.Fprintf(s.err, "study: %s\nreport: %s\n", dir.Path, page)
 	if worst == exitOK {
 		return nil
 	}
@@ -123,7 +131,7 @@ func (f *studyFlags) design(ctx context.Context, s *streams, args []string) (*st
 	}
 	for i, c := range d.Cells {
 		one := f.run
-		one.set = slices.Concat(d.Base, c.Set)
+		one.set, one.trial = slices.Concat(d.Base, c.Set), true
 		quiet := &streams{in: strings.NewReader(""), out: io.Discard, err: s.err}
 		if i > 0 {
 			quiet.err = io.Discard // what is said of one cell is said of all
@@ -143,6 +151,21 @@ func (f *studyFlags) design(ctx context.Context, s *streams, args []string) (*st
 		return nil, err
 	}
 	return d, nil
+}
+
+// firstCell sets what the first cell of a Study does, where a command asks for
+// one Benchmark and the file is a Study.
+func firstCell(s *streams, files []plan.File, own []string) ([]string, error) {
+	spec, problems := plan.LoadStudy(files)
+	if spec == nil || len(problems) > 0 {
+		return own, nil // no study, or one whose problems the caller finds
+	}
+	d, err := study.New(spec, study.Options{})
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(s.err, "warning: this is a Study; taken is its first cell, %s (cnsbench study run carries out all %s)\n", d.Cells[0].Name(), count(len(d.Trials), "trial"))
+	return append(slices.Clone(d.Cells[0].Set), own...), nil
 }
 
 // factorValues reads --factor.
@@ -228,7 +251,7 @@ func worse(a, b int) int {
 func (f *studyFlags) trial(ctx context.Context, s *streams, dir *study.Dir, t study.Trial, args []string) error {
 	one := f.run
 	one.out = dir.Of(t)
-	one.set = slices.Concat(dir.Base, t.Set)
+	one.set, one.trial = slices.Concat(dir.Base, t.Set), true
 	one.output = ""
 	to := s
 	if !f.verbose {
@@ -269,10 +292,89 @@ func (f *studyFlags) show(s *streams, dir *study.Dir) error {
 	if err != nil {
 		return failed(err)
 	}
-	if f.run.output == "json" {
-		return quietPipe(writeJSON(s.out, t))
+	sweeps, err := dir.Sweeps()
+	if err != nil {
+		return failed(err)
 	}
-	return quietPipe(writeTable(s.out, t))
+	if f.run.output == "json" {
+		return quietPipe(writeJSON(s.out, struct {
+			*study.Table
+			Sweeps []sweep.Sweep `json:"sweeps"`
+		}{t, sweeps}))
+	}
+	if err := writeTable(s.out, t); err != nil {
+		return quietPipe(err)
+	}
+	return quietPipe(writeSentences(s.out, sweeps))
+}
+
+// writeSentences prints what the study shows of where each series saturates.
+func writeSentences(out io.Writer, sweeps []sweep.Sweep) error {
+	for _, w := range sweeps {
+		for _, series := range w.Series {
+			if _, err := fmt.Fprintf(out, "\n%s, %s\n", w.Action, series.Name); err != nil {
+				return err
+			}
+			for _, p := range series.Points {
+				fmt.Fprintf(out, "• %s\n", p.Sentence)
+			}
+		}
+	}
+	return nil
+}
+
+func newStudyReport(s *streams) *cobra.Command {
+	var out string
+	c := &cobra.Command{Use: "report DIR", Short: "Write a study's figures as one page: distributions, rates, states over time, limits", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir, err := study.Open(args[0])
+			if err != nil {
+				return err
+			}
+			if out == "" {
+				out = filepath.Join(dir.Path, record.ReportFile)
+			}
+			if err := reportStudy(dir, out); err != nil {
+				return failed(err)
+			}
+			fmt.Fprintf(s.out, "report: %s\n", out)
+			return nil
+		}}
+	c.Flags().StringVar(&out, "out", "", "the page's file (default DIR/report.html)")
+	return c
+}
+
+func reportStudy(dir *study.Dir, path string) error {
+	t, err := dir.Table()
+	if err != nil {
+		return err
+	}
+	sweeps, err := dir.Sweeps()
+	if err != nil {
+		return err
+	}
+	page := &report.Study{Name: t.Name, Factors: t.Factors, Responses: t.Responses, Sweeps: sweeps}
+	for _, r := range t.Rows {
+		page.Rows = append(page.Rows, report.StudyRow{Cells: cellsOf(r)})
+	}
+	return writeFile(path, func(w io.Writer) error { return report.WriteStudy(w, page) })
+}
+
+// cellsOf are a row's texts: its levels, its trials, its values.
+func cellsOf(r study.Row) []string {
+	var cells []string
+	for _, l := range r.Levels {
+		cells = append(cells, l.Value)
+	}
+	n := fmt.Sprint(r.Done)
+	if r.Done < r.Of {
+		n = fmt.Sprintf("%d of %d", r.Done, r.Of)
+	}
+	cells = append(cells, n)
+	for _, v := range r.Values {
+		cells = append(cells, v.String())
+	}
+	return cells
 }
 
 func newStudyShow(s *streams) *cobra.Command {
@@ -295,19 +397,7 @@ func writeTable(out io.Writer, t *study.Table) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintf(w, "%s\n", strings.Join(slices.Concat(t.Factors, []string{"n"}, t.Responses), "\t"))
 	for _, r := range t.Rows {
-		var cells []string
-		for _, l := range r.Levels {
-			cells = append(cells, l.Value)
-		}
-		n := fmt.Sprint(r.Done)
-		if r.Done < r.Of {
-			n = fmt.Sprintf("%d of %d", r.Done, r.Of)
-		}
-		cells = append(cells, n)
-		for _, v := range r.Values {
-			cells = append(cells, v.String())
-		}
-		fmt.Fprintf(w, "%s\n", strings.Join(cells, "\t"))
+		fmt.Fprintf(w, "%s\n", strings.Join(cellsOf(r), "\t"))
 	}
 	if err := w.Flush(); err != nil {
 		return err

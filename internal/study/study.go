@@ -132,9 +132,17 @@ func edition(spec v1alpha1.StudySpec, o Options) (v1alpha1.StudySpec, error) {
 func sets(m map[string]v1alpha1.Var) []string {
 	var list []string
 	for _, k := range sortedKeys(m) {
-		list = append(list, k+"="+string(m[k]))
+		list = append(list, set(k, string(m[k])))
 	}
 	return list
+}
+
+// set is one value as --set takes it, where a bare null would be none at all.
+func set(key, value string) string {
+	if strings.HasPrefix(key, "spec.") && (value == "null" || value == "~") {
+		value = `"` + value + `"`
+	}
+	return key + "=" + value
 }
 
 // cells crosses the factors; the last one varies fastest.
@@ -152,7 +160,7 @@ func cells(spec v1alpha1.StudySpec, order []string) []Cell {
 			for _, v := range spec.Factors[key] {
 				crossed = append(crossed, Cell{
 					Levels: append(slices.Clone(c.Levels), Level{short(key, order), string(v)}),
-					Set:    append(slices.Clone(c.Set), key+"="+string(v)),
+					Set:    append(slices.Clone(c.Set), set(key, string(v))),
 				})
 			}
 		}

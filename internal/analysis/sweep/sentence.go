@@ -1,0 +1,148 @@
+package sweep
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
+	"github.com/cnsbench/cnsbench/internal/analysis/units"
+)
+
+// places are where a component's limit lies, in the words of an operator.
+var places = map[string]string{
+	attribution.Runner:      "the client",
+	attribution.Noticing:    "the client",
+	attribution.Engine:      "the client",
+	attribution.API:         "the API server",
+	attribution.Scheduler:   "the scheduler",
+	attribution.Provisioner: "a sidecar (csi-provisioner)",
+	attribution.Attacher:    "the attach controller or a sidecar (csi-attacher)",
+	attribution.Snapshotter: "a sidecar (csi-snapshotter)",
+	attribution.Resizer:     "a sidecar (csi-resizer)",
+	attribution.Binder:      "the PersistentVolume controller",
+	attribution.Driver:      "the driver",
+	attribution.Volume:      "the volume (its first I/O)",
+	attribution.Kubelet:     "the node (kubelet and container runtime)",
+	attribution.Processes:   "the node (starting processes)",
+	attribution.Workload:    "the workload itself",
+}
+
+// saturated is the share of further operations at once that must come back as
+// throughput for a system to count as scaling still; half of it: hardly.
+const (
+	saturated = 0.1
+	hardly    = 0.5
+)
+
+// Describe gives every point of a series its sentence. Points are in order of
+// their level.
+func (s *Series) Describe(factor string) {
+	for i := range s.Points {
+		p := &s.Points[i]
+		switch {
+		case p.N == 0 || len(p.Shares) == 0:
+			p.Sentence = "No operation was done."
+		case i == 0:
+			p.Sentence = fmt.Sprintf("%s%s: %s a minute; of an operation's %s, %s.", where(factor, p), doneOf(p),
+				units.Count(p.Rate()), units.Duration(p.total()), largest(p))
+		default:
+			p.Sentence = further(factor, s.Points[:i], p)
+		}
+	}
+}
+
+func where(factor string, p *Point) string {
+	if factor == "" {
+		return "Here"
+	}
+	return fmt.Sprintf("At %s %s", factor, p.Label)
+}
+
+func doneOf(p *Point) string {
+	if p.Failed == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d of %d not done)", p.Failed, p.N)
+}
+
+// further compares a point with the ones below: whether throughput still grows,
+// and whose the time is that was added.
+func further(factor string, below []Point, p *Point) string {
+	first, before := &below[0], &below[len(below)-1]
+	verdict, how := scaling(before, p)
+	text := fmt.Sprintf("%s%s: %s a minute, ×%s of that at %s for ×%s at once: %s.", where(factor, p), doneOf(p),
+		units.Count(p.Rate()), units.Count(how), before.Label, units.Count(p.Level/before.Level), verdict)
+	component, added, share := grew(first, p)
+	if added <= 0 || component == "" {
+		return text + " An operation takes no longer than at " + first.Label + "."
+	}
+	factorOf := ""
+	if was := first.mean(component); was > 0 {
+		factorOf = fmt.Sprintf(", ×%s", units.Count(p.mean(component)/was))
+	}
+	text += fmt.Sprintf(" An operation takes %s instead of %s at %s; %.0f %% of what was added is %s (%s → %s%s)",
+		units.Duration(p.total()), units.Duration(first.total()), first.Label, 100*share, component,
+		units.Duration(first.mean(component)), units.Duration(p.mean(component)), factorOf)
+	place := places[component]
+	switch {
+	case place == "":
+		place = "what was not observed"
+	case verdict == scales:
+		return text + "."
+	}
+	return text + ": the limit is " + place + "."
+}
+
+const scales = "it still scales"
+
+// scaling says how much of the further operations at once came back as
+// throughput; the factor is that of the throughput.
+func scaling(before, p *Point) (verdict string, factor float64) {
+	if before.Rate() == 0 || before.Level <= 0 || p.Level <= before.Level {
+		return "nothing to compare it with", math.NaN()
+	}
+	factor = p.Rate() / before.Rate()
+	gain := (factor - 1) / (p.Level/before.Level - 1)
+	switch {
+	case gain < saturated:
+		return "saturated", factor
+	case gain < hardly:
+		return "it hardly scales any more", factor
+	}
+	return scales, factor
+}
+
+// grew finds the component whose time in an operation has grown most, by how
+// much, and its share of all that was added.
+func grew(first, p *Point) (component string, by, share float64) {
+	all := 0.0
+	for _, s := range p.Shares {
+		d := s.MeanNs - first.mean(s.Component)
+		if d <= 0 {
+			continue
+		}
+		all += d
+		if d > by {
+			component, by = s.Component, d
+		}
+	}
+	if all == 0 {
+		return "", 0, 0
+	}
+	return component, by, by / all
+}
+
+// largest names the components that took most, until three quarters are named.
+func largest(p *Point) string {
+	var parts []string
+	sum := 0.0
+	for _, s := range p.Shares {
+		if sum >= 0.75 || len(parts) == 3 {
+			break
+		}
+		sum += s.Share
+		parts = append(parts, fmt.Sprintf("%.0f %% is %s", 100*s.Share, s.Component))
+	}
+	return strings.Join(parts, ", ")
+}

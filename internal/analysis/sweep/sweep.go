@@ -1,0 +1,131 @@
+// Package sweep follows one action over the cells of a study in which one factor
+// goes up: how long its operations took, how many were done in a minute, where
+// those under way stood, and where it stops to scale. It says so in a sentence
+// drawn from the operations' critical paths.
+package sweep
+
+import (
+	"slices"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
+	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Sweep is one action over all cells.
+type Sweep struct {
+	Action string   `json:"action"`
+	Factor string   `json:"factor"` // that goes up; empty: none does
+	Series []Series `json:"series"`
+}
+
+// Series are the cells that differ in that factor alone, from its least value up.
+type Series struct {
+	Name   string  `json:"name"` // the levels that they share
+	Points []Point `json:"points"`
+}
+
+// Point is one cell.
+type Point struct {
+	Level  float64 `json:"level"`
+	Label  string  `json:"label"`
+	Trials int     `json:"trials"`
+	// PerMinute has, of each trial, operations done in a minute: n − 1 of them over
+	// the time from the first end to the last.
+	PerMinute []float64    `json:"perMinute"`
+	N         int64        `json:"n"`      // operations of all trials
+	Failed    int64        `json:"failed"` // of those, not ok
+	CDF       []stats.Step `json:"-"`      // of the response of all trials together
+	MedianNs  *int64       `json:"medianNs"`
+	P99Ns     *int64       `json:"p99Ns"` // nil also where there are too few
+	// Shares of the time of those that were ok.
+	Shares   []attribution.Share `json:"attribution"`
+	States   *States             `json:"-"` // of the first trial
+	Sentence string              `json:"sentence"`
+}
+
+// Rate is the median over the trials of operations done in a minute; 0 without.
+func (p *Point) Rate() float64 {
+	s := slices.Sorted(slices.Values(p.PerMinute))
+	if len(s) == 0 {
+		return 0
+	}
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}
+
+// mean is what a component took of an operation, in the mean.
+func (p *Point) mean(component string) float64 {
+	for _, s := range p.Shares {
+		if s.Component == component {
+			return s.MeanNs
+		}
+	}
+	return 0
+}
+
+// total is the mean time of an operation.
+func (p *Point) total() float64 {
+	sum := 0.0
+	for _, s := range p.Shares {
+		sum += s.MeanNs
+	}
+	return sum
+}
+
+// Gather adds up the trials of one cell. The zero Gather is ready; for one
+// goroutine.
+type Gather struct {
+	response  stats.Sample
+	tally     attribution.Tally
+	perMinute []float64
+	n, failed int64
+	states    *States
+}
+
+// Trial adds one trial's operations of the action. ends says when the pod of an
+// instance ended; nil: not known.
+func (g *Gather) Trial(ops []op.Op, local bool, ends map[string]op.Time) {
+	g.tally.Local = local
+	var first, last op.Time
+	done := 0
+	for i := range ops {
+		o := &ops[i]
+		g.n++
+		g.tally.Add(o)
+		response, known := o.Response()
+		switch {
+		case o.Outcome == op.OK:
+			g.response.Add(response)
+			if done++; done == 1 {
+				first, last = o.Ended, o.Ended
+			}
+			first, last = min(first, o.Ended), max(last, o.Ended)
+			continue
+		case o.Outcome == op.Dropped:
+			g.response.AddInfinite(1)
+		case known && o.Outcome != op.Error:
+			g.response.AddAtLeast(response)
+		}
+		g.failed++
+	}
+	if done > 1 && last > first {
+		g.perMinute = append(g.perMinute, float64(done-1)/(float64(last-first)/60e9))
+	}
+	if g.states == nil {
+		g.states = statesOf(ops, ends)
+	}
+}
+
+// Point is what the trials came to.
+func (g *Gather) Point(level float64, label string, trials int) Point {
+	p := Point{Level: level, Label: label, Trials: trials, PerMinute: g.perMinute, N: g.n, Failed: g.failed,
+		CDF: g.response.CDF(400), Shares: g.tally.Shares(), States: g.states}
+	at := func(q float64) *int64 {
+		if e, ok := g.response.Quantile(q); ok && !e.Infinite {
+			return &e.Value
+		}
+		return nil
+	}
+	p.MedianNs, p.P99Ns = at(0.5), at(0.99)
+	return p
+}

@@ -1,0 +1,89 @@
+package sweep
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+func point(label string, level, rate float64, shares ...attribution.Share) Point {
+	total := 0.0
+	for _, s := range shares {
+		total += s.MeanNs
+	}
+	for i := range shares {
+		shares[i].Share = shares[i].MeanNs / total
+	}
+	return Point{Label: label, Level: level, N: 100, PerMinute: []float64{rate}, Shares: shares}
+}
+
+func share(component string, ms float64) attribution.Share {
+	return attribution.Share{Component: component, MeanNs: ms * 1e6}
+}
+
+// The sentence follows the throughput and what grew, whichever that is.
+func TestSentences(t *testing.T) {
+	s := Series{Points: []Point{
+		point("1", 1, 60, share(attribution.Kubelet, 700), share(attribution.Provisioner, 200), share(attribution.Driver, 100)),
+		point("10", 10, 540, share(attribution.Kubelet, 750), share(attribution.Provisioner, 260), share(attribution.Driver, 100)),
+		point("30", 30, 570, share(attribution.Provisioner, 2300), share(attribution.Kubelet, 750), share(attribution.Driver, 110)),
+		point("70", 70, 575, share(attribution.Scheduler, 4000), share(attribution.Provisioner, 2400), share(attribution.Kubelet, 900)),
+	}}
+	s.Describe("parallelism")
+	want := [][]string{
+		{"At parallelism 1: 60 a minute", "70 % is kubelet and container runtime", "20 % is csi-provisioner"},
+		{"×9 of that at 1 for ×10 at once: it still scales", "csi-provisioner (200 ms → 260 ms, ×1.3)."},
+		{"×1.06 of that at 10 for ×3 at once: saturated", "97 % of what was added is csi-provisioner", "the limit is a sidecar (csi-provisioner)."},
+		{"saturated", "scheduler (0 ns → 4 s): the limit is the scheduler."},
+	}
+	for i, parts := range want {
+		for _, part := range parts {
+			if !strings.Contains(s.Points[i].Sentence, part) {
+				t.Errorf("%s\n\twant in it: %s", s.Points[i].Sentence, part)
+			}
+		}
+	}
+	if strings.Contains(s.Points[1].Sentence, "the limit is") {
+		t.Errorf("what scales has a limit: %s", s.Points[1].Sentence)
+	}
+}
+
+func TestGather(t *testing.T) {
+	const s = op.Time(1e9)
+	pod := func(name string, start, scheduled, end op.Time) op.Op {
+		return op.Op{Target: name, Intended: start, Started: start, Ended: end, Outcome: op.OK,
+			Milestones: []op.Milestone{{Name: op.Scheduled, At: scheduled}, {Name: op.Running, At: end}}}
+	}
+	ops := []op.Op{
+		pod("a", 0, 1*s, 4*s), pod("b", 0, 2*s, 8*s), pod("c", 4*s, 6*s, 12*s),
+		{Target: "d", Intended: 4 * s, Started: 4 * s, Ended: 12 * s, Outcome: op.Censored},
+	}
+	var g Gather
+	g.Trial(ops, false, map[string]op.Time{"a": 6 * s})
+	p := g.Point(2, "2", 1)
+	if p.N != 4 || p.Failed != 1 || len(p.PerMinute) != 1 || p.PerMinute[0] != 15 {
+		t.Errorf("n %d, failed %d, per minute %v; want 4, 1, 15", p.N, p.Failed, p.PerMinute)
+	}
+	if last := p.CDF[len(p.CDF)-1]; last.P != 0.75 {
+		t.Errorf("the distribution ends at %v: one of four had not ended", last.P)
+	}
+	at := func(sec int) [3]int {
+		i := sec * (instants - 1) / 12
+		for op.Time(sec)*s > p.States.At[i] {
+			i++
+		}
+		return [3]int{p.States.Pending[i], p.States.Creating[i], p.States.Running[i]}
+	}
+	got := [][3]int{at(0), at(1), at(3), at(5), at(7), at(9)}
+	want := [][3]int{{2, 0, 0}, {1, 1, 0}, {0, 2, 0}, {2, 1, 1}, {1, 2, 0}, {1, 1, 0}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if statesOf(nil, nil) != nil {
+		t.Error("states of nothing")
+	}
+}

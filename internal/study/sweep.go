@@ -1,0 +1,174 @@
+package study
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/sweep"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+// Sweeps follow each action that is done at a rate over the study's cells, along
+// the factor that goes up, and say where it stops to scale.
+func (d *Dir) Sweeps() ([]sweep.Sweep, error) {
+	rising := d.rising()
+	gathers := map[string][]*sweep.Gather{} // by action: of each cell
+	trials := make([]int, len(d.Cells))
+	var order []string
+	for _, trial := range d.Trials {
+		b := d.Bundle(trial)
+		if b == nil {
+			continue
+		}
+		trials[trial.Cell]++
+		actions, err := opsOf(b)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", trial.Name, err)
+		}
+		ends, err := endsOf(b)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", trial.Name, err)
+		}
+		for _, a := range actions {
+			if gathers[a.name] == nil {
+				order = append(order, a.name)
+				gathers[a.name] = make([]*sweep.Gather, len(d.Cells))
+			}
+			of := gathers[a.name]
+			if of[trial.Cell] == nil {
+				of[trial.Cell] = &sweep.Gather{}
+			}
+			of[trial.Cell].Trial(a.ops, b.Run.Engine == "local", ends)
+		}
+	}
+	var list []sweep.Sweep
+	for _, action := range order {
+		list = append(list, d.sweep(action, rising, gathers[action], trials))
+	}
+	return list, nil
+}
+
+// sweep orders the cells of one action into series.
+func (d *Dir) sweep(action string, rising int, of []*sweep.Gather, trials []int) sweep.Sweep {
+	s := sweep.Sweep{Action: action}
+	if rising >= 0 {
+		s.Factor = d.Factors[rising]
+	}
+	index := map[string]int{}
+	for c, cell := range d.Cells {
+		shared, level, label := cell, 0.0, cell.Name()
+		if rising >= 0 {
+			label = cell.Levels[rising].Value
+			level, _ = strconv.ParseFloat(label, 64) // rising: every value is a number
+			shared = Cell{Levels: slices.Delete(slices.Clone(cell.Levels), rising, rising+1)}
+		}
+		if of[c] == nil {
+			continue
+		}
+		i, ok := index[shared.Name()]
+		if !ok {
+			i = len(s.Series)
+			index[shared.Name()] = i
+			s.Series = append(s.Series, sweep.Series{Name: shared.Name()})
+		}
+		s.Series[i].Points = append(s.Series[i].Points, of[c].Point(level, label, trials[c]))
+	}
+	for i := range s.Series {
+		points := s.Series[i].Points
+		if rising < 0 {
+			for j := range points {
+				one := sweep.Series{Points: points[j : j+1]}
+				one.Describe("")
+			}
+			continue
+		}
+		slices.SortStableFunc(points, func(a, b sweep.Point) int { return int(1e6 * (a.Level - b.Level)) })
+		s.Series[i].Describe(s.Factor)
+	}
+	return s
+}
+
+// rising is the factor along which a study goes up: "parallelism", or the only
+// one whose values are all numbers; −1 if there is none.
+func (d *Dir) rising() int {
+	found := -1
+	for i, name := range d.Factors {
+		if !d.numeric(i) {
+			continue
+		}
+		if name == "parallelism" {
+			return i
+		}
+		if found >= 0 {
+			return -1
+		}
+		found = i
+	}
+	return found
+}
+
+func (d *Dir) numeric(factor int) bool {
+	for _, c := range d.Cells {
+		if v, err := strconv.ParseFloat(c.Levels[factor].Value, 64); err != nil || v <= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// actionOps are the operations of one action that was done at a rate.
+type actionOps struct {
+	name string
+	ops  []op.Op
+}
+
+// opsOf reads the operations that a rate, or an episode, triggered.
+func opsOf(b *record.Bundle) ([]actionOps, error) {
+	data, err := dataset.Read(b)
+	if err != nil {
+		return nil, err
+	}
+	var list []actionOps
+	repeated := map[string]int{}
+	add := func(name string) {
+		if _, again := repeated[name]; !again {
+			repeated[name] = len(list)
+			list = append(list, actionOps{name: name})
+		}
+	}
+	for _, a := range data.Spec.Actions {
+		if a.RateName != "" {
+			add(a.Name)
+		}
+		for _, name := range a.Then {
+			add(name)
+		}
+	}
+	for o, err := range b.Ops() {
+		if err != nil {
+			return nil, err
+		}
+		if i, ok := repeated[o.Action]; ok {
+			list[i].ops = append(list[i].ops, o)
+		}
+	}
+	return slices.DeleteFunc(list, func(a actionOps) bool { return len(a.ops) == 0 }), nil
+}
+
+// endsOf is when the pods of workload instances ended.
+func endsOf(b *record.Bundle) (map[string]op.Time, error) {
+	instances, err := b.Instances()
+	if err != nil {
+		return nil, err
+	}
+	ends := map[string]op.Time{}
+	for _, in := range instances {
+		if in.End != nil {
+			ends[in.Name] = in.End.At
+		}
+	}
+	return ends, nil
+}
