@@ -276,6 +276,24 @@ func TestVolumeKinds(t *testing.T) {
 	}
 }
 
+// Who writes a pod that nobody of ours can be in is told.
+func TestUnwrapped(t *testing.T) {
+	for command, warns := range map[string]bool{"": true, ", command: [x]": false} {
+		_, said := onCluster(t, Input{Classes: someClasses()}, `spec:
+  actions: [{name: w, createObjSpec: {workload: w}}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: w, labels: {type: workload}}
+data:
+  pod.yaml: "{apiVersion: v1, kind: Pod, metadata: {name: w}, spec: {containers: [{name: c, image: i`+command+`}]}}"
+`)
+		if got := strings.Contains(said, `warning: x.yaml:5:49: spec.actions[0].createObjSpec.workload: no container of pod "w-0-w" gives its command`); got != warns {
+			t.Errorf("command %q: %s", command, said)
+		}
+	}
+}
+
 const podEntry = `apiVersion: v1
 kind: Pod
 metadata: {name: %s, annotations: {outputFile: /output/x, parser: %s}}
@@ -285,7 +303,7 @@ spec:
 
 func libraryMap(name, pod, parser string) corev1.ConfigMap {
 	return corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"type": "workload"}},
-		Data: map[string]string{"pod.yaml": fmt.Sprintf(podEntry, pod, parser), "read.sh": "cat $1"}}
+		Data: map[string]string{"pod.yaml": fmt.Sprintf(podEntry, pod, parser), "read.sh": "#!/bin/cat"}}
 }
 
 // The first place that has the name wins; what is broken there is said.
@@ -325,7 +343,7 @@ warning: x.yaml:8:43: spec.actions[1].createObjSpec.workload: workload "fio" ref
 	if diff := cmp.Diff([]string{"a-0-one", "b-0-two"}, pods); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]Output{{Container: "c", File: "/output/x", Parser: "read.sh", Script: "cat $1", Image: "x"}}, p.Actions[0].Workload.Outputs); diff != "" {
+	if diff := cmp.Diff([]Output{{Container: "c", File: "/output/x", Parser: "read.sh", Script: "#!/bin/cat", Image: "x"}}, p.Actions[0].Workload.Outputs); diff != "" {
 		t.Error(diff)
 	}
 
@@ -336,7 +354,7 @@ warning: x.yaml:8:43: spec.actions[1].createObjSpec.workload: workload "fio" ref
 		t.Error(diff)
 	}
 	_, said = onCluster(t, Input{}, "spec:\n  library: [{configMapSpec: {namespace: first}}]\n  actions: [{name: a, createObjSpec: {workload: mine}}]\n")
-	want = "x.yaml:6:49: spec.actions[0].createObjSpec.workload: there is no workload \"mine\" in the library (there are: dd, fio, idle, write-once; or it is among the ConfigMaps of namespace first)\n"
+	want = "x.yaml:6:49: spec.actions[0].createObjSpec.workload: there is no workload \"mine\" in the library (there are: dd, exit, fio, idle, write-once; or it is among the ConfigMaps of namespace first)\n"
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Error(diff)
 	}

@@ -228,8 +228,15 @@ func (l *loader) parser(n *info, path string, o workload.Output) {
 	}
 }
 
-// observable refuses a canary where there is nobody to make it.
+// observable names the pods that nobody of ours will be in, and refuses a canary
+// where there is nobody to make it.
 func (l *loader) observable(path string, c *v1alpha1.CreateObjSpec, sample *workload.Instance) {
+	for _, p := range sample.Pods {
+		if !slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return len(c.Command) > 0 }) {
+			l.warn(path+".workload", "give a container's command for the rest: first write, samples of its I/O, output files",
+				"no container of pod %q gives its command, so that none is wrapped: what the API tells of it is measured", p.Name)
+		}
+	}
 	if c.Canary == nil {
 		return
 	}
