@@ -197,12 +197,10 @@ func (r *objectRun) carryOut(ctx context.Context) error {
 		return r.conclude(&oload.Result{Err: err})
 	}
 	opener := open.Opener{Clock: r.clock, Getenv: os.Getenv}
-	thrifty := lessGarbageCollection()
 	result := oload.Run(soft, hard, oload.Config{
 		Workload: r.workload, Open: opener.Store, Clock: r.clock, Sleep: run.PreciseSleep, Seed: r.flags.seed, Grace: r.flags.grace,
 		Observer: &keep.Recorder{Writer: r.writer, Start: r.clock.Start(), Tell: func(line string) { fmt.Fprintln(r.err, line) }},
 	})
-	thrifty()
 	return r.conclude(result)
 }
 

@@ -42,6 +42,7 @@ func benches() []bench {
 		{"memory", "Memory of the runner over the number of ops", memory, false},
 		{"columnar", "A quantile over ten million events", columnar, false},
 		{"clone", "The demo from a clean clone", clone, false},
+		{"object", "The cost of an object operation, against a null server", object, false},
 		{"audit", "Milestones on Kubernetes against the API server's audit log", audit, true},
 		{"inject500", "500 ms injected into one RPC of a driver on Kubernetes", inject500, true},
 		{"limiter", "What is slowed down on Kubernetes is named as what limits", limiter, true},

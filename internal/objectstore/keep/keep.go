@@ -44,6 +44,9 @@ func Action(stage, work string) string {
 	}, name)
 }
 
+// driver is this process, as an instance of the bundle.
+const driver = "driver-0"
+
 // StageBegan notes the start of each work.
 func (r *Recorder) StageBegan(s *model.Stage, at op.Time) {
 	r.stages++
@@ -61,6 +64,8 @@ func (r *Recorder) StageBegan(s *model.Stage, at op.Time) {
 // Second writes the series: what ended in each second, ramps too.
 func (r *Recorder) Second(stage string, w *model.Work, from, to op.Time, cells load.Cells) {
 	r.csvRow(stage, w, from, to, cells)
+	u := load.UsageNow()
+	r.Writer.Sample(op.Sample{Instance: driver, At: to, CPUNanos: int64(u.CPU), RSSBytes: u.RSS})
 	span := time.Duration(to - from).Seconds()
 	if span <= 0 {
 		return
@@ -155,6 +160,9 @@ func (r *Recorder) StageEnded(s *load.StageResult) {
 		}
 		r.Writer.Ended(op.InstanceEnd{Instance: Instance(s.Name, w.Work.Name), At: w.Ended, OK: w.Err == nil,
 			Containers: []op.ContainerEnd{{Name: "workers", Message: message(w.Err)}}})
+	}
+	if d, _, ok := s.CPUPerOp(); ok {
+		r.Writer.Scalar(record.Scalar{Instance: driver, Action: s.Name, Metric: s.Name + ".cpuPerOp", Unit: "ns", Value: float64(d)})
 	}
 	if s.Err != nil {
 		r.Writer.Log(s.Ended, "object", fmt.Sprintf("stage %s: %v", s.Name, s.Err))

@@ -1,6 +1,9 @@
 package load
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Bound is who limited the operations of a stage.
 type Bound string
@@ -40,4 +43,20 @@ func (s *StageResult) Bound() (b Bound, evidence string) {
 		return ServerBound, evidence
 	}
 	return Unclear, evidence
+}
+
+// CPUPerOp is what one operation cost this process, of all that ended in the
+// stage, ramps too; false if none did.
+func (s *StageResult) CPUPerOp() (d time.Duration, ops int64, ok bool) {
+	for i := range s.Works {
+		for k, c := range s.Works[i].Cells {
+			if k.Label != Dropped {
+				ops += c.N
+			}
+		}
+	}
+	if ops == 0 {
+		return 0, 0, false
+	}
+	return s.Usage.CPU / time.Duration(ops), ops, true
 }

@@ -115,7 +115,7 @@ func (c *Config) stage(ctx, hard context.Context, s *model.Stage) *StageResult {
 		r.Err, r.Ended = err, c.Clock.Now()
 		return r
 	}
-	before := usage()
+	before := UsageNow()
 	r.Began = c.Clock.Now()
 	var wait sync.WaitGroup
 	ended := make(chan int, len(works))
@@ -129,7 +129,7 @@ func (c *Config) stage(ctx, hard context.Context, s *model.Stage) *StageResult {
 	}
 	c.follow(works, r, ended)
 	wait.Wait()
-	r.Usage = usage().since(before)
+	r.Usage = UsageNow().since(before)
 	for i := range r.Works {
 		if r.Works[i].Err == nil {
 			r.Works[i].Err = judge(&r.Works[i])

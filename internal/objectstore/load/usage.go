@@ -17,13 +17,20 @@ type Usage struct {
 	// Waited is how long its threads were ready to run and had no CPU.
 	Waited time.Duration
 	Wall   time.Duration
-	CPUs   int // that it may use
+	CPUs   int   // that it may use
+	RSS    int64 // bytes of memory at the end
 	at     time.Time
 }
 
-// usage now. What cannot be read stays 0.
-func usage() Usage {
+// UsageNow is that since the process began. What cannot be read stays 0.
+func UsageNow() Usage {
 	u := Usage{CPUs: runtime.GOMAXPROCS(0), at: time.Now()}
+	if b, err := os.ReadFile("/proc/self/statm"); err == nil {
+		if f := strings.Fields(string(b)); len(f) > 1 {
+			pages, _ := strconv.ParseInt(f[1], 10, 64)
+			u.RSS = pages * int64(os.Getpagesize())
+		}
+	}
 	var r unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &r) == nil {
 		u.CPU = time.Duration(r.Utime.Nano() + r.Stime.Nano())
@@ -41,7 +48,7 @@ func usage() Usage {
 }
 
 func (u Usage) since(before Usage) Usage {
-	return Usage{CPU: u.CPU - before.CPU, Waited: max(0, u.Waited-before.Waited), Wall: u.at.Sub(before.at), CPUs: u.CPUs}
+	return Usage{CPU: u.CPU - before.CPU, Waited: max(0, u.Waited-before.Waited), Wall: u.at.Sub(before.at), CPUs: u.CPUs, RSS: u.RSS}
 }
 
 // Busy is the share of its CPUs that the process used.
