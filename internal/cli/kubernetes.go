@@ -15,6 +15,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -200,6 +201,13 @@ func (c *cluster) libraries(ctx context.Context, namespace string) ([]corev1.Con
 func (c *cluster) rights(ctx context.Context, p *plan.Plan) error {
 	var missing []string
 	for _, r := range plan.Rights(p) {
+		if r.Kind != "" {
+			kind, err := c.client.Find(ctx, schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind})
+			if err != nil {
+				return err
+			}
+			r.Resource, r.ClusterScoped = kind.Resource, !kind.Namespaced
+		}
 		namespace := cmp.Or(r.Namespace, c.namespace)
 		if r.ClusterScoped {
 			namespace = ""

@@ -21,10 +21,10 @@ type Right struct {
 	ClusterScoped bool
 	Namespace     string // of what is namespaced; empty: the run's
 	Why           string // names the actions that need it
-	// Kind, where it is set, is what the file says of an object of any kind: then
-	// Resource is a guess, and ClusterScoped not known; the API server's own list
-	// of resources tells.
-	Kind string
+	// Kind and Version, where they are set, are what the file says of an object of
+	// any kind: then Resource is a guess, and ClusterScoped not known; the API
+	// server's own list of resources tells.
+	Kind, Version string
 }
 
 // String is such as

@@ -12,7 +12,7 @@ import (
 func object(apiVersion, kind, namespace string) Right {
 	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
 	guess, _ := meta.UnsafeGuessKindToResource(gvk)
-	return Right{Group: gvk.Group, Resource: guess.Resource, Namespace: namespace, Kind: kind}
+	return Right{Group: gvk.Group, Resource: guess.Resource, Namespace: namespace, Kind: kind, Version: gvk.Version}
 }
 
 // disturbs are the rights of actions on what runs.
