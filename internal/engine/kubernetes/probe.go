@@ -156,5 +156,8 @@ func (e *Engine) lagsForRecord() []op.Distribution {
 	for _, s := range e.watches.Lags() {
 		list = append(list, op.Distribution{Source: "watch", Name: "lag of " + s.Kind, How: e.probes.howKnown(s), N: s.N, SumNs: s.Sum, Buckets: s.Buckets})
 	}
-	return list
+	woke := e.watches.Wakes()
+	woke.Source, woke.Name = "runner", "waiting for a CPU to read a watch"
+	woke.How = "the kernel's stamps of what arrived, until it was read; not part of any milestone"
+	return append(list, woke)
 }

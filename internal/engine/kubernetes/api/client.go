@@ -189,9 +189,14 @@ func (c *Client) send(ctx context.Context, call *Call, r request) ([]byte, error
 		header.Set("Content-Type", r.media)
 		body = bytes.NewReader(r.body)
 	}
+	var arrivals Arrivals
+	ctx = arrivals.Trace(ctx)
 	call.Sent = c.clock.Now()
 	answer, header, err := c.exchange(ctx, call, r, header, body)
 	call.Answered = c.clock.Now()
+	if err == nil { // what was read meanwhile for others came later, if anything
+		call.Answered = max(call.Sent, call.Answered-op.Time(arrivals.Last()))
+	}
 	call.Sends = int(sends.Load())
 	if err != nil {
 		return nil, fmt.Errorf("%s %s %q: %w", call.Verb, call.Kind, call.Name, err)

@@ -80,6 +80,14 @@ func newTransport(cfg *transport.Config, http1 bool) *http.Transport {
 	if cfg.DialHolder != nil {
 		t.DialContext = cfg.DialHolder.Dial
 	}
+	dial := t.DialContext
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return stamped(c), nil
+	}
 	return t
 }
 

@@ -61,14 +61,25 @@ func (p probe) bound(at op.Time) int64 { return int64(at - p.sent) }
 type lags struct {
 	mu    sync.Mutex
 	kinds map[string]*meter
+	wakes *hist.Histogram // from the arrival of what was read to its reading
 }
 
 func newLags(sources []Source) *lags {
-	l := &lags{kinds: map[string]*meter{}}
+	l := &lags{kinds: map[string]*meter{}, wakes: hist.New()}
 	for _, s := range sources {
 		l.kinds[s.String()] = &meter{pending: map[string]probe{}, seen: map[string]op.Time{}, lags: hist.New(), wroteAt: op.Never}
 	}
 	return l
+}
+
+// woke takes how long a frame had lain in the kernel when it was read.
+func (l *lags) woke(after time.Duration) {
+	if after <= 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = l.wakes.Record(int64(after)) // fails for negative values only
 }
 
 // idle says whether we have written nothing of a watched kind since.

@@ -53,6 +53,8 @@ type session struct {
 	cancel context.CancelCauseFunc
 	body   io.ReadCloser
 	opened op.Time
+	// arrivals is when the frames came to this machine.
+	arrivals api.Arrivals
 	// After a gap, what was changed up to the resourceVersion mark may have been
 	// changed in the gap, after from. While mark is nil, it is not known yet.
 	resumed bool
@@ -95,7 +97,9 @@ func (s *stream) read(sn *session) error {
 		if err != nil {
 			return err
 		}
-		at := s.w.cfg.Clock.Now()
+		woke := sn.arrivals.Last() // so long we have waited for a CPU since
+		at := max(s.w.cfg.Clock.Now()-op.Time(woke), s.lastAt)
+		s.w.lags.woke(woke)
 		s.w.queue.push(item{stream: s, at: at, frame: frame, session: sn, late: sn.resumed && sn.mark.Load() == nil})
 		s.lastAt, s.last = at, frame
 		s.events.Add(1)
@@ -227,7 +231,7 @@ func (s *stream) connect(ctx context.Context) (*session, error) {
 	quiet := time.AfterFunc(maxQuiet, func() { sn.cancel(fmt.Errorf("no answer in %v", maxQuiet)) })
 	defer quiet.Stop()
 	path, header := s.src.Path(s.src.Namespace, ""), http.Header{"Accept": {s.watchType()}}
-	resp, err := s.conn.Send(sn.ctx, http.MethodGet, path, s.watchQuery(), header, nil) //nolint:bodyclose // run closes the session's
+	resp, err := s.conn.Send(sn.arrivals.Trace(sn.ctx), http.MethodGet, path, s.watchQuery(), header, nil) //nolint:bodyclose // run closes the session's
 	if err == nil {
 		err = s.accepted(resp)
 	}

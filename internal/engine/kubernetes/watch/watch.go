@@ -1,8 +1,9 @@
 // Package watch reads the API server's watches as clocks. Each kind has a TCP
-// connection of its own. A reader goroutine stamps every frame when its last byte
-// is there and hands it on undecoded; one other goroutine decodes the frames of
-// all kinds in the order of their stamps and calls the handler, so that neither
-// decoding nor a slow handler ever delays a stamp.
+// connection of its own. A reader goroutine stamps every frame, by the kernel's
+// stamp of its last byte or, where there is none, by the clock when it has read
+// it, and hands it on undecoded; one other goroutine decodes the frames of all
+// kinds in the order in which they were read and calls the handler, so that
+// neither decoding nor a slow handler nor a wait for a CPU delays a stamp.
 //
 // How late a stamp is, is measured by what the run writes anyway (Wrote, lag.go).
 // A watch that is lost is opened again where it ended; what may have happened
@@ -34,8 +35,8 @@ type Config struct {
 	Host    *rest.Config
 	Clock   op.Clock
 	Sources []Source // each kind once
-	// Handler is called with one event at a time, all kinds in the order of
-	// their stamps. It may be slow: events then wait in memory. It must not call
+	// Handler is called with one event at a time, each kind in the order of its
+	// stamps, all as they were read. It may be slow: events then wait in memory. It must not call
 	// Close, and must not change Event.Object, which is kept for comparison.
 	Handler func(Event)
 	// Gap, if not nil, is called like Handler when a watch is lost (To is
@@ -63,7 +64,7 @@ type Event struct {
 	Type Type
 	// Object is the typed pointer; of a deleted object, its last state.
 	Object api.Object
-	// At is when the frame was complete. The change itself was at most Err
+	// At is when the frame had come to this machine. The change itself was at most Err
 	// before. With Interval it was between From and To, and At is their middle.
 	At op.Time
 	// Err is the ± error of At in nanoseconds: how late this watch may be, and
@@ -160,6 +161,16 @@ func (w *Watches) Wrote(c api.Call) {
 // Idle says whether nothing of a kind that is watched was written by us since:
 // its lag is then known from before, or from other kinds.
 func (w *Watches) Idle(k api.Kind, since op.Time) bool { return w.lags.idle(k.String(), since) }
+
+// Wakes is how long frames had lain in the kernel before this process read them:
+// its wait for a CPU, which is not in their stamps. Empty where the kernel does
+// not tell.
+func (w *Watches) Wakes() op.Distribution {
+	w.lags.mu.Lock()
+	defer w.lags.mu.Unlock()
+	h := w.lags.wakes
+	return op.Distribution{N: h.N(), SumNs: h.Sum(), Buckets: coarse(h)}
+}
 
 // Gaps lists the times in which a watch was not there, oldest first.
 func (w *Watches) Gaps() []Gap { return w.gaps.list() }
