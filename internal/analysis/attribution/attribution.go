@@ -37,6 +37,7 @@ const (
 	Processes   = "start of processes"
 	Pause       = "pause that was asked for"
 	Controllers = "controllers of objects, with their pods"
+	Dependency  = "ops that it waited for"
 )
 
 // step is a milestone: whose work ends with it, and what it waits for.
@@ -193,8 +194,11 @@ func (t *Tally) Shares() []Share {
 // component.
 func Path(o *op.Op) map[string]int64 {
 	path := map[string]int64{}
-	if late := int64(o.Started - o.Intended); o.Started.Known() && late > 0 {
+	if late, ok := o.Lateness(); ok && late > 0 {
 		path[Runner] += late
+	}
+	if there := o.Milestone(op.Unblocked); there.Known() {
+		path[Dependency] += int64(there - o.Intended)
 	}
 	at, name := o.Ended, last(o)
 	if name == "" {
@@ -230,11 +234,11 @@ func owner(kind op.Kind, name string) string {
 	return Unknown
 }
 
-// last is the base name of the op's latest milestone that is not after its end.
+// last is the base name of the op's latest milestone from its start to its end.
 func last(o *op.Op) string {
 	name, at := "", op.Never
 	for _, m := range o.Milestones {
-		if m.At <= o.Ended && m.At >= at {
+		if m.At <= o.Ended && m.At >= at && m.Name != op.Unblocked {
 			name, at = base(m.Name), m.At
 		}
 	}

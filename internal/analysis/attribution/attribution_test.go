@@ -22,6 +22,12 @@ func TestPath(t *testing.T) {
 		op   op.Op
 		want map[string]int64
 	}{
+		{"a snapshot in a trace that waited for its volume",
+			op.Op{Intended: 0, Started: 45, Ended: 100, Milestones: milestones("unblocked", 40, "CreateSnapshot.start", 50, "CreateSnapshot.end", 95, "taken", 95, "ready", 95)},
+			map[string]int64{Dependency: 40, Runner: 5, Snapshotter: 5, Driver: 45, Noticing: 5}},
+		{"one that has no other milestone",
+			op.Op{Intended: 0, Started: 45, Ended: 100, Milestones: milestones("unblocked", 40)},
+			map[string]int64{Dependency: 40, Runner: 5, Unknown: 55}},
 		{"a volume whose driver nobody sees",
 			op.Op{Intended: 0, Started: 5, Ended: 110, Milestones: milestones("acked", 10, "provisioned", 90, "bound", 100, "ready", 100)},
 			map[string]int64{Runner: 5, API: 5, Provisioner: 80, Binder: 10, Noticing: 10}},
