@@ -92,13 +92,15 @@ func (r *runOn) end() {
 	}
 }
 
+// concurrent is what the run says of others; the test bed has further users.
 func (r *runOn) concurrent() string {
+	var all []string
 	for _, f := range r.tenancy.findings() {
 		if f.Name == "concurrentRun" {
-			return f.Evidence
+			all = append(all, f.Evidence)
 		}
 	}
-	return ""
+	return strings.Join(all, "\n")
 }
 
 // TestTwoRuns: a second run on a driver is refused, and told by whom; with the
@@ -129,7 +131,7 @@ func TestTwoRuns(t *testing.T) {
 		if got := third.concurrent(); !strings.Contains(got, "run 0000aaaa") {
 			t.Errorf("the third run says %q, want the first named", got)
 		}
-		for deadline := time.Now().Add(3 * leaseRenew); first.concurrent() == "" && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(3 * leaseRenew); !strings.Contains(first.concurrent(), "0000cccc") && time.Now().Before(deadline); {
 			time.Sleep(100 * time.Millisecond)
 		}
 		if got := first.concurrent(); !strings.Contains(got, "run 0000cccc") {
@@ -151,8 +153,25 @@ func TestTwoRuns(t *testing.T) {
 		if took := time.Since(begun); took < leaseLife {
 			t.Errorf("it was taken over after %v, want not before %v", took, leaseLife)
 		}
-		if got := next.concurrent(); got != "" {
+		if got := next.concurrent(); strings.Contains(got, dead) {
 			t.Errorf("a dead run is said to have been at work: %s", got)
+		}
+	})
+	t.Run("in two namespaces", func(t *testing.T) {
+		elsewhere := namespace(t, client, "two-runs-")
+		here, there := newRun(t, config, ns, "0000aaab", false), newRun(t, config, elsewhere, "0000aaac", false)
+		if err := errors.Join(here.open(), there.open()); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := there.do(t.Context(), engine.Request{Name: "vol-0", Action: "vol", Volume: &engine.Volume{Claim: claimOf("null")}}); err != nil {
+			t.Fatal(err)
+		}
+		want := "run 0000aaac (in namespace " + elsewhere + ")"
+		for deadline := time.Now().Add(10 * time.Second); !strings.Contains(here.concurrent(), want) && time.Now().Before(deadline); {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if got := here.concurrent(); !strings.Contains(got, want) {
+			t.Errorf("the run says %q, want %q in it", got, want)
 		}
 	})
 	list, _, err := client.List(t.Context(), leases, ns, metav1.ListOptions{})
@@ -175,11 +194,56 @@ func TestProbes(t *testing.T) {
 	}
 	time.Sleep(4 * probeEvery)
 	for _, d := range r.lagsForRecord() {
+		if d.Source != "watch" {
+			continue
+		}
 		kind := strings.TrimPrefix(d.Name, "lag of ")
 		probed := kind == api.ConfigMaps.String() || kind == api.PersistentVolumes.String() || kind == api.VolumeAttachments.String()
 		t.Logf("%s: n %d, %s", d.Name, d.N, d.How)
 		if probed != (d.N >= 3) || probed != strings.Contains(d.How, "small object") {
 			t.Errorf("%s was probed %d times (%s); want it probed: %v", kind, d.N, d.How, probed)
 		}
+	}
+}
+
+// TestCounted: what the kubelet counted of a volume's way to its pod stands
+// beside the result, and that no op could see it is said.
+func TestCounted(t *testing.T) {
+	config := testBed(t)
+	client, err := api.New(config, op.NewClock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRun(t, config, namespace(t, client, "counted-"), "0000fff0", false)
+	if err := r.open(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	if _, _, err := r.do(ctx, engine.Request{Name: "vol-0", Action: "vol", Volume: &engine.Volume{Claim: claimOf("null"), Attach: true}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Teardown(context.WithoutCancel(t.Context()), r.ledger); err != nil {
+		t.Error(err)
+	}
+	said := r.Witnessed(context.WithoutCancel(t.Context()))
+	counted := map[string]int64{}
+	for _, d := range said.Distributions {
+		if strings.HasPrefix(d.Source, "kubelet ") {
+			counted[d.Name] += d.N
+		}
+	}
+	t.Log(counted)
+	for _, call := range []string{"NodeStageVolume", "NodePublishVolume", "NodeUnpublishVolume"} {
+		if counted[call+", null.csi.cnsbench.dev"] < 1 {
+			t.Errorf("no kubelet counted %s", call)
+		}
+	}
+	found := false
+	for _, f := range said.Findings {
+		found = found || f.Name == "stagedUnobserved" && strings.Contains(f.Evidence, "beside the result")
+	}
+	if !found {
+		t.Errorf("findings %v do not say that staging was unobserved", said.Findings)
 	}
 }
