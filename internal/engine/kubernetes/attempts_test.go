@@ -139,3 +139,15 @@ func TestOrphanFindings(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestSeeKeepsTheCause: a kubelet tells the cause and the consequence by events of
+// one reason.
+func TestSeeKeepsTheCause(t *testing.T) {
+	w := warnings{}
+	for _, message := range []string{`Failed to pull image "nowhere:1": no such host`, "Error: ErrImagePull"} {
+		w.see(&corev1.Event{Type: corev1.EventTypeWarning, Reason: "Failed", Message: message, InvolvedObject: corev1.ObjectReference{Name: "p"}})
+	}
+	if want := `Failed: Error: ErrImagePull; Failed: Failed to pull image "nowhere:1": no such host`; w.String() != want {
+		t.Errorf("%q, want %q", w, want)
+	}
+}

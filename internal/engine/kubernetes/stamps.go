@@ -86,7 +86,11 @@ func (w warnings) see(e *corev1.Event) {
 	if e.Series != nil {
 		n = int(e.Series.Count)
 	}
-	w[e.InvolvedObject.Name+" "+e.Reason] = warning{reason: e.Reason, message: e.Message, count: max(1, n)}
+	k := e.InvolvedObject.Name + " " + e.Reason
+	if e.Reason == "Failed" { // what a kubelet calls the cause, and then the consequence
+		k += " " + e.Message
+	}
+	w[k] = warning{reason: e.Reason, message: e.Message, count: max(1, n)}
 }
 
 // note takes a failure from the status of an object, where it stands until the
