@@ -97,6 +97,9 @@ waits until they work. It can be repeated: what is there is brought up to date.
 				return err
 			}
 			defer done()
+			if err := i.CheckClasses(ctx, objects); err != nil {
+				return failed(fmt.Errorf("%w; --results-storage-class names the class of the volume with the bundles", err))
+			}
 			if err := i.Apply(ctx, objects, f.dryRun); err != nil {
 				return failed(err)
 			}

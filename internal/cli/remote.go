@@ -32,6 +32,7 @@ type remoteFlags struct {
 	pin       string
 	account   string
 	at        string // namespace of the service
+	borrowed  bool   // the token is one made for the account
 	cluster   clusterFlags
 }
 
@@ -94,12 +95,21 @@ func (f *remoteFlags) bundle(ctx context.Context, args []string, all bool) (dir 
 	}
 	if err != nil {
 		done()
-		return "", nil, failed(fmt.Errorf("copy %s: %w", f.run, err))
+		return "", nil, failed(fmt.Errorf("copy %s: %w%s", f.run, err, f.asWhom(err)))
 	}
 	if info.Closed != "" {
 		return copied, done, nil
 	}
 	return live(copied, done)
+}
+
+// asWhom says how to read as another ServiceAccount, where this one may not.
+func (f *remoteFlags) asWhom(err error) string {
+	var status *results.StatusError
+	if !f.borrowed || !errors.As(err, &status) || status.Status != http.StatusForbidden {
+		return ""
+	}
+	return "; the kubeconfig has a certificate, with which nobody can ask the service: --results-account names a ServiceAccount of the run's namespace to ask as, such as the run's own"
 }
 
 // live marks the copy of a run that goes on as such.
@@ -183,6 +193,7 @@ func (f *remoteFlags) credentials(ctx context.Context, conf *rest.Config, set cl
 	if err != nil {
 		return nil, fmt.Errorf("token for the results service as ServiceAccount %s/%s (--results-account): %w", namespace, f.account, err)
 	}
+	f.borrowed = true
 	return &bearer{token: made.Status.Token, next: base}, nil
 }
 

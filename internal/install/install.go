@@ -113,6 +113,70 @@ func (i *Installer) leave(ctx context.Context, r dynamic.ResourceInterface, u *u
 	return true, nil
 }
 
+var (
+	classes = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
+	volumes = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
+)
+
+// defaultClass marks the class of claims that name none.
+const defaultClass = "storageclass.kubernetes.io/is-default-class"
+
+// CheckClasses refuses claims to be made that would wait for ever: without a
+// class, or with one that does not exist.
+func (i *Installer) CheckClasses(ctx context.Context, objects []*unstructured.Unstructured) error {
+	list, err := i.dynamic.Resource(classes).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil //nolint:nilerr // who may not look is told by the claim
+	}
+	for _, u := range objects {
+		if u.GetKind() != "PersistentVolumeClaim" {
+			continue
+		}
+		r, err := i.resource(u)
+		if err != nil {
+			return err
+		}
+		if _, err := r.Get(ctx, u.GetName(), metav1.GetOptions{}); err == nil {
+			continue // it has its class
+		}
+		class, _, _ := unstructured.NestedString(u.Object, "spec", "storageClassName")
+		if err := among(class, list.Items); err != nil && (class != "" || !i.waiting(ctx)) {
+			return fmt.Errorf("%s: %w", describe(u), err)
+		}
+	}
+	return nil
+}
+
+// waiting says whether there is a volume without a class that a claim without one
+// could have.
+func (i *Installer) waiting(ctx context.Context) bool {
+	list, err := i.dynamic.Resource(volumes).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(list.Items, func(v unstructured.Unstructured) bool {
+		class, _, _ := unstructured.NestedString(v.Object, "spec", "storageClassName")
+		phase, _, _ := unstructured.NestedString(v.Object, "status", "phase")
+		return class == "" && phase == "Available"
+	})
+}
+
+// among says whether a claim of this class, or of the default one, would be
+// provisioned.
+func among(class string, list []unstructured.Unstructured) error {
+	var names []string
+	for _, c := range list {
+		if c.GetName() == class || class == "" && c.GetAnnotations()[defaultClass] == "true" {
+			return nil
+		}
+		names = append(names, c.GetName())
+	}
+	if class == "" {
+		return fmt.Errorf("the cluster has no default StorageClass (there are: %s)", strings.Join(names, ", "))
+	}
+	return fmt.Errorf("there is no StorageClass %q (there are: %s)", class, strings.Join(names, ", "))
+}
+
 // theirs says whether an object is a namespace that was there before: it is
 // neither changed nor deleted.
 func (i *Installer) theirs(ctx context.Context, r dynamic.ResourceInterface, u *unstructured.Unstructured) (bool, error) {

@@ -69,3 +69,28 @@ status:
 		t.Error(diff)
 	}
 }
+
+func TestAmong(t *testing.T) {
+	class := func(name string, isDefault string) unstructured.Unstructured {
+		u := unstructured.Unstructured{Object: map[string]any{}}
+		u.SetName(name)
+		u.SetAnnotations(map[string]string{defaultClass: isDefault})
+		return u
+	}
+	plain, standard := class("plain", "false"), class("standard", "true")
+	for _, tt := range []struct {
+		class string
+		list  []unstructured.Unstructured
+		want  string
+	}{
+		{"", []unstructured.Unstructured{plain, standard}, ""},
+		{"plain", []unstructured.Unstructured{plain}, ""},
+		{"", []unstructured.Unstructured{plain}, "no default StorageClass (there are: plain)"},
+		{"plian", []unstructured.Unstructured{plain, standard}, `no StorageClass "plian" (there are: plain, standard)`},
+	} {
+		err := among(tt.class, tt.list)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q: %v, want %q", tt.class, err, tt.want)
+		}
+	}
+}

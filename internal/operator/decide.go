@@ -235,7 +235,10 @@ func blocked(w work) (reason, message string, hopeless bool) {
 			return c.Reason, fmt.Sprintf("pod %s: %s", w.pod.Name, c.Message), false
 		}
 	}
-	reason, message = reasonStarting, fmt.Sprintf("pod %s on node %s starts", w.pod.Name, w.pod.Spec.NodeName)
+	reason, message = reasonStarting, fmt.Sprintf("pod %s is not on a node yet", w.pod.Name)
+	if node := w.pod.Spec.NodeName; node != "" {
+		message = fmt.Sprintf("pod %s on node %s starts", w.pod.Name, node)
+	}
 	if s := state(w.pod).Waiting; s != nil && s.Reason != "" && s.Reason != "ContainerCreating" && s.Reason != "PodInitializing" {
 		reason, message = s.Reason, fmt.Sprintf("pod %s: %s", w.pod.Name, s.Message)
 		hopeless = s.Reason == "InvalidImageName" || s.Reason == "ErrImageNeverPull"
@@ -344,7 +347,11 @@ func (d *decision) fail(at time.Time, reason, message string) {
 func (d *decision) complete(at time.Time, reason, message string) {
 	d.end(at)
 	if n := d.status.Ops; message == "" && n != nil {
-		message = fmt.Sprintf("%d operations, %d failed", n.Total, n.Failed)
+		noun := "operations"
+		if n.Total == 1 {
+			noun = "operation"
+		}
+		message = fmt.Sprintf("%d %s, %d failed", n.Total, noun, n.Failed)
 	}
 	d.set(v1alpha1.ConditionInitialized, metav1.ConditionTrue, reasonBarrierOpen, "")
 	d.set(v1alpha1.ConditionFailed, metav1.ConditionFalse, reason, "")
