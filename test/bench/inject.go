@@ -47,7 +47,7 @@ func inject500(ctx context.Context, e *env) (t table, err error) {
 		if err := e.bed(ctx, "restart", "driver-null"); err != nil {
 			return t, err
 		}
-		if err := e.bed(ctx, "restart", "csi-provisioner", "csi-attacher"); err != nil { // so that they come to the proxy
+		if err := e.bed(ctx, "restart", "csi-provisioner-null", "csi-attacher-null"); err != nil { // so that they come to the proxy
 			return t, err
 		}
 		trial, err := e.onCluster(ctx, e.attachedVolumes(), "--csi-proxy", proxyAddress)
@@ -165,6 +165,7 @@ func (e *env) proxyNull(ctx context.Context) (stop func() error, err error) {
 	return func() error {
 		err := cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait() // it ends by the signal
-		return errors.Join(err, e.bed(ctx, "restart", "csi-provisioner", "csi-attacher"))
+		// All that came to the proxy have ended with it.
+		return errors.Join(err, e.bed(ctx, "restart", "csi-provisioner-null", "csi-attacher-null", "csi-resizer-null", "csi-snapshotter-null"))
 	}, nil
 }

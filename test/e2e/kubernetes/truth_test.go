@@ -225,7 +225,8 @@ func (p *project) proxyNull() (address string) {
 	p.t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait() // it ends by the signal
-		p.testbed("restart", "csi-provisioner-null", "csi-snapshotter-null")
+		// All that came to the proxy have ended with it.
+		p.testbed("restart", "csi-provisioner-null", "csi-attacher-null", "csi-resizer-null", "csi-snapshotter-null")
 	})
 	p.until(p.t.Context(), "the proxy serves", func() (bool, string) {
 		c, err := net.Dial("tcp", address)
