@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -400,6 +401,12 @@ func TestOwnership(t *testing.T) {
 			if !strings.HasPrefix(what, fmt.Sprint(store.CheckOwner)) {
 				t.Errorf("it did %s", what)
 			}
+		}
+		// Stages that clean up go on after a failure, but not there.
+		clean := stageOf(model.Work{Name: "c", Kind: model.Cleanup, Workers: 1, Ops: []model.Op{o}})
+		r, _ = run(t.Context(), f, stageOf(model.Work{Name: "w", Workers: 1, TotalOps: 10, Ops: []model.Op{o}}), clean)
+		if r.Err == nil || slices.ContainsFunc(slices.Collect(maps.Keys(f.seen)), func(what string) bool { return strings.HasPrefix(what, fmt.Sprint(store.Delete, " ")) }) {
+			t.Errorf("%v: %v", r.Err, f.seen)
 		}
 		reading := o
 		reading.Type = model.Read

@@ -22,14 +22,15 @@ func (c *Config) checkOwners(ctx context.Context, s store.Store, w *model.Work) 
 		return nil
 	}
 	var names []string
+	asked := map[string]bool{}
 	for i := range w.Ops {
 		o := &w.Ops[i]
 		if !o.Type.Writes() || o.Weight == 0 {
 			continue
 		}
 		for n := o.Containers.Low; n <= o.Containers.High; n++ {
-			if name := string(numbered(nil, o.ContainerName, n)); !c.owned[s.Describe()+"/"+name] {
-				c.owned[s.Describe()+"/"+name] = true // undone on any error: the run ends
+			if name := string(numbered(nil, o.ContainerName, n)); !asked[name] && !c.owned[s.Describe()+"/"+name] {
+				asked[name] = true
 				names = append(names, name)
 			}
 		}
@@ -42,7 +43,9 @@ func (c *Config) checkOwners(ctx context.Context, s store.Store, w *model.Work) 
 	for i, r := range found {
 		absent := r.Failure == "" && r.Status == 404 && r.Code != store.NotOurs
 		switch {
-		case r.OK(), absent && w.Kind == model.Cleanup:
+		case r.OK():
+			c.owned[s.Describe()+"/"+names[i]] = true
+		case absent && w.Kind == model.Cleanup: // there is nothing to delete
 		case absent:
 			wrong = append(wrong, names[i]+" does not exist: a work of type init makes it")
 		case r.Code == store.NotOurs:

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+// objectXML is a workload on files below root.
+func objectXML(root, main string) string {
+	return fmt.Sprintf(`<workload name="files"><storage type="file" config="root=%s"/><workflow>
+<workstage name="init"><work type="init" workers="2" config="containers=r(1,2)"/></workstage>
+<workstage name="prepare"><work type="prepare" workers="2" config="containers=r(1,2);objects=r(1,5);sizes=c(8)KB"/></workstage>
+<workstage name="main">%s</workstage>
+<workstage name="cleanup"><work type="cleanup" workers="1" config="containers=r(1,2);objects=r(1,5)"/></workstage>
+<workstage name="dispose"><work type="dispose" workers="1" config="containers=r(1,2)"/></workstage>
+</workflow></workload>`, root, main)
+}
+
+const mixedWork = `<work name="main" workers="3" totalOps="200">
+<operation type="read" ratio="80" config="containers=u(1,2);objects=u(1,5);hashCheck=true"/>
+<operation type="write" ratio="20" config="containers=u(1,2);objects=u(1,5);sizes=u(1,9)KB"/></work>`
+
+// object runs the command line on a workload.
+func object(t *testing.T, xml string, args ...string) (code int, out, errs string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "workload.xml")
+	if err := os.WriteFile(file, []byte(xml), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var o, e strings.Builder
+	code = Main(append(args, file), strings.NewReader(""), &o, &e)
+	return code, o.String(), e.String()
+}
+
+func TestObjectRun(t *testing.T) {
+	for _, command := range [][]string{{"object", "run"}, {"run"}} {
+		t.Run(strings.Join(command, " "), func(t *testing.T) {
+			root, dir := t.TempDir(), filepath.Join(t.TempDir(), "bundle")
+			code, out, errs := object(t, objectXML(root, mixedWork), append(command, "--out", dir)...)
+			if code != exitOK {
+				t.Fatalf("exit %d\n%s%s", code, out, errs)
+			}
+			if left, err := os.ReadDir(root); err != nil || len(left) > 0 {
+				t.Errorf("%d things are left, %v", len(left), err)
+			}
+			b, err := record.Open(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := b.Verify(); err != nil {
+				t.Error(err)
+			}
+			total := 0.0
+			for s, err := range b.Scalars() {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if s.Action == "main" && strings.HasSuffix(s.Metric, ".ok") {
+					total += s.Value
+				}
+			}
+			if total != 200 {
+				t.Errorf("the bundle has %v operations of the main stage, want 200", total)
+			}
+			var shown strings.Builder
+			if code := Main([]string{"show", dir}, nil, &shown, &shown); code != exitOK || !strings.Contains(shown.String(), "main read") {
+				t.Errorf("show: exit %d\n%s", code, shown.String())
+			}
+			for _, file := range []string{"s1-init.csv", "s3-main.csv", b.Run.ID + "-files.csv"} {
+				if _, err := os.Stat(filepath.Join(dir, "raw", "cosbench", "csv", file)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+func TestObjectExitCodes(t *testing.T) {
+	root := t.TempDir()
+	theirs := filepath.Join(t.TempDir(), "store")
+	for _, d := range []string{theirs, filepath.Join(theirs, "mycontainers1")} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	precious := filepath.Join(theirs, "mycontainers1", "myobjects1")
+	if err := os.WriteFile(precious, []byte("precious"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	missing := `<work name="main" workers="1" totalOps="5" afr="0"><operation type="read" config="containers=c(9);objects=c(1)"/></work>`
+	tests := []struct {
+		name string
+		args []string
+		xml  string
+		code int
+		says string
+	}{
+		{"a line that is wrong", []string{"object", "run"}, "<workload name=\"w\">\n<workflow>\n<workstage/></workflow></workload>", exitUsage, "workload.xml:3: "},
+		{"lint", []string{"object", "lint"}, objectXML(root, mixedWork), exitOK, "files is valid: 5 stages"},
+		{"flags of another kind of file", []string{"run", "--engine", "local"}, objectXML(root, mixedWork), exitUsage, "takes no --engine"},
+		{"dry run", []string{"object", "run", "--dry-run"}, objectXML(root, mixedWork), exitOK, "nothing was sent"},
+		{"failures", []string{"object", "run"}, objectXML(root, missing), exitFailed, "404 ENOENT"},
+		{"a container of somebody else's", []string{"object", "run"}, objectXML(theirs, mixedWork), exitFailed, "does not carry CNSBench's mark"},
+		{"a server that refuses", []string{"object", "run"}, strings.Replace(objectXML("x", missing), `type="file" config="root=x"`,
+			`type="s3" config="endpoint=http://127.0.0.1:1;accesskey=a;secretkey=b"`, 1), exitFailed, "refused"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.code == exitFailed {
+				tt.args = append(tt.args, "--out", filepath.Join(t.TempDir(), "bundle"))
+			}
+			code, out, errs := object(t, tt.xml, tt.args...)
+			if code != tt.code || !strings.Contains(out+errs, tt.says) {
+				t.Errorf("exit %d, want %d and %q in\n%s%s", code, tt.code, tt.says, out, errs)
+			}
+		})
+	}
+	if text, err := os.ReadFile(precious); err != nil || string(text) != "precious" {
+		t.Errorf("somebody else's object: %q, %v", text, err)
+	}
+}
+
+// Credentials are in no file of a bundle, wherever they came from.
+func TestObjectCredentialsStayOut(t *testing.T) {
+	t.Setenv("SECRET_FROM_ENV", "s3cr3t-of-env")
+	dir := filepath.Join(t.TempDir(), "bundle")
+	xml := `<!-- password=s3cr3t-in-comment --><workload name="w"><storage type="s3" config="endpoint=http://127.0.0.1:1;accesskey=s3cr3t-access;secretkey=${SECRET_FROM_ENV}"/>
+<workflow><workstage name="main"><work name="main" workers="1" totalOps="2"><storage type="s3" config="endpoint=http://127.0.0.1:1;accesskey=s3cr3t-a;secretkey=s3cr3t-b"/>
+<operation type="read" config="containers=c(1);objects=c(1)"/></work></workstage></workflow></workload>`
+	code, out, errs := object(t, xml, "object", "run", "--out", dir)
+	if code != exitFailed {
+		t.Errorf("exit %d, want %d", code, exitFailed)
+	}
+	all := out + errs
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		all += string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := strings.Index(all, "s3cr3t"); i >= 0 {
+		t.Errorf("a secret came out: …%s…", all[max(0, i-60):min(len(all), i+60)])
+	}
+}
