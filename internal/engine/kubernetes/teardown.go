@@ -84,9 +84,10 @@ func runOf(l engine.Ledger) string {
 // sweep looks for what a run has made until there is nothing more.
 type sweep struct {
 	engine *Engine
-	asked  map[string]bool // deletions that were accepted
-	blind  bool            // there is no ledger: what a run may have made is looked for
-	owed   map[string]bool // kinds that the ledger has entries of
+	asked  map[string]bool      // deletions that were accepted
+	held   map[string]time.Time // claims that only a finalizer holds, since when it was seen
+	blind  bool                 // there is no ledger: what a run may have made is looked for
+	owed   map[string]bool      // kinds that the ledger has entries of
 	left   []string
 }
 
@@ -165,8 +166,51 @@ func (s *sweep) kind(ctx context.Context, k api.Kind) error {
 	for _, o := range list {
 		s.left = append(s.left, k.Resource+" "+o.GetName())
 		errs = append(errs, s.delete(ctx, k, o.GetName()))
+		if k.Resource == api.PersistentVolumeClaims.Resource {
+			errs = append(errs, s.unprotect(ctx, o.(*corev1.PersistentVolumeClaim)))
+		}
 	}
 	return errors.Join(errs...)
+}
+
+const (
+	// sourceProtection is the snapshot-controller's finalizer of a claim that a
+	// snapshot is being taken of. It stays for ever where the snapshot is deleted
+	// before its content was made (external-snapshotter v8).
+	sourceProtection = "snapshot.storage.kubernetes.io/pvc-as-source-protection"
+	// unprotectAfter is how long the controller has to take it away itself.
+	unprotectAfter = 10 * time.Second
+)
+
+// unprotect takes that finalizer from a claim of the run that is deleted, if
+// nothing else holds it and no snapshot is of it.
+func (s *sweep) unprotect(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
+	e := s.engine
+	if c.DeletionTimestamp == nil || len(c.Finalizers) != 1 || c.Finalizers[0] != sourceProtection {
+		return nil
+	}
+	if s.held == nil {
+		s.held = map[string]time.Time{}
+	}
+	if since, known := s.held[c.Name]; !known || time.Since(since) < unprotectAfter {
+		if !known {
+			s.held[c.Name] = time.Now()
+		}
+		return nil
+	}
+	list, _, err := e.client.List(ctx, api.VolumeSnapshots, e.Namespace, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("look for snapshots of claim %s: %w", c.Name, err)
+	}
+	for _, o := range list {
+		if of := o.(*api.VolumeSnapshot).Spec.Source.PersistentVolumeClaimName; of != nil && *of == c.Name {
+			return nil
+		}
+	}
+	if e.session.Sink != nil {
+		e.session.Sink.Log("engine", fmt.Sprintf("claim %s is held by %s, though no snapshot is of it: the snapshot-controller has forgotten it, and the clean-up takes it away", c.Name, sourceProtection))
+	}
+	return e.release(ctx, api.PersistentVolumeClaims, c.Name, fmt.Sprintf(`{"metadata":{"finalizers":null,"resourceVersion":%q}}`, c.ResourceVersion))
 }
 
 // delete asks once, and again if it was refused; in a hurry pods are not
@@ -309,12 +353,16 @@ func (s *sweep) ours(snapshot string) bool {
 
 // release makes what was to be retained go with its owner.
 func (e *Engine) release(ctx context.Context, k api.Kind, name, patch string) error {
-	_, err := e.client.Patch(ctx, k, "", name, types.MergePatchType, []byte(patch), nil)
+	namespace := ""
+	if k.Namespaced {
+		namespace = e.Namespace
+	}
+	_, err := e.client.Patch(ctx, k, namespace, name, types.MergePatchType, []byte(patch), nil)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%s %s is retained by its policy, and the policy cannot be changed: %w", k.Resource, name, err)
+		return fmt.Errorf("%s %s is retained, and that cannot be changed: %w", k.Resource, name, err)
 	}
 	return nil
 }

@@ -329,10 +329,10 @@ func (w *workload) follow(ctx context.Context) {
 		waits++
 		mains.Go(func() { take(m.await(ctx)) })
 	}
-	over := make(chan struct{})
-	go func() { mains.Wait(); close(over) }()
-	if waits == 0 {
-		over = nil // servers only: it ends when it is stopped or one fails
+	var over chan struct{} // nil of servers only: they end when they are stopped or one fails
+	if waits > 0 {
+		over = make(chan struct{})
+		go func() { mains.Wait(); close(over) }()
 	}
 	select {
 	case <-over:

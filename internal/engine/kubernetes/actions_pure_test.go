@@ -1,0 +1,265 @@
+package kubernetes
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// object reads a manifest with whole numbers, as an API server gives them.
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := new(api.Any)
+	if err := a.UnmarshalJSON(data); err != nil {
+		t.Fatal(err)
+	}
+	return &a.Unstructured
+}
+
+func TestReadiness(t *testing.T) {
+	tests := []struct {
+		name, gvk, object string
+		done, known       bool
+		fails             string
+	}{
+		{"a Deployment as its controller has not seen it", "apps/v1, Kind=Deployment", "{metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 1}}", false, true, ""},
+		{"a Deployment with one of the old", "apps/v1, Kind=Deployment", "{metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 2, replicas: 2, updatedReplicas: 1, availableReplicas: 1}}", false, true, ""},
+		{"a Deployment that is rolled out", "apps/v1, Kind=Deployment", "{metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 2, replicas: 1, updatedReplicas: 1, availableReplicas: 1}}", true, true, ""},
+		{"a Deployment of none", "apps/v1, Kind=Deployment", "{metadata: {generation: 1}, spec: {replicas: 0}, status: {observedGeneration: 1}}", true, true, ""},
+		{"a StatefulSet between revisions", "apps/v1, Kind=StatefulSet", "{spec: {replicas: 2}, status: {replicas: 2, readyReplicas: 2, currentRevision: a, updateRevision: b}}", false, true, ""},
+		{"a StatefulSet", "apps/v1, Kind=StatefulSet", "{spec: {replicas: 2}, status: {replicas: 2, readyReplicas: 2, currentRevision: b, updateRevision: b}}", true, true, ""},
+		{"a DaemonSet", "apps/v1, Kind=DaemonSet", "{status: {desiredNumberScheduled: 2, updatedNumberScheduled: 2, numberReady: 1}}", false, true, ""},
+		{"a Job whose pod runs", "batch/v1, Kind=Job", "{spec: {}, status: {ready: 1}}", true, true, ""},
+		{"a Job that is not begun", "batch/v1, Kind=Job", "{spec: {}}", false, true, ""},
+		{"a Job that has failed", "batch/v1, Kind=Job", "{status: {conditions: [{type: Failed, status: 'True', message: too often}]}}", false, true, "JobFailed"},
+		{"a claim", "/v1, Kind=PersistentVolumeClaim", "{status: {phase: Bound}}", true, true, ""},
+		{"a pod that has failed", "/v1, Kind=Pod", "{status: {phase: Failed}}", false, true, "PodFailed"},
+		{"another kind", "example.com/v1, Kind=Thing", "{spec: {replicas: 3}}", true, false, ""},
+	}
+	for _, tt := range tests {
+		gv, kind, _ := cutKind(tt.gvk)
+		gvk := schema.FromAPIVersionAndKind(gv, kind)
+		o := object(t, tt.object)
+		done, known := ready(gvk, o)
+		if done != tt.done || known != tt.known {
+			t.Errorf("%s: ready %v, known %v", tt.name, done, known)
+		}
+		code := ""
+		var coded *engine.Error
+		if errors.As(failed(gvk, o), &coded) {
+			code = coded.Code
+		}
+		if code != tt.fails {
+			t.Errorf("%s: fails with %q, want %q", tt.name, code, tt.fails)
+		}
+	}
+}
+
+// cutKind takes "GROUP/VERSION, Kind=KIND" apart; the core group has none.
+func cutKind(s string) (gv, kind string, ok bool) {
+	for i := range s {
+		if s[i] == ',' {
+			gv, kind = s[:i], s[i+len(", Kind="):]
+			if gv[0] == '/' {
+				gv = gv[1:]
+			}
+			return gv, kind, true
+		}
+	}
+	return "", "", false
+}
+
+// The pods and claims that a controller will make carry the run's labels; what a
+// server fills in is left out.
+func TestAdopt(t *testing.T) {
+	e := &Engine{}
+	e.session.RunID = "r1"
+	o := object(t, `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: given, generateName: g-, uid: u, resourceVersion: "7", labels: {app: db}}
+spec:
+  template: {metadata: {labels: {app: db}}, spec: {containers: []}}
+  volumeClaimTemplates: [{metadata: {name: data}, spec: {}}]
+status: {replicas: 3}`)
+	m := &manifest{name: "cnsb-r1-db-0", namespace: "ns"}
+	if !e.adopt(o, m, engine.Request{Action: "db", Name: "db-0"}) {
+		t.Error("it makes pods")
+	}
+	want := object(t, `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: cnsb-r1-db-0, namespace: ns, labels: {app: db, cnsbench.dev/run: r1, cnsbench.dev/action: db, cnsbench.dev/object: db-0}}
+spec:
+  template: {metadata: {labels: {app: db, cnsbench.dev/run: r1, cnsbench.dev/action: db, cnsbench.dev/object: db-0}}, spec: {containers: []}}
+  volumeClaimTemplates: [{metadata: {name: data, labels: {cnsbench.dev/run: r1, cnsbench.dev/action: db, cnsbench.dev/object: db-0}}, spec: {}}]`)
+	if diff := cmp.Diff(want.Object, o.Object); diff != "" {
+		t.Error(diff)
+	}
+	if e.adopt(object(t, "{apiVersion: v1, kind: ConfigMap, data: {template: x}}"), m, engine.Request{}) {
+		t.Error("a ConfigMap makes no pods")
+	}
+}
+
+func TestBindTo(t *testing.T) {
+	p := &corev1.Pod{}
+	bindTo(p, corev1.NodeSelectorOpNotIn, "n1")
+	term := func(p *corev1.Pod) []corev1.NodeSelectorTerm {
+		return p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	}
+	field := corev1.NodeSelectorRequirement{Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"n1"}}
+	if diff := cmp.Diff([]corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{field}}}, term(p)); diff != "" {
+		t.Error(diff)
+	}
+	own := corev1.NodeSelectorRequirement{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}
+	p = &corev1.Pod{Spec: corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{own}}, {}}}}}}}
+	bindTo(p, corev1.NodeSelectorOpNotIn, "n1")
+	for i, tt := range term(p) { // they are alternatives
+		if len(tt.MatchFields) != 1 || len(tt.MatchExpressions) != 1-i {
+			t.Errorf("term %d is %+v", i, tt)
+		}
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	e := New(Options{})
+	e.session.RunID, e.tracker = "r1", newTracker("ns")
+	m := &member{engine: e, object: "w-0", template: &corev1.Pod{Spec: corev1.PodSpec{
+		NodeSelector: map[string]string{"disk": "fast"}, Tolerations: []corev1.Toleration{{Key: "mine", Operator: corev1.TolerationOpExists}},
+		Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "cnsb-r1-w-0-data"}}}}}}}
+	e.keepVolume(&volume{name: "cnsb-r1-w-0-data", object: engine.Object{Name: "w-0-data"}})
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "ns", Name: "cnsb-r1-w-0-data"},
+		NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}}}}}}}
+	e.tracker.see(watch.Event{Type: watch.Added, Object: pv})
+	node := func(change func(*corev1.Node)) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"disk": "fast", "zone": "a"}}}
+		n.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoSchedule}, {Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}}
+		change(n)
+		return n
+	}
+	for _, tt := range []struct {
+		want   string
+		change func(*corev1.Node)
+	}{
+		{"", func(*corev1.Node) {}},
+		{"is cordoned", func(n *corev1.Node) { n.Spec.Unschedulable = true }},
+		{"is not ready", func(n *corev1.Node) {
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
+		}},
+		{"has not the labels that the pod asks for", func(n *corev1.Node) { delete(n.Labels, "disk") }},
+		{"has the taint theirs", func(n *corev1.Node) {
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "theirs", Effect: corev1.TaintEffectNoExecute})
+		}},
+		{"is out of reach of volume w-0-data", func(n *corev1.Node) { n.Labels["zone"] = "b" }},
+	} {
+		if got := e.refuses(node(tt.change), m); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
+
+// Only one op at a time replaces a member, and its end is told once it is known
+// whether another pod took its place.
+func TestHeirs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := New(Options{})
+		e.tracker = newTracker("ns")
+		first := &life{uid: "1"}
+		m := &member{engine: e, object: "w-0", instance: "w-0", life: first}
+		ended := make(chan op.InstanceEnd, 1)
+		go func() { ended <- m.await(t.Context()) }()
+		pod := func(uid types.UID, phase corev1.PodPhase) watch.Event {
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: m.name(), UID: uid}}
+			p.Status.Phase = phase
+			return watch.Event{Type: watch.Modified, Object: p, At: 5}
+		}
+		quiet := func() {
+			t.Helper()
+			synctest.Wait()
+			if len(ended) > 0 {
+				t.Fatalf("ended %+v", <-ended)
+			}
+		}
+		if l, err := m.replace(); err != nil || l != first {
+			t.Fatal(err)
+		}
+		if _, err := m.replace(); err == nil {
+			t.Error("two ops replace it at once")
+		}
+		m.spare(first) // nothing was asked of it after all
+		if _, err := m.replace(); err != nil {
+			t.Error(err)
+		}
+		e.tracker.see(pod("1", corev1.PodFailed)) // killed
+		quiet()
+		second := &life{n: 1, uid: "2"}
+		m.settle(first, second, nil)
+		e.tracker.see(pod("1", corev1.PodFailed)) // an old one's, seen late
+		quiet()
+		if _, err := m.replace(); err != nil {
+			t.Error(err)
+		}
+		e.tracker.see(pod("2", corev1.PodFailed))
+		quiet()
+		m.settle(second, nil, errors.New("no node takes it"))
+		time.Sleep(time.Second)
+		select {
+		case end := <-ended:
+			if last := end.Containers[len(end.Containers)-1]; end.OK || last.ExitCode != -1 || last.Name != "w-0~2" {
+				t.Errorf("ended %+v, though nothing took its place", end)
+			}
+		default:
+			t.Error("its end is not told")
+		}
+	})
+}
+
+// A volume that several nodes have is detached when the last of them has let go;
+// an attachment of before, by the same name, is none of the op's.
+func TestSeveralAttachments(t *testing.T) {
+	e := New(Options{})
+	e.tracker = newTracker("ns")
+	e.session.Clock = op.NewClock()
+	va := func(typ watch.Type, name string, uid types.UID, at op.Time) {
+		pv := "pv"
+		e.tracker.see(watch.Event{Type: typ, At: at, Object: &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid},
+			Spec: storagev1.VolumeAttachmentSpec{Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}}}})
+	}
+	hold := e.tracker.follow(key{attachmentOfVolume, "pv"}) // as an op before does: history is kept
+	defer hold.close()
+	va(watch.Added, "a", "old", 1)
+	va(watch.Deleted, "a", "old", 2)
+	va(watch.Added, "a", "1", 3)
+	va(watch.Added, "b", "2", 4)
+	r := e.removing()
+	defer r.feed.close()
+	r.attached(&volume{object: engine.Object{Name: "v"}}, "pv")
+	va(watch.Deleted, "b", "2", 10)
+	va(watch.Deleted, "a", "1", 20)
+	if err := r.until(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if at := r.stamps.last(op.Detached); at != 20 {
+		t.Errorf("detached at %d, want 20", at)
+	}
+}

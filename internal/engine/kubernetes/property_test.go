@@ -1,0 +1,471 @@
+//go:build e2e
+
+package kubernetes_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/enginetest"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/run"
+)
+
+const (
+	mixTools = "localhost/cnsbench-tools:test"
+	// machine is where pods of the test bed reach it; its drivers' sockets are in sockets.
+	machine = "10.99.0.1"
+	sockets = "/run/cnsbench-testbed"
+)
+
+// mixClasses are the drivers that mixes are tried on, with what they cannot do.
+var mixClasses = []struct {
+	name    string
+	without map[string]bool
+}{
+	{"null", nil},
+	{"hostdir", map[string]bool{"group": true, "resize": true, "modify": true}},
+}
+
+// The property: after any mix of actions at any rates, with requests that the
+// API server refuses or whose answer is lost, ended by itself or cancelled at any
+// point, the driver lists of the run's volumes and snapshots what was created and
+// not deleted; and when the run is cleaned up from its ledger alone, none.
+// CNSBENCH_MIX_SEEDS lists seeds, or gives their number after "n=".
+func TestCreatedLessDeletedIsListed(t *testing.T) {
+	path := os.Getenv("KUBECONFIG")
+	if path == "" {
+		t.Skip("no KUBECONFIG: make testbed-up makes a cluster and says where its kubeconfig is")
+	}
+	if _, err := os.Stat(sockets); err != nil {
+		t.Skipf("the drivers of the test bed are asked what they list: %v", err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range mixClasses {
+		for _, seed := range mixSeeds(t) {
+			t.Run(fmt.Sprintf("%s/%d", c.name, seed), func(t *testing.T) { mixIsListed(t, config, seed, c.name, c.without) })
+		}
+	}
+}
+
+func mixSeeds(t *testing.T) []uint64 {
+	t.Helper()
+	text := os.Getenv("CNSBENCH_MIX_SEEDS")
+	if text == "" {
+		text = "n=3"
+	}
+	if n, ok := strings.CutPrefix(text, "n="); ok {
+		count, err := strconv.ParseUint(n, 10, 16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []uint64
+		for i := range count {
+			list = append(list, i)
+		}
+		return list
+	}
+	var list []uint64
+	for _, s := range strings.Split(text, ",") {
+		seed, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, seed)
+	}
+	return list
+}
+
+func mixIsListed(t *testing.T, config *rest.Config, seed uint64, class string, without map[string]bool) {
+	r := rand.New(rand.NewPCG(seed, 0x6b3873))
+	text := enginetest.Mix(r, enginetest.MixOptions{StorageClass: strconv.Quote(class), SnapshotClass: strconv.Quote(class), Size: "64Mi", EveryMs: 250, RuntimeMs: 12000, Without: without})
+	client, err := api.New(config, op.NewClock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "mix-"}}
+	if _, err := client.Create(t.Context(), api.Namespaces, "", ns, ns); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := client.Delete(context.WithoutCancel(t.Context()), api.Namespaces, "", ns.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	faulty := newFaulty(t, config, r.Uint64(), r.IntN(12))
+	faulty.socket = filepath.Join(sockets, class+".sock")
+	options := kubernetes.Options{Config: faulty.config, Namespace: ns.Name, Advertise: machine, Image: mixImage(), Concurrent: true}
+	m := carryOut(t, options, text, r)
+	if m.failed != "" && faulty.hit.Load() == 0 {
+		t.Errorf("the run failed without a fault: %s", m.failed)
+	}
+	if !t.Failed() {
+		check(t, m, faulty)
+	}
+	faulty.mend()
+	dead := kubernetes.New(options)
+	if err := dead.Teardown(context.WithoutCancel(t.Context()), m.ledger); err != nil {
+		t.Errorf("clean-up: %v", err)
+	}
+	_ = dead.Close()
+	if left := m.ledger.Open(); len(left) > 0 {
+		t.Errorf("the ledger still lists %v", left)
+	}
+	volumes, snapshots := faulty.listed(t)
+	if len(volumes)+len(snapshots) > 0 {
+		t.Errorf("after the clean-up the driver lists %v %v", volumes, snapshots)
+	}
+	if t.Failed() {
+		t.Logf("seed %d:\n%s", seed, text)
+	}
+}
+
+func mixImage() string {
+	if image := os.Getenv("CNSBENCH_IMAGE"); image != "" {
+		return image
+	}
+	return "localhost/cnsbench:dev"
+}
+
+// made is what a run did.
+type made struct {
+	id     string
+	plan   *plan.Plan
+	ops    []op.Op
+	ledger *enginetest.Ledger
+	failed string // why the run failed; empty: it did not
+}
+
+// carryOut runs a mix, to its end or to a moment at which it is cancelled, and
+// leaves everything in place.
+func carryOut(t *testing.T, o kubernetes.Options, text string, r *rand.Rand) *made {
+	t.Helper()
+	e := kubernetes.New(o)
+	p, problems := plan.Load(t.Context(), plan.Input{Files: []plan.File{{Name: "mix.yaml", Data: []byte(text)}}, Capabilities: e.Capabilities(), AnyDriver: true, ToolsImage: mixTools})
+	for _, problem := range problems {
+		t.Error(problem)
+	}
+	if p == nil {
+		t.FailNow()
+	}
+	m := &made{id: fmt.Sprintf("m%x", time.Now().UnixNano()&0xffffffff), plan: p, ledger: &enginetest.Ledger{}}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	hard, hurry := context.WithCancel(t.Context())
+	defer hurry()
+	if r.IntN(2) == 0 {
+		after := time.Duration(r.Int64N(int64(p.Runtime + time.Second)))
+		defer time.AfterFunc(after, func() { cancel(run.ErrInterrupted) }).Stop()
+		if r.IntN(2) == 0 {
+			defer time.AfterFunc(after+time.Duration(r.Int64N(int64(time.Second))), hurry).Stop()
+		}
+	}
+	clock := op.NewClock()
+	mem := &memory{t: t}
+	result := run.Run(ctx, hard, run.Config{RunID: m.id, Plan: p, Engine: e, Clock: clock, Record: mem, Observer: nobody{}, RawDir: t.TempDir(), Keep: true,
+		Session: engine.Session{RunID: m.id, Clock: clock, Ledger: m.ledger, Dir: t.TempDir(), Needs: p.Needs, StorageClasses: p.StorageClasses, SnapshotClasses: p.SnapshotClasses}})
+	if result.State == record.Failed {
+		m.failed = result.Reason
+	}
+	slices.SortFunc(mem.ops, func(a, b op.Op) int { return int(a.ID - b.ID) })
+	m.ops = mem.ops
+	return m
+}
+
+// check compares what the driver lists with what the ops say.
+func check(t *testing.T, m *made, f *faulty) {
+	t.Helper()
+	accounts := enginetest.Account(m.ops, m.makes, func(w string) string { return w + "-data" })
+	volumes, snapshots := f.listed(t)
+	name := func(n string) string { return "cnsb-" + m.id + "-" + n }
+	compare(t, "volume", volumes, accounts.Volumes, accounts.MaybeVolumes, func(n string) []string { return f.ids(api.PersistentVolumeClaims, name(n)) })
+	for _, s := range []struct{ sure, maybe map[string]bool }{{accounts.Snapshots, accounts.MaybeSnapshots}} {
+		compare(t, "snapshot", snapshots, s.sure, s.maybe, func(n string) []string { return f.ids(api.VolumeSnapshots, name(n)) })
+	}
+	outcomes, kinds := map[op.Outcome]int{}, map[op.Kind]int{}
+	for _, o := range m.ops {
+		outcomes[o.Outcome]++
+		if o.Outcome == op.OK {
+			kinds[o.Kind]++
+		}
+	}
+	t.Logf("%d ops %v, done %v; %d faults; %d volumes and %d snapshots are there, %d and %d may be. %s", len(m.ops), outcomes, kinds, f.hit.Load(),
+		len(volumes), len(snapshots), len(accounts.MaybeVolumes), len(accounts.MaybeSnapshots), m.failed)
+}
+
+func compare(t *testing.T, what string, listed []string, sure, maybe map[string]bool, ids func(name string) []string) {
+	t.Helper()
+	may := map[string]bool{}
+	for n := range maybe {
+		for _, id := range ids(n) {
+			may[id] = true
+		}
+	}
+	for n := range sure {
+		of := ids(n)
+		if len(of) == 0 {
+			t.Errorf("%s %s was created, but no such request was seen", what, n)
+		}
+		for _, id := range of {
+			may[id] = true
+			if !slices.Contains(listed, id) {
+				t.Errorf("%s %s was created and not deleted, but is not listed", what, n)
+			}
+		}
+	}
+	for _, id := range listed {
+		if !may[id] {
+			t.Errorf("%s %s is listed, but was deleted or never created", what, id)
+		}
+	}
+}
+
+// makes says what an action makes, for Account.
+func (m *made) makes(action string) string {
+	for i := range m.plan.Actions {
+		a := &m.plan.Actions[i]
+		switch {
+		case a.Name != action:
+		case a.Workload != nil:
+			return "workload"
+		case a.Volume != nil:
+			return "volume"
+		case a.Snapshot != nil && a.Snapshot.Group:
+			return "group"
+		case a.Snapshot != nil:
+			return "snapshot"
+		}
+	}
+	return ""
+}
+
+// faulty is a way to the API server on which requests are refused, or carried
+// out without an answer; and a witness of what they made.
+type faulty struct {
+	config  *rest.Config
+	socket  string // of the driver
+	percent int
+	mended  atomic.Bool
+	hit     atomic.Int64
+
+	mu   sync.Mutex
+	r    *rand.Rand
+	uids map[string]string // "resource/name" → what the driver calls it
+}
+
+// troubled are the resources whose changes fail.
+var troubled = []string{"/pods", "/persistentvolumeclaims", "/volumesnapshots", "/secrets"}
+
+func newFaulty(t *testing.T, config *rest.Config, seed uint64, percent int) *faulty {
+	t.Helper()
+	f := &faulty{percent: percent, r: rand.New(rand.NewPCG(seed, 1)), uids: map[string]string{}}
+	conn, err := api.Dial(config, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.serve(conn, w, r) }))
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+		conn.Close()
+	})
+	f.config = &rest.Config{Host: s.URL}
+	return f
+}
+
+func (f *faulty) mend() { f.mended.Store(true) }
+
+// draw says whether a request is to be refused, or its answer lost.
+func (f *faulty) draw(r *http.Request) (refused, lost bool) {
+	change := r.Method == http.MethodPost || r.Method == http.MethodDelete || r.Method == http.MethodPatch
+	if f.mended.Load() || !change || !slices.ContainsFunc(troubled, func(s string) bool { return strings.Contains(r.URL.Path, s) }) {
+		return false, false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.r.IntN(100) >= f.percent {
+		return false, false
+	}
+	f.hit.Add(1)
+	refused = f.r.IntN(2) == 0
+	return refused, !refused
+}
+
+func (f *faulty) serve(conn *api.Conn, w http.ResponseWriter, r *http.Request) {
+	refused, lost := f.draw(r)
+	if refused {
+		http.Error(w, "injected", [3]int{http.StatusServiceUnavailable, http.StatusInternalServerError, http.StatusTooManyRequests}[int(f.hit.Load())%3])
+		return
+	}
+	header := http.Header{}
+	for _, k := range []string{"Accept", "Content-Type"} {
+		if v := r.Header.Get(k); v != "" {
+			header.Set(k, v)
+		}
+	}
+	ctx := r.Context()
+	if lost {
+		ctx = context.WithoutCancel(ctx) // it is carried out whatever becomes of who asked
+	}
+	resp, err := conn.Send(ctx, r.Method, r.URL.EscapedPath(), r.URL.Query(), header, r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	defer resp.Body.Close()
+	if r.Method == http.MethodPost && resp.StatusCode == http.StatusCreated {
+		body, err := api.ReadBounded(resp.Body, 1<<24)
+		f.witness(r.URL.Path, body)
+		if lost || err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		copyHeader(w, resp)
+		_, _ = w.Write(body)
+		return
+	}
+	if lost {
+		panic(http.ErrAbortHandler)
+	}
+	copyHeader(w, resp)
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := resp.Body.Read(buffer)
+		if n > 0 {
+			if _, err := w.Write(buffer[:n]); err != nil {
+				return
+			}
+			_ = http.NewResponseController(w).Flush()
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func copyHeader(w http.ResponseWriter, resp *http.Response) {
+	for _, k := range []string{"Content-Type", "Retry-After"} {
+		if v := resp.Header.Get(k); v != "" {
+			w.Header().Set(k, v)
+		}
+	}
+	w.WriteHeader(resp.StatusCode)
+	_ = http.NewResponseController(w).Flush() // a watch may have nothing to say for long
+}
+
+// witness notes what a sidecar will call what was made.
+func (f *faulty) witness(path string, body []byte) {
+	for kind, prefix := range map[*api.Kind]string{&api.PersistentVolumeClaims: "vol pvc-", &api.VolumeSnapshots: "snap snapshot-"} {
+		if !strings.HasSuffix(path, "/"+kind.Resource) {
+			continue
+		}
+		o := kind.New()
+		if kind.Decode(body, o) != nil {
+			continue
+		}
+		what, name, _ := strings.Cut(prefix+string(o.GetUID()), " ")
+		sum := sha256.Sum256([]byte(name)) // as our drivers make an id of a name
+		f.mu.Lock()
+		f.uids[kind.Resource+"/"+o.GetName()] = what + "-" + hex.EncodeToString(sum[:10])
+		f.mu.Unlock()
+	}
+}
+
+// ids is what the driver calls an object; none if it was never made.
+func (f *faulty) ids(k api.Kind, name string) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if id := f.uids[k.Resource+"/"+name]; id != "" {
+		return []string{id}
+	}
+	return nil
+}
+
+// listed is what the driver lists of all that was ever made on this way.
+func (f *faulty) listed(t *testing.T) (volumes, snapshots []string) {
+	t.Helper()
+	conn, err := grpc.NewClient("unix://"+f.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	driver := csi.NewControllerClient(conn)
+	v, err1 := driver.ListVolumes(t.Context(), &csi.ListVolumesRequest{})
+	s, err2 := driver.ListSnapshots(t.Context(), &csi.ListSnapshotsRequest{})
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ours := map[string]bool{}
+	for _, id := range f.uids {
+		ours[id] = true
+	}
+	for _, e := range v.GetEntries() {
+		if id := e.GetVolume().GetVolumeId(); ours[id] {
+			volumes = append(volumes, id)
+		}
+	}
+	for _, e := range s.GetEntries() {
+		if id := e.GetSnapshot().GetSnapshotId(); ours[id] {
+			snapshots = append(snapshots, id)
+		}
+	}
+	return volumes, snapshots
+}
+
+// memory is a recorder that keeps the ops.
+type memory struct {
+	run.Recorder
+	t   *testing.T
+	mu  sync.Mutex
+	ops []op.Op
+}
+
+func (m *memory) Op(o op.Op) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ops = append(m.ops, o)
+}
+func (m *memory) Started(op.InstanceStart)                 {}
+func (m *memory) Ended(op.InstanceEnd)                     {}
+func (m *memory) Sample(op.Sample)                         {}
+func (m *memory) Canary(string, string, []op.CanaryIO)     {}
+func (m *memory) Raw(string, string, string, []byte) error { return nil }
+func (m *memory) Flush() error                             { return nil }
+func (m *memory) Log(op.Time, string, string)              {}
+
+type nobody struct{}
+
+func (nobody) Phase(run.Phase)    {}
+func (nobody) OpEnded(*op.Op)     {}
+func (nobody) Log(string, string) {}
