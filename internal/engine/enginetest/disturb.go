@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strconv"
@@ -169,9 +170,9 @@ func testReattach(t *testing.T, s *session) {
 }
 
 // twoPods makes a second pod like the first, on the same volume.
-func twoPods(second corev1.Container) func(*engine.Workload) {
+func (s *session) twoPods(second corev1.Container) func(*engine.Workload) {
 	return func(w *engine.Workload) {
-		w.Claims[0].Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+		w.Claims[0].Spec.AccessModes = []corev1.PersistentVolumeAccessMode{cmp.Or(s.target.Shared, corev1.ReadWriteMany)}
 		first := &w.Pods[0]
 		p := engine.Pod{Pod: *first.Pod.DeepCopy(), Outputs: first.Outputs, Sync: first.Sync}
 		first.Name, p.Name = first.Name+"-a", first.Name+"-b"
@@ -182,7 +183,7 @@ func twoPods(second corev1.Container) func(*engine.Workload) {
 
 // testRollout: the pods of an instance are replaced, each once.
 func testRollout(t *testing.T, s *session) {
-	_, w := s.must(s.workload("r-0", script(count), twoPods(script(count))))
+	_, w := s.must(s.workload("r-0", script(count), s.twoPods(script(count))))
 	s.eventually("both starts", func() bool {
 		return s.text("r-0/a.main/output/starts") != "" && s.text("r-0/b.main/output/starts") != ""
 	})
@@ -202,7 +203,7 @@ func testRollout(t *testing.T, s *session) {
 // testShared: several pods use one volume at the same time.
 func testShared(t *testing.T, s *session) {
 	_, w := s.must(s.workload("s-0", script("echo from-a > /data/a; until [ -e /data/b ]; do sleep 0.02; done"),
-		twoPods(script("until [ -e /data/a ]; do sleep 0.02; done; cat /data/a > /output/seen; echo from-b > /data/b"))))
+		s.twoPods(script("until [ -e /data/a ]; do sleep 0.02; done; cat /data/a > /output/seen; echo from-b > /data/b"))))
 	if end := s.sink.await("s-0"); !end.OK {
 		t.Errorf("ended %+v", end)
 	}

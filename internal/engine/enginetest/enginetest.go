@@ -39,6 +39,9 @@ type Target struct {
 	// NeedsAll says that the engine looks for what a plan needs and nothing else,
 	// so that the session has to name it.
 	NeedsAll bool
+	// Shared is the access mode by which two pods have one volume; ReadWriteMany
+	// when empty.
+	Shared corev1.PersistentVolumeAccessMode
 	// Forgets says that a volume loses its data when it is detached.
 	Forgets bool
 	// Patience is how long an instance may take to end; 30 s when 0.

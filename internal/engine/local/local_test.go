@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -52,12 +53,13 @@ func TestConformance(t *testing.T) {
 		skip    map[string]string
 		size    string
 		unseen  map[string]bool
+		shared  corev1.PersistentVolumeAccessMode // pods of one machine may share what is ReadWriteOnce
 	}{
 		{backend: "null"},
 		{backend: "hostdir", skip: map[string]string{
 			"group": "hostdir has no group snapshots", "modify": "hostdir has no mutable parameters"}, unseen: unattached},
-		{backend: "loopfile", program: "mkfs.ext4", skip: noResource()},
-		{backend: "loopfile", program: "mkfs.xfs", params: map[string]string{"csi.storage.k8s.io/fstype": "xfs"}, size: "320Mi"},
+		{backend: "loopfile", program: "mkfs.ext4", skip: noResource(), shared: corev1.ReadWriteOnce},
+		{backend: "loopfile", program: "mkfs.xfs", params: map[string]string{"csi.storage.k8s.io/fstype": "xfs"}, size: "320Mi", shared: corev1.ReadWriteOnce},
 		{backend: "btrfs", program: "mkfs.btrfs", skip: map[string]string{
 			"group": "btrfs has no group snapshots", "modify": "btrfs has no mutable parameters"}, unseen: unattached},
 	} {
@@ -83,7 +85,7 @@ func TestConformance(t *testing.T) {
 				SnapshotClass: engine.SnapshotClass{Name: "vsc", Driver: provisioner},
 				Leaks:         func(t *testing.T) []string { return leaks(t, storage) },
 				Skip:          tt.skip, Size: tt.size,
-				Forgets: tt.backend == "null", Unobserved: tt.unseen,
+				Forgets: tt.backend == "null", Unobserved: tt.unseen, Shared: tt.shared,
 			})
 		})
 	}
