@@ -211,6 +211,7 @@ func (r *objectRun) interrupts(parent context.Context) (soft, hard context.Conte
 	hard, kill := context.WithCancel(parent)
 	signals, done := make(chan os.Signal, 2), make(chan struct{})
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a reader that goes away is no reason to die
 	go func() {
 		for n := 0; ; {
 			select {

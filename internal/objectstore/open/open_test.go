@@ -1,0 +1,89 @@
+package open
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+func write(t *testing.T, dir, name, text string, mode os.FileMode) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestWhereCredentialsComeFrom(t *testing.T) {
+	dir, mounted := t.TempDir(), t.TempDir()
+	file := write(t, dir, "credentials", "[default]\n# of the tests\naws_access_key_id = FILE\naws_secret_access_key=abc=\n", 0o600)
+	write(t, mounted, "accesskey", "MOUNTED\n", 0o644)
+	write(t, mounted, "secretkey", "xyz\n", 0o644)
+	env := map[string]string{"AWS_ACCESS_KEY_ID": "ENV", "AWS_SECRET_ACCESS_KEY": "e"}
+	tests := []struct {
+		name     string
+		settings map[string]string
+		secrets  model.Secrets
+		want     model.Secrets
+	}{
+		{"the workload before all", map[string]string{"credentials": file}, model.Secrets{"accesskey": "XML", "secretkey": "x"}, model.Secrets{"accesskey": "XML", "secretkey": "x"}},
+		{"a file before the environment", map[string]string{"credentials": file}, nil, model.Secrets{"accesskey": "FILE", "secretkey": "abc="}},
+		{"a mounted Secret", map[string]string{"credentials": mounted}, nil, model.Secrets{"accesskey": "MOUNTED", "secretkey": "xyz"}},
+		{"the environment", nil, nil, model.Secrets{"accesskey": "ENV", "secretkey": "e"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o := Opener{Clock: op.NewClock(), Getenv: func(name string) string { return env[name] }}
+			got, err := o.secrets(&model.Store{Kind: "s3", Settings: tt.settings, Secrets: tt.secrets})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(maps.Collect(maps.All(tt.want)), maps.Collect(maps.All(got))); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestCredentialsThatAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	for name, path := range map[string]string{
+		"others may read":  write(t, dir, "open", "accesskey=a\n", 0o644),
+		"no line key":      write(t, dir, "odd", "accesskey a\n", 0o600),
+		"no such file":     filepath.Join(dir, "none"),
+		"credentials: oth": write(t, dir, "group", "accesskey=a\n", 0o640),
+	} {
+		o := Opener{Getenv: os.Getenv}
+		if _, err := o.Store(&model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h", "credentials": path}}); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestKinds(t *testing.T) {
+	o := Opener{Clock: op.NewClock(), Getenv: func(string) string { return "" }}
+	for kind, settings := range map[string]map[string]string{
+		"s3": {"endpoint": "http://h:1"}, "file": {"root": t.TempDir()}, "null": {"size": "64KB"}, "swift": {"storage_url": "http://h/v1/a"},
+	} {
+		s, err := o.Store(&model.Store{Kind: kind, Settings: settings, Secrets: model.Secrets{"token": "t"}})
+		if kind == "s3" {
+			s, err = o.Store(&model.Store{Kind: kind, Settings: settings})
+		}
+		if err != nil || !strings.HasPrefix(s.Describe(), kind) {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	for _, bad := range []model.Store{{Kind: "ampli"}, {Kind: "null", Settings: map[string]string{"size": "big"}}, {Kind: "s3"}, {Kind: "file"}} {
+		if _, err := o.Store(&bad); err == nil {
+			t.Errorf("%+v was opened", bad)
+		}
+	}
+}
