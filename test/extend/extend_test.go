@@ -1,0 +1,143 @@
+//go:build e2e
+
+// Package extend carries docs/extending.md out on a copy of the repository.
+package extend
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const module = "../.."
+
+// block is a fenced block of the document: a whole file, edits of one, or
+// commands.
+var block = regexp.MustCompile("(?ms)^```(go|yaml|diff|sh)(?: file=(\\S+))?\n(.*?)^```$")
+
+// TestExtending writes the files, makes the edits, generates, builds, checks the
+// import rules of what was added, and then runs the commands in their order.
+func TestExtending(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("the backend of the example mounts: needs root")
+	}
+	text, err := os.ReadFile(filepath.Join(module, "docs", "extending.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := copied(t)
+	var commands []string
+	edited, lines := 0, map[string]int{}
+	for _, m := range block.FindAllStringSubmatch(string(text), -1) {
+		kind, file, body := m[1], m[2], m[3]
+		path := filepath.Join(dir, file)
+		switch kind {
+		case "sh":
+			commands = append(commands, body)
+		case "diff":
+			edited++
+			lines[file] += edit(t, path, body)
+		default:
+			if err := os.WriteFile(path, []byte(body), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if edited < 7 || len(commands) != 4 {
+		t.Fatalf("%d edits and %d blocks of commands: the document is not as this test knows it", edited, len(commands))
+	}
+	if n := lines["api/v1alpha1/rate_types.go"]; n > 2 {
+		t.Errorf("a rate takes %d edited lines, not two", n)
+	}
+	do(t, dir, "gofmt -w internal/op api internal/engine internal/plan internal/run")
+	do(t, dir, "hack/generate.sh")
+	do(t, dir, "mkdir -p bin && CGO_ENABLED=0 go build -o bin/ ./cmd/cnsbench ./cmd/cnsbench-agent")
+	do(t, dir, "go vet ./api/... ./internal/plan/... ./internal/run ./internal/engine/csidriver ./internal/engine/local")
+	for _, c := range commands {
+		do(t, dir, c)
+	}
+}
+
+// copied copies the repository as it is worked on, without what is ignored.
+func copied(t *testing.T) string {
+	dir := t.TempDir()
+	list, err := exec.CommandContext(t.Context(), "git", "-C", module, "ls-files", "-co", "--exclude-standard").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range strings.Lines(string(list)) {
+		name = strings.TrimSpace(name)
+		data, err := os.ReadFile(filepath.Join(module, name))
+		if err != nil {
+			continue // deleted, or a directory of another repository
+		}
+		info, err := os.Stat(filepath.Join(module, name))
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), data, info.Mode())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// edit makes the changes of a block and counts the lines that they add. Each
+// change, between lines of @@, has lines as they are (with a blank before them), lines
+// to replace (-; the beginning of a line will do) and new ones (+).
+func edit(t *testing.T, path, body string) (added int) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(data)
+	for change := range strings.SplitSeq(body, "@@\n") {
+		var before, after strings.Builder
+		for line := range strings.Lines(change) {
+			switch mark, rest := line[0], line[1:]; mark {
+			case ' ':
+				before.WriteString(rest)
+				after.WriteString(rest)
+			case '-':
+				before.WriteString(strings.TrimSuffix(rest, "\n"))
+			case '+':
+				if strings.Contains(change, "\n-") || change[0] == '-' {
+					rest = strings.TrimSuffix(rest, "\n")
+				}
+				after.WriteString(rest)
+				added++
+			default:
+				t.Fatalf("%s: a line of an edit begins with a blank, - or +: %q", path, line)
+			}
+		}
+		if n := strings.Count(text, before.String()); n != 1 {
+			t.Fatalf("%s: %d places for the edit\n%s", path, n, change)
+		}
+		text = strings.Replace(text, before.String(), after.String(), 1)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return added
+}
+
+// do runs a command in the copy; it must succeed.
+func do(t *testing.T, dir, command string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-e", "-u", "-c", command)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false", fmt.Sprintf("TMPDIR=%s", os.TempDir()))
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s\n%v\n%s", command, err, out.String())
+	}
+}
