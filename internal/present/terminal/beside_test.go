@@ -1,0 +1,31 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+)
+
+// TestBeside: those with the most time come first, and that there are more is said.
+func TestBeside(t *testing.T) {
+	var s summary.Summary
+	for i := range int64(maxBeside + 3) {
+		s.Distributions = append(s.Distributions, summary.Distribution{Source: "kubelet node1", Name: fmt.Sprintf("call %d", i), N: 2,
+			MeanNs: new(i * 1e6), P50: summary.Within{UpToNs: new(int64(100e6))}, P99: summary.Within{AboveNs: 100e6}})
+	}
+	var out strings.Builder
+	if err := Write(&out, &s, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	for _, want := range []string{"Counted by others", "call 14", "kubelet node1", "14 ms", "≤ 100 ms", "> 100 ms", "of 15; the report has all", "no part of any op's figures"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "call 2 ") {
+		t.Errorf("the least of them is shown in\n%s", text)
+	}
+}
