@@ -39,8 +39,8 @@ const (
 // is one; if problems are fatal, it is not whole.
 func parseXML(data []byte) (*node, model.Problems) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	safe, problems := escapePlaceholders(data)
-	r := &reader{text: safe, problems: problems}
+	safe := escapePlaceholders(data)
+	r := &reader{text: safe}
 	r.lines(safe)
 	r.decoder = xml.NewDecoder(bytes.NewReader(safe))
 	if err := r.read(); err != nil {
@@ -168,7 +168,7 @@ func whatIsWrong(err error) string {
 // escapePlaceholders makes XML of values such as accesskey=<accesskey>, which
 // COSBench's own samples have and which is none, so that the rest of the file
 // can be read too. Lines stay where they are.
-func escapePlaceholders(data []byte) ([]byte, model.Problems) {
+func escapePlaceholders(data []byte) []byte {
 	var out []byte
 	last, quote, inTag := 0, byte(0), false
 	for i := 0; i < len(data); i++ {
@@ -193,9 +193,9 @@ func escapePlaceholders(data []byte) ([]byte, model.Problems) {
 		}
 	}
 	if quote != 0 { // a quote that never ends: let the XML reader say so
-		return data, nil
+		return data
 	}
-	return append(out, data[last:]...), nil
+	return append(out, data[last:]...)
 }
 
 // skipped is the length of a comment, an instruction or a section of character
