@@ -350,6 +350,26 @@ func TestReattachAcrossNodes(t *testing.T) {
 	}
 }
 
+// A workload whose pod is deleted without any grace goes on with its volume.
+func TestForceKill(t *testing.T) {
+	b := newBed(t)
+	claim := b.claim("loopfile-xfs")
+	claim.Name = "w-0-data"
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "w-0"}, Spec: corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever,
+		Containers: []corev1.Container{{Name: "main", Image: tools, Command: []string{"/bin/sh", "-c", "sleep 600"},
+			VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}},
+		Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "w-0-data"}}}}}}
+	_, w := b.must(engine.Request{Name: "w-0", Action: "w", Workload: &engine.Workload{Claims: []corev1.PersistentVolumeClaim{claim}, Pods: []engine.Pod{{Pod: pod}}}})
+	for _, k := range []engine.Kill{{Target: w}, {Target: w, Signal: "SIGKILL"}, {Target: w, Grace: 5 * time.Second}} {
+		o, _ := b.must(engine.Request{Kill: &k})
+		b.has(o, op.Signalled, op.Gone, op.Replaced, op.FirstWrite)
+		t.Logf("%q, grace %v: gone %v, replaced %v, first write %v", k.Signal, k.Grace, time.Duration(o.Milestone(op.Gone)-o.Started).Round(time.Millisecond),
+			time.Duration(o.Milestone(op.Replaced)-o.Started).Round(time.Millisecond), time.Duration(o.Milestone(op.FirstWrite)-o.Started).Round(time.Millisecond))
+	}
+	b.must(engine.Request{Delete: &engine.Delete{Target: w}})
+}
+
 // A volume that nobody holds, and one whose only other node is cordoned, are not
 // reattached, and nothing is lost by asking.
 func TestReattachRefused(t *testing.T) {

@@ -160,7 +160,6 @@ func restarts(p *corev1.Pod) bool {
 // have told of their end.
 func (v *moving) signal(ctx context.Context, m *member, sig syscall.Signal) error {
 	l := v.lives[m]
-	delete(v.r.stamps, op.Gone) // here it is when the processes were
 	for _, s := range l.sessions {
 		if err := s.Signal(sig, 0); err != nil {
 			return &engine.Error{Code: agent.CodeLost, Message: err.Error(), Err: err}
@@ -215,11 +214,11 @@ func (e *Engine) hang(ctx context.Context, w *workload, d time.Duration, tr *op.
 	if err != nil {
 		return &engine.Error{Code: "Canceled", Message: fmt.Sprintf("%s was not stopped for %v: %v", w.name, d, err), Err: err}
 	}
-	return e.touchAgain(ctx, w, all, tr)
+	return e.touchAgain(ctx, all, tr)
 }
 
 // touchAgain has the agents repeat their first writes and reads.
-func (e *Engine) touchAgain(ctx context.Context, w *workload, all []*agent.Session, tr *op.Trace) error {
+func (e *Engine) touchAgain(ctx context.Context, all []*agent.Session, tr *op.Trace) error {
 	seen, ids := stamps{}, map[string][]string{}
 	for _, s := range all {
 		touches, err := s.Touch(ctx)

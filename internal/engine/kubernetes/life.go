@@ -161,7 +161,7 @@ func (m *member) awaitLife(ctx context.Context, l *life) op.InstanceEnd {
 		}
 		e := s.End()
 		if e.Failure != nil && e.Failure.Code == agent.CodeLost {
-			if said, ok := m.saidOf(ctx, l, name); ok {
+			if said, ok := m.kubeletSays(ctx, l, name); ok {
 				said.Name = engine.Restarted(m.within+said.Name, l.n)
 				e.ContainerEnd = said
 			} else if p := m.pod(); p != nil {
@@ -178,12 +178,7 @@ func (m *member) awaitLife(ctx context.Context, l *life) op.InstanceEnd {
 }
 
 // kubeletSays waits a little for the status of a container whose agent is lost.
-func (m *member) kubeletSays(ctx context.Context, container string) (op.ContainerEnd, bool) {
-	return m.saidOf(ctx, m.current(), container)
-}
-
-// saidOf is kubeletSays for one life.
-func (m *member) saidOf(ctx context.Context, l *life, container string) (op.ContainerEnd, bool) {
+func (m *member) kubeletSays(ctx context.Context, l *life, container string) (op.ContainerEnd, bool) {
 	ctx, cancel := context.WithTimeout(ctx, kubeletWord)
 	defer cancel()
 	f := m.engine.tracker.follow(key{pods, m.name()})

@@ -183,9 +183,6 @@ func (m *member) arrive(ctx context.Context, s *agent.Session, waits bool, b *br
 	b.feed.put(a)
 }
 
-// abandon lets go of agents that will not come.
-func (m *member) abandon(cause error) { m.current().abandon(cause) }
-
 // release opens the barrier for the containers that wait.
 func (m *member) release(ctx context.Context, at op.Time) error {
 	m.mu.Lock()

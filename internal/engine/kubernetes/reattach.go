@@ -20,6 +20,7 @@ import (
 // makes them again, where they are to be.
 func (e *Engine) reattach(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	target := r.Reattach.Target
+	tr.On("", target.Name)
 	x := e.volume(target.Name)
 	if x == nil {
 		return gone(target)
