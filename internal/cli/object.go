@@ -67,8 +67,8 @@ or deleted from, a container without it. Credentials stand in the file, in a fil
 or directory that its setting "credentials" names, or in AWS_ACCESS_KEY_ID and
 AWS_SECRET_ACCESS_KEY, or OS_PASSWORD; they are in no bundle.
 
-Exit status: 0 done, 1 file or flags wrong, 2 run failed, 4 figures are the
-client's own under --strict, 130 interrupted.`,
+Exit status: 0 done, 1 file or flags wrong, 2 run failed, 4 figures are doubtful
+under --strict, 130 interrupted.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runObject(cmd.Context(), s, &f, args[0]) },
 	}
@@ -77,7 +77,7 @@ client's own under --strict, 130 interrupted.`,
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of all that is drawn (default drawn)")
 	fl.DurationVar(&f.grace, "grace", f.grace, "how long after a work's end its operations in flight are awaited")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print requests, bytes and cost; send nothing")
-	fl.BoolVar(&f.strict, "strict", false, "exit with 4 when a stage of normal works was client-bound")
+	fl.BoolVar(&f.strict, "strict", false, "exit with 4 when figures are the client's own, or operations that were due were lost")
 	fl.Float64Var(&f.prices.Write, "price-write", f.prices.Write, "of 1000 requests that write or list, for --dry-run")
 	fl.Float64Var(&f.prices.Read, "price-read", f.prices.Read, "of 1000 requests that read, for --dry-run")
 	fl.Float64Var(&f.prices.Received, "price-received", f.prices.Received, "of 1 GB received, for --dry-run")
@@ -274,20 +274,25 @@ func (r *objectRun) conclude(result *oload.Result) error {
 	return &exit{code, errors.Join(result.Err, err)}
 }
 
-// validity flags the stages whose figures are the client's own.
+// validity flags the stages whose figures are the client's own, and works of
+// which not all that was due was done.
 func (r *objectRun) validity(result *oload.Result) []record.Flag {
 	var flags []record.Flag
+	flag := func(name, format string, args ...any) {
+		flags = append(flags, record.Flag{Name: name, Severity: "warning", Evidence: fmt.Sprintf(format, args...)})
+	}
 	for i := range result.Stages {
 		s := &result.Stages[i]
 		normal := false
 		for j := range s.Works {
-			normal = normal || s.Works[j].Work.Kind == model.Normal
+			w := &s.Works[j]
+			normal = normal || w.Work.Kind == model.Normal
+			if lost, all := w.Lost(); lost > 0 {
+				flag("lost-operations", "stage %s, work %s: %d of %d operations that were due had not begun, or not ended, when it ended; they count as infinite", s.Name, w.Work.Name, lost, all)
+			}
 		}
-		if !normal {
-			continue
-		}
-		if b, evidence := s.Bound(); b == oload.ClientBound {
-			flags = append(flags, record.Flag{Name: string(b), Severity: "warning", Evidence: fmt.Sprintf("stage %s: %s", s.Name, evidence)})
+		if b, evidence := s.Bound(); normal && b == oload.ClientBound {
+			flag(string(b), "stage %s: %s", s.Name, evidence)
 		}
 	}
 	return flags

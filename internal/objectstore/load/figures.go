@@ -64,6 +64,21 @@ func (w *WorkResult) Figures() ([]Figures, error) {
 	return all, nil
 }
 
+// Lost are the operations of the window that were due and never begun, or had
+// not ended when the work did; all are those that were due in it.
+func (w *WorkResult) Lost() (lost, all int64) {
+	for k, c := range w.Cells {
+		if k.Ramp {
+			continue
+		}
+		all += c.N
+		if k.Lost {
+			lost += c.N
+		}
+	}
+	return lost, all
+}
+
 // PerSecond of the operations that were OK.
 func (f *Figures) PerSecond() float64 { return perSecond(float64(f.OK), f.Window) }
 

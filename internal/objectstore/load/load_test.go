@@ -226,6 +226,9 @@ func TestDropped(t *testing.T) {
 		if f.OK+f.Lost != 99 || f.OK != 10 {
 			t.Errorf("%d ok and %d lost, want 10 of 99", f.OK, f.Lost)
 		}
+		if lost, all := r.Stages[0].Works[0].Lost(); lost != 89 || all != 99 {
+			t.Errorf("%d of %d were lost, want 89 of 99", lost, all)
+		}
 		if _, infinite, ok := f.Response(0.5); !ok || !infinite {
 			t.Error("the median is finite, though most operations were never begun")
 		}
