@@ -99,6 +99,13 @@ func renderInstance(out *bytes.Buffer, a *Action, runID string, k int) error {
 		}
 		return write(out, title, v.Claim)
 	}
+	if a.Manifest != nil {
+		o, err := a.Manifest.Render(runID, k)
+		if err != nil {
+			return err
+		}
+		return write(out, title, o.Object)
+	}
 	if a.Workload == nil {
 		return nil
 	}
