@@ -48,7 +48,6 @@ func (e *Engine) reattach(ctx context.Context, r engine.Request, tr *op.Trace) e
 		err = v.begin(ctx, tr, place)
 	}
 	v.close(err)
-	delete(v.r.stamps, op.Replaced)
 	tell(tr, target.Name, nil, v)
 	return err
 }
