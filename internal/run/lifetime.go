@@ -15,8 +15,14 @@ import (
 type mortals struct {
 	mu     sync.Mutex
 	queue  deadlines
-	known  map[int64]bool // by their number in the inventory
-	sooner chan struct{}  // has an element when the first has changed
+	known  map[fate]bool
+	sooner chan struct{} // has an element when the first has changed
+}
+
+// fate is what an action will do to an object, by its number in the inventory.
+type fate struct {
+	seq    int64
+	action *plan.Action
 }
 
 // deadline is one trigger to come.
@@ -28,18 +34,19 @@ type deadline struct {
 }
 
 func newMortals() *mortals {
-	return &mortals{known: map[int64]bool{}, sooner: make(chan struct{}, 1)}
+	return &mortals{known: map[fate]bool{}, sooner: make(chan struct{}, 1)}
 }
 
 func (m *mortals) add(d deadline) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.known[d.item.seq] {
+	f := fate{d.item.seq, d.action}
+	if m.known[f] {
 		return
 	}
-	m.known[d.item.seq] = true
+	m.known[f] = true
 	heap.Push(&m.queue, d)
-	if m.queue[0].item.seq == d.item.seq {
+	if m.queue[0].at == d.at {
 		select {
 		case m.sooner <- struct{}{}:
 		default:
@@ -47,23 +54,23 @@ func (m *mortals) add(d deadline) {
 	}
 }
 
-// first is the next trigger, and with due the instant until which it must be
-// due to be taken.
-func (m *mortals) first() (d deadline, ok bool) {
+// first is when the next trigger is due; false if there is none yet.
+func (m *mortals) first() (at op.Time, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.queue) == 0 {
-		return deadline{}, false
+		return 0, false
 	}
-	return m.queue[0], true
+	return m.queue[0].at, true
 }
 
 // pop takes the first trigger.
-func (m *mortals) pop() {
+func (m *mortals) pop() deadline {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d := heap.Pop(&m.queue).(deadline)
-	delete(m.known, d.item.seq)
+	delete(m.known, fate{d.item.seq, d.action})
+	return d
 }
 
 // born tells the rates with lifetimes of objects that an op has made: these
@@ -122,15 +129,15 @@ func (rt *rateRunner) lifetimes(ctx context.Context, start op.Time) {
 	}
 }
 
-// awaitFirst returns a trigger when it is due. The last milliseconds are slept
-// precisely, in which a sooner one that comes up is not noticed.
+// awaitFirst returns the first trigger when it is due. The last milliseconds are
+// slept precisely: a sooner one that comes up in them is late by that much.
 func (rt *rateRunner) awaitFirst(ctx context.Context) (deadline, bool) {
 	const coarse = 2 * time.Millisecond
 	for {
-		d, ok := rt.mortals.first()
+		at, ok := rt.mortals.first()
 		wait := time.NewTimer(time.Hour)
 		if ok {
-			wait.Reset(time.Until(rt.Clock.At(d.at)) - coarse)
+			wait.Reset(time.Until(rt.Clock.At(at)) - coarse)
 		}
 		select {
 		case <-ctx.Done():
@@ -144,11 +151,10 @@ func (rt *rateRunner) awaitFirst(ctx context.Context) (deadline, bool) {
 		if !ok {
 			continue
 		}
-		if !rt.Sleep(ctx, rt.Clock.At(d.at)) {
+		if !rt.Sleep(ctx, rt.Clock.At(at)) {
 			return deadline{}, false
 		}
-		rt.mortals.pop()
-		return d, true
+		return rt.mortals.pop(), true
 	}
 }
 

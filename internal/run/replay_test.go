@@ -169,6 +169,26 @@ func TestLifetimes(t *testing.T) {
 	})
 }
 
+// What comes up sooner is taken sooner, and an object may have several fates.
+func TestMortals(t *testing.T) {
+	m := newMortals()
+	end, snap := &plan.Action{Name: "end"}, &plan.Action{Name: "snap"}
+	for _, d := range []deadline{{at: 10, item: item{seq: 1}, action: end}, {at: 7, item: item{seq: 1}, action: snap}, {at: 10, item: item{seq: 1}, action: end}} {
+		m.add(d)
+	}
+	if at, ok := m.first(); !ok || at != 7 {
+		t.Fatalf("first %v %v", at, ok)
+	}
+	m.add(deadline{at: 5, item: item{seq: 2}, action: end}) // while somebody waits for 7
+	var got []op.Time
+	for range 3 {
+		got = append(got, m.pop().at)
+	}
+	if _, more := m.first(); more || !slices.Equal(got, []op.Time{5, 7, 10}) {
+		t.Errorf("taken at %v, and more: %v", got, more)
+	}
+}
+
 // A life that is over before its making is ends late, with the cause.
 func TestLifeShorterThanItsMaking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
