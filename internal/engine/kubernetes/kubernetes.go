@@ -90,7 +90,8 @@ type Engine struct {
 	drains     map[int64]string // nodes of drains that were prepared, by request
 	cordoned   map[string]bool  // nodes that we have cordoned
 
-	watching sync.Mutex
+	opening  sync.Mutex                // held while a further watch is opened
+	watching sync.Mutex                // never held during a request, each of which is told to all watches
 	further  map[string]*watch.Watches // of the kinds of manifests
 }
 

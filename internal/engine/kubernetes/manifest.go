@@ -98,9 +98,12 @@ func (e *Engine) watchObject(ctx context.Context, m *manifest) error {
 		src.LabelSelector, src.FieldSelector = "", "metadata.name="+m.name
 	}
 	id := src.String() + " " + src.Namespace + " " + src.FieldSelector
+	e.opening.Lock()
+	defer e.opening.Unlock()
 	e.watching.Lock()
-	defer e.watching.Unlock()
-	if e.further[id] != nil {
+	there := e.further[id] != nil
+	e.watching.Unlock()
+	if there {
 		return nil
 	}
 	w, err := watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.session.Clock, Sources: []watch.Source{src}, Gap: e.gap,
@@ -110,6 +113,8 @@ func (e *Engine) watchObject(ctx context.Context, m *manifest) error {
 	if err != nil {
 		return apiError(ctx, err)
 	}
+	e.watching.Lock()
+	defer e.watching.Unlock()
 	e.further[id] = w
 	return nil
 }

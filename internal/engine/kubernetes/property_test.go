@@ -83,7 +83,7 @@ func mixSeeds(t *testing.T) []uint64 {
 	t.Helper()
 	text := os.Getenv("CNSBENCH_MIX_SEEDS")
 	if text == "" {
-		text = "n=3"
+		text = "1,3" // one with groups, one with workloads
 	}
 	if n, ok := strings.CutPrefix(text, "n="); ok {
 		count, err := strconv.ParseUint(n, 10, 16)
