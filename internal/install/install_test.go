@@ -94,3 +94,19 @@ func TestAmong(t *testing.T) {
 		}
 	}
 }
+
+func TestDaemonSetIsEverywhere(t *testing.T) {
+	const head = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d, generation: 2}\n"
+	for status, want := range map[string]bool{
+		"": false,
+		"status: {observedGeneration: 1, desiredNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 2}": false,
+		"status: {observedGeneration: 2, desiredNumberScheduled: 2, updatedNumberScheduled: 1, numberAvailable: 2}": false,
+		"status: {observedGeneration: 2, desiredNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 1}": false,
+		"status: {observedGeneration: 2, desiredNumberScheduled: 2, updatedNumberScheduled: 2, numberAvailable: 2}": true,
+		"status: {observedGeneration: 2, desiredNumberScheduled: 0}":                                                true, // no such node
+	} {
+		if got, state := reached(parse(t, head+status), "on all its nodes"); got != want {
+			t.Errorf("%s: %v (%s), want %v", status, got, state, want)
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package run
+
+import (
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Files go by their names in the container; one that was written anew under an
+// old name has a number.
+func TestMatching(t *testing.T) {
+	files := fstest.MapFS{"output/a.txt": {}, "output/a.txt~1": {}, "output/b.log": {}, "output/deep/c.txt": {}, "stdout": {}}
+	for pattern, want := range map[string][]string{
+		"/output/*.txt":       {"/output/a.txt", "/output/a.txt~1"},
+		"/output/b.log":       {"/output/b.log"},
+		"/output/deep/?.txt":  {"/output/deep/c.txt"},
+		"/output/nothing":     nil,
+		"/output/[malformed":  nil,
+		"/stdout":             {"/stdout"},
+		"/output/*/nowhere.*": nil,
+	} {
+		if diff := cmp.Diff(want, matching(files, pattern)); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", pattern, diff)
+		}
+	}
+}
