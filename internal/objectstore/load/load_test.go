@@ -419,6 +419,24 @@ func TestOwnership(t *testing.T) {
 	})
 }
 
+// What is not there is not cleaned up, also if somebody makes it meanwhile.
+func TestCleanupOfWhatIsNotThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{takes: func(r *store.Request, _ op.Time) (time.Duration, func(*store.Result)) {
+			return 0, func(res *store.Result) {
+				if r.Verb == store.CheckOwner && string(r.Container) == "2" {
+					res.Status = 404
+				}
+			}
+		}}
+		r, _ := run(t.Context(), f, stageOf(model.Work{Name: "c", Kind: model.Cleanup, Workers: 1, Ops: []model.Op{{Type: model.Delete, Name: "delete",
+			Containers: pick.Spec{Kind: pick.Range, Low: 1, High: 3}, Objects: pick.Spec{Kind: pick.Range, Low: 1, High: 2}}}}))
+		if g := only(t, r.Stages[0]); r.Err != nil || g.OK != 4 || f.seen[fmt.Sprintf("%d 2/1", store.Delete)] != 0 {
+			t.Errorf("%d deleted, %v: %v; want 4, and none in 2", g.OK, r.Err, f.seen)
+		}
+	})
+}
+
 // Interrupted, a run awaits what is under way, then only cleans up.
 func TestInterrupt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -25,11 +25,11 @@ func (c *Config) checkOwners(ctx context.Context, s store.Store, w *model.Work) 
 	asked := map[string]bool{}
 	for i := range w.Ops {
 		o := &w.Ops[i]
-		if !o.Type.Writes() || o.Weight == 0 {
+		if !o.Type.Writes() || w.Kind == model.Normal && o.Weight == 0 {
 			continue
 		}
 		for n := o.Containers.Low; n <= o.Containers.High; n++ {
-			if name := string(numbered(nil, o.ContainerName, n)); !asked[name] && !c.owned[s.Describe()+"/"+name] {
+			if name := string(numbered(nil, o.ContainerName, n)); !asked[name] && !c.owned[place(s.Describe(), name)] {
 				asked[name] = true
 				names = append(names, name)
 			}
@@ -44,8 +44,10 @@ func (c *Config) checkOwners(ctx context.Context, s store.Store, w *model.Work) 
 		absent := r.Failure == "" && r.Status == 404 && r.Code != store.NotOurs
 		switch {
 		case r.OK():
-			c.owned[s.Describe()+"/"+names[i]] = true
+			c.owned[place(s.Describe(), names[i])] = true
+			delete(c.absent, place(s.Describe(), names[i]))
 		case absent && w.Kind == model.Cleanup: // there is nothing to delete
+			c.absent[place(s.Describe(), names[i])] = true
 		case absent:
 			wrong = append(wrong, names[i]+" does not exist: a work of type init makes it")
 		case r.Code == store.NotOurs:
@@ -62,6 +64,9 @@ func (c *Config) checkOwners(ctx context.Context, s store.Store, w *model.Work) 
 	}
 	return nil
 }
+
+// place names a container of a store.
+func place(store, container string) string { return store + "/" + container }
 
 // look asks of each container whether it carries our mark.
 func look(ctx context.Context, s store.Store, names []string, found []store.Result) error {

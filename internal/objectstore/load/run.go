@@ -27,7 +27,10 @@ type Config struct {
 	Observer Observer
 
 	nonce uint64 // tells the writes of this run from those of others
-	owned map[string]bool
+	// owned and absent containers, as they were found before a stage, by store
+	// and name. Nothing is deleted from one that was absent: whoever has made it
+	// since was not asked.
+	owned, absent map[string]bool
 }
 
 // Observer is told how a run goes, from one goroutine at a time. It must not
@@ -72,7 +75,7 @@ type WorkResult struct {
 // Run carries a workload out. When ctx ends, or a stage fails, what is left is
 // skipped, but for the stages that clean up; when hard ends, those too.
 func Run(ctx, hard context.Context, c Config) *Result {
-	c.nonce, c.owned = rand.Uint64(), map[string]bool{}
+	c.nonce, c.owned, c.absent = rand.Uint64(), map[string]bool{}, map[string]bool{}
 	r := &Result{}
 	for i := range c.Workload.Stages {
 		s := &c.Workload.Stages[i]
@@ -162,7 +165,7 @@ func (c *Config) ready(ctx context.Context, s *model.Stage) ([]*working, [][]*wo
 		if err := c.checkOwners(ctx, st, w); err != nil {
 			return nil, nil, err
 		}
-		k, err := newWorking(c, s.Name, w)
+		k, err := newWorking(c, s.Name, w, st.Describe())
 		if err != nil {
 			return nil, nil, fmt.Errorf("line %d: %w", w.Line, err)
 		}

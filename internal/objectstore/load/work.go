@@ -23,6 +23,7 @@ type working struct {
 	config  *Config
 	work    *model.Work
 	stage   string
+	where   string    // the store
 	cursors []cursors // by operation
 	files   [][]file  // by operation
 	meters  []*meter
@@ -42,8 +43,8 @@ type working struct {
 // cursors are the places that all workers share, of each selector.
 type cursors struct{ containers, objects, sizes, files pick.Cursor }
 
-func newWorking(c *Config, stage string, w *model.Work) (*working, error) {
-	k := &working{config: c, work: w, stage: stage, cursors: make([]cursors, len(w.Ops)), files: make([][]file, len(w.Ops))}
+func newWorking(c *Config, stage string, w *model.Work, where string) (*working, error) {
+	k := &working{config: c, work: w, stage: stage, where: where, cursors: make([]cursors, len(w.Ops)), files: make([][]file, len(w.Ops))}
 	for range min(w.Workers, 2*runtime.GOMAXPROCS(0)) {
 		k.meters = append(k.meters, newMeter(len(w.Ops), w.Rate != nil))
 	}
@@ -319,6 +320,10 @@ func (w *worker) once(ctx context.Context) {
 	}
 	gone := w.work.Kind == model.Cleanup || w.work.Kind == model.Dispose
 	for c := range containers {
+		w.name(o, o.Containers.Low+cFrom+c, o.Objects.Low)
+		if w.config.absent[place(w.where, string(w.container))] {
+			continue
+		}
 		for k := range objects {
 			if w.stopped.Load() {
 				return
