@@ -95,7 +95,7 @@ func TestDocumentedClass(t *testing.T) {
 // The experiments of the paper fit in fewer lines than its Table 1 says: whole
 // files in block style, comments aside.
 func TestPaperLines(t *testing.T) {
-	for name, table1 := range map[string]int{"section-5.2.yaml": 19, "section-5.3.yaml": 35, "section-5.3-snapshots.yaml": 54} {
+	for name, table1 := range map[string]int{"section-5.2.yaml": 19, "section-5.3.yaml": 35, "section-5.3-snapshots.yaml": 54, "section-5.4.yaml": 72} {
 		t.Run(name, func(t *testing.T) {
 			data, err := os.ReadFile(filepath.Join("../../examples/paper", name))
 			if err != nil {

@@ -94,3 +94,33 @@ func TestStudy(t *testing.T) {
 	b.run(append(args, "--repetitions", "3")...).wants(t, 1) // another edition
 	b.clean()
 }
+
+// TestSuites runs the built-in suites in small on engine local.
+func TestSuites(t *testing.T) {
+	for name, args := range map[string][]string{
+		"section-5.2":     {"--factor", "vars.storageClass=null", "--factor", "spec.rates.parallel.concurrencySpec.parallelism=1,4", "--set", "spec.runtime=2s"},
+		"attach-new":      {"--factor", "vars.storageClass=null,hostdir"},
+		"attach-existing": {"--factor", `spec.actions.volumes.createObjSpec.volume.storageClass=hostdir`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBox(t)
+			r := b.run(append([]string{"study", "run", "suite:" + name, "--scale", "small", "--out", b.in("study"), "--storage-dir", b.in("storage"), "--output", "json"}, args...)...).wants(t, 0)
+			var table studyJSON
+			if err := json.Unmarshal([]byte(r.stdout), &table); err != nil {
+				t.Fatalf("%v\n%v", err, r)
+			}
+			for _, row := range table.Rows {
+				for i, v := range row.Values {
+					if v.N != 1 || v.Median == nil {
+						t.Errorf("%s: no value of %s\n%v", name, table.Responses[i], r)
+					}
+				}
+			}
+			if page, err := os.ReadFile(b.in("study", "report.html")); err != nil || !strings.Contains(string(page), "<svg") {
+				t.Errorf("the report: %v", err)
+			}
+			b.clean()
+		})
+	}
+}
