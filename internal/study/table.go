@@ -157,10 +157,10 @@ func (v Value) String() string {
 		}
 		return expr.Format(*p, unit)
 	}
-	switch {
-	case v.N == 0:
+	switch v.N {
+	case 0:
 		return "–"
-	case v.N == 1:
+	case 1:
 		return v.bound() + at(v.Median)
 	}
 	return fmt.Sprintf("%s%s (%s … %s)", v.bound(), at(v.Median), at(v.Min), at(v.Max))

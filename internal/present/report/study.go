@@ -50,7 +50,7 @@ const (
 	chartTop, chartBottom   = 12.0, 34.0
 )
 
-// dashes tell lines apart where colours are used up.
+// class of the i-th line; dashes tell lines apart where colours are used up.
 func class(i int) string {
 	c := fmt.Sprintf("c%d", i%colours)
 	if i >= colours {
@@ -84,23 +84,23 @@ func levelCDFs(s sweep.Series) template.HTML {
 }
 
 // times draws the axis of a scale of nanoseconds.
-func (v *svg) times(x scale) {
+func (s *svg) times(x scale) {
 	last := ""
 	for _, t := range x.ticks(7) {
-		v.line(x.at(t), chartTop, x.at(t), chartHeight-chartBottom, "grid")
+		s.line(x.at(t), chartTop, x.at(t), chartHeight-chartBottom, "grid")
 		if label := units.Duration(t); label != last {
-			v.text(x.at(t), chartHeight-chartBottom+15, "tick mid", label)
+			s.text(x.at(t), chartHeight-chartBottom+15, "tick mid", label)
 			last = label
 		}
 	}
-	v.line(chartLeft, chartHeight-chartBottom, chartWidth-chartRight, chartHeight-chartBottom, "axis")
+	s.line(chartLeft, chartHeight-chartBottom, chartWidth-chartRight, chartHeight-chartBottom, "axis")
 }
 
 // counts draws the grid of a scale of numbers.
-func (v *svg) counts(y scale) {
+func (s *svg) counts(y scale) {
 	for _, n := range y.ticks(5) {
-		v.line(chartLeft, y.at(n), chartWidth-chartRight, y.at(n), "grid")
-		v.text(chartLeft-6, y.at(n)+4, "tick end", units.Count(n))
+		s.line(chartLeft, y.at(n), chartWidth-chartRight, y.at(n), "grid")
+		s.text(chartLeft-6, y.at(n)+4, "tick end", units.Count(n))
 	}
 }
 

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -46,7 +47,7 @@ func TestWriteStudy(t *testing.T) {
 		end := strings.Index(rest[i:], "</svg>") + len("</svg>")
 		d := xml.NewDecoder(strings.NewReader(rest[i : i+end]))
 		for {
-			if _, err := d.Token(); err == io.EOF {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				t.Fatalf("a figure is not well-formed: %v", err)
