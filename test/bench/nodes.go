@@ -106,18 +106,18 @@ func lostnode(ctx context.Context, e *env) (t table, err error) {
 	time.Sleep(30 * time.Second) // the volumes are there, and have moved
 	killed := time.Now()
 	back := func() error {
-		_, untaint := e.kubectl(ctx, "taint", "node", lostNode, taint+"-")
+		untaint := e.kubectl(ctx, "taint", "node", lostNode, taint+"-")
 		heal := e.bed(ctx, "heal-node", lostNode)
-		_, ready := e.kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=3m", "node/"+lostNode)
+		ready := e.kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=3m", "node/"+lostNode)
 		return errors.Join(untaint, heal, ready)
 	}
 	err = e.bed(ctx, "kill-node", lostNode)
 	if err == nil {
-		_, err = e.kubectl(ctx, "wait", "--for=condition=Ready=Unknown", "--timeout=5m", "node/"+lostNode)
+		err = e.kubectl(ctx, "wait", "--for=condition=Ready=Unknown", "--timeout=5m", "node/"+lostNode)
 	}
 	notReady := time.Now()
 	if err == nil {
-		_, err = e.kubectl(ctx, "taint", "node", lostNode, outOfService)
+		err = e.kubectl(ctx, "taint", "node", lostNode, outOfService)
 	}
 	time.Sleep(min(60*time.Second, time.Until(began.Add(length-30*time.Second)))) // what waited for it
 	healed := time.Now()
@@ -161,12 +161,12 @@ func (t *table) elsewhere(trial *trial, killed, tainted time.Time) error {
 }
 
 // kubectl calls the test bed's.
-func (e *env) kubectl(ctx context.Context, args ...string) (string, error) {
+func (e *env) kubectl(ctx context.Context, args ...string) error {
 	dir := filepath.Join(e.root, "out", "testbed")
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(dir, "bin", "kubectl"), append([]string{"--kubeconfig", filepath.Join(dir, "admin.kubeconfig")}, args...)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, lastLines(string(out), 3))
+		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, lastLines(string(out), 3))
 	}
-	return string(out), nil
+	return nil
 }
