@@ -212,14 +212,18 @@ func (q Quantile) String() string {
 func workloadLine(w Workload) string {
 	var parts []string
 	for _, m := range w.Metrics {
-		if m.PerSecond == nil {
+		part := m.Name
+		switch {
+		case m.PerSecond != nil && m.BandwidthBytesSec != nil:
+			part += fmt.Sprintf(" %s IOPS (%s)", units.Count(*m.PerSecond), units.Bandwidth(*m.BandwidthBytesSec))
+		case m.PerSecond != nil:
+			part += fmt.Sprintf(" %s IOPS", units.Count(*m.PerSecond))
+		case m.BandwidthBytesSec != nil:
+			part += " " + units.Bandwidth(*m.BandwidthBytesSec)
+		default:
 			continue
 		}
-		part := fmt.Sprintf("%s %s IOPS", m.Name, units.Count(*m.PerSecond))
-		if m.BandwidthBytesSec != nil {
-			part += fmt.Sprintf(" (%s)", units.Bandwidth(*m.BandwidthBytesSec))
-		}
-		if m.Latency.P99.NeedsN == 0 {
+		if q := m.Latency.P99; q.NeedsN == 0 && m.Latency.N > 0 {
 			part += ", p99 " + m.Latency.P99.String()
 		}
 		parts = append(parts, part)

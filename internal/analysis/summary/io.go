@@ -3,6 +3,7 @@ package summary
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
@@ -59,6 +60,9 @@ func instanceNames(d *dataset.Data) []string {
 	}
 	for _, h := range d.Totals {
 		add(h.Instance)
+	}
+	for _, x := range d.Scalars {
+		add(x.Instance)
 	}
 	for _, c := range d.Canaries {
 		add(c.Instance)
@@ -118,7 +122,7 @@ func merged(d *dataset.Data, wanted func(instance string) bool) []Metric {
 }
 
 // metrics of the wanted instances: histograms merged, never averaged; rates
-// of scalars added up.
+// of scalars added up. A rate without latencies is a metric too.
 func metrics(d *dataset.Data, wanted func(instance string) bool) []Metric {
 	samples := map[string]*stats.Sample{}
 	var ms []Metric
@@ -133,9 +137,19 @@ func metrics(d *dataset.Data, wanted func(instance string) bool) []Metric {
 		// Counts of a run do not overflow: 2^63 of them would take centuries.
 		_ = samples[h.Metric].AddHistogram(h.Hist)
 	}
+	for _, x := range d.Scalars {
+		name, ok := ratedBy(x.Metric)
+		if ok && wanted(x.Instance) && samples[name] == nil {
+			if !slices.ContainsFunc(ms, func(m Metric) bool { return m.Name == name }) {
+				ms = append(ms, Metric{Name: name})
+			}
+		}
+	}
 	for i := range ms {
 		m := &ms[i]
-		m.Latency = ofIO(samples[m.Name])
+		if s := samples[m.Name]; s != nil {
+			m.Latency = ofIO(s)
+		}
 		m.PerSecond = sumOf(d, m.Name+".iops", wanted)
 		m.BandwidthBytesSec = sumOf(d, m.Name+".bandwidth", wanted)
 	}
@@ -149,6 +163,14 @@ func ofIO(s *stats.Sample) Latency {
 	l := latencyOf(s)
 	l.MedianInterval = nil
 	return l
+}
+
+// ratedBy is the metric whose rate or bandwidth a scalar is.
+func ratedBy(scalar string) (metric string, ok bool) {
+	if metric, ok = strings.CutSuffix(scalar, ".iops"); ok {
+		return metric, true
+	}
+	return strings.CutSuffix(scalar, ".bandwidth")
 }
 
 func sumOf(d *dataset.Data, metric string, wanted func(instance string) bool) *float64 {
