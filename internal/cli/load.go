@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine/csidriver"
 	"github.com/cnsbench/cnsbench/internal/engine/csidriver/inject"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
@@ -188,6 +189,36 @@ func newValidate(s *streams) *cobra.Command {
 	return c
 }
 
+// anchor makes the paths in a Benchmark absolute, which count from its file: what
+// is printed of it may be kept anywhere.
+func anchor(b *v1alpha1.Benchmark, file string) error {
+	if file == "-" {
+		return nil
+	}
+	var paths []*string
+	for i := range b.Spec.Rates {
+		if t := b.Spec.Rates[i].TraceRateSpec; t != nil {
+			paths = append(paths, &t.Source)
+		}
+	}
+	for i := range b.Spec.Library {
+		if f := b.Spec.Library[i].FolderSpec; f != nil {
+			paths = append(paths, &f.Path)
+		}
+	}
+	for _, p := range paths {
+		if filepath.IsAbs(*p) {
+			continue
+		}
+		path, err := filepath.Abs(filepath.Join(filepath.Dir(file), *p))
+		if err != nil {
+			return fmt.Errorf("the place of %s: %w", *p, err)
+		}
+		*p = path
+	}
+	return nil
+}
+
 func newRender(s *streams) *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
@@ -197,6 +228,9 @@ func newRender(s *streams) *cobra.Command {
 			f.offline = true
 			p, _, _, err := load(cmd.Context(), s, &f, args)
 			if err != nil {
+				return err
+			}
+			if err := anchor(p.Benchmark, args[0]); err != nil {
 				return err
 			}
 			text, err := plan.Render(p, "example")
