@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,22 @@ const (
 // ledger lists, and the volumes and contents behind that, whose policy is set
 // to Delete if it was Retain. It returns when all is gone, or names what is not.
 func (e *Engine) Teardown(ctx context.Context, ledger engine.Ledger) error {
+	return errors.Join(e.removeObjects(ctx, ledger), removeScratch(ledger))
+}
+
+// removeScratch removes the run's directories on the runner's machine; those of
+// another machine are not there.
+func removeScratch(ledger engine.Ledger) error {
+	var errs []error
+	for _, entry := range ledger.Open() {
+		if entry.Kind == "dir" {
+			errs = append(errs, os.RemoveAll(entry.Name), ledger.Done(entry.Kind, entry.Name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (e *Engine) removeObjects(ctx context.Context, ledger engine.Ledger) error {
 	if e.client == nil {
 		if err := e.connect(op.NewClock()); err != nil {
 			return err
