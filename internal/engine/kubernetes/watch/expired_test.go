@@ -29,8 +29,8 @@ func TestAForgottenVersionIsListedAgain(t *testing.T) {
 		t.Run(k.String(), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
-			w := &Watches{cfg: Config{Clock: op.NewClock()}, queue: newQueue()}
-			s := &stream{w: w, src: Source{Kind: k}, version: "1"}
+			w := &Watches{cfg: Config{Clock: op.NewClock()}, queue: newQueue(), lags: newLags([]Source{{Kind: k}})}
+			s := &stream{w: w, src: Source{Kind: k}, version: "1", known: map[objectKey]api.Object{}}
 			if s.conn, err = api.Dial(host, true); err != nil {
 				t.Fatal(err)
 			}
