@@ -42,7 +42,7 @@ func TestAForgottenVersionIsListedAgain(t *testing.T) {
 				_ = sn.body.Close()
 			}
 			if ctx.Err() != nil {
-				t.Skipf("the server has just begun, and still has every change since version %s", s.version)
+				t.Skip("the server has just begun, and still has every change since version 1")
 			}
 			if !api.IsGone(err) {
 				t.Fatalf("the server says %v, want 410", err)
