@@ -119,7 +119,7 @@ const (
 // reach connects, again and again until ctx ends or there is no point.
 func (c *Client) reach(ctx context.Context) (*session, error) {
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
-		s, err := c.connect(ctx)
+		s, err := c.connect(ctx, c.begin)
 		if err == nil || errors.Is(err, ErrToken) || errors.Is(err, ErrProto) {
 			return s, err
 		}
@@ -138,10 +138,12 @@ type session struct {
 	conn    net.Conn
 	welcome welcome
 	clocks  *join.Join
+	first   *records // where it begins: nothing after that is missed
 }
 
-// connect makes one attempt: TLS, proofs, clocks.
-func (c *Client) connect(ctx context.Context) (*session, error) {
+// connect makes one attempt: TLS, proofs, clocks, and then what the session is
+// for.
+func (c *Client) connect(ctx context.Context, then func(*session) error) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, setUpWithin)
 	defer cancel()
 	plain, err := (&net.Dialer{Timeout: dialWithin}).DialContext(ctx, "tcp", c.address)
@@ -153,7 +155,9 @@ func (c *Client) connect(ctx context.Context) (*session, error) {
 	conn := tls.Client(plain, &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true})
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	s := &session{conn: conn, mail: &post{ReadWriteCloser: conn, now: func() int64 { return int64(c.clock.Now()) }}}
-	err = c.setUp(ctx, s, conn)
+	if err = c.setUp(ctx, s, conn); err == nil {
+		err = then(s)
+	}
 	if !stop() {
 		err = errors.Join(err, ctx.Err())
 	}
@@ -225,6 +229,25 @@ func (c *Client) introduce(s *session, state tls.ConnectionState) error {
 	return nil
 }
 
+// begin asks for the records where the last session with the same process
+// ended, else from now on, and waits for the first page: what happens once it
+// returns is told.
+func (c *Client) begin(s *session) error {
+	f := from{Now: true}
+	if c.instance == s.welcome.Instance && c.next >= 0 {
+		f = from{At: c.next}
+	}
+	if err := s.mail.write(letter{From: &f}); err != nil {
+		return err
+	}
+	l, err := s.mail.read(maxFrame)
+	if err == nil && l.Page == nil {
+		err = errors.New("it did not answer the question for its records")
+	}
+	s.first = l.Page
+	return err
+}
+
 func (s *session) pong(l letter) {
 	s.clocks.Add(join.Exchange{Sent: op.Time(l.Pong.Ping), Received: l.Pong.Received, Replied: l.Pong.Sent, Got: op.Time(l.received)})
 }
@@ -258,17 +281,12 @@ func (c *Client) listen(ctx context.Context, s *session) error {
 	defer func() { _ = s.conn.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() })
 	defer stop()
-	f := from{Now: true}
-	if c.instance == s.welcome.Instance && c.next >= 0 {
-		f = from{At: c.next}
+	if c.instance != s.welcome.Instance {
+		c.next, c.unseen = -1, -1
 	}
 	c.instance, c.clocks = s.welcome.Instance, s.clocks
-	if f.Now {
-		c.unseen = -1
-	}
-	if err := s.mail.write(letter{From: &f}); err != nil {
-		return err
-	}
+	c.page(s.first)
+	c.heard = c.clock.Now()
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {

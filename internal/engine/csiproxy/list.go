@@ -60,19 +60,18 @@ func List(ctx context.Context, address, token string, clock op.Clock) (*Inventor
 	ctx, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
 	c := &Client{address: address, token: token, clock: clock}
-	s, err := c.connect(ctx)
+	s, err := c.connect(ctx, func(s *session) error {
+		if !s.welcome.Lists {
+			return ErrNoList
+		}
+		return s.mail.write(letter{List: &list{}})
+	})
 	if err != nil {
 		return nil, fmt.Errorf("CSI proxy at %s: %w", address, err)
 	}
 	defer func() { _ = s.conn.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() })
 	defer stop()
-	if !s.welcome.Lists {
-		return nil, fmt.Errorf("CSI proxy at %s: %w", address, ErrNoList)
-	}
-	if err := s.mail.write(letter{List: &list{}}); err != nil {
-		return nil, err
-	}
 	found := &Inventory{Driver: s.welcome.Driver}
 	for {
 		l, err := s.mail.read(maxFrame)
