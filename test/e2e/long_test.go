@@ -73,14 +73,17 @@ const (
 	stallError = int64(20 * time.Millisecond)
 )
 
-// stallsMatch holds each freeze of at least 50 ms against the summary: a stall
-// of that volume, of that length within 20 ms, with its snapshot. It returns
-// how many freezes there were.
+// stallsMatch holds each freeze that surely held writers for at least 50 ms
+// against the summary: a stall of that volume, of that length within 20 ms,
+// with its snapshot. It returns how many such freezes there were.
 func (b *box) stallsMatch(backend string, s summaryJSON) (n int) {
 	b.Helper()
 	snapshots := b.snapshotOps()
 	for _, f := range b.freezes(backend) {
-		if f.Duration < stallLeast {
+		if f.End-f.Frozen < stallLeast {
+			if f.Duration >= stallLeast {
+				b.Logf("the freeze of %s was called for %v and held for %v: nothing need have stalled", f.Volume, time.Duration(f.Duration), time.Duration(f.End-f.Frozen))
+			}
 			continue
 		}
 		n++

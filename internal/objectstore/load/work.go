@@ -49,11 +49,16 @@ func newWorking(c *Config, stage string, w *model.Work, where string) (*working,
 		k.meters = append(k.meters, newMeter(len(w.Ops), w.Rate != nil))
 	}
 	for i := range w.Ops {
-		if o := &w.Ops[i]; o.Type == model.FileWrite {
+		o, c := &w.Ops[i], &k.cursors[i]
+		c.containers.Begin(w.Start(o.Containers))
+		c.objects.Begin(w.Start(o.Objects))
+		c.sizes.Begin(w.Start(o.Sizes.Spec))
+		if o.Type == model.FileWrite {
 			var err error
 			if k.files[i], err = listFiles(o.Files); err != nil {
 				return nil, err
 			}
+			c.files.Begin(w.Start(pick.Spec{High: int64(len(k.files[i])) - 1}))
 		}
 	}
 	return k, nil
@@ -67,7 +72,7 @@ func (k *working) start(now op.Time) {
 		k.to, k.end = now+op.Time(to), now+op.Time(end)
 	}
 	if k.work.Rate != nil {
-		k.dues = &dues{seq: k.work.Rate.New(seedOf(k.config.Seed, k.stage, k.work.Name)), begin: now, end: k.end}
+		k.dues = &dues{seq: k.work.Rate.New(seedOf(k.config.Seed, k.stage, k.work.Name)), begin: now, end: k.end, work: k.work}
 	}
 }
 
@@ -128,23 +133,28 @@ type dues struct {
 	mu         sync.Mutex
 	seq        rate.Sequence
 	begin, end op.Time
+	work       *model.Work
+	n          int64 // that were due, on all hosts
 	done       bool
 }
 
-// next is the next one; false if there are no more before the end.
+// next is the next one that falls to this host; false if there are no more
+// before the end.
 func (d *dues) next() (op.Time, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.done {
-		return 0, false
+	for !d.done {
+		t, ok := d.seq.Next()
+		due := d.begin + op.Time(t.Due)
+		if !ok || d.end.Known() && due >= d.end {
+			d.done = true
+			break
+		}
+		if d.n++; d.work.Falls(d.n - 1) {
+			return due, true
+		}
 	}
-	t, ok := d.seq.Next()
-	due := d.begin + op.Time(t.Due)
-	if !ok || d.end.Known() && due >= d.end {
-		d.done = true
-		return 0, false
-	}
-	return due, true
+	return 0, false
 }
 
 // seedOf makes a seed of the run's and of names.
@@ -159,7 +169,7 @@ func seedOf(seed uint64, names ...string) uint64 {
 // worker is one of a work's.
 type worker struct {
 	*working
-	index   int
+	index   int // among all of the work, on whatever host
 	client  store.Client
 	meter   *meter
 	rng     *rand.Rand // chooses
@@ -178,14 +188,15 @@ type pickers struct {
 	containers, objects, sizes pick.Picker
 }
 
+// worker is the i-th of this host's.
 func (k *working) worker(i int, s store.Store) (*worker, error) {
 	c, err := k.client(s)
 	if err != nil {
 		return nil, err
 	}
-	seed := seedOf(k.config.Seed, k.stage, k.work.Name)
-	w := &worker{working: k, index: i, client: c, meter: k.meters[i%len(k.meters)],
-		rng: rand.New(rand.NewPCG(seed, uint64(i))), writer: rand.New(rand.NewPCG(seed^k.config.nonce, uint64(i)))}
+	seed, index := seedOf(k.config.Seed, k.stage, k.work.Name), k.work.FirstWorker+i
+	w := &worker{working: k, index: index, client: c, meter: k.meters[i%len(k.meters)],
+		rng: rand.New(rand.NewPCG(seed, uint64(index))), writer: rand.New(rand.NewPCG(seed^k.config.nonce, uint64(index)))}
 	sum := 0
 	for j := range k.work.Ops {
 		o := &k.work.Ops[j]
@@ -205,7 +216,7 @@ func (k *working) worker(i int, s store.Store) (*worker, error) {
 // pickersOf starts the selectors of an operation: a worker with a part of its
 // own has its own place in it.
 func (w *worker) pickersOf(o *model.Op, shared *cursors) (p pickers, err error) {
-	inContainers, inObjects := o.Part(w.index, w.work.Workers)
+	inContainers, inObjects := o.Part(w.index, w.work.AllWorkers())
 	start := func(s pick.Spec, part pick.Part, shared *pick.Cursor) pick.Picker {
 		if s.Kind == 0 || err != nil {
 			return nil
@@ -312,7 +323,7 @@ func (w *worker) choose() int {
 // with each of its objects.
 func (w *worker) once(ctx context.Context) {
 	o := &w.work.Ops[0]
-	inContainers, inObjects := o.Part(w.index, w.work.Workers)
+	inContainers, inObjects := o.Part(w.index, w.work.AllWorkers())
 	cFrom, containers := inContainers.Slice(o.Containers.Size())
 	oFrom, objects := int64(0), int64(1)
 	if o.Objects.Kind != 0 {

@@ -24,7 +24,7 @@ func (w *Work) Budget(readSize float64) Budget {
 	case w.Special():
 		o, n := &w.Ops[0], 0.0
 		for i := range w.Workers {
-			n += float64(o.Items(i, w.Workers))
+			n += float64(o.Items(w.FirstWorker+i, w.AllWorkers()))
 		}
 		b.add(o, n, readSize)
 		return b

@@ -55,6 +55,12 @@ type Work struct {
 	Name    string   `json:"name"`
 	Kind    WorkKind `json:"kind"`
 	Workers int      `json:"workers"`
+	// FirstWorker and Of are set in a share of a work: its Workers are those
+	// from FirstWorker on (from 0) of so many. Of 0: it is the whole work.
+	FirstWorker int `json:"firstWorker,omitempty"`
+	Of          int `json:"ofWorkers,omitempty"`
+	// Driver is the host that does the work alone; empty: all share it.
+	Driver string `json:"driver,omitempty"`
 	// Interval is how long a slice of the histograms is.
 	Interval time.Duration `json:"intervalNs"`
 	// The measured window begins RampUp after the start and is Runtime long;
@@ -170,7 +176,8 @@ func (w *Work) Windows() (measured, measuredEnd, end time.Duration) {
 // Special says whether the work goes once through its selectors.
 func (w *Work) Special() bool { return w.Kind != Normal && w.Kind != Delay }
 
-// Part is the share of a worker, counted from 0, in containers and objects.
+// Part is the share of a worker, counted from 0, of all of a work's in
+// containers and objects.
 func (o *Op) Part(worker, workers int) (containers, objects pick.Part) {
 	p := pick.Part{Index: worker, Count: workers}
 	switch o.Division {

@@ -81,6 +81,9 @@ func (p Part) Of(s Spec) (Spec, bool) {
 // goes through its integers in order. Its methods are safe for concurrent use.
 type Cursor struct{ n atomic.Int64 }
 
+// Begin makes n the next number, in place of 0.
+func (c *Cursor) Begin(n int64) { c.n.Store(n) }
+
 // Next counts from 0.
 func (c *Cursor) Next() int64 { return c.n.Add(1) - 1 }
 
