@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
+	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 )
 
@@ -70,9 +71,9 @@ func doneOf(p *Point) string {
 // and whose the time is that was added.
 func further(factor string, below []Point, p *Point) string {
 	first, before := &below[0], &below[len(below)-1]
-	verdict, how := scaling(before, p)
-	text := fmt.Sprintf("%s%s: %s a minute, ×%s of that at %s for ×%s at once: %s.", where(factor, p), doneOf(p),
-		units.Count(p.Rate()), units.Count(how), before.Label, units.Count(p.Level/before.Level), verdict)
+	grown := scaling(before, p)
+	text := fmt.Sprintf("%s%s: %s a minute, %v of that at %s for ×%s at once: %s.", where(factor, p), doneOf(p),
+		units.Count(p.Rate()), grown, before.Label, units.Count(p.Level/before.Level), grown.verdict)
 	component, added, share := grew(first, p)
 	if added <= 0 || component == "" {
 		return text + " An operation takes no longer than at " + first.Label + "."
@@ -88,7 +89,7 @@ func further(factor string, below []Point, p *Point) string {
 	switch {
 	case place == "":
 		place = "what was not observed"
-	case verdict == scales:
+	case strings.HasPrefix(grown.verdict, scales):
 		return text + "."
 	}
 	return text + ": the limit is " + place + "."
@@ -96,21 +97,47 @@ func further(factor string, below []Point, p *Point) string {
 
 const scales = "it still scales"
 
+// growth is by what factor throughput went up from one level to the next.
+type growth struct {
+	factor, low, high, coverage float64 // the interval, where coverage is above 0
+	verdict                     string
+}
+
+// level is the coverage that intervals are to have.
+const level = 0.9
+
 // scaling says how much of the further operations at once came back as
-// throughput; the factor is that of the throughput.
-func scaling(before, p *Point) (verdict string, factor float64) {
-	if before.Rate() == 0 || before.Level <= 0 || p.Level <= before.Level {
-		return "nothing to compare it with", math.NaN()
+// throughput. Where the interval of the factor over the trials has room for two
+// verdicts, both are given.
+func scaling(before, p *Point) growth {
+	g := growth{factor: math.NaN(), verdict: "nothing to compare it with"}
+	estimate, low, high, coverage, ok := stats.Ratios(before.PerMinute, p.PerMinute, level)
+	if !ok || before.Level <= 0 || p.Level <= before.Level {
+		return g
 	}
-	factor = p.Rate() / before.Rate()
-	gain := (factor - 1) / (p.Level/before.Level - 1)
-	switch {
-	case gain < saturated:
-		return "saturated", factor
-	case gain < hardly:
-		return "it hardly scales any more", factor
+	g.factor, g.low, g.high, g.coverage = estimate, low, high, coverage
+	verdict := func(factor float64) string {
+		switch gain := (factor - 1) / (p.Level/before.Level - 1); {
+		case gain < saturated:
+			return "saturated"
+		case gain < hardly:
+			return "it hardly scales any more"
+		}
+		return scales
 	}
-	return scales, factor
+	g.verdict = verdict(estimate)
+	if least, most := verdict(low), verdict(high); least != most {
+		g.verdict = fmt.Sprintf("%s (these trials have room for: %s, and: %s)", g.verdict, least, most)
+	}
+	return g
+}
+
+func (g growth) String() string {
+	text := "×" + units.Count(g.factor)
+	if g.coverage > 0 {
+		text += fmt.Sprintf(" [%s, %s]", units.Count(g.low), units.Count(g.high))
+	}
+	return text
 }
 
 // grew finds the component whose time in an operation has grown most, by how

@@ -52,6 +52,31 @@ func TestSentences(t *testing.T) {
 	}
 }
 
+// A factor that differs between trials has an interval, and where that has room
+// for two verdicts the sentence says so.
+func TestSentencesOfTrials(t *testing.T) {
+	driver := share(attribution.Driver, 100)
+	tests := []struct {
+		name      string
+		at1, at10 []float64
+		want      string
+	}{
+		{"sure", []float64{60, 61, 62}, []float64{598, 600, 610}, "×9.84 [9.65, 10.2] of that at 1 for ×10 at once: it still scales."},
+		{"unsure", []float64{60, 61, 62}, []float64{90, 200, 400}, "it hardly scales any more (these trials have room for: saturated, and: it still scales)."},
+		{"once", []float64{60}, []float64{600}, "×10 of that at 1 for ×10 at once: it still scales."},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := Series{Points: []Point{point("1", 1, 0, driver), point("10", 10, 0, driver)}}
+			s.Points[0].PerMinute, s.Points[1].PerMinute = tt.at1, tt.at10
+			s.Describe("parallelism")
+			if got := s.Points[1].Sentence; !strings.Contains(got, tt.want) {
+				t.Errorf("%s\n\twant in it: %s", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestGather(t *testing.T) {
 	const s = op.Time(1e9)
 	pod := func(name string, start, scheduled, end op.Time) op.Op {
