@@ -267,7 +267,7 @@ func (c *Cluster) spec(p parts.Part) (process.Spec, error) {
 		}
 		inputs += fmt.Sprintf(" %d %d", leader.PID, leader.Start)
 	}
-	return process.Spec{Name: p.Name, Argv: argv, Env: p.Env, Log: c.Log(p.Name), Inputs: inputs}, nil
+	return process.Spec{Name: p.Name, Argv: argv, Env: p.Env, Log: c.Log(p.Name), Inputs: inputs, Nice: p.Nice}, nil
 }
 
 // ensure starts a part unless it runs as it should; it says whether it did.

@@ -27,6 +27,8 @@ type Part struct {
 	// Follows, when set, is the part with which it is started anew: a sidecar ends when it loses its driver, and in a
 	// cluster a kubelet would start it again.
 	Follows string
+	// Nice is its nice value: a control plane has a machine of its own, and here one that goes first.
+	Nice int
 	// Health says how to see that it works; without any, it has only to stay alive.
 	Health Health
 }

@@ -27,13 +27,15 @@ type Spec struct {
 	// Inputs stands for all that the process reads at its start, its program included: when it differs from a running
 	// process's, that has to be started anew.
 	Inputs string
+	// Nice is the session's nice value, as far as the kernel lets it have one.
+	Nice int
 }
 
 const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // Same says whether a process started as s need not be started anew to be as other.
 func (s Spec) Same(other Spec) bool {
-	return slices.Equal(s.Argv, other.Argv) && slices.Equal(s.Env, other.Env) && s.Inputs == other.Inputs
+	return slices.Equal(s.Argv, other.Argv) && slices.Equal(s.Env, other.Env) && s.Inputs == other.Inputs && s.Nice == other.Nice
 }
 
 // Record is a process that was started.
@@ -106,6 +108,11 @@ func (d Dir) Start(s Spec) (Record, error) {
 		return Record{}, fmt.Errorf("starting %s: %w", s.Name, err)
 	}
 	r := Record{Spec: s, PID: cmd.Process.Pid, Started: time.Now()}
+	if s.Nice != 0 {
+		// Where the kernel groups tasks by session, that of the group is what counts.
+		_ = syscall.Setpriority(syscall.PRIO_PROCESS, r.PID, s.Nice)
+		_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", r.PID), []byte(strconv.Itoa(s.Nice)), 0)
+	}
 	go func() { _ = cmd.Wait() }() // it must not stay a zombie while we are here; its end is seen by Alive
 	stat, err := stat(r.PID)
 	if err != nil {
