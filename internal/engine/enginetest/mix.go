@@ -15,6 +15,9 @@ type MixOptions struct {
 	// Without names kinds of action that the driver or the machine cannot do;
 	// "group" and "workload" too.
 	Without map[string]bool
+	// Cluster adds what only a cluster has: objects of any kind, their replicas,
+	// nodes.
+	Cluster bool
 	// Every is the time between two triggers of the quickest rate, and Runtime
 	// that of the run; rates of what ends processes are ten times slower.
 	EveryMs, RuntimeMs int
@@ -59,7 +62,19 @@ var mixable = []mixed{
 	{"snap-held", "snapshotSpec: {actionName: hold, snapshotClass: VSC, select: random}", "workload", "", false},
 	{"un-hold", "deleteSpec: {actionName: hold, select: random}", "workload", "", true},
 	{"un-churn", "deleteSpec: {actionName: churn}", "workload", "churn", true},
+	{"claim", "createObjSpec: {manifest: {apiVersion: v1, kind: PersistentVolumeClaim, spec: {accessModes: [ReadWriteOnce], storageClassName: SC, resources: {requests: {storage: SIZE}}}}}", "cluster", "", false},
+	{"un-claim", "deleteSpec: {actionName: claim}", "cluster", "claim", false},
+	{"web", "createObjSpec: {manifest: " + web + "}", "cluster", "", true},
+	{"scale", "scaleSpec: {actionName: web, replicas: [3, 0, 1]}", "cluster", "web", true},
+	{"renew-web", "rolloutSpec: {actionName: web}", "cluster", "web", true},
+	{"un-web", "deleteSpec: {actionName: web}", "cluster", "web", true},
+	{"empty", "drainSpec: {nodeLabels: {kubernetes.io/os: linux}}", "cluster", "", true},
 }
+
+// web is an object that has pods of its own.
+const web = `{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 1, selector: {matchLabels: {instance: "{{ACTION_NAME}}-{{INSTANCE_NUM}}"}}, ` +
+	`template: {metadata: {labels: {instance: "{{ACTION_NAME}}-{{INSTANCE_NUM}}"}}, spec: {terminationGracePeriodSeconds: 1, ` +
+	`containers: [{name: sleep, image: "{{TOOLS_IMAGE}}", command: [sleep, infinity]}]}}}}`
 
 // holder is a library entry whose pod has a volume until it is ended.
 const holder = `---
@@ -102,7 +117,7 @@ func Mix(r *rand.Rand, o MixOptions) string {
 		action("hold", first+"createObjSpec: {workload: holder, count: 2, vars: {storageClass: SC, size: SIZE}}")
 	}
 	for _, m := range mixable {
-		if o.Without[m.kind] || m.kind == "workload" && !workloads || !there[m.needs] || r.IntN(2) == 0 {
+		if o.Without[m.kind] || m.kind == "cluster" && !o.Cluster || m.kind == "workload" && !workloads || !there[m.needs] || r.IntN(2) == 0 {
 			continue
 		}
 		there[m.name] = true

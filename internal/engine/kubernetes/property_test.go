@@ -109,7 +109,7 @@ func mixSeeds(t *testing.T) []uint64 {
 
 func mixIsListed(t *testing.T, config *rest.Config, seed uint64, class string, without map[string]bool) {
 	r := rand.New(rand.NewPCG(seed, 0x6b3873))
-	text := enginetest.Mix(r, enginetest.MixOptions{StorageClass: strconv.Quote(class), SnapshotClass: strconv.Quote(class), Size: "64Mi", EveryMs: 250, RuntimeMs: 12000, Without: without})
+	text := enginetest.Mix(r, enginetest.MixOptions{StorageClass: strconv.Quote(class), SnapshotClass: strconv.Quote(class), Size: "64Mi", EveryMs: 250, RuntimeMs: 12000, Without: without, Cluster: true})
 	client, err := api.New(config, op.NewClock())
 	if err != nil {
 		t.Fatal(err)
@@ -259,7 +259,7 @@ func (m *made) makes(action string) string {
 		case a.Name != action:
 		case a.Workload != nil:
 			return "workload"
-		case a.Volume != nil:
+		case a.Volume != nil, a.Manifest != nil && strings.HasPrefix(a.Name, "claim"):
 			return "volume"
 		case a.Snapshot != nil && a.Snapshot.Group:
 			return "group"
