@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/engine/agent/join"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/link"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -67,7 +68,7 @@ type Client struct {
 // ends; a proxy with another token or version is not tried again. ctx does
 // not matter after that.
 func Dial(ctx context.Context, address, token string, clock op.Clock, to Handlers) (*Client, error) {
-	if err := checkToken(token); err != nil {
+	if err := link.CheckToken(token); err != nil {
 		return nil, err
 	}
 	if to.Gap == nil {

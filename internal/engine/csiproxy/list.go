@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/cnsbench/cnsbench/internal/engine/agent/link"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -54,7 +55,7 @@ const (
 // List asks the proxy at address what the driver behind it has: the proxy calls
 // the driver's own lists, which changes nothing. ErrNoList where there are none.
 func List(ctx context.Context, address, token string, clock op.Clock) (*Inventory, error) {
-	if err := checkToken(token); err != nil {
+	if err := link.CheckToken(token); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, listWithin)

@@ -20,7 +20,7 @@ const maxSessions = 16
 // Serve offers the records to whoever proves knowledge of token, over TLS 1.3,
 // until ctx ends. It closes the listener.
 func (p *Proxy) Serve(ctx context.Context, listener net.Listener, token string) error {
-	if err := checkToken(token); err != nil {
+	if err := link.CheckToken(token); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	identity, err := link.NewIdentity()

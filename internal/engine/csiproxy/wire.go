@@ -1,8 +1,6 @@
 package csiproxy
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
 	"crypto/tls"
 	"encoding/binary"
 	"encoding/json"
@@ -10,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"sync"
+
+	"github.com/cnsbench/cnsbench/internal/engine/agent/link"
 )
 
 // Proto is the version of what a proxy and a runner say to each other. Two
@@ -162,28 +162,7 @@ const (
 	asProxy  = "proxy"
 )
 
-// prove shows knowledge of the token for this one TLS connection, and who
-// shows it: HMAC-SHA-256 over the side and the connection's exporter value
-// (RFC 9266). Somebody in the middle has two connections with two values, so
-// that neither side's proof is of use to it; certificates need not be known.
+// prove shows knowledge of the token for this one connection, and who shows it.
 func prove(token, side string, state tls.ConnectionState) ([]byte, error) {
-	bound, err := state.ExportKeyingMaterial("EXPORTER-Channel-Binding", nil, 32)
-	if err != nil {
-		return nil, fmt.Errorf("bind the token to the connection: %w", err)
-	}
-	mac := hmac.New(sha256.New, []byte(token))
-	_, _ = fmt.Fprintf(mac, "%s %d %s\x00", magic, Proto, side) // a hash takes anything
-	_, _ = mac.Write(bound)
-	return mac.Sum(nil), nil
-}
-
-// minToken is what a token has at least: a proof can be guessed at offline by
-// whoever got somebody to connect.
-const minToken = 16
-
-func checkToken(token string) error {
-	if len(token) < minToken {
-		return fmt.Errorf("the token has %d characters; take at least %d random ones", len(token), minToken)
-	}
-	return nil
+	return link.Prove(token, fmt.Sprintf("%s %d %s", magic, Proto, side), state)
 }
