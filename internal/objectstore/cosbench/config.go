@@ -74,9 +74,9 @@ func parseSeconds(text string) (time.Duration, error) {
 // fastest is the highest rate that is taken for meant, in operations a second.
 const fastest = 1e7
 
-// parseRate reads constant(n), poisson(n), both in operations a second, and
+// ParseRate reads constant(n), poisson(n), both in operations a second, and
 // burst(size,interval).
-func parseRate(text string) (rate.Schedule, error) {
+func ParseRate(text string) (rate.Schedule, error) {
 	const forms = "there are constant(perSecond), poisson(perSecond), burst(size,interval)"
 	name, inner, _ := strings.Cut(strings.TrimSpace(text), "(")
 	inner, closed := strings.CutSuffix(strings.TrimSpace(inner), ")")

@@ -201,7 +201,7 @@ func (p *parser) work(n *node, l level) model.Work {
 	}
 	if w.RateText != "" && w.Kind == model.Normal {
 		var err error
-		if w.Rate, err = parseRate(w.RateText); err != nil {
+		if w.Rate, err = ParseRate(w.RateText); err != nil {
 			p.Fail(line, "", "%v", err)
 		}
 	}

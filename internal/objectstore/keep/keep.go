@@ -22,13 +22,16 @@ type Recorder struct {
 	// Tell is given lines for people; nil: nobody.
 	Tell func(line string)
 
+	host   int            // whose figures these are
 	stages int            // that have begun
 	rows   map[string]int // by work, of this stage's CSV files
 }
 
-// Instance is the name of a work in the bundle; there is one of it for each
-// host, of which this program has one.
-func Instance(stage, work string) string { return Action(stage, work) + "-0" }
+// Instance is the name of a work in the bundle, as the host of that number (from
+// 0) carries it out; without other hosts this program is the only one.
+func Instance(stage, work string, host int) string {
+	return fmt.Sprintf("%s-%d", Action(stage, work), host)
+}
 
 // Action is the name of a work in the bundle.
 func Action(stage, work string) string {
@@ -44,18 +47,23 @@ func Action(stage, work string) string {
 	}, name)
 }
 
-// driver is this process, as an instance of the bundle.
-const driver = "driver-0"
+// driver is the process of a host, as an instance of the bundle.
+func (r *Recorder) driver() string { return fmt.Sprintf("driver-%d", r.host) }
 
 // StageBegan notes the start of each work.
 func (r *Recorder) StageBegan(s *model.Stage, at op.Time) {
-	r.stages++
-	r.rows = map[string]int{}
+	r.next(s)
 	for _, w := range s.Works {
 		if w.Kind != model.Delay {
-			r.Writer.Started(op.InstanceStart{Instance: Instance(s.Name, w.Name), Container: "workers", Intended: at, At: at})
+			r.Writer.Started(op.InstanceStart{Instance: Instance(s.Name, w.Name, r.host), Container: "workers", Intended: at, At: at})
 		}
 	}
+}
+
+// next begins another stage.
+func (r *Recorder) next(s *model.Stage) {
+	r.stages++
+	r.rows = map[string]int{}
 	if r.Tell != nil {
 		r.Tell(fmt.Sprintf("stage %s", s.Name))
 	}
@@ -64,8 +72,11 @@ func (r *Recorder) StageBegan(s *model.Stage, at op.Time) {
 // Second writes the series: what ended in each second, ramps too.
 func (r *Recorder) Second(stage string, w *model.Work, from, to op.Time, cells load.Cells) {
 	r.csvRow(stage, w, from, to, cells)
-	u := load.UsageNow()
-	r.Writer.Sample(op.Sample{Instance: driver, At: to, CPUNanos: int64(u.CPU), RSSBytes: u.RSS})
+	r.second(stage, w, from, to, cells, load.UsageNow())
+}
+
+func (r *Recorder) second(stage string, w *model.Work, from, to op.Time, cells load.Cells, u load.Usage) {
+	r.Writer.Sample(op.Sample{Instance: r.driver(), At: to, CPUNanos: int64(u.CPU), RSSBytes: u.RSS})
 	span := time.Duration(to - from).Seconds()
 	if span <= 0 {
 		return
@@ -86,7 +97,7 @@ func (r *Recorder) Second(stage string, w *model.Work, from, to op.Time, cells l
 			name, unit string
 			value      int64
 		}{{".iops", "1/s", s.ok}, {".bandwidth", "B/s", s.bytes}, {".failed", "1/s", s.failed}} {
-			r.Writer.Series(record.Series{Instance: Instance(stage, w.Name), Action: Action(stage, w.Name), Metric: w.Ops[i].Name + m.name, Unit: m.unit,
+			r.Writer.Series(record.Series{Instance: Instance(stage, w.Name, r.host), Action: Action(stage, w.Name), Metric: w.Ops[i].Name + m.name, Unit: m.unit,
 				Step: int64(to - from), Points: []record.Point{{At: from, Value: float64(m.value) / span}}})
 		}
 	}
@@ -121,7 +132,7 @@ func (r *Recorder) Interval(stage string, w *model.Work, from, to op.Time, cells
 }
 
 func (r *Recorder) histogram(stage string, w *model.Work, metric, basis string, h *hist.Histogram, from, to op.Time, total bool) {
-	r.Writer.Histogram(record.HistogramSlice{Instance: Instance(stage, w.Name), Action: Action(stage, w.Name), Metric: metric, Unit: "ns", Basis: basis,
+	r.Writer.Histogram(record.HistogramSlice{Instance: Instance(stage, w.Name, r.host), Action: Action(stage, w.Name), Metric: metric, Unit: "ns", Basis: basis,
 		From: from, To: to, Total: total, Hist: h})
 }
 
@@ -158,11 +169,11 @@ func (r *Recorder) StageEnded(s *load.StageResult) {
 				r.histogram(s.Name, w.Work, w.Work.Ops[k.Op].Name+"!"+k.Label, "response", c.Response, w.From, w.To, true)
 			}
 		}
-		r.Writer.Ended(op.InstanceEnd{Instance: Instance(s.Name, w.Work.Name), At: w.Ended, OK: w.Err == nil,
+		r.Writer.Ended(op.InstanceEnd{Instance: Instance(s.Name, w.Work.Name, r.host), At: w.Ended, OK: w.Err == nil,
 			Containers: []op.ContainerEnd{{Name: "workers", Message: message(w.Err)}}})
 	}
 	if d, _, ok := s.CPUPerOp(); ok {
-		r.Writer.Scalar(record.Scalar{Instance: driver, Action: s.Name, Metric: s.Name + ".cpuPerOp", Unit: "ns", Value: float64(d)})
+		r.Writer.Scalar(record.Scalar{Instance: r.driver(), Action: s.Name, Metric: s.Name + ".cpuPerOp", Unit: "ns", Value: float64(d)})
 	}
 	if s.Err != nil {
 		r.Writer.Log(s.Ended, "object", fmt.Sprintf("stage %s: %v", s.Name, s.Err))
@@ -190,7 +201,7 @@ func (r *Recorder) totals(stage string, w *load.WorkResult, f *load.Figures) {
 		}
 	}
 	scalar := func(suffix, unit string, v float64) {
-		r.Writer.Scalar(record.Scalar{Instance: Instance(stage, w.Work.Name), Action: Action(stage, w.Work.Name), Metric: f.Name + suffix, Unit: unit, Value: v})
+		r.Writer.Scalar(record.Scalar{Instance: Instance(stage, w.Work.Name, r.host), Action: Action(stage, w.Work.Name), Metric: f.Name + suffix, Unit: unit, Value: v})
 	}
 	scalar(".iops", "1/s", f.PerSecond())
 	scalar(".bandwidth", "B/s", f.Bandwidth())

@@ -93,7 +93,7 @@ func TestDuration(t *testing.T) {
 
 func TestNamesInTheBundle(t *testing.T) {
 	for in, want := range map[[2]string]string{{"main", "main"}: "main-0", {"main", "reads"}: "main.reads-0", {"a b/c", "x"}: "a_b_c.x-0"} {
-		if got := Instance(in[0], in[1]); got != want {
+		if got := Instance(in[0], in[1], 0); got != want {
 			t.Errorf("%v: %q, want %q", in, got, want)
 		}
 	}

@@ -26,6 +26,9 @@ const (
 // server's only if the client had CPUs to spare and workers were always waiting
 // for answers, which a closed loop's are.
 func (s *StageResult) Bound() (b Bound, evidence string) {
+	if len(s.Hosts) > 0 {
+		return s.boundOfHosts()
+	}
 	u := s.Usage
 	waited := 0.0
 	if u.CPU > 0 {

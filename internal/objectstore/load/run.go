@@ -25,6 +25,10 @@ type Config struct {
 	// Grace is how long after a work's end its operations in flight are awaited.
 	Grace    time.Duration
 	Observer Observer
+	// Begin is called when all that a stage needs is ready, and returns, not
+	// before it has come, the instant at which its works begin; an error ends the
+	// stage. Nil: they begin at once.
+	Begin func(ctx context.Context) (op.Time, error)
 
 	nonce uint64 // tells the writes of this run from those of others
 	// owned and absent containers, as they were found before a stage, by store
@@ -58,9 +62,11 @@ type StageResult struct {
 	Name         string
 	Began, Ended op.Time
 	Works        []WorkResult
-	Usage        Usage // of this process, during the stage
-	Skipped      bool
-	Err          error
+	Usage        Usage // of this process, or of all hosts, during the stage
+	// Hosts that carried it out together; Works are then of all of them.
+	Hosts   []HostResult
+	Skipped bool
+	Err     error
 }
 
 // WorkResult is what became of a work.
@@ -72,15 +78,21 @@ type WorkResult struct {
 	Err                    error
 }
 
-// Run carries a workload out. When ctx ends, or a stage fails, what is left is
-// skipped, but for the stages that clean up; when hard ends, those too.
+// Run carries a workload out, stage by stage, in this process.
 func Run(ctx, hard context.Context, c Config) *Result {
-	c.nonce, c.owned, c.absent = rand.Uint64(), map[string]bool{}, map[string]bool{}
+	return Sequence(ctx, hard, c.Workload, NewRunner(c).Stage, c.Observer.StageEnded)
+}
+
+// Sequence has the stages of a workload carried out one after the other. When
+// ctx ends, or a stage fails, what is left is skipped, but for the stages that
+// clean up; when hard ends, those too. ended is told of each that was not
+// skipped.
+func Sequence(ctx, hard context.Context, w *model.Workload, carryOut func(ctx, hard context.Context, s *model.Stage) *StageResult, ended func(*StageResult)) *Result {
 	r := &Result{}
-	for i := range c.Workload.Stages {
-		s := &c.Workload.Stages[i]
+	for i := range w.Stages {
+		s := &w.Stages[i]
 		failed := r.Err != nil || ctx.Err() != nil
-		if hard.Err() != nil || failed && !cleans(s) {
+		if hard.Err() != nil || failed && !Cleans(s) {
 			r.Stages = append(r.Stages, StageResult{Name: s.Name, Skipped: true})
 			continue
 		}
@@ -88,9 +100,9 @@ func Run(ctx, hard context.Context, c Config) *Result {
 		if failed {
 			in = hard
 		}
-		result := c.stage(in, hard, s)
+		result := carryOut(in, hard, s)
 		r.Stages = append(r.Stages, *result)
-		c.Observer.StageEnded(result)
+		ended(result)
 		if result.Err != nil {
 			r.Err = errors.Join(r.Err, fmt.Errorf("stage %s: %w", s.Name, result.Err))
 		}
@@ -99,14 +111,30 @@ func Run(ctx, hard context.Context, c Config) *Result {
 	return r
 }
 
-// cleans says whether a stage only removes things.
-func cleans(s *model.Stage) bool {
+// Cleans says whether a stage only removes things.
+func Cleans(s *model.Stage) bool {
 	for _, w := range s.Works {
 		if w.Kind != model.Cleanup && w.Kind != model.Dispose {
 			return false
 		}
 	}
 	return true
+}
+
+// Runner carries stages out, one after the other; between them it remembers
+// which containers are ours.
+type Runner struct{ config Config }
+
+// NewRunner makes one.
+func NewRunner(c Config) *Runner {
+	c.nonce, c.owned, c.absent = rand.Uint64(), map[string]bool{}, map[string]bool{}
+	return &Runner{c}
+}
+
+// Stage carries one stage out. When ctx ends its works do, Grace later what
+// they have in flight; when hard ends, at once.
+func (r *Runner) Stage(ctx, hard context.Context, s *model.Stage) *StageResult {
+	return r.config.stage(ctx, hard, s)
 }
 
 // stage runs the works of a stage side by side.
@@ -118,8 +146,12 @@ func (c *Config) stage(ctx, hard context.Context, s *model.Stage) *StageResult {
 		r.Err, r.Ended = err, c.Clock.Now()
 		return r
 	}
+	if r.Began, err = c.begin(ctx); err != nil {
+		discard(workers)
+		r.Err, r.Ended = err, c.Clock.Now()
+		return r
+	}
 	before := UsageNow()
-	r.Began = c.Clock.Now()
 	var wait sync.WaitGroup
 	ended := make(chan int, len(works))
 	r.Works = make([]WorkResult, len(works))
@@ -146,6 +178,22 @@ func (c *Config) stage(ctx, hard context.Context, s *model.Stage) *StageResult {
 	}
 	r.Ended = c.Clock.Now()
 	return r
+}
+
+func (c *Config) begin(ctx context.Context) (op.Time, error) {
+	if c.Begin == nil {
+		return c.Clock.Now(), nil
+	}
+	return c.Begin(ctx)
+}
+
+// discard closes the clients of workers that never run.
+func discard(workers [][]*worker) {
+	for _, of := range workers {
+		for _, w := range of {
+			w.client.Close()
+		}
+	}
 }
 
 // ready makes all that a stage needs before its clock starts: clients,
