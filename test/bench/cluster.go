@@ -98,7 +98,7 @@ func (t *table) auditAt(ctx context.Context, e *env, name string, perSecond floa
 		of        func(audited) time.Time
 	}{{op.Acked, func(a audited) time.Time { return a.created }}, {op.Bound, func(a audited) time.Time { return a.bound }}} {
 		var differences []int64
-		covered, early := 0, 0
+		covered, early, earliest := 0, 0, int64(0)
 		for _, o := range ops {
 			at := m.of(truth["cnsb-"+trial.bundle.Run.ID+"-"+o.Object])
 			seen, stated := milestoneOf(&o, m.milestone)
@@ -108,6 +108,7 @@ func (t *table) auditAt(ctx context.Context, e *env, name string, perSecond floa
 			d := int64(start.Add(time.Duration(seen)).Sub(at))
 			if d < 0 {
 				d, early = -d, early+1
+				earliest = max(earliest, d)
 			}
 			differences = append(differences, d)
 			if d <= stated {
@@ -120,7 +121,7 @@ func (t *table) auditAt(ctx context.Context, e *env, name string, perSecond floa
 		p99 := time.Duration(quantile(differences, 0.99))
 		what := fmt.Sprintf("%s: %s, from the API server's instant, p99", name, m.milestone)
 		if bound > 0 {
-			t.info(len(differences), strings.Replace(what, "p99", "p50", 1), "%v (%d before it)", time.Duration(quantile(differences, 0.5)).Round(10*time.Microsecond), early)
+			t.info(len(differences), strings.Replace(what, "p99", "p50", 1), "%v (%d before it, by at most %v)", time.Duration(quantile(differences, 0.5)).Round(10*time.Microsecond), early, time.Duration(earliest).Round(10*time.Microsecond))
 			t.add(what, p99.Round(10*time.Microsecond).String(), "≤ "+bound.String(), metIf(p99 <= bound), len(differences))
 		} else {
 			t.info(len(differences), what, "%v", p99.Round(10*time.Microsecond))
