@@ -50,14 +50,16 @@ e2e: deps build ## run the built binaries end to end: the demo, faults, kill -9;
 	go test -timeout 30m -count=1 -tags e2e ./test/e2e ./test/extend
 	@hack/e2e.sh
 
-.PHONY: object-servers
-object-servers: ## build the S3 server that tests of object storage meet, versitygw (minutes when cold)
-	@mkdir -p $(OUT)/servers
-	@go build -C hack/servers -o $(abspath $(OUT)/servers)/ github.com/versity/versitygw/cmd/versitygw
+.PHONY: object-servers object-peers object-test
+object-servers: ## install the servers that tests of object storage meet: Swift and Keystone of Debian, versitygw (minutes when cold)
+	@hack/object-servers.sh '$(OUT)/servers'
 
-.PHONY: object-test
-object-test: object-servers ## test object storage, against versitygw and, where its packages are installed, OpenStack Swift
+object-peers: ## install what bench object-peers compares with: wrk of Debian, warp (minutes when cold)
+	@hack/object-peers.sh '$(OUT)/peers'
+
+object-test: object-servers ## test object storage against real servers, and our clients against SDKs
 	go test -count=1 -timeout 9m ./internal/objectstore/...
+	cd test/object && go test -count=1 -timeout 9m ./...
 
 .PHONY: bench
 bench: deps build ## measure what docs/benchmarks.md states (about 25 minutes)

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/cosbench"
+	"github.com/cnsbench/cnsbench/internal/objectstore/footprint"
 	"github.com/cnsbench/cnsbench/internal/objectstore/keep"
 	oload "github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
@@ -195,6 +196,9 @@ func (r *objectRun) carryOut(ctx context.Context) error {
 	defer stop()
 	if err := r.writer.Environment(record.CollectEnvironment(soft, r.writer.Dir())); err != nil {
 		return r.conclude(&oload.Result{Err: err})
+	}
+	if err := footprint.Shrink(); err != nil {
+		fmt.Fprintln(r.err, "warning:", err)
 	}
 	opener := open.Opener{Clock: r.clock, Getenv: os.Getenv}
 	result := oload.Run(soft, hard, oload.Config{

@@ -8,56 +8,23 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/record"
 )
 
-// What one operation of 4 KiB may cost the client, with 16 workers, signed and
-// recorded, a GET verified too; and the memory that it may take.
-const (
-	objectGet    = 25 * time.Microsecond
-	objectPut    = 35 * time.Microsecond
-	objectMemory = 64e6
-)
+// objectWorkers is how many workers, connections and threads all tools have.
+const objectWorkers = 16
 
-// object measures what an operation of 4 KiB costs the client of an object
-// workload, against a null server that is another process.
-func object(ctx context.Context, e *env) (table, error) {
-	var t table
-	address, stop, err := e.nullServer(ctx)
-	if err != nil {
-		return t, err
-	}
-	defer func() { warn(stop()) }()
-	length := pick(e, 600*time.Second, 5*time.Second)
-	for _, o := range []struct {
-		name, operation string
-		length          time.Duration
-		target          time.Duration
-	}{
-		{"GET", `<operation type="read" config="containers=c(1);objects=u(1,1000000000);hashCheck=true"/>`, length, objectGet},
-		{"PUT", `<operation type="write" config="containers=c(1);objects=u(1,1000000000);sizes=c(4)KiB"/>`, pick(e, 30*time.Second, 5*time.Second), objectPut},
-	} {
-		b, err := e.objectRun(ctx, address, o.operation, o.length)
-		if err != nil {
-			return t, fmt.Errorf("%s: %w", o.name, err)
-		}
-		if err := objectFigures(&t, o.name, b, o.target, o.length >= time.Minute); err != nil {
-			return t, err
-		}
-	}
-	if err := e.wrk(ctx, &t, address); err != nil {
-		return t, err
-	}
-	t.note("Both processes share the machine's CPUs, so operations a second are not the client's ceiling; its CPU time is its own.")
-	t.note("Not compared with warp: it is not installed by this repository yet.")
-	return t, nil
-}
+// Operations of objects of 4 KiB: out of 10⁹ keys, so that no memory helps.
+const (
+	get4K = `<operation type="read" ratio="%d" config="containers=c(1);objects=u(1,1000000000);hashCheck=true"/>`
+	put4K = `<operation type="write" ratio="%d" config="containers=c(1);objects=u(1,1000000000);sizes=c(4)KiB"/>`
+)
 
 // nullServer starts one, whose address it prints.
 func (e *env) nullServer(ctx context.Context) (address string, stop func() error, err error) {
@@ -80,86 +47,72 @@ func (e *env) nullServer(ctx context.Context) (address string, stop func() error
 	return strings.TrimSpace(line), stop, nil
 }
 
-// objectRun runs one operation by 16 workers and opens the bundle.
-func (e *env) objectRun(ctx context.Context, address, operation string, length time.Duration) (*record.Bundle, error) {
-	dir, err := os.MkdirTemp(e.tmp, "object-")
-	if err != nil {
-		return nil, err
-	}
-	file := filepath.Join(dir, "workload.xml")
-	text := fmt.Sprintf(`<workload name="bench"><storage type="s3" config="endpoint=%s;accesskey=bench;secretkey=bench"/><workflow>
-<workstage name="init"><work type="init" workers="1" config="containers=c(1)"/></workstage>
-<workstage name="main"><work name="main" workers="16" rampup="1" runtime="%d">%s</work></workstage></workflow></workload>`, address, int(length.Seconds()), operation)
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		return nil, err
-	}
-	bundle := filepath.Join(dir, "bundle")
-	if out, err := exec.CommandContext(ctx, e.cnsbench(), "object", "run", file, "--out", bundle, "--seed", strconv.FormatUint(e.seed, 10)).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, out)
-	}
-	return record.Open(bundle)
+// objectStore is how a workload reaches a server: its storage and auth.
+func s3Store(address, access, secret string) string {
+	return fmt.Sprintf(`<storage type="s3" config="endpoint=%s;accesskey=%s;secretkey=%s"/>`, address, access, secret)
 }
 
-func objectFigures(t *table, name string, b *record.Bundle, target time.Duration, long bool) error {
-	figures := map[string]float64{}
+// objectCommand is a run of cnsbench: containers are made, objects prepared if
+// there are any, and the operations done for so long. The bundle is in the
+// directory that is returned, which the caller removes.
+func (e *env) objectCommand(ctx context.Context, store, prepared, operations string, length time.Duration) (c *exec.Cmd, dir string, err error) {
+	if dir, err = os.MkdirTemp(e.tmp, "object-"); err != nil {
+		return nil, "", err
+	}
+	before, after := `<workstage name="init"><work type="init" workers="1" config="containers=c(1)"/></workstage>`, ""
+	if prepared != "" {
+		before += `<workstage name="prepare"><work type="prepare" workers="4" config="containers=c(1);` + prepared + `"/></workstage>`
+		after = `<workstage name="cleanup"><work type="cleanup" workers="4" config="containers=c(1);` + prepared + `"/></workstage>` +
+			`<workstage name="dispose"><work type="dispose" workers="1" config="containers=c(1)"/></workstage>`
+	}
+	text := fmt.Sprintf(`<workload name="bench">%s<workflow>%s
+<workstage name="main"><work name="main" workers="%d" rampup="1" runtime="%d">%s</work></workstage>%s</workflow></workload>`,
+		store, before, objectWorkers, max(1, int(length.Seconds())), operations, after)
+	file := filepath.Join(dir, "workload.xml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return nil, "", err
+	}
+	return interruptible(ctx, e.cnsbench(), "object", "run", file, "--out", filepath.Join(dir, "bundle"), "--seed", strconv.FormatUint(e.seed, 10)), dir, nil
+}
+
+// objectFigures are those of one operation of the main stage.
+type objectFigures struct {
+	perSecond, failed, lost float64
+	response                *hist.Histogram
+}
+
+// figuresOf reads the operation called name, such as read, from a bundle.
+func figuresOf(dir, name string) (f objectFigures, err error) {
+	b, err := record.Open(filepath.Join(dir, "bundle"))
+	if err != nil {
+		return f, err
+	}
 	for s, err := range b.Scalars() {
 		if err != nil {
-			return err
+			return f, err
 		}
-		figures[s.Action+" "+s.Metric] = s.Value
-	}
-	n, perOp := 0, figures["main main.cpuPerOp"]
-	for _, metric := range []string{"read", "write"} {
-		n += int(figures["main "+metric+".ok"])
-		if failed := figures["main "+metric+".failed"]; failed > 0 {
-			return fmt.Errorf("%s: %.0f operations failed", name, failed)
+		if s.Action != "main" {
+			continue
+		}
+		switch s.Metric {
+		case name + ".iops":
+			f.perSecond = s.Value
+		case name + ".failed":
+			f.failed = s.Value
+		case name + ".lost":
+			f.lost = s.Value
 		}
 	}
-	if n == 0 || perOp == 0 {
-		return fmt.Errorf("%s: the bundle has no figures", name)
-	}
-	t.add(name+" of 4 KiB, 16 workers: CPU of the client", fmt.Sprintf("%.1f µs", perOp/1e3), fmt.Sprintf("≤ %.0f µs", float64(target)/1e3), metIf(perOp <= float64(target)), n)
-	t.info(n, name+" of 4 KiB: operations a second", "%.0f", figures["main read.iops"]+figures["main write.iops"])
-	var rss []int64
-	for s, err := range b.Samples() {
+	for h, err := range b.Histograms() {
 		if err != nil {
-			return err
+			return f, err
 		}
-		rss = append(rss, s.RSSBytes)
-	}
-	if len(rss) < 4 {
-		return nil
-	}
-	early, late := slices.Max(rss[:len(rss)/4]), slices.Max(rss[3*len(rss)/4:])
-	t.add(name+": resident memory", fmt.Sprintf("%.1f MB", float64(slices.Max(rss))/1e6), "≤ 64 MB", metIf(float64(slices.Max(rss)) <= objectMemory), len(rss))
-	if long {
-		t.add(name+": memory, last quarter / first", fmt.Sprintf("× %.2f", float64(late)/float64(early)), "≤ × 1.1", metIf(float64(late) <= 1.1*float64(early)), len(rss))
-	}
-	return nil
-}
-
-// wrk asks the same server for the same objects, without signing or checking
-// anything: what a loop in C needs.
-func (e *env) wrk(ctx context.Context, t *table, address string) error {
-	if _, err := exec.LookPath("wrk"); err != nil {
-		t.note("Not compared with wrk, which is not installed: apt-get install wrk.")
-		return nil
-	}
-	c := exec.CommandContext(ctx, "wrk", "-t1", "-c16", fmt.Sprintf("-d%ds", pick(e, 30, 5)), address+"/mycontainers1/myobjects1")
-	out, err := c.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("wrk: %w\n%s", err, out)
-	}
-	for line := range strings.Lines(string(out)) {
-		if f := strings.Fields(line); len(f) > 3 && f[1] == "requests" && f[2] == "in" {
-			n, err := strconv.Atoi(f[0])
-			if err != nil || n == 0 {
-				return fmt.Errorf("wrk said %q", line)
-			}
-			cpu := c.ProcessState.UserTime() + c.ProcessState.SystemTime()
-			t.info(n, "GET of 4 KiB, 16 connections: CPU of wrk", "%.1f µs", float64(cpu.Nanoseconds())/float64(n)/1e3)
-			return nil
+		if h.Action == "main" && h.Metric == name && h.Total {
+			f.response = h.Hist
 		}
 	}
-	return fmt.Errorf("wrk did not say how many requests it sent:\n%s", out)
+	if f.perSecond == 0 || f.response == nil || f.failed > 0 {
+		return f, fmt.Errorf("%s: %.0f a second, %.0f failed: no figures", name, f.perSecond, f.failed)
+	}
+	return f, nil
 }

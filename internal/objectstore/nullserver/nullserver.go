@@ -49,6 +49,7 @@ func Serve(ctx context.Context, l net.Listener, size int64) error {
 }
 
 type server struct {
+	counters
 	size int64
 	mu   sync.Mutex
 	open map[net.Conn]bool // nil: closed
@@ -197,7 +198,11 @@ func (k *conn) drop(q request) error {
 }
 
 func (k *conn) answer(q request) error {
+	if q.path == CountsPath {
+		return k.send("200 OK", "", k.json())
+	}
 	container, object := names(q.path)
+	k.count(&q, object)
 	switch {
 	case strings.HasPrefix(q.path, "/auth/"):
 		return k.send("200 OK", "X-Auth-Token: null\r\nX-Storage-Url: http://"+k.c.LocalAddr().String()+"/v1/AUTH_null\r\n", nil)

@@ -2,7 +2,6 @@ package s3
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -10,11 +9,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,61 +19,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/objectstore/storetest"
 	"github.com/cnsbench/cnsbench/internal/objectstore/wire"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/test/servers"
 )
 
 func TestConformanceOfTheNullServer(t *testing.T) {
 	storetest.Run(t, storetest.Options{Store: null(t), PartSize: 8192})
-}
-
-// versity is a versitygw on a directory: a real server of S3, which checks
-// signatures. make object-servers builds it, at the version in hack/servers.
-func versity(t *testing.T) (address, dir string) {
-	t.Helper()
-	program, err := filepath.Abs("../../../out/servers/versitygw")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(program); err != nil {
-		t.Skipf("versitygw is not there: run make object-servers (%v)", err)
-	}
-	dir = t.TempDir()
-	data, meta := filepath.Join(dir, "data"), filepath.Join(dir, "meta")
-	for _, d := range []string{data, meta} {
-		if err := os.Mkdir(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address = l.Addr().String()
-	_ = l.Close()
-	ctx, cancel := context.WithCancel(context.Background())
-	server := exec.CommandContext(ctx, program, "--port", address, "--quiet", "posix", "--sidecar", meta, data)
-	server.Env = append(os.Environ(), "ROOT_ACCESS_KEY=test", "ROOT_SECRET_KEY=secret")
-	server.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	var log strings.Builder
-	server.Stdout, server.Stderr = &log, &log
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cancel()
-		_ = server.Wait()
-		if t.Failed() {
-			t.Logf("versitygw said:\n%s", log.String())
-		}
-	})
-	for range 100 {
-		if c, err := net.Dial("tcp", address); err == nil {
-			_ = c.Close()
-			return address, data
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Fatal("versitygw does not listen")
-	return "", ""
 }
 
 func open(t *testing.T, settings map[string]string, c Credentials) *Store {
@@ -89,15 +36,15 @@ func open(t *testing.T, settings map[string]string, c Credentials) *Store {
 }
 
 func TestVersityGW(t *testing.T) {
-	address, data := versity(t)
-	good := Credentials{AccessKey: "test", SecretKey: "secret"}
+	v := servers.ForTest(t, servers.StartVersity)
+	good := Credentials{AccessKey: servers.VersityKey, SecretKey: servers.VersitySecret}
 	for _, settings := range []map[string]string{{}, {"payload": "signed"}} {
-		settings["endpoint"] = "http://" + address
+		settings["endpoint"] = v.Address
 		prefix := "v" + settings["payload"]
 		t.Run("conformance"+settings["payload"], func(t *testing.T) {
 			storetest.Run(t, storetest.Options{Store: open(t, settings, good), Keeps: true, PartSize: 5 << 20, Prefix: prefix,
 				Foreign: func(t *testing.T, name string) {
-					if err := os.Mkdir(filepath.Join(data, name), 0o755); err != nil {
+					if err := os.Mkdir(filepath.Join(v.Data, name), 0o755); err != nil {
 						t.Fatal(err)
 					}
 				}})
@@ -109,14 +56,14 @@ func TestVersityGW(t *testing.T) {
 		store *Store
 		want  string
 	}{
-		{"wrong secret", open(t, map[string]string{"endpoint": "http://" + address}, Credentials{AccessKey: "test", SecretKey: "wrong"}), "403 SignatureDoesNotMatch"},
-		{"unknown key", open(t, map[string]string{"endpoint": "http://" + address}, Credentials{AccessKey: "nobody", SecretKey: "secret"}), "404 XAdminUserNotFound"},
+		{"wrong secret", open(t, map[string]string{"endpoint": v.Address}, Credentials{AccessKey: "test", SecretKey: "wrong"}), "403 SignatureDoesNotMatch"},
+		{"unknown key", open(t, map[string]string{"endpoint": v.Address}, Credentials{AccessKey: "nobody", SecretKey: "secret"}), "404 XAdminUserNotFound"},
 		{"clock skew", func() *Store {
-			s := open(t, map[string]string{"endpoint": "http://" + address}, good)
+			s := open(t, map[string]string{"endpoint": v.Address}, good)
 			s.config.Now = func() time.Time { return clock }
 			return s
 		}(), "403 RequestTimeTooSkewed"},
-		{"no such bucket", open(t, map[string]string{"endpoint": "http://" + address}, good), "404 NoSuchBucket"},
+		{"no such bucket", open(t, map[string]string{"endpoint": v.Address}, good), "404 NoSuchBucket"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -74,6 +74,9 @@ func New(c Config) (*Store, error) {
 	if (c.Credentials.AccessKey == "") != (c.Credentials.SecretKey == "") {
 		return nil, fmt.Errorf("s3: an access key and a secret key belong together, and only one of them is given")
 	}
+	if !store.Fits(c.Credentials.AccessKey + c.Credentials.SessionToken + s.region) {
+		return nil, fmt.Errorf("s3: the access key, the session token or the region has a line break or another control character in it")
+	}
 	return s, nil
 }
 
@@ -162,6 +165,10 @@ func (c *client) simple(ctx context.Context, method string, container, object []
 // Do carries r out.
 func (c *client) Do(ctx context.Context, r *store.Request, res *store.Result) {
 	c.Begin(res)
+	if c.store.virtualHost && !hostLabel(r.Container) {
+		c.refuse(res, "a bucket of this name cannot be part of a host's name: set path_style_access=true")
+		return
+	}
 	switch r.Verb {
 	case store.Get:
 		c.get(ctx, r, res)
@@ -186,6 +193,22 @@ func (c *client) Do(ctx context.Context, r *store.Request, res *store.Result) {
 	}
 }
 
+// refuse fills res for what is not even sent.
+func (c *client) refuse(res *store.Result, why string) {
+	*res = store.Result{Failure: wire.LocalFailed, Detail: why, First: op.Never, Started: c.store.config.Clock.Now()}
+	res.Ended = res.Started
+}
+
+// hostLabel says whether a bucket's name can stand before a host's.
+func hostLabel(name []byte) bool {
+	for _, c := range name {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '.' || c == '_') {
+			return false
+		}
+	}
+	return len(name) > 0
+}
+
 func (c *client) get(ctx context.Context, r *store.Request, res *store.Result) {
 	c.address(r.Container, r.Object)
 	c.head("GET")
@@ -200,9 +223,7 @@ func (c *client) get(ctx context.Context, r *store.Request, res *store.Result) {
 func (c *client) put(ctx context.Context, r *store.Request, res *store.Result) {
 	if r.Chunked {
 		// S3 takes no chunks of HTTP; its own are another format.
-		*res = store.Result{Failure: wire.LocalFailed, Detail: "chunked uploads are not part of S3", First: op.Never}
-		res.Started = c.store.config.Clock.Now()
-		res.Ended = res.Started
+		c.refuse(res, "chunked uploads are not part of S3")
 		return
 	}
 	c.content = store.Contents{ID: r.ID()}

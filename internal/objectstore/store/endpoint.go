@@ -18,7 +18,7 @@ import (
 // cafile, no_verify_ssl and timeout. The path of the URL is returned beside it.
 func Endpoint(address string, settings map[string]string, clock op.Clock) (ep wire.Endpoint, path string, err error) {
 	u, err := url.Parse(address)
-	if err != nil || u.Host == "" {
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return ep, "", fmt.Errorf("%q is no address such as http://HOST:PORT", address)
 	}
 	if ep.Timeout, err = Timeout(settings["timeout"]); err != nil {
@@ -58,6 +58,17 @@ func trust(name string, settings map[string]string) (*tls.Config, error) {
 		}
 	}
 	return c, nil
+}
+
+// Fits says whether a text can stand in a header of HTTP: one that cannot, such
+// as a key with a line break in it, would change the request around it.
+func Fits(text string) bool {
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] == 0x7f {
+			return false
+		}
+	}
+	return true
 }
 
 // Now is the time of day, for signatures; the run's clock has none.

@@ -49,6 +49,9 @@ func New(c Config) (*Store, error) {
 	if _, err := store.Timeout(c.Settings["timeout"]); err != nil {
 		return nil, fmt.Errorf("swift: %w", err)
 	}
+	if !store.Fits(c.Token + c.Settings["policy"]) {
+		return nil, fmt.Errorf("swift: the token or the policy has a line break or another control character in it")
+	}
 	for _, address := range []string{c.Auth["auth_url"], c.Settings["storage_url"]} {
 		if address == "" {
 			continue
@@ -105,7 +108,7 @@ func (c *client) Do(ctx context.Context, r *store.Request, res *store.Result) {
 			return
 		}
 		c.carryOut(ctx, r, res)
-		if res.Status != 401 || again > 0 {
+		if res.Status != 401 || again > 0 || c.store.tokens.fixed != nil {
 			break
 		}
 		c.store.tokens.expired(a)

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# packages.sh PROGRAM=PACKAGE…: installs the packages of the programs (or files)
+# that are missing, as root on Debian; else names them. No service is started.
+set -euo pipefail
+export PATH=$PATH:/usr/sbin:/sbin DEBIAN_FRONTEND=noninteractive
+missing=()
+for pair in "$@"; do
+  [[ -e ${pair%%=*} ]] || command -v "${pair%%=*}" >/dev/null || missing+=("${pair#*=}")
+done
+((${#missing[@]})) || exit 0
+if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
+  echo "missing on this machine: ${missing[*]}. Install with: sudo apt-get install --no-install-recommends ${missing[*]}" >&2
+  exit 0
+fi
+echo "installing ${missing[*]} (apt-get)"
+policy=/usr/sbin/policy-rc.d log=$(mktemp) ours=
+if [[ ! -e $policy ]]; then # 101: no service may be started
+  printf '#!/bin/sh\nexit 101\n' >"$policy"
+  chmod +x "$policy"
+  ours=yes
+fi
+trap '[[ -z $ours ]] || rm -f "$policy"' EXIT
+if ! (apt-get update && apt-get install -y --no-install-recommends "${missing[@]}") >"$log" 2>&1; then
+  tail -n 5 "$log" >&2
+  echo "could not install ${missing[*]}, see $log: what needs them will say so" >&2
+  exit 0
+fi
+rm -f "$log"

@@ -1,0 +1,33 @@
+package nullserver
+
+import (
+	"encoding/json"
+	"sync/atomic"
+)
+
+// CountsPath is where the server says how many requests of objects it has
+// answered, as Counts in JSON. No bucket can be called so.
+const CountsPath = "/-/requests"
+
+// Counts are requests of objects by method; Other are those of anything else.
+type Counts struct{ Get, Put, Other int64 }
+
+type counters struct{ get, put, other atomic.Int64 }
+
+func (c *counters) count(q *request, object string) {
+	switch {
+	case object == "" || q.query != "" || q.copied:
+		c.other.Add(1)
+	case q.method == "GET":
+		c.get.Add(1)
+	case q.method == "PUT":
+		c.put.Add(1)
+	default:
+		c.other.Add(1)
+	}
+}
+
+func (c *counters) json() []byte {
+	b, _ := json.Marshal(Counts{c.get.Load(), c.put.Load(), c.other.Load()}) // integers always can be
+	return b
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// What one operation of 4 KiB may cost the client, signed and recorded, a GET
+// verified too; and in comparison.
+var objectTargets = map[string]time.Duration{methodGet: 25 * time.Microsecond, methodPut: 35 * time.Microsecond}
+
+const (
+	ofWrk  = 2.0
+	ofWarp = 1.0 / 3
+)
+
+// objectPeers compares our client with others at the same servers in one run.
+func objectPeers(ctx context.Context, e *env) (table, error) {
+	var t table
+	peers := e.objectPeers(ctx, &t)
+	if err := e.smallObjects(ctx, &t, append([]tool{ours}, peers...)); err != nil {
+		return t, err
+	}
+	t.note("4 KiB: all tools meet one null server, which counts the requests; CPU is that of the client's process, over the middle nine tenths of its requests. "+
+		"Client and server share %d CPUs, so requests a second are no ceiling of the client's.", runtime.NumCPU())
+	t.note("wrk asks for one key and neither signs nor checks anything; ours signs each request (version 4), takes one of 10⁹ keys, checks every byte of a GET and makes a PUT of bytes that cannot be compressed; warp signs.")
+	for _, s := range e.realServers() {
+		if err := e.largerObjects(ctx, &t, s); err != nil {
+			return t, err
+		}
+	}
+	return t, e.twoProtocols(ctx, &t)
+}
+
+// rounds is how many blocks a comparison has: enough for an interval.
+func (e *env) rounds() int { return max(5, pick(e, min(e.blocks, 8), 5)) }
+
+// smallObjects measures CPU, throughput and memory against a null server.
+func (e *env) smallObjects(ctx context.Context, t *table, tools []tool) error {
+	address, stop, err := e.nullServer(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { warn(stop()) }()
+	length := pick(e, 8*time.Second, 2*time.Second)
+	for _, method := range []string{methodGet, methodPut} {
+		results := make([][]metered, len(tools))
+		for _, order := range append([][]int{nil}, mirrored(len(tools), e.rounds(), e.seed)...) {
+			warming := order == nil // a block that is thrown away
+			if warming {
+				order = indices(len(tools))
+			}
+			for _, i := range order {
+				m, err := e.once(ctx, tools[i], address, method, length)
+				if err != nil {
+					return fmt.Errorf("%s %s: %w", tools[i].name, method, err)
+				}
+				if !warming {
+					results[i] = append(results[i], m)
+				}
+			}
+		}
+		if err := smallFigures(t, method, tools, results); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func indices(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+func (e *env) once(ctx context.Context, k tool, address, method string, length time.Duration) (metered, error) {
+	c, after, err := k.command(ctx, e, address, method, length)
+	if err != nil {
+		return metered{}, err
+	}
+	defer after()
+	return meter(ctx, c, address, method)
+}
+
+func smallFigures(t *table, method string, tools []tool, results [][]metered) error {
+	perOp := func(i int) []float64 { return each(results[i], func(m metered) float64 { return float64(m.perOp) }) }
+	for i, k := range tools {
+		n := 0
+		for _, m := range results[i] {
+			n += int(m.requests)
+		}
+		cost, what := perOp(i), fmt.Sprintf("%s of 4 KiB, %d workers: CPU of %s per operation", method, objectWorkers, k.name)
+		value := fmt.Sprintf("%.1f µs (%.1f to %.1f)", middle(cost)/1e3, slices.Min(cost)/1e3, slices.Max(cost)/1e3)
+		if i == 0 {
+			target := objectTargets[method]
+			t.add(what, value, fmt.Sprintf("all ≤ %d µs", target.Microseconds()), metIf(slices.Max(cost) <= float64(target)), n)
+		} else {
+			t.add(what, value, "", none, n)
+			if err := ratioOfCPU(t, method, k.name, cost, perOp(0)); err != nil {
+				return err
+			}
+		}
+		speed := each(results[i], func(m metered) float64 { return m.perSecond })
+		t.info(n, fmt.Sprintf("%s of 4 KiB: %s per second", method, k.name), "%s", spread(speed))
+		rss := each(results[i], func(m metered) float64 { return float64(m.rss) })
+		t.info(len(rss), fmt.Sprintf("%s of 4 KiB: resident memory of %s, at most", method, k.name), "%.1f MB", slices.Max(rss)/1e6)
+	}
+	return nil
+}
+
+func ratioOfCPU(t *table, method, peer string, theirs, ours []float64) error {
+	ratio, err := pairedRatio(theirs, ours)
+	if err != nil {
+		return err
+	}
+	limit := ofWrk
+	if peer == "warp" {
+		limit = ofWarp
+	}
+	t.add(fmt.Sprintf("%s of 4 KiB: CPU of CNSBench / of %s", method, peer), ratio.times(), fmt.Sprintf("90 %% interval ≤ × %.2f", limit), metIf(ratio.high <= limit), len(ours))
+	return nil
+}
+
+// times is the estimate with its interval, as factors.
+func (i interval) times() string {
+	return fmt.Sprintf("× %.3f [%.3f, %.3f]", i.estimate, i.low, i.high)
+}
+
+func each[T any](list []T, f func(T) float64) []float64 {
+	out := make([]float64, len(list))
+	for i, x := range list {
+		out[i] = f(x)
+	}
+	return out
+}
+
+func middle(values []float64) float64 { return median(slices.Sorted(slices.Values(values))) }

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/test/servers"
+)
+
+// realServer is one that stores what it is given.
+type realServer struct {
+	name, access, secret string
+	start                func(ctx context.Context, dir string) (address string, stop func(), err error)
+}
+
+func (e *env) realServers() []realServer {
+	return []realServer{
+		{"versitygw", servers.VersityKey, servers.VersitySecret, func(ctx context.Context, dir string) (string, func(), error) {
+			s, err := servers.StartVersity(ctx, dir)
+			if err != nil {
+				return "", nil, err
+			}
+			return s.Address, s.Stop, nil
+		}},
+		{"Swift's s3api", servers.SwiftUser, servers.SwiftPassword, func(ctx context.Context, dir string) (string, func(), error) {
+			s, err := servers.StartSwift(ctx, dir)
+			if err != nil {
+				return "", nil, err
+			}
+			return s.Address, s.Stop, nil
+		}},
+	}
+}
+
+// dataDir is for a server's data, on the disk where there is one to measure.
+func (e *env) dataDir() (string, error) {
+	if e.storage != "" {
+		return os.MkdirTemp(e.storage, "server-")
+	}
+	return os.MkdirTemp(e.tmp, "server-")
+}
+
+const (
+	largeSize = 64000 // 64 KB
+	prepared  = "objects=r(1,256);sizes=c(64)KB"
+	get64K    = `<operation type="read" ratio="%d" config="containers=c(1);objects=u(1,256);hashCheck=true"/>`
+	put64K    = `<operation type="write" ratio="%d" config="containers=c(1);objects=u(1,256);sizes=c(64)KB"/>`
+)
+
+// largerObjects compares throughput against a real server of S3.
+func (e *env) largerObjects(ctx context.Context, t *table, s realServer) error {
+	dir, err := e.dataDir()
+	if err != nil {
+		return err
+	}
+	defer func() { warn(os.RemoveAll(dir)) }()
+	address, stop, err := s.start(ctx, dir)
+	if errors.Is(err, servers.ErrMissing) {
+		t.note("**Not measured against %s**: %v.", s.name, err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer stop()
+	for _, method := range []string{methodGet, methodPut} {
+		if err := e.largerOf(ctx, t, s, address, method); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// largerOf compares one operation, as far as warp can do it at all.
+func (e *env) largerOf(ctx context.Context, t *table, s realServer, address, method string) error {
+	length := pick(e, 8*time.Second, 2*time.Second)
+	store := s3Store(address, s.access, s.secret)
+	what := fmt.Sprintf("%s of 64 KB, %s, %d workers", method, s.name, objectWorkers)
+	peer := e.warpAt(address, s, method, length)
+	if peer != nil {
+		if _, err := peer(ctx); err != nil { // the block that is thrown away
+			t.note("**%s: warp cannot run**: %v", what, err)
+			peer = nil
+		}
+	}
+	mine, theirs := tally{response: hist.New()}, []warpFigures(nil)
+	for i := range e.rounds() {
+		for turn := range 2 {
+			if turn == i%2 {
+				if err := e.largerOurs(ctx, store, method, length, &mine); err != nil {
+					return err
+				}
+			} else if peer != nil {
+				w, err := peer(ctx)
+				if err != nil {
+					return err
+				}
+				theirs = append(theirs, w)
+			}
+		}
+	}
+	mine.show(t, what+": CNSBench")
+	if peer == nil {
+		return nil
+	}
+	speed := each(theirs, func(w warpFigures) float64 { return w.perSecond })
+	t.info(len(theirs), what+": warp: per second", "%s", spread(speed))
+	t.info(len(theirs), what+": warp: p50, p99 as it says them, medians of its runs", "%.3f ms, %.3f ms",
+		middle(each(theirs, func(w warpFigures) float64 { return w.p50 })), middle(each(theirs, func(w warpFigures) float64 { return w.p99 })))
+	ratio, err := pairedRatio(speed, mine.perSecond)
+	if err != nil {
+		return err
+	}
+	t.add(what+": per second, CNSBench / warp", ratio.times(), "90 % interval ≥ × 1", metIf(ratio.low >= 1), len(speed))
+	return nil
+}
+
+func (e *env) largerOurs(ctx context.Context, store, method string, length time.Duration, into *tally) error {
+	operation, name := get64K, "read"
+	if method == methodPut {
+		operation, name = put64K, "write"
+	}
+	dir, err := e.ourRun(ctx, store, prepared, fmt.Sprintf(operation, 100), length)
+	if err != nil {
+		return err
+	}
+	return errors.Join(into.add(dir, name), os.RemoveAll(dir))
+}
+
+// ourRun runs to the end.
+func (e *env) ourRun(ctx context.Context, store, prepared, operations string, length time.Duration) (dir string, err error) {
+	c, dir, err := e.objectCommand(ctx, store, prepared, operations, length)
+	if err != nil {
+		return "", err
+	}
+	if out, err := c.CombinedOutput(); err != nil {
+		return "", errors.Join(fmt.Errorf("cnsbench: %w: %s", err, lastLines(string(out), 6)), os.RemoveAll(dir))
+	}
+	return dir, nil
+}
+
+// warpAt is a run of warp against a real server; nil where there is no warp.
+func (e *env) warpAt(address string, s realServer, method string, length time.Duration) func(context.Context) (warpFigures, error) {
+	path := e.warpPath()
+	if path == "" {
+		return nil
+	}
+	k := warp(path, largeSize, s.access, s.secret)
+	return func(ctx context.Context) (warpFigures, error) {
+		c, after, err := k.command(ctx, e, address, method, length)
+		if err != nil {
+			return warpFigures{}, err
+		}
+		defer after()
+		var out, stderr bytes.Buffer
+		c.Stdout, c.Stderr = &out, &stderr
+		if err := c.Run(); err != nil {
+			return warpFigures{}, fmt.Errorf("%w: %s", err, lastLines(out.String()+stderr.String(), 4))
+		}
+		return parseWarp(out.Bytes(), method)
+	}
+}
+
+func quantiles(h *hist.Histogram) string {
+	p50, _ := h.Quantile(0.5)
+	p99, _ := h.Quantile(0.99)
+	return ms(p50) + ", " + ms(p99)
+}
+
+// twoProtocols runs one workload against one Swift server by S3 and by Swift.
+func (e *env) twoProtocols(ctx context.Context, t *table) error {
+	dir, err := e.dataDir()
+	if err != nil {
+		return err
+	}
+	defer func() { warn(os.RemoveAll(dir)) }()
+	s, err := servers.StartSwift(ctx, dir)
+	if errors.Is(err, servers.ErrMissing) {
+		t.note("**S3 and Swift of one server are not compared**: %v.", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer s.Stop()
+	stores := []struct{ name, store string }{
+		{"S3", s3Store(s.Address, servers.SwiftUser, servers.SwiftPassword)},
+		{"Swift", fmt.Sprintf(`<auth type="tempauth" config="auth_url=%s;username=%s;password=%s"/><storage type="swift"/>`, s.AuthURL, servers.SwiftUser, servers.SwiftPassword)},
+	}
+	tallies := map[string]*tally{}
+	for _, order := range mirrored(len(stores), e.rounds(), e.seed) {
+		for _, i := range order {
+			run, err := e.ourRun(ctx, stores[i].store, prepared, fmt.Sprintf(get64K, 80)+fmt.Sprintf(put64K, 20), pick(e, 8*time.Second, 2*time.Second))
+			if err != nil {
+				return fmt.Errorf("%s: %w", stores[i].name, err)
+			}
+			for _, o := range mixed {
+				if tallies[stores[i].name+o] == nil {
+					tallies[stores[i].name+o] = &tally{response: hist.New()}
+				}
+				err = errors.Join(err, tallies[stores[i].name+o].add(run, o))
+			}
+			if err = errors.Join(err, os.RemoveAll(run)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, o := range mixed {
+		what := fmt.Sprintf("one Swift server, 80 %% reads and 20 %% writes of 64 KB, %d workers: %s", objectWorkers, o)
+		for _, s := range stores {
+			tallies[s.name+o].show(t, what+" by "+s.name)
+		}
+		ratio, err := pairedRatio(tallies["S3"+o].perSecond, tallies["Swift"+o].perSecond)
+		if err != nil {
+			return err
+		}
+		t.info(e.rounds(), what+"s per second, Swift / S3", "%s", ratio.times())
+	}
+	return nil
+}
+
+// mixed are the operations of twoProtocols, by their names in a bundle.
+var mixed = []string{"read", "write"}
+
+// tally gathers one operation over many runs.
+type tally struct {
+	perSecond []float64
+	response  *hist.Histogram // of all runs, exactly
+}
+
+func (k *tally) add(dir, operation string) error {
+	f, err := figuresOf(dir, operation)
+	if err != nil {
+		return err
+	}
+	k.perSecond = append(k.perSecond, f.perSecond)
+	return k.response.Merge(f.response)
+}
+
+func (k *tally) show(t *table, what string) {
+	n := int(k.response.N())
+	t.info(n, what+": per second", "%s", spread(k.perSecond))
+	t.info(n, what+": p50, p99 of all responses, exact", "%s", quantiles(k.response))
+}
+
+// spread is the median of the runs with their least and greatest.
+func spread(values []float64) string {
+	return fmt.Sprintf("%.0f (%.0f to %.0f)", middle(values), slices.Min(values), slices.Max(values))
+}

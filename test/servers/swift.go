@@ -1,0 +1,149 @@
+package servers
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// Swift is an OpenStack Swift of one device, of Debian's packages: a proxy,
+// one server each for accounts, containers and objects, and a memcached.
+type Swift struct {
+	group
+	// Address is the proxy's. With TempAuth the same one speaks S3, its keys
+	// being SwiftUser and SwiftPassword, and gives tokens at AuthURL.
+	Address, AuthURL string
+}
+
+// SwiftUser and SwiftPassword are TempAuth's only account.
+const SwiftUser, SwiftPassword = "test:tester", "testing"
+
+// SwiftPolicy is the only storage policy.
+const SwiftPolicy = "gold"
+
+// StartSwift starts one with TempAuth and s3api.
+func StartSwift(ctx context.Context, dir string) (*Swift, error) {
+	return startSwift(ctx, dir, "s3api tempauth", `[filter:s3api]
+use = egg:swift#s3api
+s3_acl = false
+check_bucket_owner = false
+location = us-east-1
+[filter:tempauth]
+use = egg:swift#tempauth
+user_test_tester = testing .admin
+`, 0)
+}
+
+func startSwift(ctx context.Context, dir, auth, filters string, port int) (*Swift, error) {
+	if os.Geteuid() != 0 {
+		return nil, fmt.Errorf("OpenStack Swift %w: its servers want root", ErrMissing)
+	}
+	if err := needs("OpenStack Swift", "swift-proxy-server", "swift-account-server", "swift-container-server", "swift-object-server", "swift-ring-builder", "memcached"); err != nil {
+		return nil, err
+	}
+	free, err := ports(5)
+	if err != nil {
+		return nil, err
+	}
+	if port == 0 {
+		port = free[4]
+	}
+	c := &Swift{group: group{dir: dir}, Address: fmt.Sprintf("http://127.0.0.1:%d", port)}
+	c.AuthURL = c.Address + "/auth/v1.0"
+	if err := c.configure(ctx, free, port, auth, filters); err != nil {
+		return nil, err
+	}
+	if err := c.startAll(ctx, free, port); err != nil {
+		c.Stop()
+		return nil, err
+	}
+	return c, nil
+}
+
+// backends are the servers behind the proxy, in the order of their ports.
+var backends = []string{"account", "container", "object"}
+
+func (c *Swift) configure(ctx context.Context, free []int, port int, auth, filters string) error {
+	if err := os.MkdirAll(filepath.Join(c.dir, "devices", "d1"), 0o755); err != nil {
+		return err
+	}
+	err := c.write("swift.conf", "[swift-hash]\nswift_hash_path_prefix = cnsbench\nswift_hash_path_suffix = test\n[storage-policy:0]\nname = %s\ndefault = yes\n", SwiftPolicy)
+	if err != nil {
+		return err
+	}
+	for i, s := range backends {
+		if err := c.ring(ctx, s, free[i]); err != nil {
+			return err
+		}
+		err := c.write(s+"-server.conf", `[DEFAULT]
+bind_ip = 127.0.0.1
+bind_port = %d
+workers = 0
+user = root
+swift_dir = %[2]s
+devices = %[2]s/devices
+mount_check = false
+log_address = %[2]s/no-log
+[pipeline:main]
+pipeline = %[3]s-server
+[app:%[3]s-server]
+use = egg:swift#%[3]s
+`, free[i], c.dir, s)
+		if err != nil {
+			return err
+		}
+	}
+	return c.write("proxy-server.conf", `[DEFAULT]
+bind_ip = 127.0.0.1
+bind_port = %d
+workers = 0
+user = root
+swift_dir = %s
+[pipeline:main]
+pipeline = catch_errors cache %s slo dlo copy proxy-server
+[app:proxy-server]
+use = egg:swift#proxy
+account_autocreate = true
+[filter:catch_errors]
+use = egg:swift#catch_errors
+[filter:cache]
+use = egg:swift#memcache
+memcache_servers = 127.0.0.1:%d
+[filter:slo]
+use = egg:swift#slo
+[filter:dlo]
+use = egg:swift#dlo
+[filter:copy]
+use = egg:swift#copy
+%s`, port, c.dir, auth, free[3], filters)
+}
+
+func (c *Swift) ring(ctx context.Context, server string, port int) error {
+	builder := filepath.Join(c.dir, server+".builder")
+	for _, args := range [][]string{{"create", "6", "1", "1"}, {"add", fmt.Sprintf("r1z1-127.0.0.1:%d/d1", port), "1"}, {"rebalance"}} {
+		if out, err := exec.CommandContext(ctx, "swift-ring-builder", append([]string{builder}, args...)...).CombinedOutput(); err != nil {
+			return fmt.Errorf("swift-ring-builder %v: %w\n%s", args, err, out)
+		}
+	}
+	return nil
+}
+
+// startAll starts all at once and waits for each: Python takes its time.
+func (c *Swift) startAll(ctx context.Context, free []int, port int) error {
+	if err := c.start("memcached", nil, "memcached", "-u", "root", "-l", "127.0.0.1", "-p", fmt.Sprint(free[3])); err != nil {
+		return err
+	}
+	for _, s := range append([]string{"proxy"}, backends...) {
+		if err := c.start(s, nil, "swift-"+s+"-server", filepath.Join(c.dir, s+"-server.conf"), "-v"); err != nil {
+			return err
+		}
+	}
+	for i, s := range append(backends[:3:3], "memcached") {
+		if err := c.await(ctx, s, fmt.Sprintf("127.0.0.1:%d", free[i])); err != nil {
+			return err
+		}
+	}
+	return c.await(ctx, "the proxy", fmt.Sprintf("127.0.0.1:%d", port))
+}

@@ -1,0 +1,70 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Versity is a versitygw on a directory: a server of S3 that checks signatures.
+type Versity struct {
+	group
+	Address string // http://…
+	Data    string // a directory below it is a bucket
+}
+
+// VersityKey and VersitySecret are the account's.
+const VersityKey, VersitySecret = "test", "secret"
+
+// StartVersity starts the versitygw of the repository's out/servers, which
+// make object-servers builds at the version in hack/servers.
+func StartVersity(ctx context.Context, dir string) (*Versity, error) {
+	root, err := repository()
+	if err != nil {
+		return nil, err
+	}
+	program := filepath.Join(root, "out", "servers", "versitygw")
+	if _, err := os.Stat(program); err != nil {
+		return nil, fmt.Errorf("versitygw %w: run make object-servers", ErrMissing)
+	}
+	s := &Versity{group: group{dir: dir}, Data: filepath.Join(dir, "data")}
+	meta := filepath.Join(dir, "meta")
+	if err := errors.Join(os.Mkdir(s.Data, 0o755), os.Mkdir(meta, 0o755)); err != nil {
+		return nil, err
+	}
+	p, err := ports(1)
+	if err != nil {
+		return nil, err
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", p[0])
+	s.Address = "http://" + address
+	err = s.start("versitygw", []string{"ROOT_ACCESS_KEY=" + VersityKey, "ROOT_SECRET_KEY=" + VersitySecret},
+		program, "--port", address, "--quiet", "posix", "--sidecar", meta, s.Data)
+	if err == nil {
+		err = s.await(ctx, "versitygw", address)
+	}
+	if err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// repository is the directory of this repository, from the working directory
+// upwards.
+func repository() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "hack", "servers", "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("the working directory is not in the repository")
+		}
+	}
+}
