@@ -14,7 +14,7 @@ import (
 var operationKeys = []string{
 	"containers", "objects", "sizes", "cprefix", "csuffix", "oprefix", "osuffix", "chunked", "content", "hashCheck", "createContainer",
 	"deleteContainer", "files", "fileselection",
-	"length", "within", "partsize", "maxkeys", "copyprefix", "rate",
+	"length", "within", "partsize", "maxkeys", "copyprefix", "rate", "check", "checkwithin",
 }
 
 // Defaults of COSBench, and ours.
@@ -52,6 +52,7 @@ func (p *parser) configure(o *model.Op, n *node, l level) {
 	}
 	o.Chunked, o.Verify = p.boolean(c, "chunked"), p.boolean(c, "hashcheck")
 	o.CopyPrefix = orDefault(c, "copyprefix", defaultCopyPrefix)
+	p.checks(o, n, c)
 	o.Length, o.Within = p.bytes(c, "length"), p.bytes(c, "within")
 	switch content := c["content"]; strings.ToLower(content.value) {
 	case "", "random":
@@ -59,6 +60,37 @@ func (p *parser) configure(o *model.Op, n *node, l level) {
 		o.Zero = true
 	default:
 		p.Fail(content.line, "there are random and zero", "there is no content %q", clip(content.value))
+	}
+}
+
+// checks takes of the checks that reach o those that have a meaning after it;
+// those that its own config asks for must.
+func (p *parser) checks(o *model.Op, n *node, c config) {
+	e, ok := c["check"]
+	if !ok {
+		return
+	}
+	list, err := model.ParseChecks(e.value)
+	if err != nil {
+		p.Fail(e.line, "", "%v", err)
+	}
+	own, _ := config(nil).with(n.attrs["config"])
+	for _, check := range list {
+		switch _, asked := own["check"]; {
+		case check.Fits(o.Type):
+			o.Checks = append(o.Checks, check)
+		case asked && n.name == "operation":
+			p.Fail(e.line, "", "%s cannot be checked after %s", check, o.Type)
+		}
+	}
+	if len(o.Checks) == 0 {
+		return
+	}
+	o.CheckWithin = model.CheckWithin
+	if e, ok := c["checkwithin"]; ok {
+		if o.CheckWithin, err = parseSeconds(e.value); err != nil {
+			p.Fail(e.line, "", "checkwithin: %v", err)
+		}
 	}
 }
 

@@ -226,6 +226,7 @@ func (c *client) list(dir, prefix string, most int, res *store.Result) error {
 		if strings.HasPrefix(e.Name(), prefix) && res.Keys < most {
 			res.Keys++
 		}
+		res.Listed = res.Listed || e.Name() == prefix
 	}
 	return nil
 }
@@ -262,6 +263,7 @@ func (c *client) get(file string, r *store.Request, res *store.Result) error {
 	switch {
 	case r.Verify:
 		res.Violation, _ = c.checker.End()
+		res.Writer = c.checker.Writer()
 	case r.Length >= 0 && res.Bytes != r.Length:
 		res.Violation = body.Short
 	}

@@ -84,6 +84,9 @@ func (r *Recorder) second(stage string, w *model.Work, from, to op.Time, cells l
 	type sums struct{ ok, failed, bytes int64 }
 	of := make([]sums, len(w.Ops))
 	for k, c := range cells {
+		if k.Check != "" {
+			continue
+		}
 		s := &of[k.Op]
 		switch {
 		case k.OK:
@@ -125,7 +128,7 @@ func (r *Recorder) csvRow(stage string, w *model.Work, from, to op.Time, cells l
 // Interval writes the histograms of responses of an interval.
 func (r *Recorder) Interval(stage string, w *model.Work, from, to op.Time, cells load.Cells) {
 	for _, k := range keys(cells) {
-		if c := cells[k]; k.OK && !k.Ramp && c.Response.N() > 0 {
+		if c := cells[k]; k.OK && !k.Ramp && k.Check == "" && c.Response.N() > 0 {
 			r.histogram(stage, w, w.Ops[k.Op].Name, "response", c.Response, from, to, false)
 		}
 	}
@@ -165,7 +168,7 @@ func (r *Recorder) StageEnded(s *load.StageResult) {
 			r.totals(s.Name, w, &f)
 		}
 		for _, k := range keys(w.Cells) {
-			if c := w.Cells[k]; !k.OK && !k.Ramp && c.Response.N() > 0 {
+			if c := w.Cells[k]; !k.OK && !k.Ramp && k.Check == "" && c.Response.N() > 0 {
 				r.histogram(s.Name, w.Work, w.Work.Ops[k.Op].Name+"!"+k.Label, "response", c.Response, w.From, w.To, true)
 			}
 		}
@@ -212,5 +215,20 @@ func (r *Recorder) totals(stage string, w *load.WorkResult, f *load.Figures) {
 	scalar(".attempts", "", float64(f.Attempts))
 	if ratio, ok := f.SuccessRatio(); ok {
 		scalar(".successRatio", "", ratio)
+	}
+	for i := range f.Checks {
+		c := &f.Checks[i]
+		name := "." + string(c.Check)
+		scalar(name+".checks", "", float64(c.Done))
+		scalar(name+".violations", "", float64(c.Violated()))
+		scalar(name+".unanswered", "", float64(c.Unanswered))
+		scalar(name+".skipped", "", float64(c.Skipped))
+		for _, v := range c.Violations {
+			scalar(name+"."+v.Kind, "", float64(v.N))
+			scalar(name+"."+v.Kind+".lasting", "", float64(v.Lasting))
+			if v.Until.N() > 0 {
+				r.histogram(stage, w.Work, f.Name+name+"."+v.Kind, "consistent", v.Until, w.Began, w.Ended, true)
+			}
+		}
 	}
 }

@@ -41,7 +41,53 @@ func Write(out io.Writer, r *load.Result) error {
 			fmt.Fprintf(out, "%s: %s of CPU for each of %d operations, %d MiB of memory; %s: %s\n", s.Name, Duration(int64(d)), n, s.Usage.RSS>>20, bound, evidence)
 		}
 	}
+	if err := checks(out, r); err != nil {
+		return err
+	}
 	return failures(out, r)
+}
+
+// checks says of each operation's checks how many there were, and what was not
+// as it had to be.
+func checks(out io.Writer, r *load.Result) error {
+	for i := range r.Stages {
+		for j := range r.Stages[i].Works {
+			w := &r.Stages[i].Works[j]
+			figures, err := w.Figures()
+			if err != nil {
+				return err
+			}
+			for _, f := range figures {
+				for k := range f.Checks {
+					fmt.Fprintf(out, "%s/%s %s: %s\n", r.Stages[i].Name, w.Work.Name, f.Name, check(&f.Checks[k], w.Work.Ops[f.Op].CheckWithin))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func check(c *load.CheckFigures, within time.Duration) string {
+	s := fmt.Sprintf("%s: %d violations in %d checks", c.Check, c.Violated(), c.Done)
+	if c.Unanswered > 0 {
+		s += fmt.Sprintf(", %d without an answer", c.Unanswered)
+	}
+	if c.Skipped > 0 {
+		s += fmt.Sprintf(", %d left out since an earlier change of the object had no answer", c.Skipped)
+	}
+	for _, v := range c.Violations {
+		s += fmt.Sprintf("; %d × %s", v.N, v.Kind)
+		if p50, ok := v.Until.Quantile(0.5); ok {
+			s += fmt.Sprintf(", consistent after %s (median), %s (longest)", Duration(p50), Duration(v.Until.Max()))
+		}
+		if v.Lasting > 0 {
+			s += fmt.Sprintf(", %d not within %v", v.Lasting, within)
+		}
+		if v.Detail != "" {
+			s += ", e.g. " + v.Detail
+		}
+	}
+	return s
 }
 
 func failures(out io.Writer, r *load.Result) error {

@@ -53,7 +53,7 @@ func (s *StageResult) Bound() (b Bound, evidence string) {
 func (s *StageResult) CPUPerOp() (d time.Duration, ops int64, ok bool) {
 	for i := range s.Works {
 		for k, c := range s.Works[i].Cells {
-			if k.Label != Dropped {
+			if k.Label != Dropped && k.Check == "" {
 				ops += c.N
 			}
 		}

@@ -21,6 +21,7 @@ type Figures struct {
 	Window   time.Duration
 	Cell     *Cell // of those that were OK
 	Failures []Failure
+	Checks   []CheckFigures
 }
 
 // Failure is a way in which operations failed.
@@ -37,7 +38,7 @@ func (w *WorkResult) Figures() ([]Figures, error) {
 		all[i] = Figures{Op: i, Name: w.Work.Ops[i].Name, Window: time.Duration(w.To - w.From), Cell: newCell()}
 	}
 	for k, c := range w.Cells {
-		if k.Ramp {
+		if k.Ramp || k.Check != "" {
 			continue
 		}
 		f := &all[k.Op]
@@ -59,6 +60,10 @@ func (w *WorkResult) Figures() ([]Figures, error) {
 		}
 	}
 	for i := range all {
+		var err error
+		if all[i].Checks, err = w.checksOf(i); err != nil {
+			return nil, err
+		}
 		slices.SortFunc(all[i].Failures, func(a, b Failure) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Label, b.Label)) })
 	}
 	return all, nil
@@ -68,7 +73,7 @@ func (w *WorkResult) Figures() ([]Figures, error) {
 // not ended when the work did; all are those that were due in it.
 func (w *WorkResult) Lost() (lost, all int64) {
 	for k, c := range w.Cells {
-		if k.Ramp {
+		if k.Ramp || k.Check != "" {
 			continue
 		}
 		all += c.N

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
 	"github.com/cnsbench/cnsbench/internal/objectstore/wire"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -21,6 +22,10 @@ type Key struct {
 	// in a quantile of the response it counts as infinite.
 	Lost bool
 	Ramp bool // it was due outside the measured window
+	// Check, if not empty, is what was asked of the store after the operation.
+	// Label says what was found, and the cell's Response has how long the store
+	// was seen inconsistent; Lost: it was not seen to become consistent.
+	Check model.IntegrityCheck
 }
 
 // Dropped is the label of operations that were due and never started.

@@ -319,7 +319,7 @@ func judge(w *WorkResult) error {
 	var n, bad int64
 	worst, many := "", int64(0)
 	for k, c := range w.Cells {
-		if k.Lost || k.Ramp {
+		if k.Lost || k.Ramp || k.Check != "" {
 			continue
 		}
 		n += c.N

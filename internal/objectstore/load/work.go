@@ -179,6 +179,9 @@ type worker struct {
 
 	request                     store.Request
 	result                      store.Result
+	probe                       store.Result    // of a check
+	unknown                     map[string]bool // objects that a request without an answer may still change
+	stale                       uint64          // the write that a check found in place of the last
 	container, object, copyName []byte
 }
 
@@ -234,7 +237,13 @@ func (w *worker) pickersOf(o *model.Op, shared *cursors) (p pickers, err error) 
 		return q
 	}
 	p.containers = start(o.Containers, inContainers, &shared.containers)
-	p.objects = start(o.Objects, inObjects, &shared.objects)
+	if w.work.Owns(o) && o.Objects.Kind != 0 && err == nil {
+		mine := false
+		p.objects, mine, err = pick.Part{Index: w.index, Count: w.work.AllWorkers()}.Stride(o.Objects, w.rng)
+		p.idle = p.idle || !mine
+	} else {
+		p.objects = start(o.Objects, inObjects, &shared.objects)
+	}
 	p.sizes = start(o.Sizes.Spec, pick.Part{}, &shared.sizes)
 	return p, err
 }
@@ -264,7 +273,8 @@ func (w *worker) closedLoop(ctx context.Context) {
 		i := w.choose()
 		w.do(ctx, i)
 		w.meter.record(i, w.result.Started, w.ramp(w.result.Started), false, &w.result)
-		if now = w.result.Ended; w.result.Failure != "" && w.result.Failure != wire.Aborted {
+		w.checks(ctx, i, &w.work.Ops[i])
+		if now = max(w.result.Ended, w.probe.Ended); w.result.Failure != "" && w.result.Failure != wire.Aborted {
 			w.sleep(ctx, now+op.Time(rest))
 			now = w.config.Clock.Now()
 		}
@@ -295,6 +305,7 @@ func (w *worker) openLoop(ctx context.Context) {
 		}
 		w.do(ctx, i)
 		w.meter.record(i, due, w.ramp(due), false, &w.result)
+		w.checks(ctx, i, &w.work.Ops[i])
 	}
 }
 
@@ -344,6 +355,7 @@ func (w *worker) once(ctx context.Context) {
 			w.client.Do(ctx, &w.request, &w.result)
 			w.bytes.Add(w.result.Bytes)
 			w.meter.record(0, w.result.Started, false, gone, &w.result)
+			w.checks(ctx, 0, o)
 		}
 	}
 }

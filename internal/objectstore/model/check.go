@@ -67,6 +67,7 @@ func (ps *Problems) work(s *Stage, w *Work) {
 	for i := range w.Ops {
 		ps.op(w, &w.Ops[i])
 	}
+	ps.checked(s, w)
 }
 
 func (ps *Problems) normal(w *Work) {

@@ -136,7 +136,11 @@ type Op struct {
 	MaxKeys int `json:"maxKeys,omitempty"`
 	// CopyPrefix is put before the object's name in that of its copy.
 	CopyPrefix string `json:"copyPrefix,omitempty"`
-	Line       int    `json:"line,omitempty"`
+	// Checks are made after each operation that succeeded. A store that is seen
+	// inconsistent is asked again for CheckWithin, to see when it is not.
+	Checks      []IntegrityCheck `json:"checks,omitempty"`
+	CheckWithin time.Duration    `json:"checkWithinNs,omitempty"`
+	Line        int              `json:"line,omitempty"`
 }
 
 // Name makes names of numbers.

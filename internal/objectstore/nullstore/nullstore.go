@@ -72,6 +72,7 @@ func (c *client) get(r *store.Request, res *store.Result) {
 	}
 	if r.Verify {
 		res.Violation, _ = c.checker.End()
+		res.Writer = c.checker.Writer()
 	}
 	res.Bytes = to - from
 }

@@ -77,6 +77,34 @@ func (p Part) Of(s Spec) (Spec, bool) {
 	return s, length > 0
 }
 
+// Stride starts drawing from the numbers of s that are p's own: those that are
+// p.Index modulo p.Count. Unlike a Slice, whose a number is does not depend on
+// the range that it is in. It goes through them in a place of its own. False if
+// none are. Nothing is drawn from what is not Divisible: it cannot be p's own.
+func (p Part) Stride(s Spec, rng *rand.Rand) (Picker, bool, error) {
+	if err := s.Check(); err != nil {
+		return nil, false, err
+	}
+	if !s.Divisible() {
+		return nil, false, errors.New("what is drawn by a histogram or s(a,b) cannot be divided")
+	}
+	step := int64(max(1, p.Count))
+	first := s.Low + ((int64(p.Index)-s.Low)%step+step)%step
+	if first > s.High {
+		return nil, false, nil
+	}
+	s.Low, s.High = 0, (s.High-first)/step
+	inner, err := s.Picker(nil, rng)
+	return &strided{inner, first, step}, true, err
+}
+
+type strided struct {
+	inner       Picker
+	first, step int64
+}
+
+func (s *strided) Next() int64 { return s.first + s.step*s.inner.Next() }
+
 // Cursor is the place that the workers of a driver share in a selector that
 // goes through its integers in order. Its methods are safe for concurrent use.
 type Cursor struct{ n atomic.Int64 }

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"html"
 	"strconv"
 	"strings"
 	"time"
@@ -280,9 +281,20 @@ func (c *client) list(ctx context.Context, r *store.Request, res *store.Result) 
 		return
 	}
 	res.Keys = bytes.Count(c.Answer, []byte("<Key>"))
+	res.Listed = listed(c.Answer, r.Object)
 	if !bytes.Contains(c.Answer, []byte("<ListBucketResult")) {
 		res.Code, res.Failure, res.Detail = "", wire.Garbage, "the answer is no listing"
 	}
+}
+
+// listed says whether a listing has a key. Those with the key as their prefix
+// come behind it, so that it can only be the first.
+func listed(answer, key []byte) bool {
+	if len(key) == 0 {
+		return false
+	}
+	first, ok := element(answer, "Key")
+	return ok && first == string(key)
 }
 
 func (c *client) copy(ctx context.Context, r *store.Request, res *store.Result) {
@@ -490,5 +502,5 @@ func element(b []byte, name string) (string, bool) {
 		return "", false
 	}
 	inner, _, ok := bytes.Cut(rest, []byte("</"+name+">"))
-	return strings.NewReplacer("&lt;", "<", "&gt;", ">", "&quot;", `"`, "&#34;", `"`, "&amp;", "&").Replace(string(inner)), ok
+	return html.UnescapeString(string(inner)), ok // XML's entities are among those of HTML
 }

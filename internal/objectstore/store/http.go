@@ -112,6 +112,7 @@ func (h *HTTP) Read(ctx context.Context, r *Request, res *Result) bool {
 		if res.Violation, at = h.checker.End(); res.Violation != body.Sound {
 			res.Detail = fmt.Sprintf("%s/%s is %s at byte %d", r.Container, r.Object, res.Violation, at)
 		}
+		res.Writer = h.checker.Writer()
 	case r.Length >= 0 && h.counted != r.Length && res.Status == 206:
 		res.Violation, res.Detail = body.Short, fmt.Sprintf("%s/%s: %d bytes of %d", r.Container, r.Object, h.counted, r.Length)
 	}

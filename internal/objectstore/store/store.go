@@ -83,7 +83,12 @@ type Result struct {
 	// Violation is what is wrong with the content that was read.
 	Violation body.Violation
 	Bytes     int64 // of content, moved either way
-	Keys      int   // List: how many there were
+	// Writer is the write that made the content that a Get with Verify found
+	// sound; 0 if that is not known.
+	Writer uint64
+	Keys   int // List: how many there were
+	// Listed: the prefix that a List asked for is itself a key.
+	Listed bool
 	// Attempts are the requests that were sent: more than one where the
 	// operation takes several, or a token had to be renewed.
 	Attempts int

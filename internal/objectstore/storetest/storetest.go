@@ -120,6 +120,9 @@ func (s *suite) life(t *testing.T) {
 	if s.Keeps && got.Bytes != 10000 {
 		t.Errorf("get moved %d bytes, want 10000", got.Bytes)
 	}
+	if s.Keeps && got.Writer != 1 {
+		t.Errorf("what write 1 made is said to be of write %d", got.Writer)
+	}
 	s.must(t, store.Request{Verb: store.Head, Container: c, Object: a})
 	s.must(t, store.Request{Verb: store.Copy, Container: c, Object: a, To: b})
 	list := s.must(t, store.Request{Verb: store.List, Container: c, MaxKeys: 1000})
@@ -222,8 +225,11 @@ func (s *suite) names(t *testing.T) {
 		s.must(t, store.Request{Verb: store.Get, Container: c, Object: []byte(odd), Length: -1, Verify: true})
 	}
 	list := s.must(t, store.Request{Verb: store.List, Container: c, Object: []byte("ö b+"), MaxKeys: 10})
-	if s.Keeps && list.Keys != 1 {
-		t.Errorf("%d keys begin with %q, want 1", list.Keys, "ö b+")
+	if s.Keeps && (list.Keys != 1 || list.Listed) {
+		t.Errorf("%d keys begin with %q, want 1, and it is none itself (%v)", list.Keys, "ö b+", list.Listed)
+	}
+	if list := s.must(t, store.Request{Verb: store.List, Container: c, Object: []byte(odd), MaxKeys: 1}); list.Listed != s.Keeps {
+		t.Errorf("a listing has %q: %v, want %v", odd, list.Listed, s.Keeps)
 	}
 }
 

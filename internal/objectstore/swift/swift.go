@@ -280,6 +280,8 @@ func (c *client) list(ctx context.Context, r *store.Request, res *store.Result) 
 	c.with("Accept", "text/plain")
 	if c.explained(c.http.Send(ctx, res, true), res) {
 		res.Keys = bytes.Count(c.http.Answer, []byte("\n"))
+		first, _, _ := bytes.Cut(c.http.Answer, []byte("\n")) // those with it as their prefix come behind it
+		res.Listed = len(r.Object) > 0 && bytes.Equal(first, r.Object)
 	}
 }
 

@@ -1,0 +1,163 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// IntegrityCheck is what a worker asks of the store right after an operation of its own.
+type IntegrityCheck string
+
+// The checks. What a listing shows is asked for by the object's own name, so
+// that one answer of any length is enough.
+const (
+	ReadAfterWrite  IntegrityCheck = "readAfterWrite"  // a read gives that very write
+	ListAfterWrite  IntegrityCheck = "listAfterWrite"  // a listing has the name
+	ReadAfterDelete IntegrityCheck = "readAfterDelete" // there is nothing to read
+	ListAfterDelete IntegrityCheck = "listAfterDelete" // a listing has not the name
+)
+
+// IntegrityChecks are all that there are.
+var IntegrityChecks = []IntegrityCheck{ReadAfterWrite, ListAfterWrite, ReadAfterDelete, ListAfterDelete}
+
+// CheckWithin is how long a store that was seen inconsistent is asked again,
+// unless the operation says otherwise.
+const CheckWithin = 5 * time.Second
+
+// tellable is the least size of an object that says which write it is of: that
+// of a stamp.
+const tellable = 32
+
+// Fits says whether the check has a meaning after such an operation.
+func (c IntegrityCheck) Fits(t OpType) bool {
+	switch c {
+	case ReadAfterWrite, ListAfterWrite:
+		return t == Write || t == MultipartWrite
+	}
+	return t == Delete
+}
+
+// Owned says whether each object that the work changes belongs to one of its
+// workers: so it is where it checks anything, for else a worker might meet what
+// another one did.
+func (w *Work) Owned() bool {
+	return slices.ContainsFunc(w.Ops, func(o Op) bool { return len(o.Checks) > 0 })
+}
+
+// Owns says whether the objects that an operation of the work takes belong to
+// one worker each: worker i of W has those whose number is i modulo W. Special
+// works divide theirs.
+func (w *Work) Owns(o *Op) bool { return w.Kind == Normal && o.Type.Writes() && w.Owned() }
+
+// checked says what would make a violation of a check no fact.
+func (ps *Problems) checked(s *Stage, w *Work) {
+	if !w.Owned() {
+		return
+	}
+	for i := range w.Ops {
+		o := &w.Ops[i]
+		if slices.Contains(o.Checks, ReadAfterWrite) {
+			ps.tellsApart(o)
+		}
+		if w.Special() && len(o.Checks) > 0 && o.Division == ByNone && w.Workers > 1 {
+			ps.Fail(o.Line, "leave division=none out", "each worker of work %q needs objects of its own, for it checks them", w.Name)
+		}
+		if w.Owns(o) && !o.Objects.Divisible() && o.Objects.Kind != 0 {
+			ps.Fail(o.Line, "such as u(a,b), r(a,b) or zipf(a,b,s)", "each worker of work %q needs objects of its own, for it checks them; a histogram or s(a,b) cannot be divided", w.Name)
+		}
+		if w.Owns(o) && o.Type == FileWrite {
+			ps.Fail(o.Line, "write files in a work of their own, to other containers", "files have names of their own, so that no worker owns what work %q checks", w.Name)
+		}
+	}
+	for i := range s.Works {
+		if other := &s.Works[i]; other != w {
+			ps.apart(w, other)
+		}
+	}
+}
+
+// tellsApart says what keeps two writes of an object from being told apart.
+func (ps *Problems) tellsApart(o *Op) {
+	switch {
+	case o.Zero:
+		ps.Fail(o.Line, "leave content=zero out", "zeros do not say which write they are of, so that readAfterWrite cannot be checked")
+	case o.Sizes.Unit > 0 && o.Sizes.Low*o.Sizes.Unit < tellable:
+		ps.Fail(o.Line, "", "readAfterWrite needs objects of at least %d bytes: below, they do not say which write they are of", tellable)
+	}
+}
+
+// apart fails where another work of the stage changes what w checks.
+func (ps *Problems) apart(w, other *Work) {
+	if !sameStore(&w.Store, &other.Store) {
+		return
+	}
+	for i := range w.Ops {
+		o := &w.Ops[i]
+		if len(o.Checks) == 0 {
+			continue
+		}
+		for j := range other.Ops {
+			if p := &other.Ops[j]; p.Type.Writes() && meets(o, p) {
+				ps.Fail(p.Line, "give it other containers, or another oprefix", "%s of work %q may change what work %q checks at the same time, which then would be no fact", p.Type, other.Name, w.Name)
+				return
+			}
+		}
+	}
+}
+
+func sameStore(a, b *Store) bool {
+	return a.Kind == b.Kind && a.Settings["endpoint"] == b.Settings["endpoint"] && a.Settings["root"] == b.Settings["root"] && a.Auth["auth_url"] == b.Auth["auth_url"]
+}
+
+// meets says whether what p changes may be among what o checks.
+func meets(o, p *Op) bool {
+	if !namesMeet(o.ContainerName, p.ContainerName, o.Containers.Low <= p.Containers.High && p.Containers.Low <= o.Containers.High) {
+		return false
+	}
+	inRange := o.Objects.Low <= p.Objects.High && p.Objects.Low <= o.Objects.High
+	switch p.Type {
+	case MakeContainer:
+		return false
+	case FileWrite, RemoveContainer:
+		return true
+	case Copy:
+		return namesMeet(o.ObjectName, Name{p.CopyPrefix + p.ObjectName.Prefix, p.ObjectName.Suffix}, inRange)
+	}
+	return namesMeet(o.ObjectName, p.ObjectName, inRange)
+}
+
+// namesMeet says whether two families of names may have one in common; where
+// their prefixes differ only by digits, numbers do not tell them apart.
+func namesMeet(a, b Name, inRange bool) bool {
+	if a == b {
+		return inRange
+	}
+	digits := func(long, short string) bool {
+		rest, ok := strings.CutPrefix(long, short)
+		return ok && strings.Trim(rest, "0123456789") == ""
+	}
+	end := func(long, short string) bool {
+		rest, ok := strings.CutSuffix(long, short)
+		return ok && strings.Trim(rest, "0123456789") == ""
+	}
+	return (digits(a.Prefix, b.Prefix) || digits(b.Prefix, a.Prefix)) && (end(a.Suffix, b.Suffix) || end(b.Suffix, a.Suffix))
+}
+
+// ParseChecks reads checks that are separated by commas.
+func ParseChecks(text string) ([]IntegrityCheck, error) {
+	var list []IntegrityCheck
+	for word := range strings.SplitSeq(text, ",") {
+		word = strings.TrimSpace(word)
+		i := slices.IndexFunc(IntegrityChecks, func(c IntegrityCheck) bool { return strings.EqualFold(string(c), word) })
+		switch {
+		case word == "":
+		case i < 0:
+			return nil, fmt.Errorf("there is no check %q; there are %s, %s, %s, %s", word, ReadAfterWrite, ListAfterWrite, ReadAfterDelete, ListAfterDelete)
+		case !slices.Contains(list, IntegrityChecks[i]):
+			list = append(list, IntegrityChecks[i])
+		}
+	}
+	return list, nil
+}
