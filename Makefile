@@ -47,7 +47,7 @@ verify: chart-test ## fail if go.mod, generated code or formatting is out of dat
 
 .PHONY: e2e
 e2e: deps build ## run the built binaries end to end: the demo, faults, kill -9; then all of Kubernetes on a test bed
-	go test -timeout 30m -count=1 -tags e2e ./test/e2e ./test/extend
+	@hack/retest.sh -timeout 30m -count=1 -tags e2e ./test/e2e ./test/extend
 	@hack/e2e.sh
 
 .PHONY: object-servers object-peers object-test

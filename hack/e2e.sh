@@ -51,4 +51,4 @@ CNSBENCH_AUDIT_LOG=$PWD/out/testbed/audit.log
 PATH=$PWD/out/testbed/bin:$PATH
 export KUBECONFIG CNSBENCH_BIN CNSBENCH_AUDIT_LOG PATH
 # One package at a time: they share two nodes. Within one, most of the time is spent waiting.
-go test -p 1 -parallel 6 -timeout 40m -count=1 -tags e2e ./internal/engine/kubernetes/... ./internal/engine/agent ./internal/results ./test/e2e/kubernetes
+hack/retest.sh -p 1 -parallel 6 -timeout 40m -count=1 -tags e2e ./internal/engine/kubernetes/... ./internal/engine/agent ./internal/results ./test/e2e/kubernetes
