@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/signal"
 	"slices"
@@ -22,9 +21,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/objectstore/keep"
 	oload "github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
-	"github.com/cnsbench/cnsbench/internal/objectstore/nullserver"
 	"github.com/cnsbench/cnsbench/internal/objectstore/open"
-	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/run"
@@ -78,7 +75,7 @@ under --strict, 130 interrupted.`,
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of all that is drawn (default drawn)")
 	fl.DurationVar(&f.grace, "grace", f.grace, "how long after a work's end its operations in flight are awaited")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print requests, bytes and cost; send nothing")
-	fl.BoolVar(&f.strict, "strict", false, "exit with 4 when figures are the client's own, or operations that were due were lost")
+	fl.BoolVar(&f.strict, "strict", false, "exit with 4 when figures are the client's own, operations that were due were lost, or a check found the store inconsistent")
 	fl.Float64Var(&f.prices.Write, "price-write", f.prices.Write, "of 1000 requests that write or list, for --dry-run")
 	fl.Float64Var(&f.prices.Read, "price-read", f.prices.Read, "of 1000 requests that read, for --dry-run")
 	fl.Float64Var(&f.prices.Received, "price-received", f.prices.Received, "of 1 GB received, for --dry-run")
@@ -97,35 +94,6 @@ func newObjectLint(s *streams) *cobra.Command {
 			return nil
 		},
 	}
-}
-
-func newNullServer(s *streams) *cobra.Command {
-	var listen, size string
-	c := &cobra.Command{
-		Use: "null-server", Short: "Serve S3 and Swift without storing anything: what is measured against it is the client's own",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			bytes, err := pick.ParseBytes(size)
-			if err != nil {
-				return fmt.Errorf("--size: %w", err)
-			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			var lc net.ListenConfig
-			l, err := lc.Listen(ctx, "tcp", listen)
-			if err != nil {
-				return failed(err)
-			}
-			fmt.Fprintf(s.out, "http://%s\n", l.Addr())
-			if err := nullserver.Serve(ctx, l, bytes); err != nil {
-				return failed(err)
-			}
-			return nil
-		},
-	}
-	c.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "HOST:PORT; port 0: any, which is printed")
-	c.Flags().StringVar(&size, "size", "4KiB", "of every object")
-	return c
 }
 
 // maxObjectFile bounds a workload's file.
@@ -291,6 +259,9 @@ func (r *objectRun) validity(result *oload.Result) []record.Flag {
 		for j := range s.Works {
 			w := &s.Works[j]
 			normal = normal || w.Work.Kind == model.Normal
+			if bad, all := w.Violated(); bad > 0 {
+				flag("inconsistent", "stage %s, work %s: %d of %d checks found the store inconsistent", s.Name, w.Work.Name, bad, all)
+			}
 			if lost, all := w.Lost(); lost > 0 {
 				flag("lost-operations", "stage %s, work %s: %d of %d operations that were due had not begun, or not ended, when it ended; they count as infinite", s.Name, w.Work.Name, lost, all)
 			}

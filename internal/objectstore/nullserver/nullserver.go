@@ -20,10 +20,19 @@ import (
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
 )
 
-// Serve answers connections of l until ctx ends; then it closes l and all of
-// them. Every object is size bytes long.
+// Serve answers connections of l at once until ctx ends; then it closes l and
+// all of them. Every object is size bytes long.
 func Serve(ctx context.Context, l net.Listener, size int64) error {
-	s := &server{size: size, open: map[net.Conn]bool{}}
+	return Options{Size: size}.Serve(ctx, l)
+}
+
+// Serve answers connections of l until ctx ends; then it closes l and all of
+// them.
+func (o Options) Serve(ctx context.Context, l net.Listener) error {
+	s := &server{size: o.Size, open: map[net.Conn]bool{}}
+	if o.holds() {
+		s.holder = newHolder(o)
+	}
 	stop := context.AfterFunc(ctx, func() {
 		_ = l.Close()
 		s.closeAll()
@@ -43,17 +52,18 @@ func Serve(ctx context.Context, l net.Listener, size int64) error {
 		}
 		go func() {
 			defer s.remove(c)
-			_ = s.serve(c) // the client's affair
+			_ = s.serve(ctx, c) // the client's affair
 		}()
 	}
 }
 
 type server struct {
 	counters
-	size int64
-	mu   sync.Mutex
-	open map[net.Conn]bool // nil: closed
-	wait sync.WaitGroup
+	size   int64
+	holder *holder // nil: everything is answered at once
+	mu     sync.Mutex
+	open   map[net.Conn]bool // nil: closed
+	wait   sync.WaitGroup
 }
 
 func (s *server) add(c net.Conn) bool {
@@ -95,10 +105,10 @@ type conn struct {
 
 const bufferSize = 64 << 10
 
-func (s *server) serve(c net.Conn) error {
+func (s *server) serve(ctx context.Context, c net.Conn) error {
 	k := &conn{server: s, c: c, r: bufio.NewReaderSize(c, bufferSize), out: make([]byte, 0, bufferSize)}
 	for {
-		if err := k.one(); err != nil {
+		if err := k.one(ctx); err != nil {
 			return err
 		}
 	}
@@ -113,7 +123,7 @@ type request struct {
 	copied               bool
 }
 
-func (k *conn) one() error {
+func (k *conn) one(ctx context.Context) error {
 	q, err := k.readHead()
 	if err != nil {
 		return err
@@ -121,7 +131,15 @@ func (k *conn) one() error {
 	if err := k.drop(q); err != nil {
 		return err
 	}
-	if err := k.answer(q); err != nil {
+	done := func() {}
+	if k.holder != nil {
+		if done, err = k.holder.hold(ctx, &q); err != nil {
+			return err
+		}
+	}
+	err = k.answer(q)
+	done()
+	if err != nil {
 		return err
 	}
 	if q.close {

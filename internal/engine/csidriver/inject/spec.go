@@ -6,11 +6,14 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"sigs.k8s.io/yaml"
+
+	"github.com/cnsbench/cnsbench/internal/dist"
 )
 
 // Every is the rule name that stands for each RPC of the controller, group controller and node services without a rule
@@ -40,9 +43,9 @@ type fileWindow struct {
 
 // Rule is what happens to the calls of one RPC.
 type Rule struct {
-	Delay     Dist
+	Delay     dist.Dist
 	StallProb float64
-	Stall     Dist
+	Stall     dist.Dist
 	ErrorProb float64
 	Error     codes.Code
 	HangProb  float64
@@ -120,7 +123,7 @@ func parseRule(f fileRule) (Rule, error) {
 		err      error
 	)
 	if f.Delay != "" {
-		r.Delay, err = ParseDist(f.Delay)
+		r.Delay, err = dist.Parse(f.Delay)
 		problems = append(problems, err)
 	}
 	if f.Stall != "" {
@@ -145,13 +148,13 @@ func parseRule(f fileRule) (Rule, error) {
 	return r, errors.Join(problems...)
 }
 
-func parseStall(s string) (float64, Dist, error) {
+func parseStall(s string) (float64, dist.Dist, error) {
 	chance, length, ok := strings.Cut(s, " of ")
 	if !ok {
-		return 0, Dist{}, fmt.Errorf("stall: %q is not of the form \"1%% of 2s\"", s)
+		return 0, dist.Dist{}, fmt.Errorf("stall: %q is not of the form \"1%% of 2s\"", s)
 	}
 	p, errP := parsePercent(chance)
-	d, errD := ParseDist(strings.TrimSpace(length))
+	d, errD := dist.Parse(strings.TrimSpace(length))
 	return p, d, errors.Join(errP, errD)
 }
 
@@ -171,11 +174,10 @@ func parseError(s string) (float64, codes.Code, error) {
 func parseWindow(f fileWindow, known []string) (Window, error) {
 	w := Window{RPCs: f.RPCs, SinceFirst: f.Since == "first"}
 	var problems []error
-	after, err := seconds(f.After)
-	problems = append(problems, err)
-	length, err := seconds(f.For)
-	problems = append(problems, err)
-	w.After, w.For = time.Duration(after*float64(time.Second)), time.Duration(length*float64(time.Second))
+	var errAfter, errFor error
+	w.After, errAfter = dist.ParseDuration(f.After)
+	w.For, errFor = dist.ParseDuration(f.For)
+	problems = append(problems, errAfter, errFor)
 	if f.Since != "" && f.Since != "start" && f.Since != "first" {
 		problems = append(problems, fmt.Errorf("since: %q is neither start nor first", f.Since))
 	}
@@ -190,4 +192,14 @@ func checkRPC(rpc string, known []string) error {
 		return nil
 	}
 	return fmt.Errorf("no RPC is called %q; there are %s", rpc, strings.Join(known, ", "))
+}
+
+// parsePercent parses "1%" into 0.01.
+func parsePercent(s string) (float64, error) {
+	number, ok := strings.CutSuffix(strings.TrimSpace(s), "%")
+	p, err := strconv.ParseFloat(number, 64)
+	if !ok || err != nil || !(p >= 0 && p <= 100) {
+		return 0, fmt.Errorf("%q is not a percentage between 0%% and 100%%", s)
+	}
+	return p / 100, nil
 }

@@ -1,4 +1,6 @@
-package inject
+// Package dist has the distributions of durations that are injected where a
+// truth must be known: a text such as "20ms+exp(10ms)", and draws from it.
+package dist
 
 import (
 	"errors"
@@ -37,9 +39,9 @@ func (d Dist) String() string { return d.text }
 // IsZero says that no distribution was given.
 func (d Dist) IsZero() bool { return len(d.terms) == 0 }
 
-// ParseDist parses a sum such as "20ms+exp(10ms)". Terms: a duration, uniform(low,high), exp(mean), normal(mean,sd),
+// Parse parses a sum such as "20ms+exp(10ms)". Terms: a duration, uniform(low,high), exp(mean), normal(mean,sd),
 // lognormal(median,sigma), where sigma is the standard deviation of the natural logarithm.
-func ParseDist(text string) (Dist, error) {
+func Parse(text string) (Dist, error) {
 	d := Dist{text: text}
 	for part := range strings.SplitSeq(text, "+") {
 		t, err := parseTerm(strings.TrimSpace(part))
@@ -120,6 +122,12 @@ func twoSeconds(name, want string, args []string) (a, b float64, err error) {
 	return a, b, errors.Join(errA, errB)
 }
 
+// ParseDuration parses one duration between 0 and 24 h.
+func ParseDuration(s string) (time.Duration, error) {
+	v, err := seconds(s)
+	return time.Duration(v * float64(time.Second)), err
+}
+
 func seconds(s string) (float64, error) {
 	d, err := time.ParseDuration(strings.TrimSpace(s))
 	if err != nil {
@@ -129,14 +137,4 @@ func seconds(s string) (float64, error) {
 		return 0, fmt.Errorf("%q is not between 0 and %v", s, maxDelay)
 	}
 	return d.Seconds(), nil
-}
-
-// parsePercent parses "1%" into 0.01.
-func parsePercent(s string) (float64, error) {
-	number, ok := strings.CutSuffix(strings.TrimSpace(s), "%")
-	p, err := strconv.ParseFloat(number, 64)
-	if !ok || err != nil || !(p >= 0 && p <= 100) {
-		return 0, fmt.Errorf("%q is not a percentage between 0%% and 100%%", s)
-	}
-	return p / 100, nil
 }
