@@ -1,0 +1,330 @@
+package seek
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/load"
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/plan/expr"
+	"github.com/cnsbench/cnsbench/internal/plan/rate"
+)
+
+// Carry carries a stage out.
+type Carry func(ctx, hard context.Context, s *model.Stage) *load.StageResult
+
+// Finder searches the highest rate of a stage's work at which a condition holds.
+type Finder struct {
+	Stage     string // that is repeated
+	Condition *Condition
+	Search    Search
+	// Window is how long each step is measured, after WarmUp.
+	Window, WarmUp time.Duration
+	// Tell is given lines about the steps; nil: nobody.
+	Tell func(line string)
+	// Ended is told of each step but the last, which Carry returns.
+	Ended func(*load.StageResult)
+
+	result Maximum
+}
+
+// Maximum is what a search came to.
+type Maximum struct {
+	Stage     string  `json:"stage"`
+	Condition string  `json:"condition"`
+	Verdict   Verdict `json:"verdict"`
+	// PerSecond is the highest rate at which the condition held, and Above the
+	// lowest at which it did not; nil where there is none.
+	PerSecond *float64 `json:"perSecond"`
+	Above     *float64 `json:"above"`
+	// Resolution is the width of that bracket, as a share of its lower end.
+	Resolution *float64 `json:"resolution"`
+	// Bound says what kept it from holding at Above (or at all), and why.
+	Bound    load.Bound `json:"bound,omitempty"`
+	Evidence string     `json:"evidence,omitempty"`
+	Message  string     `json:"message,omitempty"`
+	Steps    []Step     `json:"steps"`
+}
+
+// Step is one window.
+type Step struct {
+	Stage     string             `json:"stage"` // as the bundle calls it
+	PerSecond float64            `json:"perSecond"`
+	Offered   float64            `json:"offeredPerSecond"` // what was due in the window
+	Achieved  float64            `json:"achievedPerSecond"`
+	Window    time.Duration      `json:"windowNs"`
+	Held      bool               `json:"held"`
+	Observed  []expr.Observation `json:"observed"`
+	Bound     load.Bound         `json:"bound"`
+	Evidence  string             `json:"evidence"`
+}
+
+// WorkerBound: operations waited for a free worker, and had they not, the
+// condition would have held.
+const WorkerBound load.Bound = "worker-bound"
+
+// Result of the search; nil before.
+func (f *Finder) Result() *Maximum {
+	if f.result.Verdict == "" {
+		return nil
+	}
+	return &f.result
+}
+
+// target is the work whose rate is varied: the only normal one.
+func target(s *model.Stage) (*model.Work, error) {
+	var found *model.Work
+	for i := range s.Works {
+		if w := &s.Works[i]; w.Kind == model.Normal {
+			if found != nil {
+				return nil, fmt.Errorf("stage %s has several works, of which it is not known whose rate is to be searched", s.Name)
+			}
+			found = w
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("stage %s has no work of type normal", s.Name)
+	}
+	return found, nil
+}
+
+// Target is the stage that is to be repeated: the one of that name, or, without
+// one, the only one that has works of type normal.
+func Target(w *model.Workload, name string) (*model.Stage, error) {
+	var found *model.Stage
+	for i := range w.Stages {
+		s := &w.Stages[i]
+		if name != "" && s.Name == name {
+			_, err := target(s)
+			return s, err
+		}
+		if _, err := target(s); err == nil && name == "" {
+			if found != nil {
+				return nil, fmt.Errorf("stages %s and %s have work of type normal: say which is meant", found.Name, s.Name)
+			}
+			found = s
+		}
+	}
+	switch {
+	case name != "":
+		return nil, fmt.Errorf("there is no stage %q", name)
+	case found == nil:
+		return nil, errors.New("no stage has one work of type normal, whose rate or workers could be varied")
+	}
+	return found, nil
+}
+
+// Check says what is wrong before anything is sent.
+func (f *Finder) Check(w *model.Workload) error {
+	s, err := Target(w, f.Stage)
+	if err != nil {
+		return err
+	}
+	if f.Window <= 0 || f.WarmUp < 0 {
+		return errors.New("the window of a step has no length")
+	}
+	f.Stage = s.Name
+	return f.Search.Check()
+}
+
+// Around carries stages out by inner, but the one that is searched again and
+// again. A step that fails the condition fails nothing else.
+func (f *Finder) Around(inner Carry) Carry {
+	return func(ctx, hard context.Context, s *model.Stage) *load.StageResult {
+		if s.Name != f.Stage {
+			return inner(ctx, hard, s)
+		}
+		return f.search(ctx, hard, s, inner)
+	}
+}
+
+func (f *Finder) search(ctx, hard context.Context, s *model.Stage, inner Carry) (last *load.StageResult) {
+	f.result = Maximum{Stage: s.Name, Condition: f.Condition.Text, Steps: []Step{}}
+	worst := map[float64]*Step{} // of those at a rate in which it did not hold, the last
+	for n := 1; ; n++ {
+		perSecond, verdict := f.Search.Next()
+		if verdict != "" {
+			f.conclude(verdict, worst)
+			return last
+		}
+		if last != nil {
+			f.Ended(last)
+		}
+		stage, window := f.step(s, n, perSecond)
+		last = inner(ctx, hard, stage)
+		if last.Err != nil || ctx.Err() != nil {
+			f.result.Message = fmt.Sprint(errors.Join(last.Err, ctx.Err()))
+			f.conclude(Interrupted, worst)
+			return last
+		}
+		step, v, err := f.judge(last, perSecond, window)
+		if err != nil {
+			last.Err = err
+			return last
+		}
+		f.result.Steps = append(f.result.Steps, step)
+		f.tell(&step)
+		if v.Status != expr.Pass && v.Status != expr.Fail {
+			f.result.Message = fmt.Sprintf("at %.4g a second the window did not say: %s", perSecond, v.Message)
+			f.conclude(Undecided, worst)
+			return last
+		}
+		if !step.Held {
+			worst[perSecond] = &step
+		}
+		f.Search.Add(perSecond, step.Held)
+	}
+}
+
+// step is the n-th stage, at a rate: an open loop with a warm-up and a window of
+// its own. The window is as long as it takes for the quantiles that are asked for.
+func (f *Finder) step(s *model.Stage, n int, perSecond float64) (*model.Stage, time.Duration) {
+	const atMost = 10 // so many times the window that was asked for
+	step := rename(s, fmt.Sprintf("%s.find%02d", s.Name, n))
+	w, _ := target(step) // Check found it
+	window := f.Window
+	for _, o := range w.Ops {
+		if need := f.Condition.Needs()[o.Name]; need > 0 && o.Weight > 0 {
+			least := 1.25 * float64(need) / (perSecond * float64(o.Weight) / 100)
+			window = max(window, time.Duration(min(least, atMost*f.Window.Seconds())*float64(time.Second)))
+		}
+	}
+	w.Rate, w.RateText = atRate(w.Rate, perSecond)
+	w.RampUp, w.Runtime, w.TotalOps, w.TotalBytes, w.MaxFailures = f.WarmUp, window, 0, 0, 1_000_000
+	return step, window
+}
+
+// atRate is the schedule s, Poisson's if there is none, at another rate.
+func atRate(s rate.Schedule, perSecond float64) (rate.Schedule, string) {
+	if _, even := s.(rate.Constant); even {
+		return rate.Constant{Rate: perSecond}, fmt.Sprintf("constant(%g)", perSecond)
+	}
+	return rate.Poisson{Rate: perSecond}, fmt.Sprintf("poisson(%g)", perSecond)
+}
+
+// rename is a stage with works of its own, whose work of the same name is
+// renamed with it.
+func rename(s *model.Stage, name string) *model.Stage {
+	step := *s
+	step.Name, step.Works = name, append([]model.Work(nil), s.Works...)
+	for i := range step.Works {
+		if step.Works[i].Name == s.Name {
+			step.Works[i].Name = name
+		}
+	}
+	return &step
+}
+
+func (f *Finder) judge(r *load.StageResult, perSecond float64, window time.Duration) (Step, expr.Verdict, error) {
+	v, err := f.Condition.Judge(r)
+	if err != nil {
+		return Step{}, v, err
+	}
+	step := Step{Stage: r.Name, PerSecond: perSecond, Window: window, Held: v.Status == expr.Pass, Observed: v.Observed}
+	for i := range r.Works {
+		if r.Works[i].Work.Kind != model.Normal {
+			continue
+		}
+		figures, err := r.Works[i].Figures()
+		if err != nil {
+			return Step{}, v, err
+		}
+		for k := range figures {
+			g := &figures[k]
+			step.Offered += float64(g.OK+g.Failed+g.Lost) / window.Seconds()
+			step.Achieved += float64(g.OK) / window.Seconds()
+		}
+	}
+	step.Bound, step.Evidence = r.Bound()
+	if !step.Held && step.Bound != load.ClientBound {
+		workers := 0
+		for i := range r.Works {
+			workers += r.Works[i].Work.Workers
+		}
+		if step.Bound = load.ServerBound; f.Condition.HeldByService(r) {
+			step.Bound = WorkerBound
+			step.Evidence = fmt.Sprintf("operations that were due waited for one of %d workers to be free, and had they not, it would have held; %s", workers, step.Evidence)
+		}
+	}
+	return step, v, nil
+}
+
+func (f *Finder) tell(s *Step) {
+	if f.Tell == nil {
+		return
+	}
+	word := "does not hold"
+	if s.Held {
+		word = "holds"
+	}
+	f.Tell(fmt.Sprintf("%s: %.4g a second: %s: %s", s.Stage, s.PerSecond, word, said(s)))
+}
+
+func said(s *Step) string {
+	text := ""
+	for i, o := range s.Observed {
+		if i > 0 {
+			text += ", "
+		}
+		text += o.String()
+	}
+	return text
+}
+
+// conclude writes down what the search came to.
+func (f *Finder) conclude(v Verdict, worst map[float64]*Step) {
+	r := &f.result
+	r.Verdict = v
+	low, high := f.Search.Bracket()
+	if low > 0 {
+		r.PerSecond = &low
+	}
+	if math.IsInf(high, 1) {
+		return
+	}
+	r.Above = &high
+	if low > 0 {
+		width := high/low - 1
+		r.Resolution = &width
+	}
+	if step := worst[high]; step != nil {
+		r.Bound, r.Evidence = step.Bound, step.Evidence
+	}
+}
+
+// String is the result in a sentence or two.
+func (m *Maximum) String() string {
+	held := func(rate *float64) string {
+		n, of := 0, 0
+		for _, s := range m.Steps {
+			if s.PerSecond == *rate {
+				if of++; s.Held {
+					n++
+				}
+			}
+		}
+		return fmt.Sprintf("%d of %d windows", n, of)
+	}
+	var text string
+	switch {
+	case m.Verdict == Found:
+		text = fmt.Sprintf("%s holds up to %.4g a second (in %s), not at %.4g (in %s); the bracket is %.1f %% wide",
+			m.Condition, *m.PerSecond, held(m.PerSecond), *m.Above, held(m.Above), 100**m.Resolution)
+	case m.Verdict == Never:
+		text = fmt.Sprintf("%s never holds: not even at %.4g a second, the least rate that was to be tried", m.Condition, *m.Above)
+	case m.Verdict == Always:
+		return fmt.Sprintf("%s holds at all rates that were to be tried, up to %.4g a second (in %s): the limit was not met", m.Condition, *m.PerSecond, held(m.PerSecond))
+	default:
+		text = fmt.Sprintf("%s: the search has no result (%s): %s", m.Condition, m.Verdict, m.Message)
+		if m.PerSecond != nil {
+			text += fmt.Sprintf("; it held at %.4g a second", *m.PerSecond)
+		}
+	}
+	if m.Bound != "" {
+		text += fmt.Sprintf(". %s: %s", m.Bound, m.Evidence)
+	}
+	return text
+}

@@ -1,0 +1,271 @@
+package seek
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/load"
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
+	"github.com/cnsbench/cnsbench/internal/objectstore/store"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan/rate"
+)
+
+// queueing is a store that deals with so many requests at a time, each for as
+// long as takes says, in virtual time.
+type queueing struct {
+	clock op.Clock
+	slots chan struct{}
+	takes func() time.Duration
+	fails func() bool
+}
+
+func (q *queueing) Describe() string { return "queueing" }
+
+func (q *queueing) Client() (store.Client, error) {
+	return &queueingClient{queueing: q, aborted: make(chan struct{})}, nil
+}
+
+type queueingClient struct {
+	*queueing
+	once    sync.Once
+	aborted chan struct{}
+}
+
+func (c *queueingClient) Abort() { c.once.Do(func() { close(c.aborted) }) }
+func (c *queueingClient) Close() {}
+
+func (c *queueingClient) Do(_ context.Context, _ *store.Request, res *store.Result) {
+	*res = store.Result{Started: c.clock.Now(), First: op.Never, Status: 200, Attempts: 1}
+	select {
+	case c.slots <- struct{}{}:
+		time.Sleep(c.takes())
+		<-c.slots
+		res.First = c.clock.Now()
+	case <-c.aborted:
+		res.Status, res.Failure = 0, "aborted"
+	}
+	if res.Ended = c.clock.Now(); c.fails != nil && c.fails() {
+		res.Status = 503
+	}
+}
+
+type deaf struct{}
+
+func (deaf) StageBegan(*model.Stage, op.Time)                           {}
+func (deaf) Second(string, *model.Work, op.Time, op.Time, load.Cells)   {}
+func (deaf) Interval(string, *model.Work, op.Time, op.Time, load.Cells) {}
+func (deaf) StageEnded(*load.StageResult)                               {}
+
+func sleep(ctx context.Context, until time.Time) bool {
+	t := time.NewTimer(time.Until(until))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func reading(workers int, r rate.Schedule) *model.Workload {
+	return &model.Workload{Stages: []model.Stage{{Name: "before", Works: []model.Work{{Kind: model.Delay}}}, {Name: "main", Works: []model.Work{{
+		Name: "main", Kind: model.Normal, Workers: workers, Interval: 5 * time.Second, Rate: r, TotalOps: 10, MaxFailures: 0,
+		Ops: []model.Op{{Type: model.Read, Name: "read", Weight: 100, Containers: pick.Spec{Kind: pick.Constant, Low: 1, High: 1}, Objects: pick.Spec{Kind: pick.Uniform, Low: 1, High: 9}}}}}}}}
+}
+
+// find searches q for the highest rate at which a condition holds.
+func find(t *testing.T, q *queueing, condition string, w *model.Workload, s Search, window time.Duration) (*Maximum, *load.Result) {
+	t.Helper()
+	stage, err := Target(w, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Compile(condition, stage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := 0
+	f := &Finder{Condition: c, Search: s, Window: window, WarmUp: time.Second, Tell: func(string) {}, Ended: func(*load.StageResult) { ended++ }}
+	if err := f.Check(w); err != nil {
+		t.Fatal(err)
+	}
+	q.clock = op.NewClock()
+	runner := load.NewRunner(load.Config{Workload: w, Open: func(*model.Store) (store.Store, error) { return q, nil }, Clock: q.clock, Sleep: sleep,
+		Seed: 1, Grace: 5 * time.Second, Observer: deaf{}})
+	carry := func(ctx, hard context.Context, s *model.Stage) *load.StageResult {
+		r := runner.Stage(ctx, hard, s)
+		r.Usage = load.Usage{} // real, where time is not
+		return r
+	}
+	r := load.Sequence(t.Context(), t.Context(), w, f.Around(carry), func(*load.StageResult) { ended++ })
+	if m := f.Result(); m == nil || ended != len(m.Steps)+1 {
+		t.Fatalf("%v: %d stages ended", m, ended)
+	}
+	return f.Result(), r
+}
+
+// The capacity of a server with c places and a known time of service is found,
+// at even arrivals exactly; at Poisson's, the rate that a simulated queue has it at.
+func TestFindsTheCapacity(t *testing.T) {
+	const places, service = 4, 10 * time.Millisecond
+	always := func() time.Duration { return service }
+	tests := []struct {
+		name      string
+		condition string
+		rate      rate.Schedule
+		truth     float64
+	}{
+		{"even", "p99(read) < 40ms", rate.Constant{Rate: 1}, 400},
+		{"Poisson", "p99(read) < 20ms", nil, poissonLimit(places, service, 0.99, 20*time.Millisecond)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, r := find(t, &queueing{slots: make(chan struct{}, places), takes: always}, tt.condition, reading(500, tt.rate), Search{From: 50, Least: 1, Most: 1e5, Resolution: 0.02}, time.Minute)
+				if r.Err != nil || m.Verdict != Found || math.Abs(*m.PerSecond/tt.truth-1) > 0.05 || *m.Resolution > 0.02 {
+					t.Fatalf("%v, want %.4g a second; %v", m, tt.truth, r.Err)
+				}
+				if m.Bound != load.ServerBound {
+					t.Errorf("%s: %s, want %s", m.Bound, m.Evidence, load.ServerBound)
+				}
+				for _, s := range m.Steps {
+					if math.Abs(s.Offered/s.PerSecond-1) > 0.05 || s.Stage == "" || s.Window < time.Minute {
+						t.Errorf("%+v: the step is not what was asked for", s)
+					}
+				}
+				t.Log(m)
+			})
+		})
+	}
+}
+
+// poissonLimit bisects, by a simulated queue, the rate at which a quantile of the
+// response reaches a limit.
+func poissonLimit(places int, service time.Duration, q float64, limit time.Duration) float64 {
+	low, high := 0.0, float64(places)/service.Seconds()
+	for range 30 {
+		middle := (low + high) / 2
+		rng := rand.New(rand.NewPCG(7, 7))
+		free := make([]float64, places)
+		now, late, n := 0.0, 0, 400_000
+		for range n {
+			now += rng.ExpFloat64() / middle
+			k := 0
+			for i := range free {
+				if free[i] < free[k] {
+					k = i
+				}
+			}
+			free[k] = max(now, free[k]) + service.Seconds()
+			if free[k]-now >= limit.Seconds() {
+				late++
+			}
+		}
+		if float64(late)/float64(n) <= 1-q {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low
+}
+
+func TestHowASearchEnds(t *testing.T) {
+	quick := func() time.Duration { return time.Millisecond }
+	rng := rand.New(rand.NewPCG(3, 3))
+	tests := []struct {
+		name      string
+		q         *queueing
+		condition string
+		workers   int
+		search    Search
+		verdict   Verdict
+		bound     load.Bound
+		says      string
+	}{
+		{"never", &queueing{slots: make(chan struct{}, 100), takes: func() time.Duration { return 30 * time.Millisecond }}, "p99(read) < 20ms", 100,
+			Search{From: 100, Least: 30, Most: 1e5, Resolution: 0.05}, Never, load.ServerBound, "never holds: not even at 30"},
+		{"always", &queueing{slots: make(chan struct{}, 100), takes: quick}, "p99(read) < 20ms", 100,
+			Search{From: 100, Least: 30, Most: 900, Resolution: 0.05}, Always, "", "up to 900 a second (in 3 of 3 windows): the limit was not met"},
+		{"for want of workers", &queueing{slots: make(chan struct{}, 1000), takes: func() time.Duration { return 10 * time.Millisecond }}, "p99(read) < 20ms", 3,
+			Search{From: 50, Least: 1, Most: 1e5, Resolution: 0.05}, Found, WorkerBound, "waited for one of 3 workers"},
+		{"failures are not in time", &queueing{slots: make(chan struct{}, 1000), takes: quick, fails: func() bool { return rng.IntN(20) == 0 }}, "p99(read) < 20ms", 50,
+			Search{From: 100, Least: 50, Most: 1e5, Resolution: 0.05}, Never, load.ServerBound, "never holds"},
+		{"too few to tell", &queueing{slots: make(chan struct{}, 10), takes: quick}, "p99(read) < 20ms", 10,
+			Search{From: 2, Least: 1, Most: 3, Resolution: 0.05}, Undecided, "", "needs n ≥ 299"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, r := find(t, tt.q, tt.condition, reading(tt.workers, nil), tt.search, 5*time.Second)
+				if r.Err != nil || m.Verdict != tt.verdict || m.Bound != tt.bound || !strings.Contains(fmt.Sprint(m, m.Message), tt.says) {
+					t.Errorf("%s, %q: %v; %v; want %s, %q and %q", m.Verdict, m.Bound, m, r.Err, tt.verdict, tt.bound, tt.says)
+				}
+			})
+		})
+	}
+}
+
+func TestConditions(t *testing.T) {
+	stage := &reading(1, nil).Stages[1]
+	for _, good := range []string{"p99(read) < 20ms", "p99(read)<1.5s && rate(read) > 100.0", `mean(read.service) < duration("3ms")`, "quantile(read, 0.75) <= 20ms && errors(read) == 0", "p50(read.firstByte) < 900us"} {
+		if _, err := Compile(good, stage); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
+	for bad, want := range map[string]string{
+		"p99(write) < 20ms":                    `no action "write"`,
+		"p99(read) < 20":                       "does not go with duration and number",
+		"p99(read) <":                          "column 12",
+		"p50(read) < 20ms && p99(raed) < 20ms": "column 25",
+		"20ms":                                 "neither true nor false",
+		"p99(read, during(\"snapshots\")) < 20ms": "no action",
+		"p99(read, during(\"read\")) < 20ms":      "about control operations",
+		"iops(read.firstByte) > 3.0":              "rate(read)",
+		"p99(read.ready) < 20ms":                  `no metric "ready"`,
+		"":                                        "ends where a value is wanted",
+	} {
+		if _, err := Compile(bad, stage); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", bad, err, want)
+		}
+	}
+}
+
+func TestTarget(t *testing.T) {
+	w := reading(1, nil)
+	two := *w
+	two.Stages = append(two.Stages, w.Stages[1])
+	two.Stages[2].Name = "again"
+	if s, err := Target(&two, "again"); err != nil || s.Name != "again" {
+		t.Errorf("%v, %v", s, err)
+	}
+	for _, tt := range []struct {
+		w    *model.Workload
+		name string
+		want string
+	}{{&two, "", "say which is meant"}, {w, "nope", "no stage"}, {w, "before", "no work of type normal"}, {&model.Workload{}, "", "no stage has"}} {
+		if _, err := Target(tt.w, tt.name); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%v, want %q", err, tt.want)
+		}
+	}
+}
+
+func FuzzCompile(f *testing.F) {
+	f.Add("p99(read) < 20ms")
+	f.Add(`p50(read["a 5ms"]) < 1h && "3s`)
+	stage := &reading(1, nil).Stages[1]
+	f.Fuzz(func(t *testing.T, text string) {
+		if c, err := Compile(text, stage); err == nil && c.Text != text {
+			t.Errorf("%q became %q", text, c.Text)
+		}
+	})
+}
