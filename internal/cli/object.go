@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/cosbench"
+	"github.com/cnsbench/cnsbench/internal/objectstore/fleet"
 	"github.com/cnsbench/cnsbench/internal/objectstore/footprint"
 	"github.com/cnsbench/cnsbench/internal/objectstore/keep"
 	oload "github.com/cnsbench/cnsbench/internal/objectstore/load"
@@ -35,6 +36,7 @@ type objectFlags struct {
 	dryRun bool
 	strict bool
 	prices model.Prices
+	fleet  fleetFlags
 }
 
 func newObject(s *streams) *cobra.Command {
@@ -43,7 +45,7 @@ func newObject(s *streams) *cobra.Command {
 		Long: `Carries out workloads of object storage, written as COSBench's XML, with the
 words that docs/object.md adds to it.`,
 	}
-	c.AddCommand(newObjectRun(s), newObjectLint(s), newNullServer(s))
+	c.AddCommand(newObjectRun(s), newObjectLint(s), newNullServer(s), newObjectWorker(s))
 	return c
 }
 
@@ -76,6 +78,7 @@ under --strict, 130 interrupted.`,
 	fl.DurationVar(&f.grace, "grace", f.grace, "how long after a work's end its operations in flight are awaited")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print requests, bytes and cost; send nothing")
 	fl.BoolVar(&f.strict, "strict", false, "exit with 4 when figures are the client's own, operations that were due were lost, or a check found the store inconsistent")
+	f.fleet.add(fl)
 	fl.Float64Var(&f.prices.Write, "price-write", f.prices.Write, "of 1000 requests that write or list, for --dry-run")
 	fl.Float64Var(&f.prices.Read, "price-read", f.prices.Read, "of 1000 requests that read, for --dry-run")
 	fl.Float64Var(&f.prices.Received, "price-received", f.prices.Received, "of 1 GB received, for --dry-run")
@@ -86,7 +89,7 @@ func newObjectLint(s *streams) *cobra.Command {
 	return &cobra.Command{
 		Use: "lint FILE", Short: "Say everything that is wrong with an object workload, with its line", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			w, _, err := loadObject(s, args[0])
+			w, _, err := loadObject(s, args[0], nil)
 			if err != nil {
 				return err
 			}
@@ -99,8 +102,9 @@ func newObjectLint(s *streams) *cobra.Command {
 // maxObjectFile bounds a workload's file.
 const maxObjectFile = 64 << 20
 
-// loadObject reads a workload and says what is wrong with it.
-func loadObject(s *streams, file string) (*model.Workload, []byte, error) {
+// loadObject reads a workload and says what is wrong with it. Its works may be
+// for certain ones of hosts, if there are any.
+func loadObject(s *streams, file string, hosts []string) (*model.Workload, []byte, error) {
 	info, err := os.Stat(file)
 	if err != nil {
 		return nil, nil, err
@@ -112,7 +116,7 @@ func loadObject(s *streams, file string) (*model.Workload, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	w, problems := cosbench.Parse(data, cosbench.Options{Getenv: os.LookupEnv})
+	w, problems := cosbench.Parse(data, cosbench.Options{Getenv: os.LookupEnv, Hosts: hosts})
 	for _, p := range problems {
 		fmt.Fprintf(s.err, "%s:%s\n", file, p)
 	}
@@ -123,7 +127,11 @@ func loadObject(s *streams, file string) (*model.Workload, []byte, error) {
 }
 
 func runObject(ctx context.Context, s *streams, f *objectFlags, file string) error {
-	w, data, err := loadObject(s, file)
+	hosts, names, err := f.fleet.parse()
+	if err != nil {
+		return err
+	}
+	w, data, err := loadObject(s, file, names)
 	if err != nil {
 		return err
 	}
@@ -137,6 +145,12 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 		f.out = fmt.Sprintf("cnsbench-%s-%s", keep.Action(w.Name, w.Name), time.Now().Format("20060102-150405"))
 	}
 	r := &objectRun{streams: s, flags: f, workload: w, clock: op.NewClock(), id: newRunID()}
+	if len(hosts) > 0 {
+		if err := r.dial(ctx, hosts); err != nil {
+			return err
+		}
+		defer r.fleet.Close()
+	}
 	plan, err := json.Marshal(w)
 	if err != nil {
 		return err
@@ -157,23 +171,26 @@ type objectRun struct {
 	clock    op.Clock
 	id       string
 	writer   *record.Writer
+	fleet    *fleet.Fleet // nil: this process does it
 }
 
 func (r *objectRun) carryOut(ctx context.Context) error {
 	soft, hard, stop := r.interrupts(ctx)
 	defer stop()
-	if err := r.writer.Environment(record.CollectEnvironment(soft, r.writer.Dir())); err != nil {
+	if err := r.writer.Environment(r.environment(soft)); err != nil {
 		return r.conclude(&oload.Result{Err: err})
+	}
+	recorder := &keep.Recorder{Writer: r.writer, Start: r.clock.Start(), Tell: func(line string) { fmt.Fprintln(r.err, line) }}
+	if r.fleet != nil {
+		return r.conclude(r.fleet.Run(soft, hard, keep.NewHosts(recorder, len(r.fleet.Hosts))))
 	}
 	if err := footprint.Shrink(); err != nil {
 		fmt.Fprintln(r.err, "warning:", err)
 	}
 	opener := open.Opener{Clock: r.clock, Getenv: os.Getenv}
-	result := oload.Run(soft, hard, oload.Config{
-		Workload: r.workload, Open: opener.Store, Clock: r.clock, Sleep: run.PreciseSleep, Seed: r.flags.seed, Grace: r.flags.grace,
-		Observer: &keep.Recorder{Writer: r.writer, Start: r.clock.Start(), Tell: func(line string) { fmt.Fprintln(r.err, line) }},
-	})
-	return r.conclude(result)
+	return r.conclude(oload.Run(soft, hard, oload.Config{
+		Workload: r.workload, Open: opener.Store, Clock: r.clock, Sleep: run.PreciseSleep, Seed: r.flags.seed, Grace: r.flags.grace, Observer: recorder,
+	}))
 }
 
 // interrupts are the two contexts of a run: the first signal skips what is left
@@ -264,6 +281,12 @@ func (r *objectRun) validity(result *oload.Result) []record.Flag {
 			}
 			if lost, all := w.Lost(); lost > 0 {
 				flag("lost-operations", "stage %s, work %s: %d of %d operations that were due had not begun, or not ended, when it ended; they count as infinite", s.Name, w.Work.Name, lost, all)
+			}
+		}
+		for j := range s.Hosts {
+			if h := &s.Hosts[j]; h.Lost != nil {
+				flags = append(flags, record.Flag{Name: "incomplete", Severity: "invalid",
+					Evidence: fmt.Sprintf("stage %s: host %s was lost: %v; %s", s.Name, h.Host, h.Lost, strings.Join(h.Missing, "; "))})
 			}
 		}
 		if b, evidence := s.Bound(); normal && b == oload.ClientBound {

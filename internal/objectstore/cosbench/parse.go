@@ -16,13 +16,15 @@ import (
 type Options struct {
 	// Getenv looks up ${NAME}; nil: there are none.
 	Getenv func(name string) (string, bool)
+	// Hosts that a work may name as its driver; nil: there is one, which does all.
+	Hosts []string
 }
 
 // Parse reads a workload and says everything that is wrong with it, at most
 // 100 things. If the problems are Fatal, the workload must not be run.
 func Parse(data []byte, o Options) (*model.Workload, model.Problems) {
 	root, problems := parseXML(data)
-	p := &parser{Problems: problems, getenv: o.Getenv}
+	p := &parser{Problems: problems, getenv: o.Getenv, hosts: o.Hosts}
 	w := &model.Workload{}
 	if root != nil && !problems.Fatal() {
 		w = p.workload(root)
@@ -42,6 +44,7 @@ func Parse(data []byte, o Options) (*model.Workload, model.Problems) {
 type parser struct {
 	model.Problems
 	getenv func(string) (string, bool)
+	hosts  []string
 	seen   map[int]bool // lines whose config keys were judged
 }
 
@@ -132,11 +135,16 @@ func (p *parser) trigger(n *node) {
 }
 
 func (p *parser) stage(n *node, l level) model.Stage {
-	p.only(n, "name closuredelay trigger config", "auth storage work")
+	p.only(n, "name closuredelay trigger config scale repetitions", "auth storage work")
 	p.trigger(n)
 	s := model.Stage{Name: n.attrs["name"].value, Line: n.line, Closure: p.seconds(n, "closuredelay", 0)}
 	if s.Name == "" {
 		p.Fail(n.line, "", "the workstage has no name")
+	}
+	s.Scale = p.scale(n)
+	s.Repetitions = int(p.integer(n, "repetitions", 1, 1000))
+	if len(s.Scale) == 0 && s.Repetitions > 1 {
+		p.Warn(n.line, `say of what: scale="4,8,16"`, "workstage %q is not repeated without a scale", s.Name)
 	}
 	l = p.down(l, n)
 	for _, c := range n.children {
@@ -145,6 +153,23 @@ func (p *parser) stage(n *node, l level) model.Stage {
 		}
 	}
 	return s
+}
+
+// scale reads numbers of workers, separated by commas.
+func (p *parser) scale(n *node) (list []int) {
+	a, ok := n.attrs["scale"]
+	if !ok || strings.TrimSpace(a.value) == "" {
+		return nil
+	}
+	for text := range strings.SplitSeq(a.value, ",") {
+		v, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || v < 1 || slices.Contains(list, v) {
+			p.Fail(a.line, `different numbers of workers: scale="4,8,16"`, "scale=%q of <%s> cannot be", clip(a.value), n.name)
+			return nil
+		}
+		list = append(list, v)
+	}
+	return list
 }
 
 // divisions of works unless they say otherwise, and whether failures are
@@ -187,7 +212,7 @@ func (p *parser) work(n *node, l level) model.Work {
 		w.Interval = time.Second
 	}
 	if a, ok := n.attrs["driver"]; ok && a.value != "" {
-		p.Warn(a.line, "", "driver %q is not asked for: this machine does all of the work", clip(a.value))
+		p.driver(&w, a)
 	}
 	if w.Kind == model.Delay {
 		return w
@@ -211,6 +236,18 @@ func (p *parser) work(n *node, l level) model.Work {
 	}
 	p.operations(n, l, &w)
 	return w
+}
+
+// driver pins a work to a host.
+func (p *parser) driver(w *model.Work, a attr) {
+	switch {
+	case p.hosts == nil:
+		p.Warn(a.line, "--hosts of cnsbench object run gives hosts", "driver %q is not asked for: this machine does all of the work", clip(a.value))
+	case !slices.Contains(p.hosts, a.value):
+		p.Fail(a.line, "there are "+strings.Join(p.hosts, ", "), "there is no host %q", clip(a.value))
+	default:
+		w.Driver = a.value
+	}
 }
 
 func (p *parser) operations(n *node, l level, w *model.Work) {

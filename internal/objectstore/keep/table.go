@@ -41,6 +41,9 @@ func Write(out io.Writer, r *load.Result) error {
 			fmt.Fprintf(out, "%s: %s of CPU for each of %d operations, %d MiB of memory; %s: %s\n", s.Name, Duration(int64(d)), n, s.Usage.RSS>>20, bound, evidence)
 		}
 	}
+	if err := hosts(out, r); err != nil {
+		return err
+	}
 	if err := checks(out, r); err != nil {
 		return err
 	}

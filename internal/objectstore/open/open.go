@@ -30,7 +30,7 @@ type Opener struct {
 
 // Store of a work.
 func (o *Opener) Store(m *model.Store) (store.Store, error) {
-	secrets, err := o.secrets(m)
+	secrets, err := o.Secrets(m)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,8 @@ var variables = map[string]map[string]string{
 	"swift": {"password": "OS_PASSWORD", "token": "OS_AUTH_TOKEN"},
 }
 
-func (o *Opener) secrets(m *model.Store) (model.Secrets, error) {
+// Secrets are the credentials of a store.
+func (o *Opener) Secrets(m *model.Store) (model.Secrets, error) {
 	if len(m.Secrets) > 0 {
 		return m.Secrets, nil
 	}

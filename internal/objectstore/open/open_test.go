@@ -42,7 +42,7 @@ func TestWhereCredentialsComeFrom(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			o := Opener{Clock: op.NewClock(), Getenv: func(name string) string { return env[name] }}
-			got, err := o.secrets(&model.Store{Kind: "s3", Settings: tt.settings, Secrets: tt.secrets})
+			got, err := o.Secrets(&model.Store{Kind: "s3", Settings: tt.settings, Secrets: tt.secrets})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/fleet"
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/objectstore/open"
+	"github.com/cnsbench/cnsbench/internal/objectstore/store"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/run"
+	"github.com/cnsbench/cnsbench/internal/version"
+)
+
+// envObjectToken has the token where no file is named.
+const envObjectToken = "CNSBENCH_OBJECT_TOKEN"
+
+func newObjectWorker(s *streams) *cobra.Command {
+	var listen, tokenFile string
+	c := &cobra.Command{
+		Use: "worker", Short: "Be one of many hosts that carry object workloads out",
+		Long: `Waits for "cnsbench object run --hosts" and carries out what it orders, for one
+controller at a time, over TLS 1.3. Both sides must have the same token and be of
+the same version. Who has the token can have this host send requests, and read
+and write files, as the user that this command runs as.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			token, err := objectToken(tokenFile)
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return failed(runObjectWorker(ctx, s, listen, token))
+		},
+	}
+	c.Flags().StringVar(&listen, "listen", "", "HOST:PORT for controllers; port 0: any, which is printed")
+	tokenFlag(c.Flags(), &tokenFile)
+	_ = c.MarkFlagRequired("listen") // it exists
+	return c
+}
+
+func tokenFlag(fl *pflag.FlagSet, to *string) {
+	fl.StringVar(to, "token-file", "", "file with the token of all hosts, in place of $"+envObjectToken)
+}
+
+// objectToken is what hosts and controller know each other by.
+func objectToken(file string) (string, error) {
+	if file == "" {
+		if t := os.Getenv(envObjectToken); t != "" {
+			return t, nil
+		}
+		return "", fmt.Errorf("give a token that all hosts have, by --token-file or $%s", envObjectToken)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return "", err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("others may read the token in %s: chmod 600 it", file)
+	}
+	text, err := os.ReadFile(file)
+	return strings.TrimSpace(string(text)), err
+}
+
+func runObjectWorker(ctx context.Context, s *streams, listen, token string) error {
+	about, err := json.Marshal(record.CollectEnvironment(ctx))
+	if err != nil {
+		return err
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(s.out, l.Addr())
+	clock := op.NewClock()
+	return fleet.Serve(ctx, l, fleet.ServeOptions{
+		Token: token, Version: version.Version, Clock: clock, Sleep: run.PreciseSleep, About: about,
+		Say: func(line string) { fmt.Fprintln(s.err, "worker:", line) },
+		Open: func(own bool) func(*model.Store) (store.Store, error) {
+			opener := open.Opener{Clock: clock, Getenv: func(string) string { return "" }}
+			if own {
+				opener.Getenv = os.Getenv
+			}
+			return opener.Store
+		},
+	})
+}
+
+// fleetFlags are those of object run that have other hosts do it.
+type fleetFlags struct {
+	hosts          string
+	tokenFile      string
+	ownCredentials bool
+}
+
+func (f *fleetFlags) add(fl *pflag.FlagSet) {
+	fl.StringVar(&f.hosts, "hosts", "", "[NAME=]HOST:PORT,… of cnsbench object worker: they carry it out, this one coordinates")
+	tokenFlag(fl, &f.tokenFile)
+	fl.BoolVar(&f.ownCredentials, "host-credentials", false, "send hosts no credentials: each has its own environment, or the file that the setting credentials names")
+}
+
+// names of the hosts; nil: there are none but this one.
+func (f *fleetFlags) parse() (hosts []fleet.Host, names []string, err error) {
+	if f.hosts == "" {
+		if f.tokenFile != "" || f.ownCredentials {
+			err = errors.New("--token-file and --host-credentials mean nothing without --hosts")
+		}
+		return nil, nil, err
+	}
+	if hosts, err = fleet.ParseHosts(f.hosts); err != nil {
+		return nil, nil, fmt.Errorf("--hosts: %w", err)
+	}
+	for _, h := range hosts {
+		names = append(names, h.Name)
+	}
+	return hosts, names, nil
+}
+
+// dial reaches the hosts of a run, before anything is begun.
+func (r *objectRun) dial(ctx context.Context, hosts []fleet.Host) error {
+	token, err := objectToken(r.flags.fleet.tokenFile)
+	if err != nil {
+		return err
+	}
+	w := r.workload
+	if !r.flags.fleet.ownCredentials {
+		if w, err = withSecrets(w, &open.Opener{Clock: r.clock, Getenv: os.Getenv}); err != nil {
+			return err
+		}
+	}
+	r.fleet, err = fleet.Dial(ctx, fleet.Config{Workload: w, Hosts: hosts, Token: token, Version: version.Version, Clock: r.clock, RunID: r.id,
+		Seed: r.flags.seed, Grace: r.flags.grace, OwnCredentials: r.flags.fleet.ownCredentials, Sleep: run.PreciseSleep})
+	return failed(err)
+}
+
+// withSecrets is the workload with the credentials that hosts are to be sent,
+// and without the places on this machine that they came from.
+func withSecrets(w *model.Workload, opener *open.Opener) (*model.Workload, error) {
+	all := *w
+	all.Stages = slices.Clone(w.Stages)
+	for i := range all.Stages {
+		works := slices.Clone(all.Stages[i].Works)
+		for j := range works {
+			s := &works[j].Store
+			secrets, err := opener.Secrets(s)
+			if err != nil {
+				return nil, err
+			}
+			s.Secrets, s.Settings, s.Auth = secrets, maps.Clone(s.Settings), maps.Clone(s.Auth)
+			delete(s.Settings, "credentials")
+			delete(s.Auth, "credentials")
+		}
+		all.Stages[i].Works = works
+	}
+	return &all, nil
+}
+
+// environment is that of this machine, and of the hosts that do the work: what
+// they are, and how far their clocks were from the run's.
+func (r *objectRun) environment(ctx context.Context) record.Environment {
+	e := record.CollectEnvironment(ctx, r.writer.Dir())
+	if r.fleet == nil {
+		return e
+	}
+	offsets, errs := r.fleet.Offsets()
+	var hosts []map[string]any
+	for i, about := range r.fleet.About() {
+		h := r.fleet.Hosts[i]
+		hosts = append(hosts, map[string]any{"name": h.Name, "address": h.Address, "clockOffsetNs": offsets[i], "clockErrNs": errs[i], "environment": about})
+	}
+	e.Engine = map[string]any{"hosts": hosts}
+	return e
+}

@@ -1,0 +1,178 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/cosbench"
+	"github.com/cnsbench/cnsbench/internal/objectstore/load"
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// session is a host's with one controller.
+type session struct {
+	*host
+	mail   *post
+	runner *load.Runner
+	begin  chan op.Time // of the stage under way
+	share  *model.Stage // the same
+	rounds sync.WaitGroup
+
+	mu        sync.Mutex
+	busy      bool
+	stopRound func(atOnce bool)
+}
+
+// listen does what the controller says until it ends.
+func (s *session) listen(ctx context.Context) error {
+	for {
+		l, err := s.mail.read(maxFrame)
+		if err != nil {
+			return err
+		}
+		switch {
+		case l.Ping != nil:
+			err = s.mail.write(letter{Pong: &pong{Ping: l.Ping.Sent, Received: l.received}})
+		case l.Setup != nil && s.runner == nil:
+			s.runner = load.NewRunner(load.Config{Open: s.Open(l.Setup.OwnCredentials), Clock: s.Clock, Sleep: s.Sleep,
+				Seed: l.Setup.Seed, Grace: l.Setup.Grace, Observer: teller{s}, Begin: s.atOnce})
+			s.Say("run " + l.Setup.Run)
+		case l.Order != nil && s.runner != nil:
+			err = s.round(ctx, l.Order)
+		case l.Start != nil:
+			select {
+			case s.begin <- l.Start.At:
+			default:
+				err = errors.New("it started what it had not ordered")
+			}
+		case l.Stop != nil:
+			s.stopped(l.Stop.AtOnce)
+		default:
+			err = errors.New("it said what it must not say now")
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (s *session) stopped(atOnce bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopRound(atOnce)
+}
+
+// round begins to carry a share of a stage out.
+func (s *session) round(ctx context.Context, o *order) error {
+	if err := o.complete(); err != nil {
+		return err
+	}
+	hard, kill := context.WithCancel(ctx)
+	soft, end := context.WithCancel(hard)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy {
+		kill()
+		end()
+		return errors.New("it ordered a stage while another was under way")
+	}
+	s.busy, s.share, s.begin = true, &o.Stage, make(chan op.Time, 1)
+	s.stopRound = func(atOnce bool) {
+		if end(); atOnce {
+			kill()
+		}
+	}
+	s.Say(fmt.Sprintf("stage %s: %d works", o.Stage.Name, len(o.Stage.Works)))
+	s.rounds.Go(func() {
+		defer kill()
+		defer end()
+		result := s.runner.Stage(soft, hard, &o.Stage)
+		s.mu.Lock()
+		s.busy, s.stopRound = false, func(bool) {}
+		s.mu.Unlock()
+		if ctx.Err() == nil { // else it was cut short, and nobody is to take it for ended
+			_ = s.mail.write(letter{Ended: report(result)}) // the reader learns of it
+		}
+	})
+	return nil
+}
+
+// complete makes the order's stage what it was on the controller's side.
+func (o *order) complete() error {
+	if len(o.Secrets) != len(o.Stage.Works) {
+		return fmt.Errorf("an order has credentials for %d of %d works", len(o.Secrets), len(o.Stage.Works))
+	}
+	for i := range o.Stage.Works {
+		w := &o.Stage.Works[i]
+		w.Store.Secrets = o.Secrets[i]
+		if w.RateText != "" {
+			var err error
+			if w.Rate, err = cosbench.ParseRate(w.RateText); err != nil {
+				return err
+			}
+		}
+		for j := range w.Ops {
+			if o := &w.Ops[j]; o.Name == "" || w.Workers < 1 || o.Weight < 0 {
+				return fmt.Errorf("work %q of an order cannot be", w.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// atOnce says that the host is ready, and waits for the instant at which all
+// begin.
+func (s *session) atOnce(ctx context.Context) (op.Time, error) {
+	if err := s.mail.write(letter{Ready: &ready{}}); err != nil {
+		return op.Never, err
+	}
+	select {
+	case <-ctx.Done():
+		return op.Never, errors.New("stopped before it began")
+	case at := <-s.begin:
+		if !s.Sleep(ctx, s.Clock.At(at)) {
+			return op.Never, errors.New("stopped before it began")
+		}
+	}
+	now := s.Clock.Now()
+	return now, s.mail.write(letter{Began: &began{At: now}})
+}
+
+// report is what a stage came to, but for the cells, which were told each
+// second.
+func report(r *load.StageResult) *ended {
+	e := &ended{Usage: r.Usage, At: r.Ended}
+	if r.Err != nil {
+		e.Err = r.Err.Error()
+	}
+	for i := range r.Works {
+		w := &r.Works[i]
+		s := span{Began: w.Began, From: w.From, To: w.To, Ended: w.Ended}
+		if w.Err != nil {
+			s.Err = w.Err.Error()
+		}
+		e.Works = append(e.Works, s)
+	}
+	return e
+}
+
+// teller is the load's observer: it hands each second to the controller.
+type teller struct{ *session }
+
+func (teller) StageBegan(*model.Stage, op.Time) {}
+
+func (t teller) Second(_ string, w *model.Work, from, to op.Time, cells load.Cells) {
+	for i := range t.share.Works {
+		if w == &t.share.Works[i] {
+			// The reader learns of an error.
+			_ = t.mail.write(letter{Second: &second{Work: i, From: from, To: to, Cells: cells, Usage: load.UsageNow()}})
+		}
+	}
+}
+
+func (teller) Interval(string, *model.Work, op.Time, op.Time, load.Cells) {}
+
+func (teller) StageEnded(*load.StageResult) {}
