@@ -72,7 +72,7 @@ func (k *working) start(now op.Time) {
 		k.to, k.end = now+op.Time(to), now+op.Time(end)
 	}
 	if k.work.Rate != nil {
-		k.dues = &dues{seq: k.work.Rate.New(seedOf(k.config.Seed, k.stage, k.work.Name)), begin: now, end: k.end, work: k.work}
+		k.dues = &dues{seq: k.work.Rate.New(seedOf(k.config.Seed, k.stage, k.work.Name)), begin: now, end: k.end, turns: k.work.Turns()}
 	}
 }
 
@@ -133,7 +133,7 @@ type dues struct {
 	mu         sync.Mutex
 	seq        rate.Sequence
 	begin, end op.Time
-	work       *model.Work
+	turns      model.Turns
 	n          int64 // that were due, on all hosts
 	done       bool
 }
@@ -150,7 +150,7 @@ func (d *dues) next() (op.Time, bool) {
 			d.done = true
 			break
 		}
-		if d.n++; d.work.Falls(d.n - 1) {
+		if d.n++; d.turns.Fall(d.n - 1) {
 			return due, true
 		}
 	}

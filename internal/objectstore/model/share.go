@@ -83,12 +83,24 @@ func shared(total int64, first, n, all int) int64 {
 // AllWorkers are those of the whole work, of which w may be a share.
 func (w *Work) AllWorkers() int { return max(w.Of, w.Workers) }
 
-// Falls says whether the k-th operation (from 0) that is due in an open loop
-// falls to a worker of this share.
-func (w *Work) Falls(k int64) bool {
+// Turns says which of the operations that are due in an open loop fall to a
+// share. Each worker of the whole work has its turn, in an order that has each
+// host's as far apart as all are, not in bunches.
+type Turns struct {
+	scatter             pick.Scatter
+	all, first, workers int64
+}
+
+// Turns are those of this share.
+func (w *Work) Turns() Turns {
 	all := int64(w.AllWorkers())
-	turn := k%all - int64(w.FirstWorker)
-	return turn >= 0 && turn < int64(w.Workers)
+	return Turns{pick.NewScatter(all), all, int64(w.FirstWorker), int64(w.Workers)}
+}
+
+// Fall says whether the k-th operation (from 0) does.
+func (t Turns) Fall(k int64) bool {
+	turn := t.scatter.At(k%t.all) - t.first
+	return turn >= 0 && turn < t.workers
 }
 
 // Start is where this share begins to go through a selector's numbers in order,
@@ -97,4 +109,16 @@ func (w *Work) Falls(k int64) bool {
 func (w *Work) Start(s pick.Spec) int64 {
 	offset, _ := pick.Part{Index: w.FirstWorker, Count: w.AllWorkers()}.Slice(s.Size())
 	return offset
+}
+
+// Planned is how many operations w has, where that is known before: those of a
+// special work, and of one that a number of operations ends; else 0.
+func (w *Work) Planned() int64 {
+	n := w.TotalOps
+	if w.Special() {
+		for i := range w.Workers {
+			n += w.Ops[0].Items(w.FirstWorker+i, w.AllWorkers())
+		}
+	}
+	return n
 }

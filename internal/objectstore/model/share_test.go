@@ -56,8 +56,9 @@ func TestSharesAreTheWholeWork(t *testing.T) {
 							for i := range x.Workers {
 								seen[x.FirstWorker+i]++
 							}
+							turns := x.Turns()
 							for k := range falls {
-								if x.Falls(int64(k)) {
+								if turns.Fall(int64(k)) {
 									falls[k]++
 								}
 							}
@@ -80,11 +81,37 @@ func TestSharesAreTheWholeWork(t *testing.T) {
 						}
 					}
 					for k, n := range falls {
-						if want := total == 0 || int64(k%workers) < total; n > 1 || want && n != 1 {
+						if want := total == 0 || int64(workers) <= total; n > 1 || want && n != 1 {
 							t.Errorf("the due operation %d falls to %d hosts", k, n)
 						}
 					}
 				})
+			}
+		}
+	}
+}
+
+// Each host has its operations of a rate as far apart as all of them are, not in
+// bunches that only one host is under load by.
+func TestTurnsAreEven(t *testing.T) {
+	t.Parallel()
+	for _, hosts := range []int{2, 3, 7} {
+		for _, workers := range []int{hosts, 10 * hosts, 1000*hosts + 1} {
+			w := &model.Workload{Stages: []model.Stage{{Name: "s", Works: []model.Work{work("main", workers, nil)}}}}
+			for i, s := range shares(t, w, hosts) {
+				turns, last, n := s.Stages[0].Works[0].Turns(), -1, 0
+				for k := range 3 * workers {
+					if !turns.Fall(int64(k)) {
+						continue
+					}
+					if n++; k-last > 3*hosts {
+						t.Errorf("%d workers on %d hosts: host %d has nothing from operation %d to %d", workers, hosts, i, last, k)
+					}
+					last = k
+				}
+				if n != 3*s.Stages[0].Works[0].Workers {
+					t.Errorf("%d workers on %d hosts: host %d has %d operations in three rounds", workers, hosts, i, n)
+				}
 			}
 		}
 	}

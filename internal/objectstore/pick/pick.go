@@ -141,7 +141,7 @@ func (s Spec) Picker(cursor *Cursor, rng *rand.Rand) (Picker, error) {
 	case Histogram:
 		return newHistogram(s, rng), nil
 	case Zipf:
-		return &zipf{low: s.Low, ranks: newRanks(s.Size(), s.Exponent), scatter: newScatter(s.Size()), rng: rng}, nil
+		return &zipf{low: s.Low, ranks: newRanks(s.Size(), s.Exponent), scatter: NewScatter(s.Size()), rng: rng}, nil
 	}
 	return newHotspot(s, rng), nil
 }
@@ -212,19 +212,19 @@ func (h *histogram) Next() int64 {
 type hotspot struct {
 	low, n, hot int64
 	draws       float64
-	scatter     scatter
+	scatter     Scatter
 	rng         *rand.Rand
 }
 
 func newHotspot(s Spec, rng *rand.Rand) *hotspot {
 	n := s.Size()
 	hot := min(max(1, int64(s.HotKeys*float64(n)+0.5)), n)
-	return &hotspot{low: s.Low, n: n, hot: hot, draws: s.HotDraws, scatter: newScatter(n), rng: rng}
+	return &hotspot{low: s.Low, n: n, hot: hot, draws: s.HotDraws, scatter: NewScatter(n), rng: rng}
 }
 
 func (h *hotspot) Next() int64 {
 	if h.hot == h.n || h.rng.Float64() < h.draws {
-		return h.low + h.scatter.at(h.rng.Int64N(h.hot))
+		return h.low + h.scatter.At(h.rng.Int64N(h.hot))
 	}
-	return h.low + h.scatter.at(h.hot+h.rng.Int64N(h.n-h.hot))
+	return h.low + h.scatter.At(h.hot+h.rng.Int64N(h.n-h.hot))
 }

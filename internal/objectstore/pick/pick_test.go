@@ -244,7 +244,7 @@ func TestHotspotShares(t *testing.T) {
 	}
 	hot := 0
 	for i := range h.hot {
-		hot += counts[1+h.scatter.at(i)]
+		hot += counts[1+h.scatter.At(i)]
 	}
 	if h.hot != 200 || hot < 79000 || hot > 81000 {
 		t.Errorf("%d keys got %d of 100000 draws, want 200 with 80000", h.hot, hot)
@@ -253,9 +253,9 @@ func TestHotspotShares(t *testing.T) {
 
 func TestScatterIsABijection(t *testing.T) {
 	for _, n := range []int64{1, 2, 3, 10, 97, 1000, 4096, 65537} {
-		s, seen := newScatter(n), make([]bool, n)
+		s, seen := NewScatter(n), make([]bool, n)
 		for i := range n {
-			if k := s.at(i); k < 0 || k >= n || seen[k] {
+			if k := s.At(i); k < 0 || k >= n || seen[k] {
 				t.Fatalf("n = %d: %d goes to %d, which is outside or taken", n, i, k)
 			} else {
 				seen[k] = true

@@ -9,11 +9,11 @@ import (
 type zipf struct {
 	low     int64
 	ranks   ranks
-	scatter scatter
+	scatter Scatter
 	rng     *rand.Rand
 }
 
-func (z *zipf) Next() int64 { return z.low + z.scatter.at(z.ranks.draw(z.rng)-1) }
+func (z *zipf) Next() int64 { return z.low + z.scatter.At(z.ranks.draw(z.rng)-1) }
 
 // ranks draws ranks 1…n with P(k) ∝ k^−s by rejection-inversion (W. Hörmann,
 // G. Derflinger, "Rejection-inversion to generate variates from monotone
@@ -74,25 +74,28 @@ func log1pOver(x float64) float64 {
 	return 1 - x*(0.5-x/3)
 }
 
-// scatter is a bijection of [0, n): neighbouring ranks become distant keys, so
-// that the hot keys do not lie in one shard of a server that sorts them.
-type scatter struct{ n, step uint64 }
+// Scatter is a bijection of [0, n): neighbours become distant, and any stretch of
+// it is met as evenly as can be. So hot keys do not lie in one shard of a server
+// that sorts them.
+type Scatter struct{ n, step uint64 }
 
 // golden is 2⁶⁴ divided by the golden ratio.
 const golden = 0x9E3779B97F4A7C15
 
-func newScatter(n int64) scatter {
+// NewScatter makes one of [0, n).
+func NewScatter(n int64) Scatter {
 	if n <= 2 {
-		return scatter{uint64(n), 1}
+		return Scatter{uint64(n), 1}
 	}
 	step, _ := bits.Mul64(golden, uint64(n))
 	for gcd(step, uint64(n)) != 1 {
 		step++
 	}
-	return scatter{uint64(n), step}
+	return Scatter{uint64(n), step}
 }
 
-func (s scatter) at(i int64) int64 {
+// At is where i goes.
+func (s Scatter) At(i int64) int64 {
 	hi, lo := bits.Mul64(uint64(i), s.step)
 	return int64(bits.Rem64(hi, lo, s.n))
 }
