@@ -141,7 +141,9 @@ type CreateObjSpec struct {
 	// canary puts a small I/O of our own beside each instance of the workload.
 	// +optional
 	Canary *Canary `json:"canary,omitempty"`
-	// phases change variables of the workload in the course of the run.
+	// phases change variables of the workload in the course of the run. Before
+	// the first one the values of vars hold; each runs as a container of its own
+	// on the same volumes.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -150,10 +152,12 @@ type CreateObjSpec struct {
 
 // Phase gives variables other values from some time on.
 type Phase struct {
-	// startAfter is when the phase begins, counted from the barrier.
+	// startAfter is when the phase begins, counted from the barrier, and the one
+	// before it is ended.
 	// +required
 	StartAfter Duration `json:"startAfter"`
-	// vars are the values from then on.
+	// vars are the values from then on, also in later phases that do not give
+	// others.
 	// +required
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=64

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -342,6 +344,7 @@ func printBudget(s *streams, p *plan.Plan, output string) error {
 	for _, open := range b.Open {
 		fmt.Fprintf(s.out, "  and by %s\n", open)
 	}
+	printPhases(s, p)
 	if p.Runtime > 0 {
 		fmt.Fprintf(s.out, "runtime: %v from the barrier, then up to %v for what is in flight\n", p.Runtime, p.Grace)
 	} else {
@@ -349,6 +352,22 @@ func printBudget(s *streams, p *plan.Plan, output string) error {
 	}
 	fmt.Fprintln(s.out, "nothing was made")
 	return nil
+}
+
+// printPhases shows how workloads are to change.
+func printPhases(s *streams, p *plan.Plan) {
+	for _, a := range p.Benchmark.Spec.Actions {
+		if a.CreateObjSpec == nil {
+			continue
+		}
+		for i, ph := range a.CreateObjSpec.Phases {
+			var vars []string
+			for _, name := range slices.Sorted(maps.Keys(ph.Vars)) {
+				vars = append(vars, fmt.Sprintf("%s=%s", name, ph.Vars[name]))
+			}
+			fmt.Fprintf(s.out, "%s, phase %d, from %v after the barrier: %s\n", a.Name, i+1, ph.StartAfter.Duration.Duration, strings.Join(vars, " "))
+		}
+	}
 }
 
 func bytes(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }

@@ -179,9 +179,35 @@ type Pod struct {
 	// Outputs are the files to stream out as they grow, glob patterns as seen
 	// inside the container.
 	Outputs []string
+	// Phases say when containers that wait at the barrier do their work, in
+	// order of From; those that are not listed from its opening on.
+	Phases []Phase
 	// Service pods (role: server) do not end by themselves: the run does not
 	// wait for them.
 	Service bool
+}
+
+// Phase is the part of a run in which one container's command runs. Times
+// count from the opening of the barrier that the instance waits at, also for a
+// pod that was made again: it joins in where the phases are by then. A command
+// that still runs at Until is ended, which is no failure; one that fails before
+// ends its instance.
+type Phase struct {
+	Container string
+	Number    int           // from 0
+	From      time.Duration // 0: the barrier
+	Until     time.Duration // 0: as long as it likes
+	Grace     time.Duration // from SIGTERM, at Until, to SIGKILL
+}
+
+// Phase is that of a container; false: it has none.
+func (p *Pod) Phase(container string) (Phase, bool) {
+	for _, x := range p.Phases {
+		if x.Container == container {
+			return x, true
+		}
+	}
+	return Phase{}, false
 }
 
 // Canary is a small open-loop I/O beside a workload, on each of its volumes:

@@ -36,7 +36,8 @@ type InstanceStart struct {
 	Container string `json:"container"`
 	Intended  Time   `json:"intended"` // Never without a barrier
 	At        Time   `json:"at"`
-	Err       int64  `json:"err"` // ± of At in ns
+	Err       int64  `json:"err"`             // ± of At in ns
+	Phase     int    `json:"phase,omitempty"` // of the workload that it is, from 0
 }
 
 // InstanceEnd says how a workload instance ended.
@@ -59,4 +60,7 @@ type ContainerEnd struct {
 	// Replaced: an op ended it and made it again, so that how it ended says
 	// nothing of its instance.
 	Replaced bool `json:"replaced,omitempty"`
+	// PhaseOver: it was ended because its phase of the workload was over, which
+	// is no failure either.
+	PhaseOver bool `json:"phaseOver,omitempty"`
 }

@@ -29,9 +29,6 @@ func (l *loader) create(n *info) {
 	c := n.spec.CreateObjSpec
 	path := n.path + ".createObjSpec"
 	n.out.Count = int(max(c.Count, 1))
-	if len(c.Phases) > 0 {
-		l.later(path+".phases", "phases")
-	}
 	switch {
 	case c.Workload != "":
 		l.workload(n, path, c)
@@ -115,6 +112,16 @@ func (l *loader) variant(n *info, w *Workload, path string, c *v1alpha1.CreateOb
 			l.badEntry(path, entry, err)
 		}
 		return params, false
+	}
+	if len(c.Phases) > 0 {
+		if !l.phases(path, c, entry, v, &params) {
+			return params, false
+		}
+		if sample, err = entry.Render(params); err != nil {
+			l.badEntry(path, entry, err)
+			return params, false
+		}
+		n.phases = len(c.Phases) + 1
 	}
 	n.claims, n.pods = append(n.claims, sample.Claims...), n.pods+len(sample.Pods)
 	l.claims(path, v, n.claims[len(n.claims)-len(sample.Claims):])

@@ -100,6 +100,7 @@ type Output struct {
 	// called with the file's name; empty: Parser is one of ours. Image is where
 	// it runs in a container of its own.
 	Script, Image string
+	Phase         int // of the workload, in which it is written; from 0
 }
 
 // Volume makes a volume.

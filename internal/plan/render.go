@@ -3,6 +3,7 @@ package plan
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -139,11 +140,27 @@ func renderWorkload(out *bytes.Buffer, title string, w *engine.Workload) error {
 	}
 	for i := range w.Pods {
 		p := &w.Pods[i]
-		if err := write(out, fmt.Sprintf("%s; waits at the barrier: %v; outputs: %v", title, p.Sync, p.Outputs), p.Pod); err != nil {
+		if err := write(out, fmt.Sprintf("%s; waits at the barrier: %v; outputs: %v%s", title, p.Sync, p.Outputs, phasesOf(p)), p.Pod); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// phasesOf says when the containers of a pod with phases run.
+func phasesOf(p *engine.Pod) string {
+	var list []string
+	for _, x := range p.Phases {
+		when := fmt.Sprintf("%s from %v", x.Container, x.From)
+		if x.Until > 0 {
+			when += fmt.Sprintf(" to %v", x.Until)
+		}
+		list = append(list, when)
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return "; after the barrier: " + strings.Join(list, ", ")
 }
 
 // withoutContent keeps the keys of a Secret and nothing else of what is in it.

@@ -32,6 +32,7 @@ type info struct {
 	pods   int
 	// variants of a workload; claims and pods are those of one instance of each.
 	variants int
+	phases   int     // of a workload that has any, that before the first included
 	aims     []*info // whose objects it acts on
 	heads    []*info // that it follows, in episodes
 	// metrics of its ops and workloads; nil: any.
@@ -195,9 +196,10 @@ func (l *loader) references(n *info) {
 
 // slos compiles the objectives.
 func (l *loader) slos(order []*info) {
-	env := expr.Env{Actions: map[string][]string{}}
+	env := expr.Env{Actions: map[string][]string{}, Phases: map[string]int{}}
 	for _, n := range order {
 		env.Actions[n.out.Name] = n.metrics
+		env.Phases[n.out.Name] = n.phases
 	}
 	for i, s := range l.spec.SLOs {
 		l.plan.SLOs = append(l.plan.SLOs, SLO{Name: string(s.Name), Expr: s.Expr})

@@ -11,8 +11,9 @@ import (
 type HistogramSlice struct {
 	Instance string `json:"instance"`
 	Action   string `json:"action"`
-	Metric   string `json:"metric"` // "read", "write", "trim", …
-	Unit     string `json:"unit"`   // "ns"
+	Phase    int    `json:"phase,omitempty"` // of the workload, from 0; so everywhere
+	Metric   string `json:"metric"`          // "read", "write", "trim", …
+	Unit     string `json:"unit"`            // "ns"
 	// Basis is what the tool timed: for fio "lat" (submission and completion)
 	// or "clat" (completion only).
 	Basis string          `json:"basis,omitempty"`
@@ -27,6 +28,7 @@ type HistogramSlice struct {
 type Series struct {
 	Instance string  `json:"instance"`
 	Action   string  `json:"action"`
+	Phase    int     `json:"phase,omitempty"`
 	Metric   string  `json:"metric"` // e.g. "read.iops", "write.bandwidth"
 	Unit     string  `json:"unit"`   // "1/s", "B/s"
 	Step     int64   `json:"step"`   // ns: each point holds over [At, At+Step); 0: an instant
@@ -44,6 +46,7 @@ type Point struct {
 type Scalar struct {
 	Instance string  `json:"instance"`
 	Action   string  `json:"action"`
+	Phase    int     `json:"phase,omitempty"`
 	Metric   string  `json:"metric"` // e.g. "read.iops"
 	Unit     string  `json:"unit"`
 	Value    float64 `json:"value"`

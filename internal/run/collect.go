@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
@@ -26,9 +27,12 @@ func (r *runner) collect() {
 			continue
 		}
 		for _, name := range r.instances.of(a.Name) {
-			for container, parser := range parsersOf(a.Workload) {
-				for _, c := range r.instances.containers(name, container) {
-					r.parse(a, name, c, parser)
+			for _, o := range parsed(a.Workload) {
+				if !r.begun(name, o) {
+					continue
+				}
+				for _, c := range r.instances.containers(name, o.Container) {
+					r.parse(a, name, c, o)
 				}
 			}
 			scripts = append(scripts, r.scriptsFor(a, name)...)
@@ -37,27 +41,43 @@ func (r *runner) collect() {
 	r.parseByScript(scripts)
 }
 
-// parsersOf maps each container with outputs that a built-in parser reads to
-// that parser.
-func parsersOf(w *plan.Workload) map[string]string {
-	parsers := map[string]string{}
+// parsed lists the containers with outputs that a built-in parser reads, by one
+// output of each.
+func parsed(w *plan.Workload) (list []plan.Output) {
 	for _, o := range w.Outputs {
-		if o.Parser != "" && o.Script == "" {
-			parsers[o.Container] = o.Parser
+		known := slices.ContainsFunc(list, func(x plan.Output) bool { return x.Container == o.Container })
+		if o.Parser != "" && o.Script == "" && !known {
+			list = append(list, o)
 		}
 	}
-	return parsers
+	return list
 }
 
-func (r *runner) parse(a *plan.Action, instance, container, parser string) {
+// begun says whether the phase that writes an output ever began, and warns where
+// it did not.
+func (r *runner) begun(instance string, o plan.Output) bool {
+	if o.Phase == 0 || r.instances.phaseBegan(instance, o.Phase) {
+		return true
+	}
+	r.warn("phaseNotBegun", fmt.Sprintf("%s: phase %d never began: the instance had ended before", instance, o.Phase))
+	return false
+}
+
+func (r *runner) parse(a *plan.Action, instance, container string, o plan.Output) {
 	source := instance + "/" + container
-	read, ok := parse.Parsers()[parser]
+	read, ok := parse.Parsers()[o.Parser]
 	if !ok {
-		r.warn("outputUnparsed", fmt.Sprintf("%s: no parser is called %q; its outputs are kept as they are", source, parser))
+		r.warn("outputUnparsed", fmt.Sprintf("%s: no parser is called %q; its outputs are kept as they are", source, o.Parser))
 		return
 	}
 	result, err := read(r.input(instance, container))
-	r.take(a.Name, instance, source, result, err)
+	r.take(origin{a.Name, instance, source, o.Phase}, result, err)
+}
+
+// origin is what figures are of.
+type origin struct {
+	action, instance, source string
+	phase                    int
 }
 
 // input is what a container wrote, with its clock.
@@ -69,21 +89,21 @@ func (r *runner) input(instance, container string) parse.Input {
 	}
 }
 
-// take records what a parser found in source, and what is doubtful about it.
-func (r *runner) take(action, instance, source string, result parse.Result, err error) {
+// take records what a parser found, and what is doubtful about it.
+func (r *runner) take(of origin, result parse.Result, err error) {
 	if err != nil {
-		r.warn("outputUnread", fmt.Sprintf("%s: %v", source, err))
+		r.warn("outputUnread", fmt.Sprintf("%s: %v", of.source, err))
 	}
 	for _, w := range result.Warnings {
-		r.warn(w.Code, source+": "+w.Message)
+		r.warn(w.Code, of.source+": "+w.Message)
 	}
-	r.keep(action, instance, result)
+	r.keep(of, result)
 }
 
 // keep puts a parser's result into the record.
-func (r *runner) keep(action, instance string, result parse.Result) {
+func (r *runner) keep(of origin, result parse.Result) {
 	histogram := func(h parse.Histogram, total bool) {
-		r.Record.Histogram(record.HistogramSlice{Instance: instance, Action: action, Metric: h.Metric,
+		r.Record.Histogram(record.HistogramSlice{Instance: of.instance, Action: of.action, Phase: of.phase, Metric: h.Metric,
 			Unit: h.Unit, Basis: h.Basis, From: h.From, To: h.To, Total: total, Hist: h.Hist})
 	}
 	for _, h := range result.Totals {
@@ -97,10 +117,10 @@ func (r *runner) keep(action, instance string, result parse.Result) {
 		for i, p := range s.Points {
 			points[i] = record.Point(p)
 		}
-		r.Record.Series(record.Series{Instance: instance, Action: action, Metric: s.Metric, Unit: s.Unit, Step: s.Step, Points: points})
+		r.Record.Series(record.Series{Instance: of.instance, Action: of.action, Phase: of.phase, Metric: s.Metric, Unit: s.Unit, Step: s.Step, Points: points})
 	}
 	for _, s := range result.Scalars {
-		r.Record.Scalar(record.Scalar{Instance: instance, Action: action, Metric: s.Metric, Unit: s.Unit, Value: s.Value})
+		r.Record.Scalar(record.Scalar{Instance: of.instance, Action: of.action, Phase: of.phase, Metric: s.Metric, Unit: s.Unit, Value: s.Value})
 	}
 }
 

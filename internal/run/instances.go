@@ -19,6 +19,7 @@ type instances struct {
 	all    []string // names in order of their readiness, also of those gone
 	starts map[string]op.Time
 	action map[string]string
+	phases map[string]int // the last that began of each that has any
 }
 
 type instance struct {
@@ -33,7 +34,7 @@ type instance struct {
 }
 
 func newInstances() *instances {
-	return &instances{byName: map[string]*instance{}, starts: map[string]op.Time{}, action: map[string]string{}}
+	return &instances{byName: map[string]*instance{}, starts: map[string]op.Time{}, action: map[string]string{}, phases: map[string]int{}}
 }
 
 // get returns the instance of that name, making it if need be: an engine may
@@ -94,7 +95,7 @@ func describe(e op.InstanceEnd) string {
 	for _, c := range e.Containers {
 		var why string
 		switch {
-		case c.Replaced:
+		case c.Replaced, c.PhaseOver:
 			continue
 		case c.OOM:
 			why = "was killed by the kernel for want of memory"
@@ -253,6 +254,16 @@ func (s *instances) hasStarted(e op.InstanceStart) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.starts[e.Instance+"/"+e.Container] = e.At
+	if e.Phase > 0 {
+		s.phases[e.Instance] = max(s.phases[e.Instance], e.Phase)
+	}
+}
+
+// phaseBegan says whether an instance came as far as a phase.
+func (s *instances) phaseBegan(instance string, phase int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.phases[instance] >= phase
 }
 
 // started is when a container began its work; Never if it did not.

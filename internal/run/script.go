@@ -38,7 +38,7 @@ func (p *parsing) source() string { return p.instance + "/" + p.container + p.fi
 func (r *runner) scriptsFor(a *plan.Action, instance string) []parsing {
 	var list []parsing
 	for _, o := range a.Workload.Outputs {
-		if o.Script == "" {
+		if o.Script == "" || !r.begun(instance, o) {
 			continue
 		}
 		for _, c := range r.instances.containers(instance, o.Container) {
@@ -122,5 +122,5 @@ func (r *runner) printed(p *parsing, text []byte, err error) {
 		return
 	}
 	result, err := parse.Printed(r.input(p.instance, p.container), text)
-	r.take(p.action, p.instance, p.source(), result, err)
+	r.take(origin{p.action, p.instance, p.source(), p.output.Phase}, result, err)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"sort"
 	"strconv"
@@ -71,13 +72,49 @@ type Spec struct {
 		RateName      string   `json:"rateName"`
 		Then          []string `json:"then"`
 		CreateObjSpec *struct {
-			Workload string `json:"workload"`
+			Workload string  `json:"workload"`
+			Phases   []Phase `json:"phases"`
 		} `json:"createObjSpec"`
 	} `json:"actions"`
 	SLOs []struct {
 		Name string `json:"name"`
 		Expr string `json:"expr"`
 	} `json:"slos"`
+}
+
+// Phase is what the file says of one: from when on, and which variables change
+// then. Phase 0, before the first, is not in the file.
+type Phase struct {
+	StartAfter string            `json:"startAfter"`
+	Vars       map[string]string `json:"vars"`
+}
+
+// Phases of a workload as the file lists them; none: it does not change.
+func (d *Data) Phases(action string) []Phase {
+	for _, a := range d.Spec.Actions {
+		if a.Name == action && a.CreateObjSpec != nil {
+			return a.CreateObjSpec.Phases
+		}
+	}
+	return nil
+}
+
+// PhaseSpan is when an instance was in a phase: from the first of its containers
+// that began in it until one of a later phase did. False: it never was.
+func (d *Data) PhaseSpan(instance string, phase int) (from, to op.Time, ok bool) {
+	from, to = math.MaxInt64, math.MaxInt64
+	for _, i := range d.Instances {
+		for _, s := range i.Starts {
+			switch {
+			case i.Name != instance || !s.At.Known():
+			case s.Phase == phase:
+				from = min(from, s.At)
+			case s.Phase > phase:
+				to = min(to, s.At)
+			}
+		}
+	}
+	return from, to, from < to
 }
 
 // Read loads a bundle. The error names what is damaged.

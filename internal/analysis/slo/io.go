@@ -2,6 +2,7 @@ package slo
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -51,7 +52,7 @@ func (s *source) histograms(q expr.Query, sample *stats.Sample) error {
 		list = s.data.Slices
 	}
 	for _, h := range list {
-		if h.Action != q.Metric.Action || h.Metric != q.Metric.Name || !s.inside(q.Windows, h.From, h.To) {
+		if h.Action != q.Metric.Action || h.Metric != q.Metric.Name || !s.inside(q.Windows, h.From, h.To) || !inPhase(q, h.Phase) {
 			continue
 		}
 		if err := sample.AddHistogram(h.Hist); err != nil {
@@ -60,6 +61,9 @@ func (s *source) histograms(q expr.Query, sample *stats.Sample) error {
 	}
 	return nil
 }
+
+// inPhase says whether something of a phase is asked for.
+func inPhase(q expr.Query, phase int) bool { return q.Phase == nil || *q.Phase == phase }
 
 func hasMetric(list []record.HistogramSlice, m expr.Metric) bool {
 	for _, h := range list {
@@ -78,12 +82,16 @@ func (s *source) canaries(q expr.Query, sample *stats.Sample) {
 			continue
 		}
 		until := c.Until()
+		begin, end := op.Time(math.MinInt64), op.Time(math.MaxInt64)
+		if q.Phase != nil {
+			begin, end, _ = s.data.PhaseSpan(c.Instance, *q.Phase)
+		}
 		for _, io := range c.IOs {
 			from := io.Intended
 			if q.Metric.View == expr.Service {
 				from = io.Started
 			}
-			if io.Write != (q.Metric.Name == canaryWrite) || io.Errno != 0 || !from.Known() || !s.inside(q.Windows, io.Intended, endOf(io)) {
+			if io.Write != (q.Metric.Name == canaryWrite) || io.Errno != 0 || !from.Known() || io.Intended < begin || io.Intended >= end || !s.inside(q.Windows, io.Intended, endOf(io)) {
 				continue
 			}
 			if io.Ended.Known() {
@@ -103,7 +111,8 @@ func endOf(io op.CanaryIO) op.Time {
 }
 
 // perSecond adds up the instances' means: those the tool gives over all, or
-// with windows those of its series over the steps in the window.
+// with windows, and over several phases, those of its series over the steps in
+// them.
 func (s *source) perSecond(q expr.Query) (expr.Value, error) {
 	name := q.Metric.Name + ".iops"
 	if q.Func == expr.Throughput {
@@ -116,16 +125,17 @@ func (s *source) perSecond(q expr.Query) (expr.Value, error) {
 		}
 		return byInstance[instance]
 	}
-	if len(q.Windows) == 0 {
+	changes := q.Phase == nil && len(s.data.Phases(q.Metric.Action)) > 0
+	if len(q.Windows) == 0 && !changes {
 		for _, x := range s.data.Scalars {
-			if x.Action == q.Metric.Action && x.Metric == name {
+			if x.Action == q.Metric.Action && x.Metric == name && inPhase(q, x.Phase) {
 				at(x.Instance).add(x.Value, 1)
 			}
 		}
 	}
 	if len(byInstance) == 0 {
 		for _, x := range s.data.Series {
-			if x.Action != q.Metric.Action || x.Metric != name {
+			if x.Action != q.Metric.Action || x.Metric != name || !inPhase(q, x.Phase) {
 				continue
 			}
 			for _, p := range x.Points {
@@ -139,6 +149,9 @@ func (s *source) perSecond(q expr.Query) (expr.Value, error) {
 	for _, m := range byInstance {
 		v.Number += m.sum / m.weight
 		v.N += m.n
+	}
+	if v.N == 0 && changes {
+		return v, fmt.Errorf("%w: no %s over time was recorded, and %s has phases: ask for one, by phase(1)", expr.ErrNoData, name, q.Metric.Action)
 	}
 	if v.N == 0 {
 		return v, fmt.Errorf("%w: no %s of %s was recorded%s", expr.ErrNoData, name, q.Metric.Action, inWindow(q))

@@ -93,6 +93,9 @@ func (s *source) Value(q expr.Query) (expr.Value, error) {
 	if s.isIO(q.Metric) {
 		return s.io(q)
 	}
+	if q.Phase != nil {
+		return expr.Value{}, fmt.Errorf("%s is of no workload's I/O, which alone has phases", q.Metric)
+	}
 	t, ok := s.ops[q.String()]
 	if !ok {
 		return expr.Value{}, fmt.Errorf("%s was not announced", q)

@@ -213,6 +213,10 @@ func workloadLine(w Workload) string {
 	var parts []string
 	for _, m := range w.Metrics {
 		part := m.Name
+		if rates := ratesOver(w.Phases, m.Name); rates != "" {
+			parts = append(parts, part+" "+rates)
+			continue
+		}
 		switch {
 		case m.PerSecond != nil && m.BandwidthBytesSec != nil:
 			part += fmt.Sprintf(" %s IOPS (%s)", units.Count(*m.PerSecond), units.Bandwidth(*m.BandwidthBytesSec))
@@ -232,6 +236,24 @@ func workloadLine(w Workload) string {
 		return ""
 	}
 	return fmt.Sprintf("%s, %s: %s.", w.Action, plural(int64(len(w.Instances)), "instance"), strings.Join(parts, "; "))
+}
+
+// ratesOver is a metric's rate in one phase after another; empty without any.
+func ratesOver(phases []Phase, metric string) string {
+	var rates []string
+	for _, p := range phases {
+		rate := "–"
+		for _, m := range p.Metrics {
+			if m.Name == metric && m.PerSecond != nil {
+				rate = units.Count(*m.PerSecond)
+			}
+		}
+		rates = append(rates, rate)
+	}
+	if strings.Trim(strings.Join(rates, ""), "–") == "" {
+		return ""
+	}
+	return strings.Join(rates, " → ") + " IOPS over its phases"
 }
 
 // strongest picks, of each control action, the effect on the volume itself

@@ -2,6 +2,7 @@ package summary
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,9 +17,10 @@ func workloads(d *dataset.Data) []Workload {
 	byAction := map[string]*Workload{}
 	for _, name := range instanceNames(d) {
 		action := actionOf(d, name)
+		ofAction := func(instance string) bool { return actionOf(d, instance) == action }
 		w := byAction[action]
 		if w == nil {
-			w = &Workload{Action: action, Metrics: merged(d, func(instance string) bool { return actionOf(d, instance) == action })}
+			w = &Workload{Action: action, Metrics: merged(d, ofAction, allPhases), Phases: phases(d, action, ofAction)}
 			byAction[action] = w
 		}
 		w.Instances = append(w.Instances, instance(d, name))
@@ -43,7 +45,7 @@ func (w *Workload) kind(d *dataset.Data, name string) {
 		i = len(w.Variants)
 		w.Variants = append(w.Variants, Variant{Vars: vars, Metrics: merged(d, func(instance string) bool {
 			return actionOf(d, instance) == w.Action && d.Variant(instance) == vars
-		})})
+		}, allPhases)})
 	}
 	w.Variants[i].Instances++
 }
@@ -83,7 +85,8 @@ func actionOf(d *dataset.Data, instance string) string {
 }
 
 func instance(d *dataset.Data, name string) Instance {
-	in := Instance{Name: name, EndedAt: op.Never, Metrics: metrics(d, func(instance string) bool { return instance == name })}
+	this := func(instance string) bool { return instance == name }
+	in := Instance{Name: name, EndedAt: op.Never, Metrics: metrics(d, this, allPhases), Phases: phases(d, actionOf(d, name), this)}
 	for _, c := range d.Canaries {
 		if c.Instance == name {
 			in.Metrics = append(in.Metrics, canaryMetrics([]dataset.Canary{c}, c.Volume)...)
@@ -109,25 +112,52 @@ func (in *Instance) life(r record.Instance) {
 	}
 }
 
-// merged are the metrics of the wanted instances together.
-func merged(d *dataset.Data, wanted func(instance string) bool) []Metric {
-	ms := metrics(d, wanted)
+// phases are the metrics of the wanted instances in each phase of their action;
+// none where it has none.
+func phases(d *dataset.Data, action string, wanted func(instance string) bool) []Phase {
+	given := d.Phases(action)
+	if len(given) == 0 {
+		return nil
+	}
+	list := []Phase{{Metrics: merged(d, wanted, 0)}}
+	for i, p := range given {
+		var vars []string
+		for _, name := range slices.Sorted(maps.Keys(p.Vars)) {
+			vars = append(vars, name+"="+p.Vars[name])
+		}
+		list = append(list, Phase{Phase: i + 1, StartAfter: p.StartAfter, Vars: strings.Join(vars, " "), Metrics: merged(d, wanted, i+1)})
+	}
+	return list
+}
+
+// allPhases in place of the number of one.
+const allPhases = -1
+
+// merged are the metrics of the wanted instances together, in one phase or all.
+func merged(d *dataset.Data, wanted func(instance string) bool, phase int) []Metric {
+	ms := metrics(d, wanted, phase)
 	var canaries []dataset.Canary
 	for _, c := range d.Canaries {
-		if wanted(c.Instance) {
-			canaries = append(canaries, c)
+		if !wanted(c.Instance) {
+			continue
 		}
+		if phase != allPhases {
+			from, to, _ := d.PhaseSpan(c.Instance, phase)
+			c.IOs = slices.DeleteFunc(slices.Clone(c.IOs), func(io op.CanaryIO) bool { return io.Intended < from || io.Intended >= to })
+		}
+		canaries = append(canaries, c)
 	}
 	return append(ms, canaryMetrics(canaries, "")...)
 }
 
 // metrics of the wanted instances: histograms merged, never averaged; rates
 // of scalars added up. A rate without latencies is a metric too.
-func metrics(d *dataset.Data, wanted func(instance string) bool) []Metric {
+func metrics(d *dataset.Data, instances func(instance string) bool, phase int) []Metric {
+	wanted := func(instance string, of int) bool { return instances(instance) && (phase == allPhases || phase == of) }
 	samples := map[string]*stats.Sample{}
 	var ms []Metric
 	for _, h := range d.Totals {
-		if !wanted(h.Instance) {
+		if !wanted(h.Instance, h.Phase) {
 			continue
 		}
 		if samples[h.Metric] == nil {
@@ -139,7 +169,7 @@ func metrics(d *dataset.Data, wanted func(instance string) bool) []Metric {
 	}
 	for _, x := range d.Scalars {
 		name, ok := ratedBy(x.Metric)
-		if ok && wanted(x.Instance) && samples[name] == nil {
+		if ok && wanted(x.Instance, x.Phase) && samples[name] == nil {
 			if !slices.ContainsFunc(ms, func(m Metric) bool { return m.Name == name }) {
 				ms = append(ms, Metric{Name: name})
 			}
@@ -150,8 +180,8 @@ func metrics(d *dataset.Data, wanted func(instance string) bool) []Metric {
 		if s := samples[m.Name]; s != nil {
 			m.Latency = ofIO(s)
 		}
-		m.PerSecond = sumOf(d, m.Name+".iops", wanted)
-		m.BandwidthBytesSec = sumOf(d, m.Name+".bandwidth", wanted)
+		m.PerSecond = sumOf(d, m.Name+".iops", wanted, phase)
+		m.BandwidthBytesSec = sumOf(d, m.Name+".bandwidth", wanted, phase)
 	}
 	slices.SortFunc(ms, func(a, b Metric) int { return cmp.Compare(a.Name, b.Name) })
 	return ms
@@ -173,10 +203,15 @@ func ratedBy(scalar string) (metric string, ok bool) {
 	return strings.CutSuffix(scalar, ".bandwidth")
 }
 
-func sumOf(d *dataset.Data, metric string, wanted func(instance string) bool) *float64 {
+// sumOf adds a rate up over instances. Over phases of different rates there is
+// none.
+func sumOf(d *dataset.Data, metric string, wanted func(instance string, phase int) bool, phase int) *float64 {
 	var sum *float64
 	for _, x := range d.Scalars {
-		if x.Metric == metric && wanted(x.Instance) {
+		if x.Metric == metric && wanted(x.Instance, x.Phase) {
+			if phase == allPhases && len(d.Phases(x.Action)) > 0 {
+				return nil
+			}
 			if sum == nil {
 				sum = new(float64)
 			}

@@ -16,7 +16,7 @@ func TestRatesWithoutLatencies(t *testing.T) {
 		{Instance: "dd-1", Action: "dd", Metric: "write.bandwidth", Unit: "B/s", Value: 2 << 20},
 		{Instance: "dd-0", Action: "dd", Metric: "write.bytes", Unit: "B", Value: 5},
 	}}
-	ms := metrics(d, func(string) bool { return true })
+	ms := metrics(d, func(string) bool { return true }, allPhases)
 	if len(ms) != 1 || ms[0].Name != "write" || ms[0].BandwidthBytesSec == nil || *ms[0].BandwidthBytesSec != 3<<20 || ms[0].PerSecond != nil {
 		t.Fatalf("metrics %+v", ms)
 	}

@@ -95,8 +95,27 @@ type Workload struct {
 	Metrics []Metric `json:"metrics"` // all instances: rates added up, histograms merged
 	// Variants are the kinds of instance where the file lists several, in order
 	// of their first instance, with the metrics of theirs.
-	Variants  []Variant  `json:"variants"`
+	Variants []Variant `json:"variants"`
+	// Phases of the workload, in order; absent where it does not change. The
+	// rates of metrics over all phases are unknown then.
+	Phases    []Phase    `json:"phases,omitempty"`
 	Instances []Instance `json:"instances"`
+}
+
+// Phase is a part of the run in which a workload's variables were the same.
+type Phase struct {
+	Phase      int      `json:"phase"`      // from 0, which is what comes before the first in the file
+	StartAfter string   `json:"startAfter"` // the barrier: "10s"; empty of phase 0
+	Vars       string   `json:"vars"`       // that changed: "rateIops=300"
+	Metrics    []Metric `json:"metrics"`
+}
+
+// Title is the phase for people: "phase 1 (rateIops=300)".
+func (p Phase) Title() string {
+	if p.Vars == "" {
+		return fmt.Sprintf("phase %d", p.Phase)
+	}
+	return fmt.Sprintf("phase %d (%s)", p.Phase, p.Vars)
 }
 
 // Variant is a kind of instance: those with the same variables.
@@ -110,6 +129,7 @@ type Variant struct {
 type Instance struct {
 	Name    string   `json:"name"`
 	Metrics []Metric `json:"metrics"`
+	Phases  []Phase  `json:"phases,omitempty"`
 	// SkewNs is how long after its barrier the last container began; nil
 	// without one.
 	SkewNs      *int64            `json:"skewNs"`
@@ -234,10 +254,18 @@ func (s *Summary) noNulls() {
 		for j := range w.Variants {
 			list(&w.Variants[j].Metrics)
 		}
+		noNullPhases(w.Phases)
 		for j := range w.Instances {
+			noNullPhases(w.Instances[j].Phases)
 			list(&w.Instances[j].Metrics)
 			list(&w.Instances[j].Containers)
 		}
+	}
+}
+
+func noNullPhases(ps []Phase) {
+	for i := range ps {
+		list(&ps[i].Metrics)
 	}
 }
 

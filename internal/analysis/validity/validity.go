@@ -73,6 +73,7 @@ func Check(d *dataset.Data, actions []Action) []record.Flag {
 	}
 	add(generatorBusy(d))
 	add(skew(d))
+	add(phases(d))
 	for _, f := range append(readsFromCache(d), missingOutputs(d)...) {
 		add(f, true)
 	}
@@ -210,6 +211,18 @@ func readsFromCache(d *dataset.Data) []record.Flag {
 		}
 	}
 	return flags
+}
+
+// phases says that what is compared over time may lie in different phases.
+func phases(d *dataset.Data) (record.Flag, bool) {
+	var changing []string
+	for _, a := range d.Spec.Actions {
+		if len(d.Phases(a.Name)) > 0 {
+			changing = append(changing, a.Name)
+		}
+	}
+	return flag("phases", Info, "%s changed in the course of the run: a comparison with other times is also one of its phases", strings.Join(changing, ", ")),
+		len(changing) > 0 && len(d.Spec.Actions) > len(changing)
 }
 
 func skew(d *dataset.Data) (record.Flag, bool) {

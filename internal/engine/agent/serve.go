@@ -228,7 +228,7 @@ func (s *Session) begun(theirs int64) {
 	s.startAt = s.convert(theirs)
 	start := op.InstanceStart{
 		Instance: s.id.Instance, Container: s.id.Container,
-		Intended: s.intended, At: s.startAt.at, Err: s.startAt.err,
+		Intended: s.intended, At: s.startAt.at, Err: s.startAt.err, Phase: s.opts.Phase.Number,
 	}
 	s.mu.Unlock()
 	s.sink.Started(start)
@@ -276,7 +276,7 @@ func (s *Session) canary(m *wire.Canary) {
 func (s *Session) exited(e *wire.Exit) End {
 	at := s.convert(e.At)
 	end := End{At: at.at, Err: at.err, Started: e.Started, Asked: e.Ours}
-	end.ContainerEnd = op.ContainerEnd{Name: s.id.Container, ExitCode: e.ExitCode, OOM: e.OOM, Message: e.Message}
+	end.ContainerEnd = op.ContainerEnd{Name: s.id.Container, ExitCode: e.ExitCode, OOM: e.OOM, Message: e.Message, PhaseOver: e.PhaseOver}
 	if e.Signal != 0 {
 		end.Signal = unix.SignalName(unix.Signal(e.Signal))
 	}

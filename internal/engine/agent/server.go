@@ -114,8 +114,12 @@ type Options struct {
 	// 0: five seconds.
 	Grace time.Duration
 	// Touch asks for the first I/O on volumes, before Ready; see Session.Touches.
-	Touch  []wire.TouchSpec
-	Canary *wire.CanarySpec
+	Touch []wire.TouchSpec
+	// TouchLater asks for it only by Session.Touch.
+	TouchLater bool
+	Canary     *wire.CanarySpec
+	// Phase is when the command runs; the zero value is no phase.
+	Phase engine.Phase
 	// Give lists files of this machine that the agent writes before the command
 	// is started.
 	Give []Gift
@@ -152,6 +156,9 @@ func (s *Server) Expect(id ID, o Options) (*Session, error) {
 		if !filepath.IsAbs(g.Path) {
 			return nil, fmt.Errorf("%s: %q is not an absolute path for a file", id, g.Path)
 		}
+	}
+	if p := o.Phase; o.Barrier == "" && (p.From > 0 || p.Until > 0) || p.Until > 0 && p.Until <= p.From {
+		return nil, fmt.Errorf("%s: phase %+v needs a barrier to count from, and an end after its beginning", id, p)
 	}
 	sess := newSession(s, id, o, rand.Text())
 	s.mu.Lock()

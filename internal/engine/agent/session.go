@@ -101,8 +101,11 @@ type End struct {
 	Failure *engine.Error
 }
 
-// OK says whether the command ran and ended with exit code 0.
-func (e End) OK() bool { return e.Started && e.Failure == nil && e.ExitCode == 0 && e.Signal == "" }
+// OK says whether the command ran and ended with exit code 0, or its phase was
+// over.
+func (e End) OK() bool {
+	return e.Failure == nil && (e.PhaseOver || e.Started && e.ExitCode == 0 && e.Signal == "")
+}
 
 func newSession(s *Server, id ID, o Options, token string) *Session {
 	sink := o.Sink
@@ -152,7 +155,10 @@ func (s *Session) welcome(gifts []wire.FileSpec) *wire.Welcome {
 	w := &wire.Welcome{
 		Proto: wire.Proto, Version: wire.Version, Barrier: s.opts.Barrier,
 		Outputs: s.opts.Outputs, GraceNanos: int64(s.opts.Grace), SilenceNanos: int64(s.server.silence),
-		Touch: s.opts.Touch, Canary: s.opts.Canary, Files: gifts,
+		Touch: s.opts.Touch, TouchLater: s.opts.TouchLater, Canary: s.opts.Canary, Files: gifts,
+	}
+	if p := s.opts.Phase; p.From > 0 || p.Until > 0 {
+		w.Phase = &wire.Phase{FromNanos: int64(p.From), UntilNanos: int64(p.Until), GraceNanos: int64(p.Grace)}
 	}
 	switch {
 	case s.opts.Sample == 0:
@@ -231,16 +237,33 @@ func (s *Session) failure() error {
 	return &engine.Error{Code: "Ended", Message: fmt.Sprintf("container %s has ended: %s", s.id, s.end.Message)}
 }
 
-// Release has the command start at an instant of the run and returns when the
-// agent has acknowledged it; one in the past is as soon as possible.
+// Release has the command start at an instant of the run, or where it has a
+// phase that long after it, and returns when the agent has acknowledged it; one
+// in the past is as soon as possible.
 func (s *Session) Release(ctx context.Context, at op.Time) error {
+	return s.release(ctx, at, at+op.Time(s.opts.Phase.From))
+}
+
+// Rejoin releases a command that was started anew after the barrier had opened:
+// at once, or where it has a phase when that comes; one whose phase is over has
+// ended.
+func (s *Session) Rejoin(ctx context.Context, barrier op.Time) error {
+	now := s.server.clock.Now()
+	if s.opts.Phase.From == 0 && s.opts.Phase.Until == 0 {
+		return s.release(ctx, now, now)
+	}
+	return s.release(ctx, barrier, max(now, barrier+op.Time(s.opts.Phase.From)))
+}
+
+// release opens the barrier at an instant; the command is to start at intended.
+func (s *Session) release(ctx context.Context, at, intended op.Time) error {
 	if err := s.await(ctx, s.ready); err != nil {
 		return err
 	}
 	theirs, _, ok := s.join.Agent(at)
 	s.mu.Lock()
 	conn := s.conn
-	s.intended = at
+	s.intended = intended
 	s.mu.Unlock()
 	if conn == nil || !ok {
 		return fmt.Errorf("container %s: its agent is not connected", s.id)

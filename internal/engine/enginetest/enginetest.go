@@ -76,6 +76,8 @@ func Run(t *testing.T, target Target) {
 		{"reattach", testReattach},
 		{"rollout", testRollout},
 		{"shared", testShared},
+		{"phases", testPhases},
+		{"phases made again", testPhasesAgain},
 		{"dead run", testDeadRun},
 	}
 	for _, p := range parts {

@@ -188,7 +188,11 @@ func (e *Engine) hang(ctx context.Context, w *workload, d time.Duration, tr *op.
 	var all []*agent.Session
 	for _, m := range w.members {
 		for _, s := range m.current().sessions {
-			all = append(all, s)
+			select {
+			case <-s.Done(): // a phase that is over
+			default:
+				all = append(all, s)
+			}
 		}
 	}
 	send := func(sig syscall.Signal) error {

@@ -1,9 +1,13 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -150,10 +154,11 @@ func (m *member) awaitLife(ctx context.Context, l *life) op.InstanceEnd {
 		m.awaitPlain(ctx, l, &end)
 		return end
 	}
-	for name, s := range l.sessions {
+	for _, name := range m.inOrder(l) {
 		if len(m.mains) > 0 && !slices.Contains(m.mains, name) {
 			continue
 		}
+		s := l.sessions[name]
 		select {
 		case <-s.Done():
 		case <-ctx.Done():
@@ -172,9 +177,27 @@ func (m *member) awaitLife(ctx context.Context, l *life) op.InstanceEnd {
 		end.At = max(end.At, e.At)
 		if !e.OK() && (!e.Asked || !m.isStopping()) {
 			end.OK = false
+			if len(m.phases) > 0 { // those to come are of no use without it
+				m.dismiss(l)
+			}
 		}
 	}
 	return end
+}
+
+// inOrder lists the containers of a life, those with phases in theirs.
+func (m *member) inOrder(l *life) []string {
+	phase := func(name string) int {
+		return slices.IndexFunc(m.phases, func(p engine.Phase) bool { return p.Container == name })
+	}
+	return slices.SortedFunc(maps.Keys(l.sessions), func(a, b string) int { return cmp.Or(phase(a)-phase(b), strings.Compare(a, b)) })
+}
+
+// dismiss asks what is left of a life to end.
+func (m *member) dismiss(l *life) {
+	for _, s := range l.sessions {
+		_ = s.Signal(syscall.SIGTERM, killAfter) // one that has gone needs none
+	}
 }
 
 // kubeletSays waits a little for the status of a container whose agent is lost.

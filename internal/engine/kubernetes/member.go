@@ -28,15 +28,17 @@ type member struct {
 	service  bool   // does not end by itself
 	quiet    bool   // a holder, of whose agent the record hears nothing
 	mains    []string
+	phases   []engine.Phase
 	template *corev1.Pod     // as it was sent first
 	waits    map[string]bool // containers that wait at the barrier
 
 	making sync.Mutex // held while its pod is made, or called off for good
 	mu     sync.Mutex
 	life   *life
-	// released says that the barrier has been opened for it: what comes after it
-	// does not wait.
+	// released says that the barrier has been opened for it, at barrier: what
+	// comes after it does not wait.
 	released bool
+	barrier  op.Time
 	stopping bool
 	removed  bool
 }
@@ -153,10 +155,10 @@ func (m *member) expect(ctx context.Context, l *life, b *bringing) {
 		go func() {
 			m.arrive(ctx, s, m.waits[name], b)
 			m.mu.Lock()
-			late := m.released && l.n > 0 && m.waits[name]
+			late, barrier := m.released && l.n > 0 && m.waits[name], m.barrier
 			m.mu.Unlock()
 			if late {
-				_ = s.Release(ctx, m.engine.session.Clock.Now()) // it fails where the agent has ended, which is followed
+				_ = s.Rejoin(ctx, barrier) // it fails where the agent has ended, which is followed
 			}
 		}()
 	}
@@ -186,7 +188,9 @@ func (m *member) arrive(ctx context.Context, s *agent.Session, waits bool, b *br
 // release opens the barrier for the containers that wait.
 func (m *member) release(ctx context.Context, at op.Time) error {
 	m.mu.Lock()
-	m.released = true
+	if !m.released {
+		m.released, m.barrier = true, at
+	}
 	l, replaced := m.life, m.life.heir != nil
 	m.mu.Unlock()
 	if replaced {

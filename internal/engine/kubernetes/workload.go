@@ -192,7 +192,7 @@ func (e *Engine) makePod(ctx context.Context, w *workload, r engine.Request, p *
 	pod.ObjectMeta = e.meta(pod.ObjectMeta, r.Action, p.Name)
 	pod.Status = corev1.PodStatus{}
 	refs.rename(&pod.Spec)
-	m := &member{engine: e, object: p.Name, instance: w.name, service: p.Service, mains: p.Sync}
+	m := &member{engine: e, object: p.Name, instance: w.name, service: p.Service, mains: p.Sync, phases: p.Phases}
 	if len(r.Workload.Pods) > 1 {
 		m.within = strings.TrimPrefix(p.Name, w.name+"-") + "."
 	}
@@ -220,7 +220,7 @@ func (e *Engine) plan(p *engine.Pod, w *engine.Workload) watched {
 			claimOf[v.Name] = p.Name + "-" + v.Name
 		}
 	}
-	touched, canaried := map[string]bool{}, map[string]bool{}
+	touched, canaried := map[int]map[string]bool{}, map[int]map[string]bool{} // by phase
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]
 		if len(c.Command) == 0 {
@@ -233,15 +233,25 @@ func (e *Engine) plan(p *engine.Pod, w *engine.Workload) watched {
 			o.Outputs = p.Outputs
 			if w.SyncGroup != "" && slices.Contains(p.Sync, c.Name) {
 				o.Barrier = w.SyncGroup
+				o.Phase, _ = p.Phase(c.Name)
 			}
 			if w.Canary != nil {
-				o.Canary = canary(w.Canary, c, claimOf, canaried)
+				o.Canary = canary(w.Canary, c, claimOf, of(canaried, o.Phase.Number))
 			}
 		}
-		o.Touch = e.touches(c, claimOf, touched)
+		// That of a later phase writes when it is asked to, in place of the first.
+		o.Touch, o.TouchLater = e.touches(c, claimOf, of(touched, o.Phase.Number)), o.Phase.Number > 0
 		plan.by[c.Name] = o
 	}
 	return plan
+}
+
+// of is the set of a phase.
+func of(sets map[int]map[string]bool, phase int) map[string]bool {
+	if sets[phase] == nil {
+		sets[phase] = map[string]bool{}
+	}
+	return sets[phase]
 }
 
 // touches asks for a first write or read of each claim that no container

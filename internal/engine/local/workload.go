@@ -26,7 +26,8 @@ type workload struct {
 	mu      sync.Mutex
 	volumes []string
 	members []*member
-	waits   int // pods whose end is the instance's end
+	barrier op.Time // when it opened; Never: not yet
+	waits   int     // pods whose end is the instance's end
 	end     op.InstanceEnd
 	over    bool                 // the end was reported
 	samples map[string]op.Sample // the last of each pod that there was
@@ -52,7 +53,7 @@ type member struct {
 // createWorkload makes the volumes, all at once, then starts the pods and
 // waits until they are ready.
 func (e *Engine) createWorkload(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
-	w := &workload{engine: e, name: r.Name, request: r.Workload, samples: map[string]op.Sample{},
+	w := &workload{engine: e, name: r.Name, request: r.Workload, barrier: op.Never, samples: map[string]op.Sample{},
 		end: op.InstanceEnd{Instance: r.Name, At: op.Never, OK: true}}
 	e.mu.Lock()
 	e.workloads[w.name] = w
@@ -226,9 +227,14 @@ func each(members []*member, f func(*pod.Pod) error) error {
 	return errors.Join(failed...)
 }
 
-// release opens the barrier for the pods that were not released yet.
+// release opens the barrier for the pods that were not released yet; those that
+// were made again since join in.
 func (w *workload) release(ctx context.Context, at op.Time) error {
 	w.mu.Lock()
+	again, barrier := w.barrier.Known(), w.barrier
+	if !again {
+		w.barrier = at
+	}
 	var waiting []*member
 	for _, m := range w.members {
 		if !m.released {
@@ -237,7 +243,12 @@ func (w *workload) release(ctx context.Context, at op.Time) error {
 		}
 	}
 	w.mu.Unlock()
-	return each(waiting, func(p *pod.Pod) error { return p.Release(ctx, at) })
+	return each(waiting, func(p *pod.Pod) error {
+		if again {
+			return p.Rejoin(ctx, barrier)
+		}
+		return p.Release(ctx, at)
+	})
 }
 
 // stop ends the pods, and before them an op that would make them again.

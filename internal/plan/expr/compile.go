@@ -22,6 +22,9 @@ type Env struct {
 	// metrics of its workload. A nil list accepts any metric; a nil map any
 	// action.
 	Actions map[string][]string
+	// Phases has the number of phases of actions that have any; a nil map
+	// accepts any number.
+	Phases map[string]int
 }
 
 // Error says what is wrong with an expression and where.
@@ -147,7 +150,7 @@ func (p *parser) plain(message string) string {
 		if _, isAction := p.known.Actions[name]; isAction {
 			return fmt.Sprintf("%s is an action: ask something of it, such as count(%s) or p99(%s)", name, name, name)
 		}
-		names := append(sortedKeys(functions), "duration", "during", "outside", "span", "action")
+		names := append(sortedKeys(functions), "duration", "during", "outside", "phase", "span", "action")
 		return fmt.Sprintf("there is no function %q%s", name, suggest(name, names))
 	}
 	if strings.Contains(message, "found no matching overload for '") {

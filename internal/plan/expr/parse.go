@@ -122,6 +122,9 @@ func (p *parser) query(name string, args []ast.Expr) (*Query, *problem) {
 		}
 		q.Q, rest = v, rest[1:]
 	}
+	if rest, pr = p.phase(q, rest); pr != nil {
+		return nil, pr
+	}
 	if q.Windows, pr = p.windows(name, rest); pr != nil {
 		return nil, pr
 	}
@@ -143,11 +146,40 @@ func (p *parser) fits(at ast.Expr, q *Query) *problem {
 	return nil
 }
 
+// phase takes phase(1) out of the arguments.
+func (p *parser) phase(q *Query, args []ast.Expr) (rest []ast.Expr, pr *problem) {
+	for _, a := range args {
+		if a.Kind() != ast.CallKind || a.AsCall().FunctionName() != "phase" {
+			rest = append(rest, a)
+			continue
+		}
+		n := -1.0
+		if list := a.AsCall().Args(); len(list) == 1 {
+			if v, ok := number(list[0]); ok {
+				n = v
+			}
+		}
+		k := int(n)
+		switch count := p.known.Phases[q.Metric.Action]; {
+		case n < 0 || n != float64(k) || q.Phase != nil:
+			return nil, complain(a, "phase takes the number of one phase, from 0: phase(1) is the first of phases")
+		case q.Metric.Name == "" || q.Metric.From != "":
+			return nil, complain(a, "phase is of a workload's I/O, such as %s.read", Metric{Action: q.Metric.Action})
+		case p.known.Phases != nil && count == 0:
+			return nil, complain(a, "%s has no phases", q.Metric.Action)
+		case p.known.Phases != nil && k >= count:
+			return nil, complain(a, "%s has no phase %d: there are 0 to %d", q.Metric.Action, k, count-1)
+		}
+		q.Phase = &k
+	}
+	return rest, nil
+}
+
 func (p *parser) windows(name string, args []ast.Expr) ([]Window, *problem) {
 	var ws []Window
 	for _, a := range args {
 		if a.Kind() != ast.CallKind || a.AsCall().FunctionName() != "during" && a.AsCall().FunctionName() != "outside" {
-			return nil, complain(a, `%s takes a metric and windows: during("action") or outside("action")`, name)
+			return nil, complain(a, `%s takes a metric and windows: during("action") or outside("action"), or phase(1)`, name)
 		}
 		call := a.AsCall()
 		action, ok := oneString(call.Args())

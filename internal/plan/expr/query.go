@@ -72,6 +72,8 @@ type Query struct {
 	Q       float64 // of Quantile: in (0, 1)
 	Metric  Metric
 	Windows []Window // all must hold
+	// Phase of the workload that is meant, from 0; nil: all.
+	Phase *int
 }
 
 // String is the query in the language of expressions.
@@ -93,6 +95,9 @@ func (q Query) String() string {
 			f = "during"
 		}
 		args = append(args, fmt.Sprintf("%s(%q)", f, w.Action))
+	}
+	if q.Phase != nil {
+		args = append(args, fmt.Sprintf("phase(%d)", *q.Phase))
 	}
 	return name + "(" + strings.Join(args, ", ") + ")"
 }

@@ -37,6 +37,8 @@ type Params struct {
 	ToolsImage string
 	// Configs are ConfigMaps beside the Benchmark that templates may refer to.
 	Configs map[string]*corev1.ConfigMap
+	// Phases follow one another after the first, which is that of Vars.
+	Phases []Phase
 }
 
 // Instance is one rendered instance of an entry.
@@ -56,6 +58,7 @@ type Output struct {
 	// Script is the text of the parser where it is one of the entry's own, and
 	// Image where it runs in a container of its own.
 	Script, Image string
+	Phase         int // in which it is written, from 0
 }
 
 // Render fills the variables in and makes the objects of one instance: names
@@ -69,7 +72,11 @@ func (e *Entry) Render(p Params) (*Instance, error) {
 	if err := r.read(); err != nil {
 		return nil, err
 	}
-	return r.finish()
+	first, err := r.finish()
+	if err != nil || len(p.Phases) == 0 {
+		return first, err
+	}
+	return e.withPhases(first, p)
 }
 
 // renderer gathers the objects of one instance.

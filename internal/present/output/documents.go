@@ -3,6 +3,7 @@ package output
 import (
 	"encoding/json"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
@@ -108,6 +109,16 @@ type workloadDocument struct {
 	Units    map[string]string  `json:"units"`
 	// Latency by metric: "read", "write", "canaryWrite", …
 	Latency map[string]latency `json:"latency"`
+	// Phases have these apart, of a workload that changes; Metrics is empty then.
+	Phases []phaseDocument `json:"phases,omitempty"`
+}
+
+// phaseDocument is what an instance's tool found in one phase.
+type phaseDocument struct {
+	Phase   int                `json:"phase"` // from 0
+	Metrics map[string]float64 `json:"metrics"`
+	Units   map[string]string  `json:"units"`
+	Latency map[string]latency `json:"latency"`
 }
 
 // latency of single I/Os in ns; a quantile that too few values allow is absent.
@@ -136,19 +147,29 @@ func workloads(b *record.Bundle, s *summary.Summary, wanted map[string]bool) ([]
 			index[in.Name] = len(list)
 			list = append(list, workloadDocument{head: about(&b.Run, "workload", "workload/"+in.Name, in.EndedAt), Action: w.Action,
 				Instance: in.Name, OK: in.OK, Metrics: map[string]float64{}, Units: map[string]string{}, Latency: latencies(in.Metrics)})
+			for _, p := range in.Phases {
+				d := &list[len(list)-1]
+				d.Phases = append(d.Phases, phaseDocument{p.Phase, map[string]float64{}, map[string]string{}, latencies(p.Metrics)})
+			}
 		}
 	}
 	for x, err := range b.Scalars() {
 		if err != nil {
 			return nil, err
 		}
-		if i, ok := index[x.Instance]; ok {
+		i, ok := index[x.Instance]
+		switch {
+		case !ok:
+		case x.Phase < len(list[i].Phases):
+			p := list[i].Phases[x.Phase]
+			p.Metrics[x.Metric], p.Units[x.Metric] = x.Value, x.Unit
+		default:
 			list[i].Metrics[x.Metric], list[i].Units[x.Metric] = x.Value, x.Unit
 		}
 	}
 	kept := list[:0]
 	for _, d := range list {
-		if len(d.Metrics)+len(d.Latency) > 0 {
+		if len(d.Metrics)+len(d.Latency) > 0 || slices.ContainsFunc(d.Phases, func(p phaseDocument) bool { return len(p.Metrics) > 0 }) {
 			kept = append(kept, d)
 		}
 	}

@@ -203,6 +203,9 @@ func (p *printer) workloads(s *summary.Summary) {
 		for _, v := range w.Variants {
 			metrics(&t, "  "+v.Vars, v.Metrics)
 		}
+		for _, ph := range w.Phases {
+			metrics(&t, "  "+ph.Title(), ph.Metrics)
+		}
 	}
 	if len(t.rows) > 0 {
 		p.table(t)

@@ -21,7 +21,7 @@ else
 	out= in=
 fi
 for i in $(seq 0 $(({{parts}} - 1))); do
-	part write if=/output/random of=/data/file seek=$((i * {{mebibytes}})) conv=notrunc,fsync $out
+	part write if=/scratch/random of=/data/file seek=$((i * {{mebibytes}})) conv=notrunc,fsync $out
 done
 for i in $(seq 0 $(({{parts}} - 1))); do
 	part read if=/data/file of=/dev/null skip=$((i * {{mebibytes}})) $in

@@ -32,6 +32,7 @@ func TestWorkloads(t *testing.T) {
 		"a parser whose image is missing":          testParserImage,
 		"a pod that is not restricted":             testUnrestricted,
 		"a block volume":                           testBlockVolume,
+		"phases":                                   testPhases,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each in a namespace of its own

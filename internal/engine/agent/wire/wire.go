@@ -24,7 +24,7 @@ import (
 
 // Proto is the version of the protocol. Two sides that differ part with an
 // error that names both.
-const Proto = 3
+const Proto = 4
 
 // Version is the version of the program that this package is linked into; set
 // by the build: -ldflags "-X github.com/cnsbench/cnsbench/internal/engine/agent/wire.Version=…".
@@ -109,9 +109,23 @@ type Welcome struct {
 	// as the agent has it.
 	SilenceNanos int64       `json:"silenceNanos,omitempty"`
 	Touch        []TouchSpec `json:"touch,omitempty"` // before Ready
-	Canary       *CanarySpec `json:"canary,omitempty"`
+	// TouchLater: only when a Touch asks for it.
+	TouchLater bool `json:"touchLater,omitempty"`
+	// Phase says when the process is there at all; nil: from the start, until it
+	// ends by itself.
+	Phase  *Phase      `json:"phase,omitempty"`
+	Canary *CanarySpec `json:"canary,omitempty"`
 	// Files follow as File messages, before Ready, each whole and in order.
 	Files []FileSpec `json:"files,omitempty"`
+}
+
+// Phase is a part of the time that follows the start, which Go gives: the
+// process is started FromNanos after it and ended UntilNanos after it (0: not at
+// all) by SIGTERM, and what is left GraceNanos later by SIGKILL.
+type Phase struct {
+	FromNanos  int64 `json:"fromNanos,omitempty"`
+	UntilNanos int64 `json:"untilNanos,omitempty"`
+	GraceNanos int64 `json:"graceNanos,omitempty"`
 }
 
 // FileSpec is a file that the runner gives to the process.
@@ -245,6 +259,9 @@ type Exit struct {
 	// Ours says that the signal, or the end, was asked for by the runner.
 	Ours bool `json:"ours,omitempty"`
 	OOM  bool `json:"oom,omitempty"`
+	// PhaseOver says that the process was ended, or never started, because its
+	// phase was over: however it ended, that is no failure.
+	PhaseOver bool `json:"phaseOver,omitempty"`
 	// Code and Message say what kept the process from being run.
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`

@@ -65,6 +65,7 @@ type child struct {
 	mu     sync.Mutex
 	killed bool // by us
 	asked  bool // any end that follows was asked for
+	over   bool // its phase is: it was told to end
 	gone   bool // reaped: its pid means nothing any more
 }
 
@@ -113,6 +114,13 @@ func (c *child) Signal(sig unix.Signal) {
 		pid = -pid // its whole group: nobody passes these on
 	}
 	_ = unix.Kill(pid, sig) // it may have ended this moment
+}
+
+// PhaseOver says that any end that follows is that of its phase.
+func (c *child) PhaseOver() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = !c.gone
 }
 
 // Kill ends the command and everything it started.
@@ -187,7 +195,7 @@ func waitAny() (int, error) {
 func (c *child) exit(at int64, ws unix.WaitStatus) wire.Exit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := wire.Exit{At: at, Started: true, Ours: c.asked}
+	e := wire.Exit{At: at, Started: true, Ours: c.asked, PhaseOver: c.over}
 	if !ws.Signaled() {
 		e.ExitCode = ws.ExitStatus()
 		return e
@@ -195,7 +203,7 @@ func (c *child) exit(at int64, ws unix.WaitStatus) wire.Exit {
 	e.Signal = int(ws.Signal())
 	e.ExitCode = 128 + e.Signal
 	if ws.Signal() == unix.SIGKILL && !c.killed {
-		e.Ours = false
+		e.Ours, e.PhaseOver = false, false
 		e.Message = "killed by a SIGKILL that cnsbench did not send"
 	} else if ws.Signal() != unix.SIGKILL {
 		e.Message = "ended by signal " + SignalName(e.Signal)

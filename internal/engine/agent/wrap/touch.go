@@ -12,7 +12,7 @@ import (
 // not make the others look slow. It returns false when the end was asked for
 // or the runner was lost meanwhile; I/O that hangs is left to itself then.
 func (s *session) touch(ctx context.Context) bool {
-	if len(s.welcome.Touch) == 0 {
+	if len(s.welcome.Touch) == 0 || s.welcome.TouchLater {
 		return true
 	}
 	finished := make(chan struct{})

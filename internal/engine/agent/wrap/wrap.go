@@ -96,6 +96,9 @@ type session struct {
 	why     error         // valid once lost is closed
 	bye     chan struct{}
 
+	over int64 // when its phase is; 0: never
+	hung bool  // it begins stopped
+
 	intake *intake
 	child  *child
 	tree   *tree
@@ -135,6 +138,9 @@ func Run(ctx context.Context, conn *wire.Conn, welcome *wire.Welcome, clock mono
 	if err := s.report(exit); err != nil {
 		return 1, err
 	}
+	if exit.PhaseOver {
+		return 0, nil // so that the pod has not failed
+	}
 	if exit.Signal != 0 {
 		return 128 + exit.Signal, nil
 	}
@@ -171,12 +177,16 @@ func (s *session) run(ctx context.Context, program string) wire.Exit {
 		return wire.Exit{At: at, ExitCode: 126, Code: wire.CodeExec, Message: err.Error()}
 	}
 	s.send(wire.Message{Started: &wire.Stamp{At: at}})
+	if s.hung {
+		s.child.Signal(unix.SIGSTOP)
+	}
 	exit := s.beside(ctx, canaries)
 	// A shell reports the kill of its own child by its exit code.
 	exit.OOM = exit.ExitCode == 128+int(unix.SIGKILL) && !exit.Ours && oom.Struck()
 	if exit.OOM {
 		exit.Message = "killed by the kernel's out-of-memory killer (counted " + oom.where + ")"
 	}
+	s.afterPhase(&exit)
 	s.logs.wait()
 	_ = s.stream.Drain() // an error is the runner's loss, which read notices
 	return exit
@@ -208,6 +218,9 @@ func (s *session) wait(ctx context.Context) (wire.Exit, bool) {
 		select {
 		case at := <-s.start:
 			s.send(wire.Message{GoAck: &wire.Stamp{At: at}})
+			if s.welcome.Phase != nil {
+				return s.phase(ctx, at)
+			}
 			if err := s.clock.Wait(ctx, at, spin); err != nil {
 				return s.calledOff(unix.SIGTERM), true
 			}
@@ -230,7 +243,7 @@ func (s *session) calledOff(sig unix.Signal) wire.Exit {
 
 // govern passes signals on and ends the command when the runner is lost.
 func (s *session) govern(ctx context.Context) {
-	lost := s.lost
+	lost, over := s.lost, s.phaseEnd()
 	var kill <-chan time.Time
 	for {
 		select {
@@ -249,6 +262,11 @@ func (s *session) govern(ctx context.Context) {
 			}
 			s.child.Signal(unix.SIGTERM)
 			kill = time.After(grace)
+		case <-over:
+			grace := s.endPhase()
+			if kill == nil {
+				kill = grace
+			}
 		case <-kill:
 			s.child.Kill()
 		}

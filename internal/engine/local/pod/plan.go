@@ -37,6 +37,7 @@ type container struct {
 	sidecar bool // an init container that goes on
 	main    bool // the pod ends when these have
 	waits   bool // at the barrier
+	phased  bool // runs in its phase only
 	alone   bool // without network
 	spec    jail.Spec
 	options agent.Options
@@ -134,31 +135,31 @@ func (p *planner) observe() {
 		if p.Barrier != "" && slices.Contains(p.Pod.Sync, c.name) {
 			c.waits = true
 			c.options.Barrier = p.Barrier
+			c.options.Phase, c.phased = p.Pod.Phase(c.name)
 		}
-		if canary != nil { // each volume has one, in the first container that has it
-			c.options.Canary = p.canary(canary, &p.Pod.Spec.Containers[i])
+		if canary != nil { // each volume has one, in the first container that has it in a phase
+			c.options.Canary = p.canary(canary, &p.Pod.Spec.Containers[i], c.options.Phase.Number)
 		}
 	}
 }
 
 // canary is the order for the canaries of one container: one for each of its
-// claims that no container before it has.
-func (p *planner) canary(want *engine.Canary, c *corev1.Container) *wire.CanarySpec {
+// claims that no container before it has in that phase.
+func (p *planner) canary(want *engine.Canary, c *corev1.Container, phase int) *wire.CanarySpec {
 	spec := &wire.CanarySpec{IntervalNanos: int64(want.Interval), Size: want.Size, Read: want.Read, Write: want.Write}
 	if spec.Size == 0 {
 		spec.Size = 4096
 	}
 	add := func(volume, path string, readOnly bool) {
 		src := p.sources[volume]
-		if src.claim == "" || src.watched {
+		if src.claim == "" || src.watched[phase] {
 			return
 		}
 		if readOnly || src.readOnly {
 			p.plan.notes = append(p.plan.notes, fmt.Sprintf("no canary on %s: it is read-only", src.claim))
 			return
 		}
-		src.watched = true
-		p.sources[volume] = src
+		src.watched[phase] = true
 		spec.Volumes = append(spec.Volumes, wire.CanaryVolume{Name: src.claim, Path: path})
 	}
 	for _, m := range c.VolumeMounts {

@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/agent"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -132,14 +133,24 @@ func (p *Pod) Ready(ctx context.Context) error {
 // Release opens the barrier for the containers that wait at it, at an instant
 // of the run. It returns when all have acknowledged it.
 func (p *Pod) Release(ctx context.Context, at op.Time) error {
+	return p.release(ctx, func(s *agent.Session) error { return s.Release(ctx, at) })
+}
+
+// Rejoin is Release of a pod that was made again after the barrier had opened:
+// its containers begin at once, those with phases when theirs come.
+func (p *Pod) Rejoin(ctx context.Context, barrier op.Time) error {
+	return p.release(ctx, func(s *agent.Session) error { return s.Rejoin(ctx, barrier) })
+}
+
+func (p *Pod) release(ctx context.Context, open func(*agent.Session) error) error {
 	if err := p.Ready(ctx); err != nil {
 		return err
 	}
 	var all errgroup.Group
 	for _, c := range p.plan.containers {
 		if c.waits {
-			proc := p.process(c)
-			all.Go(func() error { return proc.session.Release(ctx, at) })
+			session := p.process(c).session
+			all.Go(func() error { return open(session) })
 		}
 	}
 	return all.Wait()
@@ -221,7 +232,11 @@ func (p *Pod) run(ctx context.Context, tr *op.Trace) {
 		close(p.ready)
 		for _, c := range p.plan.containers {
 			if c.main {
-				<-p.process(c).session.Done()
+				session := p.process(c).session
+				<-session.Done()
+				if c.phased && !session.End().OK() {
+					break // of no use without it, or told to end with it
+				}
 			}
 		}
 	}

@@ -22,8 +22,8 @@ type source struct {
 	path     string
 	device   bool
 	readOnly bool
-	claim    string // its name, of a claim
-	watched  bool   // a canary is on it
+	claim    string       // its name, of a claim
+	watched  map[int]bool // a canary is on it, by phase
 }
 
 // volumes makes the pod's volumes that are ours to make and finds the others.
@@ -68,9 +68,9 @@ func (p *planner) claim(name string) (source, error) {
 		return source{}, fmt.Errorf("there is no claim %q", name)
 	}
 	if c.Device != "" {
-		return source{path: c.Device, device: true, readOnly: c.ReadOnly, claim: name}, nil
+		return source{path: c.Device, device: true, readOnly: c.ReadOnly, claim: name, watched: map[int]bool{}}, nil
 	}
-	return source{path: c.Path, readOnly: c.ReadOnly, claim: name}, nil
+	return source{path: c.Path, readOnly: c.ReadOnly, claim: name, watched: map[int]bool{}}, nil
 }
 
 // memory makes an emptyDir in memory.

@@ -1,0 +1,99 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/plan/workload"
+)
+
+// phases resolves the phases of one choice of a workload's variables into what
+// its instances are rendered from; false if something is wrong with them. Values
+// hold from their phase on, until a later one gives others.
+func (l *loader) phases(path string, c *v1alpha1.CreateObjSpec, entry *workload.Entry, v variant, params *workload.Params) bool {
+	given, before, ok := maps.Clone(v.given), params.Vars, true
+	var last time.Duration
+	for i := range c.Phases {
+		ph := &c.Phases[i]
+		where := fmt.Sprintf("%s.phases[%d]", path, i)
+		from := l.phaseStart(where+".startAfter", i, ph.StartAfter.Duration.Duration, last)
+		last = max(last, from)
+		for name, value := range ph.Vars {
+			given[name] = string(value)
+		}
+		now, wrong := entry.Resolve(given)
+		for _, e := range wrong {
+			at := where + ".vars." + e.Var
+			p := l.problem(at, cmp.Or(suggest(e.Var, e.Known), e.Hint), "%s", e.Message)
+			key := l.doc.findKey(at)
+			p.Line, p.Column = key.line, key.col
+			l.problems = append(l.problems, p)
+			delete(given, e.Var)
+		}
+		if len(wrong) > 0 || from == 0 || !l.phaseFits(where, ph, entry, *params, before, now) {
+			ok = false
+			continue
+		}
+		params.Phases = append(params.Phases, workload.Phase{From: from, Vars: now})
+		before = now
+	}
+	return ok
+}
+
+// phaseStart is when a phase begins; 0 if that makes no sense.
+func (l *loader) phaseStart(path string, i int, from, last time.Duration) time.Duration {
+	switch {
+	case from <= 0:
+		l.fail(path, "what comes before the first phase are the values of vars", "must be more than 0")
+	case from <= last:
+		l.fail(path, "in order of startAfter", "phase %d begins %v after the barrier, but the one before it at %v", i+1, from, last)
+	case l.plan.Runtime > 0 && from >= l.plan.Runtime:
+		l.fail(path, "", "phase %d would begin %v after the barrier, but the run ends at %v (spec.runtime)", i+1, from, l.plan.Runtime)
+	default:
+		return from
+	}
+	return 0
+}
+
+// phaseFits renders an instance with one phase, and says what is wrong with it;
+// of several variables it names the one whose fault it is.
+func (l *loader) phaseFits(where string, ph *v1alpha1.Phase, entry *workload.Entry, params workload.Params, before, now map[string]string) bool {
+	render := func(vars map[string]string) error {
+		p := params
+		p.Phases = []workload.Phase{{From: ph.StartAfter.Duration.Duration, Vars: vars}}
+		_, err := entry.Render(p)
+		return err
+	}
+	err := render(now)
+	if err == nil {
+		l.idlePhase(where, entry, params, before, now)
+		return true
+	}
+	at := where + ".vars"
+	for _, name := range sortedKeys(ph.Vars) {
+		one := maps.Clone(params.Vars)
+		one[name] = now[name]
+		if alone := render(one); alone != nil {
+			at, err = at+"."+name, alone
+			break
+		}
+	}
+	var e *workload.Error
+	if errors.As(err, &e) {
+		l.fail(at, e.Hint, "workload %q: %s", entry.Name, e.Message)
+	} else {
+		l.fail(at, "", "workload %q: %v", entry.Name, err)
+	}
+	return false
+}
+
+// idlePhase says so where a phase changes nothing.
+func (l *loader) idlePhase(where string, entry *workload.Entry, params workload.Params, before, now map[string]string) {
+	if why, err := entry.Idle(params, before, now); err == nil && why != "" {
+		l.warn(where+".vars", "", "the phase changes nothing: %s", why)
+	}
+}
