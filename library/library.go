@@ -10,7 +10,8 @@ import "embed"
 //go:embed all:workloads
 var Workloads embed.FS
 
-// Suites has one file for each suite, under suites/.
+// Suites has one file for each suite, under suites/: a Study, or a workload of
+// object storage.
 //
-//go:embed suites/*.yaml
+//go:embed suites/*.yaml suites/*.xml
 var Suites embed.FS

@@ -37,6 +37,7 @@ type objectFlags struct {
 	strict bool
 	prices model.Prices
 	fleet  fleetFlags
+	seek   seekFlags
 }
 
 func newObject(s *streams) *cobra.Command {
@@ -45,7 +46,7 @@ func newObject(s *streams) *cobra.Command {
 		Long: `Carries out workloads of object storage, written as COSBench's XML, with the
 words that docs/object.md adds to it.`,
 	}
-	c.AddCommand(newObjectRun(s), newObjectLint(s), newNullServer(s), newObjectWorker(s))
+	c.AddCommand(newObjectRun(s), newObjectLint(s), newNullServer(s), newObjectWorker(s), newObjectPart())
 	return c
 }
 
@@ -67,8 +68,11 @@ or deleted from, a container without it. Credentials stand in the file, in a fil
 or directory that its setting "credentials" names, or in AWS_ACCESS_KEY_ID and
 AWS_SECRET_ACCESS_KEY, or OS_PASSWORD; they are in no bundle.
 
-Exit status: 0 done, 1 file or flags wrong, 2 run failed, 4 figures are doubtful
-under --strict, 130 interrupted.`,
+FILE may be suite:read-scaling. --find-max, --scale-workers and --ceiling have a
+stage measured more than once; docs/object.md has their rules.
+
+Exit status: 0 done, 1 file or flags wrong, 2 run failed, 3 --find-max found no
+rate, 4 figures are doubtful under --strict, 130 interrupted.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runObject(cmd.Context(), s, &f, args[0]) },
 	}
@@ -79,6 +83,7 @@ under --strict, 130 interrupted.`,
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print requests, bytes and cost; send nothing")
 	fl.BoolVar(&f.strict, "strict", false, "exit with 4 when figures are the client's own, operations that were due were lost, or a check found the store inconsistent")
 	f.fleet.add(fl)
+	f.seek.add(fl)
 	fl.Float64Var(&f.prices.Write, "price-write", f.prices.Write, "of 1000 requests that write or list, for --dry-run")
 	fl.Float64Var(&f.prices.Read, "price-read", f.prices.Read, "of 1000 requests that read, for --dry-run")
 	fl.Float64Var(&f.prices.Received, "price-received", f.prices.Received, "of 1 GB received, for --dry-run")
@@ -105,14 +110,7 @@ const maxObjectFile = 64 << 20
 // loadObject reads a workload and says what is wrong with it. Its works may be
 // for certain ones of hosts, if there are any.
 func loadObject(s *streams, file string, hosts []string) (*model.Workload, []byte, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, nil, err
-	}
-	if info.Size() > maxObjectFile {
-		return nil, nil, fmt.Errorf("%s has more than %d MiB: that is no workload", file, maxObjectFile>>20)
-	}
-	data, err := os.ReadFile(file)
+	data, err := readObjectFile(file)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -135,16 +133,22 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 	if err != nil {
 		return err
 	}
-	if f.dryRun {
-		return printObjectBudget(s, w, f.prices)
-	}
 	if f.seed == 0 {
 		f.seed = drawSeed()
+	}
+	w, seeking, err := f.seek.prepare(w, f.seed)
+	switch {
+	case err != nil:
+		return err
+	case f.dryRun:
+		return printObjectBudget(s, w, f.prices)
+	case len(hosts) > 0 && f.seek.asked():
+		return errors.New("--find-max and --ceiling are for one host: leave --hosts out")
 	}
 	if f.out == "" {
 		f.out = fmt.Sprintf("cnsbench-%s-%s", keep.Action(w.Name, w.Name), time.Now().Format("20060102-150405"))
 	}
-	r := &objectRun{streams: s, flags: f, workload: w, clock: op.NewClock(), id: newRunID()}
+	r := &objectRun{streams: s, flags: f, workload: w, seeking: seeking, clock: op.NewClock(), id: newRunID()}
 	if len(hosts) > 0 {
 		if err := r.dial(ctx, hosts); err != nil {
 			return err
@@ -172,6 +176,7 @@ type objectRun struct {
 	id       string
 	writer   *record.Writer
 	fleet    *fleet.Fleet // nil: this process does it
+	seeking  *seeking
 }
 
 func (r *objectRun) carryOut(ctx context.Context) error {
@@ -188,9 +193,10 @@ func (r *objectRun) carryOut(ctx context.Context) error {
 		fmt.Fprintln(r.err, "warning:", err)
 	}
 	opener := open.Opener{Clock: r.clock, Getenv: os.Getenv}
-	return r.conclude(oload.Run(soft, hard, oload.Config{
+	runner := oload.NewRunner(oload.Config{
 		Workload: r.workload, Open: opener.Store, Clock: r.clock, Sleep: run.PreciseSleep, Seed: r.flags.seed, Grace: r.flags.grace, Observer: recorder,
-	}))
+	})
+	return r.conclude(oload.Sequence(soft, hard, r.workload, r.seeking.around(runner.Stage, recorder.StageEnded, recorder.Tell), recorder.StageEnded))
 }
 
 // interrupts are the two contexts of a run: the first signal skips what is left
@@ -229,19 +235,20 @@ func (r *objectRun) interrupts(parent context.Context) (soft, hard context.Conte
 
 // conclude writes what the run came to, closes the bundle and says so.
 func (r *objectRun) conclude(result *oload.Result) error {
-	code, state, flags := exitOK, record.Complete, r.validity(result)
+	code, state, flags := r.seeking.code(), record.Complete, append(r.validity(result), r.seeking.flags()...)
 	switch {
 	case result.Interrupted:
 		code, state = exitInterrupted, record.Interrupted
 	case result.Err != nil:
 		code, state = exitFailed, record.Failed
-	case r.flags.strict && len(flags) > 0:
+	case r.flags.strict && len(flags) > 0 && code == exitOK:
 		code = exitInvalid
 	}
 	text, err := keep.WorkloadCSV(result, r.clock.Start())
 	if err == nil {
 		err = r.writer.Raw("cosbench", "csv", r.id+"-"+keep.Action(r.workload.Name, r.workload.Name)+".csv", text)
 	}
+	err = errors.Join(err, r.seeking.keep(r.writer, result))
 	ended := r.clock.Now()
 	err = errors.Join(err, r.writer.Close(func(b *record.Run) {
 		b.State, b.EndedAt, b.ExitCode, b.Validity = state, ended, code, flags
@@ -249,7 +256,7 @@ func (r *objectRun) conclude(result *oload.Result) error {
 			b.Reason = result.Err.Error()
 		}
 	}))
-	err = errors.Join(err, quietPipe(keep.Write(r.out, result)))
+	err = errors.Join(err, quietPipe(keep.Write(r.out, result)), quietPipe(r.seeking.write(r.out)))
 	for _, f := range flags {
 		fmt.Fprintf(r.out, "%s: %s\n", f.Name, f.Evidence)
 	}
@@ -273,6 +280,9 @@ func (r *objectRun) validity(result *oload.Result) []record.Flag {
 	for i := range result.Stages {
 		s := &result.Stages[i]
 		normal := false
+		if r.seeking.searched(s.Name) {
+			continue // its overload is meant
+		}
 		for j := range s.Works {
 			w := &s.Works[j]
 			normal = normal || w.Work.Kind == model.Normal

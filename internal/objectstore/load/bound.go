@@ -15,16 +15,19 @@ const (
 	Unclear     Bound = "unclear"
 )
 
-// What makes a client's figures its own: most of its CPUs in use, or its
-// threads waiting for a CPU a good part of the time they ran.
+// What makes a client's figures its own: nearly as many operations as it can do
+// at all, most of its CPUs in use, or its threads waiting for a CPU a good part of
+// the time they ran, if that was more than a little.
 const (
-	busyShare   = 0.8
-	waitedShare = 0.5
+	ceilingShare = 0.8
+	busyShare    = 0.8
+	waitedShare  = 0.5
+	idleShare    = 0.05
 )
 
-// Bound judges by CPU and run queue alone whose figures these are. It is the
-// server's only if the client had CPUs to spare and workers were always waiting
-// for answers, which a closed loop's are.
+// Bound judges by the client's own ceiling, where it was measured, by CPU and run
+// queue whose figures these are. It is the server's only if the client had CPUs
+// to spare and workers were always waiting for answers, which a closed loop's are.
 func (s *StageResult) Bound() (b Bound, evidence string) {
 	if len(s.Hosts) > 0 {
 		return s.boundOfHosts()
@@ -35,17 +38,36 @@ func (s *StageResult) Bound() (b Bound, evidence string) {
 		waited = u.Waited.Seconds() / u.CPU.Seconds()
 	}
 	evidence = fmt.Sprintf("this process used %.0f %% of its %d CPUs, and its threads waited for one %.0f %% as long as they ran", 100*u.Busy(), u.CPUs, 100*waited)
+	share := 0.0
+	if s.Ceiling > 0 {
+		share = s.PerSecond() / s.Ceiling
+		evidence = fmt.Sprintf("at %.0f %% of this client's own ceiling of %.4g operations a second; %s", 100*share, s.Ceiling, evidence)
+	}
 	closed := len(s.Works) > 0
 	for i := range s.Works {
 		closed = closed && s.Works[i].Work.Rate == nil
 	}
 	switch {
-	case u.Busy() > busyShare || waited > waitedShare:
+	case share >= ceilingShare, u.Busy() > busyShare, waited > waitedShare && u.Busy() > idleShare:
 		return ClientBound, evidence
 	case closed && u.Wall > 0:
 		return ServerBound, evidence
 	}
 	return Unclear, evidence
+}
+
+// PerSecond are the operations that were OK, of all works in their windows.
+func (s *StageResult) PerSecond() (sum float64) {
+	for i := range s.Works {
+		w, n := &s.Works[i], int64(0)
+		for k, c := range w.Cells {
+			if k.OK && !k.Ramp && k.Check == "" {
+				n += c.N
+			}
+		}
+		sum += perSecond(float64(n), time.Duration(w.To-w.From))
+	}
+	return sum
 }
 
 // CPUPerOp is what one operation cost this process, of all that ended in the

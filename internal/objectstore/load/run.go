@@ -63,6 +63,9 @@ type StageResult struct {
 	Began, Ended op.Time
 	Works        []WorkResult
 	Usage        Usage // of this process, or of all hosts, during the stage
+	// Ceiling is how many operations a second this client did of the same stage
+	// against a null server; 0: it was not measured.
+	Ceiling float64
 	// Hosts that carried it out together; Works are then of all of them.
 	Hosts   []HostResult
 	Skipped bool

@@ -24,7 +24,11 @@ type Stage struct {
 	// Closure is how long nothing is done after the works have ended.
 	Closure time.Duration `json:"closureNs,omitempty"`
 	Works   []Work        `json:"works"`
-	Line    int           `json:"line,omitempty"`
+	// Scale, if there is any, are the numbers of workers with each of which the
+	// stage is carried out, Repetitions times, in place of its work's own.
+	Scale       []int `json:"scale,omitempty"`
+	Repetitions int   `json:"repetitions,omitempty"`
+	Line        int   `json:"line,omitempty"`
 }
 
 // WorkKind is what a work is for.

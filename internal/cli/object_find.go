@@ -1,0 +1,312 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/knee"
+	oload "github.com/cnsbench/cnsbench/internal/objectstore/load"
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/objectstore/seek"
+	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/library"
+)
+
+// seekFlags are those of object run that have a stage measured more than once.
+type seekFlags struct {
+	stage                         string
+	find                          string
+	from, least, most, resolution float64
+	scale                         []int
+	repetitions                   int
+	kneeGain                      float64
+	window, warmUp                time.Duration
+	ceiling                       bool
+	ceilingFor                    time.Duration
+}
+
+func (f *seekFlags) add(fl *pflag.FlagSet) {
+	fl.StringVar(&f.stage, "stage", "", "stage that --find-max or --scale-workers repeats (default the only one with a work of type normal)")
+	fl.StringVar(&f.find, "find-max", "", "search the highest rate at which this holds, such as 'p99(read) < 20ms'")
+	fl.Float64Var(&f.from, "find-from", 0, "first rate of the search, in operations a second (default the work's, or 100)")
+	fl.Float64Var(&f.least, "find-least", 1, "least rate that is searched")
+	fl.Float64Var(&f.most, "find-most", 1e6, "greatest rate that is searched")
+	fl.Float64Var(&f.resolution, "find-resolution", 0.05, "how wide the bracket may be in the end, as a share")
+	fl.IntSliceVar(&f.scale, "scale-workers", nil, "carry the stage out with each of these numbers of workers and say where throughput stops to grow, such as 4,8,16,32")
+	fl.IntVar(&f.repetitions, "repetitions", 0, "how often, with --scale-workers (default the stage's, or 1)")
+	fl.Float64Var(&f.kneeGain, "knee-gain", knee.Threshold, "gain for each doubling of the workers below which throughput has stopped to grow, as a share")
+	fl.DurationVar(&f.window, "window", 0, "how long each step is measured (default the work's runtime, or 10s)")
+	fl.DurationVar(&f.warmUp, "warm-up", 0, "how long each step runs before it is measured (default the work's rampup, or for --find-max 2s)")
+	fl.BoolVar(&f.ceiling, "ceiling", false, "before a stage, measure what this client can do of it against a null server, so that the verdict can say how near it came")
+	fl.DurationVar(&f.ceilingFor, "ceiling-for", 3*time.Second, "how long a ceiling is measured")
+}
+
+// asked says whether any stage is to be carried out more than once.
+func (f *seekFlags) asked() bool { return f.find != "" || f.ceiling }
+
+// seeking is what of a run is measured more than once.
+type seeking struct {
+	finder   *seek.Finder
+	scale    *seek.Scale
+	ceilings *seek.Ceilings
+	scaling  *seek.Scaling
+	failed   error
+}
+
+// prepare makes the steps of a workload that are known before.
+func (f *seekFlags) prepare(w *model.Workload, seed uint64) (*model.Workload, *seeking, error) {
+	k := &seeking{}
+	var err error
+	if f.find != "" {
+		if len(f.scale) > 0 {
+			return nil, nil, errors.New("--find-max searches a rate, and --scale-workers goes through numbers of workers: one or the other")
+		}
+		if k.finder, err = f.finder(w); err != nil {
+			return nil, nil, fmt.Errorf("--find-max: %w", err)
+		}
+	} else if w, err = f.scaled(w, k, seed); err != nil {
+		return nil, nil, err
+	}
+	if f.ceiling {
+		if f.ceilingFor <= 0 {
+			return nil, nil, errors.New("--ceiling-for: it has no length")
+		}
+		k.ceilings = &seek.Ceilings{Server: childNullServer, Size: readBytes(w), Window: f.ceilingFor, WarmUp: time.Second}
+	}
+	return w, k, nil
+}
+
+func (f *seekFlags) finder(w *model.Workload) (*seek.Finder, error) {
+	stage, err := seek.Target(w, f.stage)
+	if err != nil {
+		return nil, err
+	}
+	condition, err := seek.Compile(f.find, stage)
+	if err != nil {
+		return nil, err
+	}
+	var work *model.Work
+	for i := range stage.Works {
+		if stage.Works[i].Kind == model.Normal {
+			work = &stage.Works[i]
+		}
+	}
+	from := f.from
+	if from == 0 {
+		if from = 100; work.Rate != nil {
+			from = work.Rate.PerSecond()
+		}
+		from = min(max(from, f.least), f.most)
+	}
+	find := &seek.Finder{Stage: stage.Name, Condition: condition, Search: seek.Search{From: from, Least: f.least, Most: f.most, Resolution: f.resolution},
+		Window: first(f.window, work.Runtime, 10*time.Second), WarmUp: first(f.warmUp, work.RampUp, 2*time.Second)}
+	return find, find.Check(w)
+}
+
+func first(list ...time.Duration) time.Duration {
+	for _, d := range list {
+		if d != 0 {
+			return d
+		}
+	}
+	return 0
+}
+
+// scaled repeats the stage that is to be, or that says so itself.
+func (f *seekFlags) scaled(w *model.Workload, k *seeking, seed uint64) (*model.Workload, error) {
+	s := &seek.Scale{Stage: f.stage, Workers: f.scale, Repetitions: f.repetitions, Window: f.window, WarmUp: f.warmUp, Threshold: f.kneeGain}
+	for i := range w.Stages {
+		stage := &w.Stages[i]
+		if len(stage.Scale) == 0 || s.Stage != "" && s.Stage != stage.Name {
+			continue
+		}
+		if s.Stage = stage.Name; len(s.Workers) == 0 {
+			s.Workers = stage.Scale
+		}
+		if s.Repetitions == 0 {
+			s.Repetitions = stage.Repetitions
+		}
+	}
+	if s.Threshold == 0 {
+		s.Threshold = knee.Threshold
+	}
+	if s.Repetitions = max(1, s.Repetitions); len(s.Workers) == 0 {
+		return w, nil
+	}
+	k.scale = s
+	return s.Expand(w, seed)
+}
+
+// readBytes is how large a null server's objects are to be.
+func readBytes(w *model.Workload) int64 {
+	size := max(1, int64(w.ReadSize()))
+	for _, s := range w.Stages {
+		for _, work := range s.Works {
+			for _, o := range work.Ops {
+				size = max(size, o.Within)
+			}
+		}
+	}
+	return size
+}
+
+// around carries stages out by carry, some of them several times.
+func (k *seeking) around(carry seek.Carry, ended func(*oload.StageResult), tell func(string)) seek.Carry {
+	if k.ceilings != nil {
+		k.ceilings.Ended, k.ceilings.Tell = ended, tell
+		carry = k.ceilings.Around(carry)
+	}
+	if k.finder != nil {
+		k.finder.Ended, k.finder.Tell = ended, tell
+		carry = k.finder.Around(carry)
+	}
+	return carry
+}
+
+// searched says whether a stage is a step of a search, whose overload is meant.
+func (k *seeking) searched(stage string) bool {
+	if k.finder == nil || k.finder.Result() == nil {
+		return false
+	}
+	for _, s := range k.finder.Result().Steps {
+		if s.Stage == stage {
+			return true
+		}
+	}
+	return false
+}
+
+// keep writes what was found into the bundle.
+func (k *seeking) keep(w *record.Writer, result *oload.Result) error {
+	var err error
+	file := func(name string, v any) {
+		text, bad := json.MarshalIndent(v, "", "  ")
+		err = errors.Join(err, bad, w.Raw("cnsbench", name, name+".json", append(text, '\n')))
+	}
+	scalar := func(stage, metric, unit string, v *float64) {
+		if v != nil {
+			w.Scalar(record.Scalar{Instance: "driver-0", Action: stage, Metric: stage + "." + metric, Unit: unit, Value: *v})
+		}
+	}
+	if k.finder != nil && k.finder.Result() != nil {
+		m := k.finder.Result()
+		file("find-max", m)
+		scalar(m.Stage, "findMax", "1/s", m.PerSecond)
+		scalar(m.Stage, "findMax.above", "1/s", m.Above)
+	}
+	if k.scale != nil {
+		if k.scaling, k.failed = k.scale.Gather(result); k.scaling != nil {
+			file("scale-workers", k.scaling)
+			if n := k.scaling.Knee; n != nil && n.Workers != nil {
+				workers := float64(*n.Workers)
+				scalar(k.scaling.Stage, "knee", "", &workers)
+			}
+		}
+	}
+	if k.ceilings != nil {
+		for i := range result.Stages {
+			if s := &result.Stages[i]; s.Ceiling > 0 {
+				scalar(s.Name, "ceiling", "1/s", &s.Ceiling)
+			}
+		}
+	}
+	return err
+}
+
+// flags are what makes the findings doubtful.
+func (k *seeking) flags() (flags []record.Flag) {
+	if k.finder == nil || k.finder.Result() == nil {
+		return nil
+	}
+	if m := k.finder.Result(); m.Bound == oload.ClientBound || m.Bound == seek.WorkerBound {
+		flags = append(flags, record.Flag{Name: string(m.Bound), Severity: "warning", Evidence: fmt.Sprintf("the highest rate is this client's own: %s", m.Evidence)})
+	}
+	return flags
+}
+
+// code is the exit status of what was found: 3 where no rate was.
+func (k *seeking) code() int {
+	if k.finder != nil && k.finder.Result() != nil {
+		if v := k.finder.Result().Verdict; v == seek.Never || v == seek.Undecided {
+			return exitSLO
+		}
+	}
+	return exitOK
+}
+
+// write says what was found.
+func (k *seeking) write(out io.Writer) error {
+	if k.finder != nil && k.finder.Result() != nil {
+		if err := k.finder.Result().Write(out); err != nil {
+			return err
+		}
+	}
+	if k.scaling != nil && len(k.scaling.Rows) > 0 {
+		if err := k.scaling.Write(out); err != nil {
+			return err
+		}
+	}
+	if k.failed != nil {
+		fmt.Fprintf(out, "no knee: %v\n", k.failed)
+	}
+	return nil
+}
+
+// childNullServer starts this program as a null server.
+func childNullServer(ctx context.Context, size int64) (address string, stop func() error, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", nil, err
+	}
+	c := exec.CommandContext(ctx, self, "object", "null-server", "--size", strconv.FormatInt(size, 10)+"B")
+	c.Stderr, c.WaitDelay = os.Stderr, 5*time.Second
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := c.Start(); err != nil {
+		return "", nil, err
+	}
+	stop = func() error {
+		if err := c.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return err
+		}
+		return c.Wait()
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return "", nil, errors.Join(fmt.Errorf("a null server did not start: %w", err), stop())
+	}
+	return strings.TrimSpace(line), stop, nil
+}
+
+// readObjectFile reads a workload's file, or the suite of that name.
+func readObjectFile(file string) ([]byte, error) {
+	if name, ok := strings.CutPrefix(file, suitePrefix); ok {
+		text, err := library.Suites.ReadFile("suites/" + name + ".xml")
+		if err != nil {
+			return nil, fmt.Errorf("there is no suite %q of object storage; there is read-scaling", name)
+		}
+		return text, nil
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxObjectFile {
+		return nil, fmt.Errorf("%s has more than %d MiB: that is no workload", file, maxObjectFile>>20)
+	}
+	return os.ReadFile(file)
+}

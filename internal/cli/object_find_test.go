@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/dist"
+	"github.com/cnsbench/cnsbench/internal/objectstore/nullserver"
+	"github.com/cnsbench/cnsbench/internal/objectstore/seek"
+	"github.com/cnsbench/cnsbench/internal/run"
+)
+
+// asProgram makes the test binary the program itself, for commands that start it.
+const asProgram = "CNSBENCH_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// nullServer serves in this process, with what takes its time.
+func nullServer(t *testing.T, o nullserver.Options, delay string) string {
+	t.Helper()
+	if delay != "" {
+		d, err := dist.Parse(delay)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Delays = map[string]dist.Dist{"GET": d}
+	}
+	o.Sleep = run.PreciseSleep
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- o.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return "http://" + l.Addr().String()
+}
+
+// readsOf is a stage of reads from a server.
+func readsOf(server, work string) string {
+	return `<workload name="reads"><storage type="s3" config="endpoint=` + server + `;accesskey=a;secretkey=b"/><workflow><workstage name="main">
+<work name="main" ` + work + `><operation type="read" config="containers=c(1);objects=u(1,1000)"/></work></workstage></workflow></workload>`
+}
+
+// The capacity of a server that deals with four requests at a time is found, by
+// the times that it says it took itself.
+func TestFindMax(t *testing.T) {
+	truth := &nullserver.Truth{}
+	server := nullServer(t, nullserver.Options{Size: 100, Concurrency: 4, Truth: truth}, "10ms")
+	dir := filepath.Join(t.TempDir(), "bundle")
+	code, out, errs := object(t, readsOf(server, `workers="64" runtime="1" rampup="200ms" rate="constant(150)"`), "object", "run", "--find-max", "p90(read) < 40ms",
+		"--find-resolution", "0.1", "--window", "500ms", "--out", dir)
+	if code != exitOK {
+		t.Fatalf("exit %d\n%s%s", code, out, errs)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "raw", "cnsbench", "find-max", "find-max.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m seek.Maximum
+	if err := json.Unmarshal(text, &m); err != nil {
+		t.Fatal(err)
+	}
+	served := truth.Of("GET")
+	capacity := 4 / ((served.Whole.Mean() - served.Queued.Mean()) / 1e9)
+	if m.Verdict != seek.Found || math.Abs(*m.PerSecond/capacity-1) > 0.15 {
+		t.Errorf("%v; the server can do %.4g a second\n%s", &m, capacity, out)
+	}
+	if !strings.Contains(out, "main: p90(read) < 40ms holds up to") || !strings.Contains(out, "main.find01") || strings.Contains(out, "lost-operations") {
+		t.Errorf("the table does not say so:\n%s", out)
+	}
+	t.Logf("%v; the server can do %.4g a second", &m, capacity)
+}
+
+func TestFindMaxExits(t *testing.T) {
+	server := nullServer(t, nullserver.Options{Size: 100}, "5ms")
+	reads := readsOf(server, `workers="8" runtime="1" rampup="100ms"`)
+	tests := []struct {
+		name string
+		args []string
+		code int
+		says string
+	}{
+		{"never", []string{"--find-max", "p50(read) < 1ms", "--find-from", "40", "--find-least", "40", "--window", "300ms"}, exitSLO, "never holds"},
+		{"always", []string{"--find-max", "p50(read) < 1s", "--find-from", "40", "--find-most", "50", "--window", "300ms"}, exitOK, "holds at all rates that were to be tried"},
+		{"no such operation", []string{"--find-max", "p99(write) < 20ms"}, exitUsage, `column 5: there is no action "write"`},
+		{"no such stage", []string{"--find-max", "p99(read) < 20ms", "--stage", "x"}, exitUsage, `there is no stage "x"`},
+		{"both", []string{"--find-max", "p99(read) < 20ms", "--scale-workers", "1,2"}, exitUsage, "one or the other"},
+		{"one number of workers", []string{"--scale-workers", "4"}, exitUsage, "two different ones"},
+		{"several hosts", []string{"--ceiling", "--hosts", "127.0.0.1:1"}, exitUsage, "are for one host"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			code, out, errs := object(t, reads, append([]string{"object", "run", "--out", filepath.Join(t.TempDir(), "bundle")}, tt.args...)...)
+			if code != tt.code || !strings.Contains(out+errs, tt.says) {
+				t.Errorf("exit %d, want %d and %q in\n%s%s", code, tt.code, tt.says, out, errs)
+			}
+		})
+	}
+}
+
+// A client's own ceiling is measured against a null server in a process of its
+// own; what a slow server lets it do is far below.
+func TestCeiling(t *testing.T) {
+	t.Setenv(asProgram, "1")
+	server := nullServer(t, nullserver.Options{Size: 100}, "20ms")
+	code, out, errs := object(t, readsOf(server, `workers="2" runtime="2"`), "object", "run", "--ceiling", "--ceiling-for", "500ms", "--out", filepath.Join(t.TempDir(), "bundle"))
+	if code != exitOK {
+		t.Fatalf("exit %d\n%s%s", code, out, errs)
+	}
+	found := regexp.MustCompile(`at (\d+) % of this client's own ceiling of ([0-9.e+]+) operations a second`).FindStringSubmatch(out)
+	if found == nil {
+		t.Fatalf("no ceiling in\n%s%s", out, errs)
+	}
+	share, _ := strconv.Atoi(found[1])
+	if ceiling, _ := strconv.ParseFloat(found[2], 64); share > 50 || ceiling < 200 {
+		t.Errorf("100 operations a second are %d %% of %.4g", share, ceiling)
+	}
+}
+
+// The suite after COSBench's paper, small: a server that deals with two requests
+// at a time has its knee at two workers.
+func TestReadScalingSuite(t *testing.T) {
+	server := nullServer(t, nullserver.Options{Size: 64000, Concurrency: 2}, "8ms")
+	t.Setenv("S3_ENDPOINT", server)
+	t.Setenv("AWS_ACCESS_KEY_ID", "a")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
+	dir := filepath.Join(t.TempDir(), "bundle")
+	var out, errs strings.Builder
+	code := Main([]string{"object", "run", "suite:read-scaling", "--scale-workers", "1,2,4,8", "--repetitions", "4", "--window", "400ms", "--warm-up", "50ms", "--out", dir}, strings.NewReader(""), &out, &errs)
+	if code != exitOK {
+		t.Fatalf("exit %d\n%s%s", code, &out, &errs)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "raw", "cnsbench", "scale-workers", "scale-workers.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s seek.Scaling
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatal(err)
+	}
+	if k := s.Knee; k == nil || k.Workers == nil || *k.Workers != 2 || len(k.Levels) != 4 || len(k.Levels[0].PerSecond) != 4 {
+		t.Errorf("%v, want the knee at 2\n%s", k, &out)
+	}
+	if !strings.Contains(out.String(), "the knee is at 2 workers") {
+		t.Errorf("the table does not say so:\n%s", &out)
+	}
+}
