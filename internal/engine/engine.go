@@ -176,6 +176,13 @@ type Pod struct {
 	corev1.Pod
 	// Sync names the containers that wait at the barrier.
 	Sync []string
+	// Meets: the containers in Sync are started at once and stand at the barrier
+	// themselves, when they have prepared what they need; they may meet those of
+	// other instances on the way. See package meet.
+	Meets bool
+	// Environment names variables of the runner's own environment that the
+	// containers have too (engine local): credentials, which stand in no manifest.
+	Environment []string
 	// Outputs are the files to stream out as they grow, glob patterns as seen
 	// inside the container.
 	Outputs []string
@@ -186,6 +193,10 @@ type Pod struct {
 	// wait for them.
 	Service bool
 }
+
+// Program is the path of this very program in a container: of its image, and on
+// engine local of the file that runs.
+const Program = "/cnsbench"
 
 // Phase is the part of a run in which one container's command runs. Times
 // count from the opening of the barrier that the instance waits at, also for a

@@ -162,6 +162,8 @@ func (s *Session) deliver(messages <-chan wire.Message) End {
 			}
 		case m.Started != nil:
 			s.begun(m.Started.At)
+		case m.Meet != nil:
+			s.server.meet(s, m.Meet)
 		case m.File != nil:
 			s.output(m.File, m.Body)
 		case m.Sample != nil:

@@ -50,6 +50,7 @@ type Server struct {
 	sessions  map[string]*Session // by token, until the agent has come
 	spent     map[string]ID       // by token, once it has
 	live      map[*Session]bool
+	groups    map[string]*group // that meet
 	instances map[string]*instance
 	closed    bool
 }
@@ -105,6 +106,9 @@ func (s *Server) Close() error {
 type Options struct {
 	// Barrier that the command waits at until Release; empty: it starts at once.
 	Barrier string
+	// Meets: the command is started at once, stands at the barrier itself, and may
+	// meet others on the way; see package meet.
+	Meets bool
 	// Outputs are glob patterns of files to stream, absolute, as the command
 	// sees them.
 	Outputs []string
@@ -159,6 +163,9 @@ func (s *Server) Expect(id ID, o Options) (*Session, error) {
 	}
 	if p := o.Phase; o.Barrier == "" && (p.From > 0 || p.Until > 0) || p.Until > 0 && p.Until <= p.From {
 		return nil, fmt.Errorf("%s: phase %+v needs a barrier to count from, and an end after its beginning", id, p)
+	}
+	if o.Meets && o.Phase != (engine.Phase{}) {
+		return nil, fmt.Errorf("%s: a command that stands at the barrier itself has no phases", id)
 	}
 	sess := newSession(s, id, o, rand.Text())
 	s.mu.Lock()

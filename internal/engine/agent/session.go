@@ -59,6 +59,10 @@ type Session struct {
 	touches  []Touch
 	again    chan<- Touch // those of Touch; nil before
 	arrival  Arrival
+
+	// Of the server, guarded by its mutex: where it meets others.
+	group  string
+	member int
 }
 
 // Touch is the first I/O on one volume, as Options.Touch asked for it.
@@ -153,7 +157,7 @@ func (s *Session) SecretEnv() (public, secret []string) {
 
 func (s *Session) welcome(gifts []wire.FileSpec) *wire.Welcome {
 	w := &wire.Welcome{
-		Proto: wire.Proto, Version: wire.Version, Barrier: s.opts.Barrier,
+		Proto: wire.Proto, Version: wire.Version, Barrier: s.opts.Barrier, Meets: s.opts.Meets,
 		Outputs: s.opts.Outputs, GraceNanos: int64(s.opts.Grace), SilenceNanos: int64(s.server.silence),
 		Touch: s.opts.Touch, TouchLater: s.opts.TouchLater, Canary: s.opts.Canary, Files: gifts,
 	}
@@ -330,6 +334,7 @@ func (s *Session) End() End {
 // finish closes Done, once.
 func (s *Session) finish(end End) {
 	s.server.forget(s)
+	s.server.leave(s, end.OK())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {

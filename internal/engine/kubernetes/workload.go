@@ -232,7 +232,7 @@ func (e *Engine) plan(p *engine.Pod, w *engine.Workload) watched {
 		if main {
 			o.Outputs = p.Outputs
 			if w.SyncGroup != "" && slices.Contains(p.Sync, c.Name) {
-				o.Barrier = w.SyncGroup
+				o.Barrier, o.Meets = w.SyncGroup, p.Meets
 				o.Phase, _ = p.Phase(c.Name)
 			}
 			if w.Canary != nil {

@@ -34,6 +34,9 @@ type Options struct {
 	StorageDir string
 	// AgentPath is the agent's binary.
 	AgentPath string
+	// Program is this program's binary, for workloads that it is; empty: the file
+	// that runs.
+	Program string
 	// Inject is handed to our drivers: a file of delays, stalls and errors.
 	Inject string
 	Seed   uint64
@@ -123,13 +126,20 @@ func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 // openPods readies this machine for workloads.
 func (e *Engine) openPods() error {
 	e.pods = &podSink{Sink: e.session.Sink, owners: map[string]incarnation{}}
+	program := e.Program
+	if program == "" {
+		var err error
+		if program, err = os.Executable(); err != nil {
+			return fmt.Errorf("this program's own file: %w", err)
+		}
+	}
 	var err error
 	e.agents, err = agent.Listen(e.ctx, filepath.Join(e.session.Dir, "agent.sock"), e.session.Clock, e.pods)
 	if err != nil {
 		return fmt.Errorf("listen for agents: %w", err)
 	}
 	e.host, err = pod.NewHost(e.ctx, pod.HostOptions{Server: e.agents, Clock: e.session.Clock, Ledger: e.session.Ledger,
-		Sink: e.pods, Agent: e.AgentPath, Hide: []string{filepath.Join(e.session.Dir, "volumes")}})
+		Sink: e.pods, Agent: e.AgentPath, Program: program, Hide: []string{filepath.Join(e.session.Dir, "volumes")}})
 	return err
 }
 

@@ -70,6 +70,8 @@ type Message struct {
 	Canary  *Canary  `json:"canary,omitempty"`
 	Exit    *Exit    `json:"exit,omitempty"` // agent: nothing follows
 	Bye     *Bye     `json:"bye,omitempty"`  // runner: Exit was received
+	Meet    *Meet    `json:"meet,omitempty"` // agent: the process has come to a meeting
+	Met     *Met     `json:"met,omitempty"`  // runner: it takes place
 
 	// Body travels beside the header.
 	Body []byte `json:"-"`
@@ -98,6 +100,9 @@ type Welcome struct {
 	Version string `json:"version"`
 	// Barrier that the process waits at; empty: it starts at once.
 	Barrier string `json:"barrier,omitempty"`
+	// Meets: the process is started at once, stands at the barrier itself, and may
+	// meet others on the way; see package meet.
+	Meets bool `json:"meets,omitempty"`
 	// Outputs are glob patterns of files to stream, as the process sees them.
 	Outputs []string `json:"outputs,omitempty"`
 	// SampleNanos is the interval of samples; 0: none.
@@ -273,6 +278,24 @@ const (
 	CodeJail      = "JailFailed"     // its surroundings could not be made
 	CodeExec      = "ExecFailed"     // it was found but could not be run
 )
+
+// Meet is meet.Meeting, and Met its answer.
+type Meet struct {
+	ID      int64  `json:"id"`
+	Group   string `json:"group"`
+	Step    int    `json:"step"`
+	Index   int    `json:"index"`
+	Members int    `json:"members"`
+	Failed  bool   `json:"failed,omitempty"`
+}
+
+// Met says when a meeting takes place, on the agent's clock, and who has come.
+type Met struct {
+	ID      int64 `json:"id"`
+	At      int64 `json:"at"`
+	Present []int `json:"present,omitempty"`
+	Failed  bool  `json:"failed,omitempty"`
+}
 
 // Bye ends a connection.
 type Bye struct{}

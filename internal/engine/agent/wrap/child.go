@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -71,7 +72,7 @@ type child struct {
 
 // start runs the program with its output going to the logs, in a process group of
 // its own.
-func start(program string, cmd Command, logs *Logs, t *tree) (*child, error) {
+func start(program string, cmd Command, logs *Logs, t *tree, with *company) (*child, error) {
 	// Orphans come to us also where we are not PID 1. Nothing depends on it there.
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	null, err := os.Open(os.DevNull)
@@ -84,8 +85,8 @@ func start(program string, cmd Command, logs *Logs, t *tree) (*child, error) {
 		dir = "/"
 	}
 	pid, err := syscall.ForkExec(program, cmd.Args, &syscall.ProcAttr{
-		Dir: dir, Env: cmd.Env,
-		Files: []uintptr{null.Fd(), logs.ends[0].Fd(), logs.ends[1].Fd()},
+		Dir: dir, Env: append(slices.Clone(cmd.Env), with.environ()...),
+		Files: append([]uintptr{null.Fd(), logs.ends[0].Fd(), logs.ends[1].Fd()}, with.files()...),
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})
 	if err != nil {

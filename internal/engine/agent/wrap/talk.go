@@ -66,6 +66,8 @@ func (s *session) read() {
 			case s.start <- m.Go.At:
 			default:
 			}
+		case m.Met != nil:
+			s.met(m.Met)
 		case m.File != nil:
 			s.intake.take(m.File, m.Body)
 		case m.Touch != nil:

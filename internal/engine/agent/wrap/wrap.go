@@ -99,10 +99,11 @@ type session struct {
 	over int64 // when its phase is; 0: never
 	hung bool  // it begins stopped
 
-	intake *intake
-	child  *child
-	tree   *tree
-	stream *streamer
+	intake  *intake
+	child   *child
+	company *company // nil: it stands at its barrier by not being started
+	tree    *tree
+	stream  *streamer
 }
 
 func newSession(conn *wire.Conn, welcome *wire.Welcome, clock mono.Clock) *session {
@@ -160,23 +161,33 @@ func (s *session) run(ctx context.Context, program string) wire.Exit {
 	defer s.stream.Close()
 	s.logs.follow(s.stream, s.log)
 	canaries := s.openCanaries()
-	s.send(wire.Message{Ready: &wire.Stamp{At: s.clock.Now()}})
+	if s.company, err = newCompany(s.welcome); err != nil {
+		return wire.Exit{At: s.clock.Now(), ExitCode: 126, Code: wire.CodeExec, Message: err.Error()}
+	}
+	defer s.company.close()
+	inside := s.company != nil && s.welcome.Barrier != "" // it says itself what is said here
+	if !inside {
+		s.send(wire.Message{Ready: &wire.Stamp{At: s.clock.Now()}})
+	}
 	if err := s.logs.begin(s.log, s.file); err != nil {
 		return wire.Exit{At: s.clock.Now(), ExitCode: 126, Code: wire.CodeExec, Message: err.Error()}
 	}
-	if s.welcome.Barrier != "" {
+	if s.welcome.Barrier != "" && !inside {
 		if exit, ended := s.wait(ctx); ended {
 			return exit
 		}
 	}
 	oom := newOOMCounter()
-	s.child, err = start(program, s.cmd, s.logs, s.tree)
+	s.child, err = start(program, s.cmd, s.logs, s.tree, s.company)
 	at := s.clock.Now()
 	s.logs.started()
+	s.company.started()
 	if err != nil {
 		return wire.Exit{At: at, ExitCode: 126, Code: wire.CodeExec, Message: err.Error()}
 	}
-	s.send(wire.Message{Started: &wire.Stamp{At: at}})
+	if !inside {
+		s.send(wire.Message{Started: &wire.Stamp{At: at}})
+	}
 	if s.hung {
 		s.child.Signal(unix.SIGSTOP)
 	}
@@ -199,6 +210,9 @@ func (s *session) beside(ctx context.Context, canaries []*canary.Canary) wire.Ex
 	wg.Go(func() { s.govern(ctx) })
 	wg.Go(func() { s.sample(ctx) })
 	wg.Go(func() { s.follow(ctx) })
+	if s.company != nil {
+		wg.Go(func() { s.accompany(ctx) })
+	}
 	for _, c := range canaries {
 		wg.Go(func() { s.canary(ctx, c) })
 	}

@@ -2,6 +2,7 @@ package pod
 
 import (
 	"fmt"
+	"os"
 	"sort"
 	"strings"
 
@@ -39,6 +40,11 @@ func (s *Spec) environ(c *corev1.Container, why *[]string) *environment {
 	e.set("PATH", wrap.DefaultPath)
 	e.set("HOME", "/root")
 	e.set("HOSTNAME", s.Pod.Name)
+	for _, name := range s.Pod.Environment {
+		if value, ok := os.LookupEnv(name); ok {
+			e.set(name, value)
+		}
+	}
 	for _, from := range c.EnvFrom {
 		s.envFrom(c.Name, from, e, why)
 	}

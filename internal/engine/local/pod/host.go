@@ -37,6 +37,9 @@ type HostOptions struct {
 	Sink   engine.Sink
 	// Agent is the path of the agent's program; see FindAgent.
 	Agent string
+	// Program is the path of this very program, which pods call by
+	// engine.Program.
+	Program string
 	// Hide lists the directories in which this run mounts volumes. Each
 	// container lets go of the mounts in them that are not its own, so that
 	// it does not keep other volumes busy; those elsewhere it keeps only in

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/agent/wrap"
 )
 
@@ -82,7 +83,7 @@ func (m MissingProgram) String() string {
 func Missing(p *corev1.Pod) []MissingProgram {
 	var all []MissingProgram
 	for _, c := range append(append([]corev1.Container(nil), p.Spec.InitContainers...), p.Spec.Containers...) {
-		if len(c.Command) == 0 || mounted(&c, c.Command[0]) {
+		if len(c.Command) == 0 || c.Command[0] == engine.Program || mounted(&c, c.Command[0]) {
 			continue
 		}
 		cmd := wrap.Command{Args: c.Command, Dir: c.WorkingDir}

@@ -112,6 +112,9 @@ func (p *planner) container(h *Host, c *corev1.Container) *container {
 		k.spec.Cmd.Args = append(k.spec.Cmd.Args, expand(arg, env.values))
 	}
 	k.spec.Mounts = p.mounts(c)
+	if len(c.Command) > 0 && c.Command[0] == engine.Program {
+		k.spec.Mounts = append(k.spec.Mounts, jail.Mount{Source: h.Program, Target: engine.Program, ReadOnly: true})
+	}
 	return k
 }
 
@@ -134,7 +137,7 @@ func (p *planner) observe() {
 		c.options.Outputs = p.Pod.Outputs
 		if p.Barrier != "" && slices.Contains(p.Pod.Sync, c.name) {
 			c.waits = true
-			c.options.Barrier = p.Barrier
+			c.options.Barrier, c.options.Meets = p.Barrier, p.Pod.Meets
 			c.options.Phase, c.phased = p.Pod.Phase(c.name)
 		}
 		if canary != nil { // each volume has one, in the first container that has it in a phase
