@@ -90,6 +90,7 @@ type ActionOutputs struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.vars) || has(self.workload) || has(self.manifest)",message="vars are for a workload or a manifest"
 // +kubebuilder:validation:XValidation:rule="!has(self.varsList) && !has(self.matrix) || has(self.workload)",message="varsList and matrix are for a workload"
 // +kubebuilder:validation:XValidation:rule="!has(self.syncGroup) || has(self.workload)",message="syncGroup is for a workload"
+// +kubebuilder:validation:XValidation:rule="has(self.objectSpec) == (has(self.workload) && self.workload == 'object')",message="objectSpec and workload: object belong together"
 // +kubebuilder:validation:XValidation:rule="!has(self.canary) || has(self.workload)",message="canary is for a workload"
 // +kubebuilder:validation:XValidation:rule="!has(self.phases) || has(self.workload)",message="phases are for a workload"
 type CreateObjSpec struct {
@@ -98,6 +99,9 @@ type CreateObjSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Workload string `json:"workload,omitempty"`
+	// objectSpec is what workload: object does.
+	// +optional
+	ObjectSpec *ObjectSpec `json:"objectSpec,omitempty"`
 	// volume is made without a workload.
 	// +optional
 	Volume *VolumeSpec `json:"volume,omitempty"`

@@ -52,6 +52,12 @@ func (l *loader) workload(n *info, path string, c *v1alpha1.CreateObjSpec) {
 		return
 	}
 	w := &Workload{Entry: entry.Name, Labels: c.Labels}
+	if c.ObjectSpec != nil {
+		if n.object, n.objects = l.objects(path, c); n.objects == nil {
+			n.metrics = nil
+			return
+		}
+	}
 	variants := l.variants(path, c)
 	if n.out.Count *= len(variants); n.out.Count > maxInstances {
 		l.fail(path, fmt.Sprintf("at most %d", maxInstances), "one trigger would make %d instances: count times what varsList and matrix list", n.out.Count)
@@ -102,7 +108,7 @@ func (l *loader) variant(n *info, w *Workload, path string, c *v1alpha1.CreateOb
 		l.problems = append(l.problems, p)
 	}
 	params := workload.Params{Vars: values, Action: n.out.Name, Count: n.out.Count, Labels: c.Labels,
-		Engine: l.in.Capabilities.Engine, ToolsImage: l.in.ToolsImage, Configs: l.configs, RunID: "run"}
+		Engine: l.in.Capabilities.Engine, ToolsImage: l.in.ToolsImage, Image: l.in.Image, Object: n.object, Configs: l.configs, RunID: "run"}
 	if len(wrong) > 0 {
 		return params, false
 	}
@@ -228,7 +234,11 @@ func (l *loader) parser(n *info, path string, o workload.Output) {
 			"there is no parser %q", o.Parser)
 		return
 	}
-	for _, m := range workloadMetrics(o.Parser) {
+	metrics := workloadMetrics(o.Parser)
+	if n.objects != nil {
+		metrics = append(metrics, parse.ObjectMetrics(n.objects)...)
+	}
+	for _, m := range metrics {
 		if !slices.Contains(n.metrics, m) {
 			n.metrics = append(n.metrics, m)
 		}

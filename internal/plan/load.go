@@ -44,6 +44,9 @@ type Input struct {
 	// ToolsImage is the image of the library's programs, which templates call
 	// {{TOOLS_IMAGE}}; empty: the published one of this version.
 	ToolsImage string
+	// Image is the image of this program, which templates call
+	// {{CNSBENCH_IMAGE}}; empty: the published one of this version.
+	Image string
 	// Folder opens a folder named in spec.library; nil: there are none.
 	Folder func(path string) (fs.FS, error)
 	// Open opens a file named in the Benchmark, such as a trace; nil: there are none.
@@ -72,6 +75,7 @@ func BuiltIn() (*workload.Library, error) {
 // Nothing is created. Safe for concurrent use.
 func Load(ctx context.Context, in Input) (*Plan, []Problem) {
 	l := &loader{in: in, ctx: ctx, used: map[string]bool{}, static: map[string]string{}}
+	l.in.Image = cmp.Or(in.Image, "cnsbench/cnsbench:"+version.Version)
 	l.in.ToolsImage = cmp.Or(in.ToolsImage, "cnsbench/workload-tools:"+version.Version)
 	l.plan.cluster = in.Capabilities.Engine == workload.Kubernetes
 	l.load()

@@ -17,7 +17,7 @@ const outputDir = "/output"
 const annotationPrefix = "cnsbench.dev/"
 
 // podAnnotations are what we read of a pod's annotations.
-var podAnnotations = []string{"role", "sync", "outputFile", "parser", "parserImage"}
+var podAnnotations = []string{"role", "sync", "meets", "environment", "outputFile", "parser", "parserImage"}
 
 // role says whether the run waits for a pod ("workload").
 func (t *template) role() string {
@@ -115,6 +115,8 @@ func (r *renderer) annotate(t *template, p *engine.Pod) error {
 			}
 		}
 	}
+	p.Meets = len(p.Sync) > 0 && annotation(t.annotations, "meets") == "true"
+	p.Environment = list(annotation(t.annotations, "environment"))
 	files := list(annotation(t.annotations, "outputFile"))
 	if len(files) == 0 {
 		return nil

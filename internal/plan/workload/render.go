@@ -35,6 +35,10 @@ type Params struct {
 	Engine string            // its name; see Kubernetes
 	// ToolsImage is the image of the library's programs.
 	ToolsImage string
+	// Image is that of this program.
+	Image string
+	// Object has the values of OBJECT_…, of an object workload.
+	Object map[string]string
 	// Configs are ConfigMaps beside the Benchmark that templates may refer to.
 	Configs map[string]*corev1.ConfigMap
 	// Phases follow one another after the first, which is that of Vars.

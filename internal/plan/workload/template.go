@@ -37,16 +37,25 @@ func (e *Error) Error() string {
 	return s
 }
 
+// objectVariables are those of an object workload, which is resolved from the
+// Benchmark and not from variables.
+var objectVariables = []string{"OBJECT_ORDER", "OBJECT_CLAIM", "OBJECT_MOUNTS", "OBJECT_VOLUMES", "OBJECT_ENV"}
+
 // builtin variables are the same for every entry.
 func builtin(p Params) map[string]string {
-	return map[string]string{
+	values := map[string]string{
 		"ACTION_NAME":      p.Action,
 		"ACTION_NAME_CAPS": strings.ToUpper(p.Action),
 		"INSTANCE_NUM":     strconv.Itoa(p.Index),
 		"NUM_INSTANCES":    strconv.Itoa(p.Count),
 		"RUN_ID":           p.RunID,
 		"TOOLS_IMAGE":      p.ToolsImage,
+		"CNSBENCH_IMAGE":   p.Image,
 	}
+	for _, name := range objectVariables {
+		values[name] = p.Object[name]
+	}
+	return values
 }
 
 // Variables lists the variables of the entry in order: those that its parts

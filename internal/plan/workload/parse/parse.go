@@ -77,7 +77,7 @@ type Func func(Input) (Result, error)
 
 // Parsers by the name that a library entry gives in its `parser` annotation.
 func Parsers() map[string]Func {
-	return map[string]Func{"fio": Fio}
+	return map[string]Func{"fio": Fio, "object": Object}
 }
 
 // Names of the parsers, sorted.

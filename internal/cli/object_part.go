@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnsbench/cnsbench/internal/engine/agent/meet"
+	"github.com/cnsbench/cnsbench/internal/objectstore/open"
+	"github.com/cnsbench/cnsbench/internal/objectstore/part"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/run"
+	"github.com/cnsbench/cnsbench/internal/version"
+)
+
+// newObjectPart is the program of the library's workload object. People have no
+// need to call it.
+func newObjectPart() *cobra.Command {
+	var order, out string
+	c := &cobra.Command{
+		Use: "part", Short: "Carry out one instance's part of an object workload (the program of workload: object)", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := runPart(cmd.Context(), order, out); err != nil {
+				return failed(err)
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&order, "order", "", "what is to be done, as the Benchmark's plan says it")
+	c.Flags().StringVar(&out, "out", "", "file for what was done")
+	return c
+}
+
+func runPart(ctx context.Context, order, out string) (err error) {
+	text, err := os.ReadFile(order)
+	if err != nil {
+		return err
+	}
+	todo, err := part.ParseOrder(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", order, err)
+	}
+	c := part.Config{Order: todo, Version: version.Version, Clock: op.NewClock(), Sleep: run.PreciseSleep}
+	if err := partOf(&c); err != nil {
+		return err
+	}
+	company, err := meet.Here()
+	if err != nil {
+		return err
+	}
+	if company != nil {
+		c.Company = company
+	}
+	opener := open.Opener{Clock: c.Clock, Getenv: os.Getenv}
+	c.Open = opener.Store
+	file, err := os.Create(out)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	c.Out = file
+	soft, hard, stop := signalled(ctx)
+	defer stop()
+	return part.Run(soft, hard, c)
+}
+
+// partOf says which part this is: the instances that one trigger makes share a
+// workload.
+func partOf(c *part.Config) error {
+	number := func(name string, least int) (n int, err error) {
+		if n, err = strconv.Atoi(os.Getenv(name)); err != nil || n < least {
+			return 0, fmt.Errorf("%s=%q is no number: this is called by a run", name, os.Getenv(name))
+		}
+		return n, nil
+	}
+	i, err := number("INSTANCE_NUM", 0)
+	if err != nil {
+		return err
+	}
+	if c.Parts, err = number("NUM_INSTANCES", 1); err != nil {
+		return err
+	}
+	c.Index, c.Group = i%c.Parts, fmt.Sprintf("%s/%d", os.Getenv("ACTION_NAME"), i/c.Parts)
+	return nil
+}
+
+// signalled are the contexts that the first and the second signal end.
+func signalled(parent context.Context) (soft, hard context.Context, stop func()) {
+	soft, end := context.WithCancel(parent)
+	hard, kill := context.WithCancel(parent)
+	signals, done := make(chan os.Signal, 2), make(chan struct{})
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for _, act := range []func(){end, kill} {
+			select {
+			case <-signals:
+				act()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return soft, hard, func() {
+		signal.Stop(signals)
+		close(done)
+		kill()
+		end()
+	}
+}
