@@ -17,12 +17,12 @@ const (
 
 // What makes a client's figures its own: nearly as many operations as it can do
 // at all, most of its CPUs in use, or its threads waiting for a CPU a good part of
-// the time they ran, if that was more than a little.
+// the time they ran, and of the time that operations took.
 const (
 	ceilingShare = 0.8
 	busyShare    = 0.8
 	waitedShare  = 0.5
-	idleShare    = 0.05
+	waitedOfOps  = 0.1
 )
 
 // Bound judges by the client's own ceiling, where it was measured, by CPU and run
@@ -33,27 +33,43 @@ func (s *StageResult) Bound() (b Bound, evidence string) {
 		return s.boundOfHosts()
 	}
 	u := s.Usage
-	waited := 0.0
+	waited, ofOps := 0.0, 1.0
 	if u.CPU > 0 {
 		waited = u.Waited.Seconds() / u.CPU.Seconds()
 	}
-	evidence = fmt.Sprintf("this process used %.0f %% of its %d CPUs, and its threads waited for one %.0f %% as long as they ran", 100*u.Busy(), u.CPUs, 100*waited)
+	if took := s.took(); took > 0 {
+		ofOps = u.Waited.Seconds() / took.Seconds()
+	}
+	evidence = fmt.Sprintf("this process used %.0f %% of its %d CPUs, and its threads waited for one %.0f %% as long as they ran, %.1f %% of the time that operations took",
+		100*u.Busy(), u.CPUs, 100*waited, 100*ofOps)
 	share := 0.0
 	if s.Ceiling > 0 {
 		share = s.PerSecond() / s.Ceiling
-		evidence = fmt.Sprintf("at %.0f %% of this client's own ceiling of %.4g operations a second; %s", 100*share, s.Ceiling, evidence)
+		evidence = fmt.Sprintf("at %.0f %% of this client's own ceiling of %.0f operations a second; %s", 100*share, s.Ceiling, evidence)
 	}
 	closed := len(s.Works) > 0
 	for i := range s.Works {
 		closed = closed && s.Works[i].Work.Rate == nil
 	}
 	switch {
-	case share >= ceilingShare, u.Busy() > busyShare, waited > waitedShare && u.Busy() > idleShare:
+	case share >= ceilingShare, u.Busy() > busyShare, waited > waitedShare && ofOps > waitedOfOps:
 		return ClientBound, evidence
 	case closed && u.Wall > 0:
 		return ServerBound, evidence
 	}
 	return Unclear, evidence
+}
+
+// took is the time of service of all operations together.
+func (s *StageResult) took() (sum time.Duration) {
+	for i := range s.Works {
+		for k, c := range s.Works[i].Cells {
+			if k.Check == "" {
+				sum += time.Duration(c.Service.Sum())
+			}
+		}
+	}
+	return sum
 }
 
 // PerSecond are the operations that were OK, of all works in their windows.

@@ -1,0 +1,48 @@
+package load
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan/rate"
+)
+
+// Whose figures they are, by ceiling, CPU and run queue: 1000 operations in 10 s
+// took 5 ms each.
+func TestBound(t *testing.T) {
+	usage := func(cpu, waited time.Duration) Usage {
+		return Usage{CPU: cpu, Waited: waited, Wall: 10 * time.Second, CPUs: 2}
+	}
+	tests := []struct {
+		name    string
+		usage   Usage
+		rate    rate.Schedule
+		ceiling float64
+		want    Bound
+		says    string
+	}{
+		{"CPUs to spare", usage(time.Second, 0), nil, 0, ServerBound, "used 5 % of its 2 CPUs"},
+		{"an open loop", usage(time.Second, 0), rate.Constant{Rate: 100}, 0, Unclear, ""},
+		{"all CPUs in use", usage(17*time.Second, 0), nil, 0, ClientBound, "used 85 %"},
+		{"waiting for a CPU", usage(time.Second, 800*time.Millisecond), nil, 0, ClientBound, "80 % as long as they ran, 16.0 % of the time that operations took"},
+		{"waiting, but for little", usage(10*time.Millisecond, 30*time.Millisecond), nil, 0, ServerBound, "300 % as long"},
+		{"near its ceiling", usage(time.Second, 0), nil, 110, ClientBound, "at 91 % of this client's own ceiling of 110 operations a second"},
+		{"far from its ceiling", usage(time.Second, 0), nil, 10000, ServerBound, "at 1 % of this client's own ceiling of 10000 operations"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newCell()
+			c.N = 1000
+			if err := c.Service.RecordN(int64(5*time.Millisecond), 1000); err != nil {
+				t.Fatal(err)
+			}
+			s := &StageResult{Usage: tt.usage, Ceiling: tt.ceiling, Works: []WorkResult{{Work: &model.Work{Rate: tt.rate}, From: 0, To: op.Time(10 * time.Second), Cells: Cells{{Label: "200", OK: true}: c}}}}
+			if b, evidence := s.Bound(); b != tt.want || !strings.Contains(evidence, tt.says) {
+				t.Errorf("%s: %s, want %s and %q", b, evidence, tt.want, tt.says)
+			}
+		})
+	}
+}
