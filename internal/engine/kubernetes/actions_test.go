@@ -234,6 +234,16 @@ while [ ! -e /nonexistent ] && [ "$(wc -c < /var/run/secrets/kubernetes.io/servi
 	t.Log(err)
 }
 
+// A volume that no pod mounts grows up to the node's part, once; Kubernetes does
+// not begin another resize until that is done, which must not pass for done.
+func TestResizeUnmounted(t *testing.T) {
+	b := newBed(t)
+	_, v := b.must(engine.Request{Name: "v-0", Action: "v", Volume: &engine.Volume{Claim: b.claim("null")}})
+	o, v := b.must(engine.Request{Name: "a-0", Resize: &engine.Resize{Target: v, Bytes: 2 * v.Bytes}})
+	b.has(o, op.Acked, op.Controller, op.Ready)
+	b.fails(engine.Request{Name: "a-1", Resize: &engine.Resize{Target: v, Bytes: 2 * v.Bytes}}, "FailedPrecondition")
+}
+
 // A drained node is left by the run's pods, those of others stay, a budget is
 // waited for, and the node takes pods again afterwards.
 func TestDrain(t *testing.T) {

@@ -35,10 +35,12 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 		return nil, err
 	}
 	mounted := v.holder != nil || v.object.Owner != ""
+	var larger resource.Quantity // what the volume is already
+	stuck := false
 	err := ch.until(ctx, func(ev watch.Event) bool {
 		switch o := ev.Object.(type) {
 		case *corev1.PersistentVolume:
-			if c := o.Spec.Capacity[corev1.ResourceStorage]; c.Cmp(want) >= 0 {
+			if larger = o.Spec.Capacity[corev1.ResourceStorage]; larger.Cmp(want) >= 0 {
 				ch.stamps.add(op.Controller, v.object.Name, ev)
 			}
 		case *corev1.PersistentVolumeClaim:
@@ -48,14 +50,23 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 				return ch.end(op.Node)
 			}
 			// Nobody mounts it: the file system grows when somebody does.
-			if !mounted && waitsForNode(o) {
+			switch upTo, pending := nodesPart(o, larger); {
+			case mounted || !pending:
+			case upTo.Cmp(want) >= 0:
 				v.object.Bytes = r.Resize.Bytes
 				ch.stamps.add(nodePending, v.object.Name, ev)
 				return ch.end(nodePending)
+			case o.Status.AllocatedResourceStatuses != nil:
+				stuck = true
+				return true
 			}
 		}
 		return false
 	})
+	if stuck {
+		return nil, &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf(
+			"claim %s has not grown since an earlier resize, since no pod mounts it, and until one does Kubernetes does not carry out another: give the volume attach: true", v.name)}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -67,13 +78,17 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 // node's part, of a volume that no pod uses.
 const nodePending = "nodePending"
 
-func waitsForNode(c *corev1.PersistentVolumeClaim) bool {
-	for _, cond := range c.Status.Conditions {
-		if cond.Type == corev1.PersistentVolumeClaimFileSystemResizePending && cond.Status == corev1.ConditionTrue {
-			return true
-		}
+// nodesPart says whether all that a claim's last resize waits for is a node that
+// mounts it, and up to which size the controller has carried that out. Before
+// Kubernetes 1.32 a claim does not say the size: then it is what the volume has.
+func nodesPart(c *corev1.PersistentVolumeClaim, volume resource.Quantity) (upTo resource.Quantity, pending bool) {
+	if c.Status.AllocatedResourceStatuses != nil {
+		return c.Status.AllocatedResources[corev1.ResourceStorage],
+			c.Status.AllocatedResourceStatuses[corev1.ResourceStorage] == corev1.PersistentVolumeClaimNodeResizePending
 	}
-	return false
+	return volume, slices.ContainsFunc(c.Status.Conditions, func(cond corev1.PersistentVolumeClaimCondition) bool {
+		return cond.Type == corev1.PersistentVolumeClaimFileSystemResizePending && cond.Status == corev1.ConditionTrue
+	})
 }
 
 // modify gives a claim another VolumeAttributesClass and follows it until the
