@@ -30,6 +30,9 @@ type object struct {
 	made, grown, removed int // its records; -1: none yet
 	size                 int64
 	class                string // VolumeAttributesClass
+	// half is when the record grown was done but for a node's part, which waits
+	// for a pod that mounts the volume; none: not yet.
+	half int64
 }
 
 // none is the index of a record that is not there.
@@ -49,6 +52,7 @@ type state struct {
 	source      string
 	class       string
 	size, ready int64  // asked for, and given
+	half        int64  // given but for a node's part
 	modified    string // its VolumeAttributesClass
 	node        string
 }
@@ -79,7 +83,7 @@ func (t *Tracker) Gone(o metav1.Object, asked, at int64) {
 	}
 	k := t.known[string(o.GetUID())]
 	if k == nil {
-		k = &object{made: none, removed: none}
+		k = &object{made: none, grown: none, half: none, removed: none}
 		if made := o.GetCreationTimestamp(); !made.IsZero() {
 			k = t.first(o, s, asked)
 		}
@@ -103,6 +107,9 @@ func (t *Tracker) Failed(o metav1.Object, asked, at int64) {
 
 // Trace ends the recording.
 func (t *Tracker) Trace(end int64) []trace.Record {
+	for _, k := range t.known {
+		t.settle(k)
+	}
 	for i := range t.records {
 		if r := &t.records[i]; r.Time >= 0 && r.Outcome == "" {
 			r.Outcome, r.Duration = "censored", max(0, end-r.Time)
@@ -151,6 +158,9 @@ func (t *Tracker) stateOf(o metav1.Object) (state, bool) {
 func (t *Tracker) claim(c *corev1.PersistentVolumeClaim) state {
 	s := state{kind: trace.Volume, op: trace.Create, done: c.Status.Phase == corev1.ClaimBound,
 		size: c.Spec.Resources.Requests.Storage().Value(), ready: c.Status.Capacity.Storage().Value()}
+	if c.Status.AllocatedResourceStatuses[corev1.ResourceStorage] == corev1.PersistentVolumeClaimNodeResizePending {
+		s.half = c.Status.AllocatedResources.Storage().Value()
+	}
 	if c.Spec.StorageClassName != nil {
 		s.class = *c.Spec.StorageClassName
 	}
@@ -210,7 +220,7 @@ func (t *Tracker) first(o metav1.Object, s state, asked int64) *object {
 		r.Time = min(-1, created.UnixNano()-t.start.UnixNano())
 	}
 	r.Source, r.Class, r.Size, r.Node = s.source, s.class, s.size, s.node
-	k := &object{made: len(t.records), grown: none, removed: none, size: s.size, class: s.modified}
+	k := &object{made: len(t.records), grown: none, half: none, removed: none, size: s.size, class: s.modified}
 	t.records = append(t.records, r)
 	t.known[string(o.GetUID())], t.uids[r.Key()] = k, o.GetUID()
 	return k
@@ -232,14 +242,19 @@ func (t *Tracker) changes(o metav1.Object, k *object, s state, asked, at int64) 
 		return
 	}
 	if s.size > k.size {
+		t.settle(k)
 		grown := record(o, s, trace.Resize, asked)
 		grown.Size = s.size
 		k.size, k.grown = s.size, len(t.records)
 		t.records = append(t.records, grown)
 	}
-	if k.grown != none && s.ready >= k.size {
+	switch {
+	case k.grown == none:
+	case s.ready >= k.size:
 		t.finish(k.grown, at)
-		k.grown = none
+		k.grown, k.half = none, none
+	case s.half >= k.size && k.half == none:
+		k.half = at
 	}
 	if s.modified != k.class {
 		changed := record(o, s, trace.Modify, asked)
@@ -249,11 +264,21 @@ func (t *Tracker) changes(o metav1.Object, k *object, s state, asked, at int64) 
 	}
 }
 
+// settle ends a resize of which only a node's part is left: of a volume that no
+// pod mounts that is as far as it goes.
+func (t *Tracker) settle(k *object) {
+	if k.grown != none && k.half != none {
+		t.finish(k.grown, k.half)
+	}
+	k.half = none
+}
+
 // removing notes that an object is to go.
 func (t *Tracker) removing(o metav1.Object, k *object, s state, asked int64) {
 	if k.removed != none {
 		return
 	}
+	t.settle(k)
 	what := trace.Delete
 	if s.kind == trace.Attachment {
 		what = trace.Detach

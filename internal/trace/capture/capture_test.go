@@ -117,6 +117,43 @@ func TestTracker(t *testing.T) {
 	}
 }
 
+// A volume that no pod mounts grows as far as the controller makes it; one that
+// is mounted, when its node has done its part.
+func TestResizePending(t *testing.T) {
+	pending := func(size string) func(*corev1.PersistentVolumeClaim) {
+		return func(c *corev1.PersistentVolumeClaim) {
+			c.Status.AllocatedResources = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
+			c.Status.AllocatedResourceStatuses = map[corev1.ResourceName]corev1.ClaimResourceStatus{corev1.ResourceStorage: corev1.PersistentVolumeClaimNodeResizePending}
+		}
+	}
+	tr := New(start)
+	tr.See(claim("loose", "1", bound("1")), 1, 1)
+	tr.See(claim("held", "1", bound("1")), 1, 1)
+	tr.See(claim("loose", "2", bound("1")), 10, 10)
+	tr.See(claim("loose", "2", bound("1"), pending("2")), 13, 13)
+	tr.See(claim("loose", "3", bound("1"), pending("2")), 20, 20) // Kubernetes does not carry this out
+	tr.See(claim("held", "2", bound("1")), 30, 30)
+	tr.See(claim("held", "2", bound("1"), pending("2")), 31, 31)
+	tr.See(claim("held", "2", bound("2")), 34, 34)
+	tr.See(claim("held", "3", bound("2")), 40, 40)
+	tr.See(claim("held", "3", bound("2"), pending("3")), 41, 41)
+	var got []trace.Record
+	for _, r := range tr.Trace(50) {
+		if r.Op == trace.Resize {
+			got = append(got, r)
+		}
+	}
+	want := []trace.Record{
+		{Time: 10, Op: trace.Resize, Kind: trace.Volume, Object: "ns/loose", Size: 2, Outcome: "ok", Duration: 3},
+		{Time: 20, Op: trace.Resize, Kind: trace.Volume, Object: "ns/loose", Size: 3, Outcome: "censored", Duration: 30},
+		{Time: 30, Op: trace.Resize, Kind: trace.Volume, Object: "ns/held", Size: 2, Outcome: "ok", Duration: 4},
+		{Time: 40, Op: trace.Resize, Kind: trace.Volume, Object: "ns/held", Size: 3, Outcome: "ok", Duration: 1},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // The log in testdata is that of a real API server (v1.36) behind which a claim
 // was made, bound, attached by a pod, snapshotted and removed, shortened to the
 // fields that are read.
