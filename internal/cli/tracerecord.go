@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
@@ -201,11 +202,13 @@ func fromBundle(dir string) ([]trace.Record, error) {
 		actions[string(spec.Spec.Actions[i].Name)] = &spec.Spec.Actions[i]
 	}
 	var records []trace.Record
+	sizes := map[string]int64{}
 	for o, err := range b.Ops() {
 		if err != nil {
 			return nil, err
 		}
 		if r, ok := recordOf(&o, actions); ok {
+			asked(&r, actions[strings.TrimSuffix(o.Action, run.Before)], sizes)
 			r.Time -= int64(b.Run.BarrierAt)
 			if r.Time < 0 {
 				r.Time, r.Op, r.Duration, r.Outcome = 0, trace.Exists, trace.Unknown, ""
@@ -247,6 +250,37 @@ func recordOf(o *op.Op, actions map[string]*v1alpha1.Action) (trace.Record, bool
 		}
 	}
 	return r, true
+}
+
+// asked adds the class and the size that a record's action asks for, as far as
+// its spec says them. sizes has those of the objects so far.
+func asked(r *trace.Record, a *v1alpha1.Action, sizes map[string]int64) {
+	var size *resource.Quantity
+	switch {
+	case r.Op == trace.Create && a.CreateObjSpec.Volume != nil:
+		r.Class, size = a.CreateObjSpec.Volume.StorageClass, a.CreateObjSpec.Volume.Size
+	case r.Op == trace.Snapshot:
+		r.Class = a.SnapshotSpec.SnapshotClass
+	case r.Op == trace.Restore:
+		r.Class, size = a.RestoreSpec.StorageClass, a.RestoreSpec.Size
+	case r.Op == trace.Clone:
+		r.Class, size = a.CloneSpec.StorageClass, a.CloneSpec.Size
+		r.Size = sizes[r.SourceKeys()[0]] // at least
+	case r.Op == trace.Resize && a.ResizeSpec.Factor != nil:
+		r.Size = int64(float64(sizes[r.Key()]) * a.ResizeSpec.Factor.Value)
+	case r.Op == trace.Resize && a.ResizeSpec.IncreaseBy != nil:
+		if was := sizes[r.Key()]; was > 0 {
+			r.Size = was + a.ResizeSpec.IncreaseBy.Value()
+		}
+	case r.Op == trace.Resize:
+		size = a.ResizeSpec.Size
+	}
+	if size != nil {
+		r.Size = size.Value()
+	}
+	if r.Size > 0 && r.Outcome == string(op.OK) {
+		sizes[r.Key()] = r.Size
+	}
 }
 
 func kindMadeBy(a *v1alpha1.Action) trace.Kind {
