@@ -1,0 +1,165 @@
+//go:build e2e
+
+package kubernetes
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnsbench/cnsbench/internal/trace"
+)
+
+// TestTrace records one run in three ways, by watches, from the API server's
+// audit log and from its own bundle, which must tell the same: what was done to
+// which objects, from what, and when.
+func TestTrace(t *testing.T) {
+	audit := os.Getenv("CNSBENCH_AUDIT_LOG")
+	if audit == "" {
+		t.Skip("CNSBENCH_AUDIT_LOG does not name the API server's audit log")
+	}
+	p := newBed(t).project(t, noRights)
+	dir := t.TempDir()
+	live := filepath.Join(dir, "live.csv.gz")
+	said := &output{}
+	recorder := exec.Command(p.binary, "trace", "record", "-n", p.name, "-o", live)
+	recorder.Stdout, recorder.Stderr = t.Output(), io.MultiWriter(said, t.Output())
+	if err := recorder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan error, 1)
+	go func() { over <- recorder.Wait() }()
+	t.Cleanup(func() { _ = recorder.Process.Kill() }) // unless it has ended
+	p.until(t.Context(), "the recorder watches", func() (bool, string) {
+		return strings.Contains(said.String(), "recording"), said.String()
+	})
+
+	c := p.command("local", `
+apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: traced}
+spec:
+  runtime: 20s
+  gracePeriod: 20s
+  seed: 3
+  actions:
+    - {name: vol, rateName: often, createObjSpec: {volume: {storageClass: "null", size: 64Mi}}}
+    - {name: snap, rateName: later, snapshotSpec: {actionName: vol, snapshotClass: "null"}}
+    - {name: back, rateName: later, restoreSpec: {actionName: snap}}
+    - {name: grow, rateName: later, resizeSpec: {actionName: vol, increaseBy: 64Mi, select: roundRobin}}
+    - {name: unsnap, rateName: last, deleteSpec: {actionName: snap}}
+    - {name: unback, rateName: last, deleteSpec: {actionName: back}}
+  rates:
+    - {name: often, poissonRateSpec: {perSecond: 2}}
+    - {name: later, startAfter: 4s, constantRateSpec: {interval: 2s}}
+    - {name: last, startAfter: 12s, constantRateSpec: {interval: 3s}}
+`, "--keep")
+	p.start(c)
+	<-c.over
+	if code := c.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if err := recorder.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-over; err != nil {
+		t.Fatalf("the recorder: %v", err)
+	}
+	own, logged := filepath.Join(dir, "own.csv"), filepath.Join(dir, "logged.jsonl.gz")
+	for _, args := range [][]string{{"--from-bundle", c.bundle, "-o", own}, {"--from-audit", audit, "-o", logged}} {
+		if _, err := p.cnsbench(t, append([]string{"trace", "record"}, args...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := happenings(t, own, "")
+	if len(want) < 50 {
+		t.Errorf("only %d operations: the test shows little", len(want))
+	}
+	for _, file := range []string{live, logged} {
+		got := happenings(t, file, p.name+"/")
+		if diff := cmp.Diff(names(want), names(got)); diff != "" {
+			t.Errorf("%s differs from the bundle (-bundle +it):\n%s", filepath.Base(file), diff)
+			continue
+		}
+		t.Logf("%s: %d operations, at most %v from the bundle's times", filepath.Base(file), len(got), apart(want, got))
+		if far := apart(want, got); far > 2*time.Second {
+			t.Errorf("%s: an operation is %v from where the bundle has it", filepath.Base(file), far)
+		}
+	}
+	if _, err := p.cnsbench(t, "cleanup", c.bundle); err != nil {
+		t.Error(err)
+	}
+	p.nothingLeft()
+}
+
+// happening is one operation, by a name that all three have for it.
+type happening struct {
+	name string
+	at   int64
+}
+
+// happenings are what a trace says of volumes and snapshots whose names begin
+// with a prefix, in order of their names; times count from the first.
+func happenings(t *testing.T, file, prefix string) []happening {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	records, err := trace.Read(f)
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	var all []happening
+	first := int64(-1)
+	for _, r := range records {
+		if r.Kind != trace.Volume && r.Kind != trace.Snapshots || !strings.HasPrefix(r.Object, prefix) || r.Op == trace.Exists || r.Op == trace.End {
+			continue
+		}
+		if first < 0 || r.Time < first {
+			first = r.Time
+		}
+		if r.Op != trace.Create && r.Op != trace.Resize {
+			r.Size = 0 // what a copy asked for is its source's, which the bundle does not say
+		}
+		all = append(all, happening{fmt.Sprintf("%s %s %s of %s, %d bytes, %s", r.Op, r.Kind, short(r.Object), short(r.Source), r.Size, r.Outcome), r.Time})
+	}
+	for i := range all {
+		all[i].at -= first
+	}
+	slices.SortFunc(all, func(a, b happening) int { return strings.Compare(a.name, b.name) })
+	return all
+}
+
+// short is an object's name without its namespace and its run.
+func short(object string) string {
+	object = object[strings.LastIndexByte(object, '/')+1:]
+	if parts := strings.SplitN(object, "-", 3); len(parts) == 3 && parts[0] == "cnsb" {
+		return parts[2]
+	}
+	return object
+}
+
+func names(all []happening) (list []string) {
+	for _, h := range all {
+		list = append(list, h.name)
+	}
+	return list
+}
+
+// apart is the largest difference of an operation's two times.
+func apart(a, b []happening) (far time.Duration) {
+	for i := range a {
+		far = max(far, time.Duration(a[i].at-b[i].at).Abs())
+	}
+	return far
+}
