@@ -142,8 +142,8 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 		return err
 	case f.dryRun:
 		return printObjectBudget(s, w, f.prices)
-	case len(hosts) > 0 && f.seek.asked():
-		return errors.New("--find-max and --ceiling are for one host: leave --hosts out")
+	case len(hosts) > 0 && f.seek.ceiling:
+		return errors.New("--ceiling is of one host: leave --hosts out")
 	}
 	if f.out == "" {
 		f.out = fmt.Sprintf("cnsbench-%s-%s", keep.Action(w.Name, w.Name), time.Now().Format("20060102-150405"))
@@ -187,7 +187,9 @@ func (r *objectRun) carryOut(ctx context.Context) error {
 	}
 	recorder := &keep.Recorder{Writer: r.writer, Start: r.clock.Start(), Tell: func(line string) { fmt.Fprintln(r.err, line) }}
 	if r.fleet != nil {
-		return r.conclude(r.fleet.Run(soft, hard, keep.NewHosts(recorder, len(r.fleet.Hosts))))
+		o := keep.NewHosts(recorder, len(r.fleet.Hosts))
+		r.fleet.Observer = o
+		return r.conclude(oload.Sequence(soft, hard, r.fleet.Workload, r.seeking.around(r.fleet.Stage, o.StageEnded, o.Tell), o.StageEnded))
 	}
 	if err := footprint.Shrink(); err != nil {
 		fmt.Fprintln(r.err, "warning:", err)

@@ -53,9 +53,6 @@ func (f *seekFlags) add(fl *pflag.FlagSet) {
 	fl.DurationVar(&f.ceilingFor, "ceiling-for", 3*time.Second, "how long a ceiling is measured")
 }
 
-// asked says whether any stage is to be carried out more than once.
-func (f *seekFlags) asked() bool { return f.find != "" || f.ceiling }
-
 // seeking is what of a run is measured more than once.
 type seeking struct {
 	finder   *seek.Finder

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/fleet"
+	"github.com/cnsbench/cnsbench/internal/objectstore/footprint"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/objectstore/open"
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
@@ -87,6 +88,9 @@ func runObjectWorker(ctx context.Context, s *streams, listen, token string) erro
 		return err
 	}
 	fmt.Fprintln(s.out, l.Addr())
+	if err := footprint.Shrink(); err != nil {
+		fmt.Fprintln(s.err, "warning:", err)
+	}
 	clock := op.NewClock()
 	return fleet.Serve(ctx, l, fleet.ServeOptions{
 		Token: token, Version: version.Version, Clock: clock, Sleep: run.PreciseSleep, About: about,

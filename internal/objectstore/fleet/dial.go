@@ -72,7 +72,7 @@ type Config struct {
 // Fleet is hosts that wait for work.
 type Fleet struct {
 	Config
-	observer Observer
+	Observer Observer // to be set before the first stage
 	peers    []*peer
 	inbox    chan event
 	closed   chan struct{}

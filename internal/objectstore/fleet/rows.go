@@ -49,7 +49,7 @@ func (t *tally) tell(i, k int) {
 		}
 		delete(r.of, r.told)
 		from := t.at + op.Time(r.told)*op.Time(time.Second)
-		t.fleet.observer.Second(t.spec.Name, &t.spec.Works[i], from, from+op.Time(time.Second), cells)
+		t.fleet.Observer.Second(t.spec.Name, &t.spec.Works[i], from, from+op.Time(time.Second), cells)
 	}
 }
 

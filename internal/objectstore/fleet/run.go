@@ -34,15 +34,15 @@ type HostObserver interface {
 // Run carries the workload out on all hosts together, stage by stage. When ctx
 // ends, or a stage fails, or a host is lost, what is left is skipped but for the
 // stages that clean up, which those that are left do; when hard ends, those too.
-func (f *Fleet) Run(ctx, hard context.Context, o Observer) *load.Result {
-	f.observer = o
-	return load.Sequence(ctx, hard, f.Workload, f.stage, o.StageEnded)
+func (f *Fleet) Run(ctx, hard context.Context) *load.Result {
+	return load.Sequence(ctx, hard, f.Workload, f.Stage, f.Observer.StageEnded)
 }
 
-// stage carries one out. What a lost host was to clean up the others do.
-func (f *Fleet) stage(ctx, hard context.Context, spec *model.Stage) *load.StageResult {
+// Stage carries one out. What a lost host was to clean up the others do. All is
+// told the observer, but its end.
+func (f *Fleet) Stage(ctx, hard context.Context, spec *model.Stage) *load.StageResult {
 	t := newTally(f, spec)
-	f.observer.StageBegan(spec, t.result.Began)
+	f.Observer.StageBegan(spec, t.result.Began)
 	var failed error
 	todo := []*model.Stage{spec}
 	for again := true; again && failed == nil && len(todo) > 0; {

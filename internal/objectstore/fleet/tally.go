@@ -112,7 +112,7 @@ func (t *tally) began(p *peer, s *model.Stage, at op.Time) {
 	}
 	h.Start, h.StartErr = p.runTime(at)
 	h.Intended, h.Began = t.at, h.Start
-	t.fleet.observer.Host(p.index).Began(s, t.at, h.Start, h.StartErr)
+	t.fleet.Observer.Host(p.index).Began(s, t.at, h.Start, h.StartErr)
 }
 
 // second takes in what a host did of a work in about a second.
@@ -137,7 +137,7 @@ func (t *tally) second(p *peer, s *model.Stage, m *second) error {
 		return err
 	}
 	g.until = to
-	o := t.fleet.observer.Host(p.index)
+	o := t.fleet.Observer.Host(p.index)
 	o.Second(t.spec.Name, w, from, to, m.Cells, m.Usage)
 	if to-g.since >= op.Time(w.Interval) {
 		t.interval(p, g)
@@ -149,7 +149,7 @@ func (t *tally) second(p *peer, s *model.Stage, m *second) error {
 // interval tells of one that is over.
 func (t *tally) interval(p *peer, g *progress) {
 	if g.until > g.since {
-		t.fleet.observer.Host(p.index).Interval(t.spec.Name, g.Work, g.since, g.until, g.interval)
+		t.fleet.Observer.Host(p.index).Interval(t.spec.Name, g.Work, g.since, g.until, g.interval)
 	}
 	g.since, g.interval = g.until, load.Cells{}
 }
@@ -216,38 +216,36 @@ func (t *tally) lose(p *peer, s *model.Stage, why error) {
 				g.To = max(g.From, g.until)
 			}
 		}
-		h.Missing = append(h.Missing, missing(w, g))
+		h.Missing = append(h.Missing, t.missing(w, g))
 	}
 	for i := range t.rows {
 		t.tell(i, t.slowest(i))
 	}
 }
 
-// missing says what a lost host had as its share of a work, and what is there
-// of it.
-func missing(w *model.Work, g *progress) string {
-	var kept, planned int64
+// missing says what a lost host had as its share of a work, and what is there of
+// it. What was due by a rate, and is not, counts as lost from now on.
+func (t *tally) missing(w *model.Work, g *progress) string {
+	text := fmt.Sprintf("work %s: its %d of %d workers ", w.Name, w.Workers, w.AllWorkers())
+	if !g.Began.Known() {
+		return text + "had not begun"
+	}
+	var kept int64
 	for k, c := range g.Cells {
-		if k.Label != load.Dropped {
+		if k.Label != load.Dropped && k.Check == "" {
 			kept += c.N
 		}
 	}
-	text := fmt.Sprintf("work %s: %d of %d workers", w.Name, w.Workers, w.AllWorkers())
-	if !g.Began.Known() {
-		return text + "; it had not begun"
-	}
 	until := time.Duration(g.until - g.Began)
-	switch planned = w.TotalOps; {
-	case w.Special():
-		for i := range w.Workers {
-			planned += w.Ops[0].Items(w.FirstWorker+i, w.AllWorkers())
-		}
-		fallthrough
-	case planned > 0:
-		return text + fmt.Sprintf("; %d of their %d operations are kept, of the first %.1f s; %d are missing", kept, planned, until.Seconds(), max(0, planned-kept))
+	text += fmt.Sprintf("did %d operations that are kept, in the first %.1f s; ", kept, until.Seconds())
+	if n := load.LoseUnknown(&g.WorkResult, t.spec.Name, t.fleet.Seed); n > 0 {
+		return text + fmt.Sprintf("%d that were due and are not kept count as lost", n)
+	}
+	if planned := w.Planned(); planned > 0 {
+		return text + fmt.Sprintf("%d are missing", max(0, planned-kept))
 	}
 	_, _, end := w.Windows()
-	return text + fmt.Sprintf("; %d operations are kept, of the first %.1f s; those of the other %.1f s are missing", kept, until.Seconds(), max(0, end-until).Seconds())
+	return text + fmt.Sprintf("those of the other %.1f s are missing", max(0, end-until).Seconds())
 }
 
 // conclude makes the results of all rounds those of the stage. done says that
@@ -274,7 +272,7 @@ func (t *tally) conclude(failed error, done bool) *load.StageResult {
 			r.Err = errors.Join(r.Err, fmt.Errorf("host %s: %w", label(t.fleet.peers[i].Host), h.Err))
 		}
 		addUsage(&r.Usage, h.Usage)
-		t.fleet.observer.Host(i).Ended(&h.HostResult)
+		t.fleet.Observer.Host(i).Ended(&h.HostResult)
 		r.Hosts = append(r.Hosts, h.HostResult)
 	}
 	for i := range t.spec.Works {

@@ -1,0 +1,338 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+// fleet is workers of a box, as processes of their own on loopback.
+type fleet struct {
+	*box
+	workers []*live
+	hosts   string // for --hosts
+	store   string // the directory that they write to
+}
+
+func newFleet(t *testing.T, n int) *fleet {
+	f := &fleet{box: newBox(t)}
+	f.store = f.in("store")
+	if err := os.Mkdir(f.store, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f.token("token", "a token of this test's own")
+	var hosts []string
+	for i := range n {
+		w := f.start(f.cnsbench(), "object", "worker", "--listen", "127.0.0.1:0", "--token-file", f.in("token"))
+		w.until("it listens", func() bool { return strings.Contains(w.out.String(), "\n") })
+		f.workers = append(f.workers, w)
+		hosts = append(hosts, fmt.Sprintf("h%d=%s", i, strings.TrimSpace(w.out.String())))
+	}
+	f.hosts = strings.Join(hosts, ",")
+	return f
+}
+
+func (f *fleet) token(name, text string) {
+	if err := os.WriteFile(f.in(name), []byte(text), 0o600); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// workload is one on files, with a main stage of so many seconds.
+func (f *fleet) workload(seconds int) string {
+	return f.write("w.xml", fmt.Sprintf(`<workload name="hosts"><storage type="file" config="root=%s"/><workflow>
+<workstage name="init"><work type="init" workers="4" config="containers=r(1,4)"/></workstage>
+<workstage name="prepare"><work type="prepare" workers="5" config="containers=r(1,4);objects=r(1,25);sizes=c(8)KB"/></workstage>
+<workstage name="main"><work name="main" workers="6" runtime="%d" rate="constant(300)"><operation type="read" config="containers=u(1,4);objects=u(1,25);hashCheck=true"/></work></workstage>
+<workstage name="cleanup"><work type="cleanup" workers="5" config="containers=r(1,4);objects=r(1,25)"/></workstage>
+<workstage name="dispose"><work type="dispose" workers="3" config="containers=r(1,4)"/></workstage>
+</workflow></workload>`, f.store, seconds))
+}
+
+func (f *fleet) args(file string, more ...string) []string {
+	return append([]string{"object", "run", file, "--hosts", f.hosts, "--token-file", f.in("token"), "--out", f.bundle()}, more...)
+}
+
+// left is how many containers there still are.
+func (f *fleet) left() int {
+	e, err := os.ReadDir(f.store)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return len(e)
+}
+
+func (f *fleet) open() *record.Bundle {
+	b, err := record.Open(f.bundle())
+	if err != nil {
+		f.Fatal(err)
+	}
+	if err := b.Verify(); err != nil {
+		f.Error(err)
+	}
+	return b
+}
+
+func TestObjectHosts(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3)
+	r := f.run(f.args(f.workload(2))...).wants(t, 0)
+	if !strings.Contains(r.stdout, "By host") || f.left() != 0 {
+		t.Errorf("%d containers are left\n%v", f.left(), r)
+	}
+	b := f.open()
+	ok, starts := map[string]float64{}, 0
+	for s, err := range b.Scalars() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Metric == "read.ok" {
+			ok[s.Instance] = s.Value
+		}
+	}
+	for _, host := range []string{"main-0", "main-1", "main-2"} {
+		if ok[host] < 195 || ok[host] > 201 {
+			t.Errorf("%s did %v operations of a third of 600", host, ok[host])
+		}
+	}
+	instances, err := b.Instances()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range instances {
+		for _, s := range i.Starts {
+			if starts++; s.Err <= 0 || s.At < s.Intended-1e6 || s.At > s.Intended+1e9 {
+				t.Errorf("%s began at %d ± %d, not at %d", i.Name, s.At, s.Err, s.Intended)
+			}
+		}
+	}
+	if starts < 13 {
+		t.Errorf("the bundle has the starts of %d works", starts)
+	}
+	text, err := os.ReadFile(f.in("bundle", "environment.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e struct {
+		Engine struct {
+			Hosts []struct {
+				Name        string
+				ClockErrNs  int64
+				Environment record.Environment
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &e); err != nil || len(e.Engine.Hosts) != 3 || e.Engine.Hosts[2].Name != "h2" || e.Engine.Hosts[2].ClockErrNs <= 0 || e.Engine.Hosts[2].Environment.CPU.Count < 1 {
+		t.Errorf("hosts of the environment: %+v, %v", e.Engine.Hosts, err)
+	}
+}
+
+func TestObjectHostKilled(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3)
+	l := f.start(f.cnsbench(), f.args(f.workload(5))...)
+	l.reaches("stage main")
+	time.Sleep(2500 * time.Millisecond)
+	f.workers[1].kill()
+	r := l.wait().wants(t, 2)
+	for _, says := range []string{"main: host h1 was LOST", "2 of 6 workers", "stage main: host h1 (", "incomplete: stage main"} {
+		if !strings.Contains(r.stdout+r.stderr, says) {
+			t.Errorf("%q is missing in\n%v", says, r)
+		}
+	}
+	if f.left() != 0 {
+		t.Errorf("%d containers are left\n%v", f.left(), r)
+	}
+	b := f.open()
+	if b.Run.State != record.Failed || len(b.Run.Validity) == 0 || b.Run.Validity[0].Name != "incomplete" || b.Run.Validity[0].Severity != "invalid" {
+		t.Errorf("the bundle is %s, %+v", b.Run.State, b.Run.Validity)
+	}
+	for s, err := range b.Scalars() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lost := s.Instance == "main-1"; s.Metric == "read.ok" && (lost && (s.Value < 50 || s.Value > 350) || !lost && s.Value < 490) {
+			t.Errorf("%s did %v operations", s.Instance, s.Value)
+		}
+	}
+}
+
+func TestObjectHostsInterrupted(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2)
+	l := f.start(f.cnsbench(), f.args(f.workload(600))...)
+	l.reaches("stage main")
+	time.Sleep(500 * time.Millisecond)
+	l.signal(os.Interrupt)
+	if r := l.wait().wants(t, 130); f.left() != 0 {
+		t.Errorf("%d containers are left\n%v", f.left(), r)
+	}
+}
+
+// Hosts whose controller is killed stop, clean up nothing, and are free for the
+// next one; another controller is refused while one has them.
+func TestObjectControllerKilled(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2)
+	file := f.workload(600)
+	l := f.start(f.cnsbench(), f.args(file)...)
+	l.reaches("stage main")
+	second := f.run("object", "run", file, "--hosts", f.hosts, "--token-file", f.in("token"), "--out", f.in("second")).wants(t, 2)
+	if !strings.Contains(second.stderr, "another controller has it") {
+		t.Errorf("%v", second)
+	}
+	if _, err := os.Stat(f.in("second")); err == nil {
+		t.Error("a run that could not begin left a bundle")
+	}
+	l.kill()
+	for i, w := range f.workers {
+		w.until(fmt.Sprintf("worker %d is free", i), func() bool { return strings.Contains(w.errs.String(), "this host is free") })
+	}
+	if f.left() != 4 {
+		t.Errorf("%d of 4 containers are left", f.left())
+	}
+	before := f.reads()
+	time.Sleep(500 * time.Millisecond)
+	if after := f.reads(); after != before {
+		t.Errorf("they go on reading: %d bytes, then %d", before, after)
+	}
+	f.run("object", "run", f.workload(1), "--hosts", f.hosts, "--token-file", f.in("token"), "--out", f.in("third")).wants(t, 0)
+	for _, w := range f.workers {
+		w.signal(syscall.SIGTERM)
+		w.wait().wants(t, 0)
+	}
+}
+
+// reads are the bytes that the workers have read, by the kernel's count.
+func (f *fleet) reads() (n int64) {
+	for _, w := range f.workers {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", w.cmd.Process.Pid))
+		if err != nil {
+			f.Fatal(err)
+		}
+		var rchar int64
+		if _, err := fmt.Sscanf(string(text), "rchar: %d", &rchar); err != nil {
+			f.Fatal(err)
+		}
+		// Controllers do not ask any more, so that only objects are read.
+		n += rchar
+	}
+	return n
+}
+
+func TestObjectHostsRefused(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1)
+	f.token("other", "another token than theirs")
+	file := f.workload(1)
+	open := f.write("open", "a token that others may read")
+	run := func(args ...string) result {
+		return f.run(append([]string{"object", "run", file, "--out", f.bundle()}, args...)...)
+	}
+	tests := []struct {
+		name string
+		args []string
+		code int
+		says string
+	}{
+		{"another token", []string{"--hosts", f.hosts, "--token-file", f.in("other")}, 2, "another token"},
+		{"nobody there", []string{"--hosts", "127.0.0.1:1", "--token-file", f.in("token")}, 2, "host 127.0.0.1:1: "},
+		{"no token", []string{"--hosts", f.hosts}, 1, "--token-file"},
+		{"a token for all to see", []string{"--hosts", f.hosts, "--token-file", open}, 1, "chmod 600"},
+		{"a token without hosts", []string{"--token-file", f.in("token")}, 1, "--hosts"},
+		{"no hosts", []string{"--hosts", "h0", "--token-file", f.in("token")}, 1, "HOST:PORT"},
+	}
+	for _, tt := range tests {
+		if r := run(tt.args...); r.code != tt.code || !strings.Contains(r.stderr, tt.says) {
+			t.Errorf("%s: want exit %d and %q\n%v", tt.name, tt.code, tt.says, r)
+		}
+	}
+	if _, err := os.Stat(f.bundle()); err == nil {
+		t.Error("a run that could not begin left a bundle")
+	}
+}
+
+// Credentials reach the hosts, and nothing else: no bundle, output or list of
+// processes has them, nor the token.
+func TestObjectHostsKeepSecrets(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2)
+	var mu sync.Mutex
+	signed := map[bool]int{} // requests by whether they were signed with the key
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		signed[strings.Contains(r.Header.Get("Authorization"), "Credential=s3cr3t-access/")]++
+		_, _ = w.Write([]byte("hello"))
+	}))
+	defer server.Close()
+	f.token("credentials", "accesskey=s3cr3t-access\nsecretkey=s3cr3t-key\n")
+	file := f.write("s.xml", fmt.Sprintf(`<workload name="s"><storage type="s3" config="endpoint=%s;credentials=%s"/><workflow>
+<workstage name="main"><work name="main" workers="2" totalOps="20"><operation type="read" config="containers=c(1);objects=u(1,9)"/></work></workstage></workflow></workload>`,
+		server.URL, f.in("credentials")))
+	l := f.start(f.cnsbench(), f.args(file)...)
+	l.reaches("stage main")
+	all := ""
+	for _, p := range append([]*live{l}, f.workers...) {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.cmd.Process.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += string(text)
+	}
+	all += l.wait().wants(t, 0).String()
+	for _, w := range f.workers {
+		all += w.out.String() + w.errs.String()
+	}
+	all += f.contents(f.bundle())
+	for _, secret := range []string{"s3cr3t", "a token of this test's own"} {
+		if i := strings.Index(all, secret); i >= 0 {
+			t.Errorf("%q came out: …%s…", secret, all[max(0, i-60):min(len(all), i+60)])
+		}
+	}
+	// By themselves hosts find those in the file, and without it none.
+	own := f.write("own.xml", strings.Replace(f.read(file), ";credentials="+f.in("credentials"), "", 1))
+	for _, file := range []string{file, own} {
+		if err := os.RemoveAll(f.bundle()); err != nil {
+			t.Fatal(err)
+		}
+		f.run(f.args(file, "--host-credentials")...).wants(t, 0)
+	}
+	if signed[true] != 40 || signed[false] != 20 {
+		t.Errorf("%d requests were signed, and %d not", signed[true], signed[false])
+	}
+}
+
+func (f *fleet) read(file string) string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return string(text)
+}
+
+// contents is all that the files below a directory hold.
+func (f *fleet) contents(dir string) string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		f.Fatal(err)
+	}
+	all := ""
+	for _, e := range entries {
+		if path := dir + "/" + e.Name(); e.IsDir() {
+			all += f.contents(path)
+		} else {
+			all += f.read(path)
+		}
+	}
+	return all
+}
