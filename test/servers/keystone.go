@@ -22,7 +22,7 @@ type Keystone struct {
 	// AuthURL is that of version 3. The account is KeystoneUser's, in
 	// KeystoneProject, both of the domain Default.
 	AuthURL string
-	base    string
+	port    int
 	token   string // of the administrator
 }
 
@@ -31,24 +31,23 @@ const KeystoneUser, KeystonePassword, KeystoneProject = "tester", "testing", "te
 
 const adminPassword = "admin"
 
-// StartKeystone starts both; tokens live as long as said, in whole seconds.
-func StartKeystone(ctx context.Context, dir string, life time.Duration) (*Keystone, error) {
+// StartKeystone starts both; tokens live for an hour.
+func StartKeystone(ctx context.Context, dir string) (*Keystone, error) {
 	if err := needs("Keystone", "keystone-manage", "keystone-wsgi-public", "swift-proxy-server"); err != nil {
 		return nil, err
 	}
-	if err := exec.CommandContext(ctx, "python3", "-c", "import keystonemiddleware").Run(); err != nil {
-		return nil, fmt.Errorf("Keystone's middleware of Swift %w (python3-keystonemiddleware): run make object-servers", ErrMissing)
+	if _, err := os.Stat("/usr/lib/python3/dist-packages/keystonemiddleware"); err != nil {
+		return nil, fmt.Errorf("Swift with Keystone %w: python3-keystonemiddleware is not there: run make object-servers", ErrMissing)
 	}
 	free, err := ports(2)
 	if err != nil {
 		return nil, err
 	}
-	k := &Keystone{group: group{dir: dir}, base: fmt.Sprintf("http://127.0.0.1:%d", free[0])}
-	k.AuthURL = k.base + "/v3"
-	if err := k.prepare(ctx, life); err != nil {
+	k := &Keystone{group: group{dir: dir}, port: free[0], AuthURL: fmt.Sprintf("http://127.0.0.1:%d/v3", free[0])}
+	if err := k.prepare(ctx); err != nil {
 		return nil, err
 	}
-	err = k.serve(ctx, free[0])
+	err = k.serve(ctx)
 	if err == nil {
 		err = k.account(ctx, free[1])
 	}
@@ -56,6 +55,7 @@ func StartKeystone(ctx context.Context, dir string, life time.Duration) (*Keysto
 		k.Swift, err = k.swift(ctx, free[1])
 	}
 	if err != nil {
+		err = fmt.Errorf("%w\n%s", err, k.Logs())
 		k.Stop()
 		return nil, err
 	}
@@ -81,9 +81,9 @@ func (k *Keystone) Logs() string {
 
 func (k *Keystone) config() string { return filepath.Join(k.dir, "keystone.conf") }
 
-// prepare makes the database, the keys and the first administrator.
-func (k *Keystone) prepare(ctx context.Context, life time.Duration) error {
-	err := k.write("keystone.conf", `[database]
+// configure says where all is, and how long tokens live.
+func (k *Keystone) configure(life time.Duration) error {
+	return k.write("keystone.conf", `[database]
 connection = sqlite:///%[1]s/keystone.db
 [token]
 provider = fernet
@@ -94,20 +94,30 @@ key_repository = %[1]s/fernet
 key_repository = %[1]s/credential
 [fernet_receipts]
 key_repository = %[1]s/fernet
+[identity]
+password_hash_rounds = 4
 [cache]
 enabled = false
 `, k.dir, int(life.Seconds()))
-	if err != nil {
+}
+
+// prepare makes the database, the keys and the first administrator.
+func (k *Keystone) prepare(ctx context.Context) error {
+	if err := k.configure(time.Hour); err != nil {
 		return err
 	}
+	manage := []string{"keystone-manage", "--config-file", k.config()}[:3:3]
 	for _, args := range [][]string{
-		{"db_sync"}, {"fernet_setup", "--keystone-user", "root", "--keystone-group", "root"},
-		{"bootstrap", "--bootstrap-password", adminPassword, "--bootstrap-public-url", k.AuthURL, "--bootstrap-region-id", "one"},
+		append(manage, "db_sync"),
+		// So that a session that reads does not keep the same process from writing.
+		{"/usr/bin/python3", "-c", "import sqlite3; sqlite3.connect('keystone.db').execute('PRAGMA journal_mode=WAL')"},
+		append(manage, "fernet_setup", "--keystone-user", "root", "--keystone-group", "root"),
+		append(manage, "bootstrap", "--bootstrap-password", adminPassword, "--bootstrap-public-url", k.AuthURL, "--bootstrap-internal-url", k.AuthURL, "--bootstrap-region-id", "one"),
 	} {
-		c := exec.CommandContext(ctx, "keystone-manage", append([]string{"--config-file", k.config()}, args...)...)
+		c := exec.CommandContext(ctx, args[0], args[1:]...)
 		c.Dir = k.dir
 		if out, err := c.CombinedOutput(); err != nil {
-			return fmt.Errorf("keystone-manage %s: %w\n%s", args[0], err, out[max(0, len(out)-2000):])
+			return fmt.Errorf("%v: %w\n%s", args, err, out[max(0, len(out)-2000):])
 		}
 	}
 	return nil
@@ -115,12 +125,22 @@ enabled = false
 
 // serve runs the program that Debian's package has for the purpose, a server
 // of one thread.
-func (k *Keystone) serve(ctx context.Context, port int) error {
-	err := k.start("keystone", []string{"OS_KEYSTONE_CONFIG_FILES=" + k.config()}, "keystone-wsgi-public", "--host", "127.0.0.1", "--port", fmt.Sprint(port))
+func (k *Keystone) serve(ctx context.Context) error {
+	err := k.start("keystone", []string{"OS_KEYSTONE_CONFIG_FILES=" + k.config()}, "keystone-wsgi-public", "--host", "127.0.0.1", "--port", fmt.Sprint(k.port))
 	if err != nil {
 		return err
 	}
-	return k.await(ctx, "keystone", fmt.Sprintf("127.0.0.1:%d", port))
+	return k.await(ctx, "keystone", fmt.Sprintf("127.0.0.1:%d", k.port))
+}
+
+// TokensLive starts the token service anew, with another life of the tokens that
+// it gives from now on, in whole seconds.
+func (k *Keystone) TokensLive(ctx context.Context, life time.Duration) error {
+	k.group.Stop()
+	if err := k.configure(life); err != nil {
+		return err
+	}
+	return k.serve(ctx)
 }
 
 // account registers Swift and makes the account that uses it.

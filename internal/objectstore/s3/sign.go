@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"hash"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -180,7 +181,8 @@ func (s *signer) sign2(b []byte, now time.Time, method, host string, path, query
 	return append(b, "\r\n"...)
 }
 
-// signedQuery is the part of a sorted query that version 2 signs.
+// signedQuery is the part of a sorted query that version 2 signs, as it was
+// before it was encoded.
 func signedQuery(query string) string {
 	var kept []string
 	for part := range strings.SplitSeq(query, "&") {
@@ -189,7 +191,8 @@ func signedQuery(query string) string {
 			if name == s && value == "" {
 				kept = append(kept, name)
 			} else if name == s {
-				kept = append(kept, part)
+				plain, _ := url.PathUnescape(value) // we encoded it
+				kept = append(kept, name+"="+plain)
 			}
 		}
 	}

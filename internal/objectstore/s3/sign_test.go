@@ -56,7 +56,8 @@ func TestEncode(t *testing.T) {
 }
 
 func TestSignedQuery(t *testing.T) {
-	for in, want := range map[string]string{"": "", "list-type=2&max-keys=5": "", "uploads=": "?uploads", "partNumber=1&uploadId=x": "?partNumber=1&uploadId=x"} {
+	for in, want := range map[string]string{"": "", "list-type=2&max-keys=5": "", "uploads=": "?uploads", "partNumber=1&uploadId=x": "?partNumber=1&uploadId=x",
+		"uploadId=a%2Fb%2Bc%3D": "?uploadId=a/b+c="} {
 		if got := signedQuery(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}

@@ -1,0 +1,127 @@
+package cosbench
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// fails says whether a problem that keeps a file from being run stands on that
+// line, and begins so.
+func fails(text, want string) (string, bool) {
+	start := time.Now()
+	_, problems := Parse(around(text), Options{})
+	if took := time.Since(start); took > 5*time.Second {
+		return fmt.Sprintf("it took %v", took), false
+	}
+	for _, p := range problems {
+		if !p.Warning && strings.HasPrefix(p.String(), want) {
+			return "", true
+		}
+	}
+	return fmt.Sprintf("want %q…, got %v", want, problems), false
+}
+
+func TestRatios(t *testing.T) {
+	for _, ratios := range [][]string{{"99"}, {"101"}, {"50", "49"}, {"60", "60"}, {"0"}, {"0", "0"}, {"-1", "101"}, {"33.3", "66.7"}, {"many"}, {"9223372036854775807", "1"}, {"2147483647", "2147483749"}} {
+		text := "<work name=\"m\" workers=\"1\" runtime=\"1\">"
+		for _, r := range ratios {
+			text += fmt.Sprintf("\n<operation type=\"read\" ratio=\"%s\" config=\"containers=c(1);objects=c(1)\"/>", r)
+		}
+		_, problems := Parse(around(text+"</work>"), Options{})
+		if !problems.Fatal() || problems[0].Line < 4 || problems[0].Line > 4+len(ratios) || !strings.Contains(fmt.Sprint(problems), "ratio") {
+			t.Errorf("%v: %v", ratios, problems)
+		}
+	}
+	for _, ratios := range [][]string{{"100"}, {"80", "20"}, {"100", "0"}} { // 0: never drawn
+		text := "<work name=\"m\" workers=\"1\" runtime=\"1\">"
+		for _, r := range ratios {
+			text += fmt.Sprintf("\n<operation type=\"read\" ratio=\"%s\" config=\"containers=c(1);objects=c(1)\"/>", r)
+		}
+		if _, problems := Parse(around(text+"</work>"), Options{}); problems.Fatal() {
+			t.Errorf("%v: %v", ratios, problems)
+		}
+	}
+}
+
+func TestSelectorsOutOfRange(t *testing.T) {
+	for _, s := range []string{"", "c", "c()", "c(0)", "c(-1)", "c(1.5)", "c(99999999999999999999)", "u(0,5)", "u(5,1)", "u(1)", "u(1,2,3)", "u(-5,5)", "u(1,9223372036854775808)",
+		"r(3)", "r(0,1)", "s(2,1)", "5-1", "-5", "1-", "h()", "h(1|5)", "h(5|1|10)", "h(1|5|-3)", "h(1|5|0)", "h(0|5|10)", "h(1|5|9223372036854775807,6|9|9223372036854775807)",
+		"zipf(1,5)", "zipf(1,5,0)", "zipf(1,5,-1)", "zipf(1,5,NaN)", "zipf(1,5,Inf)", "hot(1,5,0%,50%)", "hot(1,5,101%,50%)", "hot(1,5,20%,-1%)", "x(1,2)", "u(1,2", "u 1,2", strings.Repeat("u(", 1000)} {
+		for _, key := range []string{"containers", "objects"} {
+			other := map[string]string{"containers": "objects", "objects": "containers"}[key]
+			text := fmt.Sprintf("<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"read\" config=\"%s=%s;%s=c(1)\"/></work>", key, s, other)
+			if why, ok := fails(text, "5: "+key); !ok {
+				t.Errorf("%s=%s: %s", key, s, why)
+			}
+		}
+	}
+	for _, s := range []string{"", "KB", "c(5)PB", "c(-5)KB", "u(9,1)KB", "c(9223372036854775807)GB", "u(1,9223372036854775807)KiB", "h(1|2|3", "zipf(1,2)KB"} {
+		text := fmt.Sprintf("<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"write\" config=\"containers=c(1);objects=c(1);sizes=%s\"/></work>", s)
+		if why, ok := fails(text, "5: sizes"); !ok {
+			t.Errorf("sizes=%s: %s", s, why)
+		}
+	}
+}
+
+func TestPlaceholders(t *testing.T) {
+	for _, p := range []string{"<endpoint>", "&lt;endpoint&gt;", "{{endpoint}}", "[endpoint]", "...", "…", "MODIFYME", "CHANGE_ME", "YOUR_ENDPOINT", "HOSTNAME"} {
+		text := fmt.Sprintf("<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" config=\"endpoint=%s;accesskey=a;secretkey=b\"/>\n"+
+			"<operation type=\"read\" config=\"containers=c(1);objects=c(1)\"/></work>", p)
+		if why, ok := fails(text, "5: endpoint is still the placeholder"); !ok {
+			t.Errorf("%s: %s", p, why)
+		}
+	}
+}
+
+func TestNumbersThatCannotBe(t *testing.T) {
+	for _, a := range []string{`workers="0"`, `workers="-1"`, `workers="1e3"`, `workers="2147483648"`, `workers="99999999999999999999"`, `runtime="-1"`, `runtime="1h1"`, `runtime="9223372036854775807"`,
+		`rampup="soon"`, `interval="0"`, `totalOps="-5"`, `totalOps="1.5"`, `totalBytes="-1"`, `totalBytes="5XB"`, `afr="1000001"`, `afr="-1"`, `division="workers"`, `rate="constant(0)"`,
+		`rate="poisson(-1)"`, `rate="poisson(1e99)"`, `rate="constant(NaN)"`, `rate="burst(0,1)"`, `rate="burst(5)"`} {
+		name, _, _ := strings.Cut(a, "=")
+		attrs := "workers=\"1\" runtime=\"1\" "
+		if name == "workers" || name == "runtime" {
+			attrs = strings.Replace("workers=\"1\" runtime=\"1\" ", name+"=\"1\"", "", 1)
+		}
+		text := fmt.Sprintf("<work name=\"m\" %s\n%s>\n<operation type=\"read\" config=\"containers=c(1);objects=c(1)\"/></work>", attrs, a)
+		if _, problems := Parse(around(text), Options{}); !problems.Fatal() || problems[0].Line != 5 && problems[0].Line != 4 {
+			t.Errorf("%s: %v", a, problems)
+		}
+	}
+}
+
+// Whatever is done to a sample, it is judged in time and nothing panics: each
+// is cut short, and has each of its quotes, brackets and equals signs removed.
+func TestSamplesThatWereDamaged(t *testing.T) {
+	files, err := filepath.Glob("testdata/samples/*.xml")
+	if err != nil || len(files) < 25 {
+		t.Fatalf("%d samples, %v", len(files), err)
+	}
+	n, taken := 0, 0
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range data {
+			if !strings.ContainsRune("<>\"=/;()", rune(c)) {
+				continue
+			}
+			for _, damaged := range []string{string(data[:i]), string(data[:i]) + string(data[i+1:])} {
+				w, problems := Parse([]byte(damaged), Options{})
+				if n++; !problems.Fatal() {
+					taken++
+					if len(w.Stages) == 0 {
+						t.Errorf("%s without %q at %d is a workload of no stages", file, c, i)
+					}
+				}
+			}
+		}
+	}
+	if taken > n/10 {
+		t.Errorf("%d of %d damaged files were taken", taken, n)
+	}
+}
