@@ -68,9 +68,12 @@ func (h *host) Ended(s *load.HostResult) {
 	}
 }
 
+// mostHosts are listed for each stage, beside those that failed.
+const mostHosts = 32
+
 // hosts prints what each host had of each stage.
 func hosts(out io.Writer, r *load.Result) error {
-	any := false
+	any, left := false, 0
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
 	for i := range r.Stages {
 		s := &r.Stages[i]
@@ -80,6 +83,10 @@ func hosts(out io.Writer, r *load.Result) error {
 				fmt.Fprintln(w, "stage\twork\thost\tworkers\tok\tfailed\tlost\tops/s\tMB/s\tp50\tp99\tlate\tCPU\t\t")
 				any = true
 			}
+			if j >= mostHosts && s.Hosts[j].Err == nil {
+				left++
+				continue
+			}
 			if err := hostRows(w, &s.Hosts[j]); err != nil {
 				return err
 			}
@@ -87,6 +94,9 @@ func hosts(out io.Writer, r *load.Result) error {
 	}
 	if err := w.Flush(); err != nil || !any {
 		return err
+	}
+	if left > 0 {
+		fmt.Fprintf(out, "%d more lines, of hosts that ended well, are not shown; the bundle has them\n", left)
 	}
 	for i := range r.Stages {
 		for j := range r.Stages[i].Hosts {
