@@ -34,7 +34,7 @@ func (l *loader) phases(path string, c *v1alpha1.CreateObjSpec, entry *workload.
 			l.problems = append(l.problems, p)
 			delete(given, e.Var)
 		}
-		if len(wrong) > 0 || from == 0 || !l.phaseFits(where, ph, entry, *params, before, now) {
+		if len(wrong) > 0 || from == 0 || !l.phaseFits(where, ph, entry, v, *params, before, now) {
 			ok = false
 			continue
 		}
@@ -61,7 +61,7 @@ func (l *loader) phaseStart(path string, i int, from, last time.Duration) time.D
 
 // phaseFits renders an instance with one phase, and says what is wrong with it;
 // of several variables it names the one whose fault it is.
-func (l *loader) phaseFits(where string, ph *v1alpha1.Phase, entry *workload.Entry, params workload.Params, before, now map[string]string) bool {
+func (l *loader) phaseFits(where string, ph *v1alpha1.Phase, entry *workload.Entry, v variant, params workload.Params, before, now map[string]string) bool {
 	render := func(vars map[string]string) error {
 		p := params
 		p.Phases = []workload.Phase{{From: ph.StartAfter.Duration.Duration, Vars: vars}}
@@ -70,7 +70,7 @@ func (l *loader) phaseFits(where string, ph *v1alpha1.Phase, entry *workload.Ent
 	}
 	err := render(now)
 	if err == nil {
-		l.idlePhase(where, entry, params, before, now)
+		l.idlePhase(where, entry, v, params, before, now)
 		return true
 	}
 	at := where + ".vars"
@@ -91,9 +91,19 @@ func (l *loader) phaseFits(where string, ph *v1alpha1.Phase, entry *workload.Ent
 	return false
 }
 
-// idlePhase says so where a phase changes nothing.
-func (l *loader) idlePhase(where string, entry *workload.Entry, params workload.Params, before, now map[string]string) {
-	if why, err := entry.Idle(params, before, now); err == nil && why != "" {
-		l.warn(where+".vars", "", "the phase changes nothing: %s", why)
+// idlePhase says so where a phase changes nothing, perhaps for one kind of
+// instance only.
+func (l *loader) idlePhase(where string, entry *workload.Entry, v variant, params workload.Params, before, now map[string]string) {
+	why, err := entry.Idle(params, before, now)
+	if err != nil || why == "" {
+		return
 	}
+	of := ""
+	for _, name := range sortedKeys(v.own) {
+		of += " " + name + "=" + v.own[name]
+	}
+	if of != "" {
+		of = " of instances with" + of
+	}
+	l.warn(where+".vars", "", "the phase changes nothing%s: %s", of, why)
 }

@@ -85,6 +85,7 @@ func (r *runner) input(instance, container string) parse.Input {
 	return parse.Input{
 		Files:   os.DirFS(filepath.Join(r.RawDir, instance, container)),
 		Started: r.instances.started(instance, container),
+		Told:    r.instances.phaseOver(instance, container),
 		AtWall:  func(unix int64) op.Time { return op.Time(unix - r.Clock.Start().UnixNano()) },
 	}
 }

@@ -19,7 +19,8 @@ type instances struct {
 	all    []string // names in order of their readiness, also of those gone
 	starts map[string]op.Time
 	action map[string]string
-	phases map[string]int // the last that began of each that has any
+	phases map[string]int  // the last that began of each that has any
+	over   map[string]bool // containers that were ended with their phase
 }
 
 type instance struct {
@@ -34,7 +35,7 @@ type instance struct {
 }
 
 func newInstances() *instances {
-	return &instances{byName: map[string]*instance{}, starts: map[string]op.Time{}, action: map[string]string{}, phases: map[string]int{}}
+	return &instances{byName: map[string]*instance{}, starts: map[string]op.Time{}, action: map[string]string{}, phases: map[string]int{}, over: map[string]bool{}}
 }
 
 // get returns the instance of that name, making it if need be: an engine may
@@ -78,6 +79,11 @@ func (s *instances) hasEnded(e op.InstanceEnd, fail func(error)) {
 	default:
 	}
 	i.end = e
+	for _, c := range e.Containers {
+		if c.PhaseOver {
+			s.over[e.Instance+"/"+c.Name] = true
+		}
+	}
 	if err := i.failure(); err != nil {
 		fail(err)
 	}
@@ -274,6 +280,13 @@ func (s *instances) started(instance, container string) op.Time {
 		return at
 	}
 	return op.Never
+}
+
+// phaseOver says whether a container was ended with its phase.
+func (s *instances) phaseOver(instance, container string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over[instance+"/"+container]
 }
 
 // containers lists what the record calls a container of an instance: more than

@@ -99,22 +99,34 @@ func (d *Data) Phases(action string) []Phase {
 	return nil
 }
 
-// PhaseSpan is when an instance was in a phase: from the first of its containers
-// that began in it until one of a later phase did. False: it never was.
+// PhaseSpan is when an instance was in a phase: from when the first of its
+// containers was to begin in it until one of a later phase was. False: it never
+// was.
 func (d *Data) PhaseSpan(instance string, phase int) (from, to op.Time, ok bool) {
 	from, to = math.MaxInt64, math.MaxInt64
 	for _, i := range d.Instances {
 		for _, s := range i.Starts {
 			switch {
-			case i.Name != instance || !s.At.Known():
+			case i.Name != instance || !s.Intended.Known():
 			case s.Phase == phase:
-				from = min(from, s.At)
+				from = min(from, s.Intended)
 			case s.Phase > phase:
-				to = min(to, s.At)
+				to = min(to, s.Intended)
 			}
 		}
 	}
 	return from, to, from < to
+}
+
+// Watched is until when an I/O of a canary that has not ended was looked at: the
+// end of its phase, or the last that is known of the canary, which is until.
+func (d *Data) Watched(c *Canary, io op.CanaryIO, until op.Time) op.Time {
+	for k := range d.Phases(c.Action) {
+		if from, to, ok := d.PhaseSpan(c.Instance, k); ok && from <= io.Intended && io.Intended < to {
+			return min(to, until)
+		}
+	}
+	return until
 }
 
 // Read loads a bundle. The error names what is damaged.

@@ -59,7 +59,7 @@ func Stalls(d *dataset.Data, ws []dataset.Window, end op.Time) []Stall {
 	slow := ofSlices(d)
 	var list []Stall
 	for _, c := range d.Canaries {
-		list = append(list, refine(ofCanary(c, end), slow)...)
+		list = append(list, refine(ofCanary(settled(d, c), end), slow)...)
 	}
 	list = append(list, unseen(d, list, slow)...)
 	// latest[i] is when the last of ws[:i+1] ended: the first that can matter
@@ -81,6 +81,22 @@ func Stalls(d *dataset.Data, ws []dataset.Window, end op.Time) []Stall {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Volume, b.Volume))
 	})
 	return list
+}
+
+// settled is a canary whose I/Os that were pending when their phase ended are
+// taken to have ended then: that of the next phase saw what followed.
+func settled(d *dataset.Data, c dataset.Canary) dataset.Canary {
+	if len(d.Phases(c.Action)) == 0 {
+		return c
+	}
+	until := c.Until()
+	c.IOs = slices.Clone(c.IOs)
+	for i, io := range c.IOs {
+		if w := d.Watched(&c, io, until); !io.Ended.Known() && w < until {
+			c.IOs[i].Ended = w
+		}
+	}
+	return c
 }
 
 // ofCanary finds the stalls of one volume: by direction, since a frozen file

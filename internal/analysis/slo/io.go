@@ -97,7 +97,7 @@ func (s *source) canaries(q expr.Query, sample *stats.Sample) {
 			if io.Ended.Known() {
 				sample.Add(int64(io.Ended - from))
 			} else {
-				sample.AddAtLeast(int64(max(0, until-from)))
+				sample.AddAtLeast(int64(max(0, s.data.Watched(&c, io, until)-from)))
 			}
 		}
 	}

@@ -36,7 +36,7 @@ func TestPhases(t *testing.T) {
 			s.Points = append(s.Points, record.Point{At: begin + op.Time(i)*1e9, Value: float64(100 + 200*k)})
 		}
 		d.Series = append(d.Series, s)
-		starts = append(starts, op.InstanceStart{Instance: "fio-0", At: begin, Phase: k})
+		starts = append(starts, op.InstanceStart{Instance: "fio-0", Intended: begin, At: begin + 1, Phase: k})
 		ios = append(ios, op.CanaryIO{Intended: begin + 5, Started: begin + 5, Ended: begin + 5 + op.Time(latency), Write: true})
 	}
 	d.Instances = []record.Instance{{Name: "fio-0", Starts: starts}}

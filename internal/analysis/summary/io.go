@@ -89,7 +89,7 @@ func instance(d *dataset.Data, name string) Instance {
 	in := Instance{Name: name, EndedAt: op.Never, Metrics: metrics(d, this, allPhases), Phases: phases(d, actionOf(d, name), this)}
 	for _, c := range d.Canaries {
 		if c.Instance == name {
-			in.Metrics = append(in.Metrics, canaryMetrics([]dataset.Canary{c}, c.Volume)...)
+			in.Metrics = append(in.Metrics, canaryMetrics(d, []dataset.Canary{c}, c.Volume)...)
 		}
 	}
 	if i := slices.IndexFunc(d.Instances, func(x record.Instance) bool { return x.Name == name }); i >= 0 {
@@ -147,7 +147,7 @@ func merged(d *dataset.Data, wanted func(instance string) bool, phase int) []Met
 		}
 		canaries = append(canaries, c)
 	}
-	return append(ms, canaryMetrics(canaries, "")...)
+	return append(ms, canaryMetrics(d, canaries, "")...)
 }
 
 // metrics of the wanted instances: histograms merged, never averaged; rates
@@ -223,7 +223,7 @@ func sumOf(d *dataset.Data, metric string, wanted func(instance string, phase in
 
 // canaryMetrics are the canary's latencies in the response view; of an I/O
 // that had not ended when the canary did a lower bound is known.
-func canaryMetrics(canaries []dataset.Canary, volume string) []Metric {
+func canaryMetrics(d *dataset.Data, canaries []dataset.Canary, volume string) []Metric {
 	var ms []Metric
 	for _, write := range []bool{false, true} {
 		m := Metric{Name: "canaryRead", Volume: volume}
@@ -241,7 +241,7 @@ func canaryMetrics(canaries []dataset.Canary, volume string) []Metric {
 				case io.Ended.Known():
 					s.Add(int64(io.Ended - io.Intended))
 				default:
-					s.AddAtLeast(int64(max(0, until-io.Intended)))
+					s.AddAtLeast(int64(max(0, d.Watched(&c, io, until)-io.Intended)))
 				}
 			}
 		}

@@ -27,7 +27,7 @@ func TestPhases(t *testing.T) {
 		d.Scalars = append(d.Scalars, record.Scalar{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write.iops", Value: float64(100 * (1 + 2*k))})
 	}
 	d.Instances = []record.Instance{{Name: "fio-0", Starts: []op.InstanceStart{
-		{Instance: "fio-0", Container: "fio", At: 100}, {Instance: "fio-0", Container: "fio-phase-1", At: 200, Phase: 1}}}}
+		{Instance: "fio-0", Container: "fio", Intended: 100, At: 101}, {Instance: "fio-0", Container: "fio-phase-1", Intended: 200, At: 202, Phase: 1}}}}
 	d.Canaries = []dataset.Canary{{Instance: "fio-0", Action: "fio", Volume: "v", IOs: []op.CanaryIO{
 		{Intended: 90, Ended: 95, Write: true}, {Intended: 110, Ended: 120, Write: true}, {Intended: 199, Ended: 300, Write: true}, {Intended: 200, Ended: 201, Write: true}}}}
 	w := workloads(d)[0]

@@ -204,11 +204,16 @@ func (p *printer) workloads(s *summary.Summary) {
 			metrics(&t, "  "+v.Vars, v.Metrics)
 		}
 		for _, ph := range w.Phases {
-			metrics(&t, "  "+ph.Title(), ph.Metrics)
+			metrics(&t, fmt.Sprintf("  phase %d", ph.Phase), ph.Metrics)
 		}
 	}
 	if len(t.rows) > 0 {
 		p.table(t)
+	}
+	for _, w := range s.Workloads {
+		for _, ph := range w.Phases[min(1, len(w.Phases)):] {
+			p.note(fmt.Sprintf("%s, %s after the barrier: %s", w.Action, ph.StartAfter, ph.Title()))
+		}
 	}
 }
 

@@ -170,6 +170,10 @@ func noise(size int) []byte {
 	return buf
 }
 
+// EndAt has it intend no I/O after an instant; call it before Run, which is to
+// end then.
+func (c *Canary) EndAt(t int64) { c.stop = t }
+
 // Run does the I/Os: one of each kind at each multiple of the interval after
 // now, until ctx ends. I/Os that hang then are waited for no longer than a
 // second. It closes the file, which is gone with that.
@@ -186,7 +190,7 @@ func (c *Canary) Run(ctx context.Context) {
 		alarm.Stop()
 	}
 	c.mu.Lock()
-	c.stop = c.clock.Now()
+	c.stop = min(c.stop, c.clock.Now())
 	c.mu.Unlock()
 	finished := make(chan struct{})
 	go func() {

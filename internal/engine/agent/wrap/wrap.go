@@ -347,8 +347,15 @@ func (s *session) openCanaries() []*canary.Canary {
 	return all
 }
 
-// canary runs one canary beside the command and sends what it sees.
+// canary runs one canary beside the command and sends what it sees. What comes
+// after its phase is the next one's.
 func (s *session) canary(ctx context.Context, c *canary.Canary) {
+	if s.over != 0 {
+		c.EndAt(s.over - 1)
+		until, cancel := context.WithTimeout(ctx, time.Duration(s.over-s.clock.Now()))
+		defer cancel()
+		ctx = until
+	}
 	finished := make(chan struct{})
 	go func() {
 		defer close(finished)

@@ -102,6 +102,9 @@ func (f *fioRun) load() error {
 	return nil
 }
 
+// toldToEnd is what fio says of a SIGTERM, and nothing else.
+var toldToEnd = regexp.MustCompile(`^\s*(fio: terminating on signal 15\s*)+$`)
+
 func (f *fioRun) loadReport(name string) error {
 	b, err := fs.ReadFile(f.in.Files, name)
 	if err != nil {
@@ -112,7 +115,7 @@ func (f *fioRun) loadReport(name string) error {
 		f.warn("outputUnread", "%s %v", name, err)
 		return nil
 	}
-	if r.preamble != "" {
+	if r.preamble != "" && !(f.in.Told && toldToEnd.MatchString(r.preamble)) {
 		f.warn("fioMessages", "%s: fio said: %s", name, r.preamble)
 	}
 	if r.truncated {

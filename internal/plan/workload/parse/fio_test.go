@@ -45,6 +45,17 @@ func parsed(t *testing.T, name string) Result {
 	return r
 }
 
+// TestToldToEnd: that a tool says so is no finding where it was told to.
+func TestToldToEnd(t *testing.T) {
+	in := sample("terminated", 0)
+	in.Told = true
+	r, err := Fio(in)
+	must(t, err)
+	if d := cmp.Diff([]string{"placement"}, codes(r)); d != "" {
+		t.Errorf("warnings (-want +got):\n%s%v", d, r.Warnings)
+	}
+}
+
 func codes(r Result) []string {
 	var list []string
 	for _, w := range r.Warnings {

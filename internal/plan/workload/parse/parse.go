@@ -19,6 +19,8 @@ type Input struct {
 	// Started is when the container began its work; used to place data on the
 	// run's clock when the tool gives no wall-clock time of its own.
 	Started op.Time
+	// Told: it was told to end, so that what the tool says of that is no finding.
+	Told bool
 	// AtWall turns the wall clock of the container's machine (Unix
 	// nanoseconds) into the run's clock. nil: unknown.
 	AtWall func(unixNanos int64) op.Time
