@@ -103,22 +103,22 @@ func (c *arrivalConn) Read(p []byte) (n int, err error) {
 	case n == 0:
 		return 0, io.EOF
 	}
-	if at, ok := stampIn(control[:controlled]); ok {
-		c.at.Store(at)
-	}
+	c.at.Store(stampIn(control[:controlled]))
 	return n, nil
 }
 
-// stampIn finds the stamp among control messages, in ns since 1970.
-func stampIn(control []byte) (int64, bool) {
+// stampIn finds the stamp among control messages, in ns since 1970; 0 where there
+// is none: the kernel does not stamp every segment, and that of one before is not
+// this one's.
+func stampIn(control []byte) int64 {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
-		return 0, false
+		return 0
 	}
 	for _, m := range messages {
 		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_TIMESTAMPNS && len(m.Data) >= int(unsafe.Sizeof(unix.Timespec{})) {
-			return (*unix.Timespec)(unsafe.Pointer(&m.Data[0])).Nano(), true
+			return (*unix.Timespec)(unsafe.Pointer(&m.Data[0])).Nano()
 		}
 	}
-	return 0, false
+	return 0
 }
