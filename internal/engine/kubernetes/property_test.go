@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -389,7 +390,7 @@ func (f *faulty) witness(path string, body []byte) {
 			continue
 		}
 		o := kind.New()
-		if kind.Decode(body, o) != nil {
+		if kind.Decode(body, o) != nil && json.Unmarshal(body, o) != nil { // manifests are JSON
 			continue
 		}
 		what, name, _ := strings.Cut(prefix+string(o.GetUID()), " ")
