@@ -127,7 +127,7 @@ func TestCeiling(t *testing.T) {
 	if code != exitOK {
 		t.Fatalf("exit %d\n%s%s", code, out, errs)
 	}
-	found := regexp.MustCompile(`at (\d+) % of this client's own ceiling of ([0-9.e+]+) operations a second`).FindStringSubmatch(out)
+	found := regexp.MustCompile(`at (\d+) % of this client's own ceiling of ([0-9]+) operations a second`).FindStringSubmatch(out)
 	if found == nil {
 		t.Fatalf("no ceiling in\n%s%s", out, errs)
 	}

@@ -79,7 +79,7 @@ func (c *Ceilings) of(ctx, hard context.Context, s *model.Stage, inner Carry) (f
 	}
 	c.measured[string(what)] = perSecond
 	if c.Tell != nil {
-		c.Tell(fmt.Sprintf("%s: this client does %.4g operations a second at most", stage.Name, perSecond))
+		c.Tell(fmt.Sprintf("%s: this client does %s operations a second at most", stage.Name, figure(perSecond)))
 	}
 	return perSecond, nil
 }

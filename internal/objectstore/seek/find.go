@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
@@ -168,7 +169,7 @@ func (f *Finder) search(ctx, hard context.Context, s *model.Stage, inner Carry) 
 		f.result.Steps = append(f.result.Steps, step)
 		f.tell(&step)
 		if v.Status != expr.Pass && v.Status != expr.Fail {
-			f.result.Message = fmt.Sprintf("at %.4g a second the window did not say: %s", perSecond, v.Message)
+			f.result.Message = fmt.Sprintf("at %s a second the window did not say: %s", figure(perSecond), v.Message)
 			f.conclude(Undecided, worst)
 			return last
 		}
@@ -260,7 +261,7 @@ func (f *Finder) tell(s *Step) {
 	if s.Held {
 		word = "holds"
 	}
-	f.Tell(fmt.Sprintf("%s: %.4g a second: %s: %s", s.Stage, s.PerSecond, word, said(s)))
+	f.Tell(fmt.Sprintf("%s: %s a second: %s: %s", s.Stage, figure(s.PerSecond), word, said(s)))
 }
 
 func said(s *Step) string {
@@ -295,6 +296,14 @@ func (f *Finder) conclude(v Verdict, worst map[float64]*Step) {
 	}
 }
 
+// figure is a rate for people, to four digits.
+func figure(v float64) string {
+	if v >= 1000 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}
+
 // String is the result in a sentence or two.
 func (m *Maximum) String() string {
 	held := func(rate *float64) string {
@@ -311,16 +320,16 @@ func (m *Maximum) String() string {
 	var text string
 	switch {
 	case m.Verdict == Found:
-		text = fmt.Sprintf("%s holds up to %.4g a second (in %s), not at %.4g (in %s); the bracket is %.1f %% wide",
-			m.Condition, *m.PerSecond, held(m.PerSecond), *m.Above, held(m.Above), 100**m.Resolution)
+		text = fmt.Sprintf("%s holds up to %s a second (in %s), not at %s (in %s); the bracket is %.1f %% wide",
+			m.Condition, figure(*m.PerSecond), held(m.PerSecond), figure(*m.Above), held(m.Above), 100**m.Resolution)
 	case m.Verdict == Never:
-		text = fmt.Sprintf("%s never holds: not even at %.4g a second, the least rate that was to be tried", m.Condition, *m.Above)
+		text = fmt.Sprintf("%s never holds: not even at %s a second, the least rate that was to be tried", m.Condition, figure(*m.Above))
 	case m.Verdict == Always:
-		return fmt.Sprintf("%s holds at all rates that were to be tried, up to %.4g a second (in %s): the limit was not met", m.Condition, *m.PerSecond, held(m.PerSecond))
+		return fmt.Sprintf("%s holds at all rates that were to be tried, up to %s a second (in %s): the limit was not met", m.Condition, figure(*m.PerSecond), held(m.PerSecond))
 	default:
 		text = fmt.Sprintf("%s: the search has no result (%s): %s", m.Condition, m.Verdict, m.Message)
 		if m.PerSecond != nil {
-			text += fmt.Sprintf("; it held at %.4g a second", *m.PerSecond)
+			text += fmt.Sprintf("; it held at %s a second", figure(*m.PerSecond))
 		}
 	}
 	if m.Bound != "" {

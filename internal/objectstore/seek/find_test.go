@@ -152,11 +152,11 @@ func TestFindsTheCapacity(t *testing.T) {
 // response reaches a limit.
 func poissonLimit(places int, service time.Duration, q float64, limit time.Duration) float64 {
 	low, high := 0.0, float64(places)/service.Seconds()
-	for range 30 {
+	for range 20 {
 		middle := (low + high) / 2
 		rng := rand.New(rand.NewPCG(7, 7))
 		free := make([]float64, places)
-		now, late, n := 0.0, 0, 400_000
+		now, late, n := 0.0, 0, 150_000
 		for range n {
 			now += rng.ExpFloat64() / middle
 			k := 0

@@ -21,7 +21,7 @@ func (m *Maximum) Write(out io.Writer) error {
 		if s.Held {
 			word = "yes"
 		}
-		fmt.Fprintf(w, "%s\t%.4g/s\t%.4g/s\t%.4g/s\t%v\t%s\t%s\t%s\n", s.Stage, s.PerSecond, s.Offered, s.Achieved, s.Window.Round(100*time.Millisecond), word, said(s), s.Bound)
+		fmt.Fprintf(w, "%s\t%s/s\t%s/s\t%s/s\t%v\t%s\t%s\t%s\n", s.Stage, figure(s.PerSecond), figure(s.Offered), figure(s.Achieved), s.Window.Round(100*time.Millisecond), word, said(s), s.Bound)
 	}
 	if err := w.Flush(); err != nil {
 		return err
