@@ -309,3 +309,38 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// By strides each number is of one worker, the same one whatever the range.
+func TestStride(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, workers := range []int{1, 3, 64} {
+		for _, s := range []Spec{{Kind: Uniform, Low: 1, High: 100}, {Kind: Range, Low: 31, High: 50}, {Kind: Constant, Low: 7, High: 7},
+			{Kind: Zipf, Low: 5, High: 90, Exponent: 1}, {Kind: Hotspot, Low: 1, High: 200, HotKeys: 0.2, HotDraws: 0.8}} {
+			seen := map[int64]bool{}
+			for i := range workers {
+				p, any, err := Part{Index: i, Count: workers}.Stride(s, rng)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 20_000 {
+					if !any {
+						break
+					}
+					n := p.Next()
+					if n < s.Low || n > s.High || n%int64(workers) != int64(i) {
+						t.Fatalf("worker %d of %d draws %d of %d to %d", i, workers, n, s.Low, s.High)
+					}
+					seen[n] = true
+				}
+			}
+			if int64(len(seen)) != s.Size() {
+				t.Errorf("%d workers, kind %d: %d of %d numbers are drawn", workers, s.Kind, len(seen), s.Size())
+			}
+		}
+	}
+	for _, s := range []Spec{{Kind: Sequential, Low: 1, High: 9}, {Kind: Histogram, Low: 1, High: 9, Buckets: []Bucket{{1, 9, 1}}}, {Kind: Uniform, Low: 9, High: 1}} {
+		if _, _, err := (Part{Index: 0, Count: 2}).Stride(s, rng); err == nil {
+			t.Errorf("kind %d was divided", s.Kind)
+		}
+	}
+}
