@@ -183,7 +183,7 @@ func (r *round) start() {
 
 // stop ends the works of all hosts.
 func (r *round) stop(atOnce bool) {
-	r.stopped = true
+	r.stopped, r.tally.stopped = true, true
 	for p := range r.shares {
 		r.send(p, letter{Stop: &stop{AtOnce: atOnce}})
 	}

@@ -20,6 +20,8 @@ type tally struct {
 	hosts  []*hostTally // by number; nil: it has no part in the stage
 	rows   []rows       // by work of spec
 	at     op.Time      // when the works of this round begin
+	// stopped: hosts were told to end before their time.
+	stopped bool
 }
 
 // hostTally is that of one host.
@@ -69,9 +71,10 @@ func (t *tally) begin(p *peer, s *model.Stage) {
 
 // start notes when a round is to begin.
 func (t *tally) start(at op.Time) {
-	if t.at = at; t.result.Works == nil {
+	if !t.at.Known() {
 		t.result.Began = at
 	}
+	t.at, t.stopped = at, false
 	for i := range t.rows {
 		t.rows[i] = rows{}
 	}
@@ -166,7 +169,7 @@ func (t *tally) end(p *peer, s *model.Stage, e *ended) error {
 	if len(e.Works) != len(works) && e.Err == "" {
 		return fmt.Errorf("it ended %d works of %d", len(e.Works), len(works))
 	}
-	if e.Err != "" && len(e.Works) == 0 && len(works) > 0 {
+	if e.Err != "" {
 		h.Err = errors.Join(h.Err, errors.New(e.Err))
 	}
 	for i, g := range works {
@@ -238,6 +241,9 @@ func (t *tally) missing(w *model.Work, g *progress) string {
 	}
 	until := time.Duration(g.until - g.Began)
 	text += fmt.Sprintf("did %d operations that are kept, in the first %.1f s; ", kept, until.Seconds())
+	if t.stopped {
+		return text + "then it was told to end"
+	}
 	if n := load.LoseUnknown(&g.WorkResult, t.spec.Name, t.fleet.Seed); n > 0 {
 		return text + fmt.Sprintf("%d that were due and are not kept count as lost", n)
 	}
@@ -298,9 +304,6 @@ func (t *tally) together(i int) (*load.WorkResult, bool) {
 		any = true
 		all.Began, all.From, all.To, all.Ended = min(all.Began, g.Began), min(all.From, g.From), max(all.To, g.To), max(all.Ended, g.Ended)
 		all.Err = errors.Join(all.Err, all.Cells.Merge(g.Cells))
-		if g.Err != nil {
-			all.Err = errors.Join(all.Err, fmt.Errorf("host %s: %w", h.Host, g.Err))
-		}
 	}
 	if all.Err == nil {
 		all.Err = all.Judge()

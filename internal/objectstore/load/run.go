@@ -88,8 +88,8 @@ func Run(ctx, hard context.Context, c Config) *Result {
 
 // Sequence has the stages of a workload carried out one after the other. When
 // ctx ends, or a stage fails, what is left is skipped, but for the stages that
-// clean up; when hard ends, those too. ended is told of each that was not
-// skipped.
+// clean up, which go on; when hard ends, those too. ended is told of each that
+// was not skipped.
 func Sequence(ctx, hard context.Context, w *model.Workload, carryOut func(ctx, hard context.Context, s *model.Stage) *StageResult, ended func(*StageResult)) *Result {
 	r := &Result{}
 	for i := range w.Stages {
@@ -100,8 +100,8 @@ func Sequence(ctx, hard context.Context, w *model.Workload, carryOut func(ctx, h
 			continue
 		}
 		in := ctx
-		if failed {
-			in = hard
+		if Cleans(s) {
+			in = hard // to be asked to end is to be asked to clean up
 		}
 		result := carryOut(in, hard, s)
 		r.Stages = append(r.Stages, *result)
