@@ -89,7 +89,7 @@ phase by phase; the result is a bundle, a summary and a report.
 		newRun(s), newStudy(s), newValidate(s), newRender(s), newShow(s), newReport(s), newCleanup(s),
 		newWorkloads(s), newDriver(), newDoctor(s), newVersion(s), newServe(s), newExport(s),
 		newProxy(s), newTrace(s),
-		newOperator(s), newInstall(s), newUninstall(s), newObject(s),
+		newOperator(s), newInstall(s), newUninstall(s), newObject(s), newConvert(s),
 	)
 	calledAs(root)
 	return root

@@ -40,7 +40,7 @@ func load(ctx context.Context, s *streams, f *runFlags, names []string) (*plan.P
 			return nil, nil, nil, err
 		}
 	}
-	in := plan.Input{Files: files, Set: sets, Folder: folderBeside(names[0]), Open: openBeside(names[0]), AnyDriver: f.endpoint != "", Seed: drawSeed()}
+	in := plan.Input{Files: files, Set: sets, Folder: folderBeside(names[0]), Open: openBeside(names[0]), AnyDriver: f.endpoint != "", Seed: drawSeed(), Image: f.cluster.image}
 	var on *cluster
 	switch f.engine {
 	case engineLocal:

@@ -354,7 +354,7 @@ warning: x.yaml:8:43: spec.actions[1].createObjSpec.workload: workload "fio" ref
 		t.Error(diff)
 	}
 	_, said = onCluster(t, Input{}, "spec:\n  library: [{configMapSpec: {namespace: first}}]\n  actions: [{name: a, createObjSpec: {workload: mine}}]\n")
-	want = "x.yaml:6:49: spec.actions[0].createObjSpec.workload: there is no workload \"mine\" in the library (there are: dd, exit, fio, idle, write-once; or it is among the ConfigMaps of namespace first)\n"
+	want = "x.yaml:6:49: spec.actions[0].createObjSpec.workload: there is no workload \"mine\" in the library (there are: dd, exit, fio, idle, object, write-once; or it is among the ConfigMaps of namespace first)\n"
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Error(diff)
 	}
@@ -371,7 +371,7 @@ func TestUnknownParser(t *testing.T) {
 			}
 			in.Files = []File{{Name: "x.yaml", Data: []byte(text)}}
 			_, problems := Load(t.Context(), in)
-			want := `x.yaml:5:49: spec.actions[0].createObjSpec.workload: there is no parser "foi" (built in: fio; else the name of a script of the entry, or none: the output is kept raw)`
+			want := `x.yaml:5:49: spec.actions[0].createObjSpec.workload: there is no parser "foi" (built in: fio, object; else the name of a script of the entry, or none: the output is kept raw)`
 			if len(problems) != 1 || problems[0].String() != want {
 				t.Errorf("got  %v\nwant %s", problems, want)
 			}

@@ -25,7 +25,7 @@ func local() engine.Capabilities {
 
 func TestExamplesLoad(t *testing.T) {
 	var names []string
-	for _, pattern := range []string{"../../examples/*.yaml", "../../examples/kubernetes/*.yaml", "../../examples/paper/listing1.yaml", "../../examples/paper/section-5.[23]*.yaml"} {
+	for _, pattern := range []string{"../../examples/*.yaml", "../../examples/kubernetes/*.yaml", "../../examples/object/*.yaml", "../../examples/paper/listing1.yaml", "../../examples/paper/section-5.[23]*.yaml"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: no examples: %v", pattern, err)

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -135,6 +136,10 @@ func (o *objectReader) work(path string, s *v1alpha1.ObjectWork, top string, spe
 	if w.Name == "" {
 		w.Name = s.Type
 	}
+	if s.Type != string(model.Normal) && specialOps[w.Kind].op == "" {
+		w.Kind = model.Delay // the schema has said that there is no such type
+		return w
+	}
 	if w.Interval < time.Second {
 		o.fail(path+".interval", "at least 1s", "the interval %v is too short", w.Interval)
 	}
@@ -181,6 +186,9 @@ func (o *objectReader) operations(path string, w *model.Work, s *v1alpha1.Object
 	for i := range s.Operations {
 		at := fmt.Sprintf("%s.operations[%d]", path, i)
 		x := &s.Operations[i]
+		if !slices.Contains(model.Types, model.OpType(x.Type)) {
+			continue // the schema has said it
+		}
 		op := model.Op{Type: model.OpType(x.Type), Weight: int(*x.Ratio), Division: model.ByNone, Line: o.line(at)}
 		if counts[op.Type]++; counts[op.Type] > 1 {
 			op.Name = fmt.Sprintf("%s-%d", op.Type, counts[op.Type])
@@ -311,7 +319,11 @@ func (o *objectReader) selector(path, field, text string) pick.Spec {
 	}
 	s, err := pick.Parse(text)
 	if err != nil {
-		o.fail(path+"."+field, "", "%v", err)
+		hint := ""
+		if strings.Contains(text, "(") && !strings.Contains(text, ")") {
+			hint = `in {…} a comma ends it: put it in quotes, such as "u(1,32)"`
+		}
+		o.fail(path+"."+field, hint, "%v", err)
 	}
 	return s
 }
@@ -458,18 +470,11 @@ func (o *objectReader) variables(w *model.Workload) map[string]string {
 		mounts = append(mounts, corev1.VolumeMount{Name: "credentials", MountPath: objectCredentials, ReadOnly: true})
 		volumes = append(volumes, map[string]any{"name": "credentials", "secret": map[string]any{"secretName": o.secret, "defaultMode": 0o400}})
 	}
-	pass := ""
-	for i, n := range o.pass {
-		if i > 0 {
-			pass += ","
-		}
-		pass += n
-	}
 	return map[string]string{
 		"OBJECT_ORDER":   inJSON(part.Order{Workload: *w, Seed: o.plan.Seed, Grace: objectGrace}),
 		"OBJECT_CLAIM":   claim,
 		"OBJECT_MOUNTS":  inJSON(mounts),
 		"OBJECT_VOLUMES": inJSON(volumes),
-		"OBJECT_ENV":     pass,
+		"OBJECT_ENV":     strings.Join(o.pass, ","),
 	}
 }

@@ -72,14 +72,23 @@ type Spec struct {
 		RateName      string   `json:"rateName"`
 		Then          []string `json:"then"`
 		CreateObjSpec *struct {
-			Workload string  `json:"workload"`
-			Phases   []Phase `json:"phases"`
+			Workload   string      `json:"workload"`
+			Phases     []Phase     `json:"phases"`
+			ObjectSpec *ObjectSpec `json:"objectSpec"`
 		} `json:"createObjSpec"`
 	} `json:"actions"`
 	SLOs []struct {
 		Name string `json:"name"`
 		Expr string `json:"expr"`
 	} `json:"slos"`
+}
+
+// ObjectSpec is what the analyses need of an object workload.
+type ObjectSpec struct {
+	Storage struct {
+		// FileSpec is there if the objects are files on a volume of the instance.
+		FileSpec *struct{} `json:"fileSpec"`
+	} `json:"storage"`
 }
 
 // Phase is what the file says of one: from when on, and which variables change

@@ -29,7 +29,12 @@ func (s *source) io(q expr.Query) (expr.Value, error) {
 	if canary {
 		s.canaries(q, &sample)
 	} else {
-		if q.Metric.View == expr.Response {
+		// An open loop has both views: that of its response has the metric's name.
+		if service := q.Metric.Name + ".service"; hasMetric(s.data.Totals, expr.Metric{Action: q.Metric.Action, Name: service}) {
+			if q.Metric.View == expr.Service {
+				q.Metric.Name = service
+			}
+		} else if q.Metric.View == expr.Response {
 			return expr.Value{}, fmt.Errorf("%s is of a closed loop, which has the service view only: leave .response out", q.Metric)
 		}
 		if err := s.histograms(q, &sample); err != nil {
@@ -57,6 +62,11 @@ func (s *source) histograms(q expr.Query, sample *stats.Sample) error {
 		}
 		if err := sample.AddHistogram(h.Hist); err != nil {
 			return fmt.Errorf("%s of %s: %w", h.Metric, h.Instance, err)
+		}
+	}
+	for _, x := range s.data.Scalars { // what was due and was never done is infinite
+		if x.Action == q.Metric.Action && x.Metric == q.Metric.Name+".lost" && len(q.Windows) == 0 && q.Phase == nil {
+			sample.AddInfinite(int64(x.Value))
 		}
 	}
 	return nil

@@ -177,14 +177,33 @@ func metrics(d *dataset.Data, instances func(instance string) bool, phase int) [
 	}
 	for i := range ms {
 		m := &ms[i]
+		m.Errors = count(sumOf(d, m.Name+".failed", wanted, phase))
 		if s := samples[m.Name]; s != nil {
+			// What was due and was never done is infinite.
+			s.AddInfinite(count(sumOf(d, m.Name+".lost", wanted, phase)))
 			m.Latency = ofIO(s)
 		}
 		m.PerSecond = sumOf(d, m.Name+".iops", wanted, phase)
 		m.BandwidthBytesSec = sumOf(d, m.Name+".bandwidth", wanted, phase)
 	}
+	for i := range ms {
+		ms[i].Part = slices.ContainsFunc(ms, func(of Metric) bool { return partOf(ms[i].Name, of.Name) })
+	}
 	slices.SortFunc(ms, func(a, b Metric) int { return cmp.Compare(a.Name, b.Name) })
 	return ms
+}
+
+// partOf says whether a metric is of a phase of another, or of its failures.
+func partOf(name, of string) bool {
+	rest, ok := strings.CutPrefix(name, of)
+	return ok && rest != "" && (rest[0] == '.' || rest[0] == '!')
+}
+
+func count(v *float64) int64 {
+	if v == nil {
+		return 0
+	}
+	return int64(*v)
 }
 
 // ofIO has no interval of the median: I/Os that follow each other are no

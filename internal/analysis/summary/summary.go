@@ -150,6 +150,9 @@ type Metric struct {
 	Basis             string   `json:"basis,omitempty"`
 	Errors            int64    `json:"errors"`
 	Latency           Latency  `json:"latency"`
+	// Part says that it is a part of another metric, or of what failed of it, such
+	// as read.firstByte of read.
+	Part bool `json:"part,omitempty"`
 }
 
 // Make summarises a bundle, complete or not. The error is one of reading it.

@@ -189,11 +189,26 @@ func bySampled(d *dataset.Data) []sampled {
 	return list
 }
 
+// elsewhere says whether an instance reads from a store of objects that is on no
+// device of its own.
+func elsewhere(d *dataset.Data, instance string) bool {
+	for i := range d.Spec.Actions {
+		a := &d.Spec.Actions[i]
+		if c := a.CreateObjSpec; c != nil && c.ObjectSpec != nil && a.Name == dataset.ActionOf(instance) {
+			return c.ObjectSpec.Storage.FileSpec == nil
+		}
+	}
+	return false
+}
+
 // readsFromCache compares the bytes that the tool says it read with those
 // that the kernel fetched for it, over the time of the readings.
 func readsFromCache(d *dataset.Data) []record.Flag {
 	var flags []record.Flag
 	for _, s := range bySampled(d) {
+		if elsewhere(d, s.instance) {
+			continue
+		}
 		client := 0.0
 		for _, x := range d.Series {
 			if x.Instance != s.instance || x.Metric != "read.bandwidth" {

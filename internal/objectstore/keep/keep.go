@@ -4,11 +4,9 @@ package keep
 
 import (
 	"fmt"
-	"sort"
 	"strings"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -77,32 +75,9 @@ func (r *Recorder) Second(stage string, w *model.Work, from, to op.Time, cells l
 
 func (r *Recorder) second(stage string, w *model.Work, from, to op.Time, cells load.Cells, u load.Usage) {
 	r.Writer.Sample(op.Sample{Instance: r.driver(), At: to, CPUNanos: int64(u.CPU), RSSBytes: u.RSS})
-	span := time.Duration(to - from).Seconds()
-	if span <= 0 {
-		return
-	}
-	type sums struct{ ok, failed, bytes int64 }
-	of := make([]sums, len(w.Ops))
-	for k, c := range cells {
-		if k.Check != "" {
-			continue
-		}
-		s := &of[k.Op]
-		switch {
-		case k.OK:
-			s.ok, s.bytes = s.ok+c.N, s.bytes+c.Bytes
-		default:
-			s.failed += c.N
-		}
-	}
-	for i, s := range of {
-		for _, m := range []struct {
-			name, unit string
-			value      int64
-		}{{".iops", "1/s", s.ok}, {".bandwidth", "B/s", s.bytes}, {".failed", "1/s", s.failed}} {
-			r.Writer.Series(record.Series{Instance: Instance(stage, w.Name, r.host), Action: Action(stage, w.Name), Metric: w.Ops[i].Name + m.name, Unit: m.unit,
-				Step: int64(to - from), Points: []record.Point{{At: from, Value: float64(m.value) / span}}})
-		}
+	for _, x := range load.Rates(w, from, to, cells) {
+		r.Writer.Series(record.Series{Instance: Instance(stage, w.Name, r.host), Action: Action(stage, w.Name), Metric: x.Metric, Unit: x.Unit,
+			Step: int64(to - from), Points: []record.Point{{At: from, Value: x.Value}}})
 	}
 }
 
@@ -127,50 +102,30 @@ func (r *Recorder) csvRow(stage string, w *model.Work, from, to op.Time, cells l
 
 // Interval writes the histograms of responses of an interval.
 func (r *Recorder) Interval(stage string, w *model.Work, from, to op.Time, cells load.Cells) {
-	for _, k := range keys(cells) {
-		if c := cells[k]; k.OK && !k.Ramp && k.Check == "" && c.Response.N() > 0 {
-			r.histogram(stage, w, w.Ops[k.Op].Name, "response", c.Response, from, to, false)
-		}
+	for _, h := range load.Responses(w, from, to, cells) {
+		r.histogram(stage, w, h, false)
 	}
 }
 
-func (r *Recorder) histogram(stage string, w *model.Work, metric, basis string, h *hist.Histogram, from, to op.Time, total bool) {
-	r.Writer.Histogram(record.HistogramSlice{Instance: Instance(stage, w.Name, r.host), Action: Action(stage, w.Name), Metric: metric, Unit: "ns", Basis: basis,
-		From: from, To: to, Total: total, Hist: h})
-}
-
-// keys in an order that does not change.
-func keys(cells load.Cells) []load.Key {
-	list := make([]load.Key, 0, len(cells))
-	for k := range cells {
-		list = append(list, k)
-	}
-	sort.Slice(list, func(i, j int) bool {
-		a, b := list[i], list[j]
-		if a.Op != b.Op {
-			return a.Op < b.Op
-		}
-		return a.Label < b.Label || a.Label == b.Label && !a.Ramp && b.Ramp
-	})
-	return list
+func (r *Recorder) histogram(stage string, w *model.Work, h load.Histogram, total bool) {
+	r.Writer.Histogram(record.HistogramSlice{Instance: Instance(stage, w.Name, r.host), Action: Action(stage, w.Name), Metric: h.Metric, Unit: "ns", Basis: h.Basis,
+		From: h.From, To: h.To, Total: total, Hist: h.Hist})
 }
 
 // StageEnded writes the totals.
 func (r *Recorder) StageEnded(s *load.StageResult) {
 	for i := range s.Works {
 		w := &s.Works[i]
-		figures, err := w.Figures()
+		m, err := w.Metrics()
 		if err != nil {
 			r.Writer.Log(w.Ended, "object", err.Error())
 			continue
 		}
-		for _, f := range figures {
-			r.totals(s.Name, w, &f)
+		for _, h := range m.Histograms {
+			r.histogram(s.Name, w.Work, h, true)
 		}
-		for _, k := range keys(w.Cells) {
-			if c := w.Cells[k]; !k.OK && !k.Ramp && k.Check == "" && c.Response.N() > 0 {
-				r.histogram(s.Name, w.Work, w.Work.Ops[k.Op].Name+"!"+k.Label, "response", c.Response, w.From, w.To, true)
-			}
+		for _, x := range m.Scalars {
+			r.Writer.Scalar(record.Scalar{Instance: Instance(s.Name, w.Work.Name, r.host), Action: Action(s.Name, w.Work.Name), Metric: x.Metric, Unit: x.Unit, Value: x.Value})
 		}
 		r.Writer.Ended(op.InstanceEnd{Instance: Instance(s.Name, w.Work.Name, r.host), At: w.Ended, OK: w.Err == nil,
 			Containers: []op.ContainerEnd{{Name: "workers", Message: message(w.Err)}}})
@@ -188,47 +143,4 @@ func message(err error) string {
 		return ""
 	}
 	return err.Error()
-}
-
-// totals of one operation: the response under its own name, for it is what is
-// shown first, the phases beside it.
-func (r *Recorder) totals(stage string, w *load.WorkResult, f *load.Figures) {
-	c := f.Cell
-	for _, h := range []struct {
-		suffix, basis string
-		h             *hist.Histogram
-	}{{"", "response", c.Response}, {".service", "service", c.Service}, {".connect", "connect", c.Connect}, {".firstByte", "firstByte", c.First},
-		{".drain", "drain", c.Drain}, {".late", "late", c.Late}} {
-		if h.h.N() > 0 {
-			r.histogram(stage, w.Work, f.Name+h.suffix, h.basis, h.h, w.From, w.To, true)
-		}
-	}
-	scalar := func(suffix, unit string, v float64) {
-		r.Writer.Scalar(record.Scalar{Instance: Instance(stage, w.Work.Name, r.host), Action: Action(stage, w.Work.Name), Metric: f.Name + suffix, Unit: unit, Value: v})
-	}
-	scalar(".iops", "1/s", f.PerSecond())
-	scalar(".bandwidth", "B/s", f.Bandwidth())
-	scalar(".ok", "", float64(f.OK))
-	scalar(".failed", "", float64(f.Failed))
-	scalar(".lost", "", float64(f.Lost))
-	scalar(".bytes", "B", float64(f.Bytes))
-	scalar(".attempts", "", float64(f.Attempts))
-	if ratio, ok := f.SuccessRatio(); ok {
-		scalar(".successRatio", "", ratio)
-	}
-	for i := range f.Checks {
-		c := &f.Checks[i]
-		name := "." + string(c.Check)
-		scalar(name+".checks", "", float64(c.Done))
-		scalar(name+".violations", "", float64(c.Violated()))
-		scalar(name+".unanswered", "", float64(c.Unanswered))
-		scalar(name+".skipped", "", float64(c.Skipped))
-		for _, v := range c.Violations {
-			scalar(name+"."+v.Kind, "", float64(v.N))
-			scalar(name+"."+v.Kind+".lasting", "", float64(v.Lasting))
-			if v.Until.N() > 0 {
-				r.histogram(stage, w.Work, f.Name+name+"."+v.Kind, "consistent", v.Until, w.Began, w.Ended, true)
-			}
-		}
-	}
 }

@@ -219,6 +219,9 @@ func (p *printer) workloads(s *summary.Summary) {
 
 func metrics(t *table, name string, ms []summary.Metric) {
 	for _, m := range ms {
+		if m.Part {
+			continue // in the report
+		}
 		perSecond, bandwidth := "–", "–"
 		if m.PerSecond != nil {
 			perSecond = units.Count(*m.PerSecond)

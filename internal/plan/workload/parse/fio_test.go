@@ -407,7 +407,7 @@ func TestHistRowRefused(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	if d := cmp.Diff([]string{"fio"}, Names()); d != "" {
+	if d := cmp.Diff([]string{"fio", "object"}, Names()); d != "" {
 		t.Error(d)
 	}
 }

@@ -1,0 +1,266 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
+)
+
+// Convert makes a Benchmark with one object workload of a workload of object
+// storage. What a Benchmark cannot say as it stands is told in notes; what it
+// cannot say at all is an error.
+func Convert(w *model.Workload) (*v1alpha1.Benchmark, []string, error) {
+	c := converted{}
+	spec := &v1alpha1.ObjectSpec{}
+	var first *model.Store
+	for i := range w.Stages {
+		s := &w.Stages[i]
+		stage := v1alpha1.ObjectStage{Name: c.name(s.Name, len(spec.Stages)), ClosureDelay: durationOf(s.Closure)}
+		for j := range s.Works {
+			work := &s.Works[j]
+			if work.Kind == model.Delay {
+				continue
+			}
+			out, err := c.work(work)
+			if err != nil {
+				return nil, nil, fmt.Errorf("line %d: %w", work.Line, err)
+			}
+			if first == nil {
+				first = &work.Store
+				spec.Storage = *out.Storage
+			}
+			if sameStore(first, &work.Store) {
+				out.Storage = nil
+			}
+			stage.Works = append(stage.Works, *out)
+		}
+		spec.Stages = append(spec.Stages, stage)
+	}
+	b := &v1alpha1.Benchmark{TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: "Benchmark"}}
+	b.Name = nameOf(w.Name)
+	b.Spec.Actions = []v1alpha1.Action{{Name: "objects", CreateObjSpec: &v1alpha1.CreateObjSpec{Workload: "object", ObjectSpec: spec}}}
+	return b, c.notes, nil
+}
+
+type converted struct {
+	notes []string
+	names []string // of stages
+}
+
+func (c *converted) note(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(c.notes, text) {
+		c.notes = append(c.notes, text)
+	}
+}
+
+// nameOf makes a name for an object of a text.
+func nameOf(text string) string {
+	name := strings.Trim(strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		}
+		return '-'
+	}, text), "-")
+	if name = name[:min(len(name), 63)]; name == "" {
+		return "objects"
+	}
+	return name
+}
+
+// name makes one of our names of a stage's or a work's, which may be any text.
+func (c *converted) name(text string, i int) v1alpha1.Name {
+	name := strings.Trim(strings.Map(func(r rune) rune {
+		if r == '-' || r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, text), "-_")
+	if name == "" || name[0] >= '0' && name[0] <= '9' {
+		name = strings.TrimRight("s"+name, "-_")
+	}
+	name = name[:min(len(name), 50)]
+	if slices.Contains(c.names, name) {
+		name += "-" + strconv.Itoa(i+1)
+	}
+	if name != text {
+		c.note("the stage or work %q is called %s", text, name)
+	}
+	c.names = append(c.names, name)
+	return v1alpha1.Name(name)
+}
+
+func sameStore(a, b *model.Store) bool { return fmt.Sprint(*a) == fmt.Sprint(*b) }
+
+func durationOf(d time.Duration) *v1alpha1.Duration {
+	if d == 0 {
+		return nil
+	}
+	return &v1alpha1.Duration{Duration: metav1.Duration{Duration: d}}
+}
+
+func bytesOf(n int64) *resource.Quantity {
+	if n == 0 {
+		return nil
+	}
+	if n%1024 == 0 {
+		return resource.NewQuantity(n, resource.BinarySI)
+	}
+	return resource.NewQuantity(n, resource.DecimalSI)
+}
+
+func (c *converted) work(w *model.Work) (*v1alpha1.ObjectWork, error) {
+	names := c.names
+	c.names = nil // works have names of their own
+	defer func() { c.names = names }()
+	out := &v1alpha1.ObjectWork{Type: string(w.Kind), Workers: int32(w.Workers), RampUp: durationOf(w.RampUp), Runtime: durationOf(w.Runtime), RampDown: durationOf(w.RampDown),
+		Interval: durationOf(w.Interval), TotalBytes: bytesOf(w.TotalBytes), Rate: w.RateText}
+	if w.Name != string(w.Kind) {
+		out.Name = c.name(w.Name, 0)
+	}
+	if w.TotalOps > 0 {
+		out.TotalOps = &w.TotalOps
+	}
+	if standard := map[bool]int{true: 0, false: 200_000}[w.Special()]; w.MaxFailures != standard {
+		n := int32(w.MaxFailures)
+		out.MaxFailuresPerMillion = &n
+	}
+	if w.Driver != "" {
+		c.note("work %s was for the driver %q: all instances share it", w.Name, w.Driver)
+	}
+	storage, err := c.storage(&w.Store)
+	if err != nil {
+		return nil, err
+	}
+	out.Storage = storage
+	if w.Special() {
+		out.ObjectTarget = target(&w.Ops[0], specialOps[w.Kind].division)
+		return out, nil
+	}
+	for i := range w.Ops {
+		out.Operations = append(out.Operations, operation(&w.Ops[i]))
+	}
+	return out, nil
+}
+
+func operation(o *model.Op) v1alpha1.ObjectOperation {
+	ratio := int32(o.Weight)
+	out := v1alpha1.ObjectOperation{Type: string(o.Type), Ratio: &ratio, ObjectTarget: target(o, model.ByNone), Verify: o.Verify,
+		Length: bytesOf(o.Length), Within: bytesOf(o.Within), Files: o.Files}
+	if o.InOrder {
+		out.FileSelection = "inOrder"
+	}
+	if o.Type == model.List && o.MaxKeys != 1000 {
+		n := int32(o.MaxKeys)
+		out.MaxKeys = &n
+	}
+	if o.Type == model.Copy {
+		out.CopyPrefix = o.CopyPrefix
+	}
+	return out
+}
+
+func target(o *model.Op, division model.Division) v1alpha1.ObjectTarget {
+	t := v1alpha1.ObjectTarget{Containers: o.Containers.String(), ContainerPrefix: o.ContainerName.Prefix, ContainerSuffix: o.ContainerName.Suffix,
+		ObjectSuffix: o.ObjectName.Suffix, Chunked: o.Chunked, PartSize: bytesOf(o.PartSize), CheckWithin: durationOf(o.CheckWithin)}
+	if o.Objects.Kind != 0 {
+		t.Objects = o.Objects.String()
+	}
+	if o.Sizes.Kind != 0 {
+		t.Sizes = o.Sizes.String()
+	}
+	if o.Division != division {
+		t.Division = string(o.Division)
+	}
+	standard := "myobjects"
+	if o.Type == model.List {
+		standard = ""
+	}
+	if o.ObjectName.Prefix != standard && (o.Objects.Kind != 0 || o.Type == model.List) {
+		t.ObjectPrefix = &o.ObjectName.Prefix
+	}
+	if o.Zero {
+		t.Content = "zero"
+	}
+	for _, check := range o.Checks {
+		t.Checks = append(t.Checks, string(check))
+	}
+	return t
+}
+
+// storage of a work; credentials are left out, whatever stood in the file.
+func (c *converted) storage(s *model.Store) (*v1alpha1.ObjectStorage, error) {
+	out := &v1alpha1.ObjectStorage{}
+	if len(s.Secrets) > 0 {
+		c.note("credentials stood in the file: they are left out; storage.credentials names a Secret or a file, and the environment has them otherwise")
+	}
+	for _, m := range []map[string]string{s.Settings, s.Auth} {
+		if v := m["credentials"]; v != "" {
+			out.Credentials = &v1alpha1.ObjectCredentials{File: v}
+		}
+	}
+	http, err := c.http(s.Settings)
+	if err != nil {
+		return nil, err
+	}
+	switch s.Kind {
+	case "s3":
+		out.S3Spec = &v1alpha1.S3Spec{Endpoint: s.Settings["endpoint"], Region: s.Settings["region"], Signature: s.Settings["signature"], Payload: s.Settings["payload"], HTTPEndpoint: http}
+	case "swift":
+		if s.Auth["auth_url"] == "" {
+			return nil, fmt.Errorf("storage swift with a token and no auth cannot be said: give an auth")
+		}
+		out.SwiftSpec = &v1alpha1.SwiftSpec{AuthURL: s.Auth["auth_url"], Auth: s.AuthKind, Username: s.Auth["username"], Project: first(s.Auth, "project_name", "tenant_name", "tenant"),
+			UserDomain: first(s.Auth, "user_domain", "domain"), ProjectDomain: first(s.Auth, "project_domain", "domain"), Region: s.Auth["region"], Interface: s.Auth["interface"],
+			Policy: s.Settings["policy"], HTTPEndpoint: http}
+	case "file":
+		c.note("the files of storage file were in %s: here they are on a volume of the instance's own, of fileSpec.storageClass", s.Settings["root"])
+		out.FileSpec = &v1alpha1.ObjectFileSpec{Sync: s.Settings["sync"]}
+	case "null":
+		out.NullSpec = &v1alpha1.ObjectNullSpec{}
+		if text := s.Settings["size"]; text != "" {
+			n, err := pick.ParseBytes(text)
+			if err != nil {
+				return nil, err
+			}
+			out.NullSpec.Size = bytesOf(n)
+		}
+	}
+	return out, nil
+}
+
+func (c *converted) http(settings map[string]string) (v1alpha1.HTTPEndpoint, error) {
+	e := v1alpha1.HTTPEndpoint{CAFile: settings["cafile"]}
+	var err error
+	if v := settings["no_verify_ssl"]; v != "" {
+		e.InsecureSkipVerify, err = strconv.ParseBool(v)
+	}
+	if v := settings["timeout"]; v != "" && err == nil {
+		var ms int64
+		if ms, err = strconv.ParseInt(v, 10, 64); err == nil {
+			e.Timeout = durationOf(time.Duration(ms) * time.Millisecond)
+		}
+	}
+	return e, err
+}
+
+// first of the keys that has a value.
+func first(m map[string]string, keys ...string) string {
+	for _, k := range keys {
+		if m[k] != "" {
+			return m[k]
+		}
+	}
+	return ""
+}
