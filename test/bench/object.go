@@ -26,9 +26,9 @@ const (
 	put4K = `<operation type="write" ratio="%d" config="containers=c(1);objects=u(1,1000000000);sizes=c(4)KiB"/>`
 )
 
-// nullServer starts one, whose address it prints.
-func (e *env) nullServer(ctx context.Context) (address string, stop func() error, err error) {
-	server := exec.CommandContext(ctx, e.cnsbench(), "object", "null-server", "--size", "4KiB")
+// nullServer starts one with these flags, whose address it prints.
+func (e *env) nullServer(ctx context.Context, flags ...string) (address string, stop func() error, err error) {
+	server := exec.CommandContext(ctx, e.cnsbench(), append([]string{"object", "null-server", "--size", "4KiB"}, flags...)...)
 	server.Stderr = os.Stderr
 	out, err := server.StdoutPipe()
 	if err != nil {
