@@ -47,7 +47,7 @@ func (e *env) nullServer(ctx context.Context, flags ...string) (address string, 
 	return strings.TrimSpace(line), stop, nil
 }
 
-// objectStore is how a workload reaches a server: its storage and auth.
+// s3Store is how a workload reaches a server of S3.
 func s3Store(address, access, secret string) string {
 	return fmt.Sprintf(`<storage type="s3" config="endpoint=%s;accesskey=%s;secretkey=%s"/>`, address, access, secret)
 }
@@ -59,15 +59,13 @@ func (e *env) objectCommand(ctx context.Context, store, prepared, operations str
 	if dir, err = os.MkdirTemp(e.tmp, "object-"); err != nil {
 		return nil, "", err
 	}
-	before, after := `<workstage name="init"><work type="init" workers="1" config="containers=c(1)"/></workstage>`, ""
+	before := `<workstage name="init"><work type="init" workers="1" config="containers=c(1)"/></workstage>`
 	if prepared != "" {
 		before += `<workstage name="prepare"><work type="prepare" workers="4" config="containers=c(1);` + prepared + `"/></workstage>`
-		after = `<workstage name="cleanup"><work type="cleanup" workers="4" config="containers=c(1);` + prepared + `"/></workstage>` +
-			`<workstage name="dispose"><work type="dispose" workers="1" config="containers=c(1)"/></workstage>`
 	}
 	text := fmt.Sprintf(`<workload name="bench">%s<workflow>%s
-<workstage name="main"><work name="main" workers="%d" rampup="1" runtime="%d">%s</work></workstage>%s</workflow></workload>`,
-		store, before, objectWorkers, max(1, int(length.Seconds())), operations, after)
+<workstage name="main"><work name="main" workers="%d" rampup="1" runtime="%d">%s</work></workstage></workflow></workload>`,
+		store, before, objectWorkers, max(1, int(length.Seconds())), operations)
 	file := filepath.Join(dir, "workload.xml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, "", err

@@ -50,11 +50,25 @@ const (
 	largeSize = 64000 // 64 KB
 	prepared  = "objects=r(1,256);sizes=c(64)KB"
 	get64K    = `<operation type="read" ratio="%d" config="containers=c(1);objects=u(1,256);hashCheck=true"/>`
-	put64K    = `<operation type="write" ratio="%d" config="containers=c(1);objects=u(1,256);sizes=c(64)KB"/>`
+	// Each write is of a new object, as warp's are: none waits for another's end.
+	put64K = `<operation type="write" ratio="%d" config="containers=c(1);oprefix=%s;objects=s(1,1000000000);sizes=c(64)KB"/>`
 )
 
-// largerObjects compares throughput against a real server of S3.
+// newNames is the prefix of the objects of one run.
+func newNames() string { return fmt.Sprintf("new-%d-", time.Now().UnixNano()) }
+
+// largerObjects compares throughput against a real server of S3, a fresh one
+// for each operation.
 func (e *env) largerObjects(ctx context.Context, t *table, s realServer) error {
+	for _, method := range []string{methodGet, methodPut} {
+		if err := e.largerAt(ctx, t, s, method); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+func (e *env) largerAt(ctx context.Context, t *table, s realServer, method string) error {
 	dir, err := e.dataDir()
 	if err != nil {
 		return err
@@ -62,24 +76,19 @@ func (e *env) largerObjects(ctx context.Context, t *table, s realServer) error {
 	defer func() { warn(os.RemoveAll(dir)) }()
 	address, stop, err := s.start(ctx, dir)
 	if errors.Is(err, servers.ErrMissing) {
-		t.note("**Not measured against %s**: %v.", s.name, err)
+		t.note("**%s not measured against %s**: %v.", method, s.name, err)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	defer stop()
-	for _, method := range []string{methodGet, methodPut} {
-		if err := e.largerOf(ctx, t, s, address, method); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
-	}
-	return nil
+	return e.largerOf(ctx, t, s, address, method)
 }
 
 // largerOf compares one operation, as far as warp can do it at all.
 func (e *env) largerOf(ctx context.Context, t *table, s realServer, address, method string) error {
-	length := pick(e, 8*time.Second, 2*time.Second)
+	length := pick(e, 8*time.Second, 4*time.Second)
 	store := s3Store(address, s.access, s.secret)
 	what := fmt.Sprintf("%s of 64 KB, %s, %d workers", method, s.name, objectWorkers)
 	peer := e.warpAt(address, s, method, length)
@@ -122,11 +131,11 @@ func (e *env) largerOf(ctx context.Context, t *table, s realServer, address, met
 }
 
 func (e *env) largerOurs(ctx context.Context, store, method string, length time.Duration, into *tally) error {
-	operation, name := get64K, "read"
+	operation, name := fmt.Sprintf(get64K, 100), "read"
 	if method == methodPut {
-		operation, name = put64K, "write"
+		operation, name = fmt.Sprintf(put64K, 100, newNames()), "write"
 	}
-	dir, err := e.ourRun(ctx, store, prepared, fmt.Sprintf(operation, 100), length)
+	dir, err := e.ourRun(ctx, store, prepared, operation, length)
 	if err != nil {
 		return err
 	}
@@ -196,7 +205,7 @@ func (e *env) twoProtocols(ctx context.Context, t *table) error {
 	tallies := map[string]*tally{}
 	for _, order := range mirrored(len(stores), e.rounds(), e.seed) {
 		for _, i := range order {
-			run, err := e.ourRun(ctx, stores[i].store, prepared, fmt.Sprintf(get64K, 80)+fmt.Sprintf(put64K, 20), pick(e, 8*time.Second, 2*time.Second))
+			run, err := e.ourRun(ctx, stores[i].store, prepared, fmt.Sprintf(get64K, 80)+fmt.Sprintf(put64K, 20, newNames()), pick(e, 8*time.Second, 4*time.Second))
 			if err != nil {
 				return fmt.Errorf("%s: %w", stores[i].name, err)
 			}
