@@ -162,8 +162,11 @@ func (r *round) send(p *peer, l letter) {
 }
 
 // lead is how long before the start of a stage hosts are told of it, beside
-// what the network takes.
-const lead = 250 * time.Millisecond
+// what the network takes, and what it takes to tell each.
+const (
+	lead     = 250 * time.Millisecond
+	leadEach = 200 * time.Microsecond
+)
 
 // start has all hosts begin at the same instant.
 func (r *round) start() {
@@ -172,7 +175,7 @@ func (r *round) start() {
 		_, plusMinus := p.hostTime(r.Clock.Now())
 		worst = max(worst, plusMinus)
 	}
-	at := r.Clock.Now() + op.Time(lead) + op.Time(4*worst)
+	at := r.Clock.Now() + op.Time(lead+leadEach*time.Duration(len(r.shares))) + op.Time(4*worst)
 	r.started = true
 	r.tally.start(at)
 	for p := range r.shares {
