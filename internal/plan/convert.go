@@ -125,9 +125,12 @@ func (c *converted) work(w *model.Work) (*v1alpha1.ObjectWork, error) {
 	c.names = nil // works have names of their own
 	defer func() { c.names = names }()
 	out := &v1alpha1.ObjectWork{Type: string(w.Kind), Workers: int32(w.Workers), RampUp: durationOf(w.RampUp), Runtime: durationOf(w.Runtime), RampDown: durationOf(w.RampDown),
-		Interval: durationOf(w.Interval), TotalBytes: bytesOf(w.TotalBytes), Rate: w.RateText}
+		TotalBytes: bytesOf(w.TotalBytes), Rate: w.RateText}
 	if w.Name != string(w.Kind) {
 		out.Name = c.name(w.Name, 0)
+	}
+	if w.Interval != 5*time.Second {
+		out.Interval = durationOf(w.Interval)
 	}
 	if w.TotalOps > 0 {
 		out.TotalOps = &w.TotalOps

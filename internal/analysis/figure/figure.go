@@ -5,6 +5,7 @@ package figure
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
@@ -203,6 +204,15 @@ func thin(bars []Bar) []Bar {
 	return out
 }
 
+// from is the first instant of a panel.
+func (p *Panel) from() op.Time {
+	at := op.Time(math.MaxInt64)
+	for _, l := range slices.Concat(p.Bandwidth, p.Latency) {
+		at = min(at, l.Points[0].From)
+	}
+	return at
+}
+
 // panels gathers lines by instance.
 func (t *Timeline) panels(d *dataset.Data) {
 	byName := map[string]*Panel{}
@@ -238,6 +248,9 @@ func (t *Timeline) panels(d *dataset.Data) {
 		t.Panels = append(t.Panels, *p)
 	}
 	slices.SortFunc(t.Panels, func(a, b Panel) int {
+		if d.Bundle.Run.Engine == "object" { // its stages follow one another
+			return cmp.Or(cmp.Compare(a.from(), b.from()), cmp.Compare(a.Instance, b.Instance))
+		}
 		return cmp.Or(cmp.Compare(len(a.Instance), len(b.Instance)), cmp.Compare(a.Instance, b.Instance))
 	})
 	if n := len(t.Panels); n > maxPanels {

@@ -3,6 +3,7 @@ package summary
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -12,7 +13,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/record"
 )
 
-// workloads lists every action that had instances, in order of name.
+// workloads lists every action that had instances, in order of name; of a
+// workload of object storage on its own, its stages in theirs.
 func workloads(d *dataset.Data) []Workload {
 	byAction := map[string]*Workload{}
 	for _, name := range instanceNames(d) {
@@ -30,8 +32,27 @@ func workloads(d *dataset.Data) []Workload {
 	for _, w := range byAction {
 		list = append(list, *w)
 	}
-	slices.SortFunc(list, func(a, b Workload) int { return cmp.Compare(a.Action, b.Action) })
+	slices.SortFunc(list, func(a, b Workload) int {
+		if d.Bundle.Run.Engine == "object" { // its stages
+			return cmp.Or(cmp.Compare(began(d, a), began(d, b)), cmp.Compare(a.Action, b.Action))
+		}
+		return cmp.Compare(a.Action, b.Action)
+	})
 	return list
+}
+
+// began is when the first container of a workload did; those of which that is
+// not known are last.
+func began(d *dataset.Data, w Workload) op.Time {
+	at := op.Time(math.MaxInt64)
+	for _, i := range d.Instances {
+		for _, s := range i.Starts {
+			if s.At.Known() && slices.ContainsFunc(w.Instances, func(x Instance) bool { return x.Name == i.Name }) {
+				at = min(at, s.At)
+			}
+		}
+	}
+	return at
 }
 
 // kind counts an instance to its variant.
@@ -184,7 +205,9 @@ func metrics(d *dataset.Data, instances func(instance string) bool, phase int) [
 			m.Latency = ofIO(s)
 		}
 		m.PerSecond = sumOf(d, m.Name+".iops", wanted, phase)
-		m.BandwidthBytesSec = sumOf(d, m.Name+".bandwidth", wanted, phase)
+		if m.BandwidthBytesSec = sumOf(d, m.Name+".bandwidth", wanted, phase); count(m.PerSecond) > 0 && count(m.BandwidthBytesSec) == 0 {
+			m.BandwidthBytesSec = nil // it moves none, such as a delete
+		}
 	}
 	for i := range ms {
 		ms[i].Part = slices.ContainsFunc(ms, func(of Metric) bool { return partOf(ms[i].Name, of.Name) })

@@ -11,6 +11,7 @@ import (
 	"html/template"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/figure"
@@ -154,6 +155,8 @@ func (p *page) Unfinished() bool { return p.State == record.Running && !p.Live }
 func (p *page) Command() string {
 	words := []string{"cnsbench", "run", p.File()}
 	switch {
+	case p.ObjectsOnly():
+		words = append([]string{"cnsbench", "object"}, words[1:]...)
 	case len(p.Facts.Args) > 0:
 		words = append(words, p.Facts.Args...)
 	case p.Engine != "":
@@ -163,6 +166,18 @@ func (p *page) Command() string {
 		words[i] = quote(w)
 	}
 	return strings.Join(words, " ")
+}
+
+// ObjectsOnly says that it was a workload of object storage on its own: there are
+// no operations and no objectives.
+func (p *page) ObjectsOnly() bool { return p.Engine == "object" }
+
+// apart are the instances whose figures are not those of all together.
+func apart(w summary.Workload) []summary.Instance {
+	if len(w.Instances) == 1 && !slices.ContainsFunc(w.Instances[0].Metrics, func(m summary.Metric) bool { return m.Volume != "" }) {
+		return nil
+	}
+	return w.Instances
 }
 
 // File is the name of the Benchmark's file.
@@ -202,6 +217,7 @@ var functions = template.FuncMap{
 	"percent":   func(q float64) string { return fmt.Sprintf("p%g", 100*q) },
 	"instant":   summary.Instant,
 	"place":     summary.Place,
+	"apart":     apart,
 	"median":    medianInterval,
 	"ended":     func(a summary.Action, outcome string) int64 { return a.Outcomes[op.Outcome(outcome)] },
 	"status":    statusClass,
