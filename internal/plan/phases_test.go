@@ -161,3 +161,24 @@ func TestObjectivesOnPhases(t *testing.T) {
 		}
 	}
 }
+
+// What stands at its barrier itself cannot be held back for a phase.
+func TestPhasesOfWhatMeets(t *testing.T) {
+	text := head + `spec: {actions: [{name: w, createObjSpec: {workload: meets, phases: [{startAfter: 1s, vars: {a: b}}]}}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: meets, labels: {type: workload}, annotations: {cnsbench.default.a: a}}
+data:
+  pod.yaml: |
+    apiVersion: v1
+    kind: Pod
+    metadata: {name: p, annotations: {sync: "true", meets: "true"}}
+    spec:
+      containers: [{name: c, image: i, command: [sleep, "{{a}}"]}]
+`
+	_, problems := load(t, Input{Files: []File{{Name: "x.yaml", Data: []byte(text)}}})
+	if len(problems) != 1 || !strings.Contains(problems[0].String(), "stand at the barrier themselves") {
+		t.Errorf("problems %v", problems)
+	}
+}

@@ -29,6 +29,9 @@ const phased = head + `spec:
 func TestPhases(t *testing.T) {
 	needProgram(t, "fio")
 	b := newBox(t)
+	if text := b.bench(phased, "--dry-run").wants(t, 0).stdout; !strings.Contains(text, "fio, phase 1, from 4s after the barrier: rateIops=300 runtime=4\n") {
+		t.Errorf("--dry-run does not say what changes:\n%s", text)
+	}
 	r := b.bench(phased)
 	var s struct {
 		summaryJSON
@@ -94,6 +97,9 @@ func TestPhases(t *testing.T) {
 	}
 	if text := b.run("show", b.bundle()).wants(t, 0).stdout; !strings.Contains(text, "fio, 4s after the barrier: phase 1 (rateIops=300 runtime=4)") {
 		t.Errorf("the summary does not show the phases:\n%s", text)
+	}
+	if t.Failed() {
+		t.Log(r)
 	}
 	b.clean()
 }
