@@ -25,6 +25,9 @@ func Convert(w *model.Workload) (*v1alpha1.Benchmark, []string, error) {
 	for i := range w.Stages {
 		s := &w.Stages[i]
 		stage := v1alpha1.ObjectStage{Name: c.name(s.Name, len(spec.Stages)), ClosureDelay: durationOf(s.Closure)}
+		if len(s.Scale) > 0 {
+			c.note("stage %q is carried out once, with its work's own number of workers: a Study goes through several", s.Name)
+		}
 		for j := range s.Works {
 			work := &s.Works[j]
 			if work.Kind == model.Delay {

@@ -208,16 +208,16 @@ func (w *WorkResult) checksOf(i int) ([]CheckFigures, error) {
 	return all, nil
 }
 
-func (f *CheckFigures) add(k Key, c *Cell, kinds map[string]*Violation) error {
+func (c *CheckFigures) add(k Key, cell *Cell, kinds map[string]*Violation) error {
 	switch k.Label {
 	case unanswered:
-		f.Unanswered += c.N
+		c.Unanswered += cell.N
 		return nil
 	case skipped:
-		f.Skipped += c.N
+		c.Skipped += cell.N
 		return nil
 	}
-	if f.Done += c.N; k.OK {
+	if c.Done += cell.N; k.OK {
 		return nil
 	}
 	v := kinds[k.Label]
@@ -225,11 +225,11 @@ func (f *CheckFigures) add(k Key, c *Cell, kinds map[string]*Violation) error {
 		v = &Violation{Kind: k.Label, Until: hist.New()}
 		kinds[k.Label] = v
 	}
-	if v.N += c.N; k.Lost {
-		v.Lasting += c.N
+	if v.N += cell.N; k.Lost {
+		v.Lasting += cell.N
 	}
 	if v.Detail == "" {
-		v.Detail = c.Detail
+		v.Detail = cell.Detail
 	}
-	return v.Until.Merge(c.Response)
+	return v.Until.Merge(cell.Response)
 }

@@ -205,7 +205,7 @@ func (k *working) worker(i int, s store.Store) (*worker, error) {
 		o := &k.work.Ops[j]
 		p, err := w.pickersOf(o, &k.cursors[j])
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", o.Line, err)
+			return nil, atLine(o.Line, err)
 		}
 		w.pickers = append(w.pickers, p)
 		if !p.idle {
@@ -238,7 +238,7 @@ func (w *worker) pickersOf(o *model.Op, shared *cursors) (p pickers, err error) 
 	}
 	p.containers = start(o.Containers, inContainers, &shared.containers)
 	if w.work.Owns(o) && o.Objects.Kind != 0 && err == nil {
-		mine := false
+		var mine bool
 		p.objects, mine, err = pick.Part{Index: w.index, Count: w.work.AllWorkers()}.Stride(o.Objects, w.rng)
 		p.idle = p.idle || !mine
 	} else {

@@ -63,8 +63,8 @@ type Step struct {
 	Evidence  string             `json:"evidence"`
 }
 
-// WorkerBound: operations waited for a free worker, and had they not, the
-// condition would have held.
+// WorkerBound is where operations waited for a free worker, and had they not,
+// the condition would have held.
 const WorkerBound load.Bound = "worker-bound"
 
 // Result of the search; nil before.
@@ -318,13 +318,13 @@ func (m *Maximum) String() string {
 		return fmt.Sprintf("%d of %d windows", n, of)
 	}
 	var text string
-	switch {
-	case m.Verdict == Found:
+	switch m.Verdict {
+	case Found:
 		text = fmt.Sprintf("%s holds up to %s a second (in %s), not at %s (in %s); the bracket is %.1f %% wide",
 			m.Condition, figure(*m.PerSecond), held(m.PerSecond), figure(*m.Above), held(m.Above), 100**m.Resolution)
-	case m.Verdict == Never:
+	case Never:
 		text = fmt.Sprintf("%s never holds: not even at %s a second, the least rate that was to be tried", m.Condition, figure(*m.Above))
-	case m.Verdict == Always:
+	case Always:
 		return fmt.Sprintf("%s holds at all rates that were to be tried, up to %s a second (in %s): the limit was not met", m.Condition, figure(*m.PerSecond), held(m.PerSecond))
 	default:
 		text = fmt.Sprintf("%s: the search has no result (%s): %s", m.Condition, m.Verdict, m.Message)
