@@ -51,7 +51,7 @@ e2e: deps build ## run the built binaries end to end: the demo, faults, kill -9;
 	@hack/e2e.sh
 
 .PHONY: object-servers object-peers object-test
-object-servers: ## install the servers that tests of object storage meet: Swift and Keystone of Debian, versitygw (minutes when cold)
+object-servers: ## install the servers that tests of object storage meet: Swift, Keystone, RADOS gateway of Debian, versitygw (minutes when cold)
 	@hack/object-servers.sh '$(OUT)/servers'
 
 object-peers: ## install what bench object-peers compares with: wrk of Debian, warp (minutes when cold)

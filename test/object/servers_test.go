@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/s3"
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
+	"github.com/cnsbench/cnsbench/internal/objectstore/storetest"
 	"github.com/cnsbench/cnsbench/internal/objectstore/swift"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/test/servers"
@@ -60,6 +61,7 @@ func TestVersityGW(t *testing.T) {
 }
 
 func TestSwift(t *testing.T) {
+	t.Parallel() // most of the time its servers start
 	s := servers.ForTest(t, servers.StartSwift)
 	sdk := newAmazon(s.Address, servers.SwiftUser, servers.SwiftPassword)
 	for _, signature := range []string{"v4", "v2"} {
@@ -73,8 +75,22 @@ func TestSwift(t *testing.T) {
 	})
 }
 
+func TestRadosGateway(t *testing.T) {
+	t.Parallel() // most of the time its servers start
+	r := servers.ForTest(t, servers.StartRados)
+	sdk := newAmazon(r.Address, servers.VersityKey, servers.VersitySecret)
+	for _, signature := range []string{"v4", "v2"} {
+		t.Run(signature, func(t *testing.T) {
+			ours := s3Store(t, r.Address, servers.VersityKey, servers.VersitySecret, "signature", signature)
+			bothWays(t, ours, sdk, "both-"+signature)
+			storetest.Run(t, storetest.Options{Store: ours, Keeps: true, PartSize: 5 << 20, Prefix: "suite-" + signature + "-"})
+		})
+	}
+}
+
 // A real Keystone, which a real Swift asks.
 func TestKeystone(t *testing.T) {
+	t.Parallel() // most of the time its servers start
 	k := servers.ForTest(t, servers.StartKeystone)
 	auth := map[string]string{"auth_url": k.AuthURL, "username": servers.KeystoneUser, "project_name": servers.KeystoneProject, "region": "one"}
 	ours := swiftStore(t, "keystonev3", servers.KeystonePassword, auth)
