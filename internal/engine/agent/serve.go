@@ -161,7 +161,7 @@ func (s *Session) deliver(messages <-chan wire.Message) End {
 			default:
 			}
 		case m.Started != nil:
-			s.begun(m.Started.At)
+			s.begun(m.Started)
 		case m.Meet != nil:
 			s.server.meet(s, m.Meet)
 		case m.File != nil:
@@ -225,9 +225,10 @@ func (s *Session) convert(theirs int64) stamp {
 	return stamp{at, err}
 }
 
-func (s *Session) begun(theirs int64) {
+func (s *Session) begun(m *wire.Stamp) {
 	s.mu.Lock()
-	s.startAt = s.convert(theirs)
+	s.startAt = s.convert(m.At)
+	s.startAt.err += max(0, m.Within)
 	start := op.InstanceStart{
 		Instance: s.id.Instance, Container: s.id.Container,
 		Intended: s.intended, At: s.startAt.at, Err: s.startAt.err, Phase: s.opts.Phase.Number,

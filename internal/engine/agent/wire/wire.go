@@ -198,6 +198,9 @@ type Pong struct {
 // Stamp is an instant of the agent's clock.
 type Stamp struct {
 	At int64 `json:"at"`
+	// Within is how much earlier it may have been: a command runs before the agent
+	// that has started it runs again.
+	Within int64 `json:"within,omitempty"`
 }
 
 // Signal is sent to the process; after GraceNanos (if > 0) everything that is

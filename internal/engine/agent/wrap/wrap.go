@@ -178,6 +178,7 @@ func (s *session) run(ctx context.Context, program string) wire.Exit {
 		}
 	}
 	oom := newOOMCounter()
+	before := s.clock.Now()
 	s.child, err = start(program, s.cmd, s.logs, s.tree, s.company)
 	at := s.clock.Now()
 	s.logs.started()
@@ -186,7 +187,7 @@ func (s *session) run(ctx context.Context, program string) wire.Exit {
 		return wire.Exit{At: at, ExitCode: 126, Code: wire.CodeExec, Message: err.Error()}
 	}
 	if !inside {
-		s.send(wire.Message{Started: &wire.Stamp{At: at}})
+		s.send(wire.Message{Started: &wire.Stamp{At: at, Within: at - before}})
 	}
 	if s.hung {
 		s.child.Signal(unix.SIGSTOP)
