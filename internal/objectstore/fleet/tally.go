@@ -129,13 +129,14 @@ func (t *tally) second(p *peer, s *model.Stage, m *second) error {
 			return fmt.Errorf("it tells of operation %d of %d of work %s", k.Op, len(w.Ops), w.Name)
 		}
 	}
-	from, _ := p.runTime(m.From)
-	to, _ := p.runTime(m.To)
 	i := t.work(w)
 	g := t.hosts[p.index].works[i]
-	if !from.Known() || to < from || g == nil || !g.open {
+	if !m.From.Known() || m.To < m.From || g == nil || !g.open {
 		return errors.New("it tells of a second that cannot be")
 	}
+	end, _ := p.runTime(m.To)
+	to := max(end, g.until) // what is known of its clock changes, by less than ±
+	from := to - (m.To - m.From)
 	if err := errors.Join(g.Cells.Merge(m.Cells), g.interval.Merge(m.Cells), t.rows[i].add(g, to-t.at, m.Cells)); err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func (t *tally) second(p *peer, s *model.Stage, m *second) error {
 
 // interval tells of one that is over.
 func (t *tally) interval(p *peer, g *progress) {
-	if g.until > g.since {
+	if g.until > g.since || len(g.interval) > 0 {
 		t.fleet.Observer.Host(p.index).Interval(t.spec.Name, g.Work, g.since, g.until, g.interval)
 	}
 	g.since, g.interval = g.until, load.Cells{}
@@ -168,6 +169,11 @@ func (t *tally) end(p *peer, s *model.Stage, e *ended) error {
 	}
 	if len(e.Works) != len(works) && e.Err == "" {
 		return fmt.Errorf("it ended %d works of %d", len(e.Works), len(works))
+	}
+	for i := range e.Works {
+		if x := &e.Works[i]; !x.Began.Known() || x.From < x.Began || x.To < x.From || x.Ended < x.Began {
+			return fmt.Errorf("it ended work %d at times that cannot be", i)
+		}
 	}
 	if e.Err != "" {
 		h.Err = errors.Join(h.Err, errors.New(e.Err))
@@ -190,11 +196,9 @@ func (t *tally) end(p *peer, s *model.Stage, e *ended) error {
 
 // ended sets the instants of a part as the host had them.
 func (g *progress) ended(p *peer, s *span) {
-	began, _ := p.runTime(s.Began)
-	from, _ := p.runTime(s.From)
-	to, _ := p.runTime(s.To)
 	end, _ := p.runTime(s.Ended)
-	if g.Ended.Known() { // it did more of it
+	began, from, to := end-(s.Ended-s.Began), end-(s.Ended-s.From), end-(s.Ended-s.To) // by one join, so that their differences stay
+	if g.Ended.Known() {                                                               // it did more of it
 		began, from, to = min(began, g.Began), min(from, g.From), max(to, g.To)
 	}
 	g.Began, g.From, g.To, g.Ended = began, from, to, end
