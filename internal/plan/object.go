@@ -73,6 +73,7 @@ type objectReader struct {
 	paths  []string // of the lines that the model has
 	volume *v1alpha1.ObjectFileSpec
 	secret string
+	file   string   // of credentials
 	pass   []string // variables of the environment
 }
 
@@ -418,11 +419,11 @@ func (o *objectReader) credentials(path string, s *v1alpha1.ObjectStorage, m *mo
 		o.fail(path+".credentials.file", "kubectl create secret generic NAME --from-literal=accesskey=… --from-literal=secretkey=…, and secretName", "a file of this machine is not on the cluster's nodes")
 	case o.secret != "" && c.SecretName != "" && o.secret != c.SecretName:
 		o.fail(path+".credentials.secretName", "", "a second Secret beside %q cannot be", o.secret)
-	case c.SecretName != "":
-		o.secret = c.SecretName
-		m.Settings["credentials"] = objectCredentials
+	case o.file != "" && c.File != "" && o.file != c.File:
+		o.fail(path+".credentials.file", "", "a second file beside %s cannot be", o.file)
 	default:
-		m.Settings["credentials"] = c.File
+		o.secret, o.file = c.SecretName, c.File
+		m.Settings["credentials"] = objectCredentials
 	}
 }
 
@@ -469,6 +470,10 @@ func (o *objectReader) variables(w *model.Workload) map[string]string {
 	if o.secret != "" {
 		mounts = append(mounts, corev1.VolumeMount{Name: "credentials", MountPath: objectCredentials, ReadOnly: true})
 		volumes = append(volumes, map[string]any{"name": "credentials", "secret": map[string]any{"secretName": o.secret, "defaultMode": 0o400}})
+	}
+	if o.file != "" {
+		mounts = append(mounts, corev1.VolumeMount{Name: "credentials", MountPath: objectCredentials, ReadOnly: true})
+		volumes = append(volumes, map[string]any{"name": "credentials", "hostPath": map[string]any{"path": o.file, "type": "File"}})
 	}
 	return map[string]string{
 		"OBJECT_ORDER":   inJSON(part.Order{Workload: *w, Seed: o.plan.Seed, Grace: objectGrace}),

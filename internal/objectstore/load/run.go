@@ -211,14 +211,14 @@ func (c *Config) ready(ctx context.Context, s *model.Stage) ([]*working, [][]*wo
 		}
 		st, err := c.Open(&w.Store)
 		if err != nil {
-			return nil, nil, fmt.Errorf("line %d: %w", w.Line, err)
+			return nil, nil, atLine(w.Line, err)
 		}
 		if err := c.checkOwners(ctx, st, w); err != nil {
 			return nil, nil, err
 		}
 		k, err := newWorking(c, s.Name, w, st.Describe())
 		if err != nil {
-			return nil, nil, fmt.Errorf("line %d: %w", w.Line, err)
+			return nil, nil, atLine(w.Line, err)
 		}
 		var all []*worker
 		for n := range w.Workers {
@@ -231,6 +231,14 @@ func (c *Config) ready(ctx context.Context, s *model.Stage) ([]*working, [][]*wo
 		works, workers = append(works, k), append(workers, all)
 	}
 	return works, workers, nil
+}
+
+// atLine says where in the file a work is, if it is of one.
+func atLine(line int, err error) error {
+	if line == 0 {
+		return err
+	}
+	return fmt.Errorf("line %d: %w", line, err)
 }
 
 // carryOut lets the workers go until they have ended; Grace after the work's

@@ -150,6 +150,7 @@ func list(s string) []string {
 func (r *renderer) volume(part string, v *corev1.Volume) error {
 	switch {
 	case v.EmptyDir != nil:
+	case v.HostPath != nil && !r.cluster(): // engine local says which it takes
 	case v.PersistentVolumeClaim != nil:
 		name, ok := r.claims[v.PersistentVolumeClaim.ClaimName]
 		switch {

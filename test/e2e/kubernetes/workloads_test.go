@@ -33,6 +33,8 @@ func TestWorkloads(t *testing.T) {
 		"a pod that is not restricted":             testUnrestricted,
 		"a block volume":                           testBlockVolume,
 		"phases":                                   testPhases,
+		"object storage":                           testObjects,
+		"a pod of an object workload that is lost": testObjectPodLost,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each in a namespace of its own

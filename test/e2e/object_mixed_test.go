@@ -1,0 +1,247 @@
+package e2e
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+// mixed is object I/O by three instances against a server, beside a volume that
+// is snapshotted.
+const mixed = head + `spec:
+  seed: 7
+  actions:
+    - name: objects
+      createObjSpec:
+        workload: object
+        count: 3
+        objectSpec:
+          storage: {s3Spec: {endpoint: %q}, credentials: {file: %q}}
+          stages:
+            - name: init
+              works: [{type: init, workers: 2, containers: "r(1,4)"}]
+            - name: prepare
+              works: [{type: prepare, workers: 5, containers: "r(1,4)", objects: "r(1,50)", sizes: c(4)KiB}]
+            - name: main
+              works:
+                - {workers: 7, rampUp: 1s, runtime: 4s, rate: constant(250), containers: "u(1,4)", objects: "u(1,50)", operations: [{type: read}]}
+            - name: cleanup
+              works: [{type: cleanup, workers: 4, containers: "r(1,4)", objects: "r(1,50)"}]
+            - name: dispose
+              works: [{type: dispose, workers: 1, containers: "r(1,4)"}]
+    - {name: vol, createObjSpec: {volume: {storageClass: hostdir, size: 16Mi}}}
+    - {name: snapshots, rateName: r, snapshotSpec: {actionName: vol}}
+  rates: [{name: r, constantRateSpec: {interval: 700ms}}]
+  slos:
+    - {name: reads, expr: 'p99(objects.read) < duration("1m") && count(objects.read) == 1000.0'}
+    - {name: phases, expr: 'p99(objects.read.firstByte) < duration("1m") && p99(objects.read.service) <= p99(objects.read)'}
+    - {name: beside, expr: 'count(objects.read, during("snapshots")) > 0.0'}
+    - {name: prepared, expr: 'count(objects["prepare.write"]) == 200.0'}
+`
+
+// nullServer is the product's own, which keeps nothing.
+func (b *box) nullServer() string {
+	b.Helper()
+	s := b.start(b.cnsbench(), "object", "null-server", "--size", "4KiB")
+	s.until("it listens", func() bool { return strings.Contains(s.out.String(), "\n") })
+	return strings.TrimSpace(s.out.String())
+}
+
+const secretKey = "not-to-be-found-anywhere"
+
+// TestObjectsBesideVolumes: object I/O and control operations in one run, with
+// one record; what prepares is over when the barrier opens; no credentials are
+// left anywhere.
+func TestObjectsBesideVolumes(t *testing.T) {
+	for name, user := range map[string]func(*box){"root": func(b *box) { needRoot(b) }, "an ordinary user": (*box).asNobody} {
+		t.Run(name, func(t *testing.T) {
+			needRoot(t) // to be somebody else, too
+			b := newBox(t)
+			user(b)
+			keys := b.write("keys", "accesskey=someone\nsecretkey="+secretKey+"\n")
+			if err := os.Chmod(keys, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chown(keys, b.uid, b.uid); err != nil {
+				t.Fatal(err)
+			}
+			r := b.bench(fmt.Sprintf(mixed, b.nullServer(), keys)).wants(t, 0)
+			if s, _ := b.readable(b.bundle()); s.State != "complete" {
+				t.Errorf("%s\n%v", s.State, r)
+			}
+			bundle, err := record.Open(b.bundle())
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.wholeOfParts(bundle)
+			b.nowhere(secretKey)
+			b.clean()
+		})
+	}
+}
+
+// wholeOfParts checks what three parts left, together.
+func (b *box) wholeOfParts(bundle *record.Bundle) {
+	b.Helper()
+	barrier, instances, reads := bundle.Run.BarrierAt, map[string]bool{}, hist.New()
+	for h, err := range bundle.Histograms() {
+		switch {
+		case err != nil:
+			b.Fatal(err)
+		case !h.Total:
+		case h.Metric == "prepare.write" && h.To > barrier:
+			b.Errorf("%s wrote until %v, after the barrier at %v", h.Instance, h.To, barrier)
+		case h.Metric == "read":
+			instances[h.Instance] = true
+			if h.From < barrier+op.Time(1e9) || h.From > barrier+op.Time(2e9) {
+				b.Errorf("%s is measured from %v on, a second after the barrier at %v is the ramp's end", h.Instance, h.From, barrier)
+			}
+			if err := reads.Merge(h.Hist); err != nil {
+				b.Error(err)
+			}
+		}
+	}
+	if len(instances) != 3 || reads.N() != 1000 {
+		b.Errorf("%d reads of %v, of 250 a second for 4 s", reads.N(), instances)
+	}
+	for _, f := range bundle.Run.Validity {
+		if f.Name == "partLost" || f.Name == "objectsFailed" || f.Name == "readsFromCache" {
+			b.Errorf("%s: %s", f.Name, f.Evidence)
+		}
+	}
+}
+
+// nowhere looks for a text in all that a run left, and in what processes show of
+// themselves.
+func (b *box) nowhere(text string) {
+	b.Helper()
+	err := filepath.WalkDir(b.bundle(), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		found, err := os.ReadFile(path)
+		if strings.Contains(string(found), text) {
+			b.Errorf("%s has the secret", path)
+		}
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// TestObjectPartLost kills one of three instances under way: the others go on to
+// the end of the stage and clean up, and what was its share is accounted for.
+func TestObjectPartLost(t *testing.T) {
+	needRoot(t)
+	b := newBox(t)
+	text := strings.Replace(fmt.Sprintf(mixed, b.nullServer(), b.in("keys")), "runtime: 4s", "runtime: 8s", 1)
+	text, _, _ = strings.Cut(text, "  slos:")
+	keys := b.write("keys", "accesskey=a\nsecretkey=b\n")
+	if err := os.Chmod(keys, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := b.start(b.cnsbench(), b.runArgs(b.write("bench.yaml", text))...)
+	l.until("a part writes of its main stage", func() bool {
+		files, _ := filepath.Glob(b.in("bundle/raw/objects-1/object/output/*.objects.jsonl"))
+		if len(files) == 0 {
+			return false
+		}
+		text, _ := os.ReadFile(files[0])
+		return strings.Count(string(text), `"second":{"stage":2`) > 3
+	})
+	victim := b.part(1)
+	if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	r := l.wait().wants(t, 2)
+	bundle, err := record.Open(b.bundle())
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	for _, f := range bundle.Run.Validity {
+		if f.Name == "partLost" {
+			said += f.Evidence + "\n"
+		}
+	}
+	for _, want := range []string{"objects-1/object: part 2 of 3 was lost", "stage main, work normal: its 2 of 7 workers did", "were due and are not kept count as lost", "stage cleanup, work cleanup: its 1 of 4 workers had not begun"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("not said: %s\n%s\n%v", want, said, r)
+		}
+	}
+	sums := map[string]float64{}
+	for x, err := range bundle.Scalars() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums[x.Metric] += x.Value
+	}
+	if due := sums["read.ok"] + sums["read.failed"] + sums["read.lost"]; due != 2000 {
+		t.Errorf("%v of the 2000 operations that were due are accounted for: %v", due, sums)
+	}
+	if sums["read.lost"] == 0 || sums["cleanup.delete.ok"]+sums["cleanup.delete.failed"] != 200 || sums["dispose.dispose.ok"]+sums["dispose.dispose.failed"] != 4 {
+		t.Errorf("%v", sums)
+	}
+	b.clean()
+}
+
+// part is the process that is that part of an object workload of this box.
+func (b *box) part(index int) int {
+	b.Helper()
+	for _, p := range b.processes() {
+		env, _ := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
+		args, _ := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/cmdline")
+		if strings.HasPrefix(string(args), "/cnsbench\x00object\x00part\x00") && strings.Contains(string(env), fmt.Sprintf("INSTANCE_NUM=%d\x00", index)) {
+			return p.pid
+		}
+	}
+	b.Fatalf("part %d does not run", index)
+	return 0
+}
+
+// TestConvert turns a workload of COSBench into a Benchmark, which runs.
+func TestConvert(t *testing.T) {
+	b := newBox(t)
+	xml := b.write("w.xml", `<workload name="Some reads"><storage type="null" config="size=8KiB"/><workflow>
+<workstage name="init"><work type="init" workers="1" config="containers=r(1,2)"/></workstage>
+<workstage name="1 main"><work name="main" workers="3" totalOps="300"><operation type="read" ratio="70" config="containers=u(1,2);objects=zipf(1,100,0.9)"/><operation type="write" ratio="30" config="containers=u(1,2);objects=h(1|10|3,11|20|1);sizes=u(1,8)KB"/></work></workstage>
+<workstage name="rest" closuredelay="1"><work type="delay" workers="1"/></workstage>
+</workflow></workload>`)
+	r := b.run("convert", xml).wants(t, 0)
+	for _, want := range []string{"name: some-reads", "objects: zipf(1,100,0.9)", "objects: h(1|10|3,11|20|1)", "sizes: u(1,8)KB", "closureDelay: 1s", "name: s1-main"} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("not there: %s\n%v", want, r)
+		}
+	}
+	if !strings.Contains(r.stderr, `"1 main" is called s1-main`) {
+		t.Errorf("it is not said what was renamed\n%v", r)
+	}
+	b.bench(r.stdout).wants(t, 0)
+	bundle, err := record.Open(b.bundle())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops := 0.0
+	for x, err := range bundle.Scalars() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.Metric == "read.ok" || x.Metric == "write.ok" {
+			ops += x.Value
+		}
+	}
+	if ops != 300 {
+		t.Errorf("%v operations, of 300", ops)
+	}
+	b.clean()
+}
