@@ -189,7 +189,8 @@ func (f *Finder) step(s *model.Stage, n int, perSecond float64) (*model.Stage, t
 	window := f.Window
 	for _, o := range w.Ops {
 		if need := f.Condition.Needs()[o.Name]; need > 0 && o.Weight > 0 {
-			least := 1.25 * float64(need) / (perSecond * float64(o.Weight) / 100)
+			enough := float64(need) + 4*math.Sqrt(float64(need)) + 4 // arrivals are random: this many are expected where fewer than need are not
+			least := enough / (perSecond * float64(o.Weight) / 100)
 			window = max(window, time.Duration(min(least, atMost*f.Window.Seconds())*float64(time.Second)))
 		}
 	}
