@@ -26,8 +26,12 @@ type Keystone struct {
 	token   string // of the administrator
 }
 
-// The account.
-const KeystoneUser, KeystonePassword, KeystoneProject = "tester", "testing", "test"
+// The account of those who store things.
+const (
+	KeystoneUser     = "tester"
+	KeystonePassword = "testing"
+	KeystoneProject  = "test"
+)
 
 const adminPassword = "admin"
 

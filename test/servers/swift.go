@@ -17,11 +17,12 @@ type Swift struct {
 	Address, AuthURL string
 }
 
-// SwiftUser and SwiftPassword are TempAuth's only account.
-const SwiftUser, SwiftPassword = "test:tester", "testing"
-
-// SwiftPolicy is the only storage policy.
-const SwiftPolicy = "gold"
+// TempAuth's only account, and the only storage policy.
+const (
+	SwiftUser     = "test:tester"
+	SwiftPassword = "testing"
+	SwiftPolicy   = "gold"
+)
 
 // StartSwift starts one with TempAuth and s3api.
 func StartSwift(ctx context.Context, dir string) (*Swift, error) {

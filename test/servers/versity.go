@@ -15,8 +15,11 @@ type Versity struct {
 	Data    string // a directory below it is a bucket
 }
 
-// VersityKey and VersitySecret are the account's.
-const VersityKey, VersitySecret = "test", "secret"
+// The account's keys.
+const (
+	VersityKey    = "test"
+	VersitySecret = "secret"
+)
 
 // StartVersity starts the versitygw of the repository's out/servers, which
 // make object-servers builds at the version in hack/servers.
