@@ -89,6 +89,7 @@ const (
 	Attached    = "attached"    // ControllerPublishVolume done
 	Staged      = "staged"      // NodeStageVolume done
 	Published   = "published"   // NodePublishVolume done
+	Sandboxed   = "sandboxed"   // the pod has its network and its volumes, and may start containers
 	Initialized = "initialized" // init containers done
 	Running     = "running"     // containers started (as processes, or waiting at their barrier)
 	Ready       = "ready"       // usable: pod ready, snapshot readyToUse

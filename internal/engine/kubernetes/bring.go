@@ -256,7 +256,7 @@ func (b *bringing) ids() map[string][]string {
 	}
 	ids := map[string][]string{
 		op.Provisioned: all, op.Bound: all, op.Attached: attached, op.FirstWrite: mounted, op.FirstRead: mounted,
-		op.Staged: mounted, op.Published: mounted, op.Scheduled: running, op.Initialized: initialized, op.Running: running, podReady: running, op.Ready: running,
+		op.Staged: mounted, op.Published: mounted, op.Scheduled: running, op.Sandboxed: running, op.Initialized: initialized, op.Running: running, podReady: running, op.Ready: running,
 	}
 	if len(running) == 0 {
 		ids[op.Ready] = all

@@ -21,6 +21,8 @@ func reached(p *corev1.Pod) []string {
 			continue
 		}
 		switch c.Type {
+		case corev1.PodReadyToStartContainers:
+			names = append(names, op.Sandboxed)
 		case corev1.PodInitialized:
 			if p.Spec.NodeName != "" && len(p.Spec.InitContainers) > 0 {
 				names = append(names, op.Initialized)
