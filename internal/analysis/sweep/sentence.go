@@ -99,7 +99,7 @@ const scales = "it still scales"
 
 // growth is by what factor throughput went up from one level to the next.
 type growth struct {
-	factor, low, high, coverage float64 // the interval, where coverage is above 0
+	factor, low, high, coverage float64 // coverage 0: there are too few trials for an interval
 	verdict                     string
 }
 
@@ -115,7 +115,10 @@ func scaling(before, p *Point) growth {
 	if !ok || before.Level <= 0 || p.Level <= before.Level {
 		return g
 	}
-	g.factor, g.low, g.high, g.coverage = estimate, low, high, coverage
+	g.factor = estimate
+	if coverage >= level-1e-9 {
+		g.low, g.high, g.coverage = low, high, coverage
+	}
 	verdict := func(factor float64) string {
 		switch gain := (factor - 1) / (p.Level/before.Level - 1); {
 		case gain < saturated:
@@ -126,7 +129,7 @@ func scaling(before, p *Point) growth {
 		return scales
 	}
 	g.verdict = verdict(estimate)
-	if least, most := verdict(low), verdict(high); least != most {
+	if least, most := verdict(low), verdict(high); g.coverage > 0 && least != most {
 		g.verdict = fmt.Sprintf("%s (these trials have room for: %s, and: %s)", g.verdict, least, most)
 	}
 	return g

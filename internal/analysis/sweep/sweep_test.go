@@ -63,6 +63,7 @@ func TestSentencesOfTrials(t *testing.T) {
 	}{
 		{"sure", []float64{60, 61, 62}, []float64{598, 600, 610}, "×9.84 [9.65, 10.2] of that at 1 for ×10 at once: it still scales."},
 		{"unsure", []float64{60, 61, 62}, []float64{90, 200, 400}, "it hardly scales any more (these trials have room for: saturated, and: it still scales)."},
+		{"too few", []float64{60, 90}, []float64{300, 600}, "×5.77 of that at 1 for ×10 at once: it still scales."},
 		{"once", []float64{60}, []float64{600}, "×10 of that at 1 for ×10 at once: it still scales."},
 	}
 	for _, tt := range tests {
