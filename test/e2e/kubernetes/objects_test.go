@@ -71,7 +71,7 @@ spec:
               works: [{type: prepare, workers: 5, containers: "r(1,4)", objects: "r(1,50)", sizes: c(4)KiB}]
             - name: main
               works:
-                - {workers: 7, rampUp: 2s, runtime: 6s, rate: constant(100), containers: "u(1,4)", objects: "u(1,50)", operations: [{type: read}]}
+                - {workers: 7, rampUp: 2s, runtime: 6s, rampDown: 2s, rate: constant(100), containers: "u(1,4)", objects: "u(1,50)", operations: [{type: read}]}
             - name: cleanup
               works: [{type: cleanup, workers: 4, containers: "r(1,4)", objects: "r(1,50)"}]
   slos:
@@ -124,8 +124,8 @@ func (p *project) nowhere(dir, text string) {
 	}
 }
 
-// testObjectPodLost deletes one of three pods under way: the others end the stage
-// and clean up, and its share is accounted for.
+// testObjectPodLost deletes one of three pods under way: the run fails, and its
+// share is accounted for.
 func testObjectPodLost(p *project) {
 	p.nullServer()
 	c := p.command("local", `
