@@ -31,7 +31,6 @@ type slow struct {
 	mu    sync.Mutex
 	asked []string // verb container/object, but for the looks
 	fails string   // what fails
-	stop  chan struct{}
 }
 
 func (s *slow) Client() (store.Client, error) { return &client{s}, nil }
@@ -65,7 +64,6 @@ type room struct {
 	parts int
 	mu    sync.Mutex
 	steps map[int]*step
-	gone  map[int]bool
 	open  chan struct{} // the barrier
 	at    []int         // who stands there
 }
@@ -77,7 +75,7 @@ type step struct {
 }
 
 func newRoom(n int) *room {
-	return &room{parts: n, steps: map[int]*step{}, gone: map[int]bool{}, open: make(chan struct{})}
+	return &room{parts: n, steps: map[int]*step{}, open: make(chan struct{})}
 }
 
 func (r *room) step(n int) *step {
@@ -87,19 +85,9 @@ func (r *room) step(n int) *step {
 	return r.steps[n]
 }
 
-func (r *room) leave(i int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.gone[i] = true
-	for _, s := range r.steps {
-		s.failed = true
-		r.full(s)
-	}
-}
-
 func (r *room) full(s *step) {
 	for i := range r.parts {
-		if !s.come[i] && !r.gone[i] {
+		if !s.come[i] {
 			return
 		}
 	}
@@ -119,7 +107,7 @@ type seat struct {
 func (s seat) Meet(_ context.Context, m meet.Meeting) (meet.Answer, time.Time, error) {
 	s.mu.Lock()
 	at := s.step(m.Step)
-	at.come[m.Index], at.failed = true, at.failed || m.Failed || len(s.gone) > 0
+	at.come[m.Index], at.failed = true, at.failed || m.Failed
 	s.full(at)
 	s.mu.Unlock()
 	<-at.all
@@ -127,9 +115,7 @@ func (s seat) Meet(_ context.Context, m meet.Meeting) (meet.Answer, time.Time, e
 	defer s.mu.Unlock()
 	a := meet.Answer{Failed: at.failed}
 	for i := range s.parts {
-		if !s.gone[i] {
-			a.Present = append(a.Present, i)
-		}
+		a.Present = append(a.Present, i)
 	}
 	return a, time.Now().Add(50 * time.Millisecond), nil
 }
