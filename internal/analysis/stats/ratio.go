@@ -29,9 +29,8 @@ func Ratios(a, b []float64, level float64) (estimate, low, high, coverage float6
 	estimate = math.Sqrt(all[last/2] * all[(last+1)/2])
 	// The interval from the k-th least to the k-th largest ratio leaves out
 	// P(U < k) at each side.
-	k, below := 1, 0.0
 	chances := rankSums(len(a), len(b))
-	below = chances[0]
+	k, below := 1, chances[0]
 	for 2*k <= last && 1-2*(below+chances[k]) >= level {
 		below += chances[k]
 		k++
