@@ -231,8 +231,8 @@ func (c *converted) storage(s *model.Store) (*v1alpha1.ObjectStorage, error) {
 			UserDomain: first(s.Auth, "user_domain", "domain"), ProjectDomain: first(s.Auth, "project_domain", "domain"), Region: s.Auth["region"], Interface: s.Auth["interface"],
 			Policy: s.Settings["policy"], HTTPEndpoint: http}
 	case "file":
-		c.note("the files of storage file were in %s: here they are on a volume of the instance's own, of fileSpec.storageClass", s.Settings["root"])
-		out.FileSpec = &v1alpha1.ObjectFileSpec{Sync: s.Settings["sync"]}
+		c.note("the files of storage file were in %s: here they are on a volume of the instance's own, in a directory as there (fileSpec.storageClass: hostdir); name another class to measure that", s.Settings["root"])
+		out.FileSpec = &v1alpha1.ObjectFileSpec{StorageClass: "hostdir", Sync: s.Settings["sync"]}
 	case "null":
 		out.NullSpec = &v1alpha1.ObjectNullSpec{}
 		if text := s.Settings["size"]; text != "" {
