@@ -181,7 +181,7 @@ func (r *renderer) volume(part string, v *corev1.Volume) error {
 	case r.cluster():
 		return r.clusterVolume(part, v)
 	default:
-		return r.unsupported(part, fmt.Sprintf("the kind of volume %q", v.Name), "emptyDir, configMap, persistentVolumeClaim and ephemeral are")
+		return r.unsupported(part, fmt.Sprintf("the kind of volume %q", v.Name), "emptyDir, configMap, hostPath, persistentVolumeClaim and ephemeral are")
 	}
 	return nil
 }
