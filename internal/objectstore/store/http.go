@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/body"
@@ -140,8 +141,8 @@ func Timeout(text string) (time.Duration, error) {
 	if text == "" {
 		return 30 * time.Second, nil
 	}
-	var ms int64
-	if _, err := fmt.Sscanf(text, "%d", &ms); err != nil || ms < 1 || ms > 86_400_000 {
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || ms < 1 || ms > 86_400_000 {
 		return 0, fmt.Errorf("timeout=%s is no number of milliseconds up to a day", text)
 	}
 	return time.Duration(ms) * time.Millisecond, nil
