@@ -63,6 +63,13 @@ type Preparer interface {
 	Prepare(r Request) error
 }
 
+// Prober is implemented by engines whose platform may be lost without their
+// noticing at once. Lost is called once, when no op is in flight any more, and
+// returns why the platform does not serve, or nil; ctx bounds it.
+type Prober interface {
+	Lost(ctx context.Context) error
+}
+
 // Witness is implemented by engines that know more of a run than its ops say.
 // Witnessed is called once, after Teardown and before Close, in every run whose
 // Open was called; ctx bounds it.

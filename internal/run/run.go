@@ -232,6 +232,9 @@ func (r *runner) wind(err error) {
 		return
 	}
 	ctx := context.WithoutCancel(r.hard)
+	if r.result.State == record.Complete {
+		r.note(r.failedSince(ctx))
+	}
 	r.Observer.Phase(Stopping)
 	if names := r.instances.running(); len(names) > 0 {
 		grace := r.Plan.Grace
@@ -258,8 +261,28 @@ func (r *runner) wind(err error) {
 	}
 }
 
+// failedSince says what failed since the rates have stopped, or before without
+// being noticed: a platform that dies takes its ops with it before anyone
+// learns of its death. An interrupt while the last ops end changes nothing.
+func (r *runner) failedSince(ctx context.Context) error {
+	if cause := context.Cause(r.soft); cause != nil && !errors.Is(cause, ErrInterrupted) {
+		return cause
+	}
+	p, ok := r.Engine.(engine.Prober)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	if err := p.Lost(ctx); err != nil {
+		return lost(err)
+	}
+	return nil
+}
+
 // Limits on steps that a broken platform could hang for ever.
 const (
+	probeLimit  = 10 * time.Second
 	stopLimit   = 30 * time.Second
 	removeLimit = 5 * time.Minute
 	hearLimit   = 30 * time.Second

@@ -37,6 +37,6 @@ func (s *sink) Output(instance, container, file string, data []byte) {
 
 func (s *sink) Log(source, line string) { s.log(source, line) }
 
-func (s *sink) Failed(err error) {
-	s.fail(fmt.Errorf("the platform was lost: %w", err))
-}
+func (s *sink) Failed(err error) { s.fail(lost(err)) }
+
+func lost(err error) error { return fmt.Errorf("the platform was lost: %w", err) }

@@ -23,7 +23,9 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
@@ -68,6 +70,7 @@ type driver struct {
 	closing sync.Once
 	stopped chan struct{} // closed when we ask it to end: its end is no fault then
 	listens atomic.Bool   // it has started: its end before is the failure of that
+	silent  atomic.Bool   // a call found nobody: Lost asks again
 }
 
 // openDrivers makes a driver for every provisioner that a StorageClass names.
@@ -183,7 +186,7 @@ func (d *driver) spawn(cmd *exec.Cmd) error {
 		case <-d.stopped:
 		default:
 			if d.listens.Load() {
-				d.engine.session.Sink.Failed(d.why(errors.New("the CSI driver " + d.name + " ended in mid-run")))
+				d.engine.session.Sink.Failed(d.ended())
 			}
 		}
 	}()
@@ -225,6 +228,52 @@ func (d *driver) awaitSocket(ctx context.Context) error {
 	}
 }
 
+func (d *driver) ended() error {
+	return d.why(errors.New("the CSI driver " + d.name + " ended in mid-run"))
+}
+
+// suspect marks the driver when a call found nobody.
+func (d *driver) suspect(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	err := invoke(ctx, method, req, reply, cc, opts...)
+	if status.Code(err) == codes.Unavailable {
+		d.silent.Store(true)
+	}
+	return err
+}
+
+// Lost implements engine.Prober: a driver that was not to be reached, and still
+// is not, is gone. One that only answers Unavailable to some calls is not.
+func (e *Engine) Lost(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(e.drivers)) {
+		if err := e.drivers[name].lost(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reapLimit is how long after its sockets a process that dies may end.
+const reapLimit = time.Second
+
+func (d *driver) lost(ctx context.Context) error {
+	if !d.silent.Load() {
+		return nil
+	}
+	_, err := d.identity.Probe(ctx, &csi.ProbeRequest{})
+	if status.Code(err) != codes.Unavailable {
+		return nil
+	}
+	if d.process == nil {
+		return fmt.Errorf("%s does not answer any more: %w", d.title(), err)
+	}
+	select {
+	case <-d.exited:
+		return d.ended()
+	case <-time.After(reapLimit):
+		return d.why(fmt.Errorf("%s does not answer any more: %w", d.title(), err))
+	}
+}
+
 // why adds to an error what is known of the process.
 func (d *driver) why(err error) error {
 	if d.process == nil {
@@ -255,7 +304,7 @@ func (d *driver) connect(ctx context.Context) error {
 	}
 	conn, err := grpc.NewClient("unix://"+d.socket,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(),
-		grpc.WithUnaryInterceptor(d.engine.traceRPC))
+		grpc.WithChainUnaryInterceptor(d.suspect, d.engine.traceRPC))
 	if err != nil {
 		return err
 	}
