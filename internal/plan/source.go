@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -126,18 +127,38 @@ func safely(f func() error) (err error) {
 var yamlLine = regexp.MustCompile(`(?:yaml: )?line (\d+): `)
 
 func yamlProblem(f File, err error) Problem {
-	p := Problem{File: f.Name, Message: "not well-formed YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+	p := Problem{File: f.Name, Line: 1, Column: 1, // the library names no line where it is the first
+		Message: "not well-formed YAML: " + strings.TrimPrefix(err.Error(), "yaml: "),
+		Hint:    "check the indentation and the quotes from this line on"}
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 		p.Line, _ = strconv.Atoi(m[1])
-		p.Column = 1
 		p.Message = "not well-formed YAML: " + yamlLine.ReplaceAllString(err.Error(), "")
+	} else if line, column := firstUnreadable(f.Data); line > 0 {
+		p.Line, p.Column, p.Hint = line, column, "this byte is no text: save the file as UTF-8"
 	}
-	p.Hint = "check the indentation and the quotes from this line on"
 	if outdented(err) {
 		p.Line = lineOf(f.Data, p.Line)
 		p.Message, p.Hint = "not well-formed YAML: this line does not fit in here", "check its indentation and that of the lines above"
 	}
 	return p
+}
+
+// firstUnreadable is where the first byte is that is no text, of which the YAML
+// library says no place; line 0 if there is none.
+func firstUnreadable(data []byte) (line, column int) {
+	line, column = 1, 1
+	for i, r := range string(data) {
+		_, size := utf8.DecodeRune(data[i:])
+		switch {
+		case r == utf8.RuneError && size == 1, r < ' ' && r != '\t' && r != '\n' && r != '\r', r == 0x7f:
+			return line, column
+		case r == '\n':
+			line, column = line+1, 1
+		default:
+			column++
+		}
+	}
+	return 0, 0
 }
 
 // outdented: the errors for which the YAML library names the line at which the
