@@ -64,6 +64,16 @@ func (t *Trace) EndedAt(at Time) {
 	t.ended = at
 }
 
+// Refine lets do change each milestone so far, such as its error by what came to be
+// known after it. do must not call t.
+func (t *Trace) Refine(do func(*Milestone)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range t.milestones {
+		do(&t.milestones[i])
+	}
+}
+
 // Fill gives what was gathered to o, milestones in order of time. Marks that
 // come later are lost. An end that was stated replaces that of o.
 func (t *Trace) Fill(o *Op) {

@@ -272,7 +272,7 @@ func (e *Engine) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.client.Seen = e.wrote
+	e.client.Sending, e.client.Seen = e.sending, e.wrote
 	return nil
 }
 
@@ -316,6 +316,7 @@ func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engi
 	}
 	tr.On("", r.Name)
 	tr.Attempt()
+	defer e.settle(tr)
 	switch {
 	case r.Workload != nil:
 		return e.createWorkload(ctx, r, tr)

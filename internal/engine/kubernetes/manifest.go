@@ -126,14 +126,31 @@ func (t *tracker) keep(k key, ev watch.Event) {
 	t.put(k, ev)
 }
 
-// wrote tells the watches of a write of ours.
-func (e *Engine) wrote(c api.Call) {
-	e.watches.Wrote(c)
+// sending and wrote tell the watches of a write of ours.
+func (e *Engine) sending(c api.Call) { e.ofWatches(func(w *watch.Watches) { w.Sending(c) }) }
+func (e *Engine) wrote(c api.Call)   { e.ofWatches(func(w *watch.Watches) { w.Wrote(c) }) }
+
+// ofWatches is for what concerns all watches.
+func (e *Engine) ofWatches(do func(*watch.Watches)) {
+	if e.watches == nil {
+		return // not open
+	}
+	do(e.watches)
 	e.watching.Lock()
 	defer e.watching.Unlock()
 	for _, w := range e.further {
-		w.Wrote(c)
+		do(w)
 	}
+}
+
+// settle gives the milestones of an op, which is over, the errors that their
+// stamps have by what came after them too.
+func (e *Engine) settle(tr *op.Trace) {
+	tr.Refine(func(m *op.Milestone) {
+		if m.Source == "watch" {
+			e.ofWatches(func(w *watch.Watches) { m.Err = w.Settled(m.At, m.Err) })
+		}
+	})
 }
 
 // prepareManifest finds out what kind a manifest is of, enters it into the

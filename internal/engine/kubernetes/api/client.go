@@ -28,7 +28,9 @@ type Client struct {
 	// Seen is told of every call as soon as it is answered, before the caller
 	// is; set it before the first call. It must not block. The watches' lag is
 	// measured by it.
-	Seen      func(Call)
+	Seen func(Call)
+	// Sending, likewise, is told of every write before it is sent; Seen follows.
+	Sending   func(Call)
 	throttled atomic.Int64
 }
 
@@ -192,6 +194,9 @@ func (c *Client) send(ctx context.Context, call *Call, r request) ([]byte, error
 	var arrivals Arrivals
 	ctx = arrivals.Trace(ctx)
 	call.Sent = c.clock.Now()
+	if c.Sending != nil && call.Write() {
+		c.Sending(*call)
+	}
 	answer, header, err := c.exchange(ctx, call, r, header, body)
 	call.Answered = c.clock.Now()
 	if err == nil { // what was read meanwhile for others came later, if anything

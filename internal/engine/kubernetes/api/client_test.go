@@ -68,8 +68,13 @@ func TestCreateIsOneTimedRequest(t *testing.T) {
 		made.ResourceVersion, made.UID = "42", "u"
 		answer(w, http.StatusCreated, Protobuf, encode(made))
 	})
-	var told []Call
-	c.Seen = func(call Call) { told = append(told, call) }
+	var sending, told []Call
+	c.Sending = func(call Call) { sending = append(sending, call) }
+	c.Seen = func(call Call) {
+		if told = append(told, call); len(sending) != len(told) || sending[0].Sent != call.Sent || sending[0].Answered != 0 {
+			t.Errorf("before it was sent %+v was told, thereafter %+v", sending, call)
+		}
+	}
 	into := &corev1.PersistentVolumeClaim{}
 	call, err := c.Create(t.Context(), PersistentVolumeClaims, "n", claim(), into)
 	if err != nil {

@@ -11,8 +11,13 @@ import (
 )
 
 const (
-	// recent is the time whose largest bound is the error of a stamp.
+	// recent is how far a probe tells of stamps before and after it.
 	recent = op.Time(10 * time.Second)
+	// keepSeconds is how many seconds' largest bounds are remembered.
+	keepSeconds = 64
+	// keepStamps is how many stamps are remembered with their kinds, for those
+	// who ask again (Settled).
+	keepStamps = 8192
 	// Unprobed is the error, in nanoseconds, of stamps before any write of ours was
 	// seen by any watch: far above what a healthy API server needs.
 	Unprobed = int64(time.Second)
@@ -62,12 +67,16 @@ type lags struct {
 	mu    sync.Mutex
 	kinds map[string]*meter
 	wakes *hist.Histogram // from the arrival of what was read to its reading
+
+	stamped map[op.Time]string // kinds of the latest stamps
+	order   [keepStamps]op.Time
+	next    int
 }
 
 func newLags(sources []Source) *lags {
-	l := &lags{kinds: map[string]*meter{}, wakes: hist.New()}
+	l := &lags{kinds: map[string]*meter{}, wakes: hist.New(), stamped: map[op.Time]string{}}
 	for _, s := range sources {
-		l.kinds[s.String()] = &meter{pending: map[string]probe{}, seen: map[string]op.Time{}, lags: hist.New(), wroteAt: op.Never}
+		l.kinds[s.String()] = &meter{flying: map[op.Time]int{}, pending: map[string]probe{}, seen: map[string]op.Time{}, lags: hist.New(), wroteAt: op.Never}
 	}
 	return l
 }
@@ -90,6 +99,28 @@ func (l *lags) idle(kind string, since op.Time) bool {
 	return m != nil && m.wroteAt < since
 }
 
+// sending takes a write that is about to be sent; landed says that it was answered,
+// or failed.
+func (l *lags) sending(kind string, sent op.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if m := l.kinds[kind]; m != nil {
+		m.flying[sent]++
+	}
+}
+
+func (l *lags) landed(kind string, sent op.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := l.kinds[kind]
+	if m == nil || m.flying[sent] == 0 {
+		return
+	}
+	if m.flying[sent]--; m.flying[sent] == 0 {
+		delete(m.flying, sent)
+	}
+}
+
 func (l *lags) wrote(kind string, p probe) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,55 +137,84 @@ func (l *lags) saw(kind, version string, at op.Time) {
 }
 
 // bound is the error of a stamp of this kind, of an object at this version: the
-// largest bound of the last ten seconds, at least the last one seen. A kind that we
-// did not write in that time may have become slow unseen: it also has that of the
-// slowest of those that we did.
+// largest bound of the ten seconds around it, at least the last one seen, and the
+// time for which the oldest write of ours is on its way that has not come by this
+// watch. A kind that we did not write in that time may have become slow unseen: it
+// also has that of the slowest of those that we did. settled is asked again later.
 func (l *lags) bound(kind string, at op.Time, version string) (int64, Lag) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.remember(kind, at)
 	m := l.kinds[kind]
-	m.forget(at)
 	err := max(m.latest, m.behind(at, version))
-	if len(m.window) > 0 {
-		return max(err, m.window[0].bound), Measured
+	around, own := l.around(kind, at-recent, at+recent)
+	err = max(err, around)
+	if own || m.n > 0 {
+		return err, Measured
 	}
-	probed := m.n > 0
+	probed := false
 	for _, o := range l.kinds {
-		o.forget(at)
-		if len(o.window) > 0 {
-			err = max(err, o.window[0].bound)
-		} else if m.n == 0 {
-			err = max(err, o.latest)
-		}
+		err = max(err, o.latest)
 		probed = probed || o.n > 0
 	}
-	switch {
-	case m.n > 0:
-		return err, Measured
-	case probed:
+	if probed {
 		return err, Borrowed
 	}
 	return max(err, Unprobed), Unknown
 }
 
+// settled is the error of a stamp by what came after it too: a watch that has just
+// become slow shows that by the writes of ours that come next.
+func (l *lags) settled(at op.Time, err int64) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kind, known := l.stamped[at]
+	if !known {
+		return err
+	}
+	after, _ := l.around(kind, at, at+recent)
+	return max(err, after)
+}
+
+// around is the largest bound of a kind's probes between two instants; of a kind
+// that had none, the slowest other's.
+func (l *lags) around(kind string, from, to op.Time) (err int64, own bool) {
+	if err, own = l.kinds[kind].largest(from, to); own {
+		return err, true
+	}
+	for _, o := range l.kinds {
+		slow, _ := o.largest(from, to)
+		err = max(err, slow)
+	}
+	return err, false
+}
+
+func (l *lags) remember(kind string, at op.Time) {
+	delete(l.stamped, l.order[l.next])
+	l.order[l.next] = at
+	l.next = (l.next + 1) % keepStamps
+	l.stamped[at] = kind
+}
+
 // meter is the lag of one watch.
 type meter struct {
+	flying  map[op.Time]int    // writes by when they were sent: not answered
 	pending map[string]probe   // by version: answered, event not seen
 	seen    map[string]op.Time // stamps of the latest versions
 	order   [keepSeen]string   // ring of the keys of seen
 	next    int
-	window  []boundAt // of the last ten seconds, decreasing: the first is the largest
-	latest  int64     // the last bound
+	seconds [keepSeconds]second
+	latest  int64 // the last bound
 
 	n, early, unseen int64
 	lags             *hist.Histogram
 	wroteAt          op.Time // answer to the last write of ours
 }
 
-type boundAt struct {
-	at    op.Time
-	bound int64
-}
+// second has the largest bound of the probes that came in it.
+type second struct{ number, bound int64 }
+
+func secondOf(at op.Time) int64 { return int64(max(at, 0)/op.Time(time.Second)) + 1 } // 0: none
 
 func (m *meter) wrote(p probe) {
 	m.wroteAt = max(m.wroteAt, p.answered)
@@ -201,26 +261,37 @@ func (m *meter) probe(p probe, at op.Time) {
 	m.n++
 	_ = m.lags.Record(p.lag(at)) // fails for negative values only
 	m.latest = p.bound(at)
-	for len(m.window) > 0 && m.window[len(m.window)-1].bound <= m.latest {
-		m.window = m.window[:len(m.window)-1]
-	}
-	m.window = append(m.window, boundAt{at, m.latest})
-}
-
-func (m *meter) forget(now op.Time) {
-	for len(m.window) > 0 && m.window[0].at < now-recent {
-		m.window = m.window[1:]
+	number := secondOf(at)
+	switch sec := &m.seconds[number%keepSeconds]; {
+	case sec.number < number:
+		*sec = second{number, m.latest}
+	case sec.number == number:
+		sec.bound = max(sec.bound, m.latest)
 	}
 }
 
-// behind is how long writes of ours have been answered that come after the given
-// version in this watch: it is that late at least.
+// largest is the largest bound of the seconds of two instants and between, as far
+// as they are remembered; false if there was no probe.
+func (m *meter) largest(from, to op.Time) (bound int64, probed bool) {
+	for n := secondOf(from); n <= secondOf(to); n++ {
+		if sec := m.seconds[n%keepSeconds]; sec.number == n {
+			bound, probed = max(bound, sec.bound), true
+		}
+	}
+	return bound, probed
+}
+
+// behind is for how long a write of ours has been on its way that comes after the
+// given version in this watch, or may: its bound will be no less.
 func (m *meter) behind(at op.Time, version string) int64 {
 	var late int64
 	for v, p := range m.pending {
 		if c, err := resourceversion.CompareResourceVersion(v, version); err == nil && c > 0 {
-			late = max(late, int64(at-p.answered))
+			late = max(late, p.bound(at))
 		}
+	}
+	for sent := range m.flying {
+		late = max(late, int64(at-sent))
 	}
 	return late
 }

@@ -50,6 +50,10 @@ func TestBound(t *testing.T) {
 			write(l, kindPods, "5", 0, 0, 8*ms)
 			write(l, kindPods, "6", 1*sec, 1*sec, 1*sec+2*ms)
 		}, kindPods, 9 * sec, bound{int64(8 * ms), Measured}},
+		{"the largest of the ten seconds after it, too", func(l *lags) {
+			write(l, kindPods, "5", 0, 0, 8*ms)
+			write(l, kindPods, "6", 9*sec, 9*sec, 9*sec+20*ms)
+		}, kindPods, 1 * sec, bound{int64(20 * ms), Measured}},
 		{"the last one seen thereafter", func(l *lags) {
 			write(l, kindPods, "5", 0, 0, 8*ms)
 			write(l, kindPods, "6", 1*sec, 1*sec, 1*sec+2*ms)
@@ -70,7 +74,24 @@ func TestBound(t *testing.T) {
 			write(l, kindPods, "5", 0, 0, 1*ms)
 			l.wrote(kindPods, probe{"9", 2 * ms, 3 * ms})
 			l.saw(kindPods, "7", 2*sec)
-		}, kindPods, 2 * sec, bound{int64(2*sec - 3*ms), Measured}},
+		}, kindPods, 2 * sec, bound{int64(2*sec - 2*ms), Measured}},
+		{"a write is on its way, and nobody knows whether it came before", func(l *lags) {
+			write(l, kindPods, "5", 0, 0, 1*ms)
+			l.sending(kindPods, 1*sec)
+			l.sending(kindPods, 1*sec+30*ms)
+		}, kindPods, 1*sec + 40*ms, bound{int64(40 * ms), Measured}},
+		{"one that was answered, or failed, is not on its way", func(l *lags) {
+			write(l, kindPods, "5", 0, 0, 1*ms)
+			l.sending(kindPods, 1*sec)
+			l.sending(kindPods, 1*sec)
+			l.landed(kindPods, 1*sec)
+			l.landed(kindPods, 1*sec)
+			l.landed(kindPods, 1*sec)
+		}, kindPods, 1*sec + 40*ms, bound{int64(1 * ms), Measured}},
+		{"one that was sent after the stamp is not late", func(l *lags) {
+			write(l, kindPods, "5", 0, 0, 1*ms)
+			l.sending(kindPods, 2*sec)
+		}, kindPods, 1 * sec, bound{int64(1 * ms), Measured}},
 		{"a write that was passed over makes nothing late", func(l *lags) {
 			write(l, kindPods, "5", 0, 0, 1*ms)
 			l.wrote(kindPods, probe{"6", 2 * ms, 3 * ms})
@@ -80,7 +101,7 @@ func TestBound(t *testing.T) {
 			write(l, kindPods, "8", 0, 0, 1*ms)
 			l.wrote(kindPods, probe{"10", 2 * ms, 3 * ms})
 			l.saw(kindPods, "9", 1*sec)
-		}, kindPods, 1 * sec, bound{int64(1*sec - 3*ms), Measured}},
+		}, kindPods, 1 * sec, bound{int64(1*sec - 2*ms), Measured}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := measured()
@@ -95,6 +116,54 @@ func TestBound(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+// TestSettled: at the end of an op its stamps have the errors that later writes
+// show, also those of the first event of a burst.
+func TestSettled(t *testing.T) {
+	const first = 20*sec + 80*ms // after a quiet time, 80 ms late
+	later := func(l *lags, kind string, sent, at op.Time) {
+		l.wrote(kind, probe{fmt.Sprint(at), sent, sent + ms})
+		l.saw(kind, fmt.Sprint(at), at)
+	}
+	for _, c := range []struct {
+		name string
+		do   func(l *lags)
+		want int64
+	}{
+		{"nothing came after it", func(*lags) {}, int64(2 * ms)},
+		{"the next write of its kind was late", func(l *lags) { later(l, kindPods, first-50*ms, first+40*ms) }, int64(90 * ms)},
+		{"the next was in time", func(l *lags) { later(l, kindPods, first+10*ms, first+11*ms) }, int64(2 * ms)},
+		{"the largest of ten seconds", func(l *lags) {
+			later(l, kindPods, first+sec, first+sec+70*ms)
+			later(l, kindPods, first+5*sec, first+5*sec+ms)
+		}, int64(70 * ms)},
+		{"a minute later it is another time", func(l *lags) { later(l, kindPods, first+60*sec, first+61*sec) }, int64(2 * ms)},
+		{"another kind says nothing of one that was written", func(l *lags) {
+			later(l, kindPods, first+10*ms, first+11*ms)
+			later(l, kindClaims, first, first+500*ms)
+		}, int64(2 * ms)},
+		{"where nothing of the kind was written, the slowest other", func(l *lags) { later(l, kindClaims, first, first+500*ms) }, int64(500 * ms)},
+		{"too long ago to be remembered", func(l *lags) {
+			for i := range keepStamps {
+				l.bound(kindPods, first+op.Time(i+1), "7")
+			}
+			later(l, kindPods, first, first+sec)
+		}, int64(2 * ms)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := measured()
+			later(l, kindPods, 5*sec, 5*sec+2*ms)
+			err, _ := l.bound(kindPods, first, "7")
+			c.do(l)
+			if got := l.settled(first, err); got != c.want {
+				t.Errorf("± %d, then ± %d; want %d", err, got, c.want)
+			}
+		})
+	}
+	if got := measured().settled(first, 7); got != 7 {
+		t.Errorf("a stamp that is not of these watches: ± %d, want 7", got)
 	}
 }
 

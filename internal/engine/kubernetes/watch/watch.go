@@ -148,15 +148,33 @@ func (w *Watches) Close() {
 	}
 }
 
+// Sending tells of a request that is about to be sent (api.Client.Sending): while a
+// write of ours is on its way, stamps may be late by as much.
+func (w *Watches) Sending(c api.Call) {
+	if c.Write() {
+		w.lags.sending(c.Kind.String(), c.Sent)
+	}
+}
+
 // Wrote tells of a write of ours (api.Client.Seen): its event measures the lag.
 // Calls that failed, read, changed nothing, or are of kinds that are not watched
 // are of no use and ignored. It may be called before or after the event
 // arrives, from any goroutine, and does not block.
 func (w *Watches) Wrote(c api.Call) {
+	if c.Write() {
+		w.lags.landed(c.Kind.String(), c.Sent)
+	}
 	if c.Write() && c.Status/100 == 2 && c.ResourceVersion != "" {
 		w.lags.wrote(c.Kind.String(), probe{version: c.ResourceVersion, sent: c.Sent, answered: c.Answered})
 	}
 }
+
+// Settled is the error, in nanoseconds, of an Event that was delivered with the
+// stamp at and the error err, by what the watches have shown since: where one has
+// just become slow, the writes of ours that follow say so. At the end of an op it
+// covers a burst from its first event on. A stamp that is not of these watches,
+// or too many ago, keeps its error.
+func (w *Watches) Settled(at op.Time, err int64) int64 { return w.lags.settled(at, err) }
 
 // Idle says whether nothing of a kind that is watched was written by us since:
 // its lag is then known from before, or from other kinds.
