@@ -2,16 +2,14 @@ package csiproxy
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/engine/agent/join"
 	"github.com/cnsbench/cnsbench/internal/engine/agent/link"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/post"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -110,11 +108,9 @@ func (c *Client) setErr(err error) { c.mu.Lock(); defer c.mu.Unlock(); c.lost = 
 const (
 	firstPause  = 50 * time.Millisecond
 	longPause   = 2 * time.Second
-	dialWithin  = 5 * time.Second
 	setUpWithin = 20 * time.Second
 	silence     = 15 * time.Second
-	exchanges   = 8
-	pingEach    = time.Second
+	askEach     = time.Second
 )
 
 // reach connects, again and again until ctx ends or there is no point.
@@ -135,8 +131,8 @@ func (c *Client) reach(ctx context.Context) (*session, error) {
 
 // session is one connection.
 type session struct {
-	mail    *post
-	conn    net.Conn
+	*link.Link
+	mail    *post.Conn
 	welcome welcome
 	clocks  *join.Join
 	first   *records // where it begins: nothing after that is missed
@@ -147,51 +143,35 @@ type session struct {
 func (c *Client) connect(ctx context.Context, then func(*session) error) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, setUpWithin)
 	defer cancel()
-	plain, err := (&net.Dialer{Timeout: dialWithin}).DialContext(ctx, "tcp", c.address)
+	l, err := link.DialAnyone(ctx, c.address, silence)
 	if err != nil {
 		return nil, err
 	}
-	// The proofs stand in for the certificate: they hold for this very
-	// connection and both ends of it (see prove).
-	conn := tls.Client(plain, &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true})
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	s := &session{conn: conn, mail: &post{ReadWriteCloser: conn, now: func() int64 { return int64(c.clock.Now()) }}}
-	if err = c.setUp(ctx, s, conn); err == nil {
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	s := &session{Link: l, mail: post.New(l, func() int64 { return int64(c.clock.Now()) }, maxFrame, silence)}
+	if err = c.setUp(s); err == nil {
 		err = then(s)
 	}
 	if !stop() {
 		err = errors.Join(err, ctx.Err())
 	}
 	if err != nil {
-		_ = conn.Close()
+		_ = l.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (c *Client) setUp(ctx context.Context, s *session, conn *tls.Conn) error {
-	if err := conn.HandshakeContext(ctx); err != nil {
-		return err
-	}
-	if err := c.introduce(s, conn.ConnectionState()); err != nil {
+func (c *Client) setUp(s *session) error {
+	if err := c.introduce(s); err != nil {
 		return err
 	}
 	s.clocks = &join.Join{}
 	if s.welcome.Instance == c.instance {
 		s.clocks = c.clocks // the same clock: what is known of it still holds
 	}
-	for range exchanges {
-		if err := s.mail.write(letter{Ping: &ping{}}); err != nil {
-			return err
-		}
-		l, err := s.mail.read(maxFrame)
-		if err != nil {
-			return err
-		}
-		if l.Pong == nil {
-			return errors.New("it did not answer the question for its time")
-		}
-		s.pong(l)
+	if err := s.mail.Join(s.clocks); err != nil {
+		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,18 +180,19 @@ func (c *Client) setUp(ctx context.Context, s *session, conn *tls.Conn) error {
 }
 
 // introduce proves the token and checks that the proxy has it too.
-func (c *Client) introduce(s *session, state tls.ConnectionState) error {
-	proof, err := prove(c.token, asRunner, state)
+func (c *Client) introduce(s *session) error {
+	proof, err := s.Prove(c.token, asRunner)
 	if err != nil {
 		return err
 	}
-	if err := s.mail.write(letter{Hello: &hello{Magic: magic, Proto: Proto, Proof: proof}}); err != nil {
+	if err := s.mail.Write(&letter{Hello: &hello{Magic: magic, Proto: Proto, Proof: proof}}); err != nil {
 		return err
 	}
-	l, err := s.mail.read(maxHello)
-	switch {
-	case err != nil:
+	var l letter
+	if err := s.mail.ReadHello(&l); err != nil {
 		return err
+	}
+	switch {
 	case l.Refuse != nil && l.Refuse.Token:
 		return fmt.Errorf("%w (it says: %s)", ErrToken, l.Refuse.Reason)
 	case l.Refuse != nil:
@@ -219,11 +200,11 @@ func (c *Client) introduce(s *session, state tls.ConnectionState) error {
 	case l.Welcome == nil:
 		return errors.New("something answers there that is no CSI proxy")
 	}
-	theirs, err := prove(c.token, asProxy, state)
+	knows, err := s.Proven(c.token, asProxy, l.Welcome.Proof)
 	if err != nil {
 		return err
 	}
-	if !hmac.Equal(theirs, l.Welcome.Proof) {
+	if !knows {
 		return fmt.Errorf("%w: it could not prove it", ErrToken)
 	}
 	s.welcome = *l.Welcome
@@ -238,19 +219,16 @@ func (c *Client) begin(s *session) error {
 	if c.instance == s.welcome.Instance && c.next >= 0 {
 		f = from{At: c.next}
 	}
-	if err := s.mail.write(letter{From: &f}); err != nil {
+	if err := s.mail.Write(&letter{From: &f}); err != nil {
 		return err
 	}
-	l, err := s.mail.read(maxFrame)
+	var l letter
+	err := s.mail.Read(&l)
 	if err == nil && l.Page == nil {
 		err = errors.New("it did not answer the question for its records")
 	}
 	s.first = l.Page
 	return err
-}
-
-func (s *session) pong(l letter) {
-	s.clocks.Add(join.Exchange{Sent: op.Time(l.Pong.Ping), Received: l.Pong.Received, Replied: l.Pong.Sent, Got: op.Time(l.received)})
 }
 
 // follow reads until the client is closed, over as many connections as it takes.
@@ -279,8 +257,8 @@ func (c *Client) follow(ctx context.Context, s *session) {
 
 // listen follows one connection to its end.
 func (c *Client) listen(ctx context.Context, s *session) error {
-	defer func() { _ = s.conn.Close() }()
-	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() })
+	defer func() { _ = s.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
 	defer stop()
 	if c.instance != s.welcome.Instance {
 		c.next, c.unseen = -1, -1
@@ -290,31 +268,15 @@ func (c *Client) listen(ctx context.Context, s *session) error {
 	c.heard = c.clock.Now()
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() {
-		tick := time.NewTicker(pingEach)
-		defer tick.Stop()
-		for {
-			select {
-			case <-asking.Done():
-				return
-			case <-tick.C:
-			}
-			if s.mail.write(letter{Ping: &ping{}}) != nil {
-				return // the reader learns of it
-			}
-		}
-	}()
+	go s.mail.KeepAsking(asking, askEach)
 	for {
-		if err := s.conn.SetReadDeadline(time.Now().Add(silence)); err != nil {
-			return err
-		}
-		l, err := s.mail.read(maxFrame)
-		if err != nil {
+		var l letter
+		if err := s.mail.Read(&l); err != nil {
 			return err
 		}
 		switch {
 		case l.Pong != nil:
-			s.pong(l)
+			s.clocks.Add(l.Exchange())
 		case l.Page != nil:
 			c.page(l.Page)
 		}

@@ -65,17 +65,19 @@ func List(ctx context.Context, address, token string, clock op.Clock) (*Inventor
 		if !s.welcome.Lists {
 			return ErrNoList
 		}
-		return s.mail.write(letter{List: &list{}})
+		s.SetSilence(listWithin) // a driver may take its time
+		return s.mail.Write(&letter{List: &list{}})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("CSI proxy at %s: %w", address, err)
 	}
-	defer func() { _ = s.conn.Close() }()
-	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() })
+	defer func() { _ = s.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
 	defer stop()
 	found := &Inventory{Driver: s.welcome.Driver}
 	for {
-		l, err := s.mail.read(maxFrame)
+		var l letter
+		err := s.mail.Read(&l)
 		switch {
 		case err != nil:
 			return nil, errors.Join(err, ctx.Err())

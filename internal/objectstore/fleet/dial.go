@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"crypto/hmac"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine/agent/join"
 	"github.com/cnsbench/cnsbench/internal/engine/agent/link"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/post"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -75,7 +75,8 @@ type Fleet struct {
 	Observer Observer // to be set before the first stage
 	peers    []*peer
 	inbox    chan event
-	closed   chan struct{}
+	closed   <-chan struct{}
+	end      context.CancelFunc
 	reading  sync.WaitGroup
 }
 
@@ -91,7 +92,7 @@ type peer struct {
 	Host
 	index  int
 	link   *link.Link
-	mail   *post
+	mail   *post.Conn
 	clocks join.Join
 	about  json.RawMessage
 
@@ -108,7 +109,8 @@ func Dial(ctx context.Context, c Config) (*Fleet, error) {
 	if c.Silence == 0 {
 		c.Silence = Silence
 	}
-	f := &Fleet{Config: c, closed: make(chan struct{}), inbox: make(chan event, 64)}
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	f := &Fleet{Config: c, closed: life.Done(), end: end, inbox: make(chan event, 64)}
 	failures := make([]error, len(c.Hosts))
 	var wait sync.WaitGroup
 	for i, h := range c.Hosts {
@@ -127,7 +129,8 @@ func Dial(ctx context.Context, c Config) (*Fleet, error) {
 	}
 	for _, p := range f.peers {
 		f.reading.Go(func() { f.listen(p) })
-		f.reading.Go(func() { f.ask(p) })
+		// A host that has nothing to do is to hear of us too.
+		f.reading.Go(func() { p.mail.KeepAsking(life, min(askEach, f.Silence/4)) })
 	}
 	return f, nil
 }
@@ -142,7 +145,7 @@ func label(h Host) string {
 
 // Close gives the hosts back. What they have not ended they end at once.
 func (f *Fleet) Close() {
-	close(f.closed)
+	f.end()
 	for _, p := range f.peers {
 		if p.link != nil {
 			_ = p.link.Close() // nothing is to be saved
@@ -173,7 +176,6 @@ func (f *Fleet) Offsets() (offsets, errs []int64) {
 // How a session begins.
 const (
 	setUpWithin = 20 * time.Second
-	exchanges   = 8
 	askEach     = time.Second
 )
 
@@ -186,38 +188,29 @@ func (f *Fleet) reach(ctx context.Context, p *peer) error {
 		return err
 	}
 	p.link = l
-	p.mail = &post{conn: l, now: f.Clock.Now, silence: f.Silence}
+	p.mail = newPost(l, f.Clock, f.Silence)
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
 	if err := f.introduce(p); err != nil {
 		return err
 	}
-	for range exchanges {
-		if err := p.mail.write(letter{Ping: &ping{}}); err != nil {
-			return err
-		}
-		answer, err := p.mail.read(maxFrame)
-		if err != nil {
-			return err
-		}
-		if answer.Pong == nil {
-			return errors.New("it did not answer the question for its time")
-		}
-		p.pong(answer)
+	if err := p.mail.Join(&p.clocks); err != nil {
+		return err
 	}
-	return p.mail.write(letter{Setup: &setup{Run: f.RunID, Seed: f.Seed, Grace: f.Grace, OwnCredentials: f.OwnCredentials}})
+	return p.mail.Write(&letter{Setup: &setup{Run: f.RunID, Seed: f.Seed, Grace: f.Grace, OwnCredentials: f.OwnCredentials}})
 }
 
 // introduce proves the token and checks that the host has it too.
 func (f *Fleet) introduce(p *peer) error {
-	proof, err := p.link.Prove(f.Token, side(true))
+	proof, err := p.link.Prove(f.Token, asController)
 	if err != nil {
 		return err
 	}
-	if err := p.mail.write(letter{Hello: &hello{Magic: magic, Proto: Proto, Version: f.Version, Proof: proof}}); err != nil {
+	if err := p.mail.Write(&letter{Hello: &hello{Magic: magic, Proto: Proto, Version: f.Version, Proof: proof}}); err != nil {
 		return err
 	}
-	l, err := p.mail.read(maxFrame)
+	var l letter
+	err = p.mail.Read(&l)
 	switch {
 	case errors.Is(err, io.EOF):
 		return errors.New("it closed the connection: it may have too many, or is no worker of CNSBench")
@@ -232,44 +225,24 @@ func (f *Fleet) introduce(p *peer) error {
 	case l.Welcome == nil:
 		return errors.New("what answers there is no worker of CNSBench")
 	}
-	theirs, err := p.link.Prove(f.Token, side(false))
+	knows, err := p.link.Proven(f.Token, asHost, l.Welcome.Proof)
 	if err != nil {
 		return err
 	}
-	if !hmac.Equal(theirs, l.Welcome.Proof) {
+	if !knows {
 		return fmt.Errorf("%w: it could not prove it", ErrToken)
 	}
 	p.about = l.Welcome.About
 	return nil
 }
 
-func (p *peer) pong(l letter) {
-	p.clocks.Add(join.Exchange{Sent: op.Time(l.Pong.Ping), Received: l.Pong.Received, Replied: l.Pong.Sent, Got: op.Time(l.received)})
-}
-
-// ask keeps the clocks joined, and the host alive that waits to hear of us.
-func (f *Fleet) ask(p *peer) {
-	tick := time.NewTicker(min(askEach, f.Silence/4))
-	defer tick.Stop()
-	for {
-		select {
-		case <-f.closed:
-			return
-		case <-tick.C:
-		}
-		if err := p.mail.write(letter{Ping: &ping{}}); err != nil {
-			_ = p.link.Close() // the reader learns of it
-			return
-		}
-	}
-}
-
 // listen hands on what a host says until it is lost.
 func (f *Fleet) listen(p *peer) {
 	for {
-		l, err := p.mail.read(maxFrame)
+		var l letter
+		err := p.mail.Read(&l)
 		if err == nil && l.Pong != nil {
-			p.pong(l)
+			p.clocks.Add(l.Exchange())
 			continue
 		}
 		if errors.Is(err, io.EOF) {

@@ -2,16 +2,15 @@ package fleet
 
 import (
 	"context"
-	"crypto/hmac"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"sync"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/engine/agent/link"
+	"github.com/cnsbench/cnsbench/internal/engine/agent/post"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -20,12 +19,6 @@ import (
 // Silence is how long the other side may be silent, although controllers ask
 // and hosts answer once a second, before it is taken for lost.
 const Silence = 10 * time.Second
-
-// Bounds of those who have not shown the token yet.
-const (
-	helloWithin  = 10 * time.Second
-	maxStrangers = 16
-)
 
 // ServeOptions are what a host needs.
 type ServeOptions struct {
@@ -46,7 +39,6 @@ type ServeOptions struct {
 // host serves one controller at a time.
 type host struct {
 	ServeOptions
-	identity *link.Identity
 
 	mu   sync.Mutex
 	with string // whom it serves; "": nobody
@@ -60,75 +52,35 @@ func Serve(ctx context.Context, listener net.Listener, o ServeOptions) error {
 	if h.Silence == 0 {
 		h.Silence = Silence
 	}
-	err := link.CheckToken(o.Token)
-	if err == nil {
-		h.identity, err = link.NewIdentity()
-	}
-	if err != nil {
+	identity, err := link.NewIdentity()
+	if err = errors.Join(link.CheckToken(o.Token), err); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
-	defer stop()
-	var sessions sync.WaitGroup
-	defer sessions.Wait()
-	room := make(chan struct{}, maxStrangers)
-	for {
-		c, err := listener.Accept()
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			if errors.Is(err, net.ErrClosed) {
-				return err
-			}
-			time.Sleep(10 * time.Millisecond) // out of descriptors
-			continue
-		}
-		select {
-		case room <- struct{}{}:
-		default:
-			_ = c.Close()
-			continue
-		}
-		sessions.Go(func() {
-			defer func() { <-room }()
-			if err := h.session(ctx, c); err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
-				h.Say(fmt.Sprintf("controller at %s: %v", c.RemoteAddr(), err))
-			}
-		})
-	}
+	return link.Serve(ctx, listener, identity, h.session, func(from net.Addr, err error) { h.Say(fmt.Sprintf("controller at %s: %v", from, err)) })
 }
 
 // session serves one controller until either side ends it.
-func (h *host) session(ctx context.Context, c net.Conn) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	l, err := link.Accept(ctx, c, h.identity, helloWithin)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = l.Close() }()
-	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
-	defer stop()
-	s := &session{host: h, mail: &post{conn: l, now: h.Clock.Now, silence: h.Silence}, stopRound: func(bool) {}}
-	if err := h.admit(s.mail, l, c.RemoteAddr().String()); err != nil {
+func (h *host) session(ctx context.Context, l *link.Link) error {
+	s := &session{host: h, mail: newPost(l, h.Clock, h.Silence), stopRound: func(bool) {}}
+	if err := h.admit(s.mail, l); err != nil {
 		return err
 	}
 	defer h.free()
 	l.SetSilence(h.Silence)
-	h.Say(fmt.Sprintf("controller at %s: it has this host now", c.RemoteAddr()))
-	err = s.listen(ctx)
+	h.Say(fmt.Sprintf("controller at %s: it has this host now", l.RemoteAddr()))
+	ctx, cancel := context.WithCancel(ctx)
+	err := s.listen(ctx)
 	cancel() // what it ordered ends at once
 	s.rounds.Wait()
-	h.Say(fmt.Sprintf("controller at %s: gone; this host is free", c.RemoteAddr()))
+	h.Say(fmt.Sprintf("controller at %s: gone; this host is free", l.RemoteAddr()))
 	return err
 }
 
 // admit checks the controller's proof and gives ours, in that order: who does
 // not know the token gets nothing that depends on it, and learns nothing.
-func (h *host) admit(mail *post, l *link.Link, who string) error {
-	first, err := mail.read(maxHello)
-	if err != nil {
+func (h *host) admit(mail *post.Conn, l *link.Link) error {
+	var first letter
+	if err := mail.ReadHello(&first); err != nil {
 		return err
 	}
 	c := first.Hello
@@ -137,26 +89,26 @@ func (h *host) admit(mail *post, l *link.Link, who string) error {
 	}
 	no := func(kind, format string, args ...any) error {
 		r := refuse{Kind: kind, Reason: fmt.Sprintf(format, args...)}
-		return errors.Join(errors.New("refused: "+r.Reason), mail.write(letter{Refuse: &r}))
+		return errors.Join(errors.New("refused: "+r.Reason), mail.Write(&letter{Refuse: &r}))
 	}
-	theirs, err := l.Prove(h.Token, side(true))
+	knows, err := l.Proven(h.Token, asController, c.Proof)
 	if err != nil {
 		return err
 	}
-	if !hmac.Equal(theirs, c.Proof) {
+	if !knows {
 		return no(kindToken, "the token is another one")
 	}
 	if c.Proto != Proto || c.Version != h.Version {
 		return no(kindVersion, "the controller is version %s (protocol %d), this host is %s (%d)", c.Version, c.Proto, h.Version, Proto)
 	}
-	ours, err := l.Prove(h.Token, side(false))
+	ours, err := l.Prove(h.Token, asHost)
 	if err != nil {
 		return err
 	}
-	if other := h.take(who); other != "" {
+	if other := h.take(l.RemoteAddr().String()); other != "" {
 		return no(kindBusy, "it works for the controller at %s", other)
 	}
-	if err := mail.write(letter{Welcome: &welcome{Proof: ours, About: h.About}}); err != nil {
+	if err := mail.Write(&letter{Welcome: &welcome{Proof: ours, About: h.About}}); err != nil {
 		h.free()
 		return err
 	}

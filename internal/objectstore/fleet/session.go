@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/cnsbench/cnsbench/internal/engine/agent/post"
 	"github.com/cnsbench/cnsbench/internal/objectstore/cosbench"
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
@@ -15,7 +16,7 @@ import (
 // session is a host's with one controller.
 type session struct {
 	*host
-	mail   *post
+	mail   *post.Conn
 	runner *load.Runner
 	begin  chan op.Time // of the stage under way
 	share  *model.Stage // the same
@@ -29,13 +30,14 @@ type session struct {
 // listen does what the controller says until it ends.
 func (s *session) listen(ctx context.Context) error {
 	for {
-		l, err := s.mail.read(maxFrame)
+		var l letter
+		err := s.mail.Read(&l)
 		if err != nil {
 			return err
 		}
 		switch {
 		case l.Ping != nil:
-			err = s.mail.write(letter{Pong: &pong{Ping: l.Ping.Sent, Received: l.received}})
+			err = s.mail.Answer(&l.Time)
 		case l.Setup != nil && s.runner == nil:
 			s.runner = load.NewRunner(load.Config{Open: s.Open(l.Setup.OwnCredentials), Clock: s.Clock, Sleep: s.Sleep,
 				Seed: l.Setup.Seed, Grace: l.Setup.Grace, Observer: teller{s}, Begin: s.atOnce})
@@ -94,7 +96,7 @@ func (s *session) round(ctx context.Context, o *order) error {
 		s.busy, s.stopRound = false, func(bool) {}
 		s.mu.Unlock()
 		if ctx.Err() == nil { // else it was cut short, and nobody is to take it for ended
-			_ = s.mail.write(letter{Ended: report(result)}) // the reader learns of it
+			_ = s.mail.Write(&letter{Ended: report(result)}) // the reader learns of it
 		}
 	})
 	return nil
@@ -126,7 +128,7 @@ func (o *order) complete() error {
 // atOnce says that the host is ready, and waits for the instant at which all
 // begin.
 func (s *session) atOnce(ctx context.Context) (op.Time, error) {
-	if err := s.mail.write(letter{Ready: &ready{}}); err != nil {
+	if err := s.mail.Write(&letter{Ready: &ready{}}); err != nil {
 		return op.Never, err
 	}
 	select {
@@ -138,7 +140,7 @@ func (s *session) atOnce(ctx context.Context) (op.Time, error) {
 		}
 	}
 	now := s.Clock.Now()
-	return now, s.mail.write(letter{Began: &began{At: now}})
+	return now, s.mail.Write(&letter{Began: &began{At: now}})
 }
 
 // report is what a stage came to, but for the cells, which were told each
@@ -168,7 +170,7 @@ func (t teller) Second(_ string, w *model.Work, from, to op.Time, cells load.Cel
 	for i := range t.share.Works {
 		if w == &t.share.Works[i] {
 			// The reader learns of an error.
-			_ = t.mail.write(letter{Second: &second{Work: i, From: from, To: to, Cells: cells, Usage: load.UsageNow()}})
+			_ = t.mail.Write(&letter{Second: &second{Work: i, From: from, To: to, Cells: cells, Usage: load.UsageNow()}})
 		}
 	}
 }

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// MinToken is how many characters a token has at least: a proof can be guessed
+// minToken is how many characters a token has at least: a proof can be guessed
 // at offline by whoever got somebody to connect.
-const MinToken = 16
+const minToken = 16
 
 // CheckToken refuses tokens that can be guessed.
 func CheckToken(token string) error {
-	if len(token) < MinToken {
-		return fmt.Errorf("the token has %d characters; take at least %d random ones", len(token), MinToken)
+	if len(token) < minToken {
+		return fmt.Errorf("the token has %d characters; take at least %d random ones", len(token), minToken)
 	}
 	return nil
 }
@@ -27,7 +27,12 @@ func CheckToken(token string) error {
 // side that shows it is: HMAC-SHA-256 over side and the connection's exporter
 // value (RFC 9266). Somebody in the middle has two connections with two values,
 // so that neither side's proof is of use to it; certificates need not be known.
-func Prove(token, side string, state tls.ConnectionState) ([]byte, error) {
+func (l *Link) Prove(token, side string) ([]byte, error) {
+	secure, ok := l.Conn.(*tls.Conn)
+	if !ok {
+		return nil, errors.New("the connection has no TLS")
+	}
+	state := secure.ConnectionState()
 	bound, err := state.ExportKeyingMaterial("EXPORTER-Channel-Binding", nil, 32)
 	if err != nil {
 		return nil, fmt.Errorf("bind the token to the connection: %w", err)
@@ -38,13 +43,10 @@ func Prove(token, side string, state tls.ConnectionState) ([]byte, error) {
 	return mac.Sum(nil), nil
 }
 
-// Prove is Prove for the connection under l.
-func (l *Link) Prove(token, side string) ([]byte, error) {
-	secure, ok := l.Conn.(*tls.Conn)
-	if !ok {
-		return nil, errors.New("the connection has no TLS")
-	}
-	return Prove(token, side, secure.ConnectionState())
+// Proven says whether the other side's proof is one.
+func (l *Link) Proven(token, side string, proof []byte) (bool, error) {
+	ours, err := l.Prove(token, side)
+	return err == nil && hmac.Equal(ours, proof), err
 }
 
 // DialAnyone makes one attempt at a TLS connection with whoever answers at
