@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -40,8 +39,11 @@ func (l *loader) objects(path string, c *v1alpha1.CreateObjSpec) (map[string]str
 	}
 	o := objectReader{loader: l}
 	w := o.workload(path+".objectSpec", c.ObjectSpec)
-	for _, p := range model.Check(w, objectWords) {
-		where := o.place(path+".objectSpec", p)
+	for _, p := range model.Check(w) {
+		where := path + ".objectSpec"
+		if p.Line > 0 {
+			where = o.paths[p.Line-1]
+		}
 		if p.Warning {
 			l.warn(where, p.Hint, "%s", p.Message)
 		} else {
@@ -81,38 +83,6 @@ func (o *objectReader) line(path string) int {
 	return len(o.paths)
 }
 
-// objectKeys are the fields that have other names than COSBench's settings.
-var objectKeys = map[string]string{"closuredelay": "closureDelay", "rampup": "rampUp", "rampdown": "rampDown", "partsize": "partSize", "oprefix": "objectPrefix"}
-
-// objectWords are those of an ObjectSpec.
-var objectWords = model.Words{
-	Stage: "stage",
-	Key:   objectKey,
-	Set:   func(key, value string) string { return objectKey(key) + ": " + value },
-}
-
-func objectKey(key string) string { return cmp.Or(objectKeys[key], key) }
-
-// place is where in the file a problem is: at its field, of the operation or,
-// where it says nothing of it, of its work.
-func (o *objectReader) place(path string, p model.Problem) string {
-	if p.Line == 0 {
-		return path
-	}
-	at := o.paths[p.Line-1]
-	if p.Key == "" {
-		return at
-	}
-	work, _, _ := strings.Cut(at, ".operations[")
-	for _, of := range []string{at, work} {
-		field := of + "." + objectKey(p.Key)
-		if _, given := o.doc.places[normal(field)]; given {
-			return field
-		}
-	}
-	return at
-}
-
 func (o *objectReader) workload(path string, s *v1alpha1.ObjectSpec) *model.Workload {
 	w := &model.Workload{Name: "objects"}
 	for i := range s.Stages {
@@ -127,7 +97,6 @@ func (o *objectReader) workload(path string, s *v1alpha1.ObjectSpec) *model.Work
 		}
 		w.Stages = append(w.Stages, stage)
 	}
-	w.MarkParts()
 	return w
 }
 
