@@ -33,7 +33,7 @@ func (m *meetings) session() *Session {
 }
 
 func (m *meetings) come(i, step int) {
-	m.server.meet(m.of[i], &wire.Meet{Group: "g", Step: step, Index: i, Members: 3})
+	m.server.meet(m.of[i], &wire.Meet{Meeting: wire.Meeting{Group: "g", Step: step, Index: i, Members: 3}})
 }
 
 // wait fails unless so many wait.
@@ -94,8 +94,8 @@ func TestMeetingsLateEnd(t *testing.T) {
 
 func TestMeetingsThatCannotBe(t *testing.T) {
 	m := newMeetings(t)
-	for _, bad := range []wire.Meet{{Index: -1, Members: 3}, {Index: 3, Members: 3}, {Members: 0}, {Members: maxMembers + 1}} {
-		m.server.meet(m.of[0], &bad)
+	for _, bad := range []wire.Meeting{{Index: -1, Members: 3}, {Index: 3, Members: 3}, {Members: 0}, {Members: maxMembers + 1}} {
+		m.server.meet(m.of[0], &wire.Meet{Meeting: bad})
 	}
 	if len(m.server.groups) != 0 {
 		t.Errorf("%v", m.server.groups)

@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
 )
 
 // Env names the descriptor in the command's environment.
@@ -40,28 +42,11 @@ type Ask struct {
 	Began int64 `json:"began,omitempty"`
 }
 
-// Meeting is one of a group of so many members, who count from 0. It takes place
-// when each of them has come to this step, or a later one, or is gone: it has
-// ended, or is lost. A member that comes late finds it over and goes on.
-type Meeting struct {
-	Group   string `json:"group"`
-	Step    int    `json:"step"`
-	Index   int    `json:"index"`
-	Members int    `json:"members"`
-	// Failed: this member has failed; all are told.
-	Failed bool `json:"failed,omitempty"`
-}
+// Meeting is what a command comes to.
+type Meeting = wire.Meeting
 
-// Answer to a barrier or a meeting.
-type Answer struct {
-	ID int64 `json:"id"`
-	// At is when all go on.
-	At int64 `json:"at"`
-	// Present are the members that are not gone, and Failed whether one has
-	// failed or gone without success; of a meeting.
-	Present []int `json:"present,omitempty"`
-	Failed  bool  `json:"failed,omitempty"`
-}
+// Answer to a barrier, of which it has the instant only, or to a meeting.
+type Answer = wire.Met
 
 // Now reads CLOCK_MONOTONIC.
 func Now() int64 {

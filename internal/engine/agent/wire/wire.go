@@ -282,20 +282,31 @@ const (
 	CodeExec      = "ExecFailed"     // it was found but could not be run
 )
 
-// Meet is meet.Meeting, and Met its answer.
+// Meet says that the process has come to a meeting, by a number of its own.
 type Meet struct {
-	ID      int64  `json:"id"`
+	ID int64 `json:"id"`
+	Meeting
+}
+
+// Meeting is one of a group of so many members, who count from 0. It takes place
+// when each of them has come to this step, or a later one, or is gone: it has
+// ended, or is lost. A member that comes late finds it over and goes on.
+type Meeting struct {
 	Group   string `json:"group"`
 	Step    int    `json:"step"`
 	Index   int    `json:"index"`
 	Members int    `json:"members"`
-	Failed  bool   `json:"failed,omitempty"`
+	// Failed: this member has failed; all are told.
+	Failed bool `json:"failed,omitempty"`
 }
 
-// Met says when a meeting takes place, on the agent's clock, and who has come.
+// Met answers a Meet.
 type Met struct {
-	ID      int64 `json:"id"`
-	At      int64 `json:"at"`
+	ID int64 `json:"id"`
+	// At is when all go on, on the agent's clock.
+	At int64 `json:"at"`
+	// Present are the members that are not gone, and Failed whether one has
+	// failed or gone without success.
 	Present []int `json:"present,omitempty"`
 	Failed  bool  `json:"failed,omitempty"`
 }

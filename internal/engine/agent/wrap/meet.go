@@ -98,8 +98,7 @@ func (s *session) accompany(ctx context.Context) {
 		}
 		switch {
 		case q.Meeting != nil:
-			m := q.Meeting
-			s.send(wire.Message{Meet: &wire.Meet{ID: q.ID, Group: m.Group, Step: m.Step, Index: m.Index, Members: m.Members, Failed: m.Failed}})
+			s.send(wire.Message{Meet: &wire.Meet{ID: q.ID, Meeting: *q.Meeting}})
 		case q.Barrier:
 			go s.atBarrier(ctx, q.ID)
 		case q.Began != 0:
@@ -126,6 +125,6 @@ func (s *session) atBarrier(ctx context.Context, id int64) {
 // met passes on that a meeting takes place.
 func (s *session) met(m *wire.Met) {
 	if s.company != nil {
-		s.tell(meet.Answer{ID: m.ID, Present: m.Present, Failed: m.Failed}, m.At)
+		s.tell(*m, m.At)
 	}
 }
