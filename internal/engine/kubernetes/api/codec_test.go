@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	groupv1beta1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1beta1"
 	groupv1beta2 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1beta2"
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -166,18 +165,6 @@ func TestSlimTypesAreTheSnapshottersTypes(t *testing.T) {
 				Source: groupv1beta2.VolumeGroupSnapshotSource{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}},
 			Status: &groupv1beta2.VolumeGroupSnapshotStatus{BoundVolumeGroupSnapshotContentName: &name, CreationTime: &now, ReadyToUse: &yes, Error: serr}},
 			&VolumeGroupSnapshot{}, &groupv1beta2.VolumeGroupSnapshot{}},
-		{&groupv1beta2.VolumeGroupSnapshotContent{ObjectMeta: meta,
-			Spec: groupv1beta2.VolumeGroupSnapshotContentSpec{VolumeGroupSnapshotRef: corev1.ObjectReference{Name: "g"}, DeletionPolicy: "Delete", Driver: "d",
-				VolumeGroupSnapshotClassName: &name, Source: groupv1beta2.VolumeGroupSnapshotContentSource{VolumeHandles: []string{"v"},
-					GroupSnapshotHandles: &groupv1beta2.GroupSnapshotHandles{VolumeGroupSnapshotHandle: "g", VolumeSnapshotHandles: []string{"s"}}}},
-			Status: &groupv1beta2.VolumeGroupSnapshotContentStatus{VolumeGroupSnapshotHandle: &handle, CreationTime: &now, ReadyToUse: &yes, Error: serr,
-				VolumeSnapshotInfoList: []groupv1beta2.VolumeSnapshotInfo{{VolumeHandle: "v", SnapshotHandle: "s", CreationTime: &bytes, ReadyToUse: &yes, RestoreSize: &bytes}}}},
-			&VolumeGroupSnapshotContent{}, &groupv1beta2.VolumeGroupSnapshotContent{}},
-		{&groupv1beta1.VolumeGroupSnapshotContent{ObjectMeta: meta,
-			Spec: groupv1beta1.VolumeGroupSnapshotContentSpec{Driver: "d"},
-			Status: &groupv1beta1.VolumeGroupSnapshotContentStatus{VolumeGroupSnapshotHandle: &handle,
-				VolumeSnapshotHandlePairList: []groupv1beta1.VolumeSnapshotHandlePair{{VolumeHandle: "v", SnapshotHandle: "s"}}}},
-			&VolumeGroupSnapshotContent{}, &groupv1beta1.VolumeGroupSnapshotContent{}},
 	} {
 		name := fmt.Sprintf("%T", c.theirs)
 		t.Run(name, func(t *testing.T) {
@@ -187,10 +174,6 @@ func TestSlimTypesAreTheSnapshottersTypes(t *testing.T) {
 				t.Error(d)
 			}
 		})
-	}
-	st := GroupSnapshotContentStatus{VolumeSnapshotHandlePairList: []VolumeSnapshotMember{{VolumeHandle: "v"}}}
-	if m := st.Members(); len(m) != 1 || m[0].VolumeHandle != "v" {
-		t.Errorf("members of v1beta1: %v", m)
 	}
 }
 

@@ -65,11 +65,6 @@ func VolumeGroupSnapshots(version string) Kind {
 	return Kind{Group: groupSnapshotGroup, Version: version, Resource: "volumegroupsnapshots", Name: "VolumeGroupSnapshot", Namespaced: true, JSON: true, New: func() Object { return new(VolumeGroupSnapshot) }}
 }
 
-// VolumeGroupSnapshotContents is the kind at the version that the cluster serves.
-func VolumeGroupSnapshotContents(version string) Kind {
-	return Kind{Group: groupSnapshotGroup, Version: version, Resource: "volumegroupsnapshotcontents", Name: "VolumeGroupSnapshotContent", JSON: true, New: func() Object { return new(VolumeGroupSnapshotContent) }}
-}
-
 // VolumeGroupSnapshotClasses is the kind at the version that the cluster serves.
 func VolumeGroupSnapshotClasses(version string) Kind {
 	return Kind{Group: groupSnapshotGroup, Version: version, Resource: "volumegroupsnapshotclasses", Name: "VolumeGroupSnapshotClass", JSON: true, New: func() Object { return new(VolumeSnapshotClass) }}
