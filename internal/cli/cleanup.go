@@ -95,6 +95,9 @@ func (f *clusterFlags) teardown(ctx context.Context, ledger *record.Ledger) erro
 
 // cleanBundle finishes what the ledger of a bundle still lists.
 func cleanBundle(ctx context.Context, s *streams, f *clusterFlags, dir string) error {
+	if err := record.CheckBundle(dir); err != nil {
+		return err
+	}
 	ledger, err := record.OpenLedger(dir)
 	if err != nil {
 		return err
@@ -131,7 +134,12 @@ func cleanStorage(s *streams, storage string) error {
 				continue
 			}
 			base := filepath.Join(storage, run.Name(), b.Name())
-			if err := csidriver.Destroy(csidriver.Options{Backend: b.Name(), BaseDir: base}); err != nil {
+			err := csidriver.Destroy(csidriver.Options{Backend: b.Name(), BaseDir: base})
+			if errors.Is(err, csidriver.ErrInUse) {
+				fmt.Fprintf(s.out, "%s is left alone: a driver is serving from it\n", base)
+				continue
+			}
+			if err != nil {
 				errs = append(errs, err)
 				continue
 			}

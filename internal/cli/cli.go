@@ -91,8 +91,29 @@ phase by phase; the result is a bundle, a summary and a report.
 		newProxy(s), newTrace(s),
 		newOperator(s), newInstall(s), newUninstall(s), newObject(s), newConvert(s),
 	)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fmt.Errorf("%w; %s --help lists the flags", err, c.CommandPath())
+	})
+	for _, c := range root.Commands() {
+		sayUsage(c)
+	}
 	calledAs(root)
 	return root
+}
+
+// sayUsage adds to the message on wrong arguments which ones there are to be.
+func sayUsage(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return fmt.Errorf("%w; usage: %s", err, c.UseLine())
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		sayUsage(sub)
+	}
 }
 
 // maxFile bounds a file of the user's: a Benchmark is some kilobytes.

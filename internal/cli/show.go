@@ -139,7 +139,11 @@ func newReport(s *streams) *cobra.Command {
 func writeFile(path string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".cnsbench-*")
 	if err != nil {
-		return err
+		var named *os.PathError // of the temporary file, which says nothing to anyone
+		if errors.As(err, &named) {
+			err = named.Err
+		}
+		return fmt.Errorf("write %s: %w", path, err)
 	}
 	w := bufio.NewWriterSize(f, 256<<10)
 	err = errors.Join(write(w), w.Flush(), f.Chmod(0o644), f.Close())

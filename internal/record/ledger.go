@@ -102,8 +102,21 @@ func readLedger(r io.Reader) (s ledgerState, good int64, err error) {
 	return s, good, nil
 }
 
+// CheckBundle is an error if dir is no bundle: it has neither run.json nor a
+// ledger, which a run has from its first moment, however it died.
+func CheckBundle(dir string) error {
+	switch {
+	case exists(filepath.Join(dir, runFile)), exists(filepath.Join(dir, ledgerFile)):
+		return nil
+	case !exists(dir):
+		return fmt.Errorf("record: there is no bundle at %s", dir)
+	}
+	return fmt.Errorf("record: %s is not a bundle: it has no %s", dir, runFile)
+}
+
 // OpenLedger opens the ledger of a bundle whose run is dead, to finish its
-// clean-up. It is an error while the run still lives.
+// clean-up; a directory without one gets an empty one. It is an error while the
+// run still lives.
 func OpenLedger(dir string) (*Ledger, error) {
 	lock, free, err := lockDir(dir, unix.LOCK_EX)
 	if err != nil {

@@ -324,7 +324,9 @@ func TestCleanupSparesTheLiving(t *testing.T) {
 	if r := b.run("cleanup", b.bundle()); r.code == 0 || !strings.Contains(r.stderr, "alive") {
 		t.Errorf("a living run was cleaned up\n%v", r)
 	}
-	b.run("cleanup", "--storage-dir", b.in("storage"))
+	if r := b.run("cleanup", "--storage-dir", b.in("storage")).wants(t, 0); !strings.Contains(r.stdout, "hostdir is left alone") {
+		t.Errorf("it does not say what it passes over\n%v", r)
+	}
 	if s, _ := b.readable(b.bundle()); s.State != "running" || s.Complete {
 		t.Errorf("state %q, complete %v", s.State, s.Complete)
 	}

@@ -158,6 +158,9 @@ func listen(ctx context.Context, socket string) (net.Listener, error) {
 	return config.Listen(ctx, "unix", socket)
 }
 
+// ErrInUse says that a living driver serves from the base directory.
+var ErrInUse = errors.New("is in use by another driver process; stop that first")
+
 // lockBase excludes other drivers from the base directory. The lock goes with the process, or a moment later: a child that
 // a killed driver had just forked holds it until it is killed as well.
 func lockBase(dir string) (*os.File, error) {
@@ -174,7 +177,7 @@ func lockBase(dir string) (*os.File, error) {
 			return f, nil
 		}
 		if time.Now().After(deadline) {
-			return nil, errors.Join(fmt.Errorf("%s is in use by another driver process; stop that first: %w", dir, err), f.Close())
+			return nil, errors.Join(fmt.Errorf("%s %w (%w)", dir, ErrInUse, err), f.Close())
 		}
 	}
 }
