@@ -40,7 +40,14 @@ func load(ctx context.Context, s *streams, f *runFlags, names []string) (*plan.P
 			return nil, nil, nil, err
 		}
 	}
-	in := plan.Input{Files: files, Set: sets, Folder: folderBeside(names[0]), Open: openBeside(names[0]), AnyDriver: f.endpoint != "", Seed: drawSeed(), Image: f.cluster.image}
+	open, err := openCarried(names[0], f.files)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if f.job.inCluster {
+		open = nil // an object of the API has no files beside it
+	}
+	in := plan.Input{Files: files, Set: sets, Folder: folderBeside(names[0]), Open: open, AnyDriver: f.endpoint != "", Seed: drawSeed(), Image: f.cluster.image}
 	var on *cluster
 	switch f.engine {
 	case engineLocal:

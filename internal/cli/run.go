@@ -40,9 +40,10 @@ type runFlags struct {
 	keep     bool
 	// sendWithin is how long after the run its results are still sent.
 	sendWithin time.Duration
-	id         string // of the run; drawn if empty
-	trial      bool   // of a study, whose factors are set
-	serve      string // HOST:PORT at which the bundle is offered while it grows
+	id         string   // of the run; drawn if empty
+	trial      bool     // of a study, whose factors are set
+	serve      string   // HOST:PORT at which the bundle is offered while it grows
+	files      []string // NAME=DIR: parts of a file that the Benchmark names
 	cluster    clusterFlags
 	offline    bool // the cluster need not be there: validate, render
 	job        jobFlags
@@ -91,7 +92,8 @@ could not be judged, 4 a validity gate under --strict, 130 interrupted.`,
 	fl.BoolVar(&f.keep, "keep", false, "leave volumes and snapshots in place, for cnsbench cleanup BUNDLE to remove")
 	fl.StringVar(&f.id, "run-id", "", "id of the run")
 	fl.StringVar(&f.serve, "serve", "", "HOST:PORT at which to offer the bundle while it grows; --out must end in NAMESPACE/RUN")
-	_ = errors.Join(fl.MarkHidden("run-id"), fl.MarkHidden("serve")) // for the runner's pod
+	fl.StringArrayVar(&f.files, "file", nil, "NAME=DIR: where the parts of a file are that the Benchmark calls NAME; may be repeated")
+	_ = errors.Join(fl.MarkHidden("run-id"), fl.MarkHidden("serve"), fl.MarkHidden("file")) // for the runner's pod
 	outputFlag(c, &f.output)
 	return c
 }

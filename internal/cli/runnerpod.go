@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -20,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/present/report"
@@ -49,6 +47,9 @@ type podRun struct {
 	flags *runFlags
 	plan  *plan.Plan
 	id    string
+	// carried are files of this machine that the plan is made of.
+	carried *carried
+	configs []string // ConfigMaps that were made
 }
 
 // runInPod starts a runner in the user's namespace, shows its log, copies its
@@ -57,10 +58,11 @@ func runInPod(ctx context.Context, s *streams, f *runFlags, on *cluster, p *plan
 	if usesFolders(p) {
 		return errors.New("spec.library.folderSpec: a folder of this machine is not carried into a runner's pod; use --runner local, or ConfigMaps by configMapSpec")
 	}
-	if slices.ContainsFunc(p.Benchmark.Spec.Rates, func(r v1alpha1.Rate) bool { return r.TraceRateSpec != nil }) {
-		return errors.New("spec.rates: traceRateSpec: a trace of this machine is not carried into a runner's pod; use --runner local")
+	beside, err := carry(p, files[0].Name)
+	if err != nil {
+		return err
 	}
-	r := &podRun{streams: s, cluster: on, flags: f, plan: p, id: newRunID()}
+	r := &podRun{streams: s, cluster: on, flags: f, plan: p, carried: beside, id: newRunID()}
 	if f.out == "" {
 		f.out = fmt.Sprintf("cnsbench-%s-%s", p.Name, time.Now().Format("20060102-150405"))
 	}
@@ -93,7 +95,7 @@ func (r *podRun) meta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: r.name(), Namespace: r.namespace, Labels: map[string]string{labelRunner: r.id}}
 }
 
-// start makes the ConfigMap with the files and the pod, and waits until it runs.
+// start makes the ConfigMaps with the files and the pod, and waits until it runs.
 func (r *podRun) start(ctx context.Context, files []plan.File) error {
 	config := &corev1.ConfigMap{ObjectMeta: r.meta(), Data: map[string]string{}}
 	var paths []string
@@ -102,10 +104,18 @@ func (r *podRun) start(ctx context.Context, files []plan.File) error {
 		config.Data[key] = string(f.Data)
 		paths = append(paths, runnerFiles+"/"+key)
 	}
-	if _, err := r.set.CoreV1().ConfigMaps(r.namespace).Create(ctx, config, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("hand the files to the runner: %w", err)
+	if err := r.hand(ctx, config); err != nil {
+		return err
+	}
+	for i, p := range r.carried.pieces {
+		config := &corev1.ConfigMap{ObjectMeta: r.meta(), BinaryData: map[string][]byte{"piece": p.data}}
+		config.Name = fmt.Sprintf("%s-file-%d", r.name(), i)
+		if err := r.hand(ctx, config); err != nil {
+			return err
+		}
 	}
 	pod := r.pod(paths)
+	r.carried.mount(&pod.Spec, r.configs[1:])
 	if token := os.Getenv(envProxyToken); token != "" && len(r.flags.cluster.proxies) > 0 {
 		secret := &corev1.Secret{ObjectMeta: r.meta(), StringData: map[string]string{proxyTokenKey: token}}
 		if _, err := r.set.CoreV1().Secrets(r.namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
@@ -119,6 +129,15 @@ func (r *podRun) start(ctx context.Context, files []plan.File) error {
 		return fmt.Errorf("start the runner: %w", err)
 	}
 	return r.running(ctx)
+}
+
+// hand makes a ConfigMap for the runner, which remove takes away.
+func (r *podRun) hand(ctx context.Context, config *corev1.ConfigMap) error {
+	r.configs = append(r.configs, config.Name)
+	if _, err := r.set.CoreV1().ConfigMaps(r.namespace).Create(ctx, config, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("hand the files to the runner: %w", err)
+	}
+	return nil
 }
 
 // arguments are the runner's: what shapes the run here shapes it there.
@@ -145,7 +164,7 @@ func (r *podRun) arguments(paths []string) []string {
 	for _, at := range r.flags.cluster.proxies {
 		args = append(args, "--csi-proxy", at)
 	}
-	return args
+	return append(args, r.carried.flags...)
 }
 
 func (r *podRun) pod(paths []string) *corev1.Pod {
@@ -352,7 +371,9 @@ func (r *podRun) remove(ctx context.Context) {
 	mine := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", r.name()).String()}
 	grace := int64(1)
 	_ = pods.Delete(ctx, r.name(), metav1.DeleteOptions{GracePeriodSeconds: &grace})
-	_ = configs.Delete(ctx, r.name(), metav1.DeleteOptions{})
+	for _, name := range r.configs {
+		_ = configs.Delete(ctx, name, metav1.DeleteOptions{})
+	}
 	if len(r.flags.cluster.proxies) > 0 {
 		_ = r.set.CoreV1().Secrets(r.namespace).Delete(ctx, r.name(), metav1.DeleteOptions{})
 	}
