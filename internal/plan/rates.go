@@ -124,6 +124,7 @@ func (l *loader) actionRate(n *info) {
 	name := string(n.spec.RateName)
 	if n.spec.StartAfter != nil || n.spec.StartAfterAction != "" {
 		once := l.once(n)
+		l.lateStart(n.path+".startAfter", &once)
 		n.out.Rate = once.Name
 		l.plan.Rates = append(l.plan.Rates, once)
 		return

@@ -32,7 +32,7 @@ type recording struct {
 func (l *loader) trace(path string, spec *v1alpha1.TraceRateSpec, out *Rate) {
 	path += ".traceRateSpec"
 	if l.in.Open == nil {
-		l.fail(path+".source", "run it where the file is", "trace %q cannot be read here", spec.Source)
+		l.fail(path+".source", "cnsbench run hands its runner the file", "trace %q is not in the cluster", spec.Source)
 		return
 	}
 	f, err := l.in.Open(spec.Source)
@@ -75,12 +75,26 @@ func (l *loader) replays(order []*info) {
 			}
 		}
 		out.Schedule = due
+		l.longTrace(r.path+".source", out, due)
 		for _, what := range sortedKeys(p.left) {
 			l.warn(r.path+".source", "", "%d of %d records are not replayed: %s", p.left[what], len(r.records), what)
 		}
 		if len(due) == 0 {
 			l.fail(r.path+".source", "an action with this rateName for what the trace does", "the actions of the rate do nothing of what is in the trace")
 		}
+	}
+}
+
+// longTrace warns of a trace that the run ends before.
+func (l *loader) longTrace(path string, out *Rate, due rate.Trace) {
+	left := 0
+	for _, at := range due {
+		if l.plan.Runtime > 0 && out.StartAfter+at >= l.plan.Runtime {
+			left++
+		}
+	}
+	if left > 0 {
+		l.warn(path, "a longer spec.runtime, or a smaller timeScale", "%d of the trace's %d operations are due after the run's end, %v after the barrier", left, len(due), l.plan.Runtime)
 	}
 }
 

@@ -94,6 +94,37 @@ time,op,kind,object,source,class
 	}
 }
 
+// What the run does not come to is said before it: operations of a trace, and
+// an action that would begin after the end.
+func TestTooLate(t *testing.T) {
+	p := good(t, Input{Open: opener(`# cnsbench trace 1
+time,op,kind,object
+1000000000,create,volume,a
+2000000000,create,volume,b
+3000000000,delete,volume,a
+`)}, `
+spec:
+  runtime: 2s
+  actions:
+    - {name: v, rateName: t, createObjSpec: {volume: {storageClass: "null"}}}
+    - {name: d, rateName: t, deleteSpec: {actionName: v}}
+    - {name: s, startAfter: 2s, snapshotSpec: {actionName: v}}
+  rates:
+    - {name: t, startAfter: 500ms, traceRateSpec: {source: a.csv}}
+`)
+	var got []string
+	for _, w := range p.Warnings {
+		got = append(got, w.Path+": "+w.Message)
+	}
+	want := []string{
+		"spec.actions[2].startAfter: the first trigger is due after 2s, but the run ends after 2s",
+		"spec.rates[0].traceRateSpec.source: 2 of the trace's 3 operations are due after the run's end, 2s after the barrier",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestRateProblems(t *testing.T) {
 	const volume = `{name: v, rateName: r, createObjSpec: {volume: {storageClass: "null"}}}`
 	const removal = `{name: d, rateName: r, deleteSpec: {actionName: v}}`

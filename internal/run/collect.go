@@ -125,10 +125,18 @@ func (r *runner) keep(of origin, result parse.Result) {
 	}
 }
 
+// Severities of flags.
+const (
+	info    = "info"
+	warning = "warning"
+)
+
 // warn adds a validity flag to the result.
-func (r *runner) warn(code, evidence string) {
+func (r *runner) warn(code, evidence string) { r.flag(warning, code, evidence) }
+
+func (r *runner) flag(severity, code, evidence string) {
 	r.log("run", evidence)
 	r.flags.Lock()
 	defer r.flags.Unlock()
-	r.result.Flags = append(r.result.Flags, record.Flag{Name: code, Severity: "warning", Evidence: evidence})
+	r.result.Flags = append(r.result.Flags, record.Flag{Name: code, Severity: severity, Evidence: evidence})
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -173,6 +174,9 @@ func TestStartAfterAction(t *testing.T) {
 		}
 		if n := len(m.of("vain")); n != 0 {
 			t.Errorf("%d ops of a rate whose action never ended", n)
+		}
+		if len(res.Flags) != 1 || res.Flags[0].Name != "notBegun" || !strings.Contains(res.Flags[0].Evidence, "an op of none had ended") {
+			t.Errorf("flags %v", res.Flags)
 		}
 		if res.EndedAt != second[2].Ended {
 			t.Errorf("the run ended at %v, its last op at %v", res.EndedAt, second[2].Ended)

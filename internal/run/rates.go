@@ -153,6 +153,7 @@ func (rt *rateRunner) run(ctx context.Context, start op.Time) {
 	rt.count.Active = time.Duration(rt.Clock.Now() - start)
 	if rt.replay != nil {
 		rt.replay.blocked.Wait()
+		rt.replay.cut()
 	}
 	if !rt.queueEmptied(ctx) {
 		rt.abandonQueue()

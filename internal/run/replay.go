@@ -51,7 +51,7 @@ func (p *replay) before(ctx context.Context, failures *firstError) {
 		step := p.bind(s, p.Clock.Now())
 		step.lost = func() { <-free }
 		p.run(ctx, step, func(t *task) {
-			t.closed = true
+			t.closed, t.unblocked, t.op.Message = true, 0, "" // its wait is over when it is intended
 			t.op.Action += Before
 			t.then = func(o *op.Op) {
 				step.over(t)
@@ -77,6 +77,16 @@ func (p *replay) step(ctx context.Context, s plan.Step, at op.Time) {
 		t.settle = func() { step.over(t) }
 		p.offer(t)
 	})
+}
+
+// cut says how much of the trace the rate did not come to.
+func (p *replay) cut() {
+	p.mu.Lock()
+	came := p.count.Triggers
+	p.mu.Unlock()
+	if all := int64(len(p.Steps)); came < all {
+		p.flag(info, "traceCut", fmt.Sprintf("%s: %d of the trace's %d operations came due; the run, or the rate's duration or limit, ended before the others", p.Name, came, all))
+	}
 }
 
 // step is one step under way.

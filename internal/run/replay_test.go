@@ -126,6 +126,20 @@ func TestReplayMakesWhatWasThere(t *testing.T) {
 	})
 }
 
+// A snapshot of before the trace is intended when it starts, after its volume is
+// there: it has waited for nothing.
+func TestReplayBeforeWaitsOutsideItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := traced(at(1), plan.Step{Action: 2, On: "a"})
+		p.Rates[0].Before = []plan.Step{{Action: 0, Makes: "a"}, {Action: 1, Makes: "s", On: "a"}}
+		m, _ := carry(t.Context(), t.Context(), p, &script{took: took(time.Second)})
+		s := m.of("s" + Before)
+		if len(s) != 1 || s[0].Outcome != op.OK || s[0].Intended != s[0].Started || s[0].Milestone(op.Unblocked) != op.Never || s[0].Message != "" {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
 // The end of the run overtakes steps that wait.
 func TestReplayEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -136,6 +150,29 @@ func TestReplayEnds(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// What the run did not come to is said, and what it did come to is not.
+func TestReplayCut(t *testing.T) {
+	for runtime, want := range map[time.Duration][]string{
+		1500 * time.Millisecond: {"t: 1 of the trace's 3 operations came due; the run, or the rate's duration or limit, ended before the others"},
+		5 * time.Second:         nil,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := traced(at(1, 2, 3), plan.Step{Action: 0, Makes: "a"}, plan.Step{Action: 1, On: "a"}, plan.Step{Action: 2, On: "a"})
+			p.Runtime = runtime
+			_, res := carry(t.Context(), t.Context(), p, &script{took: took(time.Millisecond)})
+			var got []string
+			for _, f := range res.Flags {
+				if f.Name == "traceCut" && f.Severity == info {
+					got = append(got, f.Evidence)
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("runtime %v: %s", runtime, diff)
+			}
+		})
+	}
 }
 
 // Each object's end comes its lifetime after it was to be made; those of the

@@ -203,7 +203,7 @@ func (r *runner) measure(ctx context.Context) error {
 	r.result.StopAt = r.Clock.Now()
 	rates.Wait()
 	for _, name := range r.ends.never() {
-		r.log("run", fmt.Sprintf("what was to begin when an op of %s had ended never did: none has", name))
+		r.warn("notBegun", fmt.Sprintf("what was to begin when an op of %s had ended never did: none has", name))
 	}
 	cause := context.Cause(ctx)
 	for _, regular := range []error{errRuntime, errWorkloadsEnded, errRatesEnded} {
