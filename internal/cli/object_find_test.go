@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,6 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/dist"
 	"github.com/cnsbench/cnsbench/internal/objectstore/nullserver"
 	"github.com/cnsbench/cnsbench/internal/objectstore/seek"
+	"github.com/cnsbench/cnsbench/internal/objectstore/storetest"
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
@@ -41,20 +40,7 @@ func nullServer(t *testing.T, o nullserver.Options, delay string) string {
 		o.Delays = map[string]dist.Dist{"GET": d}
 	}
 	o.Sleep = run.PreciseSleep
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- o.Serve(ctx, l) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return "http://" + l.Addr().String()
+	return storetest.Loopback(t, o.Serve)
 }
 
 // undisturbed tries up to three times what measures in real time: a machine that

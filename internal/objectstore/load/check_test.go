@@ -1,7 +1,6 @@
 package load
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
+	"github.com/cnsbench/cnsbench/internal/objectstore/storetest"
 	"github.com/cnsbench/cnsbench/internal/objectstore/wire"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -28,9 +28,8 @@ type lagging struct {
 
 	mu      sync.Mutex
 	objects map[string][]version
-	writers map[string]map[int]bool // clients that have changed an object
-	lagged  map[string]int          // changes that were shown late, by what was late
-	clients int
+	writers map[string]map[<-chan struct{}]bool // clients that have changed an object
+	lagged  map[string]int                      // changes that were shown late, by what was late
 }
 
 // version is what an object is from an instant on; no writer: it is not there.
@@ -39,57 +38,40 @@ type version struct {
 	writer     uint64
 }
 
-func (l *lagging) Describe() string { return "lagging" }
-
-func (l *lagging) Client() (store.Client, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.clients++
-	return &laggingClient{l, l.clients}, nil
-}
-
-type laggingClient struct {
-	*lagging
-	id int
-}
-
-func (c *laggingClient) Abort() {}
-func (c *laggingClient) Close() {}
-
-func (c *laggingClient) Do(_ context.Context, r *store.Request, res *store.Result) {
-	now := c.clock.Now()
+func (l *lagging) do(r *store.Request, res *store.Result, client <-chan struct{}) {
+	now := l.clock.Now()
 	*res = store.Result{Started: now, Status: 200, Attempts: 1, Bytes: r.Size}
 	time.Sleep(time.Millisecond)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now = c.clock.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now = l.clock.Now()
 	res.First, res.Ended = now, now
 	name := string(r.Container) + "/" + string(r.Object)
 	switch r.Verb {
 	case store.Put, store.Delete:
-		c.change(r, res, name, now)
+		l.change(r, res, name, now, client)
 	case store.Get:
-		if res.Writer = c.at(name, now, func(v version) op.Time { return v.read }); res.Writer == 0 {
+		if res.Writer = l.at(name, now, func(v version) op.Time { return v.read }); res.Writer == 0 {
 			res.Status = 404
 		}
 	case store.Head:
-		if c.at(name, now, func(v version) op.Time { return v.read }) == 0 {
+		if l.at(name, now, func(v version) op.Time { return v.read }) == 0 {
 			res.Status = 404
 		}
 	case store.List:
-		res.Listed = c.at(name, now, func(v version) op.Time { return v.list }) != 0
+		res.Listed = l.at(name, now, func(v version) op.Time { return v.list }) != 0
 	}
 }
 
-func (c *laggingClient) change(r *store.Request, res *store.Result, name string, now op.Time) {
-	read, list := c.lag(r)
+func (l *lagging) change(r *store.Request, res *store.Result, name string, now op.Time, client <-chan struct{}) {
+	read, list := l.lag(r)
 	v := version{read: now + op.Time(read), list: now + op.Time(list)}
 	if r.Verb == store.Put {
 		v.writer = r.Writer
 	}
-	before := c.at(name, now, func(v version) op.Time { return v.read })
-	listed := c.at(name, now, func(v version) op.Time { return v.list }) != 0
-	if c.loses != nil && c.loses(r) {
+	before := l.at(name, now, func(v version) op.Time { return v.read })
+	listed := l.at(name, now, func(v version) op.Time { return v.list }) != 0
+	if l.loses != nil && l.loses(r) {
 		v.read, v.list = v.read+op.Time(time.Second/2), v.list+op.Time(time.Second/2)
 		res.Status, res.Failure = 0, wire.Stalled
 	} else if before == v.writer {
@@ -101,24 +83,24 @@ func (c *laggingClient) change(r *store.Request, res *store.Result, name string,
 		} else if before != 0 {
 			kind = Stale
 		}
-		c.lagged["read "+kind]++
+		l.lagged["read "+kind]++
 	}
 	if listed == (v.writer != 0) {
 		v.list = min(v.list, now)
 	} else if list > 0 {
-		c.lagged["list"]++
+		l.lagged["list"]++
 	}
-	c.objects[name] = append(c.objects[name], v)
-	if c.writers[name] == nil {
-		c.writers[name] = map[int]bool{}
+	l.objects[name] = append(l.objects[name], v)
+	if l.writers[name] == nil {
+		l.writers[name] = map[<-chan struct{}]bool{}
 	}
-	c.writers[name][c.id] = true
+	l.writers[name][client] = true
 }
 
 // at is the writer of what is shown at an instant.
-func (c *laggingClient) at(name string, now op.Time, from func(version) op.Time) (writer uint64) {
+func (l *lagging) at(name string, now op.Time, from func(version) op.Time) (writer uint64) {
 	latest := op.Time(-1)
-	for _, v := range c.objects[name] {
+	for _, v := range l.objects[name] {
 		if at := from(v); at <= now && at >= latest {
 			latest, writer = at, v.writer
 		}
@@ -142,13 +124,13 @@ func checkedWork(workers int) model.Work {
 
 func runChecked(t *testing.T, l *lagging, w model.Work) (*Result, []Figures) {
 	t.Helper()
-	l.clock, l.objects, l.writers, l.lagged = op.NewClock(), map[string][]version{}, map[string]map[int]bool{}, map[string]int{}
+	l.clock, l.objects, l.writers, l.lagged = op.NewClock(), map[string][]version{}, map[string]map[<-chan struct{}]bool{}, map[string]int{}
 	workload := &model.Workload{Stages: []model.Stage{{Name: "main", Works: []model.Work{w}}}}
 	if problems := model.Check(workload); problems.Fatal() {
 		t.Fatal(problems)
 	}
-	r := Run(t.Context(), t.Context(), Config{Workload: workload, Open: func(*model.Store) (store.Store, error) { return l, nil },
-		Clock: l.clock, Sleep: sleep, Seed: 1, Grace: 5 * time.Second, Observer: &ignore{}})
+	r := Run(t.Context(), t.Context(), Config{Workload: workload, Open: func(*model.Store) (store.Store, error) { return storetest.Func(l.do), nil },
+		Clock: l.clock, Sleep: storetest.Sleep, Seed: 1, Grace: 5 * time.Second, Observer: &ignore{}})
 	if r.Err != nil {
 		t.Fatal(r.Err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
+	"github.com/cnsbench/cnsbench/internal/objectstore/storetest"
 	"github.com/cnsbench/cnsbench/internal/objectstore/wire"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan/rate"
@@ -32,37 +33,21 @@ type fake struct {
 	seen map[string]int // "verb container/object"
 }
 
-func (f *fake) Describe() string { return "fake" }
-
-func (f *fake) Client() (store.Client, error) {
-	return &fakeClient{fake: f, aborted: make(chan struct{})}, nil
-}
-
-type fakeClient struct {
-	*fake
-	once    sync.Once
-	aborted chan struct{}
-}
-
-func (c *fakeClient) Abort() { c.once.Do(func() { close(c.aborted) }) }
-
-func (c *fakeClient) Close() {}
-
-func (c *fakeClient) Do(_ context.Context, r *store.Request, res *store.Result) {
-	now := c.clock.Now()
+func (f *fake) do(r *store.Request, res *store.Result, aborted <-chan struct{}) {
+	now := f.clock.Now()
 	*res = store.Result{Started: now, First: op.Never, Status: 200, Attempts: 1, Bytes: r.Size}
-	c.mu.Lock()
-	c.seen[fmt.Sprintf("%d %s/%s", r.Verb, r.Container, r.Object)]++
-	c.mu.Unlock()
-	d, change := c.takes(r, now)
+	f.mu.Lock()
+	f.seen[fmt.Sprintf("%d %s/%s", r.Verb, r.Container, r.Object)]++
+	f.mu.Unlock()
+	d, change := f.takes(r, now)
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-c.aborted:
+	case <-aborted:
 		res.Status, res.Failure = 0, wire.Aborted
 	}
-	res.Ended = c.clock.Now()
+	res.Ended = f.clock.Now()
 	if res.First = res.Ended; change != nil && res.Failure == "" {
 		change(res)
 	}
@@ -89,17 +74,6 @@ func (i *ignore) Interval(_ string, _ *model.Work, _, _ op.Time, c Cells) {
 }
 func (i *ignore) StageEnded(*StageResult) {}
 
-func sleep(ctx context.Context, until time.Time) bool {
-	t := time.NewTimer(time.Until(until))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 func reads(weight int) model.Op {
 	return model.Op{Type: model.Read, Name: "read", Weight: weight, Containers: pick.Spec{Kind: pick.Constant, Low: 1, High: 1},
 		Objects: pick.Spec{Kind: pick.Uniform, Low: 1, High: 50}, Length: 0}
@@ -119,8 +93,8 @@ func stageOf(w model.Work) model.Stage {
 func run(ctx context.Context, f *fake, stages ...model.Stage) (*Result, *ignore) {
 	f.clock, f.seen = op.NewClock(), map[string]int{}
 	seen := &ignore{}
-	return Run(ctx, context.WithoutCancel(ctx), Config{Workload: &model.Workload{Stages: stages}, Clock: f.clock, Sleep: sleep, Seed: 1, Grace: 5 * time.Second,
-		Open: func(*model.Store) (store.Store, error) { return f, nil }, Observer: seen}), seen
+	return Run(ctx, context.WithoutCancel(ctx), Config{Workload: &model.Workload{Stages: stages}, Clock: f.clock, Sleep: storetest.Sleep, Seed: 1, Grace: 5 * time.Second,
+		Open: func(*model.Store) (store.Store, error) { return storetest.Func(f.do), nil }, Observer: seen}), seen
 }
 
 // only is the figures of the first operation of the first work of a stage.

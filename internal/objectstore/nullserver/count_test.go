@@ -2,19 +2,15 @@ package nullserver
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/storetest"
 )
 
 func TestCounts(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = Serve(t.Context(), l, 100) }()
-	base := "http://" + l.Addr().String()
+	base := storetest.Loopback(t, Options{Size: 100}.Serve)
 	do := func(method, path string) string {
 		t.Helper()
 		q, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(""))

@@ -3,12 +3,10 @@ package nullserver
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
 	"sync"
 	"testing"
@@ -16,26 +14,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/dist"
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/objectstore/storetest"
 )
-
-// serve starts a server and returns its address.
-func serve(t *testing.T, o Options) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- o.Serve(ctx, l) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return "http://" + l.Addr().String()
-}
 
 func ask(t *testing.T, method, url string) time.Duration {
 	t.Helper()
@@ -68,7 +48,7 @@ func parsed(t *testing.T, text string) dist.Dist {
 func TestDelays(t *testing.T) {
 	truth := &Truth{}
 	o := Options{Size: 100, Delays: map[string]dist.Dist{"GET": parsed(t, "30ms"), Every: parsed(t, "uniform(5ms,10ms)")}, Seed: 1, Truth: truth}
-	at := serve(t, o)
+	at := storetest.Loopback(t, o.Serve)
 	for _, tt := range []struct {
 		method, path string
 		least        time.Duration
@@ -123,7 +103,7 @@ func TestDrawsAreAFunctionOfTheSeed(t *testing.T) {
 // So many are dealt with at a time: capacity is concurrency over time of service.
 func TestConcurrency(t *testing.T) {
 	truth := &Truth{}
-	at := serve(t, Options{Size: 1, Delays: map[string]dist.Dist{"GET": parsed(t, "20ms")}, Concurrency: 2, Truth: truth})
+	at := storetest.Loopback(t, Options{Size: 1, Delays: map[string]dist.Dist{"GET": parsed(t, "20ms")}, Concurrency: 2, Truth: truth}.Serve)
 	began := time.Now()
 	var wait sync.WaitGroup
 	for range 10 {
@@ -142,7 +122,7 @@ func TestConcurrency(t *testing.T) {
 // A stall holds what comes in it to its end, and nothing before or after.
 func TestStall(t *testing.T) {
 	truth := &Truth{}
-	at := serve(t, Options{Size: 1, StallAt: 200 * time.Millisecond, StallFor: 300 * time.Millisecond, Truth: truth})
+	at := storetest.Loopback(t, Options{Size: 1, StallAt: 200 * time.Millisecond, StallFor: 300 * time.Millisecond, Truth: truth}.Serve)
 	ask(t, "PUT", at+"/b") // no operation: the clock does not begin
 	time.Sleep(250 * time.Millisecond)
 	if took := ask(t, "GET", at+"/b/o"); took > 150*time.Millisecond {

@@ -2,7 +2,6 @@ package open
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"log"
@@ -16,6 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/objectstore/cosbench"
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/objectstore/storetest"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -175,15 +175,7 @@ func readFor(t *testing.T, address string) (f load.Figures, took time.Duration, 
 	clock := op.NewClock()
 	opener := Opener{Clock: clock, Getenv: func(string) string { return "" }}
 	start := time.Now()
-	r := load.Run(t.Context(), t.Context(), load.Config{Workload: w, Open: opener.Store, Clock: clock, Seed: 1, Grace: time.Second, Observer: ignore{},
-		Sleep: func(ctx context.Context, until time.Time) bool {
-			select {
-			case <-time.After(time.Until(until)):
-				return true
-			case <-ctx.Done():
-				return false
-			}
-		}})
+	r := load.Run(t.Context(), t.Context(), load.Config{Workload: w, Open: opener.Store, Clock: clock, Seed: 1, Grace: time.Second, Observer: ignore{}, Sleep: storetest.Sleep})
 	took = time.Since(start)
 	if len(r.Stages) != 1 || len(r.Stages[0].Works) != 1 {
 		t.Fatalf("%+v", r)

@@ -19,6 +19,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/objectstore/part"
 	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
+	"github.com/cnsbench/cnsbench/internal/objectstore/storetest"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan/rate"
 )
@@ -33,30 +34,22 @@ type slow struct {
 	fails string   // what fails
 }
 
-func (s *slow) Client() (store.Client, error) { return &client{s}, nil }
-func (s *slow) Describe() string              { return "slow" }
-
-type client struct{ *slow }
-
-func (c *client) Abort() {}
-func (c *client) Close() {}
-
-func (c *client) Do(_ context.Context, r *store.Request, res *store.Result) {
+func (s *slow) do(r *store.Request, res *store.Result, _ <-chan struct{}) {
 	verbs := map[store.Verb]string{store.Get: "get", store.Put: "put", store.Delete: "delete", store.MakeContainer: "make", store.CheckOwner: "look"}
 	what := fmt.Sprintf("%s %s/%s", verbs[r.Verb], r.Container, r.Object)
-	*res = store.Result{Status: 200, Attempts: 1, Started: c.clock.Now(), Bytes: r.Size}
+	*res = store.Result{Status: 200, Attempts: 1, Started: s.clock.Now(), Bytes: r.Size}
 	if r.Verb != store.CheckOwner {
 		n := 1
 		_, _ = fmt.Sscanf(string(r.Object), "myobjects%d", &n)
 		time.Sleep(time.Duration(n) * time.Millisecond)
-		c.mu.Lock()
-		c.asked = append(c.asked, what)
-		if c.fails != "" && strings.Contains(what, c.fails) {
+		s.mu.Lock()
+		s.asked = append(s.asked, what)
+		if s.fails != "" && strings.Contains(what, s.fails) {
 			res.Status = 500
 		}
-		c.mu.Unlock()
+		s.mu.Unlock()
 	}
-	res.First, res.Ended = c.clock.Now(), c.clock.Now()
+	res.First, res.Ended = s.clock.Now(), s.clock.Now()
 }
 
 // room is where parts meet, in memory: all of them at every step.
@@ -187,15 +180,8 @@ func carryOut(t *testing.T, order *part.Order, n int, during func(r *room, s *sl
 		ctx, cancels[i] = context.WithCancel(t.Context())
 		wait.Go(func() {
 			out.errs[i] = part.Run(ctx, t.Context(), part.Config{Order: order, Index: i, Parts: n, Group: "g", Company: seat{r, i}, Out: &files[i], Version: "test",
-				Open: func(*model.Store) (store.Store, error) { return s, nil }, Clock: clock,
-				Sleep: func(ctx context.Context, until time.Time) bool {
-					select {
-					case <-time.After(time.Until(until)):
-						return true
-					case <-ctx.Done():
-						return false
-					}
-				}})
+				Open: func(*model.Store) (store.Store, error) { return storetest.Func(s.do), nil }, Clock: clock,
+				Sleep: storetest.Sleep})
 		})
 	}
 	if during == nil {

@@ -1,24 +1,19 @@
 package s3
 
 import (
-	"net"
 	"strconv"
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/nullserver"
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
+	"github.com/cnsbench/cnsbench/internal/objectstore/storetest"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // null starts a null server with objects of 4 KiB.
 func null(tb testing.TB) *Store {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	go func() { _ = nullserver.Serve(tb.Context(), l, 4096) }()
-	s, err := New(Config{Settings: map[string]string{"endpoint": "http://" + l.Addr().String()}, Clock: op.NewClock(),
+	s, err := New(Config{Settings: map[string]string{"endpoint": storetest.Loopback(tb, nullserver.Options{Size: 4096}.Serve)}, Clock: op.NewClock(),
 		Credentials: Credentials{"AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", ""}})
 	if err != nil {
 		tb.Fatal(err)

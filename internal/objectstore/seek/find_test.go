@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
+	"github.com/cnsbench/cnsbench/internal/objectstore/storetest"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan/rate"
 )
@@ -28,32 +28,17 @@ type queueing struct {
 	fails func() bool
 }
 
-func (q *queueing) Describe() string { return "queueing" }
-
-func (q *queueing) Client() (store.Client, error) {
-	return &queueingClient{queueing: q, aborted: make(chan struct{})}, nil
-}
-
-type queueingClient struct {
-	*queueing
-	once    sync.Once
-	aborted chan struct{}
-}
-
-func (c *queueingClient) Abort() { c.once.Do(func() { close(c.aborted) }) }
-func (c *queueingClient) Close() {}
-
-func (c *queueingClient) Do(_ context.Context, _ *store.Request, res *store.Result) {
-	*res = store.Result{Started: c.clock.Now(), First: op.Never, Status: 200, Attempts: 1}
+func (q *queueing) do(_ *store.Request, res *store.Result, aborted <-chan struct{}) {
+	*res = store.Result{Started: q.clock.Now(), First: op.Never, Status: 200, Attempts: 1}
 	select {
-	case c.slots <- struct{}{}:
-		time.Sleep(c.takes())
-		<-c.slots
-		res.First = c.clock.Now()
-	case <-c.aborted:
+	case q.slots <- struct{}{}:
+		time.Sleep(q.takes())
+		<-q.slots
+		res.First = q.clock.Now()
+	case <-aborted:
 		res.Status, res.Failure = 0, "aborted"
 	}
-	if res.Ended = c.clock.Now(); c.fails != nil && c.fails() {
+	if res.Ended = q.clock.Now(); q.fails != nil && q.fails() {
 		res.Status = 503
 	}
 }
@@ -64,17 +49,6 @@ func (deaf) StageBegan(*model.Stage, op.Time)                           {}
 func (deaf) Second(string, *model.Work, op.Time, op.Time, load.Cells)   {}
 func (deaf) Interval(string, *model.Work, op.Time, op.Time, load.Cells) {}
 func (deaf) StageEnded(*load.StageResult)                               {}
-
-func sleep(ctx context.Context, until time.Time) bool {
-	t := time.NewTimer(time.Until(until))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
 
 func reading(workers int, r rate.Schedule) *model.Workload {
 	return &model.Workload{Stages: []model.Stage{{Name: "before", Works: []model.Work{{Kind: model.Delay}}}, {Name: "main", Works: []model.Work{{
@@ -99,7 +73,7 @@ func find(t *testing.T, q *queueing, condition string, w *model.Workload, s Sear
 		t.Fatal(err)
 	}
 	q.clock = op.NewClock()
-	runner := load.NewRunner(load.Config{Workload: w, Open: func(*model.Store) (store.Store, error) { return q, nil }, Clock: q.clock, Sleep: sleep,
+	runner := load.NewRunner(load.Config{Workload: w, Open: func(*model.Store) (store.Store, error) { return storetest.Func(q.do), nil }, Clock: q.clock, Sleep: storetest.Sleep,
 		Seed: 1, Grace: 5 * time.Second, Observer: deaf{}})
 	carry := func(ctx, hard context.Context, s *model.Stage) *load.StageResult {
 		r := runner.Stage(ctx, hard, s)

@@ -31,14 +31,10 @@ func open(t *testing.T, c Config) *Store {
 }
 
 func TestConformanceOfTheNullServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = nullserver.Serve(t.Context(), l, 10000) }()
+	at := storetest.Loopback(t, nullserver.Options{Size: 10000}.Serve)
 	for _, c := range []Config{
-		{AuthKind: "tempauth", Auth: map[string]string{"auth_url": "http://" + l.Addr().String() + "/auth/v1.0", "username": "a:b"}, Password: "p"},
-		{Token: "t", Settings: map[string]string{"storage_url": "http://" + l.Addr().String() + "/v1/AUTH_null"}},
+		{AuthKind: "tempauth", Auth: map[string]string{"auth_url": at + "/auth/v1.0", "username": "a:b"}, Password: "p"},
+		{Token: "t", Settings: map[string]string{"storage_url": at + "/v1/AUTH_null"}},
 	} {
 		storetest.Run(t, storetest.Options{Store: open(t, c), PartSize: 8192, Chunked: true})
 	}
