@@ -20,12 +20,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
 )
 
-// Serve answers connections of l at once until ctx ends; then it closes l and
-// all of them. Every object is size bytes long.
-func Serve(ctx context.Context, l net.Listener, size int64) error {
-	return Options{Size: size}.Serve(ctx, l)
-}
-
 // Serve answers connections of l until ctx ends; then it closes l and all of
 // them.
 func (o Options) Serve(ctx context.Context, l net.Listener) error {
