@@ -66,8 +66,9 @@ type HTTPEndpoint struct {
 	// timeout is how long nothing may come.
 	// +optional
 	Timeout *Duration `json:"timeout,omitempty"`
-	// caFile has certificates in PEM to trust; its path as the program sees it. The
-	// Secret of the credentials is at /credentials.
+	// caFile has certificates in PEM to trust: on engine local a file of this
+	// machine, on kubernetes one of the pod, where the Secret of the credentials is
+	// at /credentials.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^/`
 	// +kubebuilder:validation:MaxLength=4096
@@ -266,7 +267,8 @@ type ObjectOperation struct {
 	// within is how long the objects are of which a part is read.
 	// +optional
 	Within *resource.Quantity `json:"within,omitempty"`
-	// files is a directory whose files a filewrite sends, as the program sees it.
+	// files is a directory whose files a filewrite sends: on engine local one of
+	// this machine, on kubernetes one of the pod.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^/`
 	// +kubebuilder:validation:MaxLength=4096

@@ -357,6 +357,9 @@ func printBudget(s *streams, p *plan.Plan, output string) error {
 	} else {
 		fmt.Fprintf(s.out, "runtime: until its workloads end, or its rates where it has none\n")
 	}
+	if err := writeObjectBudgets(s.out, b.Objects); err != nil {
+		return err
+	}
 	fmt.Fprintln(s.out, "nothing was made")
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -141,7 +140,12 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 	case err != nil:
 		return err
 	case f.dryRun:
-		return printObjectBudget(s, w, f.prices)
+		fmt.Fprintf(s.out, "%s would send:\n", w.Name)
+		if err := writeBudgets(s.out, w.Budgets(), 1, f.prices); err != nil {
+			return err
+		}
+		fmt.Fprintln(s.out, "nothing was sent")
+		return nil
 	case len(hosts) > 0 && f.seek.ceiling:
 		return errors.New("--ceiling is of one host: leave --hosts out")
 	}
@@ -306,41 +310,6 @@ func (r *objectRun) validity(result *oload.Result) []record.Flag {
 		}
 	}
 	return flags
-}
-
-// printObjectBudget is what --dry-run shows.
-func printObjectBudget(s *streams, w *model.Workload, prices model.Prices) error {
-	fmt.Fprintf(s.out, "%s would send:\n", w.Name)
-	t := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "stage\twork\trequests\tbytes sent\tbytes received\tcost\t")
-	total, open := 0.0, false
-	for _, stage := range w.Stages {
-		for i := range stage.Works {
-			work := &stage.Works[i]
-			b := work.Budget(w.ReadSize())
-			n := 0.0
-			for _, k := range b.Requests {
-				n += k
-			}
-			if open = open || b.Open; b.Open {
-				fmt.Fprintf(t, "%s\t%s\tas many as are answered\t\t\t\t\n", stage.Name, work.Name)
-				continue
-			}
-			cost := b.Cost(prices)
-			total += cost
-			fmt.Fprintf(t, "%s\t%s\t%.0f\t%.0f\t%.0f\t%.4f\t\n", stage.Name, work.Name, n, b.Sent, b.Received, cost)
-		}
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	atLeast := ""
-	if open {
-		atLeast = "at least "
-	}
-	fmt.Fprintf(s.out, "cost: %s%.4f, at %g for 1000 writes, %g for 1000 reads, %g for a GB received; storage not counted\nnothing was sent\n",
-		atLeast, total, prices.Write, prices.Read, prices.Received)
-	return nil
 }
 
 // isObjectWorkload says whether run was given a workload of COSBench.

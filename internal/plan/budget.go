@@ -95,6 +95,9 @@ func (c *counter) of(n *info) share {
 	}
 	b := &c.l.plan.Budget
 	b.Ops = plus(b.Ops, mul(times, one.ops))
+	if n.objects != nil {
+		b.Objects = append(b.Objects, ObjectBudget{Action: string(n.spec.Name), Times: times, Open: !ended, Works: n.objects.Budgets()})
+	}
 	b.Pods = plus(b.Pods, mul(times, one.things[pods]))
 	b.Volumes = plus(b.Volumes, mul(times, one.things[volumes]))
 	b.Snapshots = plus(b.Snapshots, mul(times, one.things[snapshots]))

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -28,6 +29,7 @@ const objectGrace = 3 * time.Second
 const (
 	objectVolume      = "/data"
 	objectCredentials = "/credentials"
+	objectHost        = "/host" // what of this machine it is given, by its path
 )
 
 // objects resolves an inline object workload to what its template is given; nil
@@ -39,11 +41,8 @@ func (l *loader) objects(path string, c *v1alpha1.CreateObjSpec) (map[string]str
 	}
 	o := objectReader{loader: l}
 	w := o.workload(path+".objectSpec", c.ObjectSpec)
-	for _, p := range model.Check(w) {
-		where := path + ".objectSpec"
-		if p.Line > 0 {
-			where = o.paths[p.Line-1]
-		}
+	for _, p := range model.Check(w, objectWords) {
+		where := o.place(path+".objectSpec", p)
 		if p.Warning {
 			l.warn(where, p.Hint, "%s", p.Message)
 		} else {
@@ -75,12 +74,61 @@ type objectReader struct {
 	secret string
 	file   string   // of credentials
 	pass   []string // variables of the environment
+	host   []hostMount
+}
+
+// hostMount is a file or a directory of this machine that the program is given.
+type hostMount struct{ path, kind string }
+
+// given is where the program finds what the Benchmark names by its path: on the
+// cluster's nodes it is the program's own; here the program sees nothing of the
+// machine that it is not given.
+func (o *objectReader) given(path, kind string) string {
+	if path == "" || o.in.Capabilities.Engine == workload.Kubernetes {
+		return path
+	}
+	if m := (hostMount{path, kind}); !slices.Contains(o.host, m) {
+		o.host = append(o.host, m)
+	}
+	return objectHost + path
 }
 
 // line is a number by which the model's problems find their place.
 func (o *objectReader) line(path string) int {
 	o.paths = append(o.paths, path)
 	return len(o.paths)
+}
+
+// objectKeys are the fields that have other names than COSBench's settings.
+var objectKeys = map[string]string{"closuredelay": "closureDelay", "rampup": "rampUp", "rampdown": "rampDown", "partsize": "partSize", "oprefix": "objectPrefix"}
+
+// objectWords are those of an ObjectSpec.
+var objectWords = model.Words{
+	Stage: "stage",
+	Key:   objectKey,
+	Set:   func(key, value string) string { return objectKey(key) + ": " + value },
+}
+
+func objectKey(key string) string { return cmp.Or(objectKeys[key], key) }
+
+// place is where in the file a problem is: at its field, of the operation or,
+// where it says nothing of it, of its work.
+func (o *objectReader) place(path string, p model.Problem) string {
+	if p.Line == 0 {
+		return path
+	}
+	at := o.paths[p.Line-1]
+	if p.Key == "" {
+		return at
+	}
+	work, _, _ := strings.Cut(at, ".operations[")
+	for _, of := range []string{at, work} {
+		field := of + "." + objectKey(p.Key)
+		if _, given := o.doc.places[normal(field)]; given {
+			return field
+		}
+	}
+	return at
 }
 
 func (o *objectReader) workload(path string, s *v1alpha1.ObjectSpec) *model.Workload {
@@ -97,6 +145,7 @@ func (o *objectReader) workload(path string, s *v1alpha1.ObjectSpec) *model.Work
 		}
 		w.Stages = append(w.Stages, stage)
 	}
+	w.MarkParts()
 	return w
 }
 
@@ -199,7 +248,7 @@ func (o *objectReader) operations(path string, w *model.Work, s *v1alpha1.Object
 		target := inherit(x.ObjectTarget, s.ObjectTarget, o.doc, at)
 		op.Verify = x.Verify
 		o.read(at, &op, x)
-		if op.Files, op.InOrder = x.Files, x.FileSelection == "inOrder"; op.Type == model.FileWrite && op.Files == "" {
+		if op.Files, op.InOrder = o.given(x.Files, "Directory"), x.FileSelection == "inOrder"; op.Type == model.FileWrite && op.Files == "" {
 			o.fail(at, "files: /DIRECTORY", "a filewrite needs a directory of files")
 		}
 		if op.Type == model.List {
@@ -338,7 +387,7 @@ func (o *objectReader) storage(path string, s *v1alpha1.ObjectStorage) model.Sto
 		}
 	}
 	http := func(e *v1alpha1.HTTPEndpoint) {
-		set("cafile", e.CAFile)
+		set("cafile", o.given(e.CAFile, "File"))
 		if e.InsecureSkipVerify {
 			set("no_verify_ssl", "true")
 		}
@@ -474,6 +523,11 @@ func (o *objectReader) variables(w *model.Workload) map[string]string {
 	if o.file != "" {
 		mounts = append(mounts, corev1.VolumeMount{Name: "credentials", MountPath: objectCredentials, ReadOnly: true})
 		volumes = append(volumes, map[string]any{"name": "credentials", "hostPath": map[string]any{"path": o.file, "type": "File"}})
+	}
+	for i, m := range o.host {
+		name := fmt.Sprintf("host-%d", i)
+		mounts = append(mounts, corev1.VolumeMount{Name: name, MountPath: objectHost + m.path, ReadOnly: true})
+		volumes = append(volumes, map[string]any{"name": name, "hostPath": map[string]any{"path": m.path, "type": m.kind}})
 	}
 	return map[string]string{
 		"OBJECT_ORDER":   inJSON(part.Order{Workload: *w, Seed: o.plan.Seed, Grace: objectGrace}),

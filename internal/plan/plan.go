@@ -14,6 +14,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan/rate"
 )
@@ -213,6 +214,17 @@ type Budget struct {
 	// Open says of each rate without an end what it adds, such as
 	// "each5s: 0.6 snapshots per second until the workloads end".
 	Open []string
+	// Objects are what object workloads ask of their stores.
+	Objects []ObjectBudget `json:",omitempty"`
+}
+
+// ObjectBudget is what an object workload asks of its store each time that it is
+// carried out, by all its instances together.
+type ObjectBudget struct {
+	Action string
+	Times  int64
+	Open   bool // it goes on at a rate without an end
+	Works  []model.Budget
 }
 
 // Problem is something wrong (or doubtful) in a file, with its place.

@@ -28,8 +28,9 @@ func Parse(data []byte, o Options) (*model.Workload, model.Problems) {
 	w := &model.Workload{}
 	if root != nil && !problems.Fatal() {
 		w = p.workload(root)
+		w.MarkParts()
 		if !p.Fatal() {
-			p.Problems = append(p.Problems, model.Check(w)...)
+			p.Problems = append(p.Problems, model.Check(w, model.COSBench)...)
 		}
 	}
 	p.Sort()

@@ -126,7 +126,7 @@ func runChecked(t *testing.T, l *lagging, w model.Work) (*Result, []Figures) {
 	t.Helper()
 	l.clock, l.objects, l.writers, l.lagged = op.NewClock(), map[string][]version{}, map[string]map[<-chan struct{}]bool{}, map[string]int{}
 	workload := &model.Workload{Stages: []model.Stage{{Name: "main", Works: []model.Work{w}}}}
-	if problems := model.Check(workload); problems.Fatal() {
+	if problems := model.Check(workload, model.COSBench); problems.Fatal() {
 		t.Fatal(problems)
 	}
 	r := Run(t.Context(), t.Context(), Config{Workload: workload, Open: func(*model.Store) (store.Store, error) { return storetest.Func(l.do), nil },

@@ -41,7 +41,7 @@ func numbered(b []byte, n model.Name, i int64) []byte {
 // prepare fills the request of an operation whose names are made.
 func (w *worker) prepare(i int, o *model.Op) {
 	w.request = store.Request{Verb: verbs[o.Type], Container: w.container, Object: w.object, Length: -1, Verify: o.Verify, Zero: o.Zero,
-		Chunked: o.Chunked, PartSize: o.PartSize, MaxKeys: o.MaxKeys}
+		Chunked: o.Chunked, PartSize: o.PartSize, Parts: o.Parts, MaxKeys: o.MaxKeys}
 	r := &w.request
 	switch o.Type {
 	case model.Read:

@@ -4,6 +4,7 @@ import "math"
 
 // Budget is what a work would ask of its store, before anything is sent.
 type Budget struct {
+	Stage, Work string
 	// Requests by operation, of a normal work those that its rate or its end by
 	// count foretell. Open: nobody knows how many, for they go on as fast as
 	// they are answered.
@@ -11,6 +12,30 @@ type Budget struct {
 	Sent     float64 // bytes of content, in means
 	Received float64
 	Open     bool
+}
+
+// Budgets of all works, in their order.
+func (w *Workload) Budgets() []Budget {
+	var list []Budget
+	readSize := w.ReadSize()
+	for i := range w.Stages {
+		for j := range w.Stages[i].Works {
+			if work := &w.Stages[i].Works[j]; work.Kind != Delay {
+				b := work.Budget(readSize)
+				b.Stage, b.Work = w.Stages[i].Name, work.Name
+				list = append(list, b)
+			}
+		}
+	}
+	return list
+}
+
+// Total is the number of requests of all kinds.
+func (b *Budget) Total() (n float64) {
+	for _, k := range b.Requests {
+		n += k
+	}
+	return n
 }
 
 // Budget of a work. sizes of objects that are read are those that the same
@@ -72,6 +97,17 @@ func (b *Budget) add(o *Op, n, readSize float64) {
 		requests = 4 // look, list, unmark, remove
 	}
 	b.Requests[o.Type] += n * requests
+	for _, c := range o.Checks {
+		switch c {
+		case ListAfterWrite, ListAfterDelete:
+			b.Requests[List] += n
+		case ReadAfterWrite:
+			b.Received += n * o.Sizes.Mean()
+			fallthrough
+		default:
+			b.Requests[Read] += n
+		}
+	}
 }
 
 // ReadSize is the mean size of the objects that a workload writes; 0 if it

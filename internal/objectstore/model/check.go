@@ -15,12 +15,33 @@ const (
 	largestObject = int64(5) << 40 // of S3
 )
 
+// Words are how the language of a file says things, so that hints do. Settings
+// are asked for by the names that COSBench gives them.
+type Words struct {
+	Stage string                         // what a stage is called
+	Key   func(key string) string        // a setting
+	Set   func(key, value string) string // one with that value
+}
+
+// COSBench are the words of its XML: what its schema has are attributes, the
+// rest stands in config strings.
+var COSBench = Words{
+	Stage: "workstage",
+	Key:   func(key string) string { return key },
+	Set: func(key, value string) string {
+		if key == "workers" {
+			return fmt.Sprintf("%s=%q", key, value)
+		}
+		return key + "=" + value
+	},
+}
+
 // Check finds what is wrong with a workload whose text was understood: what
-// contradicts itself, never ends or cannot be meant.
-func Check(w *Workload) Problems {
-	var ps Problems
+// contradicts itself, never ends or cannot be meant. It says so in these words.
+func Check(w *Workload, words Words) Problems {
+	ps := checker{words: words}
 	if len(w.Stages) == 0 {
-		ps.Fail(0, "add a workstage", "the workload has no stages")
+		ps.Fail(0, "add a "+words.Stage, "the workload has no stages")
 	}
 	for i := range w.Stages {
 		s := &w.Stages[i]
@@ -38,25 +59,43 @@ func Check(w *Workload) Problems {
 		}
 	}
 	ps.Sort()
-	return ps
+	return ps.Problems
 }
 
-func (ps *Problems) work(s *Stage, w *Work) {
+// checker gathers what is wrong.
+type checker struct {
+	Problems
+	words Words
+}
+
+// fail adds a problem with a setting of what is at that line.
+func (ps *checker) fail(line int, key, hint, format string, args ...any) {
+	ps.Fail(line, hint, format, args...)
+	ps.Problems[len(ps.Problems)-1].Key = key
+}
+
+// warn adds a warning of one.
+func (ps *checker) warn(line int, key, hint, format string, args ...any) {
+	ps.Warn(line, hint, format, args...)
+	ps.Problems[len(ps.Problems)-1].Key = key
+}
+
+func (ps *checker) work(s *Stage, w *Work) {
 	if w.Kind == Delay {
 		if s.Closure == 0 {
-			ps.Warn(w.Line, "say how long by closuredelay", "stage %q delays by nothing", s.Name)
+			ps.warn(w.Line, "closuredelay", "say how long by "+ps.words.Key("closuredelay"), "stage %q delays by nothing", s.Name)
 		}
 		return
 	}
 	switch {
 	case w.Workers < 1:
-		ps.Fail(w.Line, `say how many: workers="8"`, "work %q has no workers", w.Name)
+		ps.fail(w.Line, "workers", "say how many: "+ps.words.Set("workers", "8"), "work %q has no workers", w.Name)
 		return
 	case w.Workers > maxWorkers:
-		ps.Fail(w.Line, fmt.Sprintf("at most %d", maxWorkers), "%d workers cannot be meant", w.Workers)
+		ps.fail(w.Line, "workers", fmt.Sprintf("at most %d", maxWorkers), "%d workers cannot be meant", w.Workers)
 		return
 	case w.Runtime > maxRuntime || w.RampUp > maxRuntime || w.RampDown > maxRuntime:
-		ps.Fail(w.Line, "at most a year", "that long cannot be meant")
+		ps.fail(w.Line, "runtime", "at most a year", "that long cannot be meant")
 	case len(w.Ops) == 0:
 		ps.Fail(w.Line, "add an operation", "work %q has no operations", w.Name)
 		return
@@ -70,12 +109,12 @@ func (ps *Problems) work(s *Stage, w *Work) {
 	ps.checked(s, w)
 }
 
-func (ps *Problems) normal(w *Work) {
+func (ps *checker) normal(w *Work) {
 	if w.Runtime == 0 && w.TotalOps == 0 && w.TotalBytes == 0 {
 		ps.Fail(w.Line, "give runtime, totalOps or totalBytes", "work %q never ends", w.Name)
 	}
 	if w.Runtime == 0 && (w.RampUp > 0 || w.RampDown > 0) {
-		ps.Warn(w.Line, "give a runtime", "work %q has ramps around no runtime: rampdown has no meaning, and what ends within rampup is not measured", w.Name)
+		ps.Warn(w.Line, "give a runtime", "work %q has ramps around no runtime: %s has no meaning, and what ends within %s is not measured", w.Name, ps.words.Key("rampdown"), ps.words.Key("rampup"))
 	}
 	sum, moves := 0, false
 	for _, o := range w.Ops {
@@ -83,27 +122,27 @@ func (ps *Problems) normal(w *Work) {
 		moves = moves || o.Weight > 0 && (o.Type == Read || o.Type == Write || o.Type == MultipartWrite || o.Type == FileWrite)
 	}
 	if sum != 100 {
-		ps.Fail(w.Ops[0].Line, "let them add up to 100", "the ratios of work %q add up to %d", w.Name, sum)
+		ps.fail(w.Ops[0].Line, "ratio", "let them add up to 100", "the ratios of work %q add up to %d", w.Name, sum)
 	}
 	if w.Runtime == 0 && w.TotalOps == 0 && w.TotalBytes > 0 && !moves {
 		ps.Fail(w.Line, "give a runtime or totalOps", "work %q never ends: none of its operations moves bytes", w.Name)
 	}
 }
 
-func (ps *Problems) op(w *Work, o *Op) {
+func (ps *checker) op(w *Work, o *Op) {
 	if n := o.Containers.Size(); n > maxContainers {
-		ps.Fail(o.Line, fmt.Sprintf("at most %d", maxContainers), "%d containers cannot be meant", n)
+		ps.fail(o.Line, "containers", fmt.Sprintf("at most %d", maxContainers), "%d containers cannot be meant", n)
 	}
 	if o.Sizes.Unit > 0 && o.Sizes.Max() > largestObject {
-		ps.Fail(o.Line, "at most 5 TiB", "an object of %d bytes is larger than any store takes", o.Sizes.Max())
+		ps.fail(o.Line, "sizes", "at most 5 TiB", "an object of %d bytes is larger than any store takes", o.Sizes.Max())
 	}
 	if o.Type == MultipartWrite && o.Sizes.Max() > 10000*o.PartSize {
-		ps.Fail(o.Line, "make partsize larger", "%d bytes in parts of %d are more than 10000 parts", o.Sizes.Max(), o.PartSize)
+		ps.fail(o.Line, "partsize", "make "+ps.words.Key("partsize")+" larger", "%d bytes in parts of %d are more than 10000 parts", o.Sizes.Max(), o.PartSize)
 	}
 	if w.Special() {
-		for _, s := range []pick.Spec{o.Containers, o.Objects} {
+		for key, s := range map[string]pick.Spec{"containers": o.Containers, "objects": o.Objects} {
 			if s.Kind != 0 && s.Kind != pick.Range && s.Kind != pick.Constant && s.Kind != pick.Sequential {
-				ps.Warn(o.Line, "write it as r(a,b)", "%s goes once through all numbers from %d to %d, not by a distribution", w.Kind, s.Low, s.High)
+				ps.warn(o.Line, key, "write it as r(a,b)", "%s goes once through all numbers from %d to %d, not by a distribution", w.Kind, s.Low, s.High)
 			}
 		}
 		return
@@ -112,7 +151,7 @@ func (ps *Problems) op(w *Work, o *Op) {
 }
 
 // divided says which workers have nothing to do, and what cannot be divided.
-func (ps *Problems) divided(w *Work, o *Op) {
+func (ps *checker) divided(w *Work, o *Op) {
 	s := o.Containers
 	switch o.Division {
 	case ByNone:
@@ -124,8 +163,8 @@ func (ps *Problems) divided(w *Work, o *Op) {
 		return
 	}
 	if !s.Divisible() {
-		ps.Warn(o.Line, "", "a selector by histogram or s(a,b) cannot be divided by %s: all workers share it", o.Division)
+		ps.warn(o.Line, "division", "", "a selector by histogram or s(a,b) cannot be divided by %s: all workers share it", o.Division)
 	} else if s.Size() < int64(w.Workers) {
-		ps.Warn(o.Line, "use fewer workers or a wider range", "divided by %s, %d of %d workers have nothing to %s", o.Division, int64(w.Workers)-s.Size(), w.Workers, o.Type)
+		ps.warn(o.Line, "division", "use fewer workers or a wider range", "divided by %s, %d of %d workers have nothing to %s", o.Division, int64(w.Workers)-s.Size(), w.Workers, o.Type)
 	}
 }

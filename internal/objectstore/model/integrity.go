@@ -52,7 +52,7 @@ func (w *Work) Owned() bool {
 func (w *Work) Owns(o *Op) bool { return w.Kind == Normal && o.Type.Writes() && w.Owned() }
 
 // checked says what would make a violation of a check no fact.
-func (ps *Problems) checked(s *Stage, w *Work) {
+func (ps *checker) checked(s *Stage, w *Work) {
 	if !w.Owned() {
 		return
 	}
@@ -62,10 +62,10 @@ func (ps *Problems) checked(s *Stage, w *Work) {
 			ps.tellsApart(o)
 		}
 		if w.Special() && len(o.Checks) > 0 && o.Division == ByNone && w.Workers > 1 {
-			ps.Fail(o.Line, "leave division=none out", "each worker of work %q needs objects of its own, for it checks them", w.Name)
+			ps.fail(o.Line, "division", "leave "+ps.words.Set("division", "none")+" out", "each worker of work %q needs objects of its own, for it checks them", w.Name)
 		}
 		if w.Owns(o) && !o.Objects.Divisible() && o.Objects.Kind != 0 {
-			ps.Fail(o.Line, "such as u(a,b), r(a,b) or zipf(a,b,s)", "each worker of work %q needs objects of its own, for it checks them; a histogram or s(a,b) cannot be divided", w.Name)
+			ps.fail(o.Line, "objects", "such as u(a,b), r(a,b) or zipf(a,b,s)", "each worker of work %q needs objects of its own, for it checks them; a histogram or s(a,b) cannot be divided", w.Name)
 		}
 		if w.Owns(o) && o.Type == FileWrite {
 			ps.Fail(o.Line, "write files in a work of their own, to other containers", "files have names of their own, so that no worker owns what work %q checks", w.Name)
@@ -79,17 +79,17 @@ func (ps *Problems) checked(s *Stage, w *Work) {
 }
 
 // tellsApart says what keeps two writes of an object from being told apart.
-func (ps *Problems) tellsApart(o *Op) {
+func (ps *checker) tellsApart(o *Op) {
 	switch {
 	case o.Zero:
-		ps.Fail(o.Line, "leave content=zero out", "zeros do not say which write they are of, so that readAfterWrite cannot be checked")
+		ps.fail(o.Line, "content", "leave "+ps.words.Set("content", "zero")+" out", "zeros do not say which write they are of, so that readAfterWrite cannot be checked")
 	case o.Sizes.Unit > 0 && o.Sizes.Low*o.Sizes.Unit < tellable:
-		ps.Fail(o.Line, "", "readAfterWrite needs objects of at least %d bytes: below, they do not say which write they are of", tellable)
+		ps.fail(o.Line, "sizes", "", "readAfterWrite needs objects of at least %d bytes: below, they do not say which write they are of", tellable)
 	}
 }
 
 // apart fails where another work of the stage changes what w checks.
-func (ps *Problems) apart(w, other *Work) {
+func (ps *checker) apart(w, other *Work) {
 	if !sameStore(&w.Store, &other.Store) {
 		return
 	}
@@ -100,7 +100,7 @@ func (ps *Problems) apart(w, other *Work) {
 		}
 		for j := range other.Ops {
 			if p := &other.Ops[j]; p.Type.Writes() && meets(o, p) {
-				ps.Fail(p.Line, "give it other containers, or another oprefix", "%s of work %q may change what work %q checks at the same time, which then would be no fact", p.Type, other.Name, w.Name)
+				ps.Fail(p.Line, "give it other containers, or another "+ps.words.Key("oprefix"), "%s of work %q may change what work %q checks at the same time, which then would be no fact", p.Type, other.Name, w.Name)
 				return
 			}
 		}

@@ -132,6 +132,9 @@ type Op struct {
 	Within int64 `json:"within,omitempty"`
 	// PartSize of a multipart write, a multiple of 4 KiB.
 	PartSize int64 `json:"partSize,omitempty"`
+	// Parts, of a delete: what it deletes may have been written in parts, by this
+	// workload. See MarkParts.
+	Parts bool `json:"parts,omitempty"`
 	// Files are what a file write sends, and InOrder how it chooses.
 	Files   string `json:"files,omitempty"`
 	InOrder bool   `json:"inOrder,omitempty"`
@@ -206,4 +209,24 @@ func (o *Op) Items(worker, workers int) int64 {
 	}
 	_, objects := n.Slice(o.Objects.Size())
 	return containers * objects
+}
+
+// MarkParts says to the operations that delete whether the workload writes in
+// parts anywhere, which is for both to know whoever has a share of which.
+func (w *Workload) MarkParts() {
+	parts := false
+	for pass := range 2 {
+		for i := range w.Stages {
+			for j := range w.Stages[i].Works {
+				ops := w.Stages[i].Works[j].Ops
+				for k := range ops {
+					if pass == 0 {
+						parts = parts || ops[k].Type == MultipartWrite
+					} else if ops[k].Type == Delete {
+						ops[k].Parts = parts
+					}
+				}
+			}
+		}
+	}
 }

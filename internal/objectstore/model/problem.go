@@ -9,6 +9,7 @@ import (
 // Problem is something wrong with a file, at a line of it.
 type Problem struct {
 	Line    int    // 0: of the file as a whole
+	Key     string // the setting there that it is about, as COSBench calls it; may be empty
 	Warning bool   // it runs nevertheless
 	Message string // what is wrong
 	Hint    string // what to do

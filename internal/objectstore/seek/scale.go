@@ -57,8 +57,10 @@ func (s *Scale) Expand(w *model.Workload, seed uint64) (*model.Workload, error) 
 			}
 		}
 	}
-	if problems := model.Check(&expanded); problems.Fatal() {
-		return nil, errors.New(problems[0].String())
+	for _, problem := range model.Check(&expanded, model.COSBench) {
+		if !problem.Warning {
+			return nil, errors.New(problem.String())
+		}
 	}
 	return &expanded, nil
 }

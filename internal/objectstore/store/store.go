@@ -63,8 +63,10 @@ type Request struct {
 	File     wire.Content
 	Chunked  bool
 	PartSize int64
-	To       []byte // Copy: the name of the copy, in the same container
-	MaxKeys  int    // List
+	// Parts, of a Delete: the object may be one of PutParts, whose parts go too.
+	Parts   bool
+	To      []byte // Copy: the name of the copy, in the same container
+	MaxKeys int    // List
 }
 
 // ID is the content that a Put sends.

@@ -178,17 +178,27 @@ func (s *suite) multipart(t *testing.T) {
 	if s.PartSize == 0 {
 		t.Skip("this store has no multipart writes of a size that a test can afford")
 	}
-	size := 2*s.PartSize + 5000
-	c := s.container(t, "parts", "big", "big/00000001", "big/00000002", "big/00000003")
-	res := s.must(t, store.Request{Verb: store.PutParts, Container: c, Object: []byte("big"), Size: size, PartSize: s.PartSize, Writer: 4})
-	if res.Bytes != size {
-		t.Errorf("%d bytes moved, want %d", res.Bytes, size)
+	size, big := 2*s.PartSize+5000, []byte("big")
+	c := s.container(t, "parts", "small")
+	put := store.Request{Verb: store.PutParts, Container: c, Object: big, Size: size, PartSize: s.PartSize}
+	for put.Writer = 4; put.Writer < 6; put.Writer++ { // the second one takes the first one's place
+		if res := s.must(t, put); res.Bytes != size {
+			t.Errorf("%d bytes moved, want %d", res.Bytes, size)
+		}
 	}
 	if s.Keeps {
-		got := s.must(t, store.Request{Verb: store.Get, Container: c, Object: []byte("big"), Length: -1, Verify: true})
+		got := s.must(t, store.Request{Verb: store.Get, Container: c, Object: big, Length: -1, Verify: true})
 		if got.Bytes != size {
 			t.Errorf("%d bytes read, want %d", got.Bytes, size)
 		}
+	}
+	s.must(t, store.Request{Verb: store.Put, Container: c, Object: []byte("small"), Size: 5})
+	if res := s.do(t, store.Request{Verb: store.RemoveContainer, Container: c}); s.Keeps && res.Status != 409 {
+		t.Errorf("a container with objects in it was removed: %s", res.Label())
+	}
+	for _, o := range [][]byte{big, []byte("small")} { // parts go with it, and need not be there
+		s.must(t, store.Request{Verb: store.Delete, Container: c, Object: o, Parts: true})
+		s.absent(t, store.Request{Verb: store.Head, Container: c, Object: o})
 	}
 }
 

@@ -198,7 +198,7 @@ func (c *client) carryOut(ctx context.Context, r *store.Request, res *store.Resu
 	case store.Head:
 		c.simple(ctx, "HEAD", r.Container, r.Object, res)
 	case store.Delete:
-		c.simple(ctx, "DELETE", r.Container, r.Object, res)
+		c.remove(ctx, r, res)
 	case store.List:
 		c.list(ctx, r, res)
 	case store.Copy:
@@ -209,10 +209,7 @@ func (c *client) carryOut(ctx context.Context, r *store.Request, res *store.Resu
 	case store.MakeContainer:
 		c.makeContainer(ctx, r, res)
 	case store.RemoveContainer:
-		// Swift itself refuses to delete a container that has objects.
-		if c.checkOwner(ctx, r.Container, res) {
-			c.simple(ctx, "DELETE", r.Container, nil, res)
-		}
+		c.removeContainer(ctx, r, res)
 	case store.CheckOwner:
 		c.checkOwner(ctx, r.Container, res)
 	}
@@ -236,6 +233,19 @@ func (c *client) put(ctx context.Context, r *store.Request, res *store.Result) {
 	}
 }
 
+// segments is what stands between the name of a large object and the write
+// that a segment is of: two writes of one object share none.
+const segments = "/.cnsbench-"
+
+// segment says whether an object is one that putParts made as a part of another.
+func segment(name string) bool {
+	_, rest, ok := strings.Cut(name, segments)
+	if !ok || len(rest) != 25 || rest[16] != '/' {
+		return false
+	}
+	return strings.Trim(rest[:16], "0123456789abcdef") == "" && strings.Trim(rest[17:], "0123456789") == ""
+}
+
 // putParts writes a static large object: segments below its own name, and a
 // manifest that joins them.
 func (c *client) putParts(ctx context.Context, r *store.Request, res *store.Result) {
@@ -243,7 +253,7 @@ func (c *client) putParts(ctx context.Context, r *store.Request, res *store.Resu
 	manifest.WriteByte('[')
 	for part, offset := 1, int64(0); offset < r.Size || part == 1; part++ {
 		size := min(r.PartSize, r.Size-offset)
-		name := fmt.Sprintf("%s/%08d", r.Object, part)
+		name := fmt.Sprintf("%s%s%016x/%08d", r.Object, segments, r.Writer, part)
 		c.head("PUT", r.Container, []byte(name), "")
 		c.content = store.Contents{ID: r.ID(), Offset: offset}
 		c.http.X.Content, c.http.X.Size, c.http.X.Chunked = &c.content, size, r.Chunked
@@ -283,6 +293,71 @@ func (c *client) list(ctx context.Context, r *store.Request, res *store.Result) 
 		first, _, _ := bytes.Cut(c.http.Answer, []byte("\n")) // those with it as their prefix come behind it
 		res.Listed = len(r.Object) > 0 && bytes.Equal(first, r.Object)
 	}
+}
+
+// remove deletes an object. A manifest's segments do not go with it unless that
+// is asked for, which is refused for objects without any.
+func (c *client) remove(ctx context.Context, r *store.Request, res *store.Result) {
+	if !r.Parts {
+		c.simple(ctx, "DELETE", r.Container, r.Object, res)
+		return
+	}
+	if !c.simple(ctx, "HEAD", r.Container, r.Object, res) {
+		return
+	}
+	if c.http.X.Header("x-static-large-object") == "" {
+		c.simple(ctx, "DELETE", r.Container, r.Object, res)
+		return
+	}
+	c.head("DELETE", r.Container, r.Object, "multipart-manifest=delete")
+	c.with("Accept", "text/plain")
+	if !c.explained(c.http.Send(ctx, res, true), res) {
+		return
+	}
+	// Its status is 200 whatever became of it; the real one is in the answer.
+	_, answer, _ := strings.Cut(string(c.http.Answer), "Response Status: ")
+	if status, err := strconv.Atoi(answer[:min(3, len(answer))]); err != nil || status/100 != 2 {
+		res.Status, res.Detail = max(status, 400), strings.TrimSpace(string(c.http.Answer[:min(len(c.http.Answer), 200)]))
+	}
+}
+
+// removeContainer removes one of ours. Swift itself refuses to if there are
+// objects in it; segments whose object is gone, since it was overwritten or its
+// write did not end, are removed before.
+func (c *client) removeContainer(ctx context.Context, r *store.Request, res *store.Result) {
+	if !c.checkOwner(ctx, r.Container, res) {
+		return
+	}
+	for !c.simple(ctx, "DELETE", r.Container, nil, res) && res.Status == 409 {
+		conflict := *res
+		if !c.removeSegments(ctx, r.Container, res) {
+			conflict.Ended, conflict.Attempts = res.Ended, res.Attempts
+			*res = conflict
+			return
+		}
+	}
+}
+
+// removeSegments removes some that are left over; false if there are none, or
+// something else is in the container. An object stands before its segments.
+func (c *client) removeSegments(ctx context.Context, container []byte, res *store.Result) bool {
+	c.head("GET", container, nil, "limit=1000")
+	c.with("Accept", "text/plain")
+	if !c.explained(c.http.Send(ctx, res, true), res) {
+		return false
+	}
+	names := strings.FieldsFunc(string(c.http.Answer), func(r rune) bool { return r == '\n' })
+	for _, name := range names {
+		if !segment(name) {
+			return false
+		}
+	}
+	for _, name := range names {
+		if !c.simple(ctx, "DELETE", container, []byte(name), res) && res.Status != 404 {
+			return false
+		}
+	}
+	return len(names) > 0
 }
 
 func (c *client) makeContainer(ctx context.Context, r *store.Request, res *store.Result) {

@@ -1,0 +1,164 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/objectstore/part"
+)
+
+// anObjectWorkload has everything of which engines differ: where credentials, a
+// certificate, files to be sent and files of objects are.
+const anObjectWorkload = `spec:
+  actions:
+    - name: o
+      createObjSpec:
+        workload: object
+        objectSpec:
+          storage: %s
+          stages:
+            - name: main
+              works: [{workers: 2, totalOps: 10, containers: c(1), operations: [{type: multipart, objects: c(1), sizes: c(1)MiB, ratio: 50}, {type: filewrite, files: /srv/files, ratio: 50}]}]
+            - name: cleanup
+              works: [{type: cleanup, workers: 1, containers: c(1), objects: c(1)}]
+`
+
+// mountsOf are the volumes of the program as PATH=WHAT, and what it is to do.
+func mountsOf(t *testing.T, p *Plan) (mounts []string, claims []corev1.PersistentVolumeClaim, store model.Store, order *part.Order) {
+	t.Helper()
+	w, err := p.Actions[0].Workload.Render("run", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := w.Pods[0]
+	volumes := map[string]corev1.Volume{}
+	for _, v := range pod.Spec.Volumes {
+		volumes[v.Name] = v
+	}
+	for _, m := range pod.Spec.Containers[0].VolumeMounts {
+		switch v := volumes[m.Name]; {
+		case v.Secret != nil:
+			mounts = append(mounts, fmt.Sprintf("%s=secret %s %o", m.MountPath, v.Secret.SecretName, *v.Secret.DefaultMode))
+		case v.HostPath != nil:
+			mounts = append(mounts, fmt.Sprintf("%s=%s %s", m.MountPath, *v.HostPath.Type, v.HostPath.Path))
+		case v.PersistentVolumeClaim != nil:
+			mounts = append(mounts, m.MountPath+"=claim")
+		}
+	}
+	if order, err = part.ParseOrder([]byte(w.ConfigMaps[0].Data["order.json"])); err != nil {
+		t.Fatal(err)
+	}
+	return mounts, w.Claims, order.Workload.Stages[0].Works[0].Store, order
+}
+
+func TestObjectStorage(t *testing.T) {
+	swift := map[string]string{"auth_url": "https://h:5000/v3", "username": "u", "project_name": "p", "user_domain": "Default", "project_domain": "Default", "interface": "internal"}
+	const spec = `swiftSpec: {authURL: "https://h:5000/v3", auth: keystonev3, username: u, project: p, userDomain: Default, projectDomain: Default, interface: internal, policy: gold, timeout: 2s, caFile: %s}`
+	files := "/host/srv/files=Directory /srv/files"
+	tests := []struct {
+		name, engine, storage string
+		mounts                []string
+		environment           []string
+		store                 model.Store
+		claim                 string
+	}{
+		{"Swift", "local", "{" + fmt.Sprintf(spec, "/etc/ca.pem") + ", credentials: {file: /root/keys}}",
+			[]string{"/credentials=File /root/keys", "/host/etc/ca.pem=File /etc/ca.pem", files}, nil,
+			model.Store{Kind: "swift", AuthKind: "keystonev3", Auth: swift, Settings: map[string]string{"policy": "gold", "timeout": "2000", "cafile": "/host/etc/ca.pem", "credentials": "/credentials"}}, ""},
+		{"Swift", "kubernetes", "{" + fmt.Sprintf(spec, "/credentials/ca.crt") + ", credentials: {secretName: keys}}",
+			[]string{"/credentials=secret keys 400"}, nil,
+			model.Store{Kind: "swift", AuthKind: "keystonev3", Auth: swift, Settings: map[string]string{"policy": "gold", "timeout": "2000", "cafile": "/credentials/ca.crt", "credentials": "/credentials"}}, ""},
+		{"Swift, by the environment", "local", "{swiftSpec: {authURL: \"http://h/auth/v1.0\", username: u}}", []string{files}, []string{"OS_PASSWORD", "OS_AUTH_TOKEN"},
+			model.Store{Kind: "swift", AuthKind: "tempauth", Auth: map[string]string{"auth_url": "http://h/auth/v1.0", "username": "u"}, Settings: map[string]string{}}, ""},
+		{"S3, by the environment", "local", "{s3Spec: {endpoint: \"http://h\", signature: v2, payload: signed, region: r}}", []string{files}, []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"},
+			model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h", "signature": "v2", "payload": "signed", "region": "r"}}, ""},
+		{"S3, of nobody", "kubernetes", "{s3Spec: {endpoint: \"http://h\", insecureSkipVerify: true}}", nil, nil,
+			model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h", "no_verify_ssl": "true"}}, ""},
+		{"files", "local", "{fileSpec: {storageClass: hostdir, size: 3Gi, sync: data}}", []string{"/data=claim", files}, nil,
+			model.Store{Kind: "file", Settings: map[string]string{"root": "/data", "sync": "data"}}, "hostdir 3Gi"},
+		{"files", "kubernetes", "{fileSpec: {storageClass: fast, size: 3Gi}}", []string{"/data=claim"}, nil,
+			model.Store{Kind: "file", Settings: map[string]string{"root": "/data"}}, "fast 3Gi"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name+" on "+tt.engine, func(t *testing.T) {
+			in := Input{Capabilities: local(), Files: []File{{Name: "x.yaml", Data: []byte(head + fmt.Sprintf(anObjectWorkload, tt.storage))}}}
+			if tt.engine == "kubernetes" {
+				in.Capabilities, in.Classes, in.Image = kubernetes(), someClasses(), "cnsbench"
+			}
+			p, problems := Load(t.Context(), in)
+			if p == nil {
+				t.Fatal(problems)
+			}
+			mounts, claims, store, order := mountsOf(t, p)
+			if store.Settings == nil { // JSON has no empty ones
+				store.Settings = map[string]string{}
+			}
+			if diff := cmp.Diff(tt.mounts, mounts); diff != "" {
+				t.Error("mounts", diff)
+			}
+			if diff := cmp.Diff(tt.store, store); diff != "" {
+				t.Error("store", diff)
+			}
+			w, _ := p.Actions[0].Workload.Render("run", 0)
+			if diff := cmp.Diff(tt.environment, w.Pods[0].Environment, cmpopts.EquateEmpty()); diff != "" {
+				t.Error("environment", diff)
+			}
+			claim := ""
+			for _, c := range claims {
+				claim = *c.Spec.StorageClassName + " " + c.Spec.Resources.Requests.Storage().String()
+			}
+			if claim != tt.claim {
+				t.Errorf("claim %q, want %q", claim, tt.claim)
+			}
+			ops, deletes := order.Workload.Stages[0].Works[0].Ops, order.Workload.Stages[1].Works[0].Ops
+			if want := map[string]string{"local": "/host/srv/files", "kubernetes": "/srv/files"}[tt.engine]; ops[1].Files != want || !deletes[0].Parts {
+				t.Errorf("files of %s, and parts are deleted: %v", ops[1].Files, deletes[0].Parts)
+			}
+		})
+	}
+}
+
+// TestObjectBudget: what an object workload asks, each time that it is carried
+// out, is part of the budget.
+func TestObjectBudget(t *testing.T) {
+	p, problems := Load(t.Context(), Input{Capabilities: local(), Files: []File{{Name: "x.yaml", Data: []byte(head + `spec:
+  runtime: 30s
+  actions:
+    - name: o
+      rateName: r
+      createObjSpec:
+        workload: object
+        count: 2
+        objectSpec:
+          storage: {nullSpec: {}}
+          stages:
+            - {name: init, works: [{type: init, workers: 1, containers: "r(1,4)"}]}
+            - {name: prepare, works: [{type: prepare, workers: 4, containers: "r(1,4)", objects: "r(1,100)", sizes: c(10)KB}]}
+            - {name: rest, closureDelay: 1s}
+            - {name: main, works: [{workers: 4, runtime: 10s, rampUp: 2s, rate: constant(100), containers: c(1), objects: "u(1,100)", operations: [{type: read, ratio: 50}, {type: write, ratio: 50, sizes: c(4)KB, checks: [readAfterWrite, listAfterWrite]}]}]}
+            - {name: fast, works: [{workers: 4, runtime: 10s, containers: c(1), objects: "u(1,100)", operations: [{type: head}]}]}
+  rates: [{name: r, constantRateSpec: {interval: 10s}}]
+`)}}})
+	if p == nil {
+		t.Fatal(problems)
+	}
+	want := []ObjectBudget{{Action: "o", Times: 3, Works: []model.Budget{
+		{Stage: "init", Work: "init", Requests: map[model.OpType]float64{model.MakeContainer: 12}},
+		{Stage: "prepare", Work: "prepare", Requests: map[model.OpType]float64{model.Write: 400}, Sent: 4e6},
+		{Stage: "main", Work: "normal", Requests: map[model.OpType]float64{model.Read: 1200, model.Write: 600, model.List: 600}, Sent: 2.4e6, Received: 8.4e6},
+		{Stage: "fast", Work: "normal", Requests: map[model.OpType]float64{model.Head: 0}, Open: true},
+	}}}
+	if diff := cmp.Diff(want, p.Budget.Objects); diff != "" {
+		t.Error(diff)
+	}
+	if text, err := json.Marshal(p.Budget); err != nil || !strings.Contains(string(text), `"Sent":4000000`) {
+		t.Errorf("%s %v", text, err)
+	}
+}
