@@ -33,15 +33,17 @@ func (s *StageResult) Bound() (b Bound, evidence string) {
 		return s.boundOfHosts()
 	}
 	u := s.Usage
-	waited, ofOps := 0.0, 1.0
+	waited, ofOps, part := 0.0, 1.0, "no operation ended meanwhile"
 	if u.CPU > 0 {
 		waited = u.Waited.Seconds() / u.CPU.Seconds()
 	}
 	if took := s.took(); took > 0 {
 		ofOps = u.Waited.Seconds() / took.Seconds()
+		part = fmt.Sprintf("that is %.1f %% of the time that operations took", 100*ofOps)
 	}
-	evidence = fmt.Sprintf("this process used %.0f %% of its %d CPUs, and its threads waited for one %.0f %% as long as they ran, %.1f %% of the time that operations took",
-		100*u.Busy(), u.CPUs, 100*waited, 100*ofOps)
+	// In seconds: what waits for others' sake waits many times as long as it runs.
+	evidence = fmt.Sprintf("this process used %.0f %% of its %d CPUs; its threads ran for %.3g s, and waited %.3g s for a CPU: %s",
+		100*u.Busy(), u.CPUs, u.CPU.Seconds(), u.Waited.Seconds(), part)
 	share := 0.0
 	if s.Ceiling > 0 {
 		share = s.PerSecond() / s.Ceiling

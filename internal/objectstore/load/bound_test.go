@@ -27,8 +27,8 @@ func TestBound(t *testing.T) {
 		{"CPUs to spare", usage(time.Second, 0), nil, 0, ServerBound, "used 5 % of its 2 CPUs"},
 		{"an open loop", usage(time.Second, 0), rate.Constant{Rate: 100}, 0, Unclear, ""},
 		{"all CPUs in use", usage(17*time.Second, 0), nil, 0, ClientBound, "used 85 %"},
-		{"waiting for a CPU", usage(time.Second, 800*time.Millisecond), nil, 0, ClientBound, "80 % as long as they ran, 16.0 % of the time that operations took"},
-		{"waiting, but for little", usage(10*time.Millisecond, 30*time.Millisecond), nil, 0, ServerBound, "300 % as long"},
+		{"waiting for a CPU", usage(time.Second, 800*time.Millisecond), nil, 0, ClientBound, "ran for 1 s, and waited 0.8 s for a CPU: that is 16.0 % of the time that operations took"},
+		{"waiting, but for little", usage(10*time.Millisecond, 30*time.Millisecond), nil, 0, ServerBound, "ran for 0.01 s, and waited 0.03 s for a CPU: that is 0.6 %"},
 		{"near its ceiling", usage(time.Second, 0), nil, 110, ClientBound, "at 91 % of this client's own ceiling of 110 operations a second"},
 		{"far from its ceiling", usage(time.Second, 0), nil, 10000, ServerBound, "at 1 % of this client's own ceiling of 10000 operations"},
 	}

@@ -215,6 +215,32 @@ func TestDropped(t *testing.T) {
 	})
 }
 
+// A work of which nothing ended has failed, and says why; unless it accepts
+// anything, as the steps of a search do.
+func TestAllLost(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		ramp    time.Duration
+		accepts int
+		want    string
+	}{
+		{"all", 0, 200_000, "none of the 99 operations that were due ended: 98 had not begun when the work was over, 1 were under way"},
+		{"all of the window", time.Second, 200_000, "none of the 100 operations that were due ended: 100 had not begun when the work was over, 0 were under way"},
+		{"whatever comes", 0, 1_000_000, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, _ := run(t.Context(), &fake{takes: always(time.Hour)},
+					stageOf(model.Work{Workers: 1, RampUp: tt.ramp, Runtime: time.Second, Rate: rate.Constant{Rate: 100}, Ops: []model.Op{reads(100)}, MaxFailures: tt.accepts}))
+				switch {
+				case tt.want == "" && r.Err != nil, tt.want != "" && (r.Err == nil || !strings.Contains(r.Err.Error(), tt.want)):
+					t.Errorf("%v, want %q", r.Err, tt.want)
+				}
+			})
+		})
+	}
+}
+
 // An operation that never ends does not keep the run from ending, and is lost.
 func TestHangingOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

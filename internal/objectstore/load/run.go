@@ -325,12 +325,25 @@ func (c *Config) follow(works []*working, r *StageResult, ended <-chan int) {
 	}
 }
 
-// judge says whether more operations failed than the work accepts.
+// anyFailures is how many in a million a work accepts that accepts all: then it
+// may also have been that nothing ended at all.
+const anyFailures = 1_000_000
+
+// judge says whether more operations failed than the work accepts, or none of
+// those that were due ended.
 func judge(w *WorkResult) error {
-	var n, bad int64
+	var n, bad, unbegun, unended int64
 	worst, many := "", int64(0)
 	for k, c := range w.Cells {
-		if k.Lost || k.Ramp || k.Check != "" {
+		if k.Ramp || k.Check != "" {
+			continue
+		}
+		if k.Lost {
+			if k.Label == Dropped {
+				unbegun += c.N
+			} else {
+				unended += c.N
+			}
 			continue
 		}
 		n += c.N
@@ -344,6 +357,9 @@ func judge(w *WorkResult) error {
 				worst += " (" + c.Detail + ")"
 			}
 		}
+	}
+	if lost := unbegun + unended; n == 0 && lost > 0 && w.Work.MaxFailures < anyFailures {
+		return fmt.Errorf("none of the %d operations that were due ended: %d had not begun when the work was over, %d were under way", lost, unbegun, unended)
 	}
 	if bad > 0 && float64(bad)*1e6 > float64(n)*float64(w.Work.MaxFailures) {
 		return fmt.Errorf("%d of %d operations failed, more than %d in a million; most of them %s", bad, n, w.Work.MaxFailures, worst)
