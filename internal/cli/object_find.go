@@ -261,16 +261,20 @@ func (k *seeking) write(out io.Writer) error {
 	return nil
 }
 
-// childNullServer starts this program as a null server.
+// childNullServer starts this program as a null server. It ends when this end of
+// its input is closed, which the kernel does if nobody else can any more.
 func childNullServer(ctx context.Context, size int64) (address string, stop func() error, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", nil, err
 	}
-	c := exec.CommandContext(ctx, self, "object", "null-server", "--size", strconv.FormatInt(size, 10)+"B")
+	c := exec.CommandContext(ctx, self, "object", "null-server", "--while-input", "--size", strconv.FormatInt(size, 10)+"B")
 	c.Stderr, c.WaitDelay = os.Stderr, 5*time.Second
 	out, err := c.StdoutPipe()
 	if err != nil {
+		return "", nil, err
+	}
+	if _, err := c.StdinPipe(); err != nil {
 		return "", nil, err
 	}
 	if err := c.Start(); err != nil {

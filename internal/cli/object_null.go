@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/signal"
@@ -22,6 +23,7 @@ import (
 // nullFlags are those of object null-server.
 type nullFlags struct {
 	listen, size, truth string
+	whileInput          bool
 	delays              []string
 	options             nullserver.Options
 }
@@ -44,6 +46,8 @@ time is injected; --truth then keeps what the server really did, to compare a cl
 	fl.IntVar(&f.options.Concurrency, "concurrency", 0, "requests that are dealt with at a time; others wait (0: any number)")
 	fl.DurationVar(&f.options.StallAt, "stall-at", 0, "how long after the first request a stall begins")
 	fl.DurationVar(&f.options.StallFor, "stall-for", 0, "how long the stall is")
+	fl.BoolVar(&f.whileInput, "while-input", false, "end when standard input does")
+	_ = fl.MarkHidden("while-input") // for who starts it to be outlived by none
 	fl.StringVar(&f.truth, "truth", "", "file for what was really done: lines of JSON with histograms by verb, written at the end")
 	return c
 }
@@ -54,6 +58,12 @@ func (f *nullFlags) serve(ctx context.Context, s *streams) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if f.whileInput {
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin) // however it ends
+			stop()
+		}()
+	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", f.listen)
 	if err != nil {
