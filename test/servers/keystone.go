@@ -234,5 +234,5 @@ cache = swift.cache
 [filter:keystoneauth]
 use = egg:swift#keystoneauth
 operator_roles = swiftoperator
-`, k.AuthURL, adminPassword), port)
+`, k.AuthURL, adminPassword), port, false)
 }

@@ -15,6 +15,7 @@ type Swift struct {
 	// Address is the proxy's. With TempAuth the same one speaks S3, its keys
 	// being SwiftUser and SwiftPassword, and gives tokens at AuthURL.
 	Address, AuthURL string
+	Certificate      // with TLS
 }
 
 // TempAuth's only account, and the only storage policy.
@@ -26,7 +27,15 @@ const (
 
 // StartSwift starts one with TempAuth and s3api.
 func StartSwift(ctx context.Context, dir string) (*Swift, error) {
-	return startSwift(ctx, dir, "s3api tempauth", `[filter:s3api]
+	return startSwift(ctx, dir, "s3api tempauth", tempAuth, 0, false)
+}
+
+// StartSwiftTLS is the same with TLS.
+func StartSwiftTLS(ctx context.Context, dir string) (*Swift, error) {
+	return startSwift(ctx, dir, "s3api tempauth", tempAuth, 0, true)
+}
+
+const tempAuth = `[filter:s3api]
 use = egg:swift#s3api
 s3_acl = false
 check_bucket_owner = false
@@ -34,14 +43,13 @@ location = us-east-1
 [filter:tempauth]
 use = egg:swift#tempauth
 user_test_tester = testing .admin
-`, 0)
-}
+`
 
-func startSwift(ctx context.Context, dir, auth, filters string, port int) (*Swift, error) {
+func startSwift(ctx context.Context, dir, auth, filters string, port int, secure bool) (*Swift, error) {
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("OpenStack Swift %w: its servers want root", ErrMissing)
 	}
-	if err := needs("OpenStack Swift", "swift-proxy-server", "swift-account-server", "swift-container-server", "swift-object-server", "swift-ring-builder", "memcached"); err != nil {
+	if err := needs("OpenStack Swift", "swift-proxy-server", "swift-account-server", "swift-container-server", "swift-object-server", "swift-ring-builder", "memcached", "unshare"); err != nil {
 		return nil, err
 	}
 	free, err := ports(5)
@@ -52,6 +60,12 @@ func startSwift(ctx context.Context, dir, auth, filters string, port int) (*Swif
 		port = free[4]
 	}
 	c := &Swift{group: group{dir: dir}, Address: fmt.Sprintf("http://127.0.0.1:%d", port)}
+	if secure {
+		if c.Certificate, err = newCertificate(dir); err != nil {
+			return nil, err
+		}
+		c.Address = fmt.Sprintf("https://127.0.0.1:%d", port)
+	}
 	c.AuthURL = c.Address + "/auth/v1.0"
 	if err := c.configure(ctx, free, port, auth, filters); err != nil {
 		return nil, err
@@ -96,13 +110,17 @@ use = egg:swift#%[3]s
 			return err
 		}
 	}
+	tls := ""
+	if c.Cert != "" {
+		tls = fmt.Sprintf("cert_file = %s\nkey_file = %s\n", c.Cert, c.Key)
+	}
 	return c.write("proxy-server.conf", `[DEFAULT]
 bind_ip = 127.0.0.1
 bind_port = %d
 workers = 0
 user = root
 swift_dir = %s
-[pipeline:main]
+%s[pipeline:main]
 pipeline = catch_errors cache %s slo dlo copy proxy-server
 [app:proxy-server]
 use = egg:swift#proxy
@@ -118,7 +136,7 @@ use = egg:swift#slo
 use = egg:swift#dlo
 [filter:copy]
 use = egg:swift#copy
-%s`, port, c.dir, auth, free[3], filters)
+%s`, port, c.dir, tls, auth, free[3], filters)
 }
 
 func (c *Swift) ring(ctx context.Context, server string, port int) error {
@@ -137,7 +155,9 @@ func (c *Swift) startAll(ctx context.Context, free []int, port int) error {
 		return err
 	}
 	for _, s := range append([]string{"proxy"}, backends...) {
-		if err := c.start(s, nil, "swift-"+s+"-server", filepath.Join(c.dir, s+"-server.conf"), "-v"); err != nil {
+		// Hashes and policies are read from one place only, and are to be ours.
+		if err := c.start(s, nil, "unshare", "-m", "sh", "-ec", `mount --bind "$1" /etc/swift/swift.conf; exec "$2" "$3" -v`, "sh",
+			filepath.Join(c.dir, "swift.conf"), "swift-"+s+"-server", filepath.Join(c.dir, s+"-server.conf")); err != nil {
 			return err
 		}
 	}

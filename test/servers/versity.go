@@ -11,8 +11,9 @@ import (
 // Versity is a versitygw on a directory: a server of S3 that checks signatures.
 type Versity struct {
 	group
-	Address string // http://…
-	Data    string // a directory below it is a bucket
+	Address     string // http://…
+	Data        string // a directory below it is a bucket
+	Certificate        // with TLS
 }
 
 // The account's keys.
@@ -24,6 +25,15 @@ const (
 // StartVersity starts the versitygw of the repository's out/servers, which
 // make object-servers builds at the version in hack/servers.
 func StartVersity(ctx context.Context, dir string) (*Versity, error) {
+	return startVersity(ctx, dir, false)
+}
+
+// StartVersityTLS is the same with TLS.
+func StartVersityTLS(ctx context.Context, dir string) (*Versity, error) {
+	return startVersity(ctx, dir, true)
+}
+
+func startVersity(ctx context.Context, dir string, secure bool) (*Versity, error) {
 	root, err := repository()
 	if err != nil {
 		return nil, err
@@ -43,8 +53,15 @@ func StartVersity(ctx context.Context, dir string) (*Versity, error) {
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", p[0])
 	s.Address = "http://" + address
-	err = s.start("versitygw", []string{"ROOT_ACCESS_KEY=" + VersityKey, "ROOT_SECRET_KEY=" + VersitySecret},
-		program, "--port", address, "--quiet", "posix", "--sidecar", meta, s.Data)
+	args := []string{"--port", address, "--quiet"}
+	if secure {
+		if s.Certificate, err = newCertificate(dir); err != nil {
+			return nil, err
+		}
+		s.Address = "https://" + address
+		args = append(args, "--cert", s.Cert, "--key", s.Key)
+	}
+	err = s.start("versitygw", []string{"ROOT_ACCESS_KEY=" + VersityKey, "ROOT_SECRET_KEY=" + VersitySecret}, program, append(args, "posix", "--sidecar", meta, s.Data)...)
 	if err == nil {
 		err = s.await(ctx, "versitygw", address)
 	}

@@ -1,0 +1,164 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/test/servers"
+)
+
+// eachStore is all that is done to objects, by two instances, in a Benchmark
+// whose storage is to be put in; so is the stage with what the storage has beyond.
+const eachStore = head + `spec:
+  actions:
+    - name: objects
+      createObjSpec:
+        workload: object
+        count: %d
+        objectSpec:
+          storage: %s
+          stages:
+            - {name: init, works: [{type: init, workers: 2, containers: "r(1,2)", containerPrefix: cnsbench-e2e-}]}
+            - {name: prepare, works: [{type: prepare, workers: 3, containers: "r(1,2)", objects: "r(1,20)", sizes: c(8)KiB, containerPrefix: cnsbench-e2e-}]}
+            - name: main
+              works:
+                - workers: 4
+                  totalOps: 400
+                  containers: u(1,2)
+                  containerPrefix: cnsbench-e2e-
+                  maxFailuresPerMillion: 0
+                  operations:
+                    - {type: read, ratio: 30, objects: "u(1,20)", verify: true}
+                    - {type: read, ratio: 10, objects: "u(1,20)", length: 4Ki, within: 8Ki, verify: true}
+                    - {type: write, ratio: 30, objects: "u(21,40)", sizes: "u(4,16)KiB", checks: [readAfterWrite, listAfterWrite]}
+                    - {type: head, ratio: 10, objects: "u(1,20)"}
+                    - {type: list, ratio: 10, maxKeys: 100}
+                    - {type: copy, ratio: 10, objects: "u(1,20)"}
+            - name: parts
+              works: [{workers: 2, totalOps: 4, containers: c(1), containerPrefix: cnsbench-e2e-, maxFailuresPerMillion: 0, operations: [{type: multipart, objects: "u(1,4)", objectPrefix: large, sizes: c(11)MiB}]}]
+            - name: clean
+              works:
+                - {name: objects, type: cleanup, workers: 3, containers: "r(1,2)", objects: "r(1,40)", containerPrefix: cnsbench-e2e-}
+                - {name: copies, type: cleanup, workers: 3, containers: "r(1,2)", objects: "r(1,20)", objectPrefix: copy-myobjects, containerPrefix: cnsbench-e2e-}
+                - {name: large, type: cleanup, workers: 1, containers: c(1), objects: "r(1,4)", objectPrefix: large, containerPrefix: cnsbench-e2e-}
+            - {name: dispose, works: [{type: dispose, workers: 1, containers: "r(1,2)", containerPrefix: cnsbench-e2e-}]}
+  slos:
+    - {name: reads, expr: 'count(objects["main.read"]) > 50.0 && count(objects["prepare.write"]) == 40.0'}
+`
+
+// stored is a store of objects that a Benchmark names.
+type stored struct {
+	spec string // of storage, with %s for a file of credentials or of certificates
+	keys string // such a file; none if it is empty
+	env  []string
+	// secret is not to be found anywhere.
+	secret string
+	alone  bool // it is for one instance
+	asUser bool // an ordinary user runs it
+}
+
+// does runs all that is done to objects, looks for the secret in what is shown
+// of processes meanwhile and in what is left, and checks what was done.
+func (s stored) does(t *testing.T) {
+	needRoot(t)
+	b := newBox(t)
+	if s.asUser {
+		b.asNobody()
+	}
+	spec, count := s.spec, 2
+	if s.alone {
+		count = 1
+	}
+	if s.keys != "" {
+		spec = fmt.Sprintf(spec, b.private("keys", s.keys))
+	}
+	cmd := b.command(context.Background(), b.cnsbench(), b.runArgs(b.write("bench.yaml", fmt.Sprintf(eachStore, count, spec)))...)
+	cmd.Env = append(cmd.Env, s.env...)
+	r := b.finish(t.Context(), cmd).wants(t, 0)
+	bundle, err := record.Open(b.bundle())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range bundle.Run.Validity {
+		if f.Name == "objectsFailed" || f.Name == "inconsistent" || f.Name == "partLost" {
+			t.Errorf("%s: %s\n%v", f.Name, f.Evidence, r)
+		}
+	}
+	sums := map[string]float64{}
+	for x, err := range bundle.Scalars() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums[x.Metric] += x.Value
+	}
+	done := 0.0
+	for _, o := range []string{"read", "read-2", "write", "head", "list", "copy"} {
+		if done += sums["main."+o+".ok"]; sums["main."+o+".ok"] == 0 || sums["main."+o+".failed"] > 0 {
+			t.Errorf("%s: %v ok, %v failed", o, sums["main."+o+".ok"], sums["main."+o+".failed"])
+		}
+	}
+	if done != 400 || sums["parts.multipart.ok"] != 4 || sums["main.write.readAfterWrite.checks"] == 0 || sums["dispose.dispose.ok"] != 2 {
+		t.Errorf("%v\n%v", sums, r)
+	}
+	if s.secret != "" {
+		b.nowhere(s.secret)
+	}
+	b.clean()
+}
+
+// private writes a file that only the box's user may read.
+func (b *box) private(name, text string) string {
+	b.Helper()
+	path := b.write(name, text)
+	if err := os.Chmod(path, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	if err := os.Chown(path, b.uid, b.uid); err != nil {
+		b.Fatal(err)
+	}
+	return path
+}
+
+// TestObjectsOnFiles: a file for each object, on a volume that is made for it.
+func TestObjectsOnFiles(t *testing.T) {
+	for name, s := range map[string]stored{
+		"hostdir":               {spec: `{fileSpec: {storageClass: hostdir, size: 64Mi}}`, alone: true},
+		"hostdir, for a user":   {spec: `{fileSpec: {storageClass: hostdir, size: 64Mi}}`, alone: true, asUser: true},
+		"a file system, synced": {spec: `{fileSpec: {storageClass: loopfile, size: 512Mi, sync: data}}`, alone: true},
+	} {
+		t.Run(name, s.does)
+	}
+}
+
+// TestObjectsOnSwift: its own protocol, and S3, of one server, with credentials
+// from a file and from the environment.
+func TestObjectsOnSwift(t *testing.T) {
+	v := servers.ForTest(t, servers.StartSwift)
+	swift := fmt.Sprintf("swiftSpec: {authURL: %q, username: %q, policy: %q}", v.AuthURL, servers.SwiftUser, servers.SwiftPolicy)
+	s3 := fmt.Sprintf("s3Spec: {endpoint: %q}", v.Address)
+	for name, s := range map[string]stored{
+		"a file":                   {spec: "{" + swift + ", credentials: {file: %q}}", keys: "password=" + servers.SwiftPassword + "\n"},
+		"the environment":          {spec: "{" + swift + "}", env: []string{"OS_PASSWORD=" + servers.SwiftPassword}},
+		"S3, from the environment": {spec: "{" + s3 + "}", env: []string{"AWS_ACCESS_KEY_ID=" + servers.SwiftUser, "AWS_SECRET_ACCESS_KEY=" + servers.SwiftPassword}},
+		"an ordinary user":         {spec: "{" + swift + "}", env: []string{"OS_PASSWORD=" + servers.SwiftPassword}, asUser: true},
+	} {
+		t.Run(name, s.does)
+	}
+}
+
+// TestObjectsOverTLS: with a certificate that nobody but caFile knows.
+func TestObjectsOverTLS(t *testing.T) {
+	t.Run("S3", func(t *testing.T) {
+		v := servers.ForTest(t, servers.StartVersityTLS)
+		stored{spec: fmt.Sprintf("{s3Spec: {endpoint: %q, caFile: %q}}", v.Address, v.Cert), secret: "never-to-be-seen",
+			env: []string{"AWS_ACCESS_KEY_ID=" + servers.VersityKey, "AWS_SECRET_ACCESS_KEY=" + servers.VersitySecret}}.does(t)
+	})
+	t.Run("Swift", func(t *testing.T) {
+		v := servers.ForTest(t, servers.StartSwiftTLS)
+		stored{spec: fmt.Sprintf("{swiftSpec: {authURL: %q, username: %q, caFile: %q}}", v.AuthURL, servers.SwiftUser, v.Cert),
+			env: []string{"OS_PASSWORD=" + servers.SwiftPassword}}.does(t)
+	})
+}
