@@ -62,7 +62,7 @@ object-test: object-servers ## test object storage against real servers, and our
 	cd test/object && go test -count=1 -timeout 9m ./...
 
 .PHONY: bench
-bench: deps build ## measure what docs/benchmarks.md states (about 25 minutes)
+bench: deps build ## measure what docs/benchmarks.md states (more than an hour)
 	go run ./test/bench
 
 bench-%: deps build
