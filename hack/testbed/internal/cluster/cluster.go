@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -312,22 +313,19 @@ func writeChanged(path, text string) error {
 const patience = 20 * time.Second
 
 func (c *Cluster) start(ctx context.Context) error {
-	all := parts.All(c.Layout, c.Settings)
 	for _, stage := range parts.Stages() {
 		if err := c.before(ctx, stage); err != nil {
 			return err
 		}
-		var now []parts.Part
-		for _, p := range all {
-			if p.Stage == stage {
-				now = append(now, p)
-			}
-		}
-		if err := c.startStage(ctx, now); err != nil {
+		if err := c.startStage(ctx, c.partsOf(stage)); err != nil {
 			return err
 		}
 	}
 	return c.saveSettings()
+}
+
+func (c *Cluster) partsOf(stage parts.Stage) []parts.Part {
+	return slices.DeleteFunc(parts.All(c.Layout, c.Settings), func(p parts.Part) bool { return p.Stage != stage })
 }
 
 func (c *Cluster) startStage(ctx context.Context, now []parts.Part) error {
@@ -358,6 +356,9 @@ func (c *Cluster) before(ctx context.Context, stage parts.Stage) error {
 	case parts.Kubelets:
 		return c.importImages(ctx)
 	case parts.Services:
+		if err := c.waitForKubelets(ctx); err != nil {
+			return err
+		}
 		return c.applyManifests(ctx)
 	}
 	return nil

@@ -132,11 +132,15 @@ func notReady(nodes []nodeObject, name string) string {
 			continue
 		}
 		for _, condition := range n.Status.Conditions {
-			if condition.Type == "Ready" && condition.Status != "True" {
+			switch {
+			case condition.Type != "Ready":
+			case condition.Status != "True":
 				return "not ready: " + condition.Message
+			default:
+				return ""
 			}
 		}
-		return ""
+		return "has not said whether it is ready"
 	}
 	return "not registered"
 }
@@ -157,6 +161,42 @@ func missingDrivers(nodes []csiNode, name string) []string {
 		}
 	}
 	return missing
+}
+
+// waitForKubelets waits until both nodes are ready. A kubelet that ends before is started again: all kubelets of a machine
+// have one socket for device plugins, /var/lib/kubelet/device-plugins/kubelet.sock, which each removes and makes anew, and
+// two that do so at once lose one of them.
+func (c *Cluster) waitForKubelets(ctx context.Context) error {
+	client, err := c.Client()
+	if err != nil {
+		return err
+	}
+	for end := time.Now().Add(startPatience); ; time.Sleep(200 * time.Millisecond) {
+		var nodes api.List[nodeObject]
+		err := client.Get(ctx, "/api/v1/nodes", &nodes)
+		all := err == nil
+		for _, n := range settings.Nodes() {
+			why := notReady(nodes.Items, n.Name)
+			if why == "" {
+				continue
+			}
+			all = false
+			if !time.Now().Before(end) {
+				err = errors.Join(err, c.failed("kubelet-"+n.Name, errors.New(why)))
+			}
+		}
+		switch {
+		case all:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !time.Now().Before(end):
+			return err
+		}
+		if err := c.startStage(ctx, c.partsOf(parts.Kubelets)); err != nil {
+			return err
+		}
+	}
 }
 
 // waitForNodes waits until both nodes are ready and know every driver.
