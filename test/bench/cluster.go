@@ -95,17 +95,19 @@ func (t *table) auditAt(ctx context.Context, e *env, name string, perSecond floa
 	start := trial.bundle.Run.Clock.Start
 	for _, m := range []struct {
 		milestone string
-		of        func(audited) time.Time
-	}{{op.Acked, func(a audited) time.Time { return a.created }}, {op.Bound, func(a audited) time.Time { return a.bound }}} {
-		var differences []int64
+		of        func(audited) request
+	}{{op.Acked, func(a audited) request { return a.created }}, {op.Bound, func(a audited) request { return a.bound }}} {
+		var differences, outside []int64
 		covered, early, earliest := 0, 0, int64(0)
 		for _, o := range ops {
-			at := m.of(truth["cnsb-"+trial.bundle.Run.ID+"-"+o.Object])
+			logged := m.of(truth["cnsb-"+trial.bundle.Run.ID+"-"+o.Object])
 			seen, stated := milestoneOf(&o, m.milestone)
-			if at.IsZero() || !seen.Known() {
+			if logged.complete.IsZero() || !seen.Known() {
 				continue
 			}
-			d := int64(start.Add(time.Duration(seen)).Sub(at))
+			at := start.Add(time.Duration(seen))
+			outside = append(outside, int64(max(at.Sub(logged.complete), logged.received.Sub(at), 0)))
+			d := int64(at.Sub(logged.complete))
 			if d < 0 {
 				d, early = -d, early+1
 				earliest = max(earliest, d)
@@ -126,6 +128,8 @@ func (t *table) auditAt(ctx context.Context, e *env, name string, perSecond floa
 		} else {
 			t.info(len(differences), what, "%v", p99.Round(10*time.Microsecond))
 		}
+		t.info(len(outside), fmt.Sprintf("%s: %s, outside of the request's time in the API server, p99", name, m.milestone),
+			"%v", time.Duration(quantile(outside, 0.99)).Round(10*time.Microsecond))
 		if m.milestone == op.Bound {
 			share := float64(covered) / float64(len(differences))
 			t.add(fmt.Sprintf("%s: %s within the stated error", name, m.milestone), fmt.Sprintf("%.1f %%", 100*share), "≥ 99 %", metIf(share >= 0.99), len(differences))
@@ -143,9 +147,13 @@ func milestoneOf(o *op.Op, name string) (op.Time, int64) {
 	return op.Never, 0
 }
 
-// audited is when the API server had completed the writes of one claim: its
-// creation, and the first update that left it bound.
-type audited struct{ created, bound time.Time }
+// audited is the writes of one claim as the API server had them: its creation,
+// and the first update that left it bound.
+type audited struct{ created, bound request }
+
+// request is when one came to the API server and when it was answered. What it
+// changed was changed between.
+type request struct{ received, complete time.Time }
 
 // readAudit finds the claims with a prefix in an audit log: when their creation
 // and the first update of their status to Bound were complete. The log has to
@@ -164,12 +172,13 @@ func readAudit(path, prefix string) (map[string]audited, error) {
 			continue
 		}
 		var e struct {
-			Stage          string
-			Verb           string
-			StageTimestamp time.Time
-			ObjectRef      struct{ Resource, Name, Subresource string }
-			ResponseStatus struct{ Code int }
-			ResponseObject struct{ Status struct{ Phase string } }
+			Stage                    string
+			Verb                     string
+			RequestReceivedTimestamp time.Time
+			StageTimestamp           time.Time
+			ObjectRef                struct{ Resource, Name, Subresource string }
+			ResponseStatus           struct{ Code int }
+			ResponseObject           struct{ Status struct{ Phase string } }
 		}
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			continue // the line that is being written
@@ -177,12 +186,12 @@ func readAudit(path, prefix string) (map[string]audited, error) {
 		if e.Stage != "ResponseComplete" || e.ObjectRef.Resource != "persistentvolumeclaims" || e.ResponseStatus.Code/100 != 2 || !strings.HasPrefix(e.ObjectRef.Name, prefix) {
 			continue
 		}
-		a := found[e.ObjectRef.Name]
+		a, r := found[e.ObjectRef.Name], request{e.RequestReceivedTimestamp, e.StageTimestamp}
 		switch {
 		case e.Verb == "create":
-			a.created = e.StageTimestamp
-		case e.ObjectRef.Subresource == "status" && e.ResponseObject.Status.Phase == "Bound" && a.bound.IsZero():
-			a.bound = e.StageTimestamp
+			a.created = r
+		case e.ObjectRef.Subresource == "status" && e.ResponseObject.Status.Phase == "Bound" && a.bound.complete.IsZero():
+			a.bound = r
 		}
 		found[e.ObjectRef.Name] = a
 	}
