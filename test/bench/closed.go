@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -48,7 +49,7 @@ func closed(ctx context.Context, e *env) (table, error) {
 		low, high := extremes(perSecond[i])
 		t.info(n, "volumes/s, "+a.name, "%.0f to %.0f", low, high)
 		slices.Sort(cost[i])
-		t.info(n, "CPU of the client per volume, "+a.name, "%.1f µs", median(cost[i])/1e3)
+		t.info(n, "CPU of the client per volume, "+a.name, "%.1f µs", stats.Median(cost[i])/1e3)
 	}
 	return t, nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -112,5 +113,5 @@ func residentAround(trial *trial, at op.Time) (mib float64, samples int) {
 		return 0, 0
 	}
 	slices.Sort(sizes)
-	return median(sizes), len(sizes)
+	return stats.Median(sizes), len(sizes)
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 )
 
 // objectMemoryLimit is what a client of 16 workers may have resident.
@@ -61,7 +63,7 @@ func memoryFigures(t *table, all []usage, n int) {
 	t.add("resident memory of CNSBench, at most", fmt.Sprintf("%.1f MB", slices.Max(rss)/1e6), "≤ 64 MB", metIf(slices.Max(rss) <= objectMemoryLimit), len(rss))
 	steady := rss[len(rss)/20 : len(rss)*19/20]
 	tenth := len(steady) / 10
-	early, late := middle(steady[:tenth]), middle(steady[len(steady)-tenth:])
+	early, late := stats.Median(steady[:tenth]), stats.Median(steady[len(steady)-tenth:])
 	t.add("last tenth / first tenth, medians", fmt.Sprintf("× %.3f (%.1f MB, %.1f MB)", late/early, early/1e6, late/1e6), "≤ × 1.1", metIf(late <= 1.1*early), len(steady))
 	t.info(n, "GETs in that time", "%d", n)
 }

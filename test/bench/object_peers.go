@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 )
 
 // What one operation of 4 KiB may cost the client, signed and recorded, a GET
@@ -95,7 +97,7 @@ func smallFigures(t *table, method string, tools []tool, results [][]metered) er
 			n += int(m.requests)
 		}
 		cost, what := perOp(i), fmt.Sprintf("%s of 4 KiB, %d workers: CPU of %s per operation", method, objectWorkers, k.name)
-		value := fmt.Sprintf("%.1f µs (%.1f to %.1f)", middle(cost)/1e3, slices.Min(cost)/1e3, slices.Max(cost)/1e3)
+		value := fmt.Sprintf("%.1f µs (%.1f to %.1f)", stats.Median(cost)/1e3, slices.Min(cost)/1e3, slices.Max(cost)/1e3)
 		if i == 0 {
 			target := objectTargets[method]
 			t.add(what, value, fmt.Sprintf("all ≤ %d µs", target.Microseconds()), metIf(slices.Max(cost) <= float64(target)), n)
@@ -138,5 +140,3 @@ func each[T any](list []T, f func(T) float64) []float64 {
 	}
 	return out
 }
-
-func middle(values []float64) float64 { return median(slices.Sorted(slices.Values(values))) }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/test/servers"
 )
@@ -121,7 +122,7 @@ func (e *env) largerOf(ctx context.Context, t *table, s realServer, address, met
 	speed := each(theirs, func(w warpFigures) float64 { return w.perSecond })
 	t.info(len(theirs), what+": warp: per second", "%s", spread(speed))
 	t.info(len(theirs), what+": warp: p50, p99 as it says them, medians of its runs", "%.3f ms, %.3f ms",
-		middle(each(theirs, func(w warpFigures) float64 { return w.p50 })), middle(each(theirs, func(w warpFigures) float64 { return w.p99 })))
+		stats.Median(each(theirs, func(w warpFigures) float64 { return w.p50 })), stats.Median(each(theirs, func(w warpFigures) float64 { return w.p99 })))
 	ratio, err := pairedRatio(speed, mine.perSecond)
 	if err != nil {
 		return err
@@ -260,5 +261,5 @@ func (k *tally) show(t *table, what string) {
 
 // spread is the median of the runs with their least and greatest.
 func spread(values []float64) string {
-	return fmt.Sprintf("%.0f (%.0f to %.0f)", middle(values), slices.Min(values), slices.Max(values))
+	return fmt.Sprintf("%.0f (%.0f to %.0f)", stats.Median(values), slices.Min(values), slices.Max(values))
 }

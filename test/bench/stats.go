@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/hist"
 )
 
@@ -32,7 +33,7 @@ func pairedRatio(a, b []float64) (interval, error) {
 	slices.Sort(walsh)
 	k, coverage := signedRank(len(a), 0.05)
 	return interval{
-		estimate: math.Exp(median(walsh)), low: math.Exp(walsh[k-1]), high: math.Exp(walsh[len(walsh)-k]), coverage: coverage,
+		estimate: math.Exp(stats.Median(walsh)), low: math.Exp(walsh[k-1]), high: math.Exp(walsh[len(walsh)-k]), coverage: coverage,
 	}, nil
 }
 
@@ -52,11 +53,6 @@ func signedRank(n int, tail float64) (k int, coverage float64) {
 		k++
 	}
 	return max(k, 1), 1 - 2*below
-}
-
-func median(sorted []float64) float64 {
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
 // quantile is the value of rank ⌈q·n⌉, as bundles define it.

@@ -9,7 +9,7 @@
 // to w (Denning and Buzen, 1978), which is why the seed study's Fig. 1 has it there.
 //
 // A step's gain is the median of the ratios of repetitions, with an interval by
-// Mann and Whitney (stats.Ratios). A step grows if the whole interval is at or
+// Mann and Whitney (stats.MedianRatio). A step grows if the whole interval is at or
 // above the threshold, is flat if the whole is below, else it is not known. So the
 // knee has an interval too: not before the level behind the last step that grows,
 // not after the first level from which on all steps are flat.
@@ -33,13 +33,7 @@ type Level struct {
 }
 
 // Median throughput of the repetitions; 0 without.
-func (l *Level) Median() float64 {
-	s := slices.Sorted(slices.Values(l.PerSecond))
-	if len(s) == 0 {
-		return 0
-	}
-	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
-}
+func (l *Level) Median() float64 { return stats.Median(l.PerSecond) }
 
 // Class is what is known of a step.
 type Class string
@@ -125,16 +119,16 @@ func step(a, b *Level, threshold float64) (Step, error) {
 	if !(doublings > 0) {
 		return Step{}, fmt.Errorf("%d and %d workers are no two levels", a.Workers, b.Workers)
 	}
-	ratio, low, high, coverage, ok := stats.Ratios(a.PerSecond, b.PerSecond, stats.Confidence)
+	ratio, ok := stats.MedianRatio(a.PerSecond, b.PerSecond, stats.Confidence)
 	if !ok {
 		return Step{}, fmt.Errorf("with %d or %d workers nothing was done, so that there is no gain", a.Workers, b.Workers)
 	}
 	gain := func(ratio float64) float64 { return math.Pow(ratio, 1/doublings) - 1 }
-	s := Step{From: a.Workers, To: b.Workers, Gain: gain(ratio), Class: Unknown}
-	if coverage < stats.Confidence {
+	s := Step{From: a.Workers, To: b.Workers, Gain: gain(ratio.Value), Class: Unknown}
+	if !ratio.Bounded() {
 		return s, nil
 	}
-	low, high = gain(low), gain(high)
+	low, high := gain(ratio.Low), gain(ratio.High)
 	s.Low, s.High = &low, &high
 	switch {
 	case low >= threshold:

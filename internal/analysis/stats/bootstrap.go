@@ -28,10 +28,14 @@ func OfHistogram(h *hist.Histogram) Counts {
 	return c
 }
 
-// Ratio is a ratio of two quantiles with its bootstrap interval.
+// Ratio is an estimate of one with its interval, which is NaN where there is too
+// little for one.
 type Ratio struct {
 	Value, Low, High float64
 }
+
+// Bounded says whether there is an interval.
+func (r Ratio) Bounded() bool { return !math.IsNaN(r.Low) }
 
 // replicates of a bootstrap, and the fewest steps of time on either side from
 // which an interval is drawn.

@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Confidence is the level of every interval that is printed.
+// Confidence is the level of every interval that is printed without another.
 const Confidence = 0.95
 
 // MinN is the least number of independent values for which an interval of the

@@ -5,37 +5,45 @@ import (
 	"slices"
 )
 
-// Ratios estimates by what factor values of b are those of a: the median of all
-// b/a (Hodges and Lehmann, for two independent samples, of logarithms), and an
-// interval by the exact distribution of the rank-sum statistic (Mann and Whitney
-// 1947; without ties), of the least coverage that is at least level. ok is false
-// where a sample is empty or a value not positive. Samples too small for the level
-// have the range of all b/a, whose coverage is returned.
-func Ratios(a, b []float64, level float64) (estimate, low, high, coverage float64, ok bool) {
+// Median of values in any order; 0 without any.
+func Median(values []float64) float64 {
+	s := slices.Sorted(slices.Values(values))
+	if len(s) == 0 {
+		return 0
+	}
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}
+
+// MedianRatio estimates by what factor values of b are those of a: the median of
+// all b/a (Hodges and Lehmann, for two independent samples, of logarithms), with
+// an interval by the exact distribution of the rank-sum statistic (Mann and
+// Whitney 1947; without ties), of the least coverage that is at least level. The
+// interval is NaN where the samples are too small for one. It is false where a
+// sample is empty or a value not positive.
+func MedianRatio(a, b []float64, level float64) (Ratio, bool) {
 	var all []float64
 	for _, x := range a {
 		for _, y := range b {
 			if !(x > 0) || !(y > 0) {
-				return 0, 0, 0, 0, false
+				return Ratio{}, false
 			}
 			all = append(all, y/x)
 		}
 	}
 	if len(all) == 0 {
-		return 0, 0, 0, 0, false
+		return Ratio{}, false
 	}
 	slices.Sort(all)
 	last := len(all) - 1
-	estimate = math.Sqrt(all[last/2] * all[(last+1)/2])
+	r := Ratio{Value: math.Sqrt(all[last/2] * all[(last+1)/2]), Low: math.NaN(), High: math.NaN()}
 	// The interval from the k-th least to the k-th largest ratio leaves out
-	// P(U < k) at each side.
-	chances := rankSums(len(a), len(b))
-	k, below := 1, chances[0]
-	for 2*k <= last && 1-2*(below+chances[k]) >= level {
-		below += chances[k]
-		k++
+	// P(U < k) at each side. The chances are sums of fractions, and not exact.
+	chances, below := rankSums(len(a), len(b)), 0.0
+	for k := 1; 2*k <= last+2 && 1-2*(below+chances[k-1]) >= level-1e-9; k++ {
+		below += chances[k-1]
+		r.Low, r.High = all[k-1], all[last-k+1]
 	}
-	return estimate, all[k-1], all[last-k+1], 1 - 2*below, true
+	return r, true
 }
 
 // rankSums has the probability of each value 0 … n·m of the statistic U, the

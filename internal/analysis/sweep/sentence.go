@@ -29,8 +29,8 @@ var places = map[string]string{
 	attribution.Workload:    "the workload itself",
 }
 
-// saturated is the share of further operations at once that must come back as
-// throughput for a system to count as scaling still; half of it: hardly.
+// The shares of the further operations at once below which, coming back as
+// throughput, they say that a system is saturated, or hardly scales.
 const (
 	saturated = 0.1
 	hardly    = 0.5
@@ -99,25 +99,20 @@ const scales = "it still scales"
 
 // growth is by what factor throughput went up from one level to the next.
 type growth struct {
-	factor, low, high, coverage float64 // coverage 0: there are too few trials for an interval
-	verdict                     string
+	stats.Ratio
+	verdict string
 }
 
-// level is the coverage that intervals are to have.
+// level is the coverage that intervals are to have: what three trials allow.
 const level = 0.9
 
 // scaling says how much of the further operations at once came back as
 // throughput. Where the interval of the factor over the trials has room for two
 // verdicts, both are given.
 func scaling(before, p *Point) growth {
-	g := growth{factor: math.NaN(), verdict: "nothing to compare it with"}
-	estimate, low, high, coverage, ok := stats.Ratios(before.PerMinute, p.PerMinute, level)
+	ratio, ok := stats.MedianRatio(before.PerMinute, p.PerMinute, level)
 	if !ok || before.Level <= 0 || p.Level <= before.Level {
-		return g
-	}
-	g.factor = estimate
-	if coverage >= level-1e-9 {
-		g.low, g.high, g.coverage = low, high, coverage
+		return growth{stats.Ratio{Value: math.NaN(), Low: math.NaN()}, "nothing to compare it with"}
 	}
 	verdict := func(factor float64) string {
 		switch gain := (factor - 1) / (p.Level/before.Level - 1); {
@@ -128,17 +123,17 @@ func scaling(before, p *Point) growth {
 		}
 		return scales
 	}
-	g.verdict = verdict(estimate)
-	if least, most := verdict(low), verdict(high); g.coverage > 0 && least != most {
+	g := growth{ratio, verdict(ratio.Value)}
+	if least, most := verdict(ratio.Low), verdict(ratio.High); ratio.Bounded() && least != most {
 		g.verdict = fmt.Sprintf("%s (these trials have room for: %s, and: %s)", g.verdict, least, most)
 	}
 	return g
 }
 
 func (g growth) String() string {
-	text := "×" + units.Count(g.factor)
-	if g.coverage > 0 {
-		text += fmt.Sprintf(" [%s, %s]", units.Count(g.low), units.Count(g.high))
+	text := "×" + units.Count(g.Value)
+	if g.Bounded() {
+		text += fmt.Sprintf(" [%s, %s]", units.Count(g.Low), units.Count(g.High))
 	}
 	return text
 }

@@ -5,8 +5,6 @@
 package sweep
 
 import (
-	"slices"
-
 	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -45,13 +43,7 @@ type Point struct {
 }
 
 // Rate is the median over the trials of operations done in a minute; 0 without.
-func (p *Point) Rate() float64 {
-	s := slices.Sorted(slices.Values(p.PerMinute))
-	if len(s) == 0 {
-		return 0
-	}
-	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
-}
+func (p *Point) Rate() float64 { return stats.Median(p.PerMinute) }
 
 // mean is what a component took of an operation, in the mean.
 func (p *Point) mean(component string) float64 {
