@@ -164,7 +164,7 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 		return err
 	}
 	r.writer, err = record.Create(f.out, record.Run{ID: r.id, Name: w.Name, Source: record.Source{File: file, Text: string(cosbench.Redact(data))}, Plan: plan,
-		Seed: f.seed, Versions: versions(), Engine: "object", Clock: clockInfo(r.clock), BarrierAt: op.Never, EndedAt: op.Never})
+		Seed: f.seed, Versions: versions(), Engine: record.Objects, Clock: clockInfo(r.clock), BarrierAt: op.Never, EndedAt: op.Never})
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,12 @@ const (
 	Failed      State = "failed"      // Reason says why
 )
 
+// Objects is the Engine of a run that is a workload of object storage on its own.
+const Objects = "object"
+
+// ObjectsOnly says that the run had no operations and no objectives.
+func (r *Run) ObjectsOnly() bool { return r.Engine == Objects }
+
 // Run is run.json: what was asked, with what, and what came of it. Secrets
 // must not enter: the caller removes them from Spec, Source and Plan.
 type Run struct {

@@ -68,14 +68,10 @@ func (c *Canary) Until() op.Time {
 // Spec is what the analyses need of the Benchmark.
 type Spec struct {
 	Actions []struct {
-		Name          string   `json:"name"`
-		RateName      string   `json:"rateName"`
-		Then          []string `json:"then"`
-		CreateObjSpec *struct {
-			Workload   string      `json:"workload"`
-			Phases     []Phase     `json:"phases"`
-			ObjectSpec *ObjectSpec `json:"objectSpec"`
-		} `json:"createObjSpec"`
+		Name          string     `json:"name"`
+		RateName      string     `json:"rateName"`
+		Then          []string   `json:"then"`
+		CreateObjSpec *CreateObj `json:"createObjSpec"`
 	} `json:"actions"`
 	SLOs []struct {
 		Name string `json:"name"`
@@ -83,12 +79,17 @@ type Spec struct {
 	} `json:"slos"`
 }
 
-// ObjectSpec is what the analyses need of an object workload.
-type ObjectSpec struct {
-	Storage struct {
-		// FileSpec is there if the objects are files on a volume of the instance.
-		FileSpec *struct{} `json:"fileSpec"`
-	} `json:"storage"`
+// CreateObj is what an action creates.
+type CreateObj struct {
+	Workload string  `json:"workload"`
+	Phases   []Phase `json:"phases"`
+	// ObjectSpec is there of an object workload, and its FileSpec if the objects
+	// are files on a volume of the instance.
+	ObjectSpec *struct {
+		Storage struct {
+			FileSpec *struct{} `json:"fileSpec"`
+		} `json:"storage"`
+	} `json:"objectSpec"`
 }
 
 // Phase is what the file says of one: from when on, and which variables change
@@ -98,12 +99,20 @@ type Phase struct {
 	Vars       map[string]string `json:"vars"`
 }
 
+// Creates is what an action of the file creates; nil if it creates nothing.
+func (d *Data) Creates(action string) *CreateObj {
+	for _, a := range d.Spec.Actions {
+		if a.Name == action {
+			return a.CreateObjSpec
+		}
+	}
+	return nil
+}
+
 // Phases of a workload as the file lists them; none: it does not change.
 func (d *Data) Phases(action string) []Phase {
-	for _, a := range d.Spec.Actions {
-		if a.Name == action && a.CreateObjSpec != nil {
-			return a.CreateObjSpec.Phases
-		}
+	if c := d.Creates(action); c != nil {
+		return c.Phases
 	}
 	return nil
 }
@@ -114,9 +123,12 @@ func (d *Data) Phases(action string) []Phase {
 func (d *Data) PhaseSpan(instance string, phase int) (from, to op.Time, ok bool) {
 	from, to = math.MaxInt64, math.MaxInt64
 	for _, i := range d.Instances {
+		if i.Name != instance {
+			continue
+		}
 		for _, s := range i.Starts {
 			switch {
-			case i.Name != instance || !s.Intended.Known():
+			case !s.Intended.Known():
 			case s.Phase == phase:
 				from = min(from, s.Intended)
 			case s.Phase > phase:
@@ -127,15 +139,25 @@ func (d *Data) PhaseSpan(instance string, phase int) (from, to op.Time, ok bool)
 	return from, to, from < to
 }
 
-// Watched is until when an I/O of a canary that has not ended was looked at: the
-// end of its phase, or the last that is known of the canary, which is until.
-func (d *Data) Watched(c *Canary, io op.CanaryIO, until op.Time) op.Time {
+// Watched says until when a canary's I/Os that have not ended were looked at: to
+// the end of their phase, or to the last that is known of the canary.
+func (d *Data) Watched(c *Canary) func(op.CanaryIO) op.Time {
+	type span struct{ from, to op.Time }
+	var spans []span
 	for k := range d.Phases(c.Action) {
-		if from, to, ok := d.PhaseSpan(c.Instance, k); ok && from <= io.Intended && io.Intended < to {
-			return min(to, until)
+		if from, to, ok := d.PhaseSpan(c.Instance, k); ok {
+			spans = append(spans, span{from, to})
 		}
 	}
-	return until
+	until := c.Until()
+	return func(io op.CanaryIO) op.Time {
+		for _, s := range spans {
+			if s.from <= io.Intended && io.Intended < s.to {
+				return min(s.to, until)
+			}
+		}
+		return until
+	}
 }
 
 // Read loads a bundle. The error names what is damaged.

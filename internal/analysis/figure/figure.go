@@ -248,7 +248,7 @@ func (t *Timeline) panels(d *dataset.Data) {
 		t.Panels = append(t.Panels, *p)
 	}
 	slices.SortFunc(t.Panels, func(a, b Panel) int {
-		if d.Bundle.Run.Engine == "object" { // its stages follow one another
+		if d.Bundle.Run.ObjectsOnly() { // its stages follow one another
 			return cmp.Or(cmp.Compare(a.from(), b.from()), cmp.Compare(a.Instance, b.Instance))
 		}
 		return cmp.Or(cmp.Compare(len(a.Instance), len(b.Instance)), cmp.Compare(a.Instance, b.Instance))

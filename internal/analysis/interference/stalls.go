@@ -89,11 +89,11 @@ func settled(d *dataset.Data, c dataset.Canary) dataset.Canary {
 	if len(d.Phases(c.Action)) == 0 {
 		return c
 	}
-	until := c.Until()
+	until, watched := c.Until(), d.Watched(&c)
 	c.IOs = slices.Clone(c.IOs)
 	for i, io := range c.IOs {
-		if w := d.Watched(&c, io, until); !io.Ended.Known() && w < until {
-			c.IOs[i].Ended = w
+		if !io.Ended.Known() && watched(io) < until {
+			c.IOs[i].Ended = watched(io)
 		}
 	}
 	return c

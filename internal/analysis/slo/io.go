@@ -91,7 +91,7 @@ func (s *source) canaries(q expr.Query, sample *stats.Sample) {
 		if c.Action != q.Metric.Action {
 			continue
 		}
-		until := c.Until()
+		watched := s.data.Watched(&c)
 		begin, end := op.Time(math.MinInt64), op.Time(math.MaxInt64)
 		if q.Phase != nil {
 			begin, end, _ = s.data.PhaseSpan(c.Instance, *q.Phase)
@@ -107,7 +107,7 @@ func (s *source) canaries(q expr.Query, sample *stats.Sample) {
 			if io.Ended.Known() {
 				sample.Add(int64(io.Ended - from))
 			} else {
-				sample.AddAtLeast(int64(max(0, s.data.Watched(&c, io, until)-from)))
+				sample.AddAtLeast(int64(max(0, watched(io)-from)))
 			}
 		}
 	}

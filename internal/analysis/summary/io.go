@@ -33,7 +33,7 @@ func workloads(d *dataset.Data) []Workload {
 		list = append(list, *w)
 	}
 	slices.SortFunc(list, func(a, b Workload) int {
-		if d.Bundle.Run.Engine == "object" { // its stages
+		if d.Bundle.Run.ObjectsOnly() { // its stages
 			return cmp.Or(cmp.Compare(began(d, a), began(d, b)), cmp.Compare(a.Action, b.Action))
 		}
 		return cmp.Compare(a.Action, b.Action)
@@ -274,7 +274,7 @@ func canaryMetrics(d *dataset.Data, canaries []dataset.Canary, volume string) []
 		}
 		var s stats.Sample
 		for _, c := range canaries {
-			until := c.Until()
+			watched := d.Watched(&c)
 			for _, io := range c.IOs {
 				switch {
 				case io.Write != write:
@@ -283,7 +283,7 @@ func canaryMetrics(d *dataset.Data, canaries []dataset.Canary, volume string) []
 				case io.Ended.Known():
 					s.Add(int64(io.Ended - io.Intended))
 				default:
-					s.AddAtLeast(int64(max(0, d.Watched(&c, io, until)-io.Intended)))
+					s.AddAtLeast(int64(max(0, watched(io)-io.Intended)))
 				}
 			}
 		}

@@ -192,13 +192,8 @@ func bySampled(d *dataset.Data) []sampled {
 // elsewhere says whether an instance reads from a store of objects that is on no
 // device of its own.
 func elsewhere(d *dataset.Data, instance string) bool {
-	for i := range d.Spec.Actions {
-		a := &d.Spec.Actions[i]
-		if c := a.CreateObjSpec; c != nil && c.ObjectSpec != nil && a.Name == dataset.ActionOf(instance) {
-			return c.ObjectSpec.Storage.FileSpec == nil
-		}
-	}
-	return false
+	c := d.Creates(dataset.ActionOf(instance))
+	return c != nil && c.ObjectSpec != nil && c.ObjectSpec.Storage.FileSpec == nil
 }
 
 // readsFromCache compares the bytes that the tool says it read with those

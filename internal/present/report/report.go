@@ -170,7 +170,7 @@ func (p *page) Command() string {
 
 // ObjectsOnly says that it was a workload of object storage on its own: there are
 // no operations and no objectives.
-func (p *page) ObjectsOnly() bool { return p.Engine == "object" }
+func (p *page) ObjectsOnly() bool { return p.Run.ObjectsOnly() }
 
 // apart are the instances whose figures are not those of all together.
 func apart(w summary.Workload) []summary.Instance {
