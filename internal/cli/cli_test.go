@@ -52,6 +52,8 @@ func TestMainExits(t *testing.T) {
 		{name: "capacity", args: []string{"csi-driver", "--backend", "null", "--capacity", "much"}, code: 1, errs: []string{"--capacity", "much"}, silent: true},
 		{name: "destroy what", args: []string{"csi-driver", "--backend", "null", "--destroy"}, code: 1, errs: []string{"--base-dir"}, silent: true},
 		{name: "workloads", args: []string{"workloads", "list"}, out: []string{"fio ", "idle ", "write-once "}},
+		{name: "no repetition", args: []string{"study", "run", file, "--repetitions", "0"}, code: 1, errs: []string{"--repetitions 0", "at least 1"}, silent: true},
+		{name: "suite without its storage", args: []string{"study", "run", "suite:attach-new", "--dry-run"}, code: 1, errs: []string{`"standard"`, "Name the storage by --factor"}, silent: true},
 		{name: "unknown workload", args: []string{"workloads", "show", "foi"}, code: 1, errs: []string{`"foi"`, "fio"}, silent: true},
 	}
 	for _, tt := range tests {

@@ -55,7 +55,12 @@ that fails does not end the study.
 
 Exit status: as of run, of the worst trial; 130 as soon as one is interrupted.`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return f.carryOut(cmd.Context(), s, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("repetitions") && f.repetitions < 1 {
+				return fmt.Errorf("--repetitions %d: it must be at least 1", f.repetitions)
+			}
+			return f.carryOut(cmd.Context(), s, args)
+		},
 	}
 	f.run.planning(c)
 	f.run.cluster.running(c)
@@ -137,6 +142,9 @@ func (f *studyFlags) design(ctx context.Context, s *streams, args []string) (*st
 			quiet.err = io.Discard // what is said of one cell is said of all
 		}
 		p, _, _, err := load(ctx, quiet, &one, args)
+		if err != nil && i == 0 && spec.Spec.Description != "" {
+			fmt.Fprintf(s.err, "%s: %s\n", args[0], spec.Spec.Description) // a suite says in it what to give
+		}
 		if err != nil {
 			return nil, fmt.Errorf("cell %s: %w", c.Name(), err)
 		}

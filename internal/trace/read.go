@@ -39,7 +39,7 @@ func Read(r io.Reader) ([]Record, error) {
 	}
 	first, err := in.Peek(1)
 	if err != nil {
-		return nil, fmt.Errorf("trace: it is empty: %w", err)
+		return nil, notRead(err)
 	}
 	read := readCSV
 	if first[0] == '{' {
@@ -51,6 +51,14 @@ func Read(r io.Reader) ([]Record, error) {
 	}
 	Sort(records)
 	return records, nil
+}
+
+// notRead says why there is not even a first letter.
+func notRead(err error) error {
+	if errors.Is(err, io.EOF) {
+		return errors.New("trace: it is empty")
+	}
+	return fmt.Errorf("trace: %w", err)
 }
 
 // header is the first line of JSON lines, and in CSV a comment before the names

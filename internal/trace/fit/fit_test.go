@@ -210,3 +210,21 @@ func TestProfileRefuses(t *testing.T) {
 		}
 	}
 }
+
+// What cannot be is said, and no profile is made of it.
+func TestProfileProblems(t *testing.T) {
+	records := []trace.Record{{Op: trace.Create, Kind: trace.Volume, Object: "a"}, {Time: 1e9, Op: trace.Delete, Kind: trace.Volume, Object: "a"}}
+	for want, p := range map[string]Profile{
+		"-3 pieces":    {Share: 1, TimeScale: 1, Quantiles: -3},
+		"1001 pieces":  {Share: 1, TimeScale: 1, Quantiles: 1001},
+		"share 2":      {Share: 2, TimeScale: 1},
+		"time scale 0": {Share: 1},
+	} {
+		if text, err := p.Benchmark(records); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q\n%s", p, err, want, text)
+		}
+	}
+	if _, err := (Profile{Share: 1, TimeScale: 1, Quantiles: 1000}).Benchmark(records); err != nil {
+		t.Error(err)
+	}
+}

@@ -24,8 +24,12 @@ type Profile struct {
 	Quantiles int
 }
 
-// most is how many objects one action makes at the start, by the schema.
-const most = 10_000
+const (
+	// most is how many objects one action makes at the start, by the schema.
+	most = 10_000
+	// mostQuantiles keeps the Benchmark one that can be read.
+	mostQuantiles = 1000
+)
 
 // Benchmark writes a Benchmark with the rates, the mix, the population and the
 // lifetimes of a trace. Comments in it say how well each fits. It is an error if
@@ -33,6 +37,9 @@ const most = 10_000
 func (p Profile) Benchmark(records []trace.Record) (string, error) {
 	if !(p.Share > 0) || !(p.TimeScale > 0) || p.Share > 1 {
 		return "", fmt.Errorf("share %g, time scale %g: both must be more than 0, and the share at most 1", p.Share, p.TimeScale)
+	}
+	if p.Quantiles < 0 || p.Quantiles > mostQuantiles {
+		return "", fmt.Errorf("%d pieces of the distribution of lifetimes: 1 to %d can be written", p.Quantiles, mostQuantiles)
 	}
 	if p.Quantiles == 0 {
 		p.Quantiles = 20
