@@ -108,7 +108,7 @@ func TestPaperLines(t *testing.T) {
 					continue
 				}
 				n++
-				if strings.Contains(line, "{") {
+				if strings.ContainsAny(line, "{[") {
 					t.Errorf("%s: not in block style", line)
 				}
 			}

@@ -3,6 +3,8 @@ package plan
 import (
 	"errors"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -400,14 +402,30 @@ func FuzzLoad(f *testing.F) {
 	f.Add("a: &a {<<: *a}", "a.b=c")
 	f.Add("? [a]\n: b", "vars.=")
 	f.Add(head+"spec: {actions: [{name: s, snapshotSpec: {actionName: r}}, {name: r, restoreSpec: {actionName: s}}]}", "")
+	for _, pattern := range []string{"../../examples/*.yaml", "../../examples/*/*.yaml", "../../library/suites/*.yaml", "testdata/bad/*.yaml"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			f.Fatalf("%s: no seeds: %v", pattern, err)
+		}
+		for _, name := range files {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(string(text), "vars.storageClass=hostdir")
+		}
+	}
 	f.Fuzz(func(t *testing.T, text, set string) {
 		in := Input{Files: []File{{Name: "f", Data: []byte(text)}}, Capabilities: local()}
 		if set != "" {
 			in.Set = []string{set}
 		}
+		if s, problems := LoadStudy(in.Files); s != nil && len(problems) > 0 {
+			t.Errorf("a study with problems %v", problems)
+		}
 		begin := time.Now()
 		p, problems := Load(t.Context(), in)
-		if took := time.Since(begin); took > 5*time.Second {
+		if took := time.Since(begin); took > 20*time.Second { // of a busy machine; the slowest seed takes half a second of an idle one
 			t.Errorf("took %v", took)
 		}
 		if (p == nil) != (len(problems) > 0) {

@@ -32,7 +32,7 @@ type recording struct {
 func (l *loader) trace(path string, spec *v1alpha1.TraceRateSpec, out *Rate) {
 	path += ".traceRateSpec"
 	if l.in.Open == nil {
-		l.fail(path+".source", "cnsbench run hands its runner the file", "trace %q is not in the cluster", spec.Source)
+		l.fail(path+".source", "cnsbench run hands its runner the file", "trace %q cannot be read here", spec.Source)
 		return
 	}
 	f, err := l.in.Open(spec.Source)

@@ -176,3 +176,60 @@ func TestResponses(t *testing.T) {
 		}
 	}
 }
+
+// The built-in suites are, in full, the papers' experiments: five repetitions, and
+// a smaller edition for those who want to see them run.
+func TestSuitesInFull(t *testing.T) {
+	const parallelism = "spec.rates.parallel.concurrencySpec.parallelism"
+	tests := map[string]struct {
+		storage string
+		cells   int
+		factor  map[string]string
+		says    []string
+	}{
+		"section-5.2":     {"vars.storageClass", 8, map[string]string{parallelism: "1 10 20 30 40 50 60 70"}, []string{`"runtime":"5m"`, `"workload":"exit"`}},
+		"attach-new":      {"vars.storageClass", 2, nil, []string{`"volumeSize":"1Gi"`, `"limit":50`, `"parallelism":1`, `"size":50`}},
+		"attach-existing": {"spec.actions.volumes.createObjSpec.volume.storageClass", 2, nil, []string{`"size":"1Gi"`, `"count":50`, `"limit":50`, `"parallelism":1`, `"size":50`}},
+	}
+	files, err := filepath.Glob("../../library/suites/*.yaml")
+	if err != nil || len(files) != len(tests) {
+		t.Fatalf("%d suites, %d are known here: %v", len(files), len(tests), err)
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			text, err := os.ReadFile("../../library/suites/" + name + ".yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			suite := loaded(t, string(text))
+			full, err := New(suite, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			small, err := New(suite, Options{Scale: "small"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(full.Cells) != tt.cells || len(full.Trials) != 5*tt.cells || len(small.Trials) != len(small.Cells) {
+				t.Errorf("%d cells and %d trials, %d in small; want %d cells five times", len(full.Cells), len(full.Trials), len(small.Trials), tt.cells)
+			}
+			if len(suite.Spec.Factors[tt.storage]) == 0 {
+				t.Errorf("the storage is no factor: %v", suite.Order)
+			}
+			for key, want := range tt.factor {
+				var got []string
+				for _, v := range suite.Spec.Factors[key] {
+					got = append(got, string(v))
+				}
+				if strings.Join(got, " ") != want {
+					t.Errorf("%s: %v", key, got)
+				}
+			}
+			for _, want := range tt.says {
+				if !strings.Contains(string(suite.Spec.Benchmark.Raw), want) {
+					t.Errorf("not %s: %s", want, suite.Spec.Benchmark.Raw)
+				}
+			}
+		})
+	}
+}
