@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/engine/agent/agenttest"
 	"github.com/cnsbench/cnsbench/internal/objectstore/cosbench"
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
@@ -166,7 +167,7 @@ func dial(t *testing.T, c Config) *Fleet {
 
 func carry(soft context.Context, f *Fleet, n *notes) *load.Result {
 	f.Observer = n
-	return f.Run(soft, context.Background())
+	return load.Sequence(soft, context.Background(), f.Workload, f.Stage, n.StageEnded)
 }
 
 func entries(t *testing.T, dir string) int {
@@ -322,8 +323,8 @@ func TestLostHost(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, b *bench) (hosts []Host, lose func()){
 		"gone": func(_ *testing.T, b *bench) ([]Host, func()) { return b.hosts, b.stop[1] },
 		"silent": func(t *testing.T, b *bench) ([]Host, func()) {
-			address, stall := staller(t, b.hosts[1].Address)
-			return []Host{b.hosts[0], {b.hosts[1].Name, address}, b.hosts[2]}, stall
+			cable := agenttest.NewCable(t, b.hosts[1].Address, 0, 0)
+			return []Host{b.hosts[0], {b.hosts[1].Name, cable.Address()}, b.hosts[2]}, cable.Cut
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -369,52 +370,6 @@ func TestLostHost(t *testing.T) {
 			}
 		})
 	}
-}
-
-// staller forwards to address until it stalls: then nothing more is heard, and
-// nothing closed.
-func staller(t *testing.T, address string) (front string, stall func()) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	stalled := make(chan struct{})
-	pump := func(to, from net.Conn) {
-		b := make([]byte, 64<<10)
-		for {
-			k, err := from.Read(b)
-			select {
-			case <-stalled:
-				return // and close nothing
-			default:
-			}
-			if err != nil {
-				_ = to.Close()
-				return
-			}
-			if _, err := to.Write(b[:k]); err != nil {
-				return
-			}
-		}
-	}
-	go func() {
-		for {
-			in, err := l.Accept()
-			if err != nil {
-				return
-			}
-			out, err := net.Dial("tcp", address)
-			if err != nil {
-				return
-			}
-			t.Cleanup(func() { _ = in.Close(); _ = out.Close() })
-			go pump(out, in)
-			go pump(in, out)
-		}
-	}()
-	return l.Addr().String(), sync.OnceFunc(func() { close(stalled) })
 }
 
 // What a host was cleaning up when it was lost the others clean up.

@@ -31,15 +31,9 @@ type HostObserver interface {
 	Ended(h *load.HostResult)
 }
 
-// Run carries the workload out on all hosts together, stage by stage. When ctx
-// ends, or a stage fails, or a host is lost, what is left is skipped but for the
-// stages that clean up, which those that are left do; when hard ends, those too.
-func (f *Fleet) Run(ctx, hard context.Context) *load.Result {
-	return load.Sequence(ctx, hard, f.Workload, f.Stage, f.Observer.StageEnded)
-}
-
-// Stage carries one out. What a lost host was to clean up the others do. All is
-// told the observer, but its end.
+// Stage carries one out on all hosts together; it is for load.Sequence. A lost host
+// fails it, and what that was to clean up the others do. All is told the observer,
+// but its end.
 func (f *Fleet) Stage(ctx, hard context.Context, spec *model.Stage) *load.StageResult {
 	t := newTally(f, spec)
 	f.Observer.StageBegan(spec, t.result.Began)

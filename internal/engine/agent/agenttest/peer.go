@@ -105,7 +105,7 @@ func Connect(t testing.TB, env []string, now func() int64) (*wire.Conn, *wire.We
 	return conn, welcome, err
 }
 
-// Cable is a way to the runner that can be slow, and cut: then nothing is
+// Cable is a way to another side that can be slow, and cut: then nothing is
 // closed and nothing arrives any more.
 type Cable struct {
 	ln          net.Listener
@@ -119,7 +119,7 @@ type Cable struct {
 	open []net.Conn
 }
 
-// NewCable leads to address (of Server.Address), each piece of data taking
+// NewCable leads to address (HOST:PORT, or of Server.Address), each piece of data taking
 // the times given there and back. It ends with the test.
 func NewCable(t testing.TB, address string, there, back time.Duration) *Cable {
 	t.Helper()
@@ -133,6 +133,9 @@ func NewCable(t testing.TB, address string, there, back time.Duration) *Cable {
 	return c
 }
 
+// Address is our end of it, HOST:PORT.
+func (c *Cable) Address() string { return c.ln.Addr().String() }
+
 // Env is env with the cable's end in place of the runner's address.
 func (c *Cable) Env(env []string) []string {
 	var all []string
@@ -141,7 +144,7 @@ func (c *Cable) Env(env []string) []string {
 			all = append(all, e)
 		}
 	}
-	return append(all, fmt.Sprintf("%s=%s:%s", wire.EnvRunner, link.TLS, c.ln.Addr()))
+	return append(all, fmt.Sprintf("%s=%s:%s", wire.EnvRunner, link.TLS, c.Address()))
 }
 
 // Cut cuts it.
