@@ -24,6 +24,9 @@ func Enter(s *Spec, log func(string)) error {
 	// Nothing that we mount or unmount may reach the host; what the host
 	// unmounts meanwhile shall go here too.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		if errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("part the mounts from the host's: / is not a mount point here, as in a plain chroot; mount --bind its directory onto itself before: %w", err)
+		}
 		return fmt.Errorf("part the mounts from the host's: %w", err)
 	}
 	sources, err := take(s.Mounts)
