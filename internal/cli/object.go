@@ -94,6 +94,9 @@ func newObjectLint(s *streams) *cobra.Command {
 		Use: "lint FILE", Short: "Say everything that is wrong with an object workload, with its line", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			w, _, err := loadObject(s, args[0], nil)
+			if err == nil {
+				err = checkStores(s, args[0], w, false)
+			}
 			if err != nil {
 				return err
 			}
@@ -129,6 +132,9 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 		return err
 	}
 	w, data, err := loadObject(s, file, names)
+	if err == nil {
+		err = checkStores(s, file, w, len(hosts) == 0)
+	}
 	if err != nil {
 		return err
 	}

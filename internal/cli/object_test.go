@@ -153,3 +153,26 @@ func TestObjectCredentialsStayOut(t *testing.T) {
 		t.Errorf("a secret came out: …%s…", all[max(0, i-60):min(len(all), i+60)])
 	}
 }
+
+// Settings of stores that cannot be are said with their line before anything is
+// begun; what is not on this machine may be on the hosts.
+func TestObjectStoresAreChecked(t *testing.T) {
+	xml := `<workload name="w">
+<storage type="s3" config="endpoint=http://127.0.0.1:1;timeout=abc;signature=v5"/>
+<workflow><workstage name="m">
+<work name="a" workers="1" totalOps="1"><operation type="read" config="containers=c(1);objects=c(1)"/></work>
+<work name="b" workers="1" totalOps="1"><storage type="file" config="root=/no/such/place"/>
+<operation type="filewrite" config="containers=c(1);files=/no/such/files"/></work>
+</workstage></workflow></workload>`
+	for _, command := range []string{"run", "lint"} {
+		code, _, errs := object(t, xml, "object", command)
+		for _, want := range []string{`.xml:2: s3: timeout`, ".xml:5: ", "storage file: root: stat /no/such/place", ".xml:6: ", "/no/such/files"} {
+			if code != exitUsage || !strings.Contains(errs, want) {
+				t.Errorf("%s: exit %d, and not said: %s\n%s", command, code, want, errs)
+			}
+		}
+		if warned := strings.Contains(errs, "warning: storage file"); warned != (command == "lint") {
+			t.Errorf("%s: %s", command, errs)
+		}
+	}
+}

@@ -78,7 +78,7 @@ func TestWhatAWorkSays(t *testing.T) {
 	name := model.Name{Prefix: "mycontainers"}
 	want := model.Work{Name: "main", Kind: model.Normal, Workers: 8, Interval: 2 * time.Second, RampUp: 5 * time.Second, Runtime: time.Minute,
 		RampDown: 3 * time.Second, TotalOps: 7, TotalBytes: 10e6, MaxFailures: 10, RateText: "poisson(50)", Rate: rate.Poisson{Rate: 50}, Line: 4,
-		Store: model.Store{Kind: "null", Settings: map[string]string{}, Auth: map[string]string{}, Secrets: model.Secrets{}},
+		Store: model.Store{Kind: "null", Settings: map[string]string{}, Auth: map[string]string{}, Secrets: model.Secrets{}, Line: 2},
 		Ops: []model.Op{
 			{Type: model.Read, Name: "read", Weight: 60, Division: model.ByContainer, Containers: containers, ContainerName: name, ObjectName: model.Name{Prefix: "a"},
 				Objects: pick.Spec{Kind: pick.Zipf, Low: 1, High: 1e9, Exponent: 0.99}, Verify: true, Length: 8192, Within: 1 << 20, CopyPrefix: "copy-", Line: 6},

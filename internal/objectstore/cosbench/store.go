@@ -25,6 +25,9 @@ var (
 		"keystone": "keystone", "keystonev2": "keystonev2", "keystonev3": "keystonev3"}
 )
 
+// authPaths are where services that give tokens are most often found.
+var authPaths = map[string]string{"tempauth": "/auth/v1.0", "keystone": "/v3", "keystonev2": "/v2.0", "keystonev3": "/v3"}
+
 // Keys that storages and auths take; those that are secrets are kept apart.
 var (
 	storageKeys = map[string][]string{
@@ -45,6 +48,7 @@ func (p *parser) store(work *node, l level) model.Store {
 		p.Fail(work.line, `such as <storage type="s3" config="endpoint=…"/>`, "work %q has no storage", work.attrs["name"].value)
 		return s
 	}
+	s.Line = l.storage.line
 	p.only(l.storage, "type config", "")
 	kind := strings.ToLower(l.storage.attrs["type"].value)
 	var ok bool
@@ -83,10 +87,13 @@ func (p *parser) failOnce(line int, hint, format string, args ...any) {
 // complete refuses a store that cannot be reached as it stands.
 func (p *parser) complete(s *model.Store, l level) {
 	line := l.storage.line
-	given, _ := config(nil).with(l.storage.attrs["config"]) // what was refused has been said
+	given := func(n *node, key string) bool { // what was refused has been said
+		c, _ := config(nil).with(n.attrs["config"])
+		return c[key].value != ""
+	}
 	switch s.Kind {
 	case "s3":
-		if given["endpoint"].value == "" {
+		if !given(l.storage, "endpoint") {
 			p.failOnce(line, "endpoint=http://HOST:PORT", "storage s3 does not say where it is")
 		}
 	case "file":
@@ -98,8 +105,10 @@ func (p *parser) complete(s *model.Store, l level) {
 		switch {
 		case !authenticated && (s.Settings["storage_url"] == "" || s.Secrets["token"] == ""):
 			p.failOnce(line, `give <auth type="tempauth" …>, or token and storage_url`, "storage swift does not say how to get a token")
-		case authenticated && s.Auth["auth_url"] == "":
-			p.failOnce(l.auth.line, "auth_url=http://HOST:PORT/auth/v1.0", "auth %s does not say where it is", s.AuthKind)
+		case authenticated && !given(l.auth, "auth_url"):
+			p.failOnce(l.auth.line, "such as auth_url=http://HOST:PORT"+authPaths[s.AuthKind], "auth %s does not say where it is", s.AuthKind)
+		case authenticated && !given(l.auth, "username"):
+			p.failOnce(l.auth.line, "username=…", "auth %s does not say whom it is for", s.AuthKind)
 		}
 	}
 }

@@ -164,6 +164,7 @@ type Store struct {
 	AuthKind string            `json:"authKind,omitempty"`
 	Auth     map[string]string `json:"auth,omitempty"`
 	Secrets  Secrets           `json:"-"`
+	Line     int               `json:"-"`
 }
 
 // Secrets are the credentials that stood in the file, or that it named.

@@ -54,6 +54,17 @@ func (o *Opener) Store(m *model.Store) (store.Store, error) {
 	return nil, fmt.Errorf("there is no storage %q", m.Kind)
 }
 
+// Check says what of the settings of a store cannot be. Credentials are only
+// looked at if they stand in the workload. It sends nothing.
+func (o *Opener) Check(m *model.Store) error {
+	s := *m
+	if len(s.Secrets) == 0 {
+		s.Secrets = model.Secrets{"accesskey": "a", "secretkey": "a", "password": "a", "token": "a"}
+	}
+	_, err := o.Store(&s)
+	return err
+}
+
 // variables are those of the environment that hold credentials, as other
 // programs have them.
 var variables = map[string]map[string]string{

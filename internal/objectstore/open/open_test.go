@@ -87,3 +87,34 @@ func TestKinds(t *testing.T) {
 		}
 	}
 }
+
+// TestCheck: settings that cannot be are found before anything is sent, missing
+// credentials are none of them.
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	tempauth := map[string]string{"auth_url": "http://h/auth/v1.0", "username": "u"}
+	for _, tt := range []struct {
+		name, want string
+		store      model.Store
+	}{
+		{"S3", "", model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h"}}},
+		{"Swift", "", model.Store{Kind: "swift", AuthKind: "tempauth", Auth: tempauth}},
+		{"files", "", model.Store{Kind: "file", Settings: map[string]string{"root": dir}}},
+		{"a file of credentials that is elsewhere", "", model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h", "credentials": "/elsewhere"}}},
+		{"a timeout", "timeout", model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h", "timeout": "abc"}}},
+		{"a timeout of Swift", "timeout", model.Store{Kind: "swift", AuthKind: "tempauth", Auth: tempauth, Settings: map[string]string{"timeout": "-1"}}},
+		{"a signature", "signature=v5: there are v4 and v2", model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h", "signature": "v5"}}},
+		{"half of the credentials", "belong together", model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h"}, Secrets: model.Secrets{"accesskey": "a"}}},
+		{"certificates", "cafile", model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "https://h", "cafile": "/elsewhere"}}},
+		{"no directory", "root", model.Store{Kind: "file", Settings: map[string]string{"root": dir + "/none"}}},
+		{"sync", "sync=always", model.Store{Kind: "file", Settings: map[string]string{"root": dir, "sync": "always"}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := Opener{Clock: op.NewClock(), Getenv: func(string) string { return "" }}
+			switch err := o.Check(&tt.store); {
+			case tt.want == "" && err != nil, tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}

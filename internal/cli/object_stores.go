@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/objectstore/open"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// checkStores says, before anything is sent, what of the settings of stores
+// cannot be. What is not on this machine only matters where it is to be here.
+func checkStores(s *streams, file string, w *model.Workload, here bool) error {
+	opener, said, problems := open.Opener{Clock: op.NewClock(), Getenv: os.Getenv}, map[string]bool{}, model.Problems{}
+	add := func(line int, err error) {
+		var absent *fs.PathError
+		switch {
+		case err == nil || said[err.Error()]:
+			return
+		case !here && errors.As(err, &absent):
+			problems.Warn(line, "it has to be where the work is done", "%v", err)
+		default:
+			problems.Fail(line, "", "%v", err)
+		}
+		said[err.Error()] = true
+	}
+	for i := range w.Stages {
+		for j := range w.Stages[i].Works {
+			work := &w.Stages[i].Works[j]
+			if work.Kind == model.Delay {
+				continue
+			}
+			add(work.Store.Line, opener.Check(&work.Store))
+			for k := range work.Ops {
+				if dir := work.Ops[k].Files; dir != "" {
+					_, err := os.ReadDir(dir)
+					add(work.Ops[k].Line, err)
+				}
+			}
+		}
+	}
+	for _, p := range problems {
+		fmt.Fprintf(s.err, "%s:%s\n", file, p)
+	}
+	if problems.Fatal() {
+		return fmt.Errorf("%s cannot be run", file)
+	}
+	return nil
+}
