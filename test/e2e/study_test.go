@@ -56,9 +56,18 @@ func TestStudy(t *testing.T) {
 	l.signal(os.Interrupt)
 	l.wait().wants(t, 130)
 
+	// So does one whose process dies; what its trial has left is removed first.
+	l = b.start(b.cnsbench(), args...)
+	l.reaches("trial 3 of 4")
+	time.Sleep(300 * time.Millisecond)
+	l.kill()
+
 	r := b.run(args...).wants(t, 0)
-	if strings.Contains(r.stderr, "trial 1 of 4") {
+	if strings.Contains(r.stderr, "trial 1 of 4") || strings.Contains(r.stderr, "trial 2 of 4") {
 		t.Errorf("a trial that was done was repeated\n%v", r)
+	}
+	if !strings.Contains(r.stderr, "trial 3_parallelism=1_r2 is repeated") || !strings.Contains(r.stderr, "trial 4 of 4") {
+		t.Errorf("the trial that was killed was not repeated\n%v", r)
 	}
 	first := b.run("show", b.in("study", "1_parallelism=1_r1"), "--output", "json").wants(t, 0)
 	var s summaryJSON
@@ -75,7 +84,7 @@ func TestStudy(t *testing.T) {
 		t.Errorf("not only the third trial was repeated\n%v", r)
 	}
 	kept, err := filepath.Glob(b.in("study", "incomplete", "3_*"))
-	if err != nil || len(kept) != 1 {
+	if err != nil || len(kept) != 2 { // once killed, once without its end
 		t.Errorf("kept %v: %v", kept, err)
 	}
 	var table studyJSON
@@ -95,17 +104,30 @@ func TestStudy(t *testing.T) {
 	b.clean()
 }
 
-// TestSuites runs the built-in suites in small on engine local.
+// figures are what the reports must have.
+var figures = map[string][]string{
+	"section-5.2":     {"<svg", "Operations a minute by parallelism", "Where they stood", "pending", "creating"},
+	"attach-new":      {"<svg"},
+	"attach-existing": {"<svg"},
+	"section-5.4":     {"half-pgbench"}, // a table: nothing in it is done at a rate
+}
+
+// TestSuites runs the built-in suites, and the study among the examples, in small
+// on engine local.
 func TestSuites(t *testing.T) {
 	for name, args := range map[string][]string{
-		"section-5.2":     {"--factor", "vars.storageClass=null", "--factor", "spec.rates.parallel.concurrencySpec.parallelism=1,4", "--set", "spec.runtime=2s"},
-		"attach-new":      {"--factor", "vars.storageClass=null,hostdir"},
-		"attach-existing": {"--factor", `spec.actions.volumes.createObjSpec.volume.storageClass=hostdir`},
+		"section-5.2":     {"suite:section-5.2", "--scale", "small", "--factor", "vars.storageClass=null", "--factor", "spec.rates.parallel.concurrencySpec.parallelism=1,4", "--set", "spec.runtime=2s"},
+		"attach-new":      {"suite:attach-new", "--scale", "small", "--factor", "vars.storageClass=null,hostdir"},
+		"attach-existing": {"suite:attach-existing", "--scale", "small", "--factor", `spec.actions.volumes.createObjSpec.volume.storageClass=hostdir`},
+		"section-5.4": {filepath.Join(module, "examples", "paper", "section-5.4.yaml"), "--repetitions", "1", "--factor", "vars.storageClass=hostdir",
+			"--set", "vars.runtime=1", "--set", "vars.volumeSize=32Mi", "--set", "spec.actions.assembly.createObjSpec.count=2",
+			"--set", "spec.actions.fio.createObjSpec.count=2", "--set", "spec.actions.pgbench.createObjSpec.count=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			needProgram(t, "fio")
 			b := newBox(t)
-			r := b.run(append([]string{"study", "run", "suite:" + name, "--scale", "small", "--out", b.in("study"), "--storage-dir", b.in("storage"), "--output", "json"}, args...)...).wants(t, 0)
+			r := b.run(append([]string{"study", "run", "--out", b.in("study"), "--storage-dir", b.in("storage"), "--output", "json"}, args...)...).wants(t, 0)
 			var table studyJSON
 			if err := json.Unmarshal([]byte(r.stdout), &table); err != nil {
 				t.Fatalf("%v\n%v", err, r)
@@ -117,8 +139,14 @@ func TestSuites(t *testing.T) {
 					}
 				}
 			}
-			if page, err := os.ReadFile(b.in("study", "report.html")); err != nil || !strings.Contains(string(page), "<svg") {
-				t.Errorf("the report: %v", err)
+			page, err := os.ReadFile(b.in("study", "report.html"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range figures[name] {
+				if !strings.Contains(string(page), want) {
+					t.Errorf("the report has not %q", want)
+				}
 			}
 			b.clean()
 		})
