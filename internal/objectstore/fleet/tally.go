@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
@@ -223,39 +222,11 @@ func (t *tally) lose(p *peer, s *model.Stage, why error) {
 				g.To = max(g.From, g.until)
 			}
 		}
-		h.Missing = append(h.Missing, t.missing(w, g))
+		h.Missing = append(h.Missing, fmt.Sprintf("work %s: %s", w.Name, load.LostShare(w, &g.WorkResult, t.stopped, t.spec.Name, t.fleet.Seed)))
 	}
 	for i := range t.rows {
 		t.tell(i, t.slowest(i))
 	}
-}
-
-// missing says what a lost host had as its share of a work, and what is there of
-// it. What was due by a rate, and is not, counts as lost from now on.
-func (t *tally) missing(w *model.Work, g *progress) string {
-	text := fmt.Sprintf("work %s: its %d of %d workers ", w.Name, w.Workers, w.AllWorkers())
-	if !g.Began.Known() {
-		return text + "had not begun"
-	}
-	var kept int64
-	for k, c := range g.Cells {
-		if k.Label != load.Dropped && k.Check == "" {
-			kept += c.N
-		}
-	}
-	until := time.Duration(g.until - g.Began)
-	text += fmt.Sprintf("did %d operations that are kept, in the first %.1f s; ", kept, until.Seconds())
-	if t.stopped {
-		return text + "then it was told to end"
-	}
-	if n := load.LoseUnknown(&g.WorkResult, t.spec.Name, t.fleet.Seed); n > 0 {
-		return text + fmt.Sprintf("%d that were due and are not kept count as lost", n)
-	}
-	if planned := w.Planned(); planned > 0 {
-		return text + fmt.Sprintf("%d are missing", max(0, planned-kept))
-	}
-	_, _, end := w.Windows()
-	return text + fmt.Sprintf("those of the other %.1f s are missing", max(0, end-until).Seconds())
 }
 
 // conclude makes the results of all rounds those of the stage. done says that

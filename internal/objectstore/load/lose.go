@@ -1,6 +1,10 @@
 package load
 
 import (
+	"fmt"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -11,11 +15,45 @@ const mostDue = 600_000_000
 // Unknown is the label of operations whose end nobody knows: their host was lost.
 const Unknown = "hostLost"
 
-// LoseUnknown adds the operations of an open loop that were due in the measured
+// LostShare says what a host that was lost had as its share w of a work, what of it
+// is kept, by r (nil: it had not begun), and what is not. Operations of an open
+// loop that were due, or were to be, after the last that is known of it are added
+// to r as lost, unless it was told to end.
+func LostShare(w *model.Work, r *WorkResult, told bool, stage string, seed uint64) string {
+	text := fmt.Sprintf("its %d of %d workers ", w.Workers, w.AllWorkers())
+	if r == nil || !r.Began.Known() {
+		return text + "had not begun"
+	}
+	var kept int64
+	for k, c := range r.Cells {
+		if k.Label != Dropped && k.Check == "" {
+			kept += c.N
+		}
+	}
+	until := time.Duration(r.Ended - r.Began)
+	text += fmt.Sprintf("did %d operations that are kept, in the first %.1f s", kept, until.Seconds())
+	planned := w.Planned()
+	_, _, end := w.Windows()
+	switch {
+	case told:
+		text += "; then it was told to end"
+	case w.Rate != nil && end > 0:
+		if n := loseUnknown(r, stage, seed); n > 0 {
+			text += fmt.Sprintf("; %d that were due and are not kept count as lost", n)
+		}
+	case planned > 0:
+		text += fmt.Sprintf("; %d are missing", max(0, planned-kept))
+	default:
+		text += fmt.Sprintf("; those of the other %.1f s are missing", max(0, end-until).Seconds())
+	}
+	return text
+}
+
+// loseUnknown adds the operations of an open loop that were due in the measured
 // window of a share, and of which nothing is known since its host was lost, as
 // lost ones. They are told apart by weight, as the mix has them. It returns how
 // many there are.
-func LoseUnknown(w *WorkResult, stage string, seed uint64) int64 {
+func loseUnknown(w *WorkResult, stage string, seed uint64) int64 {
 	work := w.Work
 	from, to, end := work.Windows()
 	if work.Rate == nil || end == 0 {

@@ -2,7 +2,6 @@ package part
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
@@ -30,39 +29,10 @@ func (p *Part) Missing() []string {
 			if k, err := s.work(w.Name); err == nil {
 				r = &s.Works[k]
 			}
-			list = append(list, fmt.Sprintf("stage %s, work %s: %s", s.Name, w.Name, missing(s.Name, p.Seed, w, r)))
+			list = append(list, fmt.Sprintf("stage %s, work %s: %s", s.Name, w.Name, load.LostShare(w, r, false, s.Name, p.Seed)))
 		}
 	}
 	return list
-}
-
-// missing is what a lost part had as its share of a work; r is nil if it had not
-// begun.
-func missing(stage string, seed uint64, w *model.Work, r *load.WorkResult) string {
-	text := fmt.Sprintf("its %d of %d workers ", w.Workers, w.AllWorkers())
-	if r == nil {
-		return text + "had not begun"
-	}
-	var kept int64
-	for k, c := range r.Cells {
-		if k.Label != load.Dropped && k.Check == "" {
-			kept += c.N
-		}
-	}
-	until := time.Duration(r.Ended - r.Began)
-	text += fmt.Sprintf("did %d operations that are kept, in %.1f s", kept, until.Seconds())
-	switch planned := w.Planned(); {
-	case w.Rate != nil:
-		if n := load.LoseUnknown(r, stage, seed); n > 0 {
-			text += fmt.Sprintf("; %d that were due and are not kept count as lost", n)
-		}
-	case planned > 0:
-		text += fmt.Sprintf("; %d are missing", max(0, planned-kept))
-	default:
-		_, _, end := w.Windows()
-		text += fmt.Sprintf("; those of the other %.1f s are missing", max(0, end-until).Seconds())
-	}
-	return text
 }
 
 // Shift moves all instants of the part by d.
