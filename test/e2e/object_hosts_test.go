@@ -294,8 +294,8 @@ func TestObjectHostsKeepSecrets(t *testing.T) {
 	for _, w := range f.workers {
 		all += w.out.String() + w.errs.String()
 	}
-	all += f.contents(f.bundle())
 	for _, secret := range []string{"s3cr3t", "a token of this test's own"} {
+		f.nowhere(secret)
 		if i := strings.Index(all, secret); i >= 0 {
 			t.Errorf("%q came out: …%s…", secret, all[max(0, i-60):min(len(all), i+60)])
 		}
@@ -319,21 +319,4 @@ func (f *fleet) read(file string) string {
 		f.Fatal(err)
 	}
 	return string(text)
-}
-
-// contents is all that the files below a directory hold.
-func (f *fleet) contents(dir string) string {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		f.Fatal(err)
-	}
-	all := ""
-	for _, e := range entries {
-		if path := dir + "/" + e.Name(); e.IsDir() {
-			all += f.contents(path)
-		} else {
-			all += f.read(path)
-		}
-	}
-	return all
 }

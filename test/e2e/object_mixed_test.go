@@ -132,8 +132,7 @@ func (b *box) wholeOfParts(bundle *record.Bundle) {
 	}
 }
 
-// nowhere looks for a text in all that a run left, and in what processes show of
-// themselves.
+// nowhere looks for a text in all that a run left.
 func (b *box) nowhere(text string) {
 	b.Helper()
 	err := filepath.WalkDir(b.bundle(), func(path string, d fs.DirEntry, err error) error {
