@@ -191,14 +191,7 @@ func TestObjectPartLost(t *testing.T) {
 			t.Errorf("not said: %s\n%s\n%v", want, said, r)
 		}
 	}
-	sums := map[string]float64{}
-	for x, err := range bundle.Scalars() {
-		if err != nil {
-			t.Fatal(err)
-		}
-		sums[x.Metric] += x.Value
-		sums[x.Instance+" "+x.Metric] += x.Value
-	}
+	sums := b.sums()
 	share := 0.0 // of workers 3 and 4 of 7, of what was due in its window of 8 s
 	turns := (&model.Work{FirstWorker: 3, Workers: 2, Of: 7}).Turns()
 	for k := range int64(2250) {
@@ -248,20 +241,7 @@ func TestConvert(t *testing.T) {
 		t.Errorf("it is not said what was renamed\n%v", r)
 	}
 	b.bench(r.stdout).wants(t, 0)
-	bundle, err := record.Open(b.bundle())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ops := 0.0
-	for x, err := range bundle.Scalars() {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if x.Metric == "read.ok" || x.Metric == "write.ok" {
-			ops += x.Value
-		}
-	}
-	if ops != 300 {
+	if ops := b.sums()["read.ok"] + b.sums()["write.ok"]; ops != 300 {
 		t.Errorf("%v operations, of 300", ops)
 	}
 	b.clean()
