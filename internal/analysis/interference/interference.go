@@ -6,7 +6,6 @@ package interference
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
@@ -25,7 +24,9 @@ type Effect struct {
 	Own       Side `json:"own"`
 	Bystander Side `json:"bystander"`
 	Outside   Side `json:"outside"`
-	// Ratios to Outside, of one quantile; nil where either side is too small.
+	// Ratios to Outside, of one quantile; nil where either side is too small, or
+	// of too few steps of time for an interval: a single slice of a tool's may be
+	// one stall.
 	OwnRatio       *Ratio `json:"ownRatio"`
 	BystanderRatio *Ratio `json:"bystanderRatio"`
 }
@@ -40,13 +41,12 @@ type Side struct {
 	MaxNs *int64 `json:"maxNs"`
 }
 
-// Ratio is of the quantile, with its 95 % block-bootstrap interval; Low and
-// High are nil with too few steps of time.
+// Ratio is of the quantile, with its 95 % block-bootstrap interval.
 type Ratio struct {
-	Quantile float64  `json:"quantile"`
-	Value    float64  `json:"value"`
-	Low      *float64 `json:"low"`
-	High     *float64 `json:"high"`
+	Quantile float64 `json:"quantile"`
+	Value    float64 `json:"value"`
+	Low      float64 `json:"low"`
+	High     float64 `json:"high"`
 }
 
 // place of an I/O relative to the ops of an action.
@@ -135,19 +135,12 @@ func ratio(a, b []stats.Counts, seed uint64) *Ratio {
 			continue
 		}
 		r, ok := stats.QuantileRatio(a, b, q, seed)
-		if !ok {
+		if !ok || !r.Bounded() {
 			return nil
 		}
-		return &Ratio{Quantile: q, Value: r.Value, Low: known(r.Low), High: known(r.High)}
+		return &Ratio{Quantile: q, Value: r.Value, Low: r.Low, High: r.High}
 	}
 	return nil
-}
-
-func known(v float64) *float64 {
-	if math.IsNaN(v) {
-		return nil
-	}
-	return &v
 }
 
 func count(side []stats.Counts) int64 {

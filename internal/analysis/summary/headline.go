@@ -293,19 +293,16 @@ func effectLine(e interference.Effect) string {
 	r := e.OwnRatio
 	out, in := at(e.Outside, r.Quantile), at(e.Own, r.Quantile)
 	what := fmt.Sprintf("%s %s p%g", e.Action, e.Metric, 100*r.Quantile)
-	if r.Low != nil && *r.Low <= 1 && *r.High >= 1 {
+	if r.Low <= 1 && r.High >= 1 {
 		return fmt.Sprintf("%s did not change measurably while %s were in progress on its volume: %s against %s (×%s, 95 %% interval %s–%s).",
-			what, e.Control, in, out, factor(r.Value), factor(*r.Low), factor(*r.High))
+			what, e.Control, in, out, factor(r.Value), factor(r.Low), factor(r.High))
 	}
 	verb := "rose"
 	if r.Value < 1 {
 		verb = "fell"
 	}
-	line := fmt.Sprintf("%s %s from %s to %s (×%s", what, verb, out, in, factor(r.Value))
-	if r.Low != nil {
-		line += fmt.Sprintf(", 95 %% interval %s–%s", factor(*r.Low), factor(*r.High))
-	}
-	return line + fmt.Sprintf(") while %s were in progress on its volume.", e.Control)
+	return fmt.Sprintf("%s %s from %s to %s (×%s, 95 %% interval %s–%s) while %s were in progress on its volume.",
+		what, verb, out, in, factor(r.Value), factor(r.Low), factor(r.High), e.Control)
 }
 
 func factor(v float64) string { return units.Count(v) }

@@ -211,7 +211,6 @@ var functions = template.FuncMap{
 	"count":     func(v *float64) string { return optional(v, units.Count) },
 	"bandwidth": func(v *float64) string { return optional(v, units.Bandwidth) },
 	"bytes":     func(v int64) string { return units.Bytes(float64(v)) },
-	"factor":    func(v *float64) string { return optional(v, units.Count) },
 	"times":     units.Count,
 	"share":     func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) },
 	"percent":   func(q float64) string { return fmt.Sprintf("p%g", 100*q) },
