@@ -437,6 +437,22 @@ func TestCleanupOfWhatIsNotThere(t *testing.T) {
 	})
 }
 
+// A container that is not there needs no removal; one that is not ours was not
+// removed, and neither was one of which a token service says 404.
+func TestDisposeOfWhatIsNotOurs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		codes := map[string]string{"1": "", "2": store.NotOurs, "3": "NoSuchBucket", "4": "NoToken"}
+		f := &fake{takes: func(r *store.Request, _ op.Time) (time.Duration, func(*store.Result)) {
+			return 0, func(res *store.Result) { res.Status, res.Code = 404, codes[string(r.Container)] }
+		}}
+		r, _ := run(t.Context(), f, stageOf(model.Work{Name: "d", Kind: model.Dispose, Workers: 1, Ops: []model.Op{{Type: model.RemoveContainer, Name: "dispose",
+			Containers: pick.Spec{Kind: pick.Range, Low: 1, High: 4}}}}))
+		if g := only(t, r.Stages[0]); r.Err == nil || g.OK != 2 || g.Failed != 2 {
+			t.Errorf("%d ok, %d failed: %v", g.OK, g.Failed, r.Err)
+		}
+	})
+}
+
 // Interrupted, a run awaits what is under way, then only cleans up.
 func TestInterrupt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -149,7 +149,7 @@ func (m *meter) record(i int, due op.Time, ramp, gone bool, r *store.Result) {
 	defer m.mu.Unlock()
 	plain, l := r.Failure == "" && r.Code == "" && r.Violation == "", &m.last[i]
 	if !plain || l.cell == nil || l.status != r.Status || l.ramp != ramp {
-		k := Key{Op: i, Label: r.Label(), OK: r.OK() || gone && r.Failure == "" && r.Status == 404, Lost: r.Failure == wire.Aborted, Ramp: ramp}
+		k := Key{Op: i, Label: r.Label(), OK: r.OK() || gone && r.Absent(), Lost: r.Failure == wire.Aborted, Ramp: ramp}
 		cell := m.cells.cell(k)
 		if !plain {
 			m.err = first(m.err, cell.add(due, m.open, r))

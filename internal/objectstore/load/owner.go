@@ -41,14 +41,13 @@ func (c *Config) checkOwners(ctx context.Context, s store.Store, w *model.Work) 
 	}
 	var wrong []string
 	for i, r := range found {
-		absent := r.Failure == "" && r.Status == 404 && r.Code != store.NotOurs
 		switch {
 		case r.OK():
 			c.owned[place(s.Describe(), names[i])] = true
 			delete(c.absent, place(s.Describe(), names[i]))
-		case absent && w.Kind == model.Cleanup: // there is nothing to delete
+		case r.Absent() && w.Kind == model.Cleanup: // there is nothing to delete
 			c.absent[place(s.Describe(), names[i])] = true
-		case absent:
+		case r.Absent():
 			wrong = append(wrong, names[i]+" does not exist: a work of type init makes it")
 		case r.Code == store.NotOurs:
 			wrong = append(wrong, names[i]+" does not carry CNSBench's mark, so nothing is written to it or deleted from it")

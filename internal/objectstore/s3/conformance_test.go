@@ -70,11 +70,24 @@ func TestVersityGW(t *testing.T) {
 			if res := get(t, tt.store, "absent", "o"); res.Label() != tt.want || res.OK() {
 				t.Errorf("%s %s, want %s", res.Label(), res.Detail, tt.want)
 			}
+			if tt.want == "404 NoSuchBucket" {
+				return
+			}
+			for _, v := range []store.Verb{store.MakeContainer, store.RemoveContainer, store.CheckOwner} { // a HEAD has no words
+				if res := do(t, tt.store, &store.Request{Verb: v, Container: []byte("absent")}); res.Label() != tt.want || res.Detail == "" || res.Absent() {
+					t.Errorf("verb %d: %s %q, want %s", v, res.Label(), res.Detail, tt.want)
+				}
+			}
 		})
 	}
 }
 
 func get(t *testing.T, s *Store, bucket, object string) store.Result {
+	t.Helper()
+	return do(t, s, &store.Request{Verb: store.Get, Container: []byte(bucket), Object: []byte(object), Length: -1, Verify: true})
+}
+
+func do(t *testing.T, s *Store, r *store.Request) store.Result {
 	t.Helper()
 	c, err := s.Client()
 	if err != nil {
@@ -82,7 +95,7 @@ func get(t *testing.T, s *Store, bucket, object string) store.Result {
 	}
 	defer c.Close()
 	var res store.Result
-	c.Do(t.Context(), &store.Request{Verb: store.Get, Container: []byte(bucket), Object: []byte(object), Length: -1, Verify: true}, &res)
+	c.Do(t.Context(), r, &res)
 	return res
 }
 

@@ -400,6 +400,7 @@ func (c *client) makeContainer(ctx context.Context, r *store.Request, res *store
 		return
 	}
 	if res.Status != 404 {
+		c.askWhy(ctx, r.Container, res)
 		return
 	}
 	c.address(r.Container, nil)
@@ -422,6 +423,22 @@ func (c *client) makeContainer(ctx context.Context, r *store.Request, res *store
 	c.mark(ctx, r.Container, res)
 }
 
+// askWhy learns why a HEAD was refused, whose answer has no words, from a request
+// whose answer has.
+func (c *client) askWhy(ctx context.Context, container []byte, res *store.Result) {
+	if res.Status < 300 || res.Code != "" {
+		return
+	}
+	refused := *res
+	c.address(container, nil)
+	c.query = append(c.query, "list-type=2&max-keys=1"...)
+	c.head("GET")
+	if c.explained(c.Send(ctx, res, true), res) || res.Status != refused.Status { // it says nothing of that one
+		refused.Attempts, refused.Ended = res.Attempts, res.Ended
+		*res = refused
+	}
+}
+
 func (c *client) mark(ctx context.Context, container []byte, res *store.Result) {
 	c.address(container, []byte(store.Marker))
 	mark := text(store.Mark)
@@ -437,7 +454,7 @@ func (c *client) checkOwner(ctx context.Context, container []byte, res *store.Re
 	c.address(container, []byte(store.Marker))
 	c.head("GET")
 	if !c.explained(c.Send(ctx, res, true), res) {
-		if res.Status == 404 {
+		if res.Absent() && res.Code != "NoSuchBucket" { // the container is there, the mark is not
 			res.Code = store.NotOurs
 		}
 		return false

@@ -5,6 +5,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/body"
@@ -108,6 +109,15 @@ type Result struct {
 func (r *Result) OK() bool {
 	return r.Failure == "" && r.Violation == body.Sound && r.Status >= 200 && r.Status < 300 && r.Code != NotOurs
 }
+
+// Absent says whether the store answered that what was asked for is not there. A
+// 404 may be about something else: the account, the token, the mark.
+func (r *Result) Absent() bool {
+	return r.Failure == "" && r.Status == 404 && slices.Contains(absentCodes, r.Code)
+}
+
+// absentCodes are what stores say: Swift nothing, S3, files.
+var absentCodes = []string{"", "NoSuchKey", "NoSuchBucket", "ENOENT"}
 
 // Label says in a word or two what became of it: "200", "404 NoSuchKey",
 // "stalled", "200 corrupt".
