@@ -44,6 +44,20 @@ func (n Number) MarshalJSON() ([]byte, error) { return json.Marshal(n.Value) }
 // UnmarshalJSON reads a plain number.
 func (n *Number) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &n.Value) }
 
+// NumberOrZero is a number that may be a fraction. It must not be less than 0.
+//
+// +kubebuilder:validation:Type=number
+// +kubebuilder:validation:Minimum=0
+type NumberOrZero struct {
+	Value float64 `json:"-"`
+}
+
+// MarshalJSON writes a plain number.
+func (n NumberOrZero) MarshalJSON() ([]byte, error) { return json.Marshal(n.Value) }
+
+// UnmarshalJSON reads a plain number.
+func (n *NumberOrZero) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &n.Value) }
+
 // Var is the value of a template variable: text, or a whole number written
 // without quotes.
 //

@@ -11,7 +11,7 @@ import (
 type RampRateSpec struct {
 	// startPerSecond is the rate at the start; 0 when absent.
 	// +optional
-	StartPerSecond *Number `json:"startPerSecond,omitempty"`
+	StartPerSecond *NumberOrZero `json:"startPerSecond,omitempty"`
 	// stages follow each other.
 	// +required
 	// +listType=atomic
@@ -25,28 +25,41 @@ type RampStage struct {
 	// duration of the stage.
 	// +required
 	Duration Duration `json:"duration"`
-	// perSecond is the rate at the end of the stage.
+	// perSecond is the rate at the end of the stage; it may be 0.
 	// +required
-	PerSecond Number `json:"perSecond"`
+	PerSecond NumberOrZero `json:"perSecond"`
 }
 
 // Due is when trigger k (0, 1, …) comes: when the integral of the rate r(t) is
 // k+1. Within a stage that begins with rate a, ends with rate b and lasts D,
 // n = a·t + (b−a)·t²/2D, so that t = 2n / (a + √(a² + 2n(b−a)/D)), which loses no
-// digits where a = b.
+// digits where a = b. Where the rate falls, the same is counted from the stage's
+// end, with what is left of n: near a rate of 0 the root would lose half of them.
 func (r *RampRateSpec) Due(k int64) (time.Duration, bool) {
 	n, a := float64(k+1), r.start()
 	var before time.Duration
 	for _, s := range r.Stages {
 		b, d := s.PerSecond.Value, s.Duration.Seconds()
 		area := (a + b) / 2 * d
-		if n <= area*(1+1e-12) { // the last trigger of a stage is not lost to rounding
-			t := 2 * n / (a + math.Sqrt(max(0, a*a+2*n*(b-a)/d)))
+		if area > 0 && n <= area*(1+1e-12) { // the last trigger of a stage is not lost to rounding
+			t := within(n, a, b, d)
+			if b < a {
+				t = d - within(max(0, area-n), b, a, d)
+			}
 			return before + time.Duration(math.Round(min(t, d)*1e9)), true
 		}
 		n, a, before = n-area, b, before+s.Duration.Duration.Duration
 	}
 	return 0, false
+}
+
+// within is when n triggers have come of a stage that begins with rate a, ends
+// with rate b ≥ a and lasts d.
+func within(n, a, b, d float64) float64 {
+	if n == 0 {
+		return 0
+	}
+	return 2 * n / (a + math.Sqrt(a*a+2*n*(b-a)/d))
 }
 
 func (r *RampRateSpec) start() float64 {
@@ -58,14 +71,19 @@ func (r *RampRateSpec) start() float64 {
 
 // PerSecond is the mean rate over all stages.
 func (r *RampRateSpec) PerSecond() float64 {
-	var area, length float64
+	area, length := r.whole()
+	return area / length
+}
+
+// whole is how many triggers come, and in which time in seconds.
+func (r *RampRateSpec) whole() (area, length float64) {
 	a := r.start()
 	for _, s := range r.Stages {
 		area += (a + s.PerSecond.Value) / 2 * s.Duration.Seconds()
 		length += s.Duration.Seconds()
 		a = s.PerSecond.Value
 	}
-	return area / length
+	return area, length
 }
 
 // Wrong names the first stage that cannot be.
@@ -80,6 +98,9 @@ func (r *RampRateSpec) Wrong() (field, problem string) {
 	}
 	if r.start() > maxPerSecond {
 		return "startPerSecond", tooFast
+	}
+	if area, _ := r.whole(); area < 1 {
+		return "stages", fmt.Sprintf("all of them together make %.3g triggers, less than one", area)
 	}
 	return "", ""
 }

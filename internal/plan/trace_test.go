@@ -133,6 +133,8 @@ func TestRateProblems(t *testing.T) {
 		{"no trace", volume, `traceRateSpec: {source: a.csv}`, "a.csv: trace: line 1"},
 		{"one way only", volume, `constantIncreaseDecreaseRateSpec: {incInterval: 1s, decInterval: 1s, min: 1, max: 3}`, "only go one way"},
 		{"too fast", volume + ", " + removal, `constantIncreaseDecreaseRateSpec: {incInterval: 1ns, decInterval: 1s, min: 1, max: 3}`, "incInterval: no more than a million"},
+		{"ramp to nothing", volume, `rampRateSpec: {stages: [{duration: 1s, perSecond: 0}, {duration: 3s, perSecond: 0.5}]}`, "rampRateSpec.stages: all of them together make 0.75 triggers"},
+		{"ramp below nothing", volume, `rampRateSpec: {stages: [{duration: 1s, perSecond: -1}]}`, "rampRateSpec.stages[0].perSecond: "},
 		{"ramp without length", volume, `rampRateSpec: {stages: [{duration: 0s, perSecond: 3}]}`, "rampRateSpec.stages[0].duration: must be more than 0"},
 		{"life of what is made", volume, `lifetimeRateSpec: {mean: 1m}`, "for actions that are done to single objects"},
 		{"quantiles fall", removal, `lifetimeRateSpec: {quantiles: [2s, 1s]}`, "quantiles[1]: 1s is less than the one before"},

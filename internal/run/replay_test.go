@@ -274,7 +274,7 @@ func TestMillionTriggers(t *testing.T) {
 	}{
 		{"constant", rate.Constant{Rate: 3000}, func(k int) float64 { return float64(k+1) / 3000 }},
 		{"burst", rate.Burst{Size: 1000, Interval: time.Second}, func(k int) float64 { return float64(k/1000 + 1) }},
-		{"ramp", rate.Closed{Formula: &v1alpha1.RampRateSpec{Stages: []v1alpha1.RampStage{{Duration: lasting(1000 * time.Second), PerSecond: v1alpha1.Number{Value: 2000}}}}},
+		{"ramp", rate.Closed{Formula: &v1alpha1.RampRateSpec{Stages: []v1alpha1.RampStage{{Duration: lasting(1000 * time.Second), PerSecond: v1alpha1.NumberOrZero{Value: 2000}}}}},
 			func(k int) float64 { return math.Sqrt(float64(k + 1)) }},
 		{"up and down", rate.Closed{Formula: &v1alpha1.ConstantIncreaseDecreaseRateSpec{IncInterval: lasting(time.Millisecond), DecInterval: lasting(2 * time.Millisecond), Max: 100}},
 			func(k int) float64 {
