@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/record"
@@ -39,11 +40,14 @@ const eachStore = head + `spec:
                     - {type: copy, ratio: 10, objects: "u(1,20)"}
             - name: parts
               works: [{workers: 2, totalOps: 4, containers: c(1), containerPrefix: cnsbench-e2e-, maxFailuresPerMillion: 0, operations: [{type: multipart, objects: "u(1,4)", objectPrefix: large, sizes: c(11)MiB}]}]
+            - name: files
+              works: [{workers: 2, totalOps: 10, containers: c(2), containerPrefix: cnsbench-e2e-, maxFailuresPerMillion: 0, operations: [{type: filewrite, files: %q, fileSelection: inOrder}]}]
             - name: clean
               works:
                 - {name: objects, type: cleanup, workers: 3, containers: "r(1,2)", objects: "r(1,40)", containerPrefix: cnsbench-e2e-}
                 - {name: copies, type: cleanup, workers: 3, containers: "r(1,2)", objects: "r(1,20)", objectPrefix: copy-myobjects, containerPrefix: cnsbench-e2e-}
                 - {name: large, type: cleanup, workers: 1, containers: c(1), objects: "r(1,4)", objectPrefix: large, containerPrefix: cnsbench-e2e-}
+                - {name: files, type: cleanup, workers: 1, containers: c(2), objects: "r(1,3)", objectPrefix: file, containerPrefix: cnsbench-e2e-}
             - {name: dispose, works: [{type: dispose, workers: 1, containers: "r(1,2)", containerPrefix: cnsbench-e2e-}]}
   slos:
     - {name: reads, expr: 'count(objects["main.read"]) > 50.0 && count(objects["prepare.write"]) == 40.0'}
@@ -75,7 +79,14 @@ func (s stored) does(t *testing.T) {
 	if s.keys != "" {
 		spec = fmt.Sprintf(spec, b.private("keys", s.keys))
 	}
-	cmd := b.command(context.Background(), b.cnsbench(), b.runArgs(b.write("bench.yaml", fmt.Sprintf(eachStore, count, spec)))...)
+	files := b.in("files")
+	if err := os.Mkdir(files, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		b.write(fmt.Sprintf("files/file%d", i+1), strings.Repeat("some text. ", 1000*i))
+	}
+	cmd := b.command(context.Background(), b.cnsbench(), b.runArgs(b.write("bench.yaml", fmt.Sprintf(eachStore, count, spec, files)))...)
 	cmd.Env = append(cmd.Env, s.env...)
 	r := b.finish(t.Context(), cmd).wants(t, 0)
 	bundle, err := record.Open(b.bundle())
@@ -100,7 +111,7 @@ func (s stored) does(t *testing.T) {
 			t.Errorf("%s: %v ok, %v failed", o, sums["main."+o+".ok"], sums["main."+o+".failed"])
 		}
 	}
-	if done != 400 || sums["parts.multipart.ok"] != 4 || sums["main.write.readAfterWrite.checks"] == 0 || sums["dispose.dispose.ok"] != 2 {
+	if done != 400 || sums["parts.multipart.ok"] != 4 || sums["files.filewrite.ok"] != 10 || sums["files.filewrite.bytes"] < 1 || sums["main.write.readAfterWrite.checks"] == 0 || sums["dispose.dispose.ok"] != 2 {
 		t.Errorf("%v\n%v", sums, r)
 	}
 	if s.secret != "" {
@@ -136,6 +147,7 @@ func TestObjectsOnFiles(t *testing.T) {
 // TestObjectsOnSwift: its own protocol, and S3, of one server, with credentials
 // from a file and from the environment.
 func TestObjectsOnSwift(t *testing.T) {
+	t.Parallel() // most of the time its servers start
 	v := servers.ForTest(t, servers.StartSwift)
 	swift := fmt.Sprintf("swiftSpec: {authURL: %q, username: %q, policy: %q}", v.AuthURL, servers.SwiftUser, servers.SwiftPolicy)
 	s3 := fmt.Sprintf("s3Spec: {endpoint: %q}", v.Address)
@@ -149,8 +161,17 @@ func TestObjectsOnSwift(t *testing.T) {
 	}
 }
 
+// TestObjectsOnKeystone: the same with tokens of a real Keystone.
+func TestObjectsOnKeystone(t *testing.T) {
+	t.Parallel() // most of the time its servers start
+	k := servers.ForTest(t, servers.StartKeystone)
+	stored{spec: fmt.Sprintf("{swiftSpec: {authURL: %q, auth: keystonev3, username: %q, project: %q, userDomain: Default, projectDomain: Default, region: one}, credentials: {file: %%q}}",
+		k.AuthURL, servers.KeystoneUser, servers.KeystoneProject), keys: "password=" + servers.KeystonePassword + "\n"}.does(t)
+}
+
 // TestObjectsOverTLS: with a certificate that nobody but caFile knows.
 func TestObjectsOverTLS(t *testing.T) {
+	t.Parallel() // most of the time its servers start
 	t.Run("S3", func(t *testing.T) {
 		v := servers.ForTest(t, servers.StartVersityTLS)
 		stored{spec: fmt.Sprintf("{s3Spec: {endpoint: %q, caFile: %q}}", v.Address, v.Cert), secret: "never-to-be-seen",
