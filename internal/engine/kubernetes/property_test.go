@@ -30,14 +30,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/enginetest"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/mixtest"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/record"
-	"github.com/cnsbench/cnsbench/internal/run"
 )
 
 const (
@@ -127,20 +124,20 @@ func mixIsListed(t *testing.T, config *rest.Config, seed uint64, class string, w
 	faulty := newFaulty(t, config, r.Uint64(), r.IntN(12))
 	faulty.socket = filepath.Join(sockets, class+".sock")
 	options := kubernetes.Options{Config: faulty.config, Namespace: ns.Name, Advertise: machine, Image: mixImage(), Concurrent: true}
-	m := carryOut(t, options, text, r)
-	if m.failed != "" && faulty.hit.Load() == 0 {
-		t.Errorf("the run failed without a fault: %s", m.failed)
+	m := mixtest.CarryOut(t, kubernetes.New(options), mixtest.Options{ID: fmt.Sprintf("m%x", time.Now().UnixNano()&0xffffffff), Text: text, ToolsImage: mixTools, Hurry: time.Second}, r)
+	if m.Failed != "" && faulty.hit.Load() == 0 {
+		t.Errorf("the run failed without a fault: %s", m.Failed)
 	}
 	if !t.Failed() {
 		check(t, m, faulty)
 	}
 	faulty.mend()
 	dead := kubernetes.New(options)
-	if err := dead.Teardown(context.WithoutCancel(t.Context()), m.ledger); err != nil {
+	if err := dead.Teardown(context.WithoutCancel(t.Context()), m.Ledger); err != nil {
 		t.Errorf("clean-up: %v", err)
 	}
 	_ = dead.Close()
-	if left := m.ledger.Open(); len(left) > 0 {
+	if left := m.Ledger.Open(); len(left) > 0 {
 		t.Errorf("the ledger still lists %v", left)
 	}
 	volumes, snapshots := faulty.listed(t)
@@ -159,116 +156,23 @@ func mixImage() string {
 	return "localhost/cnsbench:dev"
 }
 
-// made is what a run did.
-type made struct {
-	id     string
-	plan   *plan.Plan
-	ops    []op.Op
-	ledger *enginetest.Ledger
-	failed string // why the run failed; empty: it did not
-}
-
-// carryOut runs a mix, to its end or to a moment at which it is cancelled, and
-// leaves everything in place.
-func carryOut(t *testing.T, o kubernetes.Options, text string, r *rand.Rand) *made {
-	t.Helper()
-	e := kubernetes.New(o)
-	p, problems := plan.Load(t.Context(), plan.Input{Files: []plan.File{{Name: "mix.yaml", Data: []byte(text)}}, Capabilities: e.Capabilities(), AnyDriver: true, ToolsImage: mixTools})
-	for _, problem := range problems {
-		t.Error(problem)
-	}
-	if p == nil {
-		t.FailNow()
-	}
-	m := &made{id: fmt.Sprintf("m%x", time.Now().UnixNano()&0xffffffff), plan: p, ledger: &enginetest.Ledger{}}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	defer cancel(nil)
-	hard, hurry := context.WithCancel(t.Context())
-	defer hurry()
-	if r.IntN(2) == 0 {
-		after := time.Duration(r.Int64N(int64(p.Runtime + time.Second)))
-		defer time.AfterFunc(after, func() { cancel(run.ErrInterrupted) }).Stop()
-		if r.IntN(2) == 0 {
-			defer time.AfterFunc(after+time.Duration(r.Int64N(int64(time.Second))), hurry).Stop()
-		}
-	}
-	clock := op.NewClock()
-	mem := &memory{t: t}
-	result := run.Run(ctx, hard, run.Config{RunID: m.id, Plan: p, Engine: e, Clock: clock, Record: mem, Observer: nobody{}, RawDir: t.TempDir(), Keep: true,
-		Session: engine.Session{RunID: m.id, Clock: clock, Ledger: m.ledger, Dir: t.TempDir(), Needs: p.Needs, StorageClasses: p.StorageClasses, SnapshotClasses: p.SnapshotClasses}})
-	if result.State == record.Failed {
-		m.failed = result.Reason
-	}
-	slices.SortFunc(mem.ops, func(a, b op.Op) int { return int(a.ID - b.ID) })
-	m.ops = mem.ops
-	return m
-}
-
 // check compares what the driver lists with what the ops say.
-func check(t *testing.T, m *made, f *faulty) {
+func check(t *testing.T, m *mixtest.Made, f *faulty) {
 	t.Helper()
-	accounts := enginetest.Account(m.ops, m.makes, func(w string) string { return w + "-data" })
+	accounts := m.Accounts()
 	volumes, snapshots := f.listed(t)
-	name := func(n string) string { return "cnsb-" + m.id + "-" + n }
-	compare(t, "volume", volumes, accounts.Volumes, accounts.MaybeVolumes, func(n string) []string { return f.ids(api.PersistentVolumeClaims, name(n)) })
-	for _, s := range []struct{ sure, maybe map[string]bool }{{accounts.Snapshots, accounts.MaybeSnapshots}} {
-		compare(t, "snapshot", snapshots, s.sure, s.maybe, func(n string) []string { return f.ids(api.VolumeSnapshots, name(n)) })
-	}
+	name := func(n string) string { return "cnsb-" + m.ID + "-" + n }
+	mixtest.Compare(t, "volume", volumes, accounts.Volumes, accounts.MaybeVolumes, func(n string) []string { return f.ids(api.PersistentVolumeClaims, name(n)) })
+	mixtest.Compare(t, "snapshot", snapshots, accounts.Snapshots, accounts.MaybeSnapshots, func(n string) []string { return f.ids(api.VolumeSnapshots, name(n)) })
 	outcomes, kinds := map[op.Outcome]int{}, map[op.Kind]int{}
-	for _, o := range m.ops {
+	for _, o := range m.Ops {
 		outcomes[o.Outcome]++
 		if o.Outcome == op.OK {
 			kinds[o.Kind]++
 		}
 	}
-	t.Logf("%d ops %v, done %v; %d faults; %d volumes and %d snapshots are there, %d and %d may be. %s", len(m.ops), outcomes, kinds, f.hit.Load(),
-		len(volumes), len(snapshots), len(accounts.MaybeVolumes), len(accounts.MaybeSnapshots), m.failed)
-}
-
-func compare(t *testing.T, what string, listed []string, sure, maybe map[string]bool, ids func(name string) []string) {
-	t.Helper()
-	may := map[string]bool{}
-	for n := range maybe {
-		for _, id := range ids(n) {
-			may[id] = true
-		}
-	}
-	for n := range sure {
-		of := ids(n)
-		if len(of) == 0 {
-			t.Errorf("%s %s was created, but no such request was seen", what, n)
-		}
-		for _, id := range of {
-			may[id] = true
-			if !slices.Contains(listed, id) {
-				t.Errorf("%s %s was created and not deleted, but is not listed", what, n)
-			}
-		}
-	}
-	for _, id := range listed {
-		if !may[id] {
-			t.Errorf("%s %s is listed, but was deleted or never created", what, id)
-		}
-	}
-}
-
-// makes says what an action makes, for Account.
-func (m *made) makes(action string) string {
-	for i := range m.plan.Actions {
-		a := &m.plan.Actions[i]
-		switch {
-		case a.Name != action:
-		case a.Workload != nil:
-			return "workload"
-		case a.Volume != nil, a.Manifest != nil && strings.HasPrefix(a.Name, "claim"):
-			return "volume"
-		case a.Snapshot != nil && a.Snapshot.Group:
-			return "group"
-		case a.Snapshot != nil:
-			return "snapshot"
-		}
-	}
-	return ""
+	t.Logf("%d ops %v, done %v; %d faults; %d volumes and %d snapshots are there, %d and %d may be. %s", len(m.Ops), outcomes, kinds, f.hit.Load(),
+		len(volumes), len(snapshots), len(accounts.MaybeVolumes), len(accounts.MaybeSnapshots), m.Failed)
 }
 
 // faulty is a way to the API server on which requests are refused, or carried
@@ -443,30 +347,3 @@ func (f *faulty) listed(t *testing.T) (volumes, snapshots []string) {
 	}
 	return volumes, snapshots
 }
-
-// memory is a recorder that keeps the ops.
-type memory struct {
-	run.Recorder
-	t   *testing.T
-	mu  sync.Mutex
-	ops []op.Op
-}
-
-func (m *memory) Op(o op.Op) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.ops = append(m.ops, o)
-}
-func (m *memory) Started(op.InstanceStart)                 {}
-func (m *memory) Ended(op.InstanceEnd)                     {}
-func (m *memory) Sample(op.Sample)                         {}
-func (m *memory) Canary(string, string, []op.CanaryIO)     {}
-func (m *memory) Raw(string, string, string, []byte) error { return nil }
-func (m *memory) Flush() error                             { return nil }
-func (m *memory) Log(op.Time, string, string)              {}
-
-type nobody struct{}
-
-func (nobody) Phase(run.Phase)    {}
-func (nobody) OpEnded(*op.Op)     {}
-func (nobody) Log(string, string) {}

@@ -9,9 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,14 +17,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/csidriver"
 	"github.com/cnsbench/cnsbench/internal/engine/enginetest"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
+	"github.com/cnsbench/cnsbench/internal/engine/mixtest"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/record"
-	"github.com/cnsbench/cnsbench/internal/run"
 )
 
 // The property: after any mix of actions at any rates, with errors, delays and
@@ -61,7 +56,13 @@ func mixIsListed(t *testing.T, seed uint64, backend string, o enginetest.MixOpti
 	text := enginetest.Mix(r, o)
 	faults := mixedFaults(r)
 	d := serve(t, backend, faults, seed)
-	m := carryOut(t, d, text, r)
+	engine := func() *local.Engine {
+		return local.New(local.Options{Endpoint: d.socket, AgentPath: filepath.Join(bin, "cnsbench-agent")})
+	}
+	m := mixtest.CarryOut(t, engine(), mixtest.Options{ID: fmt.Sprintf("m%x", r.Uint32()), Text: text, Hurry: 100 * time.Millisecond}, r)
+	if m.Failed != "" && !strings.HasPrefix(m.Failed, "set-up:") {
+		t.Errorf("the run failed: %s", m.Failed)
+	}
 	if t.Failed() {
 		t.Logf("seed %d, faults %s:\n%s", seed, faults, text)
 		return
@@ -69,12 +70,12 @@ func mixIsListed(t *testing.T, seed uint64, backend string, o enginetest.MixOpti
 	d.check(t, m)
 	// The driver is mended for the removal, as an administrator would.
 	d.restart(t, "")
-	dead := local.New(local.Options{Endpoint: d.socket, AgentPath: filepath.Join(bin, "cnsbench-agent")})
-	if err := dead.Teardown(context.WithoutCancel(t.Context()), m.ledger); err != nil {
+	dead := engine()
+	if err := dead.Teardown(context.WithoutCancel(t.Context()), m.Ledger); err != nil {
 		t.Errorf("clean-up: %v", err)
 	}
 	_ = dead.Close()
-	if left := m.ledger.Open(); len(left) > 0 {
+	if left := m.Ledger.Open(); len(left) > 0 {
 		t.Errorf("the ledger still lists %v", left)
 	}
 	volumes, snapshots := d.list(t)
@@ -183,60 +184,14 @@ func (d *served) list(t *testing.T) (volumes, snapshots []string) {
 	return volumes, snapshots
 }
 
-// made is what a run did.
-type made struct {
-	id     string
-	plan   *plan.Plan
-	ops    []op.Op
-	ledger *enginetest.Ledger
-}
-
-// carryOut runs a mix, to its end or to a moment at which it is cancelled, and
-// leaves everything in place.
-func carryOut(t *testing.T, d *served, text string, r *rand.Rand) *made {
-	t.Helper()
-	e := local.New(local.Options{Endpoint: d.socket, AgentPath: filepath.Join(bin, "cnsbench-agent")})
-	p, problems := plan.Load(t.Context(), plan.Input{Files: []plan.File{{Name: "mix.yaml", Data: []byte(text)}}, Capabilities: e.Capabilities(), AnyDriver: true})
-	for _, problem := range problems {
-		t.Error(problem)
-	}
-	if p == nil {
-		t.FailNow()
-	}
-	m := &made{id: fmt.Sprintf("m%x", r.Uint32()), plan: p, ledger: &enginetest.Ledger{}}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	defer cancel(nil)
-	hard, hurry := context.WithCancel(t.Context())
-	defer hurry()
-	if r.IntN(2) == 0 {
-		after := time.Duration(r.Int64N(int64(p.Runtime + time.Second)))
-		stop := time.AfterFunc(after, func() { cancel(run.ErrInterrupted) })
-		defer stop.Stop()
-		if r.IntN(2) == 0 {
-			stop := time.AfterFunc(after+time.Duration(r.Int64N(int64(100*time.Millisecond))), hurry)
-			defer stop.Stop()
-		}
-	}
-	clock := op.NewClock()
-	mem := &memory{}
-	result := run.Run(ctx, hard, run.Config{RunID: m.id, Plan: p, Engine: e, Clock: clock, Record: mem, Observer: nobody{}, RawDir: t.TempDir(), Keep: true,
-		Session: engine.Session{RunID: m.id, Clock: clock, Ledger: m.ledger, Dir: t.TempDir(), Needs: p.Needs, StorageClasses: p.StorageClasses, SnapshotClasses: p.SnapshotClasses}})
-	if result.State == record.Failed && !strings.HasPrefix(result.Reason, "set-up:") {
-		t.Errorf("the run failed: %s", result.Reason)
-	}
-	slices.SortFunc(mem.ops, func(a, b op.Op) int { return int(a.ID - b.ID) })
-	m.ops = mem.ops
-	return m
-}
-
 // check compares what the driver lists with what the ops say.
-func (d *served) check(t *testing.T, m *made) {
+func (d *served) check(t *testing.T, m *mixtest.Made) {
 	t.Helper()
-	accounts := enginetest.Account(m.ops, m.makes, func(w string) string { return w + "-data" })
-	name := func(n string) string { return "cnsbench-" + m.id + "-" + n }
+	accounts := m.Accounts()
+	name := func(n string) string { return "cnsbench-" + m.ID + "-" + n }
 	volumeID := func(n string) string { return objectID("vol", name(n)) }
 	volumes, snapshots := d.list(t)
-	compare(t, "volume", volumes, accounts.Volumes, accounts.MaybeVolumes, func(n string) []string { return []string{volumeID(n)} })
+	mixtest.Compare(t, "volume", volumes, accounts.Volumes, accounts.MaybeVolumes, func(n string) []string { return []string{volumeID(n)} })
 
 	sure, maybe := map[string]bool{}, map[string]bool{}
 	for from, to := range map[*map[string]bool]map[string]bool{&accounts.Snapshots: sure, &accounts.Groups: sure, &accounts.MaybeSnapshots: maybe, &accounts.MaybeGroups: maybe} {
@@ -244,7 +199,7 @@ func (d *served) check(t *testing.T, m *made) {
 			to[n] = true
 		}
 	}
-	compare(t, "snapshot", snapshots, sure, maybe, func(n string) []string {
+	mixtest.Compare(t, "snapshot", snapshots, sure, maybe, func(n string) []string {
 		members, group := accounts.Members[n]
 		if !group {
 			return []string{objectID("snap", name(n))}
@@ -256,55 +211,13 @@ func (d *served) check(t *testing.T, m *made) {
 		return ids
 	})
 	done := 0
-	for _, o := range m.ops {
+	for _, o := range m.Ops {
 		if o.Outcome == op.OK {
 			done++
 		}
 	}
-	t.Logf("%d ops, %d ok; %d volumes and %d snapshots are there, %d and %d may be", len(m.ops), done, len(volumes), len(snapshots),
+	t.Logf("%d ops, %d ok; %d volumes and %d snapshots are there, %d and %d may be", len(m.Ops), done, len(volumes), len(snapshots),
 		len(accounts.MaybeVolumes), len(accounts.MaybeSnapshots)+len(accounts.MaybeGroups))
-}
-
-func compare(t *testing.T, what string, listed []string, sure, maybe map[string]bool, ids func(name string) []string) {
-	t.Helper()
-	may := map[string]bool{}
-	for n := range maybe {
-		for _, id := range ids(n) {
-			may[id] = true
-		}
-	}
-	for n := range sure {
-		for _, id := range ids(n) {
-			may[id] = true
-			if !slices.Contains(listed, id) {
-				t.Errorf("%s %s was created and not deleted, but is not listed", what, n)
-			}
-		}
-	}
-	for _, id := range listed {
-		if !may[id] {
-			t.Errorf("%s %s is listed, but was deleted or never created", what, id)
-		}
-	}
-}
-
-// makes says what an action makes, for Account.
-func (m *made) makes(action string) string {
-	for i := range m.plan.Actions {
-		a := &m.plan.Actions[i]
-		switch {
-		case a.Name != action:
-		case a.Workload != nil:
-			return "workload"
-		case a.Volume != nil:
-			return "volume"
-		case a.Snapshot != nil && a.Snapshot.Group:
-			return "group"
-		case a.Snapshot != nil:
-			return "snapshot"
-		}
-	}
-	return ""
 }
 
 // objectID is how our drivers call what has a name.
@@ -312,29 +225,3 @@ func objectID(kind, name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return kind + "-" + hex.EncodeToString(sum[:10])
 }
-
-// memory is a recorder that keeps the ops.
-type memory struct {
-	run.Recorder
-	mu  sync.Mutex
-	ops []op.Op
-}
-
-func (m *memory) Op(o op.Op) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.ops = append(m.ops, o)
-}
-func (m *memory) Started(op.InstanceStart)                 {}
-func (m *memory) Ended(op.InstanceEnd)                     {}
-func (m *memory) Sample(op.Sample)                         {}
-func (m *memory) Canary(string, string, []op.CanaryIO)     {}
-func (m *memory) Raw(string, string, string, []byte) error { return nil }
-func (m *memory) Flush() error                             { return nil }
-func (m *memory) Log(op.Time, string, string)              {}
-
-type nobody struct{}
-
-func (nobody) Phase(run.Phase)    {}
-func (nobody) OpEnded(*op.Op)     {}
-func (nobody) Log(string, string) {}

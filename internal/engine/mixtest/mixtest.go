@@ -1,0 +1,152 @@
+// Package mixtest carries mixes of actions (enginetest.Mix) out on an engine, for
+// the property that what was created and not deleted is what the driver lists.
+package mixtest
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/enginetest"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/run"
+)
+
+// Made is what a run did, in the order of its ops' ids.
+type Made struct {
+	ID     string // of the run
+	Ops    []op.Op
+	Ledger *enginetest.Ledger
+	Failed string // why the run failed; empty: it did not
+
+	plan *plan.Plan
+}
+
+// Options of one run.
+type Options struct {
+	ID         string
+	Text       string // of the mix
+	ToolsImage string
+	// Hurry is how long after a first interrupt a second may come.
+	Hurry time.Duration
+}
+
+// CarryOut runs a mix, to its end or to a moment, drawn from r, at which it is
+// interrupted, and leaves everything in place.
+func CarryOut(t *testing.T, e engine.Engine, o Options, r *rand.Rand) *Made {
+	t.Helper()
+	p, problems := plan.Load(t.Context(), plan.Input{Files: []plan.File{{Name: "mix.yaml", Data: []byte(o.Text)}}, Capabilities: e.Capabilities(), AnyDriver: true, ToolsImage: o.ToolsImage})
+	for _, problem := range problems {
+		t.Error(problem)
+	}
+	if p == nil {
+		t.FailNow()
+	}
+	m := &Made{ID: o.ID, plan: p, Ledger: &enginetest.Ledger{}}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	hard, hurry := context.WithCancel(t.Context())
+	defer hurry()
+	if r.IntN(2) == 0 {
+		after := time.Duration(r.Int64N(int64(p.Runtime + time.Second)))
+		defer time.AfterFunc(after, func() { cancel(run.ErrInterrupted) }).Stop()
+		if r.IntN(2) == 0 {
+			defer time.AfterFunc(after+time.Duration(r.Int64N(int64(o.Hurry))), hurry).Stop()
+		}
+	}
+	clock, mem := op.NewClock(), &memory{}
+	result := run.Run(ctx, hard, run.Config{RunID: m.ID, Plan: p, Engine: e, Clock: clock, Record: mem, Observer: nobody{}, RawDir: t.TempDir(), Keep: true,
+		Session: engine.Session{RunID: m.ID, Clock: clock, Ledger: m.Ledger, Dir: t.TempDir(), Needs: p.Needs, StorageClasses: p.StorageClasses, SnapshotClasses: p.SnapshotClasses}})
+	if result.State == record.Failed {
+		m.Failed = result.Reason
+	}
+	slices.SortFunc(mem.ops, func(a, b op.Op) int { return int(a.ID - b.ID) })
+	m.Ops = mem.ops
+	return m
+}
+
+// Accounts adds up what the ops say.
+func (m *Made) Accounts() *enginetest.Accounts {
+	return enginetest.Account(m.Ops, m.makes, func(workload string) string { return workload + "-data" })
+}
+
+// makes says what an action makes.
+func (m *Made) makes(action string) string {
+	for i := range m.plan.Actions {
+		a := &m.plan.Actions[i]
+		switch {
+		case a.Name != action:
+		case a.Workload != nil:
+			return "workload"
+		case a.Volume != nil, a.Manifest != nil && strings.HasPrefix(a.Name, "claim"):
+			return "volume"
+		case a.Snapshot != nil && a.Snapshot.Group:
+			return "group"
+		case a.Snapshot != nil:
+			return "snapshot"
+		}
+	}
+	return ""
+}
+
+// Compare compares what a driver lists with what is surely there, and what may
+// be; ids is what the driver calls what has that name.
+func Compare(t *testing.T, what string, listed []string, sure, maybe map[string]bool, ids func(name string) []string) {
+	t.Helper()
+	may := map[string]bool{}
+	for n := range maybe {
+		for _, id := range ids(n) {
+			may[id] = true
+		}
+	}
+	for n := range sure {
+		of := ids(n)
+		if len(of) == 0 {
+			t.Errorf("%s %s was created, but no such request was seen", what, n)
+		}
+		for _, id := range of {
+			may[id] = true
+			if !slices.Contains(listed, id) {
+				t.Errorf("%s %s was created and not deleted, but is not listed", what, n)
+			}
+		}
+	}
+	for _, id := range listed {
+		if !may[id] {
+			t.Errorf("%s %s is listed, but was deleted or never created", what, id)
+		}
+	}
+}
+
+// memory is a recorder that keeps the ops.
+type memory struct {
+	run.Recorder
+	mu  sync.Mutex
+	ops []op.Op
+}
+
+func (m *memory) Op(o op.Op) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ops = append(m.ops, o)
+}
+func (m *memory) Started(op.InstanceStart)                 {}
+func (m *memory) Ended(op.InstanceEnd)                     {}
+func (m *memory) Sample(op.Sample)                         {}
+func (m *memory) Canary(string, string, []op.CanaryIO)     {}
+func (m *memory) Raw(string, string, string, []byte) error { return nil }
+func (m *memory) Flush() error                             { return nil }
+func (m *memory) Log(op.Time, string, string)              {}
+
+type nobody struct{}
+
+func (nobody) Phase(run.Phase)    {}
+func (nobody) OpEnded(*op.Op)     {}
+func (nobody) Log(string, string) {}
