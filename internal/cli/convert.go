@@ -2,10 +2,12 @@ package cli
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
@@ -20,6 +22,9 @@ the Benchmark says otherwise than the file is told on standard error.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			w, _, err := loadObject(s, args[0], nil)
 			if err != nil {
+				return err
+			}
+			if err := absolute(w); err != nil {
 				return err
 			}
 			b, notes, err := plan.Convert(w)
@@ -37,4 +42,32 @@ the Benchmark says otherwise than the file is told on standard error.`,
 			return quietPipe(err)
 		},
 	}
+}
+
+// absolute makes paths in a workload's file, which are relative to where it is
+// run, those of this machine: in a Benchmark there are no others.
+func absolute(w *model.Workload) (err error) {
+	full := func(path string) string {
+		if path == "" || err != nil {
+			return path
+		}
+		path, err = filepath.Abs(path)
+		return path
+	}
+	for i := range w.Stages {
+		for j := range w.Stages[i].Works {
+			work := &w.Stages[i].Works[j]
+			for _, key := range []string{"cafile", "credentials"} {
+				for _, settings := range []map[string]string{work.Store.Settings, work.Store.Auth} {
+					if settings[key] != "" {
+						settings[key] = full(settings[key])
+					}
+				}
+			}
+			for k := range work.Ops {
+				work.Ops[k].Files = full(work.Ops[k].Files)
+			}
+		}
+	}
+	return err
 }

@@ -176,3 +176,22 @@ func TestObjectStoresAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// What a workload's file names beside where it is run a Benchmark names by its
+// whole path; what it cannot say is told.
+func TestConvertPaths(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := object(t, `<workload name="w"><storage type="s3" config="endpoint=https://h;cafile=ca.pem;credentials=/etc/keys;path_style_access=false"/>
+<workflow><workstage name="m"><work name="a" workers="1" totalOps="1"><operation type="filewrite" config="containers=c(1);files=../dir"/></work></workstage></workflow></workload>`, "convert")
+	for _, want := range []string{"caFile: " + here + "/ca.pem\n", "file: /etc/keys\n", "files: " + filepath.Dir(here) + "/dir\n"} {
+		if code != exitOK || !strings.Contains(out, want) {
+			t.Errorf("exit %d, and not there: %s\n%s%s", code, want, out, errs)
+		}
+	}
+	if !strings.Contains(errs, "path_style_access=false is left out") {
+		t.Errorf("%s", errs)
+	}
+}
