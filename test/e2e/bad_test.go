@@ -71,6 +71,8 @@ type badCase struct {
 	args []string
 	// setup readies the box and may return the whole command line instead.
 	setup func(b *box) []string
+	// kills is the backend whose driver is killed once the run is running.
+	kills string
 	root  bool
 	code  int
 	says  []string // in what is printed: the place and the cure
@@ -205,6 +207,9 @@ var badDrivers = []badCase{
 	{name: "wrong injection", file: atStart + class("null", `inject: "rpcs: {CreateVolume: {delay: soon}}"`), code: 2, state: "failed", says: []string{"did not start", "CreateVolume", "soon"}},
 	{name: "hangs at the start", file: atStart + class("null", `inject: "rpcs: {CreateVolume: {hang: 100%}}"`), code: 2, state: "failed", says: []string{"CreateVolume", "v-"}, want: map[string]int{"timeout": 3}},
 	{name: "hangs under a rate", file: atRate + class("null", `inject: "rpcs: {CreateVolume: {hang: 100%}}"`), code: 0, state: "complete", says: []string{"timeout", "failedOps"}, want: map[string]int{"timeout": 5}},
+	{name: "dies in mid-run", file: slow + class("null", `inject: "rpcs: {CreateVolume: {delay: 1h}}"`), kills: "null", code: 2, state: "failed", says: diesInMidRun("null")},
+	{name: "dies beside fio", file: busy("hostdir"), kills: "hostdir", code: 2, state: "failed", says: diesInMidRun("hostdir")},
+	{name: "dies beside fio on file systems", root: true, file: busy("loopfile"), kills: "loopfile", code: 2, state: "failed", says: diesInMidRun("loopfile")},
 	{name: "errors at the start", file: atStart + class("null", `inject: "rpcs: {CreateVolume: {error: 100% UNAVAILABLE}}"`), code: 2, state: "failed", says: []string{"Unavailable", "CreateVolume"}, want: map[string]int{"error": 3}},
 	{name: "errors under a rate", file: atRate + class("null", `inject: "rpcs: {CreateVolume: {error: 100% INTERNAL}}"`), code: 0, state: "complete", says: []string{"Internal"}, want: map[string]int{"error": 5}},
 	{name: "cannot be trusted", file: atRate + class("null", `inject: "rpcs: {CreateVolume: {error: 100% INTERNAL}}"`), args: []string{"--strict"}, code: 4, state: "complete", says: []string{"invalid", "failedOps"}, want: map[string]int{"error": 5}},
@@ -213,6 +218,10 @@ var badDrivers = []badCase{
 	{name: "capacity exhausted under a rate", file: atRate + class("null", `capacity: 2Gi`), code: 0, state: "complete", says: []string{"ResourceExhausted"}, want: map[string]int{"ok": 2, "error": 3}},
 	{name: "objective missed", file: atRate + "  slos: [{name: fast, expr: 'p50(v.ready) < duration(\"1ns\")'}]\n" + class("null"), code: 3, state: "complete", says: []string{"fast"}, want: map[string]int{"ok": 5}},
 	{name: "objective without data", file: atRate + "  slos: [{name: fast, expr: 'p50(v.published) < duration(\"1h\")'}]\n" + class("null"), code: 3, state: "complete", says: []string{"no data"}, want: map[string]int{"ok": 5}},
+}
+
+func diesInMidRun(backend string) []string {
+	return []string{"CSI driver " + backend, "ended in mid-run", "killed"}
 }
 
 func deadSocket(b *box) []string {
@@ -255,6 +264,9 @@ func (c *badCase) check(t *testing.T) {
 	if c.root {
 		needRoot(t)
 	}
+	if strings.Contains(c.file, "workload: fio") {
+		needProgram(t, "fio")
+	}
 	b := newBox(t)
 	var args []string
 	if c.file != "" || c.setup == nil {
@@ -265,7 +277,7 @@ func (c *badCase) check(t *testing.T) {
 			args = own
 		}
 	}
-	r := b.perform(args).wants(t, c.code)
+	r := b.perform(args, c.kills).wants(t, c.code)
 	for _, want := range c.says {
 		if !strings.Contains(r.stdout+r.stderr, want) {
 			t.Errorf("does not say %q\n%v", want, r)
@@ -292,14 +304,23 @@ func (c *badCase) check(t *testing.T) {
 	b.clean(b.in("small"))
 }
 
-// perform runs cnsbench with args, or the program that they begin with.
-func (b *box) perform(args []string) result {
+// perform runs cnsbench with args, or the program that they begin with, and kills
+// the driver of a backend, if one is named, once the run is running.
+func (b *box) perform(args []string, kills string) result {
 	b.Helper()
-	if args[0] != "unshare" {
+	switch {
+	case args[0] == "unshare":
+		ctx := b.Context()
+		return b.finish(ctx, b.command(ctx, args[0], args[1:]...))
+	case kills == "":
 		return b.run(args...)
 	}
-	ctx := b.Context()
-	return b.finish(ctx, b.command(ctx, args[0], args[1:]...))
+	l := b.start(b.cnsbench(), args...)
+	l.reaches("running")
+	if err := syscall.Kill(l.child("csi-driver", "--backend "+kills), syscall.SIGKILL); err != nil {
+		b.Fatal(err)
+	}
+	return l.wait()
 }
 
 // bundleOf finds the bundle's directory among arguments.

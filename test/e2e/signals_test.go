@@ -161,39 +161,6 @@ func (b *box) recorded() (bytes int64) {
 	return bytes
 }
 
-func TestDriverDiesInMidRun(t *testing.T) {
-	for _, driver := range []string{"null", "hostdir", "loopfile"} {
-		t.Run(driver, func(t *testing.T) {
-			t.Parallel()
-			text := slow + class(driver)
-			if driver != "null" {
-				needProgram(t, "fio")
-				text = busy(driver)
-			}
-			if driver == "loopfile" {
-				needRoot(t)
-			}
-			b := newBox(t)
-			l := b.startRun(text)
-			l.reaches("running")
-			pid := l.child("csi-driver", "--backend "+driver)
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-			r := l.wait().wants(t, 2)
-			for _, want := range []string{"CSI driver " + driver, "ended in mid-run", "killed"} {
-				if !strings.Contains(r.stderr, want) {
-					t.Errorf("does not say %q\n%v", want, r)
-				}
-			}
-			if s, _ := b.readable(b.bundle()); s.State != "failed" || !strings.Contains(s.Reason, "mid-run") {
-				t.Errorf("state %q: %s", s.State, s.Reason)
-			}
-			b.clean()
-		})
-	}
-}
-
 // TestDriverStopsInMidRun freezes the driver's process: nothing answers any
 // more, the removal included. The run still ends and leaves nothing.
 func TestDriverStopsInMidRun(t *testing.T) {
