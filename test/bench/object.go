@@ -101,16 +101,22 @@ func figuresOf(dir, name string) (f objectFigures, err error) {
 			f.lost = s.Value
 		}
 	}
-	for h, err := range b.Histograms() {
-		if err != nil {
-			return f, err
-		}
-		if h.Action == "main" && h.Metric == name && h.Total {
-			f.response = h.Hist
-		}
+	whole, err := mainOf(b, name)
+	if f.response = whole.Hist; err != nil {
+		return f, err
 	}
-	if f.perSecond == 0 || f.response == nil || f.failed > 0 {
+	if f.perSecond == 0 || f.failed > 0 {
 		return f, fmt.Errorf("%s: %.0f a second, %.0f failed: no figures", name, f.perSecond, f.failed)
 	}
 	return f, nil
+}
+
+// mainOf is the histogram of a metric over the whole main stage.
+func mainOf(b *record.Bundle, metric string) (record.HistogramSlice, error) {
+	for h, err := range b.Histograms() {
+		if err != nil || h.Action == "main" && h.Metric == metric && h.Total {
+			return h, err
+		}
+	}
+	return record.HistogramSlice{}, fmt.Errorf("the bundle has no histogram of %s", metric)
 }

@@ -61,10 +61,11 @@ func (e *env) delays(ctx context.Context, t *table, d injected) error {
 		return fmt.Errorf("the server's log has no %s", d.verb)
 	}
 	for _, view := range []string{".service", ""} {
-		got, err := histogramOf(b, metric+view)
+		whole, err := mainOf(b, metric+view)
 		if err != nil {
 			return err
 		}
+		got := whole.Hist
 		for _, q := range []float64{0.5, 0.9, 0.99} {
 			g, _ := got.Quantile(q)
 			w, _ := want.Quantile(q)
@@ -100,18 +101,15 @@ func (e *env) objectStall(ctx context.Context, t *table, workers int) error {
 	if err != nil {
 		return err
 	}
-	response, err := histogramOf(b, "read")
+	responses, err := mainOf(b, "read")
 	if err != nil {
 		return err
 	}
-	service, err := histogramOf(b, "read.service")
+	services, err := mainOf(b, "read.service")
 	if err != nil {
 		return err
 	}
-	began, err := beginOf(b)
-	if err != nil {
-		return err
-	}
+	response, service, began := responses.Hist, services.Hist, responses.From
 	from := op.Time(truth.firstUnixNs + int64(at) - b.Run.Clock.Start.UnixNano()) // of the run's clock
 	var due []op.Time
 	for k := 1; ; k++ {
@@ -217,30 +215,4 @@ func readServerTruth(path string) (*serverTruth, error) {
 		}
 	}
 	return truth, lines.Err()
-}
-
-// histogramOf is that of a metric of the main stage.
-func histogramOf(b *record.Bundle, metric string) (*hist.Histogram, error) {
-	for h, err := range b.Histograms() {
-		if err != nil {
-			return nil, err
-		}
-		if h.Action == "main" && h.Metric == metric && h.Total {
-			return h.Hist, nil
-		}
-	}
-	return nil, fmt.Errorf("the bundle has no histogram of %s", metric)
-}
-
-// beginOf is when the main stage's clock began, by that of its histograms.
-func beginOf(b *record.Bundle) (op.Time, error) {
-	for h, err := range b.Histograms() {
-		if err != nil {
-			return 0, err
-		}
-		if h.Action == "main" && h.Metric == "read" && h.Total {
-			return h.From, nil
-		}
-	}
-	return 0, fmt.Errorf("the bundle does not say when its main stage began")
 }
