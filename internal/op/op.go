@@ -109,7 +109,7 @@ const (
 	Cordoned    = "cordoned"    // the node takes no more pods
 	Evicted     = "evicted"     // the last eviction was accepted
 	ObjectReady = "objectReady" // the controller of an object has made what was asked for
-	Unblocked   = "unblocked"   // what it acts on was there at last, after it was intended
+	Unblocked   = "unblocked"   // what it acts on, or a place under maxInFlight, was there at last, after it was intended
 )
 
 // Milestone is an instant inside an op.
@@ -162,7 +162,7 @@ func (o *Op) Response() (int64, bool) { return between(o.Intended, o.Ended) }
 func (o *Op) Service() (int64, bool) { return between(o.Started, o.Ended) }
 
 // Lateness is how far the harness itself was behind its schedule: the wait for
-// what the op acts on (Unblocked) is not its own.
+// what the op acts on, or for a place, (Unblocked) is not its own.
 func (o *Op) Lateness() (int64, bool) {
 	if !o.Intended.Known() {
 		return 0, false

@@ -32,7 +32,7 @@ type task struct {
 	closed  bool   // of a closed loop: intended when it starts
 	made    []item // by the op, in the inventory
 	broken  bool   // an action that follows it did not succeed
-	// unblocked is when what it acts on was there at last; 0: in time.
+	// unblocked is when what it waited for was there at last; 0: in time.
 	unblocked op.Time
 	settle    func() // called once when it is over, however it ended; may be nil
 	// worker carries the task out, if it is not nil: a goroutine that is there
@@ -115,6 +115,16 @@ func (r *runner) targets(a *plan.Action, within *episode) []engine.Object {
 		return r.inventory.living(a.Name, a.Target, r.instances.lives)
 	}
 	return r.inventory.find(a.Name, a.Target, take)
+}
+
+// waited notes what kept the task from starting in time, and until when: the
+// platform's doing, not the harness's.
+func (t *task) waited(until op.Time, what string) {
+	t.unblocked = until
+	if t.op.Message != "" {
+		t.op.Message += "; "
+	}
+	t.op.Message += "waited for " + what
 }
 
 // aimless says that there is nothing to act on.

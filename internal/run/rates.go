@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"hash/fnv"
 	"maps"
 	"slices"
@@ -270,6 +271,7 @@ func (rt *rateRunner) next() {
 		rt.emptied = nil
 	}
 	rt.mu.Unlock()
+	t.waited(rt.Clock.Now(), fmt.Sprintf("a place: maxInFlight is %d", rt.MaxInFlight))
 	rt.begin(t)
 }
 

@@ -204,8 +204,8 @@ func (p *replay) begin(s *step, unblocked op.Time, begin func(*task)) {
 		return
 	}
 	t := p.onTarget(s.action, s.at, p.episodes.Add(1), o)
-	if t.unblocked = unblocked; unblocked > 0 {
-		t.op.Message = fmt.Sprintf("waited for %s", s.On)
+	if unblocked > 0 {
+		t.waited(unblocked, s.On)
 	}
 	begin(t)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -213,6 +214,12 @@ func TestSaturation(t *testing.T) {
 				for _, o := range m.of("v") {
 					if o.Outcome == op.OK {
 						last, _ = o.Response()
+					}
+					if late, ok := o.Lateness(); ok && late != 0 {
+						t.Errorf("op %d: the wait for a place is taken for lateness of ours: %v", o.Instance, time.Duration(late))
+					}
+					if waited := strings.Contains(o.Message, "waited for a place: maxInFlight is 1"); waited != (o.Started > o.Intended) && o.Outcome == op.OK {
+						t.Errorf("op %d: started %v after it was due, message %q", o.Instance, time.Duration(o.Started-o.Intended), o.Message)
 					}
 				}
 				if last != int64(tt.lastLag) {
