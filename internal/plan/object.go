@@ -72,7 +72,6 @@ type objectReader struct {
 	paths  []string // of the lines that the model has
 	volume *v1alpha1.ObjectFileSpec
 	secret string
-	file   string   // of credentials
 	pass   []string // variables of the environment
 	host   []hostMount
 }
@@ -386,7 +385,7 @@ func (o *objectReader) storage(path string, s *v1alpha1.ObjectStorage) model.Sto
 			m.Settings[key] = value
 		}
 	}
-	http := func(e *v1alpha1.HTTPEndpoint) {
+	http := func(path string, e *v1alpha1.HTTPEndpoint) {
 		set("cafile", o.given(e.CAFile, "File"))
 		if e.InsecureSkipVerify {
 			set("no_verify_ssl", "true")
@@ -403,7 +402,7 @@ func (o *objectReader) storage(path string, s *v1alpha1.ObjectStorage) model.Sto
 		set("region", s.S3Spec.Region)
 		set("signature", s.S3Spec.Signature)
 		set("payload", s.S3Spec.Payload)
-		http(&s.S3Spec.HTTPEndpoint)
+		http(path+".s3Spec", &s.S3Spec.HTTPEndpoint)
 	case s.SwiftSpec != nil:
 		m.Kind, m.AuthKind = "swift", s.SwiftSpec.Auth
 		o.address(path+".swiftSpec.authURL", s.SwiftSpec.AuthURL)
@@ -414,7 +413,7 @@ func (o *objectReader) storage(path string, s *v1alpha1.ObjectStorage) model.Sto
 			}
 		}
 		set("policy", s.SwiftSpec.Policy)
-		http(&s.SwiftSpec.HTTPEndpoint)
+		http(path+".swiftSpec", &s.SwiftSpec.HTTPEndpoint)
 	case s.FileSpec != nil:
 		m.Kind = "file"
 		set("root", objectVolume)
@@ -466,12 +465,12 @@ func (o *objectReader) credentials(path string, s *v1alpha1.ObjectStorage, m *mo
 		o.fail(path+".credentials.secretName", "file, or the environment", "there are no Secrets on engine %s", o.in.Capabilities.Engine)
 	case c.File != "" && cluster:
 		o.fail(path+".credentials.file", "kubectl create secret generic NAME --from-literal=accesskey=… --from-literal=secretkey=…, and secretName", "a file of this machine is not on the cluster's nodes")
-	case o.secret != "" && c.SecretName != "" && o.secret != c.SecretName:
+	case c.File != "":
+		m.Settings["credentials"] = o.given(c.File, "File")
+	case o.secret != "" && o.secret != c.SecretName:
 		o.fail(path+".credentials.secretName", "", "a second Secret beside %q cannot be", o.secret)
-	case o.file != "" && c.File != "" && o.file != c.File:
-		o.fail(path+".credentials.file", "", "a second file beside %s cannot be", o.file)
 	default:
-		o.secret, o.file = c.SecretName, c.File
+		o.secret = c.SecretName
 		m.Settings["credentials"] = objectCredentials
 	}
 }
@@ -519,10 +518,6 @@ func (o *objectReader) variables(w *model.Workload) map[string]string {
 	if o.secret != "" {
 		mounts = append(mounts, corev1.VolumeMount{Name: "credentials", MountPath: objectCredentials, ReadOnly: true})
 		volumes = append(volumes, map[string]any{"name": "credentials", "secret": map[string]any{"secretName": o.secret, "defaultMode": 0o400}})
-	}
-	if o.file != "" {
-		mounts = append(mounts, corev1.VolumeMount{Name: "credentials", MountPath: objectCredentials, ReadOnly: true})
-		volumes = append(volumes, map[string]any{"name": "credentials", "hostPath": map[string]any{"path": o.file, "type": "File"}})
 	}
 	for i, m := range o.host {
 		name := fmt.Sprintf("host-%d", i)

@@ -70,8 +70,8 @@ func TestObjectStorage(t *testing.T) {
 		claim                 string
 	}{
 		{"Swift", "local", "{" + fmt.Sprintf(spec, "/etc/ca.pem") + ", credentials: {file: /root/keys}}",
-			[]string{"/credentials=File /root/keys", "/host/etc/ca.pem=File /etc/ca.pem", files}, nil,
-			model.Store{Kind: "swift", AuthKind: "keystonev3", Auth: swift, Settings: map[string]string{"policy": "gold", "timeout": "2000", "cafile": "/host/etc/ca.pem", "credentials": "/credentials"}}, ""},
+			[]string{"/host/etc/ca.pem=File /etc/ca.pem", "/host/root/keys=File /root/keys", files}, nil,
+			model.Store{Kind: "swift", AuthKind: "keystonev3", Auth: swift, Settings: map[string]string{"policy": "gold", "timeout": "2000", "cafile": "/host/etc/ca.pem", "credentials": "/host/root/keys"}}, ""},
 		{"Swift", "kubernetes", "{" + fmt.Sprintf(spec, "/credentials/ca.crt") + ", credentials: {secretName: keys}}",
 			[]string{"/credentials=secret keys 400"}, nil,
 			model.Store{Kind: "swift", AuthKind: "keystonev3", Auth: swift, Settings: map[string]string{"policy": "gold", "timeout": "2000", "cafile": "/credentials/ca.crt", "credentials": "/credentials"}}, ""},

@@ -39,6 +39,9 @@ func (o *Opener) Store(m *model.Store) (store.Store, error) {
 		return s3.New(s3.Config{Settings: m.Settings, Clock: o.Clock,
 			Credentials: s3.Credentials{AccessKey: secrets["accesskey"], SecretKey: secrets["secretkey"], SessionToken: secrets["sessiontoken"]}})
 	case "swift":
+		if m.AuthKind != "" && m.AuthKind != "none" && secrets["password"] == "" {
+			return nil, fmt.Errorf("storage swift: there is no password for %s: put it into the credentials or into OS_PASSWORD", m.Auth["username"])
+		}
 		return swift.New(swift.Config{Settings: m.Settings, AuthKind: m.AuthKind, Auth: m.Auth, Password: secrets["password"], Token: secrets["token"], Clock: o.Clock})
 	case "file":
 		return filestore.New(m.Settings, o.Clock)

@@ -88,6 +88,18 @@ func TestKinds(t *testing.T) {
 	}
 }
 
+// Without a password nobody need ask for a token.
+func TestNoPassword(t *testing.T) {
+	o := Opener{Clock: op.NewClock(), Getenv: func(string) string { return "" }}
+	m := &model.Store{Kind: "swift", AuthKind: "tempauth", Auth: map[string]string{"auth_url": "http://h/auth/v1.0", "username": "somebody"}}
+	if _, err := o.Store(m); err == nil || !strings.Contains(err.Error(), "no password for somebody") {
+		t.Error(err)
+	}
+	if err := o.Check(m); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestCheck: settings that cannot be are found before anything is sent, missing
 // credentials are none of them.
 func TestCheck(t *testing.T) {
