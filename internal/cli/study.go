@@ -134,6 +134,12 @@ func (f *studyFlags) design(ctx context.Context, s *streams, args []string) (*st
 	if err != nil {
 		return nil, err
 	}
+	for _, file := range files {
+		d.Sources = append(d.Sources, study.SourceOf(file.Name, file.Data))
+	}
+	if d.Flags, err = f.flags(); err != nil {
+		return nil, err
+	}
 	for i, c := range d.Cells {
 		one := f.run
 		one.set, one.trial = slices.Concat(d.Base, c.Set), true
@@ -148,6 +154,9 @@ func (f *studyFlags) design(ctx context.Context, s *streams, args []string) (*st
 		if err != nil {
 			return nil, fmt.Errorf("cell %s: %w", c.Name(), err)
 		}
+		if d.Sources, err = traces(d.Sources, p, args[0]); err != nil {
+			return nil, err
+		}
 		if i == 0 {
 			d.Name = p.Name
 			if len(d.Responses) == 0 {
@@ -159,6 +168,48 @@ func (f *studyFlags) design(ctx context.Context, s *streams, args []string) (*st
 		return nil, err
 	}
 	return d, nil
+}
+
+// flags are those that make a trial what it is and that the design does not have.
+func (f *studyFlags) flags() ([]string, error) {
+	list := []string{"--engine", f.run.engine}
+	if f.run.endpoint != "" {
+		list = append(list, "--csi-endpoint", f.run.endpoint)
+	}
+	if f.run.engine == engineLocal {
+		dir, err := filepath.Abs(f.run.storage)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, "--storage-dir", dir)
+	}
+	injected, err := f.run.injection()
+	if injected != "" {
+		list = append(list, "--inject", injected)
+	}
+	return list, err
+}
+
+// traces adds those that a plan replays to what trials are made of.
+func traces(to []study.Source, p *plan.Plan, main string) ([]study.Source, error) {
+	open := openBeside(main)
+	for _, r := range p.Benchmark.Spec.Rates {
+		if r.TraceRateSpec == nil {
+			continue
+		}
+		f, err := open(r.TraceRateSpec.Source)
+		if err != nil {
+			return nil, err
+		}
+		content, err := io.ReadAll(f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
+		if s := study.SourceOf(r.TraceRateSpec.Source, content); !slices.Contains(to, s) {
+			to = append(to, s)
+		}
+	}
+	return to, nil
 }
 
 // firstCell sets what the first cell of a Study does, where a command asks for

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/record"
@@ -56,9 +57,29 @@ func Begin(path string, d *Design) (*Dir, error) {
 	case err != nil:
 		return nil, err
 	case !bytes.Equal(have, want):
-		return nil, fmt.Errorf("%s has another study, or another edition of this one; choose another --out", path)
+		return nil, otherStudy(path, d)
 	}
 	return &Dir{path, d}, nil
+}
+
+// otherStudy says why a study cannot go on in a directory.
+func otherStudy(path string, d *Design) error {
+	const choose = "its trials would not be comparable; choose another --out"
+	there, err := Open(path)
+	if err != nil {
+		return err
+	}
+	for _, s := range d.Sources {
+		for _, was := range there.Sources {
+			if was.Name == s.Name && was.SHA256 != s.SHA256 {
+				return fmt.Errorf("%s has been changed since the study in %s was begun: %s", s.Name, path, choose)
+			}
+		}
+	}
+	if !slices.Equal(there.Flags, d.Flags) {
+		return fmt.Errorf("the study in %s was begun with %s, not %s: %s", path, strings.Join(there.Flags, " "), strings.Join(d.Flags, " "), choose)
+	}
+	return fmt.Errorf("%s has another study, or another edition of this one; choose another --out", path)
 }
 
 // Open reads a study's directory.

@@ -5,8 +5,10 @@
 package study
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"hash/fnv"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -58,6 +60,21 @@ type Design struct {
 	Responses []string `json:"responses"`
 	// Factors in order, as levels name them.
 	Factors []string `json:"factors"`
+	// Sources and Flags are what else makes the trials what they are: trials of a
+	// study that is taken up again must not differ in them from those before.
+	Sources []Source `json:"sources,omitempty"`
+	Flags   []string `json:"flags,omitempty"`
+}
+
+// Source is a file that trials are made of.
+type Source struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+}
+
+// SourceOf describes a file by its base name and its content.
+func SourceOf(name string, content []byte) Source {
+	return Source{filepath.Base(name), fmt.Sprintf("%x", sha256.Sum256(content))}
 }
 
 // Options choose an edition of a study.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,6 +99,7 @@ func TestDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	d.Sources, d.Flags = []Source{SourceOf("here/x.yaml", []byte(file))}, []string{"--engine", "a"}
 	path := filepath.Join(t.TempDir(), "s")
 	for range 2 { // made, then taken up
 		if _, err := Begin(path, d); err != nil {
@@ -110,6 +112,18 @@ func TestDirectory(t *testing.T) {
 	}
 	if _, err := Begin(path, other); err == nil || !strings.Contains(err.Error(), "another --out") {
 		t.Errorf("another edition in the same directory: %v", err)
+	}
+	for want, change := range map[string]func(*Design){
+		"x.yaml has been changed":                      func(d *Design) { d.Sources[0] = SourceOf("there/x.yaml", []byte(file+"#")) },
+		"begun with --engine a, not --engine b --keep": func(d *Design) { d.Flags = []string{"--engine", "b", "--keep"} },
+		"another study":                                func(d *Design) { d.Sources = append(d.Sources, SourceOf("y", nil)) },
+	} {
+		other := *d
+		other.Sources = slices.Clone(d.Sources)
+		change(&other)
+		if _, err := Begin(path, &other); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "another --out") {
+			t.Errorf("%v, want %q", err, want)
+		}
 	}
 	opened, err := Open(path)
 	if err != nil {
