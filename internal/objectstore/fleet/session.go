@@ -108,21 +108,9 @@ func (o *order) complete() error {
 		return fmt.Errorf("an order has credentials for %d of %d works", len(o.Secrets), len(o.Stage.Works))
 	}
 	for i := range o.Stage.Works {
-		w := &o.Stage.Works[i]
-		w.Store.Secrets = o.Secrets[i]
-		if w.RateText != "" {
-			var err error
-			if w.Rate, err = cosbench.ParseRate(w.RateText); err != nil {
-				return err
-			}
-		}
-		for j := range w.Ops {
-			if o := &w.Ops[j]; o.Name == "" || w.Workers < 1 || o.Weight < 0 {
-				return fmt.Errorf("work %q of an order cannot be", w.Name)
-			}
-		}
+		o.Stage.Works[i].Store.Secrets = o.Secrets[i]
 	}
-	return nil
+	return cosbench.Restore(o.Stage.Works)
 }
 
 // atOnce says that the host is ready, and waits for the instant at which all

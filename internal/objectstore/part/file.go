@@ -133,7 +133,7 @@ func (p *Part) take(n int, r *row) error {
 		}
 		if r.Began.Works != nil {
 			p.Workload.Stages[r.Began.Stage].Works = r.Began.Works
-			if err := complete(&p.Workload); err != nil {
+			if err := restore(&p.Workload); err != nil {
 				return err
 			}
 		}
@@ -163,7 +163,7 @@ func (p *Part) begin(n int, h *Head) error {
 	for i := range p.Stages {
 		p.Stages[i].Name, p.Stages[i].Began, p.Stages[i].Ended = h.Workload.Stages[i].Name, op.Never, op.Never
 	}
-	return complete(&p.Workload)
+	return restore(&p.Workload)
 }
 
 func (p *Part) stage(i int) (*Stage, error) {

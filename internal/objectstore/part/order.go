@@ -29,28 +29,17 @@ func ParseOrder(data []byte) (*Order, error) {
 	if err := json.Unmarshal(data, &o); err != nil {
 		return nil, fmt.Errorf("the order is no JSON: %w", err)
 	}
-	if err := complete(&o.Workload); err != nil {
+	if err := restore(&o.Workload); err != nil {
 		return nil, err
 	}
 	return &o, nil
 }
 
-// complete makes what a workload's JSON has only in words, and refuses what
-// cannot be carried out.
-func complete(w *model.Workload) error {
+// restore is cosbench.Restore of all stages.
+func restore(w *model.Workload) error {
 	for i := range w.Stages {
-		for j := range w.Stages[i].Works {
-			work := &w.Stages[i].Works[j]
-			if work.Workers < 0 || work.FirstWorker < 0 || work.Of != 0 && work.FirstWorker+work.Workers > work.Of {
-				return fmt.Errorf("work %q has workers that cannot be", work.Name)
-			}
-			if work.RateText == "" {
-				continue
-			}
-			var err error
-			if work.Rate, err = cosbench.ParseRate(work.RateText); err != nil {
-				return fmt.Errorf("work %q: %w", work.Name, err)
-			}
+		if err := cosbench.Restore(w.Stages[i].Works); err != nil {
+			return err
 		}
 	}
 	return nil
