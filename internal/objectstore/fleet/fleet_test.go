@@ -372,17 +372,44 @@ func TestLostHost(t *testing.T) {
 	}
 }
 
+// slowly deletes: it is not done before the test has looked.
+type slowly struct{ store.Store }
+
+func (s slowly) Client() (store.Client, error) {
+	c, err := s.Store.Client()
+	return slowClient{c}, err
+}
+
+type slowClient struct{ store.Client }
+
+func (c slowClient) Do(ctx context.Context, r *store.Request, res *store.Result) {
+	if r.Verb == store.Delete {
+		time.Sleep(200 * time.Millisecond)
+	}
+	c.Client.Do(ctx, r, res)
+}
+
 // What a host was cleaning up when it was lost the others clean up.
 func TestLostWhileCleaningUp(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	b := hosts(t, 3, nil)
-	w := parse(t, strings.NewReplacer("r(1,25)", "r(1,1000)", "c(8)KB", "c(1)B").Replace(files(root, "")))
-	f := dial(t, config(w, b.hosts))
+	b := hosts(t, 2, nil)
+	slow := hosts(t, 1, func(o *ServeOptions) {
+		open := o.Open(false)
+		o.Open = func(bool) func(*model.Store) (store.Store, error) {
+			return func(m *model.Store) (store.Store, error) {
+				s, err := open(m)
+				return slowly{s}, err
+			}
+		}
+	})
+	slow.hosts[0].Name = "slow"
+	w := parse(t, files(root, ""))
+	f := dial(t, config(w, append(b.hosts, slow.hosts...)))
 	n := newNotes()
-	when(t, n, "cleanup on 2", 0, b.stop[2])
+	when(t, n, "cleanup on 2", 0, slow.stop[0])
 	r := carry(t.Context(), f, n)
-	if r.Err == nil || !strings.Contains(r.Err.Error(), "host h2") {
+	if r.Err == nil || !strings.Contains(r.Err.Error(), "host slow") {
 		t.Fatalf("%v", r.Err)
 	}
 	if left := entries(t, root); left != 0 {
