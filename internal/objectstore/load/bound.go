@@ -27,7 +27,7 @@ const (
 
 // Bound judges by the client's own ceiling, where it was measured, by CPU and run
 // queue whose figures these are. It is the server's only if the client had CPUs
-// to spare and workers were always waiting for answers, which a closed loop's are.
+// to spare, those that it waited for being none, and workers were always waiting for answers, which a closed loop's are.
 func (s *StageResult) Bound() (b Bound, evidence string) {
 	if len(s.Hosts) > 0 {
 		return s.boundOfHosts()
@@ -56,7 +56,7 @@ func (s *StageResult) Bound() (b Bound, evidence string) {
 	switch {
 	case share >= ceilingShare, u.Busy() > busyShare, waited > waitedShare && ofOps > waitedOfOps:
 		return ClientBound, evidence
-	case closed && u.Wall > 0:
+	case closed && u.Wall > 0 && u.Wanted() <= busyShare:
 		return ServerBound, evidence
 	}
 	return Unclear, evidence

@@ -29,6 +29,7 @@ func TestBound(t *testing.T) {
 		{"all CPUs in use", usage(17*time.Second, 0), nil, 0, ClientBound, "used 85 %"},
 		{"waiting for a CPU", usage(time.Second, 800*time.Millisecond), nil, 0, ClientBound, "ran for 1 s, and waited 0.8 s for a CPU: that is 16.0 % of the time that operations took"},
 		{"waiting, but for little", usage(10*time.Millisecond, 30*time.Millisecond), nil, 0, ServerBound, "ran for 0.01 s, and waited 0.03 s for a CPU: that is 0.6 %"},
+		{"no CPU to spare, and many workers", usage(4*time.Second, 13*time.Second), nil, 0, Unclear, "waited 13 s for a CPU: that is 2.6 %"},
 		{"near its ceiling", usage(time.Second, 0), nil, 110, ClientBound, "at 91 % of this client's own ceiling of 110 operations a second"},
 		{"far from its ceiling", usage(time.Second, 0), nil, 10000, ServerBound, "at 1 % of this client's own ceiling of 10000 operations"},
 	}
@@ -36,7 +37,11 @@ func TestBound(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCell()
 			c.N = 1000
-			if err := c.Service.RecordN(int64(5*time.Millisecond), 1000); err != nil {
+			took := 5 * time.Millisecond
+			if strings.Contains(tt.name, "many workers") {
+				took *= 100
+			}
+			if err := c.Service.RecordN(int64(took), 1000); err != nil {
 				t.Fatal(err)
 			}
 			s := &StageResult{Usage: tt.usage, Ceiling: tt.ceiling, Works: []WorkResult{{Work: &model.Work{Rate: tt.rate}, From: 0, To: op.Time(10 * time.Second), Cells: Cells{{Label: "200", OK: true}: c}}}}

@@ -52,9 +52,15 @@ func (u Usage) since(before Usage) Usage {
 }
 
 // Busy is the share of its CPUs that the process used.
-func (u Usage) Busy() float64 {
+func (u Usage) Busy() float64 { return u.share(u.CPU) }
+
+// Wanted is the share of its CPUs that it used or waited for: with many workers
+// what it has to do waits in it, and little of that falls to each of them.
+func (u Usage) Wanted() float64 { return u.share(u.CPU + u.Waited) }
+
+func (u Usage) share(d time.Duration) float64 {
 	if u.Wall <= 0 || u.CPUs < 1 {
 		return 0
 	}
-	return u.CPU.Seconds() / u.Wall.Seconds() / float64(u.CPUs)
+	return d.Seconds() / u.Wall.Seconds() / float64(u.CPUs)
 }
