@@ -39,7 +39,9 @@ func (s *StageResult) Bound() (b Bound, evidence string) {
 	}
 	if took := s.took(); took > 0 {
 		ofOps = u.Waited.Seconds() / took.Seconds()
-		part = fmt.Sprintf("that is %.1f %% of the time that operations took", 100*ofOps)
+		if part = fmt.Sprintf("that is %.1f %% of the time that operations took", 100*ofOps); ofOps > 1 { // it waited between them
+			part = fmt.Sprintf("that is more than all operations took together, %.3g s", took.Seconds())
+		}
 	}
 	// In seconds: what waits for others' sake waits many times as long as it runs.
 	evidence = fmt.Sprintf("this process used %.0f %% of its %d CPUs; its threads ran for %.3g s, and waited %.3g s for a CPU: %s",
