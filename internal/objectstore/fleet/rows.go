@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"math"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
@@ -12,28 +13,26 @@ import (
 type rows struct {
 	told int // rows
 	of   map[int]load.Cells
-	last map[*progress]int
 }
 
 // add takes in what a host did until an instant after the start.
 func (r *rows) add(g *progress, until op.Time, cells load.Cells) error {
 	if r.of == nil {
-		r.of, r.last = map[int]load.Cells{}, map[*progress]int{}
+		r.of = map[int]load.Cells{}
 	}
-	k := max(r.told, int(time.Duration(until).Round(time.Second)/time.Second)-1)
-	r.last[g] = k
-	if r.of[k] == nil {
-		r.of[k] = load.Cells{}
+	g.row = max(r.told, int(time.Duration(until).Round(time.Second)/time.Second)-1)
+	if r.of[g.row] == nil {
+		r.of[g.row] = load.Cells{}
 	}
-	return r.of[k].Merge(cells)
+	return r.of[g.row].Merge(cells)
 }
 
 // slowest is the first row of a work that a host may still add to.
 func (t *tally) slowest(i int) int {
-	k := int(^uint(0) >> 1)
+	k := math.MaxInt
 	for _, h := range t.hosts {
 		if h != nil && h.works[i] != nil && h.works[i].open {
-			k = min(k, t.rows[i].last[h.works[i]])
+			k = min(k, h.works[i].row)
 		}
 	}
 	return k
@@ -43,8 +42,8 @@ func (t *tally) slowest(i int) int {
 func (t *tally) tell(i, k int) {
 	r := &t.rows[i]
 	for ; r.told < k && len(r.of) > 0; r.told++ {
-		cells, any := r.of[r.told]
-		if !any {
+		cells := r.of[r.told]
+		if cells == nil {
 			cells = load.Cells{}
 		}
 		delete(r.of, r.told)
@@ -56,6 +55,6 @@ func (t *tally) tell(i, k int) {
 // flush tells of all rows: the round is over.
 func (t *tally) flush() {
 	for i := range t.rows {
-		t.tell(i, int(^uint(0)>>1))
+		t.tell(i, math.MaxInt)
 	}
 }

@@ -33,6 +33,7 @@ type hostTally struct {
 type progress struct {
 	load.WorkResult
 	open         bool // there is more to come
+	row          int  // of the rows of the work, the last that it has added to
 	interval     load.Cells
 	since, until op.Time
 }
@@ -82,7 +83,7 @@ func (t *tally) start(at op.Time) {
 			continue
 		}
 		from, to, _ := g.Work.Windows()
-		if g.since, g.until = at, at; g.Began.Known() {
+		if g.since, g.until, g.row = at, at, 0; g.Began.Known() {
 			continue // it does more of it now
 		}
 		if g.Began, g.From = at, at+op.Time(from); to > 0 {

@@ -48,7 +48,7 @@ func Sleep(ctx context.Context, until time.Time) bool {
 // ends.
 func Loopback(t testing.TB, serve func(context.Context, net.Listener) error) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
