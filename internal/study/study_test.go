@@ -191,6 +191,41 @@ func TestResponses(t *testing.T) {
 	}
 }
 
+// Throughput is compared along what asks an action for more, and along nothing
+// else: fio's depth, or the length of a trace, says nothing of how snapshots scale.
+func TestRising(t *testing.T) {
+	const loop, poisson = "spec.rates.loop.concurrencySpec.parallelism", "spec.rates[1].poissonRateSpec.perSecond"
+	tests := []struct {
+		name    string
+		factors map[string][]v1alpha1.Var
+		want    [2]string // factors of the two rates
+	}{
+		{"parallelism", map[string][]v1alpha1.Var{loop: {"1", "10"}, "fio.bs": {"1", "2"}}, [2]string{"parallelism", ""}},
+		{"per second, of the rate in the second place", map[string][]v1alpha1.Var{poisson: {"1", "2.5"}}, [2]string{"", "perSecond"}},
+		{"each its own", map[string][]v1alpha1.Var{loop: {"1", "10"}, poisson: {"1", "2"}}, [2]string{"parallelism", "perSecond"}},
+		{"something else", map[string][]v1alpha1.Var{"fio.iodepth": {"1", "32"}, "spec.rates.other.traceRateSpec.timeScale": {"1", "2"}}, [2]string{}},
+		{"no numbers", map[string][]v1alpha1.Var{loop: {"few", "many"}}, [2]string{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d, err := New(loaded(t, file), Options{Factors: tt.factors})
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := &Dir{Design: d}
+			for i, rate := range [][]string{{"spec.rates.loop.", "spec.rates[0]."}, {"spec.rates.other.", "spec.rates[1]."}} {
+				got := ""
+				if at := dir.rising(rate); at >= 0 {
+					got = d.Factors[at]
+				}
+				if got != tt.want[i] {
+					t.Errorf("rate %d goes up by %q, want %q", i, got, tt.want[i])
+				}
+			}
+		})
+	}
+}
+
 // The built-in suites are, in full, the papers' experiments: five repetitions, and
 // a smaller edition for those who want to see them run.
 func TestSuitesInFull(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/sweep"
@@ -12,10 +13,10 @@ import (
 )
 
 // Sweeps follow each action that is done at a rate over the study's cells, along
-// the factor that goes up, and say where it stops to scale.
+// the factor that asks for more of it, and say where it stops to scale.
 func (d *Dir) Sweeps() ([]sweep.Sweep, error) {
-	rising := d.rising()
 	gathers := map[string][]*sweep.Gather{} // by action: of each cell
+	rising := map[string]int{}              // by action
 	trials := make([]int, len(d.Cells))
 	var order []string
 	for _, trial := range d.Trials {
@@ -35,6 +36,7 @@ func (d *Dir) Sweeps() ([]sweep.Sweep, error) {
 		for _, a := range actions {
 			if gathers[a.name] == nil {
 				order = append(order, a.name)
+				rising[a.name] = d.rising(a.rate)
 				gathers[a.name] = make([]*sweep.Gather, len(d.Cells))
 			}
 			of := gathers[a.name]
@@ -46,7 +48,7 @@ func (d *Dir) Sweeps() ([]sweep.Sweep, error) {
 	}
 	var list []sweep.Sweep
 	for _, action := range order {
-		list = append(list, d.sweep(action, rising, gathers[action], trials))
+		list = append(list, d.sweep(action, rising[action], gathers[action], trials))
 	}
 	return list, nil
 }
@@ -91,23 +93,34 @@ func (d *Dir) sweep(action string, rising int, of []*sweep.Gather, trials []int)
 	return s
 }
 
-// rising is the factor along which a study goes up: "parallelism", or the only
-// one whose values are all numbers; −1 if there is none.
-func (d *Dir) rising() int {
-	found := -1
-	for i, name := range d.Factors {
-		if !d.numeric(i) {
-			continue
+// asks are the fields of a rate that say how much of its actions is asked for.
+var asks = []string{"concurrencySpec.parallelism", "constantRateSpec.perSecond", "poissonRateSpec.perSecond"}
+
+// rising is the factor along which a study asks for more of what a rate triggers,
+// whose keys begin as one of these; −1 if there is none. Any other factor changes
+// what is asked for, not how much: throughput need not follow it.
+func (d *Dir) rising(rate []string) int {
+	for i := range d.Factors {
+		key := d.key(i)
+		for _, begin := range rate {
+			if field, ok := strings.CutPrefix(key, begin); ok && slices.Contains(asks, field) && d.numeric(i) {
+				return i
+			}
 		}
-		if name == "parallelism" {
-			return i
-		}
-		if found >= 0 {
-			return -1
-		}
-		found = i
 	}
-	return found
+	return -1
+}
+
+// key is what a factor sets, as --set takes it; empty of variants, which set
+// several things, before what factors do.
+func (d *Dir) key(factor int) string {
+	set := d.Cells[0].Set
+	at := len(set) - len(d.Factors) + factor
+	if at < 0 || d.Factors[factor] == variantFactor {
+		return ""
+	}
+	key, _, _ := strings.Cut(set[at], "=")
+	return key
 }
 
 func (d *Dir) numeric(factor int) bool {
@@ -122,6 +135,7 @@ func (d *Dir) numeric(factor int) bool {
 // actionOps are the operations of one action that was done at a rate.
 type actionOps struct {
 	name string
+	rate []string // how keys of its fields begin
 	ops  []op.Op
 }
 
@@ -133,18 +147,18 @@ func opsOf(b *record.Bundle) ([]actionOps, error) {
 	}
 	var list []actionOps
 	repeated := map[string]int{}
-	add := func(name string) {
+	add := func(name, rate string) {
 		if _, again := repeated[name]; !again {
 			repeated[name] = len(list)
-			list = append(list, actionOps{name: name})
+			list = append(list, actionOps{name: name, rate: keysOf(data, rate)})
 		}
 	}
 	for _, a := range data.Spec.Actions {
 		if a.RateName != "" {
-			add(a.Name)
+			add(a.Name, a.RateName)
 		}
 		for _, name := range a.Then {
-			add(name)
+			add(name, a.RateName)
 		}
 	}
 	for o, err := range b.Ops() {
@@ -156,6 +170,16 @@ func opsOf(b *record.Bundle) ([]actionOps, error) {
 		}
 	}
 	return slices.DeleteFunc(list, func(a actionOps) bool { return len(a.ops) == 0 }), nil
+}
+
+// keysOf is how keys of a rate's fields begin: with its name, or its position.
+func keysOf(data *dataset.Data, rate string) []string {
+	for i, r := range data.Spec.Rates {
+		if r.Name == rate {
+			return []string{"spec.rates." + rate + ".", fmt.Sprintf("spec.rates[%d].", i)}
+		}
+	}
+	return nil
 }
 
 // endsOf is when the pods of workload instances ended.

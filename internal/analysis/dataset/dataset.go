@@ -73,6 +73,9 @@ type Spec struct {
 		Then          []string   `json:"then"`
 		CreateObjSpec *CreateObj `json:"createObjSpec"`
 	} `json:"actions"`
+	Rates []struct {
+		Name string `json:"name"`
+	} `json:"rates"`
 	SLOs []struct {
 		Name string `json:"name"`
 		Expr string `json:"expr"`

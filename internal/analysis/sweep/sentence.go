@@ -45,8 +45,8 @@ func (s *Series) Describe(factor string) {
 		case p.N == 0 || len(p.Shares) == 0:
 			p.Sentence = "No operation was done."
 		case i == 0:
-			p.Sentence = fmt.Sprintf("%s%s: %s a minute; of an operation's %s, %s.", where(factor, p), doneOf(p),
-				units.Count(p.Rate()), units.Duration(p.total()), largest(p))
+			p.Sentence = fmt.Sprintf("%s%s: %s; of an operation's %s, %s.", where(factor, p), doneOf(p),
+				perMinute(p), units.Duration(p.total()), largest(p))
 		default:
 			p.Sentence = further(factor, s.Points[:i], p)
 		}
@@ -67,13 +67,27 @@ func doneOf(p *Point) string {
 	return fmt.Sprintf(" (%d of %d not done)", p.Failed, p.N)
 }
 
+func perMinute(p *Point) string {
+	if len(p.PerMinute) == 0 {
+		return "too few for a rate"
+	}
+	return units.Count(p.Rate()) + " a minute"
+}
+
 // further compares a point with the ones below: whether throughput still grows,
 // and whose the time is that was added.
 func further(factor string, below []Point, p *Point) string {
 	first, before := &below[0], &below[len(below)-1]
 	grown := scaling(before, p)
-	text := fmt.Sprintf("%s%s: %s a minute, %v of that at %s for ×%s at once: %s.", where(factor, p), doneOf(p),
-		units.Count(p.Rate()), grown, before.Label, units.Count(p.Level/before.Level), grown.verdict)
+	text := fmt.Sprintf("%s%s: %s", where(factor, p), doneOf(p), perMinute(p))
+	if math.IsNaN(grown.Value) {
+		return text + ", with nothing to compare it with."
+	}
+	more := "at once"
+	if strings.HasSuffix(factor, "perSecond") {
+		more = "asked for"
+	}
+	text += fmt.Sprintf(", %v of that at %s for ×%s %s: %s.", grown, before.Label, units.Count(p.Level/before.Level), more, grown.verdict)
 	component, added, share := grew(first, p)
 	if added <= 0 || component == "" {
 		return text + " An operation takes no longer than at " + first.Label + "."
@@ -112,7 +126,7 @@ const level = 0.9
 func scaling(before, p *Point) growth {
 	ratio, ok := stats.MedianRatio(before.PerMinute, p.PerMinute, level)
 	if !ok || before.Level <= 0 || p.Level <= before.Level {
-		return growth{stats.Ratio{Value: math.NaN(), Low: math.NaN()}, "nothing to compare it with"}
+		return growth{Ratio: stats.Ratio{Value: math.NaN(), Low: math.NaN()}}
 	}
 	verdict := func(factor float64) string {
 		switch gain := (factor - 1) / (p.Level/before.Level - 1); {

@@ -78,6 +78,20 @@ func TestSentencesOfTrials(t *testing.T) {
 	}
 }
 
+// A rate that asks for more each second is spoken of as such; what was done once
+// has no rate, and nothing is made of it.
+func TestSentencesOfOtherSeries(t *testing.T) {
+	driver := share(attribution.Driver, 100)
+	s := Series{Points: []Point{point("10", 10, 600, driver), point("20", 20, 630, driver), point("40", 40, 0, driver)}}
+	s.Points[2].PerMinute = nil
+	s.Describe("perSecond")
+	for i, want := range []string{"At perSecond 10: 600 a minute; ", "630 a minute, ×1.05 of that at 10 for ×2 asked for: saturated.", "At perSecond 40: too few for a rate, with nothing to compare it with."} {
+		if got := s.Points[i].Sentence; !strings.Contains(got, want) {
+			t.Errorf("%s\n\twant in it: %s", got, want)
+		}
+	}
+}
+
 func TestGather(t *testing.T) {
 	const s = op.Time(1e9)
 	pod := func(name string, start, scheduled, end op.Time) op.Op {
