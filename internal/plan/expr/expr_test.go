@@ -118,14 +118,14 @@ func TestObserved(t *testing.T) {
 	})
 	got := map[string]string{}
 	for _, o := range v.Observed {
-		got[o.Expr] = fmt.Sprintf("%s (n=%d) %s", o.Value, o.N, o.Warning)
+		got[o.Expr] = fmt.Sprintf("%v %s", o, o.Warning)
 	}
 	want := map[string]string{
-		"count(a)":     "18 (n=18) ",
-		"p99(a.ready)": "412 ms (n=18) needs n ≥ 299",
-		"p50(gone)":    "no data (n=0) ",
-		"max(late)":    "≥ 3.21 s (n=1) ",
-		"max(lost)":    "∞ (n=1) ",
+		"count(a)":     "count(a) = 18 (n=18) ",
+		"p99(a.ready)": "p99(a.ready) = 412 ms (n=18) needs n ≥ 299",
+		"p50(gone)":    "p50(gone) = no data ",
+		"max(late)":    "max(late) ≥ 3.21 s (n=1) ",
+		"max(lost)":    "max(lost) = ∞ (n=1) ",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

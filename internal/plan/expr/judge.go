@@ -176,9 +176,13 @@ func significant(v float64) string {
 	return s
 }
 
-// String is the observation in one line: "p99(snapshots.ready) = 412 ms (n=18)".
+// String is the observation in one line: "p99(snapshots.ready) = 412 ms (n=18)",
+// "p99(fio.canaryWrite) ≥ 17.1 s (n=52)".
 func (o Observation) String() string {
-	s := fmt.Sprintf("%s = %s", o.Expr, o.Value)
+	s := o.Expr + " = " + o.Value
+	if strings.HasPrefix(o.Value, "≥ ") {
+		s = o.Expr + " " + o.Value
+	}
 	if o.N > 0 {
 		s += fmt.Sprintf(" (n=%d)", o.N)
 	}
