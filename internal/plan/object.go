@@ -460,6 +460,8 @@ func (o *objectReader) credentials(path string, s *v1alpha1.ObjectStorage, m *mo
 				o.pass = append(o.pass, n)
 			}
 		}
+	case c == nil && m.Kind == "swift":
+		o.fail(path, "credentials: {secretName: NAME}, with the key password", "nobody gives a token without a password")
 	case c == nil:
 	case c.SecretName != "" && !cluster:
 		o.fail(path+".credentials.secretName", "file, or the environment", "there are no Secrets on engine %s", o.in.Capabilities.Engine)

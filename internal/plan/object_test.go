@@ -125,6 +125,19 @@ func TestObjectStorage(t *testing.T) {
 	}
 }
 
+// On a cluster no environment has a password, and no file of this machine is there.
+func TestObjectCredentialsOnACluster(t *testing.T) {
+	for storage, want := range map[string]string{
+		`{swiftSpec: {authURL: "http://h/auth/v1.0", username: u}}`:         `x.yaml:10:20: spec.actions[0].createObjSpec.objectSpec.storage: nobody gives a token without a password (credentials: {secretName: NAME}, with the key password)`,
+		`{s3Spec: {endpoint: "http://h"}, credentials: {file: /root/keys}}`: `spec.actions[0].createObjSpec.objectSpec.storage.credentials.file: a file of this machine is not on the cluster's nodes`,
+	} {
+		_, said := onCluster(t, Input{Classes: someClasses(), Image: "cnsbench"}, fmt.Sprintf(anObjectWorkload, storage))
+		if !strings.Contains(said, want) {
+			t.Errorf("not said: %s\n%s", want, said)
+		}
+	}
+}
+
 // TestObjectBudget: what an object workload asks, each time that it is carried
 // out, is part of the budget.
 func TestObjectBudget(t *testing.T) {
