@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/config"
 )
 
 // testBed is the cluster with the operator in it.
@@ -44,7 +46,7 @@ func newBed(t *testing.T) *testBed {
 	if path == "" {
 		t.Skip("needs a cluster: KUBECONFIG is not set (make testbed-up)")
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", path)
+	cluster, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +54,7 @@ func newBed(t *testing.T) *testBed {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := client.New(cluster, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,16 +104,18 @@ func (p *project) testbed(args ...string) {
 	}
 }
 
-// install installs, and at the end of the test removes everything and looks
-// whether it is gone.
-func (bed *testBed) install(t *testing.T) {
+// install installs, with further flags, and at the end of the test removes
+// everything and looks whether it is gone.
+func (bed *testBed) install(t *testing.T, flags ...string) {
 	t.Helper()
-	args := []string{"install", "--image", bed.image, "--results-storage-class", "hostdir", "--results-size", "1Gi", "--timeout", "4m"}
-	if out, err := bed.cnsbench(t, append(args, "--dry-run")...); err != nil {
+	args := append([]string{"install", "--image", bed.image, "--results-storage-class", "hostdir", "--results-size", "1Gi", "--timeout", "4m"}, flags...)
+	if out, err := bed.cnsbench(t, append(slices.Clip(args), "--dry-run")...); err != nil {
 		t.Fatalf("dry run: %v\n%s", err, out)
 	}
-	if err := bed.Get(t.Context(), client.ObjectKey{Name: bed.namespace}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
-		t.Fatalf("namespace %s is there already, or the dry run made it (%v): not touching it", bed.namespace, err)
+	for _, ns := range []string{bed.namespace, config.ProxyNamespace} {
+		if err := bed.Get(t.Context(), client.ObjectKey{Name: ns}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+			t.Fatalf("namespace %s is there already, or the dry run made it (%v): not touching it", ns, err)
+		}
 	}
 	t.Cleanup(func() { bed.uninstall(t) })
 	if _, err := bed.cnsbench(t, args...); err != nil {
@@ -131,6 +135,7 @@ func (bed *testBed) uninstall(t *testing.T) {
 	}
 	ctx := context.Background()
 	for _, o := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: bed.namespace}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: config.ProxyNamespace}},
 		&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "benchmarks.cnsbench.dev"}},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "cnsbench-operator"}}} {
 		if err := bed.Get(ctx, client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {

@@ -3,8 +3,12 @@
 package kubernetes
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,56 +21,21 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/config"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/operator"
 )
-
-// proxyObjects are those that an installation with a proxy on one driver's
-// sockets adds.
-func (bed *testBed) proxyObjects(t *testing.T, driver config.CSIDriver) []client.Object {
-	t.Helper()
-	plain, err := config.Objects(config.Options{Image: bed.image})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := config.Objects(config.Options{Image: bed.image, CSIProxy: &config.CSIProxy{Drivers: []config.CSIDriver{driver}, Token: "0123456789abcdef0123"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []client.Object
-	for _, o := range all[len(plain):] {
-		list = append(list, o)
-	}
-	return list
-}
-
-// proxied puts a proxy on a driver's sockets until the test ends.
-func (bed *testBed) proxied(t *testing.T, driver config.CSIDriver) {
-	t.Helper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: config.ProxyNamespace}}
-	if err := bed.Get(t.Context(), client.ObjectKeyFromObject(ns), ns); !apierrors.IsNotFound(err) {
-		t.Fatalf("namespace %s is there already (%v): not touching it", ns.Name, err)
-	}
-	t.Cleanup(func() { bed.unproxied(t) })
-	for _, o := range bed.proxyObjects(t, driver) {
-		if err := bed.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-	}
-	bed.proxiesRun(t)
-}
 
 // unproxied removes the proxies as an administrator would.
 func (bed *testBed) unproxied(t *testing.T) {
@@ -79,21 +48,6 @@ func (bed *testBed) unproxied(t *testing.T) {
 	p.until(context.Background(), "the proxies' namespace is gone", func() (bool, string) {
 		err := bed.Get(context.Background(), client.ObjectKeyFromObject(ns), ns)
 		return apierrors.IsNotFound(err), fmt.Sprint(err, ns.Status.Conditions)
-	})
-}
-
-// proxiesRun waits until each node has a proxy.
-func (bed *testBed) proxiesRun(t *testing.T) {
-	t.Helper()
-	p := &project{bed, t, ""}
-	p.until(t.Context(), "a proxy runs on each node", func() (bool, string) {
-		var sets appsv1.DaemonSetList
-		err := bed.List(t.Context(), &sets, client.InNamespace(config.ProxyNamespace))
-		if err != nil || len(sets.Items) != 1 {
-			return false, fmt.Sprint(err, len(sets.Items))
-		}
-		s := sets.Items[0].Status
-		return s.ObservedGeneration > 0 && s.DesiredNumberScheduled == 2 && s.NumberAvailable == 2 && s.UpdatedNumberScheduled == 2, fmt.Sprintf("%+v", s)
 	})
 }
 
@@ -242,7 +196,7 @@ func TestCSIProxy(t *testing.T) {
 		t.Skipf("the nodes' sockets are reached on the test bed only: %v", err)
 	}
 	d := newOwnDriver(t, bed)
-	bed.proxied(t, config.CSIDriver{Name: "own.example.com", Socket: d.path()})
+	bed.install(t, "--csi-proxy", "own.example.com="+d.path())
 	d.until("after the installation", 2)
 	step := func(what string, allowed int) {
 		t.Helper()
@@ -275,7 +229,6 @@ func TestCSIProxy(t *testing.T) {
 	d.until("after the guard was killed", 1)
 	step("the guard is killed", 0)
 	d.until("once that container runs again", 2)
-	bed.proxiesRun(t)
 	step("that container runs again", 0)
 
 	bed.unproxied(t)
@@ -293,65 +246,114 @@ func TestCSIProxy(t *testing.T) {
 	}
 }
 
-// TestCSIProxyInRun: a run that may read the token has the instants at which
-// volumes were published, without being told of the proxies; one that may not
-// runs all the same, and says so.
+// attached is a Benchmark that attaches a volume of a driver that stages, and of
+// one that does not.
+const attached = `
+apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: e2e}
+spec:
+  serviceAccountName: bench
+  gracePeriod: 1s
+  actions:
+    - {name: btrfs, createObjSpec: {volume: {storageClass: btrfs, size: 64Mi, attach: true}}}
+    - {name: loopfile, createObjSpec: {volume: {storageClass: loopfile, size: 64Mi, attach: true}}}
+`
+
+// TestCSIProxyInRun installs proxies by the command, on the sockets of two drivers
+// that stay at work. A run that may read the token has the instants at which
+// volumes were staged and published, without being told of the proxies; one that
+// may not runs all the same. After uninstall the drivers have their sockets back.
 func TestCSIProxyInRun(t *testing.T) {
 	bed := newBed(t)
-	sockets := "/run/cnsbench-testbed/btrfs-"
-	if _, err := os.Stat(sockets + "node1.sock"); err != nil {
+	const sockets = "/run/cnsbench-testbed/"
+	if _, err := os.Stat(sockets + "btrfs-node1.sock"); err != nil {
 		t.Skipf("needs the test bed: %v", err)
 	}
-	bed.proxied(t, config.CSIDriver{Name: "btrfs.csi.cnsbench.dev", Socket: sockets + nodeName + ".sock"})
-	p := bed.project(t, noRights)
-	yaml := strings.Replace(volumes("btrfs", ", attach: true"), "runtime: 15s", "runtime: 5s", 1)
-	for _, tt := range []struct {
-		name  string
-		flags []string
-		sees  bool
-	}{{"found", nil, true}, {"told not to", []string{"--csi-proxy", "none"}, false}} {
-		t.Run(tt.name, func(t *testing.T) {
-			c := p.command("local", yaml, tt.flags...)
-			p.ends(c, 0)
-			b, err := record.Open(c.bundle)
-			if err != nil {
-				t.Fatal(err)
-			}
-			published := 0
-			for o, err := range b.Ops() {
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, m := range o.Milestones {
-					if m.Name == op.Published && m.Source == "csi" {
-						published++
-					}
-				}
-			}
-			if (published > 0) != tt.sees {
-				t.Errorf("%d ops have the instant of publishing", published)
-			}
-		})
-	}
-	t.Run("by its ServiceAccount", func(t *testing.T) {
-		// The documented binding is what lets it.
-		for _, allowed := range []bool{false, true} {
-			if allowed {
-				b := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: account, Namespace: config.ProxyNamespace},
-					RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "cnsbench-csi-proxy-reader"}, Subjects: p.subjects(account)}
-				p.create(b)
-			}
-			for verb, what := range map[string]string{"list": "pods", "get": "secrets/" + config.ProxySecret} {
-				got := strings.TrimSpace(p.mayI(verb, what))
-				if got != map[bool]string{false: "no", true: "yes"}[allowed] {
-					t.Errorf("bound %v: %s %s: %s", allowed, verb, what, got)
-				}
-			}
-			if got := strings.TrimSpace(p.mayI("list", "secrets")); got != "no" {
-				t.Errorf("bound %v: it may list secrets: %s", allowed, got)
-			}
+	t.Cleanup(func() { // after the uninstall
+		if left, err := filepath.Glob(sockets + "*cnsbench-*"); err != nil || len(left) > 0 {
+			t.Errorf("left beside the drivers' sockets: %v, %v", left, err)
 		}
 	})
+	bed.install(t, "--csi-proxy", "btrfs.csi.cnsbench.dev="+sockets+"btrfs-"+nodeName+".sock", "--csi-proxy", "loopfile.csi.cnsbench.dev="+sockets+"loopfile-"+nodeName+".sock")
+	if taken, _ := filepath.Glob(sockets + "*.sock.cnsbench-upstream"); len(taken) != 4 {
+		t.Errorf("proxies stand on %v, want two drivers on two nodes", taken)
+	}
+	t.Run("by the command", func(t *testing.T) {
+		p := bed.project(t, allRights)
+		for _, flags := range [][]string{nil, {"--csi-proxy", "none"}} {
+			c := p.command("local", attached, flags...)
+			p.ends(c, 0)
+			p.observed(p.events(c.bundle), flags == nil)
+		}
+	})
+	t.Run("by the operator", func(t *testing.T) {
+		p := bed.project(t, allRights)
+		p.observed(p.applied(attached), false)
+		p.kubectl("create", "rolebinding", p.name, "-n", config.ProxyNamespace, "--role=cnsbench-csi-proxy-reader", "--serviceaccount="+p.name+":"+account)
+		if got := strings.TrimSpace(p.mayI("list", "secrets")); got != "no" {
+			t.Errorf("it may list secrets: %s", got)
+		}
+		p.observed(p.applied(attached), true)
+	})
+}
+
+// applied applies the Benchmark e2e, waits for its end, deletes it and gives its
+// ops, which the results service still has.
+func (p *project) applied(yaml string) []op.Op {
+	p.t.Helper()
+	p.apply(yaml)
+	b := &v1alpha1.Benchmark{ObjectMeta: metav1.ObjectMeta{Name: "e2e", Namespace: p.name}}
+	p.wait(b, v1alpha1.ConditionComplete)
+	p.delete(b)
+	return p.events("--cluster", p.name+"/"+operator.RunID(b), "--results-account", account)
+}
+
+// events are the ops of a bundle, as the command shows them.
+func (p *project) events(bundle ...string) (ops []op.Op) {
+	p.t.Helper()
+	cmd := exec.Command(p.binary, append([]string{"show", "--events"}, bundle...)...)
+	cmd.Stderr = p.t.Output()
+	out, err := cmd.Output()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var o op.Op
+		if err := d.Decode(&o); errors.Is(err, io.EOF) {
+			return ops
+		} else if err != nil {
+			p.t.Fatal(err)
+		}
+		ops = append(ops, o)
+	}
+}
+
+// observed checks that the ops of attached say, by the CSI proxies, when their
+// volumes were staged and published; or, where they do not, that they do not.
+func (p *project) observed(ops []op.Op, want bool) {
+	p.t.Helper()
+	got := map[string]bool{}
+	for _, o := range ops {
+		if o.Outcome != op.OK {
+			p.t.Errorf("%s: %s", &o, o.Message)
+		}
+		for _, m := range o.Milestones {
+			if m.Name == op.Staged || m.Name == op.Published {
+				got[o.Action+" "+m.Name+" by "+m.Source] = true
+			}
+		}
+		if want {
+			p.inOrder(&o, op.Scheduled, op.Published, op.Running)
+		}
+	}
+	all := map[string]bool{}
+	if want {
+		all = map[string]bool{"btrfs published by csi": true, "loopfile staged by csi": true, "loopfile published by csi": true}
+	}
+	if diff := cmp.Diff(all, got); diff != "" {
+		p.t.Errorf("observed (-want +got):\n%s", diff)
+	}
 }
 
 // mayI asks the cluster what the project's account may do where the proxies are.

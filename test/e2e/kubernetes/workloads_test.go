@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -32,7 +33,10 @@ func TestWorkloads(t *testing.T) {
 		"a parser whose image is missing":          testParserImage,
 		"a pod that is not restricted":             testUnrestricted,
 		"a block volume":                           testBlockVolume,
+		"limits of a sidecar that is a pod":        testLimits,
 		"phases":                                   testPhases,
+		"the agent by an image volume":             testDelivery("image"),
+		"the agent in the workload's image":        testDelivery("baked"),
 		"object storage":                           testObjects,
 		"a pod of an object workload that is lost": testObjectPodLost,
 	} {
@@ -280,6 +284,36 @@ func testUnrestricted(p *project) {
           securityContext: {privileged: true}
           volumeMounts: [{name: data, mountPath: /data}]`))
 	p.ends(c, 2, `violates PodSecurity "restricted:latest"`, "privileged")
+}
+
+// testLimits: what bounds a sidecar stands in the flags of its pod, and with the
+// result. The test bed's own are no pods, so that this one stands for them.
+func testLimits(p *project) {
+	p.apply(`
+apiVersion: v1
+kind: Pod
+metadata: {name: sidecar}
+spec:
+  automountServiceAccountToken: false
+  terminationGracePeriodSeconds: 1
+  securityContext: {runAsNonRoot: true, runAsUser: 65532, seccompProfile: {type: RuntimeDefault}}
+  containers:
+    - name: provisioner
+      image: localhost/cnsbench-tools:test
+      command: [sh, -c, "sleep 600", /csi-provisioner]
+      args: ["--kube-api-qps=5", --kube-api-burst, "10", --leader-election]
+      ` + restrictedContainer)
+	p.t.Cleanup(func() { p.kubectl("delete", "--ignore-not-found", "--now", "pod/sidecar") })
+	c := p.command("local", strings.Replace(volumes("hostdir", ""), "runtime: 15s", "runtime: 2s", 1))
+	p.ends(c, 0)
+	text, err := os.ReadFile(filepath.Join(c.bundle, "environment.json"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	want := regexp.MustCompile(`"` + p.name + `/sidecar/provisioner": *\{\s*"controller": *"csi-provisioner",\s*"flags": *\{\s*"kube-api-burst": *"10",\s*"kube-api-qps": *"5"\s*\}`)
+	if !want.Match(text) {
+		p.t.Errorf("environment.json has no %s", want)
+	}
 }
 
 // testBlockVolume: a device belongs to root, so that the pod that holds one cannot
