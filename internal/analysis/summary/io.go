@@ -190,10 +190,8 @@ func metrics(d *dataset.Data, instances func(instance string) bool, phase int) [
 	}
 	for _, x := range d.Scalars {
 		name, ok := ratedBy(x.Metric)
-		if ok && wanted(x.Instance, x.Phase) && samples[name] == nil {
-			if !slices.ContainsFunc(ms, func(m Metric) bool { return m.Name == name }) {
-				ms = append(ms, Metric{Name: name})
-			}
+		if ok && wanted(x.Instance, x.Phase) && !slices.ContainsFunc(ms, func(m Metric) bool { return m.Name == name }) {
+			ms = append(ms, Metric{Name: name})
 		}
 	}
 	for i := range ms {
@@ -245,13 +243,14 @@ func ratedBy(scalar string) (metric string, ok bool) {
 	return strings.CutSuffix(scalar, ".bandwidth")
 }
 
-// sumOf adds a rate up over instances. Over phases of different rates there is
-// none.
+// sumOf adds a metric up over instances, and over phases; of a rate there is no
+// sum over those.
 func sumOf(d *dataset.Data, metric string, wanted func(instance string, phase int) bool, phase int) *float64 {
 	var sum *float64
+	_, rate := ratedBy(metric)
 	for _, x := range d.Scalars {
 		if x.Metric == metric && wanted(x.Instance, x.Phase) {
-			if phase == allPhases && len(d.Phases(x.Action)) > 0 {
+			if rate && phase == allPhases && len(d.Phases(x.Action)) > 0 {
 				return nil
 			}
 			if sum == nil {

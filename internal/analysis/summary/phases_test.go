@@ -12,7 +12,7 @@ import (
 )
 
 // TestPhases: figures are told apart by the phase in which they were measured;
-// a rate over phases of different rates there is not.
+// a rate over phases of different rates there is not, but what failed adds up.
 func TestPhases(t *testing.T) {
 	d := &dataset.Data{}
 	if err := json.Unmarshal([]byte(`{"actions":[{"name":"fio","createObjSpec":{"workload":"fio","phases":[{"startAfter":"10s","vars":{"rateIops":"300","bs":"64k"}}]}}]}`), &d.Spec); err != nil {
@@ -24,14 +24,15 @@ func TestPhases(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.Totals = append(d.Totals, record.HistogramSlice{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write", Total: true, Hist: h})
-		d.Scalars = append(d.Scalars, record.Scalar{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write.iops", Value: float64(100 * (1 + 2*k))})
+		d.Scalars = append(d.Scalars, record.Scalar{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write.iops", Value: float64(100 * (1 + 2*k))},
+			record.Scalar{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write.failed", Value: 3})
 	}
 	d.Instances = []record.Instance{{Name: "fio-0", Starts: []op.InstanceStart{
 		{Instance: "fio-0", Container: "fio", Intended: 100, At: 101}, {Instance: "fio-0", Container: "fio-phase-1", Intended: 200, At: 202, Phase: 1}}}}
 	d.Canaries = []dataset.Canary{{Instance: "fio-0", Action: "fio", Volume: "v", IOs: []op.CanaryIO{
 		{Intended: 90, Ended: 95, Write: true}, {Intended: 110, Ended: 120, Write: true}, {Intended: 199, Ended: 300, Write: true}, {Intended: 200, Ended: 201, Write: true}}}}
 	w := workloads(d)[0]
-	if len(w.Metrics) != 2 || w.Metrics[0].PerSecond != nil || w.Metrics[0].Latency.N != 20 {
+	if len(w.Metrics) != 2 || w.Metrics[0].PerSecond != nil || w.Metrics[0].Latency.N != 20 || w.Metrics[0].Errors != 6 {
 		t.Errorf("over all phases: %+v", w.Metrics)
 	}
 	for name, phases := range map[string][]Phase{"action": w.Phases, "instance": w.Instances[0].Phases} {
