@@ -59,6 +59,9 @@ func (l *loader) workload(n *info, path string, c *v1alpha1.CreateObjSpec) {
 		}
 	}
 	variants := l.variants(path, c)
+	if len(variants) == 0 {
+		return
+	}
 	if n.out.Count *= len(variants); n.out.Count > maxInstances {
 		l.fail(path, fmt.Sprintf("at most %d", maxInstances), "one trigger would make %d instances: count times what varsList and matrix list", n.out.Count)
 		return

@@ -402,6 +402,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add("a: &a {<<: *a}", "a.b=c")
 	f.Add("? [a]\n: b", "vars.=")
 	f.Add(head+"spec: {actions: [{name: s, snapshotSpec: {actionName: r}}, {name: r, restoreSpec: {actionName: s}}]}", "")
+	f.Add(head+"spec: {actions: [{name: w, createObjSpec: {workload: fio, varsList: [{}, {bs: 1}], matrix: {rw: [], bs: [1, 2]}, phases: [{startAfter: 1s, vars: {rw: read}}]}}]}", "w.rw=read")
 	for _, pattern := range []string{"../../examples/*.yaml", "../../examples/*/*.yaml", "../../library/suites/*.yaml", "testdata/bad/*.yaml"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {

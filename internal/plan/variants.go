@@ -20,7 +20,7 @@ type variant struct {
 
 // variants are the choices that a createObjSpec lists: each set of varsList with
 // every combination of the matrix, whose last variable (in order of name) varies
-// fastest. Without either there is one.
+// fastest. Without either there is one; where they cannot be listed, none.
 func (l *loader) variants(path string, c *v1alpha1.CreateObjSpec) []variant {
 	first := variant{given: map[string]string{}, own: map[string]string{}, paths: map[string]string{}}
 	for name, value := range c.Vars {
@@ -38,6 +38,14 @@ func (l *loader) variants(path string, c *v1alpha1.CreateObjSpec) []variant {
 		}
 	}
 	for _, name := range sortedKeys(c.Matrix) {
+		switch n := len(c.Matrix[name]); {
+		case n == 0:
+			l.fail(path+".matrix."+name, "such as [4k, 64k]", "variable %q has no values", name)
+			return nil
+		case n*len(list) > maxInstances: // said before they fill the memory
+			l.fail(path+".matrix", fmt.Sprintf("at most %d", maxInstances), "there are more than %d combinations", maxInstances)
+			return nil
+		}
 		var crossed []variant
 		for _, v := range list {
 			for i, value := range c.Matrix[name] {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -63,9 +64,15 @@ func TestVariants(t *testing.T) {
 }
 
 func TestVariantsThatCannotBe(t *testing.T) {
+	var many []string
+	for i := range 12 {
+		many = append(many, fmt.Sprintf("v%d: [a, b, c, d, e, f, g, h, i, j]", i))
+	}
 	tests := []struct{ name, spec, path, want string }{
 		{"given twice", "matrix: {storageClass: [hostdir, loopfile]}", "spec.actions[0].createObjSpec.matrix.storageClass[0]", "is given at spec.actions[0].createObjSpec.vars.storageClass already"},
 		{"an unknown variable", "matrix: {rv: [read]}", "spec.actions[0].createObjSpec.matrix.rv[0]", `no variable "rv"`},
+		{"no values", "matrix: {rw: []}", "spec.actions[0].createObjSpec.matrix.rw", `variable "rw" has no values`},
+		{"more than memory holds", "matrix: {" + strings.Join(many, ", ") + "}", "spec.actions[0].createObjSpec.matrix", "more than 10000 combinations"},
 		{"no quantity", "varsList: [{volumeSize: 1Gi}, {volumeSize: big}]", "spec.actions[0].createObjSpec.varsList[1].volumeSize", "not a quantity"},
 		{"too many", "count: 6000, matrix: {rw: [read, write]}", "spec.actions[0].createObjSpec", "12000 instances"},
 	}
