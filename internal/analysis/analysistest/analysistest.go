@@ -97,6 +97,20 @@ func Killed(t testing.TB) *record.Bundle {
 	return b
 }
 
+// Objects writes the bundle of an object workload on its own: one stage, of whose
+// 100 reads three failed.
+func Objects(t testing.TB) *record.Bundle {
+	t.Helper()
+	w := create(t, `{"actions":[]}`)
+	h := hist.New()
+	_ = h.RecordN(5_000_000, 97) // cannot fail: the value is positive
+	w.Histogram(record.HistogramSlice{Instance: "main", Action: "main", Metric: "read", Unit: "ns", To: Second, Total: true, Hist: h})
+	for metric, value := range map[string]float64{"read.iops": 97, "read.failed": 3} {
+		w.Scalar(record.Scalar{Instance: "main", Action: "main", Metric: metric, Value: value})
+	}
+	return finish(t, w, func(r *record.Run) { r.Engine = record.Objects })
+}
+
 // Hostile is a bundle whose every name would be markup.
 func Hostile(t testing.TB) *record.Bundle {
 	t.Helper()
@@ -155,10 +169,13 @@ func create(t testing.TB, spec string) *record.Writer {
 	return w
 }
 
-func finish(t testing.TB, w *record.Writer) *record.Bundle {
+func finish(t testing.TB, w *record.Writer, change ...func(*record.Run)) *record.Bundle {
 	t.Helper()
 	err := w.Close(func(r *record.Run) {
 		r.State, r.EndedAt = record.Complete, End+Second
+		for _, c := range change {
+			c(r)
+		}
 	})
 	if err != nil {
 		t.Fatal(err)

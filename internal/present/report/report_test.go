@@ -54,6 +54,7 @@ func TestWrite(t *testing.T) {
 		{"empty", analysistest.Empty(t), []string{"No operation was recorded", "The run had none", "Nothing happened"}, []string{"not complete"}},
 		{"killed", analysistest.Killed(t), []string{"This run is not complete", "the run was killed", "It was not recorded", `>incomplete</span>`, "<title>synthetic (incomplete) ·", "cnsbench cleanup /"}, nil},
 		{"live", live, []string{"This run is not complete", "still going on", `>running</span>`}, []string{`>incomplete</span>`, "(incomplete)", "cnsbench cleanup"}},
+		{"objects", analysistest.Objects(t), []string{"<h3>main</h3>", ">3 errors<", "cnsbench object run"}, []string{"not complete", "<h2>Operations</h2>", "<h2>Interference</h2>"}},
 		{"hostile", analysistest.Hostile(t), []string{"&lt;script"}, []string{"<script", "<img"}},
 	}
 	for _, tt := range tests {
