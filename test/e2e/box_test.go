@@ -190,7 +190,12 @@ type live struct {
 
 func (b *box) start(program string, args ...string) *live {
 	b.Helper()
-	l := &live{b: b, cmd: b.command(context.Background(), program, args...), exited: make(chan struct{})}
+	return b.launch(b.command(context.Background(), program, args...))
+}
+
+func (b *box) launch(cmd *exec.Cmd) *live {
+	b.Helper()
+	l := &live{b: b, cmd: cmd, exited: make(chan struct{})}
 	l.cmd.Stdout, l.cmd.Stderr = &l.out, &l.errs
 	if err := l.cmd.Start(); err != nil {
 		b.Fatal(err)

@@ -55,17 +55,14 @@ const eachStore = head + `spec:
 
 // stored is a store of objects that a Benchmark names.
 type stored struct {
-	spec string // of storage, with %s for a file of credentials or of certificates
-	keys string // such a file; none if it is empty
-	env  []string
-	// secret is not to be found anywhere.
-	secret string
+	spec   string // of storage, with %s for a file of credentials or of certificates
+	keys   string // such a file; none if it is empty
+	env    []string
 	alone  bool // it is for one instance
 	asUser bool // an ordinary user runs it
 }
 
-// does runs all that is done to objects, looks for the secret in what is shown
-// of processes meanwhile and in what is left, and checks what was done.
+// does runs all that is done to objects, and checks that it was done.
 func (s stored) does(t *testing.T) {
 	needRoot(t)
 	b := newBox(t)
@@ -114,9 +111,6 @@ func (s stored) does(t *testing.T) {
 	if done != 400 || sums["parts.multipart.ok"] != 4 || sums["files.filewrite.ok"] != 10 || sums["files.filewrite.bytes"] < 1 || sums["main.write.readAfterWrite.checks"] == 0 || sums["dispose.dispose.ok"] != 2 {
 		t.Errorf("%v\n%v", sums, r)
 	}
-	if s.secret != "" {
-		b.nowhere(s.secret)
-	}
 	b.clean()
 }
 
@@ -152,10 +146,9 @@ func TestObjectsOnSwift(t *testing.T) {
 	swift := fmt.Sprintf("swiftSpec: {authURL: %q, username: %q, policy: %q}", v.AuthURL, servers.SwiftUser, servers.SwiftPolicy)
 	s3 := fmt.Sprintf("s3Spec: {endpoint: %q}", v.Address)
 	for name, s := range map[string]stored{
-		"a file":                   {spec: "{" + swift + ", credentials: {file: %q}}", keys: "password=" + servers.SwiftPassword + "\n"},
-		"the environment":          {spec: "{" + swift + "}", env: []string{"OS_PASSWORD=" + servers.SwiftPassword}},
-		"S3, from the environment": {spec: "{" + s3 + "}", env: []string{"AWS_ACCESS_KEY_ID=" + servers.SwiftUser, "AWS_SECRET_ACCESS_KEY=" + servers.SwiftPassword}},
-		"an ordinary user":         {spec: "{" + swift + "}", env: []string{"OS_PASSWORD=" + servers.SwiftPassword}, asUser: true},
+		"a file":                    {spec: "{" + swift + ", credentials: {file: %q}}", keys: "password=" + servers.SwiftPassword + "\n"},
+		"S3, from the environment":  {spec: "{" + s3 + "}", env: []string{"AWS_ACCESS_KEY_ID=" + servers.SwiftUser, "AWS_SECRET_ACCESS_KEY=" + servers.SwiftPassword}},
+		"the environment of a user": {spec: "{" + swift + "}", env: []string{"OS_PASSWORD=" + servers.SwiftPassword}, asUser: true},
 	} {
 		t.Run(name, s.does)
 	}
@@ -174,7 +167,7 @@ func TestObjectsOverTLS(t *testing.T) {
 	t.Parallel() // most of the time its servers start
 	t.Run("S3", func(t *testing.T) {
 		v := servers.ForTest(t, servers.StartVersityTLS)
-		stored{spec: fmt.Sprintf("{s3Spec: {endpoint: %q, caFile: %q}}", v.Address, v.Cert), secret: "never-to-be-seen",
+		stored{spec: fmt.Sprintf("{s3Spec: {endpoint: %q, caFile: %q}}", v.Address, v.Cert),
 			env: []string{"AWS_ACCESS_KEY_ID=" + servers.VersityKey, "AWS_SECRET_ACCESS_KEY=" + servers.VersitySecret}}.does(t)
 	})
 	t.Run("Swift", func(t *testing.T) {
@@ -182,4 +175,36 @@ func TestObjectsOverTLS(t *testing.T) {
 		stored{spec: fmt.Sprintf("{swiftSpec: {authURL: %q, username: %q, caFile: %q}}", v.AuthURL, servers.SwiftUser, v.Cert),
 			env: []string{"OS_PASSWORD=" + servers.SwiftPassword}}.does(t)
 	})
+}
+
+// TestObjectSecretsOfEnvironment: credentials that are handed on are in nothing
+// that a run leaves, and in no list of processes while it goes on.
+func TestObjectSecretsOfEnvironment(t *testing.T) {
+	needRoot(t)
+	b := newBox(t)
+	address, server := b.nullServer()
+	cmd := b.command(context.Background(), b.cnsbench(), b.runArgs(b.write("bench.yaml", head+fmt.Sprintf(`spec:
+  actions:
+    - name: objects
+      createObjSpec:
+        workload: object
+        count: 2
+        objectSpec:
+          storage: {s3Spec: {endpoint: %q}}
+          stages:
+            - name: main
+              works: [{workers: 2, runtime: 2s, containers: c(1), operations: [{type: read, objects: "u(1,9)"}]}]
+`, address)))...)
+	cmd.Env = append(cmd.Env, "AWS_ACCESS_KEY_ID=somebody", "AWS_SECRET_ACCESS_KEY="+secretKey)
+	l := b.launch(cmd)
+	l.child("object", "part")
+	for _, p := range runningProcesses() {
+		if strings.Contains(p.command, secretKey) {
+			t.Errorf("everybody can see %s", p.command)
+		}
+	}
+	l.wait().wants(t, 0)
+	server.kill()
+	b.nowhere(secretKey)
+	b.clean()
 }
