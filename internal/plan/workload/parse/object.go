@@ -117,7 +117,7 @@ func (o *objects) judge() {
 
 // stage puts all figures of a stage into the result.
 func (o *objects) stage(s *part.Stage) error {
-	prefix := StagePrefix(&o.part.Workload, s.Name)
+	prefix := stagePrefix(&o.part.Workload, s.Name)
 	var each []load.Metrics
 	for i := range s.Works {
 		m, err := s.Works[i].Metrics()
@@ -148,8 +148,8 @@ func (o *objects) stage(s *part.Stage) error {
 	return nil
 }
 
-// StagePrefix is what stands before the names of a stage's metrics.
-func StagePrefix(w *model.Workload, stage string) string {
+// stagePrefix is what stands before the names of a stage's metrics.
+func stagePrefix(w *model.Workload, stage string) string {
 	normal := func(s model.Stage) bool {
 		return slices.ContainsFunc(s.Works, func(w model.Work) bool { return w.Kind == model.Normal })
 	}
@@ -251,7 +251,7 @@ func ObjectMetrics(w *model.Workload) []string {
 	}
 	for i := range w.Stages {
 		s := &w.Stages[i]
-		prefix := StagePrefix(w, s.Name)
+		prefix := stagePrefix(w, s.Name)
 		for j := range s.Works {
 			add(prefix, &s.Works[j])
 			if len(s.Works) > 1 {
