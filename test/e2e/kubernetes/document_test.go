@@ -1,0 +1,210 @@
+//go:build e2e
+
+package kubernetes
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// documented are the commands of the blocks of docs/kubernetes.md, in their order,
+// also those after "# or:".
+func documented(t *testing.T) (all []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "kubernetes.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range regexp.MustCompile("(?s)```\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		for line := range strings.Lines(block[1]) {
+			command, comment, _ := strings.Cut(strings.TrimSpace(line), "# ")
+			other, _ := strings.CutPrefix(comment, "or: ")
+			if other == comment {
+				other = ""
+			}
+			for _, c := range []string{command, other} {
+				if c = strings.TrimSpace(c); c != "" {
+					all = append(all, c)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// reader is somebody who does what docs/kubernetes.md says, on a cluster with
+// other names.
+type reader struct {
+	*project
+	dir string // with benchmark.yaml
+	run string // the name of the run whose results are looked at
+}
+
+// does runs a command in the repository.
+func (r *reader) does(command string) string {
+	r.t.Helper()
+	cmd := exec.Command("bash", "-c", command)
+	cmd.Dir = filepath.Join("..", "..", "..")
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(r.binary)+":"+os.Getenv("PATH"), "KUBECONFIG="+filepath.Join(r.dir, "kubeconfig"))
+	out, err := cmd.CombinedOutput()
+	r.t.Logf("$ %s\n%s", command, out)
+	if err != nil {
+		r.t.Fatalf("%s: %v", command, err)
+	}
+	return string(out)
+}
+
+// adapt fits a command to the test bed.
+func (r *reader) adapt(command string) string {
+	if strings.HasPrefix(command, "cnsbench install") {
+		command += " --results-storage-class hostdir --results-size 1Gi --image " + r.image
+	}
+	if strings.HasPrefix(command, "cnsbench run") {
+		command += " --namespace measure --runner local --image " + r.image + " --out " + filepath.Join(r.t.TempDir(), "bundle")
+	}
+	return strings.NewReplacer(
+		"-f benchmark.yaml", "-f "+filepath.Join(r.dir, "benchmark.yaml"),
+		" benchmark.yaml", " "+filepath.Join(r.dir, "benchmark.yaml"),
+		"-o report.html", "--results-account bench -o "+filepath.Join(r.dir, "report.html"),
+		"measure/RUN", "measure/"+r.run,
+		"http://10.1.2.3:8080/metrics", "http://127.0.0.1:23800/metrics",
+		"ebs.csi.aws.com=/path/on/nodes/csi.sock", "'btrfs.csi.cnsbench.dev=/run/cnsbench-testbed/btrfs-$(NODE_NAME).sock'",
+	).Replace(command)
+}
+
+// what is looked for in the output of a documented command, and what is run in its
+// place where it cannot be run as it stands.
+type instead struct {
+	says    []string
+	command func(*reader, string) string
+}
+
+// TestDocument does what docs/kubernetes.md says, command by command. One that is
+// not in this table is an error.
+func TestDocument(t *testing.T) {
+	bed := newBed(t)
+	if _, err := os.Stat(nullSocket); err != nil {
+		t.Skipf("its names are those of the test bed: %v", err)
+	}
+	r := &reader{project: &project{bed, t, "measure"}, dir: t.TempDir()}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.name}}
+	for _, name := range []string{ns.Name, bed.namespace} {
+		if err := bed.Get(t.Context(), client.ObjectKey{Name: name}, &corev1.Namespace{}); !apierrors.IsNotFound(err) {
+			t.Fatalf("namespace %s is there already (%v): not touching it", name, err)
+		}
+	}
+	t.Cleanup(func() { bed.uninstall(t) })
+	t.Cleanup(func() {
+		r.remove(ns)
+		_ = exec.Command("kubectl", "delete", "clusterrolebinding", "bench-measure", "--ignore-not-found").Run() // of the command below
+	})
+	kubeconfig, err := os.ReadFile(os.Getenv("KUBECONFIG"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(r.dir, "kubeconfig"), kubeconfig, 0o600) // its namespace is changed
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: fio-benchmark}\n" + strings.TrimSpace(strings.NewReplacer("%s", "6s", `"%s"`, `"null"`).Replace(smallBenchmark)) + "\n"
+	if err := os.WriteFile(filepath.Join(r.dir, "benchmark.yaml"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	steps := r.steps()
+	for _, line := range documented(t) {
+		step, known := steps[line]
+		if !known {
+			t.Errorf("docs/kubernetes.md has a command that nobody runs: %s", line)
+			continue
+		}
+		delete(steps, line)
+		command := r.adapt(line)
+		if step.command != nil {
+			command = step.command(r, command)
+		}
+		out := ""
+		if command != "" {
+			out = r.does(command)
+		}
+		for _, want := range step.says {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s did not say %q", line, want)
+			}
+		}
+	}
+	for line := range steps {
+		t.Errorf("docs/kubernetes.md does not have: %s", line)
+	}
+	r.text()
+}
+
+// steps are the documented commands.
+func (r *reader) steps() map[string]instead {
+	const apply = "kubectl apply -n measure -f benchmark.yaml"
+	both := "kubectl wait --for=condition=Complete --timeout=30m benchmark/fio-benchmark & kubectl wait --for=condition=Failed --timeout=30m benchmark/fio-benchmark & wait -n"
+	return map[string]instead{
+		"cnsbench install":                      {says: []string{"installed in namespace cnsbench-system"}},
+		"kubectl apply --server-side -k config": {command: func(_ *reader, c string) string { return c + " --force-conflicts --dry-run=server" }, says: []string{"deployment.apps/cnsbench-operator serverside-applied"}},
+		"helm install cnsbench charts/cnsbench -n cnsbench-system --create-namespace": {command: func(*reader, string) string { return "" }}, // test/chart renders and lints it
+		"cnsbench install --dry-run":                     {},
+		"kubectl create namespace measure":               {},
+		"kubectl create serviceaccount bench -n measure": {},
+		"kubectl create rolebinding bench -n measure --clusterrole=cnsbench-runner --serviceaccount=measure:bench":             {},
+		"kubectl create clusterrolebinding bench-measure --clusterrole=cnsbench-runner-cluster --serviceaccount=measure:bench": {},
+		apply:                               {},
+		"kubectl get benchmarks -n measure": {says: []string{"fio-benchmark"}},
+		"kubectl wait -n measure --for=condition=Complete --timeout=30m benchmark/fio-benchmark": {},
+		"kubectl describe benchmark -n measure fio-benchmark":                                    {says: []string{"Completed", "RunnerUp", "snapshots-are-taken"}},
+		"kubectl delete benchmark -n measure fio-benchmark":                                      {},
+		both: {command: func(r *reader, c string) string {
+			return r.adapt(apply) + "; kubectl config set-context --current --namespace=measure >/dev/null; " + c + "; kill $(jobs -p); kubectl get benchmarks"
+		}, says: []string{"condition met", "Completed"}},
+		"cnsbench install --csi-proxy ebs.csi.aws.com":                                                                           {command: func(_ *reader, c string) string { return c + " --dry-run" }, says: []string{"DaemonSet cnsbench-csi-proxy/cnsbench-csi-proxy-ebs-csi-aws-com"}},
+		"cnsbench install --csi-proxy ebs.csi.aws.com=/path/on/nodes/csi.sock":                                                   {says: []string{"installed in namespace"}},
+		"kubectl create rolebinding bench -n cnsbench-csi-proxy --role=cnsbench-csi-proxy-reader --serviceaccount=measure:bench": {},
+		"cnsbench show --cluster measure/RUN": {command: func(r *reader, _ string) string {
+			return r.adapt("cnsbench show --cluster measure/"+r.of()) + " --results-account bench"
+		}, says: []string{"snapshots"}},
+		"cnsbench report --cluster measure/RUN -o report.html":                                                   {},
+		"cnsbench run --engine kubernetes --metrics csi-provisioner=http://10.1.2.3:8080/metrics benchmark.yaml": {says: []string{"none failed"}},
+		"cnsbench run --engine kubernetes --csi-proxy 10.1.2.3:9443 benchmark.yaml": {command: func(r *reader, c string) string {
+			return strings.Replace(c, "10.1.2.3:9443", r.proxyNull(), 1)
+		}, says: []string{"none failed"}},
+	}
+}
+
+// of finds the run of the Benchmark that is there, as the document says.
+func (r *reader) of() string {
+	r.t.Helper()
+	lines := strings.Split(r.does("kubectl get benchmarks -n measure"), "\n")
+	if got, want := strings.Join(strings.Fields(lines[0]), " "), "NAME STATUS RUN OPS FAILED AGE"; got != want {
+		r.t.Errorf("columns %q, documented are %q", got, want)
+	}
+	r.run = strings.Fields(lines[1])[2]
+	return r.run
+}
+
+// text does what stands in the document's text.
+func (r *reader) text() {
+	r.t.Helper()
+	if fi, err := os.Stat(filepath.Join(r.dir, "report.html")); err != nil || fi.Size() < 10000 {
+		r.t.Errorf("the report: %v, %v", fi, err)
+	}
+	r.does("kubectl cnsbench run -n measure --image " + r.image + " --out " + filepath.Join(r.dir, "bundle") + " " + filepath.Join(r.dir, "benchmark.yaml"))
+	r.does("kubectl apply --server-side -f charts/cnsbench/crds/ --force-conflicts")
+	r.does("kubectl delete namespace cnsbench-csi-proxy")
+	r.does("cnsbench uninstall --force")
+	claim := &corev1.PersistentVolumeClaimList{}
+	if err := r.List(context.Background(), claim, client.InNamespace(r.testBed.namespace)); err != nil || len(claim.Items) != 1 {
+		r.t.Errorf("the volume with the bundles was not kept: %d claims, %v", len(claim.Items), err)
+	}
+}
