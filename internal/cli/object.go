@@ -127,6 +127,9 @@ func loadObject(s *streams, file string, hosts []string) (*model.Workload, []byt
 }
 
 func runObject(ctx context.Context, s *streams, f *objectFlags, file string) error {
+	if f.grace < 0 || f.prices.Write < 0 || f.prices.Read < 0 || f.prices.Received < 0 {
+		return errors.New("--grace and prices cannot be negative")
+	}
 	hosts, names, err := f.fleet.parse()
 	if err != nil {
 		return err

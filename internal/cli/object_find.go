@@ -35,9 +35,11 @@ type seekFlags struct {
 	window, warmUp                time.Duration
 	ceiling                       bool
 	ceilingFor                    time.Duration
+	flags                         *pflag.FlagSet // which of them were given; nil: none
 }
 
 func (f *seekFlags) add(fl *pflag.FlagSet) {
+	f.flags = fl
 	fl.StringVar(&f.stage, "stage", "", "stage that --find-max or --scale-workers repeats (default the only one with a work of type normal)")
 	fl.StringVar(&f.find, "find-max", "", "search the highest rate at which this holds, such as 'p99(read) < 20ms'")
 	fl.Float64Var(&f.from, "find-from", 0, "first rate of the search, in operations a second (default the work's, or 100)")
@@ -65,6 +67,9 @@ type seeking struct {
 // prepare makes the steps of a workload that are known before.
 func (f *seekFlags) prepare(w *model.Workload, seed uint64) (*model.Workload, *seeking, error) {
 	k := &seeking{}
+	if err := f.possible(); err != nil {
+		return nil, nil, err
+	}
 	var err error
 	if f.find != "" {
 		if len(f.scale) > 0 {
@@ -82,7 +87,42 @@ func (f *seekFlags) prepare(w *model.Workload, seed uint64) (*model.Workload, *s
 		}
 		k.ceilings = &seek.Ceilings{Server: childNullServer, Size: readBytes(w), Window: f.ceilingFor, WarmUp: time.Second}
 	}
-	return w, k, nil
+	return w, k, f.meant(k)
+}
+
+// possible refuses numbers that cannot be.
+func (f *seekFlags) possible() error {
+	for name, negative := range map[string]bool{"repetitions": f.repetitions < 0, "knee-gain": f.kneeGain < 0, "window": f.window < 0, "warm-up": f.warmUp < 0} {
+		if negative {
+			return fmt.Errorf("--%s cannot be negative", name)
+		}
+	}
+	return nil
+}
+
+// meant refuses flags that mean nothing beside the others.
+func (f *seekFlags) meant(k *seeking) error {
+	if f.flags == nil {
+		return nil
+	}
+	find, scale := k.finder != nil, k.scale != nil
+	for _, x := range []struct {
+		names []string
+		means bool
+		with  string
+	}{
+		{[]string{"find-from", "find-least", "find-most", "find-resolution"}, find, "--find-max"},
+		{[]string{"repetitions", "knee-gain"}, scale, "--scale-workers, or a stage with scale"},
+		{[]string{"stage", "window", "warm-up"}, find || scale, "--find-max or --scale-workers"},
+		{[]string{"ceiling-for"}, f.ceiling, "--ceiling"},
+	} {
+		for _, name := range x.names {
+			if f.flags.Changed(name) && !x.means {
+				return fmt.Errorf("--%s means nothing without %s", name, x.with)
+			}
+		}
+	}
+	return nil
 }
 
 func (f *seekFlags) finder(w *model.Workload) (*seek.Finder, error) {

@@ -195,3 +195,26 @@ func TestConvertPaths(t *testing.T) {
 		t.Errorf("%s", errs)
 	}
 }
+
+// Flags that cannot be, or mean nothing beside the others, are refused before
+// anything is sent.
+func TestObjectFlagsThatMeanNothing(t *testing.T) {
+	for _, tt := range []struct{ flags, want string }{
+		{"--repetitions 3", "--repetitions means nothing without --scale-workers"},
+		{"--knee-gain 0.2 --find-max p99(read)<duration(\"1s\")", "--knee-gain means nothing"},
+		{"--window 5s", "--window means nothing without --find-max"},
+		{"--stage main", "--stage means nothing"},
+		{"--find-most 5 --scale-workers 1,2", "--find-most means nothing without --find-max"},
+		{"--ceiling-for 1s", "--ceiling-for means nothing without --ceiling"},
+		{"--repetitions -1 --scale-workers 1,2", "--repetitions cannot be negative"},
+		{"--window -1s --scale-workers 1,2", "--window cannot be negative"},
+		{"--grace -1s", "cannot be negative"},
+		{"--price-read -1 --dry-run", "cannot be negative"},
+	} {
+		out := filepath.Join(t.TempDir(), "bundle")
+		code, _, errs := object(t, objectXML(t.TempDir(), mixedWork), append([]string{"object", "run", "--out", out}, strings.Fields(tt.flags)...)...)
+		if _, err := os.Stat(out); code != exitUsage || !strings.Contains(errs, tt.want) || err == nil {
+			t.Errorf("%s: exit %d, want %q\n%s", tt.flags, code, tt.want, errs)
+		}
+	}
+}
