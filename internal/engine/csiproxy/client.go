@@ -138,8 +138,7 @@ type session struct {
 	first   *records // where it begins: nothing after that is missed
 }
 
-// connect makes one attempt: TLS, proofs, clocks, and then what the session is
-// for.
+// connect makes one attempt: TLS, proofs, and then what the session is for.
 func (c *Client) connect(ctx context.Context, then func(*session) error) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, setUpWithin)
 	defer cancel()
@@ -149,7 +148,7 @@ func (c *Client) connect(ctx context.Context, then func(*session) error) (*sessi
 	}
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	s := &session{Link: l, mail: post.New(l, func() int64 { return int64(c.clock.Now()) }, maxFrame, silence)}
-	if err = c.setUp(s); err == nil {
+	if err = c.introduce(s); err == nil {
 		err = then(s)
 	}
 	if !stop() {
@@ -160,23 +159,6 @@ func (c *Client) connect(ctx context.Context, then func(*session) error) (*sessi
 		return nil, err
 	}
 	return s, nil
-}
-
-func (c *Client) setUp(s *session) error {
-	if err := c.introduce(s); err != nil {
-		return err
-	}
-	s.clocks = &join.Join{}
-	if s.welcome.Instance == c.instance {
-		s.clocks = c.clocks // the same clock: what is known of it still holds
-	}
-	if err := s.mail.Join(s.clocks); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.driver, c.node, c.lost = s.welcome.Driver, s.welcome.Node, nil
-	return nil
 }
 
 // introduce proves the token and checks that the proxy has it too.
@@ -211,10 +193,20 @@ func (c *Client) introduce(s *session) error {
 	return nil
 }
 
-// begin asks for the records where the last session with the same process
-// ended, else from now on, and waits for the first page: what happens once it
-// returns is told.
+// begin joins the clocks and asks for the records where the last session with the
+// same process ended, else from now on, and waits for the first page: what
+// happens once it returns is told.
 func (c *Client) begin(s *session) error {
+	s.clocks = &join.Join{}
+	if s.welcome.Instance == c.instance {
+		s.clocks = c.clocks // the same clock: what is known of it still holds
+	}
+	if err := s.mail.Join(s.clocks); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.driver, c.node, c.lost = s.welcome.Driver, s.welcome.Node, nil
+	c.mu.Unlock()
 	f := from{Now: true}
 	if c.instance == s.welcome.Instance && c.next >= 0 {
 		f = from{At: c.next}

@@ -54,13 +54,13 @@ const (
 
 // List asks the proxy at address what the driver behind it has: the proxy calls
 // the driver's own lists, which changes nothing. ErrNoList where there are none.
-func List(ctx context.Context, address, token string, clock op.Clock) (*Inventory, error) {
+func List(ctx context.Context, address, token string) (*Inventory, error) {
 	if err := link.CheckToken(token); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
-	c := &Client{address: address, token: token, clock: clock}
+	c := &Client{address: address, token: token, clock: op.NewClock()}
 	s, err := c.connect(ctx, func(s *session) error {
 		if !s.welcome.Lists {
 			return ErrNoList

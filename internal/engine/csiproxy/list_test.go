@@ -10,7 +10,6 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine/csidriver"
 	"github.com/cnsbench/cnsbench/internal/engine/csiproxy"
-	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // TestList: what the driver has comes over whole, also when that is many pages,
@@ -20,7 +19,7 @@ func TestList(t *testing.T) {
 	address := serveRecords(t, p)
 	list := func() *csiproxy.Inventory {
 		t.Helper()
-		got, err := csiproxy.List(t.Context(), address, token, op.NewClock())
+		got, err := csiproxy.List(t.Context(), address, token)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,10 +54,10 @@ func TestList(t *testing.T) {
 func TestListFails(t *testing.T) {
 	_, p, _ := beside(t, csidriver.Options{Inject: "rpcs: {ListVolumes: {error: 100% UNAVAILABLE}}"}, csiproxy.Options{})
 	address := serveRecords(t, p)
-	if _, err := csiproxy.List(t.Context(), address, token, op.NewClock()); err == nil || !strings.Contains(err.Error(), "Unavailable") {
+	if _, err := csiproxy.List(t.Context(), address, token); err == nil || !strings.Contains(err.Error(), "Unavailable") {
 		t.Errorf("a driver whose list fails: %v", err)
 	}
-	if _, err := csiproxy.List(t.Context(), address, token+"x", op.NewClock()); !errors.Is(err, csiproxy.ErrToken) {
+	if _, err := csiproxy.List(t.Context(), address, token+"x"); !errors.Is(err, csiproxy.ErrToken) {
 		t.Errorf("another token: %v", err)
 	}
 }

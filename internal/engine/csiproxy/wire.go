@@ -23,7 +23,7 @@ const maxFrame = 4 << 20
 //	runner  from                                    where to begin
 //	proxy   page, page, …
 //
-// or, after the clocks:
+// or, in place of all that follows the proofs:
 //
 //	runner  list                                    what the driver has
 //	proxy   listing, listing, …

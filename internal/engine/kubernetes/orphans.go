@@ -24,7 +24,7 @@ const orphanPatience = 5 * time.Second
 func (e *Engine) takeStock(ctx context.Context) {
 	e.stock = map[string]*csiproxy.Inventory{}
 	for _, address := range e.Proxies {
-		list, err := csiproxy.List(ctx, address, e.ProxyToken, e.session.Clock)
+		list, err := csiproxy.List(ctx, address, e.ProxyToken)
 		switch {
 		case err == nil && list.Driver != "":
 			e.stock[address] = list
@@ -63,7 +63,7 @@ func (e *Engine) orphans(ctx context.Context) (list []engine.Finding, listed map
 
 // unreferred is what a driver has more than before, and nothing refers to.
 func (e *Engine) unreferred(ctx context.Context, address string, before *csiproxy.Inventory) (*csiproxy.Inventory, error) {
-	now, err := csiproxy.List(ctx, address, e.ProxyToken, e.session.Clock)
+	now, err := csiproxy.List(ctx, address, e.ProxyToken)
 	if err != nil {
 		return nil, err
 	}
