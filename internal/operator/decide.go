@@ -2,6 +2,7 @@ package operator
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -157,7 +158,7 @@ func vanished(o observed, made bool) (why string, gone bool) {
 	// Without an end of its container: evicted before it began, or declared dead
 	// by others than its kubelet.
 	if pod != nil && pod.Status.Phase == corev1.PodFailed && !ending(pod) {
-		return fmt.Sprintf("pod %s failed: %s %s", pod.Name, pod.Status.Reason, pod.Status.Message), true
+		return fmt.Sprintf("pod %s on node %s failed: %s%s", pod.Name, pod.Spec.NodeName, reasonOf(pod), disruption(pod)), true
 	}
 	if pod != nil && abandoned(pod, o.now) {
 		return fmt.Sprintf("pod %s does not end: its node %s does not answer%s", pod.Name, pod.Spec.NodeName, disruption(pod)), true
@@ -172,6 +173,15 @@ func vanished(o observed, made bool) (why string, gone bool) {
 		return fmt.Sprintf("the pod of Job %s is gone: %s: %s", job.Name, end.Reason, end.Message), true
 	}
 	return "", false
+}
+
+// reasonOf is what a pod's status says of its failure. The controller that removes
+// pods of a node that is out of service says nothing.
+func reasonOf(p *corev1.Pod) string {
+	if text := strings.TrimSpace(p.Status.Reason + " " + p.Status.Message); text != "" {
+		return text
+	}
+	return "its container was not seen to end, and nobody says why: its node may be lost"
 }
 
 // abandoned says whether a pod that should end cannot be expected to: its grace

@@ -204,6 +204,11 @@ func TestDecide(t *testing.T) {
 				p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "NodeLost", "the node is gone"
 			})}},
 			want: does{Acts: "+cleanup -runner lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost", Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "the node is gone"},
+		{name: "one that is declared dead without a word is named with its node",
+			o: observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(up(), func(p *corev1.Pod) {
+				p.Spec.NodeName, p.Status.Phase = "n7", corev1.PodFailed
+			})}},
+			want: does{Acts: "+cleanup -runner lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost", Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "on node n7 failed: its container was not seen to end"},
 		{name: "a runner whose end nobody saw is judged by its Job",
 			o:    observed{benchmark: benchmark(ran), runner: work{job: job(jobEnd(batchv1.JobComplete, begin))}},
 			want: does{Acts: "+cleanup", Complete: "True/Completed", Failed: "False/Completed", Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "its last word"},
