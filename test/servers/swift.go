@@ -156,7 +156,7 @@ func (c *Swift) startAll(ctx context.Context, free []int, port int) error {
 	}
 	for _, s := range append([]string{"proxy"}, backends...) {
 		// Hashes and policies are read from one place only, and are to be ours.
-		if err := c.start(s, nil, "unshare", "-m", "sh", "-ec", `mount --bind "$1" /etc/swift/swift.conf; exec "$2" "$3" -v`, "sh",
+		if err := c.start(s, nil, "unshare", "-m", "--propagation", "slave", "sh", "-ec", `mount --bind "$1" /etc/swift/swift.conf; exec "$2" "$3" -v`, "sh",
 			filepath.Join(c.dir, "swift.conf"), "swift-"+s+"-server", filepath.Join(c.dir, s+"-server.conf")); err != nil {
 			return err
 		}
