@@ -131,7 +131,7 @@ func runBenchmark(ctx context.Context, s *streams, f *runFlags, args []string) e
 		return r.abort(err)
 	}
 	err = r.carryOut(ctx, e)
-	return errors.Join(err, offered.finish(ctx))
+	return errors.Join(err, offered.finish(ctx, codeOf(err) == exitInterrupted))
 }
 
 // runLocal carries a plan out on this machine.
