@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/trace"
 )
 
@@ -98,6 +99,57 @@ spec:
 		t.Error(err)
 	}
 	p.nothingLeft()
+}
+
+// TestReplayInPod: a runner's pod replays a trace that lies on this machine. It is
+// handed it in pieces, here two, of which nothing is left.
+func TestReplayInPod(t *testing.T) {
+	p := newBed(t).project(t, noRights)
+	p.bind("default", "cluster-admin")
+	dir := t.TempDir()
+	text := "# cnsbench trace 1\ntime,op,kind,object,source\n-1000000000,create,volume,old,\n"
+	const n = 5
+	for i := range n {
+		text += fmt.Sprintf("%d,create,volume,v%d,\n%d,snapshot,snapshot,s%d,v%d\n", i*1e9, i, i*1e9+1e6, i, i)
+	}
+	text += strings.Repeat("# "+strings.Repeat("-", 1000)+"\n", 1200) // more than a ConfigMap holds
+	text += "7000000000,delete,volume,old,\n7000000000,delete,volume,v0,\n"
+	for name, text := range map[string]string{"short.csv": text, "benchmark.yaml": `
+apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: replay}
+spec:
+  actions:
+    - {name: volumes, rateName: trace, createObjSpec: {volume: {storageClass: "null", size: 64Mi}}}
+    - {name: snapshots, rateName: trace, snapshotSpec: {actionName: volumes}}
+    - {name: deletions, rateName: trace, deleteSpec: {actionName: volumes}}
+  rates:
+    - {name: trace, maxInFlight: 0, traceRateSpec: {source: short.csv}}
+`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := p.commandOn("pod", filepath.Join(dir, "benchmark.yaml"))
+	p.start(c)
+	handed := func() int {
+		return strings.Count(p.kubectl("get", "configmaps", "-l", "cnsbench.dev/runner", "-o", "name"), "\n")
+	}
+	p.during(c, "the runner is handed the Benchmark and two pieces of the trace", func() bool { return handed() == 3 })
+	p.ended(c, 0, "volumes.before", "snapshots", "deletions")
+	if left := handed(); left > 0 {
+		t.Errorf("%d ConfigMaps of the runner are left", left)
+	}
+	b, err := record.Open(c.bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := b.Run.Rates[0]; r.Triggers != 2*n+2 || r.Started != 2*n+2 {
+		t.Errorf("%+v, want %d triggers", r, 2*n+2)
+	}
+	if s := strings.ReplaceAll(string(b.Run.Spec), " ", ""); !strings.Contains(s, `"source":"short.csv"`) {
+		t.Errorf("the record has another source: %s", s)
+	}
 }
 
 // happening is one operation, by a name that all three have for it.
