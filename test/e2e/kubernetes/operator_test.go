@@ -51,6 +51,8 @@ func TestOperator(t *testing.T) {
 		}
 	})
 	t.Run("goes on after a restart", func(t *testing.T) { testOperatorRestart(t, bed) })
+	t.Run("is led by another when its leader is killed", func(t *testing.T) { testOperatorLeader(t, bed) })
+	t.Run("ends a run whose runner is lost with its node", func(t *testing.T) { testOperatorNodeLost(t, bed) })
 	t.Run("refuses to uninstall what is in use", func(t *testing.T) { testOperatorUninstallRefused(t, bed) })
 }
 
@@ -267,6 +269,63 @@ func testOperatorRestart(t *testing.T, bed *testBed) {
 	if jobs := p.jobs(); len(jobs) != 1 {
 		t.Errorf("Jobs %v", jobs)
 	}
+	p.nothingLeft()
+	p.delete(b)
+}
+
+// testOperatorLeader: of two managers the one that leads is killed while a run goes
+// on; the other takes over, and makes no second runner.
+func testOperatorLeader(t *testing.T, bed *testBed) {
+	p := bed.project(t, allRights)
+	scale := func(n string) {
+		p.kubectl("scale", "-n", bed.namespace, "deployment/cnsbench-operator", "--replicas="+n)
+		p.kubectl("rollout", "status", "-n", bed.namespace, "deployment/cnsbench-operator", "--timeout=3m")
+	}
+	scale("2")
+	t.Cleanup(func() { scale("1") })
+	leader := func() string {
+		holder := p.kubectl("get", "lease", "-n", bed.namespace, "cnsbench-operator", "-o", "jsonpath={.spec.holderIdentity}")
+		pod, _, _ := strings.Cut(holder, "_")
+		return pod
+	}
+	b := p.benchmark("40s", "null")
+	p.wait(b, v1alpha1.ConditionRunning)
+	first := leader()
+	p.kubectl("delete", "pod", "-n", bed.namespace, "--grace-period=0", "--force", first)
+	p.until(t.Context(), "another leads", func() (bool, string) {
+		now := leader()
+		return now != "" && now != first, now
+	})
+	p.wait(b, v1alpha1.ConditionComplete)
+	if jobs := p.jobs(); len(jobs) != 1 {
+		t.Errorf("Jobs %v", jobs)
+	}
+	p.nothingLeft()
+	p.delete(b)
+}
+
+// testOperatorNodeLost: the runner's node is cut off, and an administrator says so
+// by the taint that Kubernetes has for it. The run ends, and what it made is
+// removed while the node is away.
+func testOperatorNodeLost(t *testing.T, bed *testBed) {
+	p := bed.project(t, allRights)
+	p.breaks()
+	b := p.benchmark("10m", "null")
+	p.hasVolumes(b)
+	node := p.runner(b).Spec.NodeName
+	p.killNode(node)
+	killed := time.Now()
+	p.kubectl("wait", "--for=condition=Ready=Unknown", "--timeout=3m", "node/"+node)
+	const taint = "node.kubernetes.io/out-of-service"
+	p.kubectl("taint", "node", node, taint+"=nodeshutdown:NoExecute")
+	t.Cleanup(func() { p.kubectl("taint", "node", node, taint+"-") })
+	p.wait(b, v1alpha1.ConditionFailed)
+	p.expect(b, v1alpha1.ConditionFailed, "RunnerLost", node)
+	failed := time.Now()
+	p.wait(b, v1alpha1.ConditionClean)
+	p.expect(b, v1alpha1.ConditionClean, "ByCleanup", "")
+	t.Logf("%s was cut off: the run had failed %v later, and all was removed %v after that: %s", node, failed.Sub(killed).Round(time.Second),
+		time.Since(failed).Round(time.Second), meta.FindStatusCondition(b.Status.Conditions, v1alpha1.ConditionFailed).Message)
 	p.nothingLeft()
 	p.delete(b)
 }
