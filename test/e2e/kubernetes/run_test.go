@@ -238,7 +238,8 @@ func testKilled(p *project) {
 }
 
 // testRestart: ops that meet a server that is away fail and say so; the watches
-// are lost, come back, and the gap is on record.
+// are lost; the server that comes back has forgotten where they were (410), so that
+// they begin with a new list, and the gap is on record.
 func testRestart(p *project) {
 	p.breaks()
 	c := p.command("local", strings.Replace(volumes("hostdir", ""), "runtime: 15s", "runtime: 30s", 1))
@@ -249,7 +250,7 @@ func testRestart(p *project) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	for _, want := range []string{"was lost", "is back after"} {
+	for _, want := range []string{"was lost", "too old resource version", "is back after"} {
 		if !strings.Contains(string(text), want) {
 			p.t.Errorf("the log does not say that a watch %s", want)
 		}
