@@ -1,3 +1,5 @@
+//go:build e2e
+
 package e2e
 
 import (
@@ -8,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // manyWorks are four kinds of works beside each other, of 512 workers together.
@@ -24,24 +24,6 @@ const manyWorks = `<workload name="many"><storage type="s3" config="endpoint=%s;
 <workstage name="cleanup"><work type="cleanup" workers="16" config="containers=r(1,8);objects=r(1,100)"/></workstage>
 <workstage name="dispose"><work type="dispose" workers="4" config="containers=r(1,8)"/></workstage>
 </workflow></workload>`
-
-// sums are the scalars of a bundle, by metric and by instance and metric.
-func (b *box) sums() map[string]float64 {
-	b.Helper()
-	bundle, err := record.Open(b.bundle())
-	if err != nil {
-		b.Fatal(err)
-	}
-	sums := map[string]float64{}
-	for x, err := range bundle.Scalars() {
-		if err != nil {
-			b.Fatal(err)
-		}
-		sums[x.Metric] += x.Value
-		sums[x.Instance+" "+x.Metric] += x.Value
-	}
-	return sums
-}
 
 // manyDone checks what the works of a stage did, whoever had a share of them.
 func (b *box) manyDone() {

@@ -246,3 +246,21 @@ func TestConvert(t *testing.T) {
 	}
 	b.clean()
 }
+
+// sums are the scalars of a bundle, by metric and by instance and metric.
+func (b *box) sums() map[string]float64 {
+	b.Helper()
+	bundle, err := record.Open(b.bundle())
+	if err != nil {
+		b.Fatal(err)
+	}
+	sums := map[string]float64{}
+	for x, err := range bundle.Scalars() {
+		if err != nil {
+			b.Fatal(err)
+		}
+		sums[x.Metric] += x.Value
+		sums[x.Instance+" "+x.Metric] += x.Value
+	}
+	return sums
+}
