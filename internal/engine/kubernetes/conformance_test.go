@@ -63,9 +63,9 @@ func TestConformance(t *testing.T) {
 		forgets  bool
 	}{
 		{class: "null", forgets: true, skip: map[string]string{"workload": nothing, "shared": nothing, "modify": "null has other parameters"}},
-		{class: "hostdir", detached: true, skip: map[string]string{"group": "hostdir has no group snapshots", "modify": "hostdir cannot modify", "resize": "hostdir cannot grow", "rollout": alone, "shared": alone}},
+		{class: "hostdir", detached: true, skip: map[string]string{"group": "hostdir has no group snapshots", "modify": "hostdir cannot modify", "resize": "hostdir cannot grow"}},
 		{class: "loopfile-xfs", skip: map[string]string{"rollout": alone, "shared": alone}},
-		{class: "btrfs", detached: true, skip: map[string]string{"group": "btrfs has no group snapshots", "modify": "btrfs cannot modify", "rollout": alone, "shared": alone}},
+		{class: "btrfs", detached: true, skip: map[string]string{"group": "btrfs has no group snapshots", "modify": "btrfs cannot modify"}},
 	} {
 		t.Run(tt.class, func(t *testing.T) {
 			client, err := api.New(config, op.NewClock())
