@@ -102,7 +102,8 @@ func testWrap(t *testing.T, f *fixture) {
 		t.Fatal(err)
 	}
 	started, plusMinus, err := s.Started(t.Context())
-	if err != nil || started < at-op.Time(plusMinus) || started > at+op.Time(50*time.Millisecond) {
+	// Late by what a busy machine takes to start a process, and never early.
+	if err != nil || started < at-op.Time(plusMinus) || started > at+op.Time(500*time.Millisecond) {
 		t.Errorf("started %v ± %v after its instant, %v", time.Duration(started-at), time.Duration(plusMinus), err)
 	}
 	end := f.done(s)

@@ -147,13 +147,13 @@ func stall(t *testing.T, dir string) (frozen, longest time.Duration) {
 	stalled := 0
 	last := map[bool]int64{}
 	for _, io := range ios {
-		if io.Ended == wire.Never || io.Errno != 0 {
-			continue
-		}
 		if prev, seen := last[io.Write]; seen && io.Intended-prev != int64(interval) {
 			t.Errorf("intended %v after the one before, not %v", time.Duration(io.Intended-prev), interval)
 		}
 		last[io.Write] = io.Intended
+		if io.Ended == wire.Never || io.Errno != 0 {
+			continue
+		}
 		if response := time.Duration(io.Ended - io.Intended); io.Write {
 			longest = max(longest, response)
 			if response > 20*time.Millisecond {
