@@ -149,14 +149,23 @@ func (c *Swift) ring(ctx context.Context, server string, port int) error {
 	return nil
 }
 
+// ownSettings starts a server for which a file stands at /etc/swift/swift.conf:
+// hashes and policies are read from that place only, and are to be ours. It lets
+// go of other people's loop devices, which its copies of their mounts would keep
+// busy.
+const ownSettings = `mount --bind "$1" /etc/swift/swift.conf
+tac /proc/mounts | while read -r device at rest; do
+	case $device in /dev/loop*) umount -l "$at" || true ;; esac
+done
+exec "$2" "$3" -v`
+
 // startAll starts all at once and waits for each: Python takes its time.
 func (c *Swift) startAll(ctx context.Context, free []int, port int) error {
 	if err := c.start("memcached", nil, "memcached", "-u", "root", "-l", "127.0.0.1", "-p", fmt.Sprint(free[3])); err != nil {
 		return err
 	}
 	for _, s := range append([]string{"proxy"}, backends...) {
-		// Hashes and policies are read from one place only, and are to be ours.
-		if err := c.start(s, nil, "unshare", "-m", "--propagation", "slave", "sh", "-ec", `mount --bind "$1" /etc/swift/swift.conf; exec "$2" "$3" -v`, "sh",
+		if err := c.start(s, nil, "unshare", "-m", "sh", "-ec", ownSettings, "sh",
 			filepath.Join(c.dir, "swift.conf"), "swift-"+s+"-server", filepath.Join(c.dir, s+"-server.conf")); err != nil {
 			return err
 		}
