@@ -6,6 +6,7 @@
 set -uo pipefail
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+trap 'exit 130' INT TERM # what was interrupted has not passed
 go test "$@" 2>&1 | tee "$log" && exit 0
 flags=()
 for a in "$@"; do [[ $a == ./* ]] || flags+=("$a"); done
