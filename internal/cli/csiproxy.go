@@ -110,17 +110,28 @@ func proxyToken(file string) (string, error) {
 func runProxy(ctx context.Context, out io.Writer, proxy *csiproxy.Proxy, p proxyFlags, token string) error {
 	all, ctx := errgroup.WithContext(ctx)
 	if p.serve != "" {
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.serve)
-		if err != nil {
-			return err
-		}
-		all.Go(func() error { return proxy.Serve(ctx, listener, token) })
+		all.Go(func() error { return serveRecords(ctx, proxy, p.serve, token) })
 	}
 	if p.log {
 		all.Go(func() error { return logCalls(ctx, out, proxy) })
 	}
 	all.Go(func() error { return proxy.Run(ctx) })
 	return all.Wait()
+}
+
+// serveRecords opens its port when there is something to record: that is how
+// others see that the proxy is where it should be.
+func serveRecords(ctx context.Context, proxy *csiproxy.Proxy, address, token string) error {
+	select {
+	case <-proxy.Stands():
+	case <-ctx.Done():
+		return nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return proxy.Serve(ctx, listener, token)
 }
 
 func logCalls(ctx context.Context, out io.Writer, proxy *csiproxy.Proxy) error {

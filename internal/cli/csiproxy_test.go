@@ -1,11 +1,73 @@
 package cli
 
 import (
+	"context"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/engine/csiproxy"
 )
+
+// The port says whether the proxy is in the driver's place: without a driver it
+// stays closed.
+func TestProxyServesOnceItStands(t *testing.T) {
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "csi.sock")
+	proxy, err := csiproxy.New(csiproxy.Options{TakeOver: socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	_ = free.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- runProxy(ctx, io.Discard, proxy, proxyFlags{serve: address}, strings.Repeat("t", 32))
+	}()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	open := func() bool {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			return false
+		}
+		return c.Close() == nil
+	}
+	time.Sleep(1500 * time.Millisecond) // the socket is looked at each second
+	if open() {
+		t.Fatal("the port is open, and there is no driver")
+	}
+	driver, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer driver.Close()
+	go func() {
+		for {
+			if _, err := driver.Accept(); err != nil {
+				return
+			}
+		}
+	}()
+	for deadline := time.Now().Add(20 * time.Second); !open(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the port stays closed")
+		}
+	}
+}
 
 // TestProxyFlags: what is wrong is said before any socket is touched.
 func TestProxyFlags(t *testing.T) {

@@ -289,7 +289,7 @@ func everywhere(u *unstructured.Unstructured) (ok bool, state string) {
 	}
 	want := count("desiredNumberScheduled")
 	return count("updatedNumberScheduled") >= want && count("numberAvailable") >= want,
-		fmt.Sprintf("%d of %d nodes have it (a node without the directory of the driver's socket never will: choose nodes by their labels)", count("numberAvailable"), want)
+		fmt.Sprintf("%d of %d nodes have it (a node without the driver's socket never will: check its name, or choose nodes by their labels)", count("numberAvailable"), want)
 }
 
 var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -54,6 +55,7 @@ type Proxy struct {
 	relays   relays
 	driver   atomic.Pointer[string]
 	instance string
+	stands   chan struct{}
 }
 
 // front is where clients connect.
@@ -61,8 +63,8 @@ type front interface {
 	// dial connects to the driver.
 	dial(ctx context.Context) (*net.UnixConn, error)
 	// serve hands connections to take until ctx ends; by then the socket is
-	// the driver's again, or gone.
-	serve(ctx context.Context, take func(*net.UnixConn)) error
+	// the driver's again, or gone. It calls stands when it begins to, at least once.
+	serve(ctx context.Context, take func(*net.UnixConn), stands func()) error
 }
 
 // New prepares a proxy; nothing is touched before Run.
@@ -77,7 +79,7 @@ func New(o Options) (*Proxy, error) {
 	if o.Keep > 0 {
 		capacity = 2 * o.Keep
 	}
-	p := &Proxy{o: o, clock: mono.New(o.Offset), log: newLog(capacity), relays: relays{all: map[*relay]struct{}{}}, instance: rand.Text()}
+	p := &Proxy{o: o, clock: mono.New(o.Offset), log: newLog(capacity), relays: relays{all: map[*relay]struct{}{}}, instance: rand.Text(), stands: make(chan struct{})}
 	switch {
 	case o.TakeOver != "" && o.Upstream == "" && o.Listen == "":
 		path, err := socketPath(o.TakeOver)
@@ -131,12 +133,15 @@ func (p *Proxy) Run(ctx context.Context) error {
 		go p.ask(asking)
 	}
 	lasting := context.WithoutCancel(ctx)
-	err := p.front.serve(ctx, func(c *net.UnixConn) { p.take(lasting, c) })
+	err := p.front.serve(ctx, func(c *net.UnixConn) { p.take(lasting, c) }, sync.OnceFunc(func() { close(p.stands) }))
 	grace, cancel := context.WithTimeout(lasting, p.o.Grace)
 	defer cancel()
 	p.relays.drain(grace, p.clock.Now)
 	return err
 }
+
+// Stands is closed when clients of the driver first meet the proxy in its place.
+func (p *Proxy) Stands() <-chan struct{} { return p.stands }
 
 // take joins a client to the driver. Where the driver does not answer the
 // client's connection is closed, which is what it would have met without us.

@@ -27,7 +27,7 @@ func dialUnix(ctx context.Context, path string) (*net.UnixConn, error) {
 	return c.(*net.UnixConn), nil
 }
 
-func (p *plain) serve(ctx context.Context, take func(*net.UnixConn)) error {
+func (p *plain) serve(ctx context.Context, take func(*net.UnixConn), stands func()) error {
 	switch look(p.listen) {
 	case alive:
 		return fmt.Errorf("another process is serving on %s; stop it or choose another socket", p.listen)
@@ -47,6 +47,7 @@ func (p *plain) serve(ctx context.Context, take func(*net.UnixConn)) error {
 	}()
 	var accepting sync.WaitGroup
 	accepting.Go(func() { l.accept(take) })
+	stands()
 	<-ctx.Done()
 	l.retire()
 	accepting.Wait()
@@ -93,7 +94,7 @@ func (t *takeover) dial(ctx context.Context) (*net.UnixConn, error) {
 
 // serve takes the socket over as soon as a driver is there, again whenever
 // the driver has made a new one, and gives it back at the end.
-func (t *takeover) serve(ctx context.Context, take func(*net.UnixConn)) (err error) {
+func (t *takeover) serve(ctx context.Context, take func(*net.UnixConn), stands func()) (err error) {
 	unlock, err := lock(ctx, t.socket)
 	if err != nil {
 		return err
@@ -109,6 +110,7 @@ func (t *takeover) serve(ctx context.Context, take func(*net.UnixConn)) (err err
 			t.note(fmt.Sprintf("not recording: %v", err))
 		} else {
 			t.note("recording at " + t.socket)
+			stands()
 		}
 		select {
 		case <-ctx.Done():

@@ -296,6 +296,13 @@ func TestCSIProxyInRun(t *testing.T) {
 		}
 		p.observed(p.applied(attached), true)
 	})
+	t.Run("where no driver is", func(t *testing.T) {
+		out, err := bed.cnsbench(t, "install", "--image", bed.image, "--results-storage-class", "hostdir", "--results-size", "1Gi", "--timeout", "20s",
+			"--csi-proxy", "null.csi.cnsbench.dev="+sockets+"misspelt.sock")
+		if err == nil || !strings.Contains(out, "0 of 2 nodes have it") || !strings.Contains(out, "check its name") {
+			t.Errorf("%v, %s", err, out)
+		}
+	})
 }
 
 // applied applies the Benchmark e2e, waits for its end, deletes it and gives its
