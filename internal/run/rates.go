@@ -24,6 +24,7 @@ func (r *runner) makeRates() {
 	r.result.Rates = make([]RateCount, len(r.Plan.Rates))
 	for i := range r.Plan.Rates {
 		rt := &rateRunner{runner: r, Rate: &r.Plan.Rates[i], count: &r.result.Rates[i]}
+		rt.place = fmt.Sprintf("a place: maxInFlight is %d", rt.MaxInFlight)
 		rt.count.Rate, rt.count.Lateness = rt.Name, hist.New()
 		for j := range r.Plan.Actions {
 			if a := &r.Plan.Actions[j]; a.Rate == rt.Name {
@@ -132,6 +133,7 @@ type rateRunner struct {
 	waiting  []*task
 	emptied  chan struct{} // closed when, after the last trigger, none waits
 	count    *RateCount
+	place    string // what a task waits for in the queue
 
 	replay  *replay  // of a trace
 	mortals *mortals // of lifetimes
@@ -271,7 +273,7 @@ func (rt *rateRunner) next() {
 		rt.emptied = nil
 	}
 	rt.mu.Unlock()
-	t.waited(rt.Clock.Now(), fmt.Sprintf("a place: maxInFlight is %d", rt.MaxInFlight))
+	t.waited(rt.Clock.Now(), rt.place)
 	rt.begin(t)
 }
 
