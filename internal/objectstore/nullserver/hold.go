@@ -35,7 +35,8 @@ type Options struct {
 	// From StallAt after the first request that could be delayed on, nothing is
 	// dealt with for StallFor; what was under way ends.
 	StallAt, StallFor time.Duration
-	// Sleep waits for an instant; false if ctx ended first. Nil: by a timer.
+	// Sleep waits for an instant; false if ctx ended first. Needed where
+	// requests are held.
 	Sleep func(ctx context.Context, until time.Time) bool
 	// Truth, if not nil, is told what was done.
 	Truth *Truth
@@ -145,24 +146,10 @@ type holder struct {
 
 func newHolder(o Options) *holder {
 	h := &holder{Options: o, rng: map[string]*rand.Rand{}}
-	if h.Sleep == nil {
-		h.Sleep = timer
-	}
 	if o.Concurrency > 0 {
 		h.slots = make(chan struct{}, o.Concurrency)
 	}
 	return h
-}
-
-func timer(ctx context.Context, until time.Time) bool {
-	t := time.NewTimer(time.Until(until))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // verbOf a request; empty if it is answered at once.

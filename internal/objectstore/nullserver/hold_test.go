@@ -47,7 +47,7 @@ func parsed(t *testing.T, text string) dist.Dist {
 // operation is answered at once.
 func TestDelays(t *testing.T) {
 	truth := &Truth{}
-	o := Options{Size: 100, Delays: map[string]dist.Dist{"GET": parsed(t, "30ms"), Every: parsed(t, "uniform(5ms,10ms)")}, Seed: 1, Truth: truth}
+	o := Options{Size: 100, Delays: map[string]dist.Dist{"GET": parsed(t, "30ms"), Every: parsed(t, "uniform(5ms,10ms)")}, Seed: 1, Sleep: storetest.Sleep, Truth: truth}
 	at := storetest.Loopback(t, o.Serve)
 	for _, tt := range []struct {
 		method, path string
@@ -103,7 +103,7 @@ func TestDrawsAreAFunctionOfTheSeed(t *testing.T) {
 // So many are dealt with at a time: capacity is concurrency over time of service.
 func TestConcurrency(t *testing.T) {
 	truth := &Truth{}
-	at := storetest.Loopback(t, Options{Size: 1, Delays: map[string]dist.Dist{"GET": parsed(t, "20ms")}, Concurrency: 2, Truth: truth}.Serve)
+	at := storetest.Loopback(t, Options{Size: 1, Delays: map[string]dist.Dist{"GET": parsed(t, "20ms")}, Concurrency: 2, Sleep: storetest.Sleep, Truth: truth}.Serve)
 	began := time.Now()
 	var wait sync.WaitGroup
 	for range 10 {
@@ -122,7 +122,7 @@ func TestConcurrency(t *testing.T) {
 // A stall holds what comes in it to its end, and nothing before or after.
 func TestStall(t *testing.T) {
 	truth := &Truth{}
-	at := storetest.Loopback(t, Options{Size: 1, StallAt: 200 * time.Millisecond, StallFor: 300 * time.Millisecond, Truth: truth}.Serve)
+	at := storetest.Loopback(t, Options{Size: 1, StallAt: 200 * time.Millisecond, StallFor: 300 * time.Millisecond, Sleep: storetest.Sleep, Truth: truth}.Serve)
 	ask(t, "PUT", at+"/b") // no operation: the clock does not begin
 	time.Sleep(250 * time.Millisecond)
 	if took := ask(t, "GET", at+"/b/o"); took > 150*time.Millisecond {
