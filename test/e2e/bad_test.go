@@ -196,7 +196,7 @@ mount -t overlay overlay -o lowerdir=%[2]s,upperdir=%[1]s/upper,workdir=%[1]s/wo
 rm -f %[2]s/%[3]s
 exec "$@"
 `, b.in("overlay"), path, program))
-	return append([]string{"unshare", "-m", "--propagation", "slave", "/bin/sh", script, b.cnsbench()}, b.runArgs(filepath.Join(module, "examples", "quickstart.yaml"))...)
+	return append([]string{"unshare", "-m", "/bin/sh", script, b.cnsbench()}, b.runArgs(filepath.Join(module, "examples", "quickstart.yaml"))...)
 }
 
 var badDrivers = []badCase{
