@@ -5,6 +5,7 @@ package kubernetes
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,9 +52,18 @@ func namespace(t *testing.T, c *api.Client, prefix string) string {
 }
 
 // TestConformance runs the suite that every engine passes, on each driver of
-// the test bed.
+// the test bed, side by side: most of its time it waits for the cluster.
 func TestConformance(t *testing.T) {
 	config := testBed(t)
+	t.Cleanup(func() { // once all have ended: classes of attributes are the cluster's
+		client, err := api.New(config, op.NewClock())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left := leaks(t, client, ""); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	})
 	const alone = "its volumes are for one node at a time"
 	const nothing = "null keeps nothing"
 	for _, tt := range []struct {
@@ -68,6 +78,7 @@ func TestConformance(t *testing.T) {
 		{class: "btrfs", detached: true, skip: map[string]string{"group": "btrfs has no group snapshots", "modify": "btrfs cannot modify"}},
 	} {
 		t.Run(tt.class, func(t *testing.T) {
+			t.Parallel()
 			client, err := api.New(config, op.NewClock())
 			if err != nil {
 				t.Fatal(err)
@@ -84,7 +95,9 @@ func TestConformance(t *testing.T) {
 				Modification:  map[string]string{"freezeHold": "1ms"},
 				NeedsAll:      true,
 				Patience:      2 * time.Minute, Size: "320Mi", Skip: tt.skip,
-				Leaks: func(t *testing.T) []string { return leaks(t, client, ns) },
+				Leaks: func(t *testing.T) []string {
+					return slices.DeleteFunc(leaks(t, client, ns), func(left string) bool { return strings.HasPrefix(left, volumeAttributesClasses.Resource) })
+				},
 			}
 			enginetest.Run(t, target)
 		})
