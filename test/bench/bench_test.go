@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -104,6 +105,23 @@ func TestListedIn(t *testing.T) {
 		}
 		if off != tt.off || ok != tt.ok {
 			t.Errorf("%s: %d %v, want %d %v", tt.name, off, ok, tt.off, tt.ok)
+		}
+	}
+}
+
+// What two CPUs stood still at the same time counts once, and only within.
+func TestStillWithin(t *testing.T) {
+	begin := time.Now()
+	part := func(from, to int) span {
+		return span{begin.Add(time.Duration(from) * time.Millisecond), begin.Add(time.Duration(to) * time.Millisecond)}
+	}
+	s := stillness{spans: []span{part(0, 2), part(1, 4), part(2, 3), part(6, 9)}}
+	for _, tt := range []struct {
+		of   span
+		want int
+	}{{part(0, 10), 7}, {part(1, 3), 2}, {part(4, 6), 0}, {part(3, 7), 2}, {part(9, 12), 0}} {
+		if got := s.within(tt.of); got != time.Duration(tt.want)*time.Millisecond {
+			t.Errorf("%v, want %d ms", got, tt.want)
 		}
 	}
 }

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// span is a part of the time.
+type span struct{ from, to time.Time }
+
+// stillness watches for moments at which a CPU of this machine stood still. On
+// each a thread above all others wakes every millisecond: what keeps it from that
+// is no program here, but the machine's host, or an interrupt.
+type stillness struct {
+	cpus         int
+	began, ended time.Time
+	stop         context.CancelFunc
+	watches      sync.WaitGroup
+
+	mu    sync.Mutex
+	spans []span // of all CPUs
+}
+
+const (
+	stillPeriod = time.Millisecond
+	stillLeast  = 500 * time.Microsecond
+)
+
+// watchStillness begins; an error says that the threads may not be put above
+// others.
+func watchStillness(ctx context.Context) (*stillness, error) {
+	var all unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	s := &stillness{began: time.Now(), stop: stop}
+	ready := make(chan error)
+	for cpu := 0; s.cpus < all.Count(); cpu++ {
+		if all.IsSet(cpu) {
+			s.cpus++
+			s.watches.Go(func() { s.watch(ctx, cpu, ready) })
+		}
+	}
+	var failed error
+	for range s.cpus {
+		if err := <-ready; err != nil {
+			failed = err
+		}
+	}
+	if failed != nil {
+		s.end()
+		return nil, failed
+	}
+	return s, nil
+}
+
+func (s *stillness) watch(ctx context.Context, cpu int, ready chan<- error) {
+	runtime.LockOSThread() // never unlocked: the thread ends with this
+	var own unix.CPUSet
+	own.Set(cpu)
+	err := unix.SchedSetaffinity(0, &own)
+	if err == nil {
+		err = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 99}, 0)
+	}
+	ready <- err
+	pause := unix.NsecToTimespec(int64(stillPeriod))
+	for err == nil && ctx.Err() == nil {
+		due := time.Now().Add(stillPeriod)
+		_ = unix.Nanosleep(&pause, nil) // a signal only makes it shorter
+		if now := time.Now(); now.Sub(due) >= stillLeast {
+			s.mu.Lock()
+			s.spans = append(s.spans, span{due, now})
+			s.mu.Unlock()
+		}
+	}
+}
+
+// end stops watching.
+func (s *stillness) end() {
+	s.stop()
+	s.watches.Wait()
+	slices.SortFunc(s.spans, func(a, b span) int { return a.from.Compare(b.from) })
+	s.ended = time.Now()
+}
+
+// within is how much of a span some CPU stood still. Only after end.
+func (s *stillness) within(o span) (d time.Duration) {
+	at := o.from
+	for _, x := range s.spans {
+		from, to := x.from, x.to
+		if from.Before(at) {
+			from = at
+		}
+		if to.After(o.to) {
+			to = o.to
+		}
+		if to.After(from) {
+			d += to.Sub(from)
+			at = to
+		}
+	}
+	return d
+}
+
+func (s *stillness) String() string {
+	longest := time.Duration(0)
+	for _, x := range s.spans {
+		longest = max(longest, x.to.Sub(x.from))
+	}
+	whole := s.within(span{s.began, s.ended})
+	return fmt.Sprintf("%.2f %% of the time, at most %v", 100*whole.Seconds()/s.ended.Sub(s.began).Seconds(), longest.Round(10*time.Microsecond))
+}
