@@ -334,6 +334,7 @@ func (b *bed) stranger(node string) types.UID {
 func TestReattachAcrossNodes(t *testing.T) {
 	for _, class := range []string{"null", "hostdir", "loopfile", "loopfile-xfs", "btrfs"} {
 		t.Run(class, func(t *testing.T) {
+			t.Parallel()
 			b := newBed(t)
 			v := b.volume("v-0", class)
 			for i, where := range []string{engine.NodeOther, engine.NodeOther, engine.NodeSame, engine.NodeAny} {
