@@ -89,6 +89,12 @@ type S3Spec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Region string `json:"region,omitempty"`
+	// addressing says where buckets stand: in the path, or before the endpoint's
+	// name in the name of the host (virtualHost). Either way connections go to the
+	// endpoint's own address, and its certificate is that of the endpoint.
+	// +optional
+	// +kubebuilder:validation:Enum=path;virtualHost
+	Addressing string `json:"addressing,omitempty"`
 	// signature is v4 or v2.
 	// +optional
 	// +kubebuilder:validation:Enum=v4;v2

@@ -220,15 +220,15 @@ func (c *converted) storage(s *model.Store) (*v1alpha1.ObjectStorage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Settings["path_style_access"] == "false" {
-		c.note("path_style_access=false is left out: in a Benchmark buckets are part of the path")
-	}
 	if s.Auth["auth_url"] != "" && s.Settings["storage_url"] != "" {
 		c.note("storage_url is left out: it is as the token service says")
 	}
 	switch s.Kind {
 	case "s3":
 		out.S3Spec = &v1alpha1.S3Spec{Endpoint: s.Settings["endpoint"], Region: s.Settings["region"], Signature: s.Settings["signature"], Payload: s.Settings["payload"], HTTPEndpoint: http}
+		if s.Settings["path_style_access"] == "false" {
+			out.S3Spec.Addressing = virtualHost
+		}
 	case "swift":
 		if s.Auth["auth_url"] == "" {
 			return nil, fmt.Errorf("storage swift with a token and no auth cannot be said: give an auth")

@@ -99,7 +99,7 @@ func (o *objectReader) line(path string) int {
 }
 
 // objectKeys are the fields that have other names than COSBench's settings.
-var objectKeys = map[string]string{"closuredelay": "closureDelay", "rampup": "rampUp", "rampdown": "rampDown", "partsize": "partSize", "oprefix": "objectPrefix"}
+var objectKeys = map[string]string{"closuredelay": "closureDelay", "rampup": "rampUp", "rampdown": "rampDown", "partsize": "partSize", "cprefix": "containerPrefix", "oprefix": "objectPrefix"}
 
 // objectWords are those of an ObjectSpec.
 var objectWords = model.Words{
@@ -377,6 +377,9 @@ func (o *objectReader) selector(path, field, text string) pick.Spec {
 	return s
 }
 
+// virtualHost is the addressing with buckets in the name of the host.
+const virtualHost = "virtualHost"
+
 // storage is where a work goes.
 func (o *objectReader) storage(path string, s *v1alpha1.ObjectStorage) model.Store {
 	m := model.Store{Settings: map[string]string{}, Auth: map[string]string{}}
@@ -400,6 +403,9 @@ func (o *objectReader) storage(path string, s *v1alpha1.ObjectStorage) model.Sto
 		o.address(path+".s3Spec.endpoint", s.S3Spec.Endpoint)
 		set("endpoint", s.S3Spec.Endpoint)
 		set("region", s.S3Spec.Region)
+		if s.S3Spec.Addressing == virtualHost {
+			set("path_style_access", "false")
+		}
 		set("signature", s.S3Spec.Signature)
 		set("payload", s.S3Spec.Payload)
 		http(path+".s3Spec", &s.S3Spec.HTTPEndpoint)

@@ -164,6 +164,14 @@ func TestObjectsOnKeystone(t *testing.T) {
 		k.AuthURL, servers.KeystoneUser, servers.KeystoneProject), keys: "password=" + servers.KeystonePassword + "\n"}.does(t)
 }
 
+// TestObjectsByHostNames: buckets in the names of hosts, on a server that takes
+// them from there.
+func TestObjectsByHostNames(t *testing.T) {
+	v := servers.ForTest(t, servers.StartVersityHosts)
+	stored{spec: fmt.Sprintf("{s3Spec: {endpoint: %q, addressing: virtualHost}}", v.Address),
+		env: []string{"AWS_ACCESS_KEY_ID=" + servers.VersityKey, "AWS_SECRET_ACCESS_KEY=" + servers.VersitySecret}}.does(t)
+}
+
 // TestObjectsOverTLS: with a certificate that nobody but caFile knows.
 func TestObjectsOverTLS(t *testing.T) {
 	t.Parallel() // most of the time its servers start

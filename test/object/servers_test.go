@@ -60,6 +60,12 @@ func TestVersityGW(t *testing.T) {
 	})
 }
 
+// The SDK by paths, ours by names of hosts.
+func TestVersityGWByHostNames(t *testing.T) {
+	v := servers.ForTest(t, servers.StartVersityHosts)
+	bothWays(t, s3Store(t, v.Address, servers.VersityKey, servers.VersitySecret, "path_style_access", "false"), newAmazon(v.Address, servers.VersityKey, servers.VersitySecret), "both-hosts")
+}
+
 func TestSwift(t *testing.T) {
 	t.Parallel() // most of the time its servers start
 	s := servers.ForTest(t, servers.StartSwift)

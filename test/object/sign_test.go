@@ -95,11 +95,15 @@ func TestSignaturesOfRandomRequests(t *testing.T) {
 				if i%2 == 0 {
 					settings["payload"] = "signed"
 				}
+				virtual := i%5 < 2
+				if virtual {
+					settings["path_style_access"] = "false"
+				}
 				seen.seen = nil
 				send(t, s3.Config{Settings: settings, Credentials: k, Clock: op.NewClock(), Now: func() time.Time { return at }}, request(rng))
 				for _, q := range seen.seen {
 					signed++
-					want := authorizationV2(q, k)
+					want := authorizationV2(q, k, virtual)
 					if version == "v4" {
 						want = authorizationV4(t, q, k, settings["region"], at)
 					}
@@ -167,7 +171,7 @@ func authorizationV4(t *testing.T, q *http.Request, k s3.Credentials, region str
 	return r.Header.Get("Authorization")
 }
 
-func authorizationV2(q *http.Request, k s3.Credentials) string {
+func authorizationV2(q *http.Request, k s3.Credentials, virtualHost bool) string {
 	r := again(q, "Date", "X-Amz-Copy-Source", "X-Amz-Security-Token", "Content-Type", "Content-Md5")
-	return signer.SignV2(*r, k.AccessKey, k.SecretKey, false).Header.Get("Authorization")
+	return signer.SignV2(*r, k.AccessKey, k.SecretKey, virtualHost).Header.Get("Authorization")
 }

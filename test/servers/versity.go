@@ -22,18 +22,27 @@ const (
 	VersitySecret = "secret"
 )
 
+// VersityDomain is what stands behind buckets in names of hosts.
+const VersityDomain = "127.0.0.1"
+
 // StartVersity starts the versitygw of the repository's out/servers, which
 // make object-servers builds at the version in hack/servers.
 func StartVersity(ctx context.Context, dir string) (*Versity, error) {
-	return startVersity(ctx, dir, false)
+	return startVersity(ctx, dir, false, "")
 }
 
 // StartVersityTLS is the same with TLS.
 func StartVersityTLS(ctx context.Context, dir string) (*Versity, error) {
-	return startVersity(ctx, dir, true)
+	return startVersity(ctx, dir, true, "")
 }
 
-func startVersity(ctx context.Context, dir string, secure bool) (*Versity, error) {
+// StartVersityHosts is one that takes buckets from before its name, which is
+// VersityDomain, as part of the host's.
+func StartVersityHosts(ctx context.Context, dir string) (*Versity, error) {
+	return startVersity(ctx, dir, false, VersityDomain)
+}
+
+func startVersity(ctx context.Context, dir string, secure bool, domain string) (*Versity, error) {
 	root, err := repository()
 	if err != nil {
 		return nil, err
@@ -54,6 +63,9 @@ func startVersity(ctx context.Context, dir string, secure bool) (*Versity, error
 	address := fmt.Sprintf("127.0.0.1:%d", p[0])
 	s.Address = "http://" + address
 	args := []string{"--port", address, "--quiet"}
+	if domain != "" {
+		args = append(args, "--virtual-domain", domain)
+	}
 	if secure {
 		if s.Certificate, err = newCertificate(dir); err != nil {
 			return nil, err

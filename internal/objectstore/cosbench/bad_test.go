@@ -77,6 +77,20 @@ func TestPlaceholders(t *testing.T) {
 	}
 }
 
+// A bucket that is to stand in the name of a host has a name that can.
+func TestNamesThatCannotBeHosts(t *testing.T) {
+	const text = "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" config=\"endpoint=http://h;path_style_access=%s\"/>\n" +
+		"<operation type=\"read\" config=\"containers=c(1);objects=c(1);cprefix=%s\"/></work>"
+	if why, ok := fails(fmt.Sprintf(text, "false", "my/bucket "), `6: a bucket whose name has "my/bucket" in it`); !ok {
+		t.Error(why)
+	}
+	for access, prefix := range map[string]string{"true": "my/bucket", "false": "my.bucket-"} {
+		if _, problems := Parse(around(fmt.Sprintf(text, access, prefix)), Options{}); problems.Fatal() {
+			t.Errorf("path_style_access=%s, cprefix=%s: %v", access, prefix, problems)
+		}
+	}
+}
+
 func TestNumbersThatCannotBe(t *testing.T) {
 	for _, a := range []string{`workers="0"`, `workers="-1"`, `workers="1e3"`, `workers="2147483648"`, `workers="99999999999999999999"`, `runtime="-1"`, `runtime="1h1"`, `runtime="9223372036854775807"`,
 		`rampup="soon"`, `interval="0"`, `totalOps="-5"`, `totalOps="1.5"`, `totalBytes="-1"`, `totalBytes="5XB"`, `afr="1000001"`, `afr="-1"`, `division="workers"`, `rate="constant(0)"`,

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
@@ -14,6 +15,9 @@ const (
 	maxRuntime    = 365 * 24 * time.Hour
 	largestObject = int64(5) << 40 // of S3
 )
+
+// hostLetters are those of names of hosts.
+const hostLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
 
 // Words are how the language of a file says things, so that hints do. Settings
 // are asked for by the names that COSBench gives them.
@@ -132,6 +136,9 @@ func (ps *checker) normal(w *Work) {
 func (ps *checker) op(w *Work, o *Op) {
 	if n := o.Containers.Size(); n > maxContainers {
 		ps.fail(o.Line, "containers", fmt.Sprintf("at most %d", maxContainers), "%d containers cannot be meant", n)
+	}
+	if in := o.ContainerName.Prefix + o.ContainerName.Suffix; w.Store.Kind == "s3" && w.Store.Settings["path_style_access"] == "false" && strings.Trim(in, hostLetters) != "" {
+		ps.fail(o.Line, "cprefix", "leave the bucket in the path", "a bucket whose name has %q in it cannot be part of a host's name", in)
 	}
 	if o.Sizes.Unit > 0 && o.Sizes.Max() > largestObject {
 		ps.fail(o.Line, "sizes", "at most 5 TiB", "an object of %d bytes is larger than any store takes", o.Sizes.Max())

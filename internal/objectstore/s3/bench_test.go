@@ -11,9 +11,11 @@ import (
 )
 
 // null starts a null server with objects of 4 KiB.
-func null(tb testing.TB) *Store {
+func null(tb testing.TB) *Store { return nullBy(tb, "true") }
+
+func nullBy(tb testing.TB, pathStyle string) *Store {
 	tb.Helper()
-	s, err := New(Config{Settings: map[string]string{"endpoint": storetest.Loopback(tb, nullserver.Options{Size: 4096}.Serve)}, Clock: op.NewClock(),
+	s, err := New(Config{Settings: map[string]string{"endpoint": storetest.Loopback(tb, nullserver.Options{Size: 4096}.Serve), "path_style_access": pathStyle}, Clock: op.NewClock(),
 		Credentials: Credentials{"AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", ""}})
 	if err != nil {
 		tb.Fatal(err)
@@ -63,6 +65,25 @@ func benchmark(b *testing.B, r store.Request) {
 			}
 		}
 	})
+}
+
+// Names of hosts are put together in place: laying a request out and signing it
+// allocates as little with the bucket in one as with it in the path.
+func TestHostNamesAllocateNothing(t *testing.T) {
+	for _, pathStyle := range []string{"true", "false"} {
+		c, err := nullBy(t, pathStyle).Client()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		k := c.(*client)
+		if n := testing.AllocsPerRun(500, func() {
+			k.address([]byte("bucket"), []byte("myobjects12345"))
+			k.head("GET")
+		}); n >= 1 {
+			t.Errorf("path_style_access=%s: %v allocations", pathStyle, n)
+		}
+	}
 }
 
 // The time is that of client and server together.

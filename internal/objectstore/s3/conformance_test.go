@@ -82,6 +82,37 @@ func TestVersityGW(t *testing.T) {
 	}
 }
 
+// A server that takes the bucket from the host's name, and knows it nowhere else:
+// what it took is a directory of that name.
+func TestVersityGWByHostNames(t *testing.T) {
+	v := servers.ForTest(t, servers.StartVersityHosts)
+	good := Credentials{AccessKey: servers.VersityKey, SecretKey: servers.VersitySecret}
+	for _, payload := range []string{"unsigned", "signed"} {
+		t.Run(payload, func(t *testing.T) {
+			storetest.Run(t, storetest.Options{Store: open(t, map[string]string{"endpoint": v.Address, "path_style_access": "false", "payload": payload}, good),
+				Keeps: true, PartSize: 5 << 20, Prefix: "h" + payload})
+		})
+	}
+	byHost := open(t, map[string]string{"endpoint": v.Address, "path_style_access": "false"}, good)
+	for _, verb := range []store.Verb{store.MakeContainer, store.Put} {
+		if res := do(t, byHost, &store.Request{Verb: verb, Container: []byte("by-host"), Object: []byte("dir/o x"), Size: 4096, Writer: 1}); !res.OK() {
+			t.Fatalf("verb %d: %s %s", verb, res.Label(), res.Detail)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(v.Data, "by-host", "dir", "o x")); err != nil || info.Size() != 4096 {
+		t.Errorf("%v %v", info, err)
+	}
+	if res := get(t, open(t, map[string]string{"endpoint": v.Address}, good), "by-host", "dir/o x"); !res.OK() {
+		t.Errorf("by its path: %s %s", res.Label(), res.Detail)
+	}
+	if res := get(t, open(t, map[string]string{"endpoint": v.Address, "path_style_access": "false"}, Credentials{AccessKey: servers.VersityKey, SecretKey: "wrong"}), "by-host", "dir/o x"); res.Label() != "403 SignatureDoesNotMatch" {
+		t.Errorf("with a wrong secret: %s %s", res.Label(), res.Detail)
+	}
+	if res := do(t, byHost, &store.Request{Verb: store.Head, Container: []byte("no name"), Object: []byte("o")}); res.Failure != wire.LocalFailed || !strings.Contains(res.Detail, "path_style_access=true") {
+		t.Errorf("a bucket that cannot be part of a name: %s %s", res.Label(), res.Detail)
+	}
+}
+
 func get(t *testing.T, s *Store, bucket, object string) store.Result {
 	t.Helper()
 	return do(t, s, &store.Request{Verb: store.Get, Container: []byte(bucket), Object: []byte(object), Length: -1, Verify: true})

@@ -96,27 +96,29 @@ type client struct {
 	store *Store
 	sign  signer
 
-	path, query, resource, scratch []byte
-	host                           string
-	extra                          []header
-	content                        store.Contents
-	hash                           string // of what is sent, where it is signed
+	host, path, query, resource, scratch []byte
+
+	extra   []header
+	content store.Contents
+	hash    string // of what is sent, where it is signed
 }
 
 func (c *client) Abort() { c.Conn.Abort() }
 
 func (c *client) Close() { c.Conn.Close() }
 
-// address sets path, host and resource of a request.
+// address sets host, path and resource of a request. Whatever the host, the
+// connection is the one to the endpoint: a worker needs no other for each bucket.
 func (c *client) address(container, object []byte) {
-	c.host = c.store.endpoint.Host
+	c.host = c.host[:0]
 	c.path = append(c.path[:0], c.store.base...)
 	c.resource = append(append(c.resource[:0], '/'), container...)
 	if c.store.virtualHost {
-		c.host = string(container) + "." + c.host
+		c.host = append(append(c.host, container...), '.')
 	} else {
 		c.path = encode(append(c.path, '/'), container, true)
 	}
+	c.host = append(c.host, c.store.endpoint.Host...)
 	if len(object) > 0 || c.store.virtualHost {
 		c.path = encode(append(c.path, '/'), object, false)
 	}

@@ -21,7 +21,7 @@ func TestSignatureOfAmazonsExamples(t *testing.T) {
 	s := signer{region: "us-east-1", access: "AKIAIOSFODNN7EXAMPLE", secret: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			head := s.sign4(nil, at, tt.method, host, []byte(tt.path), []byte(tt.query), tt.payload, nil)
+			head := s.sign4(nil, at, tt.method, []byte(host), []byte(tt.path), []byte(tt.query), tt.payload, nil)
 			got := regexp.MustCompile(`Signature=([0-9a-f]{64})`).FindSubmatch(head)
 			if got == nil || string(got[1]) != tt.want {
 				t.Errorf("signature %s, want %s in\n%s", got, tt.want, head)
@@ -36,7 +36,7 @@ func TestSignature2OfAmazonsExample(t *testing.T) {
 	s := signer{access: "AKIAIOSFODNN7EXAMPLE", secret: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", v2: true}
 	s.tick(at)
 	s.date = "Tue, 27 Mar 2007 19:36:42 +0000" // as that page writes it
-	head := s.sign2(nil, at, "GET", "johnsmith.s3.amazonaws.com", []byte("/photos/puppy.jpg"), nil, []byte("/johnsmith/photos/puppy.jpg"), nil)
+	head := s.sign2(nil, at, "GET", []byte("johnsmith.s3.amazonaws.com"), []byte("/photos/puppy.jpg"), nil, []byte("/johnsmith/photos/puppy.jpg"), nil)
 	want := "GET /photos/puppy.jpg HTTP/1.1\r\nHost: johnsmith.s3.amazonaws.com\r\nDate: Tue, 27 Mar 2007 19:36:42 +0000\r\n" +
 		"Authorization: AWS AKIAIOSFODNN7EXAMPLE:bWq2s1WEIj+Ydj0vQ697zp+IXMU=\r\n"
 	if string(head) != want {
