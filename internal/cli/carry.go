@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,8 +14,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
-// A Benchmark may name files beside it, which a runner's pod does not have: they
-// go there as ConfigMaps, in pieces that fit into one.
+// A Benchmark may name files and folders beside it, which a runner's pod does not
+// have: they go there as ConfigMaps, in pieces that fit into one.
 const (
 	carriedDir = "/etc/cnsbench-files"
 	// pieceSize is what one ConfigMap carries, which may hold 1 MiB.
@@ -35,30 +36,53 @@ type carried struct {
 	flags  []string // of the runner, that say where it has them
 }
 
-// carry reads what a plan's traces are read from; main is the Benchmark's file.
+// carry reads what a plan's traces and the folders of its library are read from;
+// main is the Benchmark's file.
 func carry(p *plan.Plan, main string) (*carried, error) {
-	c, open := &carried{}, openBeside(main)
+	c := &carried{}
 	for i, r := range p.Benchmark.Spec.Rates {
 		if r.TraceRateSpec == nil {
 			continue
 		}
-		source := r.TraceRateSpec.Source
-		f, err := open(source)
-		if err != nil {
-			return nil, err
+		if err := c.trace(fmt.Sprintf("trace-%d", i), main, r.TraceRateSpec.Source); err != nil {
+			return nil, fmt.Errorf("spec.rates[%d].traceRateSpec.source: %s: %w", i, r.TraceRateSpec.Source, err)
 		}
-		dir := fmt.Sprintf("trace-%d", i)
-		err = errors.Join(c.add(dir, f), f.Close())
-		if err != nil {
-			return nil, fmt.Errorf("spec.rates[%d].traceRateSpec.source: %s: %w", i, source, err)
+	}
+	for i, l := range p.Benchmark.Spec.Library {
+		if l.FolderSpec == nil {
+			continue
 		}
-		c.flags = append(c.flags, "--file", source+"="+filepath.Join(carriedDir, dir))
+		if err := c.folder(fmt.Sprintf("library-%d", i), main, l.FolderSpec.Path); err != nil {
+			return nil, fmt.Errorf("spec.library[%d].folderSpec.path: %s: %w", i, l.FolderSpec.Path, err)
+		}
 	}
 	return c, nil
 }
 
-// add cuts a file into pieces.
-func (c *carried) add(dir string, f io.Reader) error {
+func (c *carried) trace(dir, main, name string) error {
+	f, err := openBeside(main)(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.add(dir, name, f, "compress the trace (gzip)"), f.Close())
+}
+
+func (c *carried) folder(dir, main, name string) error {
+	folder, err := folderBeside(main)(name)
+	if err != nil {
+		return err
+	}
+	packed, err := pack(folder, name)
+	if err != nil {
+		return err
+	}
+	return c.add(dir, name, strings.NewReader(packed), "leave only the workloads in the folder that are used")
+}
+
+// add cuts a file into pieces, which the runner has in dir; smaller says how it
+// could have fewer.
+func (c *carried) add(dir, name string, f io.Reader, smaller string) error {
+	c.flags = append(c.flags, "--file", name+"="+filepath.Join(carriedDir, dir))
 	for n := 0; ; n++ {
 		data, err := io.ReadAll(io.LimitReader(f, pieceSize))
 		if err != nil {
@@ -68,7 +92,7 @@ func (c *carried) add(dir string, f io.Reader) error {
 			return nil
 		}
 		if len(c.pieces) == mostPieces {
-			return fmt.Errorf("a runner's pod is handed at most %d MiB of files: compress the trace (gzip), or use --runner local", mostPieces*pieceSize>>20)
+			return fmt.Errorf("a runner's pod is handed at most %d MiB of files: %s, or use --runner local", mostPieces*pieceSize>>20, smaller)
 		}
 		c.pieces = append(c.pieces, piece{fmt.Sprintf("%s/%03d", dir, n), data})
 	}
@@ -89,25 +113,37 @@ func (c *carried) mount(p *corev1.PodSpec, configs []string) {
 	p.Containers[0].VolumeMounts = append(p.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "carried", MountPath: carriedDir, ReadOnly: true})
 }
 
-// openCarried opens files that a Benchmark names: where --file says (NAME=DIR,
-// the parts of NAME), else beside it.
-func openCarried(main string, flags []string) (func(string) (io.ReadCloser, error), error) {
-	dirs := map[string]string{}
+// beside are the files and folders that a Benchmark names: where --file says
+// (NAME=DIR, the parts of NAME), else beside it.
+type beside struct {
+	main string // the Benchmark's file
+	dirs map[string]string
+}
+
+func besideOf(main string, flags []string) (*beside, error) {
+	b := &beside{main, map[string]string{}}
 	for _, f := range flags {
 		at := strings.LastIndex(f, "=")
 		if at < 1 {
 			return nil, fmt.Errorf("--file %s: not of the form NAME=DIR", f)
 		}
-		dirs[f[:at]] = f[at+1:]
+		b.dirs[f[:at]] = f[at+1:]
 	}
-	beside := openBeside(main)
-	return func(name string) (io.ReadCloser, error) {
-		dir, ok := dirs[name]
-		if !ok {
-			return beside(name)
-		}
+	return b, nil
+}
+
+func (b *beside) open(name string) (io.ReadCloser, error) {
+	if dir, ok := b.dirs[name]; ok {
 		return openParts(dir)
-	}, nil
+	}
+	return openBeside(b.main)(name)
+}
+
+func (b *beside) folder(name string) (fs.FS, error) {
+	if dir, ok := b.dirs[name]; ok {
+		return unpack(dir)
+	}
+	return folderBeside(b.main)(name)
 }
 
 // parts are files that are read as one.

@@ -2,16 +2,22 @@ package cli
 
 import (
 	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/plan/workload"
 )
 
 func replaying(sources ...string) *plan.Plan {
@@ -52,9 +58,28 @@ func TestCarry(t *testing.T) {
 		t.Fatalf("%d pieces", len(c.pieces))
 	}
 
-	// What the pod's volume makes of it.
+	named := inPod(t, c)
+	for name, data := range want {
+		f, err := named.open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(f)
+		if err != nil || f.Close() != nil || string(got) != string(data) {
+			t.Errorf("%s: %d bytes of %d, %v", name, len(got), len(data), err)
+		}
+	}
+}
+
+// inPod is what a runner's pod has of what is carried to it: what its volume
+// makes of the pieces, in a directory, and its flags.
+func inPod(t *testing.T, c *carried) *beside {
+	t.Helper()
 	pod := &corev1.PodSpec{Containers: []corev1.Container{{}}}
-	configs := []string{"0", "1", "2", "3", "4"}
+	configs := make([]string, len(c.pieces))
+	for i := range configs {
+		configs[i] = fmt.Sprint("piece-", i)
+	}
 	c.mount(pod, configs)
 	root := t.TempDir()
 	for i, source := range pod.Volumes[0].Projected.Sources {
@@ -73,20 +98,102 @@ func TestCarry(t *testing.T) {
 	for i := 1; i < len(c.flags); i += 2 {
 		flags = append(flags, strings.Replace(c.flags[i], "="+pod.Containers[0].VolumeMounts[0].MountPath, "="+root, 1))
 	}
-	open, err := openCarried("/elsewhere/00.yaml", flags)
+	named, err := besideOf("/elsewhere/00.yaml", flags)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, data := range want {
-		f, err := open(name)
-		if err != nil {
+	return named
+}
+
+// withFolders is a Benchmark whose library are folders beside it.
+func withFolders(paths ...string) *plan.Plan {
+	p := &plan.Plan{Benchmark: &v1alpha1.Benchmark{}}
+	for _, path := range paths {
+		p.Benchmark.Spec.Library = append(p.Benchmark.Spec.Library, v1alpha1.LibrarySource{FolderSpec: &v1alpha1.FolderLibrary{Path: path}})
+	}
+	return p
+}
+
+// files makes files below a directory.
+func files(t *testing.T, dir string, texts map[string]string) {
+	t.Helper()
+	for name, text := range texts {
+		at := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), os.WriteFile(at, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		got, err := io.ReadAll(f)
-		if err != nil || f.Close() != nil || string(got) != string(data) {
-			t.Errorf("%s: %d bytes of %d, %v", name, len(got), len(data), err)
+	}
+}
+
+// entry is what makes a folder one of a library.
+const entry = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, labels: {type: workload}, annotations: {cnsbench.default.bs: %s}}\n%s"
+
+// A runner's pod has the same library as this machine, and is handed no more than
+// that, whatever else lies in the folder.
+func TestCarryFolder(t *testing.T) {
+	dir := t.TempDir()
+	long := make([]byte, pieceSize) // which does not compress
+	_, _ = rand.Read(long)
+	files(t, dir, map[string]string{
+		"b.yaml":                     "",
+		"mine/one/workload.yaml":     fmt.Sprintf(entry, "first", "4k", ""),
+		"mine/one/pod.yaml":          "kind: Pod",
+		"mine/one/long.txt":          base64.StdEncoding.EncodeToString(long),
+		"mine/two.yaml":              fmt.Sprintf(entry, "two", "8k", "data: {a.yaml: 'kind: Pod'}\n"),
+		"mine/one/README.md":         "for people",
+		"mine/.git/one/workload.yml": strings.Repeat("not of the library", 100),
+		"mine/results.csv":           "not of it either",
+		"theirs/linked/pod.yaml":     "kind: Pod",
+	})
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "empty"), 0o700), os.Symlink("../../mine/one/long.txt", filepath.Join(dir, "theirs/linked/script.sh"))); err != nil {
+		t.Fatal(err)
+	}
+	theirs := filepath.Join(dir, "theirs")
+	c, err := carry(withFolders("mine", theirs, "./empty"), filepath.Join(dir, "b.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.pieces) != 2+2+1 { // base64 compresses to what it is of
+		t.Errorf("%d pieces", len(c.pieces))
+	}
+	named := inPod(t, c)
+	here, err := besideOf(filepath.Join(dir, "b.yaml"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, n := range map[string]int{"mine": 2, theirs: 1, "./empty": 0} {
+		want, got := libraryIn(t, here, name), libraryIn(t, named, name)
+		if diff := cmp.Diff(want, got); diff != "" || len(want) != n {
+			t.Errorf("%s: %d workloads, -here +there:\n%s", name, len(want), diff)
 		}
 	}
+	folder, err := named.folder("mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []string{"one/README.md", ".git", "results.csv"} {
+		if _, err := fs.Stat(folder, other); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s was handed on: %v", other, err)
+		}
+	}
+}
+
+// libraryIn are the workloads in a folder.
+func libraryIn(t *testing.T, named *beside, name string) (entries []*workload.Entry) {
+	t.Helper()
+	folder, err := named.folder(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := workload.FromFolders(folder, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range l.Names() {
+		e, _ := l.Get(name)
+		entries = append(entries, e)
+	}
+	return entries
 }
 
 // More than a cluster should be asked to keep is refused, with what to do.
@@ -109,8 +216,49 @@ func TestCarryTooMuch(t *testing.T) {
 	}
 }
 
+func TestCarryFolderTooMuch(t *testing.T) {
+	dir := t.TempDir()
+	files(t, dir, map[string]string{"one/pod.yaml": "kind: Pod"})
+	random := make([]byte, mostPieces*pieceSize)
+	_, _ = rand.Read(random)
+	if err := os.WriteFile(filepath.Join(dir, "one", "data.bin"), random, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := carry(withFolders(dir), "-")
+	for _, want := range []string{"spec.library[0].folderSpec.path: " + dir, "16 MiB", "leave only the workloads", "--runner local"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// What is applied to a cluster has neither files nor folders beside it, even where
+// its runner would find some.
+func TestNothingBesideAnObject(t *testing.T) {
+	dir := t.TempDir()
+	files(t, dir, map[string]string{"mine/w/pod.yaml": "kind: Pod", "t.csv": "# cnsbench trace 1\n", "b.yaml": `
+apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: beside}
+spec:
+  library: [{folderSpec: {path: mine}}]
+  actions: [{name: v, rateName: t, createObjSpec: {volume: {storageClass: "null"}}}]
+  rates: [{name: t, traceRateSpec: {source: t.csv}}]
+`})
+	var said strings.Builder
+	_, _, _, err := load(t.Context(), &streams{out: io.Discard, err: &said}, &runFlags{engine: engineLocal, job: jobFlags{inCluster: true}}, []string{filepath.Join(dir, "b.yaml")})
+	if err == nil {
+		t.Error("taken")
+	}
+	for _, want := range []string{`folder "mine" cannot be read here`, "cnsbench run", "configMapSpec", `trace "t.csv" cannot be read here`} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("%q is not in\n%s", want, &said)
+		}
+	}
+}
+
 func TestCarriedFlag(t *testing.T) {
-	if _, err := openCarried("-", []string{"nothing"}); err == nil {
+	if _, err := besideOf("-", []string{"nothing"}); err == nil {
 		t.Error("taken")
 	}
 }

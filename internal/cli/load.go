@@ -40,14 +40,14 @@ func load(ctx context.Context, s *streams, f *runFlags, names []string) (*plan.P
 			return nil, nil, nil, err
 		}
 	}
-	open, err := openCarried(names[0], f.files)
+	named, err := besideOf(names[0], f.files)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if f.job.inCluster {
-		open = nil // an object of the API has no files beside it
+	in := plan.Input{Files: files, Set: sets, Folder: named.folder, Open: named.open, AnyDriver: f.endpoint != "", Seed: drawSeed(), Image: f.cluster.image}
+	if f.job.inCluster { // an object of the API has nothing beside it
+		in.Folder, in.Open = nil, nil
 	}
-	in := plan.Input{Files: files, Set: sets, Folder: folderBeside(names[0]), Open: open, AnyDriver: f.endpoint != "", Seed: drawSeed(), Image: f.cluster.image}
 	var on *cluster
 	switch f.engine {
 	case engineLocal:

@@ -92,7 +92,7 @@ could not be judged, 4 a validity gate under --strict, 130 interrupted.`,
 	fl.BoolVar(&f.keep, "keep", false, "leave volumes and snapshots in place, for cnsbench cleanup BUNDLE to remove")
 	fl.StringVar(&f.id, "run-id", "", "id of the run")
 	fl.StringVar(&f.serve, "serve", "", "HOST:PORT at which to offer the bundle while it grows; --out must end in NAMESPACE/RUN")
-	fl.StringArrayVar(&f.files, "file", nil, "NAME=DIR: where the parts of a file are that the Benchmark calls NAME; may be repeated")
+	fl.StringArrayVar(&f.files, "file", nil, "NAME=DIR: where the parts of a file, or of a folder, are that the Benchmark calls NAME; may be repeated")
 	_ = errors.Join(fl.MarkHidden("run-id"), fl.MarkHidden("serve"), fl.MarkHidden("file")) // for the runner's pod
 	outputFlag(c, &f.output)
 	return c

@@ -55,9 +55,6 @@ type podRun struct {
 // runInPod starts a runner in the user's namespace, shows its log, copies its
 // bundle while that grows, and removes it.
 func runInPod(ctx context.Context, s *streams, f *runFlags, on *cluster, p *plan.Plan, files []plan.File) error {
-	if usesFolders(p) {
-		return errors.New("spec.library.folderSpec: a folder of this machine is not carried into a runner's pod; use --runner local, or ConfigMaps by configMapSpec")
-	}
 	beside, err := carry(p, files[0].Name)
 	if err != nil {
 		return err
@@ -75,15 +72,6 @@ func runInPod(ctx context.Context, s *streams, f *runFlags, on *cluster, p *plan
 	fmt.Fprintf(s.err, "runner: pod %s/%s\n", on.namespace, r.name())
 	code, err := r.follow(ctx)
 	return r.report(code, err)
-}
-
-func usesFolders(p *plan.Plan) bool {
-	for _, l := range p.Benchmark.Spec.Library {
-		if l.FolderSpec != nil {
-			return true
-		}
-	}
-	return false
 }
 
 // proxyTokenKey is where the runner's Secret has the token for CSI proxies.

@@ -3,6 +3,7 @@
 package kubernetes
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -132,12 +133,9 @@ spec:
 	}
 	c := p.commandOn("pod", filepath.Join(dir, "benchmark.yaml"))
 	p.start(c)
-	handed := func() int {
-		return strings.Count(p.kubectl("get", "configmaps", "-l", "cnsbench.dev/runner", "-o", "name"), "\n")
-	}
-	p.during(c, "the runner is handed the Benchmark and two pieces of the trace", func() bool { return handed() == 3 })
+	p.during(c, "the runner is handed the Benchmark and two pieces of the trace", func() bool { return p.handed() == 3 })
 	p.ended(c, 0, "volumes.before", "snapshots", "deletions")
-	if left := handed(); left > 0 {
+	if left := p.handed(); left > 0 {
 		t.Errorf("%d ConfigMaps of the runner are left", left)
 	}
 	b, err := record.Open(c.bundle)
@@ -150,6 +148,63 @@ spec:
 	if s := strings.ReplaceAll(string(b.Run.Spec), " ", ""); !strings.Contains(s, `"source":"short.csv"`) {
 		t.Errorf("the record has another source: %s", s)
 	}
+}
+
+// TestFolderInPod: a runner's pod makes what a folder of this machine says. It is
+// handed the folder, of which nothing is left.
+func TestFolderInPod(t *testing.T) {
+	p := newBed(t).project(t, noRights)
+	p.bind("default", "cluster-admin")
+	dir := t.TempDir()
+	for name, text := range map[string]string{"library/here/workload.yaml": `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: mine, labels: {type: workload}, annotations: {cnsbench.default.word: wrong}}
+`, "library/here/pod.yaml": `
+apiVersion: v1
+kind: Pod
+metadata: {name: check, annotations: {role: workload, sync: "true"}}
+spec:
+  restartPolicy: Never
+  containers:
+    - name: check
+      image: "{{TOOLS_IMAGE}}"
+      command: [/bin/sh, /config/check.sh, "{{word}}"]
+      volumeMounts: [{name: config, mountPath: /config}]
+  volumes: [{name: config, configMap: {name: mine}}]
+`, "library/here/check.sh": `test "$1" = right`, "benchmark.yaml": `
+apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: folder}
+spec:
+  library: [{folderSpec: {path: library}}]
+  actions: [{name: w, createObjSpec: {workload: mine, vars: {word: right}}}]
+`} {
+		at := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := p.commandOn("pod", filepath.Join(dir, "benchmark.yaml"))
+	p.start(c)
+	p.during(c, "the runner is handed the Benchmark and the folder", func() bool { return p.handed() == 2 })
+	p.ended(c, 0, "runner: pod")
+	if left := p.handed(); left > 0 {
+		t.Errorf("%d ConfigMaps of the runner are left", left)
+	}
+	b, err := record.Open(c.bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	instances, err := b.Instances()
+	if err != nil || len(instances) != 1 || instances[0].End == nil || !instances[0].End.OK {
+		t.Errorf("%+v, %v; want one that ended well", instances, err)
+	}
+}
+
+// handed is how many ConfigMaps runners of the project have.
+func (p *project) handed() int {
+	return strings.Count(p.kubectl("get", "configmaps", "-l", "cnsbench.dev/runner", "-o", "name"), "\n")
 }
 
 // happening is one operation, by a name that all three have for it.

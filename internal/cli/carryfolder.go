@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/plan/workload"
+)
+
+// pack makes one file of what a library reads in a folder, and of nothing else
+// that may lie there. The same folder gives the same bytes.
+func pack(folder fs.FS, name string) (string, error) {
+	reads := &reading{folder, map[string][]byte{}}
+	if _, err := workload.FromFolders(reads, name); err != nil {
+		return "", err
+	}
+	var packed strings.Builder
+	z := zip.NewWriter(&packed)
+	for _, file := range slices.Sorted(maps.Keys(reads.files)) {
+		w, err := z.Create(file)
+		if err == nil {
+			_, err = w.Write(reads.files[file])
+		}
+		if err != nil {
+			return "", fmt.Errorf("pack %s: %w", file, err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		return "", err
+	}
+	return packed.String(), nil
+}
+
+// reading keeps what is read of a folder.
+type reading struct {
+	fs.FS
+	files map[string][]byte
+}
+
+// ReadFile reads a file and keeps it.
+func (r *reading) ReadFile(name string) ([]byte, error) {
+	data, err := fs.ReadFile(r.FS, name)
+	if err == nil {
+		r.files[name] = data
+	}
+	return data, err
+}
+
+// unpack opens a folder that pack made a file of, which is in parts.
+func unpack(dir string) (fs.FS, error) {
+	f, err := openParts(dir)
+	if err != nil {
+		return nil, err
+	}
+	packed, err := io.ReadAll(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	return zip.NewReader(strings.NewReader(string(packed)), int64(len(packed)))
+}
