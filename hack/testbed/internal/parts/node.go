@@ -64,6 +64,7 @@ clusterDNS: ["%[5]s"]
 clusterDomain: cluster.local
 resolvConf: "%[6]s"
 volumePluginDir: "%[7]s/volumeplugins"
+podLogsDir: "%[7]s/logs" # in a shared one each kubelet removes the logs of pods that it does not know
 healthzBindAddress: %[12]s
 nodeStatusUpdateFrequency: %[8]s
 syncFrequency: %[11]s
