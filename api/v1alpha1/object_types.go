@@ -107,22 +107,33 @@ type S3Spec struct {
 }
 
 // SwiftSpec is OpenStack Swift.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.authURL) || has(self.storageURL)",message="give authURL, or storageURL with a token among the credentials"
+// +kubebuilder:validation:XValidation:rule="has(self.authURL) == has(self.username)",message="authURL and username belong together"
+// +kubebuilder:validation:XValidation:rule="has(self.authURL) || self.auth == 'tempauth' && !has(self.project) && !has(self.userDomain) && !has(self.projectDomain) && !has(self.region) && !has(self.interface)",message="auth, project, userDomain, projectDomain, region and interface are for an authURL"
 type SwiftSpec struct {
-	// authURL is where tokens are had: of TempAuth (v1), or of Keystone.
-	// +required
+	// authURL is where tokens are had: of TempAuth (v1), or of Keystone. Without it
+	// nobody is asked: the credentials have the token itself, which is not renewed.
+	// +optional
 	// +kubebuilder:validation:Pattern=`^https?://[^ ]+$`
 	// +kubebuilder:validation:MaxLength=2048
-	AuthURL string `json:"authURL"`
+	AuthURL string `json:"authURL,omitempty"`
+	// storageURL is the account, such as http://HOST:PORT/v1/AUTH_NAME; beside
+	// authURL it is in place of what that says.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^https?://[^ ]+$`
+	// +kubebuilder:validation:MaxLength=2048
+	StorageURL string `json:"storageURL,omitempty"`
 	// auth is the kind of authentication; keystone finds its version by authURL.
 	// +optional
 	// +kubebuilder:validation:Enum=tempauth;keystone;keystonev2;keystonev3
 	// +kubebuilder:default=tempauth
 	Auth string `json:"auth,omitempty"`
 	// username to authenticate as.
-	// +required
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	Username string `json:"username"`
+	Username string `json:"username,omitempty"`
 	// project of the user (keystone).
 	// +optional
 	// +kubebuilder:validation:MaxLength=256

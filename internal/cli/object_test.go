@@ -186,13 +186,20 @@ func TestConvertPaths(t *testing.T) {
 	}
 	code, out, errs := object(t, `<workload name="w"><storage type="s3" config="endpoint=https://h;cafile=ca.pem;credentials=/etc/keys;path_style_access=false"/>
 <workflow><workstage name="m"><work name="a" workers="1" totalOps="1"><operation type="filewrite" config="containers=c(1);files=../dir"/></work></workstage></workflow></workload>`, "convert")
-	for _, want := range []string{"caFile: " + here + "/ca.pem\n", "file: /etc/keys\n", "files: " + filepath.Dir(here) + "/dir\n"} {
+	for _, want := range []string{"caFile: " + here + "/ca.pem\n", "file: /etc/keys\n", "addressing: virtualHost\n", "files: " + filepath.Dir(here) + "/dir\n"} {
 		if code != exitOK || !strings.Contains(out, want) {
 			t.Errorf("exit %d, and not there: %s\n%s%s", code, want, out, errs)
 		}
 	}
-	if !strings.Contains(errs, "path_style_access=false is left out") {
-		t.Errorf("%s", errs)
+}
+
+// A token that stood in a file is not in the Benchmark; where its account is is.
+func TestConvertToken(t *testing.T) {
+	const secret = "AUTH_tk0123456789"
+	code, out, errs := object(t, `<workload name="w"><storage type="swift" config="storage_url=http://h/v1/AUTH_a;token=`+secret+`"/>
+<workflow><workstage name="m"><work name="a" workers="1" totalOps="1"><operation type="read" config="containers=c(1);objects=c(1)"/></work></workstage></workflow></workload>`, "convert")
+	if code != exitOK || !strings.Contains(out, "storageURL: http://h/v1/AUTH_a\n") || strings.Contains(out, "auth:") || strings.Contains(out+errs, secret) || !strings.Contains(errs, "credentials stood in the file") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 }
 

@@ -220,9 +220,6 @@ func (c *converted) storage(s *model.Store) (*v1alpha1.ObjectStorage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Auth["auth_url"] != "" && s.Settings["storage_url"] != "" {
-		c.note("storage_url is left out: it is as the token service says")
-	}
 	switch s.Kind {
 	case "s3":
 		out.S3Spec = &v1alpha1.S3Spec{Endpoint: s.Settings["endpoint"], Region: s.Settings["region"], Signature: s.Settings["signature"], Payload: s.Settings["payload"], HTTPEndpoint: http}
@@ -230,12 +227,12 @@ func (c *converted) storage(s *model.Store) (*v1alpha1.ObjectStorage, error) {
 			out.S3Spec.Addressing = virtualHost
 		}
 	case "swift":
-		if s.Auth["auth_url"] == "" {
-			return nil, fmt.Errorf("storage swift with a token and no auth cannot be said: give an auth")
-		}
-		out.SwiftSpec = &v1alpha1.SwiftSpec{AuthURL: s.Auth["auth_url"], Auth: s.AuthKind, Username: s.Auth["username"], Project: first(s.Auth, "project_name", "tenant_name", "tenant"),
+		out.SwiftSpec = &v1alpha1.SwiftSpec{AuthURL: s.Auth["auth_url"], StorageURL: s.Settings["storage_url"], Username: s.Auth["username"], Project: first(s.Auth, "project_name", "tenant_name", "tenant"),
 			UserDomain: first(s.Auth, "user_domain", "domain"), ProjectDomain: first(s.Auth, "project_domain", "domain"), Region: s.Auth["region"], Interface: s.Auth["interface"],
 			Policy: s.Settings["policy"], HTTPEndpoint: http}
+		if s.Auth["auth_url"] != "" {
+			out.SwiftSpec.Auth = s.AuthKind
+		}
 	case "file":
 		c.note("the files of storage file were in %s: here they are on a volume of the instance's own, in a directory as there (fileSpec.storageClass: hostdir); name another class to measure that", s.Settings["root"])
 		out.FileSpec = &v1alpha1.ObjectFileSpec{StorageClass: "hostdir", Sync: s.Settings["sync"]}

@@ -411,7 +411,12 @@ func (o *objectReader) storage(path string, s *v1alpha1.ObjectStorage) model.Sto
 		http(path+".s3Spec", &s.S3Spec.HTTPEndpoint)
 	case s.SwiftSpec != nil:
 		m.Kind, m.AuthKind = "swift", s.SwiftSpec.Auth
+		if s.SwiftSpec.AuthURL == "" { // the credentials have the token
+			m.AuthKind = "none"
+		}
 		o.address(path+".swiftSpec.authURL", s.SwiftSpec.AuthURL)
+		o.address(path+".swiftSpec.storageURL", s.SwiftSpec.StorageURL)
+		set("storage_url", s.SwiftSpec.StorageURL)
 		for key, value := range map[string]string{"auth_url": s.SwiftSpec.AuthURL, "username": s.SwiftSpec.Username, "project_name": s.SwiftSpec.Project,
 			"user_domain": s.SwiftSpec.UserDomain, "project_domain": s.SwiftSpec.ProjectDomain, "region": s.SwiftSpec.Region, "interface": s.SwiftSpec.Interface} {
 			if value != "" {
@@ -436,8 +441,12 @@ func (o *objectReader) storage(path string, s *v1alpha1.ObjectStorage) model.Sto
 	return m
 }
 
-// address refuses what is none, and credentials in one.
+// address refuses what is none, and credentials in one. Whether there has to be
+// one the schema says.
 func (o *objectReader) address(path, text string) {
+	if text == "" {
+		return
+	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "":
@@ -467,7 +476,11 @@ func (o *objectReader) credentials(path string, s *v1alpha1.ObjectStorage, m *mo
 			}
 		}
 	case c == nil && m.Kind == "swift":
-		o.fail(path, "credentials: {secretName: NAME}, with the key password", "nobody gives a token without a password")
+		key, why := "password", "nobody gives a token without a password"
+		if s.SwiftSpec.AuthURL == "" {
+			key, why = "token", "without an authURL the credentials have the token"
+		}
+		o.fail(path, "credentials: {secretName: NAME}, with the key "+key, "%s", why)
 	case c == nil:
 	case c.SecretName != "" && !cluster:
 		o.fail(path+".credentials.secretName", "file, or the environment", "there are no Secrets on engine %s", o.in.Capabilities.Engine)

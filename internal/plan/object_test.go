@@ -77,6 +77,12 @@ func TestObjectStorage(t *testing.T) {
 			model.Store{Kind: "swift", AuthKind: "keystonev3", Auth: swift, Settings: map[string]string{"policy": "gold", "timeout": "2000", "cafile": "/credentials/ca.crt", "credentials": "/credentials"}}, ""},
 		{"Swift, by the environment", "local", "{swiftSpec: {authURL: \"http://h/auth/v1.0\", username: u}}", []string{files}, []string{"OS_PASSWORD", "OS_AUTH_TOKEN"},
 			model.Store{Kind: "swift", AuthKind: "tempauth", Auth: map[string]string{"auth_url": "http://h/auth/v1.0", "username": "u"}, Settings: map[string]string{}}, ""},
+		{"Swift, by a token", "local", "{swiftSpec: {storageURL: \"http://h/v1/AUTH_a\"}, credentials: {file: /root/keys}}", []string{"/host/root/keys=File /root/keys", files}, nil,
+			model.Store{Kind: "swift", AuthKind: "none", Settings: map[string]string{"storage_url": "http://h/v1/AUTH_a", "credentials": "/host/root/keys"}}, ""},
+		{"Swift, by a token of the environment", "local", "{swiftSpec: {storageURL: \"http://h/v1/AUTH_a\"}}", []string{files}, []string{"OS_PASSWORD", "OS_AUTH_TOKEN"},
+			model.Store{Kind: "swift", AuthKind: "none", Settings: map[string]string{"storage_url": "http://h/v1/AUTH_a"}}, ""},
+		{"Swift, by a token", "kubernetes", "{swiftSpec: {storageURL: \"http://h/v1/AUTH_a\"}, credentials: {secretName: keys}}", []string{"/credentials=secret keys 400"}, nil,
+			model.Store{Kind: "swift", AuthKind: "none", Settings: map[string]string{"storage_url": "http://h/v1/AUTH_a", "credentials": "/credentials"}}, ""},
 		{"S3, by the environment", "local", "{s3Spec: {endpoint: \"http://h\", signature: v2, payload: signed, region: r}}", []string{files}, []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"},
 			model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h", "signature": "v2", "payload": "signed", "region": "r"}}, ""},
 		{"S3, by names of hosts", "kubernetes", "{s3Spec: {endpoint: \"http://h\", addressing: virtualHost}}", nil, nil,
@@ -132,8 +138,13 @@ func TestObjectStorage(t *testing.T) {
 // On a cluster no environment has a password, and no file of this machine is there.
 func TestObjectCredentialsOnACluster(t *testing.T) {
 	for storage, want := range map[string]string{
-		`{swiftSpec: {authURL: "http://h/auth/v1.0", username: u}}`:         `x.yaml:10:20: spec.actions[0].createObjSpec.objectSpec.storage: nobody gives a token without a password (credentials: {secretName: NAME}, with the key password)`,
-		`{s3Spec: {endpoint: "http://h"}, credentials: {file: /root/keys}}`: `spec.actions[0].createObjSpec.objectSpec.storage.credentials.file: a file of this machine is not on the cluster's nodes`,
+		`{swiftSpec: {authURL: "http://h/auth/v1.0", username: u}}`:                                  `x.yaml:10:20: spec.actions[0].createObjSpec.objectSpec.storage: nobody gives a token without a password (credentials: {secretName: NAME}, with the key password)`,
+		`{swiftSpec: {storageURL: "http://h/v1/AUTH_a"}}`:                                            `storage: without an authURL the credentials have the token (credentials: {secretName: NAME}, with the key token)`,
+		`{swiftSpec: {}, credentials: {secretName: s}}`:                                              `storage.swiftSpec: give authURL, or storageURL with a token among the credentials`,
+		`{swiftSpec: {storageURL: "http://h/v1/a", username: u}, credentials: {secretName: s}}`:      `storage.swiftSpec: authURL and username belong together`,
+		`{swiftSpec: {storageURL: "http://h/v1/a", auth: keystonev3}, credentials: {secretName: s}}`: `storage.swiftSpec: auth, project, userDomain, projectDomain, region and interface are for an authURL`,
+		`{swiftSpec: {storageURL: "http://k:t@h/v1/a"}, credentials: {secretName: s}}`:               `storage.swiftSpec.storageURL: credentials do not belong into an address`,
+		`{s3Spec: {endpoint: "http://h"}, credentials: {file: /root/keys}}`:                          `spec.actions[0].createObjSpec.objectSpec.storage.credentials.file: a file of this machine is not on the cluster's nodes`,
 	} {
 		_, said := onCluster(t, Input{Classes: someClasses(), Image: "cnsbench"}, fmt.Sprintf(anObjectWorkload, storage))
 		if !strings.Contains(said, want) {

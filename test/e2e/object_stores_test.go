@@ -60,8 +60,9 @@ type stored struct {
 	spec   string // of storage, with %s for a file of credentials or of certificates
 	keys   string // such a file; none if it is empty
 	env    []string
-	alone  bool // it is for one instance
-	asUser bool // an ordinary user runs it
+	secret string // what is to be found nowhere in the bundle
+	alone  bool   // it is for one instance
+	asUser bool   // an ordinary user runs it
 }
 
 // does runs all that is done to objects, and checks that it was done.
@@ -113,6 +114,9 @@ func (s stored) does(t *testing.T) {
 	if done != 400 || sums["parts.multipart.ok"] != 4 || sums["files.filewrite.ok"] != 10 || sums["files.filewrite.bytes"] < 1 || sums["main.write.readAfterWrite.checks"] == 0 || sums["dispose.dispose.ok"] != 2 {
 		t.Errorf("%v\n%v", sums, r)
 	}
+	if s.secret != "" {
+		b.nowhere(s.secret)
+	}
 	b.clean()
 }
 
@@ -147,10 +151,17 @@ func TestObjectsOnSwift(t *testing.T) {
 	v := servers.ForTest(t, servers.StartSwift)
 	swift := fmt.Sprintf("swiftSpec: {authURL: %q, username: %q, policy: %q}", v.AuthURL, servers.SwiftUser, servers.SwiftPolicy)
 	s3 := fmt.Sprintf("s3Spec: {endpoint: %q}", v.Address)
+	token, account, err := v.Token(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	byToken := fmt.Sprintf("swiftSpec: {storageURL: %q, policy: %q}", account, servers.SwiftPolicy)
 	for name, s := range map[string]stored{
-		"a file":                    {spec: "{" + swift + ", credentials: {file: %q}}", keys: "password=" + servers.SwiftPassword + "\n"},
-		"S3, from the environment":  {spec: "{" + s3 + "}", env: []string{"AWS_ACCESS_KEY_ID=" + servers.SwiftUser, "AWS_SECRET_ACCESS_KEY=" + servers.SwiftPassword}},
-		"the environment of a user": {spec: "{" + swift + "}", env: []string{"OS_PASSWORD=" + servers.SwiftPassword}, asUser: true},
+		"a file":                        {spec: "{" + swift + ", credentials: {file: %q}}", keys: "password=" + servers.SwiftPassword + "\n"},
+		"S3, from the environment":      {spec: "{" + s3 + "}", env: []string{"AWS_ACCESS_KEY_ID=" + servers.SwiftUser, "AWS_SECRET_ACCESS_KEY=" + servers.SwiftPassword}},
+		"a token in a file":             {spec: "{" + byToken + ", credentials: {file: %q}}", keys: "token=" + token + "\n", secret: token},
+		"a token, from the environment": {spec: "{" + byToken + "}", env: []string{"OS_AUTH_TOKEN=" + token}, secret: token, asUser: true},
+		"the environment of a user":     {spec: "{" + swift + "}", env: []string{"OS_PASSWORD=" + servers.SwiftPassword}, asUser: true},
 	} {
 		t.Run(name, s.does)
 	}

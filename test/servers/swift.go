@@ -3,6 +3,7 @@ package servers
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -75,6 +76,25 @@ func startSwift(ctx context.Context, dir, auth, filters string, port int, secure
 		return nil, err
 	}
 	return c, nil
+}
+
+// Token asks for one of SwiftUser's, and where its account is.
+func (c *Swift) Token(ctx context.Context) (token, storageURL string, err error) {
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, c.AuthURL, nil)
+	if err != nil {
+		return "", "", err
+	}
+	q.Header.Set("X-Auth-User", SwiftUser)
+	q.Header.Set("X-Auth-Key", SwiftPassword)
+	a, err := http.DefaultClient.Do(q)
+	if err != nil {
+		return "", "", err
+	}
+	defer a.Body.Close()
+	if token, storageURL = a.Header.Get("X-Auth-Token"), a.Header.Get("X-Storage-Url"); token == "" || storageURL == "" {
+		return "", "", fmt.Errorf("Swift gave no token: %s", a.Status)
+	}
+	return token, storageURL, nil
 }
 
 // backends are the servers behind the proxy, in the order of their ports.

@@ -91,6 +91,19 @@ func TestNamesThatCannotBeHosts(t *testing.T) {
 	}
 }
 
+// A token may be among the credentials; where the account is stands in the file.
+func TestSwiftWithoutAuth(t *testing.T) {
+	const text = "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"swift\" config=\"%s\"/>\n<operation type=\"read\" config=\"containers=c(1);objects=c(1)\"/></work>"
+	if why, ok := fails(fmt.Sprintf(text, "token=t"), "5: storage swift does not say how to get a token"); !ok {
+		t.Error(why)
+	}
+	for _, config := range []string{"storage_url=http://h/v1/a", "storage_url=http://h/v1/a;token=t", "storage_url=http://h/v1/a;credentials=/keys"} {
+		if _, problems := Parse(around(fmt.Sprintf(text, config)), Options{}); problems.Fatal() {
+			t.Errorf("%s: %v", config, problems)
+		}
+	}
+}
+
 func TestNumbersThatCannotBe(t *testing.T) {
 	for _, a := range []string{`workers="0"`, `workers="-1"`, `workers="1e3"`, `workers="2147483648"`, `workers="99999999999999999999"`, `runtime="-1"`, `runtime="1h1"`, `runtime="9223372036854775807"`,
 		`rampup="soon"`, `interval="0"`, `totalOps="-5"`, `totalOps="1.5"`, `totalBytes="-1"`, `totalBytes="5XB"`, `afr="1000001"`, `afr="-1"`, `division="workers"`, `rate="constant(0)"`,

@@ -103,8 +103,8 @@ func (p *parser) complete(s *model.Store, l level) {
 	case "swift":
 		authenticated := s.AuthKind != "" && s.AuthKind != "none"
 		switch {
-		case !authenticated && (s.Settings["storage_url"] == "" || s.Secrets["token"] == ""):
-			p.failOnce(line, `give <auth type="tempauth" …>, or token and storage_url`, "storage swift does not say how to get a token")
+		case !authenticated && !given(l.storage, "storage_url"):
+			p.failOnce(line, `give <auth type="tempauth" …>, or storage_url and a token, which may be among the credentials`, "storage swift does not say how to get a token")
 		case authenticated && !given(l.auth, "auth_url"):
 			p.failOnce(l.auth.line, "such as auth_url=http://HOST:PORT"+authPaths[s.AuthKind], "auth %s does not say where it is", s.AuthKind)
 		case authenticated && !given(l.auth, "username"):

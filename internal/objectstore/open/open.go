@@ -39,7 +39,11 @@ func (o *Opener) Store(m *model.Store) (store.Store, error) {
 		return s3.New(s3.Config{Settings: m.Settings, Clock: o.Clock,
 			Credentials: s3.Credentials{AccessKey: secrets["accesskey"], SecretKey: secrets["secretkey"], SessionToken: secrets["sessiontoken"]}})
 	case "swift":
-		if m.AuthKind != "" && m.AuthKind != "none" && secrets["password"] == "" {
+		authenticated := m.AuthKind != "" && m.AuthKind != "none"
+		switch {
+		case !authenticated && m.Settings["storage_url"] != "" && secrets["token"] == "":
+			return nil, fmt.Errorf("storage swift: there is no token for %s: put it into the credentials or into OS_AUTH_TOKEN", m.Settings["storage_url"])
+		case authenticated && secrets["password"] == "":
 			return nil, fmt.Errorf("storage swift: there is no password for %s: put it into the credentials or into OS_PASSWORD", m.Auth["username"])
 		}
 		return swift.New(swift.Config{Settings: m.Settings, AuthKind: m.AuthKind, Auth: m.Auth, Password: secrets["password"], Token: secrets["token"], Clock: o.Clock})
@@ -150,6 +154,8 @@ func canonical(key string) string {
 		return "sessiontoken"
 	case "os_password":
 		return "password"
+	case "os_auth_token":
+		return "token"
 	}
 	return key
 }

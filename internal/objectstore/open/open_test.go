@@ -100,6 +100,29 @@ func TestNoPassword(t *testing.T) {
 	}
 }
 
+// Without an auth the token is a credential like others: of the file, of a
+// directory or of the environment, in this order.
+func TestTokens(t *testing.T) {
+	mounted := t.TempDir()
+	write(t, mounted, "token", "MOUNTED\n", 0o644)
+	file := write(t, t.TempDir(), "keys", "OS_AUTH_TOKEN=FILE\n", 0o600)
+	for _, tt := range []struct{ name, from, env, want string }{
+		{"a file", file, "ENV", "FILE"}, {"a mounted Secret", mounted, "ENV", "MOUNTED"}, {"the environment", "", "ENV", "ENV"}, {"nothing", "", "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := Opener{Clock: op.NewClock(), Getenv: func(name string) string { return map[string]string{"OS_AUTH_TOKEN": tt.env}[name] }}
+			m := &model.Store{Kind: "swift", AuthKind: "none", Settings: map[string]string{"storage_url": "http://h/v1/AUTH_a", "credentials": tt.from}}
+			secrets, err := o.Secrets(m)
+			if err != nil || secrets["token"] != tt.want {
+				t.Errorf("%q, want %q: %v", secrets["token"], tt.want, err)
+			}
+			if _, err := o.Store(m); tt.want != "" && err != nil || tt.want == "" && (err == nil || !strings.Contains(err.Error(), "no token for http://h/v1/AUTH_a")) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // TestCheck: settings that cannot be are found before anything is sent, missing
 // credentials are none of them.
 func TestCheck(t *testing.T) {
