@@ -2,6 +2,7 @@ package cli
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -16,8 +17,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/plan/workload"
+	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 func replaying(sources ...string) *plan.Plan {
@@ -253,6 +256,44 @@ spec:
 	for _, want := range []string{`folder "mine" cannot be read here`, "cnsbench run", "configMapSpec", `trace "t.csv" cannot be read here`} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("%q is not in\n%s", want, &said)
+		}
+	}
+}
+
+// The record says which file was replayed, wherever the run was carried out.
+func TestTraceIsRecorded(t *testing.T) {
+	dir := t.TempDir()
+	const text = "# cnsbench trace 1\ntime,op,kind,object\n0,create,volume,a\n1,create,volume,b\n"
+	main := filepath.Join(dir, "b.yaml")
+	files(t, dir, map[string]string{"t.csv": text, "b.yaml": `
+apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: traced}
+spec:
+  actions: [{name: v, rateName: r, createObjSpec: {volume: {storageClass: "null"}}}]
+  rates: [{name: r, traceRateSpec: {source: t.csv}}]
+`})
+	c, err := carry(replaying("t.csv"), main)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := inPod(t, c)
+	want := []record.Trace{{Rate: "r", File: "t.csv", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(text))), Records: 2}}
+	for where, flags := range map[string][]string{"here": nil, "in a pod": {"t.csv=" + pod.dirs["t.csv"]}} {
+		if flags != nil { // so that it is found nowhere else
+			main = filepath.Join(t.TempDir(), "b.yaml")
+			b, err := os.ReadFile(filepath.Join(dir, "b.yaml"))
+			if err != nil || os.WriteFile(main, b, 0o600) != nil {
+				t.Fatal(err)
+			}
+		}
+		p, given, _, err := load(t.Context(), &streams{out: io.Discard, err: t.Output()}, &runFlags{engine: engineLocal, files: flags}, []string{main})
+		if err != nil {
+			t.Fatalf("%s: %v", where, err)
+		}
+		described := describeRun("id", p, given, op.NewClock(), facts{})
+		if diff := cmp.Diff(want, described.Source.Traces); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", where, diff)
 		}
 	}
 }

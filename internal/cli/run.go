@@ -341,6 +341,11 @@ func describeRun(id string, p *plan.Plan, files []plan.File, clock op.Clock, res
 	for _, f := range files[1:] {
 		source.Text += "\n---\n# " + f.Name + "\n" + string(f.Data)
 	}
+	for _, r := range p.Rates {
+		if t := r.Trace; t != nil {
+			source.Traces = append(source.Traces, record.Trace{Rate: r.Name, File: t.Name, SHA256: t.SHA256, Records: t.Records})
+		}
+	}
 	return record.Run{
 		ID: id, Name: p.Name, State: record.Running, Spec: spec, Source: source, Plan: facts, Seed: p.Seed,
 		Versions: versions(), Engine: "local", Clock: clockInfo(clock), BarrierAt: op.Never, EndedAt: op.Never,

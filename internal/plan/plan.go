@@ -190,6 +190,8 @@ type Rate struct {
 	// rate. Before are those for what was there when the trace began: they are
 	// done before the barrier.
 	Steps, Before []Step
+	// Trace is the file that they are from; nil: another rate.
+	Trace *TraceFile
 	// Lifetime of a rate that triggers once for each object; nil: another rate.
 	Lifetime *rate.Lifetime
 
@@ -199,6 +201,13 @@ type Rate struct {
 	Limit       int64         // triggers; 0: no limit
 	MaxInFlight int           // ops; 0: no limit
 	Queue       bool          // onSaturation: queue; else drop
+}
+
+// TraceFile says which file it was that a rate replays.
+type TraceFile struct {
+	Name    string // as the Benchmark has it
+	SHA256  string // of the file as it is, compressed or not, in hex
+	Records int
 }
 
 // SLO is a named expression, known to compile.

@@ -1,7 +1,10 @@
 package plan
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -41,7 +44,12 @@ func (l *loader) trace(path string, spec *v1alpha1.TraceRateSpec, out *Rate) {
 		return
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	records, err := trace.Read(f)
+	sum := sha256.New()
+	whole := io.TeeReader(f, sum)
+	records, err := trace.Read(whole)
+	if err == nil {
+		_, err = io.Copy(io.Discard, whole) // what is after its end is of the file too
+	}
 	if err != nil {
 		l.fail(path+".source", "docs/format/trace.md describes the format", "%s: %v", spec.Source, err)
 		return
@@ -51,6 +59,7 @@ func (l *loader) trace(path string, spec *v1alpha1.TraceRateSpec, out *Rate) {
 		scale = spec.TimeScale.Value
 	}
 	out.Schedule = rate.Trace{} // filled in by replays
+	out.Trace = &TraceFile{Name: spec.Source, SHA256: hex.EncodeToString(sum.Sum(nil)), Records: len(records)}
 	l.recordings = append(l.recordings, recording{path, len(l.plan.Rates), records, scale})
 }
 

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"compress/gzip"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"strings"
@@ -91,6 +93,23 @@ time,op,kind,object,source,class
 	if got := strings.Join(warnings, "\n"); !strings.Contains(got, "1 of 16 records are not replayed: no action of the rate does resize of a volume") ||
 		!strings.Contains(got, "1 of 16 records are not replayed: they act on what was deleted before") {
 		t.Errorf("warnings:\n%s", got)
+	}
+}
+
+// A plan knows which file it replays: by all of its bytes, as they lie there.
+func TestTraceIsIdentified(t *testing.T) {
+	const text = "# cnsbench trace 1\ntime,op,kind,object\n0,exists,volume,a\n1,delete,volume,a\n9,end,,\n"
+	var packed strings.Builder
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write([]byte(text)); err != nil || z.Close() != nil {
+		t.Fatal(err)
+	}
+	for name, file := range map[string]string{"plain": text, "a remark at the end": text + "# the end", "compressed": packed.String()} {
+		p := good(t, Input{Open: opener(file)}, traced)
+		want := &TraceFile{Name: "a.csv", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(file))), Records: 3}
+		if diff := cmp.Diff(want, p.Rates[0].Trace); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

@@ -69,10 +69,19 @@ type OutputStats struct {
 	Error     string `json:"error,omitempty"`
 }
 
-// Source is the file as it was given.
+// Source is the file as it was given, and which files it names were read.
 type Source struct {
-	File string `json:"file"`
-	Text string `json:"text"`
+	File   string  `json:"file"`
+	Text   string  `json:"text"`
+	Traces []Trace `json:"traces,omitempty"`
+}
+
+// Trace says which file it was that a rate replayed.
+type Trace struct {
+	Rate    string `json:"rate"`
+	File    string `json:"file"`   // as the Benchmark has it
+	SHA256  string `json:"sha256"` // of the file as it is, compressed or not, in hex
+	Records int    `json:"records"`
 }
 
 // ClockInfo names the clock that every op.Time of the bundle counts on.

@@ -42,6 +42,8 @@ type Summary struct {
 	Interference []interference.Effect `json:"interference"`
 	Stalls       []interference.Stall  `json:"stalls"`
 	Rates        []record.RateStats    `json:"rates"`
+	// Traces are the files that rates replayed.
+	Traces []record.Trace `json:"traces"`
 	// Distributions are what others counted of the whole run, beside its ops.
 	Distributions []Distribution `json:"distributions"`
 	Validity      []record.Flag  `json:"validity"`
@@ -183,7 +185,7 @@ func Of(d *dataset.Data) (*Summary, error) {
 	s := &Summary{
 		Format: Format, RunID: b.Run.ID, Name: b.Run.Name, Engine: b.Run.Engine, State: b.Run.State, Reason: b.Run.Reason,
 		Complete: b.Complete, Live: b.Live, Seed: b.Run.Seed, StartedAt: b.Run.Clock.Start, BarrierAt: b.Run.BarrierAt, EndedAt: b.Run.EndedAt,
-		Rates: b.Run.Rates, Distributions: distributions(b.Run.Distributions), Warnings: b.Warnings,
+		Rates: b.Run.Rates, Traces: b.Run.Source.Traces, Distributions: distributions(b.Run.Distributions), Warnings: b.Warnings,
 	}
 	tallies, err := tallyOps(d)
 	if err != nil {
@@ -233,6 +235,7 @@ func (s *Summary) noNulls() {
 	list(&s.Interference)
 	list(&s.Stalls)
 	list(&s.Rates)
+	list(&s.Traces)
 	list(&s.Distributions)
 	list(&s.Validity)
 	list(&s.Warnings)

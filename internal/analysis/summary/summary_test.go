@@ -65,7 +65,7 @@ func TestGolden(t *testing.T) {
 			if diff := cmp.Diff(string(want), string(got)+"\n"); diff != "" {
 				t.Errorf("differs from %s; rewrite it with -update if that is meant:\n%s", path, diff)
 			}
-			for _, list := range []string{"headline", "verdicts", "actions", "workloads", "interference", "stalls", "rates", "validity", "warnings"} {
+			for _, list := range []string{"headline", "verdicts", "actions", "workloads", "interference", "stalls", "rates", "traces", "validity", "warnings"} {
 				if strings.Contains(string(got), `"`+list+`": null`) {
 					t.Errorf("the list %s is null", list)
 				}

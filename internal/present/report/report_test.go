@@ -100,6 +100,20 @@ func TestReproduce(t *testing.T) {
 	}
 }
 
+// The page says which files the rates replayed.
+func TestReplayed(t *testing.T) {
+	b := analysistest.Empty(t)
+	b.Run.Source.Traces = []record.Trace{{Rate: "churn", File: "<b>/a.csv.gz", SHA256: "0123abcd", Records: 4711}}
+	page := write(t, "replayed", b)
+	want := `<td class="name">churn</td><td>&lt;b&gt;/a.csv.gz</td><td class="n">4711</td><td class="wide"><code>0123abcd</code></td>`
+	if !strings.Contains(page, want) {
+		t.Errorf("the page does not say %q", want)
+	}
+	if strings.Contains(write(t, "not replayed", analysistest.Empty(t)), "SHA-256") {
+		t.Error("a page speaks of traces where there are none")
+	}
+}
+
 // selfContained fails on anything that a browser would fetch or run.
 func selfContained(t testing.TB, page string) {
 	t.Helper()

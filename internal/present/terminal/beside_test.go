@@ -6,7 +6,22 @@ import (
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/record"
 )
+
+// TestReplayed: which files the rates replayed is said whole, and cannot steer the terminal.
+func TestReplayed(t *testing.T) {
+	s := &summary.Summary{Traces: []record.Trace{{Rate: "churn", File: "a\x1b.csv", SHA256: strings.Repeat("0123abcd", 8), Records: 4711}}}
+	var out strings.Builder
+	if err := Write(&out, s, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"rate churn replays a?.csv: 4711 records, SHA-256", strings.Repeat("0123abcd", 8)} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, &out)
+		}
+	}
+}
 
 // TestBeside: those with the most time come first, and that there are more is said.
 func TestBeside(t *testing.T) {

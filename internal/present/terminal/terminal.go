@@ -71,6 +71,9 @@ func (p *printer) header(s *summary.Summary) {
 	for _, w := range s.Warnings {
 		p.wrap("! ", summary.OneLine(w))
 	}
+	for _, t := range s.Traces {
+		p.wrap("  ", fmt.Sprintf("rate %s replays %s: %d records, SHA-256 %s", t.Rate, t.File, t.Records, t.SHA256))
+	}
 	p.line("")
 	for _, h := range s.Headline {
 		p.wrap("• ", h)

@@ -3,6 +3,7 @@
 package kubernetes
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -144,6 +145,10 @@ spec:
 	}
 	if r := b.Run.Rates[0]; r.Triggers != 2*n+2 || r.Started != 2*n+2 {
 		t.Errorf("%+v, want %d triggers", r, 2*n+2)
+	}
+	want := []record.Trace{{Rate: "trace", File: "short.csv", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(text))), Records: 2*n + 3}}
+	if diff := cmp.Diff(want, b.Run.Source.Traces); diff != "" {
+		t.Errorf("the record has another trace (-want +got):\n%s", diff)
 	}
 	if s := strings.ReplaceAll(string(b.Run.Spec), " ", ""); !strings.Contains(s, `"source":"short.csv"`) {
 		t.Errorf("the record has another source: %s", s)
