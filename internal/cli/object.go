@@ -155,8 +155,6 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 		}
 		fmt.Fprintln(s.out, "nothing was sent")
 		return nil
-	case len(hosts) > 0 && f.seek.ceiling:
-		return errors.New("--ceiling is of one host: leave --hosts out")
 	}
 	if f.out == "" {
 		f.out = fmt.Sprintf("cnsbench-%s-%s", keep.Action(w.Name, w.Name), time.Now().Format("20060102-150405"))
@@ -202,6 +200,7 @@ func (r *objectRun) carryOut(ctx context.Context) error {
 	if r.fleet != nil {
 		o := keep.NewHosts(recorder, len(r.fleet.Hosts))
 		r.fleet.Observer = o
+		r.seeking.onHosts(r.fleet)
 		return r.conclude(oload.Sequence(soft, hard, r.fleet.Workload, r.seeking.around(r.fleet.Stage, o.StageEnded, o.Tell), o.StageEnded))
 	}
 	if err := footprint.Shrink(); err != nil {

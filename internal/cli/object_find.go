@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/knee"
+	"github.com/cnsbench/cnsbench/internal/objectstore/fleet"
 	oload "github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/objectstore/seek"
@@ -51,7 +53,7 @@ func (f *seekFlags) add(fl *pflag.FlagSet) {
 	fl.Float64Var(&f.kneeGain, "knee-gain", knee.Threshold, "gain for each doubling of the workers below which throughput has stopped to grow, as a share")
 	fl.DurationVar(&f.window, "window", 0, "how long each step is measured (default the work's runtime, or 10s)")
 	fl.DurationVar(&f.warmUp, "warm-up", 0, "how long each step runs before it is measured (default the work's rampup, or for --find-max 2s)")
-	fl.BoolVar(&f.ceiling, "ceiling", false, "before a stage, measure what this client can do of it against a null server, so that the verdict can say how near it came")
+	fl.BoolVar(&f.ceiling, "ceiling", false, "before a stage, measure what this client, or each of the hosts, can do of it against a null server, so that the verdict can say how near it came")
 	fl.DurationVar(&f.ceilingFor, "ceiling-for", 3*time.Second, "how long a ceiling is measured")
 }
 
@@ -62,6 +64,7 @@ type seeking struct {
 	ceilings *seek.Ceilings
 	scaling  *seek.Scaling
 	failed   error
+	hosts    []fleet.Host // that do it; nil: this process does
 }
 
 // prepare makes the steps of a workload that are known before.
@@ -199,6 +202,13 @@ func readBytes(w *model.Workload) int64 {
 	return size
 }
 
+// onHosts has ceilings be those of the hosts.
+func (k *seeking) onHosts(f *fleet.Fleet) {
+	if k.hosts = f.Hosts; k.ceilings != nil {
+		k.ceilings.OnHosts = func(size int64) seek.Carry { return f.OnNullServers(size) }
+	}
+}
+
 // around carries stages out by carry, some of them several times.
 func (k *seeking) around(carry seek.Carry, ended func(*oload.StageResult), tell func(string)) seek.Carry {
 	if k.ceilings != nil {
@@ -253,13 +263,27 @@ func (k *seeking) keep(w *record.Writer, result *oload.Result) error {
 		}
 	}
 	if k.ceilings != nil {
-		for i := range result.Stages {
-			if s := &result.Stages[i]; s.Ceiling > 0 {
-				scalar(s.Name, "ceiling", "1/s", &s.Ceiling)
-			}
-		}
+		k.keepCeilings(w, result)
 	}
 	return err
+}
+
+// keepCeilings writes those of each host, or of this process.
+func (k *seeking) keepCeilings(w *record.Writer, result *oload.Result) {
+	write := func(host int, stage string, v float64) {
+		if v > 0 {
+			w.Scalar(record.Scalar{Instance: fmt.Sprintf("driver-%d", host), Action: stage, Metric: stage + ".ceiling", Unit: "1/s", Value: v})
+		}
+	}
+	for i := range result.Stages {
+		s := &result.Stages[i]
+		if len(s.Hosts) == 0 {
+			write(0, s.Name, s.Ceiling)
+		}
+		for j := range s.Hosts {
+			write(slices.IndexFunc(k.hosts, func(h fleet.Host) bool { return h.Name == s.Hosts[j].Host }), s.Name, s.Hosts[j].Ceiling)
+		}
+	}
 }
 
 // flags are what makes the findings doubtful.

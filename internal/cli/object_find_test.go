@@ -124,7 +124,6 @@ func TestFindMaxExits(t *testing.T) {
 		{"no such stage", []string{"--find-max", "p99(read) < 20ms", "--stage", "x"}, exitUsage, `there is no stage "x"`},
 		{"both", []string{"--find-max", "p99(read) < 20ms", "--scale-workers", "1,2"}, exitUsage, "one or the other"},
 		{"one number of workers", []string{"--scale-workers", "4"}, exitUsage, "two different ones"},
-		{"several hosts", []string{"--ceiling", "--hosts", "127.0.0.1:1"}, exitUsage, "is of one host"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/objectstore/footprint"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/objectstore/open"
+	"github.com/cnsbench/cnsbench/internal/objectstore/seek"
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/record"
@@ -94,7 +95,8 @@ func runObjectWorker(ctx context.Context, s *streams, listen, token string) erro
 	clock := op.NewClock()
 	return fleet.Serve(ctx, l, fleet.ServeOptions{
 		Token: token, Version: version.Version, Clock: clock, Sleep: run.PreciseSleep, About: about,
-		Say: func(line string) { fmt.Fprintln(s.err, "worker:", line) },
+		Instead: seek.NullServer(childNullServer).Instead,
+		Say:     func(line string) { fmt.Fprintln(s.err, "worker:", line) },
 		Open: func(own bool) func(*model.Store) (store.Store, error) {
 			opener := open.Opener{Clock: clock, Getenv: func(string) string { return "" }}
 			if own {

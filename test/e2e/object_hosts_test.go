@@ -137,6 +137,80 @@ func TestObjectHosts(t *testing.T) {
 	}
 }
 
+// slowReads is a stage of reads from a server that takes 50 ms for each.
+func (f *fleet) slowReads() string {
+	s := f.start(f.cnsbench(), "object", "null-server", "--delay", "GET=50ms")
+	s.until("it listens", func() bool { return strings.Contains(s.out.String(), "\n") })
+	return f.write("w.xml", fmt.Sprintf(`<workload name="reads"><storage type="s3" config="endpoint=%s;accesskey=a;secretkey=b"/><workflow>
+<workstage name="main"><work name="main" workers="4" runtime="2"><operation type="read" config="containers=c(1);objects=u(1,50)"/></work></workstage>
+</workflow></workload>`, strings.TrimSpace(s.out.String())))
+}
+
+// Each host measures its own ceiling, against a null server that it starts and
+// ends itself, and its figures are held against that.
+func TestObjectHostsCeiling(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2)
+	r := f.run(f.args(f.slowReads(), "--ceiling", "--ceiling-for", "1s")...).wants(t, 0)
+	if n := strings.Count(r.stdout, "of this client's own ceiling of"); !strings.Contains(r.stdout, "h0: at ") || !strings.Contains(r.stdout, "h1: at ") || n < 2 {
+		t.Errorf("%d ceilings\n%v", n, r)
+	}
+	ceilings := map[string]float64{}
+	for s, err := range f.open().Scalars() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Metric == "main.ceiling" {
+			ceilings[s.Instance] = s.Value
+		}
+	}
+	// 40 operations a second are what the slow server lets each do.
+	if len(ceilings) != 2 || ceilings["driver-0"] < 100 || ceilings["driver-1"] < 100 {
+		t.Errorf("ceilings %v\n%v", ceilings, r)
+	}
+	f.noneOf("object", "null-server", "--while-input")
+}
+
+// noneOf waits until none of the box's processes has these words.
+func (f *fleet) noneOf(words ...string) {
+	f.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		there := ""
+		for _, p := range f.processes() {
+			if strings.Contains(p.command, strings.Join(words, " ")) {
+				there = p.command
+			}
+		}
+		if there == "" {
+			return
+		}
+		if time.Now().After(end) {
+			f.Fatalf("still there: %s", there)
+		}
+	}
+}
+
+// A host that is lost while ceilings are measured fails the run before the stage
+// begins, and takes its null server with it.
+func TestObjectHostKilledWhileItsCeilingIsMeasured(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2)
+	l := f.start(f.cnsbench(), f.args(f.slowReads(), "--ceiling", "--ceiling-for", "5s")...)
+	l.child("null-server", "--while-input")
+	time.Sleep(500 * time.Millisecond)
+	f.workers[1].kill()
+	r := l.wait().wants(t, 2)
+	for _, says := range []string{"while its ceiling was measured", "incomplete: stage main: host h1 was lost", "nothing of the stage was begun"} {
+		if !strings.Contains(r.stdout+r.stderr, says) {
+			t.Errorf("%q is missing in\n%v", says, r)
+		}
+	}
+	if b := f.open(); b.Run.State != record.Failed {
+		t.Errorf("the bundle is %s", b.Run.State)
+	}
+	f.noneOf("object", "null-server", "--while-input")
+}
+
 func TestObjectHostKilled(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3)

@@ -35,13 +35,25 @@ type HostObserver interface {
 // fails it, and what that was to clean up the others do. All is told the observer,
 // but its end.
 func (f *Fleet) Stage(ctx, hard context.Context, spec *model.Stage) *load.StageResult {
+	return f.stage(ctx, hard, spec, 0)
+}
+
+// OnNullServers is Stage, but that each host goes to a null server of its own,
+// with objects of so many bytes.
+func (f *Fleet) OnNullServers(size int64) func(ctx, hard context.Context, spec *model.Stage) *load.StageResult {
+	return func(ctx, hard context.Context, spec *model.Stage) *load.StageResult {
+		return f.stage(ctx, hard, spec, size)
+	}
+}
+
+func (f *Fleet) stage(ctx, hard context.Context, spec *model.Stage, nullSize int64) *load.StageResult {
 	t := newTally(f, spec)
 	f.Observer.StageBegan(spec, t.result.Began)
 	var failed error
 	todo := []*model.Stage{spec}
 	for again := true; again && failed == nil && len(todo) > 0; {
 		var left []*model.Stage
-		left, failed = f.round(ctx, hard, t, todo[0])
+		left, failed = f.round(ctx, hard, t, todo[0], nullSize)
 		todo = append(todo[1:], left...)
 		again = load.Cleans(spec) && ctx.Err() == nil
 	}
@@ -57,6 +69,7 @@ func (f *Fleet) Stage(ctx, hard context.Context, spec *model.Stage) *load.StageR
 type round struct {
 	*Fleet
 	tally   *tally
+	null    int64                  // size of the objects of null servers; 0: the stores are meant
 	shares  map[*peer]*model.Stage // of those that have not ended
 	ready   map[*peer]bool
 	started bool
@@ -66,8 +79,8 @@ type round struct {
 }
 
 // round returns the shares that lost hosts did not end.
-func (f *Fleet) round(ctx, hard context.Context, t *tally, todo *model.Stage) ([]*model.Stage, error) {
-	r := &round{Fleet: f, tally: t, ready: map[*peer]bool{}}
+func (f *Fleet) round(ctx, hard context.Context, t *tally, todo *model.Stage, nullSize int64) ([]*model.Stage, error) {
+	r := &round{Fleet: f, tally: t, null: nullSize, ready: map[*peer]bool{}}
 	if err := r.order(todo); err != nil {
 		return nil, err
 	}
@@ -134,13 +147,13 @@ func (r *round) order(todo *model.Stage) error {
 // orderOf is a share as the host gets it. Only all hosts together can say
 // whether too much failed.
 func (r *round) orderOf(s *model.Stage) *order {
-	o := &order{Stage: *s}
+	o := &order{Stage: *s, NullSize: r.null}
 	o.Stage.Works = slices.Clone(s.Works)
 	for i := range o.Stage.Works {
 		w := &o.Stage.Works[i]
 		w.MaxFailures = 1e6
 		secrets := w.Store.Secrets
-		if r.OwnCredentials {
+		if r.OwnCredentials || r.null > 0 {
 			secrets = nil
 		}
 		o.Secrets = append(o.Secrets, secrets)

@@ -29,6 +29,9 @@ type ServeOptions struct {
 	// Open makes what opens stores. Without own they have the credentials that
 	// the controller sent, and no others.
 	Open func(own bool) func(*model.Store) (store.Store, error)
+	// Instead starts a null server on this machine, with objects of so many bytes,
+	// and has the works go there; what it returns ends it.
+	Instead func(ctx context.Context, works []model.Work, size int64) (stop func() error, err error)
 	// Sleep waits for an instant; false if ctx ended first.
 	Sleep func(ctx context.Context, until time.Time) bool
 	// About is told to controllers: what kind of machine this is.

@@ -91,7 +91,7 @@ func (s *session) round(ctx context.Context, o *order) error {
 	s.rounds.Go(func() {
 		defer kill()
 		defer end()
-		result := s.runner.Stage(soft, hard, &o.Stage)
+		result := s.carryOut(soft, hard, o)
 		s.mu.Lock()
 		s.busy, s.stopRound = false, func(bool) {}
 		s.mu.Unlock()
@@ -100,6 +100,22 @@ func (s *session) round(ctx context.Context, o *order) error {
 		}
 	})
 	return nil
+}
+
+// carryOut does what was ordered, where it is to be done.
+func (s *session) carryOut(soft, hard context.Context, o *order) *load.StageResult {
+	if o.NullSize == 0 {
+		return s.runner.Stage(soft, hard, &o.Stage)
+	}
+	stop, err := s.Instead(hard, o.Stage.Works, o.NullSize)
+	if err != nil {
+		return &load.StageResult{Err: fmt.Errorf("a null server: %w", err), Ended: s.Clock.Now()}
+	}
+	r := s.runner.Stage(soft, hard, &o.Stage)
+	if err := stop(); err != nil {
+		r.Err = errors.Join(r.Err, fmt.Errorf("the null server: %w", err))
+	}
+	return r
 }
 
 // complete makes the order's stage what it was on the controller's side.

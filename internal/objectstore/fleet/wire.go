@@ -13,7 +13,7 @@ import (
 )
 
 // Proto is the version of what a controller and a host say to each other.
-const Proto = 1
+const Proto = 2
 
 const magic = "cnsbench-object-worker"
 
@@ -91,6 +91,9 @@ type setup struct {
 type order struct {
 	Stage   model.Stage     `json:"stage"`
 	Secrets []model.Secrets `json:"secrets"`
+	// NullSize has the host go to a null server of its own, with objects of so many
+	// bytes, instead of to the stores; 0: to the stores.
+	NullSize int64 `json:"nullSize,omitempty"`
 }
 
 type ready struct{}

@@ -10,78 +10,170 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Ceilings measures, before a stage with works of type normal, what this client
-// can do of it against a null server, and tells the stage's result.
+// NullServer starts a null server of objects of so many bytes, in a process of
+// its own, so that what it uses is not counted as the client's.
+type NullServer func(ctx context.Context, size int64) (address string, stop func() error, err error)
+
+// Instead starts one and has the works go there, instead of to their stores.
+func (n NullServer) Instead(ctx context.Context, works []model.Work, size int64) (stop func() error, err error) {
+	address, stop, err := n(ctx, size)
+	if err != nil {
+		return nil, err
+	}
+	for i := range works {
+		works[i].Store = instead(&works[i].Store, address, size)
+	}
+	return stop, nil
+}
+
+// Ceilings measures, before a stage with works of type normal, what this client,
+// or each of several hosts, can do of it against a null server, and tells the
+// stage's result.
 type Ceilings struct {
-	// Server starts a null server of objects of so many bytes, in a process of
-	// its own, so that what it uses is not counted as the client's.
-	Server func(ctx context.Context, size int64) (address string, stop func() error, err error)
-	Size   int64 // of the objects that are read
+	Server NullServer
+	// OnHosts carries a stage out on several hosts, each against a null server of
+	// its own with objects of so many bytes, all at the same time; nil: this
+	// process does, by Server.
+	OnHosts func(size int64) Carry
+	Size    int64 // of the objects that are read
 	// Window is how long is measured, after WarmUp.
 	Window, WarmUp time.Duration
 	Tell           func(line string)
 	Ended          func(*load.StageResult) // is told of each measurement
 
-	measured map[string]float64 // by what is done
+	measured map[string]ceiling // by what is done
+}
+
+// ceiling is what was done in a second, by all hosts and by each.
+type ceiling struct {
+	all    float64
+	byHost map[string]float64
 }
 
 // Around carries stages out by inner, and before those with normal works, unless
-// the same was measured already, their ceiling.
+// the same was measured already, their ceiling. A host that is lost meanwhile
+// fails the stage, as it would within it.
 func (c *Ceilings) Around(inner Carry) Carry {
 	return func(ctx, hard context.Context, s *model.Stage) *load.StageResult {
-		ceiling, err := c.of(ctx, hard, s, inner)
-		if err != nil && c.Tell != nil {
-			c.Tell(fmt.Sprintf("the ceiling of stage %s is not known: %v", s.Name, err))
+		ceiling, lost, err := c.of(ctx, hard, s, inner)
+		if lost != nil {
+			return lost
+		}
+		if err != nil {
+			c.tell("the ceiling of stage %s is not known: %v", s.Name, err)
 		}
 		r := inner(ctx, hard, s)
-		r.Ceiling = ceiling
+		r.Ceiling = ceiling.all
+		for i := range r.Hosts {
+			r.Hosts[i].Ceiling = ceiling.byHost[r.Hosts[i].Host]
+		}
 		return r
 	}
 }
 
-func (c *Ceilings) of(ctx, hard context.Context, s *model.Stage, inner Carry) (float64, error) {
+func (c *Ceilings) tell(format string, args ...any) {
+	if c.Tell != nil {
+		c.Tell(fmt.Sprintf(format, args...))
+	}
+}
+
+func (c *Ceilings) of(ctx, hard context.Context, s *model.Stage, inner Carry) (known ceiling, lost *load.StageResult, err error) {
 	stage, ok := c.stage(s)
 	if !ok {
-		return 0, nil
+		return known, nil, nil
 	}
 	what, err := json.Marshal(stage)
 	if err != nil {
-		return 0, err
+		return known, nil, err
 	}
-	if v, known := c.measured[string(what)]; known {
-		return v, nil
-	}
-	address, stop, err := c.Server(ctx, c.Size)
-	if err != nil {
-		return 0, err
+	if known, ok := c.measured[string(what)]; ok {
+		return known, nil, nil
 	}
 	for i := range stage.Works {
-		w := &stage.Works[i]
-		if w.Name == "" {
+		if w := &stage.Works[i]; w.Name == "" {
 			w.Name = fmt.Sprintf("work%d", i+1)
 		}
-		w.Store = instead(&w.Store, address, c.Size)
 	}
 	stage.Name = s.Name + ".ceiling"
+	r, err := c.measure(ctx, hard, stage, inner)
+	if err != nil {
+		return known, nil, err
+	}
+	if lost = withoutHosts(s, r); lost != nil {
+		return known, lost, nil
+	}
+	if known, err = c.judge(r); err != nil {
+		return ceiling{}, nil, err
+	}
+	if c.measured == nil {
+		c.measured = map[string]ceiling{}
+	}
+	c.measured[string(what)] = known
+	return known, nil, nil
+}
+
+// measure carries a stage out against null servers.
+func (c *Ceilings) measure(ctx, hard context.Context, stage *model.Stage, inner Carry) (*load.StageResult, error) {
+	if c.OnHosts != nil {
+		r := c.OnHosts(c.Size)(ctx, hard, stage)
+		c.Ended(r)
+		return r, nil
+	}
+	stop, err := c.Server.Instead(ctx, stage.Works, c.Size)
+	if err != nil {
+		return nil, err
+	}
 	r := inner(ctx, hard, stage)
 	c.Ended(r)
 	if err := stop(); err != nil {
-		return 0, fmt.Errorf("the null server: %w", err)
+		return nil, fmt.Errorf("the null server: %w", err)
 	}
-	perSecond := r.PerSecond()
-	if r.Err != nil || perSecond == 0 {
-		return 0, errors.Join(r.Err, errors.New("no operation succeeded against a null server"))
+	return r, nil
+}
+
+// judge says what a measurement has shown, and tells it. One that failed on one
+// host is none of the others either, since all began together.
+func (c *Ceilings) judge(r *load.StageResult) (known ceiling, err error) {
+	if r.Err != nil {
+		return known, r.Err
 	}
-	if c.measured == nil {
-		c.measured = map[string]float64{}
+	if len(r.Hosts) == 0 {
+		if known.all = r.PerSecond(); known.all == 0 {
+			return known, errors.New("no operation succeeded against a null server")
+		}
+		c.tell("%s: this client does %s operations a second at most", r.Name, figure(known.all))
+		return known, nil
 	}
-	c.measured[string(what)] = perSecond
-	if c.Tell != nil {
-		c.Tell(fmt.Sprintf("%s: this client does %s operations a second at most", stage.Name, figure(perSecond)))
+	known.byHost = map[string]float64{}
+	for i := range r.Hosts {
+		h := &r.Hosts[i]
+		v := h.PerSecond()
+		if v == 0 {
+			return known, fmt.Errorf("host %s: no operation succeeded against a null server", h.Host)
+		}
+		known.byHost[h.Host], known.all = v, known.all+v
+		c.tell("%s: host %s does %s operations a second at most", r.Name, h.Host, figure(v))
 	}
-	return perSecond, nil
+	return known, nil
+}
+
+// withoutHosts is what becomes of a stage whose hosts were lost while its ceiling
+// was measured; nil: none was.
+func withoutHosts(s *model.Stage, r *load.StageResult) *load.StageResult {
+	lost := &load.StageResult{Name: s.Name, Began: r.Began, Ended: r.Ended, Err: fmt.Errorf("while its ceiling was measured: %w", r.Err)}
+	for i := range r.Hosts {
+		if h := &r.Hosts[i]; h.Lost != nil {
+			lost.Hosts = append(lost.Hosts, load.HostResult{Host: h.Host, Lost: h.Lost, Missing: []string{"nothing of the stage was begun"}, Intended: op.Never, Start: op.Never,
+				StageResult: load.StageResult{Name: s.Name, Began: op.Never, Ended: h.Ended, Err: h.Err}})
+		}
+	}
+	if len(lost.Hosts) == 0 {
+		return nil
+	}
+	return lost
 }
 
 // stage is s as closed loops that check nothing of the store, without names and

@@ -3,6 +3,8 @@ package seek
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +77,68 @@ func TestCeilings(t *testing.T) {
 	c.measured, c.Server = nil, func(context.Context, int64) (string, func() error, error) { return "", nil, errors.New("no port") }
 	if r := carry(t.Context(), t.Context(), main); r.Ceiling != 0 || len(r.Works) != 1 || !strings.Contains(said[len(said)-1], "is not known: no port") {
 		t.Errorf("%+v, %q: the stage is carried out without a ceiling too", r, said)
+	}
+}
+
+// onHosts is a stage that each of these hosts did of so much in 10 s.
+func onHosts(s *model.Stage, each map[string]int64) *load.StageResult {
+	r := &load.StageResult{Name: s.Name}
+	for _, name := range slices.Sorted(maps.Keys(each)) {
+		r.Hosts = append(r.Hosts, load.HostResult{Host: name, StageResult: *did(s, each[name])})
+	}
+	return r
+}
+
+// Each of several hosts has a ceiling of its own, by which its own figures are
+// judged: here one is at 93 % of a low one, the other far below a high one.
+func TestCeilingsOfHosts(t *testing.T) {
+	main := &reading(8, nil).Stages[1]
+	var said []string
+	measured, of := 0, map[string]int64{"a": 1000, "b": 9000}
+	c := &Ceilings{Size: 5, Window: time.Second, Tell: func(line string) { said = append(said, line) }, Ended: func(*load.StageResult) {},
+		OnHosts: func(size int64) Carry {
+			return func(_, _ context.Context, s *model.Stage) *load.StageResult {
+				if measured++; size != 5 || s.Name != "main.ceiling" || s.Works[0].Runtime != time.Second {
+					t.Errorf("%d bytes: %+v", size, s)
+				}
+				return onHosts(s, of)
+			}
+		}}
+	carried := 0
+	carry := c.Around(func(_, _ context.Context, s *model.Stage) *load.StageResult {
+		carried++
+		return onHosts(s, map[string]int64{"a": 930, "b": 930})
+	})
+	for _, s := range []*model.Stage{main, rename(main, "main.w2")} {
+		r := carry(t.Context(), t.Context(), s)
+		b, evidence := r.Bound()
+		if b != load.ClientBound || !strings.Contains(evidence, "a: at 93 % of this client's own ceiling of 100 operations a second") || strings.Contains(evidence, "b: ") || r.Ceiling != 1000 {
+			t.Errorf("%s, %v: %s", b, r.Ceiling, evidence)
+		}
+		if b, evidence := r.Hosts[1].Bound(); b == load.ClientBound || !strings.Contains(evidence, "at 10 % of this client's own ceiling of 900") {
+			t.Errorf("b: %s: %s", b, evidence)
+		}
+	}
+	if measured != 1 || carried != 2 || len(said) != 2 || !strings.Contains(said[1], "host b does 900") {
+		t.Errorf("measured %d times, carried out %d times: %q", measured, carried, said)
+	}
+
+	c.measured, of = nil, map[string]int64{"a": 1000, "b": 0}
+	if r := carry(t.Context(), t.Context(), main); carried != 3 || r.Hosts[0].Ceiling != 0 || !strings.Contains(said[len(said)-1], "host b: no operation succeeded") {
+		t.Errorf("carried out %d times; %q", carried, said)
+	}
+
+	gone := errors.New("it closed the connection")
+	c.OnHosts = func(int64) Carry {
+		return func(_, _ context.Context, s *model.Stage) *load.StageResult {
+			r := onHosts(s, map[string]int64{"a": 1000, "b": 5})
+			r.Hosts[1].Lost, r.Err = gone, gone
+			return r
+		}
+	}
+	r := carry(t.Context(), t.Context(), main)
+	if carried != 3 || !errors.Is(r.Err, gone) || r.Name != "main" || len(r.Hosts) != 1 || r.Hosts[0].Host != "b" || !errors.Is(r.Hosts[0].Lost, gone) || len(r.Hosts[0].Missing) != 1 {
+		t.Errorf("with a lost host the stage is not begun: carried out %d times, %+v", carried, r)
 	}
 }
 
