@@ -400,6 +400,8 @@ func FuzzLoad(f *testing.F) {
 	f.Add(head+"spec: {actions: [{name: a, createObjSpec: {workload: fio, vars: null}}], rates: [null]}", "spec.actions.0=3")
 	f.Add("a: &a [*a]", "=")
 	f.Add("a: &a {<<: *a}", "a.b=c")
+	f.Add(bomb(9), "spec.runtime=[&a [x, x], *a]")
+	f.Add(head+"a: &a {k: x, l: x, m: x}\nb: &b {k: *a, l: *a, m: *a}\nspec: {actions: [{name: w, createObjSpec: {workload: fio, vars: *b, varsList: [*b, *b]}}]}", "")
 	f.Add("? [a]\n: b", "vars.=")
 	f.Add(head+"spec: {actions: [{name: s, snapshotSpec: {actionName: r}}, {name: r, restoreSpec: {actionName: s}}]}", "")
 	f.Add(head+"spec: {actions: [{name: w, createObjSpec: {workload: fio, varsList: [{}, {bs: 1}], matrix: {rw: [], bs: [1, 2]}, phases: [{startAfter: 1s, vars: {rw: read}}]}}]}", "w.rw=read")

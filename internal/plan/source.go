@@ -19,10 +19,13 @@ type File struct {
 	Data []byte
 }
 
-// Limits of what is read, so that a small file cannot become a large value.
+// Limits of what is read, so that a small file cannot become a large value. A
+// value is kept under its path: longPath letters of that count as one more.
 const (
-	maxNodes = 500_000
-	maxDepth = 100
+	maxValues  = 500_000
+	maxAliased = 20_000 // values that aliases stand for
+	maxDepth   = 100
+	longPath   = 100
 )
 
 // place is a point in a file.
@@ -67,12 +70,16 @@ func parseFile(f File) (docs []*document, problems []Problem) {
 	}
 }
 
-// newDocument makes plain values of a document's node; nil if it is empty, or
-// no mapping.
+// newDocument makes plain values of a document's node; nil if it is empty, no
+// mapping, or too large.
 func newDocument(file string, node *yaml.Node) (*document, []Problem) {
 	d := &document{file: file, places: map[string]place{}, keys: map[string]place{}}
 	c := converter{doc: d}
-	switch v := c.convert(node, "", 0).(type) {
+	value := c.convert(node, "", 0)
+	if c.full {
+		return nil, c.problems
+	}
+	switch v := value.(type) {
 	case map[string]any:
 		d.value = v
 		return d, c.problems
@@ -187,21 +194,24 @@ func lineOf(data []byte, from int) int {
 // converter turns nodes into the values that encoding/json would give.
 type converter struct {
 	doc      *document
-	nodes    int
+	values   int
+	aliased  int        // those of them that aliases stand for
+	alias    *yaml.Node // that is followed, the outermost; nil: none
+	at       string     // its path
+	full     bool       // a limit is passed: what there is of the document is of no use
 	problems []Problem
 }
 
 func (c *converter) fail(n *yaml.Node, path, message, hint string) {
+	if c.full {
+		return // it only follows from that
+	}
 	c.problems = append(c.problems, Problem{File: c.doc.file, Line: n.Line, Column: n.Column,
 		Path: path, Message: message, Hint: hint})
 }
 
 func (c *converter) convert(n *yaml.Node, path string, depth int) any {
-	if c.nodes++; c.nodes > maxNodes || depth > maxDepth {
-		if c.nodes <= maxNodes+1 || depth == maxDepth+1 {
-			c.fail(n, path, "the document is too large or too deep", "aliases that refer to aliases grow fast")
-			c.nodes = maxNodes + 1
-		}
+	if c.full || !c.fits(n, path, depth) {
 		return nil
 	}
 	if _, ok := c.doc.places[path]; !ok {
@@ -214,6 +224,10 @@ func (c *converter) convert(n *yaml.Node, path string, depth int) any {
 		}
 		return c.convert(n.Content[0], path, depth)
 	case yaml.AliasNode:
+		if c.alias == nil {
+			c.alias, c.at = n, path
+			defer func() { c.alias = nil }()
+		}
 		return c.convert(n.Alias, path, depth+1)
 	case yaml.MappingNode:
 		return c.mapping(n, path, depth)
@@ -226,6 +240,32 @@ func (c *converter) convert(n *yaml.Node, path string, depth int) any {
 	default:
 		return c.scalar(n, path)
 	}
+}
+
+// fits counts a value, and reports the limit that it passes. Aliases are to blame
+// where they are written, not where what they stand for is.
+func (c *converter) fits(n *yaml.Node, path string, depth int) bool {
+	weight := 1 + len(path)/longPath
+	c.values += weight
+	if c.alias != nil {
+		c.aliased += weight
+	}
+	switch {
+	case c.aliased > maxAliased:
+		c.fail(c.alias, c.at, fmt.Sprintf("*%s: the document's aliases stand for more than %d values", c.alias.Value, maxAliased),
+			"an alias of what has aliases multiplies them: write out what is meant, or use count, varsList or matrix")
+	case depth > maxDepth && c.alias != nil:
+		c.fail(c.alias, c.at, fmt.Sprintf("*%s: it makes the document more than %d levels deep", c.alias.Value, maxDepth),
+			"an alias must not be within what it stands for")
+	case depth > maxDepth:
+		c.fail(n, path, fmt.Sprintf("the document is more than %d levels deep", maxDepth), "")
+	case c.values > maxValues:
+		c.fail(n, path, fmt.Sprintf("the document has more than %d values", maxValues), "use count, varsList or matrix")
+	default:
+		return true
+	}
+	c.full = true
+	return false
 }
 
 func (c *converter) mapping(n *yaml.Node, path string, depth int) map[string]any {
