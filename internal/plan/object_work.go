@@ -1,0 +1,244 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/objectstore/cosbench"
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
+)
+
+func (o *objectReader) duration(path string, d *v1alpha1.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	if d.Duration.Duration < 0 {
+		o.fail(path, "", "must not be negative")
+	}
+	return d.Duration.Duration
+}
+
+// bytes of a quantity; 0 if there is none.
+func (o *objectReader) bytes(path string, q *resource.Quantity) int64 {
+	if q == nil {
+		return 0
+	}
+	if q.Value() <= 0 {
+		o.fail(path, "such as 64Ki or 5Mi", "a size of %s is not more than 0", q)
+	}
+	return q.Value()
+}
+
+// specialOps are what works do that are not normal, and how they are divided.
+var specialOps = map[model.WorkKind]struct {
+	op       model.OpType
+	division model.Division
+}{
+	model.Init: {model.MakeContainer, model.ByContainer}, model.Dispose: {model.RemoveContainer, model.ByContainer},
+	model.Prepare: {model.Write, model.ByObject}, model.Cleanup: {model.Delete, model.ByObject},
+}
+
+func (o *objectReader) work(path string, s *v1alpha1.ObjectWork, top string, spec *v1alpha1.ObjectSpec) model.Work {
+	w := model.Work{Kind: model.WorkKind(s.Type), Name: string(s.Name), Workers: int(s.Workers), Line: o.line(path), RateText: s.Rate,
+		Interval: o.positive(path+".interval", s.Interval), RampUp: o.duration(path+".rampUp", s.RampUp), Runtime: o.duration(path+".runtime", s.Runtime),
+		RampDown: o.duration(path+".rampDown", s.RampDown), TotalBytes: o.bytes(path+".totalBytes", s.TotalBytes), MaxFailures: 200_000}
+	if w.Name == "" {
+		w.Name = s.Type
+	}
+	if s.Type != string(model.Normal) && specialOps[w.Kind].op == "" {
+		w.Kind = model.Delay // the schema has said that there is no such type
+		return w
+	}
+	if w.Interval < time.Second {
+		o.fail(path+".interval", "at least 1s", "the interval %v is too short", w.Interval)
+	}
+	special, isSpecial := specialOps[w.Kind]
+	if isSpecial {
+		w.MaxFailures = 0
+	}
+	if s.MaxFailuresPerMillion != nil {
+		w.MaxFailures = int(*s.MaxFailuresPerMillion)
+	}
+	if s.TotalOps != nil {
+		w.TotalOps = *s.TotalOps
+	}
+	if s.Rate != "" {
+		var err error
+		if w.Rate, err = cosbench.ParseRate(s.Rate); err != nil {
+			o.fail(path+".rate", "", "%v", err)
+		}
+	}
+	w.Store = o.storage(top+".storage", &spec.Storage)
+	if s.Storage != nil {
+		w.Store = o.storage(path+".storage", s.Storage)
+	}
+	if isSpecial {
+		for field, given := range map[string]bool{"operations": len(s.Operations) > 0, "rate": s.Rate != "", "runtime": s.Runtime != nil,
+			"rampUp": s.RampUp != nil, "rampDown": s.RampDown != nil, "totalOps": s.TotalOps != nil, "totalBytes": s.TotalBytes != nil} {
+			if given {
+				o.fail(path+"."+field, "it goes once through all that its selectors cover", "a work of type %s has no %s", s.Type, field)
+			}
+		}
+		op := model.Op{Type: special.op, Name: string(special.op), Weight: 100, Division: special.division, Line: o.line(path)}
+		o.target(path, &op, &s.ObjectTarget)
+		w.Ops = []model.Op{op}
+		return w
+	}
+	o.operations(path, &w, s)
+	return w
+}
+
+// operations of a normal work. What stands beside them holds for all that do
+// not say otherwise.
+func (o *objectReader) operations(path string, w *model.Work, s *v1alpha1.ObjectWork) {
+	counts := map[model.OpType]int{}
+	for i := range s.Operations {
+		at := fmt.Sprintf("%s.operations[%d]", path, i)
+		x := &s.Operations[i]
+		if !slices.Contains(model.Types, model.OpType(x.Type)) {
+			continue // the schema has said it
+		}
+		op := model.Op{Type: model.OpType(x.Type), Weight: int(*x.Ratio), Division: model.ByNone, Line: o.line(at)}
+		if counts[op.Type]++; counts[op.Type] > 1 {
+			op.Name = fmt.Sprintf("%s-%d", op.Type, counts[op.Type])
+		} else {
+			op.Name = string(op.Type)
+		}
+		target := inherit(x.ObjectTarget, s.ObjectTarget, o.doc, at)
+		op.Verify = x.Verify
+		o.read(at, &op, x)
+		if op.Files, op.InOrder = o.given(x.Files, "Directory"), x.FileSelection == "inOrder"; op.Type == model.FileWrite && op.Files == "" {
+			o.fail(at, "files: /DIRECTORY", "a filewrite needs a directory of files")
+		}
+		if op.Type == model.List {
+			op.MaxKeys = 1000
+		}
+		if x.MaxKeys != nil {
+			op.MaxKeys = int(*x.MaxKeys)
+		}
+		if op.CopyPrefix = x.CopyPrefix; op.CopyPrefix == "" {
+			op.CopyPrefix = "copy-"
+		}
+		o.target(at, &op, &target)
+		w.Ops = append(w.Ops, op)
+	}
+}
+
+// inherit completes an operation's target by that of its work.
+func inherit(own, work v1alpha1.ObjectTarget, doc *document, path string) v1alpha1.ObjectTarget {
+	for _, f := range []struct{ own, work *string }{{&own.Containers, &work.Containers}, {&own.Objects, &work.Objects}, {&own.Sizes, &work.Sizes},
+		{&own.Division, &work.Division}, {&own.ContainerSuffix, &work.ContainerSuffix}, {&own.ObjectSuffix, &work.ObjectSuffix}, {&own.Content, &work.Content}} {
+		if *f.own == "" {
+			*f.own = *f.work
+		}
+	}
+	if _, given := doc.places[normal(path+".containerPrefix")]; !given { // the schema has put its default there
+		own.ContainerPrefix = work.ContainerPrefix
+	}
+	if own.ObjectPrefix == nil {
+		own.ObjectPrefix = work.ObjectPrefix
+	}
+	own.Chunked = own.Chunked || work.Chunked
+	if own.PartSize == nil {
+		own.PartSize = work.PartSize
+	}
+	if own.Checks == nil {
+		own.Checks = work.Checks
+	}
+	if own.CheckWithin == nil {
+		own.CheckWithin = work.CheckWithin
+	}
+	return own
+}
+
+// read takes what only reads have.
+func (o *objectReader) read(path string, op *model.Op, x *v1alpha1.ObjectOperation) {
+	op.Length, op.Within = o.bytes(path+".length", x.Length), o.bytes(path+".within", x.Within)
+	switch {
+	case op.Length == 0 && op.Within == 0:
+	case op.Type != model.Read:
+		o.fail(path, "length and within are for reads", "%s of a part of an object cannot be", op.Type)
+	case op.Within == 0 || op.Length == 0:
+		o.fail(path, "give length and within, the size of the objects that are read", "a read of a part says how much of how much")
+	case op.Length > op.Within:
+		o.fail(path+".length", "", "a part of %d bytes is longer than the %d bytes that it is of", op.Length, op.Within)
+	}
+}
+
+// target takes which containers and objects are meant, and what is written.
+func (o *objectReader) target(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
+	op.ContainerName = model.Name{Prefix: t.ContainerPrefix, Suffix: t.ContainerSuffix}
+	op.ObjectName = model.Name{Prefix: "myobjects", Suffix: t.ObjectSuffix}
+	if op.Type == model.List {
+		op.ObjectName.Prefix = "" // all of the container's
+	}
+	if t.ObjectPrefix != nil {
+		op.ObjectName.Prefix = *t.ObjectPrefix
+	}
+	if t.Division != "" {
+		op.Division = model.Division(t.Division)
+	}
+	op.Containers = o.selector(path, "containers", t.Containers)
+	switch op.Type {
+	case model.MakeContainer, model.RemoveContainer, model.List, model.FileWrite:
+	default:
+		op.Objects = o.selector(path, "objects", t.Objects)
+	}
+	op.Zero, op.Chunked = t.Content == "zero", t.Chunked
+	o.checks(path, op, t)
+	if op.Type != model.Write && op.Type != model.MultipartWrite {
+		return
+	}
+	if t.Sizes == "" {
+		o.fail(path, "such as sizes: c(64)KB", "a %s needs sizes", op.Type)
+		return
+	}
+	var err error
+	if op.Sizes, err = pick.ParseSizes(t.Sizes); err != nil {
+		o.fail(path+".sizes", "", "%v", err)
+	}
+	if op.Type == model.MultipartWrite {
+		if op.PartSize = o.bytes(path+".partSize", t.PartSize); op.PartSize == 0 {
+			op.PartSize = 5 << 20
+		}
+		if op.PartSize%4096 != 0 {
+			o.fail(path+".partSize", "such as 5Mi", "a part of %d bytes is no multiple of 4Ki", op.PartSize)
+		}
+	}
+}
+
+// checks are those of the target that have a meaning after the operation.
+func (o *objectReader) checks(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
+	for _, name := range t.Checks {
+		if c := model.IntegrityCheck(name); c.Fits(op.Type) {
+			op.Checks = append(op.Checks, c)
+		} else if _, own := o.doc.places[normal(path+".checks")]; own {
+			o.fail(path+".checks", "", "%s cannot be checked after %s", name, op.Type)
+		}
+	}
+	if op.CheckWithin = o.duration(path+".checkWithin", t.CheckWithin); len(op.Checks) > 0 && op.CheckWithin == 0 {
+		op.CheckWithin = model.CheckWithin
+	}
+}
+
+func (o *objectReader) selector(path, field, text string) pick.Spec {
+	if text == "" {
+		o.fail(path, "such as "+field+": u(1,32)", "it does not say which %s", field)
+		return pick.Spec{}
+	}
+	s, err := pick.Parse(text)
+	if err != nil {
+		hint := ""
+		if strings.Contains(text, "(") && !strings.Contains(text, ")") {
+			hint = `in {…} a comma ends it: put it in quotes, such as "u(1,32)"`
+		}
+		o.fail(path+"."+field, hint, "%v", err)
+	}
+	return s
+}
