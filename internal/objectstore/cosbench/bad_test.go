@@ -91,6 +91,21 @@ func TestNamesThatCannotBeHosts(t *testing.T) {
 	}
 }
 
+// Where COSBench would have had buckets in the host's name, and we have not been
+// told, it is said.
+func TestWhereBucketsStand(t *testing.T) {
+	for config, warned := range map[string]bool{
+		"endpoint=http://s3.example.com": true, "endpoint=s3.example.com:9000": true, "endpoint=http://s3.example.com;path_style_access=true": false,
+		"endpoint=http://s3.example.com;path_style_access=false": false, "endpoint=http://192.0.2.1:9000": false, "endpoint=http://[2001:db8::1]:9000": false,
+	} {
+		_, problems := Parse(around("<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" config=\""+config+"\"/>\n"+
+			"<operation type=\"read\" config=\"containers=c(1);objects=c(1)\"/></work>"), Options{})
+		if got := strings.Contains(fmt.Sprint(problems), "buckets are part of the path"); got != warned || problems.Fatal() {
+			t.Errorf("%s: %v", config, problems)
+		}
+	}
+}
+
 // A token may be among the credentials; where the account is stands in the file.
 func TestSwiftWithoutAuth(t *testing.T) {
 	const text = "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"swift\" config=\"%s\"/>\n<operation type=\"read\" config=\"containers=c(1);objects=c(1)\"/></work>"

@@ -3,6 +3,7 @@ package cosbench
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -95,6 +96,8 @@ func (p *parser) complete(s *model.Store, l level) {
 	case "s3":
 		if !given(l.storage, "endpoint") {
 			p.failOnce(line, "endpoint=http://HOST:PORT", "storage s3 does not say where it is")
+		} else if s.Settings["path_style_access"] == "" && named(s.Settings["endpoint"]) {
+			p.warnOnce(line, "buckets are part of the path: COSBench has them in the host's name, which path_style_access=false says here")
 		}
 	case "file":
 		if s.Settings["root"] == "" {
@@ -111,6 +114,17 @@ func (p *parser) complete(s *model.Store, l level) {
 			p.failOnce(l.auth.line, "username=…", "auth %s does not say whom it is for", s.AuthKind)
 		}
 	}
+}
+
+// named says whether an address has a name and no number; before a number
+// COSBench's library puts no bucket.
+func named(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return false
+	}
+	_, err = netip.ParseAddr(u.Hostname())
+	return err != nil
 }
 
 // settings reads the config of a storage or an auth.
