@@ -171,9 +171,11 @@ kind: Pod
 metadata: {name: check, annotations: {role: workload, sync: "true"}}
 spec:
   restartPolicy: Never
+  securityContext: {runAsNonRoot: true, runAsUser: 65532, seccompProfile: {type: RuntimeDefault}}
   containers:
     - name: check
       image: "{{TOOLS_IMAGE}}"
+      securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
       command: [/bin/sh, /config/check.sh, "{{word}}"]
       volumeMounts: [{name: config, mountPath: /config}]
   volumes: [{name: config, configMap: {name: mine}}]
