@@ -145,8 +145,10 @@ func (l *loader) load() {
 	if !l.documents() {
 		return
 	}
-	l.sources()
-	l.applySets()
+	ofLibrary := func(set string) bool { return strings.HasPrefix(set, "spec.library") }
+	l.applySets(ofLibrary)
+	l.sources() // variables are of its workloads
+	l.applySets(func(set string) bool { return !ofLibrary(set) })
 	if !l.decode() {
 		return
 	}

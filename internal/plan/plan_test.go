@@ -295,6 +295,10 @@ func TestFolderLibrary(t *testing.T) {
 	if err != nil || w.Pods[0].Name != "a-0-p" {
 		t.Errorf("the folder does not win over the built-in entry: %v, %v", w.Pods, err)
 	}
+	p = good(t, Input{Folder: folder, Set: []string{"spec.library[0].folderSpec.path=mine"}}, strings.Replace(text, "path: mine", "path: other", 1))
+	if w, err := p.Actions[0].Workload.Render("r", 0); err != nil || w.Pods[0].Name != "a-0-p" {
+		t.Errorf("the folder of the flag is not the one that is read: %v, %v", w.Pods, err)
+	}
 }
 
 // A second file may have the classes, and a plan is the same each time.

@@ -8,7 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// applySets changes the Benchmark before it is checked:
+// applySets changes the Benchmark before it is checked, by those flags that are
+// among:
 //
 //	spec.runtime=10s                                a field of the spec
 //	spec.actions.fio.createObjSpec.count=5          … inside a list, by name
@@ -18,8 +19,11 @@ import (
 //	metadata.name=other                             the run's name, or a label
 //
 // A value is YAML, so that 5 is a number and "5" is text.
-func (l *loader) applySets() {
+func (l *loader) applySets(among func(set string) bool) {
 	for _, s := range l.in.Set {
+		if !among(s) {
+			continue
+		}
 		key, text, ok := strings.Cut(s, "=")
 		if !ok || key == "" {
 			l.badSet(s, "not of the form KEY=VALUE", "such as spec.runtime=10s or vars.storageClass=btrfs")
