@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -216,35 +214,13 @@ func (r *objectRun) carryOut(ctx context.Context) error {
 // interrupts are the two contexts of a run: the first signal skips what is left
 // but for cleaning up, the second ends it.
 func (r *objectRun) interrupts(parent context.Context) (soft, hard context.Context, stop func()) {
-	soft, end := context.WithCancel(parent)
-	hard, kill := context.WithCancel(parent)
-	signals, done := make(chan os.Signal, 2), make(chan struct{})
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a reader that goes away is no reason to die
-	go func() {
-		for n := 0; ; {
-			select {
-			case <-signals:
-				if n++; n == 1 {
-					fmt.Fprintln(r.err, "\nending the run: only the stages that clean up are still to come; interrupt again to skip them too")
-					end()
-				} else {
-					kill()
-				}
-			case err := <-r.writer.Err():
-				fmt.Fprintln(r.err, "ending the run: the bundle cannot be written:", err)
-				end()
-			case <-done:
-				return
-			}
-		}
-	}()
-	return soft, hard, func() {
-		signal.Stop(signals)
-		close(done)
-		kill()
-		end()
-	}
+	return signalled(parent, func() error {
+		fmt.Fprintln(r.err, "\nending the run: only the stages that clean up are still to come; interrupt again to skip them too")
+		return nil
+	}, r.writer.Err(), func(err error) error {
+		fmt.Fprintln(r.err, "ending the run: the bundle cannot be written:", err)
+		return nil
+	})
 }
 
 // conclude writes what the run came to, closes the bundle and says so.

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"strconv"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -65,7 +63,7 @@ func runPart(ctx context.Context, order, out string) (err error) {
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	c.Out = file
-	soft, hard, stop := signalled(ctx)
+	soft, hard, stop := signalled(ctx, func() error { return nil }, nil, nil)
 	defer stop()
 	return part.Run(soft, hard, c)
 }
@@ -88,28 +86,4 @@ func partOf(c *part.Config) error {
 	}
 	c.Index, c.Group = i%c.Parts, fmt.Sprintf("%s/%d", os.Getenv("ACTION_NAME"), i/c.Parts)
 	return nil
-}
-
-// signalled are the contexts that the first and the second signal end.
-func signalled(parent context.Context) (soft, hard context.Context, stop func()) {
-	soft, end := context.WithCancel(parent)
-	hard, kill := context.WithCancel(parent)
-	signals, done := make(chan os.Signal, 2), make(chan struct{})
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		for _, act := range []func(){end, kill} {
-			select {
-			case <-signals:
-				act()
-			case <-done:
-				return
-			}
-		}
-	}()
-	return soft, hard, func() {
-		signal.Stop(signals)
-		close(done)
-		kill()
-		end()
-	}
 }

@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime/debug"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -298,39 +296,12 @@ func (o *observed) Parse(ctx context.Context, p engine.Parsing) ([]byte, error) 
 // interrupts turns signals and a failing bundle into the two contexts of a
 // run: the first signal ends it cleanly, the second at once.
 func (r *running) interrupts(parent context.Context) (soft, hard context.Context, stop func()) {
-	soft, end := context.WithCancelCause(parent)
-	hard, kill := context.WithCancel(parent)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// A reader that goes away, as in "run … | head", must not end the process
-	// where it stands: with a listener, writing to the pipe is an error instead.
-	// Ignoring the signal would do so for the workloads too.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	done := make(chan struct{})
-	go func() {
-		for n := 0; ; {
-			select {
-			case <-signals:
-				n++
-				if n == 1 {
-					fmt.Fprintln(r.err, "\nending the run: waiting for ops in flight, then removing everything; interrupt again to skip the wait")
-					end(run.ErrInterrupted)
-				} else {
-					kill()
-				}
-			case err := <-r.writer.Err():
-				end(fmt.Errorf("the bundle cannot be written: %w; what was recorded before is kept", err))
-			case <-done:
-				return
-			}
-		}
-	}()
-	return soft, hard, func() {
-		signal.Stop(signals)
-		close(done)
-		kill()
-		end(nil)
-	}
+	return signalled(parent, func() error {
+		fmt.Fprintln(r.err, "\nending the run: waiting for ops in flight, then removing everything; interrupt again to skip the wait")
+		return run.ErrInterrupted
+	}, r.writer.Err(), func(err error) error {
+		return fmt.Errorf("the bundle cannot be written: %w; what was recorded before is kept", err)
+	})
 }
 
 // describeRun is run.json at the start.
