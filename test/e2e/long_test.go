@@ -170,7 +170,6 @@ func TestExamples(t *testing.T) {
 			continue // 20 minutes each: TestExamplesShort runs them scaled down
 		}
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // whether they can be carried out is asked, not how fast
 			b := newBox(t)
 			r := b.run(b.runArgs(file)...)
 			s, ops := b.readable(b.bundle())
