@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -40,7 +41,7 @@ func (b *buffer) Write(p []byte) (int, error) {
 func Agent(t testing.TB, agent string, env []string, args ...string) *Process {
 	t.Helper()
 	p := &Process{Cmd: exec.Command(agent, args...)} //nolint:noctx // it ends by the runner or the cleanup below
-	p.Env = append([]string{"PATH=" + wrap.DefaultPath}, env...)
+	p.Env = append([]string{"PATH=" + wrap.DefaultPath, "TMPDIR=" + scratch(t)}, env...)
 	p.Stdout, p.Stderr = &p.out, &p.out
 	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	t.Cleanup(func() {
@@ -50,6 +51,21 @@ func Agent(t testing.TB, agent string, env []string, args ...string) *Process {
 		}
 	})
 	return p
+}
+
+// scratch is a directory for what an agent leaves, as containers do with their
+// /tmp; also for one of another user.
+func scratch(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "agent-")
+	if err == nil {
+		err = os.Chmod(dir, 0o777)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 // Run is Agent, started.
