@@ -108,7 +108,7 @@ func (c *Config) follow(d *decision, o observed) {
 		d.complete(end.LastTransitionTime.Time, reasonCompleted, "its pod is gone, and with it its last word")
 		return
 	}
-	switch why, gone := vanished(o, d.status.RunID != ""); {
+	switch why, gone := d.vanished(o); {
 	case gone:
 		d.lostRunner(o, why)
 	case runs(w.pod):
@@ -153,7 +153,7 @@ func (d *decision) neverRan(w work) bool {
 }
 
 // vanished says why a runner that was there is not any more.
-func vanished(o observed, made bool) (why string, gone bool) {
+func (d *decision) vanished(o observed) (why string, gone bool) {
 	job, pod := o.runner.job, o.runner.pod
 	// Without an end of its container: evicted before it began, or declared dead
 	// by others than its kubelet.
@@ -163,16 +163,25 @@ func vanished(o observed, made bool) (why string, gone bool) {
 	if pod != nil && abandoned(pod, o.now) {
 		return fmt.Sprintf("pod %s does not end: its node %s does not answer%s", pod.Name, pod.Spec.NodeName, disruption(pod)), true
 	}
-	if pod != nil || !made {
+	if pod != nil || d.status.RunID == "" {
 		return "", false
 	}
 	if job == nil {
-		return fmt.Sprintf("Job %s was deleted", runnerName(o.benchmark)), true
+		return fmt.Sprintf("Job %s was deleted%s", runnerName(o.benchmark), d.lastSeen()), true
 	}
 	if end := finished(job); end != nil {
-		return fmt.Sprintf("the pod of Job %s is gone: %s: %s", job.Name, end.Reason, end.Message), true
+		return fmt.Sprintf("the pod of Job %s is gone: %s: %s%s", job.Name, end.Reason, end.Message, d.lastSeen()), true
 	}
 	return "", false
+}
+
+// lastSeen says where a runner that is gone was when it was up: its node may be why.
+func (d *decision) lastSeen() string {
+	c := meta.FindStatusCondition(d.status.Conditions, v1alpha1.ConditionReady)
+	if c == nil || c.Reason != reasonUp {
+		return ""
+	}
+	return "; it was " + c.Message
 }
 
 // reasonOf is what a pod's status says of its failure. The controller that removes

@@ -126,6 +126,9 @@ func TestDecide(t *testing.T) {
 	failed := with(v1alpha1.ConditionFailed, metav1.ConditionTrue, reasonLost)
 	complete := with(v1alpha1.ConditionComplete, metav1.ConditionTrue, reasonCompleted)
 	clean := with(v1alpha1.ConditionClean, metav1.ConditionTrue, reasonByRunner)
+	onNode7 := func(b *v1alpha1.Benchmark) {
+		meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: reasonUp, Message: "pod fio-pod on node n7"})
+	}
 	const pending = "False/Pending"
 	cases := []struct {
 		name    string
@@ -185,6 +188,9 @@ func TestDecide(t *testing.T) {
 		{name: "a runner whose pod was deleted is lost",
 			o:    observed{benchmark: benchmark(ran), runner: work{job: job(jobEnd(batchv1.JobFailed, begin))}},
 			want: does{Acts: "+cleanup lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost", Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "pod of Job fio-job is gone"},
+		{name: "and where it was is still known",
+			o:    observed{benchmark: benchmark(ran, onNode7), runner: work{job: job(jobEnd(batchv1.JobFailed, begin))}},
+			want: does{Acts: "+cleanup lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost", Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "; it was pod fio-pod on node n7"},
 		{name: "a runner whose Job was deleted is lost, and not made again",
 			o:    observed{benchmark: benchmark(ran)},
 			want: does{Acts: "+cleanup lost", Complete: "False/RunnerLost", Failed: "True/RunnerLost", Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "was deleted"},
