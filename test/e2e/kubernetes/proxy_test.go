@@ -128,13 +128,20 @@ func (d *ownDriver) note(err error) {
 	}
 }
 
-// since says how many calls there were and which failed since the last time.
+// since says how many calls there were and which failed since the last time. It
+// waits for enough of them to say something.
 func (d *ownDriver) since() (calls int, failed []string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	calls, failed = d.calls, d.failed
-	d.calls, d.failed = 0, nil
-	return calls, failed
+	const enough = 20
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		d.mu.Lock()
+		calls, failed = d.calls, d.failed
+		if calls >= enough || time.Now().After(deadline) {
+			d.calls, d.failed = 0, nil
+			d.mu.Unlock()
+			return calls, failed
+		}
+		d.mu.Unlock()
+	}
 }
 
 // taken says on how many nodes a proxy stands on the socket.
@@ -233,7 +240,6 @@ func TestCSIProxy(t *testing.T) {
 
 	bed.unproxied(t)
 	d.until("after the namespace was deleted", 0)
-	time.Sleep(100 * time.Millisecond)
 	step("the namespace is deleted", 0)
 	entries, err := os.ReadDir(filepath.Dir(d.sockets[0]))
 	if err != nil {
