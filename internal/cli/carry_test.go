@@ -280,6 +280,7 @@ spec:
 	pod := inPod(t, c)
 	want := []record.Trace{{Rate: "r", File: "t.csv", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(text))), Records: 2}}
 	for where, flags := range map[string][]string{"here": nil, "in a pod": {"t.csv=" + pod.dirs["t.csv"]}} {
+		main := main
 		if flags != nil { // so that it is found nowhere else
 			main = filepath.Join(t.TempDir(), "b.yaml")
 			b, err := os.ReadFile(filepath.Join(dir, "b.yaml"))
@@ -295,6 +296,42 @@ spec:
 		if diff := cmp.Diff(want, described.Source.Traces); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", where, diff)
 		}
+	}
+}
+
+// It also says which workloads were created, wherever their library is from.
+func TestWorkloadsAreRecorded(t *testing.T) {
+	record := func(manifest string) []record.Workload {
+		dir := t.TempDir()
+		files(t, dir, map[string]string{"mine/one/pod.yaml": manifest, "b.yaml": `
+apiVersion: cnsbench.dev/v1alpha1
+kind: Benchmark
+metadata: {name: mine}
+spec:
+  library: [{folderSpec: {path: mine}}]
+  actions:
+    - {name: a, createObjSpec: {workload: one}}
+    - {name: b, createObjSpec: {workload: one}}
+    - {name: c, createObjSpec: {workload: idle, vars: {storageClass: "null"}}}
+`})
+		p, given, _, err := load(t.Context(), &streams{out: io.Discard, err: t.Output()}, &runFlags{engine: engineLocal}, []string{filepath.Join(dir, "b.yaml")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range workloads(nil, p) {
+			if !strings.HasPrefix(s.Name, "workload ") || len(s.SHA256) != 64 {
+				t.Errorf("a study has %+v", s)
+			}
+		}
+		return describeRun("id", p, given, op.NewClock(), facts{}).Source.Workloads
+	}
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i, command: [sleep, %q]}]}\n"
+	before, after := record(fmt.Sprintf(pod, "1")), record(fmt.Sprintf(pod, "2"))
+	if len(before) != 2 || before[0].Name != "one" || before[0].Origin != "mine" || before[1].Name != "idle" || before[1].Origin != "built in" {
+		t.Fatalf("%+v", before)
+	}
+	if before[0].SHA256 == after[0].SHA256 || before[1] != after[1] {
+		t.Errorf("%+v, then, with another manifest of the first, %+v", before, after)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -315,6 +316,14 @@ func describeRun(id string, p *plan.Plan, files []plan.File, clock op.Clock, res
 	for _, r := range p.Rates {
 		if t := r.Trace; t != nil {
 			source.Traces = append(source.Traces, record.Trace{Rate: r.Name, File: t.Name, SHA256: t.SHA256, Records: t.Records})
+		}
+	}
+	for _, a := range p.Actions {
+		if w := a.Workload; w != nil {
+			one := record.Workload{Name: w.Entry, Origin: w.Origin, SHA256: w.SHA256}
+			if !slices.Contains(source.Workloads, one) {
+				source.Workloads = append(source.Workloads, one)
+			}
 		}
 	}
 	return record.Run{

@@ -51,7 +51,7 @@ func (l *loader) workload(n *info, path string, c *v1alpha1.CreateObjSpec) {
 		l.fail(path+".workload", hint, "there is no workload %q in the library", c.Workload)
 		return
 	}
-	w := &Workload{Entry: entry.Name, Labels: c.Labels}
+	w := &Workload{Entry: entry.Name, Origin: entry.Origin, SHA256: entry.SHA256(), Labels: c.Labels}
 	if c.ObjectSpec != nil {
 		if n.object, n.objects = l.objects(path, c); n.objects == nil {
 			n.metrics = nil

@@ -78,6 +78,8 @@ type Action struct {
 // Workload makes the instances of a library workload.
 type Workload struct {
 	Entry     string // name in the library
+	Origin    string // of the entry, for people
+	SHA256    string // of the entry, as workload.Entry has it
 	SyncGroup string
 	// Metrics names the parser by container output: how outputs become numbers.
 	Outputs []Output

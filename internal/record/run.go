@@ -69,11 +69,20 @@ type OutputStats struct {
 	Error     string `json:"error,omitempty"`
 }
 
-// Source is the file as it was given, and which files it names were read.
+// Source is the file as it was given, which files it names were read, and which
+// workloads of a library its actions created.
 type Source struct {
-	File   string  `json:"file"`
-	Text   string  `json:"text"`
-	Traces []Trace `json:"traces,omitempty"`
+	File      string     `json:"file"`
+	Text      string     `json:"text"`
+	Traces    []Trace    `json:"traces,omitempty"`
+	Workloads []Workload `json:"workloads,omitempty"`
+}
+
+// Workload says which entry of which library it was.
+type Workload struct {
+	Name   string `json:"name"`
+	Origin string `json:"origin"` // for people
+	SHA256 string `json:"sha256"` // of its name, defaults and parts, in hex
 }
 
 // Trace says which file it was that a rate replayed.

@@ -66,7 +66,7 @@ type Design struct {
 	Flags   []string `json:"flags,omitempty"`
 }
 
-// Source is a file that trials are made of.
+// Source is a file, or an entry of a library, that trials are made of.
 type Source struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256"`

@@ -104,6 +104,37 @@ func TestStudy(t *testing.T) {
 	b.clean()
 }
 
+// TestStudyOfChangedLibrary: a study whose trials would not be of the same workload
+// as those before does not go on.
+func TestStudyOfChangedLibrary(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	file := b.write("study.yaml", `apiVersion: cnsbench.dev/v1alpha1
+kind: Study
+metadata: {name: mine}
+spec:
+  repetitions: 2
+  benchmark:
+    library: [{folderSpec: {path: mine}}]
+    actions:
+      - {name: done, createObjSpec: {workload: one}}
+`)
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {restartPolicy: Never, containers: [{name: c, image: none, command: [sleep, \"0.1\"]}]}\n"
+	if err := os.MkdirAll(b.in("mine/one"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b.write("mine/one/pod.yaml", pod)
+	args := []string{"study", "run", file, "--out", b.in("study"), "--storage-dir", b.in("storage")}
+	b.run(args...).wants(t, 0)
+	b.run(args...).wants(t, 0) // nothing is left to do
+	b.write("mine/one/pod.yaml", strings.Replace(pod, "0.1", "0.2", 1))
+	r := b.run(args...).wants(t, 1)
+	if !strings.Contains(r.stderr, "workload one (mine) has been changed since") || !strings.Contains(r.stderr, "another --out") {
+		t.Error(r)
+	}
+	b.clean()
+}
+
 // figures are what the reports must have.
 var figures = map[string][]string{
 	"section-5.2":     {"<svg", "Operations a minute by parallelism", "Where they stood", "pending", "creating"},

@@ -6,6 +6,8 @@
 package workload
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -84,6 +86,24 @@ func FromConfigMap(cm *corev1.ConfigMap, origin string) (*Entry, error) {
 
 func looksLikeManifest(text string) bool {
 	return strings.Contains(text, "apiVersion:") && strings.Contains(text, "kind:")
+}
+
+// SHA256 is the digest, in hex, of what the entry makes instances of: its name, its
+// defaults and its parts, wherever they are from.
+func (e *Entry) SHA256() string {
+	sum := sha256.New()
+	write := func(text string) { fmt.Fprintf(sum, "%d:%s", len(text), text) } // a hash takes all
+	write(e.Name)
+	for _, k := range sortedKeys(e.Defaults) {
+		write(k)
+		write(e.Defaults[k])
+	}
+	write("")
+	for _, p := range e.Parts {
+		write(p.Key)
+		write(p.Text)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // FromFolder reads an entry from a plain folder: workload.yaml has its name
