@@ -45,8 +45,12 @@ chart-test: ## lint and render the Helm chart, and compare it with what install 
 verify: chart-test ## fail if go.mod, generated code or formatting is out of date
 	@hack/verify.sh
 
+.PHONY: test-long
+test-long: deps build object-servers ## run what make test leaves out and needs no cluster: the whole demo, kill -9 at many moments, object stores
+	@hack/tagged.sh -p 1 -timeout 30m ./test/e2e ./test/extend # one at a time: what is compiled beside a measurement is seen by it
+
 .PHONY: e2e
-e2e: deps build object-servers ## run what make test leaves out: the whole demo, kill -9 at many moments, object stores; then all of Kubernetes on a test bed
+e2e: deps build ## bring a Kubernetes up on this machine, run all that needs one, take it down
 	@hack/e2e.sh
 
 .PHONY: object-servers object-peers object-test

@@ -1,24 +1,9 @@
 #!/usr/bin/env bash
-# Run the tests with the tag e2e, which "make test" leaves out: first those of the
-# built binaries, then, on the test bed, those that need a cluster. It is brought
-# up and taken down, and what is left is looked for, also when something failed. One
-# that is up already is used, and left up. Where it cannot run this says why, and passes.
+# Run the tests that need a cluster, on the test bed. It is brought up and taken
+# down, and what is left is looked for, also when something failed. One that is up
+# already is used, and left up. Where it cannot run this says why, and passes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-
-# tagged runs the tests with the tag of packages, by flags; twice where they fail.
-tagged() {
-    local flags=("$@") packages=() names
-    while [[ ${flags[-1]} == ./* ]]; do
-        packages+=("${flags[-1]}")
-        unset 'flags[-1]'
-    done
-    names=$(find "${packages[@]%/...}" -name '*_test.go' -exec grep -lx '//go:build e2e' {} + | xargs sed -n 's/^func \(Test[A-Za-z0-9]*\)(.*/\1/p' | sort -u | paste -sd'|')
-    hack/retest.sh "${flags[@]}" -count=1 -tags e2e -run "^($names)\$" "${packages[@]}"
-}
-
-# One package at a time: what is compiled beside a measurement is seen by it.
-tagged -p 1 -timeout 30m ./test/e2e ./test/extend
 
 skip() {
     echo "the tests on Kubernetes are skipped: $1" >&2
@@ -53,12 +38,13 @@ down() {
     fi
     exit $status
 }
+ours=
 if out/testbed/bin/testbed status >/dev/null 2>&1; then
     make testbed-images
 else
     trap down EXIT
     make testbed-up
-    export CNSBENCH_TESTBED_IS_OURS=yes
+    ours=yes
 fi
 KUBECONFIG=$PWD/out/testbed/admin.kubeconfig
 CNSBENCH_BIN=$PWD/bin
@@ -66,4 +52,5 @@ CNSBENCH_AUDIT_LOG=$PWD/out/testbed/audit.log
 PATH=$PWD/out/testbed/bin:$PATH
 export KUBECONFIG CNSBENCH_BIN CNSBENCH_AUDIT_LOG PATH
 # One package at a time: they share two nodes. Within one, most of the time is spent waiting.
-tagged -p 1 -parallel 6 -timeout 40m ./internal/engine/kubernetes/... ./internal/engine/agent ./internal/results ./test/e2e/kubernetes
+hack/tagged.sh -p 1 -parallel 6 -timeout 40m ./internal/engine/kubernetes/... ./internal/engine/agent ./internal/results ./test/e2e/kubernetes
+CNSBENCH_TESTBED_IS_OURS=$ours go test -count=1 -tags e2e -run '^TestNothingIsLeft$' ./test/e2e/kubernetes

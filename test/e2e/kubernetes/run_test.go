@@ -145,32 +145,36 @@ spec:
 // TestRun runs Benchmarks by the command, and makes them fail in the ways that
 // clusters know.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	bed := newBed(t)
-	t.Run("at once", func(t *testing.T) {
-		for name, test := range map[string]func(*project){
-			"Listing 1 in a runner's pod":        testListing1,
-			"a class that is missing":            testNoClass,
-			"an image that cannot be had":        testNoImage,
-			"a quota that is exceeded":           testQuota,
-			"a claim that stays pending":         testPending,
-			"a pod that no node takes":           testUnschedulable,
-			"an interrupt":                       testInterrupt,
-			"a runner that is killed":            testKilled,
-			"a runner's pod that is killed":      testRunnerKilled,
-			"rights that the runner lacks":       testNoRights,
-			"a snapshot class that is missing":   testNoSnapshotClass,
-			"a snapshot class of another driver": testSnapshotClassOfAnother,
-			"a driver without snapshots":         testDriverWithoutSnapshots,
-			"a namespace that is deleted":        testNamespaceDeleted,
-			"agents whose clocks are wrong":      testClockOffset,
-		} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel() // each in a namespace of its own
-				test(bed.project(t, noRights))
-			})
-		}
-	})
-	// These break parts of the cluster.
+	for name, test := range map[string]func(*project){
+		"Listing 1 in a runner's pod":        testListing1,
+		"a class that is missing":            testNoClass,
+		"an image that cannot be had":        testNoImage,
+		"a quota that is exceeded":           testQuota,
+		"a claim that stays pending":         testPending,
+		"a pod that no node takes":           testUnschedulable,
+		"an interrupt":                       testInterrupt,
+		"a runner that is killed":            testKilled,
+		"a runner's pod that is killed":      testRunnerKilled,
+		"rights that the runner lacks":       testNoRights,
+		"a snapshot class that is missing":   testNoSnapshotClass,
+		"a snapshot class of another driver": testSnapshotClassOfAnother,
+		"a driver without snapshots":         testDriverWithoutSnapshots,
+		"a namespace that is deleted":        testNamespaceDeleted,
+		"agents whose clocks are wrong":      testClockOffset,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // each in a namespace of its own
+			test(bed.project(t, noRights))
+		})
+	}
+}
+
+// TestRunOfBrokenCluster runs Benchmarks by the command while parts of the cluster
+// are away, one at a time.
+func TestRunOfBrokenCluster(t *testing.T) {
+	bed := newBed(t)
 	for name, test := range map[string]func(*project){
 		"a driver whose csi-snapshotter is away": testNoSnapshotter,
 		"a snapshot that is stalled":             testStalledSnapshot,

@@ -25,6 +25,7 @@ import (
 // audit log and from its own bundle, which must tell the same: what was done to
 // which objects, from what, and when.
 func TestTrace(t *testing.T) {
+	t.Parallel()
 	audit := os.Getenv("CNSBENCH_AUDIT_LOG")
 	if audit == "" {
 		t.Skip("CNSBENCH_AUDIT_LOG does not name the API server's audit log")
@@ -106,6 +107,7 @@ spec:
 // TestReplayInPod: a runner's pod replays a trace that lies on this machine. It is
 // handed it in pieces, here two, of which nothing is left.
 func TestReplayInPod(t *testing.T) {
+	t.Parallel()
 	p := newBed(t).project(t, noRights)
 	p.bind("default", "cluster-admin")
 	dir := t.TempDir()
@@ -158,6 +160,7 @@ spec:
 // TestFolderInPod: a runner's pod makes what a folder of this machine says. It is
 // handed the folder, of which nothing is left.
 func TestFolderInPod(t *testing.T) {
+	t.Parallel()
 	p := newBed(t).project(t, noRights)
 	p.bind("default", "cluster-admin")
 	dir := t.TempDir()

@@ -17,6 +17,7 @@ import (
 
 // TestVolumes makes volumes in each way that the cluster knows.
 func TestVolumes(t *testing.T) {
+	t.Parallel()
 	bed := newBed(t)
 	for name, test := range map[string]func(*project){
 		"made, bound and used in every way":  testEveryVolume,

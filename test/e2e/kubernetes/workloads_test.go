@@ -24,6 +24,7 @@ import (
 // TestWorkloads runs workloads of all kinds in namespaces that enforce the
 // restricted Pod Security Standard (as all projects of these tests do).
 func TestWorkloads(t *testing.T) {
+	t.Parallel()
 	bed := newBed(t)
 	for name, test := range map[string]func(*project){
 		"a pod that cannot be wrapped":             testUnwrapped,
