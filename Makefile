@@ -50,7 +50,7 @@ test-long: deps build object-servers ## run what make test leaves out and needs 
 	@hack/tagged.sh -p 1 -timeout 30m ./test/e2e ./test/extend # one at a time: what is compiled beside a measurement is seen by it
 
 .PHONY: e2e
-e2e: deps build ## bring a Kubernetes up on this machine, run all that needs one, take it down
+e2e: deps build object-servers ## bring a Kubernetes up on this machine, run all that needs one, take it down
 	@hack/e2e.sh
 
 .PHONY: object-servers object-peers object-test

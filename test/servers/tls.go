@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// Certificate is that of a server on 127.0.0.1, its own authority, in files of PEM.
+// Certificate is that of a server on any address of this machine, its own authority,
+// in files of PEM.
 type Certificate struct{ Cert, Key string }
 
 // newCertificate makes one in the directory. Its file may be read by all, since
@@ -25,7 +26,17 @@ func newCertificate(dir string) (c Certificate, err error) {
 	if err != nil {
 		return c, err
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return c, err
+	}
+	var addresses []net.IP
+	for _, a := range own {
+		if n, ok := a.(*net.IPNet); ok {
+			addresses = append(addresses, n.IP)
+		}
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IPAddresses: addresses,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)

@@ -40,6 +40,8 @@ func TestWorkloads(t *testing.T) {
 		"the agent in the workload's image":        testDelivery("baked"),
 		"object storage":                           testObjects,
 		"a pod of an object workload that is lost": testObjectPodLost,
+		"a store of S3, by TLS":                    testStoreOfS3,
+		"Swift":                                    testStoreOfSwift,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // each in a namespace of its own
