@@ -34,17 +34,16 @@ const (
 	stillLeast  = 500 * time.Microsecond
 )
 
-// watchStillness begins; an error says that the threads may not be put above
-// others.
+// watchStillness begins; with an error, which says that the threads may not be put
+// above others, nothing is watched.
 func watchStillness(ctx context.Context) (*stillness, error) {
 	var all unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &all); err != nil {
-		return nil, err
-	}
 	ctx, stop := context.WithCancel(ctx)
-	s := &stillness{began: time.Now(), stop: stop}
+	s := &stillness{began: time.Now(), stop: stop, processors: runtime.GOMAXPROCS(0)}
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return s, err
+	}
 	ready := make(chan error)
-	s.processors = runtime.GOMAXPROCS(0)
 	runtime.GOMAXPROCS(s.processors + all.Count()) // each thread keeps one
 	for cpu := 0; s.cpus < all.Count(); cpu++ {
 		if all.IsSet(cpu) {
@@ -60,7 +59,7 @@ func watchStillness(ctx context.Context) (*stillness, error) {
 	}
 	if failed != nil {
 		s.end()
-		return nil, failed
+		return s, failed
 	}
 	return s, nil
 }
