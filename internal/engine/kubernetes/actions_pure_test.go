@@ -2,6 +2,8 @@ package kubernetes
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -261,5 +263,48 @@ func TestSeveralAttachments(t *testing.T) {
 	}
 	if at := r.stamps.last(op.Detached); at != 20 {
 		t.Errorf("detached at %d, want 20", at)
+	}
+}
+
+// A volume that comes while its claim goes is followed to its end too; one that has
+// not come by then is told of.
+func TestVolumeComesWhileItsClaimGoes(t *testing.T) {
+	for name, comes := range map[string]bool{"it comes": true, "it does not": false} {
+		t.Run(name, func(t *testing.T) {
+			e := New(Options{})
+			e.tracker = newTracker("ns")
+			e.session.Clock = op.NewClock()
+			see := func(typ watch.Type, at op.Time, o api.Object) {
+				e.tracker.see(watch.Event{Type: typ, At: at, Object: o})
+			}
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "1"}}
+			pv := func(uid types.UID) *corev1.PersistentVolume {
+				return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + string(uid), UID: "of-" + uid}, Spec: corev1.PersistentVolumeSpec{
+					ClaimRef: &corev1.ObjectReference{Namespace: "ns", Name: "c", UID: uid}, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete}}
+			}
+			see(watch.Added, 1, claim)
+			r := e.removing()
+			defer r.feed.close()
+			r.claim(&volume{name: "c", object: engine.Object{Name: "v"}})
+			see(watch.Added, 5, pv("0")) // of a claim before it, by the same name
+			if comes {
+				see(watch.Added, 6, pv("1"))
+			}
+			see(watch.Deleted, 10, claim)
+			if comes {
+				see(watch.Deleted, 20, pv("1"))
+			}
+			if err := r.until(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if at := r.stamps.last(volumeGone); at.Known() != comes || comes && at != 20 {
+				t.Errorf("its volume is gone at %d", at)
+			}
+			if told := slices.ContainsFunc(e.attempts.findings(nil), func(f engine.Finding) bool {
+				return f.Name == "deletedUnbound" && strings.HasSuffix(f.Evidence, ": v")
+			}); told == comes {
+				t.Errorf("told of: %v", told)
+			}
+		})
 	}
 }

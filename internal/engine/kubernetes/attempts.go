@@ -24,6 +24,7 @@ type attempts struct {
 	causes  map[string]*cause
 	unknown map[string]creation // by the name that the driver was given
 	known   map[string]bool     // names whose handle the cluster has
+	unbound []string            // deleted before they had a volume
 }
 
 // cause is why attempts failed.
@@ -101,6 +102,13 @@ func (a *attempts) lost(name string, c creation) {
 	}
 }
 
+// deletedUnbound notes an object whose claim went before it had a volume.
+func (a *attempts) deletedUnbound(object string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.unbound = append(a.unbound, object)
+}
+
 // see learns from the cluster which of what was created has a handle.
 func (a *attempts) see(ev watch.Event) {
 	name := ""
@@ -172,6 +180,11 @@ func (a *attempts) findings(listed map[string]bool) []engine.Finding {
 		list = append(list, engine.Finding{Name: "orphanPossible", Severity: "warning", Evidence: fmt.Sprintf(
 			"%d creations failed without saying that nothing was made, and the cluster never had a handle of it: a driver may keep what nobody will delete. Look for the names: %s",
 			len(left), firstNames(left))})
+	}
+	if len(a.unbound) > 0 {
+		list = append(list, engine.Finding{Name: "deletedUnbound", Severity: "info", Evidence: fmt.Sprintf(
+			"%d claims were deleted before they had a volume: one that was being made for them at that moment comes and goes later, outside of the deletion's time: %s",
+			len(a.unbound), firstNames(slices.Sorted(slices.Values(a.unbound))))})
 	}
 	return list
 }

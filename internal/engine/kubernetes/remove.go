@@ -36,6 +36,7 @@ type removing struct {
 	attachments map[string]leaving // VolumeAttachments
 	objects     map[string]leaving // of manifests, by namespace and name
 	retained    map[string]bool    // claims whose volume stays, by policy
+	unbound     map[string]unbound // claims that have none yet, by name in the cluster
 	all         map[string][]string
 	gone        string // milestone of pods
 	stamps      stamps
@@ -51,9 +52,15 @@ type leaving struct {
 	uid    types.UID
 }
 
+// unbound is a claim without a volume. One that is being made for it may still come.
+type unbound struct {
+	volume *volume
+	uid    types.UID
+}
+
 func (e *Engine) removing() *removing {
 	return &removing{engine: e, feed: e.tracker.follow(), pods: map[string]leaving{}, claims: map[string]leaving{}, volumes: map[string]leaving{},
-		attachments: map[string]leaving{}, objects: map[string]leaving{}, retained: map[string]bool{}, all: map[string][]string{}, stamps: stamps{}, warnings: warnings{}, last: map[string]string{},
+		attachments: map[string]leaving{}, objects: map[string]leaving{}, retained: map[string]bool{}, unbound: map[string]unbound{}, all: map[string][]string{}, stamps: stamps{}, warnings: warnings{}, last: map[string]string{},
 		rpcs: newRPCs(removingCalls, e.session.Clock.Now())}
 }
 
@@ -161,11 +168,16 @@ func (r *removing) claim(v *volume) {
 	r.all[claimGone] = append(r.all[claimGone], v.object.Name)
 	r.feed.add(key{claims, v.name})
 	r.feed.add(key{eventsOf, v.name})
-	pv, ok := r.engine.tracker.latest(key{volumeOfClaim, v.name}).(*corev1.PersistentVolume)
-	if !ok {
-		return // never provisioned
+	r.unbound[v.name] = unbound{v, claim.UID}
+	if pv, ok := r.engine.tracker.latest(key{volumeOfClaim, v.name}).(*corev1.PersistentVolume); ok {
+		r.bound(v, pv)
 	}
 	r.feed.add(key{volumeOfClaim, v.name})
+}
+
+// bound follows the volume of a claim.
+func (r *removing) bound(v *volume, pv *corev1.PersistentVolume) {
+	delete(r.unbound, v.name)
 	r.feed.add(key{eventsOf, pv.Name})
 	if pv.Spec.CSI != nil {
 		r.rpcs.own(r.feed, pv.Spec.CSI.VolumeHandle, v.object.Name)
@@ -214,6 +226,9 @@ func (r *removing) until(ctx context.Context) error {
 			r.called(v)
 		}
 	}
+	for _, u := range r.unbound {
+		r.engine.attempts.deletedUnbound(u.volume.object.Name)
+	}
 	return nil
 }
 
@@ -254,6 +269,11 @@ func (r *removing) see(ev watch.Event) {
 	case *corev1.PersistentVolumeClaim:
 		reach(r.claims, o, claimGone)
 	case *corev1.PersistentVolume:
+		if ref := o.Spec.ClaimRef; ref != nil && !deleted {
+			if u, ok := r.unbound[ref.Name]; ok && (u.uid == "" || u.uid == ref.UID) {
+				r.bound(u.volume, o)
+			}
+		}
 		r.last[o.Name] = string(o.Status.Phase)
 		reach(r.volumes, o, volumeGone)
 	case *storagev1.VolumeAttachment:

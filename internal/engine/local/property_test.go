@@ -191,7 +191,7 @@ func (d *served) check(t *testing.T, m *mixtest.Made) {
 	name := func(n string) string { return "cnsbench-" + m.ID + "-" + n }
 	volumeID := func(n string) string { return objectID("vol", name(n)) }
 	volumes, snapshots := d.list(t)
-	mixtest.Compare(t, "volume", volumes, accounts.Volumes, accounts.MaybeVolumes, func(n string) []string { return []string{volumeID(n)} })
+	m.Compare(t, "volume", volumes, accounts.Volumes, accounts.MaybeVolumes, func(n string) []string { return []string{volumeID(n)} })
 
 	sure, maybe := map[string]bool{}, map[string]bool{}
 	for from, to := range map[*map[string]bool]map[string]bool{&accounts.Snapshots: sure, &accounts.Groups: sure, &accounts.MaybeSnapshots: maybe, &accounts.MaybeGroups: maybe} {
@@ -199,7 +199,7 @@ func (d *served) check(t *testing.T, m *mixtest.Made) {
 			to[n] = true
 		}
 	}
-	mixtest.Compare(t, "snapshot", snapshots, sure, maybe, func(n string) []string {
+	m.Compare(t, "snapshot", snapshots, sure, maybe, func(n string) []string {
 		members, group := accounts.Members[n]
 		if !group {
 			return []string{objectID("snap", name(n))}

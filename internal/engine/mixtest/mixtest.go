@@ -4,6 +4,7 @@ package mixtest
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ type Made struct {
 	Failed string // why the run failed; empty: it did not
 
 	plan *plan.Plan
+	late bool
 }
 
 // Options of one run.
@@ -34,6 +36,8 @@ type Options struct {
 	ID         string
 	Text       string // of the mix
 	ToolsImage string
+	// Late platforms may finish making a volume after its claim has been deleted.
+	Late bool
 	// Hurry is how long after a first interrupt a second may come.
 	Hurry time.Duration
 }
@@ -49,7 +53,7 @@ func CarryOut(t *testing.T, e engine.Engine, o Options, r *rand.Rand) *Made {
 	if p == nil {
 		t.FailNow()
 	}
-	m := &Made{ID: o.ID, plan: p, Ledger: &enginetest.Ledger{}}
+	m := &Made{ID: o.ID, plan: p, late: o.Late, Ledger: &enginetest.Ledger{}}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	hard, hurry := context.WithCancel(t.Context())
@@ -74,7 +78,24 @@ func CarryOut(t *testing.T, e engine.Engine, o Options, r *rand.Rand) *Made {
 
 // Accounts adds up what the ops say.
 func (m *Made) Accounts() *enginetest.Accounts {
-	return enginetest.Account(m.Ops, m.makes, func(workload string) string { return workload + "-data" })
+	a := enginetest.Account(m.Ops, m.makes, func(workload string) string { return workload + "-data" })
+	made := map[string]bool{}
+	for _, o := range m.Ops {
+		if o.Outcome == op.OK && o.Kind != op.Delete {
+			made[fmt.Sprintf("%s-%d", o.Action, o.Instance)] = true
+		}
+	}
+	for _, o := range m.Ops {
+		if m.late && o.Kind == op.Delete && o.Outcome != op.Dropped && !made[o.Target] {
+			a.MaybeVolumes[o.Target], a.MaybeVolumes[o.Target+"-data"] = true, true
+		}
+	}
+	return a
+}
+
+// TimedOut says whether an op's deadline passed.
+func (m *Made) TimedOut() bool {
+	return slices.ContainsFunc(m.Ops, func(o op.Op) bool { return o.Outcome == op.Timeout })
 }
 
 // makes says what an action makes.
@@ -98,7 +119,7 @@ func (m *Made) makes(action string) string {
 
 // Compare compares what a driver lists with what is surely there, and what may
 // be; ids is what the driver calls what has that name.
-func Compare(t *testing.T, what string, listed []string, sure, maybe map[string]bool, ids func(name string) []string) {
+func (m *Made) Compare(t *testing.T, what string, listed []string, sure, maybe map[string]bool, ids func(name string) []string) {
 	t.Helper()
 	may := map[string]bool{}
 	for n := range maybe {
@@ -120,9 +141,23 @@ func Compare(t *testing.T, what string, listed []string, sure, maybe map[string]
 	}
 	for _, id := range listed {
 		if !may[id] {
-			t.Errorf("%s %s is listed, but was deleted or never created", what, id)
+			t.Errorf("%s %s is listed, but was deleted or never created:%s", what, id, m.history(id, ids))
 		}
 	}
+}
+
+// history is what the ops say of what the driver calls id.
+func (m *Made) history(id string, ids func(name string) []string) string {
+	var text strings.Builder
+	for _, o := range m.Ops {
+		made := fmt.Sprintf("%s-%d", o.Action, o.Instance)
+		for _, n := range []string{made, made + "-data", o.Target, o.Target + "-data"} {
+			if slices.Contains(ids(n), id) {
+				fmt.Fprintf(&text, "\n\t%v: %s %s", &o, o.Code, o.Message)
+			}
+		}
+	}
+	return text.String()
 }
 
 // memory is a recorder that keeps the ops.
