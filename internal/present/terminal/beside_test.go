@@ -23,6 +23,24 @@ func TestReplayed(t *testing.T) {
 	}
 }
 
+// TestSpansOfOneEnd: what came now after this, now after that, is told apart.
+func TestSpansOfOneEnd(t *testing.T) {
+	s := &summary.Summary{Actions: []summary.Action{{Name: "pods", Spans: []summary.Span{
+		{Name: "acked", From: "started", To: "acked"}, {Name: "scheduled", From: "acked", To: "scheduled"}, {Name: "scheduled", From: "started", To: "scheduled"}}}}}
+	var out strings.Builder
+	if err := Write(&out, s, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"acked ", "scheduled after acked", "scheduled after started"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, &out)
+		}
+	}
+	if strings.Contains(out.String(), "acked after started") {
+		t.Errorf("more is said than needed in\n%s", &out)
+	}
+}
+
 // TestBeside: those with the most time come first, and that there are more is said.
 func TestBeside(t *testing.T) {
 	var s summary.Summary

@@ -149,7 +149,11 @@ func (p *printer) operations(s *summary.Summary) {
 		t.row(a.Name, fmt.Sprint(a.N), fmt.Sprint(a.Outcomes[op.OK]), fmt.Sprint(a.N-a.Outcomes[op.OK]),
 			short(a.Response.P50), short(a.Response.P90), short(a.Response.P99), a.Response.Max())
 		for _, sp := range a.Spans {
-			t.row("  "+sp.Name, fmt.Sprint(sp.Latency.N), "", "",
+			name := sp.Name
+			if slices.ContainsFunc(a.Spans, func(o summary.Span) bool { return o.Name == name && o.From != sp.From }) {
+				name += " after " + sp.From
+			}
+			t.row("  "+name, fmt.Sprint(sp.Latency.N), "", "",
 				short(sp.Latency.P50), short(sp.Latency.P90), short(sp.Latency.P99), sp.Latency.Max())
 		}
 	}
