@@ -43,6 +43,7 @@ func benches() []bench {
 		{"columnar", "A quantile over ten million events", columnar, false},
 		{"clone", "The demo from a clean clone", clone, false},
 		{"object-peers", "Object operations beside other load generators, at the same servers", objectPeers, false},
+		{"object-protocols", "One workload at one Swift server, by S3 and by Swift", objectProtocols, false},
 		{"object-truth", "Injected times and a stall of an object server are recovered", objectTruth, false},
 		{"object-memory", "Memory of the object client over ten minutes", objectMemory, false},
 		{"audit", "Milestones on Kubernetes against the API server's audit log", audit, true},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,13 +60,16 @@ func (e *env) objectCommand(ctx context.Context, store, prepared, operations str
 	if dir, err = os.MkdirTemp(e.tmp, "object-"); err != nil {
 		return nil, "", err
 	}
+	// Containers of their own for each way to a server: what marks them as ours by one
+	// protocol is not seen by the other.
+	prefix := fmt.Sprintf("b%x-", crc32.ChecksumIEEE([]byte(store)))
 	before := `<workstage name="init"><work type="init" workers="1" config="containers=c(1)"/></workstage>`
 	if prepared != "" {
 		before += `<workstage name="prepare"><work type="prepare" workers="4" config="containers=c(1);` + prepared + `"/></workstage>`
 	}
-	text := fmt.Sprintf(`<workload name="bench">%s<workflow>%s
+	text := fmt.Sprintf(`<workload name="bench">%s<workflow config="cprefix=%s">%s
 <workstage name="main"><work name="main" workers="%d" rampup="1" runtime="%d">%s</work></workstage></workflow></workload>`,
-		store, before, objectWorkers, max(1, int(length.Seconds())), operations)
+		store, prefix, before, objectWorkers, max(1, int(length.Seconds())), operations)
 	file := filepath.Join(dir, "workload.xml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, "", err

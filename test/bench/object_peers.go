@@ -34,7 +34,7 @@ func objectPeers(ctx context.Context, e *env) (table, error) {
 			return t, err
 		}
 	}
-	return t, e.twoProtocols(ctx, &t)
+	return t, nil
 }
 
 // rounds is how many blocks a comparison has: enough for an interval.

@@ -183,7 +183,12 @@ func quantiles(h *hist.Histogram) string {
 	return ms(p50) + ", " + ms(p99)
 }
 
-// twoProtocols runs one workload against one Swift server by S3 and by Swift.
+// objectProtocols runs one workload against one Swift server by S3 and by Swift.
+func objectProtocols(ctx context.Context, e *env) (table, error) {
+	var t table
+	return t, e.twoProtocols(ctx, &t)
+}
+
 func (e *env) twoProtocols(ctx context.Context, t *table) error {
 	dir, err := e.dataDir()
 	if err != nil {
