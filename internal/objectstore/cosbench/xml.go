@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"sort"
 	"strings"
 
@@ -218,11 +217,3 @@ func clip(s string) string {
 	}
 	return s
 }
-
-// secretText matches credentials as they stand in config strings, in comments
-// too.
-var secretText = regexp.MustCompile(`(?i)\b(access_?key|secret_?key|session_?token|password|passwd|token|api_?key)(\s*=\s*)([^;"'\s>]+)`)
-
-// Redact removes credentials from the text of a workload, so that it can be
-// kept.
-func Redact(text []byte) []byte { return secretText.ReplaceAll(text, []byte("$1$2***")) }
