@@ -1,6 +1,7 @@
 package cosbench
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -173,8 +174,7 @@ func (p *parser) scale(n *node) (list []int) {
 	return list
 }
 
-// divisions of works unless they say otherwise, and whether failures are
-// accepted: COSBench's own defaults.
+// specials are what works do that are not normal, and how they are divided.
 var specials = map[model.WorkKind]struct {
 	op       model.OpType
 	division model.Division
@@ -220,23 +220,49 @@ func (p *parser) work(n *node, l level) model.Work {
 	}
 	l = p.down(l, n)
 	w.Store = p.store(n, l)
+	if isSpecial {
+		p.once(n, &w, special.division)
+		w.Ops = []model.Op{p.specialOp(n, l, special.op, special.division)}
+		return w
+	}
 	w.RateText = l.config["rate"].value
 	line := l.config["rate"].line
 	if a, ok := n.attrs["rate"]; ok {
 		w.RateText, line = a.value, a.line
 	}
-	if w.RateText != "" && w.Kind == model.Normal {
+	if w.RateText != "" {
 		var err error
 		if w.Rate, err = ParseRate(w.RateText); err != nil {
 			p.Fail(line, "", "%v", err)
 		}
 	}
-	if isSpecial {
-		w.Ops = []model.Op{p.specialOp(n, l, special.op, special.division)}
-		return w
-	}
 	p.operations(n, l, &w)
 	return w
+}
+
+// once leaves out of a special work what COSBench sets itself whatever stands
+// there: nothing ends or paces it before it is through, and its division is
+// given.
+func (p *parser) once(n *node, w *model.Work, division model.Division) {
+	own, _ := config(nil).with(n.attrs["config"])
+	var ignored []string
+	line := 0
+	for _, a := range []struct {
+		name  string
+		means bool
+	}{{"runtime", w.Runtime > 0}, {"rampup", w.RampUp > 0}, {"rampdown", w.RampDown > 0}, {"totalOps", w.TotalOps > 0}, {"totalBytes", w.TotalBytes > 0},
+		{"rate", n.attrs["rate"].value+own["rate"].value != ""}, {"division", p.division(n, division) != division}} {
+		if !a.means {
+			continue
+		}
+		if ignored = append(ignored, a.name); line == 0 {
+			line = cmp.Or(n.attrs[a.name].line, own[a.name].line)
+		}
+	}
+	if ignored != nil {
+		p.Warn(line, "", "a work of type %s ignores %s, as COSBench does: it goes once through all that its selectors cover, divided by %s", w.Kind, strings.Join(ignored, ", "), division)
+	}
+	w.RampUp, w.Runtime, w.RampDown, w.TotalOps, w.TotalBytes = 0, 0, 0, 0, 0
 }
 
 // driver pins a work to a host.
@@ -276,7 +302,7 @@ func (p *parser) specialOp(n *node, l level, t model.OpType, division model.Divi
 			p.Warn(c.line, "", "the operation has no meaning in a work of type %s", n.attrs["type"].value)
 		}
 	}
-	o := model.Op{Type: t, Name: string(t), Weight: 100, Division: p.division(n, division), Line: n.line}
+	o := model.Op{Type: t, Name: string(t), Weight: 100, Division: division, Line: n.line}
 	p.configure(&o, n, l)
 	return o
 }

@@ -97,6 +97,33 @@ func TestWhatAWorkSays(t *testing.T) {
 	}
 }
 
+// Special works go once through what their selectors cover, whatever else is
+// said of them: as files are that COSBench exports, which carry totalOps.
+func TestSpecialWorks(t *testing.T) {
+	const attrs = "workers=\"4\" interval=\"5\"\nrampup=\"1\" division=\"none\" runtime=\"60\" rampdown=\"2\"\ntotalOps=\"2\" totalBytes=\"5\" rate=\"constant(1)\" afr=\"7\""
+	for kind, division := range map[model.WorkKind]model.Division{model.Init: model.ByContainer, model.Prepare: model.ByObject, model.Cleanup: model.ByObject, model.Dispose: model.ByContainer} {
+		t.Run(string(kind), func(t *testing.T) {
+			const config = `config="containers=r(1,8);objects=r(1,8);sizes=c(1)KB"/>`
+			w, problems := Parse(around(fmt.Sprintf("<work type=%q %s %s", kind, attrs, config)), Options{})
+			want := fmt.Sprintf("5: warning: a work of type %s ignores runtime, rampup, rampdown, totalOps, totalBytes, rate, division, as COSBench does: it goes once through all that its selectors cover, divided by %s", kind, division)
+			if len(problems) != 1 || problems[0].String() != want {
+				t.Errorf("want %s\ngot %v", want, problems)
+			}
+			plain, problems := Parse(around(fmt.Sprintf("<work type=%q workers=\"4\" runtime=\"0\" totalOps=\"0\" division=%q afr=\"7\" %s", kind, division, config)), Options{})
+			if d := cmp.Diff(plain, w); d != "" || len(problems) > 0 {
+				t.Error(d, problems)
+			}
+			if o := w.Stages[0].Works[0].Ops[0]; o.Division != division {
+				t.Errorf("divided by %s", o.Division)
+			}
+		})
+	}
+	_, problems := Parse(around("<work type=\"init\" workers=\"1\"\nconfig=\"containers=r(1,8);rate=poisson(5)\"/>"), Options{})
+	if len(problems) != 1 || !strings.HasPrefix(problems[0].String(), "5: warning: a work of type init ignores rate,") {
+		t.Error(problems)
+	}
+}
+
 // The nearest storage and auth win whole; config strings are concatenated,
 // outermost first, and the last key wins.
 func TestInheritance(t *testing.T) {
