@@ -191,7 +191,7 @@ func (f *seekFlags) scaled(w *model.Workload, k *seeking, seed uint64) (*model.W
 
 // readBytes is how large a null server's objects are to be.
 func readBytes(w *model.Workload) int64 {
-	size := max(1, int64(w.ReadSize()))
+	size := max(1, int64(oload.ReadSize(w)))
 	for _, s := range w.Stages {
 		for _, work := range s.Works {
 			for _, o := range work.Ops {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	oload "github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan/rate"
 )
@@ -96,7 +97,8 @@ func (c *counter) of(n *info) share {
 	b := &c.l.plan.Budget
 	b.Ops = plus(b.Ops, mul(times, one.ops))
 	if n.objects != nil {
-		b.Objects = append(b.Objects, ObjectBudget{Action: string(n.spec.Name), Times: times, Open: !ended, Works: n.objects.Budgets()})
+		works, _ := oload.Budgets(n.objects, nil) // files to write are the instances'
+		b.Objects = append(b.Objects, ObjectBudget{Action: string(n.spec.Name), Times: times, Open: !ended, Works: works})
 	}
 	b.Pods = plus(b.Pods, mul(times, one.things[pods]))
 	b.Volumes = plus(b.Volumes, mul(times, one.things[volumes]))
