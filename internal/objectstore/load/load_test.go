@@ -419,6 +419,31 @@ func TestOwnership(t *testing.T) {
 	})
 }
 
+// Containers between the buckets of a histogram are never drawn, so that they may
+// be somebody else's; those in them may not.
+func TestOwnershipOfAHistogramsContainers(t *testing.T) {
+	for _, tt := range []struct {
+		theirs string
+		fails  bool
+	}{{"3", false}, {"8", false}, {"9", true}, {"2", true}} {
+		synctest.Test(t, func(t *testing.T) {
+			o := reads(100)
+			o.Type, o.Name, o.Containers = model.Delete, "delete", pick.Spec{Kind: pick.Histogram, Low: 1, High: 10, Buckets: []pick.Bucket{{Low: 1, High: 2, Weight: 50}, {Low: 9, High: 10, Weight: 50}}}
+			f := &fake{takes: func(r *store.Request, _ op.Time) (time.Duration, func(*store.Result)) {
+				return 0, func(res *store.Result) {
+					if r.Verb == store.CheckOwner && string(r.Container) == tt.theirs {
+						res.Status, res.Code = 404, store.NotOurs
+					}
+				}
+			}}
+			r, _ := run(t.Context(), f, stageOf(model.Work{Name: "w", Workers: 1, TotalOps: 10, Ops: []model.Op{o}}))
+			if (r.Err != nil) != tt.fails {
+				t.Errorf("container %s is not ours: %v", tt.theirs, r.Err)
+			}
+		})
+	}
+}
+
 // What is not there is not cleaned up, also if somebody makes it meanwhile.
 func TestCleanupOfWhatIsNotThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

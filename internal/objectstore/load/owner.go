@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
 )
 
@@ -28,10 +29,16 @@ func (c *Config) checkOwners(ctx context.Context, s store.Store, w *model.Work) 
 		if !o.Type.Writes() || w.Kind == model.Normal && o.Weight == 0 {
 			continue
 		}
-		for n := o.Containers.Low; n <= o.Containers.High; n++ {
-			if name := string(numbered(nil, o.ContainerName, n)); !asked[name] && !c.owned[place(s.Describe(), name)] {
-				asked[name] = true
-				names = append(names, name)
+		ranges := []pick.Bucket{{Low: o.Containers.Low, High: o.Containers.High}}
+		if w.Kind == model.Normal && o.Containers.Kind == pick.Histogram {
+			ranges = o.Containers.Buckets // what is between them is never drawn
+		}
+		for _, r := range ranges {
+			for n := r.Low; n <= r.High; n++ {
+				if name := string(numbered(nil, o.ContainerName, n)); !asked[name] && !c.owned[place(s.Describe(), name)] {
+					asked[name] = true
+					names = append(names, name)
+				}
 			}
 		}
 	}
