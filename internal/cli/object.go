@@ -148,8 +148,12 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 		return err
 	case f.dryRun:
 		fmt.Fprintf(s.out, "%s would send:\n", w.Name)
-		if err := writeBudgets(s.out, w.Budgets(), 1, f.prices); err != nil {
+		budgets, unknown := oload.Budgets(w, oload.MeanFileSize)
+		if err := writeBudgets(s.out, budgets, 1, f.prices); err != nil {
 			return err
+		}
+		if unknown != nil {
+			fmt.Fprintf(s.out, "bytes of these are not counted: %v\n", unknown)
 		}
 		fmt.Fprintln(s.out, "nothing was sent")
 		return nil
@@ -234,10 +238,7 @@ func (r *objectRun) conclude(result *oload.Result) error {
 	case r.flags.strict && len(flags) > 0 && code == exitOK:
 		code = exitInvalid
 	}
-	text, err := keep.WorkloadCSV(result, r.clock.Start())
-	if err == nil {
-		err = r.writer.Raw("cosbench", "csv", r.id+"-"+keep.Action(r.workload.Name, r.workload.Name)+".csv", text)
-	}
+	err := keep.WriteCSV(r.writer, r.id+"-"+keep.Action(r.workload.Name, r.workload.Name), result, r.clock.Start())
 	err = errors.Join(err, r.seeking.keep(r.writer, result))
 	ended := r.clock.Now()
 	err = errors.Join(err, r.writer.Close(func(b *record.Run) {

@@ -72,7 +72,7 @@ func TestObjectRun(t *testing.T) {
 			if code := Main([]string{"show", dir}, nil, &shown, &shown); code != exitOK || !strings.Contains(shown.String(), "main read") {
 				t.Errorf("show: exit %d\n%s", code, shown.String())
 			}
-			for _, file := range []string{"s1-init.csv", "s3-main.csv", b.Run.ID + "-files.csv"} {
+			for _, file := range []string{"s1-init.csv", "s3-main.csv", b.Run.ID + "-files.csv", b.Run.ID + "-files-rt-histogram.csv"} {
 				if _, err := os.Stat(filepath.Join(dir, "raw", "cosbench", "csv", file)); err != nil {
 					t.Error(err)
 				}

@@ -3,6 +3,7 @@ package keep
 import (
 	"bytes"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // workloadColumns and the two rows of a stage's header are COSBench's.
@@ -21,21 +23,37 @@ var workloadColumns = []string{"Stage", "Op-Name", "Op-Type", "Op-Count", "Byte-
 // stageMetrics are the groups of columns of a stage's file.
 var stageMetrics = []string{"Op-Count", "Byte-Count", "Avg-ResTime", "Avg-ProcTime", "Throughput", "Bandwidth", "Succ-Ratio"}
 
-// stageHeader is the two rows above those of a work.
-func stageHeader(w *model.Work) [][]string {
+// opOf is what COSBench calls an operation, and its type: what a special work
+// does is of the work's own type, and named by both.
+func opOf(w *model.Work, o *model.Op) (name, kind string) {
+	kind = string(w.Kind)
+	switch {
+	case !w.Special():
+		return o.Name, string(o.Type)
+	case o.Type == model.MakeContainer:
+		return kind + "-write", kind
+	case o.Type == model.RemoveContainer:
+		return kind + "-delete", kind
+	}
+	return kind + "-" + string(o.Type), kind
+}
+
+// stageHeader is the two rows above those of a stage.
+func stageHeader(works []*model.Work) [][]string {
 	head, names := []string{"Timestamp"}, []string{""}
 	for _, m := range stageMetrics {
-		for i, o := range w.Ops {
-			if i > 0 {
+		for _, w := range works {
+			for i := range w.Ops {
+				name, _ := opOf(w, &w.Ops[i])
+				head, names = append(head, m), append(names, name)
 				m = ""
 			}
-			head, names = append(head, m), append(names, o.Name)
 		}
 	}
 	return [][]string{append(head, "Version-Info", "", ""), append(names, "Min-Version", "Version", "Max-Version")}
 }
 
-// stageRow is what a work did in about a second.
+// stageRow is what a stage did in about a second.
 func stageRow(figures []load.Figures, at time.Time, version int) []string {
 	cells := []string{at.Format("15:04:05")}
 	for _, m := range stageMetrics {
@@ -97,13 +115,26 @@ func quantile(h *hist.Histogram, q float64) string {
 	return number(float64(v) / 1e6)
 }
 
-// WorkloadCSV is COSBench's file of a whole workload. Its response times are
+// WriteCSV writes COSBench's two files of a whole workload, of that name.
+func WriteCSV(w *record.Writer, name string, result *load.Result, start time.Time) error {
+	rows, err := workloadCSV(result, start)
+	if err == nil {
+		err = w.Raw("cosbench", "csv", name+".csv", rows)
+	}
+	times, bad := histogramCSV(result)
+	if bad == nil {
+		bad = w.Raw("cosbench", "csv", name+"-rt-histogram.csv", times)
+	}
+	return errors.Join(err, bad)
+}
+
+// workloadCSV is COSBench's file of a whole workload. Its response times are
 // in ms; the processing time is that to the first byte.
-func WorkloadCSV(result *load.Result, start time.Time) ([]byte, error) {
+func workloadCSV(result *load.Result, start time.Time) ([]byte, error) {
 	rows := [][]string{workloadColumns}
 	for i := range result.Stages {
 		s := &result.Stages[i]
-		id, status := fmt.Sprintf("s%d-%s", i+1, s.Name), "completed"
+		id, status := stageID(i+1, s.Name), "completed"
 		switch {
 		case s.Skipped:
 			status = "cancelled"
@@ -135,6 +166,9 @@ func WorkloadCSV(result *load.Result, start time.Time) ([]byte, error) {
 	return csvText(rows...), nil
 }
 
+// stageID is what COSBench calls the n-th stage.
+func stageID(n int, name string) string { return fmt.Sprintf("s%d-%s", n, name) }
+
 func stamp(start time.Time, at op.Time) string {
 	return start.Add(time.Duration(at)).Format("2006-01-02 15:04:05")
 }
@@ -145,8 +179,81 @@ func workloadRow(id string, w *load.WorkResult, f *load.Figures) []string {
 	if v, ok := f.SuccessRatio(); ok {
 		ratio = number(100*v) + "%"
 	}
-	return []string{id, f.Name, string(w.Work.Ops[f.Op].Type), strconv.FormatInt(f.OK, 10), strconv.FormatInt(f.Bytes, 10),
+	name, kind := opOf(w.Work, &w.Work.Ops[f.Op])
+	return []string{id, name, kind, strconv.FormatInt(f.OK, 10), strconv.FormatInt(f.Bytes, 10),
 		millis(h.Sum(), h.N()), millis(f.Cell.First.Sum(), f.Cell.First.N()),
 		quantile(h, 0.6), quantile(h, 0.8), quantile(h, 0.9), quantile(h, 0.95), quantile(h, 0.99), quantile(h, 1),
 		number(f.PerSecond()), number(f.Bandwidth()), ratio}
+}
+
+// COSBench's steps of response times: of 10 ms, up to 500 s.
+const (
+	resTimeStep = 10 * time.Millisecond
+	resTimeMax  = 500 * time.Second
+)
+
+// histogramCSV is COSBench's file of response times: how many operations took so
+// many ms, and which share took that or less, for each operation of the works of
+// type normal. COSBench goes on to 500 s in any case; this ends with the slowest.
+func histogramCSV(result *load.Result) ([]byte, error) {
+	var counts [][]int64 // by operation and step
+	var all []int64      // by operation
+	rows := [][]string{{"ResTime"}}
+	for i := range result.Stages {
+		s := &result.Stages[i]
+		for j := range s.Works {
+			w := &s.Works[j]
+			if w.Work.Special() {
+				continue
+			}
+			figures, err := w.Figures()
+			if err != nil {
+				return nil, err
+			}
+			for k := range figures {
+				rows[0] = append(rows[0], fmt.Sprintf("%s-w%d-%s-%s", stageID(i+1, s.Name), j+1, w.Work.Name, figures[k].Name), "(%)")
+				counts, all = append(counts, steps(figures[k].Cell.Response)), append(all, figures[k].Cell.Response.N())
+			}
+		}
+	}
+	last := 0
+	for _, c := range counts {
+		last = max(last, len(c))
+	}
+	upTo := make([]int64, len(counts))
+	for step := range last {
+		row := []string{resTime(step)}
+		for i, c := range counts {
+			n := int64(0)
+			if step < len(c) {
+				n = c[step]
+			}
+			upTo[i] += n
+			row = append(row, strconv.FormatInt(n, 10), number(100*float64(upTo[i])/float64(max(1, all[i])))+"%")
+		}
+		rows = append(rows, row)
+	}
+	return csvText(rows...), nil
+}
+
+// steps are how many values are in each of COSBench's steps, up to the last.
+func steps(h *hist.Histogram) (n []int64) {
+	h.Buckets(func(b hist.Bucket) bool {
+		step := int(min(b.High, h.Max(), int64(resTimeMax)) / int64(resTimeStep))
+		for len(n) <= step {
+			n = append(n, 0)
+		}
+		n[step] += b.Count
+		return true
+	})
+	return n
+}
+
+// resTime is what COSBench calls a step.
+func resTime(step int) string {
+	from := time.Duration(step) * resTimeStep
+	if from >= resTimeMax {
+		return fmt.Sprintf("%d~+INF", from.Milliseconds())
+	}
+	return fmt.Sprintf("%d~%d", from.Milliseconds(), (from + resTimeStep).Milliseconds())
 }

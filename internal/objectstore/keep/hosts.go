@@ -32,12 +32,13 @@ func NewHosts(r *Recorder, n int) *Hosts {
 func (h *Hosts) StageBegan(s *model.Stage, _ op.Time) { h.next(s) }
 
 // Second adds a row of COSBench's file.
-func (h *Hosts) Second(stage string, w *model.Work, from, to op.Time, cells load.Cells) {
-	h.csvRow(stage, w, from, to, cells)
+func (h *Hosts) Second(_ string, w *model.Work, from, to op.Time, cells load.Cells) {
+	h.csvRow(w, from, to, cells)
 }
 
 // StageEnded notes why a stage failed; its figures are the hosts'.
 func (h *Hosts) StageEnded(s *load.StageResult) {
+	h.csvRows(s.Ended, true)
 	if s.Err != nil {
 		h.Writer.Log(s.Ended, "object", fmt.Sprintf("stage %s: %v", s.Name, s.Err))
 	}

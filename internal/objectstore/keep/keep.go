@@ -20,9 +20,9 @@ type Recorder struct {
 	// Tell is given lines for people; nil: nobody.
 	Tell func(line string)
 
-	host   int            // whose figures these are
-	stages int            // that have begun
-	rows   map[string]int // by work, of this stage's CSV files
+	host   int    // whose figures these are
+	stages int    // that have begun
+	sheet  *sheet // of this stage; nil: none is written
 }
 
 // Instance is the name of a work in the bundle, as the host of that number (from
@@ -61,7 +61,7 @@ func (r *Recorder) StageBegan(s *model.Stage, at op.Time) {
 // next begins another stage.
 func (r *Recorder) next(s *model.Stage) {
 	r.stages++
-	r.rows = map[string]int{}
+	r.sheet = newSheet(stageID(r.stages, Action(s.Name, s.Name))+".csv", s)
 	if r.Tell != nil {
 		r.Tell(fmt.Sprintf("stage %s", s.Name))
 	}
@@ -69,7 +69,7 @@ func (r *Recorder) next(s *model.Stage) {
 
 // Second writes the series: what ended in each second, ramps too.
 func (r *Recorder) Second(stage string, w *model.Work, from, to op.Time, cells load.Cells) {
-	r.csvRow(stage, w, from, to, cells)
+	r.csvRow(w, from, to, cells)
 	r.second(stage, w, from, to, cells, load.UsageNow())
 }
 
@@ -81,22 +81,25 @@ func (r *Recorder) second(stage string, w *model.Work, from, to op.Time, cells l
 	}
 }
 
-// csvRow appends to COSBench's file of the stage; further works of a stage have
-// files of their own.
-func (r *Recorder) csvRow(stage string, w *model.Work, from, to op.Time, cells load.Cells) {
-	second := load.WorkResult{Work: w, From: from, To: to, Cells: cells}
-	figures, err := second.Figures()
-	if err != nil {
+// csvRow adds to COSBench's file of the stage.
+func (r *Recorder) csvRow(w *model.Work, from, to op.Time, cells load.Cells) {
+	if err := r.sheet.add(w, from, to, cells); err != nil {
 		r.Writer.Log(to, "object", err.Error())
+	}
+	r.csvRows(to, false)
+}
+
+// csvRows writes those rows of it that can be; in the end all.
+func (r *Recorder) csvRows(at op.Time, end bool) {
+	if r.sheet == nil {
 		return
 	}
-	r.rows[w.Name]++
-	rows := [][]string{stageRow(figures, r.Start.Add(time.Duration(to)), r.rows[w.Name])}
-	if r.rows[w.Name] == 1 {
-		rows = append(stageHeader(w), rows...)
+	rows, err := r.sheet.take(r.Start, end)
+	if err == nil && len(rows) > 0 {
+		err = r.Writer.Raw("cosbench", "csv", r.sheet.file, csvText(rows...))
 	}
-	if err := r.Writer.Raw("cosbench", "csv", fmt.Sprintf("s%d-%s.csv", r.stages, Action(stage, w.Name)), csvText(rows...)); err != nil {
-		r.Writer.Log(to, "object", err.Error())
+	if err != nil {
+		r.Writer.Log(at, "object", err.Error())
 	}
 }
 
@@ -114,6 +117,7 @@ func (r *Recorder) histogram(stage string, w *model.Work, h load.Histogram, tota
 
 // StageEnded writes the totals.
 func (r *Recorder) StageEnded(s *load.StageResult) {
+	r.csvRows(s.Ended, true)
 	for i := range s.Works {
 		w := &s.Works[i]
 		m, err := w.Metrics()

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/csv"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // histogram of so many values of v ms.
@@ -48,13 +51,7 @@ func result() *load.Result {
 }
 
 func TestWorkloadCSV(t *testing.T) {
-	text, err := WorkloadCSV(result(), time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := csv.NewReader(bytes.NewReader(text))
-	r.FieldsPerRecord = -1
-	rows, err := r.ReadAll()
+	text, err := workloadCSV(result(), time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +63,131 @@ func TestWorkloadCSV(t *testing.T) {
 		append(append([]string{"s2-broken"}, none...), "failed", "launching @ 2026-11-22 01:02:15", "failed @ 2026-11-22 01:02:16"),
 		append(append([]string{"s3-late"}, none...), "cancelled"),
 	}
-	if d := cmp.Diff(want, rows); d != "" {
+	if d := cmp.Diff(want, rowsOf(t, text)); d != "" {
 		t.Error(d)
+	}
+}
+
+// rowsOf reads a CSV file, whose rows may be of different lengths.
+func rowsOf(t *testing.T, text []byte) [][]string {
+	t.Helper()
+	r := csv.NewReader(bytes.NewReader(text))
+	r.FieldsPerRecord = -1
+	rows, err := r.ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// What special works do is not of the types of normal ones, so that who adds up
+// a type does not add what was only prepared.
+func TestOpOf(t *testing.T) {
+	for _, tt := range []struct {
+		kind     model.WorkKind
+		op       model.OpType
+		name, of string
+	}{
+		{model.Normal, model.Write, "write", "write"},
+		{model.Init, model.MakeContainer, "init-write", "init"},
+		{model.Prepare, model.Write, "prepare-write", "prepare"},
+		{model.Prepare, model.MultipartWrite, "prepare-multipart", "prepare"},
+		{model.Cleanup, model.Delete, "cleanup-delete", "cleanup"},
+		{model.Dispose, model.RemoveContainer, "dispose-delete", "dispose"},
+	} {
+		if name, of := opOf(&model.Work{Kind: tt.kind}, &model.Op{Type: tt.op, Name: string(tt.op)}); name != tt.name || of != tt.of {
+			t.Errorf("%s of %s: %s, %s", tt.op, tt.kind, name, of)
+		}
+	}
+}
+
+// The steps are COSBench's, the shares those up to a step; special works have no
+// column.
+func TestHistogramCSV(t *testing.T) {
+	r := result()
+	c := r.Stages[0].Works[0].Cells[load.Key{Op: 0, Label: "200", OK: true}]
+	for ms, n := range map[float64]int64{25: 4, 9.9: 1} {
+		if err := c.Response.RecordN(int64(ms*1e6), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Stages[0].Works = append(r.Stages[0].Works, load.WorkResult{Work: &model.Work{Name: "p", Kind: model.Prepare, Ops: []model.Op{{Type: model.Write, Name: "write"}}}})
+	text, err := histogramCSV(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff("ResTime,s1-main-w1-main-read,(%),s1-main-w1-main-write,(%)\n0~10,96,96%,0,0%\n10~20,0,96%,0,0%\n20~30,4,100%,0,0%\n", string(text)); d != "" {
+		t.Error(d)
+	}
+	if err := c.Response.Record(int64(600 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if text, err = histogramCSV(r); err != nil || !strings.HasSuffix(string(text), "\n499990~500000,0,99.01%,0,0%\n500000~+INF,1,100%,0,0%\n") {
+		t.Errorf("it ends with %s, %v", text[max(0, len(text)-100):], err)
+	}
+}
+
+// A stage has one file, with the operations of all its works; a second is a row
+// when all have told of it, or have ended.
+func TestStageCSV(t *testing.T) {
+	reads := model.Work{Name: "reads", Kind: model.Normal, Ops: []model.Op{{Type: model.Read, Name: "read"}}}
+	writes := model.Work{Name: "writes", Kind: model.Prepare, Ops: []model.Op{{Type: model.Write, Name: "write"}}}
+	start := time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC)
+	dir := filepath.Join(t.TempDir(), "bundle")
+	w, err := record.Create(dir, record.Run{ID: "r", Name: "x", Engine: record.Objects, BarrierAt: op.Never, EndedAt: op.Never})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Recorder{Writer: w, Start: start}
+	at := func(s float64) op.Time { return op.Time(s * 1e9) }
+	told := func(w *model.Work, from, to float64, n int64) {
+		r.Second("main", w, at(from), at(to), load.Cells{{Label: "200", OK: true}: cell(n, 1000*n, 2.5, 1.25), {Label: "503"}: cell(n, 0, 1, 1)})
+	}
+	r.StageBegan(&model.Stage{Name: "before", Works: []model.Work{reads}}, at(0))
+	r.StageEnded(&load.StageResult{Name: "before", Ended: at(1)})
+	r.StageBegan(&model.Stage{Name: "main", Works: []model.Work{reads, {Name: "wait", Kind: model.Delay}, writes}}, at(1.9))
+	told(&reads, 2, 3.01, 101)
+	told(&reads, 3.01, 4, 50) // before the other of the first
+	told(&writes, 2, 3, 10)
+	told(&writes, 3, 3.5, 5) // and has ended
+	told(&reads, 4, 5, 40)
+	told(&reads, 5, 5.5, 20)
+	r.StageEnded(&load.StageResult{Name: "main", Ended: at(5.5)})
+	if err := w.Close(func(*record.Run) {}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "raw", "cosbench", "csv", "s2-main.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := func(s string) []string { return strings.Split(s, ",") }
+	want := [][]string{
+		row("Timestamp,Op-Count,,Byte-Count,,Avg-ResTime,,Avg-ProcTime,,Throughput,,Bandwidth,,Succ-Ratio,,Version-Info,,"),
+		row("," + strings.Repeat("read,prepare-write,", 7) + "Min-Version,Version,Max-Version"),
+		row("01:02:06,101,10,101000,10000,2.5,2.5,1.25,1.25,100,10,100000,10000,50%,50%,1,1,1"),
+		row("01:02:07,50,5,50000,5000,2.5,2.5,1.25,1.25,50.51,10,50505.05,10000,50%,50%,2,2,2"),
+		row("01:02:08,40,0,40000,0,2.5,N/A,1.25,N/A,40,0,40000,0,50%,N/A,3,3,3"),
+		row("01:02:08,20,0,20000,0,2.5,N/A,1.25,N/A,40,0,40000,0,50%,N/A,4,4,4"),
+	}
+	if d := cmp.Diff(want, rowsOf(t, text)); d != "" {
+		t.Error(d)
+	}
+	if files, err := os.ReadDir(filepath.Join(dir, "raw", "cosbench", "csv")); err != nil || len(files) != 1 {
+		t.Errorf("%v, %v", files, err)
+	}
+}
+
+// A row waits for works that say nothing, but not for ever.
+func TestStageCSVOfALongStage(t *testing.T) {
+	s := model.Stage{Works: []model.Work{{Name: "a"}, {Name: "b"}}}
+	f := newSheet("x", &s)
+	for k := range op.Time(sheetHeld + 3) {
+		if err := f.add(&s.Works[0], k*1e9, (k+1)*1e9, load.Cells{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rows, err := f.take(time.Time{}, false); err != nil || len(rows) != 2+3 || len(f.rows) != sheetHeld {
+		t.Errorf("%d rows, %d held, %v", len(rows), len(f.rows), err)
 	}
 }
 
