@@ -17,6 +17,10 @@ var operationKeys = []string{
 	"length", "within", "partsize", "maxkeys", "copyprefix", "rate", "check", "checkwithin",
 }
 
+// containerMakers are keys by which COSBench's prepare makes containers, and
+// cleanup removes them, and the works that do so here.
+var containerMakers = map[string]model.WorkKind{"createcontainer": model.Init, "deletecontainer": model.Dispose}
+
 // Defaults of COSBench, and ours.
 const (
 	defaultContainer  = "mycontainers"
@@ -53,7 +57,7 @@ func (p *parser) configure(o *model.Op, n *node, l level) {
 	o.Chunked, o.Verify = p.boolean(c, "chunked"), p.boolean(c, "hashcheck")
 	o.CopyPrefix = orDefault(c, "copyprefix", defaultCopyPrefix)
 	p.checks(o, n, c)
-	o.Length, o.Within = p.bytes(c, "length"), p.bytes(c, "within")
+	p.ranges(o, n, c)
 	switch content := c["content"]; strings.ToLower(content.value) {
 	case "", "random":
 	case "zero":
@@ -131,6 +135,21 @@ func (p *parser) files(o *model.Op, n *node, c config) {
 	}
 }
 
+// ranges takes what only reads have; no other operation's own config may ask
+// for it.
+func (p *parser) ranges(o *model.Op, n *node, c config) {
+	if o.Type == model.Read {
+		o.Length, o.Within = p.bytes(c, "length"), p.bytes(c, "within")
+		return
+	}
+	own, _ := config(nil).with(n.attrs["config"])
+	for _, key := range []string{"length", "within"} {
+		if e, ok := own[key]; ok {
+			p.Fail(e.line, "sizes says how much is written", "%s is for reads, not for %s", key, o.Type)
+		}
+	}
+}
+
 // ranged makes a read one of a range, by our keys or by those that COSBench's
 // S3 adaptor takes from the storage's config.
 func (p *parser) ranged(o *model.Op, l level) {
@@ -142,7 +161,9 @@ func (p *parser) ranged(o *model.Op, l level) {
 		c, _ := config(nil).with(l.storage.attrs["config"])
 		if on, _ := parseBool(c["is_range_request"].value); on {
 			line = l.storage.line
-			o.Length, o.Within = p.bytes(c, "chunk_length"), p.bytes(c, "file_length")
+			if o.Length, o.Within = p.bytes(c, "chunk_length"), p.bytes(c, "file_length"); o.Length == 0 {
+				p.failOnce(line, "give chunk_length and file_length", "is_range_request does not say how long a range is")
+			}
 			if rounded := o.Length / body.Block * body.Block; rounded > 0 && rounded != o.Length {
 				p.Warn(line, "", "a range begins at a multiple of %d bytes, so that it can be checked", body.Block)
 			}
@@ -150,6 +171,10 @@ func (p *parser) ranged(o *model.Op, l level) {
 	}
 	switch {
 	case o.Length == 0:
+		if o.Within > 0 {
+			p.warnOnce(l.config["within"].line, "give length", "within has no meaning without length: objects are read whole")
+		}
+		o.Within = 0
 	case o.Within == 0:
 		p.Fail(line, "give within, the size of the objects that are read", "a read of %d bytes does not say of how many", o.Length)
 	case o.Length > o.Within:
@@ -157,18 +182,17 @@ func (p *parser) ranged(o *model.Op, l level) {
 	}
 }
 
-// known warns of keys that nobody reads, once a line.
+// known warns of keys that nobody reads, once where they stand.
 func (p *parser) known(n *node, c config) {
 	if p.seen == nil {
-		p.seen = map[int]bool{}
+		p.seen = map[entry]bool{}
 	}
-	fresh := map[int]bool{}
 	for _, k := range c.keys() {
 		e := c[k]
-		if p.seen[e.line] {
+		if p.seen[e] {
 			continue
 		}
-		fresh[e.line] = true
+		p.seen[e] = true
 		i := slices.IndexFunc(operationKeys, func(known string) bool { return strings.EqualFold(known, k) })
 		switch {
 		case i < 0:
@@ -176,9 +200,9 @@ func (p *parser) known(n *node, c config) {
 		case operationKeys[i] != e.key:
 			p.Warn(e.line, "write "+operationKeys[i], "the key %q is taken for %s, which COSBench ignored", e.key, operationKeys[i])
 		}
-	}
-	for line := range fresh {
-		p.seen[line] = true
+		if kind := containerMakers[k]; kind != "" && p.boolean(c, k) {
+			p.Warn(e.line, "add one if there is none", "%s is ignored: only a work of type %s does that", e.key, kind)
+		}
 	}
 }
 

@@ -47,7 +47,7 @@ type parser struct {
 	model.Problems
 	getenv func(string) (string, bool)
 	hosts  []string
-	seen   map[int]bool // lines whose config keys were judged
+	seen   map[entry]bool // keys of operations' configs that were judged
 }
 
 // level is what an element hands down.
@@ -183,6 +183,16 @@ var specials = map[model.WorkKind]struct {
 	model.Prepare: {model.Write, model.ByObject}, model.Cleanup: {model.Delete, model.ByObject},
 }
 
+// newer are types of works and of operations that later versions of COSBench
+// have, and what is here in their place.
+var newer = map[string]string{
+	"mprepare":   "prepare writes objects whole; in parts a work of type normal does, by an operation multipart with objects=r(a,b) and totalOps",
+	"mwrite":     "multipart writes objects in parts",
+	"mfilewrite": "filewrite sends files whole, multipart writes in parts",
+	"localwrite": "write to a storage of type file",
+	"restore":    "nothing is fetched from an archive here; read what is there",
+}
+
 const normalFailures = 200_000 // a million
 
 func (p *parser) work(n *node, l level) model.Work {
@@ -193,7 +203,7 @@ func (p *parser) work(n *node, l level) model.Work {
 	}
 	special, isSpecial := specials[w.Kind]
 	if !isSpecial && w.Kind != model.Normal && w.Kind != model.Delay {
-		p.Fail(n.attrs["type"].line, "there are normal, init, prepare, cleanup, dispose, delay", "there is no type of work %q", w.Kind)
+		p.Fail(n.attrs["type"].line, cmp.Or(newer[string(w.Kind)], "there are normal, init, prepare, cleanup, dispose, delay"), "there is no type of work %q", w.Kind)
 		w.Kind = model.Normal
 	}
 	if w.Name == "" {
@@ -315,7 +325,7 @@ func (p *parser) operation(n *node, l level, division model.Division) (model.Op,
 		for _, t := range model.Types {
 			names = append(names, string(t))
 		}
-		p.Fail(n.line, "there are "+strings.Join(names, ", "), "there is no type of operation %q", o.Type)
+		p.Fail(n.line, cmp.Or(newer[string(o.Type)], "there are "+strings.Join(names, ", ")), "there is no type of operation %q", o.Type)
 		return o, false
 	}
 	o.Weight = int(p.integer(n, "ratio", 100, 100))

@@ -172,6 +172,17 @@ func TestProblemsHaveTheirLine(t *testing.T) {
 		{"key", work(`runtime="1"`, good+";obejcts=c(2)"), `5: warning: the key "obejcts"`},
 		{"case of a key", work(`runtime="1"`, good+";hashcheck=true"), `5: warning: the key "hashcheck" is taken for hashCheck`},
 		{"range without size", work(`runtime="1"`, good+";length=4KiB"), "5: a read of 4096 bytes does not say of how many"},
+		{"createContainer", work(`runtime="1"`, good+";createContainer=true"), "5: warning: createContainer is ignored: only a work of type init does that"},
+		{"deleteContainer", "<work type=\"cleanup\" workers=\"1\"\nconfig=\"" + good + ";deleteContainer=true\"/>", "5: warning: deleteContainer is ignored: only a work of type dispose does that"},
+		{"two keys on a line", work(`runtime="1" config="oprefix=a"`, good+"\"/><operation type=\"read\" config=\"obejcts=c(2)"), `5: warning: the key "obejcts"`},
+		{"length of a write", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"write\" config=\"" + good + ";sizes=c(1)KB;length=4KiB\"/></work>", "5: length is for reads, not for write"},
+		{"within of a special work", "<work type=\"prepare\" workers=\"1\"\nconfig=\"" + good + ";sizes=c(1)KB;within=4KiB\"/>", "5: within is for reads, not for write"},
+		{"within alone", work(`runtime="1"`, good+";within=4KiB"), "5: warning: within has no meaning without length"},
+		{"range of no length", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" config=\"endpoint=192.0.2.1:1;is_range_request=true;file_length=9\"/><operation type=\"read\" config=\"" + good + "\"/></work>",
+			"5: is_range_request does not say how long"},
+		{"newer work", work(`type="mprepare"`, good), `4: there is no type of work "mprepare": prepare writes`},
+		{"newer operation", strings.Replace(work(`runtime="1"`, good), `"read"`, `"mwrite"`, 1), `5: there is no type of operation "mwrite": multipart writes`},
+		{"chunks to null", strings.Replace(work(`runtime="1"`, good+";sizes=c(1)KB;chunked=true"), `"read"`, `"write"`, 1), "5: warning: chunked=true has no effect on a write to storage null"},
 		{"text", "hello" + work(`runtime="1"`, good), `3: warning: the text "hello"`},
 		{"storage", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"ampli\"/><operation type=\"read\" config=\"" + good + "\"/></work>", `5: storage "ampli" cannot be had`},
 		{"variable", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" config=\"endpoint=${NOWHERE}\"/><operation type=\"read\" config=\"" + good + "\"/></work>",
@@ -190,6 +201,49 @@ func TestProblemsHaveTheirLine(t *testing.T) {
 			}
 			t.Errorf("want %q…, got %v", tt.want, problems)
 		})
+	}
+}
+
+// What of the config of an auth means nothing is said, each at its line; what is
+// not known to be a setting is not repeated, for it may be of a password.
+func TestAuthsThatMeanNothing(t *testing.T) {
+	const file = "<workload name=\"w\"><storage type=%q config=%q/>\n<auth type=%q config=%q/>\n" +
+		"<workflow><workstage name=\"s\"><work name=\"m\" workers=\"1\" totalOps=\"1\"><operation type=\"read\" config=\"containers=c(1);objects=c(1)\"/></work></workstage></workflow></workload>"
+	for _, tt := range []struct{ storage, config, auth, keys, want string }{
+		{"swift", "", "keystone", "username=u;password=p;auth_url=h:1/v3;service=a b;userid=7;timeout=5;token=t", `[2: warning: the key "service" of <auth> has no meaning here and is ignored: the service of type object-store is taken ` +
+			`2: warning: the key "timeout" of <auth> has no meaning here and is ignored: that of the storage holds for it too ` +
+			`2: warning: the key "token" of <auth> has no meaning here and is ignored: give it to the storage, with storage_url ` +
+			`2: warning: the key "userid" of <auth> has no meaning here and is ignored: username says who it is]`},
+		{"null", "", "none", "username=u", `[2: warning: the key "username" of <auth> has no meaning here and is ignored]`},
+		{"null", "", "none", "password=p;ssw", `[2: warning: there is something without a value in the config of <auth>: write key=value; a ";" ends a value 2: warning: the key "password" of <auth> has no meaning here and is ignored]`},
+		{"s3", "endpoint=192.0.2.1:1", "swauth", "username=u;password=p", `[2: warning: auth swauth is ignored: storage s3 needs none]`},
+		{"swift", "", "swauth", "auth_url=h:1;username=u;password=p;ssw", `[2: there is something without a value in the config of <auth>: write key=value; a ";" ends a value]`},
+	} {
+		w, problems := Parse(fmt.Appendf(nil, file, tt.storage, tt.config, tt.auth, tt.keys), Options{})
+		if d := cmp.Diff(tt.want, fmt.Sprint(problems)); d != "" {
+			t.Errorf("%s %s: %s", tt.auth, tt.keys, d)
+		}
+		if s := w.Stages[0].Works[0].Store; s.Secrets["token"] != "" || s.AuthKind == "none" && len(s.Secrets) > 0 {
+			t.Errorf("%s %s: there are %s", tt.auth, tt.keys, s.Secrets)
+		}
+	}
+}
+
+// S3 takes no chunks of HTTP: that is said of each operation that would send
+// them, special works too, and of no other.
+func TestChunksToS3(t *testing.T) {
+	const text = "<work name=\"p\" type=\"prepare\" workers=\"1\" config=\"%[1]s\"><storage type=\"s3\" config=\"endpoint=192.0.2.1:1\"/></work>\n" +
+		"<work name=\"m\" workers=\"1\" runtime=\"1\" config=\"%[1]s\"><storage type=\"s3\" config=\"endpoint=192.0.2.1:1\"/>\n<operation type=\"write\" ratio=\"20\"/>\n<operation type=\"filewrite\" ratio=\"20\" config=\"files=/\"/>\n" +
+		"<operation type=\"multipart\" ratio=\"20\"/>\n<operation type=\"read\" ratio=\"40\"/></work>"
+	_, problems := Parse(around(fmt.Sprintf(text, "containers=c(1);objects=c(1);sizes=c(1)KB;chunked=true")), Options{})
+	var got []string
+	for _, p := range problems {
+		got = append(got, p.String())
+	}
+	want := []string{"4: S3 takes no chunks of HTTP, so that each write would fail: leave chunked=true out", "6: S3 takes no chunks of HTTP, so that each write would fail: leave chunked=true out",
+		"7: S3 takes no chunks of HTTP, so that each filewrite would fail: leave chunked=true out", "8: warning: chunked=true has no effect on a multipart to storage s3"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
 	}
 }
 

@@ -39,7 +39,10 @@ var (
 		"null":  {"size"},
 	}
 	authKeys = []string{"username", "password", "auth_url", "tenant_name", "tenant", "project_name", "domain", "user_domain", "project_domain",
-		"region", "service", "timeout", "token", "credentials", "interface", "userid"}
+		"region", "credentials", "interface"}
+	// elsewhere are keys of COSBench's auths that have no meaning here, and what has.
+	elsewhere = map[string]string{"service": "the service of type object-store is taken", "userid": "username says who it is", "timeout": "that of the storage holds for it too",
+		"token": "give it to the storage, with storage_url"}
 	secretKeys = []string{"accesskey", "secretkey", "sessiontoken", "password", "token"}
 )
 
@@ -69,7 +72,13 @@ func (p *parser) store(work *node, l level) model.Store {
 			p.failOnce(l.auth.line, "there are none, tempauth (also swauth), keystone, keystonev2, keystonev3", "auth %q cannot be had", kind)
 			return s
 		}
-		if s.AuthKind != "none" {
+		switch {
+		case s.AuthKind == "none":
+			p.settings(l.auth, nil, nil, nil)
+		case s.Kind != "swift":
+			p.warnOnce(l.auth.line, "", "auth %s is ignored: storage %s needs none", kind, s.Kind)
+			s.AuthKind = "none"
+		default:
 			p.settings(l.auth, authKeys, s.Auth, s.Secrets)
 		}
 	}
@@ -97,7 +106,7 @@ func (p *parser) complete(s *model.Store, l level) {
 		if !given(l.storage, "endpoint") {
 			p.failOnce(line, "endpoint=http://HOST:PORT", "storage s3 does not say where it is")
 		} else if s.Settings["path_style_access"] == "" && named(s.Settings["endpoint"]) {
-			p.warnOnce(line, "buckets are part of the path: COSBench has them in the host's name, which path_style_access=false says here")
+			p.warnOnce(line, "", "buckets are part of the path: COSBench has them in the host's name, which path_style_access=false says here")
 		}
 	case "file":
 		if s.Settings["root"] == "" {
@@ -130,13 +139,21 @@ func named(address string) bool {
 // settings reads the config of a storage or an auth.
 func (p *parser) settings(n *node, known []string, into map[string]string, secrets model.Secrets) {
 	c, odd := config(nil).with(n.attrs["config"])
-	for _, o := range odd {
-		p.failOnce(n.line, "write key=value", "%q in the config of <%s> has no value", clip(o), n.name)
+	if len(odd) > 0 { // not shown: it may be the rest of a password
+		say := p.failOnce
+		if known == nil {
+			say = p.warnOnce
+		}
+		say(n.line, `write key=value; a ";" ends a value`, "there is something without a value in the config of <%s>", n.name)
 	}
 	for _, k := range c.keys() {
 		e := c[k]
 		if !slices.Contains(known, k) {
-			p.warnOnce(e.line, "the key %q of <%s> has no meaning here and is ignored", clip(e.key), n.name)
+			hint := ""
+			if n.name == "auth" {
+				hint = elsewhere[k]
+			}
+			p.warnOnce(e.line, hint, "the key %q of <%s> has no meaning here and is ignored", clip(e.key), n.name)
 			continue
 		}
 		value, ok := p.expand(e)
@@ -157,10 +174,10 @@ func (p *parser) settings(n *node, known []string, into map[string]string, secre
 	}
 }
 
-func (p *parser) warnOnce(line int, format string, args ...any) {
+func (p *parser) warnOnce(line int, hint, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	if !slices.ContainsFunc(p.Problems, func(q model.Problem) bool { return q.Line == line && q.Message == message }) {
-		p.Warn(line, "", "%s", message)
+		p.Warn(line, hint, "%s", message)
 	}
 }
 

@@ -146,6 +146,7 @@ func (ps *checker) op(w *Work, o *Op) {
 	if o.Type == MultipartWrite && o.Sizes.Max() > 10000*o.PartSize {
 		ps.fail(o.Line, "partsize", "make "+ps.words.Key("partsize")+" larger", "%d bytes in parts of %d are more than 10000 parts", o.Sizes.Max(), o.PartSize)
 	}
+	ps.chunked(w, o)
 	if w.Special() {
 		for key, s := range map[string]pick.Spec{"containers": o.Containers, "objects": o.Objects} {
 			if s.Kind != 0 && s.Kind != pick.Range && s.Kind != pick.Constant && s.Kind != pick.Sequential {
@@ -155,6 +156,21 @@ func (ps *checker) op(w *Work, o *Op) {
 		return
 	}
 	ps.divided(w, o)
+}
+
+// chunked says where bodies are not sent in chunks of HTTP.
+func (ps *checker) chunked(w *Work, o *Op) {
+	set := ps.words.Set("chunked", "true")
+	switch o.Type {
+	case Write, FileWrite, MultipartWrite:
+		switch {
+		case !o.Chunked || w.Store.Kind == "swift":
+		case w.Store.Kind == "s3" && o.Type != MultipartWrite:
+			ps.fail(o.Line, "chunked", "leave "+set+" out", "S3 takes no chunks of HTTP, so that each %s would fail", o.Type)
+		default:
+			ps.warn(o.Line, "chunked", "", "%s has no effect on a %s to storage %s", set, o.Type, w.Store.Kind)
+		}
+	}
 }
 
 // divided says which workers have nothing to do, and what cannot be divided.
