@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -90,6 +91,9 @@ func TestObjectHosts(t *testing.T) {
 	if !strings.Contains(r.stdout, "By host") || f.left() != 0 {
 		t.Errorf("%d containers are left\n%v", f.left(), r)
 	}
+	if n := strings.Count(f.read(f.in("bundle", "raw", "cosbench", "csv", "s3-main.csv")), "\n"); n < 2+2 {
+		t.Errorf("COSBench's file of the main stage has %d lines", n)
+	}
 	b := f.open()
 	ok, starts := map[string]float64{}, 0
 	for s, err := range b.Scalars() {
@@ -137,9 +141,10 @@ func TestObjectHosts(t *testing.T) {
 	}
 }
 
-// slowReads is a stage of reads from a server that takes 50 ms for each.
-func (f *fleet) slowReads() string {
-	s := f.start(f.cnsbench(), "object", "null-server", "--delay", "GET=50ms")
+// slowReads is a stage of reads from a server that takes 50 ms for each, and may be
+// given more flags.
+func (f *fleet) slowReads(flags ...string) string {
+	s := f.start(f.cnsbench(), append([]string{"object", "null-server", "--delay", "GET=50ms"}, flags...)...)
 	s.until("it listens", func() bool { return strings.Contains(s.out.String(), "\n") })
 	return f.write("w.xml", fmt.Sprintf(`<workload name="reads"><storage type="s3" config="endpoint=%s;accesskey=a;secretkey=b"/><workflow>
 <workstage name="main"><work name="main" workers="4" runtime="2"><operation type="read" config="containers=c(1);objects=u(1,50)"/></work></workstage>
@@ -155,20 +160,85 @@ func TestObjectHostsCeiling(t *testing.T) {
 	if n := strings.Count(r.stdout, "of this client's own ceiling of"); !strings.Contains(r.stdout, "h0: at ") || !strings.Contains(r.stdout, "h1: at ") || n < 2 {
 		t.Errorf("%d ceilings\n%v", n, r)
 	}
-	ceilings := map[string]float64{}
-	for s, err := range f.open().Scalars() {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s.Metric == "main.ceiling" {
-			ceilings[s.Instance] = s.Value
-		}
-	}
+	ceilings := f.scalars("main.ceiling")
 	// 40 operations a second are what the slow server lets each do.
 	if len(ceilings) != 2 || ceilings["driver-0"] < 100 || ceilings["driver-1"] < 100 {
 		t.Errorf("ceilings %v\n%v", ceilings, r)
 	}
 	f.noneOf("object", "null-server", "--while-input")
+}
+
+// The highest rate of two hosts together is found: their four workers can do 80
+// operations a second, so that 120 do not hold. Each window is of both.
+func TestObjectHostsFindMax(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2)
+	r := f.run(f.args(f.slowReads(), "--find-max", "p50(read) < 200ms", "--find-from", "30", "--find-resolution", "1", "--window", "1s", "--warm-up", "500ms")...).wants(t, 0)
+	var m struct {
+		Verdict   string
+		PerSecond float64
+		Above     float64
+		Steps     []struct {
+			Stage                       string
+			PerSecond, OfferedPerSecond float64
+		}
+	}
+	if err := json.Unmarshal([]byte(f.read(f.in("bundle", "raw", "cnsbench", "find-max", "find-max.json"))), &m); err != nil {
+		t.Fatal(err)
+	}
+	if m.Verdict != "found" || m.PerSecond > 60 || m.Above > 120 || !strings.Contains(r.stdout, "main: p50(read) < 200ms holds up to") {
+		t.Errorf("%+v\n%v", m, r)
+	}
+	ok := f.scalars("read.ok")
+	for _, s := range m.Steps {
+		if s.OfferedPerSecond < s.PerSecond/3 || s.OfferedPerSecond > 3*s.PerSecond || ok[s.Stage+"-0"] == 0 || ok[s.Stage+"-1"] == 0 {
+			t.Errorf("%+v: the hosts did %v and %v", s, ok[s.Stage+"-0"], ok[s.Stage+"-1"])
+		}
+	}
+}
+
+// scalars of that name in the bundle, by instance.
+func (f *fleet) scalars(metric string) map[string]float64 {
+	values := map[string]float64{}
+	for s, err := range f.open().Scalars() {
+		if err != nil {
+			f.Fatal(err)
+		}
+		if s.Metric == metric {
+			values[s.Instance] = s.Value
+		}
+	}
+	return values
+}
+
+// A stage is scaled over the workers of two hosts together: each has half of them,
+// and the figures are of both (who need not begin at quite the same instant). A worker
+// can do 20 operations a second, the server 80.
+func TestObjectHostsScaleWorkers(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2)
+	r := f.run(f.args(f.slowReads("--concurrency", "4"), "--scale-workers", "2,4,8", "--window", "2s", "--warm-up", "200ms")...).wants(t, 0)
+	var s struct {
+		Knee struct{ Levels []any }
+		Rows []struct {
+			Workers   int
+			PerSecond []float64
+		}
+	}
+	if err := json.Unmarshal([]byte(f.read(f.in("bundle", "raw", "cnsbench", "scale-workers", "scale-workers.json"))), &s); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Rows) != 3 || len(s.Knee.Levels) != 3 || !strings.Contains(r.stdout, "gain per doubling") {
+		t.Fatalf("%+v\n%v", s, r)
+	}
+	ok := f.scalars("read.ok")
+	for i, workers := range []int{2, 4, 8} {
+		row, step := s.Rows[i], fmt.Sprintf("main.w%d.r1", workers)
+		both := ok[step+"-0"] + ok[step+"-1"]
+		if row.Workers != workers || len(row.PerSecond) != 1 || math.Abs(2*row.PerSecond[0]-both) > 0.1*both || both > 1.1*2*20*float64(min(workers, 4)) || ok[step+"-0"] == 0 || ok[step+"-1"] == 0 {
+			t.Errorf("%+v: the hosts did %v and %v in 2 s\n%v", row, ok[step+"-0"], ok[step+"-1"], r)
+		}
+	}
 }
 
 // noneOf waits until none of the box's processes has these words.
