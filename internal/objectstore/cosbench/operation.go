@@ -145,7 +145,7 @@ func (p *parser) ranges(o *model.Op, n *node, c config) {
 	own, _ := config(nil).with(n.attrs["config"])
 	for _, key := range []string{"length", "within"} {
 		if e, ok := own[key]; ok {
-			p.Fail(e.line, "sizes says how much is written", "%s is for reads, not for %s", key, o.Type)
+			p.Fail(e.line, "leave it out", "%s is for reads, not for %s", key, o.Type)
 		}
 	}
 }

@@ -270,7 +270,7 @@ func (p *parser) once(n *node, w *model.Work, division model.Division) {
 		}
 	}
 	if ignored != nil {
-		p.Warn(line, "", "a work of type %s ignores %s, as COSBench does: it goes once through all that its selectors cover, divided by %s", w.Kind, strings.Join(ignored, ", "), division)
+		p.Warn(line, "", "a work of type %s ignores %s: it goes once through all that its selectors cover, divided by %s", w.Kind, strings.Join(ignored, ", "), division)
 	}
 	w.RampUp, w.Runtime, w.RampDown, w.TotalOps, w.TotalBytes = 0, 0, 0, 0, 0
 }

@@ -99,8 +99,7 @@ func within(quote byte, text []byte) byte {
 }
 
 // valueEnd is the length of the value that text begins with: up to a ";" that
-// is no entity's, or to the quote; without one to the end of what may be a
-// comment.
+// is no entity's, or to the quote; else to the end of what may be a comment.
 func valueEnd(text []byte, quote byte) int {
 	end, entity := 0, false // entity: such as &amp
 	for ; end < len(text); end++ {
@@ -111,9 +110,10 @@ func valueEnd(text []byte, quote byte) int {
 		entity = c == '&' || entity && (c == '#' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z')
 	}
 	value := text[:end]
-	if quote == 0 {
-		for _, s := range []string{"-->", "]]>", "?>"} {
-			value = bytes.TrimSuffix(value, []byte(s))
+	for _, closing := range []string{"-->", "]]>", "?>"} {
+		if rest, ok := bytes.CutSuffix(value, []byte(closing)); ok && end == len(text) {
+			value = rest
+			break
 		}
 	}
 	return len(bytes.TrimRight(value, " \t\r\n"))

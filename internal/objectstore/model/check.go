@@ -160,16 +160,13 @@ func (ps *checker) op(w *Work, o *Op) {
 
 // chunked says where bodies are not sent in chunks of HTTP.
 func (ps *checker) chunked(w *Work, o *Op) {
-	set := ps.words.Set("chunked", "true")
-	switch o.Type {
-	case Write, FileWrite, MultipartWrite:
-		switch {
-		case !o.Chunked || w.Store.Kind == "swift":
-		case w.Store.Kind == "s3" && o.Type != MultipartWrite:
-			ps.fail(o.Line, "chunked", "leave "+set+" out", "S3 takes no chunks of HTTP, so that each %s would fail", o.Type)
-		default:
-			ps.warn(o.Line, "chunked", "", "%s has no effect on a %s to storage %s", set, o.Type, w.Store.Kind)
-		}
+	set, sends := ps.words.Set("chunked", "true"), o.Type == Write || o.Type == FileWrite || o.Type == MultipartWrite
+	switch {
+	case !o.Chunked || !sends || w.Store.Kind == "swift":
+	case w.Store.Kind == "s3" && o.Type != MultipartWrite:
+		ps.fail(o.Line, "chunked", "leave "+set+" out", "S3 takes no chunks of HTTP, so that each %s would fail", o.Type)
+	default:
+		ps.warn(o.Line, "chunked", "", "%s has no effect on a %s to storage %s", set, o.Type, w.Store.Kind)
 	}
 }
 
