@@ -240,9 +240,7 @@ func histogramCSV(result *load.Result) ([]byte, error) {
 func steps(h *hist.Histogram) (n []int64) {
 	h.Buckets(func(b hist.Bucket) bool {
 		step := int(min(b.High, h.Max(), int64(resTimeMax)) / int64(resTimeStep))
-		for len(n) <= step {
-			n = append(n, 0)
-		}
+		n = append(n, make([]int64, max(0, step+1-len(n)))...)
 		n[step] += b.Count
 		return true
 	})

@@ -15,11 +15,11 @@ import (
 // has ended is not any more: its cells are empty.
 type sheet struct {
 	file    string
-	works   []*model.Work // that have operations
-	start   op.Time       // of the first second
-	rows    map[int][]load.WorkResult
-	next    int // the first row that is not written
-	version int // of the last one that is
+	works   []*model.Work             // that have operations
+	start   op.Time                   // of the first second
+	rows    map[int][]load.WorkResult // by second and work; To is 0 before it is told of
+	next    int                       // the first row that is not written
+	version int                       // of the last one that is
 }
 
 // sheetHeld is how many seconds a row waits for works that say nothing.
@@ -44,12 +44,12 @@ func (f *sheet) add(w *model.Work, from, to op.Time, cells load.Cells) error {
 	row := f.rows[second]
 	if row == nil {
 		for _, w := range f.works {
-			row = append(row, load.WorkResult{Work: w, From: op.Never, Cells: load.Cells{}})
+			row = append(row, load.WorkResult{Work: w, Cells: load.Cells{}})
 		}
 		f.rows[second] = row
 	}
 	r := &row[slices.IndexFunc(f.works, func(x *model.Work) bool { return x.Name == w.Name })]
-	if !r.From.Known() {
+	if r.To == 0 {
 		r.From = from
 	}
 	r.To = to
@@ -62,16 +62,13 @@ func (f *sheet) take(start time.Time, end bool) (text [][]string, err error) {
 	seconds := slices.Sorted(maps.Keys(f.rows))
 	for _, k := range seconds {
 		row := f.rows[k]
-		waits := slices.ContainsFunc(row, func(r load.WorkResult) bool { return !r.From.Known() })
+		waits := slices.ContainsFunc(row, func(r load.WorkResult) bool { return r.To == 0 })
 		if waits && !end && seconds[len(seconds)-1]-k < sheetHeld {
 			break
 		}
 		var figures []load.Figures
 		to := op.Time(0)
 		for i := range row {
-			if !row[i].From.Known() {
-				row[i].From = row[i].To // a work that has ended: it did nothing in no time
-			}
 			of, err := row[i].Figures()
 			if err != nil {
 				return nil, err
