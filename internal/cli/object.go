@@ -65,8 +65,9 @@ or deleted from, a container without it. Credentials stand in the file, in a fil
 or directory that its setting "credentials" names, or in AWS_ACCESS_KEY_ID and
 AWS_SECRET_ACCESS_KEY, or OS_PASSWORD; they are in no bundle.
 
-FILE may be suite:read-scaling. --find-max, --scale-workers and --ceiling have a
-stage measured more than once; docs/object.md has their rules.
+FILE may be suite:read-scaling or suite:read-scaling-swift. --find-max,
+--scale-workers and --ceiling have a stage measured more than once; docs/object.md
+has their rules.
 
 Exit status: 0 done, 1 file or flags wrong, 2 run failed, 3 --find-max found no
 rate, 4 figures are doubtful under --strict, 130 interrupted.`,

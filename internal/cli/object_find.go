@@ -362,7 +362,7 @@ func readObjectFile(file string) ([]byte, error) {
 	if name, ok := strings.CutPrefix(file, suitePrefix); ok {
 		text, err := library.Suites.ReadFile("suites/" + name + ".xml")
 		if err != nil {
-			return nil, fmt.Errorf("there is no suite %q of object storage; there is read-scaling", name)
+			return nil, fmt.Errorf("there is no suite %q of object storage; there are read-scaling and read-scaling-swift", name)
 		}
 		return text, nil
 	}

@@ -152,25 +152,37 @@ func TestCeiling(t *testing.T) {
 	})
 }
 
-// The suite after COSBench's paper, small: a server that deals with two requests
+// The suites after COSBench's paper, small: a server that deals with two requests
 // at a time has its knee at two workers.
 func TestReadScalingSuite(t *testing.T) {
-	undisturbed(t, func() error {
-		t.Setenv("S3_ENDPOINT", nullServer(t, nullserver.Options{Size: 64000, Concurrency: 2}, "8ms"))
-		t.Setenv("AWS_ACCESS_KEY_ID", "a")
-		t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
-		dir := filepath.Join(t.TempDir(), "bundle")
-		var out, errs strings.Builder
-		code := Main([]string{"object", "run", "suite:read-scaling", "--scale-workers", "1,2,4,8", "--repetitions", "4", "--window", "400ms", "--warm-up", "50ms", "--out", dir},
-			strings.NewReader(""), &out, &errs)
-		var s seek.Scaling
-		if err := errors.Join(readRaw(dir, "scale-workers", &s), errIf(code != exitOK, "exit %d\n%s%s", code, &out, &errs)); err != nil {
-			return err
-		}
-		k := s.Knee
-		if k == nil || len(k.Levels) != 4 || len(k.Levels[0].PerSecond) != 4 {
-			return fmt.Errorf("%v\n%s", k, &out)
-		}
-		return errIf(k.Workers == nil || *k.Workers != 2 || !strings.Contains(out.String(), "the knee is at 2 workers"), "%v, want the knee at 2\n%s", k, &out)
-	})
+	t.Setenv("AWS_ACCESS_KEY_ID", "a")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
+	t.Setenv("SWIFT_USER", "account:user")
+	t.Setenv("OS_PASSWORD", "b")
+	for _, suite := range []string{"read-scaling", "read-scaling-swift"} {
+		t.Run(suite, func(t *testing.T) {
+			undisturbed(t, func() error {
+				address := nullServer(t, nullserver.Options{Size: 64000, Concurrency: 2}, "8ms")
+				t.Setenv("S3_ENDPOINT", address)
+				t.Setenv("SWIFT_AUTH_URL", address+"/auth/v1.0")
+				return scales(t, suite)
+			})
+		})
+	}
+}
+
+func scales(t *testing.T, suite string) error {
+	dir := filepath.Join(t.TempDir(), "bundle")
+	var out, errs strings.Builder
+	code := Main([]string{"object", "run", "suite:" + suite, "--scale-workers", "1,2,4,8", "--repetitions", "4", "--window", "400ms", "--warm-up", "50ms", "--out", dir},
+		strings.NewReader(""), &out, &errs)
+	var s seek.Scaling
+	if err := errors.Join(readRaw(dir, "scale-workers", &s), errIf(code != exitOK, "exit %d\n%s%s", code, &out, &errs)); err != nil {
+		return err
+	}
+	k := s.Knee
+	if k == nil || len(k.Levels) != 4 || len(k.Levels[0].PerSecond) != 4 {
+		return fmt.Errorf("%v\n%s", k, &out)
+	}
+	return errIf(k.Workers == nil || *k.Workers != 2 || !strings.Contains(out.String(), "the knee is at 2 workers"), "%v, want the knee at 2\n%s", k, &out)
 }

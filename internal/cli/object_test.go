@@ -105,6 +105,8 @@ func TestObjectExitCodes(t *testing.T) {
 		{"lint", []string{"object", "lint"}, objectXML(root, mixedWork), exitOK, "files is valid: 5 stages"},
 		{"flags of another kind of file", []string{"run", "--engine", "local"}, objectXML(root, mixedWork), exitUsage, "takes no --engine"},
 		{"dry run", []string{"object", "run", "--dry-run"}, objectXML(root, mixedWork), exitOK, "nothing was sent"},
+		{"dry run without the files", []string{"object", "run", "--dry-run"}, objectXML(root, `<work name="main" workers="1" totalOps="5"><operation type="filewrite" config="containers=c(1);files=/no/such"/></work>`),
+			exitOK, "bytes of these are not counted: the files to write: open /no/such"},
 		{"failures", []string{"object", "run"}, objectXML(root, missing), exitFailed, "404 ENOENT"},
 		{"a container of somebody else's", []string{"object", "run"}, objectXML(theirs, mixedWork), exitFailed, "does not carry CNSBench's mark"},
 		{"a server that refuses", []string{"object", "run"}, strings.Replace(objectXML("x", missing), `type="file" config="root=x"`,
