@@ -85,6 +85,9 @@ func (o *objectReader) work(path string, s *v1alpha1.ObjectWork, top string, spe
 				o.fail(path+"."+field, "it goes once through all that its selectors cover", "a work of type %s has no %s", s.Type, field)
 			}
 		}
+		if s.Division == string(model.ByNone) {
+			o.fail(path+".division", "leave it out", "undivided, each worker of a work of type %s would do all of it", s.Type)
+		}
 		op := model.Op{Type: special.op, Name: string(special.op), Weight: 100, Division: special.division, Line: o.line(path)}
 		o.target(path, &op, &s.ObjectTarget)
 		w.Ops = []model.Op{op}
