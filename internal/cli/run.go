@@ -318,18 +318,24 @@ func describeRun(id string, p *plan.Plan, files []plan.File, clock op.Clock, res
 			source.Traces = append(source.Traces, record.Trace{Rate: r.Name, File: t.Name, SHA256: t.SHA256, Records: t.Records})
 		}
 	}
-	for _, a := range p.Actions {
-		if w := a.Workload; w != nil {
-			one := record.Workload{Name: w.Entry, Origin: w.Origin, SHA256: w.SHA256}
-			if !slices.Contains(source.Workloads, one) {
-				source.Workloads = append(source.Workloads, one)
-			}
-		}
-	}
+	source.Workloads = workloads(p)
 	return record.Run{
 		ID: id, Name: p.Name, State: record.Running, Spec: spec, Source: source, Plan: facts, Seed: p.Seed,
 		Versions: versions(), Engine: "local", Clock: clockInfo(clock), BarrierAt: op.Never, EndedAt: op.Never,
 	}
+}
+
+// workloads are the entries of the library that a plan creates, each once.
+func workloads(p *plan.Plan) (list []record.Workload) {
+	for _, a := range p.Actions {
+		if w := a.Workload; w != nil {
+			one := record.Workload{Name: w.Entry, Origin: w.Origin, SHA256: w.SHA256}
+			if !slices.Contains(list, one) {
+				list = append(list, one)
+			}
+		}
+	}
+	return list
 }
 
 func newRunID() string {

@@ -157,7 +157,11 @@ func (f *studyFlags) design(ctx context.Context, s *streams, args []string) (*st
 		if d.Sources, err = traces(d.Sources, p, args[0]); err != nil {
 			return nil, err
 		}
-		d.Sources = workloads(d.Sources, p)
+		for _, w := range workloads(p) {
+			if s := (study.Source{Name: "workload " + w.Name + " (" + w.Origin + ")", SHA256: w.SHA256}); !slices.Contains(d.Sources, s) {
+				d.Sources = append(d.Sources, s)
+			}
+		}
 		if i == 0 {
 			d.Name = p.Name
 			if len(d.Responses) == 0 {
@@ -211,20 +215,6 @@ func traces(to []study.Source, p *plan.Plan, main string) ([]study.Source, error
 		}
 	}
 	return to, nil
-}
-
-// workloads adds those that a plan creates, as their library has them now.
-func workloads(to []study.Source, p *plan.Plan) []study.Source {
-	for _, a := range p.Actions {
-		if a.Workload == nil {
-			continue
-		}
-		s := study.Source{Name: "workload " + a.Workload.Entry + " (" + a.Workload.Origin + ")", SHA256: a.Workload.SHA256}
-		if !slices.Contains(to, s) {
-			to = append(to, s)
-		}
-	}
-	return to
 }
 
 // firstCell sets what the first cell of a Study does, where a command asks for
