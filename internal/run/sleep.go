@@ -3,6 +3,8 @@ package run
 import (
 	"context"
 	"errors"
+	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,18 +35,70 @@ func TimerSleep(ctx context.Context, until time.Time) bool {
 // timers for the kernel's.
 const coarse = 2 * time.Millisecond
 
-// PreciseSleep spends the last two milliseconds in nanosleep(2), whose
-// lateness is the kernel's: tens of microseconds. It blocks a thread for that
-// time, not a CPU.
+// PreciseSleep leaves the last two milliseconds to a timer of the kernel, whose
+// lateness is tens of microseconds, and waits for it as for a connection. A sleep
+// in the kernel would be as exact, but keep a processor of the Go runtime from all
+// others until it ended: with as many sleepers as processors nobody would look at
+// answers that have come.
 func PreciseSleep(ctx context.Context, until time.Time) bool {
 	if !TimerSleep(ctx, until.Add(-coarse)) {
 		return false
 	}
 	for d := time.Until(until); d > 0; d = time.Until(until) {
-		ts := unix.NsecToTimespec(int64(d))
-		if err := unix.Nanosleep(&ts, nil); err != nil && !errors.Is(err, unix.EINTR) {
+		if err := kernelTimers.wait(d); err != nil {
 			return TimerSleep(ctx, until)
 		}
 	}
 	return ctx.Err() == nil
+}
+
+// kernelTimers are those of this process that nobody waits for.
+var kernelTimers timers
+
+// timers keeps timers of the kernel for the next sleep: there are as many as
+// there ever were sleepers at one time.
+type timers struct {
+	mu   sync.Mutex
+	free []*kernelTimer
+}
+
+// kernelTimer is a timerfd, which the Go runtime polls like a socket.
+type kernelTimer struct {
+	fd   int
+	file *os.File
+	buf  [8]byte
+}
+
+// wait lets a time pass, which is not 0.
+func (t *timers) wait(d time.Duration) error {
+	k, err := t.take()
+	if err != nil {
+		return err
+	}
+	err = unix.TimerfdSettime(k.fd, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}, nil)
+	if err == nil {
+		_, err = k.file.Read(k.buf[:])
+	}
+	if err != nil {
+		return errors.Join(err, k.file.Close())
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.free = append(t.free, k)
+	return nil
+}
+
+func (t *timers) take() (*kernelTimer, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := len(t.free); n > 0 {
+		k := t.free[n-1]
+		t.free = t.free[:n-1]
+		return k, nil
+	}
+	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	return &kernelTimer{fd: fd, file: os.NewFile(uintptr(fd), "timerfd")}, nil
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 )
@@ -24,5 +25,28 @@ func TestSleepIsNeverEarly(t *testing.T) {
 				t.Error("an ended context was ignored")
 			}
 		})
+	}
+}
+
+// Many sleep at the same time, and no more timers of the kernel are kept than
+// there were sleepers.
+func TestManySleep(t *testing.T) {
+	const sleepers, turns = 50, 20
+	var wait sync.WaitGroup
+	for i := range sleepers {
+		wait.Go(func() {
+			for k := range turns {
+				until := time.Now().Add(time.Duration(i*k) * 3 * time.Microsecond)
+				if !PreciseSleep(t.Context(), until) || time.Until(until) > 0 {
+					t.Errorf("woke %v early", time.Until(until))
+				}
+			}
+		})
+	}
+	wait.Wait()
+	kernelTimers.mu.Lock()
+	defer kernelTimers.mu.Unlock()
+	if n := len(kernelTimers.free); n == 0 || n > sleepers {
+		t.Errorf("%d timers are kept for %d sleepers", n, sleepers)
 	}
 }
