@@ -108,6 +108,9 @@ func cleanBundle(ctx context.Context, s *streams, f *clusterFlags, dir string) e
 		return failed(fmt.Errorf("not everything could be removed: %w", err))
 	}
 	fmt.Fprintf(s.out, "%d entries of the ledger removed; nothing is left of this run\n", open)
+	if elsewhere := madeContainers(dir); elsewhere != "" {
+		fmt.Fprintln(s.out, elsewhere)
+	}
 	return nil
 }
 

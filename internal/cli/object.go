@@ -43,7 +43,7 @@ func newObject(s *streams) *cobra.Command {
 		Long: `Carries out workloads of object storage, written as COSBench's XML, with the
 words that docs/object.md adds to it.`,
 	}
-	c.AddCommand(newObjectRun(s), newObjectLint(s), newNullServer(s), newObjectWorker(s), newObjectPart())
+	c.AddCommand(newObjectRun(s), newObjectLint(s), newNullServer(s), newObjectWorker(s), newObjectCleanup(s), newObjectPart())
 	return c
 }
 

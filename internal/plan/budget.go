@@ -98,7 +98,7 @@ func (c *counter) of(n *info) share {
 	b.Ops = plus(b.Ops, mul(times, one.ops))
 	if n.objects != nil {
 		works, _ := oload.Budgets(n.objects, nil) // files to write are the instances'
-		b.Objects = append(b.Objects, ObjectBudget{Action: string(n.spec.Name), Times: times, Open: !ended, Works: works})
+		b.Objects = append(b.Objects, ObjectBudget{Action: string(n.spec.Name), Times: times, Open: !ended, Works: works, Makes: objectPlaces(n.objects)})
 	}
 	b.Pods = plus(b.Pods, mul(times, one.things[pods]))
 	b.Volumes = plus(b.Volumes, mul(times, one.things[volumes]))

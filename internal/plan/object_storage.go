@@ -1,9 +1,11 @@
 package plan
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
@@ -143,4 +145,24 @@ func (o *objectReader) credentials(path string, s *v1alpha1.ObjectStorage, m *mo
 		o.secret = c.SecretName
 		m.Settings["credentials"] = objectCredentials
 	}
+}
+
+// objectPlaces are the containers that an object workload makes, as this machine
+// reaches their stores: what the program finds below objectHost is here, and of
+// what a Secret has the environment must tell.
+func objectPlaces(w *model.Workload) []model.Place {
+	places := model.Places(w)
+	for i := range places {
+		s := &places[i].Store
+		s.Settings = maps.Clone(s.Settings)
+		for _, key := range []string{"cafile", "credentials"} {
+			if here, ok := strings.CutPrefix(s.Settings[key], objectHost+"/"); ok {
+				s.Settings[key] = "/" + here
+			}
+		}
+		if s.Settings["credentials"] == objectCredentials {
+			delete(s.Settings, "credentials")
+		}
+	}
+	return places
 }

@@ -236,6 +236,8 @@ type ObjectBudget struct {
 	Times  int64
 	Open   bool // it goes on at a rate without an end
 	Works  []model.Budget
+	// Makes are the containers that it makes.
+	Makes []model.Place
 }
 
 // Problem is something wrong (or doubtful) in a file, with its place.

@@ -129,7 +129,7 @@ func (c *client) carryOut(r *store.Request, res *store.Result) (int, error) {
 	case store.CheckOwner:
 		return 200, checkOwner(dir)
 	case store.List:
-		return 200, c.list(dir, string(r.Object), r.MaxKeys, res)
+		return 200, c.list(dir, r, res)
 	}
 	file, err := c.path(string(r.Container), string(r.Object))
 	if err != nil {
@@ -217,14 +217,17 @@ func removeContainer(dir string) error {
 	return nil
 }
 
-func (c *client) list(dir, prefix string, most int, res *store.Result) error {
+func (c *client) list(dir string, r *store.Request, res *store.Result) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
+	prefix := string(r.Object)
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), prefix) && res.Keys < most {
-			res.Keys++
+		if strings.HasPrefix(e.Name(), prefix) && res.Keys < r.MaxKeys {
+			if res.Keys++; r.Names {
+				res.Names = append(res.Names, e.Name())
+			}
 		}
 		res.Listed = res.Listed || e.Name() == prefix
 	}

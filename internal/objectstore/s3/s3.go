@@ -284,8 +284,23 @@ func (c *client) list(ctx context.Context, r *store.Request, res *store.Result) 
 	}
 	res.Keys = bytes.Count(c.Answer, []byte("<Key>"))
 	res.Listed = listed(c.Answer, r.Object)
+	if r.Names {
+		res.Names = names(c.Answer)
+	}
 	if !bytes.Contains(c.Answer, []byte("<ListBucketResult")) {
 		res.Code, res.Failure, res.Detail = "", wire.Garbage, "the answer is no listing"
+	}
+}
+
+// names are the keys of a listing.
+func names(answer []byte) (all []string) {
+	for {
+		_, rest, ok := bytes.Cut(answer, []byte("<Key>"))
+		key, rest, whole := bytes.Cut(rest, []byte("</Key>"))
+		if !ok || !whole {
+			return all
+		}
+		all, answer = append(all, html.UnescapeString(string(key))), rest
 	}
 }
 

@@ -68,6 +68,7 @@ type Request struct {
 	Parts   bool
 	To      []byte // Copy: the name of the copy, in the same container
 	MaxKeys int    // List
+	Names   bool   // List: say them
 }
 
 // ID is the content that a Put sends.
@@ -90,6 +91,8 @@ type Result struct {
 	// sound; 0 if that is not known.
 	Writer uint64
 	Keys   int // List: how many there were
+	// Names are the keys of a List that asked for them.
+	Names []string
 	// Listed: the prefix that a List asked for is itself a key.
 	Listed bool
 	// Attempts are the requests that were sent: more than one where the

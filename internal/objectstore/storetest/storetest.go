@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -234,9 +235,12 @@ func (s *suite) names(t *testing.T) {
 	if s.Keeps {
 		s.must(t, store.Request{Verb: store.Get, Container: c, Object: []byte(odd), Length: -1, Verify: true})
 	}
-	list := s.must(t, store.Request{Verb: store.List, Container: c, Object: []byte("ö b+"), MaxKeys: 10})
+	list := s.must(t, store.Request{Verb: store.List, Container: c, Object: []byte("ö b+"), MaxKeys: 10, Names: true})
 	if s.Keeps && (list.Keys != 1 || list.Listed) {
 		t.Errorf("%d keys begin with %q, want 1, and it is none itself (%v)", list.Keys, "ö b+", list.Listed)
+	}
+	if want := []string{odd}; s.Keeps && !slices.Equal(list.Names, want) {
+		t.Errorf("the keys that begin with %q are %q, want %q", "ö b+", list.Names, want)
 	}
 	if list := s.must(t, store.Request{Verb: store.List, Container: c, Object: []byte(odd), MaxKeys: 1}); list.Listed != s.Keeps {
 		t.Errorf("a listing has %q: %v, want %v", odd, list.Listed, s.Keeps)

@@ -292,6 +292,9 @@ func (c *client) list(ctx context.Context, r *store.Request, res *store.Result) 
 		res.Keys = bytes.Count(c.http.Answer, []byte("\n"))
 		first, _, _ := bytes.Cut(c.http.Answer, []byte("\n")) // those with it as their prefix come behind it
 		res.Listed = len(r.Object) > 0 && bytes.Equal(first, r.Object)
+		if r.Names {
+			res.Names = strings.Split(string(c.http.Answer), "\n")[:res.Keys]
+		}
 	}
 }
 

@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/objectstore/open"
+	"github.com/cnsbench/cnsbench/internal/objectstore/sweep"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+func newObjectCleanup(s *streams) *cobra.Command {
+	var look bool
+	workers := 16
+	c := &cobra.Command{
+		Use: "cleanup FILE|BUNDLE", Short: "Remove the containers that a workload made, with all that is in them",
+		Long: `Removes the containers that the works of type init make in a workload, or made in
+the run of a bundle, with all objects that are in them, whoever wrote those. What
+does not carry CNSBench's mark is not touched. It is for what a run has left that
+was killed, or whose store failed it while it cleaned up.
+
+Credentials are found as by object run; those that stood in the file are not in
+its bundle, so that a bundle needs them in the environment.
+
+Exit status: 0 nothing is left, 1 file or flags wrong, 2 something is left.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if workers < 1 {
+				return errors.New("--workers is 1 at least")
+			}
+			places, err := placesOf(s, args[0])
+			if err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return sweepPlaces(ctx, s, places, workers, look)
+		},
+	}
+	c.Flags().BoolVar(&look, "dry-run", false, "only say what is there")
+	c.Flags().IntVar(&workers, "workers", workers, "how many objects are deleted at the same time")
+	return c
+}
+
+// placesOf are the containers that a workload's file makes, or those that a dead
+// run's may have made.
+func placesOf(s *streams, name string) ([]model.Place, error) {
+	var places []model.Place
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		if places, err = placesOfRun(name); err != nil {
+			return nil, err
+		}
+	} else {
+		w, _, err := loadObject(s, name, nil)
+		if err == nil {
+			err = checkStores(s, name, w, true)
+		}
+		if err != nil {
+			return nil, err
+		}
+		places = model.Places(w)
+	}
+	if len(places) == 0 {
+		return nil, fmt.Errorf("%s makes no containers in a store that keeps them: it has no work of type init", name)
+	}
+	return places, nil
+}
+
+func placesOfRun(dir string) ([]model.Place, error) {
+	if err := record.CheckBundle(dir); err != nil {
+		return nil, err
+	}
+	ledger, err := record.OpenLedger(dir) // only of a dead one
+	if err == nil {
+		err = ledger.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	b, err := record.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	return placesIn(&b.Run)
+}
+
+// placesIn are those of which a bundle says that its run makes them.
+func placesIn(r *record.Run) (places []model.Place, err error) {
+	if r.ObjectsOnly() {
+		var w model.Workload
+		err = json.Unmarshal(r.Plan, &w)
+		return model.Places(&w), err
+	}
+	if len(r.Plan) == 0 {
+		return nil, nil
+	}
+	var f facts
+	err = json.Unmarshal(r.Plan, &f)
+	for _, o := range f.Budget.Objects {
+		places = append(places, o.Makes...)
+	}
+	return places, err
+}
+
+// sweepPlaces goes through places and says what became of their containers.
+func sweepPlaces(ctx context.Context, s *streams, places []model.Place, workers int, look bool) error {
+	opener := open.Opener{Clock: op.NewClock(), Getenv: os.Getenv}
+	var all error
+	for i := range places {
+		p := &places[i]
+		st, err := opener.Store(&p.Store)
+		if err != nil {
+			return err
+		}
+		containers, objects, left := map[sweep.State]int{}, 0, 0
+		sweeper := sweep.Sweeper{Store: st, Workers: workers, Look: look}
+		err = sweeper.Run(ctx, p.Containers, func(f sweep.Found) {
+			containers[f.State]++
+			objects += f.Objects
+			switch f.State {
+			case sweep.Left:
+				left++
+				fmt.Fprintf(s.err, "%s is left: %s\n", f.Container, f.Why)
+			case sweep.NotOurs:
+				fmt.Fprintf(s.err, "%s does not carry CNSBench's mark: it is not touched\n", f.Container)
+			case sweep.Seen:
+				more := ""
+				if f.More {
+					more = " or more"
+				}
+				fmt.Fprintf(s.out, "%s is there, with %s%s\n", f.Container, count(f.Objects, "object"), more)
+			}
+		})
+		switch where := st.Describe(); {
+		case look:
+			fmt.Fprintf(s.out, "%s: %s there, %d not; nothing was removed\n", where, count(containers[sweep.Seen], "container"), containers[sweep.Absent])
+		default:
+			fmt.Fprintf(s.out, "%s: %s removed, with %s; %d not there\n", where, count(containers[sweep.Removed], "container"), count(objects, "object"), containers[sweep.Absent])
+		}
+		if left > 0 {
+			err = errors.Join(err, fmt.Errorf("%s: %s left", st.Describe(), count(left, "container")))
+		}
+		all = errors.Join(all, err)
+	}
+	if all != nil {
+		return failed(all)
+	}
+	return nil
+}
+
+// madeContainers says of a bundle's run that its containers are somewhere else
+// than what cleanup removes.
+func madeContainers(dir string) string {
+	b, err := record.Open(dir)
+	if err != nil {
+		return ""
+	}
+	places, err := placesIn(&b.Run)
+	if err != nil || len(places) == 0 {
+		return ""
+	}
+	var stores []string
+	for _, p := range places {
+		stores = append(stores, p.Store.Kind)
+	}
+	return fmt.Sprintf("containers that it made (%s) are not looked for here: cnsbench object cleanup %s", strings.Join(stores, ", "), dir)
+}
