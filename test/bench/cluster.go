@@ -86,11 +86,7 @@ func (t *table) auditAt(ctx context.Context, e *env, name string, perSecond floa
 		return err
 	}
 	defer trial.remove()
-	if still := name + ": a CPU of this machine stood still, for everybody"; unwatched == nil {
-		t.info(len(machine.spans), still, "%s", machine)
-	} else {
-		t.info(0, still, "not known, without the right to real-time priorities: %v", unwatched)
-	}
+	t.stillness(name, machine, unwatched)
 	ops, err := trial.ops("create")
 	if err != nil {
 		return err

@@ -19,21 +19,16 @@ const (
 	ofWarp = 1.0 / 3
 )
 
-// objectPeers compares our client with others at the same servers in one run.
+// objectPeers compares our client with others at one null server in one run.
 func objectPeers(ctx context.Context, e *env) (table, error) {
 	var t table
 	peers := e.objectPeers(ctx, &t)
 	if err := e.smallObjects(ctx, &t, append([]tool{ours}, peers...)); err != nil {
 		return t, err
 	}
-	t.note("4 KiB: all tools meet one null server, which counts the requests; CPU is that of the client's process, over the middle nine tenths of its requests. "+
+	t.note("All tools meet one null server, which counts the requests; CPU is that of the client's process, over the middle nine tenths of its requests. "+
 		"Client and server share %d CPUs, so requests a second are no ceiling of the client's.", runtime.NumCPU())
 	t.note("wrk asks for one key and neither signs nor checks anything; ours signs each request (version 4), takes one of 10⁹ keys, checks every byte of a GET and makes a PUT of bytes that cannot be compressed; warp signs.")
-	for _, s := range e.realServers() {
-		if err := e.largerObjects(ctx, &t, s); err != nil {
-			return t, err
-		}
-	}
 	return t, nil
 }
 

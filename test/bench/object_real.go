@@ -58,72 +58,88 @@ const (
 // newNames is the prefix of the objects of one run.
 func newNames() string { return fmt.Sprintf("new-%d-", time.Now().UnixNano()) }
 
-// largerObjects compares throughput against a real server of S3, a fresh one
-// for each operation.
-func (e *env) largerObjects(ctx context.Context, t *table, s realServer) error {
-	for _, method := range []string{methodGet, methodPut} {
-		if err := e.largerAt(ctx, t, s, method); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
+// objectReal compares our client with warp at servers that store, in one run.
+func objectReal(ctx context.Context, e *env) (table, error) {
+	var t table
+	if path := e.warpPath(); path == "" {
+		t.note("**warp is missing**, so nothing is compared with it: make object-peers.")
+	} else {
+		t.note("warp: module github.com/minio/warp %s", moduleVersion(ctx, path))
+	}
+	for _, s := range e.realServers() {
+		for _, method := range []string{methodGet, methodPut} {
+			if err := e.atServer(ctx, &t, s, method); err != nil {
+				return t, fmt.Errorf("%s: %s: %w", s.name, method, err)
+			}
 		}
 	}
-	return nil
+	t.note("Each pair of runs, one of each tool in turns, has a server of its own, which keeps its data on %s.", filesystemOf(e.storage))
+	return t, nil
 }
 
-func (e *env) largerAt(ctx context.Context, t *table, s realServer, method string) error {
+// atServer compares one operation, as far as warp can do it at all.
+func (e *env) atServer(ctx context.Context, t *table, s realServer, method string) error {
+	c := comparison{method: method, length: pick(e, 8*time.Second, 4*time.Second), ours: tally{response: hist.New()}}
+	what := fmt.Sprintf("%s of 64 KB, %s, %d workers", method, s.name, objectWorkers)
+	for i := range max(5, e.blocks) + 1 { // five for an interval
+		err := e.block(ctx, s, &c, i)
+		if errors.Is(err, servers.ErrMissing) {
+			t.note("**%s is not measured**: %v.", what, err)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if i == 0 { // is thrown away
+			c.ours, c.warp = tally{response: hist.New()}, nil
+		}
+	}
+	return c.show(t, what)
+}
+
+// comparison is one operation by both tools, a figure of each for each block.
+type comparison struct {
+	method string
+	length time.Duration
+	ours   tally
+	warp   []warpFigures
+}
+
+// block has both tools run, one after the other, against a fresh server.
+func (e *env) block(ctx context.Context, s realServer, c *comparison, i int) error {
 	dir, err := e.dataDir()
 	if err != nil {
 		return err
 	}
 	defer func() { warn(os.RemoveAll(dir)) }()
 	address, stop, err := s.start(ctx, dir)
-	if errors.Is(err, servers.ErrMissing) {
-		t.note("**%s not measured against %s**: %v.", method, s.name, err)
-		return nil
-	}
 	if err != nil {
 		return err
 	}
 	defer stop()
-	return e.largerOf(ctx, t, s, address, method)
+	for turn := range 2 {
+		if turn == i%2 {
+			err = e.largerOurs(ctx, s3Store(address, s.access, s.secret), c.method, c.length, &c.ours)
+		} else {
+			err = e.largerWarp(ctx, address, s, c)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// largerOf compares one operation, as far as warp can do it at all.
-func (e *env) largerOf(ctx context.Context, t *table, s realServer, address, method string) error {
-	length := pick(e, 8*time.Second, 4*time.Second)
-	store := s3Store(address, s.access, s.secret)
-	what := fmt.Sprintf("%s of 64 KB, %s, %d workers", method, s.name, objectWorkers)
-	peer := e.warpAt(address, s, method, length)
-	if peer != nil {
-		if _, err := peer(ctx); err != nil { // the block that is thrown away
-			t.note("**%s: warp cannot run**: %v", what, err)
-			peer = nil
-		}
-	}
-	mine, theirs := tally{response: hist.New()}, []warpFigures(nil)
-	for i := range e.rounds() {
-		for turn := range 2 {
-			if turn == i%2 {
-				if err := e.largerOurs(ctx, store, method, length, &mine); err != nil {
-					return err
-				}
-			} else if peer != nil {
-				w, err := peer(ctx)
-				if err != nil {
-					return err
-				}
-				theirs = append(theirs, w)
-			}
-		}
-	}
-	mine.show(t, what+": CNSBench")
-	if peer == nil {
+func (c *comparison) show(t *table, what string) error {
+	c.ours.show(t, what+": CNSBench")
+	if len(c.warp) == 0 {
 		return nil
 	}
-	speed := each(theirs, func(w warpFigures) float64 { return w.perSecond })
-	t.info(len(theirs), what+": warp: per second", "%s", spread(speed))
-	t.info(len(theirs), what+": warp: p50, p99 as it says them, medians of its runs", "%.3f ms, %.3f ms",
-		stats.Median(each(theirs, func(w warpFigures) float64 { return w.p50 })), stats.Median(each(theirs, func(w warpFigures) float64 { return w.p99 })))
-	ratio, err := pairedRatio(speed, mine.perSecond)
+	speed := each(c.warp, func(w warpFigures) float64 { return w.perSecond })
+	t.info(len(c.warp), what+": warp: per second", "%s", spread(speed))
+	t.info(len(c.warp), what+": warp: p50, p99 as it says them, medians of its runs", "%.3f ms, %.3f ms",
+		stats.Median(each(c.warp, func(w warpFigures) float64 { return w.p50 })), stats.Median(each(c.warp, func(w warpFigures) float64 { return w.p99 })))
+	ratio, err := pairedRatio(speed, c.ours.perSecond)
 	if err != nil {
 		return err
 	}
@@ -155,26 +171,25 @@ func (e *env) ourRun(ctx context.Context, store, prepared, operations string, le
 	return dir, nil
 }
 
-// warpAt is a run of warp against a real server; nil where there is no warp.
-func (e *env) warpAt(address string, s realServer, method string, length time.Duration) func(context.Context) (warpFigures, error) {
+// largerWarp is a run of warp against a real server, if there is a warp.
+func (e *env) largerWarp(ctx context.Context, address string, s realServer, into *comparison) error {
 	path := e.warpPath()
 	if path == "" {
 		return nil
 	}
-	k := warp(path, largeSize, s.access, s.secret)
-	return func(ctx context.Context) (warpFigures, error) {
-		c, after, err := k.command(ctx, e, address, method, length)
-		if err != nil {
-			return warpFigures{}, err
-		}
-		defer after()
-		var out, stderr bytes.Buffer
-		c.Stdout, c.Stderr = &out, &stderr
-		if err := c.Run(); err != nil {
-			return warpFigures{}, fmt.Errorf("%w: %s", err, lastLines(out.String()+stderr.String(), 4))
-		}
-		return parseWarp(out.Bytes(), method)
+	c, after, err := warp(path, largeSize, s.access, s.secret).command(ctx, e, address, into.method, into.length)
+	if err != nil {
+		return err
 	}
+	defer after()
+	var out, stderr bytes.Buffer
+	c.Stdout, c.Stderr = &out, &stderr
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("warp: %w: %s", err, lastLines(out.String()+stderr.String(), 4))
+	}
+	w, err := parseWarp(out.Bytes(), into.method)
+	into.warp = append(into.warp, w)
+	return err
 }
 
 func quantiles(h *hist.Histogram) string {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -32,12 +33,14 @@ func objectTruth(ctx context.Context, e *env) (table, error) {
 	}
 	for _, workers := range []int{2000, 16} {
 		if err := e.objectStall(ctx, &t, workers); err != nil {
-			return t, fmt.Errorf("stall, %d workers: %w", workers, err)
+			return t, fmt.Errorf("%s: %w", stallOf(workers), err)
 		}
 	}
 	t.note("The server's times are from the last byte of a request to the hand-over of the answer; the client's service has the network and two wake-ups more.")
 	return t, nil
 }
+
+func stallOf(workers int) string { return fmt.Sprintf("stall, %d workers", workers) }
 
 // injected is a distribution of the server's time, with its quantiles in ms.
 type injected struct {
@@ -45,38 +48,58 @@ type injected struct {
 	quantile         func(q float64) float64
 }
 
-// delays injects a distribution and looks for it in the bundle.
+// truths are what one run's bundle says, or several's, and the server's log.
+type truths struct{ service, response, log *hist.Histogram }
+
+func (o *truths) merge(p truths) error {
+	return errors.Join(o.service.Merge(p.service), o.response.Merge(p.response), o.log.Merge(p.log))
+}
+
+// delays injects a distribution and looks for it in the bundles.
 func (e *env) delays(ctx context.Context, t *table, d injected) error {
 	operation, metric := get4K, "read"
 	if d.verb == "PUT" {
 		operation, metric = put4K, "write"
 	}
-	b, truth, err := e.open(ctx, objectLoop{workers: 512, rate: "poisson(1000)", length: pick(e, 60*time.Second, 10*time.Second), operation: operation},
-		"--delay", d.verb+"="+d.text)
+	runs, still, err := stillest(ctx, pick(e, 9, 2), pick(e, 3, 1), func(i int) (o truths, err error) {
+		// Workers' first operations, which connect, are less than one in a hundred.
+		b, truth, err := e.open(ctx, objectLoop{workers: 128, rate: "poisson(1000)", length: 20 * time.Second, operation: operation, seed: e.seed + uint64(i)},
+			"--delay", d.verb+"="+d.text)
+		if err != nil {
+			return o, err
+		}
+		if o.log = truth.verbs[d.verb]; o.log == nil {
+			return o, fmt.Errorf("the server's log has no %s", d.verb)
+		}
+		service, err := mainOf(b, metric+".service")
+		if err != nil {
+			return o, err
+		}
+		response, err := mainOf(b, metric)
+		o.service, o.response = service.Hist, response.Hist
+		return o, err
+	})
 	if err != nil {
 		return err
 	}
-	want := truth.verbs[d.verb]
-	if want == nil {
-		return fmt.Errorf("the server's log has no %s", d.verb)
-	}
-	for _, view := range []string{".service", ""} {
-		whole, err := mainOf(b, metric+view)
-		if err != nil {
+	all := runs[0]
+	for _, o := range runs[1:] {
+		if err := all.merge(o); err != nil {
 			return err
 		}
-		got := whole.Hist
+	}
+	t.info(len(runs), d.name+": a CPU of this machine stood still in these runs", "%s", still)
+	for _, view := range []struct {
+		name string
+		got  *hist.Histogram
+	}{{"service", all.service}, {"response", all.response}} {
 		for _, q := range []float64{0.5, 0.9, 0.99} {
-			g, _ := got.Quantile(q)
-			w, _ := want.Quantile(q)
-			name := "response"
-			if view != "" {
-				name = "service"
-			}
-			ratio, n := float64(g)/float64(w), int(got.N())
-			t.add(fmt.Sprintf("%s: p%g of the %s", d.name, 100*q, name), fmt.Sprintf("%s; log %s (%s)", ms(g), ms(w), percent(ratio)), "± 2 %",
-				metIf(math.Abs(ratio-1) <= 0.02 && got.N() == want.N()), n)
-			if view != "" {
+			g, _ := view.got.Quantile(q)
+			w, _ := all.log.Quantile(q)
+			ratio, n := float64(g)/float64(w), int(view.got.N())
+			t.add(fmt.Sprintf("%s: p%g of the %s", d.name, 100*q, view.name), fmt.Sprintf("%s; log %s (%s)", ms(g), ms(w), percent(ratio)), "± 2 %",
+				metIf(math.Abs(ratio-1) <= 0.02 && view.got.N() == all.log.N()), n)
+			if view.name == "service" {
 				of := float64(g) / 1e6 / d.quantile(q)
 				t.add(fmt.Sprintf("%s: p%g of the service against %s", d.name, 100*q, d.text), fmt.Sprintf("%s of %.3f ms", percent(of), d.quantile(q)), "± 2 %", metIf(math.Abs(of-1) <= 0.02), n)
 			}
@@ -92,52 +115,77 @@ const (
 	objectStallFor  = 2 * time.Second
 )
 
+// weighed is what a run under a stall came to, and what a simulated queue says
+// of the sum of its responses.
+type weighed struct {
+	service, response *hist.Histogram
+	due               int
+	want              float64 // ns
+}
+
 // objectStall lets the server stall under an open loop: the responses must weigh
 // what a simulated queue says, also where workers are too few to begin what is due.
 func (e *env) objectStall(ctx context.Context, t *table, workers int) error {
-	length, at := pick(e, 30*time.Second, 8*time.Second), pick(e, 10*time.Second, 3*time.Second)
-	b, truth, err := e.open(ctx, objectLoop{workers: workers, rate: fmt.Sprintf("constant(%d)", objectStallRate), length: length, operation: get4K},
-		"--delay", "GET=2ms", "--stall-at", at.String(), "--stall-for", objectStallFor.String())
+	runs, still, err := stillest(ctx, pick(e, 9, 2), pick(e, 3, 1), func(i int) (weighed, error) { return e.stalled(ctx, workers, e.seed+uint64(i)) })
 	if err != nil {
 		return err
+	}
+	all := runs[0]
+	for _, o := range runs[1:] {
+		all.due, all.want = all.due+o.due, all.want+o.want
+		if err := errors.Join(all.service.Merge(o.service), all.response.Merge(o.response)); err != nil {
+			return err
+		}
+	}
+	n, name := int(all.response.N()), stallOf(workers)
+	t.info(len(runs), name+": a CPU of this machine stood still in these runs", "%s", still)
+	weight := float64(all.response.Sum()) / all.want
+	t.add(name+": Σ of the responses", fmt.Sprintf("%.1f s; simulated %.1f s (%s)", float64(all.response.Sum())/1e9, all.want/1e9, percent(weight)), "± 2 %",
+		metIf(math.Abs(weight-1) <= 0.02 && n == all.due), n)
+	t.info(n, name+": λT²/2 of each run, what the rate alone predicts of the stall", "%.1f s", float64(len(runs))*objectStallRate*objectStallFor.Seconds()*objectStallFor.Seconds()/2)
+	t.info(n, name+": Σ of their service", "%.1f s, %.1f %% of the responses", float64(all.service.Sum())/1e9, 100*float64(all.service.Sum())/float64(all.response.Sum()))
+	longest := float64(all.response.Max()) / float64(objectStallFor)
+	t.add(name+": longest response", ms(all.response.Max()), "≥ 2 s", metIf(longest >= 1), n)
+	for _, q := range []float64{0.5, 0.9, 0.99} {
+		r, _ := all.response.Quantile(q)
+		s, _ := all.service.Quantile(q)
+		t.info(n, fmt.Sprintf("%s: p%g", name, 100*q), "response %s, service alone %s", ms(r), ms(s))
+	}
+	return nil
+}
+
+// stalled is one run under a stall.
+func (e *env) stalled(ctx context.Context, workers int, seed uint64) (o weighed, err error) {
+	const length, at = 10 * time.Second, 4 * time.Second
+	b, truth, err := e.open(ctx, objectLoop{workers: workers, rate: fmt.Sprintf("constant(%d)", objectStallRate), length: length, operation: get4K, seed: seed},
+		"--delay", "GET=2ms", "--stall-at", at.String(), "--stall-for", objectStallFor.String())
+	if err != nil {
+		return o, err
 	}
 	responses, err := mainOf(b, "read")
 	if err != nil {
-		return err
+		return o, err
 	}
 	services, err := mainOf(b, "read.service")
 	if err != nil {
-		return err
+		return o, err
 	}
-	response, service, began := responses.Hist, services.Hist, responses.From
+	o.response, o.service = responses.Hist, services.Hist
 	from := op.Time(truth.firstUnixNs + int64(at) - b.Run.Clock.Start.UnixNano()) // of the run's clock
 	var due []op.Time
 	for k := 1; ; k++ {
-		d := began + op.Time(k)*op.Time(time.Second)/objectStallRate
-		if d >= began+op.Time(length) {
+		d := responses.From + op.Time(k)*op.Time(time.Second)/objectStallRate
+		if d >= responses.From+op.Time(length) {
 			break
 		}
 		due = append(due, d)
 	}
-	base, _ := service.Quantile(0.25)
-	var want float64
+	base, _ := o.service.Quantile(0.25)
 	for _, r := range simulate(due, workers, base, from, from+op.Time(objectStallFor)) {
-		want += float64(r)
+		o.want += float64(r)
 	}
-	n, name := int(response.N()), fmt.Sprintf("stall, %d workers", workers)
-	weight := float64(response.Sum()) / want
-	t.add(name+": Σ of the responses", fmt.Sprintf("%.1f s; simulated %.1f s (%s)", float64(response.Sum())/1e9, want/1e9, percent(weight)), "± 2 %",
-		metIf(math.Abs(weight-1) <= 0.02 && n == len(due)), n)
-	t.info(n, name+": λT²/2, what the rate alone predicts of the stall", "%.1f s", objectStallRate*objectStallFor.Seconds()*objectStallFor.Seconds()/2)
-	t.info(n, name+": Σ of their service", "%.1f s, %.1f %% of the responses", float64(service.Sum())/1e9, 100*float64(service.Sum())/float64(response.Sum()))
-	longest := float64(response.Max()) / float64(objectStallFor)
-	t.add(name+": longest response", ms(response.Max()), "≥ 2 s", metIf(longest >= 1), n)
-	for _, q := range []float64{0.9, 0.99} {
-		r, _ := response.Quantile(q)
-		s, _ := service.Quantile(q)
-		t.info(n, fmt.Sprintf("%s: p%g", name, 100*q), "response %s, service alone %s", ms(r), ms(s))
-	}
-	return nil
+	o.due = len(due)
+	return o, nil
 }
 
 // objectLoop is an open loop without ramps, so that client and server count the
@@ -146,6 +194,7 @@ type objectLoop struct {
 	workers         int
 	rate, operation string
 	length          time.Duration
+	seed            uint64
 }
 
 // serverTruth is what the null server logged.
@@ -161,7 +210,7 @@ func (e *env) open(ctx context.Context, l objectLoop, flags ...string) (*record.
 		return nil, nil, err
 	}
 	log := filepath.Join(dir, "truth.jsonl")
-	address, stop, err := e.nullServer(ctx, append(flags, "--truth", log, "--seed", strconv.FormatUint(e.seed, 10))...)
+	address, stop, err := e.nullServer(ctx, append(flags, "--truth", log, "--seed", strconv.FormatUint(l.seed, 10))...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -172,7 +221,7 @@ func (e *env) open(ctx context.Context, l objectLoop, flags ...string) (*record.
 	err = os.WriteFile(file, []byte(text), 0o600)
 	if err == nil {
 		var out []byte
-		if out, err = interruptible(ctx, e.cnsbench(), "object", "run", file, "--out", bundle, "--seed", strconv.FormatUint(e.seed, 10)).CombinedOutput(); err != nil {
+		if out, err = interruptible(ctx, e.cnsbench(), "object", "run", file, "--out", bundle, "--seed", strconv.FormatUint(l.seed, 10)).CombinedOutput(); err != nil {
 			err = fmt.Errorf("%w\n%s", err, out)
 		}
 	}

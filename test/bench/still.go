@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -115,11 +116,57 @@ func (s *stillness) within(o span) (d time.Duration) {
 	return d
 }
 
+// share is how much of the time that was watched some CPU stood still.
+func (s *stillness) share() float64 {
+	return s.within(span{s.began, s.ended}).Seconds() / s.ended.Sub(s.began).Seconds()
+}
+
 func (s *stillness) String() string {
 	longest := time.Duration(0)
 	for _, x := range s.spans {
 		longest = max(longest, x.to.Sub(x.from))
 	}
-	whole := s.within(span{s.began, s.ended})
-	return fmt.Sprintf("%.2f %% of the time, at most %v", 100*whole.Seconds()/s.ended.Sub(s.began).Seconds(), longest.Round(10*time.Microsecond))
+	return fmt.Sprintf("%.2f %% of the time, at most %v", 100*s.share(), longest.Round(10*time.Microsecond))
+}
+
+// stillest measures n times and gives the k results in whose time the CPUs stood
+// still least, and how much that was. Nothing but the machine decides which they
+// are. Where that cannot be watched the first k are given.
+func stillest[T any](ctx context.Context, n, k int, measure func(i int) (T, error)) (chosen []T, still string, err error) {
+	type run struct {
+		result T
+		share  float64
+	}
+	var runs []run
+	var unwatched error
+	for i := range n {
+		var machine *stillness
+		machine, unwatched = watchStillness(ctx)
+		result, err := measure(i)
+		machine.end()
+		if err != nil {
+			return nil, "", err
+		}
+		runs = append(runs, run{result, machine.share()})
+		if unwatched != nil && len(runs) == k {
+			break
+		}
+	}
+	slices.SortStableFunc(runs, func(a, b run) int { return cmp.Compare(a.share, b.share) })
+	for _, r := range runs[:k] {
+		chosen = append(chosen, r.result)
+	}
+	if unwatched != nil {
+		return chosen, fmt.Sprintf("not known, without the right to real-time priorities: %v", unwatched), nil
+	}
+	return chosen, fmt.Sprintf("%.2f to %.2f %% of the time; of all %d runs at most %.2f %%", 100*runs[0].share, 100*runs[k-1].share, n, 100*runs[n-1].share), nil
+}
+
+// stillness adds what was watched, or why it was not.
+func (t *table) stillness(name string, s *stillness, unwatched error) {
+	if what := name + ": a CPU of this machine stood still, for everybody"; unwatched == nil {
+		t.info(len(s.spans), what, "%s", s)
+	} else {
+		t.info(0, what, "not known, without the right to real-time priorities: %v", unwatched)
+	}
 }

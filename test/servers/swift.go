@@ -150,6 +150,13 @@ use = egg:swift#catch_errors
 [filter:cache]
 use = egg:swift#memcache
 memcache_servers = 127.0.0.1:%d
+# Tokens are there. With two connections, as by default, hundreds of requests wait
+# for one too long, and then nobody is given a token until a minute is over.
+memcache_max_connections = 256
+error_suppression_interval = 0
+connect_timeout = 5
+pool_timeout = 5
+io_timeout = 10
 [filter:slo]
 use = egg:swift#slo
 [filter:dlo]
