@@ -85,11 +85,17 @@ func (c *Conn) Do(ctx context.Context, x *Exchange) *Failure {
 func (c *Conn) exchange(x *Exchange) *Failure {
 	c.touch(x.Connected)
 	sent := c.send(x)
-	if sent != nil && sent.Kind != Reset {
+	if sent != nil && sent.Kind != Reset && sent.Kind != SendStalled {
 		return sent
 	}
 	// A server that refuses a request may answer before it has read all of it,
-	// and close: what it says is worth more than the broken pipe.
+	// and close, or read no more: what it says is worth more than that.
+	if sent != nil && sent.Kind == SendStalled {
+		_ = c.c.SetReadDeadline(c.ep.Clock.At(c.ep.Clock.Now()).Add(slack))
+		if c.aborted.Load() {
+			return sent
+		}
+	}
 	f := c.receive(x)
 	if sent != nil {
 		x.keep = false
@@ -365,6 +371,7 @@ func (c *Conn) line() ([]byte, *Failure) {
 			c.r += i + 1
 			return bytes.TrimSuffix(b[:i], []byte("\r")), nil
 		}
+		c.touch(c.ep.Clock.Now())
 		if err := c.more(); errors.Is(err, errTooLong) {
 			return nil, fail(Garbage, err)
 		} else if err != nil {

@@ -281,6 +281,43 @@ func TestEarlyRefusal(t *testing.T) {
 	}
 }
 
+// A server that answers, and takes no more of an upload, is heard too.
+func TestRefusalWithoutReading(t *testing.T) {
+	done := make(chan struct{})
+	defer close(done)
+	address := scripted(t, func(_ int, c net.Conn) {
+		r := bufio.NewReader(c)
+		for line := ""; line != "\r\n"; line, _ = r.ReadString('\n') {
+		}
+		_, _ = io.WriteString(c, "HTTP/1.1 503 Slow Down\r\nContent-Length: 4\r\n\r\nslow")
+		<-done
+	})
+	var said strings.Builder
+	c := newConn(t, address, 200*time.Millisecond)
+	x := &Exchange{Head: []byte("PUT / HTTP/1.1\r\nHost: h\r\n"), Content: zeros{}, Size: 1 << 30, Sink: func(_ int, p []byte) { said.Write(p) }}
+	if f := c.Do(t.Context(), x); f != nil || x.Status != 503 || said.String() != "slow" || c.c != nil {
+		t.Errorf("%d %q, %v: want 503, and the connection closed", x.Status, said.String(), f)
+	}
+}
+
+// Chunks that come one by one are progress, however long all of them take.
+func TestSlowChunks(t *testing.T) {
+	address := scripted(t, func(_ int, c net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(c)); err != nil {
+			return
+		}
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+		for range 8 {
+			_, _ = io.WriteString(c, "2\r\nhi\r\n")
+			time.Sleep(200 * time.Millisecond)
+		}
+		_, _ = io.WriteString(c, "0\r\n\r\n")
+	})
+	if _, body, f := get(t, newConn(t, address, 300*time.Millisecond)); f != nil || body != strings.Repeat("hi", 8) {
+		t.Errorf("%q, %v", body, f)
+	}
+}
+
 func TestTLSFailuresAreToldApart(t *testing.T) {
 	now := time.Now()
 	cert, pool := certificate(t, "localhost", now.Add(-time.Hour), now.Add(time.Hour))
