@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,8 +51,8 @@ func New(c Config) (*Store, error) {
 	if _, err := store.Timeout(c.Settings["timeout"]); err != nil {
 		return nil, fmt.Errorf("swift: %w", err)
 	}
-	if !store.Fits(c.Token + c.Settings["policy"]) {
-		return nil, fmt.Errorf("swift: the token or the policy has a line break or another control character in it")
+	if !store.Fits(c.Token+c.Settings["policy"]) || c.AuthKind == "tempauth" && !store.Fits(c.Auth["username"]+c.Password) {
+		return nil, fmt.Errorf("swift: the token, the policy, the user or the password has a line break or another control character in it")
 	}
 	for _, address := range []string{c.Auth["auth_url"], c.Settings["storage_url"]} {
 		if address == "" {
@@ -63,12 +65,17 @@ func New(c Config) (*Store, error) {
 	return s, nil
 }
 
-// Describe says which account, as far as it is known before the first token.
+// Describe says which account, as far as it is known before the first token: by
+// all that chooses it.
 func (s *Store) Describe() string {
 	if u := s.config.Settings["storage_url"]; u != "" {
 		return "swift " + u
 	}
-	return "swift by " + s.config.Auth["auth_url"] + " as " + s.config.Auth["username"]
+	var how []string
+	for _, key := range slices.Sorted(maps.Keys(s.config.Auth)) {
+		how = append(how, key+"="+s.config.Auth[key])
+	}
+	return "swift by " + strings.Join(how, " ")
 }
 
 // Client of one worker. It has no connection until it has a token.
@@ -127,7 +134,7 @@ func (c *client) unauthorised(res *store.Result, began op.Time, err error) {
 		res.Failure = wire.LocalFailed
 	}
 	if c.stopped.done() {
-		res.Failure = wire.Aborted
+		res.Status, res.Failure, res.Code = 0, wire.Aborted, ""
 	}
 }
 

@@ -1,14 +1,19 @@
 package swift
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/nullserver"
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
@@ -191,6 +196,88 @@ func TestNoToken(t *testing.T) {
 	}
 	if fake.requests != 2 {
 		t.Errorf("a bad token was tried %d times, want 2: once more with a new one", fake.requests)
+	}
+}
+
+// What a token service does wrong is told apart as what a store does is.
+func TestFaultsOfTokenServices(t *testing.T) {
+	done := make(chan struct{})
+	speaks := func(answer func(net.Conn)) string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		go func() {
+			for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+				go func() {
+					defer c.Close()
+					if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+						answer(c)
+					}
+				}()
+			}
+		}()
+		return "http://" + l.Addr().String()
+	}
+	defer close(done)
+	secured := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secured.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secured.StartTLS()
+	defer secured.Close()
+	for address, want := range map[string]wire.Kind{
+		speaks(func(net.Conn) { <-done }):                              wire.Stalled,
+		speaks(func(net.Conn) {}):                                      wire.Closed,
+		speaks(func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) }): wire.Reset,
+		speaks(func(c net.Conn) { _, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{") }): wire.Cut,
+		speaks(func(c net.Conn) { _, _ = io.WriteString(c, "hello there\r\n\r\n") }):                           wire.Garbage,
+		secured.URL: wire.TLSUntrusted,
+	} {
+		s := open(t, Config{AuthKind: "keystonev3", Auth: map[string]string{"auth_url": address, "username": "u"}, Password: "p", Settings: map[string]string{"timeout": "100"}})
+		if res := get(t, s); res.Failure != want || res.Status != 0 {
+			t.Errorf("%s (%s), want %s", res.Label(), res.Detail, want)
+		}
+	}
+}
+
+// Workers that need a token at the same time share one request for it, also if
+// that fails: none waits for the failures of others before its own. Who is
+// aborted waits no more.
+func TestTokensAreAskedForTogether(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	s := open(t, Config{AuthKind: "tempauth", Auth: map[string]string{"auth_url": server.URL, "username": "u"}, Password: "p", Settings: map[string]string{"timeout": "500"}})
+	aborted, err := s.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(100*time.Millisecond, aborted.Abort)
+	began, kinds := time.Now(), make(chan wire.Kind, 20)
+	var wait sync.WaitGroup
+	for i := range 20 {
+		wait.Go(func() {
+			if i > 0 {
+				kinds <- get(t, s).Failure
+				return
+			}
+			var res store.Result
+			aborted.Do(t.Context(), &store.Request{Verb: store.Get, Container: []byte("c"), Object: []byte("o"), Length: -1}, &res)
+			if kinds <- res.Failure; res.Failure != wire.Aborted || time.Since(began) > 400*time.Millisecond {
+				t.Errorf("%s after %v, want it aborted at once", res.Label(), time.Since(began))
+			}
+		})
+	}
+	wait.Wait()
+	got := map[wire.Kind]int{}
+	for range 20 {
+		got[<-kinds]++
+	}
+	if took := time.Since(began); asked.Load() != 1 || got[wire.Stalled] != 19 || took > 3*time.Second {
+		t.Errorf("%d requests, %v, in %v; want one, that 19 saw stall", asked.Load(), got, took)
 	}
 }
 

@@ -1,12 +1,11 @@
 package swift
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"sync"
 
@@ -18,14 +17,25 @@ import (
 type access struct{ token, storageURL string }
 
 // tokens asks for a token when the first worker needs one, and again when one
-// has expired; workers that need one at the same time wait for one request.
+// has expired; workers that need one at the same time wait for one request, and
+// share what became of it.
 type tokens struct {
 	config Config
 	fixed  *access // given: there is no other
 
 	mu      sync.Mutex
 	current *access
-	asked   int // how often
+	asking  *asking // nil: nobody does
+	asked   int     // how often one was given
+}
+
+// asking is a request for a token that is under way.
+type asking struct {
+	waiting int
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when the rest is set
+	access  access
+	err     error
 }
 
 func (t *tokens) get(ctx, stop context.Context) (access, error) {
@@ -33,22 +43,53 @@ func (t *tokens) get(ctx, stop context.Context) (access, error) {
 		return *t.fixed, nil
 	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.current == nil {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(stop, cancel)()
-		a, err := t.ask(ctx)
-		if err != nil {
-			return access{}, err
-		}
-		if u := t.config.Settings["storage_url"]; u != "" {
-			a.storageURL = u
-		}
-		t.asked++
-		t.current = &a
+	if t.current != nil {
+		defer t.mu.Unlock()
+		return *t.current, nil
 	}
-	return *t.current, nil
+	if t.asking == nil {
+		asker, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		t.asking = &asking{cancel: cancel, done: make(chan struct{})}
+		go t.renew(asker, t.asking)
+	}
+	a := t.asking
+	a.waiting++
+	t.mu.Unlock()
+	select {
+	case <-a.done:
+		return a.access, a.err
+	case <-ctx.Done():
+	case <-stop.Done():
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if a.waiting--; a.waiting == 0 {
+		a.cancel()
+		if t.asking == a {
+			t.asking = nil
+		}
+	}
+	return access{}, &failure{kind: wire.Aborted, text: "nobody waits for a token any more"}
+}
+
+// renew asks for a token on behalf of all that wait.
+func (t *tokens) renew(ctx context.Context, a *asking) {
+	defer a.cancel()
+	got, err := t.ask(ctx)
+	if u := t.config.Settings["storage_url"]; u != "" {
+		got.storageURL = u
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a.access, a.err = got, err
+	if t.asking == a {
+		t.asking = nil
+	}
+	if err == nil {
+		t.asked++
+		t.current = &got
+	}
+	close(a.done)
 }
 
 // expired forgets a token, if it is still the current one.
@@ -92,52 +133,37 @@ func (t *tokens) ask(ctx context.Context) (access, error) {
 	return access{}, fmt.Errorf("swift: auth %q is not one", t.config.AuthKind)
 }
 
-// exchange asks a token service. This is no hot path: net/http does.
-func (t *tokens) exchange(ctx context.Context, method, address string, send any, headers map[string]string, answer any) (http.Header, error) {
-	ep, _, err := store.Endpoint(address, t.config.Settings, t.config.Clock)
+// exchange asks a token service; the answer, in JSON, is put into answer, unless
+// that is nil. Its headers are returned.
+func (t *tokens) exchange(ctx context.Context, method, address string, send any, headers string, answer any) (*wire.Exchange, error) {
+	ep, path, err := store.Endpoint(address, t.config.Settings, t.config.Clock)
 	if err != nil {
 		return nil, fmt.Errorf("swift: auth_url: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, ep.Timeout)
-	defer cancel()
-	var content io.Reader
+	h, res := store.NewHTTP(ep), store.Result{}
+	defer h.Conn.Close()
+	defer context.AfterFunc(ctx, h.Conn.Abort)()
+	h.X.Head = fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: %s\r\nAccept: application/json\r\n%s", method, cmp.Or(path, "/"), ep.Host, headers)
 	if send != nil {
 		b, err := json.Marshal(send)
 		if err != nil {
 			return nil, err
 		}
-		content = strings.NewReader(string(b))
+		h.X.Head = append(h.X.Head, "Content-Type: application/json\r\n"...)
+		h.X.Content, h.X.Size = text(b), int64(len(b))
 	}
-	req, err := http.NewRequestWithContext(ctx, method, address, content)
-	if err != nil {
-		return nil, err
+	switch {
+	case !h.Send(ctx, &res, true):
+		return nil, &failure{kind: res.Failure, text: fmt.Sprintf("no token from %s: %s", address, res.Detail)}
+	case res.Status/100 != 2:
+		return nil, &failure{status: res.Status, code: "NoToken", text: fmt.Sprintf("no token from %s: status %d", address, res.Status)}
+	case answer == nil:
+		return &h.X, nil
 	}
-	for k, v := range headers {
-		req.Header.Set(k, v)
+	if err := json.Unmarshal(h.Answer, answer); err != nil {
+		return nil, &failure{kind: wire.Garbage, text: fmt.Sprintf("no token from %s: %v", address, err)}
 	}
-	if send != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: ep.TLS, DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, &failure{kind: wire.KindOf(err), text: fmt.Sprintf("no token from %s: %v", address, err)}
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(resp.Body, 4<<20))
-	if err != nil {
-		return nil, &failure{kind: wire.Cut, text: fmt.Sprintf("no token from %s: %v", address, err)}
-	}
-	if resp.StatusCode/100 != 2 {
-		return nil, &failure{status: resp.StatusCode, code: "NoToken", text: fmt.Sprintf("no token from %s: %s", address, resp.Status)}
-	}
-	if answer != nil {
-		if err := json.Unmarshal(b, answer); err != nil {
-			return nil, &failure{kind: wire.Garbage, text: fmt.Sprintf("no token from %s: %v", address, err)}
-		}
-	}
-	return resp.Header, nil
+	return &h.X, nil
 }
 
 func (t *tokens) complete(a access, from string) (access, error) {
@@ -149,11 +175,11 @@ func (t *tokens) complete(a access, from string) (access, error) {
 
 // tempAuth is the first version of Swift's own.
 func (t *tokens) tempAuth(ctx context.Context, address string) (access, error) {
-	h, err := t.exchange(ctx, http.MethodGet, address, nil, map[string]string{"X-Auth-User": t.config.Auth["username"], "X-Auth-Key": t.config.Password}, nil)
+	x, err := t.exchange(ctx, "GET", address, nil, "X-Auth-User: "+t.config.Auth["username"]+"\r\nX-Auth-Key: "+t.config.Password+"\r\n", nil)
 	if err != nil {
 		return access{}, err
 	}
-	return t.complete(access{h.Get("X-Auth-Token"), h.Get("X-Storage-Url")}, address)
+	return t.complete(access{x.Header("x-auth-token"), x.Header("x-storage-url")}, address)
 }
 
 // first is the first of the settings that is there.
@@ -178,7 +204,7 @@ func (t *tokens) keystone2(ctx context.Context, address string) (access, error) 
 			} `json:"serviceCatalog"`
 		}
 	}
-	if _, err := t.exchange(ctx, http.MethodPost, address+"/tokens", send, nil, &got); err != nil {
+	if _, err := t.exchange(ctx, "POST", address+"/tokens", send, "", &got); err != nil {
 		return access{}, err
 	}
 	a := access{token: got.Access.Token.ID}
@@ -215,11 +241,11 @@ func (t *tokens) keystone3(ctx context.Context, address string) (access, error) 
 			}
 		}
 	}
-	h, err := t.exchange(ctx, http.MethodPost, address+"/auth/tokens", send, nil, &got)
+	x, err := t.exchange(ctx, "POST", address+"/auth/tokens", send, "", &got)
 	if err != nil {
 		return access{}, err
 	}
-	a, wanted := access{token: h.Get("X-Subject-Token")}, t.first("public", "interface")
+	a, wanted := access{token: x.Header("x-subject-token")}, t.first("public", "interface")
 	for _, s := range got.Token.Catalog {
 		if s.Type != "object-store" {
 			continue

@@ -117,18 +117,3 @@ func isTimeout(err error) bool {
 	var n net.Error
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &n) && n.Timeout()
 }
-
-// KindOf names the failure of a request that was not made by this package.
-func KindOf(err error) Kind {
-	var f *Failure
-	if errors.As(err, &f) {
-		return f.Kind
-	}
-	if k := tlsFailure(err).Kind; k == TLSUntrusted || k == TLSName || k == TLSExpired {
-		return k
-	}
-	if errors.Is(err, io.EOF) {
-		return Closed
-	}
-	return dialFailure(err).Kind
-}
