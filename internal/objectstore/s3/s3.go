@@ -81,8 +81,11 @@ func New(c Config) (*Store, error) {
 	return s, nil
 }
 
-// Describe says which endpoint.
-func (s *Store) Describe() string { return "s3 " + s.config.Settings["endpoint"] }
+// Describe says which endpoint, and whose buckets: a server may have those of each
+// account apart.
+func (s *Store) Describe() string {
+	return fmt.Sprintf("s3 %s (account %.4x)", s.config.Settings["endpoint"], sha256.Sum256([]byte(s.config.Credentials.AccessKey)))
+}
 
 // Client of one worker.
 func (s *Store) Client() (store.Client, error) {
@@ -288,7 +291,7 @@ func (c *client) list(ctx context.Context, r *store.Request, res *store.Result) 
 		res.Names = names(c.Answer)
 	}
 	if !bytes.Contains(c.Answer, []byte("<ListBucketResult")) {
-		res.Code, res.Failure, res.Detail = "", wire.Garbage, "the answer is no listing"
+		res.Status, res.Failure, res.Detail = 0, wire.Garbage, "the answer is no listing"
 	}
 }
 
@@ -344,7 +347,7 @@ func (c *client) putParts(ctx context.Context, r *store.Request, res *store.Resu
 	}
 	id, ok := element(c.Answer, "UploadId")
 	if !ok {
-		res.Failure, res.Detail = wire.Garbage, "the answer names no upload"
+		res.Status, res.Failure, res.Detail = 0, wire.Garbage, "the answer names no upload"
 		return
 	}
 	var done bytes.Buffer
