@@ -177,6 +177,22 @@ func TestWhatServersDoWrong(t *testing.T) {
 	}
 }
 
+// A server that sends the whole object in place of a range has not done what was
+// asked, wherever the range begins; one of all of an object is.
+func TestRangesThatAreIgnored(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, strings.Repeat("x", 8192)) }))
+	defer server.Close()
+	s := open(t, map[string]string{"endpoint": server.URL}, Credentials{})
+	for _, tt := range []struct {
+		offset, length int64
+		want           string
+	}{{0, 4096, "200 RangeIgnored misplaced"}, {4096, 4096, "200 RangeIgnored misplaced"}, {0, 8192, "200"}} {
+		if res := do(t, s, &store.Request{Verb: store.Get, Container: []byte("b"), Object: []byte("o"), Offset: tt.offset, Length: tt.length}); res.Label() != tt.want {
+			t.Errorf("%d bytes from %d: %s, want %s", tt.length, tt.offset, res.Label(), tt.want)
+		}
+	}
+}
+
 // net/http sees the requests that were meant, in both styles and versions.
 func TestRequests(t *testing.T) {
 	var mu sync.Mutex

@@ -108,6 +108,8 @@ func (h *HTTP) Read(ctx context.Context, r *Request, res *Result) bool {
 		return answered
 	}
 	switch {
+	case r.Length >= 0 && res.Status == 200 && (r.Offset > 0 || h.counted > r.Length):
+		res.Code, res.Violation = "RangeIgnored", body.Misplaced
 	case r.Verify:
 		var at int64
 		if res.Violation, at = h.checker.End(); res.Violation != body.Sound {
@@ -116,9 +118,6 @@ func (h *HTTP) Read(ctx context.Context, r *Request, res *Result) bool {
 		res.Writer = h.checker.Writer()
 	case r.Length >= 0 && h.counted != r.Length && res.Status == 206:
 		res.Violation, res.Detail = body.Short, fmt.Sprintf("%s/%s: %d bytes of %d", r.Container, r.Object, h.counted, r.Length)
-	}
-	if r.Length >= 0 && res.Status == 200 && r.Offset > 0 && res.Violation == body.Sound {
-		res.Code, res.Violation = "RangeIgnored", body.Misplaced
 	}
 	return true
 }
