@@ -55,7 +55,10 @@ func (s *Store) Client() (store.Client, error) {
 	return &client{store: s, buf: make([]byte, bufferSize)}, nil
 }
 
-const bufferSize = 256 << 10
+const (
+	bufferSize = 256 << 10
+	copied     = 64 << 20 // at once, by the system
+)
 
 type client struct {
 	store   *Store
@@ -67,6 +70,14 @@ type client struct {
 func (c *client) Abort() { c.aborted.Store(true) }
 
 func (c *client) Close() {}
+
+// ended is an error if nobody waits any more.
+func (c *client) ended() error {
+	if c.aborted.Load() {
+		return context.Canceled
+	}
+	return nil
+}
 
 // Do carries r out; what the system says of an error becomes a status like
 // HTTP's.
@@ -84,7 +95,10 @@ func (c *client) Do(_ context.Context, r *store.Request, res *store.Result) {
 	if res.Status = status; err != nil {
 		res.Status, res.Code = statusOf(err)
 		res.Detail = err.Error()
-		if res.Status == 0 {
+		switch {
+		case errors.Is(err, context.Canceled):
+			res.Failure = wire.Aborted
+		case res.Status == 0:
 			res.Failure = wire.LocalFailed
 		}
 	}
@@ -247,7 +261,10 @@ func (c *client) get(file string, r *store.Request, res *store.Result) error {
 	if r.Verify {
 		c.checker.Begin(body.Key(r.Container, r.Object), from, r.Length, r.Zero)
 	}
-	for left > 0 && !c.aborted.Load() {
+	for left > 0 {
+		if err := c.ended(); err != nil {
+			return err
+		}
 		n, err := f.ReadAt(c.buf[:min(int64(len(c.buf)), left)], from)
 		if !res.First.Known() {
 			res.First = c.store.clock.Now()
@@ -282,6 +299,9 @@ func (c *client) put(file string, r *store.Request, res *store.Result) error {
 	}
 	return c.replace(file, func(f *os.File) error {
 		for at := int64(0); at < r.Size; {
+			if err := c.ended(); err != nil {
+				return err
+			}
 			p := c.buf[:min(int64(len(c.buf)), r.Size-at)]
 			if err := content.Read(p, at); err != nil {
 				return err
@@ -303,9 +323,18 @@ func (c *client) copy(from, to string, res *store.Result) error {
 	}
 	defer src.Close()
 	return c.replace(to, func(f *os.File) error {
-		var err error
-		res.Bytes, err = io.Copy(f, src)
-		return err
+		for {
+			if err := c.ended(); err != nil {
+				return err
+			}
+			n, err := io.CopyN(f, src, copied)
+			if res.Bytes += n; err != nil {
+				if errors.Is(err, io.EOF) {
+					return nil
+				}
+				return err
+			}
+		}
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/filestore"
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
@@ -41,6 +42,41 @@ func TestNamesDoNotLeadOut(t *testing.T) {
 		if res.Status != 400 {
 			t.Errorf("container %q: %s, want 400", name, res.Label())
 		}
+	}
+}
+
+// What is under way ends when nobody waits any more, is no success, and leaves
+// nothing behind.
+func TestAbort(t *testing.T) {
+	root := t.TempDir()
+	s, err := filestore.New(map[string]string{"root": root}, op.NewClock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(root, "c"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "c", "large"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(filepath.Join(root, "c", "large"), 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	for verb, object := range map[store.Verb]string{store.Get: "large", store.Put: "new", store.Copy: "large"} {
+		c, err := s.Client()
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(50*time.Millisecond, c.Abort)
+		var res store.Result
+		began := time.Now()
+		c.Do(t.Context(), &store.Request{Verb: verb, Container: []byte("c"), Object: []byte(object), To: []byte("copy"), Length: -1, Size: 1 << 40}, &res)
+		if took := time.Since(began); res.Label() != "aborted" || res.Status != 0 || took > 10*time.Second {
+			t.Errorf("verb %d: %s after %v, want it aborted", verb, res.Label(), took)
+		}
+	}
+	if left, err := os.ReadDir(filepath.Join(root, "c")); err != nil || len(left) != 1 {
+		t.Errorf("%v are left, %v", left, err)
 	}
 }
 
