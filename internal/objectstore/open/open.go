@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/filestore"
@@ -79,6 +80,9 @@ var variables = map[string]map[string]string{
 	"swift": {"password": "OS_PASSWORD", "token": "OS_AUTH_TOKEN"},
 }
 
+// keys of credentials.
+var keys = []string{"accesskey", "secretkey", "sessiontoken", "password", "token"}
+
 // Secrets are the credentials of a store.
 func (o *Opener) Secrets(m *model.Store) (model.Secrets, error) {
 	if len(m.Secrets) > 0 {
@@ -86,7 +90,11 @@ func (o *Opener) Secrets(m *model.Store) (model.Secrets, error) {
 	}
 	for _, settings := range []map[string]string{m.Settings, m.Auth} {
 		if path := settings["credentials"]; path != "" {
-			return readSecrets(path)
+			secrets, err := readSecrets(path)
+			if err == nil && len(secrets) == 0 {
+				err = fmt.Errorf("credentials: %s has none of %s", path, strings.Join(keys, ", "))
+			}
+			return secrets, err
 		}
 	}
 	secrets := model.Secrets{}
@@ -107,7 +115,7 @@ func readSecrets(path string) (model.Secrets, error) {
 	}
 	secrets := model.Secrets{}
 	if info.IsDir() {
-		for _, key := range []string{"accesskey", "secretkey", "sessiontoken", "password", "token"} {
+		for _, key := range keys {
 			b, err := os.ReadFile(filepath.Join(path, key))
 			if errors.Is(err, os.ErrNotExist) {
 				continue
@@ -127,17 +135,25 @@ func readSecrets(path string) (model.Secrets, error) {
 		return nil, fmt.Errorf("credentials: %w", err)
 	}
 	defer f.Close()
-	lines := bufio.NewScanner(f)
+	lines, profiles := bufio.NewScanner(f), 0
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())
-		if line == "" || line[0] == '#' || line[0] == '[' {
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if line[0] == '[' {
+			if profiles++; profiles > 1 {
+				return nil, fmt.Errorf("credentials: %s:%d begins a second profile: nobody says which is meant", path, n)
+			}
 			continue
 		}
 		key, value, ok := strings.Cut(line, "=")
 		if !ok {
 			return nil, fmt.Errorf("credentials: %s:%d is no line key=value", path, n)
 		}
-		secrets[canonical(key)] = strings.TrimSpace(value)
+		if key = canonical(key); slices.Contains(keys, key) {
+			secrets[key] = strings.TrimSpace(value)
+		}
 	}
 	return secrets, lines.Err()
 }

@@ -60,6 +60,9 @@ func TestCredentialsThatAreRefused(t *testing.T) {
 		"no line key":      write(t, dir, "odd", "accesskey a\n", 0o600),
 		"no such file":     filepath.Join(dir, "none"),
 		"credentials: oth": write(t, dir, "group", "accesskey=a\n", 0o640),
+		"has none of acc":  write(t, dir, "typing", "acesskey=a\nsecret_key=b\n", 0o600),
+		"has none of":      t.TempDir(),
+		"profiles:5 begin": write(t, dir, "profiles", "[default]\naccesskey=a\nsecretkey=b\n\n[other]\naccesskey=c\nsecretkey=d\n", 0o600),
 	} {
 		o := Opener{Getenv: os.Getenv}
 		if _, err := o.Store(&model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h", "credentials": path}}); err == nil || !strings.Contains(err.Error(), name) {
