@@ -169,6 +169,9 @@ func (c *Checker) End() (Violation, int64) {
 		c.check(c.pending[:n])
 	}
 	end := c.end
+	if end < 0 && c.offset == 0 {
+		end = 1 // what was cut to nothing is not told from what never was anything
+	}
 	if c.known && (end < 0 || end > c.want.Size) {
 		end = c.want.Size
 	}
@@ -223,6 +226,16 @@ func (c *Checker) judgeStamp(p []byte, block int64) Violation {
 	switch {
 	case !bytes.Equal(p[:min(n, 4)], s[:min(n, 4)]):
 		return Foreign
+	case n < stamp && c.offset == 0 && c.end < 0: // it is all that there is of the object
+		c.want.Size = int64(n)
+		c.want.stampTo(s[:], block)
+		switch {
+		case !bytes.Equal(p[:min(n, 16)], s[:min(n, 16)]):
+			return Short
+		case !bytes.Equal(p[:min(n, 24)], s[:min(n, 24)]):
+			return Misplaced
+		}
+		return Sound
 	case n < stamp:
 		return Sound // the rest is compared as a whole where it is known
 	case binary.LittleEndian.Uint32(p[4:]) != uint32(block), binary.LittleEndian.Uint64(p[16:]) != c.want.Key:

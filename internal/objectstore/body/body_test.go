@@ -27,7 +27,7 @@ func check(key uint64, b []byte, offset, length int64, piece int) (Violation, in
 
 func TestSoundInWhateverPieces(t *testing.T) {
 	key := Key("bucket", "object")
-	for _, size := range []int64{0, 1, 3, 4, 20, 31, 32, 33, 4095, 4096, 4097, 4100, 8192, 8200, 100000} {
+	for _, size := range []int64{1, 3, 4, 20, 31, 32, 33, 4095, 4096, 4097, 4100, 8192, 8200, 100000} {
 		b := content(ID{Key: key, Size: size, Writer: 42})
 		for _, piece := range []int{1, 7, 4096, 5000, 1 << 20} {
 			if v, at := check(key, b, 0, -1, piece); v != Sound {
@@ -97,6 +97,24 @@ func TestViolations(t *testing.T) {
 				t.Errorf("%q at %d, want %q at %d", v, at, tt.want, tt.at)
 			}
 		})
+	}
+}
+
+// However short an object was cut, it is noticed, if more is left than the
+// beginning of a stamp that all have; so is one that is of another name.
+func TestCutShort(t *testing.T) {
+	key := Key("b", "o")
+	for _, size := range []int64{20, 64, 4096, 70000} {
+		b := content(ID{Key: key, Size: size, Writer: 7})
+		for left := range min(size, 200) {
+			v, _ := check(key, b[:left], 0, -1, 4096)
+			if unknowable := left > 0 && left <= 8; unknowable != (v == Sound) || !unknowable && v != Short {
+				t.Errorf("%d bytes of %d: %q", left, size, v)
+			}
+		}
+	}
+	if v, _ := check(key, content(ID{Key: Key("b", "p"), Size: 25}), 0, -1, 4096); v != Misplaced {
+		t.Errorf("25 bytes of another object: %q", v)
 	}
 }
 

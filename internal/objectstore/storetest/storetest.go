@@ -154,8 +154,8 @@ func (s *suite) sizes(t *testing.T) {
 			if !s.Keeps {
 				continue
 			}
-			got := s.must(t, store.Request{Verb: store.Get, Container: c, Object: o, Length: -1, Verify: true, Zero: zero})
-			if got.Bytes != size {
+			get := store.Request{Verb: store.Get, Container: c, Object: o, Length: -1, Verify: size > 0, Zero: zero} // nothing is short
+			if got := s.must(t, get); got.Bytes != size {
 				t.Errorf("%d bytes were written, %d read", size, got.Bytes)
 			}
 		}
