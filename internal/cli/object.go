@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -115,7 +116,8 @@ func loadObject(s *streams, file string, hosts []string) (*model.Workload, []byt
 	if err != nil {
 		return nil, nil, err
 	}
-	w, problems := cosbench.Parse(data, cosbench.Options{Getenv: os.LookupEnv, Hosts: hosts})
+	opener := open.Opener{Getenv: os.Getenv}
+	w, problems := cosbench.Parse(data, cosbench.Options{Getenv: os.LookupEnv, Hosts: hosts, Secrets: opener.Secrets})
 	for _, p := range problems {
 		fmt.Fprintf(s.err, "%s:%s\n", file, p)
 	}
@@ -135,7 +137,7 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 	}
 	w, data, err := loadObject(s, file, names)
 	if err == nil {
-		err = checkStores(s, file, w, len(hosts) == 0)
+		err = checkStores(s, file, w, len(hosts) == 0 && !f.dryRun)
 	}
 	if err != nil {
 		return err
@@ -173,7 +175,9 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 	if err != nil {
 		return err
 	}
-	r.writer, err = record.Create(f.out, record.Run{ID: r.id, Name: w.Name, Source: record.Source{File: file, Text: string(cosbench.Redact(data))}, Plan: plan,
+	opener := open.Opener{Getenv: os.Getenv}
+	text := cosbench.Redact(data, slices.Collect(maps.Keys(cosbench.Secrets(w, opener.Secrets)))...)
+	r.writer, err = record.Create(f.out, record.Run{ID: r.id, Name: w.Name, Source: record.Source{File: file, Text: string(text)}, Plan: plan,
 		Seed: f.seed, Versions: versions(), Engine: record.Objects, Clock: clockInfo(r.clock), BarrierAt: op.Never, EndedAt: op.Never})
 	if err != nil {
 		return err

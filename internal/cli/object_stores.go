@@ -12,9 +12,17 @@ import (
 )
 
 // checkStores says, before anything is sent, what of the settings of stores
-// cannot be. What is not on this machine only matters where it is to be here.
+// cannot be. What is not on this machine, and credentials, only matter where they
+// are to be here.
 func checkStores(s *streams, file string, w *model.Workload, here bool) error {
 	opener, said, problems := open.Opener{Clock: op.NewClock(), Getenv: os.Getenv}, map[string]bool{}, model.Problems{}
+	check := opener.Check
+	if here {
+		check = func(m *model.Store) error {
+			_, err := opener.Store(m)
+			return err
+		}
+	}
 	add := func(line int, err error) {
 		var absent *fs.PathError
 		switch {
@@ -33,7 +41,7 @@ func checkStores(s *streams, file string, w *model.Workload, here bool) error {
 			if work.Kind == model.Delay {
 				continue
 			}
-			add(work.Store.Line, opener.Check(&work.Store))
+			add(work.Store.Line, check(&work.Store))
 			for k := range work.Ops {
 				if dir := work.Ops[k].Files; dir != "" {
 					_, err := os.ReadDir(dir)

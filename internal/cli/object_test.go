@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,16 +130,22 @@ func TestObjectExitCodes(t *testing.T) {
 	}
 }
 
-// Credentials are in no file of a bundle, wherever they came from.
+// Credentials are in no file of a bundle, wherever they came from, and wherever
+// in the workload's file they stand again.
 func TestObjectCredentialsStayOut(t *testing.T) {
 	t.Setenv("SECRET_FROM_ENV", "s3cr3t-of-env")
+	t.Setenv("AWS_ACCESS_KEY_ID", "s3cr3t-of-aws")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "s3cr3t&of-aws")
+	root := t.TempDir()
+	xml := strings.Replace(objectXML(root, mixedWork), "<workflow>", `<workflow><!-- password=s3cr3t-in-comment s3cr3t-of-env s3cr3t-of-aws s3cr3t&of-aws &#x73;3cr3t&amp;of-aws -->
+<workstage name="nobody"><storage type="s3" config="endpoint=http://127.0.0.1:1;accesskey=s3cr3t-access;secret&#107;ey=s3cr3t-b"/>
+<work name="a" workers="1" totalOps="2" afr="1000000"><operation type="read" config="containers=c(1);objects=c(1)"/></work>
+<work name="b" workers="1" totalOps="2" afr="1000000"><storage type="s3" config="endpoint=http://127.0.0.1:1;accesskey=s3cr3t-access;secretkey=${SECRET_FROM_ENV}"/><operation type="read" config="containers=c(1);objects=c(1)"/></work>
+<work name="c" workers="1" totalOps="2" afr="1000000"><storage type="s3" config="endpoint=http://127.0.0.1:1"/><operation type="read" config="containers=c(1);objects=c(1);password=s3cr3t-odd"/></work></workstage>`, 1)
 	dir := filepath.Join(t.TempDir(), "bundle")
-	xml := `<!-- password=s3cr3t-in-comment --><workload name="w"><storage type="s3" config="endpoint=http://127.0.0.1:1;accesskey=s3cr3t-access;secretkey=${SECRET_FROM_ENV}"/>
-<workflow><workstage name="main"><work name="main" workers="1" totalOps="2"><storage type="s3" config="endpoint=http://127.0.0.1:1;accesskey=s3cr3t-a;secretkey=s3cr3t-b"/>
-<operation type="read" config="containers=c(1);objects=c(1)"/></work></workstage></workflow></workload>`
 	code, out, errs := object(t, xml, "object", "run", "--out", dir)
-	if code != exitFailed {
-		t.Errorf("exit %d, want %d", code, exitFailed)
+	if code != exitOK {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 	all := out + errs
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -145,14 +153,26 @@ func TestObjectCredentialsStayOut(t *testing.T) {
 			return err
 		}
 		b, err := os.ReadFile(path)
-		all += string(b)
+		all += path + string(b)
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if i := strings.Index(all, "s3cr3t"); i >= 0 {
-		t.Errorf("a secret came out: …%s…", all[max(0, i-60):min(len(all), i+60)])
+	for _, part := range []string{"s3cr3t", "of-aws"} {
+		if i := strings.Index(all, part); i >= 0 {
+			t.Errorf("a secret came out: …%s…", all[max(0, i-60):min(len(all), i+60)])
+		}
+	}
+	if !strings.Contains(all, "ey=***") {
+		t.Error("the bundle has no copy of the file")
+	}
+	for _, secret := range []string{"s3cr3t&amp;of-aws", "s3cr3t-of-env", "s3cr&#x33;t-b"} { // a description is in many places
+		dir := filepath.Join(t.TempDir(), "bundle")
+		code, out, errs := object(t, strings.Replace(xml, `name="files"`, `name="files" description="with `+secret+`"`, 1), "object", "run", "--out", dir)
+		if _, err := os.Stat(dir); code != exitUsage || err == nil || !strings.Contains(errs, "workload.xml:1: the description of <workload> has a secret") || strings.Contains(out+errs, "s3cr3t") {
+			t.Errorf("%s: exit %d\n%s%s", secret, code, out, errs)
+		}
 	}
 }
 
@@ -192,6 +212,47 @@ func TestConvertPaths(t *testing.T) {
 		if code != exitOK || !strings.Contains(out, want) {
 			t.Errorf("exit %d, and not there: %s\n%s%s", code, want, out, errs)
 		}
+	}
+}
+
+// Each sample of COSBench's kind is a Benchmark, or it is said with its line why it
+// is none.
+func TestConvertSamples(t *testing.T) {
+	const samples = "../objectstore/cosbench/testdata/samples"
+	files, err := os.ReadDir(samples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	converted := 0
+	for _, f := range files {
+		t.Run(f.Name(), func(t *testing.T) {
+			xml, err := os.ReadFile(filepath.Join(samples, f.Name()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			code, out, errs := object(t, string(xml), "convert")
+			if code == exitUsage {
+				why := slices.DeleteFunc(regexp.MustCompile(`workload\.xml:[1-9][0-9]*: .*`).FindAllString(errs, -1), func(s string) bool { return strings.Contains(s, ": warning: ") })
+				if len(why) == 0 || out != "" {
+					t.Errorf("it is not said where it is wrong\n%s%s", out, errs)
+				}
+				return
+			}
+			if converted++; code != exitOK {
+				t.Fatalf("exit %d\n%s", code, errs)
+			}
+			bench := filepath.Join(t.TempDir(), "bench.yaml")
+			if err := os.WriteFile(bench, []byte(out), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var said strings.Builder
+			if code := Main([]string{"validate", bench}, nil, &said, &said); code != exitOK {
+				t.Errorf("exit %d\n%s\nof\n%s", code, said.String(), out)
+			}
+		})
+	}
+	if converted < 16 {
+		t.Errorf("only %d of %d samples were converted", converted, len(files))
 	}
 }
 

@@ -25,6 +25,9 @@ type config map[string]entry
 // with adds a config string: ";" splits entries, the first "=" splits an
 // entry, both sides are trimmed. What has no "=" is returned.
 func (c config) with(a attr) (config, []string) {
+	if a.value == "" {
+		return c, nil
+	}
 	out, odd := maps.Clone(c), []string(nil)
 	if out == nil {
 		out = config{}

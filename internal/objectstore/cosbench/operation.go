@@ -40,6 +40,9 @@ func (p *parser) configure(o *model.Op, n *node, l level) {
 	switch o.Type {
 	case model.MakeContainer, model.RemoveContainer:
 	case model.List:
+		if own, _ := config(nil).with(n.attrs["config"]); own["objects"].key != "" {
+			p.Warn(own["objects"].line, "oprefix says of which names", "objects is ignored: a list is of a container")
+		}
 		o.MaxKeys = int(p.number(c, "maxkeys", defaultMaxKeys))
 		if e, ok := c["oprefix"]; !ok {
 			o.ObjectName.Prefix = "" // all of the container's
@@ -127,11 +130,11 @@ func (p *parser) files(o *model.Op, n *node, c config) {
 	}
 	o.Files = e.value
 	switch choice := c["fileselection"]; strings.ToLower(choice.value) {
-	case "", "r", "random", "u":
-	case "s", "sequential":
+	case "", "u", "random":
+	case "s", "r", "sequential": // as those selectors go
 		o.InOrder = true
 	default:
-		p.Fail(choice.line, "there are r, at random, and s, in order", "there is no fileselection %q", clip(choice.value))
+		p.Fail(choice.line, "there are u, at random, and s or r, in order", "there is no fileselection %q", clip(choice.value))
 	}
 }
 

@@ -19,6 +19,9 @@ type Options struct {
 	Getenv func(name string) (string, bool)
 	// Hosts that a work may name as its driver; nil: there is one, which does all.
 	Hosts []string
+	// Secrets are the credentials of a store, wherever they come from; nil: those
+	// of the file.
+	Secrets func(*model.Store) (model.Secrets, error)
 }
 
 // Parse reads a workload and says everything that is wrong with it, at most
@@ -32,6 +35,7 @@ func Parse(data []byte, o Options) (*model.Workload, model.Problems) {
 		w.MarkParts()
 		if !p.Fatal() {
 			p.Problems = append(p.Problems, model.Check(w, model.COSBench)...)
+			p.exposed(root, Secrets(w, o.Secrets))
 		}
 	}
 	p.Sort()
@@ -123,11 +127,42 @@ func (p *parser) workload(n *node) *model.Workload {
 				w.Stages = append(w.Stages, p.stage(s, l))
 			}
 		}
+		var names []nameOf
+		for i := range w.Stages {
+			names = append(names, nameOf{&w.Stages[i].Name, w.Stages[i].Line})
+		}
+		p.distinct("workstage", names)
 	}
 	if flows == 0 {
 		p.Fail(n.line, "put the workstages into <workflow>", "there is no workflow")
 	}
 	return w
+}
+
+// nameOf is a name, and where it stands.
+type nameOf struct {
+	name *string
+	line int
+}
+
+// distinct gives names of their own to what is told apart by its name here, where
+// COSBench numbers it.
+func (p *parser) distinct(what string, list []nameOf) {
+	taken, last := map[string]bool{}, map[string]int{}
+	for _, x := range list {
+		taken[*x.name] = true
+	}
+	for _, x := range list {
+		name, n := *x.name, last[*x.name]+1
+		if n > 1 {
+			for *x.name = fmt.Sprintf("%s-%d", name, n); taken[*x.name]; *x.name = fmt.Sprintf("%s-%d", name, n) {
+				n++
+			}
+			taken[*x.name] = true
+			p.Warn(x.line, "", "there is a %s %q before: this one is called %q", what, clip(name), clip(*x.name))
+		}
+		last[name] = n
+	}
 }
 
 func (p *parser) trigger(n *node) {
@@ -154,6 +189,11 @@ func (p *parser) stage(n *node, l level) model.Stage {
 			s.Works = append(s.Works, p.work(c, l))
 		}
 	}
+	var names []nameOf
+	for i := range s.Works {
+		names = append(names, nameOf{&s.Works[i].Name, s.Works[i].Line})
+	}
+	p.distinct("work", names)
 	return s
 }
 
@@ -318,7 +358,7 @@ func (p *parser) specialOp(n *node, l level, t model.OpType, division model.Divi
 }
 
 func (p *parser) operation(n *node, l level, division model.Division) (model.Op, bool) {
-	p.only(n, "type ratio division config", "")
+	p.only(n, "id type ratio division config", "") // COSBench's own files number them by id
 	o := model.Op{Type: model.OpType(strings.ToLower(n.attrs["type"].value)), Line: n.line}
 	if !slices.Contains(model.Types, o.Type) {
 		var names []string

@@ -66,7 +66,7 @@ func around(works string) []byte {
 }
 
 func TestWhatAWorkSays(t *testing.T) {
-	w, problems := Parse(around(`<work name="main" workers="8" interval="2" division="object" rampup="5" runtime="1m" rampdown="3" totalOps="7" totalBytes="10MB" afr="10"
+	w, problems := Parse(around(`<work name="main" workers="3" interval="2" division="object" rampup="5" runtime="1m" rampdown="3" totalOps="7" totalBytes="10MB" afr="10"
   config="containers=r(1,3);oprefix=a" rate="poisson(50)">
 <operation type="read" ratio="60" division="container" config="objects=zipf(1,1000000000,0.99);hashCheck=true;length=8KiB;within=1MiB"/>
 <operation type="read" ratio="10" config="objects=5-9;oprefix=b;osuffix=.x;cprefix=c"/>
@@ -78,7 +78,7 @@ func TestWhatAWorkSays(t *testing.T) {
 	}
 	containers := pick.Spec{Kind: pick.Range, Low: 1, High: 3}
 	name := model.Name{Prefix: "mycontainers"}
-	want := model.Work{Name: "main", Kind: model.Normal, Workers: 8, Interval: 2 * time.Second, RampUp: 5 * time.Second, Runtime: time.Minute,
+	want := model.Work{Name: "main", Kind: model.Normal, Workers: 3, Interval: 2 * time.Second, RampUp: 5 * time.Second, Runtime: time.Minute,
 		RampDown: 3 * time.Second, TotalOps: 7, TotalBytes: 10e6, MaxFailures: 10, RateText: "poisson(50)", Rate: rate.Poisson{Rate: 50}, Line: 4,
 		Store: model.Store{Kind: "null", Settings: map[string]string{}, Auth: map[string]string{}, Secrets: model.Secrets{}, Line: 2},
 		Ops: []model.Op{
@@ -183,12 +183,15 @@ func TestProblemsHaveTheirLine(t *testing.T) {
 		{"newer work", work(`type="mprepare"`, good), `4: there is no type of work "mprepare": prepare writes`},
 		{"newer operation", strings.Replace(work(`runtime="1"`, good), `"read"`, `"mwrite"`, 1), `5: there is no type of operation "mwrite": multipart writes`},
 		{"chunks to null", strings.Replace(work(`runtime="1"`, good+";sizes=c(1)KB;chunked=true"), `"read"`, `"write"`, 1), "5: warning: chunked=true has no effect on a write to storage null"},
+		{"objects of a list", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"list\" config=\"containers=c(1);objects=c(1)\"/></work>", "5: warning: objects is ignored: a list is of a container"},
+		{"no storage", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"sio\" config=\"endpoint=192.0.2.1:1\"/><operation type=\"read\" config=\"" + good + "\"/></work>", `5: storage "sio" cannot be had: use s3`},
+		{"credentials in what is no address", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" config=\"endpoint=ftp://u:p@h\"/><operation type=\"read\" config=\"" + good + "\"/></work>", "5: endpoint has credentials in its address"},
 		{"text", "hello" + work(`runtime="1"`, good), `3: warning: the text "hello"`},
 		{"storage", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"ampli\"/><operation type=\"read\" config=\"" + good + "\"/></work>", `5: storage "ampli" cannot be had`},
 		{"variable", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" config=\"endpoint=${NOWHERE}\"/><operation type=\"read\" config=\"" + good + "\"/></work>",
 			"5: endpoint is taken from NOWHERE"},
 		{"unclosed", "<work>\n<operation", "6: this is no XML"},
-		{"two of a name", work(`runtime="1"`, good) + "\n" + work(`runtime="1"`, good), `6: stage "s" has two works "m"`},
+		{"two of a name", work(`runtime="1"`, good) + "\n" + work(`runtime="1"`, good), `6: warning: there is a work "m" before: this one is called "m-2"`},
 		{"bytes that never move", "<work name=\"m\" workers=\"1\" totalBytes=\"5\">\n<operation type=\"head\" config=\"" + good + "\"/></work>", `4: work "m" never ends`},
 	}
 	for _, tt := range tests {
@@ -229,6 +232,19 @@ func TestAuthsThatMeanNothing(t *testing.T) {
 	}
 }
 
+// What is true or false is so in whatever letters, as in COSBench.
+func TestSwitches(t *testing.T) {
+	w, problems := Parse(around("<work name=\"m\" workers=\"1\" totalOps=\"1\"><storage type=\"s3\" config=\"endpoint=192.0.2.1:1;path_style_access=False;no_verify_ssl=YES\"/>"+
+		"<operation type=\"read\" config=\"containers=c(1);objects=c(1);hashCheck=True\"/></work>"), Options{})
+	if problems.Fatal() {
+		t.Fatal(problems)
+	}
+	got := w.Stages[0].Works[0]
+	if s := got.Store.Settings; s["path_style_access"] != "false" || s["no_verify_ssl"] != "true" || !got.Ops[0].Verify {
+		t.Errorf("%v, %+v", s, got.Ops[0])
+	}
+}
+
 // S3 takes no chunks of HTTP: that is said of each operation that would send
 // them, special works too, and of no other.
 func TestChunksToS3(t *testing.T) {
@@ -249,6 +265,10 @@ func TestChunksToS3(t *testing.T) {
 
 func TestFilesMadeToHurt(t *testing.T) {
 	bomb := "<?xml version=\"1.0\"?>\n<!DOCTYPE lolz [<!ENTITY lol \"lol\"><!ENTITY lol2 \"&lol;&lol;&lol;\">]>\n<workload name=\"&lol2;\"/>"
+	var manyAttributes strings.Builder
+	for i := range 500_000 {
+		fmt.Fprintf(&manyAttributes, "a%d=\"\"\n", i)
+	}
 	external := "<!DOCTYPE x [<!ENTITY e SYSTEM \"file:///etc/passwd\">]><workload name=\"&e;\"/>"
 	tests := []struct{ name, text, want string }{
 		{"entity bomb", bomb, "2: a document type is not taken"},
@@ -256,6 +276,8 @@ func TestFilesMadeToHurt(t *testing.T) {
 		{"unknown entity", "<workload name=\"&x;\"/>", "1: this is no XML"},
 		{"deep", strings.Repeat("<a>", 100000), "1: elements are nested"},
 		{"many elements", "<workload name=\"w\">" + strings.Repeat("<a/>", maxElements+5) + "</workload>", "1: there are more than"},
+		{"many attributes", "<workload\n" + manyAttributes.String() + "/>", "<workload> has more than 100 attributes"},
+		{"many entries", "<workload name=\"w\"\nconfig=\"" + strings.Repeat("a=b;", 1<<20) + "\"><workflow>" + strings.Repeat("<workstage/>", 100_000) + "</workflow></workload>", "2: the config of <workload> has more than 100 entries"},
 		{"nothing", "", "1: there is no element at all"},
 		{"no XML", "apiVersion: v1\nkind: Benchmark\n", "there is no element"},
 		{"a quote without end", "<workload name=\"w\n\n>", "this is no XML"},
@@ -339,9 +361,14 @@ func TestRedact(t *testing.T) {
 		{"elsewhere", `<a config="password=p&amp;ss'w;x=y"/><!-- it is p&ss'w, p&amp;ss&apos;w or p&amp;ss&#39;w -->`, `<a config="password=***;x=y"/><!-- it is ***, *** or *** -->`},
 		{"one in another", `<a config="token=abcd;password=abcdef"/><!--abcdef abcd-->`, `<a config="token=***;password=***"/><!--*** ***-->`},
 		{"short", `<a config="password=a"/>`, `<a config="password=***"/>`},
+		{"obfuscated key", `<a config="pass&#119;ord&#61;s3cr3t;x=y"/>`, `<a config="pass&#119;ord&#61;***;x=y"/>`},
+		{"obfuscated elsewhere", `<a config="password=s3cr3t"/><!-- &#x73;3cr3t, s3c&#114;3t -->`, `<a config="password=***"/><!-- ***, *** -->`},
+		{"as it is written", `<!-- x&amp;y x&amp;amp;y -->`, `<!-- *** *** -->`},
+		{"twice", `<a config="password=s3cr3t"/><!-- s3cr3ts3cr3t -->`, `<a config="password=***"/><!-- *** -->`},
+		{"known", `<a config="secretkey=${KEY}"/><!-- of-env -->`, `<a config="secretkey=***"/><!-- *** -->`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if d := cmp.Diff(tt.want, string(Redact([]byte(tt.text)))); d != "" {
+			if d := cmp.Diff(tt.want, string(Redact([]byte(tt.text), "of-env", "x&amp;y"))); d != "" {
 				t.Error(d)
 			}
 		})
@@ -380,6 +407,67 @@ func FuzzRedact(f *testing.F) {
 			t.Errorf("%q stands in %s", plain, got)
 		}
 	})
+}
+
+// A secret in a text that a run keeps is refused, where it stands; what stands in
+// no such text, or is no more than a name, is not.
+func TestSecretsThatWouldBeKept(t *testing.T) {
+	const file = "<workload name=%q description=%q>\n<storage type=\"s3\" config=\"endpoint=192.0.2.1:1;accesskey=%s;secretkey=${KEY}\"/>\n" +
+		"<workflow><workstage name=%q>\n<work name=%q workers=\"1\" totalOps=\"1\">\n<operation type=\"read\" config=\"containers=c(1);objects=c(1);cprefix=%s;hello=%s\"/></work></workstage></workflow></workload>"
+	o := Options{Getenv: func(string) (string, bool) { return "s3cr&t", true }}
+	for _, tt := range []struct {
+		texts []any
+		want  string
+	}{
+		{[]any{"w", "d", "minio", "s", "m", "p", "h"}, ""},
+		{[]any{"a s3cr&amp;t", "d", "minio", "s", "m", "p", "h"}, "1: the name of <workload> has a secret in it"},
+		{[]any{"w", "&#x73;3cr&amp;t!", "minio", "s", "m", "p", "h"}, "1: the description of <workload> has a secret in it"},
+		{[]any{"w", "d", "minio", "s3cr&amp;t", "m", "p", "h"}, "3: the name of <workstage> has a secret in it"},
+		{[]any{"w", "d", "minio", "s", "s3cr&amp;t", "p", "h"}, "4: the name of <work> has a secret in it"},
+		{[]any{"w", "d", "minio", "s", "m", "s3cr&amp;t", "h"}, "5: the config of <operation> has a secret in it"},
+		{[]any{"w", "d", "minio", "s", "m", "p", "s3cr&amp;t"}, ""}, // a key that means nothing
+		{[]any{"minio", "d", "minio", "s", "m", "p", "h"}, ""},
+		{[]any{"w", "for AKIAIOSFODNN7EXAMPLE", "AKIAIOSFODNN7EXAMPLE", "s", "m", "p", "h"}, "1: the description of <workload> has a secret in it"},
+	} {
+		_, problems := Parse(fmt.Appendf(nil, file, tt.texts...), o)
+		if got := fmt.Sprint(problems); problems.Fatal() != (tt.want != "") || !strings.Contains(got, tt.want) || strings.Contains(got, "s3cr") || strings.Contains(got, "AKIA") {
+			t.Errorf("%v: %s, want %s", tt.texts, got, tt.want)
+		}
+	}
+	o.Secrets = func(*model.Store) (model.Secrets, error) { return model.Secrets{"password": "elsewhere"}, nil }
+	if _, problems := Parse(fmt.Appendf(nil, file, "from elsewhere", "d", "minio", "s", "m", "p", "h"), o); !problems.Fatal() {
+		t.Error("a secret that stands in no file is not found in it")
+	}
+}
+
+// Figures are kept by the names of stages, which COSBench numbers.
+func TestStagesOfOneName(t *testing.T) {
+	var stages strings.Builder
+	for _, name := range []string{"main", "main", "main-2", "main", "rest"} {
+		fmt.Fprintf(&stages, "\n<workstage name=%q><work type=\"init\" workers=\"1\" config=\"containers=c(1)\"/></workstage>", name)
+	}
+	w, problems := Parse([]byte("<workload name=\"w\"><storage type=\"none\"/><workflow>"+stages.String()+"</workflow></workload>"), Options{})
+	var got []string
+	for _, s := range w.Stages {
+		got = append(got, s.Name)
+	}
+	want := `[3: warning: there is a workstage "main" before: this one is called "main-3" 5: warning: there is a workstage "main" before: this one is called "main-4"]`
+	if d := cmp.Diff([]string{"main", "main-3", "main-2", "main-4", "rest"}, got); d != "" || fmt.Sprint(problems) != want {
+		t.Error(d, problems)
+	}
+}
+
+// An encoding is taken if what is written in it is UTF-8 as well.
+func TestEncodings(t *testing.T) {
+	const file = "<?xml version=\"1.0\" encoding=%q?>\n<workload name=\"w\" description=\"%s\"><storage type=\"null\"/><workflow><workstage name=\"s\"><work type=\"init\" workers=\"1\" config=\"containers=c(1)\"/></workstage></workflow></workload>"
+	for _, tt := range []struct{ encoding, text, want string }{
+		{"UTF-8", "ö", "[]"}, {"UTF8", "ö", "[]"}, {"US-ASCII", "o", "[]"}, {"ISO-8859-1", "o", "[]"}, {"GBK", "o", "[]"},
+		{"ISO-8859-1", "\xf6", `[1: the encoding "ISO-8859-1" is not taken: save the file as UTF-8]`},
+	} {
+		if _, problems := Parse(fmt.Appendf(nil, file, tt.encoding, tt.text), Options{}); fmt.Sprint(problems) != tt.want {
+			t.Errorf("%s: %v, want %s", tt.encoding, problems, tt.want)
+		}
+	}
 }
 
 func FuzzParse(f *testing.F) {

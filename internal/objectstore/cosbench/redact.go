@@ -10,31 +10,50 @@ import (
 )
 
 // secretKey matches the keys of credentials, as they stand in config strings.
-var secretKey = regexp.MustCompile(`(?i)(?:access_?key|secret_?key|session_?token|password|passwd|token|api_?key)[\s\p{Z}]*=\s*`)
+var secretKey = regexp.MustCompile(`(?i)(?:access_?key|secret_?key|session_?token|password|passwd|token|api_?key)[\s\p{Z}]*=`)
 
 // tellingSecret is the least length of a secret that is looked for outside of
 // its key too: shorter ones would be found in half of all words.
 const tellingSecret = 4
 
 // Redact removes credentials from the text of a workload, so that it can be
-// kept: the whole value of each key of a secret, in comments too, and what was
-// found so (of 4 bytes or more) wherever else it stands.
-func Redact(text []byte) []byte {
-	b := &blotter{}
-	for len(text) > 0 {
-		n := bytes.IndexByte(text, '<')
-		switch {
-		case n < 0:
-			n = len(text)
-		case n == 0:
-			if n = skipped(text); n == 0 {
-				n = tag(text)
-			}
+// kept: the whole value of each key of a secret, in comments too, and, wherever
+// else they stand, what was found so and the secrets that are given (of 4 bytes
+// or more). It looks at what XML means by the text, and at how it is written.
+func Redact(text []byte, secrets ...string) []byte {
+	secrets = slices.Clone(secrets)
+	for part := range sections(text) {
+		p := meaning(part)
+		for _, v := range p.values() {
+			secrets = append(secrets, strings.TrimSpace(string(p.text[v[0]:v[1]])))
 		}
-		b.section(text[:n])
-		text = text[n:]
 	}
-	return b.elsewhere()
+	elsewhere, out := eraser(secrets), []byte(nil)
+	for part := range sections(text) {
+		out = append(out, meaning(part).without(elsewhere)...)
+	}
+	return out
+}
+
+// sections are the tags of a text, its comments, and what is between them.
+func sections(text []byte) func(yield func([]byte) bool) {
+	return func(yield func([]byte) bool) {
+		for rest := text; len(rest) > 0; {
+			n := bytes.IndexByte(rest, '<')
+			switch {
+			case n < 0:
+				n = len(rest)
+			case n == 0:
+				if n = skipped(rest); n == 0 {
+					n = tag(rest)
+				}
+			}
+			if !yield(rest[:n]) {
+				return
+			}
+			rest = rest[n:]
+		}
+	}
 }
 
 // tag is the length of the tag that b begins with.
@@ -54,39 +73,83 @@ func tag(b []byte) int {
 	return len(b)
 }
 
-// blotter gathers a text without its secrets, and those.
-type blotter struct {
-	out     []byte
-	secrets []string // as they stood
+// eraser puts NUL, which no XML has, in the place of each byte of the secrets, so
+// that what it leaves stays where it is; the longest first.
+func eraser(secrets []string) *strings.Replacer {
+	secrets = slices.DeleteFunc(secrets, func(s string) bool { return len(s) < tellingSecret })
+	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	var pairs []string
+	for _, s := range slices.Compact(secrets) {
+		pairs = append(pairs, s, strings.Repeat("\x00", len(s)))
+	}
+	return strings.NewReplacer(pairs...)
 }
 
-// section takes a tag, a comment, or the text between.
-func (b *blotter) section(text []byte) {
+// meant is what XML means by a section: text, of which byte i is written from
+// raw[at[i]] on. Bytes of one entity are all written there.
+type meant struct {
+	raw, text []byte
+	at        []int
+}
+
+// entity matches one such as &amp; or &#x26; at the beginning.
+var entity = regexp.MustCompile(`^&(?:[a-z]{2,6}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6});`)
+
+func meaning(raw []byte) *meant {
+	m := &meant{raw: raw, text: make([]byte, 0, len(raw)), at: make([]int, 0, len(raw)+1)}
+	for i, n := 0, 0; i < len(raw); i += n {
+		one := raw[i : i+1]
+		if n = 1; raw[i] == '&' {
+			if e := entity.Find(raw[i:]); e != nil {
+				one, n = []byte(html.UnescapeString(string(e))), len(e)
+			}
+		}
+		for _, c := range one {
+			m.text, m.at = append(m.text, c), append(m.at, i)
+		}
+	}
+	m.at = append(m.at, len(raw))
+	return m
+}
+
+// literal says whether byte i is written as itself, so that it can end something.
+func (m *meant) literal(i int) bool { return m.at[i+1]-m.at[i] == 1 }
+
+// blank says whether byte i is white space, written as such.
+func (m *meant) blank(i int) bool {
+	return m.literal(i) && strings.IndexByte(" \t\r\n", m.text[i]) >= 0
+}
+
+// values are where in the text those of the keys of secrets stand.
+func (m *meant) values() (spans [][2]int) {
 	quote := byte(0)
-	for {
-		at := secretKey.FindIndex(text)
-		if at == nil {
-			b.out = append(b.out, text...)
-			return
+	for from := 0; ; {
+		key := secretKey.FindIndex(m.text[from:])
+		if key == nil {
+			return spans
 		}
-		quote = within(quote, text[:at[1]])
-		end := at[1] + valueEnd(text[at[1]:], quote)
-		b.out = append(b.out, text[:at[1]]...)
-		if value := text[at[1]:end]; len(value) > 0 {
-			b.out = append(b.out, "***"...)
-			b.secrets = append(b.secrets, string(value))
+		begin := from + key[1]
+		quote = m.within(quote, from, begin)
+		for begin < len(m.text) && m.blank(begin) {
+			begin++
 		}
-		text = text[end:]
+		end := m.valueEnd(begin, quote)
+		if end > begin {
+			spans = append(spans, [2]int{begin, end})
+		}
+		from = end
 	}
 }
 
-// within is the quote of the attribute's value that a text ends in, 0 if in
-// none; it begins in one of quote. Only after "=" a quote opens anything, for
-// comments have apostrophes.
-func within(quote byte, text []byte) byte {
+// within is the quote of the attribute's value that the text up to to ends in, 0
+// if in none; at from it is in one of quote. Only after "=" a quote opens
+// anything, for comments have apostrophes.
+func (m *meant) within(quote byte, from, to int) byte {
 	equals := false
-	for _, c := range text {
-		switch {
+	for i := from; i < to; i++ {
+		switch c := m.text[i]; {
+		case !m.literal(i):
+			equals = false
 		case quote != 0 && c == quote:
 			quote, equals = 0, false
 		case quote == 0 && equals && (c == '"' || c == '\''):
@@ -98,43 +161,58 @@ func within(quote byte, text []byte) byte {
 	return quote
 }
 
-// valueEnd is the length of the value that text begins with: up to a ";" that
-// is no entity's, or to the quote; else to the end of what may be a comment.
-func valueEnd(text []byte, quote byte) int {
-	end, entity := 0, false // entity: such as &amp
-	for ; end < len(text); end++ {
-		c := text[end]
-		if quote != 0 && c == quote || c == ';' && !entity {
-			break
-		}
-		entity = c == '&' || entity && (c == '#' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z')
+// valueEnd is where the value ends that begins at from: at a ";" or at the quote,
+// as such; else at the end of what may be a comment.
+func (m *meant) valueEnd(from int, quote byte) int {
+	end := from
+	for end < len(m.text) && !(m.literal(end) && (m.text[end] == ';' || quote != 0 && m.text[end] == quote)) {
+		end++
 	}
-	value := text[:end]
 	for _, closing := range []string{"-->", "]]>", "?>"} {
-		if rest, ok := bytes.CutSuffix(value, []byte(closing)); ok && end == len(text) {
-			value = rest
+		if end == len(m.text) && bytes.HasSuffix(m.text[from:end], []byte(closing)) {
+			end -= len(closing)
 			break
 		}
 	}
-	return len(bytes.TrimRight(value, " \t\r\n"))
+	for end > from && m.blank(end-1) {
+		end--
+	}
+	return end
 }
 
-// elsewhere removes the secrets that were found from the rest of the text, as
-// they stood, as they are, and as XML may write them; the longest first.
-func (b *blotter) elsewhere() []byte {
-	var forms []string
-	for _, raw := range b.secrets {
-		plain := html.UnescapeString(raw)
-		if len(plain) < tellingSecret {
-			continue
+// without is the section as it is written, with *** in the place of values of
+// secrets, and of what elsewhere erases.
+func (m *meant) without(elsewhere *strings.Replacer) []byte {
+	hidden := make([]bool, len(m.raw)+1)
+	hide := func(i int) {
+		next := i + 1
+		for m.at[next] == m.at[i] {
+			next++
 		}
-		escaped := html.EscapeString(plain)
-		forms = append(forms, raw, plain, escaped, strings.NewReplacer("&#34;", "&quot;", "&#39;", "&apos;").Replace(escaped))
+		for k := m.at[i]; k < m.at[next]; k++ {
+			hidden[k] = true
+		}
 	}
-	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-	var pairs []string
-	for _, f := range slices.Compact(forms) {
-		pairs = append(pairs, f, "***")
+	for _, v := range m.values() {
+		for i := v[0]; i < v[1]; i++ {
+			hide(i)
+		}
 	}
-	return []byte(strings.NewReplacer(pairs...).Replace(string(b.out)))
+	for i, c := range []byte(elsewhere.Replace(string(m.text))) {
+		if c == 0 {
+			hide(i)
+		}
+	}
+	for k, c := range []byte(elsewhere.Replace(string(m.raw))) {
+		hidden[k] = hidden[k] || c == 0
+	}
+	var out []byte
+	for k, c := range m.raw {
+		if !hidden[k] {
+			out = append(out, c)
+		} else if !hidden[k+1] {
+			out = append(out, "***"...)
+		}
+	}
+	return out
 }

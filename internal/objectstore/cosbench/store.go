@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
@@ -15,12 +16,13 @@ import (
 // Kinds of storage: those of COSBench by what carries them out here, and why
 // others are declined.
 var (
-	storageKinds = map[string]string{"s3": "s3", "s3v4": "s3", "swift": "swift", "mock": "null", "noop": "null", "null": "null", "file": "file"}
+	storageKinds = map[string]string{"s3": "s3", "s3v4": "s3", "swift": "swift", "": "null", "none": "null", "mock": "null", "noop": "null", "null": "null", "file": "file"}
 	declined     = map[string]string{
 		"gcs": "use s3 with its S3-compatible endpoint", "aliyun": "use s3 with its S3-compatible endpoint", "ecs": "use s3 with its S3-compatible endpoint",
 		"ehualu": "use s3 with its S3-compatible endpoint", "openio": "use s3 or swift with its gateway", "librados": "use s3 with a RADOS gateway",
 		"cdmi": "CDMI is declined, see docs/object.md; use s3 or swift", "cdmi_base": "CDMI is declined, see docs/object.md; use s3 or swift",
 		"cdmi_swift": "CDMI is declined, see docs/object.md; use swift", "ampli": "no server of it can be had", "sproxyd": "use s3 with its gateway", "azure": "it is not built",
+		"sio": "use s3, which it speaks", "siov2": "use s3, which it speaks", "gdas": "use s3, which it speaks",
 	}
 	authKinds = map[string]string{"": "none", "none": "none", "mock": "none", "noop": "none", "swauth": "tempauth", "tempauth": "tempauth",
 		"keystone": "keystone", "keystonev2": "keystonev2", "keystonev3": "keystonev3"}
@@ -43,13 +45,14 @@ var (
 	// elsewhere are keys of COSBench's auths that have no meaning here, and what has.
 	elsewhere = map[string]string{"service": "the service of type object-store is taken", "userid": "username says who it is", "timeout": "that of the storage holds for it too",
 		"token": "give it to the storage, with storage_url"}
+	switches   = []string{"path_style_access", "no_verify_ssl"} // that are true or false, as whoever writes them writes that
 	secretKeys = []string{"accesskey", "secretkey", "sessiontoken", "password", "token"}
 )
 
 func (p *parser) store(work *node, l level) model.Store {
 	s := model.Store{Settings: map[string]string{}, Auth: map[string]string{}, Secrets: model.Secrets{}}
 	if l.storage == nil {
-		p.Fail(work.line, `such as <storage type="s3" config="endpoint=…"/>`, "work %q has no storage", work.attrs["name"].value)
+		p.Fail(work.line, `such as <storage type="s3" config="endpoint=…"/>; <storage type="none"/> is what COSBench takes then: nothing is sent`, "work %q has no storage", work.attrs["name"].value)
 		return s
 	}
 	s.Line = l.storage.line
@@ -59,7 +62,7 @@ func (p *parser) store(work *node, l level) model.Store {
 	if s.Kind, ok = storageKinds[kind]; !ok {
 		why := declined[kind]
 		if why == "" {
-			why = "there are " + strings.Join(slices.Sorted(maps.Keys(storageKinds)), ", ")
+			why = "there are " + strings.Join(slices.Sorted(maps.Keys(storageKinds))[1:], ", ")
 		}
 		p.failOnce(l.storage.line, why, "storage %q cannot be had", kind)
 		return s
@@ -166,6 +169,9 @@ func (p *parser) settings(n *node, known []string, into map[string]string, secre
 				continue
 			}
 		}
+		if b, err := parseBool(value); err == nil && value != "" && slices.Contains(switches, k) {
+			value = strconv.FormatBool(b)
+		}
 		if slices.Contains(secretKeys, k) {
 			secrets[k] = value
 		} else {
@@ -215,11 +221,13 @@ func (p *parser) address(e entry, value string) (string, bool) {
 		value = "http://" + value
 	}
 	u, err := url.Parse(value)
+	_, host, _ := strings.Cut(value, "://")
+	host, _, _ = strings.Cut(host, "/")
 	switch {
+	case strings.Contains(host, "@"): // also where it is no address otherwise: it is not shown
+		p.failOnce(e.line, "give them apart", "%s has credentials in its address", e.key)
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		p.failOnce(e.line, "such as http://HOST:PORT", "%s=%s is no address", e.key, clip(e.value))
-	case u.User != nil:
-		p.failOnce(e.line, "give them apart", "%s has credentials in its address", e.key)
 	default:
 		return value, true
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"sort"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 )
@@ -31,6 +32,8 @@ type attr struct {
 const (
 	maxDepth    = 32
 	maxElements = 200_000
+	maxAttrs    = 100 // of an element
+	maxEntries  = 100 // of a config string
 	maxProblems = 100
 )
 
@@ -42,6 +45,12 @@ func parseXML(data []byte) (*node, model.Problems) {
 	r := &reader{text: safe}
 	r.lines(safe)
 	r.decoder = xml.NewDecoder(bytes.NewReader(safe))
+	r.decoder.CharsetReader = func(label string, in io.Reader) (io.Reader, error) {
+		if utf8.Valid(safe) { // ASCII is, whatever it is said to be
+			return in, nil
+		}
+		return nil, fmt.Errorf("the encoding %q is not taken: save the file as UTF-8", clip(label))
+	}
 	if err := r.read(); err != nil {
 		r.problems.Fail(r.errorLine(err), "", "%s", whatIsWrong(err))
 	}
@@ -107,12 +116,18 @@ func (r *reader) start(t xml.StartElement, from int) error {
 	if len(r.stack) >= maxDepth {
 		return fmt.Errorf("elements are nested more than %d deep", maxDepth)
 	}
+	if len(t.Attr) > maxAttrs {
+		return fmt.Errorf("<%s> has more than %d attributes", clip(t.Name.Local), maxAttrs)
+	}
 	n := &node{name: t.Name.Local, line: r.line(from), attrs: map[string]attr{}}
 	raw := r.text[from:r.decoder.InputOffset()]
 	for _, a := range t.Attr {
 		line := r.line(from + attrOffset(raw, a.Name.Local))
 		if _, twice := n.attrs[a.Name.Local]; twice {
 			r.problems.Fail(line, "", "<%s> has two attributes %s", n.name, a.Name.Local)
+		}
+		if a.Name.Local == "config" && strings.Count(a.Value, ";") > maxEntries {
+			r.problems.Fail(line, "", "the config of <%s> has more than %d entries", clip(n.name), maxEntries)
 		}
 		n.attrs[a.Name.Local] = attr{a.Value, line}
 	}
@@ -160,6 +175,9 @@ func whatIsWrong(err error) string {
 	var syntax *xml.SyntaxError
 	if errors.As(err, &syntax) {
 		return "this is no XML: " + syntax.Msg
+	}
+	if inner := errors.Unwrap(err); inner != nil {
+		err = inner
 	}
 	return strings.TrimPrefix(err.Error(), "xml: ")
 }
