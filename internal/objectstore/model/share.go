@@ -61,10 +61,15 @@ func (w *Work) keep(first, n int) bool {
 	}
 	all := w.AllWorkers()
 	ops, bytes := shared(w.TotalOps, first, n, all), shared(w.TotalBytes, first, n, all)
-	if n == 0 || w.TotalOps > 0 && ops == 0 || w.TotalBytes > 0 && bytes == 0 {
+	total := w.TotalOps
+	w.FirstWorker, w.Of, w.Workers = w.FirstWorker+first, all, n
+	if w.Rate != nil {
+		ops = w.Turns().of(total) // the first that are due, whoever does them
+	}
+	if n == 0 || total > 0 && ops == 0 || w.TotalBytes > 0 && bytes == 0 {
 		return false
 	}
-	w.FirstWorker, w.Of, w.Workers, w.TotalOps, w.TotalBytes = w.FirstWorker+first, all, n, ops, bytes
+	w.TotalOps, w.TotalBytes = ops, bytes
 	return true
 }
 
@@ -101,6 +106,17 @@ func (w *Work) Turns() Turns {
 func (t Turns) Fall(k int64) bool {
 	turn := t.scatter.At(k%t.all) - t.first
 	return turn >= 0 && turn < t.workers
+}
+
+// of is how many of the first total operations that are due fall to the share.
+func (t Turns) of(total int64) int64 {
+	n := total / t.all * t.workers
+	for k := range total % t.all {
+		if t.Fall(k) {
+			n++
+		}
+	}
+	return n
 }
 
 // Start is where this share begins to go through a selector's numbers in order,

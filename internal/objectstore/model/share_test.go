@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
+	"github.com/cnsbench/cnsbench/internal/plan/rate"
 )
 
 func work(name string, workers int, change func(*model.Work)) model.Work {
@@ -86,6 +87,38 @@ func TestSharesAreTheWholeWork(t *testing.T) {
 						}
 					}
 				})
+			}
+		}
+	}
+}
+
+// Of a rate that a number of operations ends, all hosts together do the first that
+// are due, as one would: none sooner or later, however few they are.
+func TestSharesOfARateThatACountEnds(t *testing.T) {
+	t.Parallel()
+	for _, workers := range []int{1, 3, 7, 1000} {
+		for _, hosts := range []int{1, 2, 3, 16} {
+			for _, total := range []int64{1, 5, 100, 999, 1001} {
+				w := &model.Workload{Stages: []model.Stage{{Name: "s", Works: []model.Work{work("main", workers, func(w *model.Work) {
+					w.Rate, w.TotalOps = rate.Constant{Rate: 1}, total
+				})}}}}
+				done := map[int64]int{}
+				for _, s := range shares(t, w, hosts) {
+					for _, x := range s.Stages[0].Works {
+						turns := x.Turns()
+						for k, n := int64(0), int64(0); n < x.TotalOps; k++ {
+							if turns.Fall(k) {
+								n++
+								done[k]++
+							}
+						}
+					}
+				}
+				for k := range total {
+					if done[k] != 1 || int64(len(done)) != total {
+						t.Fatalf("%d workers on %d hosts, %d operations: that of number %d is done %d times, and %d are done", workers, hosts, total, k, done[k], len(done))
+					}
+				}
 			}
 		}
 	}
