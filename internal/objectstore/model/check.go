@@ -172,19 +172,33 @@ func (ps *checker) chunked(w *Work, o *Op) {
 
 // divided says which workers have nothing to do, and what cannot be divided.
 func (ps *checker) divided(w *Work, o *Op) {
-	s := o.Containers
+	owned := w.Owns(o)
+	if owned {
+		ps.idle(w, o, o.Objects, "with an object for one worker each", "objects")
+	}
 	switch o.Division {
-	case ByNone:
-		return
+	case ByContainer:
+		ps.idle(w, o, o.Containers, "divided by container", "division")
 	case ByObject:
-		s = o.Objects
+		if !owned {
+			ps.idle(w, o, o.Objects, "divided by object", "division")
+		}
 	}
-	if s.Kind == 0 {
-		return
-	}
-	if !s.Divisible() {
-		ps.warn(o.Line, "division", "", "a selector by histogram or s(a,b) cannot be divided by %s: all workers share it", o.Division)
-	} else if s.Size() < int64(w.Workers) {
-		ps.warn(o.Line, "division", "use fewer workers or a wider range", "divided by %s, %d of %d workers have nothing to %s", o.Division, int64(w.Workers)-s.Size(), w.Workers, o.Type)
+}
+
+// idle says whether s, divided among the workers, is not enough for all.
+func (ps *checker) idle(w *Work, o *Op, s pick.Spec, divided, key string) {
+	const hint = "use fewer workers or a wider range"
+	switch n := int64(w.Workers) - s.Size(); {
+	case s.Kind == 0:
+	case !s.Divisible():
+		if key == "division" { // where each worker has to have its own it was refused
+			ps.warn(o.Line, key, "", "a selector by histogram or s(a,b) cannot be divided by %s: all workers share it", o.Division)
+		}
+	case n <= 0:
+	case w.Rate != nil: // each worker has its turn, on whatever host it is
+		ps.fail(o.Line, key, hint, "%s, %d of %d workers have nothing to %s, but the rate gives each its turn", divided, n, w.Workers, o.Type)
+	default:
+		ps.warn(o.Line, key, hint, "%s, %d of %d workers have nothing to %s", divided, n, w.Workers, o.Type)
 	}
 }
