@@ -89,7 +89,9 @@ func (o *objectReader) work(path string, s *v1alpha1.ObjectWork, top string, spe
 			o.fail(path+".division", "leave it out", "undivided, each worker of a work of type %s would do all of it", s.Type)
 		}
 		op := model.Op{Type: special.op, Name: string(special.op), Weight: 100, Division: special.division, Line: o.line(path)}
-		o.target(path, &op, &s.ObjectTarget)
+		if o.target(path, &op, &s.ObjectTarget); op.Division == model.ByNone {
+			op.Division = special.division // that it cannot be was said
+		}
 		w.Ops = []model.Op{op}
 		return w
 	}

@@ -61,9 +61,6 @@ func (ps *checker) checked(s *Stage, w *Work) {
 		if slices.Contains(o.Checks, ReadAfterWrite) {
 			ps.tellsApart(o)
 		}
-		if w.Special() && len(o.Checks) > 0 && o.Division == ByNone && w.Workers > 1 {
-			ps.fail(o.Line, "division", "leave "+ps.words.Set("division", "none")+" out", "each worker of work %q needs objects of its own, for it checks them", w.Name)
-		}
 		if w.Owns(o) && !o.Objects.Divisible() && o.Objects.Kind != 0 {
 			ps.fail(o.Line, "objects", "such as u(a,b), r(a,b) or zipf(a,b,s)", "each worker of work %q needs objects of its own, for it checks them; a histogram or s(a,b) cannot be divided", w.Name)
 		}
