@@ -24,12 +24,13 @@ var workloadColumns = []string{"Stage", "Op-Name", "Op-Type", "Op-Count", "Byte-
 var stageMetrics = []string{"Op-Count", "Byte-Count", "Avg-ResTime", "Avg-ProcTime", "Throughput", "Bandwidth", "Succ-Ratio"}
 
 // opOf is what COSBench calls an operation, and its type: what a special work
-// does is of the work's own type, and named by both.
+// does is of the work's own type, and named by both; a normal one's are called by
+// their types, also where there are several of one.
 func opOf(w *model.Work, o *model.Op) (name, kind string) {
 	kind = string(w.Kind)
 	switch {
 	case !w.Special():
-		return o.Name, string(o.Type)
+		return string(o.Type), string(o.Type)
 	case o.Type == model.MakeContainer:
 		return kind + "-write", kind
 	case o.Type == model.RemoveContainer:
@@ -211,7 +212,8 @@ func histogramCSV(result *load.Result) ([]byte, error) {
 				return nil, err
 			}
 			for k := range figures {
-				rows[0] = append(rows[0], fmt.Sprintf("%s-w%d-%s-%s", stageID(i+1, s.Name), j+1, w.Work.Name, figures[k].Name), "(%)")
+				name, _ := opOf(w.Work, &w.Work.Ops[k])
+				rows[0] = append(rows[0], fmt.Sprintf("%s-w%d-%s-%s", stageID(i+1, s.Name), j+1, w.Work.Name, name), "(%)")
 				counts, all = append(counts, steps(figures[k].Cell.Response)), append(all, figures[k].Cell.Response.N())
 			}
 		}

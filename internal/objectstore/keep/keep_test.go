@@ -34,7 +34,7 @@ func cell(n, bytes int64, response, first float64) *load.Cell {
 // result has a work of reads and writes over 10 s, of which some failed, were
 // lost, or were outside the window; a stage that failed; and one that was skipped.
 func result() *load.Result {
-	work := &model.Work{Name: "main", Kind: model.Normal, Ops: []model.Op{{Type: model.Read, Name: "read"}, {Type: model.Write, Name: "write"}}}
+	work := &model.Work{Name: "main", Kind: model.Normal, Ops: []model.Op{{Type: model.Read, Name: "read"}, {Type: model.Read, Name: "read-2"}}}
 	lost := cell(5, 0, 0, 0)
 	lost.Response = hist.New()
 	return &load.Result{Stages: []load.StageResult{
@@ -59,7 +59,7 @@ func TestWorkloadCSV(t *testing.T) {
 	want := [][]string{
 		strings.Split("Stage,Op-Name,Op-Type,Op-Count,Byte-Count,Avg-ResTime,Avg-ProcTime,60%-ResTime,80%-ResTime,90%-ResTime,95%-ResTime,99%-ResTime,100%-ResTime,Throughput,Bandwidth,Succ-Ratio,Status,Detailed Status", ","),
 		strings.Split("s1-main,read,read,95,95000,2.5,1.25,2.5,2.5,2.5,2.5,2.5,2.5,9.5,9500,95%,completed,launching @ 2026-11-22 01:02:03,completed @ 2026-11-22 01:02:15", ","),
-		strings.Split("s1-main,write,write,0,0,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,0,0,N/A,completed,launching @ 2026-11-22 01:02:03,completed @ 2026-11-22 01:02:15", ","),
+		strings.Split("s1-main,read,read,0,0,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,0,0,N/A,completed,launching @ 2026-11-22 01:02:03,completed @ 2026-11-22 01:02:15", ","),
 		append(append([]string{"s2-broken"}, none...), "failed", "launching @ 2026-11-22 01:02:15", "failed @ 2026-11-22 01:02:16"),
 		append(append([]string{"s3-late"}, none...), "cancelled"),
 	}
@@ -81,21 +81,21 @@ func rowsOf(t *testing.T, text []byte) [][]string {
 }
 
 // What special works do is not of the types of normal ones, so that who adds up
-// a type does not add what was only prepared.
+// a type does not add what was only prepared; all that are of a type are called so.
 func TestOpOf(t *testing.T) {
 	for _, tt := range []struct {
 		kind     model.WorkKind
 		op       model.OpType
 		name, of string
 	}{
-		{model.Normal, model.Write, "write", "write"},
+		{model.Normal, model.Write, "write", "write"}, // the second of its type
 		{model.Init, model.MakeContainer, "init-write", "init"},
 		{model.Prepare, model.Write, "prepare-write", "prepare"},
 		{model.Prepare, model.MultipartWrite, "prepare-multipart", "prepare"},
 		{model.Cleanup, model.Delete, "cleanup-delete", "cleanup"},
 		{model.Dispose, model.RemoveContainer, "dispose-delete", "dispose"},
 	} {
-		if name, of := opOf(&model.Work{Kind: tt.kind}, &model.Op{Type: tt.op, Name: string(tt.op)}); name != tt.name || of != tt.of {
+		if name, of := opOf(&model.Work{Kind: tt.kind}, &model.Op{Type: tt.op, Name: string(tt.op) + "-2"}); name != tt.name || of != tt.of {
 			t.Errorf("%s of %s: %s, %s", tt.op, tt.kind, name, of)
 		}
 	}
@@ -116,7 +116,7 @@ func TestHistogramCSV(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff("ResTime,s1-main-w1-main-read,(%),s1-main-w1-main-write,(%)\n0~10,96,96%,0,0%\n10~20,0,96%,0,0%\n20~30,4,100%,0,0%\n", string(text)); d != "" {
+	if d := cmp.Diff("ResTime,s1-main-w1-main-read,(%),s1-main-w1-main-read,(%)\n0~10,96,96%,0,0%\n10~20,0,96%,0,0%\n20~30,4,100%,0,0%\n", string(text)); d != "" {
 		t.Error(d)
 	}
 	if err := c.Response.Record(int64(600 * time.Second)); err != nil {
@@ -147,7 +147,8 @@ func TestStageCSV(t *testing.T) {
 	r.StageEnded(&load.StageResult{Name: "before", Ended: at(1)})
 	r.StageBegan(&model.Stage{Name: "main", Works: []model.Work{reads, {Name: "wait", Kind: model.Delay}, writes}}, at(1.9))
 	told(&reads, 2, 3.01, 101)
-	told(&reads, 3.01, 4, 50) // before the other of the first
+	ramp := load.Cells{{Label: "200", OK: true, Ramp: true}: cell(30, 30_000, 2.5, 1.25), {Label: "200", OK: true}: cell(20, 20_000, 2.5, 1.25), {Label: "503", Ramp: true}: cell(50, 0, 1, 1)}
+	r.Second("main", &reads, at(3.01), at(4), ramp) // before the other of the first
 	told(&writes, 2, 3, 10)
 	told(&writes, 3, 3.5, 5) // and has ended
 	told(&reads, 4, 5, 40)

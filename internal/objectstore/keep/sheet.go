@@ -53,7 +53,13 @@ func (f *sheet) add(w *model.Work, from, to op.Time, cells load.Cells) error {
 		r.From = from
 	}
 	r.To = to
-	return r.Cells.Merge(cells)
+	for k, cell := range cells {
+		k.Ramp = false // what is done in a ramp has its rows too
+		if err := r.Cells.Merge(load.Cells{k: cell}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // take is what can be written: rows of which all works have told, or that waited
