@@ -90,9 +90,25 @@ func (s *StageResult) PerSecond() (sum float64) {
 	return sum
 }
 
-// CPUPerOp is what one operation cost this process, of all that ended in the
-// stage, ramps too; false if none did.
+// CPUPerOp is what one operation cost this process, or all hosts together, of all
+// that ended in the stage, ramps too; false if that is not known. What a process
+// used that was lost it took with it, so that its operations do not count either.
 func (s *StageResult) CPUPerOp() (d time.Duration, ops int64, ok bool) {
+	var cpu time.Duration
+	if cpu, ops = s.cpuOfOps(); ops == 0 {
+		return 0, 0, false
+	}
+	return cpu / time.Duration(ops), ops, true
+}
+
+func (s *StageResult) cpuOfOps() (cpu time.Duration, ops int64) {
+	for i := range s.Hosts {
+		d, n := s.Hosts[i].cpuOfOps()
+		cpu, ops = cpu+d, ops+n
+	}
+	if len(s.Hosts) > 0 || s.Usage.Wall == 0 {
+		return cpu, ops
+	}
 	for i := range s.Works {
 		for k, c := range s.Works[i].Cells {
 			if k.Label != Dropped && k.Check == "" {
@@ -100,8 +116,5 @@ func (s *StageResult) CPUPerOp() (d time.Duration, ops int64, ok bool) {
 			}
 		}
 	}
-	if ops == 0 {
-		return 0, 0, false
-	}
-	return s.Usage.CPU / time.Duration(ops), ops, true
+	return s.Usage.CPU, ops
 }

@@ -10,6 +10,26 @@ import (
 	"github.com/cnsbench/cnsbench/internal/plan/rate"
 )
 
+// What a lost host used is not known: it makes operations no cheaper.
+func TestCPUPerOp(t *testing.T) {
+	stage := func(u Usage, ops int64) StageResult {
+		return StageResult{Usage: u, Works: []WorkResult{{Cells: Cells{{Label: "200", OK: true}: {N: ops}, {Label: Dropped, Lost: true}: {N: 7}}}}}
+	}
+	used := Usage{CPU: time.Second, Wall: 10 * time.Second, CPUs: 2}
+	one, lost := stage(used, 1000), stage(Usage{}, 500)
+	if d, n, ok := one.CPUPerOp(); !ok || d != time.Millisecond || n != 1000 {
+		t.Errorf("%v, %d, %v", d, n, ok)
+	}
+	if d, _, ok := lost.CPUPerOp(); ok {
+		t.Errorf("a process that was lost used %v an operation", d)
+	}
+	all := stage(used, 1500)
+	all.Hosts = []HostResult{{StageResult: one}, {StageResult: lost}}
+	if d, n, ok := all.CPUPerOp(); !ok || d != time.Millisecond || n != 1000 {
+		t.Errorf("%v, %d, %v", d, n, ok)
+	}
+}
+
 // Whose figures they are, by ceiling, CPU and run queue: 1000 operations in 10 s
 // took 5 ms each.
 func TestBound(t *testing.T) {
