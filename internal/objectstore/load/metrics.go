@@ -142,13 +142,13 @@ func Together(works []Metrics) (Metrics, error) {
 }
 
 // Rates are what ended in a second of a work, ramps too: completions and bytes
-// of what was done, and failures, a second.
+// of what was done, failures, and what was given up as lost, a second.
 func Rates(w *model.Work, from, to op.Time, cells Cells) []Scalar {
 	span := time.Duration(to - from).Seconds()
 	if span <= 0 {
 		return nil
 	}
-	type sums struct{ ok, failed, bytes int64 }
+	type sums struct{ ok, failed, lost, bytes int64 }
 	of := make([]sums, len(w.Ops))
 	for k, c := range cells {
 		if k.Check != "" {
@@ -158,6 +158,8 @@ func Rates(w *model.Work, from, to op.Time, cells Cells) []Scalar {
 		switch {
 		case k.OK:
 			s.ok, s.bytes = s.ok+c.N, s.bytes+c.Bytes
+		case k.Lost:
+			s.lost += c.N
 		default:
 			s.failed += c.N
 		}
@@ -166,7 +168,7 @@ func Rates(w *model.Work, from, to op.Time, cells Cells) []Scalar {
 	for i, s := range of {
 		name := w.Ops[i].Name
 		list = append(list, Scalar{name + ".iops", "1/s", float64(s.ok) / span}, Scalar{name + ".bandwidth", "B/s", float64(s.bytes) / span},
-			Scalar{name + ".failed", "1/s", float64(s.failed) / span})
+			Scalar{name + ".failed", "1/s", float64(s.failed) / span}, Scalar{name + ".lost", "1/s", float64(s.lost) / span})
 	}
 	return list
 }

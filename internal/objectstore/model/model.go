@@ -185,6 +185,10 @@ func (w *Work) Windows() (measured, measuredEnd, end time.Duration) {
 	return w.RampUp, w.RampUp + w.Runtime, w.RampUp + w.Runtime + w.RampDown
 }
 
+// IntervalOver says whether a slice of the histograms that is so long is over. It
+// is told of seconds, which end a little sooner or later than the clock's.
+func (w *Work) IntervalOver(d time.Duration) bool { return d >= w.Interval-time.Second/2 }
+
 // Special says whether the work goes once through its selectors.
 func (w *Work) Special() bool { return w.Kind != Normal && w.Kind != Delay }
 

@@ -134,12 +134,16 @@ func (o *objects) stage(s *part.Stage) error {
 		return err
 	}
 	o.metrics(prefix, all)
-	o.series(prefix, s, func(int) bool { return true })
+	if err := o.series(prefix, s, func(int) bool { return true }); err != nil {
+		return err
+	}
 	if len(s.Works) > 1 {
 		for i, m := range each {
 			own := prefix + s.Works[i].Work.Name + "."
 			o.metrics(own, m)
-			o.series(own, s, func(work int) bool { return work == i })
+			if err := o.series(own, s, func(work int) bool { return work == i }); err != nil {
+				return err
+			}
 		}
 	}
 	if d, _, ok := s.CPUPerOp(); ok {
@@ -197,7 +201,7 @@ func (o *objects) slices(s *part.Stage, i int, prefix string) error {
 		if err := cells.Merge(x.Cells); err != nil {
 			return err
 		}
-		if to-from >= op.Time(w.Work.Interval) {
+		if w.Work.IntervalOver(time.Duration(to - from)) {
 			flush()
 		}
 	}
@@ -208,24 +212,47 @@ func (o *objects) slices(s *part.Stage, i int, prefix string) error {
 }
 
 // series are the rates of the wanted works by second; those of works that go on
-// side by side are added up.
-func (o *objects) series(prefix string, s *part.Stage, wanted func(work int) bool) {
+// side by side are added up. What a work did in less than half a second, at its
+// end, belongs to the second before: else it would count for a whole one.
+func (o *objects) series(prefix string, s *part.Stage, wanted func(work int) bool) error {
 	type second struct {
 		at     op.Time
 		values map[string]float64
 	}
 	seconds, units := map[int64]*second{}, map[string]string{}
-	for _, x := range s.Seconds {
-		if !wanted(x.Work) {
-			continue
-		}
-		k := int64((x.From - s.Works[x.Work].Began + op.Time(time.Second)/2) / op.Time(time.Second))
+	add := func(w *load.WorkResult, k int64, from, to op.Time, cells load.Cells) {
 		if seconds[k] == nil {
-			seconds[k] = &second{x.From, map[string]float64{}}
+			seconds[k] = &second{from, map[string]float64{}}
 		}
-		for _, r := range load.Rates(s.Works[x.Work].Work, x.From, x.To, x.Cells) {
+		for _, r := range load.Rates(w.Work, from, to, cells) {
 			units[r.Metric] = r.Unit
 			seconds[k].values[r.Metric] += r.Value
+		}
+	}
+	for i := range s.Works {
+		if !wanted(i) {
+			continue
+		}
+		cells, from, to, row := load.Cells{}, op.Never, op.Never, int64(0)
+		for _, x := range s.Seconds {
+			if x.Work != i {
+				continue
+			}
+			k := max(0, int64((x.To-s.Works[i].Began+op.Time(time.Second)/2)/op.Time(time.Second))-1)
+			if from.Known() && k != row {
+				add(&s.Works[i], row, from, to, cells)
+				cells, from = load.Cells{}, op.Never
+			}
+			if !from.Known() {
+				from, row = x.From, k
+			}
+			to = x.To
+			if err := cells.Merge(x.Cells); err != nil {
+				return err
+			}
+		}
+		if from.Known() {
+			add(&s.Works[i], row, from, to, cells)
 		}
 	}
 	for _, metric := range slices.Sorted(maps.Keys(units)) {
@@ -235,6 +262,7 @@ func (o *objects) series(prefix string, s *part.Stage, wanted func(work int) boo
 		}
 		o.res.Series = append(o.res.Series, list)
 	}
+	return nil
 }
 
 // ObjectMetrics are the latencies that Object can find for a workload.
