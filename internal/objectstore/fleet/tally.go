@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
@@ -143,7 +144,7 @@ func (t *tally) second(p *peer, s *model.Stage, m *second) error {
 	g.until = to
 	o := t.fleet.Observer.Host(p.index)
 	o.Second(t.spec.Name, w, from, to, m.Cells, m.Usage)
-	if to-g.since >= op.Time(w.Interval) {
+	if w.IntervalOver(time.Duration(to - g.since)) {
 		t.interval(p, g)
 	}
 	t.tell(i, t.slowest(i))
@@ -282,7 +283,7 @@ func (t *tally) together(i int) (*load.WorkResult, bool) {
 		all.Err = errors.Join(all.Err, all.Cells.Merge(g.Cells))
 	}
 	if all.Err == nil {
-		all.Err = all.Judge()
+		all.Err = all.Judge(t.stopped)
 	}
 	return all, any
 }

@@ -131,7 +131,7 @@ func (m *meter) checked(k Key, after op.Time, r *store.Result) {
 	if r != nil {
 		cell.Attempts += int64(r.Attempts)
 		if cell.Detail == "" && !k.OK {
-			cell.Detail = r.Detail
+			cell.Detail = detail(r.Detail)
 		}
 	}
 	if after > 0 {

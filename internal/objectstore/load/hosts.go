@@ -25,8 +25,9 @@ type HostResult struct {
 // NewCell is an empty one.
 func NewCell() *Cell { return newCell() }
 
-// Judge says whether more operations failed than the work accepts.
-func (w *WorkResult) Judge() error { return judge(w) }
+// Judge says whether more operations failed than the work accepts, or nothing was
+// measured though it was not told to end.
+func (w *WorkResult) Judge(told bool) error { return judge(w, told) }
 
 // boundOfHosts is the client's if it is on any host: its figures are in all.
 func (s *StageResult) boundOfHosts() (Bound, string) {

@@ -2,19 +2,23 @@ package load
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
@@ -191,6 +195,44 @@ func TestStallUnderAnOpenLoop(t *testing.T) {
 	}
 }
 
+// Bursts of 20 on four workers: five rounds of 10 ms, the last of which waited for
+// the four before. Three hosts with the same workers among them do the same ones.
+func TestBursts(t *testing.T) {
+	work := model.Work{Name: "w", Workers: 4, RampUp: 1500 * time.Millisecond, Runtime: 8 * time.Second, Rate: rate.Burst{Size: 20, Interval: time.Second}, Ops: []model.Op{reads(100)}}
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := run(t.Context(), &fake{takes: always(10 * time.Millisecond)}, stageOf(work))
+		f := only(t, r.Stages[0])
+		if sum := time.Duration(f.Cell.Response.Sum()); f.OK != 8*20 || f.Lost != 0 || f.PerSecond() != 20 || sum != 8*4*150*time.Millisecond {
+			t.Errorf("%d ok, %d lost, %.1f a second, their responses add up to %v; want 160 in 8 s, and 4.8 s", f.OK, f.Lost, f.PerSecond(), sum)
+		}
+		for q, want := range map[float64]time.Duration{0.2: 10, 0.5: 30, 0.99: 50} {
+			if got, _, _ := f.Response(q); math.Abs(float64(got)/float64(want*time.Millisecond)-1) > hist.RelativeError {
+				t.Errorf("quantile %g: %v, want %d ms", q, time.Duration(got), want)
+			}
+		}
+		if s, _ := f.Cell.Service.Quantile(1); s != int64(10*time.Millisecond) || f.Cell.Late.Max() != int64(40*time.Millisecond) {
+			t.Errorf("service %v, late by up to %v", time.Duration(s), time.Duration(f.Cell.Late.Max()))
+		}
+	})
+	var ok int64
+	for i := range 3 {
+		share, err := (&model.Workload{Stages: []model.Stage{stageOf(work)}}).Share(i, make([]string, 3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Test(t, func(t *testing.T) {
+			r, _ := run(t.Context(), &fake{takes: always(10 * time.Millisecond)}, share.Stages...)
+			f := only(t, r.Stages[0])
+			if ok += f.OK; f.OK < 8*4 || f.Lost != 0 {
+				t.Errorf("host %d: %d ok, %d lost", i, f.OK, f.Lost)
+			}
+		})
+	}
+	if ok != 8*20 {
+		t.Errorf("three hosts did %d, want 160", ok)
+	}
+}
+
 // What an open loop could not begin is counted, and is infinite in a quantile.
 func TestDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -239,6 +281,59 @@ func TestAllLost(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A work that measured nothing has failed, and says so: it ended within its ramp,
+// or each operation took longer than its window.
+func TestNothingMeasured(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		work model.Work
+		want string
+	}{
+		{"ended in its ramp", model.Work{Workers: 2, RampUp: 5 * time.Second, Runtime: time.Minute, TotalOps: 10}, "nothing was measured: no operation began in the window from 50ms to 50ms of the work, which ended after 50ms"},
+		{"longer than its window", model.Work{Workers: 2, RampUp: 15 * time.Millisecond, Runtime: 4 * time.Millisecond}, "from 15ms to 19ms of the work, which ended after 20ms"},
+		{"whatever comes", model.Work{Workers: 2, RampUp: time.Second, Runtime: time.Minute, TotalOps: 10, MaxFailures: 1_000_000}, "<nil>"},
+		{"a share", model.Work{Workers: 2, Of: 3, RampUp: time.Second, Runtime: time.Minute, TotalOps: 10}, "<nil>"},
+		{"a ramp and more", model.Work{Workers: 2, RampUp: 5 * time.Millisecond, Runtime: time.Second}, "<nil>"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tt.work.Ops = []model.Op{reads(100)}
+				r, _ := run(t.Context(), &fake{takes: always(10 * time.Millisecond)}, stageOf(tt.work))
+				if got := fmt.Sprint(r.Err); !strings.Contains(got, tt.want) {
+					t.Errorf("%s, want %s", got, tt.want)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		r, _ := run(ctx, &fake{takes: always(10 * time.Millisecond)}, stageOf(model.Work{Workers: 2, RampUp: time.Minute, Runtime: time.Minute, Ops: []model.Op{reads(100)}}))
+		if r.Err != nil || !r.Interrupted {
+			t.Errorf("interrupted in its ramp: %v", r.Err)
+		}
+	})
+}
+
+// The window of a work that was told to end ends then, not when what was still
+// under way has: nothing more began.
+func TestWindowOfAnInterruptedWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(2*time.Second, cancel)
+		n := 0
+		r, _ := run(ctx, &fake{takes: func(*store.Request, op.Time) (time.Duration, func(*store.Result)) {
+			if n++; n == 200 {
+				return time.Second, nil
+			}
+			return 10 * time.Millisecond, nil
+		}}, stageOf(model.Work{Workers: 1, Runtime: time.Hour, Ops: []model.Op{reads(100)}}))
+		if f := only(t, r.Stages[0]); f.OK != 200 || f.PerSecond() != 100 {
+			t.Errorf("%d operations, %.1f a second; want 200 in the 2 s before the end", f.OK, f.PerSecond())
+		}
+	})
 }
 
 // An operation that never ends does not keep the run from ending, and is lost.
@@ -501,12 +596,27 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
+// What was due and waited for a worker when the run was told to end is lost, not
+// forgotten.
+func TestInterruptOfABacklog(t *testing.T) {
+	for _, workers := range []int{1, 8} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(3*time.Second+5*time.Millisecond, cancel)
+			r, _ := run(ctx, &fake{takes: always(time.Second)}, stageOf(model.Work{Name: "open", Workers: workers, Runtime: time.Hour, Rate: rate.Constant{Rate: 100}, Ops: []model.Op{reads(100)}}))
+			if f := only(t, r.Stages[0]); f.OK+f.Lost != 300 || f.OK > int64(4*workers) {
+				t.Errorf("%d workers: %d ok and %d lost, of 300 that were due", workers, f.OK, f.Lost)
+			}
+		})
+	}
+}
+
 // A thousand hosts merged are one that saw all.
 func TestMergeIsExact(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	one, merged := newMeter(2, true), Cells{}
+	one, merged := newMeter(2, true, &words{}), Cells{}
 	for range 1000 {
-		host := newMeter(2, true)
+		host := newMeter(2, true, &words{})
 		for range 20 {
 			r := store.Result{Status: 200 + 303*rng.IntN(2), Bytes: rng.Int64N(1000), Attempts: 1, Started: op.Time(rng.Int64N(1000))}
 			r.First = r.Started + op.Time(rng.Int64N(1e9))
@@ -535,6 +645,36 @@ func TestMergeIsExact(t *testing.T) {
 			t.Errorf("%v: %d operations of %d bytes, want %d of %d, or the histograms differ", k, g.N, g.Bytes, w.N, w.Bytes)
 		}
 	}
+}
+
+// A server that answers with ever other words, or with what is no text, has them
+// counted: as many as can be told apart, each as it can be sent on and printed.
+func TestWordsWithoutEnd(t *testing.T) {
+	var said atomic.Int64
+	babble := func(*store.Request, op.Time) (time.Duration, func(*store.Result)) {
+		return time.Millisecond, func(res *store.Result) {
+			n := said.Add(1)
+			res.Status, res.Code, res.Detail = 500, fmt.Sprintf("E%d\xff\x1b[2J", n), strings.Repeat("\x1b\xfe", 5000)
+			if n%2 == 0 {
+				res.Code = string([]byte{0xf0 + byte(n%16)})
+			}
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := run(t.Context(), &fake{takes: babble}, stageOf(model.Work{Workers: 3, TotalOps: 5000, MaxFailures: 1_000_000, Ops: []model.Op{reads(100)}}))
+		cells := r.Stages[0].Works[0].Cells
+		if f := only(t, r.Stages[0]); f.Failed != 5000 || len(cells) > mostWords+1 {
+			t.Errorf("%d failed, in %d ways", f.Failed, len(cells))
+		}
+		text, err := json.Marshal(cells)
+		var back Cells
+		if err == nil {
+			err = json.Unmarshal(text, &back)
+		}
+		if err != nil || len(back) != len(cells) || strings.Contains(string(text), `\u`) || len(text) > 1<<20 {
+			t.Errorf("%v: %d of %d cells came through, in %d bytes", err, len(back), len(cells), len(text))
+		}
+	})
 }
 
 func TestFilesThatAreNotThere(t *testing.T) {

@@ -43,6 +43,8 @@ func LostShare(w *model.Work, r *WorkResult, told bool, stage string, seed uint6
 		}
 	case planned > 0:
 		text += fmt.Sprintf("; %d are missing", max(0, planned-kept))
+	case end == 0:
+		text += "; how many are missing nobody knows"
 	default:
 		text += fmt.Sprintf("; those of the other %.1f s are missing", max(0, end-until).Seconds())
 	}

@@ -95,7 +95,7 @@ func (c *Cell) add(due op.Time, open bool, r *store.Result) error {
 	c.Keys += int64(r.Keys)
 	c.Attempts += int64(r.Attempts)
 	if c.Detail == "" {
-		c.Detail = r.Detail
+		c.Detail = detail(r.Detail)
 	}
 	err := first(c.Response.Record(int64(r.Ended-due)), c.Service.Record(int64(r.Ended-r.Started)))
 	if open {
@@ -122,7 +122,8 @@ func first(a, b error) error {
 // meter gathers the results of some of a work's workers. They share it by
 // turns, so that memory grows with the number of CPUs, not of workers.
 type meter struct {
-	open bool // loop
+	open  bool // loop
+	words *words
 
 	mu    sync.Mutex
 	cells Cells
@@ -138,8 +139,8 @@ type last struct {
 	cell   *Cell
 }
 
-func newMeter(ops int, open bool) *meter {
-	return &meter{open: open, cells: Cells{}, last: make([]last, ops)}
+func newMeter(ops int, open bool, w *words) *meter {
+	return &meter{open: open, words: w, cells: Cells{}, last: make([]last, ops)}
 }
 
 // record counts one operation. gone says that it is well if what it was to
@@ -149,7 +150,7 @@ func (m *meter) record(i int, due op.Time, ramp, gone bool, r *store.Result) {
 	defer m.mu.Unlock()
 	plain, l := r.Failure == "" && r.Code == "" && r.Violation == "", &m.last[i]
 	if !plain || l.cell == nil || l.status != r.Status || l.ramp != ramp {
-		k := Key{Op: i, Label: r.Label(), OK: r.OK() || gone && r.Absent(), Lost: r.Failure == wire.Aborted, Ramp: ramp}
+		k := Key{Op: i, Label: m.words.label(r), OK: r.OK() || gone && r.Absent(), Lost: r.Failure == wire.Aborted, Ramp: ramp}
 		cell := m.cells.cell(k)
 		if !plain {
 			m.err = first(m.err, cell.add(due, m.open, r))

@@ -170,7 +170,7 @@ func (c *Config) stage(ctx, hard context.Context, s *model.Stage) *StageResult {
 	r.Usage = UsageNow().since(before)
 	for i := range r.Works {
 		if r.Works[i].Err == nil {
-			r.Works[i].Err = judge(&r.Works[i])
+			r.Works[i].Err = judge(&r.Works[i], works[i].stopped())
 		}
 		if err := r.Works[i].Err; err != nil {
 			r.Err = errors.Join(r.Err, fmt.Errorf("work %s: %w", r.Works[i].Work.Name, err))
@@ -247,13 +247,13 @@ func (k *working) carryOut(ctx, hard context.Context, workers []*worker) {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	stopSoft := context.AfterFunc(ctx, func() {
-		k.stopped.Store(true)
+		k.halt()
 		cancel() // wakes those that sleep; exchanges go on
 		time.AfterFunc(k.config.Grace, k.abort)
 	})
 	defer stopSoft()
 	defer context.AfterFunc(hard, func() {
-		k.stopped.Store(true)
+		k.halt()
 		cancel()
 		k.abort()
 	})()
@@ -293,7 +293,7 @@ func (c *Config) follow(works []*working, r *StageResult, ended <-chan int) {
 		}
 		c.Observer.Second(r.Name, k.work, from[i], now, cells)
 		from[i] = now
-		if last || now-since[i] >= op.Time(k.work.Interval) {
+		if last || k.work.IntervalOver(time.Duration(now-since[i])) {
 			c.Observer.Interval(r.Name, k.work, since[i], now, interval[i])
 			since[i], interval[i] = now, Cells{}
 		}
@@ -307,13 +307,7 @@ func (c *Config) follow(works []*working, r *StageResult, ended <-chan int) {
 			over[i] = true
 			left--
 			collect(i, now, true)
-			if w := &r.Works[i]; true {
-				w.Ended = now
-				if !w.To.Known() || w.To > now {
-					w.To = now
-				}
-				w.From = min(w.From, w.To)
-			}
+			r.Works[i].close(now, op.Time(works[i].halted.Load()))
 		case <-tick.C:
 			now := c.Clock.Now()
 			for i := range works {
@@ -325,13 +319,28 @@ func (c *Config) follow(works []*working, r *StageResult, ended <-chan int) {
 	}
 }
 
+// close sets the end of the work, and that of its window where it came before:
+// when the work was told to end, for then nothing more began, or by itself.
+func (w *WorkResult) close(now, halted op.Time) {
+	w.Ended = now
+	end := now
+	if halted.Known() {
+		end = min(now, halted)
+	}
+	if !w.To.Known() || w.To > end {
+		w.To = end
+	}
+	w.From = min(w.From, w.To)
+}
+
 // anyFailures is how many in a million a work accepts that accepts all: then it
 // may also have been that nothing ended at all.
 const anyFailures = 1_000_000
 
 // judge says whether more operations failed than the work accepts, or none of
-// those that were due ended.
-func judge(w *WorkResult) error {
+// those that were due ended. Nothing at all is no result either, unless the work
+// was told to end, or is a share, to which nothing may have fallen.
+func judge(w *WorkResult, told bool) error {
 	var n, bad, unbegun, unended int64
 	worst, many := "", int64(0)
 	for k, c := range w.Cells {
@@ -357,6 +366,10 @@ func judge(w *WorkResult) error {
 				worst += " (" + c.Detail + ")"
 			}
 		}
+	}
+	if n+unbegun+unended == 0 && !told && w.Work.Kind == model.Normal && w.Work.Workers == w.Work.AllWorkers() && w.Work.MaxFailures < anyFailures {
+		return fmt.Errorf("nothing was measured: no operation began in the window from %v to %v of the work, which ended after %v",
+			time.Duration(w.From-w.Began), time.Duration(w.To-w.Began), time.Duration(w.Ended-w.Began))
 	}
 	if lost := unbegun + unended; n == 0 && lost > 0 && w.Work.MaxFailures < anyFailures {
 		return fmt.Errorf("none of the %d operations that were due ended: %d had not begun when the work was over, %d were under way", lost, unbegun, unended)

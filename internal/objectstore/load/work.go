@@ -34,7 +34,7 @@ type working struct {
 	end      op.Time // when no more operations begin; Never: not by time
 	ops      atomic.Int64
 	bytes    atomic.Int64
-	stopped  atomic.Bool
+	halted   atomic.Int64 // when it was told to end; op.Never: it was not
 
 	mu      sync.Mutex
 	clients []store.Client
@@ -45,8 +45,10 @@ type cursors struct{ containers, objects, sizes, files pick.Cursor }
 
 func newWorking(c *Config, stage string, w *model.Work, where string) (*working, error) {
 	k := &working{config: c, work: w, stage: stage, where: where, cursors: make([]cursors, len(w.Ops)), files: make([][]file, len(w.Ops))}
+	k.halted.Store(int64(op.Never))
+	said := &words{}
 	for range min(w.Workers, 2*runtime.GOMAXPROCS(0)) {
-		k.meters = append(k.meters, newMeter(len(w.Ops), w.Rate != nil))
+		k.meters = append(k.meters, newMeter(len(w.Ops), w.Rate != nil, said))
 	}
 	for i := range w.Ops {
 		o, c := &w.Ops[i], &k.cursors[i]
@@ -83,9 +85,17 @@ func (k *working) ramp(due op.Time) bool {
 
 // over says whether no more operations begin at that instant.
 func (k *working) over(now op.Time) bool {
-	return k.stopped.Load() || k.end.Known() && now >= k.end ||
+	return k.stopped() || k.end.Known() && now >= k.end ||
 		k.work.TotalBytes > 0 && k.bytes.Load() >= k.work.TotalBytes
 }
+
+// halt tells the work to end.
+func (k *working) halt() {
+	k.halted.CompareAndSwap(int64(op.Never), int64(k.config.Clock.Now()))
+}
+
+// stopped says whether it was told to.
+func (k *working) stopped() bool { return op.Time(k.halted.Load()).Known() }
 
 // ticket is the right to begin one more operation.
 func (k *working) ticket() bool {
@@ -286,21 +296,21 @@ func (w *worker) closedLoop(ctx context.Context) {
 func (w *worker) openLoop(ctx context.Context) {
 	for {
 		due, ok := w.dues.next()
+		if !ok && w.end.Known() { // the work is as long as it is to be: that nothing is due any more is part of it
+			w.sleep(ctx, w.end)
+		}
 		if !ok || !w.ticket() {
 			return
 		}
 		i := w.choose()
 		if !w.sleep(ctx, due) || w.over(w.config.Clock.Now()) {
-			if w.stopped.Load() && due > w.config.Clock.Now() {
+			if at := op.Time(w.halted.Load()); at.Known() && due > at {
 				return // it was not due yet
 			}
 			if w.work.TotalBytes > 0 && w.bytes.Load() >= w.work.TotalBytes {
 				return // there is nothing left to do
 			}
 			w.meter.drop(i, w.ramp(due))
-			if w.stopped.Load() {
-				return
-			}
 			continue
 		}
 		w.do(ctx, i)
@@ -312,9 +322,9 @@ func (w *worker) openLoop(ctx context.Context) {
 // sleep waits for an instant; false if the work was stopped before.
 func (w *worker) sleep(ctx context.Context, until op.Time) bool {
 	if w.config.Clock.Now() >= until {
-		return !w.stopped.Load()
+		return !w.stopped()
 	}
-	return w.config.Sleep(ctx, w.config.Clock.At(until)) && !w.stopped.Load()
+	return w.config.Sleep(ctx, w.config.Clock.At(until)) && !w.stopped()
 }
 
 // choose draws an operation by weight.
@@ -347,7 +357,7 @@ func (w *worker) once(ctx context.Context) {
 			continue
 		}
 		for k := range objects {
-			if w.stopped.Load() {
+			if w.stopped() {
 				return
 			}
 			w.name(o, o.Containers.Low+cFrom+c, o.Objects.Low+oFrom+k)
