@@ -187,7 +187,9 @@ func carryOut(t *testing.T, order *part.Order, n int, during func(r *room, s *sl
 	if during == nil {
 		during = func(r *room, _ *slow, _ []context.CancelFunc) {
 			time.Sleep(time.Minute)
+			s.mu.Lock()
 			out.early = append(out.early, s.asked...)
+			s.mu.Unlock()
 			close(r.open)
 		}
 	}
@@ -299,7 +301,11 @@ func TestStagesBeginTogether(t *testing.T) {
 // A part that fails before the barrier ends all, but for what cleans up.
 func TestOneFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		out := carryOut(t, whole(func(w *model.Work) { w.Runtime = 5 * time.Second }), 3, func(r *room, s *slow, _ []context.CancelFunc) { s.fails = "put c1/myobjects7" })
+		out := carryOut(t, whole(func(w *model.Work) { w.Runtime = 5 * time.Second }), 3, func(r *room, s *slow, _ []context.CancelFunc) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.fails = "put c1/myobjects7"
+		})
 		failed := 0
 		for i, p := range out.parts {
 			if out.errs[i] != nil {
