@@ -27,13 +27,15 @@ var phases = []string{"connect", "firstByte", "drain"}
 
 var literal = regexp.MustCompile(`\b[0-9]+(?:\.[0-9]+)?(?:ns|us|µs|ms|s|m|h)\b`)
 
-// Compile reads a condition about the operations of a stage's works.
+// Compile reads a condition about the operations of a stage's work of type normal.
 func Compile(text string, s *model.Stage) (*Condition, error) {
+	w, err := target(s)
+	if err != nil {
+		return nil, err
+	}
 	known := map[string][]string{}
-	for _, w := range s.Works {
-		for _, o := range w.Ops {
-			known[o.Name] = phases
-		}
+	for _, o := range w.Ops {
+		known[o.Name] = phases
 	}
 	source, column := durations(text)
 	p, err := expr.Compile(source, expr.Env{Actions: known})
@@ -129,14 +131,15 @@ type window struct {
 func newWindow(r *load.StageResult) (*window, error) {
 	w := &window{figures: map[string]*load.Figures{}}
 	for i := range r.Works {
+		if r.Works[i].Work.Kind != model.Normal { // its operations may have the same names
+			continue
+		}
 		list, err := r.Works[i].Figures()
 		if err != nil {
 			return nil, err
 		}
 		for k := range list {
-			if _, again := w.figures[list[k].Name]; !again {
-				w.figures[list[k].Name] = &list[k]
-			}
+			w.figures[list[k].Name] = &list[k]
 		}
 	}
 	return w, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -128,8 +129,17 @@ func (f *Finder) Check(w *model.Workload) error {
 		return errors.New("the window of a step has no length")
 	}
 	f.Stage = s.Name
+	work, _ := target(s) // Target found it
+	if b, ok := work.Rate.(rate.Burst); ok {
+		s := &f.Search // a step has one burst at least
+		s.Least = max(s.Least, float64(b.Size)/(longest*f.Window.Seconds()))
+		s.From = max(s.From, s.Least)
+	}
 	return f.Search.Check()
 }
+
+// longest is how many times the window that was asked for a step's may be.
+const longest = 10
 
 // Around carries stages out by inner, but the one that is searched again and
 // again. A step that fails the condition fails nothing else.
@@ -180,10 +190,27 @@ func (f *Finder) search(ctx, hard context.Context, s *model.Stage, inner Carry) 
 	}
 }
 
+// Once is w with the stage that is searched as one step carries it out, at a rate,
+// and how long that step goes on. For budgets; Check comes before.
+func (f *Finder) Once(w *model.Workload, perSecond float64) (*model.Workload, time.Duration) {
+	once, took := *w, time.Duration(0)
+	once.Stages = slices.Clone(w.Stages)
+	for i := range once.Stages {
+		if s := &once.Stages[i]; s.Name == f.Stage {
+			step, _ := f.step(s, 1, perSecond)
+			work, _ := target(s)
+			again, _ := target(step)
+			_, _, took = again.Windows()
+			step.Name, again.Name = s.Name, work.Name
+			once.Stages[i] = *step
+		}
+	}
+	return &once, took
+}
+
 // step is the n-th stage, at a rate: an open loop with a warm-up and a window of
 // its own. The window is as long as it takes for the quantiles that are asked for.
 func (f *Finder) step(s *model.Stage, n int, perSecond float64) (*model.Stage, time.Duration) {
-	const atMost = 10 // so many times the window that was asked for
 	step := rename(s, fmt.Sprintf("%s.find%02d", s.Name, n))
 	w, _ := target(step) // Check found it
 	window := f.Window
@@ -191,18 +218,25 @@ func (f *Finder) step(s *model.Stage, n int, perSecond float64) (*model.Stage, t
 		if need := f.Condition.Needs()[o.Name]; need > 0 && o.Weight > 0 {
 			enough := float64(need) + 4*math.Sqrt(float64(need)) + 4 // arrivals are random: this many are expected where fewer than need are not
 			least := enough / (perSecond * float64(o.Weight) / 100)
-			window = max(window, time.Duration(min(least, atMost*f.Window.Seconds())*float64(time.Second)))
+			window = max(window, time.Duration(min(least, longest*f.Window.Seconds())*float64(time.Second)))
 		}
 	}
 	w.Rate, w.RateText = atRate(w.Rate, perSecond)
+	if b, ok := w.Rate.(rate.Burst); ok { // whole ones, so that as much is due as the rate says
+		window = (window + b.Interval - 1) / b.Interval * b.Interval
+	}
 	w.RampUp, w.Runtime, w.TotalOps, w.TotalBytes, w.MaxFailures = f.WarmUp, window, 0, 0, 1_000_000
 	return step, window
 }
 
 // atRate is the schedule s, Poisson's if there is none, at another rate.
 func atRate(s rate.Schedule, perSecond float64) (rate.Schedule, string) {
-	if _, even := s.(rate.Constant); even {
+	switch s := s.(type) {
+	case rate.Constant:
 		return rate.Constant{Rate: perSecond}, fmt.Sprintf("constant(%g)", perSecond)
+	case rate.Burst: // of the same size, more or less often
+		s.Interval = max(1, time.Duration(float64(s.Size)/perSecond*float64(time.Second)))
+		return s, fmt.Sprintf("burst(%d,%v)", s.Size, s.Interval)
 	}
 	return rate.Poisson{Rate: perSecond}, fmt.Sprintf("poisson(%g)", perSecond)
 }

@@ -6,16 +6,19 @@ import (
 	"math"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/objectstore/cosbench"
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
 	"github.com/cnsbench/cnsbench/internal/objectstore/storetest"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan/expr"
 	"github.com/cnsbench/cnsbench/internal/plan/rate"
 )
 
@@ -26,6 +29,8 @@ type queueing struct {
 	slots chan struct{}
 	takes func() time.Duration
 	fails func() bool
+
+	mu sync.Mutex // of fails
 }
 
 func (q *queueing) do(_ *store.Request, res *store.Result, aborted <-chan struct{}) {
@@ -38,8 +43,12 @@ func (q *queueing) do(_ *store.Request, res *store.Result, aborted <-chan struct
 	case <-aborted:
 		res.Status, res.Failure = 0, "aborted"
 	}
-	if res.Ended = q.clock.Now(); q.fails != nil && q.fails() {
-		res.Status = 503
+	if res.Ended = q.clock.Now(); q.fails != nil {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if q.fails() {
+			res.Status = 503
+		}
 	}
 }
 
@@ -212,6 +221,63 @@ func TestConditions(t *testing.T) {
 			t.Errorf("%q: %v, want %q", bad, err, want)
 		}
 	}
+}
+
+// What special works of the stage do under the same name is not judged, nor known
+// to a condition where no normal one does it.
+func TestConditionIsOfTheNormalWork(t *testing.T) {
+	stage := reading(1, nil).Stages[1]
+	before := stage.Works[0]
+	before.Name, before.Kind = "before", model.Prepare
+	before.Ops = []model.Op{{Type: model.Read, Name: "read"}, {Type: model.Write, Name: "write"}}
+	stage.Works = []model.Work{before, stage.Works[0]}
+	if _, err := Compile("p50(write) < 20ms", &stage); err == nil {
+		t.Error("a condition about what is only prepared was taken")
+	}
+	c, err := Compile("p50(read) < 20ms && count(read) == 100", &stage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	took := func(w *model.Work, d time.Duration) load.WorkResult {
+		cell := load.NewCell()
+		cell.N = 100
+		if err := cell.Response.RecordN(int64(d), 100); err != nil {
+			t.Fatal(err)
+		}
+		return load.WorkResult{Work: w, From: 0, To: 1e9, Cells: load.Cells{{Label: "200", OK: true}: cell}}
+	}
+	r := &load.StageResult{Works: []load.WorkResult{took(&stage.Works[0], time.Second), took(&stage.Works[1], time.Millisecond)}}
+	if v, err := c.Judge(r); err != nil || v.Status != expr.Pass {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// Steps keep the kind of arrivals that the work has, at another rate: bursts stay
+// as large, and a window has whole ones.
+func TestStepsKeepTheirArrivals(t *testing.T) {
+	for _, tt := range []struct {
+		is   rate.Schedule
+		want string
+	}{{rate.Constant{Interval: time.Second}, "constant(16)"}, {rate.Poisson{Rate: 3}, "poisson(16)"}, {nil, "poisson(16)"}, {rate.Burst{Size: 40, Interval: time.Second}, "burst(40,2.5s)"}} {
+		s, text := atRate(tt.is, 16)
+		again, err := cosbench.ParseRate(text)
+		if err != nil || text != tt.want || s.PerSecond() != 16 || again != s {
+			t.Errorf("%v became %s, %v, %g a second: %v", tt.is, text, s, s.PerSecond(), err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		// Of a burst of 20 the last waits for four before it on one of 4 places.
+		q := &queueing{slots: make(chan struct{}, 4), takes: func() time.Duration { return 10 * time.Millisecond }}
+		m, r := find(t, q, "p99(read) < 60ms", reading(500, rate.Burst{Size: 20, Interval: time.Second}), Search{From: 50, Least: 0.01, Most: 1e5, Resolution: 0.02}, 10*time.Second)
+		if r.Err != nil || m.Verdict != Found || math.Abs(*m.PerSecond/400-1) > 0.03 {
+			t.Fatalf("%v, want 400 a second; %v", m, r.Err)
+		}
+		for _, s := range m.Steps {
+			if math.Abs(s.Offered/s.PerSecond-1) > 0.001 {
+				t.Errorf("%s offered %g a second, not %g", s.Stage, s.Offered, s.PerSecond)
+			}
+		}
+	})
 }
 
 func TestTarget(t *testing.T) {
