@@ -150,16 +150,7 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 	case err != nil:
 		return err
 	case f.dryRun:
-		fmt.Fprintf(s.out, "%s would send:\n", w.Name)
-		budgets, unknown := oload.Budgets(w, oload.MeanFileSize)
-		if err := writeBudgets(s.out, budgets, 1, f.prices); err != nil {
-			return err
-		}
-		if unknown != nil {
-			fmt.Fprintf(s.out, "bytes of these are not counted: %v\n", unknown)
-		}
-		fmt.Fprintln(s.out, "nothing was sent")
-		return nil
+		return dryRun(s.out, w, seeking.finder, f.prices)
 	}
 	if f.out == "" {
 		f.out = fmt.Sprintf("cnsbench-%s-%s", keep.Action(w.Name, w.Name), time.Now().Format("20060102-150405"))

@@ -5,9 +5,46 @@ import (
 	"io"
 	"text/tabwriter"
 
+	oload "github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/objectstore/seek"
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
+
+// dryRun prints what a workload would ask, with a search what one step of it would.
+func dryRun(out io.Writer, w *model.Workload, find *seek.Finder, prices model.Prices) error {
+	once := w
+	if find != nil {
+		once, _ = find.Once(w, find.Search.From)
+	}
+	fmt.Fprintf(out, "%s would send:\n", w.Name)
+	budgets, unknown := oload.Budgets(once, oload.MeanFileSize)
+	if err := writeBudgets(out, budgets, 1, prices); err != nil {
+		return err
+	}
+	if unknown != nil {
+		fmt.Fprintf(out, "bytes of these are not counted: %v\n", unknown)
+	}
+	if find != nil {
+		writeSearch(out, w, find, prices)
+	}
+	fmt.Fprintln(out, "nothing was sent")
+	return nil
+}
+
+// writeSearch says what a search adds to its first step, which is in the table.
+func writeSearch(out io.Writer, w *model.Workload, find *seek.Finder, prices model.Prices) {
+	most, took := find.Once(w, find.Search.Most)
+	budgets, _ := oload.Budgets(most, oload.MeanFileSize) // an error was said
+	requests, cost := 0.0, 0.0
+	for i := range budgets {
+		if budgets[i].Stage == find.Stage {
+			requests, cost = requests+budgets[i].Total(), cost+budgets[i].Cost(prices)
+		}
+	}
+	fmt.Fprintf(out, "stage %s is counted once, at %g a second: the search carries it out again and again, and nobody knows before how often, or at which rates; a step at %g a second, the highest, asks %.0f requests in %v, at a cost of %.4f\n",
+		find.Stage, find.Search.From, find.Search.Most, requests, took, cost)
+}
 
 // writeBudgets prints what works would ask of their stores, and what that costs
 // if they are carried out so many times.

@@ -16,6 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/objectstore/nullserver"
 	"github.com/cnsbench/cnsbench/internal/objectstore/seek"
 	"github.com/cnsbench/cnsbench/internal/objectstore/storetest"
+	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
@@ -132,6 +133,57 @@ func TestFindMaxExits(t *testing.T) {
 				t.Errorf("exit %d, want %d and %q in\n%s%s", code, tt.code, tt.says, out, errs)
 			}
 		})
+	}
+}
+
+// Bursts as a rate, on a server that deals with four at a time: five rounds, the
+// last of which waits 40 ms, is what is read of them; and the server's own record
+// of what it took says the same.
+func TestBurstRate(t *testing.T) {
+	undisturbed(t, func() error {
+		truth := &nullserver.Truth{}
+		server := nullServer(t, nullserver.Options{Size: 100, Concurrency: 4, Truth: truth}, "10ms")
+		dir := filepath.Join(t.TempDir(), "bundle")
+		code, out, errs := object(t, readsOf(server, `workers="32" runtime="3" rate="burst(20,500ms)"`), "object", "run", "--out", dir)
+		b, err := record.Open(dir)
+		if err = errors.Join(err, errIf(code != exitOK, "exit %d\n%s%s", code, out, errs)); err != nil {
+			return err
+		}
+		served := truth.Of("GET").Whole
+		if served.N() != 100 { // due at 0.5, 1, 1.5, 2 and 2.5 s; at 3 s it is over
+			t.Errorf("%d requests came, want 100", served.N())
+		}
+		for h, err := range b.Histograms() {
+			if err != nil {
+				return err
+			}
+			if h.Metric != "read" || !h.Total {
+				continue
+			}
+			for q, want := range map[float64]float64{0.1: 10e6, 0.5: 30e6, 0.99: 50e6} {
+				got, _ := h.Hist.Quantile(q)
+				told, _ := served.Quantile(q)
+				if got < told || float64(got) < want {
+					t.Errorf("quantile %g: %d ns, the server took %d, and was to take %g", q, got, told, want)
+				}
+				if float64(got) > 1.1*float64(told)+2e6 || float64(got) > 1.2*want+2e6 {
+					return fmt.Errorf("quantile %g: %d ns, the server took %d, and was to take %g", q, got, told, want)
+				}
+			}
+			return errIf(h.Hist.N() != 100, "%d reads, want 100\n%s", h.Hist.N(), out)
+		}
+		return errors.New("the bundle has no reads")
+	})
+}
+
+// A dry run of a search says that it is of one step, and what the dearest asks.
+func TestFindMaxDryRun(t *testing.T) {
+	code, out, errs := object(t, readsOf("http://127.0.0.1:1", `workers="8" runtime="1"`), "object", "run", "--dry-run", "--find-max", "p50(read) < 20ms",
+		"--find-from", "200", "--find-most", "1000", "--window", "8s", "--warm-up", "2s")
+	table := regexp.MustCompile(`(?m)^ +main +main +2000 `)
+	const says = "stage main is counted once, at 200 a second: the search carries it out again and again, and nobody knows before how often, or at which rates; a step at 1000 a second, the highest, asks 10000 requests in 10s, at a cost of 0.0040"
+	if code != exitOK || !table.MatchString(out) || !strings.Contains(out, says) || !strings.Contains(out, "nothing was sent") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 }
 
