@@ -39,6 +39,7 @@ type Conn struct {
 	buf     []byte // answer: buf[r:w] is read, but not taken
 	r, w    int
 	out     []byte // request
+	head    []byte // of the last answer
 	moved   op.Time
 	used    bool // an exchange succeeded on this connection
 	aborted atomic.Bool

@@ -202,7 +202,8 @@ func (c *Conn) receiveHead(x *Exchange) *Failure {
 		if i := bytes.Index(b[max(0, scanned-3):], endOfHead); i >= 0 {
 			i += max(0, scanned-3)
 			c.r += i + len(endOfHead)
-			if err := x.parse(b[:i]); err != nil {
+			c.head = append(c.head[:0], b[:i]...) // the body will come in its place
+			if err := x.parse(c.head); err != nil {
 				return fail(Garbage, err)
 			}
 			return nil

@@ -130,6 +130,21 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// Headers are those of the answer however its body comes.
+func TestHeadersStay(t *testing.T) {
+	c := newConn(t, scripted(t, func(_ int, c net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(c)); err != nil {
+			return
+		}
+		_, _ = io.WriteString(c, "HTTP/1.1 201 Created\r\nX-Token: abc\r\nContent-Length: 100000\r\n\r\n")
+		time.Sleep(50 * time.Millisecond)
+		_, _ = io.WriteString(c, strings.Repeat("x", 100000))
+	}), 5*time.Second)
+	if x, body, f := get(t, c); f != nil || len(body) != 100000 || x.Header("x-token") != "abc" {
+		t.Errorf("%q, %d bytes, %v", x.Header("x-token"), len(body), f)
+	}
+}
+
 // A connection serves many exchanges, and one that the server has closed is
 // not tried again behind the caller's back.
 func TestNoHiddenRetry(t *testing.T) {
