@@ -171,6 +171,9 @@ func (p *parser) trigger(n *node) {
 	}
 }
 
+// maxChecked works of a stage may have checks.
+const maxChecked = 1000
+
 func (p *parser) stage(n *node, l level) model.Stage {
 	p.only(n, "name closuredelay trigger config scale repetitions", "auth storage work")
 	p.trigger(n)
@@ -190,10 +193,17 @@ func (p *parser) stage(n *node, l level) model.Stage {
 		}
 	}
 	var names []nameOf
+	checked := 0
 	for i := range s.Works {
 		names = append(names, nameOf{&s.Works[i].Name, s.Works[i].Line})
+		if s.Works[i].Owned() {
+			checked++
+		}
 	}
 	p.distinct("work", names)
+	if checked > maxChecked {
+		p.Fail(n.line, "use more workers in fewer works", "workstage %q has more than %d works with checks, each of which has to be held against all others", clip(s.Name), maxChecked)
+	}
 	return s
 }
 

@@ -314,6 +314,13 @@ func TestTenMegabytes(t *testing.T) {
 	if took := time.Since(start); took > 20*time.Second {
 		t.Errorf("it took %v", took)
 	}
+	b.Reset()
+	for n = 0; b.Len() < 10<<20; n++ { // each is held against all others
+		fmt.Fprintf(&b, "<work name=\"w%d\" workers=\"1\" totalOps=\"5\"><operation type=\"delete\" config=\"check=readAfterDelete;containers=c(1);oprefix=o%dx;objects=c(1)\"/></work>\n", n, n)
+	}
+	if _, problems = Parse(around(b.String()), Options{}); !problems.Fatal() || !strings.Contains(fmt.Sprint(problems), `workstage "s" has more than 1000 works with checks`) {
+		t.Errorf("%v", problems[:min(len(problems), 3)])
+	}
 	_, problems = Parse(around(strings.Repeat("<work/>\n", 100000)), Options{})
 	if !problems.Fatal() || len(problems) > maxProblems+1 {
 		t.Errorf("%d problems", len(problems))
