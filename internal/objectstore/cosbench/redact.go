@@ -97,9 +97,9 @@ var entity = regexp.MustCompile(`^&(?:[a-z]{2,6}|#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,
 
 func meaning(raw []byte) *meant {
 	m := &meant{raw: raw, text: make([]byte, 0, len(raw)), at: make([]int, 0, len(raw)+1)}
-	for i, n := 0, 0; i < len(raw); i += n {
-		one := raw[i : i+1]
-		if n = 1; raw[i] == '&' {
+	for i := 0; i < len(raw); {
+		one, n := raw[i:i+1], 1
+		if raw[i] == '&' {
 			if e := entity.Find(raw[i:]); e != nil {
 				one, n = []byte(html.UnescapeString(string(e))), len(e)
 			}
@@ -107,6 +107,7 @@ func meaning(raw []byte) *meant {
 		for _, c := range one {
 			m.text, m.at = append(m.text, c), append(m.at, i)
 		}
+		i += n
 	}
 	m.at = append(m.at, len(raw))
 	return m
