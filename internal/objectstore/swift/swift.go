@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/body"
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
@@ -46,7 +47,7 @@ func New(c Config) (*Store, error) {
 		if c.Token == "" || c.Settings["storage_url"] == "" {
 			return nil, fmt.Errorf("swift: without auth it needs a token and a storage_url")
 		}
-		s.tokens.fixed = &access{c.Token, c.Settings["storage_url"]}
+		s.tokens.fixed = &access{token: c.Token, storageURL: c.Settings["storage_url"], opened: &atomic.Bool{}}
 	}
 	if _, err := store.Timeout(c.Settings["timeout"]); err != nil {
 		return nil, fmt.Errorf("swift: %w", err)
@@ -115,10 +116,12 @@ func (c *client) Do(ctx context.Context, r *store.Request, res *store.Result) {
 			return
 		}
 		c.carryOut(ctx, r, res)
-		if res.Status != 401 || again > 0 || c.store.tokens.fixed != nil {
+		if res.Status != 401 && res.Failure == "" && !a.opened.Load() {
+			a.opened.Store(true)
+		}
+		if res.Status != 401 || again > 0 || c.store.tokens.fixed != nil || !c.store.tokens.expired(a) {
 			break
 		}
-		c.store.tokens.expired(a)
 	}
 	res.Started = began // waiting for a token is part of it
 }

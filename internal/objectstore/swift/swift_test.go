@@ -194,8 +194,25 @@ func TestNoToken(t *testing.T) {
 			}
 		})
 	}
-	if fake.requests != 2 {
-		t.Errorf("a bad token was tried %d times, want 2: once more with a new one", fake.requests)
+	if fake.requests != 1 {
+		t.Errorf("a token that is as new as any was tried %d times, want once", fake.requests)
+	}
+}
+
+// A store that takes no token has no more asked for than one a second.
+func TestTokensThatAreNeverGood(t *testing.T) {
+	fake := &services{t: t, expire: 0}
+	server := httptest.NewServer(fake)
+	defer server.Close()
+	s := open(t, Config{AuthKind: "tempauth", Auth: map[string]string{"auth_url": server.URL + "/auth/v1.0", "username": "test:tester"}, Password: "testing"})
+	began := time.Now()
+	for time.Since(began) < 1500*time.Millisecond {
+		if res := get(t, s); res.Label() != "401" || res.Attempts > 2 {
+			t.Fatalf("%s in %d attempts", res.Label(), res.Attempts)
+		}
+	}
+	if most := 1 + int(time.Since(began)/time.Second); fake.asked < 2 || fake.asked > most || fake.requests < 20 {
+		t.Errorf("%d tokens for %d requests, want 2 to %d", fake.asked, fake.requests, most)
 	}
 }
 
@@ -233,7 +250,7 @@ func TestFaultsOfTokenServices(t *testing.T) {
 		speaks(func(c net.Conn) { _, _ = io.WriteString(c, "hello there\r\n\r\n") }):                           wire.Garbage,
 		secured.URL: wire.TLSUntrusted,
 	} {
-		s := open(t, Config{AuthKind: "keystonev3", Auth: map[string]string{"auth_url": address, "username": "u"}, Password: "p", Settings: map[string]string{"timeout": "100"}})
+		s := open(t, Config{AuthKind: "keystonev3", Auth: map[string]string{"auth_url": address, "username": "u"}, Password: "p", Settings: map[string]string{"timeout": "2000"}})
 		if res := get(t, s); res.Failure != want || res.Status != 0 {
 			t.Errorf("%s (%s), want %s", res.Label(), res.Detail, want)
 		}

@@ -8,13 +8,24 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
 	"github.com/cnsbench/cnsbench/internal/objectstore/wire"
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // access is what a token service gives: a token and where it opens.
-type access struct{ token, storageURL string }
+type access struct {
+	token, storageURL string
+	since             op.Time      // when it was given
+	opened            *atomic.Bool // something, whoever used it
+}
+
+// unproved is how long a token that has not opened anything is kept, so that a
+// store that takes none does not have the token service asked with each request.
+const unproved = time.Second
 
 // tokens asks for a token when the first worker needs one, and again when one
 // has expired; workers that need one at the same time wait for one request, and
@@ -81,24 +92,32 @@ func (t *tokens) renew(ctx context.Context, a *asking) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	a.access, a.err = got, err
+	a.err = err
 	if t.asking == a {
 		t.asking = nil
 	}
 	if err == nil {
 		t.asked++
 		t.current = &got
+		got.since, got.opened = t.config.Clock.Now(), &atomic.Bool{}
 	}
+	a.access = got
 	close(a.done)
 }
 
-// expired forgets a token, if it is still the current one.
-func (t *tokens) expired(a access) {
+// expired forgets a token that was refused, and says whether it is worth while to
+// get another: not if it is as new as any.
+func (t *tokens) expired(a access) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.current != nil && t.current.token == a.token {
-		t.current = nil
+	if t.current == nil || t.current.token != a.token {
+		return true
 	}
+	if !a.opened.Load() && time.Duration(t.config.Clock.Now()-a.since) < unproved {
+		return false
+	}
+	t.current = nil
+	return true
 }
 
 // failure is a token that was not given.
@@ -179,7 +198,7 @@ func (t *tokens) tempAuth(ctx context.Context, address string) (access, error) {
 	if err != nil {
 		return access{}, err
 	}
-	return t.complete(access{x.Header("x-auth-token"), x.Header("x-storage-url")}, address)
+	return t.complete(access{token: x.Header("x-auth-token"), storageURL: x.Header("x-storage-url")}, address)
 }
 
 // first is the first of the settings that is there.
