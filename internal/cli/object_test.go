@@ -256,6 +256,29 @@ func TestConvertSamples(t *testing.T) {
 	}
 }
 
+// Names that may be any text become names of ours, each another, of a Benchmark
+// that can be run.
+func TestConvertNames(t *testing.T) {
+	const work = `<work name="%s" workers="1" totalOps="1"><operation type="read" config="containers=c(1);objects=c(1)"/></work>`
+	var works strings.Builder
+	for _, name := range []string{"a b", "a-b", "a_b", "a/b", "normal", "日本", "1", strings.Repeat("long name ", 9), strings.Repeat("long-name ", 9)} {
+		fmt.Fprintf(&works, work, name)
+	}
+	xml := `<workload name="` + strings.Repeat("of letters ", 9) + `"><storage type="null"/><workflow>`
+	for _, name := range []string{"main stage", "main-stage", "main-stage-2", strings.Repeat("x", 49) + "- y", strings.Repeat("x", 49) + "- z"} {
+		xml += `<workstage name="` + name + `">` + works.String() + `</workstage>`
+	}
+	code, out, errs := object(t, xml+`</workflow></workload>`, "convert")
+	bench := filepath.Join(t.TempDir(), "bench.yaml")
+	if err := os.WriteFile(bench, []byte(out), 0o600); err != nil || code != exitOK {
+		t.Fatal(err, code, errs)
+	}
+	var said strings.Builder
+	if code := Main([]string{"validate", bench}, nil, &said, &said); code != exitOK {
+		t.Errorf("exit %d\n%s\nof\n%s", code, said.String(), out)
+	}
+}
+
 // A token that stood in a file is not in the Benchmark; where its account is is.
 func TestConvertToken(t *testing.T) {
 	const secret = "AUTH_tk0123456789"

@@ -24,7 +24,8 @@ func Convert(w *model.Workload) (*v1alpha1.Benchmark, []string, error) {
 	var first *model.Store
 	for i := range w.Stages {
 		s := &w.Stages[i]
-		stage := v1alpha1.ObjectStage{Name: c.name(s.Name, len(spec.Stages)), ClosureDelay: durationOf(s.Closure)}
+		stage := v1alpha1.ObjectStage{Name: c.name(s.Name, &c.stages), ClosureDelay: durationOf(s.Closure)}
+		c.works = nil
 		if len(s.Scale) > 0 {
 			c.note("stage %q is carried out once, with its work's own number of workers: a Study goes through several", s.Name)
 		}
@@ -55,8 +56,8 @@ func Convert(w *model.Workload) (*v1alpha1.Benchmark, []string, error) {
 }
 
 type converted struct {
-	notes []string
-	names []string // of stages
+	notes         []string
+	stages, works []string // names of stages, and of the works of this one
 }
 
 func (c *converted) note(format string, args ...any) {
@@ -76,14 +77,15 @@ func nameOf(text string) string {
 		}
 		return '-'
 	}, text), "-")
-	if name = name[:min(len(name), 63)]; name == "" {
+	if name = strings.TrimRight(name[:min(len(name), 63)], "-"); name == "" {
 		return "objects"
 	}
 	return name
 }
 
-// name makes one of our names of a stage's or a work's, which may be any text.
-func (c *converted) name(text string, i int) v1alpha1.Name {
+// name makes one of our names of a stage's or a work's, which may be any text;
+// none of those that are used.
+func (c *converted) name(text string, used *[]string) v1alpha1.Name {
 	name := strings.Trim(strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
 			return r
@@ -93,14 +95,14 @@ func (c *converted) name(text string, i int) v1alpha1.Name {
 	if name == "" || name[0] >= '0' && name[0] <= '9' {
 		name = strings.TrimRight("s"+name, "-_")
 	}
-	name = name[:min(len(name), 50)]
-	if slices.Contains(c.names, name) {
-		name += "-" + strconv.Itoa(i+1)
+	name = strings.TrimRight(name[:min(len(name), 50)], "-_")
+	for first, n := name, 2; slices.Contains(*used, name); n++ {
+		name = fmt.Sprintf("%s-%d", first, n)
 	}
 	if name != text {
 		c.note("the stage or work %q is called %s", text, name)
 	}
-	c.names = append(c.names, name)
+	*used = append(*used, name)
 	return v1alpha1.Name(name)
 }
 
@@ -124,13 +126,12 @@ func bytesOf(n int64) *resource.Quantity {
 }
 
 func (c *converted) work(w *model.Work) (*v1alpha1.ObjectWork, error) {
-	names := c.names
-	c.names = nil // works have names of their own
-	defer func() { c.names = names }()
 	out := &v1alpha1.ObjectWork{Type: string(w.Kind), Workers: int32(w.Workers), RampUp: durationOf(w.RampUp), Runtime: durationOf(w.Runtime), RampDown: durationOf(w.RampDown),
 		TotalBytes: bytesOf(w.TotalBytes), Rate: w.RateText}
 	if w.Name != string(w.Kind) {
-		out.Name = c.name(w.Name, 0)
+		out.Name = c.name(w.Name, &c.works)
+	} else {
+		c.works = append(c.works, w.Name)
 	}
 	if w.Interval != 5*time.Second {
 		out.Interval = durationOf(w.Interval)
