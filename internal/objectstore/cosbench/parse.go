@@ -36,6 +36,7 @@ func Parse(data []byte, o Options) (*model.Workload, model.Problems) {
 		if !p.Fatal() {
 			p.Problems = append(p.Problems, model.Check(w, model.COSBench)...)
 			p.exposed(root, Secrets(w, o.Secrets))
+			p.empty(w)
 		}
 	}
 	p.Sort()
@@ -45,6 +46,25 @@ func Parse(data []byte, o Options) (*model.Workload, model.Problems) {
 		p.Problems = append(p.Problems, model.Problem{Warning: !fatal, Message: fmt.Sprintf("and %d more problems", n-maxProblems)})
 	}
 	return w, p.Problems
+}
+
+// empty warns of objects of no bytes where any are checked.
+func (p *parser) empty(w *model.Workload) {
+	verified, lines := false, []int(nil)
+	for i := range w.Stages {
+		for j := range w.Stages[i].Works {
+			for _, o := range w.Stages[i].Works[j].Ops {
+				if verified = verified || o.Verify; o.Sizes.Unit > 0 && o.Sizes.Low == 0 && len(lines) < maxProblems {
+					lines = append(lines, o.Line)
+				}
+			}
+		}
+	}
+	for _, line := range lines {
+		if verified {
+			p.warnOnce(line, "let sizes begin at 1", "objects of 0 bytes are short to hashCheck, which does not tell them from such as were cut")
+		}
+	}
 }
 
 type parser struct {

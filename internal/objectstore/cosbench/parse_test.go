@@ -183,6 +183,7 @@ func TestProblemsHaveTheirLine(t *testing.T) {
 		{"newer work", work(`type="mprepare"`, good), `4: there is no type of work "mprepare": prepare writes`},
 		{"newer operation", strings.Replace(work(`runtime="1"`, good), `"read"`, `"mwrite"`, 1), `5: there is no type of operation "mwrite": multipart writes`},
 		{"chunks to null", strings.Replace(work(`runtime="1"`, good+";sizes=c(1)KB;chunked=true"), `"read"`, `"write"`, 1), "5: warning: chunked=true has no effect on a write to storage null"},
+		{"empty objects", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"write\" ratio=\"50\" config=\"" + good + ";sizes=u(0,9)KB\"/>\n<operation type=\"read\" ratio=\"50\" config=\"" + good + ";hashCheck=true\"/></work>", "5: warning: objects of 0 bytes are short to hashCheck"},
 		{"objects of a list", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"list\" config=\"containers=c(1);objects=c(1)\"/></work>", "5: warning: objects is ignored: a list is of a container"},
 		{"no storage", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"sio\" config=\"endpoint=192.0.2.1:1\"/><operation type=\"read\" config=\"" + good + "\"/></work>", `5: storage "sio" cannot be had: use s3`},
 		{"credentials in what is no address", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" config=\"endpoint=ftp://u:p@h\"/><operation type=\"read\" config=\"" + good + "\"/></work>", "5: endpoint has credentials in its address"},
