@@ -211,19 +211,25 @@ func (o *objects) slices(s *part.Stage, i int, prefix string) error {
 	return nil
 }
 
+// wholeSecond is by how much one that was told of may be shorter or longer.
+const wholeSecond = 20 * time.Millisecond
+
 // series are the rates of the wanted works by second; those of works that go on
 // side by side are added up. What a work did in less than half a second, at its
-// end, belongs to the second before: else it would count for a whole one.
+// end, belongs to the second before; what is no whole second otherwise stands for
+// itself, as long as it is: so they add up to the totals.
 func (o *objects) series(prefix string, s *part.Stage, wanted func(work int) bool) error {
 	type second struct {
 		at     op.Time
+		long   op.Time
 		values map[string]float64
 	}
 	seconds, units := map[int64]*second{}, map[string]string{}
 	add := func(w *load.WorkResult, k int64, from, to op.Time, cells load.Cells) {
 		if seconds[k] == nil {
-			seconds[k] = &second{from, map[string]float64{}}
+			seconds[k] = &second{at: from, values: map[string]float64{}}
 		}
+		seconds[k].long = max(seconds[k].long, to-from)
 		for _, r := range load.Rates(w.Work, from, to, cells) {
 			units[r.Metric] = r.Unit
 			seconds[k].values[r.Metric] += r.Value
@@ -257,10 +263,20 @@ func (o *objects) series(prefix string, s *part.Stage, wanted func(work int) boo
 	}
 	for _, metric := range slices.Sorted(maps.Keys(units)) {
 		list := Series{Metric: prefix + metric, Unit: units[metric], Step: int64(time.Second)}
+		var parts []Series
 		for _, k := range slices.Sorted(maps.Keys(seconds)) {
-			list.Points = append(list.Points, Point{At: seconds[k].at, Value: seconds[k].values[metric]})
+			x := seconds[k]
+			p := Point{At: x.at, Value: x.values[metric]}
+			if d := x.long - op.Time(time.Second); max(d, -d) < op.Time(wholeSecond) {
+				list.Points = append(list.Points, p)
+			} else {
+				parts = append(parts, Series{Metric: list.Metric, Unit: list.Unit, Step: int64(x.long), Points: []Point{p}})
+			}
 		}
-		o.res.Series = append(o.res.Series, list)
+		if len(list.Points) > 0 {
+			o.res.Series = append(o.res.Series, list)
+		}
+		o.res.Series = append(o.res.Series, parts...)
 	}
 	return nil
 }
