@@ -33,11 +33,12 @@ func (s *StageResult) Bound() (b Bound, evidence string) {
 		return s.boundOfHosts()
 	}
 	u := s.Usage
-	waited, ofOps, part := 0.0, 1.0, "no operation ended meanwhile"
+	waited, ofOps, part := 0.0, 0.0, "no operation ended meanwhile" // then there is nothing to be bound
 	if u.CPU > 0 {
 		waited = u.Waited.Seconds() / u.CPU.Seconds()
 	}
-	if took := s.took(); took > 0 {
+	took := s.took()
+	if took > 0 {
 		ofOps = u.Waited.Seconds() / took.Seconds()
 		if part = fmt.Sprintf("that is %.1f %% of the time that operations took", 100*ofOps); ofOps > 1 { // it waited between them
 			part = fmt.Sprintf("that is more than all operations took together, %.3g s", took.Seconds())
@@ -58,7 +59,7 @@ func (s *StageResult) Bound() (b Bound, evidence string) {
 	switch {
 	case share >= ceilingShare, u.Busy() > busyShare, waited > waitedShare && ofOps > waitedOfOps:
 		return ClientBound, evidence
-	case closed && u.Wall > 0 && u.Wanted() <= busyShare:
+	case closed && took > 0 && u.Wall > 0 && u.Wanted() <= busyShare:
 		return ServerBound, evidence
 	}
 	return Unclear, evidence

@@ -49,6 +49,7 @@ func TestBound(t *testing.T) {
 		{"all CPUs in use", usage(17*time.Second, 0), nil, 0, ClientBound, "used 85 %"},
 		{"waiting for a CPU", usage(time.Second, 800*time.Millisecond), nil, 0, ClientBound, "ran for 1 s, and waited 0.8 s for a CPU: that is 16.0 % of the time that operations took"},
 		{"waiting between operations", usage(100*time.Millisecond, 7985*time.Millisecond), nil, 0, ClientBound, "ran for 0.1 s, and waited 7.99 s for a CPU: that is more than all operations took together, 5 s"},
+		{"waiting, and nothing was done", usage(2300*time.Microsecond, 31*time.Millisecond), nil, 0, Unclear, "no operation ended meanwhile"},
 		{"waiting, but for little", usage(10*time.Millisecond, 30*time.Millisecond), nil, 0, ServerBound, "ran for 0.01 s, and waited 0.03 s for a CPU: that is 0.6 %"},
 		{"no CPU to spare, and many workers", usage(4*time.Second, 13*time.Second), nil, 0, Unclear, "waited 13 s for a CPU: that is 2.6 %"},
 		{"near its ceiling", usage(time.Second, 0), nil, 110, ClientBound, "at 91 % of this client's own ceiling of 110 operations a second"},
@@ -61,6 +62,9 @@ func TestBound(t *testing.T) {
 			took := 5 * time.Millisecond
 			if strings.Contains(tt.name, "many workers") {
 				took *= 100
+			}
+			if strings.Contains(tt.name, "nothing was done") {
+				took = 0
 			}
 			if err := c.Service.RecordN(int64(took), 1000); err != nil {
 				t.Fatal(err)
