@@ -280,11 +280,11 @@ func (c *client) get(file string, r *store.Request, res *store.Result) error {
 			return err
 		}
 	}
-	switch {
-	case r.Verify:
+	if r.Verify {
 		res.Violation, _ = c.checker.End()
 		res.Writer = c.checker.Writer()
-	case r.Length >= 0 && res.Bytes != r.Length:
+	}
+	if res.Violation == body.Sound && r.Length >= 0 && res.Bytes != r.Length {
 		res.Violation = body.Short
 	}
 	return nil

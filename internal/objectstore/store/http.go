@@ -107,16 +107,18 @@ func (h *HTTP) Read(ctx context.Context, r *Request, res *Result) bool {
 	if !answered || res.Status < 200 || res.Status > 299 {
 		return answered
 	}
-	switch {
-	case r.Length >= 0 && res.Status == 200 && (r.Offset > 0 || h.counted > r.Length):
+	if r.Length >= 0 && res.Status == 200 && (r.Offset > 0 || h.counted > r.Length) {
 		res.Code, res.Violation = "RangeIgnored", body.Misplaced
-	case r.Verify:
+		return true
+	}
+	if r.Verify {
 		var at int64
 		if res.Violation, at = h.checker.End(); res.Violation != body.Sound {
 			res.Detail = fmt.Sprintf("%s/%s is %s at byte %d", r.Container, r.Object, res.Violation, at)
 		}
 		res.Writer = h.checker.Writer()
-	case r.Length >= 0 && h.counted != r.Length && res.Status == 206:
+	}
+	if res.Violation == body.Sound && r.Length >= 0 && h.counted != r.Length && res.Status == 206 {
 		res.Violation, res.Detail = body.Short, fmt.Sprintf("%s/%s: %d bytes of %d", r.Container, r.Object, h.counted, r.Length)
 	}
 	return true
