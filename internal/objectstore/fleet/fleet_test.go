@@ -241,6 +241,43 @@ func TestHostsCarryOutAWorkloadTogether(t *testing.T) {
 	}
 }
 
+// What is due on a host that begins late is due as on the others: its lateness is
+// in its responses, and none of the schedule is missing or later.
+func TestLateHost(t *testing.T) {
+	t.Parallel()
+	const late = 400 * time.Millisecond
+	b := hosts(t, 1, nil)
+	slow := hosts(t, 1, func(o *ServeOptions) {
+		sleep := o.Sleep
+		first := true
+		o.Sleep = func(ctx context.Context, until time.Time) bool {
+			if first {
+				first = false
+				until = until.Add(late)
+			}
+			return sleep(ctx, until)
+		}
+	})
+	slow.hosts[0].Name = "slow"
+	w := parse(t, `<workload name="w"><storage type="null"/><workflow><workstage name="main"><work name="main" workers="8" runtime="2" rate="constant(200)">
+<operation type="head" config="containers=c(1);objects=u(1,25)"/></work></workstage></workflow></workload>`)
+	r := carry(t.Context(), dial(t, config(w, append(b.hosts, slow.hosts...))), newNotes())
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	for _, h := range r.Stages[0].Hosts {
+		figures, err := h.Works[0].Figures()
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := figures[0]
+		behind := time.Duration(f.Cell.Late.Max())
+		if n := f.OK + f.Lost; n < 199 || n > 200 || h.Host == "slow" && (behind < late-20*time.Millisecond || time.Duration(h.Start-h.Intended) < late) || h.Works[0].To-h.Works[0].From != op.Time(2*time.Second) {
+			t.Errorf("host %s: %d of 200 were due, up to %v late, in a window of %v", h.Host, n, behind, time.Duration(h.Works[0].To-h.Works[0].From))
+		}
+	}
+}
+
 func TestDialRefused(t *testing.T) {
 	good, other, newer, busy := hosts(t, 1, nil), hosts(t, 1, func(o *ServeOptions) { o.Token = "quite another token" }),
 		hosts(t, 1, func(o *ServeOptions) { o.Version = "v9" }), hosts(t, 1, nil)

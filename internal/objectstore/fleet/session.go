@@ -130,21 +130,22 @@ func (o *order) complete() error {
 }
 
 // atOnce says that the host is ready, and waits for the instant at which all
-// begin.
+// begin. Windows and what is due count from it, also on a host that comes late,
+// which so is seen in its responses.
 func (s *session) atOnce(ctx context.Context) (op.Time, error) {
 	if err := s.mail.Write(&letter{Ready: &ready{}}); err != nil {
 		return op.Never, err
 	}
+	var at op.Time
 	select {
 	case <-ctx.Done():
 		return op.Never, errors.New("stopped before it began")
-	case at := <-s.begin:
+	case at = <-s.begin:
 		if !s.Sleep(ctx, s.Clock.At(at)) {
 			return op.Never, errors.New("stopped before it began")
 		}
 	}
-	now := s.Clock.Now()
-	return now, s.mail.Write(&letter{Began: &began{At: now}})
+	return at, s.mail.Write(&letter{Began: &began{At: s.Clock.Now()}})
 }
 
 // report is what a stage came to, but for the cells, which were told each

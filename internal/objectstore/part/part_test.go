@@ -278,6 +278,37 @@ func figures(t *testing.T, cells load.Cells) map[string]string {
 	return all
 }
 
+// A part that comes late to the barrier has its operations due as was agreed.
+func TestLatePart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const late = 300 * time.Millisecond
+		order := whole(func(w *model.Work) {
+			w.Runtime, w.Rate, w.RateText = 2*time.Second, rate.Constant{Rate: 25}, "constant(25)"
+		})
+		order.Workload.Stages = order.Workload.Stages[2:3]
+		clock, r := op.NewClock(), newRoom(1)
+		s := &slow{clock: clock}
+		close(r.open)
+		var file bytes.Buffer
+		var barrier sync.Once
+		err := part.Run(t.Context(), t.Context(), part.Config{Order: order, Parts: 1, Group: "g", Company: seat{r, 0}, Out: &file, Version: "test", Clock: clock,
+			Open: func(*model.Store) (store.Store, error) { return storetest.Func(s.do), nil },
+			Sleep: func(ctx context.Context, until time.Time) bool {
+				barrier.Do(func() { until = until.Add(late) })
+				return storetest.Sleep(ctx, until)
+			}})
+		p, bad := part.Read(&file)
+		if err = errors.Join(err, bad); err != nil {
+			t.Fatal(err)
+		}
+		w := p.Stages[0].Works[0]
+		c := w.Cells[load.Key{Label: "200", OK: true}]
+		if c == nil || c.N != 49 || time.Duration(c.Late.Max()) < late/2 || p.Barrier-w.Began != op.Time(late) {
+			t.Errorf("%+v: began %v before it came", c, time.Duration(p.Barrier-w.Began))
+		}
+	})
+}
+
 func TestStagesBeginTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := carryOut(t, whole(func(w *model.Work) { w.Runtime = 5 * time.Second }), 3, nil)

@@ -144,7 +144,8 @@ func (p *part) meeting(step int, failed bool) (meet.Answer, time.Time, error) {
 var errOthers = errors.New("another part has failed, or is lost")
 
 // begin is called when all that the stage needs is ready, and waits until it
-// begins: for the barrier, or for the other parts.
+// begins: for the barrier, or for the other parts. Windows and what is due count
+// from the instant that was agreed, also where this part comes late.
 func (p *part) begin(ctx context.Context) (op.Time, error) {
 	p.started = true
 	atBarrier := p.k == p.first && p.failed == nil && p.Company != nil
@@ -166,10 +167,11 @@ func (p *part) begin(ctx context.Context) (op.Time, error) {
 	if err == nil && atBarrier {
 		err = p.Company.Began()
 	}
-	if err == nil {
-		p.out.row(row{Began: &began{Stage: p.k, At: now, Barrier: atBarrier, Works: p.works}})
+	if err != nil {
+		return now, err
 	}
-	return now, err
+	p.out.row(row{Began: &began{Stage: p.k, At: now, Barrier: atBarrier, Works: p.works}})
+	return min(now, p.Clock.Of(at)), nil
 }
 
 // StageBegan is load.Observer's; the works have not begun yet.
