@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cnsbench/cnsbench/internal/plan/rate"
 )
 
 // fails says whether a problem that keeps a file from being run stands on that
@@ -122,7 +124,7 @@ func TestSwiftWithoutAuth(t *testing.T) {
 func TestNumbersThatCannotBe(t *testing.T) {
 	for _, a := range []string{`workers="0"`, `workers="-1"`, `workers="1e3"`, `workers="2147483648"`, `workers="99999999999999999999"`, `runtime="-1"`, `runtime="1h1"`, `runtime="9223372036854775807"`,
 		`rampup="soon"`, `interval="0"`, `totalOps="-5"`, `totalOps="1.5"`, `totalBytes="-1"`, `totalBytes="5XB"`, `afr="1000001"`, `afr="-1"`, `division="workers"`, `rate="constant(0)"`,
-		`rate="poisson(-1)"`, `rate="poisson(1e99)"`, `rate="constant(NaN)"`, `rate="burst(0,1)"`, `rate="burst(5)"`} {
+		`rate="poisson(-1)"`, `rate="poisson(1e99)"`, `rate="constant(NaN)"`, `rate="burst(0,1)"`, `rate="burst(5)"`, `rate="burst(5,NaN)"`, `runtime="-0.5"`, `runtime="Inf"`} {
 		name, _, _ := strings.Cut(a, "=")
 		attrs := "workers=\"1\" runtime=\"1\" "
 		if name == "workers" || name == "runtime" {
@@ -132,6 +134,18 @@ func TestNumbersThatCannotBe(t *testing.T) {
 		if _, problems := Parse(around(text), Options{}); !problems.Fatal() || problems[0].Line != 5 && problems[0].Line != 4 {
 			t.Errorf("%s: %v", a, problems)
 		}
+	}
+}
+
+// Seconds may have parts.
+func TestPartsOfSeconds(t *testing.T) {
+	w, problems := Parse(around(`<work workers="1" runtime="1.5" rampup="500ms" rate="burst(50,0.25)"><operation type="read" config="containers=c(1);objects=c(1)"/></work>`), Options{})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	got := w.Stages[0].Works[0]
+	if want := (rate.Burst{Size: 50, Interval: 250 * time.Millisecond}); got.Runtime != 1500*time.Millisecond || got.RampUp != time.Second/2 || got.Rate != want {
+		t.Errorf("%v, %v, %v", got.Runtime, got.RampUp, got.Rate)
 	}
 }
 

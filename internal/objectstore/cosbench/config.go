@@ -3,6 +3,7 @@ package cosbench
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,11 +62,11 @@ func parseBool(text string) (bool, error) {
 // parseSeconds reads seconds as COSBench has them, or a duration such as 5m.
 func parseSeconds(text string) (time.Duration, error) {
 	text = strings.TrimSpace(text)
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		if n < 0 || n > int64(1<<62/time.Second) {
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		if !(n >= 0 && n <= float64(1<<62/time.Second)) {
 			return 0, fmt.Errorf("%s seconds cannot be", text)
 		}
-		return time.Duration(n) * time.Second, nil
+		return time.Duration(math.Round(n * float64(time.Second))), nil
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
@@ -100,8 +101,11 @@ func ParseRate(text string) (rate.Schedule, error) {
 		size, interval, _ := strings.Cut(inner, ",")
 		n, err := pick.ParseBytes(size)
 		d, bad := parseSeconds(interval)
-		if err != nil || bad != nil || n < 1 || n > 1e6 || d <= 0 {
-			return nil, fmt.Errorf("rate %q: %s", text, forms)
+		if err != nil || n < 1 || n > 1e6 {
+			return nil, fmt.Errorf("rate %q: %q is no number of operations from 1 to a million", text, size)
+		}
+		if bad != nil || d <= 0 {
+			return nil, fmt.Errorf("rate %q: %q is no interval: seconds, or such as 500ms", text, interval)
 		}
 		s = rate.Burst{Size: int(n), Interval: d}
 	default:
