@@ -107,10 +107,11 @@ func cleanBundle(ctx context.Context, s *streams, f *clusterFlags, dir string) e
 	if err = errors.Join(err, ledger.Close()); err != nil {
 		return failed(fmt.Errorf("not everything could be removed: %w", err))
 	}
-	fmt.Fprintf(s.out, "%d entries of the ledger removed; nothing is left of this run\n", open)
+	left := "nothing is left of this run"
 	if elsewhere := madeContainers(dir); elsewhere != "" {
-		fmt.Fprintln(s.out, elsewhere)
+		left = elsewhere
 	}
+	fmt.Fprintf(s.out, "%d entries of the ledger removed; %s\n", open, left)
 	return nil
 }
 
