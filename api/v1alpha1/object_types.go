@@ -267,6 +267,10 @@ type ObjectOperation struct {
 	// +required
 	// +kubebuilder:validation:Enum=read;write;multipart;filewrite;head;list;delete;copy
 	Type string `json:"type"`
+	// name of the operation in metrics and tables; without it, its type, and a
+	// number behind it where several are of that type.
+	// +optional
+	Name Name `json:"name,omitempty"`
 	// ratio is how many of a hundred operations it is. Those of a work add up to
 	// 100.
 	// +optional

@@ -215,6 +215,15 @@ func TestConvertPaths(t *testing.T) {
 	}
 }
 
+// A Benchmark's operations have the names that the file gives them, and only those.
+func TestConvertNamesOfOperations(t *testing.T) {
+	code, out, errs := object(t, `<workload name="w"><storage type="s3" config="endpoint=https://h"/><workflow><workstage name="m"><work name="a" workers="1" totalOps="1">
+<operation type="read" ratio="60" config="containers=c(1);objects=c(1);name=small"/><operation type="read" ratio="40" config="containers=c(1);objects=c(2)"/></work></workstage></workflow></workload>`, "convert")
+	if code != exitOK || strings.Count(out, "name: small\n") != 1 || strings.Contains(out, "name: read") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+}
+
 // Each sample of COSBench's kind is a Benchmark, or it is said with its line why it
 // is none.
 func TestConvertSamples(t *testing.T) {

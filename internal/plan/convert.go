@@ -163,7 +163,7 @@ func (c *converted) work(w *model.Work) (*v1alpha1.ObjectWork, error) {
 
 func operation(o *model.Op) v1alpha1.ObjectOperation {
 	ratio := int32(o.Weight)
-	out := v1alpha1.ObjectOperation{Type: string(o.Type), Ratio: &ratio, ObjectTarget: target(o, model.ByNone), Verify: o.Verify,
+	out := v1alpha1.ObjectOperation{Type: string(o.Type), Name: v1alpha1.Name(o.GivenName()), Ratio: &ratio, ObjectTarget: target(o, model.ByNone), Verify: o.Verify,
 		Length: bytesOf(o.Length), Within: bytesOf(o.Within), Files: o.Files}
 	if o.InOrder {
 		out.FileSelection = "inOrder"

@@ -153,6 +153,39 @@ func TestObjectCredentialsOnACluster(t *testing.T) {
 	}
 }
 
+// Operations of one type are told apart by names of their own, which metrics have.
+func TestNamesOfObjectOperations(t *testing.T) {
+	const spec = `spec:
+  actions:
+    - name: o
+      createObjSpec:
+        workload: object
+        objectSpec:
+          storage: {s3Spec: {endpoint: "http://h"}}
+          stages:
+            - name: main
+              works: [{workers: 2, totalOps: 10, containers: c(1), objects: c(1), operations: [{type: read, ratio: 50}, {type: read, name: %s, ratio: 30}, {type: read, name: small, ratio: 20}]}]
+  slos:
+    - name: fast
+      expr: p99(o.large.service) < duration("1s") && p99(o.small) < duration("1s") && p99(o.read) < duration("1s")
+`
+	for name, want := range map[string]string{
+		"large":   "",
+		"small":   `operations[2].name: another operation of the work is called "small" (give each a name of its own, or none)`,
+		"service": `operations[1].name: "service" is the name of a phase`,
+		"read":    `operations[1].name: "read" is what operations without a name are called`,
+	} {
+		p, said := onCluster(t, Input{Classes: someClasses(), Image: "cnsbench"}, fmt.Sprintf(spec, name))
+		if want == "" {
+			if p == nil {
+				t.Error(said)
+			}
+		} else if !strings.Contains(said, want) {
+			t.Errorf("not said: %s\n%s", want, said)
+		}
+	}
+}
+
 // TestObjectBudget: what an object workload asks, each time that it is carried
 // out, is part of the budget.
 func TestObjectBudget(t *testing.T) {

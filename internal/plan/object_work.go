@@ -102,18 +102,22 @@ func (o *objectReader) work(path string, s *v1alpha1.ObjectWork, top string, spe
 // operations of a normal work. What stands beside them holds for all that do
 // not say otherwise.
 func (o *objectReader) operations(path string, w *model.Work, s *v1alpha1.ObjectWork) {
-	counts := map[model.OpType]int{}
+	named := map[string]bool{}
 	for i := range s.Operations {
 		at := fmt.Sprintf("%s.operations[%d]", path, i)
 		x := &s.Operations[i]
 		if !slices.Contains(model.Types, model.OpType(x.Type)) {
 			continue // the schema has said it
 		}
-		op := model.Op{Type: model.OpType(x.Type), Weight: int(*x.Ratio), Division: model.ByNone, Line: o.line(at)}
-		if counts[op.Type]++; counts[op.Type] > 1 {
-			op.Name = fmt.Sprintf("%s-%d", op.Type, counts[op.Type])
-		} else {
-			op.Name = string(op.Type)
+		op := model.Op{Type: model.OpType(x.Type), Name: string(x.Name), Weight: int(*x.Ratio), Division: model.ByNone, Line: o.line(at)}
+		if x.Name != "" {
+			if err := model.CheckOpName(op.Name); err != nil {
+				o.fail(at+".name", "", "%v", err)
+			}
+			if named[op.Name] {
+				o.fail(at+".name", "give each a name of its own, or none", "another operation of the work is called %q", op.Name)
+			}
+			named[op.Name] = true
 		}
 		target := inherit(x.ObjectTarget, s.ObjectTarget, o.doc, at)
 		op.Verify = x.Verify
@@ -133,6 +137,7 @@ func (o *objectReader) operations(path string, w *model.Work, s *v1alpha1.Object
 		o.target(at, &op, &target)
 		w.Ops = append(w.Ops, op)
 	}
+	model.NameOps(w.Ops)
 }
 
 // inherit completes an operation's target by that of its work.

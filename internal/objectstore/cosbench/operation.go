@@ -13,7 +13,7 @@ import (
 // operationKeys are those of config strings, as COSBench writes them, and ours.
 var operationKeys = []string{
 	"containers", "objects", "sizes", "cprefix", "csuffix", "oprefix", "osuffix", "chunked", "content", "hashCheck", "createContainer",
-	"deleteContainer", "files", "fileselection",
+	"deleteContainer", "files", "fileselection", "name",
 	"length", "within", "partsize", "maxkeys", "copyprefix", "rate", "check", "checkwithin",
 }
 
@@ -197,8 +197,9 @@ func (p *parser) known(n *node, c config) {
 		}
 		p.seen[e] = true
 		i := slices.IndexFunc(operationKeys, func(known string) bool { return strings.EqualFold(known, k) })
+		own, _ := config(nil).with(n.attrs["config"])
 		switch {
-		case i < 0:
+		case i < 0 || k == "name" && (n.name != "operation" || own[k] != e):
 			p.Warn(e.line, "", "the key %q in the config of <%s> has no meaning and is ignored", clip(e.key), n.name)
 		case operationKeys[i] != e.key:
 			p.Warn(e.line, "write "+operationKeys[i], "the key %q is taken for %s, which COSBench ignored", e.key, operationKeys[i])

@@ -359,7 +359,7 @@ func (p *parser) driver(w *model.Work, a attr) {
 
 func (p *parser) operations(n *node, l level, w *model.Work) {
 	division := p.division(n, model.ByNone)
-	counts := map[model.OpType]int{}
+	named := map[string]bool{}
 	for _, c := range n.children {
 		if c.name != "operation" {
 			continue
@@ -368,12 +368,30 @@ func (p *parser) operations(n *node, l level, w *model.Work) {
 		if !ok {
 			continue
 		}
-		counts[o.Type]++
-		if o.Name = string(o.Type); counts[o.Type] > 1 {
-			o.Name = fmt.Sprintf("%s-%d", o.Type, counts[o.Type])
-		}
+		o.Name = p.opName(c, o.Type, named)
 		w.Ops = append(w.Ops, o)
 	}
+	model.NameOps(w.Ops)
+}
+
+// opName is the name that an operation's own config gives it, which COSBench
+// has in its tables, or nothing.
+func (p *parser) opName(n *node, t model.OpType, named map[string]bool) string {
+	own, _ := config(nil).with(n.attrs["config"])
+	e := own["name"]
+	if e.value == "" || strings.EqualFold(e.value, string(t)) {
+		return ""
+	}
+	err := model.CheckOpName(e.value)
+	if named[e.value] {
+		err = fmt.Errorf("there is a %q before in the work", clip(e.value))
+	}
+	if err != nil {
+		p.Warn(e.line, "", "the operation is called by its type: %v", err)
+		return ""
+	}
+	named[e.value] = true
+	return e.value
 }
 
 func (p *parser) specialOp(n *node, l level, t model.OpType, division model.Division) model.Op {

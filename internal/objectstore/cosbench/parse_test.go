@@ -7,6 +7,7 @@ import (
 	"html"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -523,4 +524,28 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A name is an operation's own; one that cannot be leaves it its type's.
+func TestNamesOfOperations(t *testing.T) {
+	read := func(config string) string {
+		return `<operation type="read" ratio="20" config="containers=c(1);objects=c(1)` + config + `"/>`
+	}
+	w, problems := Parse(around(`<work workers="1" runtime="1" config="name=all">`+read(";name=small")+read("")+read(";name=read")+read(";name=small")+read(";name=a.b")+`</work>`), Options{})
+	if problems.Fatal() {
+		t.Fatal(problems)
+	}
+	var names []string
+	for _, o := range w.Stages[0].Works[0].Ops {
+		names = append(names, o.Name)
+	}
+	if want := []string{"small", "read", "read-2", "read-3", "read-4"}; !slices.Equal(names, want) {
+		t.Errorf("%q", names)
+	}
+	said := fmt.Sprint(problems)
+	for _, want := range []string{`"name" in the config of <operation> has no meaning`, `there is a "small" before in the work`, `"a.b" is no name`} {
+		if strings.Count(said, want) != 1 {
+			t.Errorf("not said once: %s\n%s", want, said)
+		}
+	}
 }

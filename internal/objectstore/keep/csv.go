@@ -2,6 +2,7 @@ package keep
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -24,13 +25,13 @@ var workloadColumns = []string{"Stage", "Op-Name", "Op-Type", "Op-Count", "Byte-
 var stageMetrics = []string{"Op-Count", "Byte-Count", "Avg-ResTime", "Avg-ProcTime", "Throughput", "Bandwidth", "Succ-Ratio"}
 
 // opOf is what COSBench calls an operation, and its type: what a special work
-// does is of the work's own type, and named by both; a normal one's are called by
-// their types, also where there are several of one.
+// does is of the work's own type, and named by both; a normal one's without names of their own are
+// called by their types, also where there are several of one.
 func opOf(w *model.Work, o *model.Op) (name, kind string) {
 	kind = string(w.Kind)
 	switch {
 	case !w.Special():
-		return string(o.Type), string(o.Type)
+		return cmp.Or(o.GivenName(), string(o.Type)), string(o.Type)
 	case o.Type == model.MakeContainer:
 		return kind + "-write", kind
 	case o.Type == model.RemoveContainer:

@@ -99,6 +99,9 @@ func TestOpOf(t *testing.T) {
 			t.Errorf("%s of %s: %s, %s", tt.op, tt.kind, name, of)
 		}
 	}
+	if name, of := opOf(&model.Work{Kind: model.Normal}, &model.Op{Type: model.Read, Name: "small"}); name != "small" || of != "read" {
+		t.Errorf("small: %s, %s", name, of)
+	}
 }
 
 // The steps are COSBench's, the shares those up to a step; special works have no

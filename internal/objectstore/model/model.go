@@ -113,7 +113,7 @@ func (t OpType) Writes() bool { return t != Read && t != Head && t != List }
 // Op is one operation of a work's mix.
 type Op struct {
 	Type     OpType   `json:"type"`
-	Name     string   `json:"name"` // unique in its work: the type, or the type and a number
+	Name     string   `json:"name"` // unique in its work: of the file, or else the type, or the type and a number
 	Weight   int      `json:"weight"`
 	Division Division `json:"division"`
 
