@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 )
 
 // Figures are those of one operation of a work, over its measured window.
@@ -67,6 +68,24 @@ func (w *WorkResult) Figures() ([]Figures, error) {
 		slices.SortFunc(all[i].Failures, func(a, b Failure) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Label, b.Label)) })
 	}
 	return all, nil
+}
+
+// Crowded is by what part the throughput of a closed loop without a ramp is
+// likely too high, at most 1: each worker begins an operation at the window's very
+// start, so that it has about (1+CV²)/2 more in it than the window is mean times
+// long (D. R. Cox, Renewal Theory, 1962, ch. 4), which is taken as 1. It is 0 where
+// the loop was open, had a ramp, or ended by operations or bytes, for then the
+// window ends with the last of them.
+func (w *WorkResult) Crowded() float64 {
+	if w.Work.Kind != model.Normal || w.Work.Rate != nil || w.Work.RampUp > 0 || w.To >= w.Ended {
+		return 0
+	}
+	_, all := w.Lost()
+	more := int64(w.Work.Workers)
+	if all <= 2*more {
+		return 1
+	}
+	return float64(more) / float64(all-more)
 }
 
 // Lost are the operations of the window that were due and never begun, or had

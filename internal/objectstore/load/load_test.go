@@ -130,6 +130,31 @@ func TestClosedLoopAndItsWindow(t *testing.T) {
 	})
 }
 
+// A thousand workers, operations of a second on the average, exponential: without
+// a ramp a window of 5 s has a fifth too many, which is said; with one none.
+func TestWindowsWithoutRamp(t *testing.T) {
+	for _, ramp := range []time.Duration{0, 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			draw := rand.New(rand.NewPCG(1, 2))
+			takes := func(*store.Request, op.Time) (time.Duration, func(*store.Result)) {
+				mu.Lock()
+				defer mu.Unlock()
+				return time.Duration(draw.ExpFloat64() * float64(time.Second)), nil
+			}
+			r, _ := run(t.Context(), &fake{takes: takes}, stageOf(model.Work{Name: "w", Workers: 1000, RampUp: ramp, Runtime: 5 * time.Second, Ops: []model.Op{reads(100)}}))
+			want := 0.2
+			if ramp > 0 {
+				want = 0
+			}
+			f := only(t, r.Stages[0])
+			if tooHigh, said := f.PerSecond()/1000-1, r.Stages[0].Works[0].Crowded(); math.Abs(tooHigh-want) > 0.06 || math.Abs(said-tooHigh) > 0.06 {
+				t.Errorf("ramp %v: %.1f %% too high, said are %.1f %%", ramp, 100*tooHigh, 100*said)
+			}
+		})
+	}
+}
+
 func TestEnds(t *testing.T) {
 	writes := model.Op{Type: model.Write, Name: "write", Weight: 100, Containers: pick.Spec{Kind: pick.Constant, Low: 1, High: 1},
 		Objects: pick.Spec{Kind: pick.Constant, Low: 1, High: 1}, Sizes: pick.Sizes{Spec: pick.Spec{Kind: pick.Constant, Low: 10, High: 10}, Unit: 1000}}
