@@ -279,6 +279,9 @@ func (r *objectRun) validity(result *oload.Result) []record.Flag {
 			if lost, all := w.Lost(); lost > 0 {
 				flag("lost-operations", "stage %s, work %s: %d of %d operations that were due had not begun, or not ended, when it ended; they count as infinite", s.Name, w.Work.Name, lost, all)
 			}
+			if evidence, ok := w.NoRamp(); ok {
+				flag("no-ramp-up", "stage %s, work %s: %s", s.Name, w.Work.Name, evidence)
+			}
 		}
 		for j := range s.Hosts {
 			if h := &s.Hosts[j]; h.Lost != nil {

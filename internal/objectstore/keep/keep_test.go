@@ -16,7 +16,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
 	"github.com/cnsbench/cnsbench/internal/record"
 )
 
@@ -204,32 +203,6 @@ func TestTable(t *testing.T) {
 	for _, want := range []string{"2.5 ms", "∞", "main/main read: 5 × 503 SlowDown", "main/main read: 5 × dropped", "skipped"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in\n%s", want, b.String())
-		}
-	}
-}
-
-// What all workers began at the start of the window is said where it counts.
-func TestTableOfLoopsWithoutRamp(t *testing.T) {
-	for _, tt := range []struct {
-		change func(w *load.WorkResult)
-		said   bool
-	}{
-		{func(*load.WorkResult) {}, true},
-		{func(w *load.WorkResult) { w.Work.RampUp = time.Second }, false},
-		{func(w *load.WorkResult) { w.Work.Rate = rate.Poisson{Rate: 5} }, false},
-		{func(w *load.WorkResult) { w.Ended = w.To }, false}, // by operations
-		{func(w *load.WorkResult) { w.Work.Workers = 1 }, false},
-	} {
-		r := result()
-		w := &r.Stages[0].Works[0]
-		w.Work.Workers, w.Ended = 8, w.To+1
-		tt.change(w)
-		var b strings.Builder
-		if err := Write(&b, r); err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(b.String(), "some 8.2 % too high") != tt.said || strings.Contains(b.String(), "too high") != tt.said {
-			t.Errorf("want it %v:\n%s", tt.said, b.String())
 		}
 	}
 }

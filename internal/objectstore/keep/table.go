@@ -41,7 +41,6 @@ func Write(out io.Writer, r *load.Result) error {
 			fmt.Fprintf(out, "%s: %s of CPU for each of %d operations, %d MiB of memory; %s: %s\n", s.Name, Duration(int64(d)), n, s.Usage.RSS>>20, bound, evidence)
 		}
 	}
-	crowded(out, r)
 	if err := hosts(out, r); err != nil {
 		return err
 	}
@@ -49,19 +48,6 @@ func Write(out io.Writer, r *load.Result) error {
 		return err
 	}
 	return failures(out, r)
-}
-
-// crowded says which throughputs are too high, and what to do.
-func crowded(out io.Writer, r *load.Result) {
-	for i := range r.Stages {
-		for j := range r.Stages[i].Works {
-			w := &r.Stages[i].Works[j]
-			if share := w.Crowded(); share >= 0.01 {
-				fmt.Fprintf(out, "%s/%s: its %d workers all began when its window did, so that ops/s may be some %.2g %% too high: give it a rampup, or a longer runtime\n",
-					r.Stages[i].Name, w.Work.Name, w.Work.Workers, 100*share)
-			}
-		}
-	}
 }
 
 // checks says of each operation's checks how many there were, and what was not

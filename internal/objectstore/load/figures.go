@@ -2,6 +2,7 @@ package load
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -70,13 +71,13 @@ func (w *WorkResult) Figures() ([]Figures, error) {
 	return all, nil
 }
 
-// Crowded is by what part the throughput of a closed loop without a ramp is
+// crowded is by what part the throughput of a closed loop without a ramp is
 // likely too high, at most 1: each worker begins an operation at the window's very
 // start, so that it has about (1+CV²)/2 more in it than the window is mean times
 // long (D. R. Cox, Renewal Theory, 1962, ch. 4), which is taken as 1. It is 0 where
 // the loop was open, had a ramp, or ended by operations or bytes, for then the
 // window ends with the last of them.
-func (w *WorkResult) Crowded() float64 {
+func (w *WorkResult) crowded() float64 {
 	if w.Work.Kind != model.Normal || w.Work.Rate != nil || w.Work.RampUp > 0 || w.To >= w.Ended {
 		return 0
 	}
@@ -86,6 +87,13 @@ func (w *WorkResult) Crowded() float64 {
 		return 1
 	}
 	return float64(more) / float64(all-more)
+}
+
+// NoRamp says by how much the throughput of a loop without a ramp is likely too
+// high, where that is 1 % or more.
+func (w *WorkResult) NoRamp() (evidence string, ok bool) {
+	share := w.crowded()
+	return fmt.Sprintf("its %d workers all began when its window did, so that its operations a second may be some %.2g %% too high; give it a ramp-up, or a longer runtime", w.Work.Workers, 100*share), share >= 0.01
 }
 
 // Lost are the operations of the window that were due and never begun, or had

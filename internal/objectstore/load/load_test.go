@@ -148,7 +148,7 @@ func TestWindowsWithoutRamp(t *testing.T) {
 				want = 0
 			}
 			f := only(t, r.Stages[0])
-			if tooHigh, said := f.PerSecond()/1000-1, r.Stages[0].Works[0].Crowded(); math.Abs(tooHigh-want) > 0.06 || math.Abs(said-tooHigh) > 0.06 {
+			if tooHigh, said := f.PerSecond()/1000-1, r.Stages[0].Works[0].crowded(); math.Abs(tooHigh-want) > 0.06 || math.Abs(said-tooHigh) > 0.06 {
 				t.Errorf("ramp %v: %.1f %% too high, said are %.1f %%", ramp, 100*tooHigh, 100*said)
 			}
 		})

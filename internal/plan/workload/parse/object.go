@@ -108,6 +108,9 @@ func (o *objects) judge() {
 			if lost, all := w.Lost(); lost > 0 {
 				o.warn("lost-operations", "%s, stage %s, work %s: %d of %d operations that were due had not begun, or not ended, when it ended", who, s.Name, w.Work.Name, lost, all)
 			}
+			if evidence, ok := w.NoRamp(); ok {
+				o.warn("no-ramp-up", "%s, stage %s, work %s: %s", who, s.Name, w.Work.Name, evidence)
+			}
 		}
 		if b, evidence := s.Bound(); measured && b == load.ClientBound {
 			o.warn(string(b), "%s, stage %s: %s", who, s.Name, evidence)
