@@ -274,6 +274,15 @@ func ActionOf(instance string) string {
 	return instance
 }
 
+// OfObjects says whether an instance is a workload of objects.
+func (d *Data) OfObjects(instance string) bool {
+	if d.Bundle != nil && d.Bundle.Run.ObjectsOnly() {
+		return true
+	}
+	c := d.Creates(ActionOf(instance))
+	return c != nil && c.ObjectSpec != nil
+}
+
 // Owns says whether an op's target is, or contains, a volume of an instance:
 // the volume itself, the instance, or something named after it. A group
 // snapshot's target is a list of names with commas.

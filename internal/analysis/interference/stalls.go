@@ -197,11 +197,15 @@ func medianInterval(ios []op.CanaryIO) int64 {
 }
 
 // ofSlices takes the longest I/O of each slice: of reads and writes the
-// longer, and of an I/O that ended with one slice and began the next once.
+// longer, and of an I/O that ended with one slice and began the next once. Of
+// objects it takes none: a slow answer of a store is no time without any.
 func ofSlices(d *dataset.Data) []Stall {
 	var list []Stall
 	last := map[string]int{} // by instance, in list
 	for _, h := range d.Slices {
+		if d.OfObjects(h.Instance) {
+			continue
+		}
 		s := Stall{Instance: h.Instance, Direction: h.Metric, Source: "workload", From: h.From, To: h.To, LengthNs: h.Hist.Max()}
 		if s.LengthNs < Threshold {
 			continue

@@ -1,6 +1,7 @@
 package interference
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -97,6 +98,21 @@ func TestStalls(t *testing.T) {
 }
 
 // TestDirections: reads and writes that stand still at once are one stall.
+// Of objects a slow answer is no stall, whatever engine asked for them.
+func TestSlowObjectsAreNoStall(t *testing.T) {
+	slow := []record.HistogramSlice{slice(0, 100*ms, 800e6)}
+	inBenchmark := dataset.Data{Slices: slow}
+	if err := json.Unmarshal([]byte(`{"actions":[{"name":"fio","createObjSpec":{"objectSpec":{}}}]}`), &inBenchmark.Spec); err != nil {
+		t.Fatal(err)
+	}
+	alone := dataset.Data{Slices: slow, Bundle: &record.Bundle{Run: record.Run{Engine: record.Objects}}}
+	for name, d := range map[string]*dataset.Data{"in a Benchmark": &inBenchmark, "alone": &alone} {
+		if list := Stalls(d, nil, 1000*ms); len(list) > 0 {
+			t.Errorf("%s: %+v", name, list)
+		}
+	}
+}
+
 func TestDirections(t *testing.T) {
 	c := beat(10*ms, [2]op.Time{205 * ms, 305 * ms})
 	for _, io := range beat(10*ms, [2]op.Time{255 * ms, 355 * ms}).IOs {
