@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
@@ -223,12 +224,12 @@ func (t *Timeline) panels(d *dataset.Data) {
 		return byName[instance]
 	}
 	for _, s := range d.Series {
-		for _, m := range []string{"read", "write"} {
-			if s.Metric == m+".bandwidth" {
-				for _, p := range s.Points {
-					appendTo(&at(s.Instance).Bandwidth, m, Point{p.At, p.At + op.Time(s.Step), p.Value})
-				}
-			}
+		metric, ok := strings.CutSuffix(s.Metric, ".bandwidth")
+		if !ok || metric != "read" && metric != "write" && !moves(d, s, metric) {
+			continue
+		}
+		for _, p := range s.Points {
+			appendRate(&at(s.Instance).Bandwidth, metric, Point{p.At, p.At + op.Time(s.Step), p.Value})
 		}
 	}
 	for _, h := range d.Slices {
@@ -258,6 +259,13 @@ func (t *Timeline) panels(d *dataset.Data) {
 	}
 }
 
+// moves says whether a series is of an operation that moves bytes, and that a
+// panel has the latency of.
+func moves(d *dataset.Data, s record.Series, metric string) bool {
+	return slices.ContainsFunc(s.Points, func(p record.Point) bool { return p.Value > 0 }) &&
+		slices.ContainsFunc(d.Slices, func(h record.HistogramSlice) bool { return h.Instance == s.Instance && h.Metric == metric })
+}
+
 // canaryName tells volumes apart where an instance has several.
 func canaryName(d *dataset.Data, c dataset.Canary, write bool) string {
 	name := "canary read max"
@@ -279,6 +287,19 @@ func appendTo(lines *[]Line, name string, p Point) {
 		*lines = append(*lines, Line{Name: name})
 	}
 	(*lines)[i].Points = append((*lines)[i].Points, p)
+}
+
+// appendRate appends a rate. One over next to no time, as the last of a work has,
+// is only a spike by itself: it is part of the one before.
+func appendRate(lines *[]Line, name string, p Point) {
+	if i := slices.IndexFunc(*lines, func(l Line) bool { return l.Name == name }); i >= 0 {
+		last := &(*lines)[i].Points[len((*lines)[i].Points)-1]
+		if length, more := float64(last.To-last.From), float64(p.To-p.From); p.From == last.To && more < length/20 {
+			last.Value, last.To = (last.Value*length+p.Value*more)/(length+more), p.To
+			return
+		}
+	}
+	appendTo(lines, name, p)
 }
 
 // worst is the greatest response of the canary in each sliver of its time.

@@ -1,10 +1,14 @@
 package figure
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/analysistest"
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 func TestMake(t *testing.T) {
@@ -38,6 +42,39 @@ func TestMake(t *testing.T) {
 		if last := c.Response[len(c.Response)-1].P; c.Action == "snapshots" && (last <= 0.9 || last >= 1) {
 			t.Errorf("the curve of %s ends at %g; one op of 39 never started, one had not ended", c.Action, last)
 		}
+	}
+}
+
+// Every operation that moves bytes and has a latency has its bandwidth; a work's
+// own figures, which its stage's have in them, are not drawn once more.
+func TestBandwidths(t *testing.T) {
+	series := func(metric string, v float64) record.Series {
+		return record.Series{Instance: "o-0", Metric: metric + ".bandwidth", Step: 1e9, Points: []record.Point{{At: 0, Value: v}}}
+	}
+	var tl Timeline
+	d := &dataset.Data{Bundle: &record.Bundle{}, Series: []record.Series{series("read", 0), series("small", 1), series("delete", 0), series("reads.small", 1)}}
+	for _, metric := range []string{"read", "small", "delete"} {
+		h := hist.New()
+		_ = h.Record(1e6) // positive
+		d.Slices = append(d.Slices, record.HistogramSlice{Instance: "o-0", Metric: metric, To: 1e9, Hist: h})
+	}
+	tl.panels(d)
+	var names []string
+	for _, l := range tl.Panels[0].Bandwidth {
+		names = append(names, l.Name)
+	}
+	if !slices.Equal(names, []string{"read", "small"}) {
+		t.Errorf("%q", names)
+	}
+}
+
+func TestAppendRate(t *testing.T) {
+	var lines []Line
+	for _, p := range []Point{{0, 1000, 10}, {1000, 2000, 20}, {2000, 2010, 1030}, {3000, 3010, 40}} {
+		appendRate(&lines, "read", p)
+	}
+	if want := []Point{{0, 1000, 10}, {1000, 2010, 30}, {3000, 3010, 40}}; !slices.Equal(lines[0].Points, want) {
+		t.Errorf("%v", lines[0].Points)
 	}
 }
 

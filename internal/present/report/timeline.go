@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/figure"
@@ -128,18 +129,25 @@ func (d *timeline) panel(p figure.Panel, n int) {
 	d.text(leftMargin, d.y+20, "label strong", clip(p.Instance, 40))
 	legend := leftMargin + 14 + 7.5*float64(min(40, len([]rune(p.Instance))))
 	d.mark(p, top, height)
+	classes := lineClasses(p)
 	if len(p.Bandwidth) > 0 {
-		d.plot(p.Bandwidth, scale{min: 0, max: greatest(p.Bandwidth) * 1.08, lo: top + bandHeight - 4, hi: top, binary: true}, 3, units.Bandwidth, "bandwidth")
+		d.plot(p.Bandwidth, scale{min: 0, max: greatest(p.Bandwidth) * 1.08, lo: top + bandHeight - 4, hi: top, binary: true}, 3, units.Bandwidth, "bandwidth", classes)
 		top += bandHeight
 	}
 	if len(p.Latency) > 0 {
 		lo, hi := least(p.Latency)/1.3, greatest(p.Latency)*1.3
-		d.plot(p.Latency, scale{min: lo, max: hi, lo: top + lateHeight - 4, hi: top + 4, log: true}, 4, units.Duration, "latency")
+		d.plot(p.Latency, scale{min: lo, max: hi, lo: top + lateHeight - 4, hi: top + 4, log: true}, 4, units.Duration, "latency", classes)
 	}
-	d.legend(p, legend, d.y+20)
+	room := rightEdge
 	if n == 0 {
-		d.text(rightEdge, d.y+20, "tick end", "above: bandwidth · below: latency, p99 of each time slice and the canary's worst")
+		caption := "above: bandwidth · below: latency, p99 of each time slice"
+		if slices.ContainsFunc(p.Latency, func(l figure.Line) bool { return hasWord(l.Name, "canary") }) {
+			caption += " and the canary's worst"
+		}
+		d.text(rightEdge, d.y+20, "tick end", caption)
+		room -= 5.5 * float64(len(caption))
 	}
+	d.legend(p, classes, legend, d.y+20, room)
 	d.y += panelHeight(p)
 }
 
@@ -167,14 +175,14 @@ func stallTitle(s interference.Stall) string {
 }
 
 // plot draws lines on one axis of their own.
-func (d *timeline) plot(lines []figure.Line, y scale, ticks int, unit func(float64) string, what string) {
+func (d *timeline) plot(lines []figure.Line, y scale, ticks int, unit func(float64) string, what string, classes map[string]string) {
 	for _, v := range y.ticks(ticks) {
 		d.line(leftMargin, y.at(v), rightEdge, y.at(v), "grid")
 		d.text(leftMargin-8, y.at(v)+4, "tick end", unit(v))
 	}
 	d.line(leftMargin, y.lo, rightEdge, y.lo, "hair")
 	for _, l := range lines {
-		d.path(d.points(l, y), lineClass(l.Name), l.Name+" "+what)
+		d.path(d.points(l, y), classes[lineName(l)], l.Name+" "+what)
 	}
 }
 
@@ -190,7 +198,8 @@ func (d *timeline) points(l figure.Line, y scale) [][2]float64 {
 	return ps
 }
 
-// lineClass gives reads and writes their colours everywhere.
+// lineClass gives reads and writes their colours everywhere; nothing is for what
+// has none of its own.
 func lineClass(name string) string {
 	switch {
 	case hasWord(name, "canary", "write"):
@@ -202,23 +211,53 @@ func lineClass(name string) string {
 	case hasWord(name, "read"):
 		return "c0"
 	}
-	return "c4"
+	return ""
 }
 
-// legend names each colour once: reads and writes have theirs in both bands.
-func (d *timeline) legend(p figure.Panel, x, y float64) {
-	seen := map[string]bool{}
-	for _, lines := range [][]figure.Line{p.Bandwidth, p.Latency} {
-		for _, l := range lines {
-			name, class := clip(strings.TrimSuffix(strings.TrimSuffix(l.Name, " p99"), " max"), 30), lineClass(l.Name)
-			if seen[name] || seen[class] && class != "c4" {
-				continue
-			}
-			seen[name], seen[class] = true, true
-			d.line(x, y-4, x+16, y-4, "line "+class)
-			d.text(x+21, y, "tick", name)
-			x += 36 + 6.2*float64(len([]rune(name)))
+// otherClasses are those of the lines without a colour of their own, in order.
+var otherClasses = []string{"c4", "c4 dashed", "c2", "c3", "c2 dashed", "c3 dashed"}
+
+// lineName is what a line is of, in both bands.
+func lineName(l figure.Line) string {
+	return strings.TrimSuffix(strings.TrimSuffix(l.Name, " p99"), " max")
+}
+
+// lineClasses are those of a panel's lines, by what they are of.
+func lineClasses(p figure.Panel) map[string]string {
+	classes, others := map[string]string{}, 0
+	for _, l := range slices.Concat(p.Bandwidth, p.Latency) {
+		name := lineName(l)
+		if classes[name] != "" {
+			continue
 		}
+		if classes[name] = lineClass(name); classes[name] == "" {
+			classes[name] = otherClasses[others%len(otherClasses)]
+			others++
+		}
+	}
+	return classes
+}
+
+// legend names each line once: reads and writes have their colours in both bands,
+// and all volumes' canaries one. It ends where there is no more room.
+func (d *timeline) legend(p figure.Panel, classes map[string]string, x, y, end float64) {
+	seen := map[string]bool{}
+	for _, l := range slices.Concat(p.Bandwidth, p.Latency) {
+		name := lineName(l)
+		class := classes[name]
+		if seen[class] {
+			continue
+		}
+		seen[class] = true
+		name = clip(name, 30)
+		width := 36 + 6.2*float64(len([]rune(name)))
+		if x+width > end {
+			d.text(x, y, "tick", "…")
+			return
+		}
+		d.line(x, y-4, x+16, y-4, "line "+class)
+		d.text(x+21, y, "tick", name)
+		x += width
 	}
 }
 
