@@ -36,7 +36,8 @@ func TimerSleep(ctx context.Context, until time.Time) bool {
 const coarse = 2 * time.Millisecond
 
 // PreciseSleep leaves the last two milliseconds to a timer of the kernel, whose
-// lateness is tens of microseconds, and waits for it as for a connection. A sleep
+// lateness is tens of microseconds, and waits for it as for a connection, as long
+// as there are no more sleepers than PreciseTimers. A sleep
 // in the kernel would be as exact, but keep a processor of the Go runtime from all
 // others until it ended: with as many sleepers as processors nobody would look at
 // answers that have come.
@@ -52,15 +53,22 @@ func PreciseSleep(ctx context.Context, until time.Time) bool {
 	return ctx.Err() == nil
 }
 
-// kernelTimers are those of this process that nobody waits for.
+// PreciseTimers is how many timers of the kernel a process has at most. Each is
+// an open file, of which there may be fewer than sleepers. Those that find all of
+// them waited for sleep by the runtime's timers to the end.
+const PreciseTimers = 64
+
+// kernelTimers are those of this process.
 var kernelTimers timers
 
-// timers keeps timers of the kernel for the next sleep: there are as many as
-// there ever were sleepers at one time.
+// timers keeps timers of the kernel for the next sleep.
 type timers struct {
 	mu   sync.Mutex
 	free []*kernelTimer
+	open int // free or waited for
 }
+
+var errNoTimer = errors.New("all timers of the kernel are waited for")
 
 // kernelTimer is a timerfd, which the Go runtime polls like a socket.
 type kernelTimer struct {
@@ -79,11 +87,12 @@ func (t *timers) wait(d time.Duration) error {
 	if err == nil {
 		_, err = k.file.Read(k.buf[:])
 	}
-	if err != nil {
-		return errors.Join(err, k.file.Close())
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if err != nil {
+		t.open--
+		return errors.Join(err, k.file.Close())
+	}
 	t.free = append(t.free, k)
 	return nil
 }
@@ -96,9 +105,13 @@ func (t *timers) take() (*kernelTimer, error) {
 		t.free = t.free[:n-1]
 		return k, nil
 	}
+	if t.open == PreciseTimers {
+		return nil, errNoTimer
+	}
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
 		return nil, err
 	}
+	t.open++
 	return &kernelTimer{fd: fd, file: os.NewFile(uintptr(fd), "timerfd")}, nil
 }

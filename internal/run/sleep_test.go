@@ -2,6 +2,8 @@ package run
 
 import (
 	"context"
+	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -28,15 +30,16 @@ func TestSleepIsNeverEarly(t *testing.T) {
 	}
 }
 
-// Many sleep at the same time, and no more timers of the kernel are kept than
-// there were sleepers.
+// Many sleep at the same time, none wakes early, and the timers of the kernel
+// that they open, which are files, are bounded.
 func TestManySleep(t *testing.T) {
-	const sleepers, turns = 50, 20
+	const sleepers, turns = 4 * PreciseTimers, 20
 	var wait sync.WaitGroup
+	together := time.Now().Add(30 * time.Millisecond)
 	for i := range sleepers {
 		wait.Go(func() {
 			for k := range turns {
-				until := time.Now().Add(time.Duration(i*k) * 3 * time.Microsecond)
+				until := together.Add(time.Duration(i*k) * 3 * time.Microsecond)
 				if !PreciseSleep(t.Context(), until) || time.Until(until) > 0 {
 					t.Errorf("woke %v early", time.Until(until))
 				}
@@ -44,9 +47,26 @@ func TestManySleep(t *testing.T) {
 		})
 	}
 	wait.Wait()
+	if n := openTimers(t); n == 0 || n > PreciseTimers {
+		t.Errorf("%d timers are open after %d sleepers, and at most %d may be", n, sleepers, PreciseTimers)
+	}
 	kernelTimers.mu.Lock()
 	defer kernelTimers.mu.Unlock()
-	if n := len(kernelTimers.free); n == 0 || n > sleepers {
-		t.Errorf("%d timers are kept for %d sleepers", n, sleepers)
+	if len(kernelTimers.free) != kernelTimers.open {
+		t.Errorf("%d timers are open, of which %d are free when nobody sleeps", kernelTimers.open, len(kernelTimers.free))
 	}
+}
+
+// openTimers is how many timers of the kernel this process has open.
+func openTimers(t *testing.T) (n int) {
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if to, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil && strings.Contains(to, "timerfd") {
+			n++
+		}
+	}
+	return n
 }
