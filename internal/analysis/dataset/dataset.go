@@ -283,6 +283,37 @@ func (d *Data) OfObjects(instance string) bool {
 	return c != nil && c.ObjectSpec != nil
 }
 
+// Throughput is what the wanted instances of workloads of objects did together of
+// an operation, and how many bytes that moved, a second: all of it over the time
+// from where the first window began to where the last one ended, for a part that
+// was over sooner did nothing in the rest of it. instances is of how many that is:
+// none where nobody counted, as other tools do not, whose rates can only be added up.
+func (d *Data) Throughput(metric string, wanted func(instance string, phase int) bool) (perSecond, bytes float64, instances int) {
+	for _, x := range d.Scalars {
+		if !wanted(x.Instance, x.Phase) || !d.OfObjects(x.Instance) {
+			continue
+		}
+		switch x.Metric {
+		case metric + ".ok":
+			perSecond += x.Value
+			instances++
+		case metric + ".bytes":
+			bytes += x.Value
+		}
+	}
+	from, to := op.Time(math.MaxInt64), op.Never
+	for _, h := range d.Totals {
+		if h.Metric == metric && wanted(h.Instance, h.Phase) && d.OfObjects(h.Instance) {
+			from, to = min(from, h.From), max(to, h.To)
+		}
+	}
+	if to <= from {
+		return 0, 0, instances
+	}
+	seconds := float64(to-from) / 1e9
+	return perSecond / seconds, bytes / seconds, instances
+}
+
 // Owns says whether an op's target is, or contains, a volume of an instance:
 // the volume itself, the instance, or something named after it. A group
 // snapshot's target is a list of names with commas.

@@ -1,9 +1,11 @@
 package dataset
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // An I/O that had not ended bounds nothing beyond what the canary saw.
@@ -22,5 +24,29 @@ func TestCanaryUntil(t *testing.T) {
 				t.Errorf("Until() = %d, want %d", got, tt.want)
 			}
 		})
+	}
+}
+
+// Parts of one work that end at different times: it is their sum over the time of
+// all, not the sum of what each did in its own.
+func TestThroughput(t *testing.T) {
+	const s = op.Time(1e9)
+	scalar := func(instance, metric string, v float64) record.Scalar {
+		return record.Scalar{Instance: instance, Action: "o", Metric: metric, Value: v}
+	}
+	d := Data{Scalars: []record.Scalar{scalar("o-0", "read.ok", 50), scalar("o-0", "read.bytes", 500), scalar("o-1", "read.ok", 50), scalar("o-1", "read.bytes", 500), scalar("fio-0", "read.iops", 1000)},
+		Totals: []record.HistogramSlice{{Instance: "o-0", Metric: "read", From: 1 * s, To: 2 * s}, {Instance: "o-1", Metric: "read", From: 1 * s, To: 5 * s}, {Instance: "fio-0", Metric: "read", From: 0, To: 100 * s}}}
+	if err := json.Unmarshal([]byte(`{"actions":[{"name":"o","createObjSpec":{"objectSpec":{}}},{"name":"fio","createObjSpec":{}}]}`), &d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	all := func(string, int) bool { return true }
+	if ops, bytes, n := d.Throughput("read", all); ops != 25 || bytes != 250 || n != 2 {
+		t.Errorf("%g a second, %g bytes, of %d", ops, bytes, n)
+	}
+	if ops, _, n := d.Throughput("read", func(instance string, _ int) bool { return instance == "o-0" }); ops != 50 || n != 1 {
+		t.Errorf("of the first alone %g a second, of %d", ops, n)
+	}
+	if _, _, n := d.Throughput("read", func(instance string, _ int) bool { return instance == "fio-0" }); n != 0 {
+		t.Errorf("fio counts nothing, and is %d instances", n)
 	}
 }

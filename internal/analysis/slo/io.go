@@ -1,9 +1,12 @@
 package slo
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan/expr"
@@ -122,7 +125,7 @@ func endOf(io op.CanaryIO) op.Time {
 
 // perSecond adds up the instances' means: those the tool gives over all, or
 // with windows, and over several phases, those of its series over the steps in
-// them.
+// them. Of objects it is what all did together, over the time of all.
 func (s *source) perSecond(q expr.Query) (expr.Value, error) {
 	name := q.Metric.Name + ".iops"
 	if q.Func == expr.Throughput {
@@ -130,6 +133,9 @@ func (s *source) perSecond(q expr.Query) (expr.Value, error) {
 	}
 	byInstance := map[string]*average{}
 	at := func(instance string) *average {
+		if s.data.OfObjects(instance) {
+			instance = q.Metric.Action // all together
+		}
 		if byInstance[instance] == nil {
 			byInstance[instance] = &average{}
 		}
@@ -137,6 +143,15 @@ func (s *source) perSecond(q expr.Query) (expr.Value, error) {
 	}
 	changes := q.Phase == nil && len(s.data.Phases(q.Metric.Action)) > 0
 	if len(q.Windows) == 0 && !changes {
+		wanted := func(instance string, phase int) bool {
+			return dataset.ActionOf(instance) == q.Metric.Action && inPhase(q, phase)
+		}
+		if ops, bytes, n := s.data.Throughput(q.Metric.Name, wanted); n > 0 {
+			if q.Func == expr.Throughput {
+				ops = bytes
+			}
+			return expr.Value{Number: ops, N: int64(n)}, nil
+		}
 		for _, x := range s.data.Scalars {
 			if x.Action == q.Metric.Action && x.Metric == name && inPhase(q, x.Phase) {
 				at(x.Instance).add(x.Value, 1)
@@ -150,14 +165,17 @@ func (s *source) perSecond(q expr.Query) (expr.Value, error) {
 			}
 			for _, p := range x.Points {
 				if s.inside(q.Windows, p.At, p.At+op.Time(x.Step)) {
-					at(x.Instance).add(p.Value, max(1, float64(x.Step)))
+					m := at(x.Instance)
+					if m.add(p.Value, max(1, float64(x.Step))); s.data.OfObjects(x.Instance) {
+						m.together = append(m.together, dataset.Window{From: p.At, To: p.At + op.Time(x.Step)})
+					}
 				}
 			}
 		}
 	}
 	var v expr.Value
 	for _, m := range byInstance {
-		v.Number += m.sum / m.weight
+		v.Number += m.value()
 		v.N += m.n
 	}
 	if v.N == 0 && changes {
@@ -169,9 +187,10 @@ func (s *source) perSecond(q expr.Query) (expr.Value, error) {
 	return v, nil
 }
 
-// average is weighted by time.
+// average is weighted by time. Of objects, what was at the same time adds up.
 type average struct {
 	sum, weight float64
+	together    []dataset.Window // of objects, instead of the weight
 	n           int64
 }
 
@@ -179,4 +198,16 @@ func (m *average) add(v, weight float64) {
 	m.sum += v * weight
 	m.weight += weight
 	m.n++
+}
+
+func (m *average) value() float64 {
+	if m.together == nil {
+		return m.sum / m.weight
+	}
+	slices.SortFunc(m.together, func(a, b dataset.Window) int { return cmp.Compare(a.From, b.From) })
+	var long op.Time
+	for _, span := range dataset.UnionOf(m.together) {
+		long += span.To - span.From
+	}
+	return m.sum / float64(max(1, long))
 }

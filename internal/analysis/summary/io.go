@@ -202,8 +202,11 @@ func metrics(d *dataset.Data, instances func(instance string) bool, phase int) [
 			s.AddInfinite(count(sumOf(d, m.Name+".lost", wanted, phase)))
 			m.Latency = ofIO(s)
 		}
-		m.PerSecond = sumOf(d, m.Name+".iops", wanted, phase)
-		if m.BandwidthBytesSec = sumOf(d, m.Name+".bandwidth", wanted, phase); count(m.PerSecond) > 0 && count(m.BandwidthBytesSec) == 0 {
+		m.PerSecond, m.BandwidthBytesSec = sumOf(d, m.Name+".iops", wanted, phase), sumOf(d, m.Name+".bandwidth", wanted, phase)
+		if ops, bytes, n := d.Throughput(m.Name, wanted); n > 0 {
+			m.PerSecond, m.BandwidthBytesSec = &ops, &bytes
+		}
+		if count(m.PerSecond) > 0 && count(m.BandwidthBytesSec) == 0 {
 			m.BandwidthBytesSec = nil // it moves none, such as a delete
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/hist"
@@ -71,8 +72,8 @@ func (m *Metrics) of(w *WorkResult, f *Figures) {
 	scalar := func(suffix, unit string, v float64) {
 		m.Scalars = append(m.Scalars, Scalar{f.Name + suffix, unit, v})
 	}
-	scalar(".iops", "1/s", f.PerSecond())
-	scalar(".bandwidth", "B/s", f.Bandwidth())
+	scalar(perSecondOf, "1/s", f.PerSecond())
+	scalar(bandwidth, "B/s", f.Bandwidth())
 	scalar(".ok", "", float64(f.OK))
 	scalar(".failed", "", float64(f.Failed))
 	scalar(".lost", "", float64(f.Lost))
@@ -98,10 +99,17 @@ func (m *Metrics) of(w *WorkResult, f *Figures) {
 	}
 }
 
-const successRatio = ".successRatio"
+// What the names of these figures end in.
+const (
+	perSecondOf  = ".iops"
+	bandwidth    = ".bandwidth"
+	successRatio = ".successRatio"
+)
 
 // Together are the metrics of works that went on side by side: their histograms
-// are merged, exactly, and their figures added up.
+// are merged, exactly, and their counts added up. Rates are of the time from where
+// the first window began to where the last one ended: what was over sooner did
+// nothing in the rest of it.
 func Together(works []Metrics) (Metrics, error) {
 	if len(works) == 1 {
 		return works[0], nil
@@ -132,9 +140,22 @@ func Together(works []Metrics) (Metrics, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(scalars)) {
 		x := *scalars[name]
-		if op := name[:max(0, len(name)-len(successRatio))]; op+successRatio == name {
-			ok, failed := scalars[op+".ok"].Value, scalars[op+".failed"].Value
+		operation, suffix := name, ""
+		if i := strings.LastIndexByte(name, '.'); i >= 0 {
+			operation, suffix = name[:i], name[i:]
+		}
+		var long time.Duration
+		if h := histograms[operation]; h != nil {
+			long = time.Duration(h.To - h.From)
+		}
+		switch suffix {
+		case successRatio:
+			ok, failed := scalars[operation+".ok"].Value, scalars[operation+".failed"].Value
 			x.Value = ok / (ok + failed)
+		case perSecondOf:
+			x.Value = perSecond(scalars[operation+".ok"].Value, long)
+		case bandwidth:
+			x.Value = perSecond(scalars[operation+".bytes"].Value, long)
 		}
 		all.Scalars = append(all.Scalars, x)
 	}
@@ -167,7 +188,7 @@ func Rates(w *model.Work, from, to op.Time, cells Cells) []Scalar {
 	var list []Scalar
 	for i, s := range of {
 		name := w.Ops[i].Name
-		list = append(list, Scalar{name + ".iops", "1/s", float64(s.ok) / span}, Scalar{name + ".bandwidth", "B/s", float64(s.bytes) / span},
+		list = append(list, Scalar{name + perSecondOf, "1/s", float64(s.ok) / span}, Scalar{name + bandwidth, "B/s", float64(s.bytes) / span},
 			Scalar{name + ".failed", "1/s", float64(s.failed) / span}, Scalar{name + ".lost", "1/s", float64(s.lost) / span})
 	}
 	return list

@@ -217,25 +217,25 @@ func (o *objects) slices(s *part.Stage, i int, prefix string) error {
 // wholeSecond is by how much one that was told of may be shorter or longer.
 const wholeSecond = 20 * time.Millisecond
 
-// series are the rates of the wanted works by second; those of works that go on
-// side by side are added up. What a work did in less than half a second, at its
+// series are the rates of the wanted works by second; what those that go on side by
+// side did in one is added up. What a work did in less than half a second, at its
 // end, belongs to the second before; what is no whole second otherwise stands for
 // itself, as long as it is: so they add up to the totals.
 func (o *objects) series(prefix string, s *part.Stage, wanted func(work int) bool) error {
 	type second struct {
-		at     op.Time
-		long   op.Time
-		values map[string]float64
+		at   op.Time
+		long op.Time
+		sums map[string]float64 // of rates × ns
 	}
 	seconds, units := map[int64]*second{}, map[string]string{}
 	add := func(w *load.WorkResult, k int64, from, to op.Time, cells load.Cells) {
 		if seconds[k] == nil {
-			seconds[k] = &second{at: from, values: map[string]float64{}}
+			seconds[k] = &second{at: from, sums: map[string]float64{}}
 		}
 		seconds[k].long = max(seconds[k].long, to-from)
 		for _, r := range load.Rates(w.Work, from, to, cells) {
 			units[r.Metric] = r.Unit
-			seconds[k].values[r.Metric] += r.Value
+			seconds[k].sums[r.Metric] += r.Value * float64(to-from)
 		}
 	}
 	for i := range s.Works {
@@ -269,7 +269,7 @@ func (o *objects) series(prefix string, s *part.Stage, wanted func(work int) boo
 		var parts []Series
 		for _, k := range slices.Sorted(maps.Keys(seconds)) {
 			x := seconds[k]
-			p := Point{At: x.at, Value: x.values[metric]}
+			p := Point{At: x.at, Value: x.sums[metric] / float64(x.long)}
 			if d := x.long - op.Time(time.Second); max(d, -d) < op.Time(wholeSecond) {
 				list.Points = append(list.Points, p)
 			} else {

@@ -3,6 +3,7 @@ package parse
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -98,5 +99,58 @@ func TestObjectCPUOfALostPart(t *testing.T) {
 		if known != ended {
 			t.Errorf("ended %v, CPU known %v", ended, known)
 		}
+	}
+}
+
+// Of two works side by side one is over after 50 ms: what both did is of the time
+// of both, in the totals and in each second.
+func TestObjectWorksOfUnequalLength(t *testing.T) {
+	cells := func(n int64) string {
+		c := load.NewCell()
+		c.N, c.Bytes = n, 10*n
+		if err := c.Response.RecordN(1e6, n); err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(load.Cells{{Label: "200", OK: true}: c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	const work = `{"name":"%s","kind":"normal","workers":1,"intervalNs":3000000000,"runtimeNs":60000000000,"operations":[{"type":"read","name":"read","weight":100}]}`
+	var b strings.Builder
+	fmt.Fprintf(&b, `{"head":{"format":1,"parts":1,"workload":{"stages":[{"name":"main","works":[`+work+`,`+work+`]}]}}}`+"\n", "long", "short")
+	b.WriteString(`{"began":{"stage":0,"at":0,"barrier":true}}` + "\n")
+	second := func(work string, from, to int64, n int64) {
+		fmt.Fprintf(&b, `{"second":{"stage":0,"work":%q,"from":%d,"to":%d,"cells":%s,"usage":{}}}`+"\n", work, from*1e6, to*1e6, cells(n))
+	}
+	second("short", 0, 50, 1000)
+	for s := range int64(3) {
+		second("long", 1000*s, 1000*(s+1), 100)
+	}
+	b.WriteString(`{"ended":{"stage":0,"at":3000000000,"usage":{"CPU":1000000,"Wall":3000000000,"CPUs":1},"works":[{"work":"long","began":0,"from":0,"to":3000000000,"ended":3000000000},{"work":"short","began":0,"from":0,"to":50000000,"ended":50000000}]}}` + "\n" + `{"done":{}}` + "\n")
+	res, err := Object(Input{Files: fstest.MapFS{"part.objects.jsonl": {Data: []byte(b.String())}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, x := range res.Scalars {
+		got[x.Metric] = x.Value
+	}
+	for metric, want := range map[string]float64{"read.ok": 1300, "read.iops": 1300.0 / 3, "read.bandwidth": 13000.0 / 3, "short.read.iops": 20000, "long.read.iops": 100} {
+		if math.Abs(got[metric]-want) > 1e-9 {
+			t.Errorf("%s is %g, want %g", metric, got[metric], want)
+		}
+	}
+	sum := 0.0
+	for _, s := range res.Series {
+		for _, p := range s.Points {
+			if s.Metric == "read.iops" {
+				sum += p.Value * float64(s.Step) / 1e9
+			}
+		}
+	}
+	if math.Abs(sum-1300) > 1e-6 {
+		t.Errorf("the series adds up to %g", sum)
 	}
 }

@@ -1,0 +1,47 @@
+package slo
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan/expr"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+// Two parts of one work of objects, of which one is over after 1 s of 4: what they
+// did a second is of the time of both, also where only the series tells it.
+func TestThroughputOfObjects(t *testing.T) {
+	d := &dataset.Data{}
+	if err := json.Unmarshal([]byte(`{"actions":[{"name":"o","createObjSpec":{"objectSpec":{}}}]}`), &d.Spec); err != nil {
+		t.Fatal(err)
+	}
+	for i, seconds := range []int{1, 4} {
+		name := []string{"o-0", "o-1"}[i]
+		h := hist.New()
+		if err := h.RecordN(1e6, int64(100*seconds)); err != nil {
+			t.Fatal(err)
+		}
+		s := record.Series{Instance: name, Action: "o", Metric: "read.iops", Step: 1e9}
+		for at := range seconds {
+			s.Points = append(s.Points, record.Point{At: op.Time(at) * 1e9, Value: 100})
+		}
+		d.Series = append(d.Series, s)
+		d.Totals = append(d.Totals, record.HistogramSlice{Instance: name, Action: "o", Metric: "read", To: op.Time(seconds) * 1e9, Total: true, Hist: h})
+		d.Scalars = append(d.Scalars, record.Scalar{Instance: name, Action: "o", Metric: "read.iops", Value: 100}, record.Scalar{Instance: name, Action: "o", Metric: "read.ok", Value: float64(100 * seconds)},
+			record.Scalar{Instance: name, Action: "o", Metric: "read.bytes", Value: float64(1000 * seconds)})
+	}
+	src := &source{data: d}
+	for view, want := range map[expr.Func]float64{expr.IOPS: 125, expr.Throughput: 1250} {
+		v, err := src.perSecond(expr.Query{Func: view, Metric: expr.Metric{Action: "o", Name: "read"}})
+		if err != nil || v.Number != want || v.N != 2 {
+			t.Errorf("%s: %+v, %v; want %g", view, v, err, want)
+		}
+	}
+	d.Scalars = nil // as a window has none
+	if v, err := src.perSecond(expr.Query{Func: expr.IOPS, Metric: expr.Metric{Action: "o", Name: "read"}}); err != nil || v.Number != 125 {
+		t.Errorf("of the series: %+v, %v", v, err)
+	}
+}
