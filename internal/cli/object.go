@@ -219,9 +219,12 @@ func (r *objectRun) interrupts(parent context.Context) (soft, hard context.Conte
 		return nil
 	}, r.writer.Err(), func(err error) error {
 		fmt.Fprintln(r.err, "ending the run: the bundle cannot be written:", err)
-		return nil
+		return errBundle // to be told from what was asked for; the writer says it again when it is closed
 	})
 }
+
+// errBundle ends a run that can no longer be recorded.
+var errBundle = errors.New("the run was ended before its time, for its bundle could not be written")
 
 // conclude writes what the run came to, closes the bundle and says so.
 func (r *objectRun) conclude(result *oload.Result) error {

@@ -55,6 +55,9 @@ type Result struct {
 	Err error
 	// Interrupted: it was asked to end.
 	Interrupted bool
+	// Aborted: it was asked to end at once, so that what cleans up may not have
+	// been carried out to its end.
+	Aborted bool
 }
 
 // StageResult is what became of a stage.
@@ -89,7 +92,8 @@ func Run(ctx, hard context.Context, c Config) *Result {
 // Sequence has the stages of a workload carried out one after the other. When
 // ctx ends, or a stage fails, what is left is skipped, but for the stages that
 // clean up, which go on; when hard ends, those too. ended is told of each that
-// was not skipped.
+// was not skipped. Where ctx has a cause to end other than that somebody asked,
+// it is why the run failed.
 func Sequence(ctx, hard context.Context, w *model.Workload, carryOut func(ctx, hard context.Context, s *model.Stage) *StageResult, ended func(*StageResult)) *Result {
 	r := &Result{}
 	for i := range w.Stages {
@@ -110,7 +114,14 @@ func Sequence(ctx, hard context.Context, w *model.Workload, carryOut func(ctx, h
 			r.Err = errors.Join(r.Err, fmt.Errorf("stage %s: %w", s.Name, result.Err))
 		}
 	}
-	r.Interrupted = ctx.Err() != nil
+	switch cause := context.Cause(ctx); {
+	case cause == nil:
+	case errors.Is(cause, context.Canceled):
+		r.Interrupted = true
+	default:
+		r.Err = errors.Join(r.Err, cause)
+	}
+	r.Aborted = hard.Err() != nil
 	return r
 }
 
