@@ -251,6 +251,7 @@ func (r *objectRun) conclude(result *oload.Result) error {
 		fmt.Fprintf(r.out, "%s: %s\n", f.Name, f.Evidence)
 	}
 	fmt.Fprintf(r.out, "\nbundle: %s\n", r.writer.Dir())
+	r.sayLeft(result)
 	if err != nil && code == exitOK {
 		code = exitFailed
 	}

@@ -5,12 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnsbench/cnsbench/internal/objectstore/cosbench"
+	oload "github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/objectstore/open"
 	"github.com/cnsbench/cnsbench/internal/objectstore/sweep"
@@ -157,16 +162,108 @@ func sweepPlaces(ctx context.Context, s *streams, places []model.Place, workers 
 	return nil
 }
 
-// madeContainers says, of a bundle whose run makes any, that cleanup does not
-// remove containers.
+// madeContainers says, of a bundle whose run made any, that cleanup does not
+// remove containers, unless it is known that the run did.
 func madeContainers(dir string) string {
 	b, err := record.Open(dir)
 	if err != nil {
 		return ""
 	}
 	places, err := placesIn(&b.Run)
-	if err != nil || len(places) == 0 {
+	if err != nil || len(places) == 0 || removedAll(&b.Run) {
 		return ""
 	}
-	return "containers that it made are not among them: cnsbench object cleanup " + dir
+	return "containers that it made may be left, which are not among them: " + cleanupCommand(dir)
+}
+
+// cleanupCommand is what removes the containers of a run, for a shell.
+func cleanupCommand(dir string) string { return "cnsbench object cleanup " + shellWord(dir) }
+
+// shellWord is a word for a POSIX shell.
+func shellWord(word string) string {
+	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,@%+") == "" && word != "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// removedAll says whether it is known from a bundle that its run removed all
+// containers that it made: it carried all its stages out and none failed.
+func removedAll(r *record.Run) bool {
+	var w model.Workload
+	return r.ObjectsOnly() && r.State == record.Complete && json.Unmarshal(r.Plan, &w) == nil && disposes(&w)
+}
+
+// disposes says whether a workload removes all containers that it makes, if no
+// stage of it fails.
+func disposes(w *model.Workload) bool {
+	var gone []*model.Work // that later works remove
+	for _, s := range slices.Backward(w.Stages) {
+		for i := range s.Works {
+			if s.Works[i].Kind == model.Init && !covered(&s.Works[i], gone) {
+				return false
+			}
+		}
+		for i := range s.Works {
+			// one that accepts failures proves nothing
+			if work := &s.Works[i]; work.Kind == model.Dispose && work.MaxFailures == 0 {
+				gone = append(gone, work)
+			}
+		}
+	}
+	return true
+}
+
+// covered says whether each container of a work is one of others in the same store.
+func covered(w *model.Work, by []*model.Work) bool {
+	for i := range w.Ops {
+		o := &w.Ops[i]
+		if !slices.ContainsFunc(by, func(d *model.Work) bool {
+			return sameStore(&w.Store, &d.Store) && slices.ContainsFunc(d.Ops, func(x model.Op) bool {
+				return x.ContainerName == o.ContainerName && x.Containers.Low <= o.Containers.Low && o.Containers.High <= x.Containers.High
+			})
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameStore(a, b *model.Store) bool {
+	return a.Kind == b.Kind && a.AuthKind == b.AuthKind && maps.Equal(a.Settings, b.Settings) && maps.Equal(a.Auth, b.Auth)
+}
+
+// mayLeave says whether a run may have left containers that its workload would
+// have removed: some were made, and not all that cleans up was carried out to its
+// end without failure.
+func mayLeave(w *model.Workload, r *oload.Result) bool {
+	made := false
+	for i := range min(len(w.Stages), len(r.Stages)) {
+		s, became := &w.Stages[i], &r.Stages[i]
+		cleans := func(k *model.Work) bool { return k.Kind == model.Cleanup || k.Kind == model.Dispose }
+		if made && slices.ContainsFunc(s.Works, func(k model.Work) bool { return cleans(&k) }) {
+			failed := became.Err != nil && len(became.Works) == 0
+			for j := range became.Works {
+				failed = failed || became.Works[j].Err != nil && cleans(became.Works[j].Work)
+			}
+			if became.Skipped || failed || r.Aborted {
+				return true
+			}
+		}
+		made = made || !became.Skipped && slices.ContainsFunc(s.Works, func(k model.Work) bool { return k.Kind == model.Init && k.Store.Kind != "null" })
+	}
+	return false
+}
+
+// sayLeft says at a run's end that it may have left containers, and what removes
+// them.
+func (r *objectRun) sayLeft(result *oload.Result) {
+	if !mayLeave(r.workload, result) {
+		return
+	}
+	secrets := ""
+	if len(cosbench.Secrets(r.workload, nil)) > 0 {
+		secrets = ", with the credentials of the file in the environment"
+	}
+	fmt.Fprintf(r.out, "containers may be left: %s%s\n", cleanupCommand(r.writer.Dir()), secrets)
 }
