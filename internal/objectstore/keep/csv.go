@@ -109,12 +109,16 @@ func millis(sum, n int64) string {
 	return number(float64(sum) / float64(n) / 1e6)
 }
 
-func quantile(h *hist.Histogram, q float64) string {
-	v, ok := h.Quantile(q)
-	if !ok {
+// quantile of the responses in ms; what was lost never came.
+func quantile(f *load.Figures, q float64) string {
+	ns, infinite, ok := f.Response(q)
+	switch {
+	case !ok:
 		return "N/A"
+	case infinite:
+		return "Infinity"
 	}
-	return number(float64(v) / 1e6)
+	return number(float64(ns) / 1e6)
 }
 
 // WriteCSV writes COSBench's two files of a whole workload, of that name.
@@ -184,7 +188,7 @@ func workloadRow(id string, w *load.WorkResult, f *load.Figures) []string {
 	name, kind := opOf(w.Work, &w.Work.Ops[f.Op])
 	return []string{id, name, kind, strconv.FormatInt(f.OK, 10), strconv.FormatInt(f.Bytes, 10),
 		millis(h.Sum(), h.N()), millis(f.Cell.First.Sum(), f.Cell.First.N()),
-		quantile(h, 0.6), quantile(h, 0.8), quantile(h, 0.9), quantile(h, 0.95), quantile(h, 0.99), quantile(h, 1),
+		quantile(f, 0.6), quantile(f, 0.8), quantile(f, 0.9), quantile(f, 0.95), quantile(f, 0.99), quantile(f, 1),
 		number(f.PerSecond()), number(f.Bandwidth()), ratio}
 }
 
@@ -196,7 +200,8 @@ const (
 
 // histogramCSV is COSBench's file of response times: how many operations took so
 // many ms, and which share took that or less, for each operation of the works of
-// type normal. COSBench goes on to 500 s in any case; this ends with the slowest.
+// type normal. COSBench goes on to 500 s in any case; this ends with the slowest,
+// below 100 % where operations were lost.
 func histogramCSV(result *load.Result) ([]byte, error) {
 	var counts [][]int64 // by operation and step
 	var all []int64      // by operation
@@ -215,7 +220,7 @@ func histogramCSV(result *load.Result) ([]byte, error) {
 			for k := range figures {
 				name, _ := opOf(w.Work, &w.Work.Ops[k])
 				rows[0] = append(rows[0], fmt.Sprintf("%s-w%d-%s-%s", stageID(i+1, s.Name), j+1, w.Work.Name, name), "(%)")
-				counts, all = append(counts, steps(figures[k].Cell.Response)), append(all, figures[k].Cell.Response.N())
+				counts, all = append(counts, steps(figures[k].Cell.Response)), append(all, figures[k].Cell.Response.N()+figures[k].Lost)
 			}
 		}
 	}

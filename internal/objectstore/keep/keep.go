@@ -20,10 +20,23 @@ type Recorder struct {
 	// Tell is given lines for people; nil: nobody.
 	Tell func(line string)
 
-	host   int    // whose figures these are
-	stages int    // that have begun
-	sheet  *sheet // of this stage; nil: none is written
+	host   int              // whose figures these are
+	stages int              // that have begun
+	sheet  *sheet           // of this stage; nil: none is written
+	held   map[string]*told // the last second of each work's instance, which is not written yet
 }
+
+// told is what was told of a work.
+type told struct {
+	work     *model.Work
+	action   string
+	from, to op.Time
+	cells    load.Cells
+}
+
+// fragment is what is too short to be a second of its own: what a work does after
+// its last whole one is part of that.
+const fragment = op.Time(time.Second / 2)
 
 // Instance is the name of a work in the bundle, as the host of that number (from
 // 0) carries it out; without other hosts this program is the only one.
@@ -75,9 +88,31 @@ func (r *Recorder) Second(stage string, w *model.Work, from, to op.Time, cells l
 
 func (r *Recorder) second(stage string, w *model.Work, from, to op.Time, cells load.Cells, u load.Usage) {
 	r.Writer.Sample(op.Sample{Instance: r.driver(), At: to, CPUNanos: int64(u.CPU), RSSBytes: u.RSS})
-	for _, x := range load.Rates(w, from, to, cells) {
-		r.Writer.Series(record.Series{Instance: Instance(stage, w.Name, r.host), Action: Action(stage, w.Name), Metric: x.Metric, Unit: x.Unit,
-			Step: int64(to - from), Points: []record.Point{{At: from, Value: x.Value}}})
+	instance := Instance(stage, w.Name, r.host)
+	last := r.held[instance]
+	if last == nil || to-from >= fragment || last.to != from {
+		r.release(instance)
+		last = &told{work: w, action: Action(stage, w.Name), from: from, cells: load.Cells{}}
+		if r.held == nil {
+			r.held = map[string]*told{}
+		}
+		r.held[instance] = last
+	}
+	if last.to = to; last.cells.Merge(cells) != nil {
+		r.Writer.Log(to, "object", fmt.Sprintf("a second of %s is not whole", instance))
+	}
+}
+
+// release writes the second that is held of an instance.
+func (r *Recorder) release(instance string) {
+	last := r.held[instance]
+	if last == nil {
+		return
+	}
+	delete(r.held, instance)
+	for _, x := range load.Rates(last.work, last.from, last.to, last.cells) {
+		r.Writer.Series(record.Series{Instance: instance, Action: last.action, Metric: x.Metric, Unit: x.Unit,
+			Step: int64(last.to - last.from), Points: []record.Point{{At: last.from, Value: x.Value}}})
 	}
 }
 
@@ -120,6 +155,7 @@ func (r *Recorder) StageEnded(s *load.StageResult) {
 	r.csvRows(s.Ended, true)
 	for i := range s.Works {
 		w := &s.Works[i]
+		r.release(Instance(s.Name, w.Work.Name, r.host))
 		m, err := w.Metrics()
 		if err != nil {
 			r.Writer.Log(w.Ended, "object", err.Error())

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
@@ -58,7 +59,7 @@ func TestWorkloadCSV(t *testing.T) {
 	none := strings.Split(strings.Repeat("N/A,", 14)+"N/A", ",")
 	want := [][]string{
 		strings.Split("Stage,Op-Name,Op-Type,Op-Count,Byte-Count,Avg-ResTime,Avg-ProcTime,60%-ResTime,80%-ResTime,90%-ResTime,95%-ResTime,99%-ResTime,100%-ResTime,Throughput,Bandwidth,Succ-Ratio,Status,Detailed Status", ","),
-		strings.Split("s1-main,read,read,95,95000,2.5,1.25,2.5,2.5,2.5,2.5,2.5,2.5,9.5,9500,95%,completed,launching @ 2026-11-22 01:02:03,completed @ 2026-11-22 01:02:15", ","),
+		strings.Split("s1-main,read,read,95,95000,2.5,1.25,2.5,2.5,2.5,2.5,Infinity,Infinity,9.5,9500,90.48%,completed,launching @ 2026-11-22 01:02:03,completed @ 2026-11-22 01:02:15", ","),
 		strings.Split("s1-main,read,read,0,0,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,0,0,N/A,completed,launching @ 2026-11-22 01:02:03,completed @ 2026-11-22 01:02:15", ","),
 		append(append([]string{"s2-broken"}, none...), "failed", "launching @ 2026-11-22 01:02:15", "failed @ 2026-11-22 01:02:16"),
 		append(append([]string{"s3-late"}, none...), "cancelled"),
@@ -119,13 +120,13 @@ func TestHistogramCSV(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff("ResTime,s1-main-w1-main-read,(%),s1-main-w1-main-read,(%)\n0~10,96,96%,0,0%\n10~20,0,96%,0,0%\n20~30,4,100%,0,0%\n", string(text)); d != "" {
+	if d := cmp.Diff("ResTime,s1-main-w1-main-read,(%),s1-main-w1-main-read,(%)\n0~10,96,91.43%,0,0%\n10~20,0,91.43%,0,0%\n20~30,4,95.24%,0,0%\n", string(text)); d != "" {
 		t.Error(d)
 	}
 	if err := c.Response.Record(int64(600 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if text, err = histogramCSV(r); err != nil || !strings.HasSuffix(string(text), "\n499990~500000,0,99.01%,0,0%\n500000~+INF,1,100%,0,0%\n") {
+	if text, err = histogramCSV(r); err != nil || !strings.HasSuffix(string(text), "\n499990~500000,0,94.34%,0,0%\n500000~+INF,1,95.28%,0,0%\n") {
 		t.Errorf("it ends with %s, %v", text[max(0, len(text)-100):], err)
 	}
 }
@@ -156,7 +157,8 @@ func TestStageCSV(t *testing.T) {
 	told(&writes, 3, 3.5, 5) // and has ended
 	told(&reads, 4, 5, 40)
 	told(&reads, 5, 5.5, 20)
-	r.StageEnded(&load.StageResult{Name: "main", Ended: at(5.5)})
+	told(&reads, 5.5, 5.501, 3) // is no second of its own
+	r.StageEnded(&load.StageResult{Name: "main", Ended: at(5.501), Works: []load.WorkResult{{Work: &reads, Ended: at(5.501)}, {Work: &writes, Ended: at(3.5)}}})
 	if err := w.Close(func(*record.Run) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -171,9 +173,25 @@ func TestStageCSV(t *testing.T) {
 		row("01:02:06,101,10,101000,10000,2.5,2.5,1.25,1.25,100,10,100000,10000,50%,50%,1,1,1"),
 		row("01:02:07,50,5,50000,5000,2.5,2.5,1.25,1.25,50.51,10,50505.05,10000,50%,50%,2,2,2"),
 		row("01:02:08,40,0,40000,0,2.5,N/A,1.25,N/A,40,0,40000,0,50%,N/A,3,3,3"),
-		row("01:02:08,20,0,20000,0,2.5,N/A,1.25,N/A,40,0,40000,0,50%,N/A,4,4,4"),
+		row("01:02:08,23,0,23000,0,2.5,N/A,1.25,N/A,45.91,0,45908.18,0,50%,N/A,4,4,4"),
 	}
 	if d := cmp.Diff(want, rowsOf(t, text)); d != "" {
+		t.Error(d)
+	}
+	var steps []float64
+	b, err := record.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for s, err := range b.Series() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Instance == "main.reads-0" && s.Metric == "read.iops" {
+			steps = append(steps, float64(s.Step)/1e9, s.Points[0].Value)
+		}
+	}
+	if d := cmp.Diff([]float64{1.01, 100, 0.99, 50 / 0.99, 1, 40, 0.501, 23 / 0.501}, steps, cmpopts.EquateApprox(1e-9, 0)); d != "" {
 		t.Error(d)
 	}
 	if files, err := os.ReadDir(filepath.Join(dir, "raw", "cosbench", "csv")); err != nil || len(files) != 1 {

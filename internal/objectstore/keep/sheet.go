@@ -63,13 +63,15 @@ func (f *sheet) add(w *model.Work, from, to op.Time, cells load.Cells) error {
 }
 
 // take is what can be written: rows of which all works have told, or that waited
-// long enough; in the end all.
+// long enough, but not the last, to which what is left of a second belongs; in the
+// end all.
 func (f *sheet) take(start time.Time, end bool) (text [][]string, err error) {
 	seconds := slices.Sorted(maps.Keys(f.rows))
 	for _, k := range seconds {
 		row := f.rows[k]
-		waits := slices.ContainsFunc(row, func(r load.WorkResult) bool { return r.To == 0 })
-		if waits && !end && seconds[len(seconds)-1]-k < sheetHeld {
+		latest := seconds[len(seconds)-1]
+		waits := k == latest || slices.ContainsFunc(row, func(r load.WorkResult) bool { return r.To == 0 })
+		if waits && !end && latest-k < sheetHeld {
 			break
 		}
 		var figures []load.Figures

@@ -124,12 +124,14 @@ func perSecond(n float64, d time.Duration) float64 {
 	return n / d.Seconds()
 }
 
-// SuccessRatio of the operations that ended; false if none did.
+// SuccessRatio of the operations that were due, for one that was lost did not do
+// what it was to do either; false if none was due.
 func (f *Figures) SuccessRatio() (float64, bool) {
-	if f.OK+f.Failed == 0 {
+	due := f.OK + f.Failed + f.Lost
+	if due == 0 {
 		return 0, false
 	}
-	return float64(f.OK) / float64(f.OK+f.Failed), true
+	return float64(f.OK) / float64(due), true
 }
 
 // Response is a quantile over the operations that were OK and those that were

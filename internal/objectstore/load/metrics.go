@@ -150,8 +150,8 @@ func Together(works []Metrics) (Metrics, error) {
 		}
 		switch suffix {
 		case successRatio:
-			ok, failed := scalars[operation+".ok"].Value, scalars[operation+".failed"].Value
-			x.Value = ok / (ok + failed)
+			ok := scalars[operation+".ok"].Value
+			x.Value = ok / (ok + scalars[operation+".failed"].Value + scalars[operation+".lost"].Value)
 		case perSecondOf:
 			x.Value = perSecond(scalars[operation+".ok"].Value, long)
 		case bandwidth:
