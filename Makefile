@@ -46,8 +46,9 @@ verify: chart-test ## fail if go.mod, generated code or formatting is out of dat
 	@hack/verify.sh
 
 .PHONY: test-long
-test-long: deps build object-servers ## run what make test leaves out and needs no cluster: the whole demo, kill -9 at many moments, object stores
+test-long: deps build object-servers ## run what make test leaves out and needs no cluster: the whole demo, kill -9 at many moments, real object stores
 	@hack/tagged.sh -p 1 -timeout 30m ./test/e2e ./test/extend # one at a time: what is compiled beside a measurement is seen by it
+	cd test/object && go test -count=1 -timeout 9m ./...
 
 .PHONY: e2e
 e2e: deps build object-servers ## bring a Kubernetes up on this machine, run all that needs one, take it down
