@@ -108,7 +108,7 @@ func Objects(t testing.TB) *record.Bundle {
 	for metric, value := range map[string]float64{"read.iops": 97, "read.failed": 3} {
 		w.Scalar(record.Scalar{Instance: "main", Action: "main", Metric: metric, Value: value})
 	}
-	return finish(t, w, func(r *record.Run) { r.Engine = record.Objects })
+	return finish(t, w, objectRun)
 }
 
 // Hostile is a bundle whose every name would be markup.

@@ -26,8 +26,14 @@ func headline(s *Summary) []string {
 	for _, e := range s.Episodes {
 		lines = append(lines, episodeLine(e))
 	}
+	if s.FindMax != nil {
+		lines = append(lines, s.FindMax.Line())
+	}
+	if s.Scaling != nil && s.Scaling.Knee != nil {
+		lines = append(lines, s.Scaling.Line())
+	}
 	for _, w := range s.Workloads {
-		if line := workloadLine(w); line != "" {
+		if line := workloadLine(w); line != "" && !w.Step {
 			lines = append(lines, line)
 		}
 	}

@@ -46,8 +46,11 @@ type Summary struct {
 	Traces []record.Trace `json:"traces"`
 	// Distributions are what others counted of the whole run, beside its ops.
 	Distributions []Distribution `json:"distributions"`
-	Validity      []record.Flag  `json:"validity"`
-	Warnings      []string       `json:"warnings"`
+	// FindMax and Scaling are what was sought in a run of object storage; nil: nothing.
+	FindMax  *FindMax      `json:"findMax,omitempty"`
+	Scaling  *Scaling      `json:"scaling,omitempty"`
+	Validity []record.Flag `json:"validity"`
+	Warnings []string      `json:"warnings"`
 }
 
 // Action is what became of one action's ops.
@@ -102,6 +105,8 @@ type Workload struct {
 	// rates of metrics over all phases are unknown then.
 	Phases    []Phase    `json:"phases,omitempty"`
 	Instances []Instance `json:"instances"`
+	// Step says that it is one of FindMax or Scaling, which have its figures too.
+	Step bool `json:"step,omitempty"`
 }
 
 // Phase is a part of the run in which a workload's variables were the same.
@@ -201,6 +206,9 @@ func Of(d *dataset.Data) (*Summary, error) {
 		return nil, err
 	}
 	s.Workloads = workloads(d)
+	if err := s.seeks(d); err != nil {
+		return nil, err
+	}
 	if d.HasIO() {
 		ws, err := d.Windows()
 		if err != nil {

@@ -56,6 +56,8 @@ func Write(w io.Writer, s *summary.Summary, o Options) error {
 	p.objectives(s)
 	p.operations(s)
 	p.episodes(s)
+	p.findMax(s.FindMax)
+	p.scaling(s.Scaling)
 	p.workloads(s)
 	p.interference(s)
 	p.stalls(s)
@@ -206,6 +208,9 @@ func ns(v *int64) string {
 func (p *printer) workloads(s *summary.Summary) {
 	t := table{head: []string{"Workloads", "per s", "bandwidth", "p50", "p99", "max", "errors"}}
 	for _, w := range s.Workloads {
+		if w.Step {
+			continue // in the table of what was sought
+		}
 		metrics(&t, w.Action, w.Metrics)
 		for _, v := range w.Variants {
 			metrics(&t, "  "+v.Vars, v.Metrics)

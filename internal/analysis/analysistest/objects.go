@@ -1,0 +1,90 @@
+package analysistest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+// stage records one work of a stage as a run of object storage does: n operations
+// of a metric that took 5 ms each, over a second from at.
+func stage(w *record.Writer, name, metric string, at op.Time, n, lost int) {
+	h := hist.New()
+	_ = h.RecordN(int64(5*Millisecond), int64(n)) // cannot fail: the value is positive
+	instance := name + "-0"
+	w.Started(op.InstanceStart{Instance: instance, Container: "workers", Intended: at, At: at})
+	for _, m := range []string{metric, metric + ".service"} {
+		w.Histogram(record.HistogramSlice{Instance: instance, Action: name, Metric: m, Unit: "ns", Basis: "response", From: at, To: at + Second, Total: true, Hist: h})
+	}
+	for m, v := range map[string]float64{"iops": float64(n), "bandwidth": 4096 * float64(n), "ok": float64(n), "bytes": 4096 * float64(n), "lost": float64(lost)} {
+		w.Scalar(record.Scalar{Instance: instance, Action: name, Metric: metric + "." + m, Value: v})
+	}
+	w.Ended(op.InstanceEnd{Instance: instance, At: at + Second, OK: true, Containers: []op.ContainerEnd{{Name: "workers"}}})
+}
+
+// driver records the process itself, which has no containers and never ends.
+func driver(w *record.Writer) {
+	for i := range int64(4) {
+		w.Sample(op.Sample{Instance: "driver-0", At: op.Time(i) * Second, CPUNanos: i * 5e8, RSSBytes: 32 << 20})
+	}
+	w.Scalar(record.Scalar{Instance: "driver-0", Action: "main", Metric: "main.cpuPerOp", Unit: "ns", Value: 30000})
+}
+
+// Found writes the bundle of a search of the highest rate: at 200 a second it held,
+// at 400 it did not.
+func Found(t testing.TB) *record.Bundle {
+	t.Helper()
+	w := create(t, "")
+	stage(w, "prepare", "write", Second, 50, 0)
+	stage(w, "main.find01.one", "read", 2*Second, 200, 0)
+	stage(w, "main.find02.one", "read", 3*Second, 399, 30)
+	driver(w)
+	raw(t, w, "find-max", `{"stage":"main","condition":"p99(read) < 20ms","verdict":"found","perSecond":200,"above":400,"resolution":1,
+		"bound":"worker-bound","evidence":"operations waited","steps":[
+		{"stage":"main.find01","perSecond":200,"offeredPerSecond":200,"achievedPerSecond":200,"windowNs":1000000000,"held":true,
+		"observed":[{"expr":"p99(read)","value":"5 ms","number":5e6,"unit":"ns","n":200}],"bound":"unclear","evidence":"it used 2 %"},
+		{"stage":"main.find02","perSecond":400,"offeredPerSecond":429,"achievedPerSecond":399,"windowNs":1000000000,"held":false,
+		"observed":[{"expr":"p99(read)","value":"25 ms","number":2.5e7,"unit":"ns","n":429}],"bound":"worker-bound","evidence":"operations waited"}]}`)
+	return finish(t, w, objectRun)
+}
+
+// Scaled writes the bundle of a stage that was carried out with 1, 2 and 4 workers,
+// twice each: throughput doubles once, then no more.
+func Scaled(t testing.TB) *record.Bundle {
+	t.Helper()
+	w := create(t, "")
+	stage(w, "prepare", "write", Second, 50, 0)
+	for i, workers := range []int{1, 2, 4} {
+		for r := range 2 {
+			stage(w, fmt.Sprintf("main.w%d.r%d", workers, r+1), "read", op.Time(2+2*i+r)*Second, []int{100, 200, 205}[i], 0)
+		}
+	}
+	driver(w)
+	h := hist.New()
+	_ = h.RecordN(int64(5*Millisecond), 400) // cannot fail: the value is positive
+	response, err := h.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw(t, w, "scale-workers", fmt.Sprintf(`{"stage":"main","knee":{"threshold":0.1,
+		"levels":[{"workers":1,"perSecond":[100,105]},{"workers":2,"perSecond":[190,210]},{"workers":4,"perSecond":[205,206]}],
+		"steps":[{"from":1,"to":2,"gain":0.95,"low":null,"high":null,"class":"unknown"},{"from":2,"to":4,"gain":0.03,"low":null,"high":null,"class":"unknown"}],
+		"workers":2,"atLeast":null,"atMost":null,"peak":4},"rows":[
+		{"workers":1,"perSecond":[100,105],"failed":0,"response":%[1]s,"clientBound":0},
+		{"workers":2,"perSecond":[190,210],"failed":0,"response":%[1]s,"clientBound":1},
+		{"workers":4,"perSecond":[205,206],"failed":3,"response":%[1]s,"clientBound":0}]}`, response))
+	return finish(t, w, objectRun)
+}
+
+// raw writes a file of findings.
+func raw(t testing.TB, w *record.Writer, name, text string) {
+	t.Helper()
+	if err := w.Raw("cnsbench", name, name+".json", []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func objectRun(r *record.Run) { r.Engine = record.Objects }

@@ -1,0 +1,51 @@
+package terminal
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/analysis/units"
+)
+
+// findMax shows the steps of a search of the highest rate.
+func (p *printer) findMax(m *summary.FindMax) {
+	if m == nil || len(m.Steps) == 0 {
+		return
+	}
+	t := table{head: []string{"Search of " + m.Stage, "per s", "achieved", "p50", "p99", "measured", "holds"}}
+	for _, s := range m.Steps {
+		word := "no"
+		if s.Held {
+			word = "yes"
+		}
+		t.row(strings.TrimPrefix(s.Stage, m.Stage+"."), summary.Rate(s.PerSecond), summary.Rate(s.AchievedPerSecond),
+			short(s.Latency.P50), short(s.Latency.P99), s.Measured(), word)
+	}
+	p.table(t)
+	p.note("p50, p99: of all operations, from when they were due; measured: what the condition asks for")
+}
+
+// scaling shows a row for each number of workers.
+func (p *printer) scaling(s *summary.Scaling) {
+	if s == nil || len(s.Rows) == 0 {
+		return
+	}
+	t := table{head: []string{"Workers of " + s.Stage, "per s", "from – to", "p50", "p99", "gain", "95 %", "failed"}}
+	for _, r := range s.Rows {
+		spread, gain, interval := "–", "–", "–"
+		if len(r.PerSecond) > 1 {
+			spread = units.Count(slices.Min(r.PerSecond)) + " – " + units.Count(slices.Max(r.PerSecond))
+		}
+		if r.GainPerDoubling != nil {
+			gain = fmt.Sprintf("%.0f %%", 100**r.GainPerDoubling)
+		}
+		if r.GainLow != nil && r.GainHigh != nil {
+			interval = fmt.Sprintf("%.0f … %.0f %%", 100**r.GainLow, 100**r.GainHigh)
+		}
+		t.row(fmt.Sprint(r.Workers), units.Count(r.MedianPerSecond), spread, short(r.Latency.P50), short(r.Latency.P99), gain, interval, fmt.Sprint(r.Failed))
+	}
+	p.table(t)
+	p.note("per s: the median of the repetitions; gain: of throughput, for each doubling of the workers")
+}
