@@ -146,10 +146,13 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 		f.seed = drawSeed()
 	}
 	w, seeking, err := f.seek.prepare(w, f.seed)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case f.dryRun:
+	}
+	for _, n := range seeking.notes {
+		fmt.Fprintln(s.err, "note:", n)
+	}
+	if f.dryRun {
 		return dryRun(s.out, w, seeking.finder, f.prices)
 	}
 	if f.out == "" {
@@ -228,7 +231,9 @@ var errBundle = errors.New("the run was ended before its time, for its bundle co
 
 // conclude writes what the run came to, closes the bundle and says so.
 func (r *objectRun) conclude(result *oload.Result) error {
-	code, state, flags := r.seeking.code(), record.Complete, append(r.validity(result), r.seeking.flags()...)
+	code, state, flags := r.seeking.code(), record.Complete, r.validity(result)
+	said := len(flags) // what comes after, the search says itself
+	flags = append(flags, r.seeking.flags()...)
 	switch {
 	case result.Interrupted:
 		code, state = exitInterrupted, record.Interrupted
@@ -247,7 +252,7 @@ func (r *objectRun) conclude(result *oload.Result) error {
 		}
 	}))
 	err = errors.Join(err, quietPipe(keep.Write(r.out, result)), quietPipe(r.seeking.write(r.out)))
-	for _, f := range flags {
+	for _, f := range flags[:said] {
 		fmt.Fprintf(r.out, "%s: %s\n", f.Name, f.Evidence)
 	}
 	fmt.Fprintf(r.out, "\nbundle: %s\n", r.writer.Dir())

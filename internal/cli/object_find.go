@@ -45,7 +45,7 @@ func (f *seekFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.stage, "stage", "", "stage that --find-max or --scale-workers repeats (default the only one with a work of type normal)")
 	fl.StringVar(&f.find, "find-max", "", "search the highest rate at which this holds, such as 'p99(read) < 20ms'")
 	fl.Float64Var(&f.from, "find-from", 0, "first rate of the search, in operations a second (default the work's, or 100)")
-	fl.Float64Var(&f.least, "find-least", 1, "least rate that is searched")
+	fl.Float64Var(&f.least, "find-least", 1, "least rate that is searched; more, unless it is given, where windows would have too few operations for the condition")
 	fl.Float64Var(&f.most, "find-most", 1e6, "greatest rate that is searched")
 	fl.Float64Var(&f.resolution, "find-resolution", 0.05, "how wide the bracket may be in the end, as a share")
 	fl.IntSliceVar(&f.scale, "scale-workers", nil, "carry the stage out with each of these numbers of workers and say where throughput stops to grow, such as 4,8,16,32")
@@ -65,6 +65,7 @@ type seeking struct {
 	scaling  *seek.Scaling
 	failed   error
 	hosts    []fleet.Host // that do it; nil: this process does
+	notes    []string     // what is done otherwise than was asked for
 }
 
 // prepare makes the steps of a workload that are known before.
@@ -80,6 +81,9 @@ func (f *seekFlags) prepare(w *model.Workload, seed uint64) (*model.Workload, *s
 		}
 		if k.finder, err = f.finder(w); err != nil {
 			return nil, nil, fmt.Errorf("--find-max: %w", err)
+		}
+		if from := k.finder.Search.From; f.from > 0 && from > f.from {
+			k.notes = append(k.notes, fmt.Sprintf("the search begins at %g a second, not at the %g of --find-from: below that no window can tell", from, f.from))
 		}
 	} else if w, err = f.scaled(w, k, seed); err != nil {
 		return nil, nil, err
@@ -151,7 +155,8 @@ func (f *seekFlags) finder(w *model.Workload) (*seek.Finder, error) {
 		from = min(max(from, f.least), f.most)
 	}
 	find := &seek.Finder{Stage: stage.Name, Condition: condition, Search: seek.Search{From: from, Least: f.least, Most: f.most, Resolution: f.resolution},
-		Window: first(f.window, work.Runtime, 10*time.Second), WarmUp: first(f.warmUp, work.RampUp, 2*time.Second)}
+		LeastGiven: f.flags != nil && f.flags.Changed("find-least"),
+		Window:     first(f.window, work.Runtime, 10*time.Second), WarmUp: first(f.warmUp, work.RampUp, 2*time.Second)}
 	return find, find.Check(w)
 }
 
@@ -291,7 +296,7 @@ func (k *seeking) flags() (flags []record.Flag) {
 	if k.finder == nil || k.finder.Result() == nil {
 		return nil
 	}
-	if m := k.finder.Result(); m.Bound == oload.ClientBound || m.Bound == seek.WorkerBound {
+	if m := k.finder.Result(); m.Own() {
 		flags = append(flags, record.Flag{Name: string(m.Bound), Severity: "warning", Evidence: fmt.Sprintf("the highest rate is this client's own: %s", m.Evidence)})
 	}
 	return flags

@@ -121,7 +121,7 @@ func TestFindMaxExits(t *testing.T) {
 	}{
 		{"never", []string{"--find-max", "p50(read) < 1ms", "--find-from", "40", "--find-least", "40", "--window", "300ms"}, exitSLO, "never holds"},
 		{"always", []string{"--find-max", "p50(read) < 1s", "--find-from", "40", "--find-most", "50", "--window", "300ms"}, exitOK, "holds at all rates that were to be tried"},
-		{"no such operation", []string{"--find-max", "p99(write) < 20ms"}, exitUsage, `column 5: there is no action "write"`},
+		{"no such operation", []string{"--find-max", "p99(write) < 20ms"}, exitUsage, `column 5: there is no operation "write"`},
 		{"no such stage", []string{"--find-max", "p99(read) < 20ms", "--stage", "x"}, exitUsage, `there is no stage "x"`},
 		{"both", []string{"--find-max", "p99(read) < 20ms", "--scale-workers", "1,2"}, exitUsage, "one or the other"},
 		{"one number of workers", []string{"--scale-workers", "4"}, exitUsage, "two different ones"},

@@ -41,8 +41,11 @@ func Compile(text string, s *model.Stage) (*Condition, error) {
 	p, err := expr.Compile(source, expr.Env{Actions: known})
 	if err != nil {
 		var where *expr.Error
-		if errors.As(err, &where) && where.Line == 1 {
-			where.Column = column(where.Column)
+		if errors.As(err, &where) {
+			if where.Line == 1 {
+				where.Column = column(where.Column)
+			}
+			where.Message = ofOperations(where.Message, w.Ops[0].Name)
 		}
 		return nil, fmt.Errorf("the condition %s: %w", text, err)
 	}
@@ -56,6 +59,18 @@ func Compile(text string, s *model.Stage) (*Condition, error) {
 		}
 	}
 	return &Condition{Text: text, program: p}, nil
+}
+
+// ofOperations is what is wrong with an expression in the words of object storage,
+// which has operations where objectives have actions; example is one of them.
+func ofOperations(message, example string) string {
+	if rest, ok := strings.CutPrefix(message, "there is no action "); ok {
+		return "there is no operation " + rest
+	}
+	if strings.HasPrefix(message, "a metric is wanted here, ") {
+		return fmt.Sprintf(`an operation is wanted here, such as %s, %s.service or action("a-name-with-dashes")`, example, example)
+	}
+	return message
 }
 
 // durations writes 20ms as duration("20ms") outside of quotes, and says where a

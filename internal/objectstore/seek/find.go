@@ -23,6 +23,9 @@ type Finder struct {
 	Stage     string // that is repeated
 	Condition *Condition
 	Search    Search
+	// LeastGiven: Search.Least was asked for. Else Check raises it to what windows
+	// can tell.
+	LeastGiven bool
 	// Window is how long each step is measured, after WarmUp.
 	Window, WarmUp time.Duration
 	// Tell is given lines about the steps; nil: nobody.
@@ -59,6 +62,7 @@ type Step struct {
 	Achieved  float64            `json:"achievedPerSecond"`
 	Window    time.Duration      `json:"windowNs"`
 	Held      bool               `json:"held"`
+	Undecided bool               `json:"undecided,omitempty"` // it said neither
 	Observed  []expr.Observation `json:"observed"`
 	Bound     load.Bound         `json:"bound"`
 	Evidence  string             `json:"evidence"`
@@ -135,11 +139,53 @@ func (f *Finder) Check(w *model.Workload) error {
 		s.Least = max(s.Least, float64(b.Size)/(longest*f.Window.Seconds()))
 		s.From = max(s.From, s.Least)
 	}
-	return f.Search.Check()
+	if err := f.Search.Check(); err != nil {
+		return err
+	}
+	return f.tellable(work)
 }
 
 // longest is how many times the window that was asked for a step's may be.
 const longest = 10
+
+// enough is how many arrivals, which are random, are expected where fewer than
+// need are not.
+func enough(need int64) float64 { return float64(need) + 4*math.Sqrt(float64(need)) + 4 }
+
+// tellable sees to it that at each rate of the search the longest window is
+// expected to have as many operations as the quantiles need: the least rate is
+// raised, or, where it was asked for, refused.
+func (f *Finder) tellable(w *model.Work) error {
+	s, longest := &f.Search, longest*f.Window.Seconds()
+	for i := range w.Ops {
+		o := &w.Ops[i]
+		n, share := enough(f.Condition.Needs()[o.Name]), float64(o.Weight)/100
+		least := roundUp(n / (share * longest))
+		if f.Condition.Needs()[o.Name] == 0 || share == 0 || least <= s.Least {
+			continue
+		}
+		too, flag := 0.0, ""
+		switch {
+		case least > s.Most:
+			too, flag = s.Most, "--find-most"
+		case f.LeastGiven:
+			too, flag = s.Least, "--find-least"
+		default:
+			s.Least, s.From = least, max(s.From, least)
+			continue
+		}
+		window := time.Duration(math.Ceil(f.Window.Seconds()*n/(too*share*longest)*10)) * time.Second / 10
+		return fmt.Errorf("at %s a second a step has too few of %s to tell: in the longest window, %v, %.0f are expected, and the condition takes %.0f; give %s %s or more, or --window %v",
+			figure(too), o.Name, time.Duration(longest*float64(time.Second)), too*share*longest, math.Ceil(n), flag, figure(least), window)
+	}
+	return nil
+}
+
+// roundUp is v to three digits, and no less than it.
+func roundUp(v float64) float64 {
+	scale := math.Pow(10, 2-math.Floor(math.Log10(v)))
+	return math.Ceil(v*scale) / scale
+}
 
 // Around carries stages out by inner, but the one that is searched again and
 // again. A step that fails the condition fails nothing else.
@@ -167,7 +213,7 @@ func (f *Finder) search(ctx, hard context.Context, s *model.Stage, inner Carry) 
 		stage, window := f.step(s, n, perSecond)
 		last = inner(ctx, hard, stage)
 		if last.Err != nil || ctx.Err() != nil {
-			f.result.Message = fmt.Sprint(errors.Join(last.Err, ctx.Err()))
+			f.result.Message = whyEnded(ctx, last.Err)
 			f.conclude(Interrupted, worst)
 			return last
 		}
@@ -178,7 +224,7 @@ func (f *Finder) search(ctx, hard context.Context, s *model.Stage, inner Carry) 
 		}
 		f.result.Steps = append(f.result.Steps, step)
 		f.tell(&step)
-		if v.Status != expr.Pass && v.Status != expr.Fail {
+		if step.Undecided {
 			f.result.Message = fmt.Sprintf("at %s a second the window did not say: %s", figure(perSecond), v.Message)
 			f.conclude(Undecided, worst)
 			return last
@@ -188,6 +234,21 @@ func (f *Finder) search(ctx, hard context.Context, s *model.Stage, inner Carry) 
 		}
 		f.Search.Add(perSecond, step.Held)
 	}
+}
+
+// whyEnded says why a search ended before it had a result.
+func whyEnded(ctx context.Context, err error) string {
+	const asked = "the run was asked to end"
+	cause := context.Cause(ctx)
+	switch {
+	case cause == nil:
+		return err.Error()
+	case !errors.Is(cause, context.Canceled):
+		return errors.Join(err, cause).Error()
+	case err == nil || errors.Is(err, context.Canceled):
+		return asked
+	}
+	return fmt.Sprintf("%s; %v", asked, err)
 }
 
 // Once is w with the stage that is searched as one step carries it out, at a rate,
@@ -216,8 +277,7 @@ func (f *Finder) step(s *model.Stage, n int, perSecond float64) (*model.Stage, t
 	window := f.Window
 	for _, o := range w.Ops {
 		if need := f.Condition.Needs()[o.Name]; need > 0 && o.Weight > 0 {
-			enough := float64(need) + 4*math.Sqrt(float64(need)) + 4 // arrivals are random: this many are expected where fewer than need are not
-			least := enough / (perSecond * float64(o.Weight) / 100)
+			least := enough(need) / (perSecond * float64(o.Weight) / 100)
 			window = max(window, time.Duration(min(least, longest*f.Window.Seconds())*float64(time.Second)))
 		}
 	}
@@ -259,7 +319,8 @@ func (f *Finder) judge(r *load.StageResult, perSecond float64, window time.Durat
 	if err != nil {
 		return Step{}, v, err
 	}
-	step := Step{Stage: r.Name, PerSecond: perSecond, Window: window, Held: v.Status == expr.Pass, Observed: v.Observed}
+	step := Step{Stage: r.Name, PerSecond: perSecond, Window: window, Held: v.Status == expr.Pass, Undecided: v.Status != expr.Pass && v.Status != expr.Fail,
+		Observed: v.Observed}
 	for i := range r.Works {
 		if r.Works[i].Work.Kind != model.Normal {
 			continue
@@ -273,6 +334,9 @@ func (f *Finder) judge(r *load.StageResult, perSecond float64, window time.Durat
 			step.Offered += float64(g.OK+g.Failed+g.Lost) / window.Seconds()
 			step.Achieved += float64(g.OK) / window.Seconds()
 		}
+	}
+	if step.Undecided {
+		return step, v, nil // nothing kept it from holding
 	}
 	step.Bound, step.Evidence = r.Bound()
 	if !step.Held && step.Bound != load.ClientBound {
@@ -293,7 +357,10 @@ func (f *Finder) tell(s *Step) {
 		return
 	}
 	word := "does not hold"
-	if s.Held {
+	switch {
+	case s.Undecided:
+		word = "it did not say"
+	case s.Held:
 		word = "holds"
 	}
 	f.Tell(fmt.Sprintf("%s: %s a second: %s: %s", s.Stage, figure(s.PerSecond), word, said(s)))
@@ -341,34 +408,46 @@ func figure(v float64) string {
 
 // String is the result in a sentence or two.
 func (m *Maximum) String() string {
-	held := func(rate *float64) string {
-		n, of := 0, 0
-		for _, s := range m.Steps {
-			if s.PerSecond == *rate {
-				if of++; s.Held {
-					n++
-				}
-			}
-		}
-		return fmt.Sprintf("%d of %d windows", n, of)
-	}
 	var text string
 	switch m.Verdict {
 	case Found:
-		text = fmt.Sprintf("%s holds up to %s a second (in %s), not at %s (in %s); the bracket is %.1f %% wide",
-			m.Condition, figure(*m.PerSecond), held(m.PerSecond), figure(*m.Above), held(m.Above), 100**m.Resolution)
+		text = fmt.Sprintf("%s holds up to %s a second (%s), not at %s (%s); the bracket is %.1f %% wide",
+			m.Condition, figure(*m.PerSecond), m.windows(*m.PerSecond, true), figure(*m.Above), m.windows(*m.Above, false), 100**m.Resolution)
 	case Never:
 		text = fmt.Sprintf("%s never holds: not even at %s a second, the least rate that was to be tried", m.Condition, figure(*m.Above))
 	case Always:
-		return fmt.Sprintf("%s holds at all rates that were to be tried, up to %s a second (in %s): the limit was not met", m.Condition, figure(*m.PerSecond), held(m.PerSecond))
+		return fmt.Sprintf("%s holds at all rates that were to be tried, up to %s a second (%s): the limit was not met", m.Condition, figure(*m.PerSecond), m.windows(*m.PerSecond, true))
 	default:
 		text = fmt.Sprintf("%s: the search has no result (%s): %s", m.Condition, m.Verdict, m.Message)
 		if m.PerSecond != nil {
 			text += fmt.Sprintf("; it held at %s a second", figure(*m.PerSecond))
 		}
 	}
-	if m.Bound != "" {
+	switch {
+	case m.Bound == "":
+	case m.Own():
+		text += fmt.Sprintf(". %s, so that the limit is this client's own: %s", m.Bound, m.Evidence)
+	default:
 		text += fmt.Sprintf(". %s: %s", m.Bound, m.Evidence)
 	}
 	return text
+}
+
+// Own says whether what was found is a limit of the client, not of the store.
+func (m *Maximum) Own() bool { return m.Bound == load.ClientBound || m.Bound == WorkerBound }
+
+// windows says in how many of those at a rate the condition held, or failed.
+func (m *Maximum) windows(rate float64, held bool) string {
+	n, of, word := 0, 0, "failed"
+	if held {
+		word = "held"
+	}
+	for i := range m.Steps {
+		if s := &m.Steps[i]; s.PerSecond == rate && !s.Undecided {
+			if of++; s.Held == held {
+				n++
+			}
+		}
+	}
+	return fmt.Sprintf("%s in %d of %d windows", word, n, of)
 }

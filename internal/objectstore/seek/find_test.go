@@ -2,6 +2,7 @@ package seek
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -178,13 +179,13 @@ func TestHowASearchEnds(t *testing.T) {
 		{"never", &queueing{slots: make(chan struct{}, 100), takes: func() time.Duration { return 30 * time.Millisecond }}, "p99(read) < 20ms", 100,
 			Search{From: 100, Least: 30, Most: 1e5, Resolution: 0.05}, Never, load.ServerBound, "never holds: not even at 30"},
 		{"always", &queueing{slots: make(chan struct{}, 100), takes: quick}, "p99(read) < 20ms", 100,
-			Search{From: 100, Least: 30, Most: 900, Resolution: 0.05}, Always, "", "up to 900 a second (in 3 of 3 windows): the limit was not met"},
+			Search{From: 100, Least: 30, Most: 900, Resolution: 0.05}, Always, "", "up to 900 a second (held in 3 of 3 windows): the limit was not met"},
 		{"for want of workers", &queueing{slots: make(chan struct{}, 1000), takes: func() time.Duration { return 10 * time.Millisecond }}, "p99(read) < 20ms", 3,
 			Search{From: 50, Least: 1, Most: 1e5, Resolution: 0.05}, Found, WorkerBound, "waited for one of 3 workers"},
 		{"failures are not in time", &queueing{slots: make(chan struct{}, 1000), takes: quick, fails: func() bool { return rng.IntN(20) == 0 }}, "p99(read) < 20ms", 50,
 			Search{From: 100, Least: 50, Most: 1e5, Resolution: 0.05}, Never, load.ServerBound, "never holds"},
-		{"too few to tell", &queueing{slots: make(chan struct{}, 10), takes: quick}, "p99(read) < 20ms", 10,
-			Search{From: 2, Least: 1, Most: 3, Resolution: 0.05}, Undecided, "", "needs n ≥ 299"},
+		{"too few to tell", &queueing{slots: make(chan struct{}, 10), takes: quick}, "p99(read.connect) < 20ms", 10,
+			Search{From: 20, Least: 20, Most: 30, Resolution: 0.05}, Undecided, "", "needs n ≥ 299"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -198,6 +199,95 @@ func TestHowASearchEnds(t *testing.T) {
 	}
 }
 
+// What a search says of itself: a step that was not judged neither holds nor does
+// not, and how many windows failed is not how many held.
+func TestWhatASearchSays(t *testing.T) {
+	low, high, width := 100.0, 110.0, 0.1
+	m := &Maximum{Stage: "main", Condition: "c", Verdict: Found, PerSecond: &low, Above: &high, Resolution: &width, Bound: WorkerBound, Evidence: "three waited"}
+	for rate, outcomes := range map[float64]string{low: "hhh", high: "hfhff", 200: "?"} {
+		for _, o := range outcomes {
+			m.Steps = append(m.Steps, Step{Stage: "main.find", PerSecond: rate, Held: o == 'h', Undecided: o == '?'})
+		}
+	}
+	const want = "c holds up to 100 a second (held in 3 of 3 windows), not at 110 (failed in 3 of 5 windows); the bracket is 10.0 % wide. worker-bound, so that the limit is this client's own: three waited"
+	if got := m.String(); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	var table strings.Builder
+	if err := m.Write(&table); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(table.String(), "\n") {
+		if strings.HasPrefix(line, "main.find  200/s") && strings.Fields(line)[5] != "?" {
+			t.Errorf("%s: the step was not judged", line)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	broken, fail := context.WithCancelCause(t.Context())
+	fail(errors.New("the disk is full"))
+	for _, tt := range []struct {
+		ctx  context.Context
+		err  error
+		want string
+	}{
+		{ended, nil, "the run was asked to end"},
+		{ended, fmt.Errorf("stage: %w", context.Canceled), "the run was asked to end"},
+		{ended, errors.New("refused"), "the run was asked to end; refused"},
+		{t.Context(), errors.New("refused"), "refused"},
+		{broken, nil, "the disk is full"},
+	} {
+		if got := whyEnded(tt.ctx, tt.err); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
+
+// What no window could tell is not tried: the least rate is raised, or refused
+// where it was asked for.
+func TestRatesThatCannotTell(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		condition   string
+		window      time.Duration
+		from, least float64
+		most        float64
+		given       bool
+		want        Search // rates
+		says        string
+	}{
+		{"the default is raised", "p99(read) < 20ms", time.Second, 50, 1, 1e6, false, Search{From: 74.5, Least: 74.5}, ""},
+		{"and not the first rate", "p99(read) < 20ms", time.Second, 500, 1, 1e6, false, Search{From: 500, Least: 74.5}, ""},
+		{"it was asked for", "p99(read) < 20ms", time.Second, 50, 25, 1e6, true, Search{},
+			"at 25 a second a step has too few of read to tell: in the longest window, 10s, 125 are expected, and the condition takes 373; give --find-least 74.5 or more, or --window 3s"},
+		{"it can be", "p99(read) < 20ms", 3 * time.Second, 50, 25, 1e6, true, Search{From: 50, Least: 25}, ""},
+		{"none can", "p99(read) < 20ms", time.Second, 10, 1, 20, false, Search{}, "give --find-most 74.5 or more, or --window 3.8s"},
+		{"no quantile", "mean(read) < 20ms", time.Second, 10, 1, 20, true, Search{From: 10, Least: 1}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := reading(1, nil)
+			main := &w.Stages[1].Works[0]
+			main.Ops = append(main.Ops, main.Ops[0])
+			main.Ops[0].Weight, main.Ops[1].Weight, main.Ops[1].Name = 50, 50, "other"
+			c, err := Compile(tt.condition, &w.Stages[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := &Finder{Condition: c, Window: tt.window, LeastGiven: tt.given, Search: Search{From: tt.from, Least: tt.least, Most: tt.most, Resolution: 0.05}}
+			err = f.Check(w)
+			if tt.says != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.says) {
+					t.Errorf("%v, want %s", err, tt.says)
+				}
+				return
+			}
+			if err != nil || f.Search.From != tt.want.From || f.Search.Least != tt.want.Least {
+				t.Errorf("from %g, least %g, %v; want %g and %g", f.Search.From, f.Search.Least, err, tt.want.From, tt.want.Least)
+			}
+		})
+	}
+}
+
 func TestConditions(t *testing.T) {
 	stage := &reading(1, nil).Stages[1]
 	for _, good := range []string{"p99(read) < 20ms", "p99(read)<1.5s && rate(read) > 100.0", `mean(read.service) < duration("3ms")`, "quantile(read, 0.75) <= 20ms && errors(read) == 0", "p50(read.firstByte) < 900us"} {
@@ -206,16 +296,17 @@ func TestConditions(t *testing.T) {
 		}
 	}
 	for bad, want := range map[string]string{
-		"p99(write) < 20ms":                    `no action "write"`,
+		"p99(write) < 20ms":                    `there is no operation "write"; there are read`,
 		"p99(read) < 20":                       "does not go with duration and number",
 		"p99(read) <":                          "column 12",
 		"p50(read) < 20ms && p99(raed) < 20ms": "column 25",
 		"20ms":                                 "neither true nor false",
-		"p99(read, during(\"snapshots\")) < 20ms": "no action",
-		"p99(read, during(\"read\")) < 20ms":      "about control operations",
-		"iops(read.firstByte) > 3.0":              "rate(read)",
-		"p99(read.ready) < 20ms":                  `no metric "ready"`,
-		"":                                        "ends where a value is wanted",
+		"p99(read, during(\"snapshots\")) < 20ms": "there is no operation",
+		"p99(1) < 20ms":                      "an operation is wanted here, such as read, read.service",
+		"p99(read, during(\"read\")) < 20ms": "about control operations",
+		"iops(read.firstByte) > 3.0":         "rate(read)",
+		"p99(read.ready) < 20ms":             `no metric "ready"`,
+		"":                                   "ends where a value is wanted",
 	} {
 		if _, err := Compile(bad, stage); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", bad, err, want)

@@ -18,7 +18,10 @@ func (m *Maximum) Write(out io.Writer) error {
 	for i := range m.Steps {
 		s := &m.Steps[i]
 		word := "no"
-		if s.Held {
+		switch {
+		case s.Undecided:
+			word = "?"
+		case s.Held:
 			word = "yes"
 		}
 		fmt.Fprintf(w, "%s\t%s/s\t%s/s\t%s/s\t%v\t%s\t%s\t%s\n", s.Stage, figure(s.PerSecond), figure(s.Offered), figure(s.Achieved), s.Window.Round(100*time.Millisecond), word, said(s), s.Bound)
