@@ -155,6 +155,11 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 	if f.dryRun {
 		return dryRun(s.out, w, seeking.finder, f.prices)
 	}
+	if len(hosts) == 0 {
+		if err := checkOpenFiles(w, 1); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
 	if f.out == "" {
 		f.out = fmt.Sprintf("cnsbench-%s-%s", keep.Action(w.Name, w.Name), time.Now().Format("20060102-150405"))
 	}

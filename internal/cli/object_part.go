@@ -48,6 +48,9 @@ func runPart(ctx context.Context, order, out string) (err error) {
 	if err := partOf(&c); err != nil {
 		return err
 	}
+	if err := checkOpenFiles(&todo.Workload, c.Parts); err != nil {
+		return err
+	}
 	company, err := meet.Here()
 	if err != nil {
 		return err

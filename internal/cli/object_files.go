@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/run"
+)
+
+// otherFiles are those that a process has open beside the connections of its
+// workers: timers, the bundle's, its streams.
+const otherFiles = run.PreciseTimers + 36
+
+// checkOpenFiles says, before anything is sent, that a stage needs more open files
+// than this process may have, if it is one of so many parts that share the workers.
+// The runtime has raised the soft limit to the hard one.
+func checkOpenFiles(w *model.Workload, parts int) error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return fmt.Errorf("how many files may be open: %w", err)
+	}
+	return enoughFiles(w, parts, limit.Cur)
+}
+
+func enoughFiles(w *model.Workload, parts int, limit uint64) error {
+	stage, workers, most := "", 0, 0
+	for i := range w.Stages {
+		s := &w.Stages[i]
+		all, files := 0, 0
+		for j := range s.Works {
+			n := (s.Works[j].Workers + parts - 1) / parts
+			all, files = all+n, files+n*filesOf(&s.Works[j])
+		}
+		if files > most {
+			stage, workers, most = s.Name, all, files
+		}
+	}
+	if need := most + otherFiles; most > 0 && uint64(need) > limit {
+		return fmt.Errorf("stage %s has %d workers, which need %d open files with all else, and this process may have %d: raise its hard limit (ulimit -n %d as root, LimitNOFILE of a service), or give it fewer workers",
+			stage, workers, need, limit, need)
+	}
+	return nil
+}
+
+// filesOf is how many files a worker has open at the same time: its connection, or
+// the object's, and what it sends.
+func filesOf(w *model.Work) int {
+	n := 1
+	if w.Kind == model.Delay || w.Store.Kind == "null" {
+		n = 0
+	}
+	for i := range w.Ops {
+		if w.Ops[i].Files != "" {
+			return n + 1
+		}
+	}
+	return n
+}
