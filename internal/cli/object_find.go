@@ -232,12 +232,7 @@ func (k *seeking) searched(stage string) bool {
 	if k.finder == nil || k.finder.Result() == nil {
 		return false
 	}
-	for _, s := range k.finder.Result().Steps {
-		if s.Stage == stage {
-			return true
-		}
-	}
-	return false
+	return strings.HasPrefix(stage, k.finder.Result().Stage+".find")
 }
 
 // keep writes what was found into the bundle.
