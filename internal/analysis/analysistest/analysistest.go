@@ -80,6 +80,12 @@ func Killed(t testing.TB) *record.Bundle {
 	w := create(t, Spec())
 	g := &generator{w: w, random: rand.New(rand.NewPCG(1, 2))}
 	g.creates()
+	return killed(t, w)
+}
+
+// killed is the bundle as it is when the process that writes it is no more.
+func killed(t testing.TB, w *record.Writer) *record.Bundle {
+	t.Helper()
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -153,16 +159,20 @@ func Spec() string {
 	return string(b)
 }
 
-func create(t testing.TB, spec string) *record.Writer {
+func create(t testing.TB, spec string, change ...func(*record.Run)) *record.Writer {
 	t.Helper()
-	w, err := record.Create(filepath.Join(t.TempDir(), "bundle"), record.Run{
+	run := record.Run{
 		ID: "r20260102-synthetic", Name: "synthetic", Engine: "local", Seed: 42,
 		Spec:      json.RawMessage(spec),
 		Source:    record.Source{File: "synthetic.yaml", Text: "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\n"},
 		Versions:  map[string]string{"cnsbench": "v0.1.0", "go": "go1.26"},
 		Clock:     record.ClockInfo{Start: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Source: "CLOCK_MONOTONIC", Resolution: 1},
 		BarrierAt: Barrier, EndedAt: op.Never,
-	})
+	}
+	for _, c := range change {
+		c(&run)
+	}
+	w, err := record.Create(filepath.Join(t.TempDir(), "bundle"), run)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,6 +79,33 @@ func Scaled(t testing.TB) *record.Bundle {
 	return finish(t, w, objectRun)
 }
 
+// CutOff writes the bundle of an object workload that was killed in its main stage:
+// after a second of ramp, and three of the measured time, in which a tenth failed
+// and reads took longer from second to second.
+func CutOff(t testing.TB) *record.Bundle {
+	t.Helper()
+	w := create(t, "", objectRun)
+	stage(w, "prepare", "write", Second, 50, 0)
+	w.Started(op.InstanceStart{Instance: "main.one-0", Container: "workers", Intended: 2 * Second, At: 2 * Second})
+	for i := range int64(4) {
+		at := op.Time(2+i) * Second
+		for metric, rate := range map[string]float64{"iops": 90, "bandwidth": 90 * 4096, "failed": 10, "lost": 0} {
+			if i == 0 {
+				rate *= 2 // in the ramp, which is not measured
+			}
+			w.Series(record.Series{Instance: "main.one-0", Action: "main.one", Metric: "read." + metric, Step: int64(Second), Points: []record.Point{{At: at, Value: rate}}})
+		}
+		if i == 0 {
+			continue
+		}
+		h := hist.New()
+		_ = h.RecordN(i*int64(Millisecond), 90) // cannot fail: the value is positive
+		w.Histogram(record.HistogramSlice{Instance: "main.one-0", Action: "main.one", Metric: "read", Unit: "ns", Basis: "response", From: at, To: at + Second, Hist: h})
+	}
+	driver(w)
+	return killed(t, w)
+}
+
 // raw writes a file of findings.
 func raw(t testing.TB, w *record.Writer, name, text string) {
 	t.Helper()

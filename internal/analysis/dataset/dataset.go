@@ -29,6 +29,9 @@ type Data struct {
 	Scalars   []record.Scalar
 	Samples   []op.Sample
 	Canaries  []Canary
+	// CutOff are the instances whose totals are only of what was written before they
+	// were cut off; none of a bundle that was closed.
+	CutOff map[string]bool
 
 	variants map[string][]map[string]string // by action
 }
@@ -194,6 +197,7 @@ func Read(b *record.Bundle) (*Data, error) {
 	if d.Samples, err = collect(b.Samples()); err != nil {
 		return nil, err
 	}
+	d.totalCutOff()
 	return d, d.readCanaries()
 }
 

@@ -33,7 +33,7 @@ func headline(s *Summary) []string {
 		lines = append(lines, s.Scaling.Line())
 	}
 	for _, w := range s.Workloads {
-		if line := workloadLine(w); line != "" && !w.Step {
+		if line := workloadLine(w, s.Live); line != "" && !w.Step {
 			lines = append(lines, line)
 		}
 	}
@@ -215,7 +215,7 @@ func (q Quantile) String() string {
 	return ns(*q.Ns)
 }
 
-func workloadLine(w Workload) string {
+func workloadLine(w Workload, live bool) string {
 	var parts []string
 	for _, m := range w.Metrics {
 		part := m.Name
@@ -241,7 +241,19 @@ func workloadLine(w Workload) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s, %s: %s.", w.Action, plural(int64(len(w.Instances)), "instance"), strings.Join(parts, "; "))
+	who := fmt.Sprintf("%s, %s", w.Action, plural(int64(len(w.Instances)), "instance"))
+	if w.CutOff {
+		who += ", " + Until(live)
+	}
+	return fmt.Sprintf("%s: %s.", who, strings.Join(parts, "; "))
+}
+
+// Until says of what the figures of a workload are that never wrote its end.
+func Until(live bool) string {
+	if live {
+		return "so far"
+	}
+	return "only until it was cut off"
 }
 
 // ratesOver is a metric's rate in one phase after another; empty without any.

@@ -26,6 +26,7 @@ func workloads(d *dataset.Data) []Workload {
 			byAction[action] = w
 		}
 		w.Instances = append(w.Instances, instance(d, name))
+		w.CutOff = w.CutOff || d.CutOff[name]
 		w.kind(d, name)
 	}
 	var list []Workload
@@ -107,7 +108,7 @@ func actionOf(d *dataset.Data, instance string) string {
 
 func instance(d *dataset.Data, name string) Instance {
 	this := func(instance string) bool { return instance == name }
-	in := Instance{Name: name, EndedAt: op.Never, Metrics: metrics(d, this, allPhases), Phases: phases(d, actionOf(d, name), this)}
+	in := Instance{Name: name, CutOff: d.CutOff[name], EndedAt: op.Never, Metrics: metrics(d, this, allPhases), Phases: phases(d, actionOf(d, name), this)}
 	for _, c := range d.Canaries {
 		if c.Instance == name {
 			in.Metrics = append(in.Metrics, canaryMetrics(d, []dataset.Canary{c}, c.Volume)...)

@@ -50,7 +50,7 @@ func TestPhases(t *testing.T) {
 	if got := w.Phases[1].Title(); got != "phase 1 (bs=64k rateIops=300)" || w.Phases[0].Title() != "phase 0" {
 		t.Errorf("titles %q, %q", w.Phases[0].Title(), got)
 	}
-	if line := workloadLine(w); !strings.Contains(line, "write 100 → 300 IOPS over its phases") {
+	if line := workloadLine(w, false); !strings.Contains(line, "write 100 → 300 IOPS over its phases") {
 		t.Errorf("headline %q", line)
 	}
 }

@@ -21,7 +21,7 @@ func TestRatesWithoutLatencies(t *testing.T) {
 		t.Fatalf("metrics %+v", ms)
 	}
 	w := Workload{Action: "dd", Metrics: ms, Instances: make([]Instance, 2)}
-	if line := workloadLine(w); !strings.Contains(line, "write 3 MiB/s") || strings.Contains(line, "p99") {
+	if line := workloadLine(w, false); !strings.Contains(line, "write 3 MiB/s") || strings.Contains(line, "p99") {
 		t.Errorf("headline %q", line)
 	}
 }

@@ -107,6 +107,9 @@ type Workload struct {
 	Instances []Instance `json:"instances"`
 	// Step says that it is one of FindMax or Scaling, which have its figures too.
 	Step bool `json:"step,omitempty"`
+	// CutOff says that an instance at least never wrote its end: its figures are of
+	// what there is until then.
+	CutOff bool `json:"cutOff,omitempty"`
 }
 
 // Phase is a part of the run in which a workload's variables were the same.
@@ -145,6 +148,7 @@ type Instance struct {
 	OK          *bool             `json:"ok"`
 	Containers  []op.ContainerEnd `json:"containers"`
 	CPUs        *float64          `json:"cpus"` // mean CPUs in use
+	CutOff      bool              `json:"cutOff,omitempty"`
 }
 
 // Metric of I/O. Latency is of single I/Os, in the tool's own view; of the

@@ -55,6 +55,7 @@ func TestWrite(t *testing.T) {
 		{"killed", analysistest.Killed(t), []string{"This run is not complete", "the run was killed", "It was not recorded", `>incomplete</span>`, "<title>synthetic (incomplete) ·", "cnsbench cleanup /"}, nil},
 		{"live", live, []string{"This run is not complete", "still going on", `>running</span>`}, []string{`>incomplete</span>`, "(incomplete)", "cnsbench cleanup"}},
 		{"objects", analysistest.Objects(t), []string{"<h3>main</h3>", ">3 errors<", "cnsbench object run"}, []string{"not complete", "<h2>Operations</h2>", "<h2>Interference</h2>"}},
+		{"objects, cut off", analysistest.CutOff(t), []string{`<h3>main.one <span class="tag doubtful">incomplete</span>`, ">30 errors<", "<h3>prepare</h3>"}, nil},
 		{"hostile", analysistest.Hostile(t), []string{"&lt;script"}, []string{"<script", "<img"}},
 	}
 	for _, tt := range tests {

@@ -54,3 +54,16 @@ func TestSeeks(t *testing.T) {
 		})
 	}
 }
+
+// TestCutOff: figures of a stage that was cut off are there, and said to be so.
+func TestCutOff(t *testing.T) {
+	text := write(t, sought(t, analysistest.CutOff), Options{})
+	for _, want := range []string{"  main.one read     90  360 KiB/s  2 ms  n<299  3 ms      30\n", "  main.one: incomplete, only until it was cut off\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "prepare: incomplete") {
+		t.Errorf("what ended is said to be incomplete:\n%s", text)
+	}
+}

@@ -223,6 +223,9 @@ func (p *printer) workloads(s *summary.Summary) {
 		p.table(t)
 	}
 	for _, w := range s.Workloads {
+		if w.CutOff && !w.Step {
+			p.note(fmt.Sprintf("%s: incomplete, %s", w.Action, summary.Until(s.Live)))
+		}
 		for _, ph := range w.Phases[min(1, len(w.Phases)):] {
 			p.note(fmt.Sprintf("%s, %s after the barrier: %s", w.Action, ph.StartAfter, ph.Title()))
 		}

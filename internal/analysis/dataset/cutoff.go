@@ -1,0 +1,90 @@
+package dataset
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+// totalCutOff gives totals to instances of a bundle without its end that have
+// slices and no totals: they were cut off, or are under way still. Latencies are
+// those of their slices together, rates those of their series in that time.
+func (d *Data) totalCutOff() {
+	if d.Bundle.Complete {
+		return
+	}
+	var totals []record.HistogramSlice
+	for _, h := range d.Slices {
+		if slices.ContainsFunc(d.Totals, func(t record.HistogramSlice) bool { return t.Instance == h.Instance }) {
+			continue
+		}
+		if d.CutOff == nil {
+			d.CutOff = map[string]bool{}
+		}
+		d.CutOff[h.Instance] = true
+		i := slices.IndexFunc(totals, func(t record.HistogramSlice) bool {
+			return t.Instance == h.Instance && t.Metric == h.Metric && t.Phase == h.Phase
+		})
+		if i < 0 {
+			i = len(totals)
+			t := h
+			t.Total, t.Hist = true, hist.New()
+			totals = append(totals, t)
+		}
+		t := &totals[i]
+		_ = t.Hist.Merge(h.Hist) // counts of a run do not overflow
+		t.From, t.To = min(t.From, h.From), max(t.To, h.To)
+	}
+	d.Totals = append(d.Totals, totals...)
+	d.rateCutOff(totals)
+}
+
+// counted is what a rate adds up to: the scalar's name by the series'.
+var counted = map[string]string{".iops": ".ok", ".bandwidth": ".bytes", ".failed": ".failed", ".lost": ".lost"}
+
+// rateCutOff adds the scalars that instances would have had at their end. What no
+// slice reaches to was not measured, or is not known whole.
+func (d *Data) rateCutOff(totals []record.HistogramSlice) {
+	type key struct {
+		instance, metric string
+		phase            int
+	}
+	sums, times := map[key]float64{}, map[key]float64{}
+	var order []record.Scalar
+	for _, s := range d.Series {
+		from, to := op.Time(math.MaxInt64), op.Never
+		for _, t := range totals {
+			if t.Instance == s.Instance && t.Phase == s.Phase {
+				from, to = min(from, t.From), max(to, t.To)
+			}
+		}
+		k := key{s.Instance, s.Metric, s.Phase}
+		for _, p := range s.Points {
+			if p.At < from || p.At+op.Time(s.Step) > to {
+				continue
+			}
+			if _, known := sums[k]; !known {
+				order = append(order, record.Scalar{Instance: s.Instance, Action: s.Action, Phase: s.Phase, Metric: s.Metric, Unit: s.Unit})
+			}
+			sums[k] += p.Value * float64(s.Step)
+			times[k] += float64(s.Step)
+		}
+	}
+	for _, x := range order {
+		k := key{x.Instance, x.Metric, x.Phase}
+		i := max(0, strings.LastIndexByte(x.Metric, '.'))
+		count, ok := counted[x.Metric[i:]]
+		if !ok || times[k] == 0 {
+			continue
+		}
+		if count != x.Metric[i:] {
+			x.Value = sums[k] / times[k]
+			d.Scalars = append(d.Scalars, x)
+		}
+		d.Scalars = append(d.Scalars, record.Scalar{Instance: x.Instance, Action: x.Action, Phase: x.Phase, Metric: x.Metric[:i] + count, Value: math.Round(sums[k] / 1e9)})
+	}
+}
