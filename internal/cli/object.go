@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -170,7 +171,7 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 		}
 		defer r.fleet.Close()
 	}
-	plan, err := json.Marshal(w)
+	plan, err := json.Marshal(objectFacts{w, f.args()})
 	if err != nil {
 		return err
 	}
@@ -182,6 +183,40 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 		return err
 	}
 	return r.carryOut(ctx)
+}
+
+// objectFacts are what the record keeps of an object run's plan.
+type objectFacts struct {
+	*model.Workload
+	Args []string `json:"args"` // flags that shaped the run
+}
+
+// shaping are the flags that shape the result of an object run, beside its seed.
+var shaping = []string{"stage", "find-max", "find-from", "find-least", "find-most", "find-resolution", "scale-workers", "repetitions", "knee-gain",
+	"window", "warm-up", "ceiling", "ceiling-for", "grace", "hosts", "host-credentials"}
+
+// args are the flags that shape the run, as they were given, and the seed, given
+// or drawn.
+func (f *objectFlags) args() []string {
+	args := []string{"--seed", strconv.FormatUint(f.seed, 10)}
+	if f.seek.flags == nil {
+		return args
+	}
+	for _, name := range shaping {
+		fl := f.seek.flags.Lookup(name)
+		switch {
+		case !fl.Changed || fl.Value.String() == "false":
+		case fl.Value.Type() == "bool":
+			args = append(args, "--"+name)
+		default:
+			text := fl.Value.String()
+			if list, ok := fl.Value.(pflag.SliceValue); ok {
+				text = strings.Join(list.GetSlice(), ",")
+			}
+			args = append(args, "--"+name, text)
+		}
+	}
+	return args
 }
 
 // objectRun is one run of an object workload.

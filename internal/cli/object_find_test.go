@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -237,4 +238,33 @@ func scales(t *testing.T, suite string) error {
 		return fmt.Errorf("%v\n%s", k, &out)
 	}
 	return errIf(k.Workers == nil || *k.Workers != 2 || !strings.Contains(out.String(), "the knee is at 2 workers"), "%v, want the knee at 2\n%s", k, &out)
+}
+
+// The report's command has the flags that shaped the run, and the seed that was
+// drawn.
+func TestReproduceObjectRun(t *testing.T) {
+	work := `<work name="main" workers="2" totalOps="20"><operation type="read" config="containers=u(1,2);objects=u(1,5)"/></work>`
+	for _, tt := range []struct{ args, want []string }{
+		{[]string{"--scale-workers", "1,2", "--repetitions", "2", "--window", "100ms", "--seed", "7", "--strict=false", "--host-credentials=false"},
+			[]string{"--seed", "7", "--scale-workers", "1,2", "--repetitions", "2", "--window", "100ms"}},
+		{[]string{"--find-max", "p50(read) < 1h", "--find-most", "200", "--window", "200ms", "--warm-up", "10ms", "--seed", "8"},
+			[]string{"--seed", "8", "--find-max", "'p50(read) < 1h'", "--find-most", "200", "--window", "200ms", "--warm-up", "10ms"}},
+		{nil, []string{"--seed"}},
+	} {
+		dir := filepath.Join(t.TempDir(), "bundle")
+		if code, out, errs := object(t, objectXML(t.TempDir(), work), append([]string{"object", "run", "--out", dir}, tt.args...)...); code != exitOK {
+			t.Fatalf("exit %d\n%s%s", code, out, errs)
+		}
+		page := filepath.Join(t.TempDir(), "page.html")
+		if code, out, errs := command("report", dir, "--out", page); code != exitOK {
+			t.Fatalf("exit %d\n%s%s", code, out, errs)
+		}
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "workload.xml " + strings.Join(tt.want, " "); !strings.Contains(html.UnescapeString(string(text)), want) {
+			t.Errorf("the report has no %q: %s", want, regexp.MustCompile("cnsbench object run.*").Find(text))
+		}
+	}
 }

@@ -156,7 +156,7 @@ func (p *page) Command() string {
 	words := []string{"cnsbench", "run", p.File()}
 	switch {
 	case p.ObjectsOnly():
-		words = append([]string{"cnsbench", "object"}, words[1:]...)
+		words = append([]string{"cnsbench", "object", "run", p.File()}, p.Facts.Args...)
 	case len(p.Facts.Args) > 0:
 		words = append(words, p.Facts.Args...)
 	case p.Engine != "":
