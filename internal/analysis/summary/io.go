@@ -118,7 +118,23 @@ func instance(d *dataset.Data, name string) Instance {
 		in.life(d.Instances[i])
 	}
 	in.CPUs = d.CPUs(name)
+	in.drive(d)
 	return in
+}
+
+// drive is what is known of a driver: of a run of objects what was read of, and
+// never started.
+func (in *Instance) drive(d *dataset.Data) {
+	started := slices.ContainsFunc(d.Instances, func(x record.Instance) bool { return x.Name == in.Name })
+	if d.Bundle == nil || !d.Bundle.Run.ObjectsOnly() || started || dataset.ActionOf(in.Name) != "driver" {
+		return
+	}
+	in.Driver = true
+	for _, s := range d.Samples {
+		if s.Instance == in.Name {
+			in.MaxRSSBytes = max(in.MaxRSSBytes, s.RSSBytes)
+		}
+	}
 }
 
 func (in *Instance) life(r record.Instance) {

@@ -148,7 +148,11 @@ type Instance struct {
 	OK          *bool             `json:"ok"`
 	Containers  []op.ContainerEnd `json:"containers"`
 	CPUs        *float64          `json:"cpus"` // mean CPUs in use
-	CutOff      bool              `json:"cutOff,omitempty"`
+	// Driver says that it is the process that makes the load of objects, or that of
+	// another host: it has no containers, and nobody sees it end.
+	Driver      bool  `json:"driver,omitempty"`
+	MaxRSSBytes int64 `json:"maxRSSBytes,omitempty"` // of a driver, of the readings
+	CutOff      bool  `json:"cutOff,omitempty"`
 }
 
 // Metric of I/O. Latency is of single I/Os, in the tool's own view; of the

@@ -168,6 +168,14 @@ func (p *page) Command() string {
 	return strings.Join(words, " ")
 }
 
+// Cleanup is the command that removes what the run left behind.
+func (p *page) Cleanup() string {
+	if p.ObjectsOnly() {
+		return "cnsbench object cleanup " + quote(p.Dir)
+	}
+	return "cnsbench cleanup " + quote(p.Dir)
+}
+
 // ObjectsOnly says that it was a workload of object storage on its own: there are
 // no operations and no objectives.
 func (p *page) ObjectsOnly() bool { return p.Run.ObjectsOnly() }

@@ -11,7 +11,23 @@ import (
 
 // Shown are the workloads that stand for themselves.
 func (p *page) Shown() []summary.Workload {
-	return slices.DeleteFunc(slices.Clone(p.Workloads), func(w summary.Workload) bool { return w.Step })
+	return slices.DeleteFunc(slices.Clone(p.Workloads), func(w summary.Workload) bool { return w.Step || isDriver(w) })
+}
+
+// isDriver says whether a workload is only the processes that made the load.
+func isDriver(w summary.Workload) bool {
+	return len(w.Metrics) == 0 && !slices.ContainsFunc(w.Instances, func(i summary.Instance) bool { return !i.Driver })
+}
+
+// Drivers are those processes.
+func (p *page) Drivers() []summary.Instance {
+	var list []summary.Instance
+	for _, w := range p.Workloads {
+		if isDriver(w) {
+			list = append(list, w.Instances...)
+		}
+	}
+	return list
 }
 
 // Steps are those that are steps of what was sought.

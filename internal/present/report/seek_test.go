@@ -1,6 +1,8 @@
 package report_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -43,5 +45,39 @@ func TestSeeks(t *testing.T) {
 	}
 	if page := write(t, "none", analysistest.Objects(t)); strings.Contains(page, "#sought") || strings.Contains(page, "by themselves") {
 		t.Error("a run that sought nothing has a section of it")
+	}
+}
+
+// TestDriver: the process that made the load has CPUs and memory, and is not waited
+// for to end.
+func TestDriver(t *testing.T) {
+	page := write(t, "driver", analysistest.Found(t))
+	if want := `<td class="name">driver-0</td><td class="n">0.5</td><td class="n">32 MiB</td>`; !strings.Contains(page, want) {
+		t.Errorf("the page does not say %q", want)
+	}
+	for _, bad := range []string{"never seen to end", "<h3>driver</h3>"} {
+		if strings.Contains(page, bad) {
+			t.Errorf("the page says %q of a run in which all ended", bad)
+		}
+	}
+	if page := write(t, "cut off", analysistest.CutOff(t)); strings.Count(page, "never seen to end") != 1 {
+		t.Error("of the stage that was cut off it does not say so, or of more")
+	}
+}
+
+// TestCleanup: what a killed run of object storage left is removed by a command of
+// object storage, for a shell.
+func TestCleanup(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "my run")
+	if err := os.CopyFS(dir, os.DirFS(analysistest.CutOff(t).Dir)); err != nil {
+		t.Fatal(err)
+	}
+	b, err := record.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := write(t, "cleanup", b)
+	if !strings.Contains(page, "<code>cnsbench object cleanup &#39;/") || !strings.Contains(page, "/my run&#39;</code> removes what the run left behind") || strings.Contains(page, "cnsbench cleanup") {
+		t.Error("the page does not say how to remove what is left")
 	}
 }
