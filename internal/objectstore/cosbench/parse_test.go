@@ -374,6 +374,9 @@ func TestRedact(t *testing.T) {
 		{"obfuscated elsewhere", `<a config="password=s3cr3t"/><!-- &#x73;3cr3t, s3c&#114;3t -->`, `<a config="password=***"/><!-- ***, *** -->`},
 		{"as it is written", `<!-- x&amp;y x&amp;amp;y -->`, `<!-- *** *** -->`},
 		{"twice", `<a config="password=s3cr3t"/><!-- s3cr3ts3cr3t -->`, `<a config="password=***"/><!-- *** -->`},
+		{"like a key", `<a config="accesskey=test;secretkey=secret;x=latest"/><!-- my secret, test=1 -->`, `<a config="accesskey=***;secretkey=***;x=la***"/><!-- my ***, ***=1 -->`},
+		{"like a key of others", `<a config="aws_secret_access_key=secret;cprefix=x"/><b config="password=prefix;SECRETKEY = y"/>`, `<a config="aws_secret_access_key=***;cprefix=x"/><b config="password=***;SECRETKEY = ***"/>`},
+		{"more than a key", `<a config="password=objects=&#59;"/><b objects="objects=;x"/>`, `<a config="password=***"/><b objects="***x"/>`},
 		{"known", `<a config="secretkey=${KEY}"/><!-- of-env -->`, `<a config="secretkey=***"/><!-- *** -->`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -422,6 +425,9 @@ func FuzzRedact(f *testing.F) {
 		got := string(Redact([]byte(before + value + after + escape(t, elsewhere) + `"/>`)))
 		if strings.Contains(plain, "*") || strings.Contains(before+after, plain) {
 			return // it is not to be told from what stands around it
+		}
+		if slices.ContainsFunc(keyName.FindAllString(html.UnescapeString(escape(t, elsewhere)), -1), func(key string) bool { return strings.Contains(key, plain) }) {
+			return // nor is it a secret there
 		}
 		if !strings.HasPrefix(got, before+"***;") {
 			t.Errorf("of %q is left %s", value, got)
@@ -547,5 +553,18 @@ func TestNamesOfOperations(t *testing.T) {
 		if strings.Count(said, want) != 1 {
 			t.Errorf("not said once: %s\n%s", want, said)
 		}
+	}
+}
+
+// What a bundle has in the place of credentials is none.
+func TestHiddenCredentials(t *testing.T) {
+	const file = `<workload name="w"><storage type="s3" config="endpoint=http://192.0.2.1:1;accesskey=***;secretkey=***"/>
+<workflow><workstage name="s"><work name="m" workers="1" totalOps="1"><operation type="read" config="containers=c(1);objects=c(1)"/></work></workstage></workflow></workload>`
+	w, problems := Parse([]byte(file), Options{})
+	if got := fmt.Sprint(problems); problems.Fatal() || strings.Count(got, "is ***, which a bundle has in the place of a credential") != 2 {
+		t.Errorf("%s", got)
+	}
+	if secrets := w.Stages[0].Works[0].Store.Secrets; len(secrets) > 0 {
+		t.Errorf("%d credentials are left", len(secrets))
 	}
 }

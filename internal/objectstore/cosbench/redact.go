@@ -12,14 +12,34 @@ import (
 // secretKey matches the keys of credentials, as they stand in config strings.
 var secretKey = regexp.MustCompile(`(?i)(?:access_?key|secret_?key|session_?token|password|passwd|token|api_?key)[\s\p{Z}]*=`)
 
+// attributes are the names that a file has beside those of its configs' keys.
+var attributes = strings.Fields("name description config type workers interval division runtime rampup rampdown totalOps totalBytes afr driver rate ratio scale repetitions closuredelay id")
+
+// keyName matches the name of a key that is known, or of a secret, and what makes
+// it one: what stands there is no secret, whatever secrets are like.
+var keyName = func() *regexp.Regexp {
+	names := slices.Concat(authKeys, operationKeys, attributes)
+	for _, keys := range storageKeys {
+		names = append(names, keys...)
+	}
+	for i, n := range names {
+		names[i] = regexp.QuoteMeta(n)
+	}
+	slices.Sort(names)
+	return regexp.MustCompile(`(?i)\b((?:aws_|os_|auth_)?(?:secret_)?(?:access_?key|secret_?key|session_?token|password|passwd|token|api_?key)|` + strings.Join(slices.Compact(names), "|") + `)[\s\p{Z}]*=`)
+}()
+
+// hidden is what stands in the place of a secret.
+const hidden = "***"
+
 // tellingSecret is the least length of a secret that is looked for outside of
 // its key too: shorter ones would be found in half of all words.
 const tellingSecret = 4
 
 // Redact removes credentials from the text of a workload, so that it can be
 // kept: the whole value of each key of a secret, in comments too, and, wherever
-// else they stand, what was found so and the secrets that are given (of 4 bytes
-// or more). It looks at what XML means by the text, and at how it is written.
+// else they stand but in the name of a key, what was found so and the secrets that
+// are given (of 4 bytes or more). It looks at what XML means by the text, and at how it is written.
 func Redact(text []byte, secrets ...string) []byte {
 	secrets = slices.Clone(secrets)
 	for part := range sections(text) {
@@ -83,6 +103,22 @@ func eraser(secrets []string) *strings.Replacer {
 		pairs = append(pairs, s, strings.Repeat("\x00", len(s)))
 	}
 	return strings.NewReplacer(pairs...)
+}
+
+// erase puts NUL in the place of secrets in a text, but where they are no more
+// than a part of a key's name.
+func erase(text string, secrets *strings.Replacer) []byte {
+	out := []byte(secrets.Replace(text))
+	if bytes.IndexByte(out, 0) < 0 {
+		return out
+	}
+	for _, k := range keyName.FindAllStringSubmatchIndex(text, -1) {
+		from, to := k[2], k[3] // there is a "=" after it
+		if before := from > 0 && out[from-1] == 0 && out[from] == 0; !before && (out[to-1] != 0 || out[to] != 0) {
+			copy(out[from:to], text[from:to])
+		}
+	}
+	return out
 }
 
 // meant is what XML means by a section: text, of which byte i is written from
@@ -184,14 +220,14 @@ func (m *meant) valueEnd(from int, quote byte) int {
 // without is the section as it is written, with *** in the place of values of
 // secrets, and of what elsewhere erases.
 func (m *meant) without(elsewhere *strings.Replacer) []byte {
-	hidden := make([]bool, len(m.raw)+1)
+	gone := make([]bool, len(m.raw)+1)
 	hide := func(i int) {
 		next := i + 1
 		for m.at[next] == m.at[i] {
 			next++
 		}
 		for k := m.at[i]; k < m.at[next]; k++ {
-			hidden[k] = true
+			gone[k] = true
 		}
 	}
 	for _, v := range m.values() {
@@ -199,20 +235,20 @@ func (m *meant) without(elsewhere *strings.Replacer) []byte {
 			hide(i)
 		}
 	}
-	for i, c := range []byte(elsewhere.Replace(string(m.text))) {
+	for i, c := range erase(string(m.text), elsewhere) {
 		if c == 0 {
 			hide(i)
 		}
 	}
-	for k, c := range []byte(elsewhere.Replace(string(m.raw))) {
-		hidden[k] = hidden[k] || c == 0
+	for k, c := range erase(string(m.raw), elsewhere) {
+		gone[k] = gone[k] || c == 0
 	}
 	var out []byte
 	for k, c := range m.raw {
-		if !hidden[k] {
+		if !gone[k] {
 			out = append(out, c)
-		} else if !hidden[k+1] {
-			out = append(out, "***"...)
+		} else if !gone[k+1] {
+			out = append(out, hidden...)
 		}
 	}
 	return out

@@ -159,6 +159,11 @@ func (p *parser) settings(n *node, known []string, into map[string]string, secre
 			p.warnOnce(e.line, hint, "the key %q of <%s> has no meaning here and is ignored", clip(e.key), n.name)
 			continue
 		}
+		if e.value == hidden && slices.Contains(secretKeys, k) {
+			p.warnOnce(e.line, "write it, or ${NAME} to take it from the environment, or leave it out: credentials are looked for elsewhere then, see docs/object.md",
+				"%s is %s, which a bundle has in the place of a credential: it is taken for absent", e.key, hidden)
+			continue
+		}
 		value, ok := p.expand(e)
 		if !ok {
 			continue
