@@ -101,6 +101,7 @@ func newObjectLint(s *streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			warnUnsigned(s, args[0], w)
 			fmt.Fprintf(s.out, "%s is valid: %s\n", w.Name, count(len(w.Stages), "stage"))
 			return nil
 		},
@@ -142,6 +143,9 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 	}
 	if err != nil {
 		return err
+	}
+	if !f.fleet.ownCredentials {
+		warnUnsigned(s, file, w)
 	}
 	if f.seed == 0 {
 		f.seed = drawSeed()

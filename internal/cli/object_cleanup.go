@@ -72,6 +72,7 @@ func placesOf(s *streams, name string) ([]model.Place, error) {
 		if err != nil {
 			return nil, err
 		}
+		warnUnsigned(s, name, w)
 		places = model.Places(w)
 	}
 	if len(places) == 0 {

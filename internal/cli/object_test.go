@@ -320,3 +320,35 @@ func TestObjectFlagsThatMeanNothing(t *testing.T) {
 		}
 	}
 }
+
+// Requests that nobody signs are legal, and seldom meant.
+func TestNoCredentials(t *testing.T) {
+	const says = "there are no credentials for storage s3: its requests are not signed"
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {
+		t.Setenv(name, "")
+	}
+	of := func(config string) string {
+		return strings.ReplaceAll(objectXML("x", mixedWork), `type="file" config="root=x"`, `type="s3" config="endpoint=http://127.0.0.1:1`+config+`"`)
+	}
+	for name, tt := range map[string]struct {
+		xml  string
+		args []string
+		want int
+	}{
+		"lint":             {of(""), []string{"object", "lint"}, 1},
+		"before a run":     {of(""), []string{"object", "run", "--dry-run"}, 1},
+		"hidden":           {of(";accesskey=***;secretkey=***"), []string{"object", "lint"}, 1},
+		"in the file":      {of(";accesskey=a;secretkey=b"), []string{"object", "lint"}, 0},
+		"in one elsewhere": {of(";credentials=/nowhere"), []string{"object", "lint"}, 0},
+		"no s3":            {objectXML(t.TempDir(), mixedWork), []string{"object", "lint"}, 0},
+	} {
+		if code, out, errs := object(t, tt.xml, tt.args...); code != exitOK || strings.Count(errs, says) != tt.want {
+			t.Errorf("%s: exit %d, want %d times %q\n%s%s", name, code, tt.want, says, out, errs)
+		}
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "a")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "b")
+	if _, out, errs := object(t, of(""), "object", "lint"); strings.Contains(errs, says) {
+		t.Errorf("from the environment:\n%s%s", out, errs)
+	}
+}

@@ -84,6 +84,9 @@ func New(c Config) (*Store, error) {
 // Describe says which endpoint, and whose buckets: a server may have those of each
 // account apart.
 func (s *Store) Describe() string {
+	if s.config.Credentials.AccessKey == "" {
+		return fmt.Sprintf("s3 %s (anonymous)", s.config.Settings["endpoint"])
+	}
 	return fmt.Sprintf("s3 %s (account %.4x)", s.config.Settings["endpoint"], sha256.Sum256([]byte(s.config.Credentials.AccessKey)))
 }
 
