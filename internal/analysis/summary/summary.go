@@ -228,7 +228,11 @@ func Of(d *dataset.Data) (*Summary, error) {
 	if s.Verdicts, err = slo.Judge(d); err != nil {
 		return nil, err
 	}
-	s.Validity = validity.Check(d, facts)
+	coarse, err := slo.Coarse(d)
+	if err != nil {
+		return nil, err
+	}
+	s.Validity = validity.Check(d, facts, coarse...)
 	s.Headline = headline(s)
 	s.noNulls()
 	return s, nil

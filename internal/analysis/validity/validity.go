@@ -53,9 +53,9 @@ type Action struct {
 	OfferedPerSecond, AchievedPerSecond float64 // 0: unknown
 }
 
-// Check returns the flags that were recorded during the run and those that
-// follow from the data, worst first.
-func Check(d *dataset.Data, actions []Action) []record.Flag {
+// Check returns the flags that were recorded during the run, those that follow
+// from the data, and more that others found in it, worst first.
+func Check(d *dataset.Data, actions []Action, more ...record.Flag) []record.Flag {
 	flags := slices.Clone(d.Bundle.Run.Validity)
 	add := func(f record.Flag, ok bool) {
 		known := slices.ContainsFunc(flags, func(g record.Flag) bool { return g.Name == f.Name && g.Evidence == f.Evidence })
@@ -74,7 +74,7 @@ func Check(d *dataset.Data, actions []Action) []record.Flag {
 	add(generatorBusy(d))
 	add(skew(d))
 	add(phases(d))
-	for _, f := range append(readsFromCache(d), missingOutputs(d)...) {
+	for _, f := range slices.Concat(readsFromCache(d), missingOutputs(d), more) {
 		add(f, true)
 	}
 	order := []string{Invalid, Warning, Info}

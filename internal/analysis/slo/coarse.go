@@ -1,0 +1,105 @@
+package slo
+
+import (
+	"fmt"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/units"
+	"github.com/cnsbench/cnsbench/internal/analysis/validity"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan/expr"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+// A window says nothing of its own where it takes nearly all time slices, though
+// its ops were not in progress for a good part of their time.
+const (
+	nearlyAll    = 0.95 // of the slices
+	leastOutside = 0.10 // of their time
+)
+
+// Coarse flags objectives that ask what I/O was like during ops, of a metric whose
+// time slices are so long that ops touch nearly all of them: the answer is that of
+// the whole run. The error is one of reading the bundle.
+func Coarse(d *dataset.Data) ([]record.Flag, error) {
+	type asked struct {
+		slo string
+		q   expr.Query
+	}
+	var all []asked
+	var queries []expr.Query
+	for _, x := range d.Spec.SLOs {
+		p, err := expr.Compile(x.Expr, expr.Env{})
+		if err != nil {
+			continue // the verdict says so
+		}
+		for _, q := range p.Queries() {
+			if len(q.Windows) == 1 && q.Windows[0].Inside && len(slicesOf(d, q)) > 0 {
+				all, queries = append(all, asked{x.Name, q}), append(queries, q)
+			}
+		}
+	}
+	if len(queries) == 0 {
+		return nil, nil
+	}
+	src, err := newSource(d, queries)
+	if err != nil {
+		return nil, err
+	}
+	var flags []record.Flag
+	for _, a := range all {
+		if evidence, ok := coarse(slicesOf(d, a.q), src.windows[a.q.Windows[0].Action]); ok {
+			flags = append(flags, record.Flag{Name: "coarseSlices", Severity: validity.Warning,
+				Evidence: fmt.Sprintf("objective %s: during(%q) takes %s: %s is hardly another value than of the whole run; shorter slices would tell", a.slo, a.q.Windows[0].Action, evidence, a.q)})
+		}
+	}
+	return flags, nil
+}
+
+// slicesOf are the spans of time in which a query's values are known: a metric's
+// slices, or the steps of its rate.
+func slicesOf(d *dataset.Data, q expr.Query) []dataset.Span {
+	var list []dataset.Span
+	rate := map[expr.Func]string{expr.IOPS: ".iops", expr.Throughput: ".bandwidth"}[q.Func]
+	if rate != "" {
+		for _, x := range d.Series {
+			if x.Action == q.Metric.Action && x.Metric == q.Metric.Name+rate && inPhase(q, x.Phase) {
+				for _, p := range x.Points {
+					list = append(list, dataset.Span{From: p.At, To: p.At + op.Time(x.Step)})
+				}
+			}
+		}
+		return list
+	}
+	for _, h := range d.Slices {
+		if h.Action == q.Metric.Action && h.Metric == q.Metric.Name && inPhase(q, h.Phase) {
+			list = append(list, dataset.Span{From: h.From, To: h.To})
+		}
+	}
+	return list
+}
+
+// coarse says how many of the slices ops touch, if that is nearly all while the ops
+// themselves leave a part of the time out.
+func coarse(list []dataset.Span, ops dataset.Union) (evidence string, ok bool) {
+	if len(list) == 0 || len(ops) == 0 {
+		return "", false
+	}
+	in, long := 0, op.Time(0)
+	whole := list[0]
+	for _, s := range list {
+		if ops.Overlaps(s.From, s.To) {
+			in++
+		}
+		long += s.To - s.From
+		whole = dataset.Span{From: min(whole.From, s.From), To: max(whole.To, s.To)}
+	}
+	var covered op.Time
+	for _, o := range ops {
+		covered += max(0, min(o.To, whole.To)-max(o.From, whole.From))
+	}
+	progress := float64(covered) / float64(max(1, whole.To-whole.From))
+	return fmt.Sprintf("%d of %d time slices (of %s), though its ops were in progress for %.0f %% of the time",
+			in, len(list), units.Duration(float64(long)/float64(len(list))), 100*progress),
+		float64(in) >= nearlyAll*float64(len(list)) && 1-progress > leastOutside
+}
