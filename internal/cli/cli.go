@@ -135,6 +135,9 @@ func readFiles(s *streams, names []string) ([]plan.File, error) {
 		default:
 			f.Data, err = readFile(name)
 		}
+		if err == nil {
+			err = notBenchmark(f.Name, f.Data)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -118,6 +118,9 @@ func loadObject(s *streams, file string, hosts []string) (*model.Workload, []byt
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := notXML(file, data); err != nil {
+		return nil, nil, err
+	}
 	opener := open.Opener{Getenv: os.Getenv}
 	w, problems := cosbench.Parse(data, cosbench.Options{Getenv: os.LookupEnv, Hosts: hosts, Secrets: opener.Secrets})
 	for _, p := range problems {

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A file for another command is told apart, with the command that takes it.
+func TestFileOfAnotherKind(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "my files")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	yaml := file("x.yaml", "# mine\napiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: x}\n")
+	json := file("x.json", `{"apiVersion": "cnsbench.dev/v1alpha1",`+"\n"+`"kind": "Benchmark"}`)
+	workload := file("op.xml", "\ufeff\n"+objectXML(t.TempDir(), mixedWork))
+	other := file("other", "kind: Pod\n")
+	for _, tt := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"object", "lint", yaml}, "x.yaml is a Benchmark, no workload of COSBench: cnsbench validate '" + yaml + "' checks it"},
+		{[]string{"object", "run", json}, "cnsbench run '" + json + "' carries it out"},
+		{[]string{"object", "cleanup", yaml}, "cnsbench object cleanup BUNDLE removes"},
+		{[]string{"convert", yaml}, "is a Benchmark, no workload of COSBench"},
+		{[]string{"object", "lint", other}, "cannot be run"},
+		{[]string{"validate", workload}, "op.xml is XML, no Benchmark: if it is a workload of COSBench, cnsbench object lint '" + workload + "' checks it"},
+		{[]string{"render", workload}, "cnsbench convert '" + workload + "' prints the Benchmark"},
+		{[]string{"validate", other}, "problem"},
+	} {
+		if code, out, errs := command(tt.args...); code != exitUsage || !strings.Contains(errs, tt.says) || strings.Contains(errs, "not a mapping") {
+			t.Errorf("%v: exit %d, want %q\n%s%s", tt.args, code, tt.says, out, errs)
+		}
+	}
+}
