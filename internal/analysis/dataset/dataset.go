@@ -95,6 +95,13 @@ type CreateObj struct {
 		Storage struct {
 			FileSpec *struct{} `json:"fileSpec"`
 		} `json:"storage"`
+		Stages []struct {
+			Name  string `json:"name"`
+			Works []struct {
+				Name string `json:"name"`
+				Type string `json:"type"`
+			} `json:"works"`
+		} `json:"stages"`
 	} `json:"objectSpec"`
 }
 

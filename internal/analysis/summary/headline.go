@@ -2,6 +2,7 @@ package summary
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
@@ -32,11 +33,7 @@ func headline(s *Summary) []string {
 	if s.Scaling != nil && s.Scaling.Knee != nil {
 		lines = append(lines, s.Scaling.Line())
 	}
-	for _, w := range s.Workloads {
-		if line := workloadLine(w, s.Live); line != "" && !w.Step {
-			lines = append(lines, line)
-		}
-	}
+	lines = append(lines, workloadLines(s)...)
 	for _, e := range strongest(s.Interference) {
 		lines = append(lines, effectLine(e))
 	}
@@ -213,6 +210,30 @@ func (q Quantile) String() string {
 		return "≥ " + ns(*q.Ns)
 	}
 	return ns(*q.Ns)
+}
+
+// workloadLines are those of what was measured; of what prepares and clears away
+// only where that is all there is.
+func workloadLines(s *Summary) []string {
+	var lines, rest []string
+	sought := s.FindMax != nil || s.Scaling != nil
+	for _, w := range s.Workloads {
+		if w.Step {
+			continue
+		}
+		if measured := slices.DeleteFunc(slices.Clone(w.Metrics), func(m Metric) bool { return m.Unmeasured }); len(measured) > 0 {
+			w.Metrics = measured
+			if line := workloadLine(w, s.Live); line != "" {
+				lines = append(lines, line)
+			}
+		} else if line := workloadLine(w, s.Live); line != "" {
+			rest = append(rest, line)
+		}
+	}
+	if len(lines) == 0 && !sought {
+		return rest
+	}
+	return lines
 }
 
 func workloadLine(w Workload, live bool) string {

@@ -168,6 +168,8 @@ type Metric struct {
 	// Part says that it is a part of another metric, or of what failed of it, such
 	// as read.firstByte of read.
 	Part bool `json:"part,omitempty"`
+	// Unmeasured says that it is of a stage that prepares, or clears away.
+	Unmeasured bool `json:"unmeasured,omitempty"`
 }
 
 // Make summarises a bundle, complete or not. The error is one of reading it.
@@ -214,6 +216,7 @@ func Of(d *dataset.Data) (*Summary, error) {
 		return nil, err
 	}
 	s.Workloads = workloads(d)
+	s.stages(d)
 	if err := s.seeks(d); err != nil {
 		return nil, err
 	}
