@@ -171,7 +171,7 @@ func madeContainers(dir string) string {
 		return ""
 	}
 	places, err := placesIn(&b.Run)
-	if err != nil || len(places) == 0 || removedAll(&b.Run) {
+	if err != nil || len(places) == 0 || removedAll(dir, &b.Run) {
 		return ""
 	}
 	return "containers that it made may be left, which are not among them: " + cleanupCommand(dir)
@@ -186,13 +186,6 @@ func shellWord(word string) string {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// removedAll says whether it is known from a bundle that its run removed all
-// containers that it made: it carried all its stages out and none failed.
-func removedAll(r *record.Run) bool {
-	var w model.Workload
-	return r.ObjectsOnly() && r.State == record.Complete && json.Unmarshal(r.Plan, &w) == nil && disposes(&w)
 }
 
 // disposes says whether a workload removes all containers that it makes, if no

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/objectstore/part"
+	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+// removedAll says whether it is known from a bundle that its run removed all
+// containers that it made: it carried all stages out, none failed, and what some
+// make others remove.
+func removedAll(dir string, r *record.Run) bool {
+	if r.State != record.Complete {
+		return false
+	}
+	if r.ObjectsOnly() {
+		var w model.Workload
+		return json.Unmarshal(r.Plan, &w) == nil && disposes(&w)
+	}
+	var f facts
+	if json.Unmarshal(r.Plan, &f) != nil {
+		return false
+	}
+	for _, o := range f.Budget.Objects {
+		if len(o.Makes) > 0 && !actionRemovedAll(os.DirFS(dir), o.Action) {
+			return false
+		}
+	}
+	return true
+}
+
+// actionRemovedAll says so of the instances of an action, each of which wrote what
+// it did into a file.
+func actionRemovedAll(bundle fs.FS, action string) bool {
+	files, err := fs.Glob(bundle, "raw/*/*/output/*.objects.jsonl")
+	if err != nil {
+		return false
+	}
+	var all model.Workload
+	seen, parts := map[int]int{}, 0
+	for _, name := range files {
+		if !instanceOf(strings.Split(name, "/")[1], action) {
+			continue
+		}
+		p, err := readPart(bundle, name)
+		if err != nil || p.Torn || p.Err != "" || p.Interrupted {
+			return false
+		}
+		for i, s := range p.Workload.Stages {
+			if s := &p.Stages[i]; !s.Over || s.Skipped || s.Err != nil {
+				return false
+			}
+			if i == len(all.Stages) {
+				all.Stages = append(all.Stages, model.Stage{})
+			}
+			all.Stages[i].Works = append(all.Stages[i].Works, s.Works...)
+		}
+		parts = p.Parts
+		seen[p.Index]++
+	}
+	for i := range parts { // a part that left no file may have left containers
+		if seen[i] != seen[0] {
+			return false
+		}
+	}
+	return parts > 0 && disposes(&all)
+}
+
+func instanceOf(instance, action string) bool {
+	number, ok := strings.CutPrefix(instance, action+"-")
+	_, err := strconv.Atoi(number)
+	return ok && err == nil
+}
+
+func readPart(bundle fs.FS, name string) (*part.Part, error) {
+	f, err := bundle.Open(path.Clean(name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read
+	return part.Read(f)
+}
