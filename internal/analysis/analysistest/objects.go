@@ -41,6 +41,7 @@ func Found(t testing.TB) *record.Bundle {
 	stage(w, "prepare", "write", Second, 50, 0)
 	stage(w, "main.find01.one", "read", 2*Second, 200, 0)
 	stage(w, "main.find02.one", "read", 3*Second, 399, 30)
+	stage(w, "main.find03.one", "read", 4*Second, 7, 0) // which the search did not judge
 	driver(w)
 	raw(t, w, "find-max", `{"stage":"main","condition":"p99(read) < 20ms","verdict":"found","perSecond":200,"above":400,"resolution":1,
 		"bound":"worker-bound","evidence":"operations waited","steps":[

@@ -74,12 +74,6 @@ type ScaleRow struct {
 	Latency     Latency `json:"latency"`
 }
 
-// The stages of searches, beneath the one that is repeated: as the flags have them.
-const (
-	findSteps  = ".find" // main.find01
-	scaleSteps = ".w"    // main.w8.r1
-)
-
 // seeks reads what was sought in a run of object storage, and marks the workloads
 // that are steps of it.
 func (s *Summary) seeks(d *dataset.Data) error {
@@ -95,16 +89,28 @@ func (s *Summary) seeks(d *dataset.Data) error {
 	}
 	for i := range s.Workloads {
 		w := &s.Workloads[i]
-		w.Step = s.FindMax != nil && isStep(w.Action, s.FindMax.Stage+findSteps) ||
-			s.Scaling != nil && isStep(w.Action, s.Scaling.Stage+scaleSteps)
+		w.Step = s.FindMax.has(w.Action) || s.Scaling.has(w.Action)
 	}
 	return nil
 }
 
-// isStep says whether a workload is of a step: what comes before, and a number.
-func isStep(action, before string) bool {
-	n, ok := strings.CutPrefix(action, before)
-	return ok && n != "" && n[0] >= '0' && n[0] <= '9'
+// has says whether a workload is a step that the search judged; one in which it was
+// interrupted it did not.
+func (m *FindMax) has(action string) bool {
+	return m != nil && slices.ContainsFunc(m.Steps, func(s FindStep) bool { return ofStage(action, s.Stage) })
+}
+
+// has says whether a workload is a repetition, main.w8.r1, of a number of workers
+// that there is a row of.
+func (s *Scaling) has(action string) bool {
+	return s != nil && slices.ContainsFunc(s.Rows, func(r ScaleRow) bool {
+		return strings.HasPrefix(action, fmt.Sprintf("%s.w%d.r", s.Stage, r.Workers))
+	})
+}
+
+// ofStage says whether an action is a stage, or one of its works.
+func ofStage(action, stage string) bool {
+	return action == stage || strings.HasPrefix(action, stage+".")
 }
 
 // maxFound bounds a file of findings; a thousand steps take a tenth of it.
@@ -147,21 +153,20 @@ func findMax(d *dataset.Data) (*FindMax, error) {
 // together is the latency of all operations of a stage's works, with those that
 // were due and were never done.
 func together(d *dataset.Data, stage string) Latency {
-	wanted := func(action string) bool { return action == stage || strings.HasPrefix(action, stage+".") }
 	var names []string
 	for _, h := range d.Totals {
-		if wanted(h.Action) && !slices.Contains(names, h.Metric) {
+		if ofStage(h.Action, stage) && !slices.Contains(names, h.Metric) {
 			names = append(names, h.Metric)
 		}
 	}
 	var all stats.Sample
 	for _, h := range d.Totals {
-		if wanted(h.Action) && !slices.ContainsFunc(names, func(of string) bool { return partOf(h.Metric, of) }) {
+		if ofStage(h.Action, stage) && !slices.ContainsFunc(names, func(of string) bool { return partOf(h.Metric, of) }) {
 			_ = all.AddHistogram(h.Hist) // counts of a run do not overflow
 		}
 	}
 	for _, x := range d.Scalars {
-		if metric, ok := strings.CutSuffix(x.Metric, ".lost"); ok && wanted(x.Action) && slices.Contains(names, metric) {
+		if metric, ok := strings.CutSuffix(x.Metric, ".lost"); ok && ofStage(x.Action, stage) && slices.Contains(names, metric) {
 			all.AddInfinite(int64(x.Value))
 		}
 	}

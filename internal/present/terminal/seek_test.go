@@ -32,7 +32,7 @@ func TestSeeks(t *testing.T) {
 			"Search of main    per s  achieved   p50    p99  measured  holds\n",
 			"  find02            400       399  5 ms      ∞     25 ms     no\n",
 			"  prepare write",
-		}, "main.find0"},
+		}, "main.find02"},
 		{"scale", sought(t, analysistest.Scaled), []string{
 			"• main: the knee is at 2 workers",
 			"Workers of main    per s  from – to   p50   p99  gain  95 %  failed\n",
