@@ -213,7 +213,7 @@ func TestObjectBudget(t *testing.T) {
 	want := []ObjectBudget{{Action: "o", Times: 3, Works: []model.Budget{
 		{Stage: "init", Work: "init", Requests: map[model.OpType]float64{model.MakeContainer: 12}},
 		{Stage: "prepare", Work: "prepare", Requests: map[model.OpType]float64{model.Write: 400}, Sent: 4e6},
-		{Stage: "main", Work: "normal", Requests: map[model.OpType]float64{model.Read: 1200, model.Write: 600, model.List: 600}, Sent: 2.4e6, Received: 7.68e6},
+		{Stage: "main", Work: "normal", Requests: map[model.OpType]float64{model.Read: 1200, model.Write: 600, model.List: 600}, Sent: 2.4e6, Received: 6.6e6},
 		{Stage: "fast", Work: "normal", Requests: map[model.OpType]float64{model.Head: 0}, Open: true},
 	}}}
 	if diff := cmp.Diff(want, p.Budget.Objects); diff != "" {

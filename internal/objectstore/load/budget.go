@@ -2,9 +2,11 @@ package load
 
 import (
 	"errors"
+	"maps"
 	"math"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
 )
 
 // Budgets are what the works of w would ask of their stores, in their order: bytes
@@ -13,7 +15,7 @@ import (
 // else. Where that is not known they count as nothing, and an error says so beside
 // the budgets.
 func Budgets(w *model.Workload, files func(dir string) (float64, error)) (list []model.Budget, err error) {
-	z := sizes{read: ReadSize(w), files: map[string]float64{}}
+	z := sizes{read: map[*model.Op]float64{}, files: map[string]float64{}}
 	for i := range w.Stages {
 		for j := range w.Stages[i].Works {
 			work := &w.Stages[i].Works[j]
@@ -21,6 +23,7 @@ func Budgets(w *model.Workload, files func(dir string) (float64, error)) (list [
 				continue
 			}
 			for k := range work.Ops {
+				z.read[&work.Ops[k]] = readSizeOf(w, work, &work.Ops[k])
 				dir := work.Ops[k].Files
 				if _, known := z.files[dir]; work.Ops[k].Type == model.FileWrite && !known && files != nil {
 					mean, bad := files(dir)
@@ -38,18 +41,47 @@ func Budgets(w *model.Workload, files func(dir string) (float64, error)) (list [
 // ReadSize is the mean size of the objects that a workload writes by number: each
 // that an operation may write counts once for it. 0: it writes none.
 func ReadSize(w *model.Workload) float64 {
+	size, _ := meanSize(w, func(_ *model.Work, o *model.Op) float64 {
+		return float64(o.Containers.Size()) * float64(o.Objects.Size())
+	})
+	return size
+}
+
+// readSizeOf is the mean size of the objects that an operation of a work may read,
+// by who writes them; where nobody writes any of them, that of all that is written.
+func readSizeOf(w *model.Workload, work *model.Work, read *model.Op) float64 {
+	size, known := meanSize(w, func(by *model.Work, o *model.Op) float64 {
+		a, b := &work.Store, &by.Store
+		if a.Kind != b.Kind || !maps.Equal(a.Settings, b.Settings) || !maps.Equal(a.Auth, b.Auth) || o.ContainerName != read.ContainerName || o.ObjectName != read.ObjectName {
+			return 0
+		}
+		return common(o.Containers, read.Containers) * common(o.Objects, read.Objects)
+	})
+	if !known {
+		return ReadSize(w)
+	}
+	return size
+}
+
+// common is how many numbers two may select.
+func common(a, b pick.Spec) float64 { return float64(max(0, min(a.High, b.High)-max(a.Low, b.Low)+1)) }
+
+// meanSize is that of the objects that a workload writes by number, of which count
+// says how many of an operation's count; false: none.
+func meanSize(w *model.Workload, count func(*model.Work, *model.Op) float64) (float64, bool) {
 	bytes, objects := 0.0, 0.0
-	for _, s := range w.Stages {
-		for _, work := range s.Works {
-			for _, o := range work.Ops {
-				if (o.Type == model.Write || o.Type == model.MultipartWrite) && (work.Special() || o.Weight > 0) {
-					n := float64(o.Containers.Size()) * float64(o.Objects.Size())
+	for i := range w.Stages {
+		for j := range w.Stages[i].Works {
+			work := &w.Stages[i].Works[j]
+			for k := range work.Ops {
+				if o := &work.Ops[k]; (o.Type == model.Write || o.Type == model.MultipartWrite) && (work.Special() || o.Weight > 0) {
+					n := count(work, o)
 					bytes, objects = bytes+n*o.Sizes.Mean(), objects+n
 				}
 			}
 		}
 	}
-	return bytes / max(1, objects)
+	return bytes / max(1, objects), objects > 0
 }
 
 // MeanFileSize is that of the regular files of a directory of this machine, in
@@ -65,8 +97,8 @@ func MeanFileSize(dir string) (float64, error) {
 
 // sizes are the mean sizes of what the operations of a workload move.
 type sizes struct {
-	read  float64            // of objects that are read whole
-	files map[string]float64 // by directory
+	read  map[*model.Op]float64 // of objects that are read whole
+	files map[string]float64    // by directory
 }
 
 // of an operation.
@@ -80,7 +112,7 @@ func (z *sizes) of(o *model.Op) (sent, received float64) {
 		if o.Length > 0 {
 			return 0, float64(o.Length)
 		}
-		return 0, z.read
+		return 0, z.read[o]
 	}
 	return 0, 0
 }

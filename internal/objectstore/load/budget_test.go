@@ -112,6 +112,40 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
+// What is read is as large as it was written by who writes those names.
+func TestBudgetOfWhatIsRead(t *testing.T) {
+	objects := func(low, high int64) pick.Spec { return pick.Spec{Kind: pick.Range, Low: low, High: high} }
+	write := func(low, high, kb int64) model.Op {
+		return model.Op{Type: model.Write, Containers: upTo(2), Objects: objects(low, high), Sizes: kilobytes(kb), Weight: 100}
+	}
+	read := func(low, high int64) model.Op {
+		return model.Op{Type: model.Read, Containers: upTo(2), Objects: objects(low, high), Weight: 100}
+	}
+	elsewhere := read(1, 25)
+	elsewhere.ObjectName.Prefix = "others"
+	for name, tt := range map[string]struct {
+		read model.Op
+		want float64 // of one
+	}{
+		"one writer":          {read(1, 25), 4000},
+		"another":             {read(101, 110), 40000},
+		"both, by their part": {read(50, 101), (51*4000 + 1*40000) / 52.0},
+		"nobody's":            {elsewhere, (100*4000 + 100*40000) / 200.0},
+	} {
+		w := &model.Workload{Stages: []model.Stage{
+			{Works: []model.Work{{Kind: model.Prepare, Workers: 1, Ops: []model.Op{write(1, 100, 4)}}}},
+			{Works: []model.Work{{Kind: model.Normal, Workers: 1, TotalOps: 10, Ops: []model.Op{write(101, 200, 40)}}, {Kind: model.Normal, Workers: 1, TotalOps: 10, Ops: []model.Op{tt.read}}}},
+		}}
+		list, err := Budgets(w, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := list[2].Received; math.Abs(got-10*tt.want) > 1 {
+			t.Errorf("%s: %v bytes are received, want %v", name, got, 10*tt.want)
+		}
+	}
+}
+
 // Files that cannot be looked at are said, once, and the rest is known all the same.
 func TestBudgetOfFilesThatAreNotThere(t *testing.T) {
 	o := model.Op{Type: model.FileWrite, Files: "/no/such/directory", Weight: 50}
