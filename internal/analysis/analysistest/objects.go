@@ -81,13 +81,15 @@ func Scaled(t testing.TB) *record.Bundle {
 }
 
 // CutOff writes the bundle of an object workload that was killed in its main stage:
-// after a second of ramp, and three of the measured time, in which a tenth failed
-// and reads took longer from second to second.
+// after a second of ramp, in which the first slice began, and three of the measured
+// time, in which a tenth failed and reads took longer from slice to slice.
 func CutOff(t testing.TB) *record.Bundle {
 	t.Helper()
-	w := create(t, "", objectRun)
+	w := create(t, "", objectRun, func(r *record.Run) {
+		r.Plan = []byte(`{"stages":[{"name":"prepare","works":[{"name":"prepare","kind":"prepare"}]},{"name":"main","works":[{"name":"one","kind":"normal","rampUpNs":1000000000}]}]}`)
+	})
 	stage(w, "prepare", "write", Second, 50, 0)
-	w.Started(op.InstanceStart{Instance: "main.one-0", Container: "workers", Intended: 2 * Second, At: 2 * Second})
+	w.Started(op.InstanceStart{Instance: "main.one-0", Container: "workers", Intended: 2*Second - Millisecond, At: 2*Second - Millisecond})
 	for i := range int64(4) {
 		at := op.Time(2+i) * Second
 		for metric, rate := range map[string]float64{"iops": 90, "bandwidth": 90 * 4096, "failed": 10, "lost": 0} {
@@ -99,9 +101,12 @@ func CutOff(t testing.TB) *record.Bundle {
 		if i == 0 {
 			continue
 		}
-		h := hist.New()
+		h, from := hist.New(), at
 		_ = h.RecordN(i*int64(Millisecond), 90) // cannot fail: the value is positive
-		w.Histogram(record.HistogramSlice{Instance: "main.one-0", Action: "main.one", Metric: "read", Unit: "ns", Basis: "response", From: at, To: at + Second, Hist: h})
+		if i == 1 {
+			from -= Second
+		}
+		w.Histogram(record.HistogramSlice{Instance: "main.one-0", Action: "main.one", Metric: "read", Unit: "ns", Basis: "response", From: from, To: at + Second, Hist: h})
 	}
 	driver(w)
 	return killed(t, w)

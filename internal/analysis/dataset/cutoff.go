@@ -39,8 +39,33 @@ func (d *Data) totalCutOff() {
 		_ = t.Hist.Merge(h.Hist) // counts of a run do not overflow
 		t.From, t.To = min(t.From, h.From), max(t.To, h.To)
 	}
+	for i := range totals { // a slice may have begun in the ramp, of which it has nothing
+		t := &totals[i]
+		t.From = min(max(t.From, d.rampEnd(t.Instance, t.Action)), t.To)
+	}
 	d.Totals = append(d.Totals, totals...)
 	d.rateCutOff(totals)
+}
+
+// rampEnd is from when on an instance of a run of object storage on its own was
+// measured; op.Never if that is not known.
+func (d *Data) rampEnd(instance, action string) op.Time {
+	at := op.Never
+	for _, i := range d.Instances {
+		for _, s := range i.Starts {
+			if i.Name == instance && s.At.Known() {
+				at = s.At
+			}
+		}
+	}
+	for _, s := range d.Stages(action) {
+		for _, w := range s.Works {
+			if at.Known() && d.Bundle.Run.ObjectsOnly() && (action == s.Name+"."+w.Name || action == s.Name && w.Name == s.Name) {
+				return at + op.Time(w.RampUpNs)
+			}
+		}
+	}
+	return op.Never
 }
 
 // counted is what a rate adds up to: the scalar's name by the series'.
@@ -64,7 +89,7 @@ func (d *Data) rateCutOff(totals []record.HistogramSlice) {
 		}
 		k := key{s.Instance, s.Metric, s.Phase}
 		for _, p := range s.Points {
-			if p.At < from || p.At+op.Time(s.Step) > to {
+			if middle := p.At + op.Time(s.Step/2); middle < from || middle >= to {
 				continue
 			}
 			if _, known := sums[k]; !known {

@@ -9,7 +9,11 @@ type Stage struct {
 }
 
 // Work of a stage.
-type Work struct{ Name, Kind string }
+type Work struct {
+	Name, Kind string
+	// RampUpNs is how long it goes on before it is measured, if that is known.
+	RampUpNs int64
+}
 
 // Measured says whether a work is what a run is about, and does not only prepare
 // or clear away.
