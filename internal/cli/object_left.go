@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"io/fs"
 	"os"
-	"path"
 	"strconv"
 	"strings"
 
@@ -80,7 +79,7 @@ func instanceOf(instance, action string) bool {
 }
 
 func readPart(bundle fs.FS, name string) (*part.Part, error) {
-	f, err := bundle.Open(path.Clean(name))
+	f, err := bundle.Open(name)
 	if err != nil {
 		return nil, err
 	}

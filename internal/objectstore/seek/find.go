@@ -156,27 +156,25 @@ func enough(need int64) float64 { return float64(need) + 4*math.Sqrt(float64(nee
 // expected to have as many operations as the quantiles need: the least rate is
 // raised, or, where it was asked for, refused.
 func (f *Finder) tellable(w *model.Work) error {
-	s, longest := &f.Search, longest*f.Window.Seconds()
+	s, window := &f.Search, longest*f.Window.Seconds() // the longest
 	for i := range w.Ops {
 		o := &w.Ops[i]
 		n, share := enough(f.Condition.Needs()[o.Name]), float64(o.Weight)/100
-		least := roundUp(n / (share * longest))
+		least := roundUp(n / (share * window))
 		if f.Condition.Needs()[o.Name] == 0 || share == 0 || least <= s.Least {
 			continue
 		}
-		too, flag := 0.0, ""
-		switch {
-		case least > s.Most:
-			too, flag = s.Most, "--find-most"
-		case f.LeastGiven:
-			too, flag = s.Least, "--find-least"
-		default:
+		if !f.LeastGiven && least <= s.Most {
 			s.Least, s.From = least, max(s.From, least)
 			continue
 		}
-		window := time.Duration(math.Ceil(f.Window.Seconds()*n/(too*share*longest)*10)) * time.Second / 10
+		too, flag := s.Least, "--find-least"
+		if least > s.Most {
+			too, flag = s.Most, "--find-most"
+		}
+		wanted := time.Duration(math.Ceil(f.Window.Seconds()*n/(too*share*window)*10)) * time.Second / 10
 		return fmt.Errorf("at %s a second a step has too few of %s to tell: in the longest window, %v, %.0f are expected, and the condition takes %.0f; give %s %s or more, or --window %v",
-			figure(too), o.Name, time.Duration(longest*float64(time.Second)), too*share*longest, math.Ceil(n), flag, figure(least), window)
+			figure(too), o.Name, time.Duration(window*float64(time.Second)), too*share*window, math.Ceil(n), flag, figure(least), wanted)
 	}
 	return nil
 }
