@@ -2,6 +2,7 @@ package summary
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -217,8 +218,15 @@ func (q Quantile) String() string {
 func workloadLines(s *Summary) []string {
 	var lines, rest []string
 	sought := s.FindMax != nil || s.Scaling != nil
+	windows := map[string]int{}
 	for _, w := range s.Workloads {
 		if w.Step {
+			continue
+		}
+		if m := stepName.FindStringSubmatch(w.Action); m != nil && !s.Complete && !sought {
+			if windows[m[1]]++; windows[m[1]] == 1 {
+				lines = append(lines, m[1]) // until it is known how many
+			}
 			continue
 		}
 		if measured := slices.DeleteFunc(slices.Clone(w.Metrics), func(m Metric) bool { return m.Unmeasured }); len(measured) > 0 {
@@ -230,11 +238,20 @@ func workloadLines(s *Summary) []string {
 			rest = append(rest, line)
 		}
 	}
+	for i, l := range lines {
+		if n := windows[l]; n > 0 {
+			lines[i] = fmt.Sprintf("%s: %s of a search or a scaling, %s; its result is known at the end of the run only.", l, plural(int64(n), "step"), Until(s.Live))
+		}
+	}
 	if len(lines) == 0 && !sought {
 		return rest
 	}
 	return lines
 }
+
+// stepName is the name of a step of --find-max or --scale-workers, by which it is
+// known in a run that has not written what it found.
+var stepName = regexp.MustCompile(`^(.+)\.(?:find[0-9]{2,}|w[0-9]+\.r[0-9]+)(?:\.|$)`)
 
 func workloadLine(w Workload, live bool) string {
 	var parts []string

@@ -74,6 +74,23 @@ func TestStagesOfBenchmark(t *testing.T) {
 	}
 }
 
+// TestStepsOfUnfinished: a run that was killed in a search says how far it came in
+// one line; whole runs have stages of whatever name.
+func TestStepsOfUnfinished(t *testing.T) {
+	s := &Summary{}
+	for _, a := range []string{"warm", "main.find01.one", "main.find02.one", "other.w8.r1", "main.finder"} {
+		s.Workloads = append(s.Workloads, Workload{Action: a, Metrics: named("read")})
+	}
+	want := []string{"warm, 0 instances: read 1 IOPS.", "main: 2 steps of a search or a scaling, only until it was cut off; its result is known at the end of the run only.",
+		"other: 1 step of a search or a scaling, only until it was cut off; its result is known at the end of the run only.", "main.finder, 0 instances: read 1 IOPS."}
+	if got := workloadLines(s); !slices.Equal(got, want) {
+		t.Errorf("it says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if s.Complete = true; len(workloadLines(s)) != 5 {
+		t.Error("stages of a whole run were folded")
+	}
+}
+
 // TestStagesOfObjectRun: of a run of object storage on its own stages that prepare
 // and clear away are no headlines, unless nothing else is there.
 func TestStagesOfObjectRun(t *testing.T) {
@@ -83,7 +100,7 @@ func TestStagesOfObjectRun(t *testing.T) {
 		{[]string{"init", "main.one", "main.fill", "w", "main.find01"}, []string{"main.one", "w", "main.find01"}},
 		{[]string{"init", "main.fill"}, []string{"init", "main.fill"}},
 	} {
-		s := &Summary{}
+		s := &Summary{Complete: true}
 		for _, a := range tt.actions {
 			s.Workloads = append(s.Workloads, Workload{Action: a, Metrics: named("read")})
 		}
