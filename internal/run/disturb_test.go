@@ -83,7 +83,10 @@ func TestKilledWorkloads(t *testing.T) {
 // What has ended is no target of what would make it again.
 func TestEndedWorkloadsAreNotKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{took: took(0)}
+		s := &script{}
+		s.took = func(r engine.Request) (time.Duration, error) {
+			return time.Duration(r.Instance) * time.Millisecond, nil // fio-1 is ready after fio-0: kills go in that order
+		}
 		time.AfterFunc(12*time.Second, func() { s.sink.Ended(op.InstanceEnd{Instance: "fio-0", OK: true}) })
 		p := plan.Plan{Runtime: 18 * time.Second, Actions: []plan.Action{runs("fio", 2), kills("crash", "fio")},
 			Rates: []plan.Rate{every(5 * time.Second)}}
