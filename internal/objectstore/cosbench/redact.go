@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // secretKey matches the keys of credentials, as they stand in config strings.
@@ -15,8 +16,7 @@ var secretKey = regexp.MustCompile(`(?i)(?:access_?key|secret_?key|session_?toke
 // attributes are the names that a file has beside those of its configs' keys.
 var attributes = strings.Fields("name description config type workers interval division runtime rampup rampdown totalOps totalBytes afr driver rate ratio scale repetitions closuredelay id")
 
-// keyName matches the name of a key that is known, or of a secret, and what makes
-// it one: what stands there is no secret, whatever secrets are like.
+// keyName matches the name of a key that is known, or of a secret.
 var keyName = func() *regexp.Regexp {
 	names := slices.Concat(authKeys, operationKeys, attributes)
 	for _, keys := range storageKeys {
@@ -26,7 +26,7 @@ var keyName = func() *regexp.Regexp {
 		names[i] = regexp.QuoteMeta(n)
 	}
 	slices.Sort(names)
-	return regexp.MustCompile(`(?i)\b((?:aws_|os_|auth_)?(?:secret_)?(?:access_?key|secret_?key|session_?token|password|passwd|token|api_?key)|` + strings.Join(slices.Compact(names), "|") + `)[\s\p{Z}]*=`)
+	return regexp.MustCompile(`(?i)^(?:(?:aws_|os_|auth_)?(?:secret_)?(?:access_?key|secret_?key|session_?token|password|passwd|token|api_?key)|` + strings.Join(slices.Compact(names), "|") + `)$`)
 }()
 
 // hidden is what stands in the place of a secret.
@@ -106,19 +106,42 @@ func eraser(secrets []string) *strings.Replacer {
 }
 
 // erase puts NUL in the place of secrets in a text, but where they are no more
-// than a part of a key's name.
+// than a part of a key's name: there they are none.
 func erase(text string, secrets *strings.Replacer) []byte {
 	out := []byte(secrets.Replace(text))
-	if bytes.IndexByte(out, 0) < 0 {
-		return out
-	}
-	for _, k := range keyName.FindAllStringSubmatchIndex(text, -1) {
-		from, to := k[2], k[3] // there is a "=" after it
-		if before := from > 0 && out[from-1] == 0 && out[from] == 0; !before && (out[to-1] != 0 || out[to] != 0) {
+	for to := 0; ; {
+		n := bytes.IndexByte(out[to:], 0)
+		if n < 0 {
+			return out
+		}
+		from := to + n
+		for to = from; to < len(out) && out[to] == 0; {
+			to++
+		}
+		if inKey(text, from, to) {
 			copy(out[from:to], text[from:to])
 		}
 	}
-	return out
+}
+
+// inKey says whether part of a text is no more than part of a key's name, before
+// its "=".
+func inKey(text string, from, to int) bool {
+	inName := func(c byte) bool { return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+	for i := from; i < to; i++ {
+		if !inName(text[i]) {
+			return false
+		}
+	}
+	const longest = 64 // no name is as long
+	for least := from - longest; from > max(0, least) && inName(text[from-1]); {
+		from--
+	}
+	for most := to + longest; to < min(len(text), most) && inName(text[to]); {
+		to++
+	}
+	after := strings.TrimLeftFunc(text[to:], func(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Z, r) })
+	return strings.HasPrefix(after, "=") && keyName.MatchString(text[from:to])
 }
 
 // meant is what XML means by a section: text, of which byte i is written from
