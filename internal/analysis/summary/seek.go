@@ -45,6 +45,7 @@ type FindStep struct {
 	AchievedPerSecond float64            `json:"achievedPerSecond"`
 	WindowNs          int64              `json:"windowNs"`
 	Held              bool               `json:"held"`
+	Undecided         bool               `json:"undecided,omitempty"` // it says neither
 	Observed          []expr.Observation `json:"observed"`
 	Bound             string             `json:"bound"`
 	Evidence          string             `json:"evidence"`
@@ -215,12 +216,12 @@ func (m *FindMax) Line() string {
 	text := m.Stage + ": " + m.Condition
 	switch {
 	case m.Verdict == "found" && m.PerSecond != nil && m.AbovePerSecond != nil:
-		text += fmt.Sprintf(" holds up to %s operations a second (in %s), not at %s (in %s)",
-			Rate(*m.PerSecond), m.held(*m.PerSecond), Rate(*m.AbovePerSecond), m.held(*m.AbovePerSecond))
+		text += fmt.Sprintf(" holds up to %s operations a second (%s), not at %s (%s)",
+			Rate(*m.PerSecond), m.windows(*m.PerSecond, true), Rate(*m.AbovePerSecond), m.windows(*m.AbovePerSecond, false))
 	case m.Verdict == "never" && m.AbovePerSecond != nil:
 		text += fmt.Sprintf(" never holds: not even at %s operations a second, the least rate that was to be tried", Rate(*m.AbovePerSecond))
 	case m.Verdict == "always" && m.PerSecond != nil:
-		return text + fmt.Sprintf(" holds at all rates that were to be tried, up to %s operations a second (in %s): the limit was not met.", Rate(*m.PerSecond), m.held(*m.PerSecond))
+		return text + fmt.Sprintf(" holds at all rates that were to be tried, up to %s operations a second (%s): the limit was not met.", Rate(*m.PerSecond), m.windows(*m.PerSecond, true))
 	default:
 		text += fmt.Sprintf(": the search of the highest rate has no result (%s)", m.Verdict)
 		if m.Message != "" {
@@ -243,17 +244,31 @@ var bounds = map[string]string{
 	"server-bound": "the limit is the server's (server-bound)",
 }
 
-// held is in how many of the windows at a rate the condition did.
-func (m *FindMax) held(rate float64) string {
-	n, of := 0, 0
+// windows says in how many of those at a rate the condition held, or failed.
+func (m *FindMax) windows(rate float64, held bool) string {
+	n, of, word := 0, 0, "failed"
+	if held {
+		word = "held"
+	}
 	for _, s := range m.Steps {
-		if s.PerSecond == rate {
-			if of++; s.Held {
+		if s.PerSecond == rate && !s.Undecided {
+			if of++; s.Held == held {
 				n++
 			}
 		}
 	}
-	return fmt.Sprintf("%d of %s", n, plural(int64(of), "window"))
+	return fmt.Sprintf("%s in %d of %s", word, n, plural(int64(of), "window"))
+}
+
+// Holds is whether the condition held in the step, for people.
+func (s *FindStep) Holds() string {
+	switch {
+	case s.Undecided:
+		return "?"
+	case s.Held:
+		return "yes"
+	}
+	return "no"
 }
 
 // Line is the knee in a sentence.

@@ -32,7 +32,7 @@ func TestFindMax(t *testing.T) {
 	if l := m.Steps[1].Latency; l.N != 429 || l.Infinite != 30 || !l.P99.Infinite || *l.P50.Ns != 5e6 {
 		t.Errorf("the latency of the second step is %+v", l)
 	}
-	want := "main: p99(read) < 20ms holds up to 200 operations a second (in 1 of 1 window), not at 400 (in 0 of 1 window); " +
+	want := "main: p99(read) < 20ms holds up to 200 operations a second (held in 1 of 1 window), not at 400 (failed in 1 of 1 window); " +
 		"there operations waited for a free worker, and had they not, it would have held (worker-bound)."
 	if got := s.Headline[0]; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -57,7 +57,7 @@ func TestFindMaxLine(t *testing.T) {
 		{summary.FindMax{Verdict: "never", AbovePerSecond: &high, Bound: "server-bound"},
 			"s: c never holds: not even at 99.5 operations a second, the least rate that was to be tried; the limit is the server's (server-bound)."},
 		{summary.FindMax{Verdict: "always", PerSecond: &low, Steps: []summary.FindStep{{PerSecond: low, Held: true}}},
-			"s: c holds at all rates that were to be tried, up to 1234 operations a second (in 1 of 1 window): the limit was not met."},
+			"s: c holds at all rates that were to be tried, up to 1234 operations a second (held in 1 of 1 window): the limit was not met."},
 		{summary.FindMax{Verdict: "undecided", Message: "few", PerSecond: &high},
 			"s: c: the search of the highest rate has no result (undecided): few; it held at 99.5 operations a second."},
 		{summary.FindMax{Verdict: "found"}, "s: c: the search of the highest rate has no result (found)."}, // damaged

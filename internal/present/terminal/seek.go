@@ -15,13 +15,10 @@ func (p *printer) findMax(m *summary.FindMax) {
 		return
 	}
 	t := table{head: []string{"Search of " + m.Stage, "per s", "achieved", "p50", "p99", "measured", "holds"}}
-	for _, s := range m.Steps {
-		word := "no"
-		if s.Held {
-			word = "yes"
-		}
+	for i := range m.Steps {
+		s := &m.Steps[i]
 		t.row(strings.TrimPrefix(s.Stage, m.Stage+"."), summary.Rate(s.PerSecond), summary.Rate(s.AchievedPerSecond),
-			short(s.Latency.P50), short(s.Latency.P99), s.Measured(), word)
+			short(s.Latency.P50), short(s.Latency.P99), s.Measured(), s.Holds())
 	}
 	p.table(t)
 	p.note("p50, p99: of all operations, from when they were due; measured: what the condition asks for")
