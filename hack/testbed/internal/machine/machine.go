@@ -37,12 +37,16 @@ var packages = map[string]string{
 	"/usr/bin/sed":        "sed",
 }
 
-// Missing lists the packages that are not installed. Where a distribution keeps a file elsewhere on the PATH, that will do.
-func Missing() []string {
+// Missing lists the packages that are not installed. Where a distribution keeps a program elsewhere on the PATH, that will
+// do.
+func Missing() []string { return missing(packages) }
+
+func missing(packages map[string]string) []string {
 	var missing []string
 	for file, name := range packages {
 		_, err := os.Stat(file)
-		if err != nil {
+		// A plugin is found by its directory only, and others have its name: iproute2 has a bridge too.
+		if dir := filepath.Base(filepath.Dir(file)); err != nil && (dir == "bin" || dir == "sbin") {
 			_, err = exec.LookPath(filepath.Base(file))
 		}
 		if err != nil && !slices.Contains(missing, name) {
