@@ -26,12 +26,12 @@ type Recorder struct {
 	held   map[string]*told // the last second of each work's instance, which is not written yet
 }
 
-// told is what was told of a work.
+// told is what was told of a work: its rates times their ns, in load's order, for
+// histograms would be memory that nobody asks for.
 type told struct {
-	work     *model.Work
 	action   string
 	from, to op.Time
-	cells    load.Cells
+	sums     []load.Scalar
 }
 
 // fragment is what is too short to be a second of its own: what a work does after
@@ -88,18 +88,25 @@ func (r *Recorder) Second(stage string, w *model.Work, from, to op.Time, cells l
 
 func (r *Recorder) second(stage string, w *model.Work, from, to op.Time, cells load.Cells, u load.Usage) {
 	r.Writer.Sample(op.Sample{Instance: r.driver(), At: to, CPUNanos: int64(u.CPU), RSSBytes: u.RSS})
-	instance := Instance(stage, w.Name, r.host)
+	instance, rates := Instance(stage, w.Name, r.host), load.Rates(w, from, to, cells)
+	if len(rates) == 0 {
+		return // in no time
+	}
+	for i := range rates {
+		rates[i].Value *= float64(to - from)
+	}
 	last := r.held[instance]
 	if last == nil || to-from >= fragment || last.to != from {
 		r.release(instance)
-		last = &told{work: w, action: Action(stage, w.Name), from: from, cells: load.Cells{}}
 		if r.held == nil {
 			r.held = map[string]*told{}
 		}
-		r.held[instance] = last
+		r.held[instance] = &told{action: Action(stage, w.Name), from: from, to: to, sums: rates}
+		return
 	}
-	if last.to = to; last.cells.Merge(cells) != nil {
-		r.Writer.Log(to, "object", fmt.Sprintf("a second of %s is not whole", instance))
+	last.to = to
+	for i := range rates {
+		last.sums[i].Value += rates[i].Value
 	}
 }
 
@@ -110,9 +117,9 @@ func (r *Recorder) release(instance string) {
 		return
 	}
 	delete(r.held, instance)
-	for _, x := range load.Rates(last.work, last.from, last.to, last.cells) {
+	for _, x := range last.sums {
 		r.Writer.Series(record.Series{Instance: instance, Action: last.action, Metric: x.Metric, Unit: x.Unit,
-			Step: int64(last.to - last.from), Points: []record.Point{{At: last.from, Value: x.Value}}})
+			Step: int64(last.to - last.from), Points: []record.Point{{At: last.from, Value: x.Value / float64(last.to-last.from)}}})
 	}
 }
 
