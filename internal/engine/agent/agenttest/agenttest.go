@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -31,9 +30,8 @@ func Main(m *testing.M, agent *string) int {
 		return 1
 	}
 	*agent = filepath.Join(dir, "cnsbench-agent")
-	_, here, _, _ := runtime.Caller(0)
-	build := exec.CommandContext(context.Background(), "go", "build", "-o", *agent, "./cmd/cnsbench-agent")
-	build.Dir = filepath.Join(filepath.Dir(here), "../../../..")
+	build := exec.CommandContext(context.Background(), "go", "build", "-o", *agent,
+		"github.com/cnsbench/cnsbench/cmd/cnsbench-agent")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build the agent: %v\n%s", err, out)
