@@ -201,7 +201,8 @@ func (r *running) carryOut(ctx context.Context, e engine.Engine) error {
 	r.startSending(ctx, hard)
 	thrifty := lessGarbageCollection()
 	result := run.Run(ctx, hard, run.Config{
-		RunID: r.id, Plan: r.plan, Engine: &observed{Engine: e, running: r}, Clock: r.clock, Record: r.recorder(),
+		RunID: r.id, Plan: r.plan, Engine: e, Clock: r.clock, Record: r.recorder(),
+		Opened: func(ctx context.Context) error { return r.describe(ctx, e) },
 		RawDir: filepath.Join(r.writer.Dir(), "raw"), Observer: r.observer(show), Keep: r.flags.keep, Sleep: run.PreciseSleep,
 		Session: engine.Session{RunID: r.id, Clock: r.clock, Ledger: r.writer.Ledger(), Dir: scratch, Needs: r.plan.Needs,
 			StorageClasses: r.plan.StorageClasses, SnapshotClasses: r.plan.SnapshotClasses},
@@ -250,48 +251,15 @@ func (r *running) abort(err error) error {
 	})))
 }
 
-// observed collects the environment once the engine is open.
-type observed struct {
-	engine.Engine
-	running *running
-}
-
-// Open opens the engine, then describes it and the machine.
-func (o *observed) Open(ctx context.Context, s engine.Session) error {
-	if err := o.Engine.Open(ctx, s); err != nil {
-		return err
-	}
-	env := record.CollectEnvironment(ctx, o.running.writer.Dir(), o.running.flags.storage)
-	described, err := o.Environment(ctx)
+// describe writes environment.json: the machine, and what the opened engine says of its platform.
+func (r *running) describe(ctx context.Context, e engine.Engine) error {
+	env := record.CollectEnvironment(ctx, r.writer.Dir(), r.flags.storage)
+	described, err := e.Environment(ctx)
 	if err != nil {
 		return err
 	}
 	env.Engine = described
-	return o.running.writer.Environment(env)
-}
-
-// Prepare passes on to the engine, if it wants to be asked.
-func (o *observed) Prepare(r engine.Request) error {
-	if p, ok := o.Engine.(engine.Preparer); ok {
-		return p.Prepare(r)
-	}
-	return nil
-}
-
-// Witnessed passes on to the engine, if it has anything to say.
-func (o *observed) Witnessed(ctx context.Context) engine.Testimony {
-	if w, ok := o.Engine.(engine.Witness); ok {
-		return w.Witnessed(ctx)
-	}
-	return engine.Testimony{}
-}
-
-// Parse passes on to the engine, if it runs parser scripts.
-func (o *observed) Parse(ctx context.Context, p engine.Parsing) ([]byte, error) {
-	if parser, ok := o.Engine.(engine.Parser); ok {
-		return parser.Parse(ctx, p)
-	}
-	return nil, &engine.Error{Code: "Unimplemented", Message: "this engine runs no parser scripts"}
+	return r.writer.Environment(env)
 }
 
 // interrupts turns signals and a failing bundle into the two contexts of a

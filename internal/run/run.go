@@ -70,6 +70,10 @@ type Config struct {
 	Observer Observer
 	Keep     bool  // leave everything in place
 	Sleep    Sleep // how dispatchers wait; nil: TimerSleep
+	// Opened is called once the engine is open; its error ends the run. nil: nothing.
+	// It takes the place of a wrapper around Engine, which would hide the optional
+	// interfaces that it does not implement.
+	Opened func(ctx context.Context) error
 }
 
 // Result is how the run went, for run.json and the exit status.
@@ -163,6 +167,11 @@ func (r *runner) carryOut(ctx context.Context) error {
 			return context.Cause(ctx) // which is why it did not open
 		}
 		return fmt.Errorf("engine: %w", err)
+	}
+	if r.Opened != nil {
+		if err := r.Opened(ctx); err != nil {
+			return fmt.Errorf("engine: %w", err)
+		}
 	}
 	r.Observer.Phase(SetUp)
 	r.makeRates()

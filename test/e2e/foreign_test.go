@@ -39,9 +39,10 @@ type foreign struct {
 	*box
 	socket, truth string
 	conn          *grpc.ClientConn
+	process       *live
 }
 
-func (b *box) foreignDriver(backend string) *foreign {
+func (b *box) foreignDriver(backend string, more ...string) *foreign {
 	b.Helper()
 	f := &foreign{box: b, socket: b.in("foreign.sock"), truth: b.in("truth.jsonl")}
 	own := *b
@@ -49,7 +50,8 @@ func (b *box) foreignDriver(backend string) *foreign {
 	if err := os.Mkdir(own.tmp, 0o755); err != nil {
 		b.Fatal(err)
 	}
-	own.start(b.cnsbench(), "csi-driver", "--backend", backend, "--socket", f.socket, "--base-dir", b.in("driver", "base"), "--truth-log", f.truth)
+	f.process = own.start(b.cnsbench(), append([]string{"csi-driver", "--backend", backend, "--socket", f.socket,
+		"--base-dir", b.in("driver", "base"), "--truth-log", f.truth}, more...)...)
 	var err error
 	if f.conn, err = grpc.NewClient("unix://"+f.socket, grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
 		b.Fatal(err)
@@ -209,4 +211,27 @@ func TestForeignDriverGone(t *testing.T) {
 	}
 	b.run("cleanup", b.bundle()).wants(t, 0)
 	f.emptied()
+}
+
+// TestForeignDriverDies: the last op is under way when the driver is killed, so that no later op
+// fails because of it. The run has failed, whatever its ops say.
+func TestForeignDriverDies(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	f := b.foreignDriver("null", "--inject", "rpcs: {CreateVolume: {delay: 4s}}")
+	text := head + `spec:
+  gracePeriod: 1m
+  actions: [{name: v, rateName: once, createObjSpec: {volume: {storageClass: sut}}}]
+  rates: [{name: once, limit: 1, constantRateSpec: {interval: 10ms}}]
+`
+	l := b.startRun(text, "--csi-endpoint", f.socket)
+	l.until("the op was under way", func() bool {
+		ledger, _ := os.ReadFile(b.in("bundle", "ledger"))
+		return strings.Contains(string(ledger), `"name":"v-0"`)
+	})
+	f.process.kill()
+	r := l.wait().wants(t, 2)
+	if s, _ := b.readable(b.bundle()); s.State != "failed" || !strings.Contains(s.Reason, "does not answer any more") {
+		t.Errorf("state %q, reason %q\n%v", s.State, s.Reason, r)
+	}
 }

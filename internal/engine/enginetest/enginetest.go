@@ -57,6 +57,7 @@ func Run(t *testing.T, target Target) {
 		name string
 		test func(*testing.T, *session)
 	}{
+		{"loop", testLoop},
 		{"volume", testVolume},
 		{"snapshot", testSnapshot},
 		{"clone", testClone},

@@ -62,6 +62,7 @@ type Engine struct {
 var (
 	_ engine.Engine   = (*Engine)(nil)
 	_ engine.Preparer = (*Engine)(nil)
+	_ engine.Prober   = (*Engine)(nil)
 )
 
 // New returns an engine that has not touched anything yet.

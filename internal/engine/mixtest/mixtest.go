@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -65,14 +64,14 @@ func CarryOut(t *testing.T, e engine.Engine, o Options, r *rand.Rand) *Made {
 			defer time.AfterFunc(after+time.Duration(r.Int64N(int64(o.Hurry))), hurry).Stop()
 		}
 	}
-	clock, mem := op.NewClock(), &memory{}
-	result := run.Run(ctx, hard, run.Config{RunID: m.ID, Plan: p, Engine: e, Clock: clock, Record: mem, Observer: nobody{}, RawDir: t.TempDir(), Keep: true,
+	clock, rec := op.NewClock(), &enginetest.Recorder{}
+	result := run.Run(ctx, hard, run.Config{RunID: m.ID, Plan: p, Engine: e, Clock: clock,
+		Record: rec, Observer: enginetest.Unobserved{}, RawDir: t.TempDir(), Keep: true,
 		Session: engine.Session{RunID: m.ID, Clock: clock, Ledger: m.Ledger, Dir: t.TempDir(), Needs: p.Needs, StorageClasses: p.StorageClasses, SnapshotClasses: p.SnapshotClasses}})
 	if result.State == record.Failed {
 		m.Failed = result.Reason
 	}
-	slices.SortFunc(mem.ops, func(a, b op.Op) int { return int(a.ID - b.ID) })
-	m.Ops = mem.ops
+	m.Ops = rec.Ops()
 	return m
 }
 
@@ -159,29 +158,3 @@ func (m *Made) history(id string, ids func(name string) []string) string {
 	}
 	return text.String()
 }
-
-// memory is a recorder that keeps the ops.
-type memory struct {
-	run.Recorder
-	mu  sync.Mutex
-	ops []op.Op
-}
-
-func (m *memory) Op(o op.Op) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.ops = append(m.ops, o)
-}
-func (m *memory) Started(op.InstanceStart)                 {}
-func (m *memory) Ended(op.InstanceEnd)                     {}
-func (m *memory) Sample(op.Sample)                         {}
-func (m *memory) Canary(string, string, []op.CanaryIO)     {}
-func (m *memory) Raw(string, string, string, []byte) error { return nil }
-func (m *memory) Flush() error                             { return nil }
-func (m *memory) Log(op.Time, string, string)              {}
-
-type nobody struct{}
-
-func (nobody) Phase(run.Phase)    {}
-func (nobody) OpEnded(*op.Op)     {}
-func (nobody) Log(string, string) {}
