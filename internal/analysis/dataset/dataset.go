@@ -34,6 +34,8 @@ type Data struct {
 	CutOff map[string]bool
 
 	variants map[string][]map[string]string // by action
+	barrier  op.Time                        // of the run
+	measured map[string]op.Time             // by instance, where that is not the run's barrier
 }
 
 // Variant is what sets an instance of a workload apart from the others of its
@@ -53,7 +55,8 @@ func (d *Data) Variant(instance string) string {
 	return strings.Join(parts, " ")
 }
 
-// Canary is the canary of one volume, reads and writes in order of Intended.
+// Canary is the canary of one volume, reads and writes in order of Intended, from
+// when its instance is measured.
 type Canary struct {
 	Instance, Action, Volume string
 	IOs                      []op.CanaryIO
@@ -205,6 +208,9 @@ func Read(b *record.Bundle) (*Data, error) {
 		return nil, err
 	}
 	d.totalCutOff()
+	if err := d.readMeasured(); err != nil {
+		return nil, err
+	}
 	return d, d.readCanaries()
 }
 
@@ -265,8 +271,10 @@ func (d *Data) readCanaries() error {
 		}
 		d.Canaries[i].IOs = append(d.Canaries[i].IOs, c.IOs...)
 	}
-	for _, c := range d.Canaries {
+	for i := range d.Canaries {
+		c := &d.Canaries[i]
 		sort.SliceStable(c.IOs, func(i, j int) bool { return c.IOs[i].Intended < c.IOs[j].Intended })
+		c.cutSetUp(d.MeasuredFrom(c.Instance))
 	}
 	slices.SortFunc(d.Canaries, func(a, b Canary) int {
 		return strings.Compare(a.Instance+"\x00"+a.Volume, b.Instance+"\x00"+b.Volume)

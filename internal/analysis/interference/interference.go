@@ -71,8 +71,8 @@ type step struct {
 }
 
 // Effects finds the effect of every action that had ops in progress during
-// I/O on every metric, in order of control, action, metric. ws are all ops'
-// windows.
+// I/O on every metric, in order of control, action, metric. An action is not
+// compared with itself: its ops make what does the I/O. ws are all ops' windows.
 func Effects(d *dataset.Data, ws []dataset.Window, seed uint64) []Effect {
 	byControl := map[string][]dataset.Window{}
 	for _, w := range ws {
@@ -86,6 +86,9 @@ func Effects(d *dataset.Data, ws []dataset.Window, seed uint64) []Effect {
 	var effects []Effect
 	for control, windows := range byControl {
 		for k, group := range groups {
+			if k[0] == control {
+				continue
+			}
 			if e, ok := effect(d, windows, group, seed); ok {
 				e.Control, e.Action, e.Metric = control, k[0], k[1]
 				effects = append(effects, e)
@@ -181,7 +184,8 @@ func quantile(sorted stats.Counts, n int64, q float64) *int64 {
 	return nil
 }
 
-// streams are the canaries by direction and the tools' time slices.
+// streams are the canaries by direction and the tools' time slices, from when each
+// instance is measured.
 func streams(d *dataset.Data) []stream {
 	var list []stream
 	for _, c := range d.Canaries {
@@ -200,6 +204,9 @@ func streams(d *dataset.Data) []stream {
 	type key struct{ instance, metric string }
 	index := map[key]int{}
 	for _, h := range d.Slices {
+		if h.From < d.MeasuredFrom(h.Instance) {
+			continue
+		}
 		k := key{h.Instance, h.Metric}
 		if _, ok := index[k]; !ok {
 			index[k] = len(list)

@@ -203,7 +203,7 @@ func ofSlices(d *dataset.Data) []Stall {
 	var list []Stall
 	last := map[string]int{} // by instance, in list
 	for _, h := range d.Slices {
-		if d.OfObjects(h.Instance) {
+		if d.OfObjects(h.Instance) || h.From < d.MeasuredFrom(h.Instance) {
 			continue
 		}
 		s := Stall{Instance: h.Instance, Direction: h.Metric, Source: "workload", From: h.From, To: h.To, LengthNs: h.Hist.Max()}

@@ -65,6 +65,9 @@ func slicesOf(d *dataset.Data, q expr.Query) []dataset.Span {
 		for _, x := range d.Series {
 			if x.Action == q.Metric.Action && x.Metric == q.Metric.Name+rate && inPhase(q, x.Phase) {
 				for _, p := range x.Points {
+					if p.At < d.MeasuredFrom(x.Instance) {
+						continue
+					}
 					list = append(list, dataset.Span{From: p.At, To: p.At + op.Time(x.Step)})
 				}
 			}
@@ -72,7 +75,8 @@ func slicesOf(d *dataset.Data, q expr.Query) []dataset.Span {
 		return list
 	}
 	for _, h := range d.Slices {
-		if h.Action == q.Metric.Action && h.Metric == q.Metric.Name && inPhase(q, h.Phase) {
+		if h.Action == q.Metric.Action && h.Metric == q.Metric.Name && inPhase(q, h.Phase) &&
+			h.From >= d.MeasuredFrom(h.Instance) {
 			list = append(list, dataset.Span{From: h.From, To: h.To})
 		}
 	}

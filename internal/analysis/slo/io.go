@@ -60,7 +60,8 @@ func (s *source) histograms(q expr.Query, sample *stats.Sample) error {
 		list = s.data.Slices
 	}
 	for _, h := range list {
-		if h.Action != q.Metric.Action || h.Metric != q.Metric.Name || !s.inside(q.Windows, h.From, h.To) || !inPhase(q, h.Phase) {
+		if h.Action != q.Metric.Action || h.Metric != q.Metric.Name || !inPhase(q, h.Phase) ||
+			!s.insideIO(q.Windows, h.Instance, h.From, h.To) {
 			continue
 		}
 		if err := sample.AddHistogram(h.Hist); err != nil {
@@ -164,7 +165,7 @@ func (s *source) perSecond(q expr.Query) (expr.Value, error) {
 				continue
 			}
 			for _, p := range x.Points {
-				if s.inside(q.Windows, p.At, p.At+op.Time(x.Step)) {
+				if s.insideIO(q.Windows, x.Instance, p.At, p.At+op.Time(x.Step)) {
 					m := at(x.Instance)
 					if m.add(p.Value, max(1, float64(x.Step))); s.data.OfObjects(x.Instance) {
 						m.together = append(m.together, dataset.Window{From: p.At, To: p.At + op.Time(x.Step)})

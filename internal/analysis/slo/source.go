@@ -83,6 +83,12 @@ func (s *source) inside(ws []expr.Window, from, to op.Time) bool {
 	return true
 }
 
+// insideIO is inside for a time slice of an instance's I/O: what it did before it
+// was measured is neither during ops nor outside of them.
+func (s *source) insideIO(ws []expr.Window, instance string, from, to op.Time) bool {
+	return len(ws) == 0 || from >= s.data.MeasuredFrom(instance) && s.inside(ws, from, to)
+}
+
 // Value answers one query.
 func (s *source) Value(q expr.Query) (expr.Value, error) {
 	for _, w := range q.Windows {
