@@ -168,7 +168,21 @@ func (s *session) do(ctx context.Context, r engine.Request) (op.Op, []engine.Obj
 	made, err := s.engine.Do(ctx, r, tr)
 	o.Ended = s.clock.Now()
 	tr.Fill(&o)
+	CheckMilestones(s.t, o)
 	return o, made, err
+}
+
+// CheckMilestones fails the test if an op has a milestone of before its start:
+// that is one of another op, or of an object that had the same name before. An op
+// that was never started has none but Unblocked.
+func CheckMilestones(t *testing.T, o op.Op) {
+	t.Helper()
+	for _, m := range o.Milestones {
+		if m.Name != op.Unblocked && m.At+op.Time(m.Err) < o.Started {
+			t.Errorf("%s %s, started at %d, has milestone %s of before: %d ± %d (%s)",
+				&o, o.Target, o.Started, m.Name, m.At, m.Err, m.Source)
+		}
+	}
 }
 
 // must is do where failure ends the test.

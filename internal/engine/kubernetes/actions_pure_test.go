@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/agent"
+	"github.com/cnsbench/cnsbench/internal/engine/enginetest"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -306,5 +308,119 @@ func TestVolumeComesWhileItsClaimGoes(t *testing.T) {
 				t.Errorf("told of: %v", told)
 			}
 		})
+	}
+}
+
+// history sees an event and keeps it for those who come later.
+func history(t *testing.T, e *Engine, keys ...key) func(typ watch.Type, at op.Time, o api.Object) {
+	t.Helper()
+	t.Cleanup(e.tracker.follow(keys...).close)
+	return func(typ watch.Type, at op.Time, o api.Object) {
+		e.tracker.see(watch.Event{Type: typ, At: at, Object: o})
+	}
+}
+
+// A pod whose containers are started again has been scheduled and given its
+// network before: neither belongs to the op. It is ready again once it was not.
+func TestStandingPodHasNoOldMilestones(t *testing.T) {
+	e := New(Options{})
+	e.tracker, e.session.Clock = newTracker("ns"), op.NewClock()
+	m := &member{engine: e, object: "w-0"}
+	name := m.name()
+	see := history(t, e, key{pods, name}, key{eventsOf, name})
+	state := func(ready corev1.ConditionStatus) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "1"}}
+		p.Spec = corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c"}}}
+		running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", State: running}}
+		p.Status.Conditions = []corev1.PodCondition{
+			{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: ready}}
+		return p
+	}
+	see(watch.Added, 1, state(corev1.ConditionTrue))
+	see(watch.Added, 2, &corev1.Event{Type: corev1.EventTypeWarning, Reason: "FailedMount", Message: "of before",
+		InvolvedObject: corev1.ObjectReference{Name: name, UID: "1"}})
+	time.Sleep(time.Microsecond)
+	b := e.bring()
+	o := op.Op{Started: b.rpcs.since}
+	b.standingPod(m, &life{uid: "1", sessions: map[string]*agent.Session{"c": nil}})
+	see(watch.Modified, o.Started+10, state(corev1.ConditionTrue))
+	see(watch.Modified, o.Started+20, state(corev1.ConditionFalse))
+	see(watch.Modified, o.Started+40, state(corev1.ConditionTrue))
+	said := func(at op.Time) op.Milestone { return op.Milestone{At: o.Started + at, Source: "agent"} }
+	b.feed.put(arrived{pod: name, began: said(30), ready: said(50)})
+	tr := op.NewTrace(e.session.Clock)
+	if err := b.await(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	tr.Fill(&o)
+	enginetest.CheckMilestones(t, o)
+	var names []string
+	for _, m := range o.Milestones {
+		names = append(names, m.Name)
+	}
+	diff := cmp.Diff([]string{op.Running, podReady, op.Ready}, names)
+	if diff != "" || o.Milestone(podReady) != o.Started+40 {
+		t.Errorf("milestones %v:\n%s", o.Milestones, diff)
+	}
+	if b.warnings.attempts() > 0 {
+		t.Errorf("counts a failure of before: %s", b.warnings)
+	}
+}
+
+// A claim that comes anew with its pod has the name of the one before it, which
+// was bound, and whose deletion is what was asked for.
+func TestEphemeralClaimOfBefore(t *testing.T) {
+	e := New(Options{Namespace: "ns"})
+	e.tracker, e.session.Clock = newTracker("ns"), op.NewClock()
+	e.session.RunID = "r1"
+	template := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "cnsb-r1-w-0"}}
+	ephemeral := corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
+	template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: ephemeral}}
+	m := &member{engine: e, object: "w-0", instance: "w-0", template: template, life: &life{uid: "1"}}
+	e.workloads["w-0"] = &workload{engine: e, name: "w-0", members: []*member{m}}
+	const name = "cnsb-r1-w-0-data"
+	e.keepVolume(&volume{name: name, object: engine.Object{Name: "w-0-data", Owner: "w-0"}})
+	see := history(t, e, key{claims, name}, key{volumeOfClaim, name})
+	claim := func(uid types.UID) *corev1.PersistentVolumeClaim {
+		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid}}
+		c.Spec.VolumeName = "pv-" + string(uid)
+		c.Status.Phase = corev1.ClaimBound
+		return c
+	}
+	pv := func(of types.UID) *corev1.PersistentVolume {
+		v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + string(of), UID: "of-" + of}}
+		v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "ns", Name: name, UID: of}
+		v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+		return v
+	}
+	see(watch.Added, 1, pv("old"))
+	see(watch.Added, 1, claim("old"))
+	time.Sleep(time.Microsecond)
+	o := op.Op{Started: e.session.Clock.Now()}
+	v, err := e.move([]*member{m}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.close(errors.New("the test is over"))
+	delete(v.r.pods, m.name()) // there is no API server that could delete it
+	see(watch.Deleted, o.Started+10, claim("old"))
+	see(watch.Deleted, o.Started+20, pv("old"))
+	if err := v.r.until(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	see(watch.Added, o.Started+30, pv("new"))
+	see(watch.Added, o.Started+40, claim("new"))
+	tr := op.NewTrace(e.session.Clock)
+	if err := v.b.reach(t.Context(), tr); err != nil {
+		t.Fatal(err)
+	}
+	tell(tr, "w-0", nil, v)
+	tr.Fill(&o)
+	enginetest.CheckMilestones(t, o)
+	for name, at := range map[string]op.Time{claimGone: 10, volumeGone: 20, op.Provisioned: 30, op.Bound: 40} {
+		if got := o.Milestone(name); got != o.Started+at {
+			t.Errorf("%s at %d, want %d after the start", name, got-o.Started, at)
+		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/enginetest"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -100,6 +101,7 @@ func (b *bed) do(ctx context.Context, r engine.Request) (op.Op, []engine.Object,
 	made, err := b.engine.Do(ctx, r, tr)
 	o.Ended = b.clock.Now()
 	tr.Fill(&o)
+	enginetest.CheckMilestones(b.t, o)
 	return o, made, err
 }
 

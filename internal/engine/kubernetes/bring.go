@@ -35,7 +35,8 @@ type bringing struct {
 	stamps   stamps
 	warnings warnings
 	rpcs     *rpcs
-	// before are the attachments that were there before the op, or (false) gone.
+	// before are the attachments and claims that were there before the op, or
+	// (false) gone. What is made again has the name of what it replaces.
 	before map[types.UID]bool
 }
 
@@ -63,9 +64,13 @@ type podState struct {
 	waiting int
 	// initializes says that it has init containers.
 	initializes bool
-	plain       bool // no container is wrapped: the API alone says when it runs
-	done        bool
-	doubted     bool // a failure to start it is being waited out
+	// stands says that the pod was there before the op, which has its containers
+	// started again: it is not scheduled or given its network anew. unready is set
+	// once the kubelet has called it not ready since.
+	stands, unready bool
+	plain           bool // no container is wrapped: the API alone says when it runs
+	done            bool
+	doubted         bool // a failure to start it is being waited out
 	// running and ready are the last of its agents'.
 	running, ready op.Milestone
 	last           *corev1.Pod
@@ -118,6 +123,12 @@ func (b *bringing) pod(object string, sessions int, initializes bool) *podState 
 	b.feed.add(key{pods, name})
 	b.feed.add(key{eventsOf, name})
 	return p
+}
+
+// standingPod follows the pod of a member whose containers are started again.
+func (b *bringing) standingPod(m *member, l *life) {
+	p := b.pod(m.object, len(l.sessions), false)
+	p.uid, p.stands = l.uid, true
 }
 
 // await returns when all is of use: claims bound, pods ready. The milestones
@@ -236,7 +247,7 @@ func (b *bringing) attaches() bool {
 // ids lists what each milestone can be seen of, so that one of a single object
 // goes by its plain name.
 func (b *bringing) ids() map[string][]string {
-	var all, mounted, attached, running, initialized []string
+	var all, mounted, attached, running, placed, initialized []string
 	for _, c := range b.claims {
 		if !c.stands {
 			all = append(all, c.object)
@@ -250,13 +261,17 @@ func (b *bringing) ids() map[string][]string {
 	}
 	for _, p := range b.pods {
 		running = append(running, p.object)
+		if !p.stands {
+			placed = append(placed, p.object)
+		}
 		if p.initializes {
 			initialized = append(initialized, p.object)
 		}
 	}
 	ids := map[string][]string{
 		op.Provisioned: all, op.Bound: all, op.Attached: attached, op.FirstWrite: mounted, op.FirstRead: mounted,
-		op.Staged: mounted, op.Published: mounted, op.Scheduled: running, op.Sandboxed: running, op.Initialized: initialized, op.Running: running, podReady: running, op.Ready: running,
+		op.Staged: mounted, op.Published: mounted, op.Scheduled: placed, op.Sandboxed: placed,
+		op.Initialized: initialized, op.Running: running, podReady: running, op.Ready: running,
 	}
 	if len(running) == 0 {
 		ids[op.Ready] = all
@@ -276,8 +291,8 @@ func (b *bringing) see(v any) error {
 		b.called(v)
 	case watch.Event:
 		if e, ok := v.Object.(*corev1.Event); ok {
-			b.waiting(e)
-			if p := b.pods[e.InvolvedObject.Name]; p == nil || p.uid == "" || e.InvolvedObject.UID == "" || e.InvolvedObject.UID == p.uid {
+			if b.concerns(v, &e.InvolvedObject) {
+				b.waiting(e)
 				b.warnings.see(e)
 			}
 			return nil
@@ -285,6 +300,19 @@ func (b *bringing) see(v any) error {
 		return b.event(v)
 	}
 	return nil
+}
+
+// concerns says whether an Event is about an object of the op, and not of what
+// had its name before or happened to it then.
+func (b *bringing) concerns(ev watch.Event, o *corev1.ObjectReference) bool {
+	if ev.At < b.rpcs.since {
+		return false
+	}
+	if _, old := b.before[o.UID]; old {
+		return false
+	}
+	p := b.pods[o.Name]
+	return p == nil || p.uid == "" || o.UID == "" || o.UID == p.uid
 }
 
 // waiting keeps what an unbound claim is said to wait for, which is no warning.
@@ -314,6 +342,9 @@ func (b *bringing) event(ev watch.Event) error {
 	gone := ev.Type == watch.Deleted
 	switch o := ev.Object.(type) {
 	case *corev1.PersistentVolumeClaim:
+		if _, old := b.before[o.UID]; old {
+			return nil
+		}
 		c := b.claims[o.Name]
 		c.asked = claimAsked(string(o.UID))
 		b.rpcs.own(b.feed, c.asked, c.object)
@@ -337,7 +368,7 @@ func (b *bringing) event(ev watch.Event) error {
 		}
 	case *corev1.PersistentVolume:
 		c := b.claims[o.Spec.ClaimRef.Name]
-		if !gone {
+		if _, old := b.before[o.Spec.ClaimRef.UID]; !gone && !old {
 			b.stamps.add(op.Provisioned, c.object, ev)
 			if o.Spec.CSI != nil {
 				c.driver, c.handle = o.Spec.CSI.Driver, o.Spec.CSI.VolumeHandle
@@ -384,6 +415,9 @@ func (b *bringing) podEvent(ev watch.Event, p *corev1.Pod, gone bool) error {
 	if gone {
 		return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("pod %s was deleted before it was ready", p.Name)}
 	}
+	if state.stands {
+		return b.standingEvent(ev, p, state)
+	}
 	for _, name := range reached(p) {
 		b.stamps.add(name, state.object, ev)
 		if name == op.Running && state.plain {
@@ -391,6 +425,25 @@ func (b *bringing) podEvent(ev watch.Event, p *corev1.Pod, gone bool) error {
 			b.stamps.add(op.Ready, state.object, ev)
 		}
 	}
+	return b.startable(p, state)
+}
+
+// standingEvent takes an event of a pod that was there before the op: of its
+// status only its readiness can be reached again.
+func (b *bringing) standingEvent(ev watch.Event, p *corev1.Pod, state *podState) error {
+	if ev.At < b.rpcs.since {
+		return nil
+	}
+	ready := slices.Contains(reached(p), podReady)
+	if ready && state.unready {
+		b.stamps.add(podReady, state.object, ev)
+	}
+	state.unready = state.unready || !ready
+	return b.startable(p, state)
+}
+
+// startable says why the containers of a pod that is not ready yet will not start.
+func (b *bringing) startable(p *corev1.Pod, state *podState) error {
 	if state.done {
 		return nil
 	}

@@ -16,13 +16,15 @@ import (
 // crowd follows the pods that the controller of an object has made.
 type crowd struct {
 	object string
+	began  op.Time // of the op
 	feed   *feed
 	pods   map[types.UID]*corev1.Pod
 }
 
 // crowd begins with those that there are. The caller closes its feed.
 func (e *Engine) crowd(object string) *crowd {
-	c := &crowd{object: object, feed: e.tracker.follow(key{podsOfObject, object}), pods: map[types.UID]*corev1.Pod{}}
+	c := &crowd{object: object, began: e.session.Clock.Now(), pods: map[types.UID]*corev1.Pod{}}
+	c.feed = e.tracker.follow(key{podsOfObject, object})
 	c.feed.drop() // what is known is read here; what comes from now on is at least as new
 	for _, p := range e.tracker.livePods() {
 		if p.Labels[LabelObject] == object && controlledBy(p) != "" {
@@ -32,9 +34,10 @@ func (e *Engine) crowd(object string) *crowd {
 	return c
 }
 
-// until returns when done holds of the pods, with the last event.
+// until returns when done holds of the pods, with the last event. The first that
+// it is given has no object, and the time of the op's beginning.
 func (c *crowd) until(ctx context.Context, done func(watch.Event) bool) error {
-	for ev := (watch.Event{}); !done(ev); {
+	for ev := (watch.Event{At: c.began}); !done(ev); {
 		v, err := c.feed.next(ctx)
 		if err != nil {
 			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("of the pods of %s %d are there, %d of them ready", c.object, len(c.pods), c.ready()), Err: err}

@@ -145,7 +145,7 @@ func (v *moving) restart(ctx context.Context, m *member, sig syscall.Signal, tr 
 		return err
 	}
 	m.settle(l, n, nil)
-	v.b.pod(m.object, len(n.sessions), false).uid = n.uid
+	v.b.standingPod(m, n)
 	m.expect(ctx, n, v.b)
 	return v.use(ctx, tr)
 }

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
@@ -209,7 +208,7 @@ func (e *Engine) createManifest(ctx context.Context, r engine.Request, tr *op.Tr
 		isReady(tr, op.Milestone{At: call.Answered, Source: "runner"})
 		return made, nil
 	}
-	return made, m.until(ctx, f, tr, call.UID, o.GetGeneration())
+	return made, m.until(ctx, f, tr, call, o.GetGeneration())
 }
 
 // adopt makes a manifest one of the run: its name, its labels, and those of the
@@ -243,8 +242,9 @@ func (e *Engine) adopt(o *unstructured.Unstructured, m *manifest, r engine.Reque
 	return label(spec["template"])
 }
 
-// until waits until an object of at least a generation is ready.
-func (m *manifest) until(ctx context.Context, f *feed, tr *op.Trace, uid types.UID, generation int64) error {
+// until waits until the object of a request is ready, of at least a generation. One
+// that was so before the request counts from its answer.
+func (m *manifest) until(ctx context.Context, f *feed, tr *op.Trace, request api.Call, generation int64) error {
 	var last *unstructured.Unstructured
 	for {
 		v, err := f.next(ctx)
@@ -256,7 +256,7 @@ func (m *manifest) until(ctx context.Context, f *feed, tr *op.Trace, uid types.U
 			continue
 		}
 		o, ok := ev.Object.(*api.Any)
-		if !ok || o.GetUID() != uid {
+		if !ok || o.GetUID() != request.UID {
 			continue
 		}
 		if ev.Type == watch.Deleted {
@@ -271,7 +271,11 @@ func (m *manifest) until(ctx context.Context, f *feed, tr *op.Trace, uid types.U
 			return err
 		}
 		if done {
-			isReady(tr, milestone(ev))
+			at := milestone(ev)
+			if at.At < request.Sent {
+				at = op.Milestone{At: request.Answered, Source: "runner"}
+			}
+			isReady(tr, at)
 			return nil
 		}
 	}

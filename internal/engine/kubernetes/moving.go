@@ -56,6 +56,9 @@ func (e *Engine) move(members []*member, detach bool) (*moving, error) {
 func (v *moving) volume(x *volume, detach bool) {
 	pv, ok := v.engine.tracker.latest(key{volumeOfClaim, x.name}).(*corev1.PersistentVolume)
 	if v.engine.ephemeralOf(x) != nil {
+		for uid := range v.engine.tracker.uids(key{claims, x.name}) {
+			v.b.before[uid] = true
+		}
 		v.r.claim(x)
 		v.b.claimNamed(x.object.Name, x.name, true)
 		return
@@ -108,6 +111,21 @@ func (t *tracker) pastAttachments(volume string) map[types.UID]*storagev1.Volume
 			list[va.UID] = nil
 		} else {
 			list[va.UID] = va
+		}
+	}
+	return list
+}
+
+// uids are those of the objects that are remembered under a key.
+func (t *tracker) uids(k key) map[types.UID]bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := map[types.UID]bool{}
+	if o := t.objects[k]; o != nil {
+		for _, h := range o.history {
+			if ev, ok := h.(watch.Event); ok {
+				list[ev.Object.GetUID()] = true
+			}
 		}
 	}
 	return list

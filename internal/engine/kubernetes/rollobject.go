@@ -51,7 +51,7 @@ func (e *Engine) rolloutObject(ctx context.Context, r *engine.Rollout, tr *op.Tr
 		return apiError(ctx, err)
 	}
 	tr.MarkAt(op.Acked, call.Answered, 0, "runner")
-	return m.until(ctx, f, tr, after.GetUID(), after.GetGeneration())
+	return m.until(ctx, f, tr, call, after.GetGeneration())
 }
 
 // change is the patch of a rollout, whose template so far is remembered, or of

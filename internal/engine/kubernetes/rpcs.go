@@ -54,7 +54,7 @@ const keepCalls = 10000
 // rpcs gathers the calls of one op.
 type rpcs struct {
 	wanted map[string]bool   // RPCs that belong to the op
-	since  op.Time           // calls that ended before are of earlier ops
+	since  op.Time           // calls that began before are of earlier ops
 	owners map[string]string // name or handle → the loop's name of the object
 	calls  []*csiproxy.Call
 	seen   map[*csiproxy.Call]bool
@@ -92,7 +92,7 @@ func (r *rpcs) own(f *feed, id, object string) {
 
 // see takes a call; false if it is none of the op's.
 func (r *rpcs) see(c *csiproxy.Call) (object string, ours bool) {
-	if !r.wanted[c.RPC] || r.seen[c] || c.End < r.since {
+	if !r.wanted[c.RPC] || r.seen[c] || c.Start+op.Time(c.Err) < r.since {
 		return "", false
 	}
 	for _, id := range []string{c.Name, c.Volume, c.Snapshot, c.Group} {

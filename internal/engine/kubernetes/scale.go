@@ -75,7 +75,9 @@ const lookEach = 200 * time.Millisecond
 // become looks until the scale subresource says that there are so many replicas,
 // and the pods that its selector names are as many and ready.
 func (m *manifest) become(ctx context.Context, want int32, tr *op.Trace) error {
-	for {
+	clock := m.engine.session.Clock
+	for before, now := clock.Now(), op.Never; ; before = now {
+		now = clock.Now()
 		s, err := m.engine.client.Scale(ctx, m.kind, m.namespace, m.name)
 		if err != nil {
 			return apiError(ctx, err)
@@ -93,8 +95,9 @@ func (m *manifest) become(ctx context.Context, want int32, tr *op.Trace) error {
 			there, ready = int32(len(list)), int32(c.ready())
 		}
 		if s.Status.Replicas == want && there == want && ready == want {
-			tr.MarkPolled(op.ObjectReady, "list", lookEach)
-			tr.MarkPolled(op.Ready, "list", lookEach)
+			between := time.Duration(clock.Now() - before)
+			tr.MarkPolled(op.ObjectReady, "list", between)
+			tr.MarkPolled(op.Ready, "list", between)
 			return nil
 		}
 		select {

@@ -72,6 +72,9 @@ func CarryOut(t *testing.T, e engine.Engine, o Options, r *rand.Rand) *Made {
 		m.Failed = result.Reason
 	}
 	m.Ops = rec.Ops()
+	for _, o := range m.Ops {
+		enginetest.CheckMilestones(t, o)
+	}
 	return m
 }
 

@@ -33,6 +33,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/config"
+	"github.com/cnsbench/cnsbench/internal/engine/enginetest"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/operator"
 )
@@ -338,6 +339,7 @@ func (p *project) events(bundle ...string) (ops []op.Op) {
 		} else if err != nil {
 			p.t.Fatal(err)
 		}
+		enginetest.CheckMilestones(p.t, o)
 		ops = append(ops, o)
 	}
 }
