@@ -9,7 +9,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/cnsbench/cnsbench/internal/engine/csidriver"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
@@ -122,25 +121,6 @@ func loops() finding {
 	}
 	_ = f.Close()
 	return finding{"loop devices", true, false, "/dev/loop-control"}
-}
-
-func storageFinding(dir string) finding {
-	at := dir
-	for {
-		if _, err := os.Stat(at); err == nil || at == "/" {
-			break
-		}
-		at = at[:max(1, strings.LastIndexByte(at, '/'))]
-	}
-	var fs unix.Statfs_t
-	if err := unix.Statfs(at, &fs); err != nil {
-		return finding{"storage directory", false, true, err.Error()}
-	}
-	if unix.Access(at, unix.W_OK) != nil {
-		return finding{"storage directory", false, true, fmt.Sprintf("%s cannot be made: %s is not writable; choose another with --storage-dir", dir, at)}
-	}
-	free := int64(fs.Bavail) * fs.Bsize
-	return finding{"storage directory", true, true, fmt.Sprintf("%s, %.1f GiB free", dir, float64(free)/(1<<30))}
 }
 
 func printFindings(s *streams, found []finding) {

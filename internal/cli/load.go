@@ -51,6 +51,11 @@ func load(ctx context.Context, s *streams, f *runFlags, names []string) (*plan.P
 	var on *cluster
 	switch f.engine {
 	case engineLocal:
+		if f.storage != "" {
+			if err := checkStorage(f.storage); err != nil {
+				return nil, nil, nil, err
+			}
+		}
 		in.Capabilities = local.New(local.Options{}).Capabilities()
 		in.Substitute, in.SubstituteReason = substitutes()
 	case engineKubernetes:
@@ -334,11 +339,18 @@ func planFacts(p *plan.Plan, args []string, injected string) facts {
 }
 
 // printBudget is what --dry-run shows.
-func printBudget(s *streams, p *plan.Plan, output string) error {
-	if output == "json" {
-		return writeJSON(s.out, p.Budget)
+func (f *runFlags) printBudget(s *streams, p *plan.Plan) error {
+	room, err := f.room(p)
+	if err != nil {
+		return failed(err)
 	}
 	b := p.Budget
+	if f.output == "json" {
+		return writeJSON(s.out, struct {
+			plan.Budget
+			Storage *storageRoom `json:",omitempty"`
+		}{b, room})
+	}
 	atLeast := ""
 	if len(b.Open) > 0 {
 		atLeast = " at least"
@@ -350,6 +362,9 @@ func printBudget(s *streams, p *plan.Plan, output string) error {
 	_ = w.Flush()
 	for _, open := range b.Open {
 		fmt.Fprintf(s.out, "  and by %s\n", open)
+	}
+	if room != nil {
+		room.print(s.out)
 	}
 	printPhases(s, p)
 	if p.Runtime > 0 {

@@ -103,7 +103,7 @@ func runBenchmark(ctx context.Context, s *streams, f *runFlags, args []string) e
 		return err
 	}
 	if f.dryRun {
-		return printBudget(s, p, f.output)
+		return f.printBudget(s, p)
 	}
 	if on == nil {
 		return runLocal(ctx, s, f, p, files)
@@ -145,6 +145,9 @@ func runLocal(ctx context.Context, s *streams, f *runFlags, p *plan.Plan, files 
 	}
 	if err := missingPrograms(p); err != nil {
 		return failed(err)
+	}
+	if err := f.readyStorage(s, p); err != nil {
+		return err
 	}
 	r, err := f.begin(s, p, files, injected)
 	if err != nil {

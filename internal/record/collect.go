@@ -257,20 +257,36 @@ func SameFilesystem(a, b string) (bool, error) {
 }
 
 func deviceOf(path string) (uint64, error) {
-	path, err := filepath.Abs(path)
+	var st unix.Stat_t
+	if err := unix.Stat(Existing(path), &st); err != nil {
+		return 0, fmt.Errorf("record: stat %s: %w", path, err)
+	}
+	return st.Dev, nil
+}
+
+// Existing is path, or its nearest parent that exists.
+func Existing(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	for parent := filepath.Dir(path); parent != path; path, parent = parent, filepath.Dir(parent) {
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+	}
+	return path
+}
+
+// FilesystemOf describes the file system that holds path, or will hold it.
+func FilesystemOf(path string) (Filesystem, error) {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
-		return 0, fmt.Errorf("record: %w", err)
+		return Filesystem{}, fmt.Errorf("record: %w", err)
 	}
-	for {
-		var st unix.Stat_t
-		err := unix.Stat(path, &st)
-		if err == nil {
-			return st.Dev, nil
-		}
-		parent := filepath.Dir(path)
-		if !errors.Is(err, unix.ENOENT) || parent == path {
-			return 0, fmt.Errorf("record: stat %s: %w", path, err)
-		}
-		path = parent
+	c := collector{}
+	found, ok := c.filesystem(Existing(path), parseMountinfo(string(mounts)))
+	if !ok {
+		return Filesystem{}, fmt.Errorf("record: %s", strings.Join(c.warnings, "; "))
 	}
+	return found, nil
 }

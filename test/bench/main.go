@@ -182,7 +182,7 @@ func (e *env) prepare(ctx context.Context, storage string) (cleanup func(), err 
 	}
 	remove := func() { warn(os.RemoveAll(e.tmp)) }
 	if os.Geteuid() != 0 {
-		return remove, nil
+		return remove, os.Mkdir(filepath.Join(e.tmp, "storage"), 0o755)
 	}
 	if err := os.MkdirAll(storage, 0o755); err != nil {
 		return remove, err

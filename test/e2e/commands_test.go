@@ -149,6 +149,45 @@ func TestMachineReadable(t *testing.T) {
 	b.clean()
 }
 
+// TestStorageDirectory: a misspelt --storage-dir is refused and not made; a run
+// and doctor name the device; a dry run compares the volumes with what holds them.
+func TestStorageDirectory(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	typo := b.in("storrage")
+	volumes := func(backend string, options ...string) string {
+		const spec = "spec: {actions: [{name: v, createObjSpec: {count: 2, volume: {storageClass: sut, size: 1Gi}}}]}\n"
+		return b.write(backend+".yaml", head+spec+class(backend, options...))
+	}
+	file := volumes("hostdir")
+	for _, args := range [][]string{{"run", file, "--out", b.bundle()}, {"run", "--dry-run", file}, {"doctor"}} {
+		r := b.run(append(args, "--storage-dir", typo)...)
+		if said := r.stdout + r.stderr; r.code == 0 || !strings.Contains(said, "--storage-dir "+typo+" does not exist") {
+			t.Errorf("the misspelt directory is not refused\n%v", r)
+		}
+	}
+	for _, path := range []string{typo, b.bundle()} {
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("%s: %v, want it not to be made", path, err)
+		}
+	}
+	named := regexp.MustCompile(regexp.QuoteMeta(b.in("storage")) + ` \(\S+ on \S+, \d+\.\d GiB free\)`)
+	for _, args := range [][]string{{"run", "--dry-run", file}, {"doctor"}, {"run", file, "--out", b.bundle()}} {
+		r := b.run(append(args, "--storage-dir", b.in("storage"))...)
+		if !named.MatchString(r.stdout) {
+			t.Errorf("the device is not named\n%v", r)
+		}
+	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	r := b.run("run", "--dry-run", "--storage-dir", b.in("storage"), volumes("loopfile", "pool-size: 1Gi")).wants(t, 0)
+	const small = "warning: the volumes ask for 2Gi, the pool has 1Gi"
+	if strings.Contains(r.stdout, "pool of loopfile: 1Gi") != strings.Contains(r.stdout, small) {
+		t.Errorf("a pool that is too small is not told\n%v", r)
+	}
+}
+
 // TestVerify notices a bundle that was changed.
 func TestVerify(t *testing.T) {
 	t.Parallel()

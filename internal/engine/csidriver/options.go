@@ -48,7 +48,8 @@ const (
 	mib = kib << 10
 	gib = mib << 10
 
-	defaultPoolSize   = 16 * gib
+	// DefaultPoolSize is the size of a pool image that nothing else is said of.
+	DefaultPoolSize   = 16 * gib
 	defaultVolumeSize = gib
 )
 
@@ -84,7 +85,7 @@ func (o Options) complete() (Options, error) {
 		return o, fmt.Errorf("the node id %q is given twice: as the driver's own and as a further node", o.NodeID)
 	}
 	if o.PoolSize == 0 {
-		o.PoolSize = defaultPoolSize
+		o.PoolSize = DefaultPoolSize
 	}
 	if o.Version == "" {
 		o.Version = "devel"
@@ -155,6 +156,18 @@ func Limit(backend string) string {
 		return "a mounted ext4 cannot be grown here (no CAP_SYS_RESOURCE); xfs can"
 	}
 	return ""
+}
+
+// MakesPool says whether a backend makes an image for its volumes on a file
+// system of that type: it uses one that can share blocks between files itself.
+func MakesPool(backend, fsType string) bool {
+	switch backend {
+	case "loopfile":
+		return fsType != "xfs" && fsType != "btrfs"
+	case "btrfs":
+		return fsType != "btrfs"
+	}
+	return false
 }
 
 // Missing lists the programs of a requirement that are not on this machine's PATH.

@@ -135,7 +135,7 @@ func (d *driver) start(ctx context.Context, options map[string]string) error {
 	if err := s.Ledger.Add(entry); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(d.baseDir, 0o755); err != nil {
+	if err := makeBase(d.baseDir); err != nil {
 		return fmt.Errorf("storage directory: %w (choose another with --storage-dir)", err)
 	}
 	args := append(slices.Clone(d.engine.DriverCommand[1:]),
@@ -157,6 +157,15 @@ func (d *driver) start(ctx context.Context, options map[string]string) error {
 		}
 	}
 	return d.awaitSocket(ctx)
+}
+
+// makeBase makes a driver's base directory, and the run's above it. The storage
+// directory itself must be there: a misspelt one would be on another disk.
+func makeBase(dir string) error {
+	if err := os.Mkdir(filepath.Dir(dir), 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return os.Mkdir(dir, 0o755)
 }
 
 func (d *driver) truthLog() string {

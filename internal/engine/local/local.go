@@ -30,7 +30,7 @@ type Options struct {
 	// DriverCommand starts one of our drivers: a program and its first
 	// arguments, to which flags are added.
 	DriverCommand []string
-	// StorageDir is where our drivers keep volumes; made if need be.
+	// StorageDir is where our drivers keep volumes. It exists.
 	StorageDir string
 	// AgentPath is the agent's binary.
 	AgentPath string
