@@ -51,9 +51,13 @@ func Parse(text string) (Spec, error) {
 }
 
 // ParseSizes reads a selector of sizes with its unit behind it, such as
-// c(64)KB. B, KB, MB and GB are decimal; KiB, MiB and GiB binary; nothing is B.
+// c(64)KB. B, KB, MB and GB are decimal; KiB, MiB and GiB binary. The unit is
+// required, as it is by COSBench: who leaves it out seldom means bytes.
 func ParseSizes(text string) (Sizes, error) {
 	s, rest, err := parse(text)
+	if err == nil && rest == "" {
+		err = fmt.Errorf("missing unit: write %[1]sB for bytes, %[1]sKB or %[1]sKiB", s)
+	}
 	if err == nil {
 		var unit int64
 		if unit, err = parseUnit(rest); err == nil {
@@ -68,7 +72,7 @@ func ParseSizes(text string) (Sizes, error) {
 	return Sizes{}, fmt.Errorf("sizes %q: %w", text, err)
 }
 
-// ParseBytes reads one size, such as 5MiB.
+// ParseBytes reads one size, such as 5MiB. A number without a unit is in bytes.
 func ParseBytes(text string) (int64, error) {
 	text = strings.TrimSpace(text)
 	digits := len(text) - len(strings.TrimLeft(text, "0123456789"))

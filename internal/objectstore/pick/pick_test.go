@@ -60,7 +60,7 @@ func TestParseSizes(t *testing.T) {
 		mean      float64
 	}{
 		{"c(64)KB", 64000, 64000, 64000}, {"c(4)KiB", 4096, 4096, 4096}, {"u(1,3)MB", 1e6, 3e6, 2e6}, {"c(1)GiB", 1 << 30, 1 << 30, 1 << 30},
-		{"c(512)", 512, 512, 512}, {"c(0)B", 0, 0, 0}, {"h(1|1|1,4|4|3)kb", 1000, 4000, 3250},
+		{"c(512)B", 512, 512, 512}, {"c(0)B", 0, 0, 0}, {"h(1|1|1,4|4|3)kb", 1000, 4000, 3250},
 	}
 	for _, tt := range tests {
 		s, err := ParseSizes(tt.text)
@@ -72,7 +72,7 @@ func TestParseSizes(t *testing.T) {
 			t.Errorf("%s: %d to %d, mean %g; want %d to %d, mean %g", tt.text, got, s.Max(), s.Mean(), tt.low, tt.high, tt.mean)
 		}
 	}
-	for _, text := range []string{"c(64)XB", "c(9007199254740992)GiB", "c(64", "KB"} {
+	for _, text := range []string{"c(64)", "64", "1-3", "h(1|1|1)", "c(64)XB", "c(9007199254740992)GiB", "c(64", "KB"} {
 		if _, err := ParseSizes(text); err == nil {
 			t.Errorf("%q was taken", text)
 		}
