@@ -61,7 +61,9 @@ func TestSelectorsOutOfRange(t *testing.T) {
 			}
 		}
 	}
-	for _, s := range []string{"", "KB", "c(5)PB", "c(-5)KB", "u(9,1)KB", "c(9223372036854775807)GB", "u(1,9223372036854775807)KiB", "h(1|2|3", "zipf(1,2)KB"} {
+	for _, s := range []string{"", "KB", "c(64)", "u(1,8)", "64",
+		"c(5)PB", "c(-5)KB", "u(9,1)KB", "c(9223372036854775807)GB", "u(1,9223372036854775807)KiB",
+		"h(1|2|3", "zipf(1,2)KB"} {
 		text := fmt.Sprintf("<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"write\" config=\"containers=c(1);objects=c(1);sizes=%s\"/></work>", s)
 		if why, ok := fails(text, "5: sizes"); !ok {
 			t.Errorf("sizes=%s: %s", s, why)
@@ -97,7 +99,8 @@ func TestNamesThatCannotBeHosts(t *testing.T) {
 // told, it is said.
 func TestWhereBucketsStand(t *testing.T) {
 	for config, warned := range map[string]bool{
-		"endpoint=http://s3.example.com": true, "endpoint=s3.example.com:9000": true, "endpoint=http://s3.example.com;path_style_access=true": false,
+		"endpoint=http://s3.example.com": true, "endpoint=https://s3.example.com:9000": true,
+		"endpoint=http://s3.example.com;path_style_access=true":  false,
 		"endpoint=http://s3.example.com;path_style_access=false": false, "endpoint=http://192.0.2.1:9000": false, "endpoint=http://[2001:db8::1]:9000": false,
 	} {
 		_, problems := Parse(around("<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" config=\""+config+"\"/>\n"+

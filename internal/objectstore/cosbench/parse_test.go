@@ -153,6 +153,10 @@ func TestProblemsHaveTheirLine(t *testing.T) {
 		return fmt.Sprintf("<work name=\"m\" workers=\"2\" %s>\n<operation type=\"read\" config=\"%s\"/></work>", attrs, config)
 	}
 	const good = "containers=c(1);objects=c(1)"
+	onStore := func(kind, config string) string {
+		return fmt.Sprintf("<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"%s\" config=\"%s\"/>"+
+			"<operation type=\"read\" config=\"%s\"/></work>", kind, config, good)
+	}
 	tests := []struct {
 		name, text string // of works
 		want       string // the beginning of a problem
@@ -180,15 +184,19 @@ func TestProblemsHaveTheirLine(t *testing.T) {
 		{"length of a write", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"write\" config=\"" + good + ";sizes=c(1)KB;length=4KiB\"/></work>", "5: length is for reads, not for write"},
 		{"within of a special work", "<work type=\"prepare\" workers=\"1\"\nconfig=\"" + good + ";sizes=c(1)KB;within=4KiB\"/>", "5: within is for reads, not for write"},
 		{"within alone", work(`runtime="1"`, good+";within=4KiB"), "5: warning: within has no meaning without length"},
-		{"range of no length", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" config=\"endpoint=192.0.2.1:1;is_range_request=true;file_length=9\"/><operation type=\"read\" config=\"" + good + "\"/></work>",
+		{"range of no length", onStore("s3", "endpoint=http://192.0.2.1:1;is_range_request=true;file_length=9"),
 			"5: is_range_request does not say how long"},
 		{"newer work", work(`type="mprepare"`, good), `4: there is no type of work "mprepare": prepare writes`},
 		{"newer operation", strings.Replace(work(`runtime="1"`, good), `"read"`, `"mwrite"`, 1), `5: there is no type of operation "mwrite": multipart writes`},
 		{"chunks to null", strings.Replace(work(`runtime="1"`, good+";sizes=c(1)KB;chunked=true"), `"read"`, `"write"`, 1), "5: warning: chunked=true has no effect on a write to storage null"},
 		{"empty objects", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"write\" ratio=\"50\" config=\"" + good + ";sizes=u(0,9)KB\"/>\n<operation type=\"read\" ratio=\"50\" config=\"" + good + ";hashCheck=true\"/></work>", "5: warning: objects of 0 bytes are short to hashCheck"},
 		{"objects of a list", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"list\" config=\"containers=c(1);objects=c(1)\"/></work>", "5: warning: objects is ignored: a list is of a container"},
-		{"no storage", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"sio\" config=\"endpoint=192.0.2.1:1\"/><operation type=\"read\" config=\"" + good + "\"/></work>", `5: storage "sio" cannot be had: use s3`},
-		{"credentials in what is no address", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" config=\"endpoint=ftp://u:p@h\"/><operation type=\"read\" config=\"" + good + "\"/></work>", "5: endpoint has credentials in its address"},
+		{"no storage", onStore("sio", "endpoint=http://192.0.2.1:1"), `5: storage "sio" cannot be had: use s3`},
+		{"no scheme", onStore("s3", "endpoint=[::1]:90"),
+			"5: endpoint=[::1]:90 has no scheme: write endpoint=http://[::1]:90, or endpoint=https://[::1]:90 for TLS"},
+		{"half a scheme", onStore("s3", "endpoint=http:/h"), "5: endpoint=http:/h is no address"},
+		{"credentials without a scheme", onStore("s3", "endpoint=u:p@h"), "5: endpoint has credentials in its address"},
+		{"credentials in no address", onStore("s3", "endpoint=ftp://u:p@h"), "5: endpoint has credentials in its address"},
 		{"text", "hello" + work(`runtime="1"`, good), `3: warning: the text "hello"`},
 		{"storage", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"ampli\"/><operation type=\"read\" config=\"" + good + "\"/></work>", `5: storage "ampli" cannot be had`},
 		{"variable", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" config=\"endpoint=${NOWHERE}\"/><operation type=\"read\" config=\"" + good + "\"/></work>",
@@ -216,14 +224,18 @@ func TestAuthsThatMeanNothing(t *testing.T) {
 	const file = "<workload name=\"w\"><storage type=%q config=%q/>\n<auth type=%q config=%q/>\n" +
 		"<workflow><workstage name=\"s\"><work name=\"m\" workers=\"1\" totalOps=\"1\"><operation type=\"read\" config=\"containers=c(1);objects=c(1)\"/></work></workstage></workflow></workload>"
 	for _, tt := range []struct{ storage, config, auth, keys, want string }{
-		{"swift", "", "keystone", "username=u;password=p;auth_url=h:1/v3;service=a b;userid=7;timeout=5;token=t", `[2: warning: the key "service" of <auth> has no meaning here and is ignored: the service of type object-store is taken ` +
+		{"swift", "", "keystone", "username=u;password=p;auth_url=http://h:1/v3;service=a b;userid=7;timeout=5;token=t", `[` +
+			`2: warning: the key "service" of <auth> has no meaning here and is ignored: ` +
+			`the service of type object-store is taken ` +
 			`2: warning: the key "timeout" of <auth> has no meaning here and is ignored: that of the storage holds for it too ` +
 			`2: warning: the key "token" of <auth> has no meaning here and is ignored: give it to the storage, with storage_url ` +
 			`2: warning: the key "userid" of <auth> has no meaning here and is ignored: username says who it is]`},
 		{"null", "", "none", "username=u", `[2: warning: the key "username" of <auth> has no meaning here and is ignored]`},
 		{"null", "", "none", "password=p;ssw", `[2: warning: there is something without a value in the config of <auth>: write key=value; a ";" ends a value 2: warning: the key "password" of <auth> has no meaning here and is ignored]`},
-		{"s3", "endpoint=192.0.2.1:1", "swauth", "username=u;password=p", `[2: warning: auth swauth is ignored: storage s3 needs none]`},
-		{"swift", "", "swauth", "auth_url=h:1;username=u;password=p;ssw", `[2: there is something without a value in the config of <auth>: write key=value; a ";" ends a value]`},
+		{"s3", "endpoint=http://192.0.2.1:1", "swauth", "username=u;password=p",
+			`[2: warning: auth swauth is ignored: storage s3 needs none]`},
+		{"swift", "", "swauth", "auth_url=http://h:1;username=u;password=p;ssw",
+			`[2: there is something without a value in the config of <auth>: write key=value; a ";" ends a value]`},
 	} {
 		w, problems := Parse(fmt.Appendf(nil, file, tt.storage, tt.config, tt.auth, tt.keys), Options{})
 		if d := cmp.Diff(tt.want, fmt.Sprint(problems)); d != "" {
@@ -235,9 +247,34 @@ func TestAuthsThatMeanNothing(t *testing.T) {
 	}
 }
 
+// Keys of an auth have further names in COSBench; where both are given the first is
+// taken.
+func TestNamesOfAuthKeys(t *testing.T) {
+	for _, tt := range []struct {
+		keys string
+		want map[string]string
+	}{
+		{"username=u;url=http://h/v3;tenname=t",
+			map[string]string{"username": "u", "auth_url": "http://h/v3", "tenant_name": "t"}},
+		{"username=u;url=http://other;auth_url=http://h/v3;tenant_name=t;tenname=other",
+			map[string]string{"username": "u", "auth_url": "http://h/v3", "tenant_name": "t"}},
+	} {
+		for _, kind := range []string{"keystone", "swauth"} {
+			w, problems := Parse(around(fmt.Sprintf(`<work name="m" workers="1" totalOps="1">`+
+				`<storage type="swift"/><auth type=%q config=%q/>`+
+				`<operation type="read" config="containers=c(1);objects=c(1)"/></work>`,
+				kind, tt.keys)), Options{})
+			if d := cmp.Diff(tt.want, w.Stages[0].Works[0].Store.Auth); d != "" || len(problems) > 0 {
+				t.Errorf("%s %s: %s%v", kind, tt.keys, d, problems)
+			}
+		}
+	}
+}
+
 // What is true or false is so in whatever letters, as in COSBench.
 func TestSwitches(t *testing.T) {
-	w, problems := Parse(around("<work name=\"m\" workers=\"1\" totalOps=\"1\"><storage type=\"s3\" config=\"endpoint=192.0.2.1:1;path_style_access=False;no_verify_ssl=YES\"/>"+
+	w, problems := Parse(around("<work name=\"m\" workers=\"1\" totalOps=\"1\">"+
+		"<storage type=\"s3\" config=\"endpoint=http://192.0.2.1:1;path_style_access=False;no_verify_ssl=YES\"/>"+
 		"<operation type=\"read\" config=\"containers=c(1);objects=c(1);hashCheck=True\"/></work>"), Options{})
 	if problems.Fatal() {
 		t.Fatal(problems)
@@ -251,8 +288,10 @@ func TestSwitches(t *testing.T) {
 // S3 takes no chunks of HTTP: that is said of each operation that would send
 // them, special works too, and of no other.
 func TestChunksToS3(t *testing.T) {
-	const text = "<work name=\"p\" type=\"prepare\" workers=\"1\" config=\"%[1]s\"><storage type=\"s3\" config=\"endpoint=192.0.2.1:1\"/></work>\n" +
-		"<work name=\"m\" workers=\"1\" runtime=\"1\" config=\"%[1]s\"><storage type=\"s3\" config=\"endpoint=192.0.2.1:1\"/>\n<operation type=\"write\" ratio=\"20\"/>\n<operation type=\"filewrite\" ratio=\"20\" config=\"files=/\"/>\n" +
+	const s3 = "<storage type=\"s3\" config=\"endpoint=http://192.0.2.1:1\"/>"
+	const text = "<work name=\"p\" type=\"prepare\" workers=\"1\" config=\"%[1]s\">" + s3 + "</work>\n" +
+		"<work name=\"m\" workers=\"1\" runtime=\"1\" config=\"%[1]s\">" + s3 + "\n" +
+		"<operation type=\"write\" ratio=\"20\"/>\n<operation type=\"filewrite\" ratio=\"20\" config=\"files=/\"/>\n" +
 		"<operation type=\"multipart\" ratio=\"20\"/>\n<operation type=\"read\" ratio=\"40\"/></work>"
 	_, problems := Parse(around(fmt.Sprintf(text, "containers=c(1);objects=c(1);sizes=c(1)KB;chunked=true")), Options{})
 	var got []string
@@ -332,7 +371,8 @@ func TestTenMegabytes(t *testing.T) {
 
 func TestCredentialsAreKeptApart(t *testing.T) {
 	env := func(name string) (string, bool) { return "from-" + name, name == "KEY" }
-	data := around(`<work name="m" workers="1" totalOps="1"><storage type="s3" config="endpoint=h:1;accesskey=AK;secretkey=${KEY}"/>
+	data := around(`<work name="m" workers="1" totalOps="1">
+<storage type="s3" config="endpoint=http://h:1;accesskey=AK;secretkey=${KEY}"/>
 <operation type="read" config="containers=c(1);objects=c(1)"/></work>`)
 	w, problems := Parse(data, Options{Getenv: env})
 	if problems.Fatal() {
@@ -444,7 +484,8 @@ func FuzzRedact(f *testing.F) {
 // A secret in a text that a run keeps is refused, where it stands; what stands in
 // no such text, or is no more than a name, is not.
 func TestSecretsThatWouldBeKept(t *testing.T) {
-	const file = "<workload name=%q description=%q>\n<storage type=\"s3\" config=\"endpoint=192.0.2.1:1;accesskey=%s;secretkey=${KEY}\"/>\n" +
+	const file = "<workload name=%q description=%q>\n" +
+		"<storage type=\"s3\" config=\"endpoint=http://192.0.2.1:1;accesskey=%s;secretkey=${KEY}\"/>\n" +
 		"<workflow><workstage name=%q>\n<work name=%q workers=\"1\" totalOps=\"1\">\n<operation type=\"read\" config=\"containers=c(1);objects=c(1);cprefix=%s;hello=%s\"/></work></workstage></workflow></workload>"
 	o := Options{Getenv: func(string) (string, bool) { return "s3cr&t", true }}
 	for _, tt := range []struct {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"html"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ var attributes = strings.Fields("name description config type workers interval d
 
 // keyName matches the name of a key that is known, or of a secret.
 var keyName = func() *regexp.Regexp {
-	names := slices.Concat(authKeys, operationKeys, attributes)
+	names := slices.Concat(authKeys, slices.Collect(maps.Keys(aliases)), operationKeys, attributes)
 	for _, keys := range storageKeys {
 		names = append(names, keys...)
 	}

@@ -42,6 +42,9 @@ var (
 	}
 	authKeys = []string{"username", "password", "auth_url", "tenant_name", "tenant", "project_name", "domain", "user_domain", "project_domain",
 		"region", "credentials", "interface"}
+	// aliases are further names that COSBench has for keys of an auth. Where both
+	// are given it takes the key itself.
+	aliases = map[string]string{"url": "auth_url", "tenname": "tenant_name"}
 	// elsewhere are keys of COSBench's auths that have no meaning here, and what has.
 	elsewhere = map[string]string{"service": "the service of type object-store is taken", "userid": "username says who it is", "timeout": "that of the storage holds for it too",
 		"token": "give it to the storage, with storage_url"}
@@ -52,8 +55,9 @@ var (
 func (p *parser) store(work *node, l level) model.Store {
 	s := model.Store{Settings: map[string]string{}, Auth: map[string]string{}, Secrets: model.Secrets{}}
 	if l.storage == nil {
-		p.Fail(work.line, `such as <storage type="s3" config="endpoint=…"/>; <storage type="none"/> is what COSBench takes then: nothing is sent`, "work %q has no storage", work.attrs["name"].value)
-		return s
+		p.Warn(work.line, `if that is not meant write one, such as <storage type="s3" config="endpoint=…"/>`,
+			"work %q has no storage: storage none is used, as in COSBench, which sends nothing", clip(work.attrs["name"].value))
+		l.storage = &node{name: "storage", line: work.line}
 	}
 	s.Line = l.storage.line
 	p.only(l.storage, "type config", "")
@@ -101,7 +105,7 @@ func (p *parser) failOnce(line int, hint, format string, args ...any) {
 func (p *parser) complete(s *model.Store, l level) {
 	line := l.storage.line
 	given := func(n *node, key string) bool { // what was refused has been said
-		c, _ := config(nil).with(n.attrs["config"])
+		c, _ := settingsOf(n)
 		return c[key].value != ""
 	}
 	switch s.Kind {
@@ -139,9 +143,27 @@ func named(address string) bool {
 	return err != nil
 }
 
-// settings reads the config of a storage or an auth.
+// settingsOf reads the config string of a storage or an auth. Keys of an auth have
+// the names that they have here.
+func settingsOf(n *node) (c config, odd []string) {
+	c, odd = config(nil).with(n.attrs["config"])
+	if n.name != "auth" {
+		return c, odd
+	}
+	for alias, key := range aliases {
+		if e, ok := c[alias]; ok {
+			if c[key].value == "" {
+				c[key] = e
+			}
+			delete(c, alias)
+		}
+	}
+	return c, odd
+}
+
+// settings checks the config of a storage or an auth and puts it into two maps.
 func (p *parser) settings(n *node, known []string, into map[string]string, secrets model.Secrets) {
-	c, odd := config(nil).with(n.attrs["config"])
+	c, odd := settingsOf(n)
 	if len(odd) > 0 { // not shown: it may be the rest of a password
 		say := p.failOnce
 		if known == nil {
@@ -220,19 +242,25 @@ func (p *parser) expand(e entry) (string, bool) {
 	return value, ok
 }
 
-// address checks a URL; a bare HOST:PORT is http.
+// address checks a URL. One without a scheme is refused: COSBench's library for S3
+// would use TLS, others would use none.
 func (p *parser) address(e entry, value string) (string, bool) {
-	if !strings.Contains(value, "://") {
-		value = "http://" + value
+	bare := !strings.Contains(value, "://")
+	text := value
+	if bare {
+		text = "http://" + value
 	}
-	u, err := url.Parse(value)
-	_, host, _ := strings.Cut(value, "://")
+	u, err := url.Parse(text)
+	_, host, _ := strings.Cut(text, "://")
 	host, _, _ = strings.Cut(host, "/")
 	switch {
 	case strings.Contains(host, "@"): // also where it is no address otherwise: it is not shown
 		p.failOnce(e.line, "give them apart", "%s has credentials in its address", e.key)
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || strings.HasSuffix(host, ":"):
 		p.failOnce(e.line, "such as http://HOST:PORT", "%s=%s is no address", e.key, clip(e.value))
+	case bare:
+		hint := fmt.Sprintf("write %[1]s=http://%[2]s, or %[1]s=https://%[2]s for TLS", e.key, clip(e.value))
+		p.failOnce(e.line, hint, "%s=%s has no scheme", e.key, clip(e.value))
 	default:
 		return value, true
 	}
