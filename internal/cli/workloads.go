@@ -63,7 +63,7 @@ func showWorkload(s *streams, name string) error {
 		case value == "":
 			value = "(empty)"
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", v, value, e.Meanings[v])
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", v, value, e.Meanings[v], e.Types[v])
 	}
 	_ = w.Flush()
 	for _, p := range e.Parts {

@@ -68,13 +68,14 @@ func (l *loader) workload(n *info, path string, c *v1alpha1.CreateObjSpec) {
 	}
 	var all []workload.Params
 	for _, v := range variants {
-		params, ok := l.variant(n, w, path, c, entry, v)
-		if !ok {
-			n.metrics = nil
-			return
+		if params, ok := l.variant(n, w, path, c, entry, v); ok {
+			all = append(all, params)
+			w.Own = append(w.Own, v.own)
 		}
-		all = append(all, params)
-		w.Own = append(w.Own, v.own)
+	}
+	if len(all) < len(variants) {
+		n.metrics = nil
+		return
 	}
 	n.variants = len(variants)
 	w.Vars = common(varsOf(all))
@@ -104,11 +105,7 @@ func (l *loader) variant(n *info, w *Workload, path string, c *v1alpha1.CreateOb
 			l.fail(path+".workload", e.Hint, "%s", e.Message)
 			continue
 		}
-		where := cmp.Or(v.paths[e.Var], path+".vars."+e.Var)
-		p := l.problem(where, suggest(e.Var, e.Known), "%s", e.Message)
-		at := l.doc.findKey(where)
-		p.Line, p.Column = at.line, at.col
-		l.problems = append(l.problems, p)
+		l.badVar(cmp.Or(v.paths[e.Var], path+".vars."+e.Var), e)
 	}
 	params := workload.Params{Vars: values, Action: n.out.Name, Count: n.out.Count, Labels: c.Labels,
 		Engine: l.in.Capabilities.Engine, ToolsImage: l.in.ToolsImage, Image: l.in.Image, Object: n.object, Configs: l.configs, RunID: "run"}
@@ -149,6 +146,17 @@ func (l *loader) variant(n *info, w *Workload, path string, c *v1alpha1.CreateOb
 	l.observable(path, c, sample)
 	w.SyncGroup = l.syncGroup(n, path, c, sample)
 	return params, true
+}
+
+// badVar reports a variable that there is not, at its name, or a value that it
+// does not take.
+func (l *loader) badVar(where string, e *workload.Error) {
+	p := l.problem(where, cmp.Or(e.Hint, suggest(cmp.Or(e.Got, e.Var), e.Known)), "%s", e.Message)
+	if e.Unknown() {
+		at := l.doc.findKey(where)
+		p.Line, p.Column = at.line, at.col
+	}
+	l.problems = append(l.problems, p)
 }
 
 func varsOf(all []workload.Params) []map[string]string {

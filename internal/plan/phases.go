@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -27,11 +26,7 @@ func (l *loader) phases(path string, c *v1alpha1.CreateObjSpec, entry *workload.
 		}
 		now, wrong := entry.Resolve(given)
 		for _, e := range wrong {
-			at := where + ".vars." + e.Var
-			p := l.problem(at, cmp.Or(suggest(e.Var, e.Known), e.Hint), "%s", e.Message)
-			key := l.doc.findKey(at)
-			p.Line, p.Column = key.line, key.col
-			l.problems = append(l.problems, p)
+			l.badVar(where+".vars."+e.Var, e)
 			delete(given, e.Var)
 		}
 		if len(wrong) > 0 || from == 0 || !l.phaseFits(where, ph, entry, v, *params, before, now) {

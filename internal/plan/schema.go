@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cnsbench/cnsbench/config/crd"
+	"github.com/cnsbench/cnsbench/internal/plan/workload/variable"
 )
 
 // checker applies the definition of Benchmark as an apiserver would.
@@ -191,7 +192,7 @@ func (c *checker) fieldProblem(d *document, e *field.Error) Problem {
 		if message, hint, ok := inWords(pattern); ok {
 			p.Message, p.Hint = fmt.Sprintf(message, shown(e.BadValue)), hint
 			if text, ok := e.BadValue.(string); ok && message == notQuantity {
-				p.Hint = quantityHint(text)
+				p.Hint = variable.QuantityHint(text)
 			}
 		}
 	}

@@ -13,15 +13,19 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/cnsbench/cnsbench/internal/plan/workload/variable"
 )
 
-// Annotations of an entry: the default of a variable and what it means.
+// Annotations of an entry: the default of a variable, its type and what it means.
 const (
 	defaultPrefix     = "cnsbench.default."
+	typePrefix        = "cnsbench.type."
 	descriptionPrefix = "cnsbench.description."
 	descriptionKey    = "cnsbench.dev/description"
 )
@@ -35,9 +39,10 @@ type Entry struct {
 	Name        string
 	Origin      string // where it is from, for people
 	Description string
-	Defaults    map[string]string // of variables
-	Meanings    map[string]string // of variables
-	Parts       []Part            // sorted by key
+	Defaults    map[string]string        // of variables
+	Types       map[string]variable.Type // of variables; one without takes any text
+	Meanings    map[string]string        // of variables
+	Parts       []Part                   // sorted by key
 }
 
 // Part is one file of an entry: a manifest when its key ends in .yaml or .yml,
@@ -64,7 +69,7 @@ func FromConfigMap(cm *corev1.ConfigMap, origin string) (*Entry, error) {
 		return nil, fmt.Errorf("ConfigMap %q has no data: its keys are the workload's manifests", cm.Name)
 	}
 	e := &Entry{Name: cm.Name, Origin: origin, Description: cm.Annotations[descriptionKey],
-		Defaults: map[string]string{}, Meanings: map[string]string{}}
+		Defaults: map[string]string{}, Types: map[string]variable.Type{}, Meanings: map[string]string{}}
 	for k, v := range cm.Annotations {
 		if name, ok := strings.CutPrefix(k, defaultPrefix); ok {
 			e.Defaults[name] = v
@@ -81,7 +86,32 @@ func FromConfigMap(cm *corev1.ConfigMap, origin string) (*Entry, error) {
 		}
 		e.Parts = append(e.Parts, part)
 	}
-	return e, nil
+	return e, e.readTypes(cm.Annotations)
+}
+
+// readTypes reads the types of the variables, which their defaults must be of.
+func (e *Entry) readTypes(annotations map[string]string) error {
+	known := e.Variables()
+	for _, k := range sortedKeys(annotations) {
+		name, ok := strings.CutPrefix(k, typePrefix)
+		if !ok {
+			continue
+		}
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("annotation %s: workload %q has no variable %q", k, e.Name, name)
+		}
+		t, err := variable.Parse(annotations[k])
+		if err != nil {
+			return fmt.Errorf("annotation %s: %w", k, err)
+		}
+		e.Types[name] = t
+		if value, ok := e.Defaults[name]; ok {
+			if p := e.check(name, value); p != nil {
+				return fmt.Errorf("annotation %s%s: %s", defaultPrefix, name, p.Message)
+			}
+		}
+	}
+	return nil
 }
 
 func looksLikeManifest(text string) bool {
@@ -89,7 +119,7 @@ func looksLikeManifest(text string) bool {
 }
 
 // SHA256 is the digest, in hex, of what the entry makes instances of: its name, its
-// defaults and its parts, wherever they are from.
+// defaults, its types and its parts, wherever they are from.
 func (e *Entry) SHA256() string {
 	sum := sha256.New()
 	write := func(text string) { fmt.Fprintf(sum, "%d:%s", len(text), text) } // a hash takes all
@@ -97,6 +127,10 @@ func (e *Entry) SHA256() string {
 	for _, k := range sortedKeys(e.Defaults) {
 		write(k)
 		write(e.Defaults[k])
+	}
+	for _, k := range sortedKeys(e.Types) {
+		write(typePrefix + k)
+		write(e.Types[k].String())
 	}
 	write("")
 	for _, p := range e.Parts {

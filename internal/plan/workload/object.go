@@ -90,7 +90,7 @@ func (f filler) text(s string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m := variable.FindStringSubmatch(s); m != nil && m[0] == s && f.isNumber(m[1]) {
+	if m := reference.FindStringSubmatch(s); m != nil && m[0] == s && f.isNumber(m[1]) {
 		if n, err := strconv.ParseInt(out, 10, 64); err == nil {
 			return n, nil
 		}

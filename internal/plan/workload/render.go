@@ -120,8 +120,14 @@ type template struct {
 func (r *renderer) read() error {
 	files := corev1.ConfigMap{Data: map[string]string{}}
 	files.Name = r.entry.Name
+	sizes, err := r.entry.bytes(r.params.Vars, r.builtins)
+	if err != nil {
+		return &Error{Message: err.Error()}
+	}
+	builtins := maps.Clone(r.builtins)
+	maps.Copy(builtins, sizes)
 	for _, part := range r.entry.Parts {
-		text, err := substitute(part.Text, r.params.Vars, r.builtins)
+		text, err := substitute(part.Text, r.params.Vars, builtins)
 		if err != nil {
 			return &Error{Part: part.Key, Message: err.Error()}
 		}

@@ -114,6 +114,26 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+func TestSizeInBytes(t *testing.T) {
+	cm := &corev1.ConfigMap{Data: map[string]string{"fill.sh": "{{size.bytes}} {{size}}",
+		"pod.yaml": strings.Replace(podHead, "%s", "", 1) + "  containers: [{name: c, command: [a]}]\n"}}
+	cm.Name, cm.Labels = "e", map[string]string{"type": "workload"}
+	cm.Annotations = map[string]string{"cnsbench.type.size": "size", "cnsbench.default.size": "1.5Gi"}
+	e, err := FromConfigMap(cm, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]string{"": "1610612736 1.5Gi", "1{{INSTANCE_NUM}}M": "17000000 17M"} {
+		given := map[string]string{}
+		if value != "" {
+			given["size"] = value
+		}
+		if got := instance(t, e, given, 7).ConfigMaps[0].Data["fill.sh"]; got != want {
+			t.Errorf("size %q: got %q, want %q", value, got, want)
+		}
+	}
+}
+
 func TestSubstitute(t *testing.T) {
 	values := map[string]string{"a": "1", "name": "x-{{INSTANCE_NUM}}", "braces": "{{other}}"}
 	builtins := builtin(Params{Index: 7, Action: "fio", Count: 2, RunID: "r"})

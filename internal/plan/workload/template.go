@@ -7,11 +7,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/plan/workload/variable"
 )
 
-// variable is {{name}}, with or without spaces. Anything else in double
-// braces, such as a Go template inside a script, is left alone.
-var variable = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}`)
+// reference is {{name}}, with or without spaces, or {{name.bytes}}. Anything else
+// in double braces, such as a Go template inside a script, is left alone.
+var reference = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_-]*(?:\.bytes)?)\s*\}\}`)
+
+// inBytes follows the name of a variable of type size: its value as a number of
+// bytes.
+const inBytes = ".bytes"
 
 // maxText bounds a rendered part.
 const maxText = 1 << 20
@@ -22,9 +28,14 @@ type Error struct {
 	Part    string // the part it is about, or empty
 	Message string
 	Hint    string
-	// Known lists the names that Var could be, when it is unknown.
+	// Known lists the names that Var could be, when it is unknown, or the values
+	// that Got, which was given for it, could be.
 	Known []string
+	Got   string
 }
+
+// Unknown says whether it is the name of Var that is wrong, and not its value.
+func (e *Error) Unknown() bool { return len(e.Known) > 0 && e.Got == "" }
 
 func (e *Error) Error() string {
 	s := e.Message
@@ -66,8 +77,8 @@ func (e *Entry) Variables() []string {
 		names = map[string]string{}
 	}
 	for _, p := range e.Parts {
-		for _, m := range variable.FindAllStringSubmatch(p.Text, -1) {
-			names[m[1]] = ""
+		for _, m := range reference.FindAllStringSubmatch(p.Text, -1) {
+			names[strings.TrimSuffix(m[1], inBytes)] = ""
 		}
 	}
 	for b := range builtin(Params{}) {
@@ -77,7 +88,8 @@ func (e *Entry) Variables() []string {
 }
 
 // Resolve completes the values that were given by the defaults, and reports
-// variables that the entry does not have and those that are without a value.
+// variables that the entry does not have, values that are not of their type, and
+// variables without a value.
 func (e *Entry) Resolve(given map[string]string) (map[string]string, []*Error) {
 	known := e.Variables()
 	values := maps.Clone(e.Defaults)
@@ -95,6 +107,9 @@ func (e *Entry) Resolve(given map[string]string) (map[string]string, []*Error) {
 			continue
 		}
 		values[name] = given[name]
+		if p := e.check(name, given[name]); p != nil {
+			problems = append(problems, &Error{Var: name, Message: p.Message, Hint: p.Hint, Known: p.Values, Got: given[name]})
+		}
 	}
 	for _, name := range known {
 		if _, ok := values[name]; !ok {
@@ -103,6 +118,38 @@ func (e *Entry) Resolve(given map[string]string) (map[string]string, []*Error) {
 		}
 	}
 	return values, problems
+}
+
+// check says why a value is not of the type of its variable. Built-in variables
+// in it stand for those of a first instance.
+func (e *Entry) check(name, value string) *variable.Problem {
+	first := Params{Action: "action", Count: 1, RunID: "run", ToolsImage: "image", Image: "image"}
+	filled, _, err := fill(value, builtin(first))
+	if err != nil {
+		return &variable.Problem{Message: err.Error()}
+	}
+	return e.Types[name].Check(filled)
+}
+
+// bytes has NAME.bytes of each variable of type size that has a value.
+func (e *Entry) bytes(values, builtins map[string]string) (map[string]string, error) {
+	sizes := map[string]string{}
+	for name, t := range e.Types {
+		value, ok := values[name]
+		if !ok || !t.Size() {
+			continue
+		}
+		filled, _, err := fill(value, builtins)
+		if err != nil {
+			return nil, err
+		}
+		n, err := t.Bytes(filled)
+		if err != nil {
+			return nil, fmt.Errorf("variable %q: %w", name, err)
+		}
+		sizes[name+inBytes] = strconv.FormatInt(n, 10)
+	}
+	return sizes, nil
 }
 
 // substitute fills the variables in. Values may have built-in variables in
@@ -120,6 +167,9 @@ func substitute(text string, values, builtins map[string]string) (string, error)
 	out, missing, err := fill(text, expanded)
 	if err == nil && missing != "" {
 		err = fmt.Errorf("variable %q has no value", missing)
+		if name, ok := strings.CutSuffix(missing, inBytes); ok {
+			err = fmt.Errorf("%s: variable %q is not of type size", missing, name)
+		}
 	}
 	return out, err
 }
@@ -127,8 +177,8 @@ func substitute(text string, values, builtins map[string]string) (string, error)
 // fill replaces each variable that has a value, and names one that has none.
 func fill(text string, values map[string]string) (out, missing string, err error) {
 	size := len(text)
-	out = variable.ReplaceAllStringFunc(text, func(s string) string {
-		name := variable.FindStringSubmatch(s)[1]
+	out = reference.ReplaceAllStringFunc(text, func(s string) string {
+		name := reference.FindStringSubmatch(s)[1]
 		v, ok := values[name]
 		if !ok {
 			missing = name

@@ -3,18 +3,7 @@
 # was asked for: some drivers' volumes are directories of a larger file system.
 set -eu
 kib=$(df -Pk /data | { read -r _; read -r _ _ _ avail _; echo "$avail"; })
-size={{volumeSize}}
-number=${size%%[!0-9]*}
-case $size in
-    *Ki) asked=$number ;;
-    *Mi) asked=$((number * 1024)) ;;
-    *Gi) asked=$((number * 1024 * 1024)) ;;
-    *Ti) asked=$((number * 1024 * 1024 * 1024)) ;;
-    *k) asked=$((number * 1000 / 1024)) ;;
-    *M) asked=$((number * 1000 * 1000 / 1024)) ;;
-    *G) asked=$((number * 1000 * 1000 * 1000 / 1024)) ;;
-    *) asked=$((number / 1024)) ;;
-esac
+asked=$(({{volumeSize.bytes}} / 1024))
 if [ "$asked" -gt 0 ] && [ "$asked" -lt "$kib" ]; then
     kib=$asked
 fi
