@@ -38,10 +38,25 @@ func testSnapshot(t *testing.T, s *session) {
 	}
 }
 
-func testClone(_ *testing.T, s *session) {
+// grow enlarges a volume, if the driver under test can. What is made of it from then
+// on has to be as large, also where it is asked for with the object of before.
+func (s *session) grow(v engine.Object) (bytes int64) {
+	s.t.Helper()
+	if s.target.Skip["resize"] != "" {
+		return v.Bytes
+	}
+	s.must(engine.Request{Resize: &engine.Resize{Target: v, Bytes: v.Bytes + v.Bytes/4}})
+	return v.Bytes + v.Bytes/4
+}
+
+func testClone(t *testing.T, s *session) {
 	v := s.volume("v-0", true)
+	bytes := s.grow(v)
 	o, c := s.must(engine.Request{Name: "c-0", Volume: &engine.Volume{Claim: s.claim("c-0"), FromVolume: &v, Attach: true}})
 	s.inOrder(o, op.Provisioned, op.Published, op.FirstRead, op.Ready)
+	if c.Bytes < bytes {
+		t.Errorf("the clone of a volume of %d has %d", bytes, c.Bytes)
+	}
 	s.must(engine.Request{Delete: &engine.Delete{Target: c}})
 }
 
@@ -56,6 +71,8 @@ func testResize(t *testing.T, s *session) {
 
 func testGroup(t *testing.T, s *session) {
 	vs := []engine.Object{s.volume("v-0", true), s.volume("v-1", true)}
+	s.grow(vs[0])
+	s.grow(vs[1])
 	o, made, err := s.do(t.Context(), engine.Request{Name: "g-0", Snapshot: &engine.Snapshot{Sources: vs, Class: s.target.SnapshotClass.Name, Group: true}})
 	if err != nil {
 		t.Fatal(err)

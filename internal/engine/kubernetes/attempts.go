@@ -24,6 +24,7 @@ type attempts struct {
 	causes  map[string]*cause
 	unknown map[string]creation // by the name that the driver was given
 	known   map[string]bool     // names whose handle the cluster has
+	refused map[string]bool     // objects that a driver has refused for certain
 	unbound []string            // deleted before they had a volume
 }
 
@@ -43,7 +44,8 @@ type creation struct {
 }
 
 func newAttempts() *attempts {
-	return &attempts{causes: map[string]*cause{}, unknown: map[string]creation{}, known: map[string]bool{}}
+	return &attempts{causes: map[string]*cause{}, unknown: map[string]creation{}, known: map[string]bool{},
+		refused: map[string]bool{}}
 }
 
 // tried counts the attempts of one op that failed: the calls that a proxy saw
@@ -92,12 +94,12 @@ func (a *attempts) add(found map[string]*cause) {
 // lost notes a creation that has failed when its op ended, so that nobody may
 // know of what the driver has made.
 func (a *attempts) lost(name string, c creation) {
-	if c.message == "" || refused(c.message) {
-		return
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.known[name] {
+	switch {
+	case refused(c.message):
+		a.refused[c.object] = true
+	case c.message != "" && !a.known[name]:
 		a.unknown[name] = c
 	}
 }
@@ -106,7 +108,9 @@ func (a *attempts) lost(name string, c creation) {
 func (a *attempts) deletedUnbound(object string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.unbound = append(a.unbound, object)
+	if !a.refused[object] {
+		a.unbound = append(a.unbound, object)
+	}
 }
 
 // see learns from the cluster which of what was created has a handle.
@@ -154,7 +158,42 @@ func codeIn(message string) string {
 var refusals = map[string]bool{"InvalidArgument": true, "NotFound": true, "AlreadyExists": true, "PermissionDenied": true,
 	"FailedPrecondition": true, "OutOfRange": true, "Unimplemented": true, "Unauthenticated": true, "ResourceExhausted": true}
 
-func refused(message string) bool { return refusals[codeIn(message)] }
+// notAsked are words by which csi-provisioner says that it has not asked the driver,
+// because of the source of a volume.
+const notAsked = "error getting handle for DataSource"
+
+// refused says whether a message means that the driver has made nothing.
+func refused(message string) bool {
+	return refusals[codeIn(message)] || strings.Contains(message, notAsked)
+}
+
+// unsuited are the codes by which a driver says that it will refuse the same claim
+// each time. csi-provisioner itself calls the first of them infeasible.
+var unsuited = map[string]bool{"InvalidArgument": true, "OutOfRange": true}
+
+// tooSmall are the words by which csi-provisioner refuses a claim that is smaller
+// than the volume or the snapshot from which it is to be made.
+var tooSmall = []string{
+	"must be greater than or equal in size to the specified PVC data source", "is less than the size"}
+
+// hopelessClaim says why a claim that was not provisioned will never be, by the
+// message of its Event; nil if it may be. csi-provisioner goes on trying in any case.
+func hopelessClaim(claim, reason, message string) *engine.Error {
+	if reason != "ProvisioningFailed" {
+		return nil
+	}
+	code := codeIn(message)
+	source := strings.Contains(message, notAsked)
+	says := func(words string) bool { return strings.Contains(message, words) }
+	switch {
+	case source && slices.ContainsFunc(tooSmall, says):
+		code = "OutOfRange" // as a driver would say
+	case source || !unsuited[code]:
+		return nil
+	}
+	return &engine.Error{Code: code,
+		Message: fmt.Sprintf("claim %s will not be provisioned: %s: %s", claim, reason, strings.TrimSpace(message))}
+}
 
 // maxNamed is how many things one finding names.
 const maxNamed = 20

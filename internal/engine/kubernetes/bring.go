@@ -294,6 +294,7 @@ func (b *bringing) see(v any) error {
 			if b.concerns(v, &e.InvolvedObject) {
 				b.waiting(e)
 				b.warnings.see(e)
+				return b.refusal(e)
 			}
 			return nil
 		}
@@ -313,6 +314,16 @@ func (b *bringing) concerns(ev watch.Event, o *corev1.ObjectReference) bool {
 	}
 	p := b.pods[o.Name]
 	return p == nil || p.uid == "" || o.UID == "" || o.UID == p.uid
+}
+
+// refusal says why a claim of the op will never be bound, if an Event says so.
+func (b *bringing) refusal(e *corev1.Event) error {
+	if c := b.claims[e.InvolvedObject.Name]; c != nil && !c.bound && c.handle == "" {
+		if err := hopelessClaim(e.InvolvedObject.Name, e.Reason, e.Message); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // waiting keeps what an unbound claim is said to wait for, which is no warning.

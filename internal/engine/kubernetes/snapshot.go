@@ -61,11 +61,17 @@ func (e *Engine) takeSnapshot(ctx context.Context, r engine.Request, tr *op.Trac
 	e.keepSnapshot(s)
 	tr.MarkAt(op.Acked, answered, 0, "runner")
 	err = c.await(ctx)
-	s.object.Handle, s.object.Bytes = c.handle, c.bytes
-	if s.object.Bytes == 0 {
-		s.object.Bytes = source.Bytes
-	}
+	c.describe(&s.object, source)
 	return []engine.Object{s.object}, err
+}
+
+// describe completes a snapshot's object. Where its restoreSize is not known it may
+// be as large as its source.
+func (c *cutting) describe(o *engine.Object, source engine.Object) {
+	o.Handle, o.Bytes = c.handles[o.Name], c.bytes[o.Name]
+	if o.Bytes == 0 {
+		o.Bytes = c.engine.claimedSize(&source)
+	}
 }
 
 func optionalString(s string) *string {
@@ -98,14 +104,14 @@ type cutting struct {
 	stamps   stamps
 	warnings warnings
 	asked    map[string]asked // by object: what has no handle yet
-	handle   string
-	bytes    int64
+	handles  map[string]string
+	bytes    map[string]int64 // by object: its restoreSize
 	rpcs     *rpcs
 }
 
 func (e *Engine) cut(tr *op.Trace) *cutting {
 	return &cutting{engine: e, tr: tr, feed: e.tracker.follow(), objects: map[string]string{}, ready: map[string]bool{}, stamps: stamps{}, warnings: warnings{}, asked: map[string]asked{},
-		rpcs: newRPCs(cuttingCalls, e.session.Clock.Now())}
+		handles: map[string]string{}, bytes: map[string]int64{}, rpcs: newRPCs(cuttingCalls, e.session.Clock.Now())}
 }
 
 func (c *cutting) follow(object, name string) {
@@ -170,7 +176,7 @@ func (c *cutting) see(ev watch.Event) error {
 			c.stamps.add(op.Ready, object, ev)
 			c.ready[o.Name] = true
 			if s.RestoreSize != nil {
-				c.bytes = s.RestoreSize.Value()
+				c.bytes[object] = s.RestoreSize.Value()
 			}
 		}
 	case *api.VolumeSnapshotContent:
@@ -179,7 +185,7 @@ func (c *cutting) see(ev watch.Event) error {
 			return nil
 		}
 		c.stamps.add(contentSeen, object, ev)
-		if c.handle == "" {
+		if c.handles[object] == "" {
 			c.asked[object] = asked{snapshotAsked(o.Spec.VolumeSnapshotRef.UID), o.Spec.Driver}
 		}
 		if s := o.Status; s != nil {
@@ -187,7 +193,7 @@ func (c *cutting) see(ev watch.Event) error {
 				c.stamps.add(op.Taken, object, ev)
 			}
 			if s.SnapshotHandle != nil {
-				c.handle = *s.SnapshotHandle
+				c.handles[object] = *s.SnapshotHandle
 				delete(c.asked, object)
 			}
 			if s.Error != nil && s.Error.Message != nil && c.warnings.note(object, contentError, *s.Error.Message, s.Error.Time) {
@@ -292,7 +298,7 @@ func (e *Engine) awaitGroup(ctx context.Context, r engine.Request, group *snap, 
 			}
 			object := rawName + o.Name
 			members[o.Name] = engine.Object{Kind: engine.SnapshotObject, Name: object, Action: r.Action, Owner: r.Name,
-				Source: bySource[*source].Name, Class: r.Snapshot.Class, Bytes: bySource[*source].Bytes}
+				Source: bySource[*source].Name, Class: r.Snapshot.Class}
 			c.follow(object, o.Name)
 			if err := c.see(ev); err != nil {
 				return nil, err
@@ -301,14 +307,16 @@ func (e *Engine) awaitGroup(ctx context.Context, r engine.Request, group *snap, 
 			c.warnings.see(o)
 		}
 	}
+	err := c.await(ctx)
 	var made []engine.Object
 	for name, o := range members {
+		c.describe(&o, bySource[e.name(o.Source)])
 		made = append(made, o)
 		group.members = append(group.members, o.Name)
 		e.keepSnapshot(&snap{kind: api.VolumeSnapshots, name: name, object: o})
 	}
 	slices.SortFunc(made, func(a, b engine.Object) int { return strings.Compare(a.Name, b.Name) })
-	return made, c.await(ctx)
+	return made, err
 }
 
 // deleteSnapshot deletes a snapshot, or a group with its members, and returns

@@ -127,15 +127,17 @@ func isBlock(c *corev1.PersistentVolumeClaim) bool {
 }
 
 // setSource makes a claim one of a restored or cloned volume, of at least its
-// source's size.
+// source's size as it is now: the source may have grown since the op was planned.
 func (e *Engine) setSource(spec *corev1.PersistentVolumeClaimSpec, object *engine.Object, want *engine.Volume) error {
 	var source *engine.Object
+	var bytes int64
 	switch {
 	case want.FromSnapshot != nil:
 		source = want.FromSnapshot
 		if e.snapshot(source.Name) == nil {
 			return gone(*source)
 		}
+		bytes = e.restoreSize(source)
 		group := snapshotGroup
 		spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: &group, Kind: "VolumeSnapshot", Name: e.name(source.Name)}
 	case want.FromVolume != nil:
@@ -144,15 +146,43 @@ func (e *Engine) setSource(spec *corev1.PersistentVolumeClaimSpec, object *engin
 		if v == nil {
 			return gone(*source)
 		}
+		bytes = e.claimedSize(source)
 		spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: v.name}
 	default:
 		return nil
 	}
 	object.Source = source.Name
-	if want := spec.Resources.Requests[corev1.ResourceStorage]; want.Value() < source.Bytes {
-		spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(source.Bytes, resource.BinarySI)}
+	if want := spec.Resources.Requests[corev1.ResourceStorage]; want.Value() < bytes {
+		spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(bytes, resource.BinarySI)}
 	}
 	return nil
+}
+
+// claimedSize is the least size that csi-provisioner allows a clone of a volume: what
+// the source's claim asks for, also where a resize is under way or was refused.
+func (e *Engine) claimedSize(source *engine.Object) int64 {
+	v := e.volume(source.Name)
+	if v == nil {
+		return source.Bytes
+	}
+	c, ok := e.tracker.latest(key{claims, v.name}).(*corev1.PersistentVolumeClaim)
+	if !ok {
+		return source.Bytes
+	}
+	asked, has := c.Spec.Resources.Requests[corev1.ResourceStorage], c.Status.Capacity[corev1.ResourceStorage]
+	return max(asked.Value(), has.Value())
+}
+
+// restoreSize is the least size that csi-provisioner allows a volume from a snapshot.
+func (e *Engine) restoreSize(source *engine.Object) int64 {
+	s := e.snapshot(source.Name)
+	if s != nil {
+		vs, ok := e.tracker.latest(key{snapshots, s.name}).(*api.VolumeSnapshot)
+		if ok && vs.Status != nil && vs.Status.RestoreSize != nil {
+			return vs.Status.RestoreSize.Value()
+		}
+	}
+	return source.Bytes
 }
 
 func gone(o engine.Object) error {

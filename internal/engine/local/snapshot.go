@@ -147,6 +147,9 @@ func (e *Engine) rememberGroup(r engine.Request, v *volume, class engine.Snapsho
 			Owner: r.Name, Class: class.Name, Bytes: m.GetSizeBytes()}}
 		for _, source := range r.Snapshot.Sources {
 			if source.Handle == m.GetSourceVolumeId() {
+				if v := e.findVolume(source.Name); v != nil { // it may have grown since it was chosen
+					source = e.objectOf(v)
+				}
 				s.object.Source, s.object.Bytes = source.Name, max(s.object.Bytes, source.Bytes)
 			}
 		}
