@@ -143,6 +143,9 @@ func (l *loader) variant(n *info, w *Workload, path string, c *v1alpha1.CreateOb
 	for _, what := range sample.Expects {
 		l.warn(path+".workload", "", "workload %q refers to %s, which is not of its manifests: it must be in the run's namespace", entry.Name, what)
 	}
+	for i := range sample.Pods {
+		l.token(path+".workload", fmt.Sprintf("pod %q", sample.Pods[i].Name), &sample.Pods[i].Spec)
+	}
 	l.observable(path, c, sample)
 	w.SyncGroup = l.syncGroup(n, path, c, sample)
 	return params, true
@@ -253,6 +256,23 @@ func (l *loader) parser(n *info, path string, o workload.Output) {
 		if !slices.Contains(n.metrics, m) {
 			n.metrics = append(n.metrics, m)
 		}
+	}
+}
+
+// token names the pods whose programs get credentials for the cluster's API, and
+// those that name an account and get none.
+func (l *loader) token(path, pod string, s *corev1.PodSpec) {
+	if !l.classes.cluster {
+		return
+	}
+	account, has := workload.Token(s)
+	switch {
+	case has:
+		l.warn(path, "leave automountServiceAccountToken out if the workload does not call the API",
+			"%s: the template asks for the token of ServiceAccount %q, so its programs have the rights of that account", pod, account)
+	case s.ServiceAccountName != "":
+		l.warn(path, "automountServiceAccountToken: true in the template mounts it",
+			"%s: the template names ServiceAccount %q, but no token of it is mounted", pod, account)
 	}
 }
 

@@ -58,6 +58,7 @@ func (l *loader) manifestObject(n *info, path string, c *v1alpha1.CreateObjSpec)
 		if err != nil {
 			return unstructured.Unstructured{}, fmt.Errorf("manifest of %s, instance %d: %w", p.Action, i, err)
 		}
+		workload.DenyToken(filled)
 		out := unstructured.Unstructured{Object: filled}
 		labels := out.GetLabels()
 		if labels == nil {
@@ -73,6 +74,9 @@ func (l *loader) manifestObject(n *info, path string, c *v1alpha1.CreateObjSpec)
 	if err != nil {
 		l.fail(path+".manifest", "", "%v", err)
 		return
+	}
+	for _, pod := range workload.DenyToken(first.Object) {
+		l.token(path+".manifest", fmt.Sprintf("the pods of %s", n.out.Name), &pod)
 	}
 	labels := first.GetLabels()
 	for _, own := range []string{workload.LabelAction, workload.LabelInstance, workload.LabelRun} {

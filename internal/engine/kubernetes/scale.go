@@ -123,9 +123,10 @@ func scriptOf(r engine.Request) string { return r.Name + "-script" }
 func (e *Engine) runScript(ctx context.Context, r engine.Request, m *manifest, tr *op.Trace) error {
 	s, object := r.Scale.Script, scriptOf(r)
 	config := &corev1.ConfigMap{ObjectMeta: e.meta(metav1.ObjectMeta{}, r.Action, object), Data: map[string]string{scriptFile: s.Text}}
-	mode, no := int32(0o555), false
+	mode, no, yes := int32(0o555), false, true // the script scales by the API
 	pod := &corev1.Pod{ObjectMeta: e.meta(metav1.ObjectMeta{}, r.Action, object), Spec: corev1.PodSpec{
-		RestartPolicy: corev1.RestartPolicyNever, ServiceAccountName: s.ServiceAccount, EnableServiceLinks: &no, TerminationGracePeriodSeconds: new(int64(1)),
+		RestartPolicy: corev1.RestartPolicyNever, ServiceAccountName: s.ServiceAccount, AutomountServiceAccountToken: &yes,
+		EnableServiceLinks: &no, TerminationGracePeriodSeconds: new(int64(1)),
 		Volumes: []corev1.Volume{{Name: "script", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			LocalObjectReference: corev1.LocalObjectReference{Name: config.Name}, DefaultMode: &mode}}}},
 		Containers: []corev1.Container{{Name: "script", Image: s.Image, ImagePullPolicy: corev1.PullIfNotPresent,

@@ -87,6 +87,7 @@ func serviceVariable(base string) string {
 // but for what would keep the run from beginning or from ending.
 func (r *renderer) clusterPod(t *template, p *corev1.PodSpec, meta *metav1.ObjectMeta) error {
 	meta.Annotations = theirs(t.meta.Annotations)
+	denyToken(p)
 	for i := range p.ImagePullSecrets {
 		if name, ok := r.secrets[p.ImagePullSecrets[i].Name]; ok {
 			p.ImagePullSecrets[i].Name = name
