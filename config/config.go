@@ -31,7 +31,7 @@ const (
 )
 
 // names of the manifests, in the order in which they are applied.
-var names = []string{"namespace", "operator", "results", "roles"}
+var names = []string{"namespace", "admission", "operator", "results", "roles"}
 
 // Options are what differs between installations. Zero values are those of the
 // manifests.

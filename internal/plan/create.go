@@ -269,7 +269,7 @@ func (l *loader) token(path, pod string, s *corev1.PodSpec) {
 	switch {
 	case has:
 		l.warn(path, "leave automountServiceAccountToken out if the workload does not call the API",
-			"%s: the template asks for the token of ServiceAccount %q, so its programs have the rights of that account", pod, account)
+			"%s: the template asks for the token of ServiceAccount %q, so its programs have that account's rights", pod, account)
 	case s.ServiceAccountName != "":
 		l.warn(path, "automountServiceAccountToken: true in the template mounts it",
 			"%s: the template names ServiceAccount %q, but no token of it is mounted", pod, account)

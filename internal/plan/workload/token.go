@@ -2,6 +2,7 @@ package workload
 
 import (
 	"cmp"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,9 +38,9 @@ func Token(s *corev1.PodSpec) (account string, has bool) {
 // returns their specifications, as far as they can be read.
 func DenyToken(manifest map[string]any) []corev1.PodSpec {
 	var all []corev1.PodSpec
-	for _, path := range [][]string{{"spec"}, {"spec", "template", "spec"}, {"spec", "jobTemplate", "spec", "template", "spec"}} {
+	for _, path := range []string{"spec", "spec.template.spec", "spec.jobTemplate.spec.template.spec"} {
 		at := manifest
-		for _, field := range path {
+		for field := range strings.SplitSeq(path, ".") {
 			at, _ = at[field].(map[string]any)
 		}
 		if _, pod := at["containers"].([]any); !pod {

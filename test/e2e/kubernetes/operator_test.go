@@ -6,7 +6,9 @@ package kubernetes
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -32,17 +34,18 @@ func TestOperator(t *testing.T) {
 	bed.install(t)
 	t.Run("at once", func(t *testing.T) {
 		for name, test := range map[string]func(*testing.T, *testBed){
-			"carries Listing 1 out":                 testListing1Applied,
-			"carries a Benchmark out":               testOperatorCompletes,
-			"says what is wrong with a Benchmark":   testOperatorInvalid,
-			"says why a run failed":                 testOperatorFails,
-			"names the rights that are missing":     testOperatorNoRights,
-			"names a missing ServiceAccount":        testOperatorNoAccount,
-			"names an exceeded quota":               testOperatorQuota,
-			"cleans up after a lost runner":         testOperatorLostRunner,
-			"ends a run whose Benchmark is deleted": testOperatorDelete,
-			"lets a namespace go":                   testOperatorNamespace,
-			"shows columns and verdicts":            testOperatorColumns,
+			"carries Listing 1 out":                  testListing1Applied,
+			"carries a Benchmark out":                testOperatorCompletes,
+			"says what is wrong with a Benchmark":    testOperatorInvalid,
+			"says why a run failed":                  testOperatorFails,
+			"asks whether its creator may make pods": testOperatorCreator,
+			"names the rights that are missing":      testOperatorNoRights,
+			"names a missing ServiceAccount":         testOperatorNoAccount,
+			"names an exceeded quota":                testOperatorQuota,
+			"cleans up after a lost runner":          testOperatorLostRunner,
+			"ends a run whose Benchmark is deleted":  testOperatorDelete,
+			"lets a namespace go":                    testOperatorNamespace,
+			"shows columns and verdicts":             testOperatorColumns,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel() // each in a namespace of its own
@@ -192,6 +195,34 @@ func testOperatorNoRights(t *testing.T, bed *testBed) {
 	}
 	p.nothingLeft()
 	p.delete(b)
+}
+
+// testOperatorCreator: the right to create Benchmarks is not enough, since they
+// make pods with the rights of any account of the namespace.
+func testOperatorCreator(t *testing.T, bed *testBed) {
+	p := bed.project(t, noAccount)
+	p.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "creator", Namespace: p.name}})
+	as, subject := "system:serviceaccount:"+p.name+":creator", "--serviceaccount="+p.name+":creator"
+	p.kubectl("create", "role", "benchmarks", "-n", p.name, "--verb=create", "--resource=benchmarks.cnsbench.dev")
+	p.kubectl("create", "rolebinding", "benchmarks", "-n", p.name, "--role=benchmarks", subject)
+	file := filepath.Join(t.TempDir(), "b.yaml")
+	const head = "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: b}\n"
+	text := head + fmt.Sprintf(smallBenchmark, "5s", "null")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	create := func(want string) {
+		t.Helper()
+		p.until(t.Context(), "creating one says "+want, func() (bool, string) { // roles and policies take effect soon
+			cmd := exec.Command("kubectl", "create", "--dry-run=server", "--as="+as, "-n", p.name, "-f", file)
+			out, _ := cmd.CombinedOutput()
+			return strings.Contains(string(out), want), string(out)
+		})
+	}
+	create(as + " may not create pods in namespace " + p.name)
+	p.kubectl("create", "role", "pods", "-n", p.name, "--verb=create", "--resource=pods")
+	p.kubectl("create", "rolebinding", "pods", "-n", p.name, "--role=pods", subject)
+	create("created")
 }
 
 func testOperatorNoAccount(t *testing.T, bed *testBed) {
