@@ -29,6 +29,7 @@ func (r *running) conclude(result *run.Result) error {
 		b.State, b.Reason = result.State, result.Reason
 		b.BarrierAt, b.EndedAt = result.BarrierAt, result.EndedAt
 		b.Rates, b.Validity, b.Distributions = rateStats(result), result.Flags, result.Distributions
+		b.Bounds = result.Bounds
 		b.ExitCode = exitOf(result)
 	})
 	if closed != nil {

@@ -293,7 +293,7 @@ func (r *objectRun) conclude(result *oload.Result) error {
 	err = errors.Join(err, r.seeking.keep(r.writer, result))
 	ended := r.clock.Now()
 	err = errors.Join(err, r.writer.Close(func(b *record.Run) {
-		b.State, b.EndedAt, b.ExitCode, b.Validity = state, ended, code, flags
+		b.State, b.EndedAt, b.ExitCode, b.Validity, b.Bounds = state, ended, code, flags, r.bounds(result)
 		if result.Err != nil {
 			b.Reason = result.Err.Error()
 		}
@@ -335,6 +335,14 @@ func (r *objectRun) validity(result *oload.Result) []record.Flag {
 			if lost, all := w.Lost(); lost > 0 {
 				flag("lost-operations", "stage %s, work %s: %d of %d operations that were due had not begun, or not ended, when it ended; they count as infinite", s.Name, w.Work.Name, lost, all)
 			}
+			if evidence, invalid, ok := w.NoSuccess(); ok {
+				severity := "warning"
+				if invalid {
+					severity = "invalid"
+				}
+				flags = append(flags, record.Flag{Name: "noSuccess", Severity: severity,
+					Evidence: fmt.Sprintf("stage %s, work %s: %s", s.Name, w.Work.Name, evidence)})
+			}
 			if evidence, ok := w.NoRamp(); ok {
 				flag("no-ramp-up", "stage %s, work %s: %s", s.Name, w.Work.Name, evidence)
 			}
@@ -350,6 +358,20 @@ func (r *objectRun) validity(result *oload.Result) []record.Flag {
 		}
 	}
 	return flags
+}
+
+// bounds are what limited the stages, but the steps of a search, which has its own.
+func (r *objectRun) bounds(result *oload.Result) (list []record.Bound) {
+	for i := range result.Stages {
+		s := &result.Stages[i]
+		a, ok := s.Assess()
+		if !ok || r.seeking.searched(s.Name) {
+			continue
+		}
+		list = append(list, record.Bound{Stage: s.Name, Bound: string(a.Bound), Evidence: a.Evidence,
+			CPUPerOpNs: int64(a.CPUPerOp), Ops: a.Ops})
+	}
+	return list
 }
 
 // isObjectWorkload says whether run was given a workload of COSBench.

@@ -171,7 +171,7 @@ func madeContainers(dir string) string {
 		return ""
 	}
 	places, err := placesIn(&b.Run)
-	if err != nil || len(places) == 0 || removedAll(dir, &b.Run) {
+	if err != nil || len(places) == 0 || removedAll(dir, &b.Run) || madeNone(b) {
 		return ""
 	}
 	return "containers that it made may be left, which are not among them: " + cleanupCommand(dir)
@@ -244,7 +244,7 @@ func mayLeave(w *model.Workload, r *oload.Result) bool {
 				return true
 			}
 		}
-		made = made || !became.Skipped && slices.ContainsFunc(s.Works, func(k model.Work) bool { return k.Kind == model.Init && k.Store.Kind != "null" })
+		made = made || became.MadeContainers()
 	}
 	return false
 }

@@ -109,19 +109,29 @@ func TestMayLeave(t *testing.T) {
 		return oload.StageResult{Err: err, Works: []oload.WorkResult{{Work: &w.Stages[i].Works[0], Err: err}}}
 	}
 	done, skipped := oload.StageResult{}, oload.StageResult{Skipped: true}
+	inits := func(label string) oload.StageResult {
+		cells := oload.Cells{oload.Key{Label: label}: oload.NewCell()}
+		return oload.StageResult{Works: []oload.WorkResult{{Work: &w.Stages[0].Works[0], Cells: cells}}}
+	}
+	made, unbegun := inits("200"), oload.StageResult{Err: errors.New("refused")}
+	stages := func(s ...oload.StageResult) []oload.StageResult { return s }
 	for name, tt := range map[string]struct {
 		result oload.Result
 		left   bool
 	}{
-		"all was done":          {oload.Result{Stages: []oload.StageResult{done, done, done, done}}, false},
-		"the middle failed":     {oload.Result{Stages: []oload.StageResult{done, failed(1), done, done}}, false},
-		"interrupted":           {oload.Result{Stages: []oload.StageResult{done, done, done, done}, Interrupted: true}, false},
-		"interrupted twice":     {oload.Result{Stages: []oload.StageResult{done, done, skipped, skipped}, Interrupted: true, Aborted: true}, true},
-		"while it disposed":     {oload.Result{Stages: []oload.StageResult{done, done, done, done}, Interrupted: true, Aborted: true}, true},
-		"cleanup failed":        {oload.Result{Stages: []oload.StageResult{done, done, failed(2), done}}, true},
-		"dispose failed":        {oload.Result{Stages: []oload.StageResult{done, done, done, failed(3)}}, true},
-		"dispose did not begin": {oload.Result{Stages: []oload.StageResult{done, done, done, {Err: errors.New("refused")}}}, true},
-		"nothing was made":      {oload.Result{Stages: []oload.StageResult{skipped, skipped, skipped, skipped}, Aborted: true}, false},
+		"all was done":            {oload.Result{Stages: stages(made, done, done, done)}, false},
+		"the middle failed":       {oload.Result{Stages: stages(made, failed(1), done, done)}, false},
+		"interrupted":             {oload.Result{Stages: stages(made, done, done, done), Interrupted: true}, false},
+		"interrupted twice":       {oload.Result{Stages: stages(made, done, skipped, skipped), Aborted: true}, true},
+		"while it disposed":       {oload.Result{Stages: stages(made, done, done, done), Aborted: true}, true},
+		"cleanup failed":          {oload.Result{Stages: stages(made, done, failed(2), done)}, true},
+		"dispose failed":          {oload.Result{Stages: stages(made, done, done, failed(3))}, true},
+		"dispose did not begin":   {oload.Result{Stages: stages(made, done, done, unbegun)}, true},
+		"nothing was made":        {oload.Result{Stages: stages(skipped, skipped, skipped, skipped), Aborted: true}, false},
+		"every init was refused":  {oload.Result{Stages: stages(inits("403 Denied"), skipped, failed(2), failed(3))}, false},
+		"nobody listened":         {oload.Result{Stages: stages(inits("refused"), skipped, failed(2), failed(3))}, false},
+		"an init was unanswered":  {oload.Result{Stages: stages(inits("reset"), skipped, failed(2), failed(3))}, true},
+		"the server had an error": {oload.Result{Stages: stages(inits("503"), skipped, failed(2), failed(3))}, true},
 	} {
 		if got := mayLeave(w, &tt.result); got != tt.left {
 			t.Errorf("%s: %v, want %v", name, got, tt.left)

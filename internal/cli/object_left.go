@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cnsbench/cnsbench/internal/objectstore/keep"
+	oload "github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/objectstore/part"
 	"github.com/cnsbench/cnsbench/internal/record"
@@ -29,6 +31,39 @@ func removedAll(dir string, r *record.Run) bool {
 	}
 	for _, o := range f.Budget.Objects {
 		if len(o.Makes) > 0 && !actionRemovedAll(os.DirFS(dir), o.Action) {
+			return false
+		}
+	}
+	return true
+}
+
+// madeNone says whether it is known from the bundle of an object workload that its
+// works of type init made no container: each of their operations has a histogram,
+// by what became of it.
+func madeNone(b *record.Bundle) bool {
+	var w model.Workload
+	if !b.Run.ObjectsOnly() || b.Run.State == record.Running || json.Unmarshal(b.Run.Plan, &w) != nil {
+		return false
+	}
+	inits := map[string]bool{} // by action
+	for i := range w.Stages {
+		for j := range w.Stages[i].Works {
+			if work := &w.Stages[i].Works[j]; work.Kind == model.Init {
+				inits[keep.Action(w.Stages[i].Name, work.Name)] = true
+			}
+		}
+	}
+	for h, err := range b.Histograms() {
+		if err != nil {
+			return false
+		}
+		_, label, failed := strings.Cut(h.Metric, "!")
+		if inits[h.Action] && (!failed || oload.MayHaveDone(label)) {
+			return false
+		}
+	}
+	for _, f := range b.Run.Validity {
+		if f.Name == "incomplete" || f.Name == "lost-operations" {
 			return false
 		}
 	}

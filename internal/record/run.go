@@ -55,8 +55,21 @@ type Run struct {
 	ExitCode int         `json:"exitCode"`
 	// Distributions are what others counted of the whole run.
 	Distributions []op.Distribution `json:"distributions,omitempty"`
+	// Bounds are what limited the stages of object storage.
+	Bounds []Bound `json:"bounds,omitempty"`
 	// Outputs says what other systems were sent of all this.
 	Outputs []OutputStats `json:"outputs,omitempty"`
+}
+
+// Bound says what limited a stage of object storage, and what an operation cost the
+// process that asked for it.
+type Bound struct {
+	Instance   string `json:"instance,omitempty"` // of a Benchmark; empty: all processes of the run
+	Stage      string `json:"stage"`
+	Bound      string `json:"bound"` // "client-bound", "server-bound", "unclear"
+	Evidence   string `json:"evidence"`
+	CPUPerOpNs int64  `json:"cpuPerOpNs"` // mean of Ops operations
+	Ops        int64  `json:"ops"`
 }
 
 // OutputStats says what became of the documents for one output.

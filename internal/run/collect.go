@@ -98,6 +98,12 @@ func (r *runner) take(of origin, result parse.Result, err error) {
 	for _, w := range result.Warnings {
 		r.warn(w.Code, of.source+": "+w.Message)
 	}
+	r.flags.Lock()
+	for _, b := range result.Bounds {
+		r.result.Bounds = append(r.result.Bounds, record.Bound{Instance: of.instance, Stage: b.Stage, Bound: b.Bound,
+			Evidence: b.Evidence, CPUPerOpNs: b.CPUPerOpNs, Ops: b.Ops})
+	}
+	r.flags.Unlock()
 	r.keep(of, result)
 }
 

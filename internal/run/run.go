@@ -87,6 +87,8 @@ type Result struct {
 	Flags     []record.Flag // what parsers and the engine found doubtful
 	// Distributions are what others counted of the whole run.
 	Distributions []op.Distribution
+	// Bounds are what limited the stages of object storage.
+	Bounds []record.Bound
 	// Leftovers is what could not be removed; nil when nothing is left.
 	Leftovers error
 }

@@ -4,8 +4,12 @@ package e2e
 
 import (
 	"fmt"
+	"net"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // cosbenchFile is a workload of COSBench with one work, whose storage, auth and
@@ -43,4 +47,76 @@ func TestObjectLint(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestObjectNothingMade: where nobody listens, no container was made and none is
+// said to be left.
+func TestObjectNothingMade(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf(`<workload name="w">
+<storage type="s3" config="endpoint=http://%s;accesskey=a;secretkey=b"/><workflow>
+<workstage name="init"><work type="init" workers="2" config="containers=r(1,2)"/></workstage>
+<workstage name="dispose"><work type="dispose" workers="2" config="containers=r(1,2)"/></workstage>
+</workflow></workload>`, address)
+	r := b.run("object", "run", "--out", b.bundle(), b.write("w.xml", text)).wants(t, 2)
+	if !strings.Contains(r.stdout, "refused") || strings.Contains(r.stdout+r.stderr, "may be left") {
+		t.Errorf("%v", r)
+	}
+	if r := b.run("cleanup", b.bundle()).wants(t, 0); strings.Contains(r.stdout+r.stderr, "may be left") {
+		t.Errorf("%v", r)
+	}
+}
+
+// TestObjectNoSuccess: a run in which no operation succeeded is flagged, however
+// many failures it accepts; and what limited it is in the bundle, and shown.
+func TestObjectNoSuccess(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	root := b.in("objects")
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf(`<workload name="w"><storage type="file" config="root=%s"/><workflow><workstage name="main">
+<work name="main" workers="1" rampup="1" runtime="2" afr="1000000">%s</work></workstage>
+</workflow></workload>`, root, readOne)
+	r := b.run("object", "run", "--out", b.bundle(), b.write("w.xml", text)).wants(t, 0)
+	bundle, err := record.Open(b.bundle())
+	if err != nil {
+		t.Fatal(err)
+	}
+	raised := false
+	for _, f := range bundle.Run.Validity {
+		raised = raised || f.Name == "noSuccess" && f.Severity == "invalid" && strings.Contains(f.Evidence, "ENOENT")
+	}
+	if !raised {
+		t.Errorf("no flag noSuccess: %+v\n%v", bundle.Run.Validity, r)
+	}
+	bounds := bundle.Run.Bounds
+	if len(bounds) != 1 || bounds[0].Stage != "main" || bounds[0].Bound == "" || bounds[0].CPUPerOpNs <= 0 {
+		t.Fatalf("bounds %+v\n%v", bounds, r)
+	}
+	page := b.in("report.html")
+	b.run("report", b.bundle(), "--out", page).wants(t, 0)
+	written, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	show := b.run("show", b.bundle()).wants(t, 0)
+	for what, shown := range map[string]string{"show": show.stdout, "report": string(written)} {
+		for _, words := range []string{"Limits of object storage", bounds[0].Bound, "noSuccess"} {
+			if !strings.Contains(shown, words) {
+				t.Errorf("%s lacks %q\n%s", what, words, shown[:min(len(shown), 4000)])
+			}
+		}
+	}
+	b.run("object", "run", "--strict", "--out", b.in("strict"), b.in("w.xml")).wants(t, 4)
 }

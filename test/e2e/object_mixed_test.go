@@ -126,6 +126,14 @@ func (b *box) wholeOfParts(bundle *record.Bundle) {
 	if len(instances) != 3 || float64(reads.N())+lost != 1000 {
 		b.Errorf("%d reads, and %v lost, of %v, of 250 a second for 4 s", reads.N(), lost, instances)
 	}
+	for _, x := range bundle.Run.Bounds {
+		if !instances[x.Instance] || x.Stage != "main" || x.Bound == "" || x.CPUPerOpNs <= 0 {
+			b.Errorf("a part was limited by %+v", x)
+		}
+	}
+	if n := len(bundle.Run.Bounds); n != 3 {
+		b.Errorf("%d parts say what limited them, want 3", n)
+	}
 	for _, f := range bundle.Run.Validity {
 		if f.Name == "partLost" || f.Name == "objectsFailed" || f.Name == "readsFromCache" {
 			b.Errorf("%s: %s", f.Name, f.Evidence)

@@ -47,10 +47,12 @@ type Summary struct {
 	// Distributions are what others counted of the whole run, beside its ops.
 	Distributions []Distribution `json:"distributions"`
 	// FindMax and Scaling are what was sought in a run of object storage; nil: nothing.
-	FindMax  *FindMax      `json:"findMax,omitempty"`
-	Scaling  *Scaling      `json:"scaling,omitempty"`
-	Validity []record.Flag `json:"validity"`
-	Warnings []string      `json:"warnings"`
+	FindMax *FindMax `json:"findMax,omitempty"`
+	Scaling *Scaling `json:"scaling,omitempty"`
+	// Bounds are what limited the stages of object storage.
+	Bounds   []record.Bound `json:"bounds,omitempty"`
+	Validity []record.Flag  `json:"validity"`
+	Warnings []string       `json:"warnings"`
 }
 
 // Action is what became of one action's ops.
@@ -200,7 +202,8 @@ func Of(d *dataset.Data) (*Summary, error) {
 	s := &Summary{
 		Format: Format, RunID: b.Run.ID, Name: b.Run.Name, Engine: b.Run.Engine, State: b.Run.State, Reason: b.Run.Reason,
 		Complete: b.Complete, Live: b.Live, Seed: b.Run.Seed, StartedAt: b.Run.Clock.Start, BarrierAt: b.Run.BarrierAt, EndedAt: b.Run.EndedAt,
-		Rates: b.Run.Rates, Traces: b.Run.Source.Traces, Distributions: distributions(b.Run.Distributions), Warnings: b.Warnings,
+		Rates: b.Run.Rates, Traces: b.Run.Source.Traces, Distributions: distributions(b.Run.Distributions),
+		Bounds: b.Run.Bounds, Warnings: b.Warnings,
 	}
 	tallies, err := tallyOps(d)
 	if err != nil {

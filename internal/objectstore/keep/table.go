@@ -36,9 +36,9 @@ func Write(out io.Writer, r *load.Result) error {
 	fmt.Fprintln(out, "\nTimes are responses: of open loops from when an operation was due, of closed ones from when it began.")
 	for i := range r.Stages {
 		s := &r.Stages[i]
-		if d, n, ok := s.CPUPerOp(); ok && s.Usage.Wall > time.Second {
-			bound, evidence := s.Bound()
-			fmt.Fprintf(out, "%s: %s of CPU for each of %d operations, %d MiB of memory; %s: %s\n", s.Name, Duration(int64(d)), n, s.Usage.RSS>>20, bound, evidence)
+		if a, ok := s.Assess(); ok {
+			fmt.Fprintf(out, "%s: %s of CPU for each of %d operations, %d MiB of memory; %s: %s\n",
+				s.Name, Duration(int64(a.CPUPerOp)), a.Ops, s.Usage.RSS>>20, a.Bound, a.Evidence)
 		}
 	}
 	if err := hosts(out, r); err != nil {

@@ -2,7 +2,11 @@ package load
 
 import (
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/objectstore/wire"
 )
 
 // Bound is who limited the operations of a stage.
@@ -63,6 +67,63 @@ func (s *StageResult) Bound() (b Bound, evidence string) {
 		return ServerBound, evidence
 	}
 	return Unclear, evidence
+}
+
+// Assessment is what limited a stage, and what an operation cost the client.
+type Assessment struct {
+	Stage    string
+	Bound    Bound
+	Evidence string
+	CPUPerOp time.Duration
+	Ops      int64 // that CPUPerOp is the mean of
+}
+
+// assessable is how long a stage takes at least that is assessed: in less a client's
+// CPU time says little.
+const assessable = time.Second
+
+// Assess judges a stage; false: it was too short, or nothing ended in it.
+func (s *StageResult) Assess() (a Assessment, ok bool) {
+	d, n, known := s.CPUPerOp()
+	if !known || s.Usage.Wall <= assessable {
+		return a, false
+	}
+	a = Assessment{Stage: s.Name, CPUPerOp: d, Ops: n}
+	a.Bound, a.Evidence = s.Bound()
+	return a, true
+}
+
+// unsent are failures before a request was sent.
+var unsent = []wire.Kind{wire.Unresolved, wire.Refused, wire.Unreachable, wire.NoConnection,
+	wire.TLSUntrusted, wire.TLSName, wire.TLSExpired, wire.TLSFailed}
+
+// MayHaveDone says whether what ended with that label may have changed the store: it
+// does not if no request was sent, or the store refused it. Without an answer, or
+// with an error of the server's own, nobody knows.
+func MayHaveDone(label string) bool {
+	refused := len(label) >= 3 && label[0] == '4' && (len(label) == 3 || label[3] == ' ')
+	return !refused && label != Dropped && !slices.Contains(unsent, wire.Kind(label))
+}
+
+// MadeContainers says whether the works of type init of a stage may have made any.
+func (s *StageResult) MadeContainers() bool {
+	for i := range s.Hosts {
+		if s.Hosts[i].Lost != nil { // nobody knows
+			return true
+		}
+	}
+	for i := range s.Works {
+		w := &s.Works[i]
+		if w.Work.Kind != model.Init || w.Work.Store.Kind == "null" {
+			continue
+		}
+		for k := range w.Cells {
+			if k.Check == "" && MayHaveDone(k.Label) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // took is the time of service of all operations together.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/hist"
@@ -109,6 +110,37 @@ func (w *WorkResult) Lost() (lost, all int64) {
 		}
 	}
 	return lost, all
+}
+
+// NoSuccess says that operations ended, or were due, in the window of the work and
+// none was OK, of the work or of one operation of its mix; false: there was one of
+// each. invalid: the work has no figures but those of failures.
+func (w *WorkResult) NoSuccess() (evidence string, invalid, ok bool) {
+	all, good := make([]int64, len(w.Work.Ops)), make([]int64, len(w.Work.Ops))
+	total, succeeded, worst, many := int64(0), int64(0), "", int64(0)
+	for k, c := range w.Cells {
+		if k.Ramp || k.Check != "" {
+			continue
+		}
+		all[k.Op] += c.N
+		total += c.N
+		if k.OK {
+			good[k.Op] += c.N
+			succeeded += c.N
+		} else if c.N > many || c.N == many && k.Label < worst {
+			worst, many = k.Label, c.N
+		}
+	}
+	if total > 0 && succeeded == 0 {
+		return fmt.Sprintf("none of %d operations succeeded; most often: %s", total, worst), true, true
+	}
+	var none []string
+	for i, n := range all {
+		if n > 0 && good[i] == 0 {
+			none = append(none, fmt.Sprintf("none of %d %s", n, w.Work.Ops[i].Name))
+		}
+	}
+	return strings.Join(none, ", ") + " succeeded", false, none != nil
 }
 
 // PerSecond of the operations that were OK.

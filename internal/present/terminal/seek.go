@@ -24,6 +24,29 @@ func (p *printer) findMax(m *summary.FindMax) {
 	p.note("p50, p99: of all operations, from when they were due; measured: what the condition asks for")
 }
 
+// maxBounds are as many as are listed; the report has all.
+const maxBounds = 8
+
+// bounds shows what limited the stages of object storage.
+func (p *printer) bounds(s *summary.Summary) {
+	list := s.Bounds
+	if len(list) == 0 {
+		return
+	}
+	p.title("Limits of object storage")
+	for _, b := range list[:min(len(list), maxBounds)] {
+		who := b.Stage
+		if b.Instance != "" {
+			who = b.Instance + " " + b.Stage
+		}
+		p.wrap("  ", fmt.Sprintf("%s: %s, %s of CPU per operation (mean of %d); %s",
+			who, b.Bound, units.Duration(float64(b.CPUPerOpNs)), b.Ops, b.Evidence))
+	}
+	if more := len(list) - maxBounds; more > 0 {
+		p.note(fmt.Sprintf("%d more are in the report", more))
+	}
+}
+
 // scaling shows a row for each number of workers.
 func (p *printer) scaling(s *summary.Scaling) {
 	if s == nil || len(s.Rows) == 0 {

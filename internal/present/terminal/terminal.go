@@ -59,6 +59,7 @@ func Write(w io.Writer, s *summary.Summary, o Options) error {
 	p.findMax(s.FindMax)
 	p.scaling(s.Scaling)
 	p.workloads(s)
+	p.bounds(s)
 	p.interference(s)
 	p.stalls(s)
 	p.beside(s)

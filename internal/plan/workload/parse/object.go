@@ -108,12 +108,19 @@ func (o *objects) judge() {
 			if lost, all := w.Lost(); lost > 0 {
 				o.warn("lost-operations", "%s, stage %s, work %s: %d of %d operations that were due had not begun, or not ended, when it ended", who, s.Name, w.Work.Name, lost, all)
 			}
+			if evidence, _, ok := w.NoSuccess(); ok {
+				o.warn("noSuccess", "%s, stage %s, work %s: %s", who, s.Name, w.Work.Name, evidence)
+			}
 			if evidence, ok := w.NoRamp(); ok {
 				o.warn("no-ramp-up", "%s, stage %s, work %s: %s", who, s.Name, w.Work.Name, evidence)
 			}
 		}
 		if b, evidence := s.Bound(); measured && b == load.ClientBound {
 			o.warn(string(b), "%s, stage %s: %s", who, s.Name, evidence)
+		}
+		if a, ok := s.Assess(); ok && measured {
+			o.res.Bounds = append(o.res.Bounds,
+				Bound{Stage: s.Name, Bound: string(a.Bound), Evidence: a.Evidence, CPUPerOpNs: int64(a.CPUPerOp), Ops: a.Ops})
 		}
 	}
 }

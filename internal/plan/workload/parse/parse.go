@@ -33,6 +33,15 @@ type Result struct {
 	Series   []Series
 	Scalars  []Scalar
 	Warnings []Warning
+	// Bounds are what limited the stages of object storage that are measured.
+	Bounds []Bound
+}
+
+// Bound says what limited a stage of object storage, and what an operation cost the
+// process that asked for it.
+type Bound struct {
+	Stage, Bound, Evidence string
+	CPUPerOpNs, Ops        int64
 }
 
 // Histogram is the distribution of one metric over [From, To).
