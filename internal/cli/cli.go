@@ -87,7 +87,7 @@ phase by phase; the result is a bundle, a summary and a report.
 	}
 	root.AddCommand(
 		newRun(s), newStudy(s), newValidate(s), newRender(s), newShow(s), newReport(s), newCleanup(s),
-		newWorkloads(s), newDriver(), newDoctor(s), newVersion(s), newServe(s), newExport(s),
+		newWorkloads(s), newDriver(), newDoctor(s), newVersion(s), newServe(s), newPage(s), newExport(s),
 		newProxy(s), newTrace(s),
 		newOperator(s), newInstall(s), newUninstall(s), newObject(s), newConvert(s),
 	)

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -17,9 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	clientset "k8s.io/client-go/kubernetes"
 
-	"github.com/cnsbench/cnsbench/internal/analysis/summary"
-	"github.com/cnsbench/cnsbench/internal/present/report"
-	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/results"
 )
 
@@ -104,7 +100,8 @@ func (f *serveFlags) serve(ctx context.Context, s *streams) error {
 	if conf != nil {
 		listener = tls.NewListener(listener, conf)
 	}
-	h := results.Handler{Store: store, Auth: auth, Report: writeReport, Summary: summarise, Log: func(line string) { fmt.Fprintln(s.err, line) }}
+	h := results.Handler{Store: store, Auth: auth, Render: renderApart,
+		Log: func(line string) { fmt.Fprintln(s.err, line) }}
 	return failed(errors.Join(serveUntil(ctx, listener, h.Serve()), store.Close()))
 }
 
@@ -191,14 +188,4 @@ func (f *serveFlags) tls(s *streams) (*tls.Config, string, error) {
 		return &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: get}, "https", nil
 	}
 	return nil, "http", nil
-}
-
-func summarise(b *record.Bundle) (any, error) { return summary.Make(b) }
-
-func writeReport(w io.Writer, b *record.Bundle) error {
-	sum, err := summary.Make(b)
-	if err != nil {
-		return err
-	}
-	return report.Write(w, b, sum)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,10 +27,18 @@ const (
 	verbDelete = "delete"
 )
 
-// Authenticator decides whether the sender of a request may do verb with the
-// results of a namespace ("": of all). The error is a *Denied, or one of asking.
+// Authenticator tells whose a request is. It is asked before anything else is
+// done for the request.
 type Authenticator interface {
-	Allow(r *http.Request, verb, namespace string) error
+	// Identify gives who sends the request. The error is a *Denied, or one of asking.
+	Identify(r *http.Request) (Caller, error)
+}
+
+// Caller is an authenticated sender of requests.
+type Caller interface {
+	// Allow says whether the caller may do verb with the results of a namespace
+	// ("": of all). The error is a *Denied, or one of asking.
+	Allow(ctx context.Context, verb, namespace string) error
 }
 
 // Denied says that a request is refused.
@@ -43,22 +52,42 @@ func (d *Denied) Error() string { return d.Message }
 // Anyone allows everything: for a loopback address.
 type Anyone struct{}
 
-// Allow always does.
-func (Anyone) Allow(*http.Request, string, string) error { return nil }
+// Identify takes everybody.
+func (Anyone) Identify(*http.Request) (Caller, error) { return mayAll{}, nil }
 
-// Token allows everything to whoever knows it: for a run's own pod.
+type mayAll struct{}
+
+func (mayAll) Allow(context.Context, string, string) error { return nil }
+
+// Readers allows everybody to read, and nobody to write: for a run that offers
+// its own bundle.
+type Readers struct{}
+
+// Identify takes everybody.
+func (Readers) Identify(*http.Request) (Caller, error) { return mayRead{}, nil }
+
+type mayRead struct{}
+
+func (mayRead) Allow(_ context.Context, verb, _ string) error {
+	if verb == verbGet || verb == verbList {
+		return nil
+	}
+	return &Denied{http.StatusForbidden, "this bundle can only be read"}
+}
+
+// Token allows everything to whoever knows it.
 type Token string
 
-// Allow compares the bearer token.
-func (t Token) Allow(r *http.Request, _, _ string) error {
+// Identify compares the bearer token.
+func (t Token) Identify(r *http.Request) (Caller, error) {
 	given, err := bearer(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if t == "" || subtle.ConstantTimeCompare([]byte(given), []byte(t)) != 1 {
-		return &Denied{http.StatusUnauthorized, "this is not the run's token"}
+		return nil, &Denied{http.StatusUnauthorized, "this is not the service's token"}
 	}
-	return nil
+	return mayAll{}, nil
 }
 
 func bearer(r *http.Request) (string, error) {
@@ -69,8 +98,8 @@ func bearer(r *http.Request) (string, error) {
 	return token, nil
 }
 
-// Audience is what tokens for a results service should be made for: the service
-// could not use such a token elsewhere.
+// Audience is what tokens for a results service must be made for: whoever gets
+// hold of such a token, the service included, cannot use it elsewhere.
 const Audience = "cnsbench-results"
 
 // TokenReviewer tells whose a token is, as client-go's typed client does.
@@ -89,72 +118,71 @@ type AccessReviewer interface {
 type Kubernetes struct {
 	tokens TokenReviewer
 	access AccessReviewer
-	now    func() time.Time
-
-	mu      sync.Mutex
-	answers map[question]answer
+	users  answers[tokenSum, authentication.UserInfo]
+	rights answers[question, struct{}]
 }
 
-// question is what was asked; the token itself is not kept.
+// tokenSum stands for a token, which itself is not kept.
+type tokenSum [sha256.Size]byte
+
+// question is what was asked.
 type question struct {
-	token           [sha256.Size]byte
+	token           tokenSum
 	verb, namespace string
-}
-
-type answer struct {
-	err   error // nil or *Denied
-	until time.Time
 }
 
 const (
 	keepAnswers = 10 * time.Second
 	maxAnswers  = 4096
+	askWithin   = 10 * time.Second
+	// longestToken is far more than any cluster issues.
+	longestToken = 16 << 10
 )
 
 // NewKubernetes asks the cluster by these clients.
 func NewKubernetes(tokens TokenReviewer, access AccessReviewer) *Kubernetes {
-	return &Kubernetes{tokens: tokens, access: access, now: time.Now, answers: map[question]answer{}}
+	k := &Kubernetes{tokens: tokens, access: access}
+	k.setClock(time.Now)
+	return k
+}
+
+func (k *Kubernetes) setClock(now func() time.Time) { k.users.now, k.rights.now = now, now }
+
+// Identify asks the cluster whose the token is, or remembers.
+func (k *Kubernetes) Identify(r *http.Request) (Caller, error) {
+	token, err := bearer(r)
+	if err != nil {
+		return nil, err
+	}
+	if len(token) > longestToken {
+		return nil, &Denied{http.StatusUnauthorized, "the bearer token is too long"}
+	}
+	sum := tokenSum(sha256.Sum256([]byte(token)))
+	user, err := k.users.get(sum, func() (authentication.UserInfo, error) { return k.who(r.Context(), token) })
+	if err != nil {
+		return nil, err
+	}
+	return &clusterCaller{k, sum, user}, nil
+}
+
+// clusterCaller is somebody whom the cluster knows.
+type clusterCaller struct {
+	k     *Kubernetes
+	token tokenSum
+	user  authentication.UserInfo
 }
 
 // Allow asks the cluster, or remembers.
-func (k *Kubernetes) Allow(r *http.Request, verb, namespace string) error {
-	token, err := bearer(r)
-	if err != nil {
-		return err
-	}
-	q := question{sha256.Sum256([]byte(token)), verb, namespace}
-	if a, ok := k.remembered(q); ok {
-		return a.err
-	}
-	err = k.ask(r.Context(), token, verb, namespace)
-	var denied *Denied
-	if err == nil || errors.As(err, &denied) {
-		k.remember(q, err)
-	}
+func (c *clusterCaller) Allow(ctx context.Context, verb, namespace string) error {
+	_, err := c.k.rights.get(question{c.token, verb, namespace}, func() (struct{}, error) {
+		return struct{}{}, c.k.ask(ctx, c.user, verb, namespace)
+	})
 	return err
 }
 
-func (k *Kubernetes) remembered(q question) (answer, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	a, ok := k.answers[q]
-	return a, ok && k.now().Before(a.until)
-}
-
-func (k *Kubernetes) remember(q question, err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if len(k.answers) >= maxAnswers {
-		clear(k.answers)
-	}
-	k.answers[q] = answer{err, k.now().Add(keepAnswers)}
-}
-
-func (k *Kubernetes) ask(ctx context.Context, token, verb, namespace string) error {
-	user, err := k.who(ctx, token)
-	if err != nil {
-		return err
-	}
+func (k *Kubernetes) ask(ctx context.Context, user authentication.UserInfo, verb, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
 	extra := map[string]authorization.ExtraValue{}
 	for key, v := range user.Extra {
 		extra[key] = authorization.ExtraValue(v)
@@ -177,18 +205,60 @@ func (k *Kubernetes) ask(ctx context.Context, token, verb, namespace string) err
 	return nil
 }
 
-// who asks whose token it is: one made for us, else one for the API server.
+// who asks whose token it is. Only one that was made for us counts: a token for
+// the API server would let us act as its owner. An authenticator that does not
+// know of audiences names none in its answer.
 func (k *Kubernetes) who(ctx context.Context, token string) (authentication.UserInfo, error) {
-	message := ""
-	for _, audiences := range [][]string{{Audience}, nil} {
-		review, err := k.tokens.Create(ctx, &authentication.TokenReview{Spec: authentication.TokenReviewSpec{Token: token, Audiences: audiences}}, metav1.CreateOptions{})
-		if err != nil {
-			return authentication.UserInfo{}, fmt.Errorf("results: token review: %w", err)
-		}
-		if review.Status.Authenticated {
-			return review.Status.User, nil
-		}
-		message = review.Status.Error
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	review, err := k.tokens.Create(ctx, &authentication.TokenReview{
+		Spec: authentication.TokenReviewSpec{Token: token, Audiences: []string{Audience}}}, metav1.CreateOptions{})
+	switch {
+	case err != nil:
+		return authentication.UserInfo{}, fmt.Errorf("results: token review: %w", err)
+	case review.Status.Authenticated && slices.Contains(review.Status.Audiences, Audience):
+		return review.Status.User, nil
 	}
-	return authentication.UserInfo{}, &Denied{http.StatusUnauthorized, "the cluster does not know this token: " + message}
+	why := review.Status.Error
+	if why == "" {
+		why = "it is unknown, or was made for another audience"
+	}
+	return authentication.UserInfo{}, &Denied{http.StatusUnauthorized,
+		fmt.Sprintf("the cluster does not know this token for the audience %s: %s; "+
+			"kubectl create token ACCOUNT --audience %s makes one", Audience, why, Audience)}
+}
+
+// answers keeps what the cluster answered: refusals too, failures to ask not. It
+// is safe for concurrent use.
+type answers[Q comparable, A any] struct {
+	now func() time.Time
+
+	mu   sync.Mutex
+	kept map[Q]answer[A]
+}
+
+type answer[A any] struct {
+	is    A
+	err   error // nil or *Denied
+	until time.Time
+}
+
+func (a *answers[Q, A]) get(q Q, ask func() (A, error)) (A, error) {
+	a.mu.Lock()
+	known, ok := a.kept[q]
+	a.mu.Unlock()
+	if ok && a.now().Before(known.until) {
+		return known.is, known.err
+	}
+	is, err := ask()
+	var denied *Denied
+	if err == nil || errors.As(err, &denied) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.kept == nil || len(a.kept) >= maxAnswers {
+			a.kept = map[Q]answer[A]{}
+		}
+		a.kept[q] = answer[A]{is, err, a.now().Add(keepAnswers)}
+	}
+	return is, err
 }

@@ -17,6 +17,7 @@ import (
 // reviews answers as an API server would; auth_cluster_test.go asks a real one.
 type reviews struct {
 	down     bool
+	unaware  bool     // of audiences
 	audience []string // that the token "good" is for; none: the API server's
 	verbs    []string // that its owner has in namespace team
 	asked    int
@@ -30,6 +31,9 @@ func (r tokenReviews) Create(_ context.Context, q *authentication.TokenReview, _
 		return nil, errors.New("connection refused")
 	}
 	q.Status.Authenticated = q.Spec.Token == "good" && slices.Equal(q.Spec.Audiences, r.audience)
+	if !r.unaware {
+		q.Status.Audiences = q.Spec.Audiences
+	}
 	q.Status.User = authentication.UserInfo{Username: "runner", Groups: []string{"g"}, Extra: map[string]authentication.ExtraValue{"k": {"v"}}}
 	return q, nil
 }
@@ -47,7 +51,7 @@ func TestKubernetesDecides(t *testing.T) {
 	r := &reviews{audience: []string{Audience}, verbs: []string{"get", "create"}}
 	k := NewKubernetes(tokenReviews{r}, accessReviews{r})
 	now := time.Unix(0, 0)
-	k.now = func() time.Time { return now }
+	k.setClock(func() time.Time { return now })
 	h := (&Handler{Store: emptyStore(t), Auth: k}).Serve()
 	status := func(method, target, token string) int {
 		t.Helper()
@@ -96,9 +100,15 @@ func TestKubernetesDecides(t *testing.T) {
 	}
 	r.verbs, r.audience = []string{"get"}, nil
 	now = now.Add(keepAnswers)
-	if got := status("GET", "/v1/runs/team/r1", "good"); got != 200 {
+	if got := status("GET", "/v1/runs/team/r1", "good"); got != 401 {
 		t.Errorf("a token for the API server: %d", got)
 	}
+	r.audience, r.unaware = []string{Audience}, true
+	now = now.Add(keepAnswers)
+	if got := status("GET", "/v1/runs/team/r1", "good"); got != 401 {
+		t.Errorf("a cluster that does not look at the audience: %d", got)
+	}
+	r.unaware = false
 	r.down = true
 	now = now.Add(keepAnswers)
 	if got := status("GET", "/v1/runs/team/r1", "good"); got != http.StatusInternalServerError {

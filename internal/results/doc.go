@@ -26,6 +26,7 @@ const (
 	manifestFile = "manifest.json"
 	ledgerFile   = "ledger"
 	reserveFile  = ".reserve"
+	rawDir       = "raw"
 	tmpSuffix    = ".tmp"
 )
 
@@ -104,18 +105,24 @@ func checkRun(namespace, id string) error {
 
 // checkPath refuses paths that lead out of a bundle or are none of its files.
 func checkPath(name string) error {
-	const longest = 1024
+	const longest, deepest = 1024, 32
 	switch {
-	case !fs.ValidPath(name) || name == "." || len(name) > longest || strings.ContainsAny(name, "\x00\\"):
-		return fmt.Errorf("%w: file %q (a clean relative path of at most %d bytes)", ErrName, clip(name), longest)
+	case !fs.ValidPath(name) || name == "." || len(name) > longest || strings.Count(name, "/") > deepest ||
+		strings.Contains(name, "\x00"):
+		return fmt.Errorf("%w: file %q (a clean relative path of at most %d bytes, %d directories)", ErrName, clip(name),
+			longest, deepest)
 	case leftover(name):
 		return fmt.Errorf("%w: file %q is no part of a bundle", ErrName, clip(name))
 	}
 	return nil
 }
 
-// leftover says that a file means nothing: what a crash left half written.
-func leftover(name string) bool { return strings.HasSuffix(name, tmpSuffix) || name == reserveFile }
+// leftover says that a file is none of the bundle's: received or written half.
+// In raw/ names are a workload's own, and mean nothing.
+func leftover(name string) bool {
+	first, _, _ := strings.Cut(name, "/")
+	return first == incomingDir || name == reserveFile || strings.HasSuffix(name, tmpSuffix) && first != rawDir
+}
 
 func clip(s string) string {
 	if len(s) > 80 {
@@ -134,6 +141,6 @@ func appended(name string) bool {
 	return name == ledgerFile || strings.HasPrefix(name, "raw/")
 }
 
-// afterClose says that a file may change when the bundle is closed: it is not
-// in the manifest.
+// afterClose says that a file need not be in the manifest: where a run writes its
+// bundle, it may change after the close.
 func afterClose(name string) bool { return name == ledgerFile || name == record.ReportFile }

@@ -1,12 +1,7 @@
 package results
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -44,7 +39,8 @@ type Folder struct {
 	lock   *os.File   // says to record.Open that a run is writing; nil: not taken
 	bytes  int64      // of all files, once lock was taken
 	files  int
-	frozen bool // closed: only files outside the manifest may change
+	coming int64 // bytes of files that are on their way, see upload
+	frozen bool  // closed: nothing may change
 }
 
 // OpenFolder opens a directory that exists. Close gives it back.
@@ -85,6 +81,10 @@ func (f *Folder) lockHeld() error {
 		return errors.Join(fmt.Errorf("results: %s: %w", f.root.Name(), err), d.Close())
 	}
 	f.lock, f.bytes, f.files = d, 0, 0
+	// Nobody else writes here: what lies there is of a process that was killed.
+	if err := f.root.RemoveAll(incomingDir); err != nil {
+		return fmt.Errorf("results: remove what was half received: %w", err)
+	}
 	files, err := f.Files(context.Background()) // not to be given up: half a count is none
 	for _, file := range files {
 		f.bytes += file.Size
@@ -105,8 +105,7 @@ func (f *Folder) Unlock() error {
 	return d.Close()
 }
 
-// Freeze refuses changes of the bundle from now on, but of the files that its
-// manifest does not list.
+// Freeze refuses changes of the bundle from now on.
 func (f *Folder) Freeze() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,13 +114,10 @@ func (f *Folder) Freeze() {
 
 // allowed takes the lock for a change of a file, or refuses it.
 func (f *Folder) allowed(name string) error {
-	switch {
-	case !f.frozen:
-		return f.lockHeld()
-	case afterClose(name):
-		return nil // nobody's run: a clean-up
+	if f.frozen {
+		return fmt.Errorf("results: %s: %w", name, ErrClosed)
 	}
-	return fmt.Errorf("results: %s: %w", name, ErrClosed)
+	return f.lockHeld()
 }
 
 // Files lists the bundle's files in order of their path.
@@ -133,6 +129,9 @@ func (f *Folder) Files(ctx context.Context) ([]File, error) {
 		}
 		if err != nil || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
+		}
+		if name == incomingDir {
+			return fs.SkipDir
 		}
 		if ours := checkPath(name) == nil; !ours || !d.Type().IsRegular() {
 			return nil
@@ -200,12 +199,58 @@ func (f *Folder) openRegular(name string, flags int) (*os.File, int64, error) {
 // its size when that is on disk. If the end is elsewhere, the error is an
 // *OffsetError, and what lies before its Size is on disk.
 func (f *Folder) Append(_ context.Context, name string, offset int64, b []byte) (int64, error) {
-	if err := checkPath(name); err != nil {
+	if err := checkAppend(name); err != nil {
 		return 0, err
 	}
+	return f.append(name, offset, b, 0, true)
+}
+
+// appendFrom is Append of what r yields, announced bytes (-1: not known) and at
+// most limit. It is written as it comes: when r breaks off, what came before is
+// in the file.
+func (f *Folder) appendFrom(name string, offset int64, r io.Reader, announced, limit int64) (int64, error) {
+	if err := checkAppend(name); err != nil {
+		return 0, err
+	}
+	if announced > limit {
+		return 0, fmt.Errorf("%w: a body of %d bytes; at most %d", ErrTooLarge, announced, limit)
+	}
+	if err := f.admit(name, max(announced, 0)); err != nil {
+		return 0, err
+	}
+	b := make([]byte, pieceSize)
+	for size := offset; ; {
+		n, end, broken := readPiece(r, b)
+		came := size - offset + int64(n)
+		if came > limit {
+			return size, fmt.Errorf("%w: the body has more than %d bytes", ErrTooLarge, limit)
+		}
+		var err error
+		size, err = f.append(name, size, b[:n], max(announced-came, 0), end || broken != nil)
+		switch {
+		case err != nil || end:
+			return size, err
+		case broken != nil:
+			return size, fmt.Errorf("results: receive %s: %w", name, broken)
+		}
+	}
+}
+
+// admit says whether so many bytes may come at all, before any is waited for.
+func (f *Folder) admit(name string, n int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	isNew, err := f.room(name, int64(len(b)))
+	if err := f.allowed(name); err != nil {
+		return err
+	}
+	return f.fits(n)
+}
+
+// append appends; more bytes are to follow, for which there must be room too.
+func (f *Folder) append(name string, offset int64, b []byte, more int64, sync bool) (int64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	isNew, err := f.room(name, int64(len(b))+more)
 	if err != nil {
 		return 0, err
 	}
@@ -214,14 +259,18 @@ func (f *Folder) Append(_ context.Context, name string, offset int64, b []byte) 
 		return 0, err
 	}
 	if offset != size {
-		err = &OffsetError{size}
+		err, sync = &OffsetError{size}, true
 	} else if _, werr := file.WriteAt(b, offset); werr != nil {
 		err = errors.Join(fmt.Errorf("results: %w", werr), file.Truncate(size))
 	} else {
 		size += int64(len(b))
 		f.bytes += int64(len(b))
 	}
-	serr := errors.Join(unix.Fdatasync(int(file.Fd())), file.Close())
+	var serr error
+	if sync {
+		serr = unix.Fdatasync(int(file.Fd()))
+	}
+	serr = errors.Join(serr, file.Close())
 	if isNew {
 		f.files++
 		serr = errors.Join(serr, f.syncDir(path.Dir(name)))
@@ -238,8 +287,8 @@ func (f *Folder) room(name string, n int64) (isNew bool, err error) {
 	if err := f.allowed(name); err != nil {
 		return false, err
 	}
-	if f.bytes+n > f.limits.RunBytes {
-		return false, fmt.Errorf("results: %w: the run has %d bytes, %d more are over the limit of %d", ErrTooLarge, f.bytes, n, f.limits.RunBytes)
+	if err := f.fits(n); err != nil {
+		return false, err
 	}
 	if _, err := f.root.Lstat(name); err == nil {
 		return false, nil
@@ -253,69 +302,21 @@ func (f *Folder) room(name string, n int64) (isNew bool, err error) {
 	return true, nil
 }
 
+// fits checks that the run, with what is on its way, may grow by n bytes.
+func (f *Folder) fits(n int64) error {
+	if has := f.bytes + f.coming; n > f.limits.RunBytes-has {
+		return fmt.Errorf("%w: the run has %d bytes, %d more are over the limit of %d", ErrTooLarge, has, n,
+			f.limits.RunBytes)
+	}
+	return nil
+}
+
 func (f *Folder) syncDir(dir string) error {
 	d, err := f.root.Open(dir)
 	if err != nil {
 		return fmt.Errorf("results: %w", err)
 	}
 	return errors.Join(d.Sync(), d.Close())
-}
-
-// Replace puts all that r yields in a file's place, durably: a reader meets the
-// old content or the new. An error of r leaves the old.
-func (f *Folder) Replace(_ context.Context, name string, r io.Reader) error {
-	if err := checkPath(name); err != nil {
-		return err
-	}
-	tmp := name + "." + rand.Text()[:8] + tmpSuffix
-	n, err := f.writeBeside(tmp, r)
-	if err == nil {
-		err = f.put(tmp, name, n)
-	}
-	if err != nil {
-		return errors.Join(err, ignoreMissing(f.root.Remove(tmp)))
-	}
-	return nil
-}
-
-// writeBeside writes a file that is not yet part of the bundle. It does not
-// hold the lock: r may be slow.
-func (f *Folder) writeBeside(tmp string, r io.Reader) (n int64, err error) {
-	if err := f.root.MkdirAll(path.Dir(tmp), 0o755); err != nil {
-		return 0, fmt.Errorf("results: %w", err)
-	}
-	file, err := f.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return 0, fmt.Errorf("results: %w", err)
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	n, err = io.Copy(file, io.LimitReader(r, f.limits.RunBytes+1))
-	if err != nil {
-		return n, fmt.Errorf("results: write %s: %w", tmp, err)
-	}
-	return n, file.Sync()
-}
-
-// put renames a file of n bytes to its name.
-func (f *Folder) put(tmp, name string, n int64) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var old int64
-	if info, err := f.root.Lstat(name); err == nil {
-		old = info.Size()
-	}
-	isNew, err := f.room(name, n-old)
-	if err != nil {
-		return err
-	}
-	if err := f.root.Rename(tmp, name); err != nil {
-		return fmt.Errorf("results: %w", err)
-	}
-	f.bytes += n - old
-	if isNew {
-		f.files++
-	}
-	return f.syncDir(path.Dir(name))
 }
 
 // Remove removes a file; one that is not there is none to remove.
@@ -345,103 +346,4 @@ func ignoreMissing(err error) error {
 		return nil
 	}
 	return err
-}
-
-// manifest is manifest.json, see docs/format/bundle.md.
-type manifest struct {
-	Format int `json:"format"`
-	Files  []struct {
-		Path   string `json:"path"`
-		Bytes  int64  `json:"bytes"`
-		SHA256 string `json:"sha256"`
-	} `json:"files"`
-}
-
-// Seal compares every file with a manifest. Where all are as it says, it is
-// written, which makes the bundle complete and freezes it; else the differences
-// are returned and nothing changes.
-func (f *Folder) Seal(ctx context.Context, text []byte) ([]Difference, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	differences, err := f.compare(ctx, text)
-	if err != nil || len(differences) > 0 {
-		return differences, err
-	}
-	f.frozen = true
-	if old, err := f.root.ReadFile(manifestFile); err == nil && bytes.Equal(old, text) {
-		return nil, nil
-	}
-	tmp := manifestFile + tmpSuffix
-	if err := ignoreMissing(f.root.Remove(tmp)); err != nil {
-		return nil, fmt.Errorf("results: %w", err)
-	}
-	if _, err := f.writeBeside(tmp, bytes.NewReader(text)); err != nil {
-		return nil, err
-	}
-	if err := f.root.Rename(tmp, manifestFile); err != nil {
-		return nil, fmt.Errorf("results: %w", err)
-	}
-	return nil, f.syncDir(".")
-}
-
-// Compare says which files are not as a manifest says.
-func (f *Folder) compare(ctx context.Context, text []byte) ([]Difference, error) {
-	var m manifest
-	if err := json.Unmarshal(text, &m); err != nil {
-		return nil, fmt.Errorf("results: %w: the manifest cannot be read: %w", ErrName, err)
-	}
-	if m.Format < 1 || len(m.Files) == 0 {
-		return nil, fmt.Errorf("results: %w: this is no manifest: it has no format or no files", ErrName)
-	}
-	differences := []Difference{}
-	known := map[string]bool{manifestFile: true}
-	for _, want := range m.Files {
-		known[want.Path] = true
-		if err := checkPath(want.Path); err != nil {
-			return nil, fmt.Errorf("the manifest: %w", err)
-		}
-		sum, n, err := f.digest(ctx, want.Path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			differences = append(differences, Difference{want.Path, Missing})
-		case err != nil:
-			return nil, err
-		case sum != want.SHA256 || n != want.Bytes:
-			differences = append(differences, Difference{want.Path, Differs})
-		}
-	}
-	files, err := f.Files(ctx)
-	for _, file := range files {
-		if !known[file.Path] && !afterClose(file.Path) {
-			differences = append(differences, Difference{file.Path, NotInManifest})
-		}
-	}
-	return differences, err
-}
-
-func (f *Folder) digest(ctx context.Context, name string) (string, int64, error) {
-	file, _, err := f.openRegular(name, os.O_RDONLY)
-	if err != nil {
-		return "", 0, err
-	}
-	defer file.Close()
-	h := sha256.New()
-	n, err := io.Copy(h, &cancelable{ctx, file})
-	if err != nil {
-		return "", 0, fmt.Errorf("results: read %s: %w", name, err)
-	}
-	return hex.EncodeToString(h.Sum(nil)), n, nil
-}
-
-// cancelable ends a long read with its context.
-type cancelable struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (c *cancelable) Read(b []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(b)
 }

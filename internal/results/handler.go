@@ -1,54 +1,50 @@
 package results
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 const (
-	// maxChunk bounds one append, which is held in memory.
+	// maxChunk bounds one append.
 	maxChunk = 8 << 20
-	// maxBodies bounds the appends held at once.
-	maxBodies = 16
-	// maxManifest bounds what close takes.
-	maxManifest = 32 << 20
-	// bodyStall ends a request whose sender is silent for so long.
-	bodyStall = 60 * time.Second
 	// sizeHeader carries a file's size.
 	sizeHeader = "Cnsbench-Size"
 )
 
-// Handler serves a Store; docs/format/results-api.md describes it. Report and
-// Summary turn a bundle into what is shown.
+// Handler serves a Store; docs/format/results-api.md describes it, and
+// docs/design/results.md how it withstands its users.
 type Handler struct {
-	Store   *Store
-	Auth    Authenticator
-	Report  func(io.Writer, *record.Bundle) error
-	Summary func(*record.Bundle) (any, error)
+	Store *Store
+	Auth  Authenticator
+	// Render writes a page about the bundle in a directory; nil: there are none.
+	Render Renderer
 	// Log is told of errors that are the server's own; may be nil.
 	Log func(string)
+	// Pace bounds bodies and answers; zero: a default.
+	Pace Pace
 
-	mux    *http.ServeMux
-	bodies chan struct{}
-	pages  chan struct{} // one page is made at a time: it takes memory
+	mux   *http.ServeMux
+	each  *slots        // requests of a namespace
+	heavy *slots        // pages made of, or bundles closed in, a namespace: one at a time
+	pages chan struct{} // pages made at once
 }
 
 // Serve makes the handler ready to serve.
 func (h *Handler) Serve() http.Handler {
-	h.mux, h.bodies, h.pages = http.NewServeMux(), make(chan struct{}, maxBodies), make(chan struct{}, 1)
+	h.mux, h.pages = http.NewServeMux(), make(chan struct{}, maxPages)
+	h.each, h.heavy = newSlots(slotsEach, slotWait), newSlots(1, renderWithin)
 	h.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	h.mux.HandleFunc("GET /v1/runs", h.list)
+	h.mux.HandleFunc("GET /v1/runs", h.known(h.list))
 	const run, file = "/v1/runs/{ns}/{id}", "/v1/runs/{ns}/{id}/files/{path...}"
 	for pattern, serve := range map[string]func(http.ResponseWriter, *http.Request) error{
 		"GET " + run:              h.info,
@@ -59,29 +55,63 @@ func (h *Handler) Serve() http.Handler {
 		"DELETE " + file:          h.remove,
 		"POST " + run + "/close":  h.close,
 		"POST " + run + "/lost":   h.lost,
-		"GET " + run + "/report":  h.report,
-		"GET " + run + "/summary": h.summary,
+		"GET " + run + "/report":  h.page("report", "text/html; charset=utf-8"),
+		"GET " + run + "/summary": h.page("summary", "application/json"),
 	} {
 		h.mux.HandleFunc(pattern, h.allowed(serve))
 	}
-	return h.mux
+	return h.paced(h.mux)
 }
 
-// allowed authenticates a request about one run before it is served.
-func (h *Handler) allowed(serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		namespace, id := r.PathValue("ns"), r.PathValue("id")
-		err := checkRun(namespace, id)
-		if err == nil {
-			err = h.Auth.Allow(r, h.verb(r, namespace, id), namespace)
+func (h *Handler) pace() Pace {
+	if h.Pace == (Pace{}) {
+		return defaultPace
+	}
+	return h.Pace
+}
+
+// paced gives every request deadlines, before anything is known of its sender.
+func (h *Handler) paced(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		if r.Body != http.NoBody { // where there is none, the deadline would end the request
+			_ = control.SetReadDeadline(time.Now().Add(h.pace().Grace))
 		}
+		next.ServeHTTP(&pacedAnswer{ResponseWriter: w, control: control, pace: h.pace()}, r)
+	})
+}
+
+// known asks who sends a request before it is served.
+func (h *Handler) known(serve func(http.ResponseWriter, *http.Request, Caller) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		who, err := h.Auth.Identify(r)
 		if err == nil {
-			err = serve(w, r)
+			err = serve(w, r, who)
 		}
 		if err != nil {
 			h.fail(w, err)
 		}
 	}
+}
+
+// allowed asks who sends a request about one run, and whether they may, before
+// it is served in a slot of its namespace.
+func (h *Handler) allowed(serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return h.known(func(w http.ResponseWriter, r *http.Request, who Caller) error {
+		namespace, id := r.PathValue("ns"), r.PathValue("id")
+		if err := checkRun(namespace, id); err != nil {
+			return err
+		}
+		if err := who.Allow(r.Context(), h.verb(r, namespace, id), namespace); err != nil {
+			return err
+		}
+		release, err := h.each.take(r.Context(), namespace)
+		if err != nil {
+			return err
+		}
+		defer release()
+		return serve(w, r)
+	})
 }
 
 // verb says what a request wants. Whatever changes a run, its files gone
@@ -92,10 +122,8 @@ func (h *Handler) verb(r *http.Request, namespace, id string) string {
 		return verbGet
 	case r.Method == http.MethodDelete && r.PathValue("path") == "":
 		return verbDelete
-	case r.Method == http.MethodPut:
-		if _, err := h.Store.Info(namespace, id); errors.Is(err, ErrNoRun) {
-			return verbCreate
-		}
+	case r.Method == http.MethodPut && !h.Store.exists(namespace, id):
+		return verbCreate
 	}
 	return verbUpdate
 }
@@ -117,6 +145,11 @@ func (h *Handler) fail(w http.ResponseWriter, err error) {
 		status = denied.Status
 	case errors.As(err, &offset):
 		status, p.Size = http.StatusConflict, &offset.Size
+	case errors.Is(err, errNoSlot):
+		status = http.StatusServiceUnavailable
+		w.Header().Set("Retry-After", "5")
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		status = http.StatusRequestTimeout
 	case errors.Is(err, ErrClosed):
 		status = http.StatusGone
 	case errors.Is(err, ErrBusy):
@@ -129,6 +162,11 @@ func (h *Handler) fail(w http.ResponseWriter, err error) {
 		status = http.StatusNotFound
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		status = http.StatusInsufficientStorage
+	}
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusGone,
+		http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable:
+		w.Header().Set("Connection", "close") // what is left of the body is of no interest
 	}
 	if status >= 500 && h.Log != nil {
 		h.Log(p.Error)
@@ -147,24 +185,24 @@ func reply(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(append(b, '\n')) // a reader that is gone needs no answer
 }
 
-func (h *Handler) list(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) list(w http.ResponseWriter, r *http.Request, who Caller) error {
 	namespace := r.URL.Query().Get("namespace")
-	var err error
 	if namespace != "" && !namespaceName.MatchString(namespace) {
-		err = fmt.Errorf("%w: namespace %q", ErrName, clip(namespace))
+		return fmt.Errorf("%w: namespace %q", ErrName, clip(namespace))
 	}
-	if err == nil {
-		err = h.Auth.Allow(r, verbList, namespace)
+	if err := who.Allow(r.Context(), verbList, namespace); err != nil {
+		return err
 	}
-	var runs []Run
-	if err == nil {
-		runs, err = h.Store.List(namespace)
-	}
+	release, err := h.each.take(r.Context(), namespace)
 	if err != nil {
-		h.fail(w, err)
-		return
+		return err
 	}
-	reply(w, http.StatusOK, runs)
+	defer release()
+	runs, err := h.Store.List(r.Context(), namespace)
+	if err == nil {
+		reply(w, http.StatusOK, runs)
+	}
+	return err
 }
 
 func (h *Handler) info(w http.ResponseWriter, r *http.Request) error {
@@ -224,7 +262,8 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Length", strconv.FormatInt(size-offset, 10))
 	w.Header().Set(sizeHeader, strconv.FormatInt(size, 10))
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, _ = io.Copy(w, body) // a reader that is gone, or one who sees by the length that it broke off
+	// A reader that is gone needs no more; one that is not sees by the length that it broke off.
+	_, _ = io.CopyBuffer(w, body, make([]byte, pieceSize))
 	return nil
 }
 
@@ -247,9 +286,8 @@ type Ack struct {
 
 func (h *Handler) put(w http.ResponseWriter, r *http.Request) error {
 	namespace, id, name := r.PathValue("ns"), r.PathValue("id"), r.PathValue("path")
-	body := patientBody(w, r)
 	if r.URL.Query().Get("replace") == "1" {
-		if err := h.Store.Replace(r.Context(), namespace, id, name, body); err != nil {
+		if err := h.Store.Replace(namespace, id, name, h.body(w, r), r.ContentLength); err != nil {
 			return err
 		}
 		w.WriteHeader(http.StatusNoContent)
@@ -259,49 +297,11 @@ func (h *Handler) put(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case h.bodies <- struct{}{}:
-		defer func() { <-h.bodies }()
-	case <-r.Context().Done():
-		return r.Context().Err()
-	}
-	b, err := readBody(body, maxChunk, r.ContentLength)
-	if err != nil {
-		return err
-	}
-	size, err := h.Store.Append(r.Context(), namespace, id, name, offset, b)
+	size, err := h.Store.AppendFrom(namespace, id, name, offset, h.body(w, r), r.ContentLength)
 	if err == nil {
 		reply(w, http.StatusOK, Ack{size})
 	}
 	return err
-}
-
-// readBody reads a body whole or not at all.
-func readBody(r io.Reader, limit, announced int64) ([]byte, error) {
-	if announced > limit {
-		return nil, fmt.Errorf("%w: a body of %d bytes; at most %d", ErrTooLarge, announced, limit)
-	}
-	b, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err == nil && int64(len(b)) > limit {
-		err = fmt.Errorf("%w: the body has more than %d bytes", ErrTooLarge, limit)
-	}
-	return b, err
-}
-
-// patient is a body whose sender may be slow, but not silent.
-type patient struct {
-	io.Reader
-	control *http.ResponseController
-}
-
-func patientBody(w http.ResponseWriter, r *http.Request) io.Reader {
-	return &patient{r.Body, http.NewResponseController(w)}
-}
-
-func (p *patient) Read(b []byte) (int, error) {
-	// Without the power to set a deadline (a test's recorder) there is none.
-	_ = p.control.SetReadDeadline(time.Now().Add(bodyStall))
-	return p.Reader.Read(b)
 }
 
 func (h *Handler) remove(w http.ResponseWriter, r *http.Request) error {
@@ -319,11 +319,13 @@ type Closing struct {
 }
 
 func (h *Handler) close(w http.ResponseWriter, r *http.Request) error {
-	manifest, err := readBody(patientBody(w, r), maxManifest, r.ContentLength)
+	namespace, id := r.PathValue("ns"), r.PathValue("id")
+	release, err := h.heavy.take(r.Context(), namespace)
 	if err != nil {
 		return err
 	}
-	differences, err := h.Store.Seal(r.Context(), r.PathValue("ns"), r.PathValue("id"), manifest)
+	defer release()
+	differences, err := h.Store.Seal(r.Context(), namespace, id, h.body(w, r), r.ContentLength)
 	if err != nil {
 		return err
 	}
@@ -341,7 +343,11 @@ type Loss struct {
 }
 
 func (h *Handler) lost(w http.ResponseWriter, r *http.Request) error {
-	b, err := readBody(patientBody(w, r), 16<<10, r.ContentLength)
+	const most = 16 << 10
+	b, err := io.ReadAll(io.LimitReader(h.body(w, r), most+1))
+	if err == nil && len(b) > most {
+		err = fmt.Errorf("%w: the body has more than %d bytes", ErrTooLarge, most)
+	}
 	if err != nil {
 		return err
 	}
@@ -355,51 +361,4 @@ func (h *Handler) lost(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return h.info(w, r)
-}
-
-// bundle opens the bundle of a request, one at a time.
-func (h *Handler) bundle(ctx context.Context, r *http.Request, show func(*record.Bundle) error) error {
-	f, release, err := h.folder(r)
-	if err != nil {
-		return err
-	}
-	defer release()
-	if _, err := f.root.Lstat(runFile); err != nil {
-		return err // nothing to show yet
-	}
-	select {
-	case h.pages <- struct{}{}:
-		defer func() { <-h.pages }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	b, err := record.Open(h.Store.path(r.PathValue("ns"), r.PathValue("id")))
-	if err != nil {
-		return err
-	}
-	return show(b)
-}
-
-func (h *Handler) report(w http.ResponseWriter, r *http.Request) error {
-	return h.bundle(r.Context(), r, func(b *record.Bundle) error {
-		var page strings.Builder
-		if err := h.Report(&page, b); err != nil {
-			return err
-		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		// The page needs nothing but itself, and names in it are not ours.
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox")
-		_, _ = io.WriteString(w, page.String()) // a reader that is gone needs none
-		return nil
-	})
-}
-
-func (h *Handler) summary(w http.ResponseWriter, r *http.Request) error {
-	return h.bundle(r.Context(), r, func(b *record.Bundle) error {
-		s, err := h.Summary(b)
-		if err == nil {
-			reply(w, http.StatusOK, s)
-		}
-		return err
-	})
 }

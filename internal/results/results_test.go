@@ -43,8 +43,13 @@ func serve(t *testing.T, dir string, auth Authenticator) *service {
 	}
 	s := &service{store: store}
 	handler := (&Handler{Store: store, Auth: auth,
-		Report:  func(w io.Writer, b *record.Bundle) error { _, err := io.WriteString(w, b.Run.ID); return err },
-		Summary: func(b *record.Bundle) (any, error) { return b.Run.Name, nil },
+		Render: func(_ context.Context, what, dir string, w io.Writer) error {
+			b, err := record.Open(dir)
+			if err == nil {
+				_, err = fmt.Fprintf(w, "%s of %q: %q", what, b.Run.ID, b.Run.Name)
+			}
+			return err
+		},
 	}).Serve()
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if f := s.fault.Load(); f != nil && (*f)(w, r) {
@@ -241,9 +246,18 @@ func TestPushFollowsARun(t *testing.T) {
 	if _, err := to.Append(t.Context(), "log.jsonl", 0, []byte("x")); !errors.Is(err, ErrClosed) {
 		t.Errorf("a closed run takes an append: %v", err)
 	}
-	if err := to.Replace(t.Context(), record.ReportFile, strings.NewReader("<new>")); err != nil {
-		t.Errorf("a closed run's report: %v", err)
+	for _, name := range []string{record.ReportFile, ledgerFile, runFile} {
+		if err := to.Replace(t.Context(), name, strings.NewReader("{}")); !errors.Is(err, ErrClosed) {
+			t.Errorf("a closed run's %s is replaced: %v", name, err)
+		}
+		if err := to.Remove(t.Context(), name); !errors.Is(err, ErrClosed) {
+			t.Errorf("a closed run's %s is removed: %v", name, err)
+		}
 	}
+	if _, err := to.Append(t.Context(), ledgerFile, 0, nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("a closed run's ledger takes an append: %v", err)
+	}
+	same(t, g.w.Dir(), there)
 }
 
 // Whatever the receiver does, nothing is lost.
@@ -348,8 +362,8 @@ func TestPushResumes(t *testing.T) {
 	}
 	// What a service that was killed has: a part that nobody was told of, and a
 	// replacement half written.
-	if err := errors.Join(s.store.runs["team/r1"].folder.Unlock(),
-		os.WriteFile(filepath.Join(there, "run.json.ABCDEFGH.tmp"), []byte("{"), 0o644)); err != nil {
+	if err := errors.Join(s.store.runs["team/r1"].folder.Unlock(), os.MkdirAll(filepath.Join(there, incomingDir), 0o755),
+		os.WriteFile(filepath.Join(there, incomingDir, "ABCDEFGH"), []byte("{"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	g.step()
@@ -364,9 +378,6 @@ func TestPushResumes(t *testing.T) {
 	}
 	if n := sent.Load(); n > 40_000 {
 		t.Errorf("%d bytes were sent again", n)
-	}
-	if err := os.Remove(filepath.Join(there, "run.json.ABCDEFGH.tmp")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.Error(err)
 	}
 	same(t, g.w.Dir(), there)
 }
@@ -478,21 +489,12 @@ func TestLost(t *testing.T) {
 	if err != nil || info.Closed != Incomplete || info.Reason != "node n1 is gone" || info.Ended != nil {
 		t.Errorf("%+v, %v", info, err)
 	}
-	// The clean-up finishes the ledger.
-	files, err := to.Files(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	// The ledger says what clean-up may remove: it is as the run left it.
+	if err := to.Replace(t.Context(), ledgerFile, strings.NewReader("{}")); !errors.Is(err, ErrClosed) {
+		t.Errorf("the ledger of a lost run is replaced: %v", err)
 	}
-	for _, f := range files {
-		if f.Path == ledgerFile {
-			line := []byte(`{"done":{"kind":"dir","name":"20"}}` + "\n")
-			if _, err := to.Append(t.Context(), ledgerFile, f.Size, line); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	if open, err := b.Ledger(); err != nil || len(open) != 0 {
-		t.Errorf("ledger %v, %v", open, err)
+	if _, err := to.Append(t.Context(), ledgerFile, 0, []byte("x")); !errors.Is(err, ErrClosed) {
+		t.Errorf("the ledger of a lost run takes an append: %v", err)
 	}
 }
 
@@ -616,10 +618,15 @@ func TestRequests(t *testing.T) {
 		{"list a namespace", "GET", "/v1/runs?namespace=other", "", 200, "[]"},
 		{"list what is none", "GET", "/v1/runs?namespace=..", "", 400, "namespace"},
 		{"files", "GET", "/v1/runs/ns/r1/files", "", 200, `"path":"log.jsonl","size":8`},
-		{"summary", "GET", "/v1/runs/ns/r1/summary", "", 200, `"n"`},
-		{"report", "GET", "/v1/runs/ns/r1/report", "", 200, "r1"},
+		{"summary", "GET", "/v1/runs/ns/r1/summary", "", 200, `summary of "r1": "n"`},
+		{"report", "GET", "/v1/runs/ns/r1/report", "", 200, `report of "r1": "n"`},
+		{"run.json by appends", "PUT", f + "run.json?offset=0", "{}", 400, "replaced whole"},
+		{"run.json that is none", "PUT", f + "run.json?replace=1", "{", 400, "no JSON"},
 		{"manifest by put", "PUT", f + "manifest.json?replace=1", "{}", 400, "closing the run"},
 		{"left-over", "PUT", f + "run.json.tmp?replace=1", "{}", 400, "no part of a bundle"},
+		{"in the way of what is received", "PUT", f + ".incoming/x?offset=0", "x", 400, "no part of a bundle"},
+		{"a workload's own names", "PUT", f + "raw/fio-0/fio/a%5Cb.tmp?offset=0", "x", 200, `{"size":1}`},
+		{"deep", "PUT", f + strings.Repeat("d/", 40) + "x?offset=0", "x", 400, "32 directories"},
 		{"out", "PUT", f + "..%2f..%2fx?offset=0", "x", 400, "clean relative path"},
 		{"absolute", "PUT", f + "%2fetc%2fx?offset=0", "x", 400, "clean relative path"},
 		{"file as directory", "PUT", f + "log.jsonl/x?offset=0", "x", 400, ""},
@@ -631,11 +638,15 @@ func TestRequests(t *testing.T) {
 		{"close with nonsense", "POST", "/v1/runs/ns/r1/close", "nonsense", 400, "manifest"},
 		{"close with nothing", "POST", "/v1/runs/ns/r1/close", "{}", 400, "manifest"},
 		{"close outside", "POST", "/v1/runs/ns/r1/close", `{"format":1,"files":[{"path":"../../x"}]}`, 400, "clean relative path"},
+		{"close with a file twice", "POST", "/v1/runs/ns/r1/close", `{"format":1,"files":[{"path":"a"},{"path":"a"}]}`, 400,
+			"twice"},
 		{"close too early", "POST", "/v1/runs/ns/r1/close", `{"format":1,"files":[{"path":"a"}]}`, 409, `"path":"a","reason":"missing"`},
 		{"lost", "POST", "/v1/runs/ns/r1/lost", `{"reason":"why"}`, 200, `"closed":"incomplete"`},
 		{"append to the lost", "PUT", f + "log.jsonl?offset=8", "x", 410, "closed"},
 		{"remove from the lost", "DELETE", f + "log.jsonl", "", 410, "closed"},
 		{"close the lost", "POST", "/v1/runs/ns/r1/close", `{"format":1,"files":[{"path":"a"}]}`, 410, "incomplete"},
+		{"remove from no run", "DELETE", "/v1/runs/ns/none/files/x", "", 404, ""},
+		{"which is not made by that", "GET", "/v1/runs/ns/none", "", 404, ""},
 		{"delete", "DELETE", "/v1/runs/ns/r1", "", 204, ""},
 		{"gone", "GET", "/v1/runs/ns/r1/files", "", 404, ""},
 		{"anew", "PUT", f + "log.jsonl?offset=0", "x", 200, `{"size":1}`},
@@ -698,14 +709,14 @@ func TestTruncatedBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := f.Replace(t.Context(), "run.json", strings.NewReader("old")); err != nil {
+	if err := f.Replace(t.Context(), "run.json", strings.NewReader(`"old"`)); err != nil {
 		t.Fatal(err)
 	}
 	broken := io.MultiReader(strings.NewReader("ne"), failing{})
 	if err := f.Replace(t.Context(), "run.json", broken); !errors.Is(err, syscall.ECONNRESET) {
 		t.Error(err)
 	}
-	if diff := cmp.Diff(map[string]string{"run.json": "old"}, contents(t, f.root.Name())); diff != "" {
+	if diff := cmp.Diff(map[string]string{"run.json": `"old"`}, contents(t, f.root.Name())); diff != "" {
 		t.Error(diff)
 	}
 }

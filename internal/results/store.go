@@ -1,6 +1,7 @@
 package results
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,8 +14,19 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/record"
+)
+
+const (
+	// maxWhole is how many run.json are in memory at once.
+	maxWhole = 4
+	// maxMark bounds the mark of a closed run.
+	maxMark = 64 << 10
+	// maxReason bounds why a run was lost.
+	maxReason = 4 << 10
 )
 
 // lease is how long after its last write a run counts as living.
@@ -26,10 +38,13 @@ const lease = 30 * time.Second
 type Store struct {
 	dir    string
 	root   *os.Root
+	lock   *os.File // says that this process has the directory
 	limits Limits
 	now    func() time.Time
 	stop   chan struct{}
 	ended  sync.WaitGroup
+	// whole bounds how many run.json are in memory at once.
+	whole chan struct{}
 
 	mu   sync.Mutex
 	runs map[string]*openRun // by namespace/run
@@ -67,10 +82,46 @@ func OpenStore(dir string, l Limits) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("results: %w", err)
 	}
-	s := &Store{dir: dir, root: root, limits: l.orDefault(), now: time.Now, stop: make(chan struct{}), runs: map[string]*openRun{}}
+	s := &Store{dir: dir, root: root, limits: l.orDefault(), now: time.Now, stop: make(chan struct{}),
+		whole: make(chan struct{}, maxWhole), runs: map[string]*openRun{}}
+	if err := s.claim(); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
 	s.ended.Add(1)
 	go s.tend()
 	return s, nil
+}
+
+// claim takes the directory for this process and removes what a killed one has
+// half received.
+func (s *Store) claim() error {
+	d, err := s.root.Open(".")
+	if err != nil {
+		return fmt.Errorf("results: %w", err)
+	}
+	if err := unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return errors.Join(fmt.Errorf("results: %s is used by another results service: %w", s.dir, err), d.Close())
+	}
+	s.lock = d
+	if err := s.sweep(); err != nil {
+		return errors.Join(err, d.Close())
+	}
+	return nil
+}
+
+func (s *Store) sweep() error {
+	namespaces, err := s.directories(".")
+	for _, ns := range namespaces {
+		ids, derr := s.directories(ns)
+		err = errors.Join(err, derr)
+		for _, id := range ids {
+			err = errors.Join(err, s.root.RemoveAll(path.Join(ns, id, incomingDir)))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("results: remove what was half received: %w", err)
+	}
+	return nil
 }
 
 // Close ends the store. Runs that were written to are no longer marked as
@@ -85,7 +136,7 @@ func (s *Store) Close() error {
 		errs = append(errs, r.folder.Close())
 		delete(s.runs, key)
 	}
-	return errors.Join(append(errs, s.root.Close())...)
+	return errors.Join(append(errs, s.lock.Close(), s.root.Close())...)
 }
 
 // tend lets go of runs that nobody has used for a while.
@@ -163,7 +214,7 @@ func (s *Store) load(namespace, id string, create bool) (*openRun, error) {
 func markName(namespace, id string) string { return path.Join(namespace, "."+id+".closed") }
 
 func (s *Store) readMark(namespace, id string) (m mark, err error) {
-	b, err := s.root.ReadFile(markName(namespace, id))
+	b, err := s.readFile(markName(namespace, id), maxMark)
 	if err == nil {
 		err = json.Unmarshal(b, &m)
 	}
@@ -191,16 +242,21 @@ func (s *Store) writeMark(r *openRun, m mark) error {
 }
 
 // write calls f for a run that may be written to, which then counts as living.
-// Of a closed one only files outside the manifest may change.
-func (s *Store) write(namespace, id, name string, f func(*Folder) error) error {
-	r, release, err := s.open(namespace, id, true)
+func (s *Store) write(namespace, id, name string, create bool, f func(*Folder) error) error {
+	if err := checkRun(namespace, id); err != nil {
+		return err
+	}
+	if err := checkPath(name); err != nil {
+		return err
+	}
+	if name == manifestFile {
+		return fmt.Errorf("%w: %s is written by closing the run", ErrName, manifestFile)
+	}
+	r, release, err := s.open(namespace, id, create)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if name == manifestFile {
-		return fmt.Errorf("%w: %s is written by closing the run", ErrName, manifestFile)
-	}
 	if err := f(r.folder); err != nil {
 		return err
 	}
@@ -212,47 +268,70 @@ func (s *Store) write(namespace, id, name string, f func(*Folder) error) error {
 }
 
 // Append is Folder.Append for a run, which is made by its first file.
-func (s *Store) Append(ctx context.Context, namespace, id, name string, offset int64, b []byte) (size int64, err error) {
-	err = s.write(namespace, id, name, func(f *Folder) (err error) {
-		size, err = f.Append(ctx, name, offset, b)
+func (s *Store) Append(_ context.Context, namespace, id, name string, offset int64, b []byte) (int64, error) {
+	return s.AppendFrom(namespace, id, name, offset, bytes.NewReader(b), int64(len(b)))
+}
+
+// AppendFrom appends what r yields, announced bytes (-1: not known) and at most
+// maxChunk, as it comes: when r breaks off, what came before is in the file.
+func (s *Store) AppendFrom(namespace, id, name string, offset int64, r io.Reader, announced int64) (
+	size int64, err error) {
+	err = s.write(namespace, id, name, true, func(f *Folder) (err error) {
+		size, err = f.appendFrom(name, offset, r, announced, maxChunk)
 		return err
 	})
 	return size, err
 }
 
-// Replace is Folder.Replace for a run, which is made by its first file.
-func (s *Store) Replace(ctx context.Context, namespace, id, name string, content io.Reader) error {
-	return s.write(namespace, id, name, func(f *Folder) error { return f.Replace(ctx, name, content) })
+// Replace is Folder.Replace, of announced bytes (-1: not known), for a run,
+// which is made by its first file.
+func (s *Store) Replace(namespace, id, name string, content io.Reader, announced int64) error {
+	return s.write(namespace, id, name, true, func(f *Folder) error { return f.replace(name, content, announced) })
 }
 
 // Remove removes a file of a run.
 func (s *Store) Remove(ctx context.Context, namespace, id, name string) error {
-	return s.write(namespace, id, name, func(f *Folder) error { return f.Remove(ctx, name) })
+	return s.write(namespace, id, name, false, func(f *Folder) error { return f.Remove(ctx, name) })
 }
 
-// Seal closes a run whose files are all as its manifest says; else it returns
-// what differs and the run stays open. Sealing again with the same manifest
-// changes nothing.
-func (s *Store) Seal(ctx context.Context, namespace, id string, manifest []byte) ([]Difference, error) {
+// Seal closes a run whose files are all as the manifest says that r yields,
+// announced bytes (-1: not known); else it returns what differs and the run
+// stays open. Sealing again with the same manifest changes nothing.
+func (s *Store) Seal(ctx context.Context, namespace, id string, manifest io.Reader, announced int64) (
+	[]Difference, error) {
 	r, release, err := s.open(namespace, id, false)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
+	differences, err := r.folder.sealFrom(ctx, manifest, announced)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed == Incomplete {
-		return nil, fmt.Errorf("%w: %s/%s is %s", ErrClosed, namespace, id, r.closed)
+	switch {
+	case err == nil && len(differences) == 0 && r.closed == "":
+		return nil, s.writeMark(r, mark{Closed: Complete, At: s.now()})
+	case errors.Is(err, ErrClosed):
+		return nil, s.sealedAgain(r, manifest)
 	}
-	differences, err := r.folder.Seal(ctx, manifest)
-	if err != nil || len(differences) > 0 || r.closed != "" {
-		return differences, err
+	return differences, err
+}
+
+// sealedAgain says whether a closed run was closed with that manifest.
+func (s *Store) sealedAgain(r *openRun, manifest io.Reader) error {
+	if r.closed != Incomplete {
+		same, err := r.folder.sealed(manifest)
+		if err == nil && same && r.closed == "" { // the mark could not be written then
+			err = s.writeMark(r, mark{Closed: Complete, At: s.now()})
+		}
+		if same || err != nil {
+			return err
+		}
 	}
-	return nil, s.writeMark(r, mark{Closed: Complete, At: s.now()})
+	return fmt.Errorf("%w: %s/%s is %s", ErrClosed, r.namespace, r.id, r.closed)
 }
 
 // Lost closes a run whose runner is gone, as incomplete: see record.Abandon.
-// Nothing of it may be written afterwards but what clean-up needs. A run that is
+// Nothing of it may be written afterwards. A run that is
 // closed as incomplete already stays so; a complete one is an error, ErrClosed.
 func (s *Store) Lost(namespace, id, reason string) error {
 	r, release, err := s.open(namespace, id, false)
@@ -272,17 +351,25 @@ func (s *Store) Lost(namespace, id, reason string) error {
 	if err := r.folder.Unlock(); err != nil { // Abandon takes the lock itself
 		return err
 	}
-	err = record.Abandon(s.path(namespace, id), reason)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && s.hasRunFile(r) {
+	if len(reason) > maxReason {
+		reason = reason[:maxReason] + "…"
+	}
+	if err := s.abandon(r, reason); err != nil {
 		return err
 	}
 	return s.writeMark(r, mark{Closed: Incomplete, At: s.now(), Reason: reason})
 }
 
-// hasRunFile says whether a run got so far as to say what it is.
-func (s *Store) hasRunFile(r *openRun) bool {
-	_, err := r.folder.root.Lstat(runFile)
-	return err == nil
+// abandon says in run.json that the run failed, if it got so far as to have one
+// that can be read.
+func (s *Store) abandon(r *openRun, reason string) error {
+	info, err := r.folder.root.Lstat(runFile)
+	if err != nil || info.Size() > maxRunFile {
+		return ignoreMissing(err)
+	}
+	s.whole <- struct{}{}
+	defer func() { <-s.whole }()
+	return record.Abandon(s.path(r.namespace, r.id), reason)
 }
 
 // Finish marks a run of this machine as closed: its own writer has done what
@@ -352,22 +439,58 @@ func (s *Store) Info(namespace, id string) (Run, error) {
 	return info, s.describe(path.Join(dir, runFile), &info)
 }
 
+// exists says whether there is such a run, without reading anything of it.
+func (s *Store) exists(namespace, id string) bool {
+	info, err := s.root.Stat(path.Join(namespace, id))
+	return err == nil && info.IsDir()
+}
+
+// readFile reads a small file whole.
+func (s *Store) readFile(name string, most int64) ([]byte, error) {
+	file, err := s.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > most {
+		return nil, fmt.Errorf("%w: it has %d bytes, at most %d are read", ErrTooLarge, info.Size(), most)
+	}
+	return io.ReadAll(io.LimitReader(file, most))
+}
+
+// described is what Info tells of run.json.
+type described struct {
+	Name   string       `json:"name"`
+	State  record.State `json:"state"`
+	Reason string       `json:"reason"`
+	Clock  struct {
+		Start time.Time `json:"start"`
+	} `json:"clock"`
+	EndedAt op.Time `json:"endedAt"`
+}
+
 // describe adds what run.json says; a run has none at its very beginning.
 func (s *Store) describe(name string, info *Run) error {
-	b, err := s.root.ReadFile(name)
+	s.whole <- struct{}{}
+	defer func() { <-s.whole }()
+	b, err := s.readFile(name, maxRunFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	var r record.Run
+	r := described{EndedAt: op.Never}
 	if err == nil {
 		err = json.Unmarshal(b, &r)
 	}
 	if err != nil {
 		return fmt.Errorf("results: %s: %w", name, err)
 	}
-	info.Name, info.State, info.Started = r.Name, r.State, r.Clock.Start
+	info.Name, info.State, info.Started = clip(r.Name), record.State(clip(string(r.State))), r.Clock.Start
 	if r.Reason != "" {
-		info.Reason = r.Reason
+		info.Reason = r.Reason[:min(len(r.Reason), maxReason)]
 	}
 	if r.EndedAt != op.Never && r.State != record.Running {
 		at := r.Clock.Start.Add(time.Duration(r.EndedAt))
@@ -378,7 +501,7 @@ func (s *Store) describe(name string, info *Run) error {
 
 // List lists the runs of a namespace, or of all with "", in order of name. A
 // run whose run.json is damaged is listed with the error as its reason.
-func (s *Store) List(namespace string) ([]Run, error) {
+func (s *Store) List(ctx context.Context, namespace string) ([]Run, error) {
 	namespaces := []string{namespace}
 	if namespace == "" {
 		var err error
@@ -396,6 +519,9 @@ func (s *Store) List(namespace string) ([]Run, error) {
 			return nil, err
 		}
 		for _, id := range ids {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
 			info, err := s.Info(ns, id)
 			switch {
 			case errors.Is(err, ErrName), errors.Is(err, ErrNoRun):
