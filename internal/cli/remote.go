@@ -18,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientset "k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/cnsbench/cnsbench/config"
 	"github.com/cnsbench/cnsbench/internal/results"
@@ -40,9 +39,11 @@ func (f *remoteFlags) add(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.run, "cluster", "", "NAMESPACE/RUN of a bundle at the cluster's results service, in place of a directory")
 	fl.StringVar(&f.url, "results", "", "URL of the results service (default found in the cluster and reached by a port-forward)")
-	fl.StringVar(&f.tokenFile, "results-token-file", "", "file with the token for the results service (default the kubeconfig's, or one made for --results-account)")
+	fl.StringVar(&f.tokenFile, "results-token-file", "",
+		"file with a token for the results service (default one made for --results-account)")
 	fl.StringVar(&f.pin, "results-pin", "", "pin (sha256:…) of the service's self-signed certificate")
-	fl.StringVar(&f.account, "results-account", "default", "ServiceAccount in the run's namespace to read as, where the kubeconfig has no token but a certificate")
+	fl.StringVar(&f.account, "results-account", "default",
+		"ServiceAccount in the run's namespace to read as: a token for the results service alone is made for it")
 	fl.StringVar(&f.at, "results-namespace", config.DefaultNamespace, "namespace of the results service")
 	fl.StringVar(&f.cluster.kubeconfig, "kubeconfig", "", "kubeconfig file (default $KUBECONFIG or ~/.kube/config)")
 	fl.StringVar(&f.cluster.context, "context", "", "context of the kubeconfig")
@@ -109,7 +110,8 @@ func (f *remoteFlags) asWhom(err error) string {
 	if !f.borrowed || !errors.As(err, &status) || status.Status != http.StatusForbidden {
 		return ""
 	}
-	return "; the kubeconfig has a certificate, with which nobody can ask the service: --results-account names a ServiceAccount of the run's namespace to ask as, such as the run's own"
+	return fmt.Sprintf("; ServiceAccount %s may not read it: --results-account names another of the run's namespace, "+
+		"such as the run's own", f.account)
 }
 
 // live marks the copy of a run that goes on as such.
@@ -173,25 +175,24 @@ func (f *remoteFlags) client(ctx context.Context, namespace string) (*results.Cl
 	base.Proxy, base.DialContext = nil, func(ctx context.Context, _, _ string) (net.Conn, error) { return forward(ctx, on, pod, port) }
 	client.URL = "http://" + pod
 	if f.tokenFile == "" {
-		if client.HTTP.Transport, err = f.credentials(ctx, conf, set, namespace, base); err != nil {
+		if client.HTTP.Transport, err = f.credentials(ctx, set, namespace, base); err != nil {
 			return nil, failed(err)
 		}
 	}
 	return client, nil
 }
 
-// credentials show the service who asks: the kubeconfig's token or, where that
-// has only a certificate, which the service could not check, a token for a
-// ServiceAccount.
-func (f *remoteFlags) credentials(ctx context.Context, conf *rest.Config, set clientset.Interface, namespace string, base http.RoundTripper) (http.RoundTripper, error) {
-	if conf.BearerToken != "" || conf.BearerTokenFile != "" || conf.ExecProvider != nil || conf.AuthProvider != nil {
-		return rest.HTTPWrappersForConfig(conf, base)
-	}
+// credentials show the service who asks: a ServiceAccount, by a token made for
+// the service alone. The kubeconfig's own would let the service, and whoever
+// stands in its place, act as its owner.
+func (f *remoteFlags) credentials(ctx context.Context, set clientset.Interface, namespace string,
+	base http.RoundTripper) (http.RoundTripper, error) {
 	soon := int64(600) // the shortest there is
 	made, err := set.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, f.account, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{Audiences: []string{results.Audience}, ExpirationSeconds: &soon}}, metav1.CreateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("token for the results service as ServiceAccount %s/%s (--results-account): %w", namespace, f.account, err)
+		return nil, fmt.Errorf("token for the results service as ServiceAccount %s/%s (--results-account names another, "+
+			"--results-token-file has one that was made): %w", namespace, f.account, err)
 	}
 	f.borrowed = true
 	return &bearer{token: made.Status.Token, next: base}, nil
