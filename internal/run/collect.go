@@ -96,7 +96,11 @@ func (r *runner) take(of origin, result parse.Result, err error) {
 		r.warn("outputUnread", fmt.Sprintf("%s: %v", of.source, err))
 	}
 	for _, w := range result.Warnings {
-		r.warn(w.Code, of.source+": "+w.Message)
+		severity := warning
+		if w.Invalid {
+			severity = invalid
+		}
+		r.flag(severity, w.Code, of.source+": "+w.Message)
 	}
 	r.flags.Lock()
 	for _, b := range result.Bounds {
@@ -135,6 +139,7 @@ func (r *runner) keep(of origin, result parse.Result) {
 const (
 	info    = "info"
 	warning = "warning"
+	invalid = "invalid"
 )
 
 // warn adds a validity flag to the result.

@@ -90,6 +90,12 @@ var badFiles = []badCase{
 	{name: "unknown field", file: spec("{runtme: 1s, actions: [{name: v, createObjSpec: {volume: {}}}]}"), code: 1, says: []string{"bench.yaml:4:8", "spec.runtme", `"runtime"`}},
 	{name: "unknown workload", file: spec("{actions: [{name: v, createObjSpec: {workload: foi}}]}"), code: 1, says: []string{"bench.yaml:4", "spec.actions[0].createObjSpec.workload", `"foi"`, `"fio"`}},
 	{name: "unknown variable", file: spec("{actions: [{name: v, createObjSpec: {workload: fio, vars: {storageClass: hostdir, iodeph: 4}}}]}"), code: 1, says: []string{"bench.yaml:4", "iodeph", `"iodepth"`}},
+	{name: "misspelt variables", file: spec("{actions: [{name: f, createObjSpec: {workload: fio, vars: " +
+		"{storageClass: hostdir, rw: randwirte, bs: 4q, iodepth: -1, fillPercent: 300}}}]}"),
+		args: []string{"--set", "f.runtime=3s"}, code: 1,
+		says: []string{"5 problems", `bench.yaml:4:93: spec.actions[0].createObjSpec.vars.rw`,
+			`did you mean "randwrite"?`, `"4q"`, "such as 4k", `"-1" is less than 1`, `"300" is more than 100`,
+			"--set f.runtime=3s", "write 3: the unit is seconds"}},
 	{name: "variable not given", file: spec("{actions: [{name: v, createObjSpec: {workload: fio}}]}"), code: 1, says: []string{"bench.yaml:4", "storageClass"}},
 	{name: "unknown rate", file: spec("{actions: [{name: v, rateName: minut, createObjSpec: {volume: {storageClass: hostdir}}}], rates: [{name: minute, constantRateSpec: {interval: 60s}}]}"), code: 1, says: []string{"spec.actions[0].rateName", `"minut"`, `"minute"`}},
 	{name: "unknown target", file: spec("{actions: [{name: vol, createObjSpec: {volume: {storageClass: hostdir}}}, {name: s, snapshotSpec: {actionName: vool}}]}"), code: 1, says: []string{"spec.actions[1].snapshotSpec.actionName", `"vool"`, `"vol"`}},
@@ -241,7 +247,12 @@ var badWorkloads = []badCase{
 	{name: "killed by a signal", file: runsMine + class("hostdir") + workload(`[sh, -c, "kill -9 $$$$"]`), code: 2, state: "failed", says: []string{"w-0", "container main was killed by SIGKILL"}},
 	{name: "segmentation fault", file: runsMine + class("hostdir") + workload(`[sh, -c, "kill -s SEGV $$$$"]`), code: 2, state: "failed", says: []string{"w-0", "container main was killed by SIGSEGV"}},
 	{name: "no space on the volume", root: true, file: runsMine + class("loopfile") + workload(`[dd, if=/dev/zero, of=/data/file, bs=1M, count=100]`), code: 2, state: "failed", says: []string{"w-0", "No space left on device", "main"}},
-	{name: "no room for the test file", root: true, file: spec("{actions: [{name: f, createObjSpec: {workload: fio, vars: {storageClass: sut, volumeSize: 64Mi, runtime: 1, fillPercent: 300}}}]}") + class("loopfile"), code: 2, state: "failed", says: []string{"f-0", "prefill", "No space left"}},
+	{name: "does no I/O", file: spec("{actions: [{name: f, createObjSpec: {workload: fio, vars: " +
+		"{storageClass: hostdir, volumeSize: 64Mi, fillPercent: 3, extra: runtime=3ss}}}]}"), code: 0, state: "complete",
+		says: []string{"The figures of f are invalid: f-0: job f-0 did no I/O.", "fioDiffers", "runtime=3ss"}},
+	{name: "is not what was asked for", file: spec("{actions: [{name: f, createObjSpec: {workload: fio, vars: " +
+		"{storageClass: hostdir, volumeSize: 64Mi, fillPercent: 3, runtime: 1, rateIops: 50, direct: 0, extra: bs=4q}}}]}"),
+		code: 0, state: "complete", says: []string{"fioDiffers", "bs=4q is not a size", "of 4 B"}},
 	{name: "leaves children", file: runsMine + class("hostdir") + workload(`[sh, -c, "sleep 1000 & setsid sleep 1000 & exit 0"]`), code: 0, state: "complete"},
 	{name: "ignores SIGTERM", file: head + "spec: {runtime: 1s, gracePeriod: 1s, actions: [{name: w, createObjSpec: {workload: mine}}]}\n" + class("hostdir") + workload(`[sh, -c, "trap '' TERM; while true; do sleep 1; done"]`), code: 0, state: "complete"},
 }

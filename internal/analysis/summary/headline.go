@@ -19,6 +19,11 @@ func headline(s *Summary) []string {
 	if line := ending(s); line != "" {
 		lines = append(lines, line)
 	}
+	for _, w := range s.Workloads {
+		if w.Invalid != "" {
+			lines = append(lines, fmt.Sprintf("The figures of %s are invalid: %s.", w.Action, w.Invalid))
+		}
+	}
 	if line := objectives(s); line != "" {
 		lines = append(lines, line)
 	}
@@ -280,6 +285,9 @@ func workloadLine(w Workload, live bool) string {
 		return ""
 	}
 	who := fmt.Sprintf("%s, %s", w.Action, plural(int64(len(w.Instances)), "instance"))
+	if w.Invalid != "" {
+		who += ", invalid"
+	}
 	if w.CutOff {
 		who += ", " + Until(live)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+	"github.com/cnsbench/cnsbench/internal/analysis/validity"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/record"
 )
@@ -40,6 +41,21 @@ func workloads(d *dataset.Data) []Workload {
 		return cmp.Compare(a.Action, b.Action)
 	})
 	return list
+}
+
+// invalidate marks the workloads of which an instance did no I/O.
+func (s *Summary) invalidate() {
+	for i := range s.Workloads {
+		w := &s.Workloads[i]
+		for _, f := range s.Validity {
+			source, what, _ := strings.Cut(f.Evidence, ": ")
+			name, _, _ := strings.Cut(source, "/")
+			idle := slices.ContainsFunc(w.Instances, func(in Instance) bool { return in.Name == name })
+			if f.Name == validity.NoIO && idle && w.Invalid == "" {
+				w.Invalid = name + ": " + what
+			}
+		}
+	}
 }
 
 // began is when the first container of a workload did; those of which that is

@@ -112,6 +112,8 @@ type Workload struct {
 	// CutOff says that an instance at least never wrote its end: its figures are of
 	// what there is until then.
 	CutOff bool `json:"cutOff,omitempty"`
+	// Invalid says why its figures must not be used: an instance did no I/O.
+	Invalid string `json:"invalid,omitempty"`
 }
 
 // Phase is a part of the run in which a workload's variables were the same.
@@ -239,6 +241,7 @@ func Of(d *dataset.Data) (*Summary, error) {
 		return nil, err
 	}
 	s.Validity = validity.Check(d, facts, coarse...)
+	s.invalidate()
 	s.Headline = headline(s)
 	s.noNulls()
 	return s, nil

@@ -21,6 +21,10 @@ const (
 	Invalid = "invalid" // a figure must not be used
 )
 
+// NoIO is the flag of a parser that found that a workload did no I/O; its evidence
+// begins with INSTANCE/CONTAINER.
+const NoIO = "noIO"
+
 // The bounds of the gates.
 const (
 	lateBound      = int64(10e6) // ns: lateness p99 of a dispatcher that keeps up

@@ -224,6 +224,9 @@ func (p *printer) workloads(s *summary.Summary) {
 		p.table(t)
 	}
 	for _, w := range s.Workloads {
+		if w.Invalid != "" {
+			p.note(fmt.Sprintf("%s: invalid: %s", w.Action, w.Invalid))
+		}
 		if w.CutOff && !w.Step {
 			p.note(fmt.Sprintf("%s: incomplete, %s", w.Action, summary.Until(s.Live)))
 		}

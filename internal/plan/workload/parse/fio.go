@@ -68,7 +68,15 @@ type fioLog struct {
 }
 
 func (f *fioRun) warn(code, format string, args ...any) {
-	w := Warning{Code: code, Message: fmt.Sprintf(format, args...)}
+	f.add(Warning{Code: code, Message: fmt.Sprintf(format, args...)})
+}
+
+// invalid warns of what makes figures none.
+func (f *fioRun) invalid(code, format string, args ...any) {
+	f.add(Warning{Code: code, Message: fmt.Sprintf(format, args...), Invalid: true})
+}
+
+func (f *fioRun) add(w Warning) {
 	if !slices.Contains(f.res.Warnings, w) {
 		f.res.Warnings = append(f.res.Warnings, w)
 	}
@@ -169,8 +177,9 @@ func (f *fioRun) judge() {
 			}
 		}
 		if ios == 0 {
-			f.warn("noIO", "job %s did no I/O", j.Name)
+			f.invalid("noIO", "job %s did no I/O", j.Name)
 		}
+		f.asked(j)
 	}
 }
 

@@ -86,6 +86,11 @@ func TestSamples(t *testing.T) {
 		{"killed", []string{"fioTruncated"}, nil, 0},
 		{"none", []string{"fioMessages", "fioTruncated"}, nil, 0},
 		{"err", []string{"fioError", "noIO"}, nil, 0},
+		{"asked-time", []string{"fioDiffers", "histLogMissing", "noIO"}, nil, 0},
+		{"asked-size", []string{"fioDiffers", "histLogMissing", "notDirect"}, []string{"write lat 200"}, 0},
+		{"asked-depth", []string{"fioDiffers", "fioMessages", "histLogMissing"}, []string{"read lat 200"}, 0},
+		{"asked-sync", []string{"fioDiffers", "histLogMissing"}, []string{"read lat 198"}, 0},
+		{"asked-fraction", []string{"fioDiffers", "histLogMissing"}, []string{"read lat 201"}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := parsed(t, c.name)

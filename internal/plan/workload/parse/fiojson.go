@@ -33,6 +33,8 @@ type fioJob struct {
 	Write   fioDirection      `json:"write"`
 	Trim    fioDirection      `json:"trim"`
 	Sync    fioDirection      `json:"sync"`
+	// Depths has the share of I/Os in percent at each number in flight.
+	Depths map[string]float64 `json:"iodepth_level"`
 
 	report *fioReport
 }

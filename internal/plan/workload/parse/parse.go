@@ -80,6 +80,7 @@ type Scalar struct {
 type Warning struct {
 	Code    string
 	Message string
+	Invalid bool // the figures must not be used
 }
 
 // Func is a parser. An error means that nothing could be read at all; all

@@ -28,7 +28,7 @@ var scalars = map[string]scalar{
 	"seconds":  {"a whole number of seconds", parseInt, seconds, ""},
 	"duration": {"a duration", parseDuration, duration, "s"},
 	sizeType:   {"a quantity", parseSize, QuantityHint, "Mi"},
-	"fioSize":  {"a size of fio", parseFioSize, fioSize, "k"},
+	"fioSize":  {"a size of fio", ParseFioSize, fioSize, "k"},
 }
 
 // maxExact is the largest number up to which every whole one is a float64.
@@ -90,9 +90,9 @@ func splitFioSize(s string) (bytes float64, fraction, ok bool) {
 	return v, strings.Contains(m[1], "."), err == nil
 }
 
-// parseFioSize reads a number of bytes as fio does, in which 4k is 4096. Of a
+// ParseFioSize reads a number of bytes as fio does, in which 4k is 4096. Of a
 // fraction fio takes what is before the point.
-func parseFioSize(s string) (float64, error) {
+func ParseFioSize(s string) (float64, error) {
 	v, fraction, ok := splitFioSize(s)
 	if !ok || fraction || strings.ContainsAny(s, " \t") {
 		return 0, strconv.ErrSyntax
