@@ -19,6 +19,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/run"
@@ -162,7 +163,7 @@ func runLocal(ctx context.Context, s *streams, f *runFlags, p *plan.Plan, files 
 }
 
 // begin makes the bundle.
-func (f *runFlags) begin(s *streams, p *plan.Plan, files []plan.File, injected string) (*running, error) {
+func (f *runFlags) begin(s *streams, p *plan.Plan, files []plan.File, injected string) (r *running, err error) {
 	id := f.id
 	if id == "" {
 		id = newRunID()
@@ -173,21 +174,46 @@ func (f *runFlags) begin(s *streams, p *plan.Plan, files []plan.File, injected s
 	clock := op.NewClock()
 	described := describeRun(id, p, files, clock, planFacts(p, f.args(), injected))
 	described.Engine = f.engine
+	described.Identity, err = f.identity(id)
+	if err != nil {
+		return nil, err
+	}
 	w, err := record.Create(f.out, described)
 	if err != nil {
 		return nil, err
 	}
-	return &running{streams: s, flags: f, plan: p, id: id, clock: clock, writer: w}, nil
+	return &running{streams: s, flags: f, plan: p, id: id, identity: described.Identity, clock: clock, writer: w}, nil
+}
+
+// identity draws what marks the things of a run as its own.
+func (f *runFlags) identity(id string) (owned.Identity, error) {
+	own := owned.New(id)
+	own.Scratch = filepath.Join(os.TempDir(), owned.ScratchName(id))
+	if f.engine == engineLocal {
+		own.Storage, own.Endpoint = f.storage, local.SocketPath(f.endpoint)
+	}
+	for _, path := range []*string{&own.Scratch, &own.Storage} {
+		if *path == "" {
+			continue
+		}
+		abs, err := filepath.Abs(*path)
+		if err != nil {
+			return own, err
+		}
+		*path = abs
+	}
+	return own, nil
 }
 
 // running is one run of the command.
 type running struct {
 	*streams
-	flags  *runFlags
-	plan   *plan.Plan
-	id     string
-	clock  op.Clock
-	writer *record.Writer
+	flags    *runFlags
+	plan     *plan.Plan
+	id       string
+	identity owned.Identity
+	clock    op.Clock
+	writer   *record.Writer
 
 	sending *sending // nil: the Benchmark has no outputs
 }
@@ -207,7 +233,8 @@ func (r *running) carryOut(ctx context.Context, e engine.Engine) error {
 		RunID: r.id, Plan: r.plan, Engine: e, Clock: r.clock, Record: r.recorder(),
 		Opened: func(ctx context.Context) error { return r.describe(ctx, e) },
 		RawDir: filepath.Join(r.writer.Dir(), "raw"), Observer: r.observer(show), Keep: r.flags.keep, Sleep: run.PreciseSleep,
-		Session: engine.Session{RunID: r.id, Clock: r.clock, Ledger: r.writer.Ledger(), Dir: scratch, Needs: r.plan.Needs,
+		Session: engine.Session{RunID: r.id, Identity: r.identity, Clock: r.clock, Ledger: r.writer.Ledger(),
+			Dir: scratch, Needs: r.plan.Needs,
 			StorageClasses: r.plan.StorageClasses, SnapshotClasses: r.plan.SnapshotClasses},
 	})
 	thrifty()
@@ -233,7 +260,7 @@ const longestSocket = 107
 // scratch makes the run's own directory, which is in the ledger before it is
 // there.
 func (r *running) scratch() (string, error) {
-	dir := filepath.Join(os.TempDir(), "cnsbench-"+r.id)
+	dir := r.identity.Scratch
 	if socket := filepath.Join(dir, "loopfile.sock"); len(socket) > longestSocket {
 		return "", fmt.Errorf("%s is longer than the %d bytes that a unix socket's path may have", socket, longestSocket)
 	}
@@ -241,7 +268,7 @@ func (r *running) scratch() (string, error) {
 	if err := ledger.Add(op.LedgerEntry{Kind: "dir", Name: dir}); err != nil {
 		return "", err
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := r.identity.Make(dir, 0o700); err != nil {
 		return "", errors.Join(err, ledger.Done("dir", dir))
 	}
 	return dir, nil

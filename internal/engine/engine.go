@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
 // Engine carries operations out on one platform. One value serves one run.
@@ -101,10 +102,13 @@ type Capabilities struct {
 
 // Session is what an engine is given for one run.
 type Session struct {
-	RunID  string
-	Clock  op.Clock
-	Ledger Ledger
-	Sink   Sink
+	RunID string
+	// Identity marks what the engine makes as this run's; zero: the engine draws
+	// one, and nothing can be cleaned up by another process.
+	Identity owned.Identity
+	Clock    op.Clock
+	Ledger   Ledger
+	Sink     Sink
 	// Dir is a scratch directory of the run (sockets, emptyDirs, logs);
 	// absolute, exists, removed by the caller after Close.
 	Dir string

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
 // Version is the version of the bundle's format. It grows when a reader of
@@ -37,6 +38,9 @@ type Run struct {
 	Name   string `json:"name"`
 	State  State  `json:"state"`
 	Reason string `json:"reason,omitempty"`
+	// Identity is what the things that the run made carry, for a clean-up to
+	// recognize them.
+	Identity owned.Identity `json:"identity,omitzero"`
 
 	Spec     json.RawMessage   `json:"spec,omitempty"` // the Benchmark with defaults
 	Source   Source            `json:"source"`

@@ -71,7 +71,7 @@ func New(o Options) *Engine {
 	if err != nil {
 		host = "localhost"
 	}
-	o.Endpoint = socketPath(o.Endpoint)
+	o.Endpoint = SocketPath(o.Endpoint)
 	return &Engine{
 		Options: o, node: host,
 		drivers: map[string]*driver{}, volumes: map[string]*volume{},
@@ -79,9 +79,9 @@ func New(o Options) *Engine {
 	}
 }
 
-// socketPath is the absolute path that an endpoint means: the ledger holds it,
+// SocketPath is the absolute path that an endpoint means: the ledger holds it,
 // and cleanup may be called from elsewhere. Another scheme stays as it is.
-func socketPath(endpoint string) string {
+func SocketPath(endpoint string) string {
 	if endpoint == "" {
 		return ""
 	}

@@ -1,0 +1,315 @@
+// Package owned says what belongs to a run, so that a clean-up acts on nothing
+// else. A ledger only lists what may have to be removed: it is a file like any
+// other, and whoever wrote it may have entered anything. What is removed is
+// derived from the run's Identity, carries the identity's nonce since it was
+// made, and belongs to the user who cleans up. docs/design/cleanup.md says how
+// each kind of thing is recognized.
+package owned
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Identity names a run and where it may make things. It is in run.json from the
+// run's first moment on.
+type Identity struct {
+	RunID string `json:"runID"`
+	// Nonce is drawn for the run and known to nobody before: marks in
+	// directories and processes' environments carry it.
+	Nonce string `json:"nonce"`
+	// Scratch and Storage are directories: the run's own, and the one below
+	// which our CSI drivers keep volumes, in a directory named after the run.
+	Scratch string `json:"scratch,omitempty"`
+	Storage string `json:"storage,omitempty"`
+	// Endpoint is the socket of a driver that the run did not start.
+	Endpoint string `json:"endpoint,omitempty"`
+	// Namespace and Server are where a run on a cluster made its objects.
+	Namespace string `json:"namespace,omitempty"`
+	Server    string `json:"server,omitempty"`
+}
+
+// Refusal is an error that leaves something alone: it cannot be proved to belong
+// to the run.
+type Refusal struct{ Why string }
+
+// Error says why.
+func (r *Refusal) Error() string { return "left alone: " + r.Why }
+
+// Refuse makes a Refusal.
+func Refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
+
+const (
+	// MarkFile is the file in a directory of a run that says whose it is.
+	MarkFile = ".cnsbench-run"
+	// Variable is the environment variable of a run's processes.
+	Variable = "CNSBENCH_RUN"
+	// scratchPrefix comes before the run's id in the name of its scratch directory.
+	scratchPrefix = "cnsbench-"
+	nonceBytes    = 16
+)
+
+// New draws the identity of a run.
+func New(runID string) Identity {
+	b := make([]byte, nonceBytes)
+	_, _ = rand.Read(b) // never fails
+	return Identity{RunID: runID, Nonce: hex.EncodeToString(b)}
+}
+
+var runIDs = regexp.MustCompile(`^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$`)
+
+// Check refuses an identity that no run has: then nothing can be proved.
+func (id *Identity) Check() error {
+	switch {
+	case id.RunID == "" || id.Nonce == "":
+		return Refuse("the bundle has no identity of its run: run.json is missing, or an older version wrote it")
+	case !runIDs.MatchString(id.RunID):
+		return Refuse("%q is not the id of a run", id.RunID)
+	case len(id.Nonce) != 2*nonceBytes:
+		return Refuse("the identity's nonce has %d digits, want %d", len(id.Nonce), 2*nonceBytes)
+	}
+	return nil
+}
+
+// ScratchName is the name of the scratch directory of a run.
+func ScratchName(runID string) string { return scratchPrefix + runID }
+
+// OwnsScratch refuses a scratch directory that is not named after the run.
+func (id *Identity) OwnsScratch() error {
+	if err := id.Check(); err != nil {
+		return err
+	}
+	clean := filepath.IsAbs(id.Scratch) && filepath.Clean(id.Scratch) == id.Scratch
+	if !clean || filepath.Base(id.Scratch) != ScratchName(id.RunID) {
+		return Refuse("%q is not the scratch directory of run %s", id.Scratch, id.RunID)
+	}
+	return nil
+}
+
+// StorageDir is where our drivers keep the volumes of this run, below Storage.
+func (id *Identity) StorageDir() (string, error) {
+	if err := id.Check(); err != nil {
+		return "", err
+	}
+	if !filepath.IsAbs(id.Storage) || filepath.Clean(id.Storage) != id.Storage {
+		return "", Refuse("%q is not a storage directory of run %s", id.Storage, id.RunID)
+	}
+	return filepath.Join(id.Storage, id.RunID), nil
+}
+
+// text is what a mark says.
+func (id *Identity) text() string { return id.RunID + " " + id.Nonce + "\n" }
+
+// Make makes a directory, whose parent exists, and marks it.
+func (id *Identity) Make(dir string, mode fs.FileMode) error {
+	if err := os.Mkdir(dir, mode); err != nil {
+		return err
+	}
+	return id.Mark(dir)
+}
+
+// Mark writes the identity into a directory that the run has just made.
+func (id *Identity) Mark(dir string) error {
+	f, err := os.OpenFile(filepath.Join(dir, MarkFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(id.text())
+	return errors.Join(err, f.Close())
+}
+
+// Owns refuses a directory that this run did not make: it is not marked with the
+// identity, or it, or the mark, belongs to another user. One that does not exist
+// is none of others, and no error.
+func (id *Identity) Owns(dir string) error {
+	root, err := id.open(dir)
+	if root != nil {
+		err = errors.Join(err, root.Close())
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// open opens a directory of the run; the error is fs.ErrNotExist if it is gone.
+// What is done through the result cannot leave that directory.
+func (id *Identity) open(dir string) (*os.Root, error) {
+	if err := id.Check(); err != nil {
+		return nil, err
+	}
+	before, err := os.Lstat(dir)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil, fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !before.IsDir() {
+		return nil, Refuse("%s is not a directory", dir)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := id.proves(root, before, dir); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return root, nil
+}
+
+func (id *Identity) proves(root *os.Root, before fs.FileInfo, dir string) error {
+	now, err := root.Stat(".")
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(before, now) {
+		return Refuse("%s was exchanged while it was looked at", dir)
+	}
+	if err := ours(now, dir); err != nil {
+		return err
+	}
+	f, err := root.OpenFile(MarkFile, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return id.emptyIsOurs(root, dir)
+	}
+	if err != nil {
+		return Refuse("%s: its mark cannot be read: %v", dir, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return Refuse("%s: its mark is not a file", dir)
+	}
+	if err := ours(info, filepath.Join(dir, MarkFile)); err != nil {
+		return err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, 1<<10))
+	if err != nil {
+		return err
+	}
+	// The run was killed before it had written the mark.
+	if len(text) == 0 {
+		return id.onlyMark(root, dir)
+	}
+	if string(text) != id.text() {
+		return Refuse("%s carries the mark of another run", dir)
+	}
+	return nil
+}
+
+// emptyIsOurs: a run may be killed between making a directory and marking it. To
+// remove an empty one destroys nothing.
+func (id *Identity) emptyIsOurs(root *os.Root, dir string) error {
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return err
+	}
+	if len(entries) > 0 {
+		return Refuse("%s does not carry the mark of run %s", dir, id.RunID)
+	}
+	return nil
+}
+
+func (id *Identity) onlyMark(root *os.Root, dir string) error {
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return err
+	}
+	if len(entries) > 1 {
+		return Refuse("%s has an empty mark", dir)
+	}
+	return nil
+}
+
+// ours refuses what belongs to another user.
+func ours(info fs.FileInfo, path string) error {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || int(st.Uid) != os.Geteuid() {
+		return Refuse("%s belongs to another user: clean up as the user who ran it", path)
+	}
+	return nil
+}
+
+// RemoveAll removes a directory of the run with all in it, its mark last, so that
+// it can be repeated. It follows no symbolic link, and refuses as Owns does. One
+// that does not exist is no error. The caller makes sure that nothing is mounted
+// in it.
+func (id *Identity) RemoveAll(dir string) error {
+	root, err := id.open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(empty(root), root.Close()); err != nil {
+		return err
+	}
+	return ignoreMissing(os.Remove(dir))
+}
+
+// empty removes what a directory holds; the mark goes only when all else is gone.
+func empty(root *os.Root) error {
+	entries, err := fs.ReadDir(root.FS(), ".")
+	for _, e := range entries {
+		if e.Name() != MarkFile {
+			err = errors.Join(err, root.RemoveAll(e.Name()))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return ignoreMissing(root.Remove(MarkFile))
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Environment is the variable that the run's processes have in their environment.
+func (id *Identity) Environment() string { return Variable + "=" + id.RunID + "." + id.Nonce }
+
+// OwnsProcess refuses a process that this run did not start: the variable is
+// missing in the environment that it was started with, or it is another user's.
+// The caller holds the process (a pidfd), so that the pid is not used again.
+func (id *Identity) OwnsProcess(pid int) error {
+	if err := id.Check(); err != nil {
+		return err
+	}
+	dir := fmt.Sprintf("/proc/%d", pid)
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if err := ours(info, "process "+fmt.Sprint(pid)); err != nil {
+		return err
+	}
+	environment, err := os.ReadFile(dir + "/environ")
+	if err != nil {
+		return Refuse("the environment of process %d cannot be read: %v", pid, err)
+	}
+	for variable := range strings.SplitSeq(string(environment), "\x00") {
+		if variable == id.Environment() {
+			return nil
+		}
+	}
+	return Refuse("process %d was not started by run %s", pid, id.RunID)
+}
