@@ -76,6 +76,12 @@ type HTTPEndpoint struct {
 	// insecureSkipVerify trusts any certificate.
 	// +optional
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
+	// proxy is an HTTP proxy for all requests, as http://HOST:PORT.
+	// Those of an https endpoint go through a tunnel that it makes.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^http://[^ /@]+:[0-9]+$`
+	// +kubebuilder:validation:MaxLength=2048
+	Proxy string `json:"proxy,omitempty"`
 }
 
 // S3Spec is a store that speaks S3.

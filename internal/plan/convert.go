@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -252,6 +253,9 @@ func (c *converted) storage(s *model.Store) (*v1alpha1.ObjectStorage, error) {
 
 func (c *converted) http(settings map[string]string) (v1alpha1.HTTPEndpoint, error) {
 	e := v1alpha1.HTTPEndpoint{CAFile: settings["cafile"]}
+	if host := settings["proxyhost"]; host != "" {
+		e.Proxy = "http://" + net.JoinHostPort(strings.Trim(host, "[]"), settings["proxyport"])
+	}
 	var err error
 	if v := settings["no_verify_ssl"]; v != "" {
 		e.InsecureSkipVerify, err = strconv.ParseBool(v)

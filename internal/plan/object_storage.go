@@ -2,6 +2,7 @@ package plan
 
 import (
 	"maps"
+	"net"
 	"net/url"
 	"slices"
 	"strconv"
@@ -41,6 +42,14 @@ func (o *objectReader) storage(path string, s *v1alpha1.ObjectStorage) model.Sto
 	}
 	http := func(path string, e *v1alpha1.HTTPEndpoint) {
 		set("cafile", o.given(e.CAFile, "File"))
+		if e.Proxy != "" { // the schema has its form
+			host, port, err := net.SplitHostPort(strings.TrimPrefix(e.Proxy, "http://"))
+			if err != nil {
+				o.fail(path+".proxy", "such as http://HOST:PORT", "%q is no address", e.Proxy)
+			}
+			set("proxyhost", host)
+			set("proxyport", port)
+		}
 		if e.InsecureSkipVerify {
 			set("no_verify_ssl", "true")
 		}

@@ -4,9 +4,16 @@ package e2e
 
 import (
 	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/record"
@@ -119,4 +126,99 @@ func TestObjectNoSuccess(t *testing.T) {
 		}
 	}
 	b.run("object", "run", "--strict", "--out", b.in("strict"), b.in("w.xml")).wants(t, 4)
+}
+
+// proxies is a proxy whose only server, whatever its name, is one of plain HTTP and
+// one of TLS.
+type proxies struct {
+	plain *httputil.ReverseProxy
+	tls   string
+
+	mu    sync.Mutex
+	asked []string
+}
+
+func (p *proxies) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	if asked := r.Method + " " + r.URL.Scheme + "://" + r.URL.Host + r.Host; !slices.Contains(p.asked, asked) {
+		p.asked = append(p.asked, asked)
+	}
+	p.mu.Unlock()
+	switch {
+	case r.Method != http.MethodConnect && r.URL.IsAbs():
+		p.plain.ServeHTTP(w, r)
+	case r.Method != http.MethodConnect || r.Host == "refused.invalid:443":
+		w.WriteHeader(http.StatusForbidden)
+	default:
+		p.tunnel(w)
+	}
+}
+
+func (p *proxies) tunnel(w http.ResponseWriter) {
+	server, err := net.Dial("tcp", p.tls)
+	if err != nil {
+		w.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	defer server.Close()
+	w.WriteHeader(http.StatusOK)
+	client, buffered, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		return
+	}
+	defer client.Close()
+	go func() {
+		_, _ = io.Copy(server, buffered) // until the client closes
+		_ = server.Close()
+	}()
+	_, _ = io.Copy(client, server)
+}
+
+// TestObjectProxy: with proxyhost and proxyport all requests go through the proxy,
+// which alone knows the server's name; one that makes no tunnel is told apart.
+func TestObjectProxy(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	address, _ := b.nullServer()
+	target, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := httptest.NewTLSServer(httputil.NewSingleHostReverseProxy(target))
+	defer over.Close()
+	p := &proxies{plain: httputil.NewSingleHostReverseProxy(target), tls: over.Listener.Addr().String()}
+	server := httptest.NewServer(p)
+	defer server.Close()
+	host, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stage := func(name, endpoint string) string {
+		return fmt.Sprintf(`<workstage name="%s"><work name="%[1]s" workers="2" totalOps="20" afr="1000000">
+<storage type="s3" config="endpoint=%s;accesskey=a;secretkey=b;no_verify_ssl=true;proxyhost=%s;proxyport=%s"/>
+%s</work></workstage>`,
+			name, endpoint, host, port, readOne)
+	}
+	text := `<workload name="w"><workflow>` + stage("plain", "http://store.invalid:9000") +
+		stage("tls", "https://store.invalid") + stage("no", "https://refused.invalid") + `</workflow></workload>`
+	r := b.run("object", "run", "--out", b.bundle(), b.write("w.xml", text)).wants(t, 0)
+	sums := b.sums()
+	const refused = "20 × proxy: the proxy answers to CONNECT: HTTP/1.1 403"
+	if sums["read.ok"] != 40 || sums["read.failed"] != 20 || !strings.Contains(r.stdout, refused) {
+		t.Errorf("%v\n%v", sums, r)
+	}
+	slices.Sort(p.asked)
+	want := []string{"CONNECT ://refused.invalid:443refused.invalid:443", "CONNECT ://store.invalid:443store.invalid:443",
+		"GET http://store.invalid:9000store.invalid:9000"}
+	if !slices.Equal(p.asked, want) {
+		t.Errorf("the proxy was asked %v, want %v", p.asked, want)
+	}
+	half := strings.ReplaceAll(text, ";proxyport="+port, "")
+	r = b.run("object", "lint", b.write("half.xml", half)).wants(t, 1)
+	if !strings.Contains(r.stderr, "belong together") {
+		t.Errorf("%v", r)
+	}
+	if r := b.run("convert", b.in("w.xml")).wants(t, 0); !strings.Contains(r.stdout, "proxy: http://"+host+":"+port) {
+		t.Errorf("the Benchmark has no proxy\n%v", r)
+	}
 }

@@ -35,10 +35,12 @@ var authPaths = map[string]string{"tempauth": "/auth/v1.0", "keystone": "/v3", "
 var (
 	storageKeys = map[string][]string{
 		"s3": {"endpoint", "region", "path_style_access", "timeout", "signature", "payload", "no_verify_ssl", "cafile", "credentials",
-			"is_range_request", "file_length", "chunk_length", "accesskey", "secretkey", "sessiontoken"},
-		"swift": {"storage_url", "policy", "timeout", "no_verify_ssl", "cafile", "credentials", "token"},
-		"file":  {"root", "sync"},
-		"null":  {"size"},
+			"proxyhost", "proxyport", "is_range_request", "file_length", "chunk_length",
+			"accesskey", "secretkey", "sessiontoken"},
+		"swift": {"storage_url", "policy", "timeout", "no_verify_ssl", "cafile", "credentials", "token",
+			"proxyhost", "proxyport"},
+		"file": {"root", "sync"},
+		"null": {"size"},
 	}
 	authKeys = []string{"username", "password", "auth_url", "tenant_name", "tenant", "project_name", "domain", "user_domain", "project_domain",
 		"region", "credentials", "interface"}

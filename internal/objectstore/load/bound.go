@@ -95,7 +95,7 @@ func (s *StageResult) Assess() (a Assessment, ok bool) {
 
 // unsent are failures before a request was sent.
 var unsent = []wire.Kind{wire.Unresolved, wire.Refused, wire.Unreachable, wire.NoConnection,
-	wire.TLSUntrusted, wire.TLSName, wire.TLSExpired, wire.TLSFailed}
+	wire.ProxyRefused, wire.TLSUntrusted, wire.TLSName, wire.TLSExpired, wire.TLSFailed}
 
 // MayHaveDone says whether what ended with that label may have changed the store: it
 // does not if no request was sent, or the store refused it. Without an answer, or

@@ -205,7 +205,8 @@ func instead(s *model.Store, address string, size int64) model.Store {
 	if n.Settings == nil {
 		n.Settings = map[string]string{}
 	}
-	for _, own := range []string{"cafile", "no_verify_ssl", "credentials", "storage_url", "token", "root"} {
+	for _, own := range []string{"cafile", "no_verify_ssl", "credentials", "storage_url", "token", "root",
+		"proxyhost", "proxyport"} {
 		delete(n.Settings, own)
 	}
 	switch s.Kind {

@@ -3,25 +3,30 @@ package store
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/wire"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Endpoint reads where a store is and how it is to be trusted: settings
-// cafile, no_verify_ssl and timeout. The path of the URL is returned beside it.
+// Endpoint reads where a store is, how it is reached and how it is to be trusted:
+// settings proxyhost, proxyport, cafile, no_verify_ssl and timeout. The path of the URL is returned beside it.
 func Endpoint(address string, settings map[string]string, clock op.Clock) (ep wire.Endpoint, path string, err error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return ep, "", fmt.Errorf("%q is no address such as http://HOST:PORT", address)
 	}
 	if ep.Timeout, err = Timeout(settings["timeout"]); err != nil {
+		return ep, "", err
+	}
+	if ep.Proxy, err = proxy(settings["proxyhost"], settings["proxyport"]); err != nil {
 		return ep, "", err
 	}
 	ep.Clock, ep.Host, ep.Address = clock, u.Host, u.Host
@@ -36,6 +41,24 @@ func Endpoint(address string, settings map[string]string, clock op.Clock) (ep wi
 		ep.Address = net.JoinHostPort(u.Hostname(), port)
 	}
 	return ep, u.EscapedPath(), nil
+}
+
+// proxy is the address of one, empty if there is none. COSBench ignores one setting
+// without the other; here nobody is left to think that it is used.
+func proxy(host, port string) (string, error) {
+	if host == "" && port == "" {
+		return "", nil
+	}
+	if host == "" || port == "" {
+		return "", errors.New("proxyhost and proxyport belong together: give both, or neither")
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", fmt.Errorf("proxyport=%s is no port", port)
+	}
+	if strings.ContainsAny(host, "/@ ") || !Fits(host) {
+		return "", errors.New("proxyhost must be a host's name or address, without a scheme")
+	}
+	return net.JoinHostPort(strings.Trim(host, "[]"), port), nil
 }
 
 func trust(name string, settings map[string]string) (*tls.Config, error) {

@@ -5,6 +5,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -21,6 +22,7 @@ type Endpoint struct {
 	Address string        // host:port
 	Host    string        // as the Host header has it
 	TLS     *tls.Config   // nil: none
+	Proxy   string        // host:port of an HTTP proxy that requests go through; empty: none
 	Timeout time.Duration // without progress; also for connecting
 	Clock   op.Clock
 }
@@ -84,9 +86,15 @@ func (c *Conn) connect(ctx context.Context) *Failure {
 	ctx, cancel := context.WithTimeout(ctx, c.ep.Timeout)
 	defer cancel()
 	var d net.Dialer
-	raw, err := d.DialContext(ctx, "tcp", c.ep.Address)
+	raw, err := d.DialContext(ctx, "tcp", cmp.Or(c.ep.Proxy, c.ep.Address))
 	if err != nil {
 		return c.given(ctx, dialFailure(err))
+	}
+	if c.ep.Proxy != "" && c.ep.TLS != nil {
+		if f := tunnel(ctx, raw, c.ep.Address); f != nil {
+			_ = raw.Close()
+			return c.given(ctx, f)
+		}
 	}
 	if c.ep.TLS != nil {
 		secured := tls.Client(raw, c.ep.TLS)

@@ -107,7 +107,12 @@ func (c *Conn) exchange(x *Exchange) *Failure {
 }
 
 func (c *Conn) send(x *Exchange) *Failure {
-	b := append(c.out[:0], x.Head...)
+	b := c.out[:0]
+	if c.ep.Proxy != "" && c.ep.TLS == nil {
+		b = absolute(b, x.Head)
+	} else {
+		b = append(b, x.Head...)
+	}
 	switch {
 	case x.Content != nil && x.Chunked:
 		b = append(b, "Transfer-Encoding: chunked\r\n"...)

@@ -25,6 +25,7 @@ const (
 	TLSName      Kind = "tlsName"        // the certificate is for another name
 	TLSExpired   Kind = "tlsExpired"     // the certificate is not valid at this time
 	TLSFailed    Kind = "tls"            // the handshake failed otherwise
+	ProxyRefused Kind = "proxy"          // the proxy made no connection to the server
 	SendStalled  Kind = "sendStalled"    // the server stopped taking the request
 	Stalled      Kind = "stalled"        // no answer began in time
 	BodyStalled  Kind = "bodyStalled"    // the answer stopped

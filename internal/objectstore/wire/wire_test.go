@@ -228,6 +228,52 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// A proxy is asked for the server by its name; one that gives no tunnel is told
+// apart from a server that fails.
+func TestProxy(t *testing.T) {
+	asked := make(chan *http.Request, 1)
+	proxy := func(answer string) string {
+		return scripted(t, func(_ int, c net.Conn) {
+			r, err := http.ReadRequest(bufio.NewReader(c))
+			if err != nil {
+				return
+			}
+			asked <- r
+			_, _ = io.WriteString(c, answer)
+		})
+	}
+	for _, tt := range []struct {
+		name, answer string
+		tls          bool
+		want         Kind
+		line         string
+	}{
+		{"plain", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", false, "", "GET http://test/"},
+		{"a refusal", "HTTP/1.1 403 Forbidden\r\n\r\n", true, ProxyRefused, "CONNECT store:443"},
+		{"no answer", "", true, ProxyRefused, "CONNECT store:443"},
+		{"no HTTP", "220 smtp ready\r\n\r\n", true, ProxyRefused, "CONNECT store:443"},
+		{"no end", "HTTP/1.1 200 OK\r\n" + strings.Repeat("X: y\r\n", 1<<14), true, ProxyRefused, "CONNECT store:443"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ep := Endpoint{Address: "store:443", Host: "store", Proxy: proxy(tt.answer),
+				Timeout: 5 * time.Second, Clock: op.NewClock()}
+			if tt.tls {
+				ep.TLS = &tls.Config{ServerName: "store", MinVersion: tls.VersionTLS12}
+			}
+			c := NewConn(ep)
+			defer c.Close()
+			_, _, f := get(t, c)
+			kind := Kind("")
+			if f != nil {
+				kind = f.Kind
+			}
+			if r := <-asked; kind != tt.want || r.Method+" "+r.RequestURI != tt.line {
+				t.Errorf("%s %s: %v, want kind %q of %s", r.Method, r.RequestURI, f, tt.want, tt.line)
+			}
+		})
+	}
+}
+
 func TestAbort(t *testing.T) {
 	c := newConn(t, scripted(t, func(_ int, c net.Conn) { _, _ = io.Copy(io.Discard, c) }), time.Minute)
 	time.AfterFunc(50*time.Millisecond, c.Abort)
