@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,10 +15,13 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/cnsbench/cnsbench/internal/operator"
+	"github.com/cnsbench/cnsbench/internal/results"
 )
 
 type operatorFlags struct {
@@ -25,6 +29,7 @@ type operatorFlags struct {
 	options   operator.Options
 	avoid     string
 	tokenFile string
+	pinFrom   string
 }
 
 func newOperator(s *streams) *cobra.Command {
@@ -43,7 +48,7 @@ install" puts it there), or anywhere with a kubeconfig.`,
 			if err != nil {
 				return err
 			}
-			if err := f.complete(s.err); err != nil {
+			if err := f.complete(ctx, config, s.err); err != nil {
 				return err
 			}
 			if err := operator.Run(ctx, config, f.options); err != nil {
@@ -57,6 +62,8 @@ install" puts it there), or anywhere with a kubeconfig.`,
 	fl.StringVar(&o.Image, "image", os.Getenv("CNSBENCH_IMAGE"), "image of runners (default $CNSBENCH_IMAGE)")
 	fl.StringVar(&o.ResultsURL, "results-url", "", "results service that runners push their bundles to")
 	fl.StringVar(&o.ResultsPin, "results-pin", "", "sha256:… of the results service's certificate, where --results-url begins with https and nobody vouches for it")
+	fl.StringVar(&f.pinFrom, "results-pin-from", "",
+		"ConfigMap in the operator's namespace from which to take the pin, in place of --results-pin")
 	fl.StringVar(&f.tokenFile, "results-token-file", "", "file with the operator's token for the results service")
 	fl.StringVar(&f.avoid, "avoid-nodes", "", "label (KEY or KEY=VALUE) of measured nodes, which runners keep away from if they can")
 	fl.StringVar(&o.PriorityClass, "priority-class", "", "PriorityClass of runners")
@@ -75,8 +82,32 @@ func which(c *cobra.Command, f *clusterFlags) {
 	c.Flags().StringVar(&f.context, "context", "", "context of the kubeconfig")
 }
 
+// transport trusts the results service by the pin that is given or published.
+func (f *operatorFlags) transport(ctx context.Context, config *rest.Config) (http.RoundTripper, error) {
+	o := &f.options
+	if f.pinFrom == "" {
+		t, err := pinnedTransport(o.ResultsPin)
+		if err != nil {
+			return nil, fmt.Errorf("--results-pin: %w", err)
+		}
+		return t, nil
+	}
+	if o.ResultsPin != "" || o.Namespace == "" {
+		return nil, errors.New("--results-pin-from needs --namespace outside of a cluster, and no --results-pin")
+	}
+	set, err := clientset.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	published := &publishedPin{set: set, namespace: o.Namespace, name: f.pinFrom}
+	o.PublishedPin = published.current
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.TLSClientConfig = results.PinnedBy(func() (string, error) { return published.current(ctx) })
+	return t, nil
+}
+
 // complete makes the options of the flags.
-func (f *operatorFlags) complete(logs io.Writer) error {
+func (f *operatorFlags) complete(ctx context.Context, config *rest.Config, logs io.Writer) error {
 	o := &f.options
 	if o.LeaderElect && o.Namespace == "" {
 		return errors.New("--leader-elect needs --namespace outside of a cluster: the lease is kept there")
@@ -87,9 +118,9 @@ func (f *operatorFlags) complete(logs io.Writer) error {
 	o.AvoidNodes.Key, o.AvoidNodes.Value, _ = strings.Cut(f.avoid, "=")
 	o.Resources = operator.DefaultResources()
 	if o.ResultsURL != "" {
-		transport, err := pinnedTransport(o.ResultsPin)
+		transport, err := f.transport(ctx, config)
 		if err != nil {
-			return fmt.Errorf("--results-pin: %w", err)
+			return err
 		}
 		o.Results = &operator.HTTPResults{URL: o.ResultsURL, TokenFile: f.tokenFile, Client: &http.Client{Timeout: 5 * time.Second, Transport: transport}}
 	}

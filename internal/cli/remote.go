@@ -41,7 +41,8 @@ func (f *remoteFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.url, "results", "", "URL of the results service (default found in the cluster and reached by a port-forward)")
 	fl.StringVar(&f.tokenFile, "results-token-file", "",
 		"file with a token for the results service (default one made for --results-account)")
-	fl.StringVar(&f.pin, "results-pin", "", "pin (sha256:…) of the service's self-signed certificate")
+	fl.StringVar(&f.pin, "results-pin", "",
+		"pin (sha256:…) of the service's certificate (default the one it has published in the cluster)")
 	fl.StringVar(&f.account, "results-account", "default",
 		"ServiceAccount in the run's namespace to read as: a token for the results service alone is made for it")
 	fl.StringVar(&f.at, "results-namespace", config.DefaultNamespace, "namespace of the results service")
@@ -173,13 +174,30 @@ func (f *remoteFlags) client(ctx context.Context, namespace string) (*results.Cl
 	}
 	on := &cluster{config: conf, namespace: f.at, set: set}
 	base.Proxy, base.DialContext = nil, func(ctx context.Context, _, _ string) (net.Conn, error) { return forward(ctx, on, pod, port) }
-	client.URL = "http://" + pod
+	if f.pin == "" {
+		if err := f.published(ctx, set, base); err != nil {
+			return nil, failed(err)
+		}
+	}
+	client.URL = "https://" + pod
 	if f.tokenFile == "" {
 		if client.HTTP.Transport, err = f.credentials(ctx, set, namespace, base); err != nil {
 			return nil, failed(err)
 		}
 	}
 	return client, nil
+}
+
+// published trusts the service by the pin that it has published.
+func (f *remoteFlags) published(ctx context.Context, set clientset.Interface, base *http.Transport) error {
+	pin, err := readPin(ctx, set, f.at, pinMap)
+	if err == nil {
+		base.TLSClientConfig, err = results.Pinned(pin)
+	}
+	if err != nil {
+		return fmt.Errorf("%w; cnsbench install brings a service that publishes it, --results-pin gives it", err)
+	}
+	return nil
 }
 
 // credentials show the service who asks: a ServiceAccount, by a token made for

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -25,6 +26,7 @@ type serveFlags struct {
 	auth, token string
 	cert, key   string
 	selfSigned  bool
+	publish     string
 	insecure    bool
 	maxGiB      int64
 	cluster     clusterFlags
@@ -63,7 +65,9 @@ token), or by nobody (--auth none: only on a loopback address).`,
 	fl.StringVar(&f.token, "token-file", "", "file with the token of --auth token")
 	fl.StringVar(&f.cert, "tls-cert", "", "file with the certificate, in PEM; a renewed one is seen")
 	fl.StringVar(&f.key, "tls-key", "", "file with its key, in PEM")
-	fl.BoolVar(&f.selfSigned, "tls-self-signed", false, "make a certificate and print its pin")
+	fl.BoolVar(&f.selfSigned, "tls-self-signed", false, "make a certificate, keep it in DIR/.tls, and print its pin")
+	fl.StringVar(&f.publish, "publish-pin", "",
+		"ConfigMap in the service's own namespace to write the pin to, for the operator and show --cluster")
 	fl.BoolVar(&f.insecure, "insecure", false, "allow --auth none for everybody who reaches the address")
 	fl.Int64Var(&f.maxGiB, "max-bundle", 64, "most GiB that one run may have")
 	fl.StringVar(&f.cluster.kubeconfig, "kubeconfig", "", "kubeconfig file of --auth kubernetes (default $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount)")
@@ -81,7 +85,7 @@ func (f *serveFlags) serve(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	conf, scheme, err := f.tls(s)
+	conf, scheme, err := f.tls(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -162,19 +166,27 @@ func loopback(address string) bool {
 }
 
 // tls gives the configuration, nil for plain HTTP, and the scheme of URLs.
-func (f *serveFlags) tls(s *streams) (*tls.Config, string, error) {
+func (f *serveFlags) tls(ctx context.Context, s *streams) (*tls.Config, string, error) {
 	switch {
+	case f.publish != "" && !f.selfSigned:
+		return nil, "", errors.New("--publish-pin is for --tls-self-signed: another certificate is not known by its pin")
 	case f.selfSigned && f.cert != "":
 		return nil, "", errors.New("--tls-self-signed and --tls-cert: choose one")
 	case (f.cert == "") != (f.key == ""):
 		return nil, "", errors.New("--tls-cert and --tls-key belong together")
 	case f.selfSigned:
 		host, _, _ := net.SplitHostPort(f.listen) // to listen will say what is wrong with it
-		cert, err := results.SelfSigned([]string{host, "localhost"})
+		cert, err := results.Kept(filepath.Join(f.dir, ".tls"), []string{host, "localhost"})
 		if err != nil {
 			return nil, "", failed(err)
 		}
-		fmt.Fprintf(s.err, "pin: %s\n", results.Pin(cert.Certificate[0]))
+		pin := results.Pin(cert.Certificate[0])
+		fmt.Fprintf(s.err, "pin: %s\n", pin)
+		if f.publish != "" {
+			if err := f.publishPin(ctx, pin); err != nil {
+				return nil, "", failed(err)
+			}
+		}
 		return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}}, "https", nil
 	case f.cert != "":
 		if _, err := tls.LoadX509KeyPair(f.cert, f.key); err != nil {

@@ -173,7 +173,12 @@ func (r *running) pushing(ctx context.Context, namespace string, carryOut func()
 	if job.push == "" {
 		return carryOut()
 	}
-	client := &results.Client{URL: strings.TrimRight(job.push, "/"), HTTP: &http.Client{Transport: &bearer{file: job.tokenFile, next: http.DefaultTransport}}}
+	trusting, err := pinnedTransport(job.pin)
+	if err != nil {
+		return r.abort(fmt.Errorf("--push-pin: %w", err))
+	}
+	client := &results.Client{URL: strings.TrimRight(job.push, "/"),
+		HTTP: &http.Client{Transport: &bearer{file: job.tokenFile, next: trusting}}}
 	to, err := client.Run(namespace, r.id)
 	if err != nil {
 		return r.abort(err)

@@ -39,9 +39,11 @@ import (
 
 // Config says how runners are made.
 type Config struct {
-	Image         string // of runners and clean-ups
-	ResultsURL    string // where runners push their bundles; empty: nowhere
-	ResultsPin    string // sha256:… of its certificate; empty: as the system trusts
+	Image      string // of runners and clean-ups
+	ResultsURL string // where runners push their bundles; empty: nowhere
+	ResultsPin string // sha256:… of its certificate; empty: as the system trusts
+	// PublishedPin gives the pin where it may change; nil: it is ResultsPin.
+	PublishedPin  func(context.Context) (string, error)
 	PriorityClass string // of runners; empty: the cluster's default
 	// AvoidNodes is the label of nodes that runners keep away from where they
 	// can: those that are measured. Without a value any value counts.

@@ -102,7 +102,13 @@ func (r *reconciler) startRunner(ctx context.Context, b *v1alpha1.Benchmark) err
 	if err := r.create(ctx, b, cm, &corev1.ConfigMap{}); err != nil {
 		return fmt.Errorf("ConfigMap %s: %w", cm.Name, err)
 	}
-	job := r.config.runnerJob(b)
+	conf := *r.config
+	if conf.PublishedPin != nil {
+		if conf.ResultsPin, err = conf.PublishedPin(ctx); err != nil {
+			return err // the results service has not started yet
+		}
+	}
+	job := conf.runnerJob(b)
 	if err := r.create(ctx, b, job, &batchv1.Job{}); err != nil {
 		return fmt.Errorf("Job %s: %w", job.Name, err)
 	}

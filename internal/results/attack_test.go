@@ -372,6 +372,10 @@ func TestHalfReceivedIsSwept(t *testing.T) {
 		0o644)); err != nil {
 		t.Fatal(err)
 	}
+	// A file system of its own has this, which only root may read.
+	if err := os.Mkdir(filepath.Join(dir, "lost+found"), 0); err != nil {
+		t.Fatal(err)
+	}
 	store, err := OpenStore(dir, Limits{})
 	if err != nil {
 		t.Fatal(err)

@@ -788,6 +788,14 @@ func TestPinned(t *testing.T) {
 			t.Errorf("%v: %v", tt.ok, err)
 		}
 	}
+	dir := filepath.Join(t.TempDir(), "tls")
+	first, err := Kept(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := Kept(dir, nil); err != nil || Pin(again.Certificate[0]) != Pin(first.Certificate[0]) {
+		t.Errorf("the pin of a service that starts again is another one: %v", err)
+	}
 	for _, bad := range []string{"", "sha256:", "sha256:xy", "ab"} {
 		if _, err := Pinned(bad); err == nil {
 			t.Errorf("%q is taken for a pin", bad)

@@ -112,6 +112,9 @@ func (s *Store) claim() error {
 func (s *Store) sweep() error {
 	namespaces, err := s.directories(".")
 	for _, ns := range namespaces {
+		if !namespaceName.MatchString(ns) {
+			continue // a volume's lost+found, which is not ours to read
+		}
 		ids, derr := s.directories(ns)
 		err = errors.Join(err, derr)
 		for _, id := range ids {

@@ -9,10 +9,14 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/hex"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/big"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -48,6 +52,36 @@ func SelfSigned(hosts []string) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
+// Kept gives the certificate that lies in a directory, and makes one if there is
+// none, so that its pin stays when a service starts again.
+func Kept(dir string, hosts []string) (tls.Certificate, error) {
+	file := filepath.Join(dir, "certificate.pem")
+	cert, err := tls.LoadX509KeyPair(file, file)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return cert, err
+	}
+	if cert, err = SelfSigned(hosts); err != nil {
+		return cert, err
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	if err != nil {
+		return cert, fmt.Errorf("results: keep the certificate: %w", err)
+	}
+	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
+	err = os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = os.WriteFile(file+tmpSuffix, text, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(file+tmpSuffix, file)
+	}
+	if err != nil {
+		return cert, fmt.Errorf("results: keep the certificate: %w", err)
+	}
+	return cert, nil
+}
+
 const pinPrefix = "sha256:"
 
 // Pin names a certificate by the SHA-256 of its DER form.
@@ -56,11 +90,24 @@ func Pin(der []byte) string {
 	return pinPrefix + hex.EncodeToString(sum[:])
 }
 
+func checkPin(pin string) error {
+	b, err := hex.DecodeString(strings.TrimPrefix(pin, pinPrefix))
+	if err != nil || len(b) != sha256.Size || !strings.HasPrefix(pin, pinPrefix) {
+		return fmt.Errorf("results: %q is no pin: sha256: and 64 hexadecimal digits", clip(pin))
+	}
+	return nil
+}
+
 // Pinned trusts exactly the certificate with that pin, whatever its names are.
 func Pinned(pin string) (*tls.Config, error) {
-	if b, err := hex.DecodeString(strings.TrimPrefix(pin, pinPrefix)); err != nil || len(b) != sha256.Size || !strings.HasPrefix(pin, pinPrefix) {
-		return nil, fmt.Errorf("results: %q is no pin: sha256: and 64 hexadecimal digits", clip(pin))
+	if err := checkPin(pin); err != nil {
+		return nil, err
 	}
+	return PinnedBy(func() (string, error) { return pin, nil }), nil
+}
+
+// PinnedBy is Pinned with a pin that is asked for at each connection.
+func PinnedBy(current func() (string, error)) *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS13,
 		InsecureSkipVerify: true, // the pin is the verification, below
@@ -68,10 +115,17 @@ func Pinned(pin string) (*tls.Config, error) {
 			if len(s.PeerCertificates) == 0 {
 				return errors.New("results: the server shows no certificate")
 			}
+			pin, err := current()
+			if err == nil {
+				err = checkPin(pin)
+			}
+			if err != nil {
+				return err
+			}
 			if got := Pin(s.PeerCertificates[0].Raw); got != strings.ToLower(pin) {
 				return fmt.Errorf("results: the server's certificate has the pin %s, not %s", got, pin)
 			}
 			return nil
 		},
-	}, nil
+	}
 }
