@@ -3,7 +3,9 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
+	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/run"
@@ -28,9 +31,10 @@ type progress struct {
 	phase   run.Phase
 	began   time.Time // of the phase
 	counts  map[op.Outcome]int64
-	rate    int64  // ops ended since the last look
-	last    *op.Op // formatted when it is shown: there may be thousands a second
-	open    bool   // a line without its end stands on the terminal
+	rate    int64             // ops ended since the last look
+	last    *op.Op            // formatted when it is shown: there may be thousands a second
+	waits   map[string]string // by object: what it waits for, in the platform's words
+	open    bool              // a line without its end stands on the terminal
 	stop    chan struct{}
 	once    sync.Once
 	stopped sync.WaitGroup
@@ -50,7 +54,7 @@ func newProgress(s *streams, p *plan.Plan, clock op.Clock, machine bool) *progre
 	}
 	f, isFile := w.(*os.File)
 	pr := &progress{w: w, tty: isFile && term.IsTerminal(int(f.Fd())), clock: clock, plan: p,
-		counts: map[op.Outcome]int64{}, stop: make(chan struct{}), began: time.Now()}
+		counts: map[op.Outcome]int64{}, waits: map[string]string{}, stop: make(chan struct{}), began: time.Now()}
 	step := plainStep
 	if pr.tty {
 		step = liveStep
@@ -110,14 +114,47 @@ func (p *progress) OpEnded(o *op.Op) {
 	}
 }
 
-// Log is told of lines for people: those of the run itself are shown.
+// Log is told of lines for people: those of the run itself are shown, and what is
+// waited for is part of the live line.
 func (p *progress) Log(source, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if source == engine.WaitsSource {
+		p.wait(engine.ParseWait(text))
+	}
 	if source != "run" {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.line(fmt.Sprintf("%8s  %s", p.at(), text))
+}
+
+// wait notes what an object waits for; nothing any more where why is empty.
+func (p *progress) wait(object, why string) {
+	if why == "" {
+		delete(p.waits, object)
+		return
+	}
+	p.waits[object] = why
+}
+
+// maxWait bounds what the live line says of one wait; the log has all.
+const maxWait = 160
+
+// waiting says what is waited for: of several objects, that of the first.
+func (p *progress) waiting() string {
+	if len(p.waits) == 0 {
+		return ""
+	}
+	object := slices.Min(slices.Collect(maps.Keys(p.waits)))
+	why := []rune(p.waits[object])
+	text := fmt.Sprintf("  %s waits: %s", object, string(why[:min(maxWait, len(why))]))
+	if len(why) > maxWait {
+		text += "…"
+	}
+	if n := len(p.waits) - 1; n > 0 {
+		text += fmt.Sprintf(" (and %d more)", n)
+	}
+	return text
 }
 
 func (p *progress) at() string {
@@ -172,6 +209,9 @@ func (p *progress) status(step time.Duration) string {
 	}
 	if perSecond := float64(p.rate) / step.Seconds(); perSecond >= 1 {
 		fmt.Fprintf(&b, "  %.0f ops/s", perSecond)
+	}
+	if text := p.waiting(); text != "" {
+		return b.String() + text
 	}
 	if o := p.last; o != nil {
 		how := string(o.Outcome)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -50,6 +51,42 @@ func someClasses() *Classes {
 		},
 		GroupSnapshot: map[string]engine.SnapshotClass{"group-a": {Name: "group-a", Driver: "a.example"}},
 		Attributes:    map[string]storagev1.VolumeAttributesClass{"silver": {DriverName: "a.example", Parameters: map[string]string{"iops": "3"}}},
+	}
+}
+
+// Pods that share a volume which one node at a time may have are placed on one node,
+// which is said where there are several nodes.
+func TestSharedClaimIsWarnedOf(t *testing.T) {
+	data, err := os.ReadFile("../../examples/maintenance.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const modes = "accessMode: ReadWrite"
+	for _, tt := range []struct {
+		mode string
+		on   engine.Capabilities
+		want string
+	}{
+		{"Once", everything(), `share claim "hold-0-shared", which one node at a time may have: they are placed on one node`},
+		{"OncePod", everything(), "which is ReadWriteOncePod: only one of them will run"},
+		{"Many", everything(), ""},
+		{"Once", local(), ""},
+	} {
+		text := strings.Replace(string(data), modes+"Once", modes+tt.mode, 1)
+		in := Input{Files: []File{{Name: "m.yaml", Data: []byte(text)}}, Capabilities: tt.on, Seed: 1}
+		p, problems := Load(t.Context(), in)
+		if p == nil {
+			t.Fatal(problems)
+		}
+		var said []string
+		for _, w := range p.Warnings {
+			if strings.Contains(w.Message, "share claim") {
+				said = append(said, w.String())
+			}
+		}
+		if len(said) > 0 != (tt.want != "") || len(said) > 0 && !strings.Contains(said[0], tt.want) {
+			t.Errorf("%s: %q, want %q", tt.mode, said, tt.want)
+		}
 	}
 }
 

@@ -147,6 +147,7 @@ func (l *loader) variant(n *info, w *Workload, path string, c *v1alpha1.CreateOb
 		l.token(path+".workload", fmt.Sprintf("pod %q", sample.Pods[i].Name), &sample.Pods[i].Spec)
 	}
 	l.observable(path, c, sample)
+	l.sharing(path, c, sample)
 	w.SyncGroup = l.syncGroup(n, path, c, sample)
 	return params, true
 }
@@ -296,6 +297,26 @@ func (l *loader) observable(path string, c *v1alpha1.CreateObjSpec, sample *work
 		}
 	}
 	l.fail(path+".canary", "give the command of the container that mounts the volume", "no container of workload %q gives its command, so that nobody of ours is in it to make the canary", c.Workload)
+}
+
+// sharing names the pods that share a volume which one node at a time may have,
+// where there are several nodes.
+func (l *loader) sharing(path string, c *v1alpha1.CreateObjSpec, sample *workload.Instance) {
+	if !l.in.Capabilities.Features["node: other"] {
+		return
+	}
+	for _, s := range engine.SharedClaims(sample.Claims, sample.Pods) {
+		modes := s.Claim.Spec.AccessModes
+		if slices.Equal(modes, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}) {
+			l.warn(path+".workload", "accessModes: [ReadWriteOnce] lets them share it on one node",
+				"pods %s of workload %q share claim %q, which is ReadWriteOncePod: only one of them will run",
+				strings.Join(s.Pods, " and "), c.Workload, s.Claim.Name)
+			continue
+		}
+		l.warn(path+".workload", "with accessModes: [ReadWriteMany] they may be on several, if the driver can",
+			"pods %s of workload %q share claim %q, which one node at a time may have: they are placed on one node",
+			strings.Join(s.Pods, " and "), c.Workload, s.Claim.Name)
+	}
 }
 
 // syncGroup is the barrier of a workload, if it has a container that waits.

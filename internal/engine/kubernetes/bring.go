@@ -38,6 +38,10 @@ type bringing struct {
 	// before are the attachments and claims that were there before the op, or
 	// (false) gone. What is made again has the name of what it replaces.
 	before map[types.UID]bool
+	// told is what it was said that each object waits for, once that takes long
+	// (late); timed: a first warning was seen.
+	told        map[string]string
+	timed, late bool
 }
 
 // claimState is one claim on its way.
@@ -98,6 +102,7 @@ func (e *Engine) bring() *bringing {
 	return &bringing{
 		engine: e, feed: e.tracker.follow(), claims: map[string]*claimState{}, volumes: map[string]*claimState{},
 		pods: map[string]*podState{}, stamps: stamps{}, warnings: warnings{}, rpcs: newRPCs(bringingCalls, e.session.Clock.Now()),
+		told: map[string]string{},
 	}
 }
 
@@ -150,6 +155,7 @@ func (b *bringing) await(ctx context.Context, tr *op.Trace) error {
 // reach returns when all is of use.
 func (b *bringing) reach(ctx context.Context, tr *op.Trace) error {
 	err := b.until(ctx, b.usable)
+	b.waitsOver()
 	b.account(tr)
 	if err != nil {
 		return b.explain(ctx, err)
@@ -287,6 +293,8 @@ func (b *bringing) see(v any) error {
 		return b.agent(v)
 	case doubt:
 		return b.again(v.pod)
+	case stillWaits:
+		b.tellWaits()
 	case *csiproxy.Call:
 		b.called(v)
 	case watch.Event:
@@ -294,6 +302,9 @@ func (b *bringing) see(v any) error {
 			if b.concerns(v, &e.InvolvedObject) {
 				b.waiting(e)
 				b.warnings.see(e)
+				if e.Type == corev1.EventTypeWarning {
+					b.warned()
+				}
 				return b.refusal(e)
 			}
 			return nil

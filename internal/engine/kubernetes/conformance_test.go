@@ -64,17 +64,17 @@ func TestConformance(t *testing.T) {
 			t.Errorf("left behind: %v", left)
 		}
 	})
-	const alone = "its volumes are for one node at a time"
 	const nothing = "null keeps nothing"
 	for _, tt := range []struct {
 		class    string
 		skip     map[string]string
-		detached bool // the driver has no attachments
+		detached bool                              // the driver has no attachments
+		shared   corev1.PersistentVolumeAccessMode // by which pods of one instance share a volume
 		forgets  bool
 	}{
 		{class: "null", forgets: true, skip: map[string]string{"workload": nothing, "shared": nothing, "modify": "null has other parameters"}},
 		{class: "hostdir", detached: true, skip: map[string]string{"group": "hostdir has no group snapshots", "modify": "hostdir cannot modify", "resize": "hostdir cannot grow"}},
-		{class: "loopfile-xfs", skip: map[string]string{"rollout": alone, "shared": alone}},
+		{class: "loopfile-xfs", shared: corev1.ReadWriteOnce}, // they are placed on one node
 		{class: "btrfs", detached: true, skip: map[string]string{"group": "btrfs has no group snapshots", "modify": "btrfs cannot modify"}},
 	} {
 		t.Run(tt.class, func(t *testing.T) {
@@ -93,8 +93,8 @@ func TestConformance(t *testing.T) {
 				Unobserved:    map[string]bool{op.Published: true, op.Unpublished: true, op.Staged: true, op.Attached: tt.detached, op.Detached: tt.detached},
 				Forgets:       tt.forgets,
 				Modification:  map[string]string{"freezeHold": "1ms"},
-				NeedsAll:      true,
-				Patience:      2 * time.Minute, Size: "320Mi", Skip: tt.skip,
+				NeedsAll:      true, Shared: tt.shared,
+				Patience: 2 * time.Minute, Size: "320Mi", Skip: tt.skip,
 				Leaks: func(t *testing.T) []string {
 					return slices.DeleteFunc(leaks(t, client, ns), func(left string) bool { return strings.HasPrefix(left, volumeAttributesClasses.Resource) })
 				},

@@ -1,6 +1,8 @@
 package kubernetes
 
 import (
+	"fmt"
+	"hash/fnv"
 	"maps"
 	"strings"
 
@@ -37,6 +39,16 @@ const rawName = "k8s:"
 // maxLabel is how long the value of a label may be.
 const maxLabel = 63
 
+// labelValue makes a label's value of a name; a long one becomes its hash.
+func labelValue(name string) string {
+	if len(name) <= maxLabel {
+		return name
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name))
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
 func (e *Engine) labels(given map[string]string, action, object string) map[string]string {
 	all := maps.Clone(given)
 	if all == nil {
@@ -63,7 +75,10 @@ func (e *Engine) meta(given metav1.ObjectMeta, action, object string) metav1.Obj
 // references maps the names that the loop gave to objects of one instance to
 // the cluster's; a name that is in none of the maps is of something that exists
 // already and stays as it is.
-type references struct{ claims, configs, secrets, services map[string]string }
+type references struct {
+	claims, configs, secrets, services map[string]string
+	groups                             map[string]string // of pods that belong on one node: see together
+}
 
 // to is the cluster's name for a name of the loop's.
 func to(names map[string]string, name *string) {

@@ -75,7 +75,7 @@ type warnings map[string]warning
 type warning struct {
 	reason, message string
 	count           int
-	at              metav1.Time // as the cluster says, to tell the same from one more
+	at              metav1.Time // as the cluster says, to tell the same from one more, and the last
 }
 
 func (w warnings) see(e *corev1.Event) {
@@ -90,7 +90,26 @@ func (w warnings) see(e *corev1.Event) {
 	if e.Reason == "Failed" { // what a kubelet calls the cause, and then the consequence
 		k += " " + e.Message
 	}
-	w[k] = warning{reason: e.Reason, message: e.Message, count: max(1, n)}
+	w[k] = warning{reason: e.Reason, message: e.Message, count: max(1, n), at: lastSeen(e)}
+}
+
+// lastSeen is when an Event was last told; the recorders of the two APIs of Events
+// note it in different fields.
+func lastSeen(e *corev1.Event) metav1.Time {
+	at := e.LastTimestamp
+	for _, other := range []metav1.MicroTime{e.EventTime, seriesTime(e)} {
+		if other.After(at.Time) {
+			at = metav1.NewTime(other.Time)
+		}
+	}
+	return at
+}
+
+func seriesTime(e *corev1.Event) metav1.MicroTime {
+	if e.Series == nil {
+		return metav1.MicroTime{}
+	}
+	return e.Series.LastObservedTime
 }
 
 // note takes a failure from the status of an object, where it stands until the

@@ -72,6 +72,7 @@ func (e *Engine) makeObjects(ctx context.Context, w *workload, r engine.Request,
 	if err != nil {
 		return err
 	}
+	refs.groups = together(r.Workload)
 	mounted := mountedClaims(r.Workload)
 	for i := range r.Workload.Claims {
 		object := r.Workload.Claims[i].Name
@@ -185,13 +186,14 @@ func mountedClaims(w *engine.Workload) map[string]bool {
 	return mounted
 }
 
-// makePod makes one pod with its agents.
+// makePod makes one pod with its agents, where its group is if it has one.
 func (e *Engine) makePod(ctx context.Context, w *workload, r engine.Request, p *engine.Pod, b *bringing, refs *references) (*member, error) {
 	pod := p.Pod.DeepCopy()
 	plan := e.plan(p, r.Workload)
 	pod.ObjectMeta = e.meta(pod.ObjectMeta, r.Action, p.Name)
 	pod.Status = corev1.PodStatus{}
 	refs.rename(&pod.Spec)
+	place(pod, refs.groups[p.Name])
 	m := &member{engine: e, object: p.Name, instance: w.name, service: p.Service, mains: p.Sync, phases: p.Phases}
 	if len(r.Workload.Pods) > 1 {
 		m.within = strings.TrimPrefix(p.Name, w.name+"-") + "."

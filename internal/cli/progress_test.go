@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/run"
+)
+
+// The live line says what is waited for, in the platform's words, until it is over.
+func TestProgressSaysWhatIsWaitedFor(t *testing.T) {
+	p := &progress{w: new(strings.Builder), clock: op.NewClock(), plan: &plan.Plan{}, phase: run.SetUp, began: time.Now(),
+		counts: map[op.Outcome]int64{}, waits: map[string]string{}}
+	said := func() string { return p.status(plainStep) }
+	p.Log(engine.WaitsSource, engine.WaitLine("hold-1-two", "FailedMount: later"))
+	long := "FailedAttachVolume: Multi-Attach\nerror " + strings.Repeat("x", 300)
+	p.Log(engine.WaitsSource, engine.WaitLine("hold-0-two", long))
+	if got := said(); !strings.Contains(got, "hold-0-two waits: FailedAttachVolume: Multi-Attach error x") ||
+		!strings.HasSuffix(got, "… (and 1 more)") || len(got) > 250 {
+		t.Errorf("%q", got)
+	}
+	p.Log(engine.WaitsSource, engine.WaitLine("hold-0-two", ""))
+	if got := said(); !strings.HasSuffix(got, "hold-1-two waits: FailedMount: later") {
+		t.Errorf("%q", got)
+	}
+	p.Log(engine.WaitsSource, engine.WaitLine("hold-1-two", ""))
+	if got := said(); strings.Contains(got, "waits") {
+		t.Errorf("%q", got)
+	}
+}
