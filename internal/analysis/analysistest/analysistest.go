@@ -128,7 +128,8 @@ func Hostile(t testing.TB) *record.Bundle {
 			Milestones: []op.Milestone{{Name: evil, At: op.Time(i)*Second + Millisecond}}})
 	}
 	w.Op(op.Op{ID: 99, Action: evil, Kind: op.Kind(evil), Intended: 1, Started: 1, Ended: 2, Outcome: op.Error, Code: evil, Message: evil})
-	w.Canary(evil, evil, []op.CanaryIO{{Intended: 0, Started: 0, Ended: 80 * Millisecond, Write: true}})
+	slow := op.CanaryIO{Intended: Barrier, Started: Barrier, Ended: Barrier + 80*Millisecond, Write: true}
+	w.Canary(evil, evil, []op.CanaryIO{slow})
 	h := hist.New()
 	_ = h.RecordN(5_000_000, 400) // cannot fail: the value is positive
 	w.Histogram(record.HistogramSlice{Instance: evil, Action: evil, Metric: evil, Unit: "ns", To: Second, Hist: h})

@@ -33,10 +33,15 @@ type Stall struct {
 	To       op.Time `json:"to"` // null: it was never seen to end
 	LengthNs int64   `json:"lengthNs"`
 	ErrorNs  int64   `json:"errorNs"`
-	// Ops in progress during the stall, those on the same volume first, then
-	// by overlap; at most a handful, MoreOps counts the others.
+	// Ops in progress during the stall: first those on the same volume that were
+	// when it began, then the others on the same volume, then by overlap; at most a
+	// handful, MoreOps counts the others.
 	Ops     []Culprit `json:"ops"`
 	MoreOps int       `json:"moreOps,omitempty"`
+	// OwnOps and OtherOps count the ops that were in progress when the stall began:
+	// those on the same volume, and those on others.
+	OwnOps   int `json:"ownOps"`
+	OtherOps int `json:"otherOps"`
 }
 
 // Culprit is an op that was in progress during a stall.
@@ -45,7 +50,8 @@ type Culprit struct {
 	Action    string `json:"action"`
 	Instance  int    `json:"instance"`
 	Target    string `json:"target"`
-	Own       bool   `json:"own"` // on the volume that stalled
+	Own       bool   `json:"own"`     // on the volume that stalled
+	AtBegin   bool   `json:"atBegin"` // in progress when the stall began, as far as that is known
 	OverlapNs int64  `json:"overlapNs"`
 }
 
@@ -271,8 +277,7 @@ func unseen(d *dataset.Data, seen, slow []Stall) []Stall {
 
 // listed says whether a stall is long enough, by the canary: may be.
 func (s *Stall) listed() bool {
-	own := len(s.Ops) > 0 && s.Ops[0].Own
-	return own || s.LengthNs >= Threshold-min(s.ErrorNs, Threshold/5)
+	return s.OwnOps > 0 || s.LengthNs >= Threshold-min(s.ErrorNs, Threshold/5)
 }
 
 // earliest is when a stall may have begun: sooner by its error; that of a
@@ -284,7 +289,16 @@ func (s *Stall) earliest() op.Time {
 	return s.From - op.Time(s.ErrorNs)
 }
 
-// blame lists the ops in progress.
+// latest is when a stall may have begun at the latest: the I/O that was pending
+// first may have been under way, as usual, until then.
+func (s *Stall) latest() op.Time {
+	if s.Source == "workload" {
+		return s.To - op.Time(s.LengthNs)
+	}
+	return s.From + op.Time(min(s.ErrorNs, s.LengthNs/2))
+}
+
+// blame lists the ops in progress. What began after the stall did not cause it.
 func (s *Stall) blame(d *dataset.Data, ws []dataset.Window, from, end op.Time) {
 	to := s.to(end)
 	for _, w := range ws {
@@ -297,18 +311,52 @@ func (s *Stall) blame(d *dataset.Data, ws []dataset.Window, from, end op.Time) {
 		s.Ops = append(s.Ops, Culprit{
 			Op: w.Op, Action: w.Action, Instance: w.Instance, Target: w.Target,
 			Own:       d.Owns(s.Instance, s.Volume, w.Target),
+			AtBegin:   w.From <= s.latest(),
 			OverlapNs: int64(min(w.To, to) - max(w.From, from)),
 		})
 	}
-	slices.SortStableFunc(s.Ops, func(a, b Culprit) int {
-		if a.Own != b.Own {
-			return map[bool]int{true: -1, false: 1}[a.Own]
+	for _, c := range s.Ops {
+		switch {
+		case c.AtBegin && c.Own:
+			s.OwnOps++
+		case c.AtBegin:
+			s.OtherOps++
 		}
-		return cmp.Compare(b.OverlapNs, a.OverlapNs)
+	}
+	slices.SortStableFunc(s.Ops, func(a, b Culprit) int {
+		return cmp.Or(cmp.Compare(b.rank(), a.rank()), cmp.Compare(b.OverlapNs, a.OverlapNs))
 	})
 	if n := len(s.Ops); n > maxCulprits {
 		s.Ops, s.MoreOps = s.Ops[:maxCulprits], n-maxCulprits
 	}
+}
+
+// rank is higher the likelier the op is what the stall was caused by.
+func (c Culprit) rank() int {
+	switch {
+	case c.Own && c.AtBegin:
+		return 2
+	case c.Own:
+		return 1
+	}
+	return 0
+}
+
+// Named says which ops a stall coincides with: those on the same volume that were
+// in progress when it began, else how many there were on other volumes, else
+// "none". An op that began later is not named.
+func (s Stall) Named() string {
+	switch {
+	case s.OwnOps > 1:
+		return fmt.Sprintf("%s and %d more", s.Ops[0], s.OwnOps-1)
+	case s.OwnOps == 1:
+		return s.Ops[0].String()
+	case s.OtherOps == 1:
+		return "1 op on another volume"
+	case s.OtherOps > 1:
+		return fmt.Sprintf("%d ops on other volumes", s.OtherOps)
+	}
+	return "none"
 }
 
 // String names the op: "snapshots/7".

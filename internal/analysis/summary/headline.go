@@ -391,13 +391,14 @@ func stallLine(stalls []interference.Stall) string {
 	}
 	line := fmt.Sprintf("%s of I/O; the longest, %s at t = %s on %s", plural(int64(len(stalls)), "stall"),
 		ns(longest.LengthNs), Instant(longest.From), Place(longest))
-	if len(longest.Ops) > 0 {
-		line += ", during " + longest.Ops[0].String()
-	} else {
-		line += ", during no op"
+	if longest.OwnOps+longest.OtherOps == 0 {
+		return line + ", during no op."
 	}
-	return line + "."
+	return line + ", during " + longest.Named() + "."
 }
+
+// ReportStalls is how many stalls a report lists; the summary's JSON has all.
+const ReportStalls = 40
 
 // Place names where a stall was.
 func Place(s interference.Stall) string {

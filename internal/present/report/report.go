@@ -28,11 +28,8 @@ var pageText string
 //go:embed style.css
 var style string
 
-// maxStalls and maxLog are how many rows are shown of lists without a bound.
-const (
-	maxStalls = 40
-	maxLog    = 200
-)
+// maxLog is how many lines of the log are shown.
+const maxLog = 200
 
 // page is what the template is given.
 type page struct {
@@ -100,7 +97,7 @@ func gather(b *record.Bundle, s *summary.Summary) (*page, error) {
 	for _, c := range figures.CDFs {
 		p.CDFs = append(p.CDFs, cdf{Action: c.Action, N: c.N, Chart: cdfChart(c)})
 	}
-	p.TopStalls = interference.Longest(s.Stalls, maxStalls)
+	p.TopStalls = interference.Longest(s.Stalls, summary.ReportStalls)
 	p.MoreStalls = len(s.Stalls) - len(p.TopStalls)
 	if err := p.readEnvironment(b); err != nil {
 		return nil, err

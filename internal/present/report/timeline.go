@@ -168,8 +168,8 @@ func (d *timeline) mark(p figure.Panel, top, height float64) {
 
 func stallTitle(s interference.Stall) string {
 	t := fmt.Sprintf("%s stall of %s at %s s", s.Direction, units.Duration(float64(s.LengthNs)), seconds(s.From))
-	if len(s.Ops) > 0 {
-		t += ", during " + s.Ops[0].String()
+	if s.OwnOps+s.OtherOps > 0 {
+		t += ", during " + s.Named()
 	}
 	return t
 }

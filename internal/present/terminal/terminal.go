@@ -293,18 +293,15 @@ func (p *printer) stalls(s *summary.Summary) {
 	}
 	t := table{head: []string{"Stalls", "at", "length", "I/O", "op"}, left: map[int]bool{3: true, 4: true}}
 	for _, st := range interference.Longest(s.Stalls, maxStalls) {
-		culprit := "none"
-		if len(st.Ops) > 0 {
-			culprit = st.Ops[0].String()
-			if more := len(st.Ops) - 1 + st.MoreOps; more > 0 {
-				culprit += fmt.Sprintf(" and %d more", more)
-			}
-		}
-		t.row(summary.Place(st), summary.Instant(st.From), units.Duration(float64(st.LengthNs)), st.Direction, culprit)
+		t.row(summary.Place(st), summary.Instant(st.From), units.Duration(float64(st.LengthNs)), st.Direction, st.Named())
 	}
 	p.table(t)
 	if n := len(s.Stalls); n > maxStalls {
-		p.note(fmt.Sprintf("the longest of %d; the report has all", n))
+		where := "the report has all"
+		if n > summary.ReportStalls {
+			where = fmt.Sprintf("the report has %d, --output json all", summary.ReportStalls)
+		}
+		p.note(fmt.Sprintf("the longest of %d; %s", n, where))
 	}
 }
 

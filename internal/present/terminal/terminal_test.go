@@ -112,6 +112,19 @@ func TestLabels(t *testing.T) {
 	}
 }
 
+// TestStallsNote: it names a place where all stalls are: the report lists 40.
+func TestStallsNote(t *testing.T) {
+	for n, want := range map[int]string{
+		40: "the longest of 40; the report has all\n",
+		41: "the longest of 41; the report has 40, --output json all\n",
+	} {
+		text := write(t, &summary.Summary{Stalls: make([]interference.Stall, n)}, Options{})
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
+	}
+}
+
 func TestClean(t *testing.T) {
 	if got := clean("a\nb\tc\x1b[1m é"); got != "a b c?[1m é" {
 		t.Errorf("got %q", got)
