@@ -110,21 +110,21 @@ func run(t testing.TB, dir string, spec wire.CanarySpec, during func()) ([]wire.
 }
 
 // TestStallIsRecovered: the longest response is the freeze's length, and every
-// interval of the freeze has its I/O. A busy machine adds waits of its own, so
-// that one of three freezes must be met within 20 ms.
+// interval of the freeze has its I/O. A busy machine adds waits of its own: those
+// of the reads, which a freeze does not hold up, are allowed to the writes, and one
+// of three freezes must be met within 20 ms more.
 func TestStallIsRecovered(t *testing.T) {
 	for _, kind := range []string{"ext4", "xfs"} {
 		t.Run(kind, func(t *testing.T) {
 			dir := volume(t, kind)
 			for try := 1; ; try++ {
-				frozen, longest := stall(t, dir)
-				off := (longest - frozen).Abs()
-				if off <= 20*time.Millisecond {
+				frozen, longest, read := stall(t, dir)
+				if (longest - frozen).Abs() <= 20*time.Millisecond+read {
 					return
 				}
-				t.Logf("try %d: longest response %v, frozen for %v", try, longest, frozen)
+				t.Logf("try %d: longest response %v, frozen for %v, longest of the reads %v", try, longest, frozen, read)
 				if try == 3 {
-					t.Fatal("no freeze was measured within 20 ms")
+					t.Fatal("no freeze was measured within 20 ms and the reads' longest response")
 				}
 			}
 		})
@@ -132,8 +132,8 @@ func TestStallIsRecovered(t *testing.T) {
 }
 
 // stall freezes a volume for a while beneath a canary and returns how long it
-// was frozen and the longest response of a write.
-func stall(t *testing.T, dir string) (frozen, longest time.Duration) {
+// was frozen and the longest responses of a write and of a read.
+func stall(t *testing.T, dir string) (frozen, longest, read time.Duration) {
 	t.Helper()
 	const interval = 5 * time.Millisecond
 	ios, said := run(t, dir, wire.CanarySpec{IntervalNanos: int64(interval), Size: 4096, Read: true, Write: true}, func() {
@@ -159,13 +159,15 @@ func stall(t *testing.T, dir string) (frozen, longest time.Duration) {
 			if response > 20*time.Millisecond {
 				stalled++
 			}
+		} else {
+			read = max(read, response)
 		}
 	}
 	// Open loop: every interval of the stall has its I/O, less those at its very end.
 	if want := 280 / 5; stalled < want-4 {
 		t.Errorf("%d I/Os of %d met the stall, want about %d", stalled, len(ios), want)
 	}
-	return frozen, longest
+	return frozen, longest, read
 }
 
 func TestNothingStays(t *testing.T) {

@@ -47,7 +47,7 @@ func TestWaitIsCancelled(t *testing.T) {
 	if err := c.Wait(ctx, c.Now()+int64(time.Hour), 0); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("took %v", took)
 	}
 }

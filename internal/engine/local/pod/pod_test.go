@@ -271,16 +271,16 @@ func TestStop(t *testing.T) {
 		want   op.ContainerEnd
 		within time.Duration
 	}{
-		{"handles SIGTERM", "trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.05; done", 5 * time.Second, false,
-			op.ContainerEnd{Name: "main", ExitCode: 5}, 3 * time.Second},
-		{"ends by SIGTERM", "echo up; exec sleep 100", 5 * time.Second, false,
-			op.ContainerEnd{Name: "main", ExitCode: 143, Signal: "SIGTERM"}, 3 * time.Second},
+		{"handles SIGTERM", "trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.05; done", time.Minute, false,
+			op.ContainerEnd{Name: "main", ExitCode: 5}, 30 * time.Second},
+		{"ends by SIGTERM", "echo up; exec sleep 100", time.Minute, false,
+			op.ContainerEnd{Name: "main", ExitCode: 143, Signal: "SIGTERM"}, 30 * time.Second},
 		{"ignores SIGTERM", "trap '' TERM; echo up; while :; do sleep 0.05; done", 300 * time.Millisecond, false,
-			op.ContainerEnd{Name: "main", ExitCode: 137, Signal: "SIGKILL"}, 3 * time.Second},
+			op.ContainerEnd{Name: "main", ExitCode: 137, Signal: "SIGKILL"}, 30 * time.Second},
 		{"no grace", "trap '' TERM; echo up; sleep 100", 0, false,
-			op.ContainerEnd{Name: "main", ExitCode: 137, Signal: "SIGKILL"}, 3 * time.Second},
-		{"at its barrier", "echo up", time.Second, true,
-			op.ContainerEnd{Name: "main", Signal: "SIGTERM"}, time.Second},
+			op.ContainerEnd{Name: "main", ExitCode: 137, Signal: "SIGKILL"}, 30 * time.Second},
+		{"at its barrier", "echo up", time.Minute, true,
+			op.ContainerEnd{Name: "main", Signal: "SIGTERM"}, 30 * time.Second},
 	}
 	f := newFixture(t)
 	for i, tc := range tests {
@@ -570,7 +570,7 @@ func TestSlowSink(t *testing.T) {
 	if got := len(f.stdout("p")); got != 10_000_000 {
 		t.Errorf("%d bytes", got)
 	}
-	if took < 1500*time.Millisecond || ran > 700*time.Millisecond {
+	if took < 1500*time.Millisecond || ran > took*2/3 {
 		t.Errorf("the workload ran for %v, its output took %v", ran, took)
 	}
 }
@@ -644,15 +644,15 @@ func TestCanary(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(300 * time.Millisecond)
-	from := f.clock.Now()
 	if out, err := exec.Command("fsfreeze", "-f", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	from := f.clock.Now()
 	time.Sleep(300 * time.Millisecond)
+	to := f.clock.Now()
 	if out, err := exec.Command("fsfreeze", "-u", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	to := f.clock.Now()
 	time.Sleep(200 * time.Millisecond)
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("visible on the volume: %v, %v", entries, err)
@@ -660,21 +660,25 @@ func TestCanary(t *testing.T) {
 	if err := p.Stop(t.Context(), time.Second); err != nil {
 		t.Fatal(err)
 	}
-	var worst op.CanaryIO
+	// Surely frozen from here to there, less the error of the clocks: whatever the
+	// machine does, no write that was due within ended within.
+	slack := op.Time(20 * time.Millisecond)
+	from, to = from+slack, to-slack
+	held := 0
 	ios := f.sink.Canaries("p", "claim-0")
 	for i, io := range ios {
 		if i > 0 && io.Intended < ios[i-1].Intended {
 			t.Fatalf("out of order: %v after %v", io, ios[i-1])
 		}
-		if io.Ended.Known() && io.Ended-io.Intended > worst.Ended-worst.Intended {
-			worst = io
+		if !io.Write || io.Intended < from || io.Intended > to {
+			continue
+		}
+		if held++; io.Ended < to {
+			t.Errorf("%+v ended, frozen between %d and %d", io, from, to)
 		}
 	}
-	response := time.Duration(worst.Ended - worst.Intended)
-	t.Logf("%d I/Os; frozen within %v; longest response %v", len(ios), time.Duration(to-from), response)
-	slack := op.Time(20 * time.Millisecond)
-	if !worst.Write || response < 280*time.Millisecond || worst.Intended < from-slack || worst.Ended > to+slack {
-		t.Errorf("worst %+v (response %v), frozen between %d and %d", worst, response, from, to)
+	if held < 20 { // one is due every 5 ms
+		t.Errorf("%d of %d I/Os were writes due while frozen, between %d and %d", held, len(ios), from, to)
 	}
 }
 
