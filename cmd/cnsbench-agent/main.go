@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -91,6 +92,7 @@ type peer struct {
 	token    string
 	pin      string
 	patience time.Duration
+	once     bool // dialed only until it is connected
 }
 
 // flagsOf are the flags of a command that dials; the rest is in the
@@ -147,15 +149,11 @@ func runHold(ctx context.Context, clock mono.Clock, args []string) (int, error) 
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
 		return 2, fmt.Errorf("hold takes flags only: %w\n%s", err, usage)
 	}
-	l, conn, err := dial(ctx, runner, clock)
+	conn, welcome, err := meet(ctx, runner, clock, func() {})
 	if err != nil {
 		return 1, err
 	}
 	defer conn.Close() // the process ends
-	welcome, err := greet(l, conn, runner, clock)
-	if err != nil {
-		return 1, err
-	}
 	return wrap.Hold(ctx, conn, welcome, clock)
 }
 
@@ -170,7 +168,8 @@ func runJail(ctx context.Context) (int, error) {
 		return 1, err
 	}
 	clock := mono.New(time.Duration(spec.ClockOffset))
-	runner := &peer{address: link.Unix + ":" + spec.Socket, token: spec.Token}
+	// Once in the jail the socket is out of reach: it dials again only before.
+	runner := &peer{address: link.Unix + ":" + spec.Socket, token: spec.Token, patience: time.Minute, once: true}
 	return serve(ctx, runner, clock, spec.Cmd, logs, func(log func(string)) error {
 		return jail.Enter(spec, log)
 	})
@@ -178,19 +177,17 @@ func runJail(ctx context.Context) (int, error) {
 
 // serve connects to the runner, enters the command's surroundings and runs it.
 func serve(ctx context.Context, runner *peer, clock mono.Clock, cmd wrap.Command, logs *wrap.Logs, enter func(log func(string)) error) (int, error) {
-	l, conn, err := dial(ctx, runner, clock)
+	// The surroundings come before the hello: the sooner other volumes are let go
+	// of the better. What there was to say is said after the welcome.
+	var notes []string
+	var entered error
+	conn, welcome, err := meet(ctx, runner, clock, sync.OnceFunc(func() {
+		entered = enter(func(line string) { notes = append(notes, line) })
+	}))
 	if err != nil {
 		return 1, err
 	}
 	defer conn.Close() // the process ends
-	// The surroundings come first: the sooner other volumes are let go of the
-	// better. What there was to say is said after the welcome.
-	var notes []string
-	entered := enter(func(line string) { notes = append(notes, line) })
-	welcome, err := greet(l, conn, runner, clock)
-	if err != nil {
-		return 1, err
-	}
 	for _, line := range notes {
 		if err := conn.Write(wire.Message{Log: &wire.Log{Line: line}}); err != nil {
 			return 1, err
@@ -201,6 +198,37 @@ func serve(ctx context.Context, runner *peer, clock mono.Clock, cmd wrap.Command
 		return 1, entered
 	}
 	return wrap.Run(ctx, conn, welcome, clock, cmd, logs)
+}
+
+// The wait before dialing again, which doubles.
+const (
+	firstPause   = 100 * time.Millisecond
+	longestPause = 2 * time.Second
+)
+
+// meet dials the runner, calls connected and says hello. Where the connection
+// ends before the runner's answer, as a runner with too many of them does, it
+// dials again for as long as the runner's patience lasts.
+func meet(ctx context.Context, runner *peer, clock mono.Clock, connected func()) (*wire.Conn, *wire.Welcome, error) {
+	attempts := 0
+	for began, pause := time.Now(), firstPause; ; pause = min(2*pause, longestPause) {
+		l, conn, err := dial(ctx, runner, clock)
+		if err != nil {
+			return nil, nil, err
+		}
+		connected()
+		attempts += l.Attempts
+		l.Attempts, l.Took = attempts, time.Since(began)
+		welcome, err := greet(l, conn, runner, clock)
+		if err == nil {
+			return conn, welcome, nil
+		}
+		_ = conn.Close() // the handshake's error says more
+		if runner.once || !errors.Is(err, wrap.ErrUnanswered) || time.Since(began)+pause > runner.patience {
+			return nil, nil, err
+		}
+		time.Sleep(pause)
+	}
 }
 
 // dial connects to the runner. A signal that ends a process ends it: as PID 1

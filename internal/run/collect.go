@@ -59,7 +59,7 @@ func (r *runner) begun(instance string, o plan.Output) bool {
 	if o.Phase == 0 || r.instances.phaseBegan(instance, o.Phase) {
 		return true
 	}
-	r.warn("phaseNotBegun", fmt.Sprintf("%s: phase %d never began: the instance had ended before", instance, o.Phase))
+	r.warnOf("phaseNotBegun", instance, fmt.Sprintf("phase %d never began: the instance had ended before", o.Phase))
 	return false
 }
 
@@ -67,7 +67,7 @@ func (r *runner) parse(a *plan.Action, instance, container string, o plan.Output
 	source := instance + "/" + container
 	read, ok := parse.Parsers()[o.Parser]
 	if !ok {
-		r.warn("outputUnparsed", fmt.Sprintf("%s: no parser is called %q; its outputs are kept as they are", source, o.Parser))
+		r.warnOf("outputUnparsed", source, fmt.Sprintf("no parser is called %q; its outputs are kept as they are", o.Parser))
 		return
 	}
 	result, err := read(r.input(instance, container))
@@ -93,14 +93,14 @@ func (r *runner) input(instance, container string) parse.Input {
 // take records what a parser found, and what is doubtful about it.
 func (r *runner) take(of origin, result parse.Result, err error) {
 	if err != nil {
-		r.warn("outputUnread", fmt.Sprintf("%s: %v", of.source, err))
+		r.warnOf("outputUnread", of.source, err.Error())
 	}
 	for _, w := range result.Warnings {
-		severity := warning
-		if w.Invalid {
-			severity = invalid
+		if w.Invalid { // the figures of this very source
+			r.flag(invalid, w.Code, of.source+": "+w.Message)
+			continue
 		}
-		r.flag(severity, w.Code, of.source+": "+w.Message)
+		r.warnOf(w.Code, of.source, w.Message)
 	}
 	r.flags.Lock()
 	for _, b := range result.Bounds {
@@ -144,6 +144,31 @@ const (
 
 // warn adds a validity flag to the result.
 func (r *runner) warn(code, evidence string) { r.flag(warning, code, evidence) }
+
+// warnOf is warn about one of many sources. What is the same of several is one
+// flag, with their number in its evidence.
+func (r *runner) warnOf(code, source, message string) {
+	r.Record.Log(r.Clock.Now(), "run", source+": "+message)
+	r.flags.Lock()
+	defer r.flags.Unlock()
+	key := [2]string{code, message}
+	same, seen := r.same[key]
+	if !seen {
+		r.Observer.Log("run", source+": "+message)
+		r.same[key] = sameWarning{source: source, at: len(r.result.Flags)}
+		r.result.Flags = append(r.result.Flags, record.Flag{Name: code, Severity: warning, Evidence: source + ": " + message})
+		return
+	}
+	same.others++
+	r.same[key] = same
+	r.result.Flags[same.at].Evidence = fmt.Sprintf("%s and %d more: %s", same.source, same.others, message)
+}
+
+// sameWarning is where a flag stands, and how often it was given again.
+type sameWarning struct {
+	source     string
+	at, others int
+}
 
 func (r *runner) flag(severity, code, evidence string) {
 	r.log("run", evidence)

@@ -116,7 +116,8 @@ var ErrInterrupted = errors.New("interrupted")
 // still removing everything. Run always returns a Result; an error inside the
 // run is its Reason.
 func Run(ctx, hard context.Context, c Config) Result {
-	r := &runner{Config: c, hard: hard, inventory: newInventory(c.Plan.Seed), instances: newInstances(), actions: map[string]*plan.Action{}}
+	r := &runner{Config: c, hard: hard, inventory: newInventory(c.Plan.Seed), instances: newInstances(),
+		actions: map[string]*plan.Action{}, same: map[[2]string]sameWarning{}}
 	for i := range c.Plan.Actions {
 		r.actions[c.Plan.Actions[i].Name] = &c.Plan.Actions[i]
 	}
@@ -156,7 +157,8 @@ type runner struct {
 	rates     []*rateRunner
 	mortal    atomic.Pointer[[]*rateRunner] // the rates, once they run, if one has lifetimes
 	opened    bool
-	flags     sync.Mutex // of result.Flags
+	flags     sync.Mutex                // of result.Flags and same
+	same      map[[2]string]sameWarning // by code and message
 	result    Result
 }
 

@@ -44,7 +44,8 @@ func (r *runner) scriptsFor(a *plan.Action, instance string) []parsing {
 		for _, c := range r.instances.containers(instance, o.Container) {
 			files := matching(os.DirFS(filepath.Join(r.RawDir, instance, c)), o.File)
 			if len(files) == 0 {
-				r.warn("outputMissing", fmt.Sprintf("%s/%s wrote no %s, which parser %q was to read", instance, c, o.File, o.Parser))
+				r.warnOf("outputMissing", instance+"/"+c,
+					fmt.Sprintf("it wrote no %s, which parser %q was to read", o.File, o.Parser))
 			}
 			for _, f := range files {
 				list = append(list, parsing{a.Name, instance, c, f, o})
@@ -118,7 +119,7 @@ func (r *runner) printed(p *parsing, text []byte, err error) {
 		}
 	}
 	if err != nil {
-		r.warn("parserFailed", fmt.Sprintf("%s: parser %q: %v", p.source(), p.output.Parser, err))
+		r.warnOf("parserFailed", p.source(), fmt.Sprintf("parser %q: %v", p.output.Parser, err))
 		return
 	}
 	result, err := parse.Printed(r.input(p.instance, p.container), text)

@@ -191,6 +191,20 @@ func TestExamples(t *testing.T) {
 	}
 }
 
+// TestManyInstances starts 300 agents at once.
+func TestManyInstances(t *testing.T) {
+	b := newBox(t)
+	r := b.bench(head + `spec:
+  actions:
+    - {name: many, createObjSpec: {workload: exit, count: 300, vars: {storageClass: hostdir, volumeSize: 1Mi}}}
+`)
+	s, ops := b.readable(b.bundle())
+	if s.State != "complete" || outcomes(ops, "many")["ok"] != 300 {
+		t.Errorf("state %s (%s), %v\n%v", s.State, s.Reason, outcomes(ops, "many"), r)
+	}
+	b.clean()
+}
+
 // TestKilledOften is TestKilled at many random moments.
 func TestKilledOften(t *testing.T) {
 	needProgram(t, "fio")

@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// maxStrangers bounds the connections that have shown no token yet, and with
-// them memory and descriptors: anybody who reaches the port can open some.
+// maxStrangers bounds the connections over TLS that have shown no token yet, and
+// with them memory and descriptors: anybody who reaches the port can open some.
 const maxStrangers = 512
 
 // strangers are those connections, oldest first. When there are too many the
 // oldest is closed: an honest agent shows its token within milliseconds, and
 // dials again if it was closed before.
 type strangers struct {
+	most   int // 0: no limit
 	mu     sync.Mutex
 	conns  []net.Conn
 	closed bool
@@ -29,7 +30,7 @@ func (s *strangers) add(c net.Conn) bool {
 		c.Close() // nobody will serve it
 		return false
 	}
-	if len(s.conns) == maxStrangers {
+	if s.most > 0 && len(s.conns) == s.most {
 		s.conns[0].Close() // its own goroutine notices
 		s.conns = slices.Delete(s.conns, 0, 1)
 	}

@@ -72,7 +72,12 @@ func listenTLS(ctx context.Context, addr, advertise string, clock op.Clock, sink
 func newServer(ctx context.Context, ln net.Listener, address string, identity *link.Identity, clock op.Clock, sink engine.Sink, silence time.Duration) *Server {
 	s := &Server{
 		ctx: ctx, address: address, identity: identity, silence: silence, clock: clock, sink: sink, ln: ln,
-		sessions: map[string]*Session{}, spent: map[string]ID{}, live: map[*Session]bool{}, instances: map[string]*instance{}, groups: map[string]*group{},
+		helloWithin: helloWithin,
+		sessions:    map[string]*Session{}, spent: map[string]ID{}, live: map[*Session]bool{},
+		instances: map[string]*instance{}, groups: map[string]*group{},
+	}
+	if identity != nil {
+		s.strangers.most = maxStrangers
 	}
 	context.AfterFunc(ctx, func() { _ = s.Close() })
 	s.wg.Go(s.accept)

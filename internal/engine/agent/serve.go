@@ -23,6 +23,7 @@ func (s *Session) serve(ctx context.Context, conn *wire.Conn) {
 	s.conn = conn
 	lost := s.lost
 	s.mu.Unlock()
+	open(s.came)
 	if lost != nil {
 		s.finish(s.vanished())
 		return

@@ -39,6 +39,7 @@ type Session struct {
 	token  string
 	join   join.Join
 
+	came    chan struct{} // it has said hello
 	ready   chan struct{} // at the barrier, or about to start
 	started chan struct{}
 	acked   chan struct{}
@@ -118,6 +119,7 @@ func newSession(s *Server, id ID, o Options, token string) *Session {
 	}
 	sess := &Session{
 		server: s, sink: sink, id: id, opts: o, token: token,
+		came:  make(chan struct{}),
 		ready: make(chan struct{}), started: make(chan struct{}), acked: make(chan struct{}, 1), done: make(chan struct{}),
 		pongs: make(chan wire.Message, 4), intended: op.Never,
 		readyAt: stamp{at: op.Never}, startAt: stamp{at: op.Never}, arrival: Arrival{Began: op.Never},
@@ -320,6 +322,9 @@ func (s *Session) Connected() bool {
 	defer s.mu.Unlock()
 	return s.conn != nil
 }
+
+// Came is closed when the agent has said hello.
+func (s *Session) Came() <-chan struct{} { return s.came }
 
 // Done is closed when the session has ended and all of its outputs are delivered.
 func (s *Session) Done() <-chan struct{} { return s.done }

@@ -123,7 +123,8 @@ func (e *Engine) bring(ctx context.Context, v *volume) error {
 	return v.touch(ctx, false)
 }
 
-// start runs the pods and waits until all are ready.
+// start runs the pods, all at once as on a cluster, and waits until all are ready:
+// one may wait for another. When one fails the others are no longer waited for.
 func (w *workload) start(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	for i := range r.Workload.Pods {
 		p := &r.Workload.Pods[i]
@@ -138,12 +139,11 @@ func (w *workload) start(ctx context.Context, r engine.Request, tr *op.Trace) er
 		}
 		w.mu.Unlock()
 	}
+	all, ctx := errgroup.WithContext(ctx)
 	for _, m := range w.all() {
-		if err := m.launch(ctx, 0, tr); err != nil {
-			return err
-		}
+		all.Go(func() error { return m.launch(ctx, 0, tr) })
 	}
-	return nil
+	return all.Wait()
 }
 
 // launch runs the n-th incarnation of a pod and waits until it is ready.

@@ -37,23 +37,28 @@ const (
 // ended.
 var ErrRunnerLost = errors.New("the connection to the runner was lost")
 
+// ErrUnanswered is returned by Handshake when the connection ended before the
+// runner's answer. Where the runner has not read the hello another connection
+// may serve.
+var ErrUnanswered = errors.New("the runner did not answer")
+
 // Handshake says hello and returns the runner's instructions; the caller fills
 // in of hello what is its own. Its errors are for people: they say which side
 // to replace.
 func Handshake(conn *wire.Conn, hello wire.Hello) (*wire.Welcome, error) {
 	hello.Magic, hello.Proto, hello.Version = wire.Magic, wire.Proto, wire.Version
 	if err := conn.Write(wire.Message{Hello: &hello}); err != nil {
-		return nil, fmt.Errorf("say hello to the runner: %w", err)
+		return nil, fmt.Errorf("%w: say hello: %w", ErrUnanswered, err)
 	}
 	for {
 		m, err := conn.Read()
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("the runner did not answer: %w", err)
+			return nil, fmt.Errorf("%w: %w", ErrUnanswered, err)
 		case m.Ping != nil: // it joins our clock to its own before anything happens
 			pong := &wire.Pong{Ping: m.Ping.Sent, Received: m.Received}
 			if err := conn.Write(wire.Message{Pong: pong}); err != nil {
-				return nil, fmt.Errorf("answer the runner: %w", err)
+				return nil, fmt.Errorf("%w: answer its ping: %w", ErrUnanswered, err)
 			}
 		case m.Refuse != nil:
 			return nil, fmt.Errorf("the runner refused this agent: %s", m.Refuse.Reason)

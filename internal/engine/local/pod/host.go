@@ -47,11 +47,19 @@ type HostOptions struct {
 	Hide []string
 }
 
+// How many agents make their mounts at the same time, and how long one counts
+// among them at most: more of them take no less time in all, and each takes longer.
+const (
+	startsAtOnce = 16
+	startWithin  = 30 * time.Second
+)
+
 // Host runs pods. Its methods are safe for concurrent use.
 type Host struct {
 	HostOptions
 	ctx   context.Context
 	spawn chan func()
+	begin chan struct{} // of those that begin, see admit
 	quit  chan struct{}
 	wg    sync.WaitGroup // of the pods
 
@@ -65,7 +73,8 @@ func NewHost(ctx context.Context, o HostOptions) (*Host, error) {
 	if _, err := os.Stat(o.Agent); err != nil {
 		return nil, fmt.Errorf("the agent's program: %w", err)
 	}
-	h := &Host{HostOptions: o, ctx: ctx, spawn: make(chan func()), quit: make(chan struct{}), live: map[*process]bool{}}
+	h := &Host{HostOptions: o, ctx: ctx, spawn: make(chan func()), begin: make(chan struct{}, startsAtOnce),
+		quit: make(chan struct{}), live: map[*process]bool{}}
 	go h.spawner()
 	return h, nil
 }
@@ -136,6 +145,34 @@ type process struct {
 	session *agent.Session
 	cmd     *exec.Cmd
 	gone    chan struct{} // it was reaped
+}
+
+// admit waits until an agent may be started; give must then be called once, with
+// what was started or nil.
+func (h *Host) admit(ctx context.Context) (give func(*process), err error) {
+	select {
+	case h.begin <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-h.quit:
+		return nil, errors.New("the run is over")
+	}
+	return func(p *process) {
+		if p == nil {
+			<-h.begin
+			return
+		}
+		go func() {
+			late := time.NewTimer(startWithin)
+			defer late.Stop()
+			select {
+			case <-p.session.Came():
+			case <-p.session.Done():
+			case <-late.C:
+			}
+			<-h.begin
+		}()
+	}, nil
 }
 
 // launch starts the agent of a container. It is in the ledger before it does

@@ -263,7 +263,7 @@ func (p *Pod) begin(ctx context.Context, tr *op.Trace) error {
 	}
 	tr.Mark(Agents, "runner")
 	for _, c := range p.plan.containers {
-		if err := p.launch(c); err != nil {
+		if err := p.launch(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -292,7 +292,7 @@ func (p *Pod) initialize(ctx context.Context, tr *op.Trace) error {
 		return nil
 	}
 	for i, c := range p.plan.init {
-		if err := p.launch(c); err != nil {
+		if err := p.launch(ctx, c); err != nil {
 			return err
 		}
 		s := p.process(c).session
@@ -346,18 +346,30 @@ func (p *Pod) explain(err error) error {
 }
 
 // launch starts a container's agent unless the pod is being stopped.
-func (p *Pod) launch(c *container) error {
+func (p *Pod) launch(ctx context.Context, c *container) error {
+	give, err := p.host.admit(ctx)
+	if err != nil {
+		return err
+	}
+	proc, err := p.startUnlessStopped(c)
+	give(proc)
+	return err
+}
+
+func (p *Pod) startUnlessStopped(c *container) (*process, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopped {
-		return &engine.Error{Code: "Stopped", Message: fmt.Sprintf("pod %s was stopped before it was ready", p.spec.Instance)}
+		return nil, &engine.Error{Code: "Stopped",
+			Message: fmt.Sprintf("pod %s was stopped before it was ready", p.spec.Instance)}
 	}
 	proc, err := p.host.launch(p.spec.Instance, c)
 	if err != nil {
-		return &engine.Error{Code: "ProcessFailed", Message: fmt.Sprintf("container %s/%s: %v", p.spec.Instance, c.name, err), Err: err}
+		return nil, &engine.Error{Code: "ProcessFailed",
+			Message: fmt.Sprintf("container %s/%s: %v", p.spec.Instance, c.name, err), Err: err}
 	}
 	p.procs[c] = proc
-	return nil
+	return proc, nil
 }
 
 func (p *Pod) process(c *container) *process {

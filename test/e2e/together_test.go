@@ -1,0 +1,65 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// pair is a workload whose client waits in an init container for its server, the later of them by the names of their
+// files. Neither writes the output that a parser is to read.
+const pair = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: pair, labels: {type: workload}}
+data:
+  claim.yaml: |
+    apiVersion: v1
+    kind: PersistentVolumeClaim
+    metadata: {name: data, annotations: {role: volume}}
+    spec: {accessModes: [ReadWriteOnce], storageClassName: hostdir, resources: {requests: {storage: 16Mi}}}
+  client.yaml: |
+    apiVersion: v1
+    kind: Pod
+    metadata: {name: client}
+    spec:
+      initContainers:
+        - name: wait
+          command: [sh, -c, 'until [ -e /data/up ]; do sleep 0.05; done']
+          volumeMounts: [{name: data, mountPath: /data}]
+      containers: [{name: c, command: ["true"]}]
+      volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
+  server.yaml: |
+    apiVersion: v1
+    kind: Pod
+    metadata: {name: server, annotations: {outputFile: /output/none.txt, parser: pair-parser}}
+    spec:
+      containers:
+        - {name: c, command: [touch, /data/up], volumeMounts: [{name: data, mountPath: /data}]}
+      volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
+  parser.yaml: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: pair-parser, annotations: {container: some/image}}
+    data: {parse.sh: "#!/bin/sh\n"}
+---
+` + head + `spec:
+  actions: [{name: pair, timeout: 2m, createObjSpec: {workload: pair, count: 3}}]
+`
+
+// TestPodsTogether: the pods of an instance start together, as on a cluster, so that one can wait for another; and what
+// is doubtful about each of many instances is said once, with their number.
+func TestPodsTogether(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	r := b.bench(pair).wants(t, 0)
+	s, ops := b.readable(b.bundle())
+	if s.State != "complete" || outcomes(ops, "pair")["ok"] != 3 {
+		t.Errorf("state %s, %v\n%v", s.State, outcomes(ops, "pair"), r)
+	}
+	if n := strings.Count(r.stdout, "outputMissing"); n != 1 || !strings.Contains(r.stdout, "and 5 more: it wrote no") {
+		t.Errorf("%d flags, want one of six containers\n%s", n, r.stdout)
+	}
+	if n := strings.Count(r.stdout, "it wrote no"); n != 2 { // once while it runs, once as a flag
+		t.Errorf("said %d times, want 2\n%s", n, r.stdout)
+	}
+	b.clean()
+}
