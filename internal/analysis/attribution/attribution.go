@@ -17,7 +17,8 @@ import (
 
 // Components that time is given to. Where a call of the driver was seen, by the
 // engine itself or by a proxy, its time is the driver's and what is left around
-// it is the sidecar's; where not, the two cannot be told apart.
+// it is the sidecar's; where not, the two cannot be told apart, and the time is
+// given to an …OrDriver.
 const (
 	Runner      = "runner (late start)"
 	API         = "API server"
@@ -38,7 +39,31 @@ const (
 	Pause       = "pause that was asked for"
 	Controllers = "controllers of objects, with their pods"
 	Dependency  = "ops that it waited for"
+
+	ProvisionerOrDriver = "csi-provisioner or the driver"
+	AttacherOrDriver    = "attach controller, csi-attacher or the driver"
+	SnapshotterOrDriver = "snapshot-controller, csi-snapshotter or the driver"
+	ResizerOrDriver     = "csi-resizer or the driver"
+	KubeletOrDriver     = "kubelet, container runtime or the driver"
 )
+
+// unseen names who may have taken the time of a step in which the driver is
+// called, where none of its calls was seen.
+var unseen = map[string]string{
+	Provisioner: ProvisionerOrDriver, Attacher: AttacherOrDriver, Snapshotter: SnapshotterOrDriver,
+	Resizer: ResizerOrDriver, Kubelet: KubeletOrDriver,
+}
+
+// DriverUnseen says whether a component is one of those that cannot be told apart
+// from the driver.
+func DriverUnseen(component string) bool {
+	for _, c := range unseen {
+		if c == component {
+			return true
+		}
+	}
+	return false
+}
 
 // step is a milestone: whose work ends with it, and what it waits for.
 type step struct {
@@ -163,8 +188,8 @@ func (t *Tally) Add(o *op.Op) {
 	}
 	t.n++
 	for by, ns := range Path(o) {
-		if t.Local && localOf[by] != "" {
-			by = localOf[by]
+		if t.Local {
+			by = here(by)
 		}
 		t.by[by] += ns
 		t.total += ns
@@ -175,6 +200,19 @@ func (t *Tally) Add(o *op.Op) {
 var localOf = map[string]string{
 	API: Engine, Provisioner: Engine, Attacher: Engine, Snapshotter: Engine, Resizer: Engine, Binder: Engine, Scheduler: Engine,
 	Kubelet: Processes,
+}
+
+// here names what stands in on one machine for a component, or the component.
+func here(by string) string {
+	for known, or := range unseen {
+		if by == or {
+			by = known
+		}
+	}
+	if local := localOf[by]; local != "" {
+		return local
+	}
+	return by
 }
 
 // Shares lists the components, the largest first; empty without ops.
@@ -219,13 +257,75 @@ func Path(o *op.Op) map[string]int64 {
 			before-- // its own end at the same instant is no earlier attempt
 		}
 		next, when := predecessor(o, s.after, before)
-		path[s.by] += int64(at - when)
+		path[s.taker(o, name)] += int64(at - when)
 		if next == "" {
 			break
 		}
 		name, at = next, when
 	}
 	return path
+}
+
+// driverSteps are the milestones before which the driver is called, with the
+// calls: of none of them its time is known.
+var driverSteps = map[string][]string{
+	op.Provisioned: {"CreateVolume"},
+	op.Attached:    {"ControllerPublishVolume"},
+	op.Staged:      {"NodeStageVolume", "NodePublishVolume"},
+	op.Published:   {"NodeStageVolume", "NodePublishVolume"},
+	op.Sandboxed:   {"NodeStageVolume", "NodePublishVolume"},
+	op.Running:     {"NodeStageVolume", "NodePublishVolume"},
+	op.Taken:       {"CreateSnapshot", "CreateVolumeGroupSnapshot"},
+	op.Controller:  {"ControllerExpandVolume"},
+	op.Node:        {"NodeExpandVolume"},
+	"nodePending":  {"ControllerExpandVolume"},
+	op.Modified:    {"ControllerModifyVolume"},
+	op.Detached:    {"ControllerUnpublishVolume"},
+	"volumeGone":   {"DeleteVolume"},
+	"contentGone":  {"DeleteSnapshot", "DeleteVolumeGroupSnapshot"},
+	op.Unpublished: {"NodeUnpublishVolume"},
+	op.Unstaged:    {"NodeUnstageVolume"},
+}
+
+// taker is the component that took the time up to a milestone: the step's, or it
+// and the driver where a call of the driver's is due that was not seen.
+func (s step) taker(o *op.Op, name string) string {
+	calls := driverSteps[name]
+	if len(calls) == 0 || unseen[s.by] == "" || calls[0] == "NodeStageVolume" && !mounts(o, name) {
+		return s.by
+	}
+	for _, m := range o.Milestones {
+		for _, call := range calls {
+			if strings.HasPrefix(m.Name, call+".") {
+				return s.by
+			}
+		}
+	}
+	return unseen[s.by]
+}
+
+// mounted are the milestones that show volumes to be mounted, by the later ones
+// whose time has the mounting in it where none of them was seen.
+var mounted = map[string][]string{
+	op.Sandboxed: {op.Published},
+	op.Running:   {op.Published, op.Sandboxed, op.Initialized, "agents"},
+}
+
+// mounts says whether volumes may have been mounted in the time up to a milestone:
+// the op's pod has some, and they were not seen to be mounted before. The processes
+// of a kill are made again where their volumes are mounted.
+func mounts(o *op.Op, name string) bool {
+	volumes := false
+	for _, m := range o.Milestones {
+		switch base(m.Name) {
+		case op.Attached, op.Bound, op.Provisioned, op.Detached, op.Staged, op.Published, op.FirstWrite, op.FirstRead:
+			volumes = true
+		}
+		if slices.Contains(mounted[name], base(m.Name)) {
+			return false
+		}
+	}
+	return volumes && o.Kind != op.Kill
 }
 
 func owner(kind op.Kind, name string) string {

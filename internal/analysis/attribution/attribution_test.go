@@ -30,19 +30,30 @@ func TestPath(t *testing.T) {
 			map[string]int64{Dependency: 40, Runner: 5, Unknown: 55}},
 		{"a volume whose driver nobody sees",
 			op.Op{Intended: 0, Started: 5, Ended: 110, Milestones: milestones("acked", 10, "provisioned", 90, "bound", 100, "ready", 100)},
-			map[string]int64{Runner: 5, API: 5, Provisioner: 80, Binder: 10, Noticing: 10}},
+			map[string]int64{Runner: 5, API: 5, ProvisionerOrDriver: 80, Binder: 10, Noticing: 10}},
+		{"a snapshot whose driver nobody sees",
+			op.Op{Ended: 100, Milestones: milestones("acked", 5, "content", 10, "taken", 95, "ready", 100)},
+			map[string]int64{API: 5, Snapshotter: 5, SnapshotterOrDriver: 85, Noticing: 5}},
+		{"a pod whose volume was there, and the calls of its node nobody sees",
+			op.Op{Kind: op.Create, Ended: 100,
+				Milestones: milestones("acked", 5, "scheduled", 10, "sandboxed", 70, "running", 90, "firstWrite", 100)},
+			map[string]int64{API: 5, Scheduler: 5, KubeletOrDriver: 60, Kubelet: 20, Volume: 10}},
+		{"a pod without volumes has no driver",
+			op.Op{Kind: op.Create, Ended: 100, Milestones: milestones("acked", 5, "scheduled", 10, "running", 100)},
+			map[string]int64{API: 5, Scheduler: 5, Kubelet: 90}},
 		{"the same with a proxy: the sidecar's queue and the driver apart",
 			op.Op{Started: 0, Ended: 100, Milestones: milestones("acked", 10, "CreateVolume.start", 60, "CreateVolume.end", 80, "provisioned", 90, "bound", 100)},
 			map[string]int64{API: 10, Provisioner: 60, Driver: 20, Binder: 10}},
 		{"the slower of two branches counts",
 			op.Op{Started: 0, Ended: 200, Milestones: milestones("acked", 10, "scheduled", 20, "bound", 50, "provisioned", 45, "attached", 120, "initialized", 180, "firstWrite", 200)},
-			map[string]int64{API: 10, Provisioner: 25, Scheduler: 10, Binder: 5, Attacher: 70, Workload: 60, Volume: 20}},
+			map[string]int64{API: 10, ProvisionerOrDriver: 25, Scheduler: 10, Binder: 5,
+				AttacherOrDriver: 70, Workload: 60, Volume: 20}},
 		{"a call that was tried twice",
 			op.Op{Started: 0, Ended: 100, Milestones: milestones("acked", 10, "CreateSnapshot.start", 20, "CreateSnapshot.end", 40, "CreateSnapshot.start", 70, "CreateSnapshot.end", 80, "taken", 90, "ready", 100)},
 			map[string]int64{API: 10, Snapshotter: 10 + 30 + 10, Driver: 20 + 10, Noticing: 10}},
 		{"two volumes: the last one decides",
 			op.Op{Started: 0, Ended: 100, Milestones: milestones("acked", 10, "provisioned/a", 20, "bound/a", 25, "provisioned/b", 80, "bound/b", 100, "bound", 100)},
-			map[string]int64{API: 10, Provisioner: 70, Binder: 20}},
+			map[string]int64{API: 10, ProvisionerOrDriver: 70, Binder: 20}},
 		{"a kill: its processes end, and are made again",
 			op.Op{Kind: op.Kill, Ended: 100, Milestones: milestones("signalled", 10, "gone", 30, "agents", 40, "running", 70, "replaced", 75, "firstWrite", 95)},
 			map[string]int64{API: 10, Workload: 20 + 10, Kubelet: 30 + 5, Volume: 20 + 5}},
@@ -51,7 +62,7 @@ func TestPath(t *testing.T) {
 			map[string]int64{API: 10, Pause: 80, Volume: 10}},
 		{"a reattachment: from the pod's end to the first write",
 			op.Op{Kind: op.Reattach, Ended: 100, Milestones: milestones("acked", 5, "gone", 20, "detached", 30, "scheduled", 35, "attached", 60, "running", 80, "replaced", 80, "firstWrite", 100)},
-			map[string]int64{API: 5, Workload: 15, Attacher: 10 + 25, Scheduler: 5, Kubelet: 20, Volume: 20}},
+			map[string]int64{API: 5, Workload: 15, AttacherOrDriver: 10 + 25, Scheduler: 5, KubeletOrDriver: 20, Volume: 20}},
 		{"a scale by a script: its pods come and go",
 			op.Op{Kind: op.Scale, Ended: 100, Milestones: milestones("acked", 10, "scripted", 30, "objectReady", 95, "ready", 95)},
 			map[string]int64{API: 10, Workload: 20, Controllers: 65, Noticing: 5}},
@@ -86,7 +97,7 @@ func TestShares(t *testing.T) {
 	tally.Add(&op.Op{Outcome: op.OK, Ended: 100, Milestones: milestones("acked", 20, "provisioned", 100)})
 	tally.Add(&op.Op{Outcome: op.OK, Ended: 100, Milestones: milestones("acked", 40, "provisioned", 100)})
 	tally.Add(&op.Op{Outcome: op.Error, Ended: 1000, Milestones: milestones("acked", 1000)})
-	want := []Share{{Provisioner, 0.7, 70}, {API, 0.3, 30}}
+	want := []Share{{ProvisionerOrDriver, 0.7, 70}, {API, 0.3, 30}}
 	if diff := cmp.Diff(want, tally.Shares()); diff != "" {
 		t.Error(diff)
 	}

@@ -170,6 +170,11 @@ func (t *tally) facts(a Action) validity.Action {
 		f.ResponseP50Ns = e.Value
 	}
 	f.DoubtfulSpans = t.spans.doubtful()
+	for _, s := range a.Attribution {
+		if attribution.DriverUnseen(s.Component) {
+			f.DriverUnseen += s.Share
+		}
+	}
 	if a.OfferedPerSecond != nil {
 		f.OfferedPerSecond, f.AchievedPerSecond = *a.OfferedPerSecond, *a.AchievedPerSecond
 	}

@@ -21,12 +21,19 @@ var places = map[string]string{
 	attribution.Attacher:    "the attach controller or a sidecar (csi-attacher)",
 	attribution.Snapshotter: "a sidecar (csi-snapshotter)",
 	attribution.Resizer:     "a sidecar (csi-resizer)",
-	attribution.Binder:      "the PersistentVolume controller",
-	attribution.Driver:      "the driver",
-	attribution.Volume:      "the volume (its first I/O)",
-	attribution.Kubelet:     "the node (kubelet and container runtime)",
-	attribution.Processes:   "the node (starting processes)",
-	attribution.Workload:    "the workload itself",
+
+	attribution.ProvisionerOrDriver: "a sidecar (csi-provisioner) or the driver",
+	attribution.AttacherOrDriver:    "the attach controller, a sidecar (csi-attacher) or the driver",
+	attribution.SnapshotterOrDriver: "a sidecar (csi-snapshotter) or the driver",
+	attribution.ResizerOrDriver:     "a sidecar (csi-resizer) or the driver",
+	attribution.KubeletOrDriver:     "the node (kubelet and container runtime) or the driver",
+
+	attribution.Binder:    "the PersistentVolume controller",
+	attribution.Driver:    "the driver",
+	attribution.Volume:    "the volume (its first I/O)",
+	attribution.Kubelet:   "the node (kubelet and container runtime)",
+	attribution.Processes: "the node (starting processes)",
+	attribution.Workload:  "the workload itself",
 }
 
 // The shares of the further operations at once below which, coming back as

@@ -38,6 +38,7 @@ const (
 	leastBusyTime  = int64(1e9) // ns: below it the steps of CPU accounting weigh
 	deviceShare    = 0.9        // device bytes ÷ client bytes on reads
 	achievedShare  = 0.99
+	leastUnseen    = 0.01     // of an action's time, of which it is not known whether it is the driver's
 	leastReadBytes = 16 << 20 // below it the ratio of bytes says nothing
 )
 
@@ -55,6 +56,7 @@ type Action struct {
 	MaxErrorNs                          int64 // ± of the least certain milestone
 	DoubtfulSpans                       []string
 	OfferedPerSecond, AchievedPerSecond float64 // 0: unknown
+	DriverUnseen                        float64 // share of the time that may be the driver's or another's
 }
 
 // Check returns the flags that were recorded during the run, those that follow
@@ -75,6 +77,7 @@ func Check(d *dataset.Data, actions []Action, more ...record.Flag) []record.Flag
 		add(behind(a))
 		add(clockError(a))
 	}
+	add(driverUnseen(actions))
 	add(generatorBusy(d))
 	add(skew(d))
 	add(phases(d))
@@ -146,6 +149,20 @@ func clockError(a Action) (record.Flag, bool) {
 		return flag("clockError", Warning, "%s: instants are known to ± %s, the median response is %s", a.Name, ns(a.MaxErrorNs), ns(a.ResponseP50Ns)), true
 	}
 	return flag("clockError", Info, "%s: spans too short for the error of their clocks: %s", a.Name, strings.Join(a.DoubtfulSpans, ", ")), len(a.DoubtfulSpans) > 0
+}
+
+// driverUnseen says of which actions the driver's time is not known apart.
+func driverUnseen(actions []Action) (record.Flag, bool) {
+	var parts []string
+	for _, a := range actions {
+		if a.DriverUnseen >= leastUnseen {
+			parts = append(parts, fmt.Sprintf("%.0f %% of %s", 100*a.DriverUnseen, a.Name))
+		}
+	}
+	return flag("driverUnseen", Info, "no calls of the driver were seen in %s: that time is the driver's or that of what "+
+		"calls it; a CSI proxy on the driver's socket tells them apart "+
+		"(cnsbench install --csi-proxy DRIVER, or --csi-proxy of run)",
+		strings.Join(parts, ", ")), len(parts) > 0
 }
 
 // generatorBusy compares the CPU time of all instances with the time in which

@@ -43,6 +43,10 @@ func TestCheck(t *testing.T) {
 		{"behind", change(func(a *Action) { a.AchievedPerSecond = 9 }), nil, map[string]string{"achievedBelowOffered": Warning}},
 		{"clock", change(func(a *Action) { a.MaxErrorNs = 2e7 }), nil, map[string]string{"clockError": Warning}},
 		{"clock, of a span", change(func(a *Action) { a.DoubtfulSpans = []string{"ready"} }), nil, map[string]string{"clockError": Info}},
+		{
+			"time that may be the driver's", change(func(a *Action) { a.DriverUnseen = 0.99 }), nil,
+			map[string]string{"driverUnseen": Info},
+		},
 		{"skew", nil, func(d *dataset.Data) {
 			d.Instances[1].Starts = []op.InstanceStart{{Instance: "fio-1", Intended: 0, At: second}}
 		}, map[string]string{"startSkew": Warning}},
