@@ -57,6 +57,9 @@ func cleanCluster(ctx context.Context, s *streams, f *clusterFlags, run string) 
 	if err != nil {
 		return failed(err)
 	}
+	if err := endRunner(ctx, s, on, run); err != nil {
+		return failed(err)
+	}
 	if err := cleanRun(ctx, on, run); err != nil {
 		return failed(fmt.Errorf("not everything could be removed: %w", err))
 	}
@@ -69,11 +72,11 @@ func cleanRun(ctx context.Context, on *cluster, run string) error {
 }
 
 // teardown is the engine that made what a ledger lists.
-func (f *clusterFlags) teardown(ctx context.Context, ledger *record.Ledger) error {
-	namespace := ""
+func (f *clusterFlags) teardown(ctx context.Context, s *streams, ledger *record.Ledger) error {
+	namespace, run := "", ""
 	for _, entry := range ledger.Open() {
 		if entry.Data["run"] != "" {
-			namespace = entry.Data["namespace"]
+			namespace, run = entry.Data["namespace"], entry.Data["run"]
 		}
 	}
 	if namespace == "" {
@@ -90,6 +93,9 @@ func (f *clusterFlags) teardown(ctx context.Context, ledger *record.Ledger) erro
 	if err != nil {
 		return err
 	}
+	if err := endRunner(ctx, s, on, run); err != nil {
+		return err
+	}
 	return kubernetes.New(kubernetes.Options{Config: on.config, Namespace: on.namespace}).Teardown(ctx, ledger)
 }
 
@@ -103,7 +109,7 @@ func cleanBundle(ctx context.Context, s *streams, f *clusterFlags, dir string) e
 		return err
 	}
 	open := len(ledger.Open())
-	err = f.teardown(ctx, ledger)
+	err = f.teardown(ctx, s, ledger)
 	if err = errors.Join(err, ledger.Close()); err != nil {
 		return failed(fmt.Errorf("not everything could be removed: %w", err))
 	}

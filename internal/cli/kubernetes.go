@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -48,6 +49,8 @@ type clusterFlags struct {
 	proxies    []string
 	metrics    []string
 	concurrent bool
+	patience   time.Duration // of a runner's pod whose command is gone
+	lease      string        // of this runner
 }
 
 // noProxy has a run follow no CSI proxy.
@@ -77,6 +80,10 @@ func (f *clusterFlags) running(c *cobra.Command) {
 	fl.StringArrayVar(&f.proxies, "csi-proxy", nil, "kubernetes: HOST:PORT of a cnsbench csi-proxy whose records to use, with the token in $"+envProxyToken+"; may be repeated (default those that are installed, if the run may follow them; none: not even those)")
 	fl.StringArrayVar(&f.metrics, "metrics", nil, "kubernetes: URL, or NAME=URL, of a controller's or sidecar's metrics, to read before and after the run; may be repeated")
 	fl.BoolVar(&f.concurrent, "concurrent", false, "kubernetes: run although another run uses the same driver; both records say so")
+	fl.DurationVar(&f.patience, "runner-patience", 5*time.Minute,
+		"kubernetes: how long a runner's pod goes on when this command is gone, before it ends the run and cleans up")
+	fl.StringVar(&f.lease, "runner-lease", "", "Lease that the command renews which has started this runner")
+	_ = fl.MarkHidden("runner-lease")
 	fl.StringVar(&f.delivery, "agent", string(kubernetes.DeliverInit), "kubernetes: how the agent gets into pods: init, image (a volume), or baked")
 }
 

@@ -112,6 +112,9 @@ func runBenchmark(ctx context.Context, s *streams, f *runFlags, args []string) e
 	if err := on.rights(ctx, p); err != nil {
 		return err
 	}
+	if f.cluster.patience < minPatience {
+		return fmt.Errorf("--runner-patience %v: less than %v", f.cluster.patience, minPatience)
+	}
 	if f.cluster.runner == runnerPod {
 		return runInPod(ctx, s, f, on, p, files)
 	}
@@ -130,8 +133,11 @@ func runBenchmark(ctx context.Context, s *streams, f *runFlags, args []string) e
 	if err != nil {
 		return r.abort(err)
 	}
+	lease := f.cluster.follow(ctx, s, on)
 	err = r.carryOut(ctx, e)
-	return errors.Join(err, offered.finish(ctx, codeOf(err) == exitInterrupted))
+	lease.running.Store(false)
+	err = errors.Join(err, offered.finish(lease.abandoned, codeOf(err) == exitInterrupted))
+	return errors.Join(err, lease.release(ctx))
 }
 
 // runLocal carries a plan out on this machine.

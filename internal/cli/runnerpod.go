@@ -36,6 +36,12 @@ const (
 	runnerGrace = 10 * time.Minute
 	// startWithin is how long the runner's pod may take to run.
 	startWithin = 5 * time.Minute
+	// besideRuntime is for set-up, clean-up and fetching the bundle, and longestRun
+	// for a run that ends with its workloads: both bound what is forgotten.
+	besideRuntime = 6 * time.Hour
+	longestRun    = 7 * 24 * time.Hour
+	// minPatience leaves time to renew.
+	minPatience = 4 * time.Second
 	// lastWordsWithin is how long the rest of a failed runner's log may take.
 	lastWordsWithin = 3 * time.Second
 )
@@ -50,6 +56,8 @@ type podRun struct {
 	// carried are files of this machine that the plan is made of.
 	carried *carried
 	configs []string // ConfigMaps that were made
+	// owner is the Lease, with which all that was made for the runner goes.
+	owner []metav1.OwnerReference
 }
 
 // runInPod starts a runner in the user's namespace, shows its log, copies its
@@ -65,6 +73,11 @@ func runInPod(ctx context.Context, s *streams, f *runFlags, on *cluster, p *plan
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	renewing, err := r.own(ctx)
+	if err != nil {
+		return failed(err)
+	}
+	defer renewing()
 	defer r.remove(context.WithoutCancel(ctx))
 	if err := r.start(ctx, files); err != nil {
 		return failed(err)
@@ -80,7 +93,8 @@ const proxyTokenKey = "token"
 func (r *podRun) name() string { return "cnsb-" + r.id + "-runner" }
 
 func (r *podRun) meta() metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: r.name(), Namespace: r.namespace, Labels: map[string]string{labelRunner: r.id}}
+	labels := map[string]string{labelRunner: r.id}
+	return metav1.ObjectMeta{Name: r.name(), Namespace: r.namespace, Labels: labels, OwnerReferences: r.owner}
 }
 
 // start makes the ConfigMaps with the files and the pod, and waits until it runs.
@@ -132,7 +146,7 @@ func (r *podRun) hand(ctx context.Context, config *corev1.ConfigMap) error {
 func (r *podRun) arguments(paths []string) []string {
 	args := append([]string{"run"}, paths...)
 	args = append(args, "--engine", engineKubernetes, "--runner", runnerLocal, "--namespace", r.namespace,
-		"--run-id", r.id, "--image", r.flags.cluster.image, "--agent", r.flags.cluster.delivery,
+		"--run-id", r.id, "--runner-lease", r.name(), "--image", r.flags.cluster.image, "--agent", r.flags.cluster.delivery,
 		"--out", filepath.Join(runnerDir, r.namespace, r.id), "--serve", fmt.Sprintf("127.0.0.1:%d", runnerPort))
 	for _, set := range r.flags.set {
 		args = append(args, "--set", set)
@@ -159,7 +173,8 @@ func (r *podRun) pod(paths []string) *corev1.Pod {
 	grace, user, yes, no := int64(runnerGrace/time.Second), int64(65532), true, false
 	account := r.plan.Benchmark.Spec.ServiceAccountName
 	p := &corev1.Pod{ObjectMeta: r.meta(), Spec: corev1.PodSpec{
-		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace, ServiceAccountName: account,
+		ActiveDeadlineSeconds: new(int64(r.longest() / time.Second)),
+		RestartPolicy:         corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace, ServiceAccountName: account,
 		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &user, FSGroup: &user,
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 		Containers: []corev1.Container{{
@@ -176,6 +191,14 @@ func (r *podRun) pod(paths []string) *corev1.Pod {
 	}}
 	p.Annotations = map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
 	return p
+}
+
+// longest is after how long the cluster ends a runner that nothing else has ended.
+func (r *podRun) longest() time.Duration {
+	if r.plan.Runtime > 0 {
+		return r.plan.Runtime + r.plan.Grace + besideRuntime
+	}
+	return longestRun
 }
 
 // running waits until the runner's container has started.
@@ -362,12 +385,13 @@ func (r *podRun) remove(ctx context.Context) {
 	for _, name := range r.configs {
 		_ = configs.Delete(ctx, name, metav1.DeleteOptions{})
 	}
-	if len(r.flags.cluster.proxies) > 0 {
+	if len(r.flags.cluster.proxies) > 0 { // else the garbage collector would do it
 		_ = r.set.CoreV1().Secrets(r.namespace).Delete(ctx, r.name(), metav1.DeleteOptions{})
 	}
 	if list, err := pods.List(ctx, mine); err == nil && len(list.Items) > 0 {
 		time.Sleep(2 * time.Second)
 	}
+	_ = r.set.CoordinationV1().Leases(r.namespace).Delete(ctx, r.name(), metav1.DeleteOptions{})
 	if r.flags.keep {
 		return
 	}

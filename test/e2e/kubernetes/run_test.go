@@ -157,6 +157,7 @@ func TestRun(t *testing.T) {
 		"an interrupt":                       testInterrupt,
 		"a runner that is killed":            testKilled,
 		"a runner's pod that is killed":      testRunnerKilled,
+		"a command that is killed":           testCommandKilled,
 		"rights that the runner lacks":       testNoRights,
 		"a snapshot class that is missing":   testNoSnapshotClass,
 		"a snapshot class of another driver": testSnapshotClassOfAnother,
@@ -239,6 +240,24 @@ func testKilled(p *project) {
 		p.t.Errorf("cleanup: %v\n%s", err, out)
 	}
 	p.nothingLeft()
+}
+
+// testCommandKilled: the runner's pod ends by itself when the command that started
+// it is gone; it removes what the run made, and what was made for it goes with its
+// Lease.
+func testCommandKilled(p *project) {
+	p.bind("default", "cluster-admin")
+	long := strings.Replace(volumes("hostdir", ", attach: true"), "runtime: 15s", "runtime: 5m", 1)
+	c := p.command("pod", long, "--runner-patience", "10s")
+	p.underway(c)
+	_ = c.Process.Signal(syscall.SIGKILL)
+	<-c.over
+	p.until(p.t.Context(), "nothing is left of the runner and its run", func() (bool, string) {
+		made := []string{"pods,configmaps,secrets,leases,pvc", "-l", "cnsbench.dev/runner", "-o", "name"}
+		runner := p.kubectl(append([]string{"get"}, made...)...)
+		left := p.left()
+		return len(left) == 0 && !strings.Contains(runner, "/"), fmt.Sprint(left, runner)
+	})
 }
 
 // testRestart: ops that meet a server that is away fail and say so; the watches
