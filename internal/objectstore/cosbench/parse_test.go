@@ -271,6 +271,28 @@ func TestNamesOfAuthKeys(t *testing.T) {
 	}
 }
 
+// Keys of COSBench's S3 adaptors are taken, refused where they change what is
+// measured, or said to be ignored, with what has their meaning here.
+func TestKeysOfStorages(t *testing.T) {
+	for _, tt := range []struct{ key, region, want string }{
+		{"aws_region=eu-1", "eu-1", ""},
+		{"region=eu-2;aws_region=eu-1", "eu-2", ""},
+		{"storage_class=GLACIER", "", "4: storage_class=GLACIER is not supported: leave it out"},
+		{"storage_class=standard", "", `4: warning: the key "storage_class" of <storage> has no meaning`},
+		{"max_connections=9", "", "is ignored: each worker has a connection of its own"},
+		{"part_size=5242880", "", "is ignored: partsize of an operation multipart"},
+	} {
+		w, problems := Parse(around(fmt.Sprintf(`<work name="m" workers="1" totalOps="1">`+
+			`<storage type="s3" config="endpoint=http://[::1];%s"/>`+
+			`<operation type="read" config="containers=c(1);objects=c(1)"/></work>`, tt.key)), Options{})
+		got := strings.Trim(fmt.Sprint(problems), "[]")
+		r := w.Stages[0].Works[0].Store.Settings["region"]
+		if r != tt.region || !strings.Contains(got, tt.want) || (tt.want == "") != (got == "") {
+			t.Errorf("%s: region %q, %s; want %q, %s", tt.key, r, got, tt.region, tt.want)
+		}
+	}
+}
+
 // What is true or false is so in whatever letters, as in COSBench.
 func TestSwitches(t *testing.T) {
 	w, problems := Parse(around("<work name=\"m\" workers=\"1\" totalOps=\"1\">"+

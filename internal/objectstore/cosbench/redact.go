@@ -19,9 +19,12 @@ var attributes = strings.Fields("name description config type workers interval d
 
 // keyName matches the name of a key that is known, or of a secret.
 var keyName = func() *regexp.Regexp {
-	names := slices.Concat(authKeys, slices.Collect(maps.Keys(aliases)), operationKeys, attributes)
+	names := slices.Concat(authKeys, operationKeys, attributes)
 	for _, keys := range storageKeys {
 		names = append(names, keys...)
+	}
+	for _, of := range aliases {
+		names = slices.AppendSeq(names, maps.Keys(of))
 	}
 	for i, n := range names {
 		names[i] = regexp.QuoteMeta(n)

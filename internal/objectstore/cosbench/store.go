@@ -44,13 +44,25 @@ var (
 	}
 	authKeys = []string{"username", "password", "auth_url", "tenant_name", "tenant", "project_name", "domain", "user_domain", "project_domain",
 		"region", "credentials", "interface"}
-	// aliases are further names that COSBench has for keys of an auth. Where both
-	// are given it takes the key itself.
-	aliases = map[string]string{"url": "auth_url", "tenname": "tenant_name"}
-	// elsewhere are keys of COSBench's auths that have no meaning here, and what has.
-	elsewhere = map[string]string{"service": "the service of type object-store is taken", "userid": "username says who it is", "timeout": "that of the storage holds for it too",
-		"token": "give it to the storage, with storage_url"}
-	switches   = []string{"path_style_access", "no_verify_ssl"} // that are true or false, as whoever writes them writes that
+	// aliases are further names that COSBench has for keys of an auth or a storage.
+	// Where both are given it takes the key itself.
+	aliases = map[string]map[string]string{
+		"auth":    {"url": "auth_url", "tenname": "tenant_name"},
+		"storage": {"aws_region": "region"},
+	}
+	// elsewhere are keys of COSBench's auths and storages that have no meaning here,
+	// and what has.
+	elsewhere = map[string]map[string]string{
+		"auth": {"service": "the service of type object-store is taken", "userid": "username says who it is",
+			"timeout": "that of the storage holds for it too", "token": "give it to the storage, with storage_url"},
+		"storage": {"max_connections": "each worker has a connection of its own",
+			"part_size": "partsize of an operation multipart"},
+	}
+	// unsupported are keys of storages that change what is measured, with the one
+	// value that is what happens without them.
+	unsupported = map[string]string{"storage_class": "STANDARD"}
+	// switches are true or false, in whatever letters.
+	switches   = []string{"path_style_access", "no_verify_ssl"}
 	secretKeys = []string{"accesskey", "secretkey", "sessiontoken", "password", "token"}
 )
 
@@ -113,7 +125,8 @@ func (p *parser) complete(s *model.Store, l level) {
 	switch s.Kind {
 	case "s3":
 		if !given(l.storage, "endpoint") {
-			p.failOnce(line, "endpoint=http://HOST:PORT", "storage s3 does not say where it is")
+			hint := "endpoint=http://HOST:PORT; COSBench's default is http://s3.amazonaws.com"
+			p.failOnce(line, hint, "storage s3 does not say where it is")
 		} else if s.Settings["path_style_access"] == "" && named(s.Settings["endpoint"]) {
 			p.warnOnce(line, "", "buckets are part of the path: COSBench has them in the host's name, which path_style_access=false says here")
 		}
@@ -145,14 +158,11 @@ func named(address string) bool {
 	return err != nil
 }
 
-// settingsOf reads the config string of a storage or an auth. Keys of an auth have
-// the names that they have here.
+// settingsOf reads the config string of a storage or an auth. Its keys have the names
+// that they have here.
 func settingsOf(n *node) (c config, odd []string) {
 	c, odd = config(nil).with(n.attrs["config"])
-	if n.name != "auth" {
-		return c, odd
-	}
-	for alias, key := range aliases {
+	for alias, key := range aliases[n.name] {
 		if e, ok := c[alias]; ok {
 			if c[key].value == "" {
 				c[key] = e
@@ -176,10 +186,11 @@ func (p *parser) settings(n *node, known []string, into map[string]string, secre
 	for _, k := range c.keys() {
 		e := c[k]
 		if !slices.Contains(known, k) {
-			hint := ""
-			if n.name == "auth" {
-				hint = elsewhere[k]
+			if plain, ok := unsupported[k]; ok && n.name == "storage" && !strings.EqualFold(e.value, plain) {
+				p.failOnce(e.line, "leave it out, if the store's default will do", "%s=%s is not supported", e.key, clip(e.value))
+				continue
 			}
+			hint := elsewhere[n.name][k]
 			p.warnOnce(e.line, hint, "the key %q of <%s> has no meaning here and is ignored", clip(e.key), n.name)
 			continue
 		}

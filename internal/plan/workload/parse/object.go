@@ -108,8 +108,9 @@ func (o *objects) judge() {
 			if lost, all := w.Lost(); lost > 0 {
 				o.warn("lost-operations", "%s, stage %s, work %s: %d of %d operations that were due had not begun, or not ended, when it ended", who, s.Name, w.Work.Name, lost, all)
 			}
-			if evidence, _, ok := w.NoSuccess(); ok {
+			if evidence, invalid, ok := w.NoSuccess(); ok {
 				o.warn("noSuccess", "%s, stage %s, work %s: %s", who, s.Name, w.Work.Name, evidence)
+				o.res.Warnings[len(o.res.Warnings)-1].Invalid = invalid
 			}
 			if evidence, ok := w.NoRamp(); ok {
 				o.warn("no-ramp-up", "%s, stage %s, work %s: %s", who, s.Name, w.Work.Name, evidence)
