@@ -199,7 +199,7 @@ func (p *progress) status(step time.Duration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%8s  %s ", p.at(), p.phase)
 	if p.phase == run.Running && p.plan.Runtime > 0 {
-		b.WriteString(bar(time.Since(p.began), p.plan.Runtime) + " ")
+		b.WriteString(p.done() + " ")
 	}
 	fmt.Fprintf(&b, " %d ok", p.counts[op.OK])
 	for _, o := range []op.Outcome{op.Error, op.Timeout, op.Dropped, op.Censored} {
@@ -221,6 +221,14 @@ func (p *progress) status(step time.Duration) string {
 		fmt.Fprintf(&b, "  %s %s %s", o.Action, o.Target, how)
 	}
 	return b.String()
+}
+
+// done is how much of the runtime is over: a bar, and plain words in a log.
+func (p *progress) done() string {
+	if p.tty {
+		return bar(time.Since(p.began), p.plan.Runtime)
+	}
+	return fmt.Sprintf("(%.0f s of %.0f s)", time.Since(p.began).Seconds(), p.plan.Runtime.Seconds())
 }
 
 // bar draws how much of a whole is done.

@@ -133,12 +133,11 @@ func (t *teller) OpEnded(o *op.Op) {
 	t.Observer.OpEnded(o)
 }
 
-// sayEnd leaves the last word of a Job's runner. Where the file or the flags are
-// wrong there is none: nothing was made, and Kubernetes takes the end of the log,
-// which has every problem.
+// sayEnd leaves the last word of a Job's runner; where the file or the flags are
+// wrong it has the problems, from the first on: nothing was made then.
 func (f *runFlags) sayEnd(s *streams, err error) error {
 	code := codeOf(err)
-	if !f.job.inCluster || code == exitUsage {
+	if !f.job.inCluster {
 		return err
 	}
 	end := tell.End{RunID: f.id, State: string(record.Failed), ExitCode: code, Clean: true}

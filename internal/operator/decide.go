@@ -2,6 +2,8 @@ package operator
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +25,7 @@ const (
 	reasonRunning     = "Running"          // the runner runs; more than that is not known
 	reasonUp          = "RunnerUp"         // the runner runs
 	reasonCompleted   = "Completed"        // done, objectives met
+	reasonOpsFailed   = "OperationsFailed" // done, objectives met, but operations failed
 	reasonMissed      = "ObjectivesMissed" // done, an objective was missed or could not be judged
 	reasonDoubtful    = "Doubtful"         // done, under --strict, with figures that cannot be trusted
 	reasonInvalid     = "InvalidBenchmark" // the file is wrong
@@ -238,7 +241,7 @@ func (c *Config) starting(d *decision, o observed) {
 		return
 	}
 	d.set(v1alpha1.ConditionReady, metav1.ConditionFalse, reason, message)
-	d.set(v1alpha1.ConditionComplete, metav1.ConditionFalse, reasonStarting, message)
+	d.set(v1alpha1.ConditionComplete, metav1.ConditionFalse, reasonStarting, inShort(message))
 }
 
 // blocked says why a runner's container has not started. hopeless: it will not.
@@ -315,6 +318,8 @@ func (d *decision) terminated(o observed, t *corev1.ContainerStateTerminated) {
 		d.complete(t.FinishedAt.Time, map[int]string{0: reasonCompleted, 3: reasonMissed, 4: reasonDoubtful}[end.ExitCode], end.Reason)
 	case 1:
 		d.fail(t.FinishedAt.Time, reasonInvalid, end.Reason)
+		d.set(v1alpha1.ConditionClean, metav1.ConditionTrue, reasonNothing, "")
+		return
 	case 130:
 		d.fail(t.FinishedAt.Time, reasonInterrupted, end.Reason)
 	default:
@@ -329,7 +334,7 @@ func (d *decision) terminated(o observed, t *corev1.ContainerStateTerminated) {
 // before anything is made; everything else may have left something.
 func (d *decision) speechless(o observed, t *corev1.ContainerStateTerminated) {
 	if t.ExitCode == 1 {
-		d.fail(t.FinishedAt.Time, reasonInvalid, t.Message)
+		d.fail(t.FinishedAt.Time, reasonInvalid, logTail(t.Message))
 		d.set(v1alpha1.ConditionClean, metav1.ConditionTrue, reasonNothing, "")
 		return
 	}
@@ -340,10 +345,27 @@ func (d *decision) speechless(o observed, t *corev1.ContainerStateTerminated) {
 	if s := o.runner.pod.Status; s.Reason != "" {
 		why += fmt.Sprintf("; %s: %s", s.Reason, s.Message)
 	}
-	if t.Message != "" {
-		why += ": " + t.Message
+	if tail := logTail(t.Message); tail != "" {
+		why += ": " + tail
 	}
 	d.lostRunner(o, why+disruption(o.runner.pod))
+}
+
+// keptLog is how many bytes of the end of a log Kubernetes keeps as a message.
+const keptLog = 2048
+
+// liveLine is what a runner says in its log of how far it is.
+var liveLine = regexp.MustCompile(`^\s*\d+\.\d+s {2}(opening|setting up|running|draining|stopping|removing)\b`)
+
+// logTail is the end of a log that stands in for a message, without the rest of the
+// line in which it begins and without the lines that only say how far the run was.
+func logTail(message string) string {
+	if _, rest, ok := strings.Cut(message, "\n"); ok && len(message) >= keptLog {
+		message = rest
+	}
+	all := strings.Split(message, "\n")
+	all = slices.DeleteFunc(all, func(l string) bool { return strings.TrimSpace(l) == "" || liveLine.MatchString(l) })
+	return strings.Join(all, "\n")
 }
 
 // lostRunner ends a run without its runner's word. Where the Benchmark is being
@@ -360,12 +382,16 @@ func (d *decision) lostRunner(o observed, why string) {
 func (d *decision) fail(at time.Time, reason, message string) {
 	d.end(at)
 	d.set(v1alpha1.ConditionFailed, metav1.ConditionTrue, reason, message)
-	d.set(v1alpha1.ConditionComplete, metav1.ConditionFalse, reason, message)
+	d.set(v1alpha1.ConditionComplete, metav1.ConditionFalse, reason, inShort(message))
 }
 
 func (d *decision) complete(at time.Time, reason, message string) {
 	d.end(at)
-	if n := d.status.Ops; message == "" && n != nil {
+	n := d.status.Ops
+	if reason == reasonCompleted && n != nil && n.Failed > 0 {
+		reason = reasonOpsFailed
+	}
+	if message == "" && n != nil {
 		noun := "operations"
 		if n.Total == 1 {
 			noun = "operation"
@@ -374,7 +400,7 @@ func (d *decision) complete(at time.Time, reason, message string) {
 	}
 	d.set(v1alpha1.ConditionInitialized, metav1.ConditionTrue, reasonBarrierOpen, "")
 	d.set(v1alpha1.ConditionFailed, metav1.ConditionFalse, reason, "")
-	d.set(v1alpha1.ConditionComplete, metav1.ConditionTrue, reason, message)
+	d.set(v1alpha1.ConditionComplete, metav1.ConditionTrue, reason, inShort(message))
 }
 
 func (d *decision) end(at time.Time) {

@@ -173,6 +173,19 @@ func TestDecide(t *testing.T) {
 		{name: "a run that is done",
 			o:    observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(said(tell.End{State: "complete", Clean: true}))}},
 			want: does{Complete: "True/Completed", Failed: "False/Completed", Ready: "False/Ended", Clean: "True/ByRunner"}},
+		{name: "a run whose operations failed in part is done, and says so",
+			o: observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(said(tell.End{
+				State: "complete", Clean: true, Ops: tell.Counts{"ok": 115, "error": 40, "timeout": 9}}))}},
+			want: does{Complete: "True/OperationsFailed", Failed: "False/OperationsFailed", Ready: "False/Ended",
+				Clean: "True/ByRunner"},
+			message: "164 operations, 49 failed"},
+		{name: "a file that is wrong, by the runner's own word",
+			o: observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(said(tell.End{
+				State: "failed", ExitCode: 1, Clean: true,
+				Reason: "x.yaml:3:1: no snapshots of " + strings.Repeat("long ", 100)}))}},
+			want: does{Complete: "False/InvalidBenchmark", Failed: "True/InvalidBenchmark", Ready: "False/Ended",
+				Clean: "True/NothingMade"},
+			message: "x.yaml:3:1: no snapshots of"},
 		{name: "a run that missed an objective is done too",
 			o:    observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(said(tell.End{State: "complete", ExitCode: 3, Clean: true}))}},
 			want: does{Complete: "True/ObjectivesMissed", Failed: "False/ObjectivesMissed", Ready: "False/Ended", Clean: "True/ByRunner"}},
@@ -304,4 +317,43 @@ func messages(d decision) string {
 		b.WriteString(c.Type + ": " + c.Message + "\n")
 	}
 	return b.String()
+}
+
+// What a log's end says in place of a message begins with a whole line and has no
+// lines that only say how far the run was.
+func TestLogTail(t *testing.T) {
+	const live = "    12.3s  running [=====               ]  12 ok\n"
+	cut := "hots of snapshots\n" + live + "panic: " + strings.Repeat("x", keptLog)
+	for message, want := range map[string]string{
+		"": "", "one line": "one line", live + "\nit broke\n": "it broke", cut: "panic: " + strings.Repeat("x", keptLog),
+	} {
+		if got := logTail(message); got != want {
+			t.Errorf("%.40q: %.80q, want %.80q", message, got, want)
+		}
+	}
+}
+
+// The message that a column shows is one short line, which keeps the head; an Event
+// has a text, also where its reason says it all.
+func TestMessages(t *testing.T) {
+	d := &decision{}
+	d.fail(begin, reasonInvalid, "x.yaml:3:1: wrong\n"+strings.Repeat("and more ", 100))
+	c := meta.FindStatusCondition(d.status.Conditions, v1alpha1.ConditionComplete)
+	if len(c.Message) > longestColumn || !strings.HasPrefix(c.Message, "x.yaml:3:1: wrong and") {
+		t.Errorf("column %q", c.Message)
+	}
+	if f := meta.FindStatusCondition(d.status.Conditions, v1alpha1.ConditionFailed); !strings.Contains(f.Message, "\n") {
+		t.Errorf("the whole is lost: %q", f.Message)
+	}
+	for reason := range meanings {
+		for _, condition := range []string{
+			v1alpha1.ConditionInitialized, v1alpha1.ConditionComplete, v1alpha1.ConditionFailed, v1alpha1.ConditionClean} {
+			told := transitions(nil, []metav1.Condition{{Type: condition, Status: metav1.ConditionTrue, Reason: reason}})
+			for _, e := range told {
+				if e.message == "" {
+					t.Errorf("the Event of %s/%s has no text", condition, reason)
+				}
+			}
+		}
+	}
 }

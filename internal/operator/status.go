@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 const (
 	longestMessage = 8 << 10 // of a condition; the schema allows 32 KiB
 	longestVerdict = 2048
+	longestColumn  = 160 // of the message that `kubectl get -o wide` shows
 )
 
 // set writes one condition. The time of its last transition changes with its
@@ -48,6 +50,12 @@ func truncated(s string, n int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:n-len("…")], "") + "…"
+}
+
+// inShort is the head of a message, in one line: what a column can show. The whole is
+// in another condition or in the verdicts.
+func inShort(message string) string {
+	return truncated(strings.Join(strings.Fields(message), " "), longestColumn)
 }
 
 func opCounts(c tell.Counts) v1alpha1.OpCounts {
@@ -94,11 +102,30 @@ func transitions(before, after []metav1.Condition) []transition {
 	return all
 }
 
+// meanings are the texts of Events whose reason says it all.
+var meanings = map[string]string{
+	reasonRunning:     "the run goes on",
+	reasonBarrierOpen: "all that stands before the barrier is made; the rates begin",
+	reasonCompleted:   "the run has ended as it should",
+	reasonOpsFailed:   "the run has ended; operations failed",
+	reasonMissed:      "the run has ended; an objective was missed or could not be judged",
+	reasonDoubtful:    "the run has ended; its figures cannot be trusted",
+	reasonRunFailed:   "the run failed without saying why",
+	reasonInvalid:     "the Benchmark is wrong: see the runner's log",
+	reasonInterrupted: "the run was ended before its time",
+	reasonLost:        "the runner is gone without a word",
+	reasonStarting:    "the runner is on its way",
+	reasonByRunner:    "the runner has removed what the run made",
+	reasonByCleanup:   "the clean-up Job has removed what the run made",
+	reasonCleaning:    "the clean-up Job removes what the run made",
+	reasonCleanFailed: "the clean-up Job failed; it is tried again",
+}
+
 // announce says how a condition is told. Each thing that happens shows in one
 // condition, and is told of once.
 func announce(c metav1.Condition) (transition, bool) {
 	on := c.Status == metav1.ConditionTrue
-	t := transition{"Normal", c.Reason, c.Message}
+	t := transition{"Normal", c.Reason, cmp.Or(c.Message, meanings[c.Reason])}
 	switch c.Type {
 	case v1alpha1.ConditionReady:
 		if !on && c.Reason != reasonStarting {
