@@ -33,9 +33,20 @@ left() {
     pgrep -a -f "^$PWD/out/testbed/bin/" || true
     find /sys/fs/cgroup -maxdepth 2 -name 'cnsb[12]' || true
 }
+# What a test bed changes of the machine beside its own folders.
+machine() {
+    head /proc/sys/vm/overcommit_memory /proc/sys/kernel/panic /proc/sys/kernel/panic_on_oops
+    findmnt --noheadings --output TARGET /run/netns || true
+    ls -d /var/lib/kubelet /var/lib/cni /var/log/containers /var/log/pods /opt/containerd /opt/cni \
+        /etc/cni 2>/dev/null || true
+}
 down() {
     status=$?
     make testbed-down || status=1
+    if ! diff <(echo "$before") <(machine) >&2; then
+        echo "the machine is not as before the test bed: < before, > after" >&2
+        status=1
+    fi
     if [ -n "$(left)" ]; then
         echo "left after the test bed was taken down:" >&2
         left >&2
@@ -47,6 +58,7 @@ ours=
 if out/testbed/bin/testbed status >/dev/null 2>&1; then
     make testbed-images
 else
+    before=$(machine)
     trap down EXIT
     make testbed-up
     ours=yes

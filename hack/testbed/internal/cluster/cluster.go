@@ -84,6 +84,7 @@ func (c *Cluster) Up(ctx context.Context) error {
 		{"building", c.build},
 		{"copying the product", c.copyProduct},
 		{"making images", c.makeImages},
+		{"remembering the machine", c.remember},
 		{"preparing folders", c.prepare},
 		{"making the network", func(context.Context) error { return machine.NetworkUp() }},
 		{"making cgroups", func(context.Context) error { return machine.CgroupsUp() }},
@@ -177,6 +178,19 @@ func digest(path string) (string, error) {
 	h := sha256.New()
 	_, err = io.Copy(h, f)
 	return hex.EncodeToString(h.Sum(nil)[:16]), err
+}
+
+func (c *Cluster) machineFile() string { return c.Path("machine.json") }
+
+// remember keeps what the machine is like, for Down. One that is up has changed it already.
+func (c *Cluster) remember(context.Context) error {
+	if _, err := os.Stat(c.stateFile()); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return err
+	}
+	return machine.Root{}.Remember(c.machineFile())
 }
 
 func (c *Cluster) prepare(context.Context) error {

@@ -47,7 +47,7 @@ func (c *Cluster) Down(context.Context) error {
 	if err := errors.Join(problems...); err != nil {
 		return err // what is left may be mounted: remove nothing
 	}
-	return c.removeState()
+	return errors.Join(machine.Root{}.Restore(c.machineFile()), c.removeState())
 }
 
 // inner are the parts that others need to end well.
