@@ -206,12 +206,12 @@ func traces(to []study.Source, p *plan.Plan, main string) ([]study.Source, error
 		if err != nil {
 			return nil, err
 		}
-		content, err := io.ReadAll(f)
+		source, err := study.SourceFrom(r.TraceRateSpec.Source, f)
 		if err = errors.Join(err, f.Close()); err != nil {
 			return nil, err
 		}
-		if s := study.SourceOf(r.TraceRateSpec.Source, content); !slices.Contains(to, s) {
-			to = append(to, s)
+		if !slices.Contains(to, source) {
+			to = append(to, source)
 		}
 	}
 	return to, nil

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cnsbench/cnsbench/internal/bounded"
 )
 
 // writeJSON replaces path by v as indented JSON: written beside it, synced,
@@ -50,9 +52,13 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
+// maxJSON bounds a file that is read whole, such as run.json: a Benchmark has 8 MiB
+// at most.
+const maxJSON = 64 << 20
+
 // readJSON reads one JSON file; the error names it.
 func readJSON(path string, v any) error {
-	b, err := os.ReadFile(path)
+	b, err := bounded.ReadFile(nil, path, maxJSON)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -54,12 +55,15 @@ func lines[T any](b *Bundle, rel string) iter.Seq2[T, error] {
 	}
 }
 
+// maxLine bounds a line of a stream: a series of a day, each second, has 3 MiB.
+const maxLine = 64 << 20
+
 // splitLines yields lines with their end; the last may have none.
 func splitLines(r io.Reader) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		br := bufio.NewReaderSize(r, 64<<10)
 		for {
-			line, err := br.ReadBytes('\n')
+			line, err := bounded.ReadLine(br, maxLine)
 			if len(line) > 0 && !yield(line, nil) {
 				return
 			}

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -75,6 +76,15 @@ type Source struct {
 // SourceOf describes a file by its base name and its content.
 func SourceOf(name string, content []byte) Source {
 	return Source{filepath.Base(name), fmt.Sprintf("%x", sha256.Sum256(content))}
+}
+
+// SourceFrom is SourceOf for a file that may be large.
+func SourceFrom(name string, content io.Reader) (Source, error) {
+	sum := sha256.New()
+	if _, err := io.Copy(sum, content); err != nil {
+		return Source{}, err
+	}
+	return Source{filepath.Base(name), fmt.Sprintf("%x", sum.Sum(nil))}, nil
 }
 
 // Options choose an edition of a study.

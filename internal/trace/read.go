@@ -12,6 +12,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unique"
+
+	"github.com/cnsbench/cnsbench/internal/bounded"
 )
 
 // Version of the format. A reader refuses newer ones.
@@ -22,8 +25,10 @@ var columns = []string{"time", "op", "kind", "object", "source", "class", "size"
 
 // Limits of what is read, so that a broken file does not take all memory.
 const (
-	maxRecords = 20_000_000
+	maxRecords = 5_000_000
 	maxLine    = 1 << 20
+	maxText    = 512 << 20 // decompressed
+	maxField   = 4 << 10   // the names of several objects
 )
 
 // Read reads a whole trace, CSV or JSON lines, plain or compressed by gzip, and
@@ -45,7 +50,11 @@ func Read(r io.Reader) ([]Record, error) {
 	if first[0] == '{' {
 		read = readLines
 	}
-	records, err := read(in)
+	text := bounded.NewReader(in, bounded.Limits{Line: maxLine, Total: maxText, CSV: first[0] != '{'})
+	records, err := read(bufio.NewReader(text))
+	if text.Err() != nil {
+		err = text.Err() // what is cut off has faults of its own
+	}
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}
@@ -120,6 +129,11 @@ func readCSV(in *bufio.Reader) ([]Record, error) {
 			return nil, err // names the line
 		}
 		line, _ := c.FieldPos(0)
+		for i, field := range row {
+			if len(field) > maxField {
+				return nil, fmt.Errorf("line %d: field %d is longer than %d bytes", line, i+1, maxField)
+			}
+		}
 		record, err := parseRow(row, position)
 		if err == nil {
 			err = record.Check()
@@ -142,7 +156,7 @@ func parseRow(row []string, position map[string]int) (Record, error) {
 		if !ok {
 			return ""
 		}
-		return strings.Clone(row[i])
+		return unique.Make(row[i]).Value() // most are there many times
 	}
 	r := Record{Op: Op(text("op")), Kind: Kind(text("kind")), Object: text("object"), Source: text("source"),
 		Class: text("class"), Node: text("node"), Outcome: text("outcome"), Duration: Unknown}
@@ -181,7 +195,7 @@ type line struct {
 
 func readLines(in *bufio.Reader) ([]Record, error) {
 	scan := bufio.NewScanner(in)
-	scan.Buffer(make([]byte, 0, 64<<10), maxLine)
+	scan.Buffer(make([]byte, 0, 64<<10), 2*maxLine) // what bounds it is before it
 	var records []Record
 	n := 0
 	for scan.Scan() {

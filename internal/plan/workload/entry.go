@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/plan/workload/variable"
 )
 
@@ -155,7 +156,7 @@ func FromFolder(fsys fs.FS, dir, origin string) (*Entry, error) {
 		if f.IsDir() || strings.HasPrefix(f.Name(), ".") || strings.HasPrefix(strings.ToUpper(f.Name()), "README") {
 			continue
 		}
-		text, err := fs.ReadFile(fsys, path.Join(dir, f.Name()))
+		text, err := bounded.ReadFile(fsys, path.Join(dir, f.Name()), maxText)
 		if err != nil {
 			return nil, fmt.Errorf("workload %q: %w", dir, err)
 		}
@@ -234,7 +235,7 @@ func FromFolders(fsys fs.FS, origin string) (*Library, error) {
 }
 
 func fromFile(fsys fs.FS, name, origin string) (*Entry, error) {
-	text, err := fs.ReadFile(fsys, name)
+	text, err := bounded.ReadFile(fsys, name, maxText)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -114,7 +115,11 @@ func (f *fioRun) load() error {
 var toldToEnd = regexp.MustCompile(`^\s*(fio: terminating on signal 15\s*)+$`)
 
 func (f *fioRun) loadReport(name string) error {
-	b, err := fs.ReadFile(f.in.Files, name)
+	b, err := bounded.ReadFile(f.in.Files, name, maxReport)
+	if errors.Is(err, bounded.ErrTooLarge) {
+		f.warn("outputUnread", "%v", err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/hist"
 )
 
@@ -110,12 +111,19 @@ type histRow struct {
 	Counts    *binned
 }
 
+// Limits of what is read of fio's output. A row has 1856 counts at most.
+const (
+	maxRow    = 64 << 10
+	maxLog    = 1 << 30
+	maxReport = 128 << 20
+)
+
 // readHistLog reads a log of write_hist_log: "time, direction, block size,
 // counts…". A log_hist_coarseness of c leaves 1856 / 2^c counts. Rows before a
 // broken one are returned with the error.
 func readHistLog(r io.Reader) ([]histRow, error) {
 	var rows []histRow
-	br := bufio.NewReaderSize(r, 64<<10)
+	br := bufio.NewReaderSize(bounded.NewReader(r, bounded.Limits{Line: maxRow, Total: maxLog}), 64<<10)
 	for number := 1; ; number++ {
 		line, err := br.ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {

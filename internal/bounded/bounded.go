@@ -1,0 +1,131 @@
+// Package bounded reads text from files that may be hostile, so that neither an
+// endless line nor an endless file takes all memory.
+package bounded
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// ErrTooLarge is what every error of a limit wraps.
+var ErrTooLarge = errors.New("too large")
+
+// Limits of a text in bytes; 0: none.
+type Limits struct {
+	Line  int64 // with its end
+	Total int64 // once decompressed
+	// CSV counts a line that ends inside of quotes as one with the next.
+	CSV bool
+}
+
+// Reader passes a text on until it exceeds its limits. It is not safe for
+// concurrent use.
+type Reader struct {
+	from   io.Reader
+	limits Limits
+	total  int64
+	number int   // of the line, from 1
+	length int64 // of it, so far
+	quoted bool
+	remark bool // a comment, in which quotes are letters
+	err    error
+}
+
+// NewReader bounds what is read from another reader.
+func NewReader(from io.Reader, limits Limits) *Reader {
+	return &Reader{from: from, limits: limits, number: 1}
+}
+
+// Err is the limit that was exceeded; nil: none. Some parsers hide it behind a
+// fault of the text that was cut off by it.
+func (r *Reader) Err() error { return r.err }
+
+// Read implements io.Reader. What is beyond a limit is never passed on.
+func (r *Reader) Read(p []byte) (int, error) {
+	if r.err != nil {
+		return 0, r.err
+	}
+	n, err := r.from.Read(p)
+	for i, c := range p[:n] {
+		if r.err = r.count(c); r.err != nil {
+			return i, r.err
+		}
+	}
+	return n, err
+}
+
+func (r *Reader) count(c byte) error {
+	if r.total++; r.limits.Total > 0 && r.total > r.limits.Total {
+		return fmt.Errorf("the text is longer than %s: %w", size(r.limits.Total), ErrTooLarge)
+	}
+	switch {
+	case r.limits.CSV && r.length == 0 && c == '#':
+		r.remark = true
+	case r.limits.CSV && c == '"' && !r.remark:
+		r.quoted = !r.quoted
+	}
+	if c == '\n' && !r.quoted {
+		r.number, r.length, r.remark = r.number+1, 0, false
+		return nil
+	}
+	if r.length++; r.limits.Line > 0 && r.length > r.limits.Line {
+		return fmt.Errorf("line %d is longer than %s: %w", r.number, size(r.limits.Line), ErrTooLarge)
+	}
+	return nil
+}
+
+// ReadLine reads one line with its end, of at most most bytes. io.EOF comes with
+// a last line that has no end.
+func ReadLine(from *bufio.Reader, most int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := from.ReadSlice('\n')
+		if len(line)+len(part) > most {
+			return nil, fmt.Errorf("a line is longer than %s: %w", size(int64(most)), ErrTooLarge)
+		}
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+// ReadAll reads all that there is, of at most most bytes.
+func ReadAll(from io.Reader, most int64) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(from, most+1))
+	if err == nil && int64(len(b)) > most {
+		return nil, fmt.Errorf("longer than %s: %w", size(most), ErrTooLarge)
+	}
+	return b, err
+}
+
+// ReadFile reads a file of at most most bytes; the error names it. fsys may be
+// nil: the name is the system's.
+func ReadFile(fsys fs.FS, name string, most int64) ([]byte, error) {
+	var f fs.File
+	var err error
+	if fsys == nil {
+		f, err = os.Open(name)
+	} else {
+		f, err = fsys.Open(name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	b, err := ReadAll(f, most)
+	if errors.Is(err, ErrTooLarge) {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return b, errors.Join(err, f.Close())
+}
+
+func size(bytes int64) string {
+	if bytes%(1<<20) == 0 {
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	}
+	return fmt.Sprintf("%d bytes", bytes)
+}

@@ -1,0 +1,66 @@
+package e2e
+
+import (
+	"bytes"
+	"compress/gzip"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// mostMemory is what reading a small file may take, whatever it claims to hold.
+const mostMemory = 256 << 20
+
+// endless is a compressed text of 768 MiB in a few MiB: head, then one piece
+// again and again.
+func endless(t *testing.T, head, piece string) string {
+	t.Helper()
+	var packed, out bytes.Buffer
+	pack := func(into *bytes.Buffer, text string) {
+		z, _ := gzip.NewWriterLevel(into, gzip.BestSpeed)
+		if _, err := z.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pack(&packed, strings.Repeat(piece, 8<<20/len(piece)))
+	pack(&out, head)
+	for range 96 {
+		out.Write(packed.Bytes())
+	}
+	return out.String()
+}
+
+// TestHugeFiles: a small file that holds an endless field is refused at its line,
+// in little memory.
+func TestHugeFiles(t *testing.T) {
+	const csv = "# cnsbench trace 1\ntime,op,kind,object\n"
+	for _, c := range []struct{ name, head, piece, says string }{
+		{"field", csv + "0,create,volume,", "x", "line 3 is longer than 1 MiB"},
+		{"quoted field", csv + "0,create,volume,\"", "xxxxxxx\n", "line 3 is longer than 1 MiB"},
+		{"column", "# cnsbench trace 1\ntime,", "x", "line 2 is longer than 1 MiB"},
+		{"JSON", "{\"cnsbenchTrace\": 1}\n{\"object\": \"", "x", "line 2 is longer than 1 MiB"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBox(t)
+			file := b.write("trace.csv.gz", endless(t, c.head, c.piece))
+			if info, err := os.Stat(file); err != nil || info.Size() > 8<<20 {
+				t.Fatalf("the file is not small: %v, %v", info, err)
+			}
+			command := b.command(t.Context(), b.cnsbench(), "trace", "stats", file)
+			var stderr bytes.Buffer
+			command.Stderr = &stderr
+			if err := command.Run(); err == nil || !strings.Contains(stderr.String(), c.says) {
+				t.Errorf("got %v, %q; want %q", err, stderr.String(), c.says)
+			}
+			usage := command.ProcessState.SysUsage().(*syscall.Rusage)
+			if used := usage.Maxrss << 10; used > mostMemory {
+				t.Errorf("it took %d MiB, want at most %d", used>>20, mostMemory>>20)
+			}
+		})
+	}
+}
