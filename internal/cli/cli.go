@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -49,8 +50,31 @@ type streams struct {
 	out, err io.Writer
 }
 
+// safe is the standard error: much of what is said there is not ours, but of
+// workloads, servers and files. What would steer a terminal is made visible.
+type safe struct {
+	mu  sync.Mutex
+	to  terminal.Writer
+	raw io.Writer
+}
+
+func (s *safe) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.to.Write(b)
+}
+
+// unescaped is the file behind a standard error.
+func unescaped(w io.Writer) io.Writer {
+	if s, ok := w.(*safe); ok {
+		return s.raw
+	}
+	return w
+}
+
 // Main runs the command line and returns the exit code.
 func Main(args []string, in io.Reader, out, errs io.Writer) int {
+	errs = &safe{to: terminal.Writer{To: errs}, raw: errs}
 	root := newRoot(&streams{in, out, errs})
 	root.SetArgs(args)
 	root.SetIn(in)

@@ -94,7 +94,7 @@ func guardProxy(ctx context.Context, s *streams, socket string) error {
 	}
 	cmd := exec.Command(self, os.Args[1:]...) //nolint:noctx // it is asked to end, not killed
 	cmd.Env = append(os.Environ(), envProxyGuarded+"=1")
-	cmd.Stdout, cmd.Stderr = s.out, s.err
+	cmd.Stdout, cmd.Stderr = s.out, unescaped(s.err) // it outlives us: no pipe to us
 	return csiproxy.Guard(ctx, socket, cmd)
 }
 

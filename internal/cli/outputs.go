@@ -23,7 +23,9 @@ func targetsOf(b *v1alpha1.Benchmark) []output.Target {
 		if o.HTTPPostSpec == nil {
 			continue
 		}
-		t := output.Target{Name: string(o.Name), URL: o.HTTPPostSpec.URL, Authorization: os.Getenv(authorizationOf(string(o.Name))), Actions: map[string]bool{}}
+		t := output.Target{Name: string(o.Name), URL: o.HTTPPostSpec.URL, Actions: map[string]bool{},
+			Query: os.Getenv(outputVariable(string(o.Name), "QUERY")), Authorization: os.Getenv(outputVariable(string(o.Name),
+				"AUTHORIZATION"))}
 		for _, a := range b.Spec.Actions {
 			if a.Outputs != nil && a.Outputs.OutputName == o.Name {
 				t.Actions[string(a.Name)] = true
@@ -34,10 +36,10 @@ func targetsOf(b *v1alpha1.Benchmark) []output.Target {
 	return targets
 }
 
-// authorizationOf is the variable with the Authorization header for an output:
+// outputVariable is the environment variable with something secret of an output:
 // a Benchmark is kept in the bundle, so it has no place for secrets.
-func authorizationOf(name string) string {
-	return "CNSBENCH_OUTPUT_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_AUTHORIZATION"
+func outputVariable(name, what string) string {
+	return "CNSBENCH_OUTPUT_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")) + "_" + what
 }
 
 // sending delivers the results of a run to its outputs.

@@ -16,6 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/present/terminal"
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
@@ -52,6 +53,7 @@ func newProgress(s *streams, p *plan.Plan, clock op.Clock, machine bool) *progre
 	if machine {
 		w = s.err
 	}
+	w = unescaped(w) // what comes from elsewhere is made visible here
 	f, isFile := w.(*os.File)
 	pr := &progress{w: w, tty: isFile && term.IsTerminal(int(f.Fd())), clock: clock, plan: p,
 		counts: map[op.Outcome]int64{}, waits: map[string]string{}, stop: make(chan struct{}), began: time.Now()}
@@ -164,7 +166,7 @@ func (p *progress) at() string {
 // line prints a whole line, above the live one.
 func (p *progress) line(text string) {
 	p.wipe()
-	fmt.Fprintln(p.w, text)
+	fmt.Fprintln(p.w, terminal.Visible(text))
 }
 
 func (p *progress) wipe() {
@@ -180,7 +182,7 @@ func (p *progress) show(step time.Duration) {
 	if p.phase == "" {
 		return
 	}
-	text := p.status(step)
+	text := terminal.Visible(strings.ReplaceAll(p.status(step), "\n", " "))
 	p.rate = 0
 	if !p.tty {
 		fmt.Fprintln(p.w, text)

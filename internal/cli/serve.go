@@ -28,6 +28,7 @@ type serveFlags struct {
 	selfSigned  bool
 	publish     string
 	insecure    bool
+	hosts       []string
 	maxGiB      int64
 	cluster     clusterFlags
 }
@@ -54,7 +55,8 @@ the service into a cluster.
 Who may do what is decided by the cluster (--auth kubernetes: by a token of its,
 and the right to get, list, create, update or delete
 benchmarks.cnsbench.dev/results in the run's namespace), by one token (--auth
-token), or by nobody (--auth none: only on a loopback address).`,
+token), or by nobody (--auth none: only on a loopback address, and only requests
+whose Host and Origin are of this machine, or named by --allow-host).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.serve(cmd.Context(), s) },
 	}
@@ -69,6 +71,8 @@ token), or by nobody (--auth none: only on a loopback address).`,
 	fl.StringVar(&f.publish, "publish-pin", "",
 		"ConfigMap in the service's own namespace to write the pin to, for the operator and show --cluster")
 	fl.BoolVar(&f.insecure, "insecure", false, "allow --auth none for everybody who reaches the address")
+	fl.StringArrayVar(&f.hosts, "allow-host", nil,
+		"host name to answer to with --auth none, besides localhost and addresses; can be repeated")
 	fl.Int64Var(&f.maxGiB, "max-bundle", 64, "most GiB that one run may have")
 	fl.StringVar(&f.cluster.kubeconfig, "kubeconfig", "", "kubeconfig file of --auth kubernetes (default $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount)")
 	fl.StringVar(&f.cluster.context, "context", "", "context of the kubeconfig")
@@ -78,6 +82,9 @@ token), or by nobody (--auth none: only on a loopback address).`,
 func (f *serveFlags) serve(ctx context.Context, s *streams) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if len(f.hosts) > 0 && f.auth != authNone {
+		return errors.New("--allow-host is for --auth none: the others ask for a token")
+	}
 	if f.maxGiB < 1 {
 		return fmt.Errorf("--max-bundle %d: it must be at least 1", f.maxGiB)
 	}
@@ -106,7 +113,11 @@ func (f *serveFlags) serve(ctx context.Context, s *streams) error {
 	}
 	h := results.Handler{Store: store, Auth: auth, Render: renderApart,
 		Log: func(line string) { fmt.Fprintln(s.err, line) }}
-	return failed(errors.Join(serveUntil(ctx, listener, h.Serve()), store.Close()))
+	handler := h.Serve()
+	if f.auth == authNone {
+		handler = results.Guard(handler, f.hosts)
+	}
+	return failed(errors.Join(serveUntil(ctx, listener, handler), store.Close()))
 }
 
 // serveUntil serves until ctx ends, then lets what is on its way arrive.

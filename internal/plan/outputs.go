@@ -51,6 +51,10 @@ func (l *loader) checkURL(path, text string) {
 	case u.User != nil:
 		l.fail(path, "give them by the environment variable CNSBENCH_OUTPUT_<NAME>_AUTHORIZATION instead",
 			"a URL with credentials would be kept in the bundle")
+	case u.RawQuery != "" || u.ForceQuery:
+		// It often has a key, and nothing tells those from others.
+		l.fail(path, "give it by the environment variable CNSBENCH_OUTPUT_<NAME>_QUERY instead",
+			"the query of a URL would be kept in the bundle")
 	case u.Fragment != "":
 		l.fail(path, like, "a server never sees the fragment %q of a URL", "#"+u.Fragment)
 	case !validPort(u.Port()):

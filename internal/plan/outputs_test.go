@@ -12,7 +12,7 @@ func TestOutputs(t *testing.T) {
     - {name: v, outputs: {outputName: es}, createObjSpec: {volume: {storageClass: hostdir, size: 1Gi}}}
   outputs:
     - {name: es, httpPostSpec: {url: "http://es:9200/fio/_doc/"}}
-    - {name: other, httpPostSpec: {url: "https://[::1]:9200/x?pipeline=y"}}
+    - {name: other, httpPostSpec: {url: "https://[::1]:9200/x"}}
 `)
 	if len(p.Warnings) > 0 {
 		t.Errorf("warnings %v", p.Warnings)
@@ -25,6 +25,8 @@ func TestBadOutputs(t *testing.T) {
 		{"http://es:9200/%zz", "this is not a URL"},
 		{"http://user:secret@es/x", "credentials"},
 		{"http://es/x#y", "#y"},
+		{"http://es/x?key=secret", "CNSBENCH_OUTPUT_<NAME>_QUERY"},
+		{"http://es/x?", "CNSBENCH_OUTPUT_<NAME>_QUERY"},
 		{"http://es:99999/x", "port 99999"},
 	} {
 		_, problems := load(t, Input{Files: []File{{Name: "x.yaml", Data: []byte(head + `spec:

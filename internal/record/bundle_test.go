@@ -434,6 +434,13 @@ func TestRawNames(t *testing.T) {
 	for _, c := range []struct{ instance, container, file, want string }{
 		{"fio-0", "fio", "/out/a.json", "raw/fio-0/fio/out/a.json"},
 		{"fio-0", "fio", "a..b", "raw/fio-0/fio/a..b"},
+		{"fio-0", "fio", `a\b`, `raw/fio-0/fio/a\b`},
+		{"fio-0", "fio", "x.tmp", "raw/fio-0/fio/x.tmp"},
+		{"fio-0", "fio", "é 世%", "raw/fio-0/fio/é 世%"},
+		{"fio-0", "fio", "a\nb\x1b[2J\xff%0A", "raw/fio-0/fio/a%0Ab%1B[2J%FF%250A"},
+		{"fio-0", "fio", strings.Repeat("x", 256), ""},
+		{"fio-0", "fio", strings.Repeat("\x01", 100), ""},
+		{"fio-0", "fio", strings.Repeat("x/", 450) + "x", ""},
 		{"fio-0", "fio", "../../x", ""},
 		{"fio-0", "fio", "/../x", ""},
 		{"fio-0", "fio", "a/../../../../x", ""},

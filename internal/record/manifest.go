@@ -28,7 +28,13 @@ type manifestEntry struct {
 // inManifest leaves out what may change after the close: the ledger, when a
 // later clean-up removes what the run could not.
 func inManifest(rel string) bool {
-	return rel != manifestFile && rel != ledgerFile && rel != ReportFile && rel != reserveFile && !strings.HasSuffix(rel, tmpSuffix)
+	return rel != manifestFile && rel != ledgerFile && rel != ReportFile && rel != reserveFile && !halfWritten(rel)
+}
+
+// halfWritten says that a file was written beside the one that it was to replace.
+// In raw/ names are a workload's own, and mean nothing.
+func halfWritten(rel string) bool {
+	return strings.HasSuffix(rel, tmpSuffix) && !strings.HasPrefix(rel, rawDir+"/")
 }
 
 // listFiles lists the files of a bundle that belong in the manifest.

@@ -7,8 +7,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 )
 
 const (
@@ -143,8 +146,14 @@ func (fs *files) close() error {
 	return errors.Join(errs...)
 }
 
+const (
+	// longestRaw bounds the path of a tool's file, longestName each name in it:
+	// bundles are copied to other file systems, and by HTTP.
+	longestRaw, longestName = 900, 255
+)
+
 // rawPath is where a tool's file goes. Names come from templates and from
-// inside containers and are not trusted.
+// inside containers and are not trusted. What no text can have is escaped.
 func rawPath(instance, container, file string) (string, error) {
 	for _, name := range []string{instance, container} {
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
@@ -155,5 +164,36 @@ func rawPath(instance, container, file string) (string, error) {
 	if inside == "" || strings.ContainsRune(inside, 0) || !filepath.IsLocal(inside) || path.Clean(inside) != inside {
 		return "", fmt.Errorf("record: output file %q of %s/%s: its name would lead out of the bundle or is not clean", file, instance, container)
 	}
-	return path.Join(rawDir, instance, container, inside), nil
+	to := path.Join(rawDir, instance, container, plainName(inside))
+	for name := range strings.SplitSeq(to, "/") {
+		if len(to) > longestRaw || len(name) > longestName {
+			return "", fmt.Errorf("record: output file %.80q… of %s/%s: its name is too long "+
+				"(%d bytes, %d for each directory)", file, instance, container, longestRaw, longestName)
+		}
+	}
+	return to, nil
 }
+
+// plainName writes bytes that a manifest cannot name, and characters that would
+// steer a terminal, as %XX; and the % of what looks like that.
+func plainName(name string) string {
+	var b strings.Builder
+	for i := 0; i < len(name); {
+		r, n := utf8.DecodeRuneInString(name[i:])
+		odd := r == utf8.RuneError && n == 1 || !unicode.IsPrint(r)
+		if r == '%' && escaped.MatchString(name[i:]) {
+			odd = true
+		}
+		for _, c := range []byte(name[i : i+n]) {
+			if odd {
+				fmt.Fprintf(&b, "%%%02X", c)
+			} else {
+				b.WriteByte(c)
+			}
+		}
+		i += n
+	}
+	return b.String()
+}
+
+var escaped = regexp.MustCompile(`^%[0-9A-F]{2}`)

@@ -105,7 +105,7 @@ func checkRun(namespace, id string) error {
 
 // checkPath refuses paths that lead out of a bundle or are none of its files.
 func checkPath(name string) error {
-	const longest, deepest = 1024, 32
+	const longest, deepest = 1024, 450
 	switch {
 	case !fs.ValidPath(name) || name == "." || len(name) > longest || strings.Count(name, "/") > deepest ||
 		strings.Contains(name, "\x00"):

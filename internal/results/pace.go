@@ -1,6 +1,7 @@
 package results
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -48,7 +49,7 @@ func (p *pacedBody) Read(b []byte) (int, error) {
 	_ = p.control.SetReadDeadline(deadline)
 	n, err := p.body.Read(b)
 	p.n += int64(n)
-	if err == io.EOF { //nolint:errorlint // the body's own, never wrapped
+	if errors.Is(err, io.EOF) {
 		_ = p.control.SetReadDeadline(time.Time{})
 	}
 	return n, err

@@ -148,6 +148,9 @@ func (g *grower) step() {
 	g.w.Log(op.Time(g.ids), "run", "step")
 	if err := errors.Join(
 		g.w.Raw("fio-0", "fio", "/output/output.json", bytes.Repeat([]byte("x"), 10_000)),
+		g.w.Raw("fio-0", "fio", `/output/a\b`, []byte("odd")), // a copy has files of any name
+		g.w.Raw("fio-0", "fio", "/output/x.tmp", []byte("half")),
+		g.w.Raw("fio-0", "fio", "/output/line\nbreak?%2f#\xff", []byte("odder")),
 		g.w.Ledger().Add(op.LedgerEntry{Kind: "dir", Name: fmt.Sprint(g.ids)}),
 		g.w.Flush()); err != nil {
 		g.t.Fatal(err)
@@ -626,7 +629,7 @@ func TestRequests(t *testing.T) {
 		{"left-over", "PUT", f + "run.json.tmp?replace=1", "{}", 400, "no part of a bundle"},
 		{"in the way of what is received", "PUT", f + ".incoming/x?offset=0", "x", 400, "no part of a bundle"},
 		{"a workload's own names", "PUT", f + "raw/fio-0/fio/a%5Cb.tmp?offset=0", "x", 200, `{"size":1}`},
-		{"deep", "PUT", f + strings.Repeat("d/", 40) + "x?offset=0", "x", 400, "32 directories"},
+		{"deep", "PUT", f + strings.Repeat("d/", 460) + "x?offset=0", "x", 400, "450 directories"},
 		{"out", "PUT", f + "..%2f..%2fx?offset=0", "x", 400, "clean relative path"},
 		{"absolute", "PUT", f + "%2fetc%2fx?offset=0", "x", 400, "clean relative path"},
 		{"file as directory", "PUT", f + "log.jsonl/x?offset=0", "x", 400, ""},

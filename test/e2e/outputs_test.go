@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,7 +28,7 @@ type document struct {
 	Timestamp, Started, Ended        string
 	OK                               *bool
 	headers                          http.Header
-	path                             string
+	path, query                      string
 }
 
 // collection is a collection server: it takes documents, unless it is away.
@@ -45,7 +46,7 @@ func newCollection(t *testing.T) *collection {
 			http.Error(w, "no shard is available", http.StatusServiceUnavailable)
 			return
 		}
-		d := document{headers: r.Header, path: r.URL.Path}
+		d := document{headers: r.Header, path: r.URL.Path, query: r.URL.RawQuery}
 		b, err := io.ReadAll(r.Body)
 		if err == nil {
 			err = json.Unmarshal(b, &d)
@@ -91,7 +92,12 @@ func TestListing1Posts(t *testing.T) {
 	needProgram(t, "fio", "mkfs.ext4")
 	t.Parallel()
 	b, c := newBox(t), newCollection(t)
-	r := b.run(b.listing1(c, "--set", "spec.actions.snapshots.outputs.outputName=es")...).wants(b, 0)
+	const secret = "key=not-in-the-bundle"
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	defer cancel()
+	cmd := b.command(ctx, b.cnsbench(), b.listing1(c, "--set", "spec.actions.snapshots.outputs.outputName=es")...)
+	cmd.Env = append(cmd.Env, "CNSBENCH_OUTPUT_ES_QUERY="+secret)
+	r := b.finish(ctx, cmd).wants(b, 0)
 	if strings.Contains(r.stderr, "not carried out") || strings.Contains(r.stderr, "warning: output") {
 		t.Errorf("warnings:\n%s", r.stderr)
 	}
@@ -107,7 +113,15 @@ func TestListing1Posts(t *testing.T) {
 	if fmt.Sprint(n) != fmt.Sprint(want) || snapshots == 0 {
 		t.Errorf("documents %v, want %v", n, want)
 	}
+	for name, text := range tree(b.T, b.bundle()) {
+		if strings.Contains(text, secret) || strings.Contains(r.stdout+r.stderr, secret) {
+			t.Errorf("the secret of the output's URL is in %s, or was printed", name)
+		}
+	}
 	for _, d := range c.docs {
+		if d.query != secret {
+			t.Errorf("%s was posted with the query %q", d.ID, d.query)
+		}
 		if d.Schema != 1 || d.Benchmark != "fio-benchmark" || d.Engine != "local" || d.path != "/fio/_doc/" || d.headers.Get("Content-Type") != "application/json" {
 			t.Errorf("%+v", d)
 		}

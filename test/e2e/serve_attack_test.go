@@ -178,10 +178,38 @@ func TestResultsServiceSweeps(t *testing.T) {
 	if len(half()) == 0 {
 		t.Fatal("nothing was half received")
 	}
-	s = b.start(b.cnsbench(), args...)
+	s = b.start(b.cnsbench(), append(args, "--allow-host", "friend.example")...)
 	s.reaches("results of")
 	if left := half(); len(left) > 0 {
 		t.Errorf("left: %v", left)
+	}
+	// A page of somebody else's, in a browser on this machine, is not served.
+	for _, tt := range []struct {
+		host, origin string
+		want         int
+	}{
+		{at, "", http.StatusOK}, {"localhost", "", http.StatusOK}, {at, "http://" + at, http.StatusOK},
+		{"evil.example", "", http.StatusForbidden}, {"evil.example:80", "http://evil.example", http.StatusForbidden},
+		{at, "http://evil.example", http.StatusForbidden}, {at, "null", http.StatusForbidden},
+		{"friend.example:8080", "http://friend.example:8080", http.StatusOK},
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodDelete} {
+			req, err := http.NewRequestWithContext(t.Context(), method, "http://"+at+"/v1/runs/none/none/files", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if req.Host = tt.host; tt.origin != "" {
+				req.Header.Set("Origin", tt.origin)
+			}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if refused := resp.StatusCode == http.StatusForbidden; refused != (tt.want == http.StatusForbidden) {
+				t.Errorf("%s, host %q, origin %q: %s", method, tt.host, tt.origin, resp.Status)
+			}
+		}
 	}
 	// Two services on one directory would not know of each other.
 	r := b.run("serve", "--dir", b.in("results"), "--listen", freePort(t)).wants(t, 2)

@@ -25,6 +25,8 @@ import (
 type Target struct {
 	Name string
 	URL  string
+	// Query of the URL, without "?"; it is never recorded.
+	Query string
 	// Authorization is the header of that name; it is never recorded.
 	Authorization string
 	// Actions whose ops and workloads are sent. Every target gets the run's

@@ -29,7 +29,12 @@ const (
 )
 
 func newPoster(t Target, limit time.Duration) *poster {
-	return &poster{url: t.URL, authorization: t.Authorization, client: &http.Client{
+	to := t.URL
+	if t.Query != "" {
+		base, query, _ := strings.Cut(to, "?") // a bundle of before has one there
+		to = base + "?" + strings.TrimPrefix(query+"&"+strings.TrimPrefix(t.Query, "?"), "&")
+	}
+	return &poster{url: to, authorization: t.Authorization, client: &http.Client{
 		Timeout: limit,
 		// A redirect turns most POSTs into GETs: what looks delivered is not.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -41,6 +46,12 @@ func newPoster(t Target, limit time.Duration) *poster {
 type refusedError struct{ message string }
 
 func (e *refusedError) Error() string { return e.message }
+
+// withoutQuery is a URL without what may be secret in it.
+func withoutQuery(text string) string {
+	text, _, _ = strings.Cut(text, "?")
+	return text
+}
 
 // post sends one document. The error is a *refusedError where trying again would
 // not help; after is how long the receiver asks to wait, 0 if it does not.
@@ -72,7 +83,7 @@ func (p *poster) post(ctx context.Context, id string, body []byte) (after time.D
 	case resp.StatusCode < 300:
 		return 0, nil
 	case resp.StatusCode < 400:
-		return 0, &refusedError{fmt.Sprintf("it redirects to %s: name that URL", resp.Header.Get("Location"))}
+		return 0, &refusedError{fmt.Sprintf("it redirects to %s: name that URL", withoutQuery(resp.Header.Get("Location")))}
 	case resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusRequestTimeout || resp.StatusCode >= 500:
 		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // else as if it had not asked
 		return time.Duration(max(0, seconds)) * time.Second, errors.New(answer)

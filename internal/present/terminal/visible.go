@@ -1,0 +1,66 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Visible writes what would steer a terminal as escapes that can be read, such
+// as \x1b: control characters other than line breaks and tabs, what changes the
+// direction of text, and bytes that are no UTF-8.
+func Visible(s string) string {
+	if !strings.ContainsFunc(s, steers) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n == 1, steers(r) && r < utf8.RuneSelf:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case steers(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteString(s[i : i+n])
+		}
+		i += n
+	}
+	return b.String()
+}
+
+func steers(r rune) bool {
+	switch r {
+	case '\n', '\t':
+		return false
+	case '\r', '\v', '\f', '\u0085', utf8.RuneError:
+		return true
+	}
+	return !unicode.IsPrint(r) && !unicode.IsSpace(r)
+}
+
+// Writer makes all that is written through it visible. It is for one goroutine
+// at a time.
+type Writer struct {
+	To   io.Writer
+	part []byte // of a character that is not complete yet
+}
+
+// Write writes b, but for the beginning of a character at its end.
+func (w *Writer) Write(b []byte) (int, error) {
+	text := append(w.part, b...)
+	whole := len(text)
+	for i := max(0, len(text)-utf8.UTFMax+1); i < len(text); i++ {
+		if utf8.RuneStart(text[i]) && !utf8.FullRune(text[i:]) {
+			whole = i
+			break
+		}
+	}
+	w.part = append([]byte(nil), text[whole:]...)
+	if _, err := io.WriteString(w.To, Visible(string(text[:whole]))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
