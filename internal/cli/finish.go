@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -40,9 +41,10 @@ func (r *running) conclude(result *run.Result) error {
 		return failed(errors.Join(reasonOf(result), err))
 	}
 	page, err := r.report(s)
-	if r.flags.output == "json" {
+	switch {
+	case r.flags.output == "json":
 		err = errors.Join(err, quietPipe(writeJSON(r.out, s)))
-	} else {
+	case os.Getenv(envNoSummary) == "":
 		err = errors.Join(err, quietPipe(terminal.Write(r.out, s, terminalOptions(r.out))))
 		fmt.Fprintf(r.out, "\nbundle: %s\nreport: %s\n", r.writer.Dir(), page)
 	}
@@ -58,6 +60,10 @@ func (r *running) conclude(result *run.Result) error {
 	}
 	return &exit{code, errors.Join(reasonOf(result), err)}
 }
+
+// envNoSummary is set for a runner whose bundle is copied to whoever started it:
+// they print the summary, with the paths of their own machine.
+const envNoSummary = "CNSBENCH_NO_SUMMARY"
 
 // report writes the page into the bundle's directory, beside what its manifest
 // lists: it can be made again from that.
