@@ -466,6 +466,7 @@ func writeTable(out io.Writer, t *study.Table) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(out, "the median of the trials, and their range")
+	_, err := fmt.Fprintln(out, `the median of the trials, and their range
+Nothing is compared yet: a difference between rows may be chance.`)
 	return err
 }

@@ -39,6 +39,8 @@ type Value struct {
 	AtLeast bool `json:"atLeast,omitempty"`
 	// Infinite: so many trials had an infinite one. Median is absent if it is.
 	Infinite int `json:"infinite,omitempty"`
+	// Trials has the value of each trial that had one, in their order; null: infinite.
+	Trials []*float64 `json:"trials"`
 }
 
 // Responses parses what is to be read from each trial. Each is one call, such
@@ -123,7 +125,10 @@ func answer(data *dataset.Data, queries []expr.Query, into []sample) error {
 }
 
 func (s *sample) value(unit string) Value {
-	v := Value{N: len(s.values), Unit: unit, AtLeast: s.atLeast}
+	v := Value{N: len(s.values), Unit: unit, AtLeast: s.atLeast, Trials: []*float64{}}
+	for _, x := range s.values {
+		v.Trials = append(v.Trials, finite(x))
+	}
 	if v.N == 0 {
 		return v
 	}
