@@ -49,6 +49,7 @@ type clusterFlags struct {
 	proxies    []string
 	metrics    []string
 	concurrent bool
+	createRBAC bool
 	patience   time.Duration // of a runner's pod whose command is gone
 	lease      string        // of this runner
 }
@@ -80,6 +81,8 @@ func (f *clusterFlags) running(c *cobra.Command) {
 	fl.StringArrayVar(&f.proxies, "csi-proxy", nil, "kubernetes: HOST:PORT of a cnsbench csi-proxy whose records to use, with the token in $"+envProxyToken+"; may be repeated (default those that are installed, if the run may follow them; none: not even those)")
 	fl.StringArrayVar(&f.metrics, "metrics", nil, "kubernetes: URL, or NAME=URL, of a controller's or sidecar's metrics, to read before and after the run; may be repeated")
 	fl.BoolVar(&f.concurrent, "concurrent", false, "kubernetes: run although another run uses the same driver; both records say so")
+	fl.BoolVar(&f.createRBAC, "create-rbac", false,
+		"kubernetes: make a ServiceAccount and its roles for the runner's pod, and remove them after the run")
 	fl.DurationVar(&f.patience, "runner-patience", 5*time.Minute,
 		"kubernetes: how long a runner's pod goes on when this command is gone, before it ends the run and cleans up")
 	fl.StringVar(&f.lease, "runner-lease", "", "Lease that the command renews which has started this runner")

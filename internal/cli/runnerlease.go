@@ -249,7 +249,7 @@ func endRunner(ctx context.Context, s *streams, on *cluster, run string) error {
 		return fmt.Errorf("run %s goes on: its runner renews Lease %s/%s; end it first: "+
 			"interrupt the command, or delete the Benchmark", run, on.namespace, lease)
 	}
-	return on.removeRunner(ctx, mine)
+	return errors.Join(on.removeRunner(ctx, mine), on.removeRights(ctx, runnerName(run)))
 }
 
 // endPod deletes a runner's pod and waits until it is gone.

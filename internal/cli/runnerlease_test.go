@@ -8,6 +8,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 )
@@ -74,6 +75,7 @@ func TestCleanupEndsRunners(t *testing.T) {
 				on := &cluster{namespace: "n", set: fake.NewClientset(
 					leaseOf("cnsb-r-runner", mine), leaseOf("cnsbench-driver", ofRun),
 					&corev1.Pod{ObjectMeta: meta}, &corev1.ConfigMap{ObjectMeta: meta}, &corev1.Secret{ObjectMeta: meta},
+					&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: meta.Name}},
 					&corev1.Pod{ObjectMeta: other}, &corev1.ConfigMap{ObjectMeta: other})}
 				if tt.renewed != "" {
 					time.AfterFunc(4*time.Second, func() {
@@ -90,6 +92,10 @@ func TestCleanupEndsRunners(t *testing.T) {
 				}
 				pods, _ := on.set.CoreV1().Pods("n").List(t.Context(), metav1.ListOptions{})
 				configs, _ := on.set.CoreV1().ConfigMaps("n").List(t.Context(), metav1.ListOptions{})
+				bound, _ := on.set.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{})
+				if len(bound.Items) != 1-count01(tt.want == "") {
+					t.Errorf("%d ClusterRoleBindings are left", len(bound.Items))
+				}
 				ended := tt.renewed != "cnsb-r-runner"
 				if len(pods.Items) != 2-count01(ended) || len(configs.Items) != 2-count01(tt.want == "") {
 					t.Errorf("%d pods, %d ConfigMaps are left", len(pods.Items), len(configs.Items))

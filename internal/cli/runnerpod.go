@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +58,8 @@ type podRun struct {
 	carried *carried
 	configs []string // ConfigMaps that were made
 	// owner is the Lease, with which all that was made for the runner goes.
-	owner []metav1.OwnerReference
+	owner   []metav1.OwnerReference
+	account string // that was made for the runner; empty: the Benchmark's
 }
 
 // runInPod starts a runner in the user's namespace, shows its log, copies its
@@ -90,7 +92,9 @@ func runInPod(ctx context.Context, s *streams, f *runFlags, on *cluster, p *plan
 // proxyTokenKey is where the runner's Secret has the token for CSI proxies.
 const proxyTokenKey = "token"
 
-func (r *podRun) name() string { return "cnsb-" + r.id + "-runner" }
+func (r *podRun) name() string { return runnerName(r.id) }
+
+func runnerName(run string) string { return "cnsb-" + run + "-runner" }
 
 func (r *podRun) meta() metav1.ObjectMeta {
 	labels := map[string]string{labelRunner: r.id}
@@ -115,6 +119,13 @@ func (r *podRun) start(ctx context.Context, files []plan.File) error {
 		if err := r.hand(ctx, config); err != nil {
 			return err
 		}
+	}
+	if r.flags.cluster.createRBAC {
+		account, err := r.createRights(ctx)
+		if err != nil {
+			return err
+		}
+		r.account = account
 	}
 	pod := r.pod(paths)
 	r.carried.mount(&pod.Spec, r.configs[1:])
@@ -171,10 +182,10 @@ func (r *podRun) arguments(paths []string) []string {
 
 func (r *podRun) pod(paths []string) *corev1.Pod {
 	grace, user, yes, no := int64(runnerGrace/time.Second), int64(65532), true, false
-	account := r.plan.Benchmark.Spec.ServiceAccountName
 	p := &corev1.Pod{ObjectMeta: r.meta(), Spec: corev1.PodSpec{
 		ActiveDeadlineSeconds: new(int64(r.longest() / time.Second)),
-		RestartPolicy:         corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace, ServiceAccountName: account,
+		RestartPolicy:         corev1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace,
+		ServiceAccountName: cmp.Or(r.account, r.plan.Benchmark.Spec.ServiceAccountName),
 		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &user, FSGroup: &user,
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 		Containers: []corev1.Container{{
@@ -392,6 +403,11 @@ func (r *podRun) remove(ctx context.Context) {
 	}
 	if list, err := pods.List(ctx, mine); err == nil && len(list.Items) > 0 {
 		time.Sleep(2 * time.Second)
+	}
+	if r.flags.cluster.createRBAC {
+		if err := r.removeRights(ctx, r.name()); err != nil {
+			fmt.Fprintf(r.err, "the runner's ServiceAccount and roles (%s) could not be removed: %v\n", r.name(), err)
+		}
 	}
 	_ = r.set.CoordinationV1().Leases(r.namespace).Delete(ctx, r.name(), metav1.DeleteOptions{})
 	if r.flags.keep {
