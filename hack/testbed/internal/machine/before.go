@@ -37,7 +37,8 @@ var sysctls = []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic"
 
 // folders are made by kubelets, containerd, and CNI plugins at fixed places.
 var folders = []string{"/var/lib/kubelet", "/var/lib/cni", "/var/log/containers", "/var/log/pods",
-	"/opt/containerd", "/opt/cni", "/etc/cni", "/etc/containerd", "/run/cni", netns}
+	"/opt/containerd", "/opt/cni", "/etc/cni", "/etc/containerd", "/run/cni",
+	"/usr/libexec/kubernetes", netns}
 
 // Remember writes down what the machine is like, unless the file is there already.
 func (r Root) Remember(file string) error {
