@@ -183,6 +183,11 @@ type SLO struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	Expr string `json:"expr"`
+	// fewValues takes a quantile of too few values for what it is. Without it an
+	// objective that is met only by such an estimate is weak, and not met: p50
+	// needs 6 values, p90 29, p95 59, p99 299, p999 2995.
+	// +optional
+	FewValues bool `json:"fewValues,omitempty"`
 	// description says for people why it matters.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -295,7 +300,7 @@ type Verdict struct {
 	Name Name `json:"name"`
 	// verdict; noData and error never count as met.
 	// +required
-	// +kubebuilder:validation:Enum=pass;fail;noData;error
+	// +kubebuilder:validation:Enum=pass;fail;noData;weak;error
 	Verdict string `json:"verdict"`
 	// message says why.
 	// +optional

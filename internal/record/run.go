@@ -137,6 +137,7 @@ const (
 	Pass   Status = "pass"
 	Fail   Status = "fail"
 	NoData Status = "noData"
+	Weak   Status = "weak"
 	Error  Status = "error"
 )
 

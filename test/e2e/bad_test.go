@@ -223,6 +223,9 @@ var badDrivers = []badCase{
 	{name: "capacity exhausted at the start", file: atStart + class("null", `capacity: 2Gi`), code: 2, state: "failed", says: []string{"v-", "ResourceExhausted", "0 are left"}, want: map[string]int{"ok": 2, "error": 1}},
 	{name: "capacity exhausted under a rate", file: atRate + class("null", `capacity: 2Gi`), code: 0, state: "complete", says: []string{"ResourceExhausted"}, want: map[string]int{"ok": 2, "error": 3}},
 	{name: "objective missed", file: atRate + "  slos: [{name: fast, expr: 'p50(v.ready) < duration(\"1ns\")'}]\n" + class("null"), code: 3, state: "complete", says: []string{"fast"}, want: map[string]int{"ok": 5}},
+	{name: "objective on too few values", file: atRate +
+		"  slos: [{name: fast, expr: 'p99(v.ready) < duration(\"1h\")'}]\n" + class("null"),
+		code: 3, state: "complete", says: []string{"weak", "fewValues"}, want: map[string]int{"ok": 5}},
 	{name: "objective without data", file: atRate + "  slos: [{name: fast, expr: 'p50(v.published) < duration(\"1h\")'}]\n" + class("null"), code: 3, state: "complete", says: []string{"no data"}, want: map[string]int{"ok": 5}},
 }
 

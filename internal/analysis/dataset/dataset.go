@@ -83,8 +83,9 @@ type Spec struct {
 		Name string `json:"name"`
 	} `json:"rates"`
 	SLOs []struct {
-		Name string `json:"name"`
-		Expr string `json:"expr"`
+		Name      string `json:"name"`
+		Expr      string `json:"expr"`
+		FewValues bool   `json:"fewValues"`
 	} `json:"slos"`
 }
 

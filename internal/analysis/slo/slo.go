@@ -47,7 +47,7 @@ func Judge(d *dataset.Data) ([]Verdict, error) {
 	}
 	for i, p := range programs {
 		if p != nil {
-			verdicts[i].Verdict = p.Judge(src)
+			verdicts[i].Verdict = p.Judge(src, d.Spec.SLOs[i].FewValues)
 		}
 	}
 	return verdicts, nil

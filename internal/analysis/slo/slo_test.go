@@ -139,3 +139,44 @@ func TestTooFewForTheQuantile(t *testing.T) {
 		s.Add(1) // the smallest: the rank grows by one, and so does what is below
 	}
 }
+
+// TestWeak: a quantile of too few values meets an objective only by its bound, or
+// where the objective says that few values will do. A false one fails.
+func TestWeak(t *testing.T) {
+	judge := func(n int64, text string, few bool) expr.Verdict {
+		var s stats.Sample
+		for i := range n {
+			s.Add((i + 1) * 1e6) // 1 ms, 2 ms, …
+		}
+		p, err := expr.Compile(text, expr.Env{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Judge(sampled{&s}, few)
+	}
+	for _, tt := range []struct {
+		n    int64
+		expr string
+		few  bool
+		want expr.Status
+	}{
+		{3, `p99(a) < duration("1s")`, false, expr.Weak},
+		{18, `p99(a) < duration("1s")`, false, expr.Weak},
+		{18, `p99(a) < duration("1s")`, true, expr.Pass},
+		{18, `p99(a) < duration("10ms")`, false, expr.Fail},
+		{18, `p99(a) > duration("10ms")`, false, expr.Pass}, // by the bound
+		{18, `p99(a) > duration("17500us")`, false, expr.Weak},
+		{18, `max(a) < duration("1s")`, false, expr.Pass},
+		{18, `p50(a) < duration("1s")`, false, expr.Pass},
+		{299, `p99(a) < duration("1s")`, false, expr.Pass},
+	} {
+		if v := judge(tt.n, tt.expr, tt.few); v.Status != tt.want {
+			t.Errorf("n=%d, %s, fewValues %v: %s %s, want %s", tt.n, tt.expr, tt.few, v.Status, v.Message, tt.want)
+		}
+	}
+}
+
+// sampled answers all queries from one sample.
+type sampled struct{ s *stats.Sample }
+
+func (s sampled) Value(q expr.Query) (expr.Value, error) { return summarise(s.s, q) }

@@ -293,6 +293,8 @@ func summarise(s *stats.Sample, q expr.Query) (expr.Value, error) {
 	}
 	if q.Func == expr.Quantile && s.N() < stats.MinN(q.Q) {
 		v.Warning = fmt.Sprintf("an interval of p%g needs n ≥ %d", 100*q.Q, stats.MinN(q.Q))
+		low, high := s.OneSided(q.Q)
+		v.Few = &expr.Bounds{Low: number(low), High: number(high)}
 	}
 	low, high, _ := s.BoundsOf(at)
 	v.Number, v.High = number(low), number(high)

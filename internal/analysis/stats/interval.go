@@ -63,6 +63,30 @@ func Ranks(n int64, q, level float64) (j, k int64, coverage float64, ok bool) {
 	return j, k, coverage, coverage >= level
 }
 
+// OneSided are the bounds of the quantile q, each with the confidence that an end
+// of an interval at the level Confidence has: where no order statistic is one, the
+// lower is 0 and the upper infinite. Of too few values for an interval there may be
+// one of the two.
+func (s *Sample) OneSided(q float64) (low, high Estimate) {
+	n := s.N()
+	tail := (1 - Confidence) / 2
+	high = Estimate{Infinite: true}
+	if n < 1 {
+		return low, high
+	}
+	b := distuv.Binomial{N: float64(n), P: q}
+	// The greatest j with B(j−1) ≤ tail, the least k with B(k−1) ≥ 1 − tail.
+	if j := sort.Search(int(n), func(i int) bool { return b.CDF(float64(i)) > tail }); j > 0 {
+		low = s.order(int64(j))
+	}
+	if k := 1 + sort.Search(int(n), func(i int) bool { return b.CDF(float64(i)) >= 1-tail }); k <= int(n) {
+		if high = s.order(int64(k)); high.AtLeast {
+			high = Estimate{Infinite: true}
+		}
+	}
+	return low, high
+}
+
 // Interval of the quantile q at the level Confidence. Low and High may be
 // lower bounds, or infinite. It is false when the sample is too small.
 func (s *Sample) Interval(q float64) (low, high Estimate, coverage float64, ok bool) {

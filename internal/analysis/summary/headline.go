@@ -116,6 +116,8 @@ func statusWord(st expr.Status) string {
 		return "met"
 	case expr.Fail:
 		return "missed"
+	case expr.Weak:
+		return "weak: too few values"
 	case expr.NoData:
 		return "could not be judged"
 	}

@@ -110,7 +110,7 @@ func (c *Condition) Judge(r *load.StageResult) (expr.Verdict, error) {
 	if err != nil {
 		return expr.Verdict{}, err
 	}
-	return c.program.Judge(w), nil
+	return c.program.Judge(w, false), nil
 }
 
 // HeldByService says whether the condition would have held had every operation
@@ -122,7 +122,7 @@ func (c *Condition) HeldByService(r *load.StageResult) bool {
 		return false
 	}
 	w.service = true
-	return c.program.Judge(w).Status == expr.Pass
+	return c.program.Judge(w, false).Status == expr.Pass
 }
 
 // Needs is how many operations a window must have for each quantile that is

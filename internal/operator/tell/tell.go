@@ -51,7 +51,7 @@ type End struct {
 // Verdict is how an objective was judged.
 type Verdict struct {
 	Name    string `json:"name"`
-	Verdict string `json:"verdict"` // pass, fail, noData, error
+	Verdict string `json:"verdict"` // pass, fail, noData, weak, error
 	Message string `json:"message,omitempty"`
 }
 

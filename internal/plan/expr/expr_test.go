@@ -98,7 +98,7 @@ func TestJudge(t *testing.T) {
 				}
 				return
 			}
-			if got := p.Judge(src); got.Status != tt.want {
+			if got := p.Judge(src, false); got.Status != tt.want {
 				t.Errorf("%s: got %s (%s), want %s", tt.expr, got.Status, got.Message, tt.want)
 			} else if got.Status != Pass && got.Status != Fail && got.Message == "" {
 				t.Errorf("%s: %s without a reason", tt.expr, got.Status)
@@ -115,7 +115,7 @@ func TestObserved(t *testing.T) {
 	v := p.Judge(table{
 		"count(a)": {Number: 18, N: 18}, "p99(a.ready)": {Number: 412e6, N: 18, Warning: "needs n ≥ 299"},
 		"max(late)": {Number: 3.21e9, N: 1, AtLeast: true, High: math.Inf(1)}, "max(lost)": {Number: math.Inf(1), N: 1},
-	})
+	}, false)
 	got := map[string]string{}
 	for _, o := range v.Observed {
 		got[o.Expr] = fmt.Sprintf("%v %s", o, o.Warning)
@@ -241,7 +241,7 @@ func FuzzCompile(f *testing.F) {
 			}
 			return
 		}
-		if v := p.Judge(table{}); v.Status == Pass {
+		if v := p.Judge(table{}, false); v.Status == Pass {
 			t.Errorf("%q passed without data", src)
 		}
 		for _, q := range p.Queries() {

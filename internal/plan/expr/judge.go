@@ -19,6 +19,8 @@ const (
 	Pass   Status = "pass"
 	Fail   Status = "fail"
 	NoData Status = "noData"
+	// Weak: true by what was observed, of too few values to say so of the quantile.
+	Weak   Status = "weak"
 	Failed Status = "error"
 )
 
@@ -44,11 +46,13 @@ type Verdict struct {
 
 // Judge asks src for every query of the expression, also for those that && and
 // || would skip, and decides. A false expression fails whatever else is
-// unknown; a true one passes only if every query had data.
-func (p *Program) Judge(src Source) Verdict {
+// unknown; a true one passes only if every query had data, and if it is true as
+// well of the bounds of quantiles that rest on too few values: else it is weak.
+// fewValues takes their estimates for what they are.
+func (p *Program) Judge(src Source, fewValues bool) Verdict {
 	var v Verdict
-	var missing, broken []string
-	vars := make(map[string]any, len(p.slots))
+	var missing, broken, few []string
+	vars, bounds := make(map[string]any, len(p.slots)), make(map[string]any, len(p.slots))
 	for i, s := range p.slots {
 		q := s.constant
 		if s.query != nil {
@@ -60,6 +64,10 @@ func (p *Program) Judge(src Source) Verdict {
 			if value.AtLeast {
 				q.hi = max(value.Number, value.High)
 			}
+			if value.Few != nil && !fewValues {
+				few = append(few, fmt.Sprintf("%s rests on %d values", s.query, value.N))
+				bounds[slotName(i)] = quantity{lo: value.Few.Low, hi: value.Few.High, typ: q.typ, err: err}
+			}
 			v.Observed = append(v.Observed, observe(*s.query, value, err))
 			switch {
 			case errors.Is(err, ErrNoData):
@@ -69,6 +77,9 @@ func (p *Program) Judge(src Source) Verdict {
 			}
 		}
 		vars[slotName(i)] = q
+		if _, bounded := bounds[slotName(i)]; !bounded {
+			bounds[slotName(i)] = q
+		}
 	}
 	result, _, err := p.program.Eval(vars)
 	truth, isBool := result.(types.Bool)
@@ -79,6 +90,9 @@ func (p *Program) Judge(src Source) Verdict {
 		v.Status = Fail
 	case len(missing) > 0:
 		v.Status, v.Message = NoData, strings.Join(missing, "; ")
+	case err == nil && isBool && len(few) > 0 && !p.holds(bounds):
+		v.Status, v.Message = Weak, strings.Join(few, "; ")+
+			": too few to say so of the quantile; ask for max, or say fewValues: true"
 	case err == nil && isBool:
 		v.Status = Pass
 	case errors.Is(err, errUndecided):
@@ -89,6 +103,13 @@ func (p *Program) Judge(src Source) Verdict {
 		v.Status, v.Message = Failed, fmt.Sprint(err)
 	}
 	return v
+}
+
+// holds says whether the expression is true of these values, whatever is unknown.
+func (p *Program) holds(vars map[string]any) bool {
+	result, _, err := p.program.Eval(vars)
+	truth, isBool := result.(types.Bool)
+	return err == nil && isBool && bool(truth)
 }
 
 func reason(q *Query, err error) string { return fmt.Sprintf("%s: %v", q, err) }

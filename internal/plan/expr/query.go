@@ -159,9 +159,15 @@ type Value struct {
 	High    float64
 	// N is how many ops or I/Os it rests on.
 	N int64
+	// Few bounds a quantile of too few values for an interval of it; nil: there are
+	// enough, or it is no quantile.
+	Few *Bounds
 	// Warning says why the value is weak; empty when it is not.
 	Warning string
 }
+
+// Bounds of a value: +Inf and -Inf where nothing bounds it.
+type Bounds struct{ Low, High float64 }
 
 // ErrNoData is wrapped by a Source when there is nothing to answer from. It
 // is not an error of the expression, but never a pass either.

@@ -261,7 +261,7 @@ func statusClass(v any) string {
 		return "good"
 	case "fail", "error", "invalid", "failed":
 		return "bad"
-	case "noData", "warning", "interrupted", "running", "incomplete":
+	case "noData", "weak", "warning", "interrupted", "running", "incomplete":
 		return "doubtful"
 	}
 	return "unknown"

@@ -130,6 +130,8 @@ func verdict(status string) (word, color string) {
 		return status, green
 	case "noData":
 		return noData, yellow
+	case "weak":
+		return status, yellow
 	case "fail":
 		return "FAIL", red
 	}

@@ -74,7 +74,7 @@ spec:
   rates:
     - {name: often, constantRateSpec: {interval: 2s}}
   slos:
-    - {name: snapshots-are-taken, expr: 'p50(snapshots.ready) < duration("60s")'}
+    - {name: snapshots-are-taken, expr: 'max(snapshots.ready) < duration("60s")'}
 `
 
 func (p *project) benchmark(runtime, class string) *v1alpha1.Benchmark {
