@@ -15,11 +15,13 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/csidriver"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
+	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 func newCleanup(s *streams) *cobra.Command {
 	var storage, platform, run string
+	var dryRun bool
 	var on clusterFlags
 	c := &cobra.Command{
 		Use:   "cleanup [BUNDLE]",
@@ -28,14 +30,19 @@ func newCleanup(s *streams) *cobra.Command {
 volumes, snapshots. With a bundle, what its ledger lists, here or on its
 cluster; without one, everything of ours below the storage directory that no
 living run uses. With --engine kubernetes and --run, what carries that run's
-label in a namespace, and the volumes and contents behind it.`,
+label in a namespace, and the volumes and contents behind it.
+
+What does not carry the identity that the run gave to its things, or belongs to
+another user, is listed and left alone; the exit status is 2 then.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			switch {
+			case dryRun && len(args) == 0:
+				return errors.New("--dry-run needs a BUNDLE")
 			case len(args) == 1:
-				return cleanBundle(ctx, s, &on, args[0])
+				return cleanBundle(ctx, s, &on, args[0], dryRun)
 			case platform == engineKubernetes && run != "":
 				return cleanCluster(ctx, s, &on, run)
 			case platform == engineKubernetes:
@@ -47,6 +54,8 @@ label in a namespace, and the volumes and contents behind it.`,
 	c.Flags().StringVar(&storage, "storage-dir", storageDir(), "where our drivers keep volumes")
 	c.Flags().StringVar(&platform, "engine", defaultEngine(), "local or kubernetes")
 	c.Flags().StringVar(&run, "run", "", "kubernetes: id of the run")
+	c.Flags().BoolVar(&dryRun, "dry-run", false,
+		"with a bundle: say what would be removed, and what left alone; remove nothing")
 	on.connecting(c)
 	return c
 }
@@ -72,7 +81,7 @@ func cleanRun(ctx context.Context, on *cluster, run string) error {
 }
 
 // teardown is the engine that made what a ledger lists.
-func (f *clusterFlags) teardown(ctx context.Context, s *streams, ledger *record.Ledger) error {
+func (f *clusterFlags) teardown(ctx context.Context, s *streams, ledger *record.Ledger, own owned.Identity) error {
 	namespace, run := "", ""
 	for _, entry := range ledger.Open() {
 		if entry.Data["run"] != "" {
@@ -84,7 +93,7 @@ func (f *clusterFlags) teardown(ctx context.Context, s *streams, ledger *record.
 		if err != nil {
 			return err
 		}
-		return local.New(local.Options{DriverCommand: command}).Teardown(ctx, ledger)
+		return local.New(local.Options{DriverCommand: command, Identity: own}).Teardown(ctx, ledger)
 	}
 	if f.namespace == "" {
 		f.namespace = namespace
@@ -100,7 +109,7 @@ func (f *clusterFlags) teardown(ctx context.Context, s *streams, ledger *record.
 }
 
 // cleanBundle finishes what the ledger of a bundle still lists.
-func cleanBundle(ctx context.Context, s *streams, f *clusterFlags, dir string) error {
+func cleanBundle(ctx context.Context, s *streams, f *clusterFlags, dir string, dryRun bool) error {
 	if err := record.CheckBundle(dir); err != nil {
 		return err
 	}
@@ -108,8 +117,15 @@ func cleanBundle(ctx context.Context, s *streams, f *clusterFlags, dir string) e
 	if err != nil {
 		return err
 	}
+	if err := record.VerifyLedger(dir); err != nil {
+		return failed(errors.Join(err, ledger.Close()))
+	}
+	own := identityOf(dir)
+	if dryRun {
+		return errors.Join(listOwed(s, ledger, own), ledger.Close())
+	}
 	open := len(ledger.Open())
-	err = f.teardown(ctx, s, ledger)
+	err = f.teardown(ctx, s, ledger, own)
 	if err = errors.Join(err, ledger.Close()); err != nil {
 		return failed(fmt.Errorf("not everything could be removed: %w", err))
 	}
@@ -118,6 +134,39 @@ func cleanBundle(ctx context.Context, s *streams, f *clusterFlags, dir string) e
 		left = elsewhere
 	}
 	fmt.Fprintf(s.out, "%d entries of the ledger removed; %s\n", open, left)
+	return nil
+}
+
+// identityOf is what the run of a bundle marked its things with; none: nothing can
+// be proved to be its own.
+func identityOf(dir string) owned.Identity {
+	b, err := record.Open(dir)
+	if err != nil || b.Run.Identity.RunID != b.Run.ID {
+		return owned.Identity{}
+	}
+	return b.Run.Identity
+}
+
+// listOwed says what a clean-up on this machine would remove, and what it would
+// leave alone.
+func listOwed(s *streams, ledger *record.Ledger, own owned.Identity) error {
+	e := local.New(local.Options{Identity: own})
+	left := 0
+	for _, entry := range ledger.Open() {
+		if entry.Data["run"] != "" {
+			fmt.Fprintf(s.out, "%s %s: on its cluster\n", entry.Kind, entry.Name)
+			continue
+		}
+		if err := e.Check(entry); err != nil {
+			left++
+			fmt.Fprintf(s.out, "%s %s: %v\n", entry.Kind, entry.Name, err)
+			continue
+		}
+		fmt.Fprintf(s.out, "%s %s: would be removed\n", entry.Kind, entry.Name)
+	}
+	if left > 0 {
+		return failed(fmt.Errorf("%s would be left alone", count(left, "entry")))
+	}
 	return nil
 }
 
@@ -136,11 +185,15 @@ func cleanStorage(s *streams, storage string) error {
 	removed := 0
 	for _, run := range runs {
 		backends, err := os.ReadDir(filepath.Join(storage, run.Name()))
-		if err != nil {
+		if err != nil || !slices.ContainsFunc(backends, isBackend) {
 			continue // not a run of ours
 		}
+		if err := owned.Marked(filepath.Join(storage, run.Name()), run.Name()); err != nil {
+			errs = append(errs, err)
+			continue
+		}
 		for _, b := range backends {
-			if !slices.Contains(csidriver.Backends(), b.Name()) {
+			if !isBackend(b) {
 				continue
 			}
 			base := filepath.Join(storage, run.Name(), b.Name())
@@ -156,11 +209,15 @@ func cleanStorage(s *streams, storage string) error {
 			removed++
 			_ = os.Remove(base)
 		}
-		_ = os.Remove(filepath.Join(storage, run.Name()))
+		_ = owned.RemoveMarked(filepath.Join(storage, run.Name()))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return failed(err)
 	}
 	fmt.Fprintf(s.out, "%d driver directories below %s removed\n", removed, storage)
 	return nil
+}
+
+func isBackend(e os.DirEntry) bool {
+	return e.IsDir() && slices.Contains(csidriver.Backends(), e.Name())
 }

@@ -336,7 +336,7 @@ func (f *studyFlags) clear(ctx context.Context, s *streams, dir *study.Dir, t st
 			return failed(err)
 		}
 		if open > 0 {
-			if err := cleanBundle(ctx, s, &f.run.cluster, path); err != nil {
+			if err := cleanBundle(ctx, s, &f.run.cluster, path, false); err != nil {
 				return err
 			}
 		}

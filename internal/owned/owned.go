@@ -18,6 +18,7 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -53,8 +54,8 @@ func Refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(form
 const (
 	// MarkFile is the file in a directory of a run that says whose it is.
 	MarkFile = ".cnsbench-run"
-	// Variable is the environment variable of a run's processes.
-	Variable = "CNSBENCH_RUN"
+	// Variable is the environment variable of a run's processes; agents do not hand it on.
+	Variable = "CNSBENCH_AGENT_RUN"
 	// scratchPrefix comes before the run's id in the name of its scratch directory.
 	scratchPrefix = "cnsbench-"
 	nonceBytes    = 16
@@ -277,6 +278,28 @@ func empty(root *os.Root) error {
 	return ignoreMissing(root.Remove(MarkFile))
 }
 
+// Marked refuses a directory that no run of that id, whatever its nonce, has
+// marked: for a clean-up of a directory that its user names.
+func Marked(dir, runID string) error {
+	text, err := os.ReadFile(filepath.Join(dir, MarkFile))
+	nonce, ok := strings.CutPrefix(strings.TrimSpace(string(text)), runID+" ")
+	if err != nil || !ok {
+		return fmt.Errorf("%s: %w", dir, Refuse("it does not carry the mark of a run %s", runID))
+	}
+	id := Identity{RunID: runID, Nonce: nonce}
+	return id.Owns(dir)
+}
+
+// RemoveMarked removes a directory in which nothing is but its mark, and leaves
+// any other as it is.
+func RemoveMarked(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) > 1 || len(entries) == 1 && entries[0].Name() != MarkFile {
+		return ignoreMissing(err)
+	}
+	return errors.Join(ignoreMissing(os.Remove(filepath.Join(dir, MarkFile))), ignoreMissing(os.Remove(dir)))
+}
+
 func ignoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -303,6 +326,11 @@ func (id *Identity) OwnsProcess(pid int) error {
 		return err
 	}
 	environment, err := os.ReadFile(dir + "/environ")
+	// The kernel shows it only a moment after the program has begun.
+	for wait := time.Millisecond; err == nil && len(environment) == 0 && wait < 500*time.Millisecond; wait *= 2 {
+		time.Sleep(wait)
+		environment, err = os.ReadFile(dir + "/environ")
+	}
 	if err != nil {
 		return Refuse("the environment of process %d cannot be read: %v", pid, err)
 	}

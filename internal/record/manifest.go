@@ -3,6 +3,7 @@ package record
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,8 @@ import (
 type manifest struct {
 	Format int             `json:"format"`
 	Files  []manifestEntry `json:"files"`
+	// Ledger is the ledger as it was when the bundle was closed.
+	Ledger *manifestEntry `json:"ledger,omitempty"`
 }
 
 type manifestEntry struct {
@@ -25,8 +28,8 @@ type manifestEntry struct {
 	SHA256 string `json:"sha256"`
 }
 
-// inManifest leaves out what may change after the close: the ledger, when a
-// later clean-up removes what the run could not.
+// inManifest leaves out what may change after the close. The ledger is in the
+// manifest in its state at the close: a later clean-up appends to it.
 func inManifest(rel string) bool {
 	return rel != manifestFile && rel != ledgerFile && rel != ReportFile && rel != reserveFile && !halfWritten(rel)
 }
@@ -67,7 +70,54 @@ func writeManifest(dir string) error {
 		}
 		m.Files = append(m.Files, e)
 	}
+	e, err := digest(dir, ledgerFile, true)
+	if err != nil {
+		return err
+	}
+	m.Ledger = &e
 	return writeJSON(filepath.Join(dir, manifestFile), m)
+}
+
+// VerifyLedger compares the ledger of a closed bundle with the manifest: it may
+// have grown, by the marks of a clean-up that entries are done, and not have
+// changed. Nothing can be said of a bundle that was not closed.
+func VerifyLedger(dir string) error {
+	var m manifest
+	err := readJSON(filepath.Join(dir, manifestFile), &m)
+	if errors.Is(err, os.ErrNotExist) || err == nil && m.Ledger == nil {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	return m.Ledger.verifyLedger(filepath.Join(dir, ledgerFile))
+}
+
+func (e *manifestEntry) verifyLedger(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.CopyN(h, f, e.Bytes)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("record: %w", err)
+	}
+	if n != e.Bytes || hex.EncodeToString(h.Sum(nil)) != e.SHA256 {
+		return fmt.Errorf("record: %s has changed since the bundle was closed", path)
+	}
+	for line, err := range splitLines(f) {
+		if err != nil {
+			return fmt.Errorf("record: %w", err)
+		}
+		var l ledgerLine
+		if json.Unmarshal(line, &l) != nil || l.Add != nil {
+			return fmt.Errorf("record: %s has changed since the bundle was closed: "+
+				"it has an entry that the run did not make", path)
+		}
+	}
+	return nil
 }
 
 func amendManifest(dir, rel string) error {
@@ -139,6 +189,9 @@ func (b *Bundle) Verify() error {
 		case got != want:
 			errs = append(errs, fmt.Errorf("record: %s has changed since the bundle was closed (%d bytes, were %d)", filepath.Join(b.Dir, want.Path), got.Bytes, want.Bytes))
 		}
+	}
+	if err := VerifyLedger(b.Dir); err != nil {
+		errs = append(errs, err)
 	}
 	files, err := listFiles(b.Dir)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
 // Target is an engine under test with a StorageClass to test it on.
@@ -26,6 +27,11 @@ type Target struct {
 	New           func(t *testing.T) engine.Engine
 	StorageClass  storagev1.StorageClass
 	SnapshotClass engine.SnapshotClass
+	// Dead is an engine that is not opened, for the clean-up after a dead run with
+	// that identity; New when nil.
+	Dead func(t *testing.T, own owned.Identity) engine.Engine
+	// Storage is the directory in which the engine's drivers keep volumes, if any.
+	Storage string
 	// Leaks lists what a run has left on the machine; called after Close.
 	Leaks func(t *testing.T) []string
 	// Skip names the parts that the driver under test cannot do.
@@ -50,6 +56,9 @@ type Target struct {
 
 // Run runs the whole suite.
 func Run(t *testing.T, target Target) {
+	if target.Dead == nil {
+		target.Dead = func(t *testing.T, _ owned.Identity) engine.Engine { return target.New(t) }
+	}
 	if target.Size == "" {
 		target.Size = "64Mi"
 	}
@@ -120,6 +129,8 @@ func open(t *testing.T, target Target) *session {
 		Needs:           engine.Needs{Kinds: kinds, Features: features},
 		StorageClasses:  map[string]storagev1.StorageClass{target.StorageClass.Name: target.StorageClass},
 		SnapshotClasses: map[string]engine.SnapshotClass{target.SnapshotClass.Name: target.SnapshotClass}}
+	s.current.Identity = owned.New(s.current.RunID)
+	s.current.Identity.Scratch, s.current.Identity.Storage = s.dir, target.Storage
 	if err := s.engine.Open(t.Context(), s.current); err != nil {
 		t.Fatalf("Open: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/run"
@@ -46,6 +47,7 @@ func testLoop(t *testing.T, s *session) {
 	}
 	given := s.current
 	given.RunID, given.Dir, given.Ledger, given.Needs = given.RunID+"l", t.TempDir(), &Ledger{}, p.Needs
+	given.Identity = owned.Identity{}
 	var rec Recorder
 	var described map[string]any
 	result := run.Run(t.Context(), t.Context(), run.Config{RunID: given.RunID, Plan: p, Engine: e, Clock: s.clock,

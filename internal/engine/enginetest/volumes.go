@@ -145,7 +145,7 @@ func testDeadRun(t *testing.T, s *session) {
 	s.must(engine.Request{Name: "s-0", Snapshot: &engine.Snapshot{Sources: []engine.Object{v}, Class: s.target.SnapshotClass.Name}})
 	s.must(s.workload("w-0", script("sleep 300")))
 	s.sink.lose() // its driver will be killed: that is no news
-	if err := s.target.New(t).Teardown(t.Context(), s.ledger); err != nil {
+	if err := s.target.Dead(t, s.current.Identity).Teardown(t.Context(), s.ledger); err != nil {
 		t.Errorf("Teardown of a dead run: %v", err)
 	}
 	if open := s.ledger.Open(); len(open) > 0 {

@@ -129,13 +129,17 @@ func (d *driver) start(ctx context.Context, options map[string]string) error {
 	}
 	s := d.engine.session
 	d.backend = backend
-	d.baseDir = filepath.Join(d.engine.StorageDir, s.RunID, backend)
+	runDir, err := d.engine.own.StorageDir()
+	if err != nil {
+		return err
+	}
+	d.baseDir = filepath.Join(runDir, backend)
 	d.socket = filepath.Join(s.Dir, backend+".sock")
 	entry := op.LedgerEntry{Kind: "driver", Name: backend, Data: map[string]string{"baseDir": d.baseDir}}
 	if err := s.Ledger.Add(entry); err != nil {
 		return err
 	}
-	if err := makeBase(d.baseDir); err != nil {
+	if err := d.engine.makeBase(d.baseDir); err != nil {
 		return fmt.Errorf("storage directory: %w (choose another with --storage-dir)", err)
 	}
 	args := append(slices.Clone(d.engine.DriverCommand[1:]),
@@ -159,10 +163,16 @@ func (d *driver) start(ctx context.Context, options map[string]string) error {
 	return d.awaitSocket(ctx)
 }
 
-// makeBase makes a driver's base directory, and the run's above it. The storage
-// directory itself must be there: a misspelt one would be on another disk.
-func makeBase(dir string) error {
-	if err := os.Mkdir(filepath.Dir(dir), 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+// makeBase makes a driver's base directory, and the run's above it with the mark
+// of the run. The storage directory itself must be there: a misspelt one would be
+// on another disk.
+func (e *Engine) makeBase(dir string) error {
+	run := filepath.Dir(dir)
+	err := e.own.Make(run, 0o755)
+	if errors.Is(err, os.ErrExist) { // by another driver of this run
+		err = e.own.Owns(run)
+	}
+	if err != nil {
 		return err
 	}
 	return os.Mkdir(dir, 0o755)
@@ -176,6 +186,7 @@ func (d *driver) truthLog() string {
 // that the kernel ends it when this process dies and not before.
 func (d *driver) spawn(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	cmd.Env = append(os.Environ(), d.engine.own.Environment())
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return err

@@ -2,6 +2,12 @@ package local
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
@@ -11,6 +17,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
 // Everything that our own drivers make lies under one base directory, which
@@ -46,13 +53,19 @@ func (e *Engine) Prepare(r engine.Request) error {
 		if v == nil {
 			return nil
 		}
-		return e.oweRequest("snapshot", r.Name, nil, &csi.CreateSnapshotRequest{SourceVolumeId: v.id, Name: e.driverName(r.Name)})
+		if err := e.prove(v.id); err != nil {
+			return err
+		}
+		return e.oweRequest("snapshot", r.Name, &csi.CreateSnapshotRequest{SourceVolumeId: v.id, Name: e.driverName(r.Name)})
 	case r.Snapshot != nil:
 		req := &csi.CreateVolumeGroupSnapshotRequest{Name: e.driverName(r.Name)}
 		for _, o := range r.Snapshot.Sources {
 			req.SourceVolumeIds = append(req.SourceVolumeIds, o.Handle)
 		}
-		return e.oweRequest("group", r.Name, nil, req)
+		if err := e.prove(req.GetSourceVolumeIds()...); err != nil {
+			return err
+		}
+		return e.oweRequest("group", r.Name, req)
 	}
 	return nil
 }
@@ -63,19 +76,57 @@ func (e *Engine) owe(v *volume, want *engine.Volume) error {
 			return err
 		}
 	}
-	return e.oweRequest("volume", v.object.Name, map[string]string{"stage": v.stagePath, "target": v.targetPath}, v.request)
+	return e.oweRequest("volume", v.object.Name, v.request)
 }
 
-func (e *Engine) oweRequest(kind, name string, data map[string]string, req proto.Message) error {
+func (e *Engine) oweRequest(kind, name string, req proto.Message) error {
 	b, err := protojson.Marshal(req)
 	if err != nil {
 		return err
 	}
-	if data == nil {
-		data = map[string]string{}
-	}
-	data["endpoint"], data["request"] = e.Endpoint, string(b)
+	data := map[string]string{"endpoint": e.Endpoint, "request": string(b)}
 	return e.session.Ledger.Add(op.LedgerEntry{Kind: kind, Name: name, Data: data})
+}
+
+// prove notes in the run's own directory that volumes are the run's, so that a
+// clean-up may delete their snapshots when they are gone themselves.
+func (e *Engine) prove(volumes ...string) error {
+	for _, id := range volumes {
+		path := e.proof(id)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) proof(volume string) string {
+	sum := sha256.Sum256([]byte(volume))
+	return filepath.Join(e.own.Scratch, "sources", hex.EncodeToString(sum[:]))
+}
+
+// checkForeign: a driver that the run did not start is asked only for objects with
+// names of the run, at the socket that the run was given.
+func (e *Engine) checkForeign(entry op.LedgerEntry) error {
+	if entry.Data["endpoint"] == "" || entry.Data["endpoint"] != e.own.Endpoint {
+		return owned.Refuse("run %s did not use the driver at %q", e.own.RunID, entry.Data["endpoint"])
+	}
+	var req struct {
+		Name string `json:"name"`
+	}
+	if err := json.Unmarshal([]byte(entry.Data["request"]), &req); err != nil {
+		return owned.Refuse("the request of the entry cannot be read: %v", err)
+	}
+	if want := e.driverName(entry.Name); req.Name != want {
+		return owned.Refuse("the entry asks for %q, which is not the run's %s", req.Name, want)
+	}
+	if strings.ContainsRune(entry.Name, '/') {
+		return owned.Refuse("%q is not the name of an object", entry.Name)
+	}
+	return e.own.Owns(e.own.Scratch) // volumes are unmounted below it
 }
 
 // settle strikes an entry; our own drivers' objects have none.
@@ -148,6 +199,9 @@ func (d *driver) deleteSnapshotsOf(ctx context.Context, volumes ...string) error
 		return nil
 	}
 	for _, id := range volumes {
+		if _, err := os.Lstat(d.engine.proof(id)); err != nil {
+			return owned.Refuse("volume %s is gone, and nothing proves that it, and so its snapshots, were the run's", id)
+		}
 		list, err := d.controller.ListSnapshots(ctx, &csi.ListSnapshotsRequest{SourceVolumeId: id})
 		if err != nil {
 			return err
@@ -175,8 +229,9 @@ func (d *driver) recoverVolume(ctx context.Context, req *csi.CreateVolumeRequest
 	if err != nil {
 		return err
 	}
+	dir := d.engine.volumeDir(entry.Name)
 	v := &volume{driver: d, id: res.GetVolume().GetVolumeId(), capability: req.GetVolumeCapabilities()[0],
-		stagePath: entry.Data["stage"], targetPath: entry.Data["target"], published: true,
+		stagePath: filepath.Join(dir, "stage"), targetPath: filepath.Join(dir, "mount"), published: true,
 		staged:   d.nodes[csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME],
 		attached: d.controls[csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME]}
 	if err := v.detach(ctx); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/agent"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
 // Options are what the command line says about this machine.
@@ -40,12 +41,16 @@ type Options struct {
 	// Inject is handed to our drivers: a file of delays, stalls and errors.
 	Inject string
 	Seed   uint64
+	// Identity is that of a dead run, for Teardown of an engine that is not opened:
+	// what does not carry it is left alone.
+	Identity owned.Identity
 }
 
 // Engine is the local engine of one run. It implements engine.Engine.
 type Engine struct {
 	Options
 	session engine.Session
+	own     owned.Identity
 	node    string
 	ctx     context.Context // of the run, without its cancellation
 	agents  *agent.Server
@@ -73,7 +78,7 @@ func New(o Options) *Engine {
 	}
 	o.Endpoint = SocketPath(o.Endpoint)
 	return &Engine{
-		Options: o, node: host,
+		Options: o, node: host, own: o.Identity,
 		drivers: map[string]*driver{}, volumes: map[string]*volume{},
 		snapshots: map[string]*snapshot{}, workloads: map[string]*workload{},
 	}
@@ -115,6 +120,13 @@ func (e *Engine) Capabilities() engine.Capabilities {
 // for agents.
 func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	e.session, e.ctx = s, context.WithoutCancel(ctx)
+	if e.own = s.Identity; e.own == (owned.Identity{}) {
+		e.own = owned.New(s.RunID)
+		e.own.Scratch, e.own.Storage, e.own.Endpoint = s.Dir, e.StorageDir, e.Endpoint
+		if err := e.own.Mark(s.Dir); err != nil {
+			return fmt.Errorf("scratch directory: %w", err)
+		}
+	}
 	if err := e.openDrivers(ctx); err != nil {
 		return err
 	}
@@ -140,7 +152,8 @@ func (e *Engine) openPods() error {
 		return fmt.Errorf("listen for agents: %w", err)
 	}
 	e.host, err = pod.NewHost(e.ctx, pod.HostOptions{Server: e.agents, Clock: e.session.Clock, Ledger: e.session.Ledger,
-		Sink: e.pods, Agent: e.AgentPath, Program: program, Hide: []string{filepath.Join(e.session.Dir, "volumes")}})
+		Sink: e.pods, Agent: e.AgentPath, Program: program, Identity: e.own,
+		Hide: []string{filepath.Join(e.session.Dir, "volumes")}})
 	return err
 }
 

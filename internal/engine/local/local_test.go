@@ -16,6 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/enginetest"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
 // bin holds the real programs: drivers and agents are processes of their own
@@ -75,12 +76,14 @@ func TestConformance(t *testing.T) {
 			}
 			storage := t.TempDir()
 			provisioner := tt.backend + ".csi.cnsbench.dev"
+			dead := func(_ *testing.T, own owned.Identity) engine.Engine {
+				return local.New(local.Options{
+					DriverCommand: []string{filepath.Join(bin, "cnsbench"), "csi-driver"},
+					AgentPath:     filepath.Join(bin, "cnsbench-agent"), StorageDir: storage, Seed: 1, Identity: own})
+			}
 			enginetest.Run(t, enginetest.Target{
-				New: func(*testing.T) engine.Engine {
-					return local.New(local.Options{
-						DriverCommand: []string{filepath.Join(bin, "cnsbench"), "csi-driver"},
-						AgentPath:     filepath.Join(bin, "cnsbench-agent"), StorageDir: storage, Seed: 1})
-				},
+				New:  func(t *testing.T) engine.Engine { return dead(t, owned.Identity{}) },
+				Dead: dead, Storage: storage,
 				StorageClass:  storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "sc"}, Provisioner: provisioner, Parameters: tt.params},
 				SnapshotClass: engine.SnapshotClass{Name: "vsc", Driver: provisioner},
 				Leaks:         func(t *testing.T) []string { return leaks(t, storage) },

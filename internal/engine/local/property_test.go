@@ -22,6 +22,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/engine/mixtest"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
 // The property: after any mix of actions at any rates, with errors, delays and
@@ -56,10 +57,11 @@ func mixIsListed(t *testing.T, seed uint64, backend string, o enginetest.MixOpti
 	text := enginetest.Mix(r, o)
 	faults := mixedFaults(r)
 	d := serve(t, backend, faults, seed)
-	engine := func() *local.Engine {
-		return local.New(local.Options{Endpoint: d.socket, AgentPath: filepath.Join(bin, "cnsbench-agent")})
+	engine := func(own owned.Identity) *local.Engine {
+		return local.New(local.Options{Endpoint: d.socket, AgentPath: filepath.Join(bin, "cnsbench-agent"), Identity: own})
 	}
-	m := mixtest.CarryOut(t, engine(), mixtest.Options{ID: fmt.Sprintf("m%x", r.Uint32()), Text: text, Hurry: 100 * time.Millisecond}, r)
+	m := mixtest.CarryOut(t, engine(owned.Identity{}), mixtest.Options{ID: fmt.Sprintf("m%x", r.Uint32()), Text: text,
+		Endpoint: d.socket, Hurry: 100 * time.Millisecond}, r)
 	if m.Failed != "" && !strings.HasPrefix(m.Failed, "set-up:") {
 		t.Errorf("the run failed: %s", m.Failed)
 	}
@@ -70,7 +72,7 @@ func mixIsListed(t *testing.T, seed uint64, backend string, o enginetest.MixOpti
 	d.check(t, m)
 	// The driver is mended for the removal, as an administrator would.
 	d.restart(t, "")
-	dead := engine()
+	dead := engine(m.Identity)
 	if err := dead.Teardown(context.WithoutCancel(t.Context()), m.Ledger); err != nil {
 		t.Errorf("clean-up: %v", err)
 	}

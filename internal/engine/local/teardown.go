@@ -1,7 +1,6 @@
 package local
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
 // removers is how many objects are removed at once.
@@ -161,6 +161,9 @@ func (e *Engine) removeEntries(ctx context.Context, ledger engine.Ledger) error 
 	}
 	var others []error
 	for _, entry := range rest {
+		if entry.Name == e.own.Scratch && slices.ContainsFunc(ledger.Open(), foreign) {
+			continue // it says which snapshots are the run's
+		}
 		others = append(others, remove(entry))
 	}
 	<-dead
@@ -168,17 +171,81 @@ func (e *Engine) removeEntries(ctx context.Context, ledger engine.Ledger) error 
 }
 
 func (e *Engine) removeEntry(ctx context.Context, entry op.LedgerEntry) error {
+	if err := e.Check(entry); err != nil {
+		return err
+	}
 	switch entry.Kind {
 	case pod.ProcessKind:
-		return pod.KillStale(entry, false)
+		return pod.KillStale(&e.own, entry, false)
 	case "driver":
 		return e.destroyDriver(ctx, entry)
 	case "volume", "snapshot", "group":
 		return e.recover(ctx, entry)
-	case "dir":
-		return removeScratch(cmp.Or(entry.Data["path"], entry.Name))
 	}
-	return fmt.Errorf("the ledger has an entry of a kind this version does not know; a newer one wrote it")
+	if err := mountsBelow(entry.Name); err != nil {
+		return err
+	}
+	return e.own.RemoveAll(entry.Name)
+}
+
+// Check says why an entry of the ledger is left alone: it is not derived from the
+// run, or what it names does not carry the run's identity; nil: it is the run's.
+func (e *Engine) Check(entry op.LedgerEntry) error {
+	if err := e.own.Check(); err != nil {
+		return err
+	}
+	switch entry.Kind {
+	case pod.ProcessKind:
+		return pod.CheckStale(&e.own, entry)
+	case "driver":
+		return e.checkDriver(entry)
+	case "volume", "snapshot", "group":
+		return e.checkForeign(entry)
+	case pod.DirKind:
+		return e.checkDir(entry)
+	}
+	return owned.Refuse("this version does not know the kind %q; a newer one wrote it", entry.Kind)
+}
+
+// checkDir: the run's scratch directory, and those of its pods in memory.
+func (e *Engine) checkDir(entry op.LedgerEntry) error {
+	if path := entry.Data["path"]; path != "" && path != entry.Name {
+		return owned.Refuse("the entry names two directories, %s and %s", entry.Name, path)
+	}
+	inMemory := strings.HasPrefix(entry.Name, pod.MemoryDir(e.own.Scratch)+"-") && filepath.Clean(entry.Name) == entry.Name
+	switch {
+	case inMemory:
+	case entry.Name != e.own.Scratch:
+		return owned.Refuse("%s is not the scratch directory of run %s", entry.Name, e.own.RunID)
+	default:
+		if err := e.own.OwnsScratch(); err != nil {
+			return err
+		}
+	}
+	return e.own.Owns(entry.Name)
+}
+
+// checkDriver: the base directory of a driver of ours lies in the run's own
+// directory, which is marked, below the storage directory.
+func (e *Engine) checkDriver(entry op.LedgerEntry) error {
+	run, err := e.own.StorageDir()
+	if err != nil {
+		return err
+	}
+	base := filepath.Join(run, entry.Name)
+	if filepath.Dir(base) != run || entry.Data["baseDir"] != base {
+		return owned.Refuse("%s is not the directory of driver %s of run %s", entry.Data["baseDir"], entry.Name, e.own.RunID)
+	}
+	if err := e.own.Owns(run); err != nil {
+		return err
+	}
+	if info, err := os.Lstat(base); err == nil && !info.IsDir() {
+		return owned.Refuse("%s is not a directory", base)
+	}
+	if entry.Data["pid"] == "" { // it was never started
+		return nil
+	}
+	return pod.CheckStale(&e.own, entry)
 }
 
 // destroyDriver ends one of our drivers and removes everything under its base
@@ -192,14 +259,13 @@ func (e *Engine) destroyDriver(ctx context.Context, entry op.LedgerEntry) error 
 		}
 	}
 	if entry.Data["pid"] != "" { // else it was never started
-		if err := pod.KillStale(entry, true); err != nil {
+		if err := pod.KillStale(&e.own, entry, true); err != nil {
 			return err
 		}
 	}
-	base := entry.Data["baseDir"]
+	base := entry.Data["baseDir"] // checked
 	if _, err := os.Stat(base); errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		_ = syscall.Rmdir(filepath.Dir(base)) // a kill may have come between the two
-		return nil
+		return owned.RemoveMarked(filepath.Dir(base)) // a kill may have come between the two
 	}
 	args := append(slices.Clone(e.DriverCommand[1:]), "--backend", entry.Name, "--base-dir", base, "--destroy")
 	out, err := exec.CommandContext(ctx, e.DriverCommand[0], args...).CombinedOutput()
@@ -209,8 +275,7 @@ func (e *Engine) destroyDriver(ctx context.Context, entry op.LedgerEntry) error 
 	if err := os.RemoveAll(base); err != nil {
 		return err
 	}
-	_ = os.Remove(filepath.Dir(base)) // the run's own directory, when this was its last driver
-	return nil
+	return owned.RemoveMarked(filepath.Dir(base)) // the run's own directory, when this was its last driver
 }
 
 // checkScratch reports mounts below the run's scratch directory, which its
@@ -220,15 +285,6 @@ func (e *Engine) checkScratch() error {
 		return nil
 	}
 	return mountsBelow(e.session.Dir)
-}
-
-// removeScratch removes a directory tree, unless something is still mounted
-// in it.
-func removeScratch(dir string) error {
-	if err := mountsBelow(dir); err != nil {
-		return err
-	}
-	return os.RemoveAll(dir)
 }
 
 // mountsBelow is an error that lists the mounts below dir, if there are any.
@@ -248,4 +304,9 @@ func mountsBelow(dir string) error {
 		return nil
 	}
 	return fmt.Errorf("still mounted: %s; unmount by hand", strings.Join(found, ", "))
+}
+
+// foreign says whether an entry is of a driver that the run did not start.
+func foreign(entry op.LedgerEntry) bool {
+	return entry.Kind == "volume" || entry.Kind == "snapshot" || entry.Kind == "group"
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/record"
 )
 
@@ -43,6 +44,11 @@ func TestTeardownWhileFrozen(t *testing.T) {
 		t.Skip("mkfs.ext4 is not installed")
 	}
 	d := startDriver(t, "loopfile", "--pool-size", "1Gi")
+	own := owned.New("run")
+	own.Storage = filepath.Dir(filepath.Dir(d.base))
+	if err := own.Mark(filepath.Dir(d.base)); err != nil {
+		t.Fatal(err)
+	}
 	target := d.publish(t, 32<<20)
 	if _, err := d.ControllerModifyVolume(t.Context(), &csi.ControllerModifyVolumeRequest{VolumeId: target.id,
 		MutableParameters: map[string]string{"freezeHold": "1m"}}); err != nil {
@@ -61,6 +67,7 @@ func TestTeardownWhileFrozen(t *testing.T) {
 	}
 	d.kill()
 	writer := exec.Command("sh", "-c", "echo x > "+filepath.Join(target.path, "late"))
+	writer.Env = []string{own.Environment()}
 	if err := writer.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +92,7 @@ func TestTeardownWhileFrozen(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	e := local.New(local.Options{DriverCommand: []string{filepath.Join(bin, "cnsbench"), "csi-driver"}})
+	e := local.New(local.Options{DriverCommand: []string{filepath.Join(bin, "cnsbench"), "csi-driver"}, Identity: own})
 	if err := e.Teardown(t.Context(), ledger); err != nil {
 		t.Error(err)
 	}

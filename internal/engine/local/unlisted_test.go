@@ -14,6 +14,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/record"
 )
 
@@ -86,10 +87,15 @@ func TestRecoverUnlisted(t *testing.T) {
 			}
 			defer ledger.Close()
 			if err := ledger.Add(op.LedgerEntry{Kind: "snapshot", Name: "snap", Data: map[string]string{
-				"endpoint": socket, "request": `{"sourceVolumeId": "v", "name": "snap"}`}}); err != nil {
+				"endpoint": socket, "request": `{"sourceVolumeId": "v", "name": "cnsbench-r-snap"}`}}); err != nil {
 				t.Fatal(err)
 			}
-			e := local.New(local.Options{})
+			own := owned.New("r")
+			own.Endpoint, own.Scratch = socket, t.TempDir()
+			if err := own.Mark(own.Scratch); err != nil {
+				t.Fatal(err)
+			}
+			e := local.New(local.Options{Identity: own})
 			defer e.Close()
 			err = e.Teardown(t.Context(), ledger)
 			if owing := len(ledger.Open()); owing != tt.owing || (err != nil) != (tt.owing > 0) {

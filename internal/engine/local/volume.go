@@ -56,7 +56,10 @@ func (v *volume) block() bool { return v.capability.GetBlock() != nil }
 
 // driverName is the name of an object as the driver sees it: unique among
 // runs, and the same each time it is asked for.
-func (e *Engine) driverName(name string) string { return "cnsbench-" + e.session.RunID + "-" + name }
+func (e *Engine) driverName(name string) string { return "cnsbench-" + e.own.RunID + "-" + name }
+
+// volumeDir is where a volume is mounted.
+func (e *Engine) volumeDir(name string) string { return filepath.Join(e.own.Scratch, "volumes", name) }
 
 // newVolume resolves a claim to a request for its driver.
 func (e *Engine) newVolume(name string, claim *corev1.PersistentVolumeClaim) (*volume, error) {
@@ -76,7 +79,7 @@ func (e *Engine) newVolume(name string, claim *corev1.PersistentVolumeClaim) (*v
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(e.session.Dir, "volumes", name)
+	dir := e.volumeDir(name)
 	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	return &volume{
 		driver: d, capability: capability,

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/enginetest"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/run"
@@ -24,7 +26,9 @@ type Made struct {
 	ID     string // of the run
 	Ops    []op.Op
 	Ledger *enginetest.Ledger
-	Failed string // why the run failed; empty: it did not
+	// Identity marks what the run made.
+	Identity owned.Identity
+	Failed   string // why the run failed; empty: it did not
 
 	plan *plan.Plan
 	late bool
@@ -35,6 +39,8 @@ type Options struct {
 	ID         string
 	Text       string // of the mix
 	ToolsImage string
+	// Endpoint is the socket of a driver that the engine did not start, if any.
+	Endpoint string
 	// Late platforms may finish making a volume after its claim has been deleted.
 	Late bool
 	// Hurry is how long after a first interrupt a second may come.
@@ -53,6 +59,11 @@ func CarryOut(t *testing.T, e engine.Engine, o Options, r *rand.Rand) *Made {
 		t.FailNow()
 	}
 	m := &Made{ID: o.ID, plan: p, late: o.Late, Ledger: &enginetest.Ledger{}}
+	m.Identity = owned.New(o.ID)
+	m.Identity.Scratch, m.Identity.Endpoint = filepath.Join(t.TempDir(), owned.ScratchName(o.ID)), o.Endpoint
+	if err := m.Identity.Make(m.Identity.Scratch, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	hard, hurry := context.WithCancel(t.Context())
@@ -67,7 +78,8 @@ func CarryOut(t *testing.T, e engine.Engine, o Options, r *rand.Rand) *Made {
 	clock, rec := op.NewClock(), &enginetest.Recorder{}
 	result := run.Run(ctx, hard, run.Config{RunID: m.ID, Plan: p, Engine: e, Clock: clock,
 		Record: rec, Observer: enginetest.Unobserved{}, RawDir: t.TempDir(), Keep: true,
-		Session: engine.Session{RunID: m.ID, Clock: clock, Ledger: m.Ledger, Dir: t.TempDir(), Needs: p.Needs, StorageClasses: p.StorageClasses, SnapshotClasses: p.SnapshotClasses}})
+		Session: engine.Session{RunID: m.ID, Identity: m.Identity, Clock: clock, Ledger: m.Ledger,
+			Dir: m.Identity.Scratch, Needs: p.Needs, StorageClasses: p.StorageClasses, SnapshotClasses: p.SnapshotClasses}})
 	if result.State == record.Failed {
 		m.Failed = result.Reason
 	}

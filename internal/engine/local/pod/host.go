@@ -17,6 +17,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/agent"
 	"github.com/cnsbench/cnsbench/internal/engine/agent/jail"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
 // AgentName is the agent's program, and AgentEnv names it by its path.
@@ -40,6 +41,8 @@ type HostOptions struct {
 	// Program is the path of this very program, which pods call by
 	// engine.Program.
 	Program string
+	// Identity marks the processes and directories of the run.
+	Identity owned.Identity
 	// Hide lists the directories in which this run mounts volumes. Each
 	// container lets go of the mounts in them that are not its own, so that
 	// it does not keep other volumes busy; those elsewhere it keeps only in
@@ -204,6 +207,7 @@ func (h *Host) start(p *process, c *container) error {
 	}
 	defer r.Close() // the agent's
 	p.cmd = jail.Command(h.Agent, r, stderr, c.alone)
+	p.cmd.Env = []string{h.Identity.Environment()} // the agent's alone: it gives workloads another
 	if err := h.onSpawner(p.cmd.Start); err != nil {
 		return errors.Join(startError(err), w.Close())
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/agent/agenttest"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
 var agentPath string
@@ -52,7 +53,9 @@ func newFixture(t testing.TB) *fixture {
 		t.Fatal(err)
 	}
 	f.Host, err = pod.NewHost(t.Context(), pod.HostOptions{
-		Server: server, Clock: f.clock, Ledger: f.ledger, Sink: f.sink, Agent: agentPath, Hide: []string{filepath.Join(dir, "volumes")},
+		Identity: owned.New("r"),
+		Server:   server, Clock: f.clock, Ledger: f.ledger, Sink: f.sink, Agent: agentPath,
+		Hide: []string{filepath.Join(dir, "volumes")},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -758,9 +761,12 @@ func TestKillStale(t *testing.T) {
 	if err := p.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	e := f.ledger.Open()[0]
+	e, own, other := f.ledger.Open()[0], f.Identity, owned.New("r")
+	if err := pod.KillStale(&other, e, false); err == nil {
+		t.Error("the process of another run is not refused")
+	}
 	wrong := op.LedgerEntry{Kind: e.Kind, Name: e.Name, Data: map[string]string{"pid": e.Data["pid"], "start": "1", "boot": e.Data["boot"]}}
-	if err := pod.KillStale(wrong, false); err != nil {
+	if err := pod.KillStale(&own, wrong, false); err != nil {
 		t.Errorf("another process with that pid: %v", err)
 	}
 	time.Sleep(50 * time.Millisecond)
@@ -769,14 +775,14 @@ func TestKillStale(t *testing.T) {
 		t.Fatal("a process that is not the entry's was killed")
 	default:
 	}
-	if err := pod.KillStale(e, false); err != nil {
+	if err := pod.KillStale(&own, e, false); err != nil {
 		t.Fatal(err)
 	}
 	end := f.wait(p)
 	if end.OK || end.Containers[0].ExitCode != -1 || !strings.Contains(end.Containers[0].Message, "without a report") {
 		t.Errorf("end %+v", end)
 	}
-	if err := pod.KillStale(e, true); err != nil {
+	if err := pod.KillStale(&own, e, true); err != nil {
 		t.Errorf("again: %v", err)
 	}
 }

@@ -80,15 +80,24 @@ func (p *planner) memory(h *Host, name string) (source, error) {
 		return source{}, fmt.Errorf("emptyDir in memory: %s is not a tmpfs here", memoryDir)
 	}
 	// Named after the pod's own directory, which no other living pod has.
-	dir := filepath.Join(memoryDir, "cnsbench"+strings.ReplaceAll(filepath.Join(p.Dir, name), "/", "-"))
+	dir := MemoryDir(filepath.Join(p.Dir, name))
 	if err := h.Ledger.Add(op.LedgerEntry{Kind: DirKind, Name: dir, Data: map[string]string{"path": dir}}); err != nil {
 		return source{}, err
 	}
 	p.plan.shared = append(p.plan.shared, dir)
-	if err := os.Mkdir(dir, 0o777); err != nil {
+	if err := h.Identity.Make(dir, 0o700); err != nil {
 		return source{}, err
 	}
-	return source{path: dir}, os.Chmod(dir, 0o777)
+	data := filepath.Join(dir, "data") // beside the mark
+	if err := os.Mkdir(data, 0o777); err != nil {
+		return source{}, err
+	}
+	return source{path: data}, os.Chmod(data, 0o777)
+}
+
+// MemoryDir is where a directory of a pod is that is to be in memory.
+func MemoryDir(dir string) string {
+	return filepath.Join(memoryDir, "cnsbench"+strings.ReplaceAll(dir, "/", "-"))
 }
 
 // hostPath takes what is there already; nothing is made on the host.
