@@ -226,7 +226,13 @@ var badDrivers = []badCase{
 	{name: "objective on too few values", file: atRate +
 		"  slos: [{name: fast, expr: 'p99(v.ready) < duration(\"1h\")'}]\n" + class("null"),
 		code: 3, state: "complete", says: []string{"weak", "fewValues"}, want: map[string]int{"ok": 5}},
-	{name: "objective without data", file: atRate + "  slos: [{name: fast, expr: 'p50(v.published) < duration(\"1h\")'}]\n" + class("null"), code: 3, state: "complete", says: []string{"no data"}, want: map[string]int{"ok": 5}},
+	{name: "objectives without data", file: strings.Replace(atRate, "actions: [", "actions: ["+
+		"{name: never, startAfter: 1h, createObjSpec: {volume: {storageClass: sut, size: 1Gi}}}, ", 1) +
+		"  slos: [{name: fast, expr: 'p50(v.published) < duration(\"1h\")'}, " +
+		"{name: none, expr: 'errors(never) == 0'}]\n" + class("null"),
+		code: 3, state: "complete",
+		says: []string{"no data fast", "no data none", "never: no op: it was to begin 1h0m0s after the"},
+		want: map[string]int{"ok": 5}},
 }
 
 func diesInMidRun(backend string) []string {

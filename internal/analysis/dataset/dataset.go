@@ -73,20 +73,60 @@ func (c *Canary) Until() op.Time {
 
 // Spec is what the analyses need of the Benchmark.
 type Spec struct {
-	Actions []struct {
-		Name          string     `json:"name"`
-		RateName      string     `json:"rateName"`
-		Then          []string   `json:"then"`
-		CreateObjSpec *CreateObj `json:"createObjSpec"`
-	} `json:"actions"`
-	Rates []struct {
-		Name string `json:"name"`
-	} `json:"rates"`
-	SLOs []struct {
+	Actions []Action `json:"actions"`
+	Rates   []Rate   `json:"rates"`
+	SLOs    []struct {
 		Name      string `json:"name"`
 		Expr      string `json:"expr"`
 		FewValues bool   `json:"fewValues"`
 	} `json:"slos"`
+}
+
+// Start says what an action or a rate waits for before it begins.
+type Start struct {
+	StartAfter       string `json:"startAfter"`
+	StartAfterAction string `json:"startAfterAction"`
+}
+
+// Action of the file.
+type Action struct {
+	Name          string     `json:"name"`
+	Kind          op.Kind    `json:"-"`
+	RateName      string     `json:"rateName"`
+	Then          []string   `json:"then"`
+	CreateObjSpec *CreateObj `json:"createObjSpec"`
+	Start
+}
+
+// UnmarshalJSON takes the kind from the name of the action's one spec.
+func (a *Action) UnmarshalJSON(b []byte) error {
+	type plain Action
+	if err := json.Unmarshal(b, (*plain)(a)); err != nil {
+		return err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(b, &fields); err != nil {
+		return err
+	}
+	for name := range fields {
+		if kind, ok := strings.CutSuffix(name, "Spec"); ok {
+			a.Kind = op.Kind(strings.TrimSuffix(kind, "Obj")) // createObjSpec
+		}
+	}
+	return nil
+}
+
+// Rate of the file: what of it says when its first trigger is due.
+type Rate struct {
+	Name         string    `json:"name"`
+	ConstantRate *Interval `json:"constantRateSpec"`
+	BurstRate    *Interval `json:"burstRateSpec"`
+	Start
+}
+
+// Interval between the triggers of a rate; empty: the file gives their number a second.
+type Interval struct {
+	Interval string `json:"interval"`
 }
 
 // CreateObj is what an action creates.

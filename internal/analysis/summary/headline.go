@@ -125,6 +125,9 @@ func statusWord(st expr.Status) string {
 }
 
 func actionLine(a *Action) string {
+	if a.NoOps != "" {
+		return fmt.Sprintf("%s: no op: %s.", a.Name, a.NoOps)
+	}
 	parts := []string{fmt.Sprintf("%s: %s", a.Name, plural(a.N, string(a.Kind)+" op"))}
 	if l := span(a.Response); l != "" {
 		parts = append(parts, l)

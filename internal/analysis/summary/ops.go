@@ -21,7 +21,14 @@ type tally struct {
 	failures                    map[[2]string]*Failure
 	intended, started           extent
 	attribution                 attribution.Tally
-	maxErr                      int64 // ± of the least certain milestone
+	maxErr                      int64  // ± of the least certain milestone
+	noOps                       string // why there is none
+}
+
+func newTally(d *dataset.Data, name string, kind op.Kind) *tally {
+	t := &tally{name: name, kind: kind, outcomes: map[op.Outcome]int64{}, failures: map[[2]string]*Failure{}}
+	t.attribution.Local = d.Bundle.Run.Engine == "local"
+	return t
 }
 
 // extent of instants: how many lie after the first.
@@ -43,7 +50,8 @@ func (e *extent) add(t op.Time) {
 	e.n++
 }
 
-// tallyOps gathers all ops, by action in the order of the spec, then by name.
+// tallyOps gathers all ops, by action in the order of the spec, then by name. An
+// action of the spec that had none is there too.
 func tallyOps(d *dataset.Data) ([]*tally, error) {
 	byName := map[string]*tally{}
 	for o, err := range d.Bundle.Ops() {
@@ -52,18 +60,16 @@ func tallyOps(d *dataset.Data) ([]*tally, error) {
 		}
 		t := byName[o.Action]
 		if t == nil {
-			t = &tally{name: o.Action, kind: o.Kind, outcomes: map[op.Outcome]int64{}, failures: map[[2]string]*Failure{}}
-			t.attribution.Local = d.Bundle.Run.Engine == "local"
+			t = newTally(d, o.Action, o.Kind)
 			byName[o.Action] = t
 		}
 		t.add(&o)
 	}
+	addUnfired(d, byName)
 	position := map[string]int{}
 	for i, a := range d.Spec.Actions {
 		position[a.Name] = i - len(d.Spec.Actions)
-		if t := byName[a.Name]; t != nil {
-			t.rate = a.RateName
-		}
+		byName[a.Name].rate = a.RateName
 	}
 	var list []*tally
 	for _, t := range byName {
@@ -127,7 +133,7 @@ func (t *tally) failed(o *op.Op) {
 
 func (t *tally) action() Action {
 	a := Action{
-		Name: t.name, Kind: t.kind, Rate: t.rate, N: t.intended.n, Outcomes: t.outcomes,
+		Name: t.name, Kind: t.kind, Rate: t.rate, N: t.intended.n, NoOps: t.noOps, Outcomes: t.outcomes,
 		Lateness: latencyOf(&t.lateness), Response: latencyOf(&t.response), Service: latencyOf(&t.service),
 		Milestones: t.milestones.list(), Spans: t.spans.list(), Attribution: t.attribution.Shares(),
 	}

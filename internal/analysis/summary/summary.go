@@ -57,10 +57,12 @@ type Summary struct {
 
 // Action is what became of one action's ops.
 type Action struct {
-	Name     string               `json:"name"`
-	Kind     op.Kind              `json:"kind"`
-	Rate     string               `json:"rate,omitempty"`
-	N        int64                `json:"n"` // all ops, whatever became of them
+	Name string  `json:"name"`
+	Kind op.Kind `json:"kind"`
+	Rate string  `json:"rate,omitempty"`
+	N    int64   `json:"n"` // all ops, whatever became of them
+	// NoOps says why there is no op, as far as that is known; empty if there is one.
+	NoOps    string               `json:"noOps,omitempty"`
 	Outcomes map[op.Outcome]int64 `json:"outcomes"`
 	// OfferedPerSecond is the rate of intended ops, AchievedPerSecond that of
 	// ops that were ok; nil with fewer than two instants.

@@ -151,6 +151,10 @@ func (p *printer) operations(s *summary.Summary) {
 	}
 	t := table{head: []string{"Operations", "n", "ok", "not ok", "p50", "p90", "p99", "max"}}
 	for _, a := range s.Actions {
+		if a.NoOps != "" { // why is in the headline
+			t.row(a.Name, "0", "", "", "", "", "", "")
+			continue
+		}
 		t.row(a.Name, fmt.Sprint(a.N), fmt.Sprint(a.Outcomes[op.OK]), fmt.Sprint(a.N-a.Outcomes[op.OK]),
 			short(a.Response.P50), short(a.Response.P90), short(a.Response.P99), a.Response.Max())
 		for _, sp := range a.Spans {
