@@ -37,19 +37,40 @@ func pack(folder fs.FS, name string) (string, error) {
 	return packed.String(), nil
 }
 
-// reading keeps what is read of a folder.
+// reading keeps what is read of the files of a folder.
 type reading struct {
 	fs.FS
 	files map[string][]byte
 }
 
-// ReadFile reads a file and keeps it.
-func (r *reading) ReadFile(name string) ([]byte, error) {
-	data, err := fs.ReadFile(r.FS, name)
-	if err == nil {
-		r.files[name] = data
+// Open opens a file, of which what is read is kept.
+func (r *reading) Open(name string) (fs.File, error) {
+	f, err := r.FS.Open(name)
+	if err != nil {
+		return nil, err
 	}
-	return data, err
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if info.IsDir() {
+		return f, nil
+	}
+	r.files[name] = []byte{}
+	return &keptFile{f, r, name}, nil
+}
+
+type keptFile struct {
+	fs.File
+	of   *reading
+	name string
+}
+
+// Read keeps what it reads.
+func (f *keptFile) Read(p []byte) (int, error) {
+	n, err := f.File.Read(p)
+	f.of.files[f.name] = append(f.of.files[f.name], p[:n]...)
+	return n, err
 }
 
 // unpack opens a folder that pack made a file of, which is in parts.

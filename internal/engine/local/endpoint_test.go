@@ -39,7 +39,8 @@ func TestNoDriver(t *testing.T) {
 		{"tcp://host:1", "", "give a unix socket"},
 	} {
 		e := local.New(local.Options{Endpoint: tt.endpoint})
-		err := e.Open(t.Context(), engine.Session{StorageClasses: map[string]storagev1.StorageClass{"sc": {Provisioner: tt.provisioner}}})
+		err := e.Open(t.Context(), engine.Session{
+			Dir: t.TempDir(), StorageClasses: map[string]storagev1.StorageClass{"sc": {Provisioner: tt.provisioner}}})
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v; want %q", tt.endpoint, err, tt.want)
 		}

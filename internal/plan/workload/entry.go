@@ -31,6 +31,10 @@ const (
 	descriptionKey    = "cnsbench.dev/description"
 )
 
+// maxFile bounds one file of an entry. It may exceed what a rendered part may
+// have: files that are no templates are carried along as data.
+const maxFile = 64 << 20
+
 // entryFile is the file of a folder that has the entry's name, annotations and
 // label, as the ConfigMap does whose data the other files are.
 const entryFile = "workload.yaml"
@@ -156,7 +160,7 @@ func FromFolder(fsys fs.FS, dir, origin string) (*Entry, error) {
 		if f.IsDir() || strings.HasPrefix(f.Name(), ".") || strings.HasPrefix(strings.ToUpper(f.Name()), "README") {
 			continue
 		}
-		text, err := bounded.ReadFile(fsys, path.Join(dir, f.Name()), maxText)
+		text, err := bounded.ReadFile(fsys, path.Join(dir, f.Name()), maxFile)
 		if err != nil {
 			return nil, fmt.Errorf("workload %q: %w", dir, err)
 		}
@@ -235,7 +239,7 @@ func FromFolders(fsys fs.FS, origin string) (*Library, error) {
 }
 
 func fromFile(fsys fs.FS, name, origin string) (*Entry, error) {
-	text, err := bounded.ReadFile(fsys, name, maxText)
+	text, err := bounded.ReadFile(fsys, name, maxFile)
 	if err != nil {
 		return nil, err
 	}
