@@ -21,6 +21,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/agent/mono"
 	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
 	"github.com/cnsbench/cnsbench/internal/engine/agent/wrap"
+	"github.com/cnsbench/cnsbench/internal/machine"
 )
 
 const usage = `usage:
@@ -247,6 +248,7 @@ func dial(ctx context.Context, runner *peer, clock mono.Clock) (*link.Link, *wir
 func greet(l *link.Link, conn *wire.Conn, runner *peer, clock mono.Clock) (*wire.Welcome, error) {
 	welcome, err := wrap.Handshake(conn, wire.Hello{
 		Token: runner.token, Began: clock.Began(), Attempts: l.Attempts, DialNanos: int64(l.Took),
+		Machine: machine.ID(),
 	})
 	if err == nil && welcome.SilenceNanos > 0 {
 		l.SetSilence(time.Duration(welcome.SilenceNanos))

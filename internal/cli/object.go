@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/cnsbench/cnsbench/internal/machine"
 	"github.com/cnsbench/cnsbench/internal/objectstore/cosbench"
 	"github.com/cnsbench/cnsbench/internal/objectstore/fleet"
 	"github.com/cnsbench/cnsbench/internal/objectstore/footprint"
@@ -236,6 +237,7 @@ type objectRun struct {
 	writer   *record.Writer
 	fleet    *fleet.Fleet // nil: this process does it
 	seeking  *seeking
+	unwatch  func() // ends the reading of this machine; nil: it has not begun
 }
 
 func (r *objectRun) carryOut(ctx context.Context) error {
@@ -245,6 +247,7 @@ func (r *objectRun) carryOut(ctx context.Context) error {
 		return r.conclude(&oload.Result{Err: err})
 	}
 	recorder := &keep.Recorder{Writer: r.writer, Start: r.clock.Start(), Tell: func(line string) { fmt.Fprintln(r.err, line) }}
+	r.watch()
 	if r.fleet != nil {
 		o := keep.NewHosts(recorder, len(r.fleet.Hosts))
 		r.fleet.Observer = o
@@ -259,6 +262,19 @@ func (r *objectRun) carryOut(ctx context.Context) error {
 		Workload: r.workload, Open: opener.Store, Clock: r.clock, Sleep: run.PreciseSleep, Seed: r.flags.seed, Grace: r.flags.grace, Observer: recorder,
 	})
 	return r.conclude(oload.Sequence(soft, hard, r.workload, r.seeking.around(runner.Stage, recorder.StageEnded, recorder.Tell), recorder.StageEnded))
+}
+
+// watch reads this machine until unwatch is called.
+func (r *objectRun) watch() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := machine.Watch(ctx, r.clock, nil, r.writer.Machine); err != nil {
+			r.writer.Log(r.clock.Now(), "run", fmt.Sprintf("this machine cannot be read: %v", err))
+		}
+	}()
+	r.unwatch = func() { cancel(); <-done }
 }
 
 // interrupts are the two contexts of a run: the first signal skips what is left
@@ -278,6 +294,9 @@ var errBundle = errors.New("the run was ended before its time, for its bundle co
 
 // conclude writes what the run came to, closes the bundle and says so.
 func (r *objectRun) conclude(result *oload.Result) error {
+	if r.unwatch != nil {
+		r.unwatch()
+	}
 	code, state, flags := r.seeking.code(), record.Complete, r.validity(result)
 	said := len(flags) // what comes after, the search says itself
 	flags = append(flags, r.seeking.flags()...)

@@ -18,6 +18,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
+	"github.com/cnsbench/cnsbench/internal/machine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
@@ -238,6 +239,9 @@ func (r *running) carryOut(ctx context.Context, e engine.Engine) error {
 	result := run.Run(ctx, hard, run.Config{
 		RunID: r.id, Plan: r.plan, Engine: e, Clock: r.clock, Record: r.recorder(),
 		Opened: func(ctx context.Context) error { return r.describe(ctx, e) },
+		Watch: func(ctx context.Context, keep func(op.Machine)) error {
+			return machine.Watch(ctx, r.clock, processesOf(e), keep)
+		},
 		RawDir: filepath.Join(r.writer.Dir(), "raw"), Observer: r.observer(show), Keep: r.flags.keep, Sleep: run.PreciseSleep,
 		Session: engine.Session{RunID: r.id, Identity: r.identity, Clock: r.clock, Ledger: r.writer.Ledger(),
 			Dir: scratch, Needs: r.plan.Needs,
@@ -247,6 +251,14 @@ func (r *running) carryOut(ctx context.Context, e engine.Engine) error {
 	show.close()
 	r.flags.job.teller.ended(&result)
 	return r.conclude(&result)
+}
+
+// processesOf are those that take part in a run beside what this process starts.
+func processesOf(e engine.Engine) []int {
+	if p, ok := e.(engine.ProcessLister); ok {
+		return p.Processes()
+	}
+	return nil
 }
 
 // lessGarbageCollection spends memory for CPU time while a run goes on: its heap

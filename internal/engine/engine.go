@@ -71,6 +71,13 @@ type Prober interface {
 	Lost(ctx context.Context) error
 }
 
+// ProcessLister is implemented by engines on whose machine processes take part in
+// the run that the runner did not start: a driver that was there before.
+type ProcessLister interface {
+	// Processes are their PIDs. It is called after Open.
+	Processes() []int
+}
+
 // Witness is implemented by engines that know more of a run than its ops say.
 // Witnessed is called once, after Teardown and before Close, in every run whose
 // Open was called; ctx bounds it.
@@ -423,8 +430,10 @@ type Sink interface {
 	Started(s op.InstanceStart)
 	// Ended reports that an instance has ended, with the exit of each container.
 	Ended(e op.InstanceEnd)
-	// Sample is one reading of an instance's I/O or of the host.
+	// Sample is one reading of an instance's I/O.
 	Sample(s op.Sample)
+	// Machine is one reading of a machine that runs workloads and not the runner.
+	Machine(m op.Machine)
 	// Canary delivers canary I/Os in order of their intended time.
 	Canary(instance, volume string, ios []op.CanaryIO)
 	// Output delivers bytes of an output file, in order, from offset 0.

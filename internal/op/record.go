@@ -38,6 +38,8 @@ type InstanceStart struct {
 	At        Time   `json:"at"`
 	Err       int64  `json:"err"`             // ± of At in ns
 	Phase     int    `json:"phase,omitempty"` // of the workload that it is, from 0
+	// Machine is the ID of the boot of the machine that it runs on; empty: unknown.
+	Machine string `json:"machine,omitempty"`
 }
 
 // InstanceEnd says how a workload instance ended.
@@ -63,4 +65,46 @@ type ContainerEnd struct {
 	// PhaseOver: it was ended because its phase of the workload was over, which
 	// is no failure either.
 	PhaseOver bool `json:"phaseOver,omitempty"`
+}
+
+// MachineCounters are what a machine counts since its boot, over all of its CPUs.
+// Times are in ns.
+type MachineCounters struct {
+	CPUs       int   `json:"cpus"`
+	BusyNanos  int64 `json:"busyNanos"`  // user, system and interrupt time
+	IdleNanos  int64 `json:"idleNanos"`  // idle, also while it waits for I/O
+	StealNanos int64 `json:"stealNanos"` // taken by the hypervisor for others
+	Runnable   int   `json:"runnable"`   // tasks that run or wait for a CPU, now
+	// Pressure is the time in which some task waited for a CPU, for I/O or for
+	// memory (pressure stall information); -1 where the kernel does not count it.
+	CPUPressureNanos    int64 `json:"cpuPressureNanos"`
+	IOPressureNanos     int64 `json:"ioPressureNanos"`
+	MemoryPressureNanos int64 `json:"memoryPressureNanos"`
+}
+
+// Machine is a reading of one machine at one instant.
+type Machine struct {
+	ID       string `json:"machine"`            // the ID of its boot
+	Instance string `json:"instance,omitempty"` // whose agent read it; empty: the runner
+	At       Time   `json:"at"`
+	MachineCounters
+	// Use says which processes had the CPUs; nil where they were not looked at.
+	Use *MachineUse `json:"use,omitempty"`
+}
+
+// MachineUse is the CPU time of the processes of one machine.
+type MachineUse struct {
+	RunNanos int64 `json:"runNanos"` // the runner and all that it started
+	// OtherNanos is the time of all other processes in user space. It grows by
+	// what was used since the reading before, and begins with 0.
+	OtherNanos int64 `json:"otherNanos"`
+	// Top are the others that used most since the reading before, at most three.
+	Top []ProcessUse `json:"top,omitempty"`
+}
+
+// ProcessUse is what a process and its ended children used since the reading before.
+type ProcessUse struct {
+	PID      int    `json:"pid"`
+	Name     string `json:"name"`
+	CPUNanos int64  `json:"cpuNanos"`
 }

@@ -166,6 +166,9 @@ func (b *Bundle) Latencies(v View, f Filter) (Latencies, error) {
 // Samples yields the counter readings in order of arrival.
 func (b *Bundle) Samples() iter.Seq2[op.Sample, error] { return lines[op.Sample](b, samplesFile) }
 
+// Machines yields the readings of machines in order of arrival.
+func (b *Bundle) Machines() iter.Seq2[op.Machine, error] { return lines[op.Machine](b, machinesFile) }
+
 // Histograms yields totals and slices in order of arrival.
 func (b *Bundle) Histograms() iter.Seq2[HistogramSlice, error] {
 	return lines[HistogramSlice](b, histogramsFile)

@@ -18,6 +18,7 @@ const (
 	instancesFile  = "instances.jsonl"
 	logFile        = "log.jsonl"
 	samplesFile    = "series/samples.jsonl"
+	machinesFile   = "series/machines.jsonl"
 	seriesFile     = "series/series.jsonl"
 	scalarsFile    = "series/scalars.jsonl"
 	histogramsFile = "histograms/histograms.jsonl"
@@ -28,4 +29,4 @@ const (
 )
 
 // linesFiles are the streams of JSON lines.
-var linesFiles = []string{instancesFile, logFile, samplesFile, seriesFile, scalarsFile, histogramsFile}
+var linesFiles = []string{instancesFile, logFile, samplesFile, machinesFile, seriesFile, scalarsFile, histogramsFile}

@@ -166,6 +166,9 @@ var opBuffers = sync.Pool{New: func() any { return new([]byte) }}
 // Sample records a counter reading.
 func (w *Writer) Sample(s op.Sample) { w.line(samplesFile, &s) }
 
+// Machine records a reading of a machine.
+func (w *Writer) Machine(m op.Machine) { w.line(machinesFile, &m) }
+
 // Canary records canary I/Os of one volume; ios is not kept.
 func (w *Writer) Canary(instance, volume string, ios []op.CanaryIO) {
 	w.put(canaryFile, true, appendCanary(nil, instance, volume, ios), "")

@@ -27,6 +27,7 @@ type Recorder interface {
 	Started(s op.InstanceStart)
 	Ended(e op.InstanceEnd)
 	Sample(s op.Sample)
+	Machine(m op.Machine)
 	Canary(instance, volume string, ios []op.CanaryIO)
 	Raw(instance, container, file string, data []byte) error
 	Log(at op.Time, source, line string)
@@ -70,6 +71,9 @@ type Config struct {
 	Observer Observer
 	Keep     bool  // leave everything in place
 	Sleep    Sleep // how dispatchers wait; nil: TimerSleep
+	// Watch reads this machine until ctx ends, and returns why it cannot; nil: it is
+	// not read.
+	Watch func(ctx context.Context, keep func(op.Machine)) error
 	// Opened is called once the engine is open; its error ends the run. nil: nothing.
 	// It takes the place of a wrapper around Engine, which would hide the optional
 	// interfaces that it does not implement.
@@ -122,6 +126,7 @@ func Run(ctx, hard context.Context, c Config) Result {
 		r.actions[c.Plan.Actions[i].Name] = &c.Plan.Actions[i]
 	}
 	r.result.BarrierAt, r.result.StopAt = op.Never, op.Never
+	r.unwatch = func() {}
 	if r.Sleep == nil {
 		r.Sleep = TimerSleep
 	}
@@ -157,6 +162,7 @@ type runner struct {
 	rates     []*rateRunner
 	mortal    atomic.Pointer[[]*rateRunner] // the rates, once they run, if one has lifetimes
 	opened    bool
+	unwatch   func()                    // ends the reading of this machine
 	flags     sync.Mutex                // of result.Flags and same
 	same      map[[2]string]sameWarning // by code and message
 	result    Result
@@ -177,6 +183,7 @@ func (r *runner) carryOut(ctx context.Context) error {
 			return fmt.Errorf("engine: %w", err)
 		}
 	}
+	r.watch()
 	r.Observer.Phase(SetUp)
 	r.makeRates()
 	first, err := r.setUp(ctx)
@@ -188,6 +195,22 @@ func (r *runner) carryOut(ctx context.Context) error {
 	}
 	r.Observer.Phase(Running)
 	return r.measure(ctx)
+}
+
+// watch reads this machine until unwatch is called.
+func (r *runner) watch() {
+	if r.Watch == nil {
+		return
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(r.soft))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := r.Watch(ctx, r.Record.Machine); err != nil {
+			r.log("run", fmt.Sprintf("this machine cannot be read: %v", err))
+		}
+	}()
+	r.unwatch = func() { stop(); <-done }
 }
 
 // measure runs the rates until the runtime is over, the workloads have ended
@@ -261,6 +284,7 @@ func (r *runner) wind(err error) {
 		cancel()
 	}
 	r.result.EndedAt = r.Clock.Now()
+	r.unwatch()
 	r.collect()
 	if !r.Keep {
 		r.Observer.Phase(Removing)

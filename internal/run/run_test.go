@@ -99,6 +99,7 @@ func (m *memory) Op(o op.Op) {
 func (m *memory) Started(op.InstanceStart)                 {}
 func (m *memory) Ended(op.InstanceEnd)                     {}
 func (m *memory) Sample(op.Sample)                         {}
+func (m *memory) Machine(op.Machine)                       {}
 func (m *memory) Canary(string, string, []op.CanaryIO)     {}
 func (m *memory) Raw(string, string, string, []byte) error { return nil }
 func (m *memory) Histogram(record.HistogramSlice)          {}

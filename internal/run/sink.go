@@ -25,6 +25,8 @@ func (s *sink) Ended(e op.InstanceEnd) {
 
 func (s *sink) Sample(p op.Sample) { s.Record.Sample(p) }
 
+func (s *sink) Machine(m op.Machine) { s.Record.Machine(m) }
+
 func (s *sink) Canary(instance, volume string, ios []op.CanaryIO) {
 	s.Record.Canary(instance, volume, ios)
 }

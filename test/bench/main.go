@@ -41,6 +41,7 @@ func benches() []bench {
 		{"profile", "A Benchmark fitted to a trace has its rates and lifetimes", profile, false},
 		{"memory", "Memory of the runner over the number of ops", memory, false},
 		{"columnar", "A quantile over ten million events", columnar, false},
+		{"host-busy", "Runs beside a compiler are flagged, quiet ones are not", hostBusy, false},
 		{"clone", "The demo from a clean clone", clone, false},
 		{"object-peers", "Object operations beside other load generators, at a null server", objectPeers, false},
 		{"object-real", "Object operations beside warp, at servers that store", objectReal, false},

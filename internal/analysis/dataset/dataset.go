@@ -28,6 +28,7 @@ type Data struct {
 	Series    []record.Series
 	Scalars   []record.Scalar
 	Samples   []op.Sample
+	Machines  []op.Machine
 	Canaries  []Canary
 	// CutOff are the instances whose totals are only of what was written before they
 	// were cut off; none of a bundle that was closed.
@@ -246,6 +247,9 @@ func Read(b *record.Bundle) (*Data, error) {
 		return nil, err
 	}
 	if d.Samples, err = collect(b.Samples()); err != nil {
+		return nil, err
+	}
+	if d.Machines, err = collect(b.Machines()); err != nil {
 		return nil, err
 	}
 	d.totalCutOff()

@@ -21,6 +21,9 @@ func (d *Data) MeasuredFrom(instance string) op.Time {
 	return d.barrier
 }
 
+// Barrier is when the run's barrier opened; op.Never: not known.
+func (d *Data) Barrier() op.Time { return d.barrier }
+
 // readMeasured finds what MeasuredFrom needs. Ops are read only if there are
 // instances that were created after the barrier and waited at none.
 func (d *Data) readMeasured() error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/host"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/analysis/validity"
@@ -50,9 +51,11 @@ type Summary struct {
 	FindMax *FindMax `json:"findMax,omitempty"`
 	Scaling *Scaling `json:"scaling,omitempty"`
 	// Bounds are what limited the stages of object storage.
-	Bounds   []record.Bound `json:"bounds,omitempty"`
-	Validity []record.Flag  `json:"validity"`
-	Warnings []string       `json:"warnings"`
+	Bounds []record.Bound `json:"bounds,omitempty"`
+	// Machines are how busy those of the run were.
+	Machines []host.Use    `json:"machines,omitempty"`
+	Validity []record.Flag `json:"validity"`
+	Warnings []string      `json:"warnings"`
 }
 
 // Action is what became of one action's ops.
@@ -242,6 +245,7 @@ func Of(d *dataset.Data) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.Machines = host.Of(d)
 	s.Validity = validity.Check(d, facts, coarse...)
 	s.invalidate()
 	s.Headline = headline(s)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/analysis/host"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/record"
@@ -79,6 +80,9 @@ func Check(d *dataset.Data, actions []Action, more ...record.Flag) []record.Flag
 	}
 	add(driverUnseen(actions))
 	add(generatorBusy(d))
+	for _, u := range host.Of(d) {
+		add(hostBusy(d, &u))
+	}
 	add(skew(d))
 	add(phases(d))
 	for _, f := range slices.Concat(readsFromCache(d), missingOutputs(d), more) {

@@ -97,6 +97,9 @@ func (c *Capture) Ended(op.InstanceEnd) {}
 // Sample is of no interest.
 func (c *Capture) Sample(op.Sample) {}
 
+// Machine is of no interest.
+func (c *Capture) Machine(op.Machine) {}
+
 // Canary is of no interest.
 func (c *Capture) Canary(string, string, []op.CanaryIO) {}
 

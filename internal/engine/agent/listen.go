@@ -10,6 +10,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/agent/link"
+	"github.com/cnsbench/cnsbench/internal/machine"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -74,9 +75,10 @@ func newServer(ctx context.Context, ln net.Listener, address string, identity *l
 		ctx: ctx, address: address, identity: identity, silence: silence, clock: clock, sink: sink, ln: ln,
 		helloWithin: helloWithin,
 		sessions:    map[string]*Session{}, spent: map[string]ID{}, live: map[*Session]bool{},
-		instances: map[string]*instance{}, groups: map[string]*group{},
+		instances: map[string]*instance{}, groups: map[string]*group{}, machines: map[string]*Session{},
 	}
 	if identity != nil {
+		s.machine = machine.ID()
 		s.strangers.most = maxStrangers
 	}
 	context.AfterFunc(ctx, func() { _ = s.Close() })

@@ -95,7 +95,7 @@ func (s *Session) greet(conn *wire.Conn, hello *wire.Hello) error {
 	if err != nil {
 		return err
 	}
-	return conn.Write(wire.Message{Welcome: s.welcome(gifts)})
+	return conn.Write(wire.Message{Welcome: s.welcome(gifts, hello.Machine)})
 }
 
 // arrived keeps what a hello says of the way here.
@@ -169,6 +169,7 @@ func (s *Session) deliver(messages <-chan wire.Message) End {
 			s.output(m.File, m.Body)
 		case m.Sample != nil:
 			s.sink.Sample(s.server.sum(s.id, s.sample(m.Sample)))
+			s.machineSample(m.Sample)
 		case m.Canary != nil:
 			s.canary(m.Canary)
 		case m.Log != nil:
@@ -233,6 +234,7 @@ func (s *Session) begun(m *wire.Stamp) {
 	start := op.InstanceStart{
 		Instance: s.id.Instance, Container: s.id.Container,
 		Intended: s.intended, At: s.startAt.at, Err: s.startAt.err, Phase: s.opts.Phase.Number,
+		Machine: s.machine,
 	}
 	s.mu.Unlock()
 	s.sink.Started(start)
@@ -254,6 +256,13 @@ func (s *Session) sample(m *wire.Sample) op.Sample {
 	return op.Sample{
 		At: s.convert(m.At).at, ReadBytes: m.ReadBytes, WriteBytes: m.WriteBytes, ReadOps: m.ReadOps,
 		WriteOps: m.WriteOps, CPUNanos: m.CPUNanos, RSSBytes: m.RSSBytes,
+	}
+}
+
+// machineSample passes on what an agent read of its machine.
+func (s *Session) machineSample(m *wire.Sample) {
+	if m.Machine != nil {
+		s.sink.Machine(op.Machine{ID: s.machine, Instance: s.id.Instance, At: s.convert(m.At).at, MachineCounters: *m.Machine})
 	}
 }
 

@@ -47,6 +47,7 @@ type Server struct {
 	sink     engine.Sink
 	ln       net.Listener
 	wg       sync.WaitGroup
+	machine  string // where the runner is, which it reads itself
 	// helloWithin bounds the time until the welcome of who dials over TLS.
 	helloWithin time.Duration
 
@@ -59,6 +60,7 @@ type Server struct {
 	live      map[*Session]bool
 	groups    map[string]*group // that meet
 	instances map[string]*instance
+	machines  map[string]*Session // by ID: whose agent reads it
 	closed    bool
 }
 
@@ -307,6 +309,22 @@ func (s *Server) forget(sess *Session) {
 		delete(s.sessions, sess.token)
 	}
 	delete(s.live, sess)
+	if s.machines[sess.machine] == sess {
+		delete(s.machines, sess.machine)
+	}
+}
+
+// reads says whether an agent is to read the counters of its machine: one of those
+// on it does, and none on the runner's own.
+func (s *Server) reads(sess *Session, id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sess.machine = id
+	if s.identity == nil || id == "" || id == s.machine || s.machines[id] != nil {
+		return false
+	}
+	s.machines[id] = sess
+	return true
 }
 
 // Forget lets go of what is kept of an instance that has ended for good.

@@ -39,6 +39,7 @@ type Session struct {
 	token  string
 	join   join.Join
 
+	machine string        // the ID of the agent's, with the server's mu
 	came    chan struct{} // it has said hello
 	ready   chan struct{} // at the barrier, or about to start
 	started chan struct{}
@@ -157,7 +158,7 @@ func (s *Session) SecretEnv() (public, secret []string) {
 	return public, []string{wire.EnvToken + "=" + s.token}
 }
 
-func (s *Session) welcome(gifts []wire.FileSpec) *wire.Welcome {
+func (s *Session) welcome(gifts []wire.FileSpec, machine string) *wire.Welcome {
 	w := &wire.Welcome{
 		Proto: wire.Proto, Version: wire.Version, Barrier: s.opts.Barrier, Meets: s.opts.Meets,
 		Outputs: s.opts.Outputs, GraceNanos: int64(s.opts.Grace), SilenceNanos: int64(s.server.silence),
@@ -172,6 +173,7 @@ func (s *Session) welcome(gifts []wire.FileSpec) *wire.Welcome {
 	case s.opts.Sample > 0:
 		w.SampleNanos = int64(s.opts.Sample)
 	}
+	w.SampleMachine = s.server.reads(s, machine) && w.SampleNanos > 0
 	return w
 }
 

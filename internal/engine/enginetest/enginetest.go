@@ -362,6 +362,9 @@ func (s *sink) await(name string) op.InstanceEnd {
 
 func (s *sink) Sample(op.Sample) {}
 
+// Machine is of no interest.
+func (s *sink) Machine(op.Machine) {}
+
 func (s *sink) Canary(instance, _ string, ios []op.CanaryIO) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -102,6 +102,9 @@ func (r *Recorder) Ended(op.InstanceEnd) {}
 // Sample does nothing.
 func (r *Recorder) Sample(op.Sample) {}
 
+// Machine is of no interest.
+func (r *Recorder) Machine(op.Machine) {}
+
 // Canary does nothing.
 func (r *Recorder) Canary(string, string, []op.CanaryIO) {}
 

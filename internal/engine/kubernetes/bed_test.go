@@ -219,6 +219,7 @@ type quietSink struct{ t *testing.T }
 func (s quietSink) Started(op.InstanceStart)              {}
 func (s quietSink) Ended(op.InstanceEnd)                  {}
 func (s quietSink) Sample(op.Sample)                      {}
+func (s quietSink) Machine(op.Machine)                    {}
 func (s quietSink) Canary(string, string, []op.CanaryIO)  {}
 func (s quietSink) Output(string, string, string, []byte) {}
 func (s quietSink) Log(string, string)                    {}

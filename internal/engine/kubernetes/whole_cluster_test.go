@@ -27,6 +27,7 @@ type quiet struct{ t *testing.T }
 func (quiet) Started(op.InstanceStart)              {}
 func (quiet) Ended(op.InstanceEnd)                  {}
 func (quiet) Sample(op.Sample)                      {}
+func (quiet) Machine(op.Machine)                    {}
 func (quiet) Canary(string, string, []op.CanaryIO)  {}
 func (quiet) Output(string, string, string, []byte) {}
 func (q quiet) Log(source, line string)             { fmt.Fprintln(q.t.Output(), source, line) }

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -92,6 +93,29 @@ func (e *Engine) openDrivers(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Processes has that of a driver which serves a socket of the user's.
+func (e *Engine) Processes() []int {
+	if e.Endpoint == "" {
+		return nil
+	}
+	c, err := net.Dial("unix", e.Endpoint)
+	if err != nil {
+		return nil // it is lost, which others notice
+	}
+	defer c.Close()
+	raw, err := c.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return nil
+	}
+	var pids []int
+	_ = raw.Control(func(fd uintptr) { // its error is that of a closed connection
+		if peer, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil && peer.Pid > 0 {
+			pids = append(pids, int(peer.Pid))
+		}
+	})
+	return pids
 }
 
 // title is what messages call the driver. A StorageClass that leaves the

@@ -65,9 +65,10 @@ type Engine struct {
 }
 
 var (
-	_ engine.Engine   = (*Engine)(nil)
-	_ engine.Preparer = (*Engine)(nil)
-	_ engine.Prober   = (*Engine)(nil)
+	_ engine.Engine        = (*Engine)(nil)
+	_ engine.Preparer      = (*Engine)(nil)
+	_ engine.Prober        = (*Engine)(nil)
+	_ engine.ProcessLister = (*Engine)(nil)
 )
 
 // New returns an engine that has not touched anything yet.

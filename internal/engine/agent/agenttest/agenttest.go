@@ -49,6 +49,7 @@ type Sink struct {
 	starts   []op.InstanceStart
 	ends     []op.InstanceEnd
 	samples  []op.Sample
+	machines []op.Machine
 	canaries map[string][]op.CanaryIO
 	outputs  map[string][]byte
 	logs     []string
@@ -72,6 +73,13 @@ func (s *Sink) Ended(e op.InstanceEnd) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ends = append(s.ends, e)
+}
+
+// Machine remembers a reading.
+func (s *Sink) Machine(m op.Machine) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.machines = append(s.machines, m)
 }
 
 // Sample remembers a sample.
@@ -131,6 +139,13 @@ func (s *Sink) Ends() []op.InstanceEnd {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]op.InstanceEnd(nil), s.ends...)
+}
+
+// Machines are the readings of machines so far.
+func (s *Sink) Machines() []op.Machine {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]op.Machine(nil), s.machines...)
 }
 
 // Samples are the samples so far.

@@ -1,6 +1,6 @@
 // Package wire is what the agent and the runner say to each other, and how:
 // frames on one stream connection that the agent dials. It knows no clocks,
-// no processes and no platform, and imports nothing of ours.
+// no processes and no platform, and imports only package op.
 //
 // A frame is the length of its header (4 bytes, big endian), the length of
 // its body (4 bytes), the header (one Message in JSON) and the body (bytes of
@@ -20,6 +20,8 @@ import (
 	"io"
 	"math"
 	"sync"
+
+	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // Proto is the version of the protocol. Two sides that differ part with an
@@ -92,6 +94,8 @@ type Hello struct {
 	// once; DialNanos how long that took in all.
 	Attempts  int   `json:"attempts"`
 	DialNanos int64 `json:"dialNanos"`
+	// Machine is the ID of the boot of the machine; empty: unknown.
+	Machine string `json:"machine,omitempty"`
 }
 
 // Welcome answers a Hello and says what is to be done beside the command.
@@ -107,6 +111,8 @@ type Welcome struct {
 	Outputs []string `json:"outputs,omitempty"`
 	// SampleNanos is the interval of samples; 0: none.
 	SampleNanos int64 `json:"sampleNanos,omitempty"`
+	// SampleMachine asks for the machine's counters in each sample.
+	SampleMachine bool `json:"sampleMachine,omitempty"`
 	// GraceNanos is how long after SIGTERM the process is killed when the
 	// runner is lost.
 	GraceNanos int64 `json:"graceNanos,omitempty"`
@@ -237,6 +243,8 @@ type Sample struct {
 	WriteOps   int64 `json:"writeOps"`
 	CPUNanos   int64 `json:"cpuNanos"`
 	RSSBytes   int64 `json:"rssBytes"`
+	// Machine has the counters of the whole machine, if they were asked for.
+	Machine *op.MachineCounters `json:"machine,omitempty"`
 }
 
 // Canary delivers I/Os of one volume in order of their intended time.

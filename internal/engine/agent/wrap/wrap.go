@@ -16,6 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/agent/canary"
 	"github.com/cnsbench/cnsbench/internal/engine/agent/mono"
 	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
+	"github.com/cnsbench/cnsbench/internal/machine"
 )
 
 // Command is what to run. It is part of what the runner hands to a jail.
@@ -313,6 +314,11 @@ func (s *session) sample(ctx context.Context) {
 func (s *session) sampleNow() {
 	reading := s.tree.Sample()
 	reading.At = s.clock.Now()
+	if s.welcome.SampleMachine {
+		if c, err := machine.Read(); err == nil {
+			reading.Machine = &c
+		}
+	}
 	s.send(wire.Message{Sample: &reading})
 }
 

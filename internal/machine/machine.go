@@ -1,0 +1,94 @@
+// Package machine reads how busy a Linux machine is, and with what: the CPU time
+// of all processes, what the hypervisor took, pressure and the run queue. It is
+// linked into the agent.
+package machine
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+const (
+	procfs = "/proc"
+	// tickNanos is USER_HZ, which Linux fixes at 100 for all that user space sees.
+	tickNanos = int64(1e9 / 100)
+)
+
+// ID identifies this boot of this machine: it is the same in all of its
+// containers. It is empty where it cannot be read.
+func ID() string {
+	b, err := os.ReadFile(procfs + "/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// Read reads the counters now. A container sees those of the whole machine.
+func Read() (op.MachineCounters, error) {
+	text, err := os.ReadFile(procfs + "/stat")
+	if err != nil {
+		return op.MachineCounters{}, err
+	}
+	c, err := parseStat(string(text))
+	c.CPUPressureNanos = pressure("cpu")
+	c.IOPressureNanos = pressure("io")
+	c.MemoryPressureNanos = pressure("memory")
+	return c, err
+}
+
+// parseStat reads /proc/stat (proc(5)). Time of guests is part of user time, and
+// time of waiting for I/O is idle.
+func parseStat(text string) (c op.MachineCounters, err error) {
+	for line := range strings.Lines(text) {
+		name, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch {
+		case name == "cpu":
+			f := strings.Fields(rest)
+			if len(f) < 8 {
+				return c, fmt.Errorf("%s/stat: invalid line %q: want at least 8 numbers", procfs, line)
+			}
+			var ticks [8]int64
+			for i := range ticks {
+				if ticks[i], err = strconv.ParseInt(f[i], 10, 64); err != nil {
+					return c, fmt.Errorf("%s/stat: %w", procfs, err)
+				}
+			}
+			c.BusyNanos = tickNanos * (ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6])
+			c.IdleNanos = tickNanos * (ticks[3] + ticks[4])
+			c.StealNanos = tickNanos * ticks[7]
+		case strings.HasPrefix(name, "cpu"):
+			c.CPUs++
+		case name == "procs_running":
+			c.Runnable, _ = strconv.Atoi(rest)
+		}
+	}
+	if c.CPUs == 0 {
+		return c, fmt.Errorf("%s/stat names no CPU", procfs)
+	}
+	return c, nil
+}
+
+// pressure is how long some task has waited for a resource; -1: unknown.
+func pressure(of string) int64 {
+	b, err := os.ReadFile(procfs + "/pressure/" + of)
+	if err != nil {
+		return -1
+	}
+	return parsePressure(string(b))
+}
+
+// parsePressure reads the line "some avg10=… total=MICROSECONDS".
+func parsePressure(text string) int64 {
+	line, _, _ := strings.Cut(text, "\n")
+	_, total, ok := strings.Cut(line, " total=")
+	us, err := strconv.ParseInt(total, 10, 64)
+	if !ok || err != nil || !strings.HasPrefix(line, "some ") {
+		return -1
+	}
+	return us * 1000
+}

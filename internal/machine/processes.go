@@ -1,0 +1,187 @@
+package machine
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// kthreadd is the process whose children are the kernel's own threads. One that
+// is seen at its place shows that the processes of the whole machine are.
+const kthreadd = 2
+
+// maxTop bounds how many processes a reading names.
+const maxTop = 3
+
+// leastTop is what a process must use to be named.
+const leastTop = int64(10e6)
+
+var errHidden = errors.New("the processes of this machine are not visible here")
+
+// process is what /proc/PID/stat says of one; its CPU time has that of children
+// that have ended in it.
+type process struct {
+	pid, parent int
+	name        string
+	cpu         int64
+}
+
+// Processes tells the CPU time of a run from that of all others. It is not safe
+// for concurrent use.
+type Processes struct {
+	roots []int // whose descendants, and they themselves, are the run's
+	last  map[int]process
+	other int64
+}
+
+// NewProcesses counts for the run what processes of these PIDs and their
+// descendants use.
+func NewProcesses(roots ...int) *Processes { return &Processes{roots: roots} }
+
+// Read reads all processes once. It fails where not all are visible, as in a
+// container or with hidepid.
+func (p *Processes) Read() (op.MachineUse, error) {
+	all, err := list(procfs)
+	if err != nil {
+		return op.MachineUse{}, err
+	}
+	return p.account(all), nil
+}
+
+// account adds up what was used since the reading before. A process that has ended
+// is counted with its parent, which has waited for it: the sum over all others
+// loses only what nobody waited for.
+func (p *Processes) account(all map[int]process) op.MachineUse {
+	own := descendants(all, p.roots)
+	var use op.MachineUse
+	var rise int64
+	for pid, x := range all {
+		if own[pid] {
+			use.RunNanos += x.cpu
+			continue
+		}
+		before, known := p.last[pid]
+		if p.last == nil {
+			before = x
+		}
+		rise += x.cpu - before.cpu
+		if d := x.cpu - before.cpu; known && d >= leastTop {
+			use.Top = append(use.Top, op.ProcessUse{PID: pid, Name: x.name, CPUNanos: d})
+		}
+	}
+	for pid, x := range p.last {
+		if _, lives := all[pid]; !lives && !own[pid] {
+			rise -= x.cpu // its parent has it now
+		}
+	}
+	p.last = others(all, own)
+	p.other += max(0, rise)
+	use.OtherNanos = p.other
+	slices.SortFunc(use.Top, func(a, b op.ProcessUse) int {
+		return cmp.Or(cmp.Compare(b.CPUNanos, a.CPUNanos), cmp.Compare(a.PID, b.PID))
+	})
+	use.Top = use.Top[:min(maxTop, len(use.Top))]
+	return use
+}
+
+func others(all map[int]process, own map[int]bool) map[int]process {
+	m := make(map[int]process, len(all))
+	for pid, x := range all {
+		if !own[pid] {
+			m[pid] = x
+		}
+	}
+	return m
+}
+
+// descendants are the roots and all below them.
+func descendants(all map[int]process, roots []int) map[int]bool {
+	own := make(map[int]bool, len(roots))
+	for _, r := range roots {
+		own[r] = true
+	}
+	for pid := range all {
+		var chain []int
+		for at := pid; ; at = all[at].parent {
+			if _, ok := all[at]; !ok {
+				break
+			}
+			if own[at] {
+				for _, c := range chain {
+					own[c] = true
+				}
+				break
+			}
+			if chain = append(chain, at); len(chain) > len(all) {
+				break // a process ended while the list was made, and its PID was given again
+			}
+		}
+	}
+	return own
+}
+
+// list reads the processes in user space.
+func list(proc string) (map[int]process, error) {
+	dir, err := os.Open(proc)
+	if err != nil {
+		return nil, err
+	}
+	names, err := dir.Readdirnames(-1)
+	if err = errors.Join(err, dir.Close()); err != nil {
+		return nil, err
+	}
+	all := make(map[int]process, len(names))
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		b, err := os.ReadFile(proc + "/" + name + "/stat")
+		if err != nil {
+			continue // it has ended
+		}
+		if x, ok := parseProcess(b); ok {
+			x.pid = pid
+			all[pid] = x
+		}
+	}
+	if all[kthreadd].name != "kthreadd" {
+		return nil, errHidden
+	}
+	for pid, x := range all {
+		if pid == kthreadd || x.parent == kthreadd {
+			delete(all, pid)
+		}
+	}
+	return all, nil
+}
+
+// parseProcess reads /proc/PID/stat (proc(5)): fields 4 and 14 to 17 are the
+// parent, and the user and system time of the process and of its ended children.
+// The name is in parentheses and may have any character.
+func parseProcess(b []byte) (x process, ok bool) {
+	left, right := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if left < 0 || right < left {
+		return x, false
+	}
+	x.name = string(b[left+1 : right])
+	f := bytes.Fields(b[right+1:])
+	const first = 3 // of the fields after the name
+	if len(f) <= 17-first {
+		return x, false
+	}
+	x.parent, _ = strconv.Atoi(string(f[4-first]))
+	for _, i := range []int{14, 15, 16, 17} {
+		n, err := strconv.ParseInt(string(f[i-first]), 10, 64)
+		if err != nil {
+			return x, false
+		}
+		x.cpu += n * tickNanos
+	}
+	return x, true
+}

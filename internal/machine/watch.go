@@ -1,0 +1,63 @@
+package machine
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+const (
+	every = time.Second
+	// pause bounds the cost of reading all processes: until the next time that many
+	// times the duration of the last must have passed.
+	pause = 200
+)
+
+// Watch reads this machine each second until ctx ends, and once more then. roots
+// are processes, beside this one, whose descendants belong to the run. keep is
+// called from one goroutine at a time. An error says that there are no readings.
+func Watch(ctx context.Context, clock op.Clock, roots []int, keep func(op.Machine)) error {
+	w := watcher{clock: clock, id: ID(), processes: NewProcesses(append(roots, os.Getpid())...), keep: keep}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		if err := w.read(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			w.next = time.Time{} // also the processes
+			return w.read()
+		case <-tick.C:
+		}
+	}
+}
+
+type watcher struct {
+	clock     op.Clock
+	id        string
+	processes *Processes // nil where they cannot be read
+	next      time.Time  // when they are read again
+	keep      func(op.Machine)
+}
+
+func (w *watcher) read() error {
+	c, err := Read()
+	if err != nil {
+		return err
+	}
+	m := op.Machine{ID: w.id, At: w.clock.Now(), MachineCounters: c}
+	if began := time.Now(); w.processes != nil && !began.Before(w.next) {
+		use, err := w.processes.Read()
+		if err != nil {
+			w.processes = nil
+		} else {
+			m.Use = &use
+			w.next = began.Add(pause * time.Since(began))
+		}
+	}
+	w.keep(m)
+	return nil
+}
