@@ -48,6 +48,7 @@ func (e *exit) Unwrap() error { return e.err }
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
+	terminal func() bool // whether in is one; nil: found out
 }
 
 // safe is the standard error: much of what is said there is not ours, but of
@@ -75,7 +76,7 @@ func unescaped(w io.Writer) io.Writer {
 // Main runs the command line and returns the exit code.
 func Main(args []string, in io.Reader, out, errs io.Writer) int {
 	errs = &safe{to: terminal.Writer{To: errs}, raw: errs}
-	root := newRoot(&streams{in, out, errs})
+	root := newRoot(&streams{in: in, out: out, err: errs})
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)

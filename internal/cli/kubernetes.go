@@ -209,12 +209,36 @@ func (c *cluster) libraries(ctx context.Context, namespace string) ([]corev1.Con
 // rights lists every right that the plan needs and whoever runs it lacks, all
 // at once, before anything is made.
 func (c *cluster) rights(ctx context.Context, p *plan.Plan) error {
-	var missing []string
+	missing, err := c.missing(ctx, p, c.mayI)
+	if err != nil {
+		return fmt.Errorf("ask which rights there are: %w", err)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("rights are missing; nothing was made:\n  %s\ndocs/kubernetes.md has a Role that gives them; "+
+		"for a runner's pod, --create-rbac makes one for the run", rightsText(missing))
+}
+
+// rightsText has a line for each right.
+func rightsText(rights []plan.Right) string {
+	lines := make([]string, len(rights))
+	for i, r := range rights {
+		lines[i] = r.String()
+	}
+	slices.Sort(lines)
+	return strings.Join(slices.Compact(lines), "\n  ")
+}
+
+// missing are the rights that the plan needs and that somebody lacks, with what the
+// API server says of kinds that only the file names.
+func (c *cluster) missing(ctx context.Context, p *plan.Plan, may accessReview) ([]plan.Right, error) {
+	var missing []plan.Right
 	for _, r := range plan.Rights(p) {
 		if r.Kind != "" {
 			kind, err := c.client.Find(ctx, schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind})
 			if err != nil {
-				return err
+				return nil, err
 			}
 			r.Resource, r.ClusterScoped = kind.Resource, !kind.Namespaced
 		}
@@ -222,21 +246,40 @@ func (c *cluster) rights(ctx context.Context, p *plan.Plan) error {
 		if r.ClusterScoped {
 			namespace = ""
 		}
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: namespace, Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource}}}
-		answer, err := c.set.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		allowed, err := may(ctx, &authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource})
 		if err != nil {
-			return fmt.Errorf("ask which rights there are: %w", err)
+			return nil, err
 		}
-		if !answer.Status.Allowed {
-			missing = append(missing, r.String())
+		if !allowed {
+			missing = append(missing, r)
 		}
 	}
-	if len(missing) == 0 {
-		return nil
+	return missing, nil
+}
+
+// accessReview asks the API server whether somebody may do something.
+type accessReview func(context.Context, *authorizationv1.ResourceAttributes) (bool, error)
+
+// mayI asks for whoever runs this command.
+func (c *cluster) mayI(ctx context.Context, what *authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: what}}
+	answer, err := c.set.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	return err == nil && answer.Status.Allowed, err
+}
+
+// mayAccount asks for a ServiceAccount of the run's namespace.
+func (c *cluster) mayAccount(name string) accessReview {
+	spec := authorizationv1.SubjectAccessReviewSpec{
+		User:   "system:serviceaccount:" + c.namespace + ":" + name,
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + c.namespace, "system:authenticated"},
 	}
-	slices.Sort(missing)
-	return fmt.Errorf("rights are missing; nothing was made:\n  %s\ndocs/kubernetes.md has a Role that gives them", strings.Join(slices.Compact(missing), "\n  "))
+	return func(ctx context.Context, what *authorizationv1.ResourceAttributes) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: spec}
+		review.Spec.ResourceAttributes = what
+		answer, err := c.set.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		return err == nil && answer.Status.Allowed, err
+	}
 }
 
 // engine is the engine of a run on this cluster.

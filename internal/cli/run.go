@@ -117,6 +117,9 @@ func runBenchmark(ctx context.Context, s *streams, f *runFlags, args []string) e
 		return fmt.Errorf("--runner-patience %v: less than %v", f.cluster.patience, minPatience)
 	}
 	if f.cluster.runner == runnerPod {
+		if err := on.needRights(ctx, s, &f.cluster, p); err != nil {
+			return err
+		}
 		return runInPod(ctx, s, f, on, p, files)
 	}
 	r, err := f.begin(s, p, files, "")

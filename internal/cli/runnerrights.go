@@ -1,10 +1,17 @@
 package cli
 
 import (
+	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 
+	"golang.org/x/term"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,17 +19,53 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/cnsbench/cnsbench/config"
+	"github.com/cnsbench/cnsbench/internal/plan"
 )
+
+// needRights finds out whether the ServiceAccount of the runner's pod has the rights
+// that the plan needs. Where it lacks some and someone sits at the terminal, they
+// are asked whether to make an account for this run, as --create-rbac does. Who may
+// not ask for the rights of others goes on: the runner lists what is missing.
+func (c *cluster) needRights(ctx context.Context, s *streams, f *clusterFlags, p *plan.Plan) error {
+	if f.createRBAC {
+		return nil
+	}
+	account := cmp.Or(p.Benchmark.Spec.ServiceAccountName, "default")
+	missing, err := c.missing(ctx, p, c.mayAccount(account))
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	lacks := fmt.Sprintf("ServiceAccount %s in namespace %s, as which the run's pod runs, lacks rights:\n  %s",
+		account, c.namespace, rightsText(missing))
+	if s.atTerminal() {
+		fmt.Fprintf(s.err, "%s\nMake a ServiceAccount with these rights for this run, and remove it afterwards? [y/N] ", lacks)
+		answer, _ := bufio.NewReader(s.in).ReadString('\n') // its end is a no
+		if f.createRBAC = strings.EqualFold(strings.TrimSpace(answer), "y"); f.createRBAC {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s\nnothing was made; --create-rbac makes an account with them for this run, and removes it afterwards; "+
+		"or name one that has them: spec.serviceAccountName (docs/kubernetes.md)", lacks)
+}
+
+// atTerminal says whether a question can be asked and answered.
+func (s *streams) atTerminal() bool {
+	if s.terminal != nil {
+		return s.terminal()
+	}
+	f, ok := s.in.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
 
 // createRights makes a ServiceAccount for the runner alone, and binds it to the
 // rules of the roles cnsbench-runner, in its namespace, and
-// cnsbench-runner-cluster. It returns the account's name.
+// cnsbench-runner-cluster, and to what else this plan needs. It returns the
+// account's name.
 func (r *podRun) createRights(ctx context.Context) (string, error) {
-	inside, err := rulesOf("cnsbench-runner")
-	if err != nil {
-		return "", err
-	}
-	cluster, err := rulesOf("cnsbench-runner-cluster")
+	inside, cluster, err := r.rules(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -62,6 +105,44 @@ func (r *podRun) createRights(ctx context.Context) (string, error) {
 		}
 	}
 	return meta.Name, nil
+}
+
+// rules are what the runner may do in its namespace, and what in the cluster.
+func (r *podRun) rules(ctx context.Context) (inside, cluster []rbacv1.PolicyRule, err error) {
+	if inside, err = rulesOf("cnsbench-runner"); err != nil {
+		return nil, nil, err
+	}
+	if cluster, err = rulesOf("cnsbench-runner-cluster"); err != nil {
+		return nil, nil, err
+	}
+	more, err := r.missing(ctx, r.plan, func(_ context.Context, a *authorizationv1.ResourceAttributes) (bool, error) {
+		return allow(cluster, a) || a.Namespace == r.namespace && allow(inside, a), nil
+	})
+	for _, m := range more {
+		rule := rbacv1.PolicyRule{APIGroups: []string{m.Group}, Resources: []string{resourceName(m.Resource, m.Subresource)}, Verbs: []string{m.Verb}}
+		if m.ClusterScoped || m.Namespace != "" && m.Namespace != r.namespace {
+			cluster = append(cluster, rule)
+		} else {
+			inside = append(inside, rule)
+		}
+	}
+	return inside, cluster, err
+}
+
+// allow says whether one of the rules gives a right.
+func allow(rules []rbacv1.PolicyRule, a *authorizationv1.ResourceAttributes) bool {
+	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+		return slices.Contains(r.APIGroups, a.Group) && slices.Contains(r.Verbs, a.Verb) &&
+			slices.Contains(r.Resources, resourceName(a.Resource, a.Subresource))
+	})
+}
+
+// resourceName is what a role calls a resource.
+func resourceName(resource, subresource string) string {
+	if subresource == "" {
+		return resource
+	}
+	return resource + "/" + subresource
 }
 
 // removeRights deletes what createRights has made for a run. What is in the
