@@ -20,36 +20,41 @@ import (
 // Module is a folder with a go.mod and the programs built from it.
 type Module struct {
 	Name     string
-	Programs map[string]string // name → package
-	LDFlags  string
+	Programs map[string]Program // by name
 	// Extra, when set, runs after the build, in the module's folder, and brings further files to bin.
 	Extra func(ctx context.Context, folder, bin string) error
 }
+
+// Program is a package to build, and what the linker is told.
+type Program struct{ Package, LDFlags string }
 
 const kubernetes = "v1.36.3"
 
 // Modules are all that is built. Versions are those of their go.mod files; here are only those that programs want told.
 func Modules() []Module {
-	const k8s, csi = "k8s.io/kubernetes/cmd/", "github.com/kubernetes-csi/external-"
+	const csi = "github.com/kubernetes-csi/external-"
 	component := "-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36" +
 		" -X k8s.io/component-base/version.gitVersion=" + kubernetes + " -X k8s.io/client-go/pkg/version.gitVersion=" + kubernetes
+	sidecar := func(path, version string) Program { return Program{csi + path, "-X main.version=" + version} }
 	return []Module{
-		{Name: "etcd", Programs: map[string]string{"etcd": "go.etcd.io/etcd/server/v3"}},
-		{Name: "containerd", Programs: programs("github.com/containerd/containerd/v2/cmd/", "containerd", "ctr", "containerd-shim-runc-v2")},
-		{Name: "kubernetes", LDFlags: component,
-			Programs: programs(k8s, "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl")},
-		{Name: "provisioner", LDFlags: "-X main.version=v6.3.0", Programs: programs(csi+"provisioner/v6/cmd/", "csi-provisioner")},
-		{Name: "attacher", LDFlags: "-X main.version=v4.13.0", Programs: programs(csi+"attacher/v4/cmd/", "csi-attacher")},
-		{Name: "resizer", LDFlags: "-X main.version=v2.3.0", Programs: programs(csi+"resizer/v2/cmd/", "csi-resizer")},
-		{Name: "snapshotter", LDFlags: "-X main.version=v8.7.0", Extra: snapshotCRDs,
-			Programs: programs(csi+"snapshotter/v8/cmd/", "csi-snapshotter", "snapshot-controller")},
+		{Name: "etcd", Programs: map[string]Program{"etcd": {Package: "go.etcd.io/etcd/server/v3"}}},
+		{Name: "containerd", Programs: programs("github.com/containerd/containerd/v2/cmd/", "", "containerd", "ctr", "containerd-shim-runc-v2")},
+		{Name: "kubernetes", Programs: programs("k8s.io/kubernetes/cmd/", component,
+			"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl")},
+		{Name: "sidecars", Extra: snapshotCRDs, Programs: map[string]Program{
+			"csi-provisioner":     sidecar("provisioner/v6/cmd/csi-provisioner", "v6.3.0"),
+			"csi-attacher":        sidecar("attacher/v4/cmd/csi-attacher", "v4.13.0"),
+			"csi-resizer":         sidecar("resizer/v2/cmd/csi-resizer", "v2.3.0"),
+			"csi-snapshotter":     sidecar("snapshotter/v8/cmd/csi-snapshotter", "v8.7.0"),
+			"snapshot-controller": sidecar("snapshotter/v8/cmd/snapshot-controller", "v8.7.0"),
+		}},
 	}
 }
 
-func programs(prefix string, names ...string) map[string]string {
-	all := map[string]string{}
+func programs(prefix, ldflags string, names ...string) map[string]Program {
+	all := map[string]Program{}
 	for _, name := range names {
-		all[name] = prefix + name
+		all[name] = Program{prefix + name, ldflags}
 	}
 	return all
 }
@@ -72,7 +77,7 @@ func Missing(root, bin string) ([]Module, error) {
 // key is a digest of what the binaries depend on.
 func (m Module) key(folder string) (string, error) {
 	h := sha256.New()
-	fmt.Fprintln(h, runtime.Version(), m.LDFlags, m.Programs)
+	fmt.Fprintln(h, runtime.Version(), m.Programs)
 	for _, name := range []string{"go.mod", "go.sum"} {
 		f, err := os.Open(filepath.Join(folder, name))
 		if err != nil {
@@ -113,14 +118,14 @@ func (m Module) Build(ctx context.Context, root, bin string, log io.Writer) erro
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return err
 	}
-	for name, pkg := range m.Programs {
+	for name, p := range m.Programs {
 		// Beside first: a running program's file cannot be written to, but it can be replaced.
 		fresh := filepath.Join(bin, "."+name+".new")
-		cmd := exec.CommandContext(ctx, "nice", "go", "build", "-trimpath", "-ldflags", strings.TrimSpace("-s -w "+m.LDFlags), "-o", fresh, pkg)
+		cmd := exec.CommandContext(ctx, "nice", "go", "build", "-trimpath", "-ldflags", strings.TrimSpace("-s -w "+p.LDFlags), "-o", fresh, p.Package)
 		cmd.Dir, cmd.Stdout, cmd.Stderr = folder, log, log
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly -buildvcs=false")
 		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("building %s (%s in %s): %w", name, pkg, folder, err)
+			return fmt.Errorf("building %s (%s in %s): %w", name, p.Package, folder, err)
 		}
 		if err := os.Rename(fresh, filepath.Join(bin, name)); err != nil {
 			return err
