@@ -212,6 +212,17 @@ func driverCommand() ([]string, error) {
 	return []string{self, "csi-driver"}, nil
 }
 
+// problemsError says that files have problems, which were printed.
+type problemsError struct {
+	files    string
+	problems []plan.Problem
+}
+
+// Error names the files and how many problems there are.
+func (e *problemsError) Error() string {
+	return fmt.Sprintf("%s: %s", e.files, count(len(e.problems), "problem"))
+}
+
 func lines(problems []plan.Problem) string {
 	var b strings.Builder
 	for _, p := range problems {

@@ -69,7 +69,7 @@ func load(ctx context.Context, s *streams, f *runFlags, names []string) (*plan.P
 	p, problems := plan.Load(ctx, in)
 	if len(problems) > 0 {
 		fmt.Fprint(s.err, lines(problems))
-		return nil, nil, nil, fmt.Errorf("%s: %s", strings.Join(names, ", "), count(len(problems), "problem"))
+		return nil, nil, nil, &problemsError{strings.Join(names, ", "), problems}
 	}
 	for _, w := range p.Warnings {
 		fmt.Fprintln(s.err, "warning:", w)

@@ -92,14 +92,14 @@ type followed struct {
 }
 
 // follow watches over the Lease of this runner.
-func (c *clusterFlags) follow(ctx context.Context, s *streams, on *cluster) *followed {
-	f := &followed{on: on, name: c.lease, err: s.err}
-	f.abandoned, f.cancel = context.WithCancel(ctx)
-	if f.name != "" {
-		f.running.Store(true)
-		go f.watch()
+func (f *clusterFlags) follow(ctx context.Context, s *streams, on *cluster) *followed {
+	w := &followed{on: on, name: f.lease, err: s.err}
+	w.abandoned, w.cancel = context.WithCancel(ctx)
+	if w.name != "" {
+		w.running.Store(true)
+		go w.watch()
 	}
-	return f
+	return w
 }
 
 // watch ends the run, as a signal would, when the Lease was not renewed for its

@@ -141,9 +141,7 @@ func (f *runFlags) sayEnd(s *streams, err error) error {
 		return err
 	}
 	end := tell.End{RunID: f.id, State: string(record.Failed), ExitCode: code, Clean: true}
-	if err != nil {
-		end.Reason = err.Error()
-	}
+	end.Reason = failureText(err)
 	if t := f.job.teller; t != nil {
 		end.Barrier, end.Seed, end.Ops, end.Actions, end.Clean = t.progress.Barrier, t.progress.Seed, t.progress.Ops, t.progress.Actions, t.clean
 	}
@@ -157,6 +155,17 @@ func (f *runFlags) sayEnd(s *streams, err error) error {
 		fmt.Fprintln(s.err, "cnsbench: the operator is not told how the run ended:", wrote)
 	}
 	return err
+}
+
+// failureText is why a run failed; of a file that is wrong, its problems.
+func failureText(err error) string {
+	if wrong := (*problemsError)(nil); errors.As(err, &wrong) {
+		return strings.TrimSpace(lines(wrong.problems))
+	}
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // How long a runner waits for the results service to take what is left of its

@@ -226,8 +226,11 @@ func checkValues(file *os.File, limit int) error {
 		if errors.Is(err, io.EOF) && depth == 0 && ended == 1 {
 			return nil
 		}
-		if err != nil || depth == 0 && ended > 0 {
-			return fmt.Errorf("%w: %s is no JSON (%v)", ErrName, runFile, err)
+		if err != nil {
+			return fmt.Errorf("%w: %s: invalid JSON: %w", ErrName, runFile, err)
+		}
+		if depth == 0 && ended > 0 {
+			return fmt.Errorf("%w: %s: more than one JSON value", ErrName, runFile)
 		}
 		switch token {
 		case json.Delim('{'), json.Delim('['):

@@ -76,8 +76,7 @@ const lookEach = 200 * time.Millisecond
 // and the pods that its selector names are as many and ready.
 func (m *manifest) become(ctx context.Context, want int32, tr *op.Trace) error {
 	clock := m.engine.session.Clock
-	for before, now := clock.Now(), op.Never; ; before = now {
-		now = clock.Now()
+	for before, now := clock.Now(), clock.Now(); ; before, now = now, clock.Now() {
 		s, err := m.engine.client.Scale(ctx, m.kind, m.namespace, m.name)
 		if err != nil {
 			return apiError(ctx, err)

@@ -100,7 +100,7 @@ func (e *Engine) Processes() []int {
 	if e.Endpoint == "" {
 		return nil
 	}
-	c, err := net.Dial("unix", e.Endpoint)
+	c, err := (&net.Dialer{}).DialContext(e.ctx, "unix", e.Endpoint)
 	if err != nil {
 		return nil // it is lost, which others notice
 	}

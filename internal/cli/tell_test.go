@@ -1,0 +1,23 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestReasonOfWrongFile: a Benchmark's status says which problems its file has, not
+// only how many.
+func TestReasonOfWrongFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "b.yaml")
+	const text = "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: b}\nspec: {actions: [{name: x, rateName: none}]}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, _, _, err := load(t.Context(), &streams{out: io.Discard, err: io.Discard}, &runFlags{engine: engineLocal}, []string{file})
+	if reason := failureText(err); !strings.HasPrefix(reason, file+":4:") || !strings.Contains(reason, "spec.actions[0]") {
+		t.Errorf("got %q, want the first problem first", reason)
+	}
+}
