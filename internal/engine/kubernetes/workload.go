@@ -229,7 +229,7 @@ func (e *Engine) plan(p *engine.Pod, w *engine.Workload) watched {
 			continue
 		}
 		plan.wrapped = append(plan.wrapped, c.Name)
-		o := agent.Options{}
+		o := agent.Options{MaxOutput: e.session.MaxOutput}
 		main := len(p.Sync) == 0 || slices.Contains(p.Sync, c.Name)
 		if main {
 			o.Outputs = p.Outputs
