@@ -194,6 +194,7 @@ func (e *Engine) makePod(ctx context.Context, w *workload, r engine.Request, p *
 	pod.Status = corev1.PodStatus{}
 	refs.rename(&pod.Spec)
 	place(pod, refs.groups[p.Name])
+	boundOutput(&pod.Spec, p, e.session.MaxOutput)
 	m := &member{engine: e, object: p.Name, instance: w.name, service: p.Service, mains: p.Sync, phases: p.Phases}
 	if len(r.Workload.Pods) > 1 {
 		m.within = strings.TrimPrefix(p.Name, w.name+"-") + "."
