@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -66,6 +67,13 @@ type BenchmarkSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
+	// maxOutput bounds what is kept of what workloads print and write to their
+	// output files. What is more is discarded at its source, and the validity flag
+	// outputCut says so.
+	// +optional
+	// +kubebuilder:default={}
+	MaxOutput *MaxOutput `json:"maxOutput,omitempty"`
+
 	// library lists further places where workloads are looked up, before the
 	// built-in library; the first that has the name wins.
 	// +optional
@@ -101,6 +109,20 @@ type BenchmarkSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	SLOs []SLO `json:"slos,omitempty"`
+}
+
+// MaxOutput bounds the output of workloads. Of each bound stdout may take a quarter
+// and stderr another, so that files of measurements have at least half.
+type MaxOutput struct {
+	// perInstance is the bound of the output of one instance: all its containers,
+	// all their files.
+	// +optional
+	// +kubebuilder:default="256Mi"
+	PerInstance *resource.Quantity `json:"perInstance,omitempty"`
+	// perRun is the bound of the output of all instances together.
+	// +optional
+	// +kubebuilder:default="1Gi"
+	PerRun *resource.Quantity `json:"perRun,omitempty"`
 }
 
 // LibrarySource is a place with workloads.

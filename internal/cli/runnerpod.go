@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/operator"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/present/report"
 	"github.com/cnsbench/cnsbench/internal/present/terminal"
@@ -195,8 +196,8 @@ func (r *podRun) pod(paths []string) *corev1.Pod {
 			VolumeMounts:    []corev1.VolumeMount{{Name: "bundle", MountPath: runnerDir}, {Name: "files", MountPath: runnerFiles}, {Name: "tmp", MountPath: "/tmp"}},
 		}},
 		Volumes: []corev1.Volume{
-			{Name: "bundle", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-			{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			{Name: "bundle", VolumeSource: operator.BundleVolume(&r.plan.Benchmark.Spec)},
+			{Name: "tmp", VolumeSource: operator.ScratchVolume()},
 			{Name: "files", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: r.name()}}}},
 		},
 	}}

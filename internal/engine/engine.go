@@ -122,6 +122,9 @@ type Session struct {
 	// Hurry ends when the user wants the run to end at once: what can be
 	// removed in one step then is not taken apart first. nil: never.
 	Hurry context.Context
+	// MaxOutput is how many bytes of output are kept of one instance, and so how many
+	// each of its containers need send at most; 0: no bound.
+	MaxOutput int64
 	// Needs are the powers that the plan will use, so that a driver that
 	// lacks one is named before anything is created.
 	Needs Needs
@@ -423,6 +426,10 @@ type Ledger interface {
 	Open() []op.LedgerEntry
 }
 
+// DriverOutput is the instance under which Sink.Output gets what a driver of ours
+// wrote. It is no workload's: it grows with the ops, and is kept whole.
+const DriverOutput = "driver"
+
 // Sink takes what happens outside ops. Calls may come from any goroutine and
 // must not block for long.
 type Sink interface {
@@ -436,8 +443,12 @@ type Sink interface {
 	Machine(m op.Machine)
 	// Canary delivers canary I/Os in order of their intended time.
 	Canary(instance, volume string, ios []op.CanaryIO)
-	// Output delivers bytes of an output file, in order, from offset 0.
-	Output(instance, container, file string, data []byte)
+	// Output delivers bytes of an output file, in order, from offset 0, and returns
+	// how many of them are kept. Once that is fewer, no more of the file is.
+	Output(instance, container, file string, data []byte) (kept int)
+	// Cut reports how many bytes of an output file were discarded at their source so
+	// far, beyond those that Output was given; final: in all.
+	Cut(instance, container, file string, discarded int64, final bool)
 	// Log is a line for people: where ("driver", "fio-0/fio"), and what.
 	Log(source, line string)
 	// Failed reports that the platform itself is lost (the driver died): the

@@ -81,7 +81,7 @@ func (c *Config) runnerJob(b *v1alpha1.Benchmark) *batchv1.Job {
 	pod.Volumes = append(pod.Volumes,
 		corev1.Volume{Name: "benchmark", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			LocalObjectReference: corev1.LocalObjectReference{Name: runnerName(b)}}}},
-		corev1.Volume{Name: "bundle", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+		corev1.Volume{Name: "bundle", VolumeSource: BundleVolume(&b.Spec)})
 	pod.Containers[0].VolumeMounts = append(pod.Containers[0].VolumeMounts,
 		corev1.VolumeMount{Name: "benchmark", MountPath: specDir, ReadOnly: true},
 		corev1.VolumeMount{Name: "bundle", MountPath: bundleDir})
@@ -159,7 +159,7 @@ func (c *Config) podSpec(b *v1alpha1.Benchmark, argv []string) corev1.PodSpec {
 			TerminationMessagePath: tell.EndFile, TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			VolumeMounts: []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
 		}},
-		Volumes: []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+		Volumes: []corev1.Volume{{Name: "tmp", VolumeSource: ScratchVolume()}},
 	}
 }
 

@@ -8,10 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -309,6 +311,24 @@ func TestWhatARunnerIsGiven(t *testing.T) {
 		}
 		if len(j.Name) > 63 || j.Labels["theirs"] != "" || j.Spec.Template.Labels["cnsbench.dev/run"] != "" {
 			t.Errorf("%s: labels %v", j.Name, j.Spec.Template.Labels)
+		}
+	}
+	for _, tt := range []struct {
+		given *v1alpha1.MaxOutput
+		want  string
+	}{
+		{nil, "17Gi"}, {&v1alpha1.MaxOutput{PerRun: new(resource.MustParse("4Gi"))}, "20Gi"},
+		{&v1alpha1.MaxOutput{PerRun: new(resource.MustParse("8Ei"))}, "1040Gi"}, {&v1alpha1.MaxOutput{PerRun: new(resource.MustParse("-1"))}, "16Gi"},
+	} {
+		bm.Spec.MaxOutput = tt.given
+		limits := map[string]string{}
+		for _, v := range config.runnerJob(bm).Spec.Template.Spec.Volumes {
+			if v.EmptyDir != nil {
+				limits[v.Name] = v.EmptyDir.SizeLimit.String()
+			}
+		}
+		if diff := cmp.Diff(map[string]string{"bundle": tt.want, "tmp": "2Gi"}, limits); diff != "" {
+			t.Errorf("maxOutput %v: %s", tt.given, diff)
 		}
 	}
 	bm.Spec.ServiceAccountName = ""

@@ -30,10 +30,12 @@ type Plan struct {
 	Runtime time.Duration
 	// Grace is how long ops in flight may still take after the stop, before
 	// they are censored: the second deadline.
-	Grace   time.Duration
-	Actions []Action
-	Rates   []Rate
-	SLOs    []SLO
+	Grace time.Duration
+	// MaxOutput bounds what is kept of the output of workloads.
+	MaxOutput MaxOutput
+	Actions   []Action
+	Rates     []Rate
+	SLOs      []SLO
 
 	// Those that the plan uses, with substitutes for their drivers.
 	StorageClasses  map[string]storagev1.StorageClass

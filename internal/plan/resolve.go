@@ -62,6 +62,7 @@ func (l *loader) resolve() {
 	if l.spec.GracePeriod != nil {
 		l.plan.Grace = l.spec.GracePeriod.Duration.Duration
 	}
+	l.maxOutput()
 	l.resolveRates()
 	l.infos = map[string]*info{}
 	var order []*info

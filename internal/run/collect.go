@@ -70,8 +70,12 @@ func (r *runner) parse(a *plan.Action, instance, container string, o plan.Output
 		r.warnOf("outputUnparsed", source, fmt.Sprintf("no parser is called %q; its outputs are kept as they are", o.Parser))
 		return
 	}
-	result, err := read(r.input(instance, container))
+	in := r.input(instance, container)
+	opened := &openedFiles{FS: in.Files, names: map[string]bool{}}
+	in.Files = opened
+	result, err := read(in)
 	r.take(origin{a.Name, instance, source, o.Phase}, result, err)
+	r.flagRead(instance, container, opened.names)
 }
 
 // origin is what figures are of.

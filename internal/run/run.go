@@ -120,7 +120,7 @@ var ErrInterrupted = errors.New("interrupted")
 // still removing everything. Run always returns a Result; an error inside the
 // run is its Reason.
 func Run(ctx, hard context.Context, c Config) Result {
-	r := &runner{Config: c, hard: hard, inventory: newInventory(c.Plan.Seed), instances: newInstances(),
+	r := &runner{Config: c, hard: hard, outputs: newOutputs(c.Plan.MaxOutput), inventory: newInventory(c.Plan.Seed), instances: newInstances(),
 		actions: map[string]*plan.Action{}, same: map[[2]string]sameWarning{}}
 	for i := range c.Plan.Actions {
 		r.actions[c.Plan.Actions[i].Name] = &c.Plan.Actions[i]
@@ -154,6 +154,7 @@ type runner struct {
 	actions   map[string]*plan.Action
 	inventory *inventory
 	instances *instances
+	outputs   *outputs
 	ends      ends
 	ids       atomic.Int64
 	episodes  atomic.Int64
@@ -286,6 +287,7 @@ func (r *runner) wind(err error) {
 	r.result.EndedAt = r.Clock.Now()
 	r.unwatch()
 	r.collect()
+	r.flagOutputs()
 	if !r.Keep {
 		r.Observer.Phase(Removing)
 		downCtx, cancel := context.WithTimeout(ctx, removeLimit)

@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -124,4 +125,5 @@ func (r *runner) printed(p *parsing, text []byte, err error) {
 	}
 	result, err := parse.Printed(r.input(p.instance, p.container), text)
 	r.take(origin{p.action, p.instance, p.source(), p.output.Phase}, result, err)
+	r.flagRead(p.instance, p.container, map[string]bool{strings.TrimPrefix(p.file, "/"): true})
 }

@@ -3,7 +3,9 @@ package run
 import (
 	"fmt"
 
+	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/quota"
 )
 
 // sink passes on what the engine reports: to the record, and to the loop what
@@ -31,13 +33,38 @@ func (s *sink) Canary(instance, volume string, ios []op.CanaryIO) {
 	s.Record.Canary(instance, volume, ios)
 }
 
-func (s *sink) Output(instance, container, file string, data []byte) {
-	if err := s.Record.Raw(instance, container, file, data); err != nil {
+func (s *sink) Output(instance, container, file string, data []byte) int {
+	kept := len(data)
+	if instance != engine.DriverOutput {
+		kept = s.takeOutput(outputFile{instance, container, file}, kept)
+	}
+	if kept < len(data) && kept == 0 {
+		return 0
+	}
+	if err := s.Record.Raw(instance, container, file, data[:kept]); err != nil {
 		s.log(instance+"/"+container, fmt.Sprintf("output %s is not kept: %v", file, err))
+	}
+	return kept
+}
+
+func (s *sink) Cut(instance, container, file string, discarded int64, final bool) {
+	f := outputFile{instance, container, file}
+	if s.outputs.discarded(f, discarded, final) {
+		s.sayCut(f)
 	}
 }
 
-func (s *sink) Log(source, line string) { s.log(source, line) }
+// Log records a line of the engine while the log has room for those, and shows it
+// in any case.
+func (s *sink) Log(source, line string) {
+	switch ok, last := s.outputs.line(line); {
+	case ok:
+		s.Record.Log(s.Clock.Now(), source, line)
+	case last:
+		s.flag(info, "logCut", fmt.Sprintf("the platform, its drivers and the workloads had more lines for log.jsonl than %d MiB: the rest is left out", quota.AllSources>>20))
+	}
+	s.Observer.Log(source, line)
+}
 
 func (s *sink) Failed(err error) { s.fail(lost(err)) }
 

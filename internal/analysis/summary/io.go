@@ -43,15 +43,19 @@ func workloads(d *dataset.Data) []Workload {
 	return list
 }
 
-// invalidate marks the workloads of which an instance did no I/O.
+// invalidate marks the workloads of which an instance did no I/O, or has figures
+// that were read from a part of its output.
 func (s *Summary) invalidate() {
 	for i := range s.Workloads {
 		w := &s.Workloads[i]
 		for _, f := range s.Validity {
+			if f.Severity != validity.Invalid || f.Name != validity.NoIO && f.Name != validity.OutputCut {
+				continue
+			}
 			source, what, _ := strings.Cut(f.Evidence, ": ")
 			name, _, _ := strings.Cut(source, "/")
-			idle := slices.ContainsFunc(w.Instances, func(in Instance) bool { return in.Name == name })
-			if f.Name == validity.NoIO && idle && w.Invalid == "" {
+			its := slices.ContainsFunc(w.Instances, func(in Instance) bool { return in.Name == name })
+			if its && w.Invalid == "" {
 				w.Invalid = name + ": " + what
 			}
 		}

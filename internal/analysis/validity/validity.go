@@ -26,6 +26,10 @@ const (
 // begins with INSTANCE/CONTAINER.
 const NoIO = "noIO"
 
+// OutputCut is the flag of output of workloads that was discarded. Where figures
+// were read from it, it is Invalid and its evidence begins with INSTANCE/CONTAINER.
+const OutputCut = "outputCut"
+
 // The bounds of the gates.
 const (
 	lateBound      = int64(10e6) // ns: lateness p99 of a dispatcher that keeps up

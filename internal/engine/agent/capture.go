@@ -26,6 +26,10 @@ type Capture struct {
 
 var _ engine.Sink = (*Capture)(nil)
 
+// CaptureOutput is the Options.MaxOutput of a command whose sink is a Capture: more
+// than any keeps, so that it is the Capture that says what is too much.
+const CaptureOutput = 8 * engine.MaxPrinted
+
 // NewCapture keeps at most limit bytes.
 func NewCapture(limit int) *Capture {
 	c := &Capture{limit: limit}
@@ -75,18 +79,23 @@ func (c *Capture) Outcome(end op.ContainerEnd, failure error) ([]byte, error) {
 }
 
 // Output keeps what the command writes.
-func (c *Capture) Output(_, _, file string, data []byte) {
+func (c *Capture) Output(_, _, file string, data []byte) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	kept := len(data)
 	switch file {
 	case wire.Stdout:
-		room := c.limit - c.printed.Len()
-		c.printed.Write(data[:min(len(data), room)])
-		c.over = c.over || len(data) > room
+		kept = min(kept, c.limit-c.printed.Len())
+		c.printed.Write(data[:kept])
+		c.over = c.over || len(data) > kept
 	case wire.Stderr:
 		c.part.write(data)
 	}
+	return kept
 }
+
+// Cut is of no interest: Output was asked for more than it keeps before.
+func (c *Capture) Cut(string, string, string, int64, bool) {}
 
 // Started is of no interest.
 func (c *Capture) Started(op.InstanceStart) {}

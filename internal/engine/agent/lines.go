@@ -1,20 +1,33 @@
 package agent
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
 	"sync"
+
+	"github.com/cnsbench/cnsbench/internal/quota"
 )
 
 // lines cuts a stream into lines for people.
 type lines struct {
+	name string
 	emit func(string)
 	part []byte
+
+	// room is for lines in the log of the run, which gets them by log; nil: no
+	// bound. Behind it only the last lines of what comes at once are emitted.
+	room *quota.Lines
+	log  func(string)
 }
 
 // maxLine bounds what is held of a line without an end.
 const maxLine = 8 << 10
 
 func (l *lines) write(data []byte) {
+	if l.room != nil && l.room.Full() {
+		data = l.last(data)
+	}
 	for len(data) > 0 {
 		line, rest, found := cut(data)
 		l.part = append(l.part, line[:min(len(line), maxLine-min(len(l.part), maxLine))]...)
@@ -35,11 +48,40 @@ func cut(data []byte) (line, rest []byte, found bool) {
 	return data, nil, false
 }
 
-func (l *lines) flush() {
-	if line := strings.TrimRight(string(l.part), " \t"); line != "" {
-		l.emit(strings.ToValidUTF8(line, "�"))
+// last is the end of data that has tailLines lines, if it has more.
+func (l *lines) last(data []byte) []byte {
+	rest := data
+	for range tailLines + 1 {
+		at := bytes.LastIndexAny(rest, "\r\n")
+		if at < 0 {
+			return data
+		}
+		rest = rest[:at]
 	}
 	l.part = l.part[:0]
+	return data[len(rest)+1:]
+}
+
+func (l *lines) flush() {
+	if line := strings.TrimRight(string(l.part), " \t"); line != "" {
+		line = strings.ToValidUTF8(line, "�")
+		l.emit(line)
+		l.record(line)
+	}
+	l.part = l.part[:0]
+}
+
+// record adds a line to the log of the run while there is room for it.
+func (l *lines) record(line string) {
+	if l.room == nil {
+		return
+	}
+	switch ok, last := l.room.Take(line); {
+	case ok:
+		l.log(line)
+	case last:
+		l.log(fmt.Sprintf("agent: further lines of %s are not repeated here: the log has the first MiB", l.name))
+	}
 }
 
 // tail keeps the last lines of a log.

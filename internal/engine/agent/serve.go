@@ -167,6 +167,8 @@ func (s *Session) deliver(messages <-chan wire.Message) End {
 			s.server.meet(s, m.Meet)
 		case m.File != nil:
 			s.output(m.File, m.Body)
+		case m.Cut != nil:
+			s.sink.Cut(s.id.Instance, s.id.Container, m.Cut.Name, m.Cut.Discarded, m.Cut.Final)
 		case m.Sample != nil:
 			s.sink.Sample(s.server.sum(s.id, s.sample(m.Sample)))
 			s.machineSample(m.Sample)
@@ -241,15 +243,20 @@ func (s *Session) begun(m *wire.Stamp) {
 	open(s.started)
 }
 
-// output delivers bytes of a file, and the command's own also as lines.
+// output delivers bytes of a file, and the command's own also as lines. It tells
+// the agent when no more of the file is wanted.
 func (s *Session) output(f *wire.File, data []byte) {
+	kept := s.sink.Output(s.id.Instance, s.id.Container, f.Name, data)
 	switch f.Name {
 	case wire.Stdout:
-		s.out.write(data)
+		s.out.write(data[:kept])
 	case wire.Stderr:
-		s.errs.write(data)
+		s.errs.write(data[:kept])
 	}
-	s.sink.Output(s.id.Instance, s.id.Container, f.Name, data)
+	if kept < len(data) && !s.told[f.Name] {
+		s.told[f.Name] = true
+		_ = s.conn.Write(wire.Message{Enough: &wire.Enough{Name: f.Name}}) // it may be gone already
+	}
 }
 
 func (s *Session) sample(m *wire.Sample) op.Sample {

@@ -121,6 +121,10 @@ type Options struct {
 	// Outputs are glob patterns of files to stream, absolute, as the command
 	// sees them.
 	Outputs []string
+	// MaxOutput bounds, in bytes, what the agent sends of the command's output
+	// (package quota); 0: nothing does. What the sink does not keep it stops sending
+	// in any case.
+	MaxOutput int64
 	// Sample is the interval of samples; 0: one second; negative: none.
 	Sample time.Duration
 	// Grace is how long a command has after SIGTERM if the runner is lost;

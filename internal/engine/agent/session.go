@@ -12,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/agent/join"
 	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/quota"
 )
 
 // The clock exchange: some before the welcome, so that there is no stamp that
@@ -50,6 +51,7 @@ type Session struct {
 	out   *lines
 	errs  *lines
 	tail  tail
+	told  map[string]bool // files of which the agent was told that no more is wanted
 
 	mu       sync.Mutex
 	conn     *wire.Conn
@@ -122,14 +124,12 @@ func newSession(s *Server, id ID, o Options, token string) *Session {
 		server: s, sink: sink, id: id, opts: o, token: token,
 		came:  make(chan struct{}),
 		ready: make(chan struct{}), started: make(chan struct{}), acked: make(chan struct{}, 1), done: make(chan struct{}),
-		pongs: make(chan wire.Message, 4), intended: op.Never,
+		pongs: make(chan wire.Message, 4), told: map[string]bool{}, intended: op.Never,
 		readyAt: stamp{at: op.Never}, startAt: stamp{at: op.Never}, arrival: Arrival{Began: op.Never},
 	}
-	say := func(line string) {
-		sess.tail.add(line)
-		sink.Log(id.String(), line)
-	}
-	sess.out, sess.errs = &lines{emit: say}, &lines{emit: say}
+	log := func(line string) { sink.Log(id.String(), line) }
+	sess.out = &lines{name: wire.Stdout, emit: sess.tail.add, room: quota.NewLines(quota.OneSource), log: log}
+	sess.errs = &lines{name: wire.Stderr, emit: sess.tail.add, room: quota.NewLines(quota.OneSource), log: log}
 	return sess
 }
 
@@ -161,7 +161,7 @@ func (s *Session) SecretEnv() (public, secret []string) {
 func (s *Session) welcome(gifts []wire.FileSpec, machine string) *wire.Welcome {
 	w := &wire.Welcome{
 		Proto: wire.Proto, Version: wire.Version, Barrier: s.opts.Barrier, Meets: s.opts.Meets,
-		Outputs: s.opts.Outputs, GraceNanos: int64(s.opts.Grace), SilenceNanos: int64(s.server.silence),
+		Outputs: s.opts.Outputs, MaxOutput: s.opts.MaxOutput, GraceNanos: int64(s.opts.Grace), SilenceNanos: int64(s.server.silence),
 		Touch: s.opts.Touch, TouchLater: s.opts.TouchLater, Canary: s.opts.Canary, Files: gifts,
 	}
 	if p := s.opts.Phase; p.From > 0 || p.Until > 0 {

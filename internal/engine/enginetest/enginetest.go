@@ -76,6 +76,7 @@ func Run(t *testing.T, target Target) {
 		{"errors", testErrors},
 		{"cancel", testCancel},
 		{"workload", testWorkload},
+		{"output without end", testOutputBound},
 		{"exits", testExits},
 		{"barrier", testBarrier},
 		{"stop", testStop},
@@ -102,6 +103,9 @@ func Run(t *testing.T, target Target) {
 	}
 }
 
+// mostOutput is what sessions have for the output of an instance.
+const mostOutput = 4 << 20
+
 // session is one opened engine with what it has reported.
 type session struct {
 	t       *testing.T
@@ -125,7 +129,7 @@ func open(t *testing.T, target Target) *session {
 		kinds[op.Snapshot], kinds[op.Restore] = true, true
 		features["groupSnapshot"] = target.Skip["group"] == ""
 	}
-	s.current = engine.Session{RunID: fmt.Sprintf("t%x", time.Now().UnixNano()&0xffffffff), Clock: s.clock, Ledger: s.ledger, Sink: s.sink, Dir: s.dir,
+	s.current = engine.Session{RunID: fmt.Sprintf("t%x", time.Now().UnixNano()&0xffffffff), Clock: s.clock, Ledger: s.ledger, Sink: s.sink, Dir: s.dir, MaxOutput: mostOutput,
 		Needs:           engine.Needs{Kinds: kinds, Features: features},
 		StorageClasses:  map[string]storagev1.StorageClass{target.StorageClass.Name: target.StorageClass},
 		SnapshotClasses: map[string]engine.SnapshotClass{target.SnapshotClass.Name: target.SnapshotClass}}
@@ -309,6 +313,7 @@ type sink struct {
 	ends     map[string]op.InstanceEnd
 	ended    map[string]chan struct{}
 	output   map[string][]byte
+	cut      map[string]int64
 	canary   map[string][]op.CanaryIO
 	lost     bool
 }
@@ -317,7 +322,7 @@ func newSink(t *testing.T, patience time.Duration) *sink {
 	if patience == 0 {
 		patience = 30 * time.Second
 	}
-	return &sink{t: t, patience: patience, ends: map[string]op.InstanceEnd{}, ended: map[string]chan struct{}{}, output: map[string][]byte{}, canary: map[string][]op.CanaryIO{}}
+	return &sink{t: t, patience: patience, ends: map[string]op.InstanceEnd{}, ended: map[string]chan struct{}{}, output: map[string][]byte{}, cut: map[string]int64{}, canary: map[string][]op.CanaryIO{}}
 }
 
 func (s *sink) Started(e op.InstanceStart) {
@@ -371,11 +376,20 @@ func (s *sink) Canary(instance, _ string, ios []op.CanaryIO) {
 	s.canary[instance] = append(s.canary[instance], ios...)
 }
 
-func (s *sink) Output(instance, container, file string, data []byte) {
+func (s *sink) Output(instance, container, file string, data []byte) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := instance + "/" + container + "/" + strings.TrimPrefix(file, "/")
 	s.output[key] = append(s.output[key], data...)
+	return len(data)
+}
+
+func (s *sink) Cut(instance, container, file string, discarded int64, final bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if final {
+		s.cut[instance+"/"+container+"/"+strings.TrimPrefix(file, "/")] = discarded
+	}
 }
 
 func (s *sink) Log(source, line string) {

@@ -87,6 +87,26 @@ func testWorkload(t *testing.T, s *session) {
 	s.must(engine.Request{Delete: &engine.Delete{Target: engine.Object{Kind: engine.WorkloadObject, Name: "w-0"}}})
 }
 
+// testOutputBound: a workload that writes more than is kept goes on as if it were,
+// and what is discarded is counted to the byte. stdout has a share of its own.
+func testOutputBound(t *testing.T, s *session) {
+	s.must(s.workload("w-0", script(`head -c 6000000 /dev/zero; head -c 5000000 /dev/zero > /output/big`)))
+	if end := s.sink.await("w-0"); !end.OK {
+		t.Errorf("ended %+v", end)
+	}
+	s.sink.mu.Lock()
+	defer s.sink.mu.Unlock()
+	for name, want := range map[string]struct{ kept, written int }{
+		"stdout":     {mostOutput / 4, 6000000},
+		"output/big": {mostOutput * 3 / 4, 5000000},
+	} {
+		kept, cut := len(s.sink.output["w-0/main/"+name]), int(s.sink.cut["w-0/main/"+name])
+		if kept != want.kept || cut != want.written-kept {
+			t.Errorf("%s: %d bytes kept, %d discarded, want %d of %d kept", name, kept, cut, want.kept, want.written)
+		}
+	}
+}
+
 func keys(m map[string][]byte) (list []string) {
 	for k := range m {
 		list = append(list, k)

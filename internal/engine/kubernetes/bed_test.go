@@ -216,11 +216,12 @@ func (l *memoryLedger) Open() []op.LedgerEntry {
 // quietSink fails a test where the platform does.
 type quietSink struct{ t *testing.T }
 
-func (s quietSink) Started(op.InstanceStart)              {}
-func (s quietSink) Ended(op.InstanceEnd)                  {}
-func (s quietSink) Sample(op.Sample)                      {}
-func (s quietSink) Machine(op.Machine)                    {}
-func (s quietSink) Canary(string, string, []op.CanaryIO)  {}
-func (s quietSink) Output(string, string, string, []byte) {}
-func (s quietSink) Log(string, string)                    {}
-func (s quietSink) Failed(err error)                      { s.t.Error(err) }
+func (s quietSink) Started(op.InstanceStart)                {}
+func (s quietSink) Ended(op.InstanceEnd)                    {}
+func (s quietSink) Sample(op.Sample)                        {}
+func (s quietSink) Machine(op.Machine)                      {}
+func (s quietSink) Canary(string, string, []op.CanaryIO)    {}
+func (s quietSink) Log(string, string)                      {}
+func (s quietSink) Failed(err error)                        { s.t.Error(err) }
+func (s quietSink) Output(_, _, _ string, data []byte) int  { return len(data) }
+func (s quietSink) Cut(string, string, string, int64, bool) {}

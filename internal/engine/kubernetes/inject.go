@@ -49,7 +49,7 @@ func (d Delivery) deliver(spec *corev1.PodSpec, image string, wrapped []string) 
 	if d == DeliverImage {
 		volume.Image = &corev1.ImageVolumeSource{Reference: image, PullPolicy: corev1.PullIfNotPresent}
 	} else {
-		volume.EmptyDir = &corev1.EmptyDirVolumeSource{}
+		volume.EmptyDir = &corev1.EmptyDirVolumeSource{SizeLimit: sizeLimit(agentRoom)}
 		spec.InitContainers = append([]corev1.Container{{
 			Name: agentVolume, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
 			Command:         []string{agentBinary, "install", agentDir},

@@ -77,7 +77,7 @@ func (r *parserRun) name() string { return r.engine.name(r.object) }
 func (r *parserRun) run(ctx context.Context, pod *corev1.Pod, gifts []agent.Gift) (op.ContainerEnd, error) {
 	none := op.ContainerEnd{}
 	var err error
-	r.session, err = r.engine.agents.Expect(agent.ID{Instance: r.object, Container: parserName}, agent.Options{Sample: -1, Sink: r.capture, Give: gifts})
+	r.session, err = r.engine.agents.Expect(agent.ID{Instance: r.object, Container: parserName}, agent.Options{Sample: -1, MaxOutput: agent.CaptureOutput, Sink: r.capture, Give: gifts})
 	if err != nil {
 		return none, err
 	}

@@ -24,14 +24,15 @@ import (
 // quiet is a sink for runs without workloads.
 type quiet struct{ t *testing.T }
 
-func (quiet) Started(op.InstanceStart)              {}
-func (quiet) Ended(op.InstanceEnd)                  {}
-func (quiet) Sample(op.Sample)                      {}
-func (quiet) Machine(op.Machine)                    {}
-func (quiet) Canary(string, string, []op.CanaryIO)  {}
-func (quiet) Output(string, string, string, []byte) {}
-func (q quiet) Log(source, line string)             { fmt.Fprintln(q.t.Output(), source, line) }
-func (q quiet) Failed(err error)                    { q.t.Error(err) }
+func (quiet) Started(op.InstanceStart)                {}
+func (quiet) Ended(op.InstanceEnd)                    {}
+func (quiet) Sample(op.Sample)                        {}
+func (quiet) Machine(op.Machine)                      {}
+func (quiet) Canary(string, string, []op.CanaryIO)    {}
+func (q quiet) Log(source, line string)               { fmt.Fprintln(q.t.Output(), source, line) }
+func (q quiet) Failed(err error)                      { q.t.Error(err) }
+func (quiet) Output(_, _, _ string, data []byte) int  { return len(data) }
+func (quiet) Cut(string, string, string, int64, bool) {}
 
 // book is a ledger in memory.
 type book struct {

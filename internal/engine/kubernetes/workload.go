@@ -194,6 +194,7 @@ func (e *Engine) makePod(ctx context.Context, w *workload, r engine.Request, p *
 	pod.Status = corev1.PodStatus{}
 	refs.rename(&pod.Spec)
 	place(pod, refs.groups[p.Name])
+	boundOutput(&pod.Spec, p, e.session.MaxOutput)
 	m := &member{engine: e, object: p.Name, instance: w.name, service: p.Service, mains: p.Sync, phases: p.Phases}
 	if len(r.Workload.Pods) > 1 {
 		m.within = strings.TrimPrefix(p.Name, w.name+"-") + "."
@@ -229,7 +230,7 @@ func (e *Engine) plan(p *engine.Pod, w *engine.Workload) watched {
 			continue
 		}
 		plan.wrapped = append(plan.wrapped, c.Name)
-		o := agent.Options{}
+		o := agent.Options{MaxOutput: e.session.MaxOutput}
 		main := len(p.Sync) == 0 || slices.Contains(p.Sync, c.Name)
 		if main {
 			o.Outputs = p.Outputs

@@ -31,6 +31,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/quota"
 )
 
 const (
@@ -241,12 +242,20 @@ func (d *driver) spawn(cmd *exec.Cmd) error {
 	return nil
 }
 
-// follow passes the driver's log on, and keeps its last lines.
+// follow passes the driver's log on, as much of it as a log has room for, and
+// keeps its last lines.
 func (d *driver) follow(r io.Reader) {
+	log := func(line string) { d.engine.session.Sink.Log("driver "+d.name, line) }
+	room := quota.NewLines(quota.OneSource)
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		d.stderr.add(lines.Text())
-		d.engine.session.Sink.Log("driver "+d.name, lines.Text())
+		switch ok, last := room.Take(lines.Text()); {
+		case ok:
+			log(lines.Text())
+		case last:
+			log("further lines are left out: this log has the first MiB")
+		}
 	}
 	_, _ = io.Copy(io.Discard, r)
 }
@@ -503,7 +512,7 @@ func (d *driver) keepTruth() {
 	for {
 		n, err := f.Read(buf)
 		if n > 0 {
-			d.engine.session.Sink.Output("driver", d.backend, "truth.jsonl", slices.Clone(buf[:n]))
+			d.engine.session.Sink.Output(engine.DriverOutput, d.backend, "truth.jsonl", slices.Clone(buf[:n]))
 		}
 		if err != nil {
 			return

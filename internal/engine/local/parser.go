@@ -42,7 +42,7 @@ func (e *Engine) Parse(ctx context.Context, p engine.Parsing) ([]byte, error) {
 	}
 	capture := agent.NewCapture(engine.MaxPrinted)
 	running, err := e.host.Start(ctx, pod.Spec{
-		Instance: p.Name, Pod: parserPod(p, script), Dir: filepath.Join(dir, "pod"), Alone: true, Sink: capture,
+		Instance: p.Name, Pod: parserPod(p, script), Dir: filepath.Join(dir, "pod"), Alone: true, Sink: capture, MaxOutput: agent.CaptureOutput,
 	}, op.NewTrace(e.session.Clock))
 	if err != nil {
 		return nil, err

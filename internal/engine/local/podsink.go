@@ -74,9 +74,14 @@ func (s *podSink) Canary(pod, volume string, ios []op.CanaryIO) {
 	s.Sink.Canary(instance, volume, ios)
 }
 
-func (s *podSink) Output(pod, container, file string, data []byte) {
+func (s *podSink) Output(pod, container, file string, data []byte) int {
 	instance, container := s.names(pod, container)
-	s.Sink.Output(instance, container, file, data)
+	return s.Sink.Output(instance, container, file, data)
+}
+
+func (s *podSink) Cut(pod, container, file string, discarded int64, final bool) {
+	instance, container := s.names(pod, container)
+	s.Sink.Cut(instance, container, file, discarded, final)
 }
 
 // Ended gathers the ends of an instance's pods.

@@ -165,7 +165,7 @@ func (m *member) launch(ctx context.Context, n int, tr *op.Trace) error {
 	running, err := w.engine.host.Start(ctx, pod.Spec{
 		Instance: name, Pod: *m.manifest, Claims: claims, ConfigMaps: configs,
 		Dir:     filepath.Join(w.engine.session.Dir, "pods", name),
-		Barrier: w.request.SyncGroup, Canary: w.request.Canary,
+		Barrier: w.request.SyncGroup, Canary: w.request.Canary, MaxOutput: w.engine.session.MaxOutput,
 	}, tr)
 	w.mu.Lock()
 	if err != nil {

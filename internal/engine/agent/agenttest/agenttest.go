@@ -44,6 +44,8 @@ func Main(m *testing.M, agent *string) int {
 type Sink struct {
 	// OutputDelay slows Output down; set it before use.
 	OutputDelay time.Duration
+	// Most is how many bytes of each file are kept; 0: all; set it before use.
+	Most int
 
 	mu       sync.Mutex
 	starts   []op.InstanceStart
@@ -52,13 +54,14 @@ type Sink struct {
 	machines []op.Machine
 	canaries map[string][]op.CanaryIO
 	outputs  map[string][]byte
+	cuts     map[string]Cut
 	logs     []string
 	failures []error
 }
 
 // NewSink is empty.
 func NewSink() *Sink {
-	return &Sink{canaries: map[string][]op.CanaryIO{}, outputs: map[string][]byte{}}
+	return &Sink{canaries: map[string][]op.CanaryIO{}, outputs: map[string][]byte{}, cuts: map[string]Cut{}}
 }
 
 // Started remembers s.
@@ -97,13 +100,38 @@ func (s *Sink) Canary(instance, volume string, ios []op.CanaryIO) {
 	s.canaries[key] = append(s.canaries[key], ios...)
 }
 
-// Output appends to the file instance/container:name.
-func (s *Sink) Output(instance, container, file string, data []byte) {
+// Output appends to the file instance/container:name, as far as Most goes.
+func (s *Sink) Output(instance, container, file string, data []byte) int {
 	time.Sleep(s.OutputDelay)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := instance + "/" + container + ":" + file
-	s.outputs[key] = append(s.outputs[key], data...)
+	kept := len(data)
+	if s.Most > 0 {
+		kept = min(kept, max(0, s.Most-len(s.outputs[key])))
+	}
+	s.outputs[key] = append(s.outputs[key], data[:kept]...)
+	return kept
+}
+
+// Cut is what Sink.Cut was told last of a file.
+type Cut struct {
+	Discarded int64
+	Final     bool
+}
+
+// Cut remembers what was discarded of instance/container:name.
+func (s *Sink) Cut(instance, container, file string, discarded int64, final bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cuts[instance+"/"+container+":"+file] = Cut{discarded, final}
+}
+
+// CutOf is what was discarded of a file so far.
+func (s *Sink) CutOf(instance, container, file string) Cut {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cuts[instance+"/"+container+":"+file]
 }
 
 // Log remembers "source: line".

@@ -26,7 +26,7 @@ import (
 
 // Proto is the version of the protocol. Two sides that differ part with an
 // error that names both.
-const Proto = 4
+const Proto = 5
 
 // Version is the version of the program that this package is linked into; set
 // by the build: -ldflags "-X github.com/cnsbench/cnsbench/internal/engine/agent/wire.Version=…".
@@ -67,7 +67,9 @@ type Message struct {
 	Started *Stamp   `json:"started,omitempty"` // agent: the process exists
 	Signal  *Signal  `json:"signal,omitempty"`
 	Log     *Log     `json:"log,omitempty"`
-	File    *File    `json:"file,omitempty"` // with Body; runner: of a FileSpec
+	File    *File    `json:"file,omitempty"`   // with Body; runner: of a FileSpec
+	Cut     *Cut     `json:"cut,omitempty"`    // agent: of a file something is discarded
+	Enough  *Enough  `json:"enough,omitempty"` // runner: no more of a file
 	Sample  *Sample  `json:"sample,omitempty"`
 	Canary  *Canary  `json:"canary,omitempty"`
 	Exit    *Exit    `json:"exit,omitempty"` // agent: nothing follows
@@ -109,6 +111,9 @@ type Welcome struct {
 	Meets bool `json:"meets,omitempty"`
 	// Outputs are glob patterns of files to stream, as the process sees them.
 	Outputs []string `json:"outputs,omitempty"`
+	// MaxOutput bounds what is sent of all files of the process, in bytes: package
+	// quota; 0: nothing does.
+	MaxOutput int64 `json:"maxOutput,omitempty"`
 	// SampleNanos is the interval of samples; 0: none.
 	SampleNanos int64 `json:"sampleNanos,omitempty"`
 	// SampleMachine asks for the machine's counters in each sample.
@@ -226,6 +231,19 @@ type Log struct {
 type File struct {
 	Name   string `json:"name"`
 	Offset int64  `json:"offset"`
+}
+
+// Cut reports that bytes of a file are discarded, behind those that were sent: once
+// when that begins, and once, Final, before Exit.
+type Cut struct {
+	Name      string `json:"name"`
+	Discarded int64  `json:"discarded"` // so far
+	Final     bool   `json:"final,omitempty"`
+}
+
+// Enough has the agent discard what is still to come of a file.
+type Enough struct {
+	Name string `json:"name"`
 }
 
 // Names of the two files that the process writes by being run.

@@ -26,11 +26,13 @@ const turn = 16
 // an old name, and a file that was cut short, are delivered from their start
 // as "<name>~1", "<name>~2" and so on. A file that existed before the process
 // is sent only once it has changed. A file that is cut and grows beyond its
-// old length between two looks (200 ms) is not noticed.
+// old length between two looks (200 ms) is not noticed. What is beyond the bound
+// of an output is counted by the file's size and never read.
 type streamer struct {
 	patterns []string
 	send     sendFile
 	log      func(string)
+	out      *output
 
 	before map[fileID]os.FileInfo // matched before the start
 	tails  map[fileID]*tail
@@ -50,11 +52,16 @@ type tail struct {
 	offset int64
 	failed bool
 	sent   bool // something of it, or that it is empty
+	// taken: all that is in it is within the bound.
+	taken bool
+	// cut: nothing more of it is sent; discarded: what was counted of that.
+	cut       bool
+	discarded int64
 }
 
-func newStreamer(patterns []string, send sendFile, log func(string)) *streamer {
+func newStreamer(patterns []string, send sendFile, log func(string), out *output) *streamer {
 	s := &streamer{
-		patterns: patterns, send: send, log: log,
+		patterns: patterns, send: send, log: log, out: out,
 		before: map[fileID]os.FileInfo{}, tails: map[fileID]*tail{}, used: map[string]int{},
 		buf: make([]byte, wire.Chunk),
 	}
@@ -62,10 +69,10 @@ func newStreamer(patterns []string, send sendFile, log func(string)) *streamer {
 	return s
 }
 
-// Follow streams an open file under the given name from its start. The
-// streamer closes it.
+// Follow streams an open file under the given name from its start, whose bytes are
+// within the bound already. The streamer closes it.
 func (s *streamer) Follow(f *os.File, name string) {
-	s.order = append(s.order, &tail{file: f, path: name, name: s.unique(name), sent: true})
+	s.order = append(s.order, &tail{file: f, path: name, name: s.unique(name), sent: true, taken: true})
 }
 
 // Poll looks for new files and sends what has grown; more says that there is
@@ -174,6 +181,10 @@ func (s *streamer) unique(path string) string {
 
 // advance sends what the file has grown by, at most turn chunks.
 func (s *streamer) advance(t *tail) (moved bool, err error) {
+	if t.cut {
+		s.discard(t)
+		return false, nil
+	}
 	if fi, err := t.file.Stat(); err == nil && fi.Size() < t.offset {
 		name := s.unique(t.path)
 		s.log(fmt.Sprintf("outputs: %s was cut from %d to %d bytes: from its start as %s", t.name, t.offset, fi.Size(), name))
@@ -181,12 +192,18 @@ func (s *streamer) advance(t *tail) (moved bool, err error) {
 	}
 	for range turn {
 		n, err := t.file.ReadAt(s.buf, t.offset)
-		if n > 0 {
-			if err := s.send(t.name, t.offset, s.buf[:n]); err != nil {
+		kept := s.take(t, n)
+		if kept > 0 {
+			if err := s.send(t.name, t.offset, s.buf[:kept]); err != nil {
 				return false, err
 			}
-			t.offset += int64(n)
+			t.offset += int64(kept)
 			moved, t.sent = true, true
+		}
+		if kept < n {
+			t.cut = true
+			s.discard(t)
+			return moved, nil
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) && !t.failed {
@@ -197,6 +214,29 @@ func (s *streamer) advance(t *tail) (moved bool, err error) {
 		}
 	}
 	return moved, nil
+}
+
+// take is how many of the next n bytes of a file are sent.
+func (s *streamer) take(t *tail, n int) int {
+	if !t.taken {
+		return s.out.take(t.name, n)
+	}
+	if s.out.isRefused(t.name) {
+		return 0
+	}
+	return n
+}
+
+// discard counts what a file that was cut has grown by.
+func (s *streamer) discard(t *tail) {
+	fi, err := t.file.Stat()
+	if err != nil {
+		return
+	}
+	if grown := fi.Size() - t.offset - t.discarded; grown > 0 {
+		t.discarded += grown
+		s.out.discard(t.name, grown)
+	}
 }
 
 // Close lets go of all files.

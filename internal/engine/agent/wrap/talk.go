@@ -70,6 +70,8 @@ func (s *session) read() {
 			s.met(m.Met)
 		case m.File != nil:
 			s.intake.take(m.File, m.Body)
+		case m.Enough != nil:
+			s.out.refuse(m.Enough.Name)
 		case m.Touch != nil:
 			go s.touchAll() // one that hangs is left to itself
 		case m.Signal != nil:

@@ -110,15 +110,18 @@ type session struct {
 	company *company // nil: it stands at its barrier by not being started
 	tree    *tree
 	stream  *streamer
+	out     *output
 }
 
 func newSession(conn *wire.Conn, welcome *wire.Welcome, clock mono.Clock) *session {
-	return &session{
+	s := &session{
 		conn: conn, welcome: welcome, clock: clock,
 		start: make(chan int64, 1), signals: make(chan wire.Signal, 16),
 		pings: make(chan *wire.Pong, 1), lost: make(chan struct{}), bye: make(chan struct{}),
 		intake: newIntake(welcome.Files),
 	}
+	s.out = newOutput(welcome.MaxOutput, s.send)
+	return s
 }
 
 // Run carries the command out and returns the exit code for the agent itself:
@@ -163,7 +166,7 @@ func (s *session) run(ctx context.Context, program string) wire.Exit {
 	if s.tree, err = newTree("/proc", s.log); err != nil {
 		s.log(err.Error())
 	}
-	s.stream = newStreamer(s.welcome.Outputs, s.file, s.log)
+	s.stream = newStreamer(s.welcome.Outputs, s.file, s.log, s.out)
 	defer s.stream.Close()
 	s.logs.follow(s.stream, s.log)
 	canaries := s.openCanaries()
@@ -175,7 +178,7 @@ func (s *session) run(ctx context.Context, program string) wire.Exit {
 	if !inside {
 		s.send(wire.Message{Ready: &wire.Stamp{At: s.clock.Now()}})
 	}
-	if err := s.logs.begin(s.log, s.file); err != nil {
+	if err := s.logs.begin(s.log, s.file, s.out); err != nil {
 		return wire.Exit{At: s.clock.Now(), ExitCode: 126, Code: wire.CodeExec, Message: err.Error()}
 	}
 	if s.welcome.Barrier != "" && !inside {
@@ -207,6 +210,7 @@ func (s *session) run(ctx context.Context, program string) wire.Exit {
 	s.afterPhase(&exit)
 	s.logs.wait()
 	_ = s.stream.Drain() // an error is the runner's loss, which read notices
+	s.out.conclude()
 	return exit
 }
 

@@ -176,7 +176,7 @@ func TestStreamer(t *testing.T) {
 	write("old.log", "unchanged")
 	write("grown.log", "before,")
 	got := collect{}
-	s := newStreamer([]string{at("*.log")}, got.send, func(line string) { t.Log(line) })
+	s := newStreamer([]string{at("*.log")}, got.send, func(line string) { t.Log(line) }, newOutput(0, nil))
 	defer s.Close()
 	write("grown.log", "after")
 	write("a.log", "one,")

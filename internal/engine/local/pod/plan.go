@@ -99,7 +99,7 @@ func always(r *corev1.ContainerRestartPolicy) bool {
 func (p *planner) container(h *Host, c *corev1.Container) *container {
 	env := p.environ(c, &p.why)
 	k := &container{name: c.Name, alone: p.Alone}
-	k.options.Sink = p.Sink
+	k.options.Sink, k.options.MaxOutput = p.Sink, p.MaxOutput
 	k.spec = jail.Spec{
 		Name: c.Name, LogDir: p.dir("logs"), Hide: h.Hide, ClockOffset: int64(p.ClockOffset),
 		Root: p.dir("root", c.Name),

@@ -55,6 +55,8 @@ type Spec struct {
 	// Barrier that the containers in Pod.Sync wait at; empty: nobody waits.
 	Barrier string
 	Canary  *engine.Canary
+	// MaxOutput bounds what each container sends of its output; 0: nothing does.
+	MaxOutput int64
 	// ClockOffset shifts the clocks of the agents, for tests.
 	ClockOffset time.Duration
 	// Alone takes the network away.
