@@ -624,7 +624,7 @@ func TestRequests(t *testing.T) {
 		{"summary", "GET", "/v1/runs/ns/r1/summary", "", 200, `summary of "r1": "n"`},
 		{"report", "GET", "/v1/runs/ns/r1/report", "", 200, `report of "r1": "n"`},
 		{"run.json by appends", "PUT", f + "run.json?offset=0", "{}", 400, "replaced whole"},
-		{"run.json that is none", "PUT", f + "run.json?replace=1", "{", 400, "no JSON"},
+		{"run.json that is none", "PUT", f + "run.json?replace=1", "{", 400, "invalid JSON"},
 		{"manifest by put", "PUT", f + "manifest.json?replace=1", "{}", 400, "closing the run"},
 		{"left-over", "PUT", f + "run.json.tmp?replace=1", "{}", 400, "no part of a bundle"},
 		{"in the way of what is received", "PUT", f + ".incoming/x?offset=0", "x", 400, "no part of a bundle"},
