@@ -40,7 +40,10 @@ type (
 				Own            bool
 			}
 		}
-		Validity []struct{ Name, Severity, Evidence string }
+		Validity []struct {
+			Name, Severity, Evidence string
+			Sources                  []string
+		}
 		Warnings []string
 	}
 	opJSON struct {
