@@ -169,7 +169,7 @@ func driverUnseen(actions []Action) (record.Flag, bool) {
 		}
 	}
 	return flag("driverUnseen", Info, "no calls of the driver were seen in %s: that time is the driver's or that of what "+
-		"calls it; a CSI proxy on the driver's socket tells them apart "+
+		"is named beside it; a CSI proxy on the driver's socket tells them apart "+
 		"(cnsbench install --csi-proxy DRIVER, or --csi-proxy of run)",
 		strings.Join(parts, ", ")), len(parts) > 0
 }

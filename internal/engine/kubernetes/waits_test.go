@@ -116,7 +116,8 @@ func TestWaitsOfAll(t *testing.T) {
 	snapshot := &api.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "cnsb-r1-s-0"}}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "cnsb-r1-v-0", UID: "1"}}
 	yes, now, cause := true, metav1.Now(), "the pool is full"
-	taken := &api.VolumeSnapshot{ObjectMeta: snapshot.ObjectMeta, Status: &api.SnapshotStatus{ReadyToUse: &yes, CreationTime: &now}}
+	taken := &api.VolumeSnapshot{ObjectMeta: snapshot.ObjectMeta,
+		Status: &api.SnapshotStatus{ReadyToUse: &yes, CreationTime: &now}}
 	wrong := &api.VolumeSnapshot{ObjectMeta: snapshot.ObjectMeta,
 		Status: &api.SnapshotStatus{Error: &api.SnapshotError{Message: &cause, Time: &now}}}
 	stuck := attachment("pv", true)
@@ -191,7 +192,8 @@ func TestWaitsOfAll(t *testing.T) {
 			r := e.removing()
 			r.attached(&volume{object: engine.Object{Name: "v-0"}}, "pv")
 			return r.until
-		}, func(e *waitingBed) { e.see(watch.Modified, stuck) }, deleted(stuck), "v-0 waits: FailedDetach: the device is busy"},
+		}, func(e *waitingBed) { e.see(watch.Modified, stuck) }, deleted(stuck),
+			"v-0 waits: FailedDetach: the device is busy"},
 		{"deletion of a pod", func(e *waitingBed) func(context.Context) error {
 			r := e.removing()
 			r.pod(&member{engine: e.Engine, object: "w-0", life: &life{uid: "1"}}, podGone)
