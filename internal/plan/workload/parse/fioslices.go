@@ -156,7 +156,7 @@ func (f *fioRun) sliceLog(l *fioLog, j *fioJob, direction int, metric string, ra
 func (f *fioRun) tail(j *fioJob, metric string, logged *binned, end op.Time, size float64, rates *rates) error {
 	total, err := j.directions()[metric].Clat.histogram()
 	if err != nil {
-		return fmt.Errorf("fio: job %s: %w", j.Name, err)
+		return fmt.Errorf("fio: %s%w", f.of(j), err)
 	}
 	from, to := f.span(j)
 	return f.remainder(f.of(j), metric, total, logged, max(end, from), to, size, rates)
@@ -172,7 +172,7 @@ func (f *fioRun) rest(logged map[string]*binned, last map[string]op.Time, rates 
 		for _, j := range f.jobs {
 			b, err := j.directions()[metric].Clat.histogram()
 			if err != nil {
-				return fmt.Errorf("fio: job %s: %w", j.Name, err)
+				return fmt.Errorf("fio: %s%w", f.of(j), err)
 			}
 			if b != nil {
 				total.merge(b)
