@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Run the tests that need a cluster, on the test bed. It is brought up and taken
 # down, and what is left is looked for, also when something failed. One that is up
-# already is used, and left up. Where it cannot run this says why, and passes; where
+# already is used, and left up. Where it cannot run this says why, and skips; where
 # the variable CI is set it fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -135,7 +134,7 @@ func serveRecords(ctx context.Context, proxy *csiproxy.Proxy, address, token str
 }
 
 func logCalls(ctx context.Context, out io.Writer, proxy *csiproxy.Proxy) error {
-	to := json.NewEncoder(out)
+	to := newEncoder(out)
 	err := proxy.Follow(ctx, func(r csiproxy.Record, lost int64) error {
 		if lost > 0 {
 			if err := to.Encode(map[string]int64{"lost": lost}); err != nil {

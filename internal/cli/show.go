@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -78,8 +77,7 @@ func openBundle(s *streams, dir string) (*record.Bundle, error) {
 // streamOps prints one op a line. A reader that has had enough is no error.
 func streamOps(w io.Writer, b *record.Bundle) error {
 	out := bufio.NewWriterSize(w, 256<<10)
-	e := json.NewEncoder(out)
-	e.SetEscapeHTML(false)
+	e := newEncoder(out)
 	for o, err := range b.Ops() {
 		if err != nil {
 			return failed(errors.Join(err, out.Flush()))

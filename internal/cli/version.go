@@ -3,10 +3,12 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"runtime"
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnsbench/cnsbench/internal/present/terminal"
 	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/version"
 )
@@ -43,9 +45,26 @@ func outputFlag(c *cobra.Command, to *string) {
 	}
 }
 
-func writeJSON(w interface{ Write([]byte) (int, error) }, v any) error {
-	e := json.NewEncoder(w)
+func writeJSON(w io.Writer, v any) error {
+	e := newEncoder(w)
 	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
 	return e.Encode(v)
+}
+
+// newEncoder writes JSON for a standard output, which may be a terminal: what would
+// steer it is escaped.
+func newEncoder(w io.Writer) *json.Encoder {
+	e := json.NewEncoder(escaping{w})
+	e.SetEscapeHTML(false)
+	return e
+}
+
+// escaping is where an encoder writes, a whole value at a time.
+type escaping struct{ to io.Writer }
+
+func (w escaping) Write(b []byte) (int, error) {
+	if _, err := io.WriteString(w.to, terminal.VisibleJSON(string(b))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }

@@ -155,4 +155,7 @@ type Flag struct {
 	Name     string `json:"name"`
 	Severity string `json:"severity"` // "info", "warning", "invalid"
 	Evidence string `json:"evidence"`
+	// Sources are the INSTANCE or INSTANCE/CONTAINER that it was found in, where it is
+	// about instances; bundles of before do not have them.
+	Sources []string `json:"sources,omitempty"`
 }

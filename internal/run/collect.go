@@ -87,10 +87,11 @@ type origin struct {
 // input is what a container wrote, with its clock.
 func (r *runner) input(instance, container string) parse.Input {
 	return parse.Input{
-		Files:   os.DirFS(filepath.Join(r.RawDir, instance, container)),
-		Started: r.instances.started(instance, container),
-		Told:    r.instances.phaseOver(instance, container),
-		AtWall:  func(unix int64) op.Time { return op.Time(unix - r.Clock.Start().UnixNano()) },
+		Files:    os.DirFS(filepath.Join(r.RawDir, instance, container)),
+		Instance: instance,
+		Started:  r.instances.started(instance, container),
+		Told:     r.instances.phaseOver(instance, container),
+		AtWall:   func(unix int64) op.Time { return op.Time(unix - r.Clock.Start().UnixNano()) },
 	}
 }
 
@@ -100,11 +101,11 @@ func (r *runner) take(of origin, result parse.Result, err error) {
 		r.warnOf("outputUnread", of.source, err.Error())
 	}
 	for _, w := range result.Warnings {
-		if w.Invalid { // the figures of this very source
-			r.flag(invalid, w.Code, of.source+": "+w.Message)
-			continue
+		f := sameFlag{severity: warning, code: w.Code, message: w.Message}
+		if w.Invalid { // the figures of this very workload
+			f.severity, f.action = invalid, of.action
 		}
-		r.warnOf(w.Code, of.source, w.Message)
+		r.flagOf(f, of.source)
 	}
 	r.flags.Lock()
 	for _, b := range result.Bounds {
@@ -149,29 +150,37 @@ const (
 // warn adds a validity flag to the result.
 func (r *runner) warn(code, evidence string) { r.flag(warning, code, evidence) }
 
-// warnOf is warn about one of many sources. What is the same of several is one
-// flag, with their number in its evidence.
+// warnOf is warn about one of many sources.
 func (r *runner) warnOf(code, source, message string) {
-	r.Record.Log(r.Clock.Now(), "run", source+": "+message)
-	r.flags.Lock()
-	defer r.flags.Unlock()
-	key := [2]string{code, message}
-	same, seen := r.same[key]
-	if !seen {
-		r.Observer.Log("run", source+": "+message)
-		r.same[key] = sameWarning{source: source, at: len(r.result.Flags)}
-		r.result.Flags = append(r.result.Flags, record.Flag{Name: code, Severity: warning, Evidence: source + ": " + message})
-		return
-	}
-	same.others++
-	r.same[key] = same
-	r.result.Flags[same.at].Evidence = fmt.Sprintf("%s and %d more: %s", same.source, same.others, message)
+	r.flagOf(sameFlag{severity: warning, code: code, message: message}, source)
 }
 
-// sameWarning is where a flag stands, and how often it was given again.
-type sameWarning struct {
-	source     string
-	at, others int
+// sameFlag is what flags have in common that are one. Those of figures that are
+// invalid are one for each action, by whose first source readers of before go.
+type sameFlag struct{ severity, code, action, message string }
+
+// flagOf adds a flag about one of many sources. What is the same of several is one
+// flag, with their number in its evidence and each among its sources.
+func (r *runner) flagOf(same sameFlag, source string) {
+	r.Record.Log(r.Clock.Now(), "run", source+": "+same.message)
+	r.flags.Lock()
+	defer r.flags.Unlock()
+	at, seen := r.same[same]
+	if !seen {
+		r.Observer.Log("run", source+": "+same.message)
+		at = len(r.result.Flags)
+		r.same[same] = at
+		r.result.Flags = append(r.result.Flags, record.Flag{Name: same.code, Severity: same.severity})
+	}
+	f := &r.result.Flags[at]
+	if !slices.Contains(f.Sources, source) {
+		f.Sources = append(f.Sources, source)
+	}
+	who := f.Sources[0]
+	if others := len(f.Sources) - 1; others > 0 {
+		who = fmt.Sprintf("%s and %d more", who, others)
+	}
+	f.Evidence = who + ": " + same.message
 }
 
 func (r *runner) flag(severity, code, evidence string) {

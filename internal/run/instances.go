@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -310,7 +311,8 @@ func (s *instances) containers(instance, container string) []string {
 	return names
 }
 
-// of lists the instances of an action that were ever ready.
+// of lists the instances of an action that were ever ready, in the order of their
+// numbers.
 func (s *instances) of(action string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -320,5 +322,8 @@ func (s *instances) of(action string) []string {
 			names = append(names, n)
 		}
 	}
+	slices.SortFunc(names, func(a, b string) int { // fio-2 before fio-10
+		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+	})
 	return names
 }

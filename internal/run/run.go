@@ -121,7 +121,7 @@ var ErrInterrupted = errors.New("interrupted")
 // run is its Reason.
 func Run(ctx, hard context.Context, c Config) Result {
 	r := &runner{Config: c, hard: hard, outputs: newOutputs(c.Plan.MaxOutput), inventory: newInventory(c.Plan.Seed), instances: newInstances(),
-		actions: map[string]*plan.Action{}, same: map[[2]string]sameWarning{}}
+		actions: map[string]*plan.Action{}, same: map[sameFlag]int{}}
 	for i := range c.Plan.Actions {
 		r.actions[c.Plan.Actions[i].Name] = &c.Plan.Actions[i]
 	}
@@ -163,9 +163,9 @@ type runner struct {
 	rates     []*rateRunner
 	mortal    atomic.Pointer[[]*rateRunner] // the rates, once they run, if one has lifetimes
 	opened    bool
-	unwatch   func()                    // ends the reading of this machine
-	flags     sync.Mutex                // of result.Flags and same
-	same      map[[2]string]sameWarning // by code and message
+	unwatch   func()           // ends the reading of this machine
+	flags     sync.Mutex       // of result.Flags and same
+	same      map[sameFlag]int // at which index of result.Flags
 	result    Result
 }
 
@@ -338,7 +338,7 @@ func (r *runner) hear(ctx context.Context) {
 	said := w.Witnessed(ctx)
 	for _, f := range said.Findings {
 		r.log("engine", f.Evidence)
-		r.result.Flags = append(r.result.Flags, record.Flag(f))
+		r.result.Flags = append(r.result.Flags, record.Flag{Name: f.Name, Severity: f.Severity, Evidence: f.Evidence})
 	}
 	r.result.Distributions = said.Distributions
 }

@@ -40,7 +40,10 @@ type (
 				Own            bool
 			}
 		}
-		Validity []struct{ Name, Severity, Evidence string }
+		Validity []struct {
+			Name, Severity, Evidence string
+			Sources                  []string
+		}
 		Warnings []string
 	}
 	opJSON struct {
@@ -102,9 +105,22 @@ func (b *box) events(dir string) []opJSON {
 		}
 		var o opJSON
 		decode(b, line, &o)
+		b.inOrder(&o)
 		ops = append(ops, o)
 	}
 	return ops
+}
+
+// inOrder fails the test if an op has a milestone of before its start, which is one of
+// another op; only what an op waited for (unblocked) comes before, and it is all that an
+// op has which was never started.
+func (b *box) inOrder(o *opJSON) {
+	b.Helper()
+	for _, m := range o.Milestones {
+		if m.Name != "unblocked" && (o.Started == nil || m.At+m.Err < *o.Started) {
+			b.Errorf("op %d, %s %s, has milestone %s at %d ± %d, of before its start", o.ID, o.Action, o.Target, m.Name, m.At, m.Err)
+		}
+	}
 }
 
 func keys[V any](m map[string]V) []string {

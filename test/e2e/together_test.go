@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -60,6 +61,49 @@ func TestPodsTogether(t *testing.T) {
 	}
 	if n := strings.Count(r.stdout, "it wrote no"); n != 2 { // once while it runs, once as a flag
 		t.Errorf("said %d times, want 2\n%s", n, r.stdout)
+	}
+	b.clean()
+}
+
+// alike are two workloads of three instances: one measures the page cache, at a depth
+// that its engine does not have, the other does no I/O.
+const alike = head + `spec:
+  actions:
+    - name: cached
+      createObjSpec:
+        workload: fio
+        count: 3
+        vars: {storageClass: hostdir, volumeSize: 64Mi, fillPercent: 3, runtime: 1, direct: 0, ioengine: psync, iodepth: 4}
+    - name: idle
+      createObjSpec:
+        workload: fio
+        count: 3
+        vars: {storageClass: hostdir, volumeSize: 64Mi, fillPercent: 3, extra: runtime=3ss}
+`
+
+// TestWarningsOfInstances: what holds for each instance alike is one flag with their
+// number, whatever the names of their jobs, and the figures of each are marked.
+func TestWarningsOfInstances(t *testing.T) {
+	needProgram(t, "fio")
+	t.Parallel()
+	b := newBox(t)
+	r := b.bench(alike+class("hostdir")).wants(t, 0)
+	s, _ := b.readable(b.bundle())
+	found := map[string]int{}
+	for _, f := range s.Validity {
+		if found[f.Name]++; slices.Contains([]string{"notDirect", "noIO"}, f.Name) && len(f.Sources) != 3 {
+			t.Errorf("%s has sources %q, want 3", f.Name, f.Sources)
+		}
+	}
+	if found["notDirect"] != 1 || found["noIO"] != 1 || found["fioDiffers"] != 2 {
+		t.Errorf("flags %v, want one of each finding\n%v", found, r)
+	}
+	for _, want := range []string{
+		"cached-0/fio and 2 more: direct=0", "idle-0/fio and 2 more: no I/O was done",
+		"The figures of idle are invalid: 3 instances (idle-0, idle-1, idle-2): no I/O was done."} {
+		if words := strings.Join(strings.Fields(r.stdout), " "); !strings.Contains(words, want) {
+			t.Errorf("%q is not said\n%v", want, r)
+		}
 	}
 	b.clean()
 }

@@ -45,13 +45,15 @@ const (
 	SnapshotterOrDriver = "snapshot-controller, csi-snapshotter or the driver"
 	ResizerOrDriver     = "csi-resizer or the driver"
 	KubeletOrDriver     = "kubelet, container runtime or the driver"
+	WorkloadOrDriver    = "workload (init containers, ending) or the driver"
+	ControllersOrDriver = "controllers of objects, with their pods, or the driver"
 )
 
 // unseen names who may have taken the time of a step in which the driver is
 // called, where none of its calls was seen.
 var unseen = map[string]string{
 	Provisioner: ProvisionerOrDriver, Attacher: AttacherOrDriver, Snapshotter: SnapshotterOrDriver,
-	Resizer: ResizerOrDriver, Kubelet: KubeletOrDriver,
+	Resizer: ResizerOrDriver, Kubelet: KubeletOrDriver, Workload: WorkloadOrDriver, Controllers: ControllersOrDriver,
 }
 
 // DriverUnseen says whether a component is one of those that cannot be told apart
@@ -90,7 +92,7 @@ var steps = map[string]step{
 	op.FirstRead:   {Volume, []string{op.Running, op.Initialized, op.Published, op.Attached, op.Replaced, op.Resumed, "NodePublishVolume.end"}},
 	"podReady":     {Kubelet, []string{op.Running}},
 	op.ObjectReady: {Controllers, []string{op.Acked, "scripted", op.Gone}},
-	"objectGone":   {Controllers, []string{op.Acked}},
+	"objectGone":   {Controllers, []string{op.Acked, "NodeUnpublishVolume.end"}},
 	"scripted":     {Workload, []string{op.Acked}},
 	op.Ready:       {Noticing, []string{op.ObjectReady, op.Running, op.FirstWrite, op.FirstRead, op.Bound, op.Taken, op.Node, "content", op.Published, op.Provisioned}},
 	"content":      {Snapshotter, []string{op.Acked}},
@@ -116,7 +118,10 @@ var steps = map[string]step{
 }
 
 // podsGone is gone in ops that end pods to make them again.
-var podsGone = step{Workload, []string{op.Signalled, op.Evicted, op.Acked}}
+var podsGone = step{Workload, []string{op.Signalled, op.Evicted, op.Acked, "NodeUnpublishVolume.end"}}
+
+// claimsGone is claimGone of an object: its claims go when its pods have.
+var claimsGone = step{Controllers, []string{op.Acked, "objectGone", "NodeUnpublishVolume.end"}}
 
 func endsPods(kind op.Kind) bool {
 	return kind == op.Kill || kind == op.Reattach || kind == op.Rollout || kind == op.Drain || kind == op.Scale
@@ -130,7 +135,7 @@ var callers = map[string]step{
 	"ControllerUnpublishVolume": {Attacher, []string{"podGone", op.Gone, op.Acked, "NodeUnpublishVolume.end", "NodeUnstageVolume.end"}},
 	"NodeStageVolume":           {Kubelet, []string{op.Attached, op.Scheduled, op.Provisioned, op.Gone, op.Detached, "NodeUnstageVolume.end"}},
 	"NodePublishVolume":         {Kubelet, []string{op.Staged, op.Attached, op.Scheduled, op.Provisioned, op.Gone, op.Detached, "NodeStageVolume.end", "NodeUnpublishVolume.end"}},
-	"NodeUnpublishVolume":       {Kubelet, []string{op.Acked, "podGone", op.Gone}},
+	"NodeUnpublishVolume":       {Kubelet, []string{op.Acked, op.Signalled, op.Evicted, "podGone", op.Gone}},
 	"NodeUnstageVolume":         {Kubelet, []string{op.Acked, "podGone", op.Gone, "NodeUnpublishVolume.end"}},
 	"CreateSnapshot":            {Snapshotter, []string{op.Acked, "content"}},
 	"DeleteSnapshot":            {Snapshotter, []string{op.Acked}},
@@ -141,10 +146,25 @@ var callers = map[string]step{
 	"ControllerModifyVolume":    {Resizer, []string{op.Acked}},
 }
 
+// ended gives the time in which containers end, before their volumes are unmounted, to
+// their workload; unmounted what is left after that, until their pod is gone, to the
+// kubelet.
+var (
+	ended     = map[string]string{op.Acked: Workload, op.Signalled: Workload, op.Evicted: Workload}
+	unmounted = map[string]string{"NodeUnpublishVolume.end": Kubelet, "NodeUnstageVolume.end": Kubelet}
+)
+
+// since names, for the time from one milestone to another, who takes it in place of the
+// latter's step.
+var since = map[string]map[string]string{"NodeUnpublishVolume.start": ended, "podGone": unmounted, op.Gone: unmounted}
+
 // stepOf describes a milestone of an op by its base name.
-func stepOf(kind op.Kind, name string) (step, bool) {
-	if name == op.Gone && endsPods(kind) {
+func stepOf(o *op.Op, name string) (step, bool) {
+	switch {
+	case name == op.Gone && endsPods(o.Kind):
 		return podsGone, true
+	case name == "claimGone" && has(o, "objectGone"):
+		return claimsGone, true
 	}
 	if rpc, ok := strings.CutSuffix(name, ".end"); ok {
 		return step{Driver, []string{rpc + ".start"}}, true
@@ -245,9 +265,9 @@ func Path(o *op.Op) map[string]int64 {
 		return path
 	}
 	here := latest(o, name, at)
-	path[owner(o.Kind, name)] += int64(at - here) // from the last milestone to the op's end
+	path[owner(o, name)] += int64(at - here) // from the last milestone to the op's end
 	for at = here; at > o.Started; {
-		s, known := stepOf(o.Kind, name)
+		s, known := stepOf(o, name)
 		if !known {
 			path[Unknown] += int64(at - o.Started)
 			break
@@ -257,7 +277,7 @@ func Path(o *op.Op) map[string]int64 {
 			before-- // its own end at the same instant is no earlier attempt
 		}
 		next, when := predecessor(o, s.after, before)
-		path[s.taker(o, name)] += int64(at - when)
+		path[s.taker(o, name, next)] += int64(at - when)
 		if next == "" {
 			break
 		}
@@ -267,14 +287,21 @@ func Path(o *op.Op) map[string]int64 {
 }
 
 // driverSteps are the milestones before which the driver is called, with the
-// calls: of none of them its time is known.
+// calls. Where none of those was seen, its time is not known. Calls of the node may be
+// unseen where those of the controller are not.
 var driverSteps = map[string][]string{
 	op.Provisioned: {"CreateVolume"},
 	op.Attached:    {"ControllerPublishVolume"},
 	op.Staged:      {"NodeStageVolume", "NodePublishVolume"},
 	op.Published:   {"NodeStageVolume", "NodePublishVolume"},
 	op.Sandboxed:   {"NodeStageVolume", "NodePublishVolume"},
+	op.Initialized: {"NodeStageVolume", "NodePublishVolume"},
 	op.Running:     {"NodeStageVolume", "NodePublishVolume"},
+	op.Replaced:    {"NodeStageVolume", "NodePublishVolume"},
+	"podGone":      {"NodeUnpublishVolume", "NodeUnstageVolume"},
+	op.Gone:        {"NodeUnpublishVolume", "NodeUnstageVolume"}, // of pods
+	"objectGone":   {"NodeUnpublishVolume", "NodeUnstageVolume"},
+	"claimGone":    {"NodeUnpublishVolume", "NodeUnstageVolume"}, // of an object
 	op.Taken:       {"CreateSnapshot", "CreateVolumeGroupSnapshot"},
 	op.Controller:  {"ControllerExpandVolume"},
 	op.Node:        {"NodeExpandVolume"},
@@ -285,51 +312,67 @@ var driverSteps = map[string][]string{
 	"contentGone":  {"DeleteSnapshot", "DeleteVolumeGroupSnapshot"},
 	op.Unpublished: {"NodeUnpublishVolume"},
 	op.Unstaged:    {"NodeUnstageVolume"},
+
+	"ControllerUnpublishVolume.start": {"NodeUnpublishVolume", "NodeUnstageVolume"},
 }
 
-// taker is the component that took the time up to a milestone: the step's, or it
-// and the driver where a call of the driver's is due that was not seen.
-func (s step) taker(o *op.Op, name string) string {
+// taker is the component that took the time from one milestone up to the next: the
+// step's, or it and the driver where a call of the driver's is due that was not seen.
+func (s step) taker(o *op.Op, name, from string) string {
+	by := s.by
+	if other := since[name][from]; other != "" {
+		by = other
+	}
 	calls := driverSteps[name]
-	if len(calls) == 0 || unseen[s.by] == "" || calls[0] == "NodeStageVolume" && !mounts(o, name) {
-		return s.by
+	if len(calls) == 0 || unseen[by] == "" || mounting(calls) && !mounts(o, name) {
+		return by
 	}
 	for _, m := range o.Milestones {
 		for _, call := range calls {
 			if strings.HasPrefix(m.Name, call+".") {
-				return s.by
+				return by
 			}
 		}
 	}
-	return unseen[s.by]
+	return unseen[by]
+}
+
+// mounting says whether calls are of mounting volumes, or of unmounting them.
+func mounting(calls []string) bool {
+	return calls[0] == "NodeStageVolume" || calls[0] == "NodeUnpublishVolume"
 }
 
 // mounted are the milestones that show volumes to be mounted, by the later ones
 // whose time has the mounting in it where none of them was seen.
 var mounted = map[string][]string{
-	op.Sandboxed: {op.Published},
-	op.Running:   {op.Published, op.Sandboxed, op.Initialized, "agents"},
+	op.Sandboxed:   {op.Published},
+	op.Initialized: {op.Published, op.Sandboxed},
+	op.Running:     {op.Published, op.Sandboxed, op.Initialized, "agents"},
+	op.Replaced:    {op.Published, op.Sandboxed, op.Initialized, "agents", op.Running},
 }
 
-// mounts says whether volumes may have been mounted in the time up to a milestone:
-// the op's pod has some, and they were not seen to be mounted before. The processes
-// of a kill are made again where their volumes are mounted.
+// ofVolumes are the milestones that only an op with volumes has.
+var ofVolumes = []string{op.Attached, op.Bound, op.Provisioned, op.Detached, op.Staged, op.Published, op.FirstWrite,
+	op.FirstRead, op.Unpublished, op.Unstaged, "claimGone", "volumeGone"}
+
+// mounts says whether volumes may have been mounted, or unmounted, in the time up to a
+// milestone: the op's pods have some, and they were not seen to be mounted before. The
+// processes of a kill are made again where their volumes are mounted, unless their pods
+// are made anew.
 func mounts(o *op.Op, name string) bool {
-	volumes := false
-	for _, m := range o.Milestones {
-		switch base(m.Name) {
-		case op.Attached, op.Bound, op.Provisioned, op.Detached, op.Staged, op.Published, op.FirstWrite, op.FirstRead:
-			volumes = true
-		}
-		if slices.Contains(mounted[name], base(m.Name)) {
-			return false
-		}
+	if o.Kind == op.Kill && !has(o, op.Scheduled) || has(o, mounted[name]...) {
+		return false
 	}
-	return volumes && o.Kind != op.Kill
+	return has(o, ofVolumes...)
 }
 
-func owner(kind op.Kind, name string) string {
-	if s, ok := stepOf(kind, name); ok {
+// has says whether an op has one of these milestones.
+func has(o *op.Op, names ...string) bool {
+	return slices.ContainsFunc(o.Milestones, func(m op.Milestone) bool { return slices.Contains(names, base(m.Name)) })
+}
+
+func owner(o *op.Op, name string) string {
+	if s, ok := stepOf(o, name); ok {
 		return s.by
 	}
 	return Unknown

@@ -47,7 +47,7 @@ func TestPath(t *testing.T) {
 		{"the slower of two branches counts",
 			op.Op{Started: 0, Ended: 200, Milestones: milestones("acked", 10, "scheduled", 20, "bound", 50, "provisioned", 45, "attached", 120, "initialized", 180, "firstWrite", 200)},
 			map[string]int64{API: 10, ProvisionerOrDriver: 25, Scheduler: 10, Binder: 5,
-				AttacherOrDriver: 70, Workload: 60, Volume: 20}},
+				AttacherOrDriver: 70, WorkloadOrDriver: 60, Volume: 20}},
 		{"a call that was tried twice",
 			op.Op{Started: 0, Ended: 100, Milestones: milestones("acked", 10, "CreateSnapshot.start", 20, "CreateSnapshot.end", 40, "CreateSnapshot.start", 70, "CreateSnapshot.end", 80, "taken", 90, "ready", 100)},
 			map[string]int64{API: 10, Snapshotter: 10 + 30 + 10, Driver: 20 + 10, Noticing: 10}},
@@ -62,7 +62,37 @@ func TestPath(t *testing.T) {
 			map[string]int64{API: 10, Pause: 80, Volume: 10}},
 		{"a reattachment: from the pod's end to the first write",
 			op.Op{Kind: op.Reattach, Ended: 100, Milestones: milestones("acked", 5, "gone", 20, "detached", 30, "scheduled", 35, "attached", 60, "running", 80, "replaced", 80, "firstWrite", 100)},
-			map[string]int64{API: 5, Workload: 15, AttacherOrDriver: 10 + 25, Scheduler: 5, KubeletOrDriver: 20, Volume: 20}},
+			map[string]int64{API: 5, WorkloadOrDriver: 15, AttacherOrDriver: 10 + 25, Scheduler: 5, KubeletOrDriver: 20, Volume: 20}},
+		{"the same with a proxy: the end of the pod, its unmounting, and the kubelet apart",
+			op.Op{Kind: op.Reattach, Ended: 100, Milestones: milestones("acked", 5, "NodeUnpublishVolume.start", 12,
+				"NodeUnpublishVolume.end", 18, "gone", 20, "NodeUnstageVolume.start", 21, "NodeUnstageVolume.end", 25,
+				"ControllerUnpublishVolume.start", 26, "ControllerUnpublishVolume.end", 29, "detached", 30,
+				"scheduled", 35, "attached", 60, "NodePublishVolume.start", 62, "NodePublishVolume.end", 70,
+				"running", 80, "replaced", 80, "firstWrite", 100)},
+			map[string]int64{API: 5, Workload: 7, Driver: 6 + 4 + 3 + 8, Kubelet: 2 + 1 + 2 + 10, Attacher: 1 + 1,
+				AttacherOrDriver: 25, Scheduler: 5, Volume: 20}},
+		{"the same with a proxy before the controllers alone",
+			op.Op{Kind: op.Reattach, Ended: 30, Milestones: milestones("acked", 5, "gone", 20,
+				"ControllerUnpublishVolume.start", 26, "ControllerUnpublishVolume.end", 29, "detached", 30)},
+			map[string]int64{API: 5, WorkloadOrDriver: 15, AttacherOrDriver: 6, Driver: 3, Attacher: 1}},
+		{"a workload is deleted, and the calls of its node nobody sees",
+			op.Op{Kind: op.Delete, Ended: 100, Milestones: milestones("acked", 10, "podGone", 60, "claimGone", 70, "volumeGone", 90, "gone", 90)},
+			map[string]int64{API: 10 + 10, WorkloadOrDriver: 50, Binder: 10, ProvisionerOrDriver: 20}},
+		{"a workload without volumes is deleted",
+			op.Op{Kind: op.Delete, Ended: 60, Milestones: milestones("acked", 10, "podGone", 60, "gone", 60)},
+			map[string]int64{API: 10, Workload: 50}},
+		{"a kill by deletion: its volumes are unmounted, and mounted again",
+			op.Op{Kind: op.Kill, Ended: 100, Milestones: milestones("signalled", 10, "gone", 30, "scheduled", 35, "running", 70, "replaced", 70, "firstWrite", 100)},
+			map[string]int64{API: 10, WorkloadOrDriver: 20, Scheduler: 5, KubeletOrDriver: 35, Volume: 30}},
+		{"a pod with init containers, of which nothing was seen before",
+			op.Op{Kind: op.Create, Ended: 100, Milestones: milestones("acked", 5, "scheduled", 10, "initialized", 70, "running", 90, "firstWrite", 100)},
+			map[string]int64{API: 5, Scheduler: 5, WorkloadOrDriver: 60, Kubelet: 20, Volume: 10}},
+		{"one whose volumes were seen to be mounted before",
+			op.Op{Kind: op.Create, Ended: 100, Milestones: milestones("acked", 5, "scheduled", 10, "sandboxed", 30, "initialized", 70, "running", 90, "firstWrite", 100)},
+			map[string]int64{API: 5, Scheduler: 5, KubeletOrDriver: 20, Workload: 40, Kubelet: 20, Volume: 10}},
+		{"an object is deleted with the claims of its pods",
+			op.Op{Kind: op.Delete, Ended: 100, Milestones: milestones("acked", 10, "claimGone", 50, "objectGone", 55, "volumeGone", 100, "gone", 100)},
+			map[string]int64{API: 10, ControllersOrDriver: 40, ProvisionerOrDriver: 50}},
 		{"a scale by a script: its pods come and go",
 			op.Op{Kind: op.Scale, Ended: 100, Milestones: milestones("acked", 10, "scripted", 30, "objectReady", 95, "ready", 95)},
 			map[string]int64{API: 10, Workload: 20, Controllers: 65, Noticing: 5}},
@@ -100,5 +130,20 @@ func TestShares(t *testing.T) {
 	want := []Share{{ProvisionerOrDriver, 0.7, 70}, {API, 0.3, 30}}
 	if diff := cmp.Diff(want, tally.Shares()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// On one machine the engine makes the calls itself: nothing is unseen of its driver.
+func TestLocalShares(t *testing.T) {
+	tally := Tally{Local: true}
+	tally.Add(&op.Op{Kind: op.Reattach, Outcome: op.OK, Ended: 100, Milestones: milestones("gone", 40, "replaced", 70, "firstWrite", 100)})
+	want := []Share{{Workload, 0.4, 40}, {Processes, 0.3, 30}, {Volume, 0.3, 30}}
+	if diff := cmp.Diff(want, tally.Shares()); diff != "" {
+		t.Error(diff)
+	}
+	for known, or := range unseen {
+		if !DriverUnseen(or) || DriverUnseen(known) {
+			t.Errorf("%s and %s are not told apart", known, or)
+		}
 	}
 }

@@ -49,17 +49,25 @@ func (s *Summary) invalidate() {
 	for i := range s.Workloads {
 		w := &s.Workloads[i]
 		for _, f := range s.Validity {
-			if f.Severity != validity.Invalid || f.Name != validity.NoIO && f.Name != validity.OutputCut {
+			if w.Invalid != "" || f.Severity != validity.Invalid || f.Name != validity.NoIO && f.Name != validity.OutputCut {
 				continue
 			}
-			source, what, _ := strings.Cut(f.Evidence, ": ")
-			name, _, _ := strings.Cut(source, "/")
-			its := slices.ContainsFunc(w.Instances, func(in Instance) bool { return in.Name == name })
-			if its && w.Invalid == "" {
-				w.Invalid = name + ": " + what
+			if those := w.among(validity.Sources(f)); len(those) > 0 {
+				_, what, _ := strings.Cut(f.Evidence, ": ")
+				w.Invalid = validity.Instances(those) + ": " + what
 			}
 		}
 	}
+}
+
+// among lists the instances of the workload that sources of a flag are of.
+func (w *Workload) among(sources []string) (names []string) {
+	for _, in := range w.Instances {
+		if slices.ContainsFunc(sources, func(s string) bool { return s == in.Name || strings.HasPrefix(s, in.Name+"/") }) {
+			names = append(names, in.Name)
+		}
+	}
+	return names
 }
 
 // began is when the first container of a workload did; those of which that is

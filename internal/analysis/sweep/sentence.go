@@ -27,13 +27,16 @@ var places = map[string]string{
 	attribution.SnapshotterOrDriver: "a sidecar (csi-snapshotter) or the driver",
 	attribution.ResizerOrDriver:     "a sidecar (csi-resizer) or the driver",
 	attribution.KubeletOrDriver:     "the node (kubelet and container runtime) or the driver",
+	attribution.WorkloadOrDriver:    "the workload itself or the driver",
+	attribution.ControllersOrDriver: "the controllers of the objects, their pods or the driver",
 
-	attribution.Binder:    "the PersistentVolume controller",
-	attribution.Driver:    "the driver",
-	attribution.Volume:    "the volume (its first I/O)",
-	attribution.Kubelet:   "the node (kubelet and container runtime)",
-	attribution.Processes: "the node (starting processes)",
-	attribution.Workload:  "the workload itself",
+	attribution.Binder:      "the PersistentVolume controller",
+	attribution.Driver:      "the driver",
+	attribution.Volume:      "the volume (its first I/O)",
+	attribution.Kubelet:     "the node (kubelet and container runtime)",
+	attribution.Processes:   "the node (starting processes)",
+	attribution.Workload:    "the workload itself",
+	attribution.Controllers: "the controllers of the objects, with their pods",
 }
 
 // The shares of the further operations at once below which, coming back as
@@ -112,6 +115,9 @@ func further(factor string, below []Point, p *Point) string {
 		place = "what was not observed"
 	case strings.HasPrefix(grown.verdict, scales):
 		return text + "."
+	}
+	if attribution.DriverUnseen(component) {
+		place += " (a CSI proxy on the driver's socket tells which)"
 	}
 	return text + ": the limit is " + place + "."
 }

@@ -52,6 +52,27 @@ func TestSentences(t *testing.T) {
 	}
 }
 
+// Where the driver's time is not known apart the limit may be the driver too, and the
+// sentence says how to find out.
+func TestSentencesOfUnseenDriver(t *testing.T) {
+	for component, want := range map[string]string{
+		attribution.ProvisionerOrDriver: "a sidecar (csi-provisioner) or the driver",
+		attribution.AttacherOrDriver:    "the attach controller, a sidecar (csi-attacher) or the driver",
+		attribution.SnapshotterOrDriver: "a sidecar (csi-snapshotter) or the driver",
+		attribution.ResizerOrDriver:     "a sidecar (csi-resizer) or the driver",
+		attribution.KubeletOrDriver:     "the node (kubelet and container runtime) or the driver",
+		attribution.WorkloadOrDriver:    "the workload itself or the driver",
+		attribution.ControllersOrDriver: "the controllers of the objects, their pods or the driver",
+	} {
+		s := Series{Points: []Point{point("1", 1, 60, share(component, 100)), point("10", 10, 61, share(component, 990))}}
+		s.Describe("parallelism")
+		want = component + " (100 ms → 990 ms, ×9.9): the limit is " + want + " (a CSI proxy on the driver's socket tells which)."
+		if got := s.Points[1].Sentence; !strings.HasSuffix(got, want) {
+			t.Errorf("%s\n\twant at its end: %s", got, want)
+		}
+	}
+}
+
 // A factor that differs between trials has an interval, and where that has room
 // for two verdicts the sentence says so.
 func TestSentencesOfTrials(t *testing.T) {

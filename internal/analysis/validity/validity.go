@@ -22,13 +22,22 @@ const (
 	Invalid = "invalid" // a figure must not be used
 )
 
-// NoIO is the flag of a parser that found that a workload did no I/O; its evidence
-// begins with INSTANCE/CONTAINER.
+// NoIO is the flag of a parser that found that a workload did no I/O.
 const NoIO = "noIO"
 
 // OutputCut is the flag of output of workloads that was discarded. Where figures
 // were read from it, it is Invalid and its evidence begins with INSTANCE/CONTAINER.
 const OutputCut = "outputCut"
+
+// Sources are the INSTANCE/CONTAINER that a flag of a parser is about. Bundles of
+// before have one flag of NoIO for each, whose evidence begins with it.
+func Sources(f record.Flag) []string {
+	if len(f.Sources) > 0 {
+		return f.Sources
+	}
+	source, _, _ := strings.Cut(f.Evidence, ": ")
+	return []string{source}
+}
 
 // The bounds of the gates.
 const (
@@ -168,7 +177,7 @@ func driverUnseen(actions []Action) (record.Flag, bool) {
 		}
 	}
 	return flag("driverUnseen", Info, "no calls of the driver were seen in %s: that time is the driver's or that of what "+
-		"calls it; a CSI proxy on the driver's socket tells them apart "+
+		"is named beside it; a CSI proxy on the driver's socket tells them apart "+
 		"(cnsbench install --csi-proxy DRIVER, or --csi-proxy of run)",
 		strings.Join(parts, ", ")), len(parts) > 0
 }
@@ -306,9 +315,9 @@ func missingOutputs(d *dataset.Data) []record.Flag {
 	var flags []record.Flag
 	for _, a := range actions {
 		if parsed[a] {
-			flags = append(flags, flag("outputMissing", Invalid, "%s left no figures, others of %s did", instances(missing[a]), a))
+			flags = append(flags, flag("outputMissing", Invalid, "%s left no figures, others of %s did", Instances(missing[a]), a))
 		} else {
-			flags = append(flags, flag("outputMissing", Info, "%s left output, but no figures", instances(missing[a])))
+			flags = append(flags, flag("outputMissing", Info, "%s left output, but no figures", Instances(missing[a])))
 		}
 	}
 	return flags
@@ -317,7 +326,9 @@ func missingOutputs(d *dataset.Data) []record.Flag {
 // maxNames is how many instances are named in one piece of evidence.
 const maxNames = 5
 
-func instances(names []string) string {
+// Instances names instances in a sentence: one by its name, several by their number
+// and the names of the first.
+func Instances(names []string) string {
 	if len(names) == 1 {
 		return names[0]
 	}

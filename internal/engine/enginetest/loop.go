@@ -58,6 +58,7 @@ func testLoop(t *testing.T, s *session) {
 	}
 	done := map[string]int{}
 	for _, o := range rec.Ops() {
+		CheckMilestones(t, o)
 		if o.Outcome != op.OK {
 			t.Errorf("%s-%d: %s %s: %s", o.Action, o.Instance, o.Outcome, o.Code, o.Message)
 		}

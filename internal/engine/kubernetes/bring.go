@@ -38,10 +38,7 @@ type bringing struct {
 	// before are the attachments and claims that were there before the op, or
 	// (false) gone. What is made again has the name of what it replaces.
 	before map[types.UID]bool
-	// told is what it was said that each object waits for, once that takes long
-	// (late); timed: a first warning was seen.
-	told        map[string]string
-	timed, late bool
+	waits  *waits
 }
 
 // claimState is one claim on its way.
@@ -99,11 +96,27 @@ type touch struct {
 }
 
 func (e *Engine) bring() *bringing {
-	return &bringing{
+	b := &bringing{
 		engine: e, feed: e.tracker.follow(), claims: map[string]*claimState{}, volumes: map[string]*claimState{},
 		pods: map[string]*podState{}, stamps: stamps{}, warnings: warnings{}, rpcs: newRPCs(bringingCalls, e.session.Clock.Now()),
-		told: map[string]string{},
 	}
+	b.waits = e.waits(b.feed, b.warnings, b.pending)
+	return b
+}
+
+// pending lists the objects that are not of use yet.
+func (b *bringing) pending() (list []awaited) {
+	for name, p := range b.pods {
+		if !p.done {
+			list = append(list, awaited{p.object, []string{name}})
+		}
+	}
+	for name, c := range b.claims {
+		if !c.bound {
+			list = append(list, awaited{c.object, []string{name}})
+		}
+	}
+	return list
 }
 
 // claim follows a claim of the op.
@@ -155,7 +168,7 @@ func (b *bringing) await(ctx context.Context, tr *op.Trace) error {
 // reach returns when all is of use.
 func (b *bringing) reach(ctx context.Context, tr *op.Trace) error {
 	err := b.until(ctx, b.usable)
-	b.waitsOver()
+	b.waits.over()
 	b.account(tr)
 	if err != nil {
 		return b.explain(ctx, err)
@@ -198,6 +211,7 @@ func (b *bringing) until(ctx context.Context, done func() bool) error {
 		if err := b.see(v); err != nil {
 			return err
 		}
+		b.waits.saw(v)
 	}
 	return nil
 }
@@ -293,8 +307,6 @@ func (b *bringing) see(v any) error {
 		return b.agent(v)
 	case doubt:
 		return b.again(v.pod)
-	case stillWaits:
-		b.tellWaits()
 	case *csiproxy.Call:
 		b.called(v)
 	case watch.Event:
@@ -302,9 +314,6 @@ func (b *bringing) see(v any) error {
 			if b.concerns(v, &e.InvolvedObject) {
 				b.waiting(e)
 				b.warnings.see(e)
-				if e.Type == corev1.EventTypeWarning {
-					b.warned()
-				}
 				return b.refusal(e)
 			}
 			return nil
@@ -408,6 +417,7 @@ func (b *bringing) event(ev watch.Event) error {
 		}
 		if o.Status.Attached {
 			b.stamps.add(op.Attached, c.object, ev)
+			b.warnings.attached(c.volume)
 		}
 		if e := o.Status.AttachError; e != nil {
 			b.warnings.note(c.object, "FailedAttach", e.Message, &e.Time)
@@ -442,6 +452,9 @@ func (b *bringing) podEvent(ev watch.Event, p *corev1.Pod, gone bool) error {
 	}
 	for _, name := range reached(p) {
 		b.stamps.add(name, state.object, ev)
+		if name == op.Scheduled {
+			b.warnings.pass(p.Name, func(x warning) bool { return x.reason == "FailedScheduling" })
+		}
 		if name == op.Running && state.plain {
 			state.done = true
 			b.stamps.add(op.Ready, state.object, ev)

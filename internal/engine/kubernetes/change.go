@@ -180,13 +180,16 @@ type changing struct {
 	stamps   stamps
 	warnings warnings
 	rpcs     *rpcs
+	waits    *waits
 }
 
 // change begins to follow a claim from now on: what was seen of it before is
 // passed over.
 func (e *Engine) change(v *volume, tr *op.Trace) *changing {
 	f := e.tracker.follow(key{claims, v.name}, key{volumeOfClaim, v.name}, key{eventsOf, v.name})
-	return &changing{engine: e, v: v, tr: tr, feed: f, stamps: stamps{}, warnings: warnings{}, rpcs: newRPCs(changingCalls, e.session.Clock.Now())}
+	c := &changing{engine: e, v: v, tr: tr, feed: f, stamps: stamps{}, warnings: warnings{}, rpcs: newRPCs(changingCalls, e.session.Clock.Now())}
+	c.waits = e.waits(f, c.warnings, func() []awaited { return []awaited{{v.object.Name, []string{v.name}}} })
+	return c
 }
 
 func (c *changing) close() {
@@ -219,6 +222,7 @@ func (c *changing) end(names ...string) bool {
 }
 
 func (c *changing) until(ctx context.Context, done func(watch.Event) bool) error {
+	defer c.waits.over()
 	for {
 		v, err := c.feed.next(ctx)
 		if err != nil {
@@ -231,22 +235,26 @@ func (c *changing) until(ctx context.Context, done func(watch.Event) bool) error
 			}
 			return &engine.Error{Code: "Waiting", Message: text, Err: err}
 		}
-		if call, ok := v.(*csiproxy.Call); ok {
-			c.rpcs.see(call)
+		switch v := v.(type) {
+		case *csiproxy.Call:
+			c.rpcs.see(v)
+		case watch.Event:
+			if over, err := c.see(v, done); over {
+				return err
+			}
 		}
-		ev, ok := v.(watch.Event)
-		if !ok {
-			continue
-		}
-		if e, ok := ev.Object.(*corev1.Event); ok {
-			c.warnings.see(e)
-			continue
-		}
-		if ev.Type == watch.Deleted {
-			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("claim %s was deleted meanwhile", c.v.name)}
-		}
-		if done(ev) {
-			return nil
-		}
+		c.waits.saw(v)
 	}
+}
+
+// see takes one event; over says that the change has ended by it.
+func (c *changing) see(ev watch.Event, done func(watch.Event) bool) (over bool, err error) {
+	switch e, isEvent := ev.Object.(*corev1.Event); {
+	case isEvent:
+		c.warnings.see(e)
+		return false, nil
+	case ev.Type == watch.Deleted:
+		return true, &engine.Error{Code: "Deleted", Message: fmt.Sprintf("claim %s was deleted meanwhile", c.v.name)}
+	}
+	return done(ev), nil
 }

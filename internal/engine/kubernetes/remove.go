@@ -43,6 +43,7 @@ type removing struct {
 	warnings    warnings
 	last        map[string]string // PersistentVolume → phase
 	rpcs        *rpcs
+	waits       *waits
 }
 
 // leaving is an object on its way out: the loop's name of what it belongs to,
@@ -59,9 +60,25 @@ type unbound struct {
 }
 
 func (e *Engine) removing() *removing {
-	return &removing{engine: e, feed: e.tracker.follow(), pods: map[string]leaving{}, claims: map[string]leaving{}, volumes: map[string]leaving{},
+	r := &removing{engine: e, feed: e.tracker.follow(), pods: map[string]leaving{}, claims: map[string]leaving{}, volumes: map[string]leaving{},
 		attachments: map[string]leaving{}, objects: map[string]leaving{}, retained: map[string]bool{}, unbound: map[string]unbound{}, all: map[string][]string{}, stamps: stamps{}, warnings: warnings{}, last: map[string]string{},
 		rpcs: newRPCs(removingCalls, e.session.Clock.Now())}
+	r.waits = e.waits(r.feed, r.warnings, r.pending)
+	return r
+}
+
+// pending lists what is still there, each with the name that warnings have of it.
+func (r *removing) pending() (list []awaited) {
+	for _, left := range []map[string]leaving{r.pods, r.claims, r.volumes, r.attachments} {
+		for name, l := range left {
+			i := slices.IndexFunc(list, func(p awaited) bool { return p.object == l.object })
+			if i < 0 {
+				i, list = len(list), append(list, awaited{object: l.object})
+			}
+			list[i].about = append(list[i].about, name)
+		}
+	}
+	return list
 }
 
 // remove deletes pods and claims, all at once, and whatever else the instance
@@ -156,6 +173,7 @@ func (r *removing) pod(m *member, milestone string) {
 	r.pods[name] = leaving{m.object, m.current().uid}
 	r.all[milestone] = append(r.all[milestone], m.object)
 	r.feed.add(key{pods, name})
+	r.feed.add(key{eventsOf, name})
 }
 
 // claim follows a claim with its volume and attachments until they are gone.
@@ -214,10 +232,11 @@ func (r *removing) isAttached(object string) bool {
 }
 
 func (r *removing) until(ctx context.Context) error {
+	defer r.waits.over()
 	for len(r.pods)+len(r.claims)+len(r.volumes)+len(r.attachments)+len(r.objects) > 0 {
 		v, err := r.feed.next(ctx)
 		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: r.waits(), Err: err}
+			return &engine.Error{Code: "Waiting", Message: r.left(), Err: err}
 		}
 		switch v := v.(type) {
 		case watch.Event:
@@ -225,6 +244,7 @@ func (r *removing) until(ctx context.Context) error {
 		case *csiproxy.Call:
 			r.called(v)
 		}
+		r.waits.saw(v)
 	}
 	for _, u := range r.unbound {
 		r.engine.attempts.deletedUnbound(u.volume.object.Name)
@@ -284,13 +304,25 @@ func (r *removing) see(ev watch.Event) {
 	case *api.Any:
 		reach(r.objects, o, objectGone)
 	case *corev1.Event:
-		if ev.At >= r.rpcs.since && o.Reason != "ProvisioningFailed" { // what failed before is of other ops
+		if ev.At >= r.rpcs.since && r.concerns(o) {
 			r.warnings.see(o)
 		}
 	}
 }
 
-func (r *removing) waits() string {
+// concerns says whether an Event is about the end of an object: what failed while it
+// was made is of other ops, and one that is made again has its name.
+func (r *removing) concerns(e *corev1.Event) bool {
+	if e.InvolvedObject.Kind != "Pod" {
+		return e.Reason != "ProvisioningFailed"
+	}
+	l, ours := r.pods[e.InvolvedObject.Name]
+	uid := e.InvolvedObject.UID
+	same := uid == "" || l.uid == "" || uid == l.uid
+	return ours && same && !failedAttempts[e.Reason] && e.Reason != "FailedScheduling"
+}
+
+func (r *removing) left() string {
 	var parts []string
 	list := func(what string, left map[string]leaving) {
 		for _, name := range slices.Sorted(maps.Keys(left)) {

@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -107,11 +106,28 @@ type cutting struct {
 	handles  map[string]string
 	bytes    map[string]int64 // by object: its restoreSize
 	rpcs     *rpcs
+	waits    *waits
+	group    *awaited // that is not ready yet, if any
 }
 
 func (e *Engine) cut(tr *op.Trace) *cutting {
-	return &cutting{engine: e, tr: tr, feed: e.tracker.follow(), objects: map[string]string{}, ready: map[string]bool{}, stamps: stamps{}, warnings: warnings{}, asked: map[string]asked{},
+	c := &cutting{engine: e, tr: tr, feed: e.tracker.follow(), objects: map[string]string{}, ready: map[string]bool{}, stamps: stamps{}, warnings: warnings{}, asked: map[string]asked{},
 		handles: map[string]string{}, bytes: map[string]int64{}, rpcs: newRPCs(cuttingCalls, e.session.Clock.Now())}
+	c.waits = e.waits(c.feed, c.warnings, c.pending)
+	return c
+}
+
+// pending lists the snapshots that are not ready yet.
+func (c *cutting) pending() (list []awaited) {
+	if c.group != nil {
+		list = append(list, *c.group)
+	}
+	for name, object := range c.objects {
+		if !c.ready[name] {
+			list = append(list, awaited{object, []string{name, object}})
+		}
+	}
+	return list
 }
 
 func (c *cutting) follow(object, name string) {
@@ -123,6 +139,7 @@ func (c *cutting) follow(object, name string) {
 }
 
 func (c *cutting) close() {
+	c.waits.over()
 	c.feed.close()
 	ids := map[string][]string{contentSeen: c.names, op.Taken: c.names, op.Ready: c.names}
 	c.stamps.fill(c.tr, ids)
@@ -139,7 +156,7 @@ func (c *cutting) await(ctx context.Context) error {
 	for len(c.ready) < len(c.objects) || len(c.stamps[op.Taken]) < len(c.objects) {
 		v, err := c.feed.next(ctx)
 		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: c.waits(), Err: err}
+			return &engine.Error{Code: "Waiting", Message: c.left(), Err: err}
 		}
 		switch v := v.(type) {
 		case *csiproxy.Call:
@@ -149,6 +166,7 @@ func (c *cutting) await(ctx context.Context) error {
 				return err
 			}
 		}
+		c.waits.saw(v)
 	}
 	c.tr.EndedAt(c.stamps.last(op.Ready))
 	return nil
@@ -206,7 +224,7 @@ func (c *cutting) see(ev watch.Event) error {
 	return nil
 }
 
-func (c *cutting) waits() string {
+func (c *cutting) left() string {
 	var parts []string
 	for name := range c.objects {
 		if !c.ready[name] {
@@ -245,6 +263,7 @@ func (e *Engine) takeGroup(ctx context.Context, r engine.Request, tr *op.Trace) 
 	group := &snap{kind: kind, name: name, object: engine.Object{Kind: engine.GroupSnapshotObject, Name: r.Name, Action: r.Action, Class: r.Snapshot.Class}}
 	c := e.cut(tr)
 	defer c.close()
+	c.group = &awaited{r.Name, []string{name, r.Name}}
 	c.feed.add(key{groups, name})
 	c.feed.add(key{memberOfGroup, name})
 	c.feed.add(key{eventsOf, name})
@@ -265,47 +284,20 @@ func (e *Engine) awaitGroup(ctx context.Context, r engine.Request, group *snap, 
 		bySource[e.name(o.Name)] = o
 	}
 	members := map[string]engine.Object{}
-	groupReady := false
-	for !groupReady || len(members) < len(r.Snapshot.Sources) {
+	for c.group != nil || len(members) < len(r.Snapshot.Sources) {
 		v, err := c.feed.next(ctx)
 		if err != nil {
 			return nil, &engine.Error{Code: "Waiting", Message: fmt.Sprintf("group snapshot %s has %d of %d members; %s", group.name, len(members), len(r.Snapshot.Sources), c.warnings), Err: err}
 		}
-		if call, ok := v.(*csiproxy.Call); ok {
-			c.rpcs.see(call)
-		}
-		ev, ok := v.(watch.Event)
-		if !ok {
-			continue
-		}
-		switch o := ev.Object.(type) {
-		case *api.VolumeGroupSnapshot:
-			c.rpcs.own(c.feed, "groupsnapshot-"+string(o.UID), r.Name)
-			s := o.Status
-			if s != nil && s.Error != nil && s.Error.Message != nil {
-				c.warnings.note("group", "GroupSnapshotError", *s.Error.Message, s.Error.Time)
-			}
-			groupReady = groupReady || s != nil && s.ReadyToUse != nil && *s.ReadyToUse
-		case *api.VolumeSnapshot:
-			source := o.Spec.Source.PersistentVolumeClaimName
-			if _, known := members[o.Name]; known || source == nil || ev.Type == watch.Deleted {
-				if known {
-					if err := c.see(ev); err != nil {
-						return nil, err
-					}
-				}
-				continue
-			}
-			object := rawName + o.Name
-			members[o.Name] = engine.Object{Kind: engine.SnapshotObject, Name: object, Action: r.Action, Owner: r.Name,
-				Source: bySource[*source].Name, Class: r.Snapshot.Class}
-			c.follow(object, o.Name)
-			if err := c.see(ev); err != nil {
+		switch v := v.(type) {
+		case *csiproxy.Call:
+			c.rpcs.see(v)
+		case watch.Event:
+			if err := c.seeOfGroup(v, r, bySource, members); err != nil {
 				return nil, err
 			}
-		case *corev1.Event:
-			c.warnings.see(o)
 		}
+		c.waits.saw(v)
 	}
 	err := c.await(ctx)
 	var made []engine.Object
@@ -319,107 +311,31 @@ func (e *Engine) awaitGroup(ctx context.Context, r engine.Request, group *snap, 
 	return made, err
 }
 
-// deleteSnapshot deletes a snapshot, or a group with its members, and returns
-// when the contents are gone too, unless their class retains them.
-func (e *Engine) deleteSnapshot(ctx context.Context, object engine.Object, tr *op.Trace) error {
-	s := e.snapshot(object.Name)
-	if s == nil {
-		return gone(object)
-	}
-	list := []*snap{s}
-	for _, m := range s.members {
-		if member := e.snapshot(m); member != nil {
-			list = append(list, member)
+// seeOfGroup takes one event while a group is not ready, or not complete.
+func (c *cutting) seeOfGroup(ev watch.Event, r engine.Request, bySource, members map[string]engine.Object) error {
+	switch o := ev.Object.(type) {
+	case *api.VolumeGroupSnapshot:
+		c.rpcs.own(c.feed, "groupsnapshot-"+string(o.UID), r.Name)
+		s := o.Status
+		if s != nil && s.Error != nil && s.Error.Message != nil {
+			c.warnings.note(r.Name, "GroupSnapshotError", *s.Error.Message, s.Error.Time)
 		}
-	}
-	f := e.tracker.follow()
-	defer f.close()
-	left := map[string]string{} // "kind name" → milestone
-	calls := newRPCs(uncutCalls, e.session.Clock.Now())
-	defer func() { calls.fill(tr, len(list) > 1) }()
-	for _, one := range list {
-		if one.kind.Resource == api.VolumeSnapshots.Resource {
-			f.add(key{snapshots, one.name})
-			left["snapshot "+one.name] = op.Gone
-			c, _ := e.tracker.latest(key{contentOfSnapshot, one.name}).(*api.VolumeSnapshotContent)
-			if c != nil && c.Spec.DeletionPolicy != "Retain" {
-				f.add(key{contentOfSnapshot, one.name})
-				left["content "+one.name] = contentGone
-				if c.Status != nil && c.Status.SnapshotHandle != nil {
-					calls.own(f, *c.Status.SnapshotHandle, one.object.Name)
-				}
-			}
-		} else {
-			f.add(key{groups, one.name})
-			left["group "+one.name] = op.Gone
+		if s != nil && s.ReadyToUse != nil && *s.ReadyToUse {
+			c.group = nil
 		}
-	}
-	if err := e.delete(ctx, s.kind, s.name); err != nil {
-		return err
-	}
-	tr.Mark(op.Acked, "runner")
-	end, err := e.awaitGone(ctx, f, left, calls, tr)
-	if err != nil {
-		return err
-	}
-	if end.At.Known() {
-		tr.MarkAt(op.Gone, end.At, end.Err, end.Source)
-		tr.EndedAt(end.At)
-	}
-	return e.forgetSnapshots(list)
-}
-
-// awaitGone waits until all that is left was deleted; the result is the last.
-func (e *Engine) awaitGone(ctx context.Context, f *feed, left map[string]string, calls *rpcs, tr *op.Trace) (op.Milestone, error) {
-	end := op.Milestone{At: op.Never}
-	for len(left) > 0 {
-		v, err := f.next(ctx)
-		if err != nil {
-			var names []string
-			for what := range left {
-				names = append(names, what+" is still there")
-			}
-			slices.Sort(names)
-			return end, &engine.Error{Code: "Waiting", Message: strings.Join(names, "; "), Err: err}
+		return nil
+	case *api.VolumeSnapshot:
+		if _, known := members[o.Name]; known {
+			break
 		}
-		if call, ok := v.(*csiproxy.Call); ok {
-			calls.see(call)
+		source := o.Spec.Source.PersistentVolumeClaimName
+		if source == nil || ev.Type == watch.Deleted {
+			return nil
 		}
-		ev, ok := v.(watch.Event)
-		if !ok || ev.Type != watch.Deleted {
-			continue
-		}
-		what := ""
-		switch o := ev.Object.(type) {
-		case *api.VolumeSnapshot:
-			what = "snapshot " + o.Name
-		case *api.VolumeSnapshotContent:
-			what = "content " + o.Spec.VolumeSnapshotRef.Name
-		case *api.VolumeGroupSnapshot:
-			what = "group " + o.Name
-		}
-		if milestone, waited := left[what]; waited {
-			delete(left, what)
-			if milestone != op.Gone {
-				tr.MarkAt(milestone, ev.At, ev.Err, "watch")
-			}
-			if ev.At > end.At {
-				end = op.Milestone{At: ev.At, Err: ev.Err, Source: "watch"}
-			}
-		}
+		object := rawName + o.Name
+		members[o.Name] = engine.Object{Kind: engine.SnapshotObject, Name: object, Action: r.Action, Owner: r.Name,
+			Source: bySource[*source].Name, Class: r.Snapshot.Class}
+		c.follow(object, o.Name)
 	}
-	return end, nil
-}
-
-func (e *Engine) forgetSnapshots(list []*snap) error {
-	var errs []error
-	e.mu.Lock()
-	for _, s := range list {
-		delete(e.snapshots, s.object.Name)
-	}
-	e.mu.Unlock()
-	for _, s := range list {
-		errs = append(errs, e.done(s.kind, s.name))
-	}
-	return errors.Join(errs...)
+	return c.see(ev)
 }

@@ -76,6 +76,7 @@ type warning struct {
 	reason, message string
 	count           int
 	at              metav1.Time // as the cluster says, to tell the same from one more, and the last
+	over            bool        // what it is about has passed
 }
 
 func (w warnings) see(e *corev1.Event) {
@@ -123,7 +124,7 @@ func (w warnings) note(object, reason, message string, at *metav1.Time) bool {
 	if old.count > 0 && old.message == message && old.at.Equal(at) {
 		return false
 	}
-	w[k] = warning{reason, message, old.count + 1, *at}
+	w[k] = warning{reason: reason, message: message, count: old.count + 1, at: *at}
 	return true
 }
 

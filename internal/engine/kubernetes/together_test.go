@@ -2,8 +2,6 @@ package kubernetes
 
 import (
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -11,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
-	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 func sharedClaim(name string, modes ...corev1.PersistentVolumeAccessMode) corev1.PersistentVolumeClaim {
@@ -67,53 +63,4 @@ func TestPlace(t *testing.T) {
 	if alone.Spec.Affinity != nil {
 		t.Error("a pod that shares nothing is placed")
 	}
-}
-
-// lines keeps what an engine says.
-type lines struct {
-	engine.Sink
-	said []string
-}
-
-func (l *lines) Log(source, line string) { l.said = append(l.said, source+": "+line) }
-
-// What an op waits for is said in the cluster's words once it takes long, again when
-// it is something else, and that it is over.
-func TestWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e, l := New(Options{Namespace: "ns"}), &lines{}
-		e.tracker, e.session = newTracker("ns"), engine.Session{RunID: "r1", Clock: op.NewClock(), Sink: l}
-		b := e.bring()
-		b.pod("w-0-two", 1, false)
-		name := e.name("w-0-two")
-		var at time.Duration
-		see := func(reason, message string) {
-			at += time.Second
-			event := &corev1.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: message,
-				LastTimestamp: metav1.NewTime(time.Unix(0, 0).Add(at)), InvolvedObject: corev1.ObjectReference{Name: name}}
-			e.tracker.see(watch.Event{At: e.session.Clock.Now(), Object: event})
-		}
-		done := make(chan error, 1)
-		go func() { done <- b.await(t.Context(), op.NewTrace(e.session.Clock)) }()
-		const multi = `Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) cnsb-r1-w-0-one`
-		see("FailedScheduling", "0/2 nodes are available")
-		see("FailedAttachVolume", multi)
-		synctest.Wait()
-		if len(l.said) > 0 {
-			t.Errorf("said at once: %q", l.said)
-		}
-		time.Sleep(waitsAfter + time.Second)
-		see("FailedAttachVolume", multi)
-		see("FailedMount", "timed out")
-		synctest.Wait()
-		b.feed.put(arrived{pod: name})
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-		want := []string{"waits: w-0-two waits: FailedAttachVolume: " + multi, "waits: w-0-two waits: FailedMount: timed out",
-			"waits: w-0-two waits no longer"}
-		if diff := cmp.Diff(want, l.said); diff != "" {
-			t.Error(diff)
-		}
-	})
 }

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,53 +17,92 @@ const waitsAfter = 3 * time.Second
 // stillWaits is put into a feed when that time is over.
 type stillWaits struct{}
 
-// warned notes that the cluster has warned of an object of the op.
-func (b *bringing) warned() {
+// waits says what the objects of an op wait for, in the cluster's words, once that
+// takes long, and again when it is something else. It is for one goroutine, which
+// reads the op's feed.
+type waits struct {
+	engine   *Engine
+	feed     *feed
+	warnings warnings // the op's
+	// pending lists the objects that are waited for at the moment.
+	pending func() []awaited
+	// told is what each object was said to wait for. timed: a first warning was seen.
+	told        map[string]string
+	timed, late bool
+}
+
+// awaited is an object that is waited for, by the loop's name, and the names of what
+// there may be warnings about for its sake.
+type awaited struct {
+	object string
+	about  []string
+}
+
+func (e *Engine) waits(f *feed, w warnings, of func() []awaited) *waits {
+	return &waits{engine: e, feed: f, warnings: w, pending: of}
+}
+
+// saw follows each thing from the feed, when the op has taken it.
+func (w *waits) saw(v any) {
+	if _, over := v.(stillWaits); over {
+		w.late = true
+	}
 	switch {
-	case b.late:
-		b.tellWaits()
-	case !b.timed:
-		b.timed = true
-		time.AfterFunc(waitsAfter, func() { b.feed.put(stillWaits{}) })
+	case w.late:
+		w.tell()
+	case !w.timed && len(w.warnings) > 0:
+		w.timed = true
+		time.AfterFunc(waitsAfter, func() { w.feed.put(stillWaits{}) })
 	}
 }
 
-// tellWaits says what each object that is not of use yet waits for, by the last
-// warning of it, unless that was said before.
-func (b *bringing) tellWaits() {
-	b.late = true
-	for _, name := range slices.Sorted(maps.Keys(b.pods)) {
-		if p := b.pods[name]; !p.done {
-			b.tellWait(p.object, b.warnings.last(name))
+// tell says of each object what it waits for now, unless that was said before.
+func (w *waits) tell() {
+	now := map[string]string{}
+	for _, p := range w.pending() {
+		if why := w.warnings.cause(p.about); why != "" {
+			now[p.object] = why
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(b.claims)) {
-		if c := b.claims[name]; !c.bound {
-			b.tellWait(c.object, b.warnings.last(name))
+	w.say(now)
+}
+
+// over says that nothing is waited for any more, where that was said.
+func (w *waits) over() { w.say(nil) }
+
+func (w *waits) say(now map[string]string) {
+	all := slices.AppendSeq(slices.Collect(maps.Keys(w.told)), maps.Keys(now))
+	slices.Sort(all)
+	for _, object := range slices.Compact(all) {
+		if w.told[object] != now[object] {
+			w.engine.session.Sink.Log(engine.WaitsSource, engine.WaitLine(object, now[object]))
 		}
 	}
+	w.told = now
 }
 
-func (b *bringing) tellWait(object, why string) {
-	if why != "" && b.told[object] != why {
-		b.told[object] = why
-		b.engine.session.Sink.Log(engine.WaitsSource, engine.WaitLine(object, why))
-	}
-}
+// failedAttach is the reason of a warning that a volume of a pod cannot be attached,
+// which the kubelet follows by those that it is not mounted.
+const failedAttach = "FailedAttachVolume"
 
-// waitsOver says that nothing is waited for any more, where that was said.
-func (b *bringing) waitsOver() {
-	for _, object := range slices.Sorted(maps.Keys(b.told)) {
-		b.engine.session.Sink.Log(engine.WaitsSource, engine.WaitLine(object, ""))
-	}
-	clear(b.told)
-}
+func failedMount(x warning) bool { return x.reason == "FailedMount" || x.reason == "FailedMapVolume" }
 
-// last is the latest warning of an object, by the cluster's own time.
-func (w warnings) last(object string) string {
-	var latest warning
+// cause is the latest warning about objects by these names, by the cluster's own time,
+// that is not over; the cause before its consequences. Empty if there is none.
+func (w warnings) cause(about []string) string {
+	var all []warning
 	for _, k := range slices.Sorted(maps.Keys(w)) {
-		if x := w[k]; strings.HasPrefix(k, object+" ") && !x.at.Before(&latest.at) {
+		object, _, _ := strings.Cut(k, " ")
+		if x := w[k]; !x.over && slices.Contains(about, object) {
+			all = append(all, x)
+		}
+	}
+	if slices.ContainsFunc(all, func(x warning) bool { return x.reason == failedAttach }) {
+		all = slices.DeleteFunc(all, failedMount)
+	}
+	var latest warning
+	for _, x := range all {
+		if !x.at.Before(&latest.at) {
 			latest = x
 		}
 	}
@@ -70,4 +110,24 @@ func (w warnings) last(object string) string {
 		return ""
 	}
 	return latest.reason + ": " + strings.TrimSpace(latest.message)
+}
+
+// attached ends the warnings that a volume could not be, and their consequences.
+func (w warnings) attached(volume string) {
+	for k, x := range w {
+		if x.reason == failedAttach && strings.Contains(x.message, strconv.Quote(volume)) {
+			object, _, _ := strings.Cut(k, " ")
+			w.pass(object, func(x warning) bool { return x.reason == failedAttach || failedMount(x) })
+		}
+	}
+}
+
+// pass ends the warnings of an object that no longer hold.
+func (w warnings) pass(object string, ended func(warning) bool) {
+	for k, x := range w {
+		if strings.HasPrefix(k, object+" ") && ended(x) {
+			x.over = true
+			w[k] = x
+		}
+	}
 }

@@ -3,8 +3,10 @@ package terminal
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -27,6 +29,26 @@ func Visible(s string) string {
 			b.WriteString(s[i : i+n])
 		}
 		i += n
+	}
+	return b.String()
+}
+
+// VisibleJSON is Visible for JSON text, in which it stands for the same values.
+func VisibleJSON(s string) string {
+	if !strings.ContainsFunc(s, steers) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case !steers(r):
+			b.WriteRune(r)
+		case r > math.MaxUint16:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -26,5 +27,22 @@ func TestVisible(t *testing.T) {
 		if b.String() != want {
 			t.Errorf("%q in pieces: %q, want %q", in, b.String(), want)
 		}
+	}
+}
+
+// JSON says the same when what would steer a terminal is escaped in it.
+func TestVisibleJSON(t *testing.T) {
+	const said = "é 世 \x1b[2J \u009b2J \x7f \u202e \U000e0001"
+	text, err := json.Marshal(map[string]string{"a\u0085": said})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := VisibleJSON(string(text))
+	if want := `{"a\u0085":"é 世 \u001b[2J \u009b2J \u007f \u202e \udb40\udc01"}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	var back map[string]string
+	if err := json.Unmarshal([]byte(got), &back); err != nil || back["a\u0085"] != said {
+		t.Errorf("it stands for %q (%v)", back, err)
 	}
 }

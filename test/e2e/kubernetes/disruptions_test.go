@@ -3,7 +3,9 @@
 package kubernetes
 
 import (
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -16,6 +18,7 @@ func TestDisruptions(t *testing.T) {
 	p.bind("default", "cluster-admin")
 	c := p.commandOn("pod", filepath.Join("..", "..", "..", "examples", "kubernetes", "disruptions.yaml"))
 	p.ends(c, 0)
+	p.summarised(c)
 	want := map[string]int{"hold": 2, "web": 1, "scale": 6, "renew": 1, "back": 1, "fall": 1, "crash": 1, "move": 1, "empty": 1, "remove": 1}
 	got := map[string]int{}
 	for _, o := range p.events(c.bundle) {
@@ -29,5 +32,45 @@ func TestDisruptions(t *testing.T) {
 		if got[action] != n {
 			t.Errorf("%s: %d ok, want %d", action, got[action], n)
 		}
+	}
+}
+
+// TestMaintenance runs the example of maintenance on two nodes, with classes that the
+// cluster has: the pods that share a volume are made on one node each time, so that
+// none waits for the other to let go of it, and every action is carried out.
+func TestMaintenance(t *testing.T) {
+	t.Parallel()
+	p := newBed(t).project(t, noRights)
+	p.kubectl("label", "namespace", p.name, "--overwrite", "pod-security.kubernetes.io/enforce=privileged")
+	c := p.commandOn("local", filepath.Join("..", "..", "..", "examples", "maintenance.yaml"),
+		"--set", "hold.storageClass=loopfile-xfs", "--set", "spec.actions.protect.snapshotSpec.snapshotClass=loopfile")
+	p.ends(c, 0)
+	begun, ok := map[string]int{}, map[string]int{}
+	for _, o := range p.events(c.bundle) {
+		begun[o.Action]++
+		switch {
+		case o.Outcome == op.OK:
+			ok[o.Action]++
+		case o.Outcome != op.Dropped:
+			t.Logf("%s %s: %s: %s", o.Action, o.Target, o.Outcome, o.Message)
+		}
+	}
+	if ok["hold"] != 2 {
+		t.Errorf("hold: %d ok, want 2", ok["hold"])
+	}
+	for _, action := range []string{"grow", "tune", "protect", "look", "unlook", "forget", "renew"} {
+		if ok[action] == 0 {
+			t.Errorf("%s: none ok of %d", action, begun[action])
+		}
+	}
+	if begun["remount"] == 0 { // while the pods are renewed it is refused
+		t.Error("remount: none begun")
+	}
+	log, err := os.ReadFile(filepath.Join(c.bundle, "log.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(log), "Multi-Attach") {
+		t.Errorf("a pod waited for a volume that a pod on the other node had:\n%s", log)
 	}
 }

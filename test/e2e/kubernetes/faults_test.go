@@ -81,7 +81,9 @@ func (p *project) nobodysClass() (name string) {
 }
 
 func testUnschedulable(p *project) {
-	p.ends(p.command("local", p.writing("node: nowhere, storageClass: hostdir")+writer), 2, "pod cnsb-", "it is not scheduled", "didn't match Pod's node affinity/selector")
+	p.ends(p.command("local", p.writing("node: nowhere, storageClass: hostdir")+writer), 2,
+		"pod cnsb-", "it is not scheduled", "didn't match Pod's node affinity/selector",
+		"waits: FailedScheduling: 0/") // while it runs
 }
 
 // testOperatorFails runs Benchmarks through the operator that cannot come up. The

@@ -169,6 +169,7 @@ func testListing1(p *project) {
 	p.classesOfListing1()
 	c := p.commandOn("pod", listing1, "--set", "fio.runtime=12", "--set", "fio.volumeSize=320Mi", "--set", "spec.rates.minuteRate.constantRateSpec.interval=5s")
 	p.ends(c, 0, "fio, 3 instances", "snapshots")
+	p.summarised(c)
 	b, err := record.Open(c.bundle)
 	if err != nil {
 		p.t.Fatal(err)

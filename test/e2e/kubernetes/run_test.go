@@ -125,6 +125,23 @@ func (p *project) ended(c *command, code int, says ...string) {
 	p.nothingLeft()
 }
 
+// summarised checks that a command has printed the summary of its run, and only once:
+// that of a runner in a pod is not passed on, since the command has the bundle.
+func (p *project) summarised(c *command) {
+	p.t.Helper()
+	for _, head := range []string{"bundle: ", "report: "} {
+		n := 0
+		for line := range strings.Lines(c.out.String()) {
+			if strings.HasPrefix(line, head) {
+				n++
+			}
+		}
+		if n != 1 {
+			p.t.Errorf("%d lines begin with %q, want 1\n%s", n, head, c.out)
+		}
+	}
+}
+
 func volumes(class string, rest string) string {
 	return fmt.Sprintf(`
 apiVersion: cnsbench.dev/v1alpha1

@@ -10,7 +10,9 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/hist"
@@ -81,6 +83,21 @@ func (f *fioRun) add(w Warning) {
 	if !slices.Contains(f.res.Warnings, w) {
 		f.res.Warnings = append(f.res.Warnings, w)
 	}
+}
+
+// of begins a message about a job with its name, where the container ran jobs of
+// several names. The instance's own name in it is written as INSTANCE: what holds
+// for every instance reads the same of each.
+func (f *fioRun) of(j *fioJob) string {
+	if !slices.ContainsFunc(f.jobs, func(x *fioJob) bool { return x.Name != j.Name }) {
+		return ""
+	}
+	name := j.Name
+	rest, own := strings.CutPrefix(name, f.in.Instance)
+	if own && f.in.Instance != "" && (rest == "" || !unicode.IsDigit(rune(rest[0]))) {
+		name = "INSTANCE" + rest
+	}
+	return "job " + name + ": "
 }
 
 // load reads all files that are fio's.
@@ -161,28 +178,29 @@ func (f *fioRun) loadLog(name, number string) error {
 func (f *fioRun) judge() {
 	for _, j := range f.jobs {
 		if j.Error != 0 {
-			f.warn("fioError", "job %s ended with error %d", j.Name, j.Error)
+			f.warn("fioError", "%sended with error %d", f.of(j), j.Error)
 		}
 		if !j.direct() {
-			f.warn("notDirect", "job %s: direct=0: the page cache is measured with the storage", j.Name)
+			f.warn("notDirect", "%sdirect=0: the page cache is measured with the storage", f.of(j))
 		}
 		switch {
 		case j.flag("gtod_reduce", false):
-			f.warn("gtodReduce", "job %s: gtod_reduce=1: no latency was measured", j.Name)
+			f.warn("gtodReduce", "%sgtod_reduce=1: no latency was measured", f.of(j))
 		case !j.flag("clat_percentiles", true) && !j.flag("lat_percentiles", false):
-			f.warn("percentilesOff", "job %s: clat_percentiles=0: the distribution of latency was not kept", j.Name)
+			f.warn("percentilesOff", "%sclat_percentiles=0: the distribution of latency was not kept", f.of(j))
 		case !j.flag("lat_percentiles", false):
-			f.warn("latMissing", "job %s: lat_percentiles is off: latencies are of the completion alone (clat)", j.Name)
+			f.warn("latMissing", "%slat_percentiles is off: latencies are of the completion alone (clat)", f.of(j))
 		}
 		var ios int64
 		for name, d := range j.directions() {
 			ios += d.IOs
 			if m := max(d.Lat.Max, d.Clat.Max); m >= fioSaturates {
-				f.warn("fioSaturated", "job %s %s: the largest latency is %v: fio's histogram ends at %v", j.Name, name, time.Duration(m), time.Duration(fioSaturates))
+				f.warn("fioSaturated", "%s%s: the largest latency is %v: fio's histogram ends at %v",
+					f.of(j), name, time.Duration(m), time.Duration(fioSaturates))
 			}
 		}
 		if ios == 0 {
-			f.invalid("noIO", "job %s did no I/O", j.Name)
+			f.invalid("noIO", "%sno I/O was done", f.of(j))
 		}
 		f.asked(j)
 	}
@@ -236,7 +254,7 @@ func (f *fioRun) total(name, metric string, jobs []*fioJob) error {
 		}
 		one, err := l.exact()
 		if err != nil {
-			f.warn("latencyDoubtful", "job %s %s: %v", j.Name, metric, err)
+			f.warn("latencyDoubtful", "%s%s: %v", f.of(j), metric, err)
 		}
 		if err := h.Merge(one); err != nil {
 			return err

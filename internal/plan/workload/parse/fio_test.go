@@ -56,6 +56,36 @@ func TestToldToEnd(t *testing.T) {
 	}
 }
 
+// TestJobNames: a message has the name of its job where there are others, and then
+// not that of the instance, which is in the source of the warning.
+func TestJobNames(t *testing.T) {
+	jobs := func(names ...string) (list []*fioJob) {
+		for _, name := range names {
+			list = append(list, &fioJob{Name: name})
+		}
+		return list
+	}
+	for _, tt := range []struct {
+		instance string
+		jobs     []*fioJob
+		want     string
+	}{
+		{"fio-2", jobs("fio-2"), ""},
+		{"fio-2", jobs("any"), ""},
+		{"fio-2", jobs("fio-2", "fio-2"), ""}, // numjobs=2
+		{"fio-2", jobs("reader", "writer"), "job reader: "},
+		{"fio-2", jobs("fio-2", "writer"), "job INSTANCE: "},
+		{"fio-2", jobs("fio-2-read", "fio-2-write"), "job INSTANCE-read: "},
+		{"fio-2", jobs("fio-20", "x"), "job fio-20: "},
+		{"", jobs("fio-2", "x"), "job fio-2: "},
+	} {
+		f := fioRun{in: Input{Instance: tt.instance}, jobs: tt.jobs}
+		if got := f.of(tt.jobs[0]); got != tt.want {
+			t.Errorf("%s in %s: %q, want %q", tt.jobs[0].Name, tt.instance, got, tt.want)
+		}
+	}
+}
+
 func codes(r Result) []string {
 	var list []string
 	for _, w := range r.Warnings {

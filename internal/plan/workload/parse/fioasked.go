@@ -17,7 +17,7 @@ import (
 func (f *fioRun) asked(j *fioJob) {
 	for _, differs := range []func(*fioJob) string{f.askedTime, askedSize, askedDepth, f.askedJobs, askedDirection} {
 		if what := differs(j); what != "" {
-			f.warn("fioDiffers", "job %s: %s", j.Name, what)
+			f.warn("fioDiffers", "%s%s", f.of(j), what)
 		}
 	}
 }

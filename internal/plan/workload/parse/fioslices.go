@@ -66,7 +66,7 @@ func (f *fioRun) place(j *fioJob, ms int64) op.Time {
 		return at
 	}
 	if j != nil && f.in.AtWall != nil && j.report.TimestampMs > 0 {
-		f.warn("placement", "job %s: without log_unix_epoch=1 its log is placed by the end of the run, to some 50 ms", j.Name)
+		f.warn("placement", "%swithout log_unix_epoch=1 the log is placed by the end of the run, to some 50 ms", f.of(j))
 		return f.in.AtWall(j.report.TimestampMs*int64(time.Millisecond)) - op.Time(j.runtime()) + at
 	}
 	f.warn("placement", "without log_unix_epoch=1 the log is placed by the container's start: early by the time that fio took to lay out its files")
@@ -156,10 +156,10 @@ func (f *fioRun) sliceLog(l *fioLog, j *fioJob, direction int, metric string, ra
 func (f *fioRun) tail(j *fioJob, metric string, logged *binned, end op.Time, size float64, rates *rates) error {
 	total, err := j.directions()[metric].Clat.histogram()
 	if err != nil {
-		return fmt.Errorf("fio: job %s: %w", j.Name, err)
+		return fmt.Errorf("fio: %s%w", f.of(j), err)
 	}
 	from, to := f.span(j)
-	return f.remainder(j.Name, metric, total, logged, max(end, from), to, size, rates)
+	return f.remainder(f.of(j), metric, total, logged, max(end, from), to, size, rates)
 }
 
 // rest does the same for jobs that fio reported as a group.
@@ -172,7 +172,7 @@ func (f *fioRun) rest(logged map[string]*binned, last map[string]op.Time, rates 
 		for _, j := range f.jobs {
 			b, err := j.directions()[metric].Clat.histogram()
 			if err != nil {
-				return fmt.Errorf("fio: job %s: %w", j.Name, err)
+				return fmt.Errorf("fio: %s%w", f.of(j), err)
 			}
 			if b != nil {
 				total.merge(b)
@@ -187,8 +187,8 @@ func (f *fioRun) rest(logged map[string]*binned, last map[string]op.Time, rates 
 	return nil
 }
 
-// remainder is the slice total − logged in [from, to).
-func (f *fioRun) remainder(job, metric string, total, logged *binned, from, to op.Time, size float64, rates *rates) error {
+// remainder is the slice total − logged in [from, to); of is that of its job.
+func (f *fioRun) remainder(of, metric string, total, logged *binned, from, to op.Time, size float64, rates *rates) error {
 	if total == nil || total.n == 0 {
 		return nil // no report, or one without bins: nothing to compare with
 	}
@@ -197,7 +197,8 @@ func (f *fioRun) remainder(job, metric string, total, logged *binned, from, to o
 	case !ok && f.coarse():
 		f.warn("lastSliceMissing", "%s: log_hist_coarseness is set: what came after the last row of the log cannot be told", metric)
 	case !ok:
-		f.warn("histLogDiffers", "%s %s: the histogram log holds more than the report's total: one of them is not of this run", job, metric)
+		f.warn("histLogDiffers", "%s%s: the histogram log holds more than the report's total: one of them is not of this run",
+			of, metric)
 	case left.n > 0 && to > from:
 		return f.slice(metric, from, to, left, size, rates)
 	case left.n > 0:

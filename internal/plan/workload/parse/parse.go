@@ -16,6 +16,8 @@ import (
 type Input struct {
 	// Files are its outputs (raw/<instance>/<container> of the bundle).
 	Files fs.FS
+	// Instance is its name, which messages leave out: the caller adds it.
+	Instance string
 	// Started is when the container began its work; used to place data on the
 	// run's clock when the tool gives no wall-clock time of its own.
 	Started op.Time

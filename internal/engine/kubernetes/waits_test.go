@@ -1,0 +1,250 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// lines keeps what an engine says.
+type lines struct {
+	engine.Sink
+	mu   sync.Mutex
+	said []string
+}
+
+func (l *lines) Log(source, line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.said = append(l.said, source+": "+line)
+}
+
+// waitingBed is an engine without a cluster, whose watches are the test's.
+type waitingBed struct {
+	*Engine
+	lines *lines
+	since time.Duration // of the cluster's own time
+}
+
+func newWaitingBed() *waitingBed {
+	b := &waitingBed{Engine: New(Options{Namespace: "ns"}), lines: &lines{}}
+	b.tracker, b.session = newTracker("ns"), engine.Session{RunID: "r1", Clock: op.NewClock(), Sink: b.lines}
+	return b
+}
+
+func (b *waitingBed) see(typ watch.Type, o api.Object) {
+	b.tracker.see(watch.Event{Type: typ, At: b.session.Clock.Now(), Object: o})
+}
+
+// warn is a warning about an object, a second after the one before.
+func (b *waitingBed) warn(kind, name, reason, message string) {
+	b.since += time.Second
+	b.see(watch.Added, &corev1.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: message,
+		LastTimestamp:  metav1.NewTime(time.Unix(0, 0).Add(b.since)),
+		InvolvedObject: corev1.ObjectReference{Kind: kind, Name: name}})
+}
+
+// says fails the test unless these lines were said since the last time.
+func (b *waitingBed) says(t *testing.T, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	b.lines.mu.Lock()
+	defer b.lines.mu.Unlock()
+	if diff := cmp.Diff(want, b.lines.said); diff != "" {
+		t.Error(diff)
+	}
+	b.lines.said = nil
+}
+
+func attachment(volume string, attached bool) *storagev1.VolumeAttachment {
+	return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va-" + volume, UID: "1"},
+		Spec:   storagev1.VolumeAttachmentSpec{Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}},
+		Status: storagev1.VolumeAttachmentStatus{Attached: attached}}
+}
+
+// What an op waits for is said in the cluster's words once it takes long, the cause
+// and not what follows from it, again when it is something else, and that it is over.
+func TestWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newWaitingBed()
+		b := e.bring()
+		b.pod("w-0-two", 1, false)
+		c := b.claim("w-0-data", true)
+		c.bound = true
+		b.knows(c, "pvc-1")
+		name := e.name("w-0-two")
+		done := make(chan error, 1)
+		go func() { done <- b.await(t.Context(), op.NewTrace(e.session.Clock)) }()
+		const multi = `Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) cnsb-r1-w-0-one`
+		e.warn("Pod", name, "FailedScheduling", "0/2 nodes are available")
+		e.see(watch.Modified, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{NodeName: "n"}})
+		e.warn("Pod", name, failedAttach, multi)
+		e.says(t)
+		time.Sleep(waitsAfter + time.Second)
+		e.warn("Pod", name, failedAttach, multi)
+		e.warn("Pod", name, "FailedMount", "timed out")
+		e.says(t, "waits: w-0-two waits: FailedAttachVolume: "+multi)
+		e.see(watch.Modified, attachment("other", true))
+		e.see(watch.Modified, attachment("pvc-1", true))
+		e.says(t, "waits: w-0-two waits no longer")
+		e.warn("Pod", name, "FailedMount", "MountVolume.MountDevice failed")
+		e.says(t, "waits: w-0-two waits: FailedMount: MountVolume.MountDevice failed")
+		b.feed.put(arrived{pod: name})
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		e.says(t, "waits: w-0-two waits no longer")
+	})
+}
+
+// TestWaitsOfAll: every op that waits for the cluster says what for.
+func TestWaitsOfAll(t *testing.T) {
+	deleted := func(o api.Object) func(*waitingBed) { return func(e *waitingBed) { e.see(watch.Deleted, o) } }
+	snapshot := &api.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "cnsb-r1-s-0"}}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "cnsb-r1-v-0", UID: "1"}}
+	yes, now, cause := true, metav1.Now(), "the pool is full"
+	taken := &api.VolumeSnapshot{ObjectMeta: snapshot.ObjectMeta,
+		Status: &api.SnapshotStatus{ReadyToUse: &yes, CreationTime: &now}}
+	wrong := &api.VolumeSnapshot{ObjectMeta: snapshot.ObjectMeta,
+		Status: &api.SnapshotStatus{Error: &api.SnapshotError{Message: &cause, Time: &now}}}
+	stuck := attachment("pv", true)
+	stuck.Status.DetachError = &storagev1.VolumeError{Message: "the device is busy"}
+	tests := []struct {
+		name       string
+		follow     func(*waitingBed) (await func(context.Context) error)
+		warn, done func(*waitingBed)
+		want       string // begins with the object
+	}{
+		{"restore", func(e *waitingBed) func(context.Context) error {
+			b := e.bring()
+			b.claim("v-0", false)
+			return func(ctx context.Context) error { return b.await(ctx, op.NewTrace(e.session.Clock)) }
+		}, func(e *waitingBed) {
+			e.warn("PersistentVolumeClaim", claim.Name, "ProvisioningFailed", "error getting snapshot s from api server")
+		}, func(e *waitingBed) {
+			bound := claim.DeepCopy()
+			bound.Status.Phase = corev1.ClaimBound
+			e.see(watch.Modified, bound)
+		}, "v-0 waits: ProvisioningFailed: error getting snapshot s from api server"},
+		{"snapshot", func(e *waitingBed) func(context.Context) error {
+			c := e.cut(op.NewTrace(e.session.Clock))
+			c.follow("s-0", snapshot.Name)
+			return func(ctx context.Context) error { defer c.close(); return c.await(ctx) }
+		}, func(e *waitingBed) {
+			e.warn("VolumeSnapshot", snapshot.Name, "SnapshotContentCreationFailed", "no class")
+		}, func(e *waitingBed) { e.see(watch.Modified, taken) },
+			"s-0 waits: SnapshotContentCreationFailed: no class"},
+		{"snapshot, by its status", func(e *waitingBed) func(context.Context) error {
+			c := e.cut(op.NewTrace(e.session.Clock))
+			c.follow("s-0", snapshot.Name)
+			return func(ctx context.Context) error { defer c.close(); return c.await(ctx) }
+		}, func(e *waitingBed) { e.see(watch.Modified, wrong) }, func(e *waitingBed) { e.see(watch.Modified, taken) },
+			"s-0 waits: SnapshotError: " + cause},
+		{"group", func(e *waitingBed) func(context.Context) error {
+			c := e.cut(op.NewTrace(e.session.Clock))
+			c.group = &awaited{"g-0", []string{"cnsb-r1-g-0", "g-0"}}
+			c.feed.add(key{groups, "cnsb-r1-g-0"})
+			c.feed.add(key{eventsOf, "cnsb-r1-g-0"})
+			r := engine.Request{Name: "g-0", Snapshot: &engine.Snapshot{}}
+			return func(ctx context.Context) error {
+				defer c.close()
+				_, err := e.awaitGroup(ctx, r, &snap{}, c)
+				return err
+			}
+		}, func(e *waitingBed) {
+			e.warn("VolumeGroupSnapshot", "cnsb-r1-g-0", "GroupSnapshotContentCreationFailed", "no class")
+		}, func(e *waitingBed) {
+			e.see(watch.Modified, &api.VolumeGroupSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "cnsb-r1-g-0"},
+				Status: &api.GroupSnapshotStatus{ReadyToUse: &yes}})
+		}, "g-0 waits: GroupSnapshotContentCreationFailed: no class"},
+		{"resize", func(e *waitingBed) func(context.Context) error {
+			c := e.change(&volume{name: claim.Name, object: engine.Object{Name: "v-0"}}, op.NewTrace(e.session.Clock))
+			return func(ctx context.Context) error {
+				defer c.close()
+				return c.until(ctx, func(ev watch.Event) bool { return true })
+			}
+		}, func(e *waitingBed) {
+			e.warn("PersistentVolumeClaim", claim.Name, "VolumeResizeFailed", cause)
+		}, func(e *waitingBed) { e.see(watch.Modified, claim) }, "v-0 waits: VolumeResizeFailed: " + cause},
+		{"deletion", func(e *waitingBed) func(context.Context) error {
+			r := e.removing()
+			r.claim(&volume{name: claim.Name, object: engine.Object{Name: "v-0"}})
+			return r.until
+		}, func(e *waitingBed) {
+			e.warn("PersistentVolumeClaim", claim.Name, "ProvisioningFailed", "of before")
+			e.warn("PersistentVolumeClaim", claim.Name, "VolumeFailedDelete", cause)
+		}, deleted(claim), "v-0 waits: VolumeFailedDelete: " + cause},
+		{"detachment", func(e *waitingBed) func(context.Context) error {
+			e.see(watch.Added, attachment("pv", true))
+			r := e.removing()
+			r.attached(&volume{object: engine.Object{Name: "v-0"}}, "pv")
+			return r.until
+		}, func(e *waitingBed) { e.see(watch.Modified, stuck) }, deleted(stuck),
+			"v-0 waits: FailedDetach: the device is busy"},
+		{"deletion of a pod", func(e *waitingBed) func(context.Context) error {
+			r := e.removing()
+			r.pod(&member{engine: e.Engine, object: "w-0", life: &life{uid: "1"}}, podGone)
+			return r.until
+		}, func(e *waitingBed) {
+			e.warn("Pod", "cnsb-r1-w-0", "FailedMount", "of before")
+			e.warn("Pod", "cnsb-r1-w-0", "FailedKillPod", "error killing pod")
+		}, deleted(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "cnsb-r1-w-0", UID: "1"}}),
+			"w-0 waits: FailedKillPod: error killing pod"},
+		{"deletion of a snapshot", func(e *waitingBed) func(context.Context) error {
+			u := e.uncut([]*snap{{object: engine.Object{Name: "s-0"}, kind: api.VolumeSnapshots, name: snapshot.Name}})
+			return func(ctx context.Context) error {
+				_, err := u.await(ctx, op.NewTrace(e.session.Clock))
+				return err
+			}
+		}, func(e *waitingBed) {
+			e.warn("VolumeSnapshot", snapshot.Name, "SnapshotDeletePending", "Snapshot is being used to restore a PVC")
+		}, deleted(snapshot), "s-0 waits: SnapshotDeletePending: Snapshot is being used to restore a PVC"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e, ended := newWaitingBed(), make(chan error, 1)
+				await := tt.follow(e)
+				go func() { ended <- await(t.Context()) }()
+				tt.warn(e)
+				e.says(t)
+				time.Sleep(waitsAfter + time.Second)
+				e.says(t, "waits: "+tt.want)
+				tt.done(e)
+				if err := <-ended; err != nil {
+					t.Fatal(err)
+				}
+				e.says(t, "waits: "+tt.want[:3]+" waits no longer")
+			})
+		})
+	}
+}
+
+// An error says why the deletion of a snapshot was waited for.
+func TestSnapshotStillThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newWaitingBed()
+		u := e.uncut([]*snap{{object: engine.Object{Name: "s-0"}, kind: api.VolumeSnapshots, name: "cnsb-r1-s-0"}})
+		e.warn("VolumeSnapshot", "cnsb-r1-s-0", "SnapshotDeletePending", "in use")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := u.await(ctx, op.NewTrace(e.session.Clock))
+		var coded *engine.Error
+		if !errors.As(err, &coded) || coded.Message != "snapshot cnsb-r1-s-0 is still there (SnapshotDeletePending: in use)" {
+			t.Errorf("%v", err)
+		}
+	})
+}
