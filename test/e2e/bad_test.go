@@ -237,6 +237,12 @@ var badDrivers = []badCase{
 	{name: "objective on too few values", file: atRate +
 		"  slos: [{name: fast, expr: 'p99(v.ready) < duration(\"1h\")'}]\n" + class("null"),
 		code: 3, state: "complete", says: []string{"weak", "fewValues"}, want: map[string]int{"ok": 5}},
+	{name: "objective on few values, taken for what they are", file: atRate +
+		"  slos: [{name: fast, fewValues: true, expr: 'p99(v.ready) < duration(\"1h\")'}]\n" + class("null"),
+		code: 0, state: "complete", says: []string{"pass    fast"}, want: map[string]int{"ok": 5}},
+	{name: "objective missed on few values, taken for what they are", file: atRate +
+		"  slos: [{name: fast, fewValues: true, expr: 'p99(v.ready) < duration(\"1ns\")'}]\n" + class("null"),
+		code: 3, state: "complete", says: []string{"FAIL    fast"}, want: map[string]int{"ok": 5}},
 	{name: "objectives without data", file: strings.Replace(atRate, "actions: [", "actions: ["+
 		"{name: never, startAfter: 1h, createObjSpec: {volume: {storageClass: sut, size: 1Gi}}}, ", 1) +
 		"  slos: [{name: fast, expr: 'p50(v.published) < duration(\"1h\")'}, " +
