@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/engine/csiproxy"
 )
 
@@ -101,7 +102,7 @@ func proxyToken(file string) (string, error) {
 	if file == "" {
 		return os.Getenv(envProxyToken), nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := bounded.ReadFile(nil, file, maxToken)
 	return strings.TrimSpace(string(text)), err
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/knee"
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/objectstore/fleet"
 	oload "github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
@@ -366,12 +367,9 @@ func readObjectFile(file string) ([]byte, error) {
 		}
 		return text, nil
 	}
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > maxObjectFile {
+	b, err := bounded.ReadFile(nil, file, maxObjectFile)
+	if errors.Is(err, bounded.ErrTooLarge) {
 		return nil, fmt.Errorf("%s has more than %d MiB: that is no workload", file, maxObjectFile>>20)
 	}
-	return os.ReadFile(file)
+	return b, err
 }

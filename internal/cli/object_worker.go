@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/objectstore/fleet"
 	"github.com/cnsbench/cnsbench/internal/objectstore/footprint"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
@@ -75,7 +76,7 @@ func objectToken(file string) (string, error) {
 	if info.Mode().Perm()&0o077 != 0 {
 		return "", fmt.Errorf("others may read the token in %s: chmod 600 it", file)
 	}
-	text, err := os.ReadFile(file)
+	text, err := bounded.ReadFile(nil, file, maxToken)
 	return strings.TrimSpace(string(text)), err
 }
 

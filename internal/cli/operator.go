@@ -118,11 +118,16 @@ func (f *operatorFlags) complete(ctx context.Context, config *rest.Config, logs 
 	o.AvoidNodes.Key, o.AvoidNodes.Value, _ = strings.Cut(f.avoid, "=")
 	o.Resources = operator.DefaultResources()
 	if o.ResultsURL != "" {
+		if f.tokenFile != "" && inTheClear(o.ResultsURL) {
+			return fmt.Errorf("--results-url %s: the token of --results-token-file would cross the network in the clear: "+
+				"give an https URL", o.ResultsURL)
+		}
 		transport, err := f.transport(ctx, config)
 		if err != nil {
 			return err
 		}
-		o.Results = &operator.HTTPResults{URL: o.ResultsURL, TokenFile: f.tokenFile, Client: &http.Client{Timeout: 5 * time.Second, Transport: transport}}
+		o.Results = &operator.HTTPResults{URL: o.ResultsURL, TokenFile: f.tokenFile,
+			Client: &http.Client{Timeout: 5 * time.Second, Transport: transport, CheckRedirect: noRedirect}}
 	}
 	o.Logger = logr.FromSlogHandler(slog.NewJSONHandler(logs, nil))
 	ctrllog.SetLogger(o.Logger)

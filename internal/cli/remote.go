@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	clientset "k8s.io/client-go/kubernetes"
 
 	"github.com/cnsbench/cnsbench/config"
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/results"
 )
 
@@ -153,8 +155,13 @@ func (f *remoteFlags) client(ctx context.Context, namespace string) (*results.Cl
 		}
 		base.TLSClientConfig = conf
 	}
-	client := &results.Client{URL: f.url, HTTP: &http.Client{Transport: base}}
+	client := &results.Client{URL: f.url, HTTP: &http.Client{Transport: base, CheckRedirect: noRedirect}}
 	if f.tokenFile != "" {
+		if inTheClear(f.url) {
+			return nil, fmt.Errorf("--results %s: the token of --results-token-file would cross the network in the clear: "+
+				"give an https URL (--results-pin for a certificate of the service's own), or forward a port of this "+
+				"machine to the service", f.url)
+		}
 		client.HTTP.Transport = &bearer{file: f.tokenFile, next: base}
 	}
 	if f.url != "" {
@@ -186,6 +193,17 @@ func (f *remoteFlags) client(ctx context.Context, namespace string) (*results.Cl
 		}
 	}
 	return client, nil
+}
+
+// noRedirect takes an answer that redirects for what it is: the service has none,
+// and a token must not follow one.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// inTheClear says whether a token for a URL could be read on its way: by plain
+// HTTP that leaves this machine. Nothing can be sent to what is no URL.
+func inTheClear(target string) bool {
+	u, err := url.Parse(target)
+	return err == nil && strings.EqualFold(u.Scheme, "http") && !loopback(net.JoinHostPort(u.Hostname(), u.Port()))
 }
 
 // published trusts the service by the pin that it has published.
@@ -232,6 +250,9 @@ func resultsPod(ctx context.Context, set clientset.Interface, namespace string) 
 	return "", 0, fmt.Errorf("namespace %s has no results service that is ready: cnsbench install makes one, --results-namespace or --results names another", namespace)
 }
 
+// maxToken is more than a file with a token, or with a key, has.
+const maxToken = 1 << 20
+
 // bearer shows a token: one that is given, or that of a file, which is read for
 // each request since it is renewed.
 type bearer struct {
@@ -242,7 +263,7 @@ type bearer struct {
 func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	token := b.token
 	if b.file != "" {
-		text, err := os.ReadFile(b.file)
+		text, err := bounded.ReadFile(nil, b.file, maxToken)
 		if err != nil {
 			return nil, fmt.Errorf("token for the results service: %w", err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	clientset "k8s.io/client-go/kubernetes"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/results"
 )
 
@@ -146,7 +147,7 @@ func (f *serveFlags) authenticator() (results.Authenticator, error) {
 		}
 		return results.Anyone{}, nil
 	case authToken:
-		b, err := os.ReadFile(f.token)
+		b, err := bounded.ReadFile(nil, f.token, maxToken)
 		token := strings.TrimSpace(string(b))
 		if err == nil && token == "" {
 			err = fmt.Errorf("%s is empty", f.token)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -35,24 +36,49 @@ func checkStorage(dir string) error {
 	return nil
 }
 
-// storing lists the backends of ours that keep a plan's volumes below the
-// storage directory, with the options that their classes give to the driver.
-func (f *runFlags) storing(p *plan.Plan) map[string]map[string]string {
-	found := map[string]map[string]string{}
+// storing lists the StorageClasses of a plan whose volumes a driver of ours keeps
+// below the storage directory, by name.
+func (f *runFlags) storing(p *plan.Plan) []classRoom {
+	var list []classRoom
 	if f.engine == engineKubernetes || f.endpoint != "" {
-		return found
+		return nil
 	}
-	for _, sc := range p.StorageClasses {
-		backend, ours := strings.CutSuffix(sc.Provisioner, ".csi.cnsbench.dev")
+	for _, name := range slices.Sorted(maps.Keys(p.StorageClasses)) {
+		backend, ours := strings.CutSuffix(p.StorageClasses[name].Provisioner, ".csi.cnsbench.dev")
 		if !ours || backend == "null" {
 			continue
 		}
-		if found[backend] == nil {
-			found[backend] = map[string]string{}
-		}
-		maps.Copy(found[backend], sc.Parameters)
+		asked := p.Budget.Classes[name]
+		list = append(list, classRoom{StorageClass: name, Backend: backend, Volumes: asked.Volumes, Bytes: asked.Bytes,
+			AtLeast: len(p.Budget.Open) > 0})
 	}
-	return found
+	return list
+}
+
+// classRoom is what the volumes of a StorageClass ask for.
+type classRoom struct {
+	StorageClass string `json:"storageClass"`
+	Backend      string `json:"backend"`
+	Volumes      int64  `json:"volumes"`
+	Bytes        int64  `json:"bytes"`
+	// PoolBytes is the size of the image that has them; 0: none does. Classes of
+	// one backend share one.
+	PoolBytes int64 `json:"poolBytes,omitempty"`
+	// AtLeast: a rate without an end makes more.
+	AtLeast bool `json:"atLeast,omitempty"`
+}
+
+func (c classRoom) String() string {
+	atLeast := ""
+	if c.AtLeast {
+		atLeast = "at least "
+	}
+	text := fmt.Sprintf("StorageClass %s (%s): %s%s, %s requested", c.StorageClass, c.Backend, atLeast,
+		count(int(c.Volumes), "volume"), bytes(c.Bytes))
+	if c.PoolBytes > 0 {
+		text += fmt.Sprintf(", from a pool of %s", bytes(c.PoolBytes))
+	}
+	return text
 }
 
 // storageRoom is what the storage directory has for volumes.
@@ -62,8 +88,12 @@ type storageRoom struct {
 	Device     string `json:"device"`
 	FreeBytes  int64  `json:"freeBytes"`
 	// Pools are the sizes of the images that drivers of ours make, by backend.
-	Pools    map[string]int64 `json:"pools,omitempty"`
-	Warnings []string         `json:"warnings,omitempty"`
+	Pools map[string]int64 `json:"pools,omitempty"`
+	// Classes are those whose volumes are there.
+	Classes []classRoom `json:"classes,omitempty"`
+	// Open says what rates without an end add, as a plan's budget does.
+	Open     []string `json:"open,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 func roomAt(dir string) (*storageRoom, error) {
@@ -81,48 +111,100 @@ func (r *storageRoom) String() string {
 
 // room says where a plan's volumes will be; nil: not below the storage directory.
 func (f *runFlags) room(p *plan.Plan) (*storageRoom, error) {
-	backends := f.storing(p)
-	if len(backends) == 0 {
+	classes := f.storing(p)
+	if len(classes) == 0 {
 		return nil, nil
 	}
 	r, err := roomAt(f.storage)
 	if err != nil {
 		return nil, err
 	}
-	var pools int64
-	for _, b := range slices.Sorted(maps.Keys(backends)) {
-		if !csidriver.MakesPool(b, r.Filesystem) {
+	r.Classes, r.Open = classes, p.Budget.Open
+	for i := range classes {
+		c := &classes[i]
+		if !csidriver.MakesPool(c.Backend, r.Filesystem) {
 			continue
-		}
-		size := csidriver.DefaultPoolSize
-		if q, err := resource.ParseQuantity(backends[b]["driver.cnsbench.dev/pool-size"]); err == nil {
-			size = q.Value()
 		}
 		if r.Pools == nil {
 			r.Pools = map[string]int64{}
 		}
-		r.Pools[b] = size
-		pools += size
+		if _, known := r.Pools[c.Backend]; !known {
+			r.Pools[c.Backend] = csidriver.DefaultPoolSize
+		}
+		if q, err := resource.ParseQuantity(p.StorageClasses[c.StorageClass].Parameters[poolSize]); err == nil {
+			r.Pools[c.Backend] = q.Value()
+		}
 	}
-	r.compare(p.Budget.Bytes, pools, len(r.Pools) == len(backends))
+	for i := range classes {
+		classes[i].PoolBytes = r.Pools[classes[i].Backend]
+	}
+	r.compare()
 	return r, nil
 }
 
-// compare warns of volumes that together are larger than what holds them.
-func (r *storageRoom) compare(wanted, pools int64, allPooled bool) {
-	if allPooled && wanted > pools {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("the volumes ask for %s, the pool has %s: "+
-			"set driver.cnsbench.dev/pool-size in the StorageClass", bytes(wanted), bytes(pools)))
+// poolSize is the parameter of a StorageClass that sets the size of its driver's
+// pool.
+const poolSize = "driver.cnsbench.dev/pool-size"
+
+// compare warns of volumes that are larger than what holds them: those in a pool
+// than the pool, and all together than what is free on the file system beneath.
+func (r *storageRoom) compare() {
+	var all []string
+	var needed int64 // of the file system
+	pooled := map[string]int64{}
+	for _, c := range r.Classes {
+		if c.Bytes > 0 {
+			all = append(all, c.StorageClass)
+		}
+		if c.PoolBytes > 0 {
+			pooled[c.Backend] = sum(pooled[c.Backend], c.Bytes)
+		} else {
+			needed = sum(needed, c.Bytes)
+		}
 	}
-	if wanted > r.FreeBytes {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("the volumes ask for %s, %s has %s free: "+
-			"take smaller or fewer volumes, or another --storage-dir", bytes(wanted), r.Device, bytes(r.FreeBytes)))
+	for _, backend := range slices.Sorted(maps.Keys(pooled)) {
+		asked, pool := pooled[backend], r.Pools[backend]
+		needed = sum(needed, min(asked, pool)) // the image does not grow beyond its size
+		if asked > pool {
+			r.warn("the volumes of %s ask for %s, the pool of %s has %s: set %s in the StorageClass",
+				r.classesOf(backend), bytes(asked), backend, bytes(pool), poolSize)
+		}
 	}
+	if needed > r.FreeBytes {
+		r.warn("the volumes of %s can take %s, %s has %s free: take smaller or fewer volumes, or another --storage-dir",
+			strings.Join(all, ", "), bytes(needed), r.Device, bytes(r.FreeBytes))
+	}
+}
+
+func (r *storageRoom) warn(format string, args ...any) {
+	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
+}
+
+// classesOf names the StorageClasses that share the pool of a backend.
+func (r *storageRoom) classesOf(backend string) string {
+	var names []string
+	for _, c := range r.Classes {
+		if c.Backend == backend {
+			names = append(names, c.StorageClass)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// sum stops at the largest number instead of wrapping round.
+func sum(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 // print shows the room below the budget of a dry run.
 func (r *storageRoom) print(w io.Writer) {
 	fmt.Fprintf(w, "storage: %v\n", r)
+	for _, c := range r.Classes {
+		fmt.Fprintln(w, c)
+	}
 	for _, b := range slices.Sorted(maps.Keys(r.Pools)) {
 		fmt.Fprintf(w, "pool of %s: %s\n", b, bytes(r.Pools[b]))
 	}

@@ -80,15 +80,15 @@ Exit status: as of run, of the worst trial; 130 as soon as one is interrupted.`,
 }
 
 func (f *studyFlags) carryOut(ctx context.Context, s *streams, args []string) error {
-	d, err := f.design(ctx, s, args)
+	d, rooms, err := f.design(ctx, s, args)
 	if err != nil {
 		return err
 	}
-	if f.run.dryRun {
-		return listTrials(s, d)
-	}
 	if f.run.out == "" {
 		f.run.out = "cnsbench-study-" + d.Name
+	}
+	if f.run.dryRun {
+		return f.preview(s, d, rooms)
 	}
 	dir, err := study.Begin(f.run.out, d)
 	if err != nil {
@@ -112,67 +112,85 @@ func (f *studyFlags) carryOut(ctx context.Context, s *streams, args []string) er
 	return &exit{worst, errors.New("not every trial ended well; the same command repeats those that did not come to their end")}
 }
 
-// design reads the study and checks every cell of it.
-func (f *studyFlags) design(ctx context.Context, s *streams, args []string) (*study.Design, error) {
+// design reads the study and checks every cell of it. rooms say, of each cell,
+// where its volumes will be.
+func (f *studyFlags) design(ctx context.Context, s *streams, args []string) (
+	d *study.Design, rooms []*storageRoom, err error) {
 	files, err := readFiles(s, args)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	spec, problems := plan.LoadStudy(files)
 	if len(problems) > 0 {
 		fmt.Fprint(s.err, lines(problems))
-		return nil, fmt.Errorf("%s: %s", strings.Join(args, ", "), count(len(problems), "problem"))
+		return nil, nil, fmt.Errorf("%s: %s", strings.Join(args, ", "), count(len(problems), "problem"))
 	}
 	if spec == nil {
 		spec = &plan.Study{}
 	}
 	factors, err := f.factorValues()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	d, err := study.New(spec, study.Options{Scale: f.scale, Repetitions: f.repetitions, Factors: factors, Set: f.run.set})
+	d, err = study.New(spec, study.Options{Scale: f.scale, Repetitions: f.repetitions, Factors: factors, Set: f.run.set,
+		Seed: int64(drawSeed())})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, file := range files {
 		d.Sources = append(d.Sources, study.SourceOf(file.Name, file.Data))
 	}
 	if d.Flags, err = f.flags(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	for i, c := range d.Cells {
-		one := f.run
-		one.set, one.trial = slices.Concat(d.Base, c.Set), true
-		quiet := &streams{in: strings.NewReader(""), out: io.Discard, err: s.err}
-		if i > 0 {
-			quiet.err = io.Discard // what is said of one cell is said of all
-		}
-		p, _, _, err := load(ctx, quiet, &one, args)
+	for i := range d.Cells {
+		room, err := f.cell(ctx, s, d, i, args)
 		if err != nil && i == 0 && spec.Spec.Description != "" {
 			fmt.Fprintf(s.err, "%s: %s\n", args[0], spec.Spec.Description) // a suite says in it what to give
 		}
 		if err != nil {
-			return nil, fmt.Errorf("cell %s: %w", c.Name(), err)
+			return nil, nil, err
 		}
-		if d.Sources, err = traces(d.Sources, p, args[0]); err != nil {
-			return nil, err
-		}
-		for _, w := range workloads(p) {
-			if s := (study.Source{Name: "workload " + w.Name + " (" + w.Origin + ")", SHA256: w.SHA256}); !slices.Contains(d.Sources, s) {
-				d.Sources = append(d.Sources, s)
-			}
-		}
-		if i == 0 {
-			d.Name = p.Name
-			if len(d.Responses) == 0 {
-				d.Responses = study.DefaultResponses(actionsOf(p))
-			}
-		}
+		rooms = append(rooms, room)
 	}
-	if _, err := study.Responses(d.Responses); err != nil {
+	_, err = study.Responses(d.Responses)
+	return d, rooms, err
+}
+
+// cell checks one cell, and adds to the design what its trials are made of.
+func (f *studyFlags) cell(ctx context.Context, s *streams, d *study.Design, i int, args []string) (
+	*storageRoom, error) {
+	c := d.Cells[i]
+	one := f.run
+	one.set, one.trial = slices.Concat(d.Base, c.Set), true
+	quiet := &streams{in: strings.NewReader(""), out: io.Discard, err: s.err}
+	if i > 0 {
+		quiet.err = io.Discard // what is said of one cell is said of all
+	}
+	p, _, _, err := load(ctx, quiet, &one, args)
+	if err != nil {
+		return nil, fmt.Errorf("cell %s: %w", c.Name(), err)
+	}
+	if d.Sources, err = traces(d.Sources, p, args[0]); err != nil {
 		return nil, err
 	}
-	return d, nil
+	for _, w := range workloads(p) {
+		source := study.Source{Name: "workload " + w.Name + " (" + w.Origin + ")", SHA256: w.SHA256}
+		if !slices.Contains(d.Sources, source) {
+			d.Sources = append(d.Sources, source)
+		}
+	}
+	if i == 0 {
+		d.Name = p.Name
+		if len(d.Responses) == 0 {
+			d.Responses = study.DefaultResponses(actionsOf(p))
+		}
+	}
+	if !f.run.dryRun {
+		return nil, nil
+	}
+	room, err := one.room(p)
+	return room, failed(err)
 }
 
 // flags are those that make a trial what it is and that the design does not have.
@@ -264,16 +282,6 @@ func actionsOf(p *plan.Plan) []study.Action {
 	return list
 }
 
-func listTrials(s *streams, d *study.Design) error {
-	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
-	for _, t := range d.Trials {
-		fmt.Fprintf(w, "%s\t%s\n", t.Name, strings.Join(t.Set, " "))
-	}
-	_ = w.Flush()
-	fmt.Fprintf(s.out, "%s, %s; nothing was made\n", count(len(d.Cells), "cell"), count(len(d.Trials), "trial"))
-	return nil
-}
-
 // trials carries out those that are not done, and returns the worst exit code.
 func (f *studyFlags) trials(ctx context.Context, s *streams, dir *study.Dir, args []string) (worst int, err error) {
 	// Each trial listens for itself; this is for the time between them.
@@ -363,8 +371,9 @@ func (f *studyFlags) show(s *streams, dir *study.Dir) error {
 	if f.run.output == "json" {
 		return quietPipe(writeJSON(s.out, struct {
 			*study.Table
-			Sweeps []sweep.Sweep `json:"sweeps"`
-		}{t, sweeps}))
+			SweepNote string        `json:"sweepNote"`
+			Sweeps    []sweep.Sweep `json:"sweeps"`
+		}{t, sweep.Note, sweeps}))
 	}
 	if err := writeTable(s.out, t); err != nil {
 		return quietPipe(err)
@@ -374,6 +383,12 @@ func (f *studyFlags) show(s *streams, dir *study.Dir) error {
 
 // writeSentences prints what the study shows of where each series saturates.
 func writeSentences(out io.Writer, sweeps []sweep.Sweep) error {
+	if len(sweeps) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintf(out, "\n%s\n", sweep.Note); err != nil {
+		return err
+	}
 	for _, w := range sweeps {
 		for _, series := range w.Series {
 			if _, err := fmt.Fprintf(out, "\n%s, %s\n", w.Action, series.Name); err != nil {
@@ -417,7 +432,8 @@ func reportStudy(dir *study.Dir, path string) error {
 	if err != nil {
 		return err
 	}
-	page := &report.Study{Name: t.Name, Factors: t.Factors, Responses: t.Responses, Sweeps: sweeps}
+	page := &report.Study{Name: t.Name, Factors: t.Factors, Responses: t.Responses,
+		Order: t.Order.String(), Note: t.Note, Sweeps: sweeps}
 	for _, r := range t.Rows {
 		page.Rows = append(page.Rows, report.StudyRow{Cells: cellsOf(r)})
 	}
@@ -466,7 +482,6 @@ func writeTable(out io.Writer, t *study.Table) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(out, `the median of the trials, and their range
-Nothing is compared yet: a difference between rows may be chance.`)
+	_, err := fmt.Fprintf(out, "the median of the trials, and their range\norder of trials: %v\n%s\n", t.Order, t.Note)
 	return err
 }

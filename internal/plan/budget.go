@@ -5,8 +5,6 @@ import (
 	"math"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/cnsbench/cnsbench/internal/engine"
 	oload "github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -101,13 +99,27 @@ func (c *counter) of(n *info) share {
 		b.Objects = append(b.Objects, ObjectBudget{Action: string(n.spec.Name), Times: times, Open: !ended, Works: works, Makes: objectPlaces(n.objects)})
 	}
 	b.Pods = plus(b.Pods, mul(times, one.things[pods]))
-	b.Volumes = plus(b.Volumes, mul(times, one.things[volumes]))
 	b.Snapshots = plus(b.Snapshots, mul(times, one.things[snapshots]))
-	b.Bytes = plus(b.Bytes, mul(times, one.bytes))
+	b.add(times, one.classes)
 	makes := plus(one.things[volumes], one.things[snapshots])
 	c.made[n] = share{made: mul(times, makes), open: !ended || growing, ops: mul(times, one.ops), opsOfOne: mul(factor, one.ops),
 		each: makes / max(one.ops, 1), ended: ended, rate: rate}
 	return c.made[n]
+}
+
+// add counts the volumes of so many triggers, of which each makes those.
+func (b *Budget) add(times int64, each map[string]ClassBudget) {
+	for _, class := range sortedKeys(each) {
+		made := ClassBudget{mul(times, each[class].Volumes), mul(times, each[class].Bytes)}
+		if made.Volumes == 0 {
+			continue
+		}
+		if b.Classes == nil {
+			b.Classes = map[string]ClassBudget{}
+		}
+		b.Volumes, b.Bytes = plus(b.Volumes, made.Volumes), plus(b.Bytes, made.Bytes)
+		b.Classes[class] = ClassBudget{plus(b.Classes[class].Volumes, made.Volumes), plus(b.Classes[class].Bytes, made.Bytes)}
+	}
 }
 
 // occasions is how often an action is done, whether that has an end, and the rate
@@ -150,9 +162,9 @@ const (
 
 // trigger is what one trigger of an action does.
 type trigger struct {
-	things map[string]int64 // by name in the plural
-	ops    int64
-	bytes  int64 // of volumes
+	things  map[string]int64 // by name in the plural
+	ops     int64
+	classes map[string]ClassBudget // of volumes
 }
 
 // each says what one trigger does with so many targets.
@@ -165,21 +177,21 @@ func (n *info) each(targets int64) trigger {
 		if n.out.Manifest != nil {
 			things[objects] = ops
 		}
-		return trigger{things, ops, mul(count, sizes(n.claims))}
+		return trigger{things, ops, n.sizes(count)}
 	case op.Drain:
-		return trigger{map[string]int64{"drains": 1}, 1, 0}
+		return trigger{map[string]int64{"drains": 1}, 1, nil}
 	case op.Restore, op.Clone:
-		return trigger{map[string]int64{volumes: targets}, targets, mul(targets, sizes(n.claims))}
+		return trigger{map[string]int64{volumes: targets}, targets, n.sizes(targets)}
 	case op.Snapshot:
 		ops := targets
 		if n.out.Snapshot != nil && n.out.Snapshot.Group {
 			ops = min(targets, 1)
 		}
-		return trigger{map[string]int64{snapshots: targets}, ops, 0}
+		return trigger{map[string]int64{snapshots: targets}, ops, nil}
 	}
 	names := map[op.Kind]string{op.Resize: "resizes", op.Modify: "modifications", op.Delete: "deletions",
 		op.Reattach: "reattachments", op.Rollout: "rollouts", op.Scale: "scalings", op.Kill: "kills"}
-	return trigger{map[string]int64{names[n.kind]: targets}, targets, 0}
+	return trigger{map[string]int64{names[n.kind]: targets}, targets, nil}
 }
 
 // manyVolumes is more than is likely to be meant.
@@ -248,12 +260,17 @@ func (l *loader) openRate(r *Rate, parts map[string]float64) string {
 	return fmt.Sprintf("%s: %s per second %s", r.Name, what, until)
 }
 
-func sizes(claims []corev1.PersistentVolumeClaim) int64 {
-	var bytes int64
-	for _, c := range claims {
-		bytes = plus(bytes, c.Spec.Resources.Requests.Storage().Value())
+// sizes are those of an action's volumes, each so many times, by StorageClass.
+func (n *info) sizes(times int64) map[string]ClassBudget {
+	classes := map[string]ClassBudget{}
+	for i := range n.claims {
+		c := &n.claims[i]
+		of := classes[className(c)]
+		of.Volumes = plus(of.Volumes, times)
+		of.Bytes = plus(of.Bytes, mul(times, c.Spec.Resources.Requests.Storage().Value()))
+		classes[className(c)] = of
 	}
-	return bytes
+	return classes
 }
 
 // mul and plus stop at the largest number instead of wrapping round.

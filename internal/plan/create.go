@@ -51,6 +51,7 @@ func (l *loader) workload(n *info, path string, c *v1alpha1.CreateObjSpec) {
 		l.fail(path+".workload", hint, "there is no workload %q in the library", c.Workload)
 		return
 	}
+	l.unknownNulls(path, entry)
 	w := &Workload{Entry: entry.Name, Origin: entry.Origin, SHA256: entry.SHA256(), Labels: c.Labels}
 	if c.ObjectSpec != nil {
 		if n.object, n.objects = l.objects(path, c); n.objects == nil {
@@ -155,6 +156,9 @@ func (l *loader) variant(n *info, w *Workload, path string, c *v1alpha1.CreateOb
 // badVar reports a variable that there is not, at its name, or a value that it
 // does not take.
 func (l *loader) badVar(where string, e *workload.Error) {
+	if l.faulty[where] && !e.Unknown() {
+		return // the schema says it
+	}
 	p := l.problem(where, cmp.Or(e.Hint, suggest(cmp.Or(e.Got, e.Var), e.Known)), "%s", e.Message)
 	if e.Unknown() {
 		at := l.doc.findKey(where)

@@ -103,7 +103,8 @@ type loader struct {
 	used    map[string]bool // rates
 	unread  []string        // namespaces with libraries that could not be asked
 
-	static map[string]string // drivers of static volumes, by the first one's name
+	nulls  map[string][]nullVar // by path of createObjSpec
+	static map[string]string    // drivers of static volumes, by the first one's name
 
 	recordings []recording
 
@@ -380,6 +381,7 @@ func (l *loader) decode() bool {
 		return false
 	}
 	l.faulty = map[string]bool{}
+	l.findNulls()
 	for _, p := range c.apply(l.ctx, l.doc) {
 		l.problems = append(l.problems, p)
 		l.faulty[p.Path] = true

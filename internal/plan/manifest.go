@@ -32,6 +32,7 @@ func (l *loader) manifestObject(n *info, path string, c *v1alpha1.CreateObjSpec)
 		l.fail(path+".manifest", "", "%v", err)
 		return
 	}
+	l.unknownNulls(path, object)
 	given := map[string]string{}
 	object.Numbers = map[string]bool{}
 	for k, v := range c.Vars {

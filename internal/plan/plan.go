@@ -224,12 +224,18 @@ type Budget struct {
 	Volumes, Snapshots, Pods int64
 	Bytes                    int64 // of volumes, as requested
 	Ops                      int64
+	// Classes are the volumes and their bytes by StorageClass; "" has those of
+	// none, or of a cluster's default.
+	Classes map[string]ClassBudget `json:",omitempty"`
 	// Open says of each rate without an end what it adds, such as
 	// "each5s: 0.6 snapshots per second until the workloads end".
 	Open []string
 	// Objects are what object workloads ask of their stores.
 	Objects []ObjectBudget `json:",omitempty"`
 }
+
+// ClassBudget is what the volumes of one StorageClass come to.
+type ClassBudget struct{ Volumes, Bytes int64 }
 
 // ObjectBudget is what an object workload asks of its store each time that it is
 // carried out, by all its instances together.

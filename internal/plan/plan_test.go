@@ -135,6 +135,10 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+func inHostdir(volumes, bytes int64) map[string]ClassBudget {
+	return map[string]ClassBudget{"hostdir": {volumes, bytes}}
+}
+
 func TestBudget(t *testing.T) {
 	tests := []struct {
 		name, spec string
@@ -142,14 +146,20 @@ func TestBudget(t *testing.T) {
 	}{
 		{"once", `spec:
   actions: [{name: fio, createObjSpec: {workload: fio, count: 3, vars: {storageClass: hostdir}}}]
-`, Budget{Volumes: 3, Pods: 3, Bytes: 3 << 30, Ops: 3}},
+`, Budget{Volumes: 3, Pods: 3, Bytes: 3 << 30, Ops: 3, Classes: inHostdir(3, 3<<30)}},
+		{"of two classes", `spec:
+  actions:
+    - {name: fio, createObjSpec: {workload: fio, count: 2, matrix: {storageClass: [hostdir, loopfile]}}}
+    - {name: b, cloneSpec: {actionName: fio, storageClass: loopfile, size: 2Gi}}
+`, Budget{Volumes: 5, Pods: 4, Bytes: 6 << 30, Ops: 5,
+			Classes: map[string]ClassBudget{"hostdir": {2, 2 << 30}, "loopfile": {3, 4 << 30}}}},
 		{"snapshots within the runtime", `spec:
   runtime: 31s
   actions:
     - {name: fio, createObjSpec: {workload: fio, count: 3, vars: {storageClass: hostdir}}}
     - {name: s, rateName: r, snapshotSpec: {actionName: fio}}
   rates: [{name: r, startAfter: 1s, constantRateSpec: {perSecond: 0.1}}]
-`, Budget{Volumes: 3, Pods: 3, Bytes: 3 << 30, Ops: 3 + 9, Snapshots: 9}},
+`, Budget{Volumes: 3, Pods: 3, Bytes: 3 << 30, Ops: 3 + 9, Snapshots: 9, Classes: inHostdir(3, 3<<30)}},
 		{"an open rate is listed", `spec:
   actions:
     - {name: fio, createObjSpec: {workload: fio, vars: {storageClass: hostdir}}}
@@ -158,7 +168,9 @@ func TestBudget(t *testing.T) {
   rates:
     - {name: r, constantRateSpec: {interval: 5s}}
     - {name: k, concurrencySpec: {parallelism: 4}}
-`, Budget{Volumes: 1, Pods: 1, Bytes: 1 << 30, Ops: 1, Open: []string{"r: 0.2 snapshots per second until the workloads end", "k: as many volumes as 4 operations at once can make until the workloads end"}}},
+`, Budget{Volumes: 1, Pods: 1, Bytes: 1 << 30, Ops: 1, Classes: inHostdir(1, 1<<30),
+			Open: []string{"r: 0.2 snapshots per second until the workloads end",
+				"k: as many volumes as 4 operations at once can make until the workloads end"}}},
 		{"what acts on an open rate's", `spec:
   runtime: 10s
   actions:
@@ -169,7 +181,9 @@ func TestBudget(t *testing.T) {
   rates:
     - {name: k, concurrencySpec: {parallelism: 4}}
     - {name: r, constantRateSpec: {interval: 2s}}
-`, Budget{Volumes: 5, Bytes: 50 << 20, Ops: 10, Open: []string{"k: as many volumes as 4 operations at once can make until 10s after the barrier", "r: ever more snapshots per second until 10s after the barrier"}}},
+`, Budget{Volumes: 5, Bytes: 50 << 20, Ops: 10, Classes: inHostdir(5, 50<<20),
+			Open: []string{"k: as many volumes as 4 operations at once can make until 10s after the barrier",
+				"r: ever more snapshots per second until 10s after the barrier"}}},
 		{"several things at an open rate", `spec:
   actions:
     - {name: fio, createObjSpec: {workload: fio, count: 3, vars: {storageClass: hostdir}}}
@@ -177,7 +191,8 @@ func TestBudget(t *testing.T) {
     - {name: w, rateName: r, createObjSpec: {workload: write-once, vars: {storageClass: hostdir}}}
     - {name: d, rateName: r, deleteSpec: {actionName: s}}
   rates: [{name: r, constantRateSpec: {interval: 5s}}]
-`, Budget{Volumes: 3, Pods: 3, Bytes: 3 << 30, Ops: 3, Open: []string{"r: 0.2 deletions, 0.2 pods, 0.6 snapshots and 0.2 volumes per second until the workloads end"}}},
+`, Budget{Volumes: 3, Pods: 3, Bytes: 3 << 30, Ops: 3, Classes: inHostdir(3, 3<<30),
+			Open: []string{"r: 0.2 deletions, 0.2 pods, 0.6 snapshots and 0.2 volumes per second until the workloads end"}}},
 		{"limits, restores and deletes", `spec:
   actions:
     - {name: v, rateName: r, createObjSpec: {count: 2, volume: {storageClass: loopfile, size: 10Mi}}}
@@ -185,12 +200,14 @@ func TestBudget(t *testing.T) {
     - {name: b, rateName: r, restoreSpec: {actionName: g}}
     - {name: d, rateName: r, deleteSpec: {actionName: b}}
   rates: [{name: r, limit: 5, constantRateSpec: {interval: 1s}}]
-`, Budget{Volumes: 10 + 5, Snapshots: 50, Bytes: 15 * 10 << 20, Ops: 10 + 5 + 5 + 5}},
+`, Budget{Volumes: 10 + 5, Snapshots: 50, Bytes: 15 * 10 << 20, Ops: 10 + 5 + 5 + 5,
+			Classes: map[string]ClassBudget{"loopfile": {15, 15 * 10 << 20}}}},
 		{"no overflow", `spec:
   runtime: 100000h
   actions: [{name: v, rateName: r, createObjSpec: {count: 10000, volume: {storageClass: hostdir, size: 1Pi}}}]
   rates: [{name: r, poissonRateSpec: {perSecond: 1000000}}]
-`, Budget{Volumes: 3600000000000000000, Bytes: 1<<63 - 1, Ops: 3600000000000000000}},
+`, Budget{Volumes: 3600000000000000000, Bytes: 1<<63 - 1, Ops: 3600000000000000000,
+			Classes: inHostdir(3600000000000000000, 1<<63-1)}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

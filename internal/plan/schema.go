@@ -224,6 +224,8 @@ func (c *checker) wrongType(message, pattern string, value any) (better, hint st
 	better = "must be " + want
 	_, hint, known := inWords(pattern)
 	switch {
+	case value == nil && strings.Contains(m[1], "string"):
+		return "the value is missing", `the text null is written "null"`
 	case known:
 		return fmt.Sprintf("%s, not %v", better, value), hint
 	case (m[1] == "string" || m[1] == "integer,string") && m[2] != "array" && m[2] != "object":

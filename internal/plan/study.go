@@ -80,6 +80,7 @@ func (l *loader) study(d *document) *Study {
 	if d.value["apiVersion"] != apiVersion {
 		l.fail("apiVersion", "write apiVersion: "+apiVersion, "%q is not the apiVersion of a Study", d.value["apiVersion"])
 	}
+	l.nullValues(d)
 	if !l.strict(d, &s.Study) {
 		return s
 	}

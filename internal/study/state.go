@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/record"
 )
 
@@ -39,36 +40,50 @@ type stored struct {
 // Begin makes the directory of a study, or takes up the one that is there, if it
 // is of the same design.
 func Begin(path string, d *Design) (*Dir, error) {
-	want, err := json.MarshalIndent(stored{format, d}, "", "  ")
+	if there, err := Resume(path, d); there != nil || err != nil {
+		return there, err
+	}
+	if entries, err := os.ReadDir(path); err == nil && len(entries) > 0 {
+		return nil, fmt.Errorf("%s is not empty, and no study's", path)
+	}
+	text, err := json.MarshalIndent(stored{format, d}, "", "  ")
 	if err != nil {
 		return nil, err
 	}
-	name := filepath.Join(path, designFile)
-	have, err := os.ReadFile(name)
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, err
+	}
+	return &Dir{path, d}, os.WriteFile(filepath.Join(path, designFile), text, 0o644)
+}
+
+// Resume takes up the study that is in a directory if it is of the same design,
+// in the order in which it was begun; nil if the directory has none.
+func Resume(path string, d *Design) (*Dir, error) {
+	have, there, err := read(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		if entries, err := os.ReadDir(path); err == nil && len(entries) > 0 {
-			return nil, fmt.Errorf("%s is not empty, and no study's", path)
-		}
-		if err := os.MkdirAll(path, 0o755); err != nil {
-			return nil, err
-		}
-		return &Dir{path, d}, os.WriteFile(name, want, 0o644)
+		return nil, nil
 	case err != nil:
 		return nil, err
-	case !bytes.Equal(have, want):
-		return nil, otherStudy(path, d)
 	}
-	return &Dir{path, d}, nil
+	same := *d
+	same.Order = there.Order
+	if !same.follow(there.Trials) {
+		return nil, otherStudy(path, there, d)
+	}
+	want, err := json.MarshalIndent(stored{format, &same}, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(have, want) {
+		return nil, otherStudy(path, there, d)
+	}
+	return &Dir{path, &same}, nil
 }
 
 // otherStudy says why a study cannot go on in a directory.
-func otherStudy(path string, d *Design) error {
+func otherStudy(path string, there, d *Design) error {
 	const choose = "its trials would not be comparable; choose another --out"
-	there, err := Open(path)
-	if err != nil {
-		return err
-	}
 	for _, s := range d.Sources {
 		for _, was := range there.Sources {
 			if was.Name == s.Name && was.SHA256 != s.SHA256 {
@@ -84,18 +99,40 @@ func otherStudy(path string, d *Design) error {
 
 // Open reads a study's directory.
 func Open(path string) (*Dir, error) {
-	text, err := os.ReadFile(filepath.Join(path, designFile))
-	if err != nil {
+	_, d, err := read(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("no study: %w", err)
+	case err != nil:
+		return nil, err
+	}
+	return &Dir{path, d}, nil
+}
+
+// maxDesign is the most that is read of study.json: 100000 trials take some
+// tens of MiB.
+const maxDesign = 64 << 20
+
+// read gives the text of a directory's study.json, and the design in it.
+func read(path string) ([]byte, *Design, error) {
+	name := filepath.Join(path, designFile)
+	text, err := bounded.ReadFile(nil, name, maxDesign)
+	if err != nil {
+		return nil, nil, err
 	}
 	s := stored{Design: &Design{}}
 	if err := json.Unmarshal(text, &s); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(path, designFile), err)
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if s.Format > format {
-		return nil, fmt.Errorf("%s has format %d; this program reads up to %d", path, s.Format, format)
+		return nil, nil, fmt.Errorf("%s has format %d; this program reads up to %d", path, s.Format, format)
 	}
-	return &Dir{path, s.Design}, nil
+	for _, t := range s.Trials {
+		if t.Cell < 0 || t.Cell >= len(s.Cells) || !filepath.IsLocal(t.Name) {
+			return nil, nil, fmt.Errorf("%s: trial %q is of no cell of the study, or outside of its directory", name, t.Name)
+		}
+	}
+	return text, s.Design, nil
 }
 
 // Of is a trial's directory.

@@ -55,9 +55,11 @@ type Trial struct {
 type Design struct {
 	Name string `json:"name"`
 	// Base is what is set for every trial, before what is set for its cell.
-	Base      []string `json:"base"`
-	Cells     []Cell   `json:"cells"`
-	Trials    []Trial  `json:"trials"`
+	Base   []string `json:"base"`
+	Cells  []Cell   `json:"cells"`
+	Trials []Trial  `json:"trials"`
+	// Order says how Trials were ordered; nil: as the cells are listed.
+	Order     *Order   `json:"order,omitempty"`
 	Responses []string `json:"responses"`
 	// Factors in order, as levels name them.
 	Factors []string `json:"factors"`
@@ -93,6 +95,8 @@ type Options struct {
 	Repetitions int32                     // 0: the study's
 	Factors     map[string][]v1alpha1.Var // other values of factors, or more factors
 	Set         []string                  // KEY=VALUE for every trial
+	// Seed of the order of trials where the study has none. The caller draws it.
+	Seed int64
 }
 
 // New lists the cells and the trials of a study.
@@ -116,7 +120,11 @@ func New(s *plan.Study, o Options) (*Design, error) {
 	for _, key := range order {
 		d.Factors = append(d.Factors, short(key, order))
 	}
-	d.Trials = inTurn(d.Cells, int(max(spec.Repetitions, 1)))
+	d.Order = &Order{Kind: orderRandom, Seed: o.Seed, Drawn: true}
+	if spec.Seed != nil {
+		d.Order = &Order{Kind: orderRandom, Seed: *spec.Seed}
+	}
+	d.Trials = shuffled(d.Cells, int(max(spec.Repetitions, 1)), d.Order.Seed)
 	if spec.Seed != nil {
 		for i := range d.Trials {
 			t := &d.Trials[i]
@@ -207,19 +215,7 @@ func short(key string, all []string) string {
 	return last(key)
 }
 
-// inTurn is the order of trials: each repetition has every cell once, as a block,
-// in the order of the cells. Other orders take the same arguments.
-func inTurn(cells []Cell, repetitions int) []Trial {
-	var list []Trial
-	for r := range repetitions {
-		for c := range cells {
-			list = append(list, Trial{Name: trialName(len(list), len(cells)*repetitions, cells[c], r), Cell: c, Repetition: r + 1, Set: slices.Clone(cells[c].Set)})
-		}
-	}
-	return list
-}
-
-// trialName is a directory's: "003_parallelism=10_r1".
+// trialName is a directory's: "003_parallelism=10_r1" is the third of the order.
 func trialName(i, of int, c Cell, repetition int) string {
 	plain := strings.Map(func(r rune) rune {
 		switch {
@@ -228,7 +224,7 @@ func trialName(i, of int, c Cell, repetition int) string {
 		}
 		return '_'
 	}, c.Name())
-	return fmt.Sprintf("%0*d_%.80s_r%d", len(fmt.Sprint(of)), i+1, plain, repetition+1)
+	return fmt.Sprintf("%0*d_%.80s_r%d", len(fmt.Sprint(of)), i+1, plain, repetition)
 }
 
 // seedOf gives each repetition its own seed, the same for all cells.

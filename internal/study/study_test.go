@@ -12,6 +12,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/plan/expr"
 )
 
 const file = `apiVersion: cnsbench.dev/v1alpha1
@@ -51,17 +52,20 @@ func TestDesign(t *testing.T) {
 	for _, trial := range d.Trials {
 		got = append(got, trial.Name+": "+strings.Join(trial.Set[:len(trial.Set)-1], " "))
 	}
-	want := []string{
+	want := []string{ // the order is that of seed 7: it must not change with the program
 		"1_variant=plain_storageClass=slow_bs=4k_r1: vars.storageClass=slow fio.bs=4k",
-		"2_variant=plain_storageClass=slow_bs=64k_r1: vars.storageClass=slow fio.bs=64k",
+		"2_variant=deep_storageClass=slow_bs=64k_r1: fio.iodepth=32 vars.storageClass=slow fio.bs=64k",
 		"3_variant=deep_storageClass=slow_bs=4k_r1: fio.iodepth=32 vars.storageClass=slow fio.bs=4k",
-		"4_variant=deep_storageClass=slow_bs=64k_r1: fio.iodepth=32 vars.storageClass=slow fio.bs=64k",
-		"5_variant=plain_storageClass=slow_bs=4k_r2: vars.storageClass=slow fio.bs=4k",
+		"4_variant=plain_storageClass=slow_bs=64k_r1: vars.storageClass=slow fio.bs=64k",
+		"5_variant=deep_storageClass=slow_bs=64k_r2: fio.iodepth=32 vars.storageClass=slow fio.bs=64k",
 		"6_variant=plain_storageClass=slow_bs=64k_r2: vars.storageClass=slow fio.bs=64k",
 		"7_variant=deep_storageClass=slow_bs=4k_r2: fio.iodepth=32 vars.storageClass=slow fio.bs=4k",
-		"8_variant=deep_storageClass=slow_bs=64k_r2: fio.iodepth=32 vars.storageClass=slow fio.bs=64k",
+		"8_variant=plain_storageClass=slow_bs=4k_r2: vars.storageClass=slow fio.bs=4k",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(&Order{Kind: "random", Seed: 7}, d.Order); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"variant", "storageClass", "bs"}, d.Factors); diff != "" {
@@ -172,7 +176,10 @@ func TestValue(t *testing.T) {
 		{[]float64{1e6, math.Inf(1)}, "∞ (1 ms … ∞)"},
 	}
 	for _, tt := range tests {
-		s := sample{values: tt.values}
+		var s sample
+		for i, v := range tt.values {
+			s.add(Trial{Repetition: i + 1}, expr.Value{Number: v})
+		}
 		if got := s.value("ns").String(); got != tt.want {
 			t.Errorf("%v: %s, want %s", tt.values, got, tt.want)
 		}

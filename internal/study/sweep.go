@@ -19,7 +19,7 @@ func (d *Dir) Sweeps() ([]sweep.Sweep, error) {
 	rising := map[string]int{}              // by action
 	trials := make([]int, len(d.Cells))
 	var order []string
-	for _, trial := range d.Trials {
+	for _, trial := range d.byRepetition() {
 		b := d.Bundle(trial)
 		if b == nil {
 			continue

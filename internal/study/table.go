@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -16,8 +17,15 @@ type Table struct {
 	Name      string   `json:"name"`
 	Factors   []string `json:"factors"`
 	Responses []string `json:"responses"`
-	Rows      []Row    `json:"rows"`
+	// Order of the trials; null: as the cells are listed.
+	Order *Order `json:"order"`
+	// Note says what the rows do not show.
+	Note string `json:"note"`
+	Rows []Row  `json:"rows"`
 }
+
+// note is true of every table, as long as no test is made.
+const note = "The rows are not compared yet: no test was made, and a difference between them may be chance."
 
 // Row is one cell.
 type Row struct {
@@ -39,9 +47,27 @@ type Value struct {
 	AtLeast bool `json:"atLeast,omitempty"`
 	// Infinite: so many trials had an infinite one. Median is absent if it is.
 	Infinite int `json:"infinite,omitempty"`
-	// Trials has the value of each trial that had one, in their order; null: infinite.
-	Trials []*float64 `json:"trials"`
+	// Trials has an entry for every trial of the cell, in order of repetition.
+	Trials []TrialValue `json:"trials"`
 }
+
+// TrialValue is what one trial gave for one response.
+type TrialValue struct {
+	Trial      string `json:"trial"` // name of its directory
+	Repetition int    `json:"repetition"`
+	// Value is null where there is none: it is infinite, or Missing says why.
+	Value    *float64 `json:"value"`
+	Infinite bool     `json:"infinite,omitempty"`
+	// AtLeast: the value is only known from below.
+	AtLeast bool   `json:"atLeast,omitempty"`
+	Missing string `json:"missing,omitempty"` // notDone, noData
+}
+
+// Why a trial has no value.
+const (
+	notDone = "notDone" // it has no complete bundle
+	noData  = "noData"  // nothing in its bundle answers the response
+)
 
 // Responses parses what is to be read from each trial. Each is one call, such
 // as p50(pods) or rate(pods).
@@ -68,29 +94,23 @@ func (d *Dir) Table() (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{Name: d.Name, Factors: d.Factors}
+	t := &Table{Name: d.Name, Factors: d.Factors, Order: d.Order, Note: note, Rows: make([]Row, len(d.Cells))}
 	for _, q := range queries {
 		t.Responses = append(t.Responses, q.String())
 	}
 	samples := make([][]sample, len(d.Cells))
-	t.Rows = make([]Row, len(d.Cells))
 	for i, c := range d.Cells {
 		t.Rows[i].Levels, samples[i] = c.Levels, make([]sample, len(queries))
 	}
-	for _, trial := range d.Trials {
+	for _, trial := range d.byRepetition() {
 		row := &t.Rows[trial.Cell]
 		row.Of++
-		b := d.Bundle(trial)
-		if b == nil {
-			continue
-		}
-		row.Done++
-		data, err := dataset.Read(b)
+		done, err := d.answer(trial, queries, samples[trial.Cell])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", trial.Name, err)
 		}
-		if err := answer(data, queries, samples[trial.Cell]); err != nil {
-			return nil, fmt.Errorf("%s: %w", trial.Name, err)
+		if done {
+			row.Done++
 		}
 	}
 	for i := range t.Rows {
@@ -101,45 +121,72 @@ func (d *Dir) Table() (*Table, error) {
 	return t, nil
 }
 
-type sample struct {
-	values  []float64
-	atLeast bool
+// byRepetition lists the trials by repetition and cell, in whatever order they
+// are carried out.
+func (d *Design) byRepetition() []Trial {
+	return slices.SortedStableFunc(slices.Values(d.Trials), func(a, b Trial) int {
+		return cmp.Or(cmp.Compare(a.Repetition, b.Repetition), cmp.Compare(a.Cell, b.Cell))
+	})
 }
 
-func answer(data *dataset.Data, queries []expr.Query, into []sample) error {
+// sample is what the trials of a cell gave for one response.
+type sample struct {
+	values []float64 // of those that had one
+	trials []TrialValue
+}
+
+// answer adds a trial to the samples of its cell; false: it is not done.
+func (d *Dir) answer(trial Trial, queries []expr.Query, into []sample) (bool, error) {
+	none := TrialValue{Trial: trial.Name, Repetition: trial.Repetition, Missing: notDone}
+	b := d.Bundle(trial)
+	if b == nil {
+		for i := range into {
+			into[i].trials = append(into[i].trials, none)
+		}
+		return false, nil
+	}
+	none.Missing = noData
+	data, err := dataset.Read(b)
+	if err != nil {
+		return true, err
+	}
 	answers, err := slo.Answers(data, queries)
 	if err != nil {
-		return err
+		return true, err
 	}
 	for i, a := range answers {
 		switch {
 		case errors.Is(a.Err, expr.ErrNoData):
+			into[i].trials = append(into[i].trials, none)
 		case a.Err != nil:
-			return a.Err
+			return true, a.Err
 		default:
-			into[i].values = append(into[i].values, a.Value.Number)
-			into[i].atLeast = into[i].atLeast || a.Value.AtLeast
+			into[i].add(trial, a.Value)
 		}
 	}
-	return nil
+	return true, nil
+}
+
+func (s *sample) add(trial Trial, v expr.Value) {
+	s.values = append(s.values, v.Number)
+	s.trials = append(s.trials, TrialValue{Trial: trial.Name, Repetition: trial.Repetition,
+		Value: finite(v.Number), Infinite: math.IsInf(v.Number, 1), AtLeast: v.AtLeast})
 }
 
 func (s *sample) value(unit string) Value {
-	v := Value{N: len(s.values), Unit: unit, AtLeast: s.atLeast, Trials: []*float64{}}
-	for _, x := range s.values {
-		v.Trials = append(v.Trials, finite(x))
+	v := Value{N: len(s.values), Unit: unit, Trials: s.trials}
+	for _, t := range s.trials {
+		v.AtLeast = v.AtLeast || t.AtLeast
+		if t.Infinite {
+			v.Infinite++
+		}
 	}
 	if v.N == 0 {
 		return v
 	}
-	slices.Sort(s.values)
-	low, high := s.values[(v.N-1)/2], s.values[v.N/2]
-	for _, x := range s.values {
-		if math.IsInf(x, 1) {
-			v.Infinite++
-		}
-	}
-	v.Median, v.Min, v.Max = finite((low+high)/2), finite(s.values[0]), finite(s.values[v.N-1])
+	sorted := slices.Sorted(slices.Values(s.values))
+	low, high := sorted[(v.N-1)/2], sorted[v.N/2]
+	v.Median, v.Min, v.Max = finite((low+high)/2), finite(sorted[0]), finite(sorted[v.N-1])
 	return v
 }
 

@@ -90,6 +90,17 @@ var badFiles = []badCase{
 	{name: "unknown field", file: spec("{runtme: 1s, actions: [{name: v, createObjSpec: {volume: {}}}]}"), code: 1, says: []string{"bench.yaml:4:8", "spec.runtme", `"runtime"`}},
 	{name: "unknown workload", file: spec("{actions: [{name: v, createObjSpec: {workload: foi}}]}"), code: 1, says: []string{"bench.yaml:4", "spec.actions[0].createObjSpec.workload", `"foi"`, `"fio"`}},
 	{name: "unknown variable", file: spec("{actions: [{name: v, createObjSpec: {workload: fio, vars: {storageClass: hostdir, iodeph: 4}}}]}"), code: 1, says: []string{"bench.yaml:4", "iodeph", `"iodepth"`}},
+	{name: "unknown variables without a value", file: spec("{actions: [{name: f, createObjSpec: {workload: fio, " +
+		"vars: {storageClass: hostdir, filename: , bs: }, matrix: {iodeph: , rw: [read, write]}}}]}"), code: 1,
+		says: []string{"2 problems", "bench.yaml:4:89: spec.actions[0].createObjSpec.vars.filename",
+			"no variable \"filename\"",
+			"spec.actions[0].createObjSpec.matrix.iodeph", `"iodepth"`}},
+	{name: "nothing as a factor's value", setup: func(b *box) []string {
+		return []string{"study", "run", "--dry-run", b.write("study.yaml", strings.Replace(head, "Benchmark", "Study", 1)+
+			"spec: {factors: {vars.storageClass: [null, hostdir]}, "+
+			"benchmark: {actions: [{name: f, createObjSpec: {workload: fio}}]}}\n")}
+	}, code: 1, says: []string{"study.yaml:4:38: spec.factors.vars.storageClass[0]: the value is missing",
+		`written "null"`}},
 	{name: "misspelt variables", file: spec("{actions: [{name: f, createObjSpec: {workload: fio, vars: " +
 		"{storageClass: hostdir, rw: randwirte, bs: 4q, iodepth: -1, fillPercent: 300}}}]}"),
 		args: []string{"--set", "f.runtime=3s"}, code: 1,
@@ -226,6 +237,12 @@ var badDrivers = []badCase{
 	{name: "objective on too few values", file: atRate +
 		"  slos: [{name: fast, expr: 'p99(v.ready) < duration(\"1h\")'}]\n" + class("null"),
 		code: 3, state: "complete", says: []string{"weak", "fewValues"}, want: map[string]int{"ok": 5}},
+	{name: "objective on few values, taken for what they are", file: atRate +
+		"  slos: [{name: fast, fewValues: true, expr: 'p99(v.ready) < duration(\"1h\")'}]\n" + class("null"),
+		code: 0, state: "complete", says: []string{"pass    fast"}, want: map[string]int{"ok": 5}},
+	{name: "objective missed on few values, taken for what they are", file: atRate +
+		"  slos: [{name: fast, fewValues: true, expr: 'p99(v.ready) < duration(\"1ns\")'}]\n" + class("null"),
+		code: 3, state: "complete", says: []string{"FAIL    fast"}, want: map[string]int{"ok": 5}},
 	{name: "objectives without data", file: strings.Replace(atRate, "actions: [", "actions: ["+
 		"{name: never, startAfter: 1h, createObjSpec: {volume: {storageClass: sut, size: 1Gi}}}, ", 1) +
 		"  slos: [{name: fast, expr: 'p50(v.published) < duration(\"1h\")'}, " +

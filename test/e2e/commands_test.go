@@ -2,12 +2,14 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -183,10 +185,67 @@ func TestStorageDirectory(t *testing.T) {
 		return
 	}
 	r := b.run("run", "--dry-run", "--storage-dir", b.in("storage"), volumes("loopfile", "pool-size: 1Gi")).wants(t, 0)
-	const small = "warning: the volumes ask for 2Gi, the pool has 1Gi"
+	const small = "warning: the volumes of sut ask for 2Gi, the pool of loopfile has 1Gi"
 	if strings.Contains(r.stdout, "pool of loopfile: 1Gi") != strings.Contains(r.stdout, small) {
 		t.Errorf("a pool that is too small is not told\n%v", r)
 	}
+}
+
+// TestRoomOfClasses: a dry run holds the volumes of each StorageClass against what
+// has them: its own pool, whatever other classes have, and the disk; a study's does
+// so for each cell.
+func TestRoomOfClasses(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	b := newBox(t)
+	small := b.in("small") // a file system without blocks that files share, so that loopfile makes a pool
+	if err := os.Mkdir(small, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=4g"); err != nil { // nothing is written to it
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
+	volume := func(name, class, size string) string {
+		return fmt.Sprintf("{name: %s, createObjSpec: {volume: {storageClass: %s, size: %s}}}", name, class, size)
+	}
+	dry := func(kind string, args ...string) result {
+		return b.run(append([]string{kind}, append(args, "--dry-run", "--storage-dir", small)...)...).wants(t, 0)
+	}
+	pool := class("loopfile", "pool-size: 1Gi")
+	for name, tt := range map[string]struct {
+		volumes    []string
+		says, lack string
+	}{
+		"the pool of one of two classes": {[]string{volume("a", "sut", "3Gi"), volume("b", "hostdir", "1Gi")},
+			"warning: the volumes of sut ask for 3Gi, the pool of loopfile has 1Gi", "free:"},
+		"within its pool": {[]string{volume("a", "sut", "1Gi"), volume("b", "hostdir", "2Gi")},
+			"from a pool of 1Gi", "warning"},
+		"the disk, by both": {[]string{volume("a", "sut", "1Gi"), volume("b", "hostdir", "3584Mi")},
+			"warning: the volumes of hostdir, sut can take 4608Mi", "the pool of loopfile has"},
+		"what takes no room": {[]string{volume("a", `"null"`, "100Gi"), volume("b", "hostdir", "1Gi")},
+			"StorageClass hostdir (hostdir): 1 volume, 1Gi requested", "warning"},
+	} {
+		file := b.write("bench.yaml", spec("{actions: ["+strings.Join(tt.volumes, ", ")+"]}")+pool)
+		if r := dry("run", file); !strings.Contains(r.stdout, tt.says) || strings.Contains(r.stdout, tt.lack) {
+			t.Errorf("%s: want %q, and not %q\n%v", name, tt.says, tt.lack, r)
+		}
+	}
+	file := b.write("bench.yaml", spec("{actions: ["+volume("a", "sut", "3Gi")+"]}")+pool)
+	r := b.run("study", "run", file, "--dry-run", "--storage-dir", small, "--out", b.in("study"),
+		"--factor", "spec.actions.a.createObjSpec.volume.storageClass=sut,hostdir,null").wants(t, 0)
+	for _, want := range []string{"storage: " + small + " (tmpfs on",
+		"cell storageClass=sut: StorageClass sut (loopfile): 1 volume, 3Gi requested, from a pool of 1Gi\n",
+		"warning: cell storageClass=sut: the volumes of sut ask for 3Gi, the pool of loopfile has 1Gi",
+		"cell storageClass=hostdir: StorageClass hostdir (hostdir): 1 volume, 3Gi requested\n"} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("does not say %q\n%v", want, r)
+		}
+	}
+	if strings.Count(r.stdout, "warning") != 1 || strings.Contains(r.stdout, "cell storageClass=null:") {
+		t.Errorf("warns of more than the pool\n%v", r)
+	}
+	b.clean(small)
 }
 
 // TestVerify notices a bundle that was changed.

@@ -4,11 +4,15 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const smallStudy = `apiVersion: cnsbench.dev/v1alpha1
@@ -27,14 +31,39 @@ spec:
 `
 
 type studyJSON struct {
-	Responses []string
-	Rows      []struct {
+	Note, SweepNote string
+	Order           *struct{ Seed int64 }
+	Responses       []string
+	Rows            []struct {
+		Levels   []struct{ Value string }
 		Done, Of int
 		Values   []struct {
 			N      int
 			Median *float64
+			Trials []struct {
+				Trial      string
+				Repetition int
+				Value      *float64
+				Missing    string
+			}
 		}
 	}
+	Sweeps []any
+}
+
+// order are the names of a study's trials, as it has recorded them.
+func (b *box) order(study string) (names []string) {
+	b.Helper()
+	text, err := os.ReadFile(filepath.Join(study, "study.json"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var recorded struct{ Trials []struct{ Name string } }
+	decode(b, string(text), &recorded)
+	for _, trial := range recorded.Trials {
+		names = append(names, trial.Name)
+	}
+	return names
 }
 
 // TestStudy: a study runs every trial, repeats what is not complete and nothing
@@ -55,6 +84,7 @@ func TestStudy(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	l.signal(os.Interrupt)
 	l.wait().wants(t, 130)
+	trials := b.order(b.in("study"))
 
 	// So does one whose process dies; what its trial has left is removed first.
 	l = b.start(b.cnsbench(), args...)
@@ -62,21 +92,35 @@ func TestStudy(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	l.kill()
 
+	var table studyJSON
+	decode(t, b.run("study", "show", b.in("study"), "--output", "json").wants(t, 0).stdout, &table)
+	for _, row := range table.Rows {
+		for i, v := range row.Values[0].Trials {
+			done := v.Trial == trials[0] || v.Trial == trials[1]
+			if v.Repetition != i+1 || (v.Value != nil) != done || (v.Missing == "notDone") == done {
+				t.Errorf("trial %s: %+v; the first two of %v are done", v.Trial, v, trials)
+			}
+		}
+	}
+
 	r := b.run(args...).wants(t, 0)
+	if diff := cmp.Diff(trials, b.order(b.in("study"))); diff != "" {
+		t.Errorf("the order has changed: %s", diff)
+	}
 	if strings.Contains(r.stderr, "trial 1 of 4") || strings.Contains(r.stderr, "trial 2 of 4") {
 		t.Errorf("a trial that was done was repeated\n%v", r)
 	}
-	if !strings.Contains(r.stderr, "trial 3_parallelism=1_r2 is repeated") || !strings.Contains(r.stderr, "trial 4 of 4") {
+	if !strings.Contains(r.stderr, "trial "+trials[2]+" is repeated") || !strings.Contains(r.stderr, "trial 4 of 4") {
 		t.Errorf("the trial that was killed was not repeated\n%v", r)
 	}
-	first := b.run("show", b.in("study", "1_parallelism=1_r1"), "--output", "json").wants(t, 0)
+	first := b.run("show", b.in("study", trials[0]), "--output", "json").wants(t, 0)
 	var s summaryJSON
 	if err := json.Unmarshal([]byte(first.stdout), &s); err != nil || s.State != "complete" {
 		t.Errorf("the first trial: %v, %s", err, s.State)
 	}
 
 	// What lost its end is repeated, and what it left is kept.
-	if err := os.Remove(b.in("study", "3_parallelism=1_r2", "manifest.json")); err != nil {
+	if err := os.Remove(b.in("study", trials[2], "manifest.json")); err != nil {
 		t.Fatal(err)
 	}
 	r = b.run(append(args, "--output", "json")...).wants(t, 0)
@@ -87,20 +131,90 @@ func TestStudy(t *testing.T) {
 	if err != nil || len(kept) != 2 { // once killed, once without its end
 		t.Errorf("kept %v: %v", kept, err)
 	}
-	var table studyJSON
-	if err := json.Unmarshal([]byte(r.stdout), &table); err != nil {
-		t.Fatalf("%v\n%v", err, r)
-	}
+	table = studyJSON{}
+	decode(t, r.stdout, &table)
 	if len(table.Rows) != 2 || len(table.Responses) != 2 {
 		t.Fatalf("%+v", table)
 	}
 	for _, row := range table.Rows {
-		if row.Done != 2 || row.Of != 2 || row.Values[0].N != 2 || row.Values[0].Median == nil || *row.Values[0].Median <= 0 {
+		if row.Done != 2 || row.Of != 2 || row.Values[0].N != 2 || len(row.Values[0].Trials) != 2 ||
+			row.Values[0].Median == nil || *row.Values[0].Median <= 0 {
 			t.Errorf("%+v", row)
 		}
 	}
-	b.run("study", "show", b.in("study")).wants(t, 0)
+	said := b.run("study", "show", b.in("study")).wants(t, 0)
+	for _, want := range []string{table.Note, table.SweepNote, "order of trials: random within each repetition, seed"} {
+		if want == "" || !strings.Contains(said.stdout, want) {
+			t.Errorf("does not say %q\n%v", want, said)
+		}
+	}
+	if !strings.Contains(table.SweepNote, "No test was made") || len(table.Sweeps) != 1 {
+		t.Errorf("%d sweeps, with the note %q", len(table.Sweeps), table.SweepNote)
+	}
 	b.run(append(args, "--repetitions", "3")...).wants(t, 1) // another edition
+	b.clean()
+}
+
+// TestStudyOrder: trials run in the order that a dry run lists, which is shuffled
+// within each repetition; each value is that of a trial, and null where it has none.
+func TestStudyOrder(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	file := b.write("study.yaml", `apiVersion: cnsbench.dev/v1alpha1
+kind: Study
+metadata: {name: order}
+spec:
+  seed: 3
+  repetitions: 2
+  factors: {spec.actions.vol.createObjSpec.count: [1, 2, 3]}
+  responses: [p50(vol), p50(never)]
+  benchmark:
+    runtime: 100ms
+    actions:
+      - {name: vol, createObjSpec: {volume: {storageClass: "null", size: 64Mi}}}
+      - {name: never, startAfter: 1h, createObjSpec: {volume: {storageClass: "null", size: 64Mi}}}
+`)
+	args := []string{"study", "run", file, "--out", b.in("study"), "--storage-dir", b.in("storage")}
+	dry := b.run(append(args, "--dry-run")...).wants(t, 0)
+	r := b.run(append(args, "--output", "json")...).wants(t, 0)
+	trials := b.order(b.in("study"))
+	var listed, done []string
+	for _, line := range strings.Split(dry.stdout, "\n") {
+		if name, _, ok := strings.Cut(line, " "); ok && strings.Contains(name, "_count=") {
+			listed = append(listed, name)
+		}
+	}
+	for _, line := range strings.Split(r.stderr, "\n") {
+		if _, what, ok := strings.Cut(line, " of 6: "); ok {
+			done = append(done, fmt.Sprintf("%d_%s", len(done)+1, strings.Replace(what, ", repetition ", "_r", 1)))
+		}
+	}
+	for what, got := range map[string][]string{"a dry run lists": listed, "run were": done} {
+		if diff := cmp.Diff(trials, got); diff != "" {
+			t.Errorf("%s other trials than recorded: %s", what, diff)
+		}
+	}
+	inTurn := []string{"1_count=1_r1", "2_count=2_r1", "3_count=3_r1", "4_count=1_r2", "5_count=2_r2", "6_count=3_r2"}
+	if slices.Equal(trials, inTurn) {
+		t.Errorf("the trials are in the order of the cells: %v", trials)
+	}
+	if !strings.Contains(dry.stdout, "order of trials: random within each repetition, seed 3\n") {
+		t.Errorf("the order is not told\n%v", dry)
+	}
+	var table studyJSON
+	decode(t, r.stdout, &table)
+	for _, row := range table.Rows {
+		for i := range 2 {
+			v, none := row.Values[0].Trials[i], row.Values[1].Trials[i]
+			of := fmt.Sprintf("count=%s_r%d", row.Levels[0].Value, i+1)
+			if v.Repetition != i+1 || v.Value == nil || !strings.HasSuffix(v.Trial, of) {
+				t.Errorf("a value that is not of its trial: %+v", v)
+			}
+			if none.Trial != v.Trial || none.Value != nil || none.Missing != "noData" {
+				t.Errorf("want no value of trial %s: %+v", v.Trial, none)
+			}
+		}
+	}
 	b.clean()
 }
 

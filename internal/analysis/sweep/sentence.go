@@ -10,6 +10,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 )
 
+// Note says what the sentences of a series are. They name verdicts, which must not
+// be taken for the result of a test.
+const Note = "The sentences describe these trials, cell by cell: how the median throughput of one relates to " +
+	"that of the cell below it, by fixed thresholds, and which component took the time. No test was made: what " +
+	"they say may be chance."
+
 // places are where a component's limit lies, in the words of an operator.
 var places = map[string]string{
 	attribution.Runner:      "the client",

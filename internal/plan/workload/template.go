@@ -30,12 +30,13 @@ type Error struct {
 	Hint    string
 	// Known lists the names that Var could be, when it is unknown, or the values
 	// that Got, which was given for it, could be.
-	Known []string
-	Got   string
+	Known   []string
+	Got     string
+	unknown bool
 }
 
 // Unknown says whether it is the name of Var that is wrong, and not its value.
-func (e *Error) Unknown() bool { return len(e.Known) > 0 && e.Got == "" }
+func (e *Error) Unknown() bool { return e.unknown }
 
 func (e *Error) Error() string {
 	s := e.Message
@@ -103,7 +104,7 @@ func (e *Entry) Resolve(given map[string]string) (map[string]string, []*Error) {
 			if _, ok := builtin(Params{})[name]; ok {
 				message = fmt.Sprintf("%s is set by CNSBench", name)
 			}
-			problems = append(problems, &Error{Var: name, Message: message, Known: known})
+			problems = append(problems, &Error{Var: name, Message: message, Known: known, unknown: true})
 			continue
 		}
 		values[name] = given[name]

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/cnsbench/cnsbench/internal/bounded"
 )
 
 // outbox is the file beside a bundle that says which documents were delivered.
@@ -28,10 +30,14 @@ func HasOutbox(dir string) bool {
 	return err == nil
 }
 
+// maxOutbox is the most that is read of an outbox: it has a range of numbers, or a
+// number, of each output.
+const maxOutbox = 64 << 20
+
 // openOutbox reads the outbox of a bundle; one of another run counts as none.
 func openOutbox(dir, runID string) (*outbox, error) {
 	o := &outbox{path: OutboxOf(dir)}
-	b, err := os.ReadFile(o.path)
+	b, err := bounded.ReadFile(nil, o.path, maxOutbox)
 	if err == nil {
 		err = json.Unmarshal(b, o)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/analysistest"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/record"
 )
@@ -453,6 +454,21 @@ func TestTargetsAreApart(t *testing.T) {
 	box, err := os.ReadFile(OutboxOf(outboxAt(t)))
 	if err != nil || strings.Contains(string(box), secret) {
 		t.Errorf("%s, %v", box, err)
+	}
+}
+
+// TestOutboxWithoutEnd: an outbox is read up to a limit, and the error says what
+// to do.
+func TestOutboxWithoutEnd(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "bundle")
+	box := OutboxOf(dir)
+	if err := errors.Join(os.WriteFile(box, nil, 0o644), os.Truncate(box, 1<<40)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := openOutbox(dir, "run")
+	if !errors.Is(err, bounded.ErrTooLarge) || !strings.Contains(err.Error(), box) ||
+		!strings.Contains(err.Error(), "remove it") {
+		t.Errorf("an outbox of 1 TiB: %v", err)
 	}
 }
 

@@ -19,6 +19,8 @@ type Study struct {
 	Name      string
 	Factors   []string
 	Responses []string
+	Order     string // of the trials
+	Note      string // on the rows
 	Rows      []StudyRow
 	Sweeps    []sweep.Sweep
 }
@@ -36,8 +38,9 @@ func WriteStudy(w io.Writer, s *Study) error {
 	}
 	return t.Execute(w, struct {
 		*Study
-		Style template.CSS
-	}{s, template.CSS(style)}) //nolint:gosec // our own file
+		SweepNote string
+		Style     template.CSS
+	}{s, sweep.Note, template.CSS(style)}) //nolint:gosec // our own file
 }
 
 // colours is how many the style has.

@@ -1,6 +1,7 @@
 package inject
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
+
+	"github.com/cnsbench/cnsbench/internal/bounded"
 )
 
 var known = []string{"CreateVolume", "DeleteVolume", "CreateSnapshot", "Probe"}
@@ -65,6 +68,12 @@ func TestLoad(t *testing.T) {
 	}
 	if _, err := Load("/no/such/file", known); err == nil {
 		t.Error("a missing file is no error")
+	}
+	if err := os.Truncate(file, 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(file, known); !errors.Is(err, bounded.ErrTooLarge) || !strings.Contains(err.Error(), file) {
+		t.Errorf("a file of 1 TiB: %v", err)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"sigs.k8s.io/yaml"
 
+	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/dist"
 )
 
@@ -67,15 +67,20 @@ type Spec struct {
 	Windows []Window
 }
 
+// maxText is the most that is read of a file with an injection.
+const maxText = 1 << 20
+
 // Load parses an injection given as a path to a YAML file or, when no such file exists, as YAML itself. An empty
 // argument injects nothing. known lists the RPCs that can be named.
 func Load(pathOrYAML string, known []string) (Spec, error) {
 	if pathOrYAML == "" {
 		return Spec{}, nil
 	}
-	text, err := os.ReadFile(pathOrYAML)
+	text, err := bounded.ReadFile(nil, pathOrYAML, maxText)
 	switch {
 	case err == nil:
+	case errors.Is(err, bounded.ErrTooLarge):
+		return Spec{}, fmt.Errorf("injection: %w", err)
 	case strings.ContainsAny(pathOrYAML, ":{\n"):
 		pathOrYAML, text = "inline", []byte(pathOrYAML)
 	default:

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/cnsbench/cnsbench/internal/study"
+)
+
+// preview prints what study run would do: the trials in their order, and where
+// their volumes would be. A study that was begun goes on in its own order.
+func (f *studyFlags) preview(s *streams, d *study.Design, rooms []*storageRoom) error {
+	begun, err := study.Resume(f.run.out, d)
+	if err != nil {
+		return err
+	}
+	if begun != nil {
+		d = begun.Design
+	}
+	if f.run.output == "json" {
+		return quietPipe(writeJSON(s.out, previewOf(d, rooms)))
+	}
+	w := tabwriter.NewWriter(s.out, 0, 4, 2, ' ', 0)
+	for _, t := range d.Trials {
+		fmt.Fprintf(w, "%s\t%s\n", t.Name, strings.Join(t.Set, " "))
+	}
+	if err := w.Flush(); err != nil {
+		return quietPipe(err)
+	}
+	order := d.Order.String()
+	if begun == nil && d.Order.Drawn {
+		order += " (drawn now: a study without a seed draws another when it is begun)"
+	}
+	fmt.Fprintf(s.out, "order of trials: %s\n", order)
+	printRooms(s.out, d, rooms)
+	fmt.Fprintf(s.out, "%s, %s; nothing was made\n", count(len(d.Cells), "cell"), count(len(d.Trials), "trial"))
+	return nil
+}
+
+// printRooms shows, of each cell with volumes on this machine, what they ask for
+// and what holds them. Trials follow one another, so that each has it all.
+func printRooms(w io.Writer, d *study.Design, rooms []*storageRoom) {
+	said := false
+	for i, r := range rooms {
+		if r == nil {
+			continue
+		}
+		if !said {
+			fmt.Fprintf(w, "storage: %v\n", r)
+			said = true
+		}
+		for _, c := range r.Classes {
+			fmt.Fprintf(w, "cell %s: %v\n", d.Cells[i].Name(), c)
+		}
+		for _, open := range r.Open {
+			fmt.Fprintf(w, "cell %s: and by %s\n", d.Cells[i].Name(), open)
+		}
+		for _, warning := range r.Warnings {
+			fmt.Fprintf(w, "warning: cell %s: %s\n", d.Cells[i].Name(), warning)
+		}
+	}
+}
+
+// studyPreview is the preview as JSON.
+type studyPreview struct {
+	Name   string        `json:"name"`
+	Order  *study.Order  `json:"order"`
+	Trials []study.Trial `json:"trials"`
+	Cells  []cellPreview `json:"cells"`
+}
+
+type cellPreview struct {
+	study.Cell
+	Storage *storageRoom `json:"storage,omitempty"`
+}
+
+func previewOf(d *study.Design, rooms []*storageRoom) studyPreview {
+	p := studyPreview{Name: d.Name, Order: d.Order, Trials: d.Trials}
+	for i, c := range d.Cells {
+		p.Cells = append(p.Cells, cellPreview{c, rooms[i]})
+	}
+	return p
+}
