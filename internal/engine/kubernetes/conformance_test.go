@@ -20,6 +20,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/enginetest"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
 // testBed is a real cluster; the test skips without one.
@@ -87,6 +88,10 @@ func TestConformance(t *testing.T) {
 			target := enginetest.Target{
 				New: func(*testing.T) engine.Engine {
 					return New(Options{Config: config, Namespace: ns, Image: productImage()})
+				},
+				Dead: func(_ *testing.T, own owned.Identity) engine.Engine {
+					own.Namespace, own.Server = ns, config.Host
+					return New(Options{Config: config, Namespace: ns, Image: productImage(), Identity: own})
 				},
 				StorageClass:  storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: tt.class}},
 				SnapshotClass: engine.SnapshotClass{Name: snapshotClass(tt.class)},

@@ -335,6 +335,7 @@ func (e *Engine) deleteSnapshot(ctx context.Context, object engine.Object, tr *o
 	f := e.tracker.follow()
 	defer f.close()
 	left := map[string]string{} // "kind name" → milestone
+	var kept []*api.VolumeSnapshotContent
 	calls := newRPCs(uncutCalls, e.session.Clock.Now())
 	defer func() { calls.fill(tr, len(list) > 1) }()
 	for _, one := range list {
@@ -348,6 +349,8 @@ func (e *Engine) deleteSnapshot(ctx context.Context, object engine.Object, tr *o
 				if c.Status != nil && c.Status.SnapshotHandle != nil {
 					calls.own(f, *c.Status.SnapshotHandle, one.object.Name)
 				}
+			} else if c != nil {
+				kept = append(kept, c)
 			}
 		} else {
 			f.add(key{groups, one.name})
@@ -365,6 +368,9 @@ func (e *Engine) deleteSnapshot(ctx context.Context, object engine.Object, tr *o
 	if end.At.Known() {
 		tr.MarkAt(op.Gone, end.At, end.Err, end.Source)
 		tr.EndedAt(end.At)
+	}
+	for _, c := range kept {
+		e.markBehind(api.VolumeSnapshotContents, c)
 	}
 	return e.forgetSnapshots(list)
 }
