@@ -15,6 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/csidriver"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
+	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/record"
 )
@@ -22,15 +23,16 @@ import (
 func newCleanup(s *streams) *cobra.Command {
 	var storage, platform, run string
 	var dryRun bool
-	var on clusterFlags
+	var on cleanupFlags
 	c := &cobra.Command{
 		Use:   "cleanup [BUNDLE]",
 		Short: "Remove what a run that was killed has left",
 		Long: `Removes what a dead run has left behind: processes, mounts, loop devices,
 volumes, snapshots. With a bundle, what its ledger lists, here or on its
-cluster; without one, everything of ours below the storage directory that no
-living run uses. With --engine kubernetes and --run, what carries that run's
-label in a namespace, and the volumes and contents behind it.
+cluster, whose runner is ended first; without one, everything of ours below the
+storage directory that no living run uses. With --engine kubernetes and --run,
+what carries that run's label in a namespace, and the volumes and contents
+behind it, whoever labelled it.
 
 What does not carry the identity that the run gave to its things, or belongs to
 another user, is listed and left alone; the exit status is 2 then.`,
@@ -44,7 +46,7 @@ another user, is listed and left alone; the exit status is 2 then.`,
 			case len(args) == 1:
 				return cleanBundle(ctx, s, &on, args[0], dryRun)
 			case platform == engineKubernetes && run != "":
-				return cleanCluster(ctx, s, &on, run)
+				return cleanCluster(ctx, s, &on.clusterFlags, run)
 			case platform == engineKubernetes:
 				return errors.New("--run names the run to remove from the cluster; its label is cnsbench.dev/run")
 			}
@@ -56,60 +58,181 @@ another user, is listed and left alone; the exit status is 2 then.`,
 	c.Flags().StringVar(&run, "run", "", "kubernetes: id of the run")
 	c.Flags().BoolVar(&dryRun, "dry-run", false,
 		"with a bundle: say what would be removed, and what left alone; remove nothing")
+	c.Flags().BoolVar(&on.sameCluster, "same-cluster", false,
+		"with a bundle: the kubeconfig's cluster is the run's, though its address is another")
 	on.connecting(c)
 	return c
 }
 
+// cleanupFlags say on which cluster a bundle's run was.
+type cleanupFlags struct {
+	clusterFlags
+	sameCluster bool
+}
+
 // cleanCluster removes what carries a run's label.
 func cleanCluster(ctx context.Context, s *streams, f *clusterFlags, run string) error {
+	if err := owned.CheckRunID(run); err != nil {
+		return fmt.Errorf("--run: %w", err)
+	}
 	on, err := f.connect()
 	if err != nil {
 		return failed(err)
 	}
-	if err := endRunner(ctx, s, on, run); err != nil {
+	if err := endRunner(ctx, s, on, runner{run: run}); err != nil {
 		return failed(err)
 	}
-	if err := cleanRun(ctx, on, run); err != nil {
+	if err := cleanRun(ctx, on, run, owned.Identity{}); err != nil {
 		return failed(fmt.Errorf("not everything could be removed: %w", err))
 	}
 	fmt.Fprintf(s.out, "nothing is left of run %s in namespace %s\n", run, on.namespace)
 	return nil
 }
 
-func cleanRun(ctx context.Context, on *cluster, run string) error {
-	return kubernetes.New(kubernetes.Options{Config: on.config, Namespace: on.namespace}).TeardownRun(ctx, run)
+// cleanRun removes what a run has left on a cluster; without its identity its label
+// decides what that is.
+func cleanRun(ctx context.Context, on *cluster, run string, own owned.Identity) error {
+	o := kubernetes.Options{Config: on.config, Namespace: on.namespace, Identity: own}
+	return kubernetes.New(o).TeardownRun(ctx, run)
 }
 
-// teardown is the engine that made what a ledger lists.
-func (f *clusterFlags) teardown(ctx context.Context, s *streams, ledger *record.Ledger, own owned.Identity) error {
-	namespace, run := "", ""
-	for _, entry := range ledger.Open() {
-		if entry.Data["run"] != "" {
-			namespace, run = entry.Data["namespace"], entry.Data["run"]
-		}
+// cleaner removes what a dead run has left on its platform.
+type cleaner interface {
+	// check says why an entry of the ledger would be left alone.
+	check(ctx context.Context, entry op.LedgerEntry) error
+	// further lists what would be removed beside what the ledger lists; the error
+	// lists what would be left alone.
+	further(ctx context.Context) ([]string, error)
+	teardown(ctx context.Context, ledger *record.Ledger) error
+}
+
+// cleaner is that of the engine that run.json names. Without run.json nothing can
+// be proved, whichever engine it was.
+func (f *cleanupFlags) cleaner(s *streams, dir string) (cleaner, error) {
+	run, err := record.ReadRun(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return &localCleaner{}, nil
+	case err != nil:
+		return nil, err
 	}
-	if namespace == "" {
-		command, err := driverCommand()
-		if err != nil {
-			return err
-		}
-		return local.New(local.Options{DriverCommand: command, Identity: own}).Teardown(ctx, ledger)
+	own := run.Identity
+	if own.RunID != run.ID {
+		own = owned.Identity{}
 	}
-	if f.namespace == "" {
-		f.namespace = namespace
+	if run.Engine == engineKubernetes {
+		return f.onCluster(s, run.ID, own)
 	}
-	on, err := f.connect()
+	return &localCleaner{own}, nil
+}
+
+// localCleaner cleans up on this machine.
+type localCleaner struct{ own owned.Identity }
+
+func (h *localCleaner) check(_ context.Context, entry op.LedgerEntry) error {
+	return local.New(local.Options{Identity: h.own}).Check(entry)
+}
+
+func (h *localCleaner) further(context.Context) ([]string, error) { return nil, nil }
+
+func (h *localCleaner) teardown(ctx context.Context, ledger *record.Ledger) error {
+	command, err := driverCommand()
 	if err != nil {
 		return err
 	}
-	if err := endRunner(ctx, s, on, run); err != nil {
-		return err
-	}
-	return kubernetes.New(kubernetes.Options{Config: on.config, Namespace: on.namespace}).Teardown(ctx, ledger)
+	return local.New(local.Options{DriverCommand: command, Identity: h.own}).Teardown(ctx, ledger)
 }
 
-// cleanBundle finishes what the ledger of a bundle still lists.
-func cleanBundle(ctx context.Context, s *streams, f *clusterFlags, dir string, dryRun bool) error {
+// clusterCleaner cleans up on a cluster.
+type clusterCleaner struct {
+	*streams
+	on     *cluster
+	own    owned.Identity
+	engine *kubernetes.Engine
+}
+
+// onCluster connects to the cluster that an identity names.
+func (f *cleanupFlags) onCluster(s *streams, run string, own owned.Identity) (cleaner, error) {
+	if err := own.OnCluster(); err != nil {
+		return unprovable{fmt.Errorf("%w%s", err, byHand(run))}, nil
+	}
+	if f.namespace != "" && f.namespace != own.Namespace {
+		return nil, fmt.Errorf("--namespace %s: run %s was in namespace %s", f.namespace, own.RunID, own.Namespace)
+	}
+	f.namespace = own.Namespace
+	on, err := f.connect()
+	if err != nil {
+		return nil, failed(err)
+	}
+	o := kubernetes.Options{Config: on.config, Namespace: on.namespace, Identity: own}
+	switch {
+	case f.sameCluster:
+		o.Server = own.Server
+	case own.Server != on.config.Host:
+		return nil, failed(fmt.Errorf("run %s was on the cluster at %s, and the kubeconfig's is at %s: choose that "+
+			"cluster by --kubeconfig or --context, or say --same-cluster if it is the same by another address",
+			own.RunID, own.Server, on.config.Host))
+	}
+	return &clusterCleaner{s, on, own, kubernetes.New(o)}, nil
+}
+
+// byHand says how to find the objects of a run that cannot be proved to be its own.
+func byHand(run string) string {
+	if owned.CheckRunID(run) != nil {
+		return ""
+	}
+	return fmt.Sprintf("; kubectl get pods,services,configmaps,secrets,leases,persistentvolumeclaims "+
+		"--all-namespaces -l %s=%s lists what carries the run's label, and cnsbench cleanup --engine kubernetes "+
+		"--namespace NAMESPACE --run %s removes it", kubernetes.LabelRun, run, run)
+}
+
+// unprovable leaves all alone that a run has left, and says why.
+type unprovable struct{ why error }
+
+func (u unprovable) check(context.Context, op.LedgerEntry) error {
+	return owned.Refuse("it cannot be proved to be the run's")
+}
+
+func (u unprovable) further(context.Context) ([]string, error) { return nil, u.why }
+
+func (u unprovable) teardown(_ context.Context, ledger *record.Ledger) error {
+	errs := []error{u.why}
+	for _, entry := range ledger.Open() {
+		errs = append(errs, fmt.Errorf("%s %s is left alone", entry.Kind, entry.Name))
+	}
+	return errors.Join(errs...)
+}
+
+func (t *clusterCleaner) check(ctx context.Context, entry op.LedgerEntry) error {
+	return t.engine.Check(ctx, entry)
+}
+
+func (t *clusterCleaner) further(ctx context.Context) ([]string, error) {
+	of := runner{t.own.RunID, t.own.Proof()}
+	pods, err := t.on.set.CoreV1().Pods(t.on.namespace).List(ctx, of.selector())
+	if err != nil {
+		return nil, fmt.Errorf("look for the runner's pod: %w", err)
+	}
+	list, alone := t.engine.Owed(ctx)
+	for _, p := range pods.Items {
+		if err := of.owns(p.Labels); err != nil {
+			alone = errors.Join(alone, fmt.Errorf("pod %s: %w", p.Name, err))
+			continue
+		}
+		list = append(list, "runner pod "+p.Name)
+	}
+	return list, alone
+}
+
+func (t *clusterCleaner) teardown(ctx context.Context, ledger *record.Ledger) error {
+	if err := endRunner(ctx, t.streams, t.on, runner{t.own.RunID, t.own.Proof()}); err != nil {
+		return err
+	}
+	return t.engine.Teardown(ctx, ledger)
+}
+
+// cleanBundle removes what the run of a bundle has left.
+func cleanBundle(ctx context.Context, s *streams, f *cleanupFlags, dir string, dryRun bool) error {
 	if err := record.CheckBundle(dir); err != nil {
 		return err
 	}
@@ -120,12 +243,15 @@ func cleanBundle(ctx context.Context, s *streams, f *clusterFlags, dir string, d
 	if err := record.VerifyLedger(dir); err != nil {
 		return failed(errors.Join(err, ledger.Close()))
 	}
-	own := identityOf(dir)
+	c, err := f.cleaner(s, dir)
+	if err != nil {
+		return errors.Join(err, ledger.Close())
+	}
 	if dryRun {
-		return errors.Join(listOwed(s, ledger, own), ledger.Close())
+		return errors.Join(listOwed(ctx, s, ledger, c), ledger.Close())
 	}
 	open := len(ledger.Open())
-	err = f.teardown(ctx, s, ledger, own)
+	err = c.teardown(ctx, ledger)
 	if err = errors.Join(err, ledger.Close()); err != nil {
 		return failed(fmt.Errorf("not everything could be removed: %w", err))
 	}
@@ -137,32 +263,27 @@ func cleanBundle(ctx context.Context, s *streams, f *clusterFlags, dir string, d
 	return nil
 }
 
-// identityOf is what the run of a bundle marked its things with; none: nothing can
-// be proved to be its own.
-func identityOf(dir string) owned.Identity {
-	b, err := record.Open(dir)
-	if err != nil || b.Run.Identity.RunID != b.Run.ID {
-		return owned.Identity{}
-	}
-	return b.Run.Identity
-}
-
-// listOwed says what a clean-up on this machine would remove, and what it would
-// leave alone.
-func listOwed(s *streams, ledger *record.Ledger, own owned.Identity) error {
-	e := local.New(local.Options{Identity: own})
+// listOwed says what a clean-up would remove, and what it would leave alone.
+func listOwed(ctx context.Context, s *streams, ledger *record.Ledger, c cleaner) error {
 	left := 0
+	listed := map[string]bool{}
 	for _, entry := range ledger.Open() {
-		if entry.Data["run"] != "" {
-			fmt.Fprintf(s.out, "%s %s: on its cluster\n", entry.Kind, entry.Name)
-			continue
-		}
-		if err := e.Check(entry); err != nil {
+		listed[entry.Kind+" "+entry.Name] = true
+		if err := c.check(ctx, entry); err != nil {
 			left++
 			fmt.Fprintf(s.out, "%s %s: %v\n", entry.Kind, entry.Name, err)
 			continue
 		}
 		fmt.Fprintf(s.out, "%s %s: would be removed\n", entry.Kind, entry.Name)
+	}
+	further, err := c.further(ctx)
+	for _, what := range further {
+		if !listed[what] {
+			fmt.Fprintf(s.out, "%s: would be removed\n", what)
+		}
+	}
+	if err != nil {
+		return failed(err)
 	}
 	if left > 0 {
 		return failed(fmt.Errorf("%s would be left alone", count(left, "entry")))

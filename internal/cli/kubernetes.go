@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -26,6 +27,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/version"
 )
@@ -52,6 +54,7 @@ type clusterFlags struct {
 	createRBAC bool
 	patience   time.Duration // of a runner's pod whose command is gone
 	lease      string        // of this runner
+	identity   string        // file with that of its run
 }
 
 // noProxy has a run follow no CSI proxy.
@@ -86,7 +89,9 @@ func (f *clusterFlags) running(c *cobra.Command) {
 	fl.DurationVar(&f.patience, "runner-patience", 5*time.Minute,
 		"kubernetes: how long a runner's pod goes on when this command is gone, before it ends the run and cleans up")
 	fl.StringVar(&f.lease, "runner-lease", "", "Lease that the command renews which has started this runner")
-	_ = fl.MarkHidden("runner-lease")
+	fl.StringVar(&f.identity, "run-identity", "",
+		"file with the identity of the run, which the command has drawn that started this runner")
+	_ = errors.Join(fl.MarkHidden("runner-lease"), fl.MarkHidden("run-identity"))
 	fl.StringVar(&f.delivery, "agent", string(kubernetes.DeliverInit), "kubernetes: how the agent gets into pods: init, image (a volume), or baked")
 }
 
@@ -139,6 +144,32 @@ func (f *clusterFlags) connect() (*cluster, error) {
 		return nil, err
 	}
 	return &cluster{config: config, namespace: namespace, client: client, set: set}, nil
+}
+
+// identity draws the identity of a run on this cluster.
+func (c *cluster) identity(run string) owned.Identity {
+	own := owned.New(run)
+	own.Namespace, own.Server = c.namespace, c.config.Host
+	return own
+}
+
+// readIdentity reads the identity of a run that another process has drawn.
+func readIdentity(path, run string) (owned.Identity, error) {
+	var own owned.Identity
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &own)
+	}
+	if err == nil {
+		err = own.OnCluster()
+	}
+	if err == nil && own.RunID != run {
+		err = fmt.Errorf("it is of run %s, and this is %s", own.RunID, run)
+	}
+	if err != nil {
+		return own, fmt.Errorf("--run-identity %s: %w", path, err)
+	}
+	return own, nil
 }
 
 // classes reads what a plan checks its classes against. A kind that may not be

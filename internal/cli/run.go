@@ -122,7 +122,7 @@ func runBenchmark(ctx context.Context, s *streams, f *runFlags, args []string) e
 		}
 		return runInPod(ctx, s, f, on, p, files)
 	}
-	r, err := f.begin(s, p, files, "")
+	r, err := f.begin(s, on, p, files, "")
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func runLocal(ctx context.Context, s *streams, f *runFlags, p *plan.Plan, files 
 	if err := f.readyStorage(s, p); err != nil {
 		return err
 	}
-	r, err := f.begin(s, p, files, injected)
+	r, err := f.begin(s, nil, p, files, injected)
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,8 @@ func runLocal(ctx context.Context, s *streams, f *runFlags, p *plan.Plan, files 
 }
 
 // begin makes the bundle.
-func (f *runFlags) begin(s *streams, p *plan.Plan, files []plan.File, injected string) (r *running, err error) {
+func (f *runFlags) begin(s *streams, on *cluster, p *plan.Plan, files []plan.File,
+	injected string) (r *running, err error) {
 	id := f.id
 	if id == "" {
 		id = newRunID()
@@ -184,7 +185,7 @@ func (f *runFlags) begin(s *streams, p *plan.Plan, files []plan.File, injected s
 	clock := op.NewClock()
 	described := describeRun(id, p, files, clock, planFacts(p, f.args(), injected))
 	described.Engine = f.engine
-	described.Identity, err = f.identity(id)
+	described.Identity, err = f.identity(id, on)
 	if err != nil {
 		return nil, err
 	}
@@ -195,13 +196,22 @@ func (f *runFlags) begin(s *streams, p *plan.Plan, files []plan.File, injected s
 	return &running{streams: s, flags: f, plan: p, id: id, identity: described.Identity, clock: clock, writer: w}, nil
 }
 
-// identity draws what marks the things of a run as its own.
-func (f *runFlags) identity(id string) (owned.Identity, error) {
+// identity draws what marks the things of a run as its own; the command that has
+// started a runner's pod has drawn it.
+func (f *runFlags) identity(id string, on *cluster) (owned.Identity, error) {
 	own := owned.New(id)
-	own.Scratch = filepath.Join(os.TempDir(), owned.ScratchName(id))
-	if f.engine == engineLocal {
+	switch {
+	case f.cluster.identity != "":
+		var err error
+		if own, err = readIdentity(f.cluster.identity, id); err != nil {
+			return own, err
+		}
+	case on != nil:
+		own = on.identity(id)
+	default:
 		own.Storage, own.Endpoint = f.storage, local.SocketPath(f.endpoint)
 	}
+	own.Scratch = filepath.Join(os.TempDir(), owned.ScratchName(id))
 	for _, path := range []*string{&own.Scratch, &own.Storage} {
 		if *path == "" {
 			continue

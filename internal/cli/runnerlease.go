@@ -11,11 +11,13 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
+	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
 // A runner's pod and what it is handed belong to a Lease, which the command that
@@ -219,47 +221,74 @@ func renewed(ctx context.Context, on *cluster, selector string) (name string, er
 	}
 }
 
+// runner is that of a run, for a clean-up.
+type runner struct {
+	run string
+	// proof is what its objects carry; empty: the user names the run, and its label
+	// decides.
+	proof string
+}
+
+// owns refuses what does not carry the label of the run's runner, and the proof of
+// the run's identity.
+func (r runner) owns(labels map[string]string) error {
+	switch {
+	case labels[labelRunner] != r.run:
+		return owned.Refuse("it does not carry the label of the runner of run %s", r.run)
+	case r.proof != "" && labels[kubernetes.LabelIdentity] != r.proof:
+		return owned.Refuse("it carries the label of the runner of run %s, and not the proof of its identity", r.run)
+	}
+	return nil
+}
+
+func (r runner) selector() metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: labelRunner + "=" + r.run}
+}
+
 // endRunner makes sure that nobody carries a run out any more before what it made
 // is removed: it refuses where the run goes on, and ends a runner's pod whose
 // command is gone.
-func endRunner(ctx context.Context, s *streams, on *cluster, run string) error {
-	mine := metav1.ListOptions{LabelSelector: labelRunner + "=" + run}
+func endRunner(ctx context.Context, s *streams, on *cluster, of runner) error {
+	mine := of.selector()
 	lease, err := renewed(ctx, on, mine.LabelSelector)
 	if err != nil {
 		return err
 	}
 	if lease != "" {
 		return fmt.Errorf("run %s goes on: the command that started it renews Lease %s/%s; interrupt that command",
-			run, on.namespace, lease)
+			of.run, on.namespace, lease)
 	}
 	pods, err := on.set.CoreV1().Pods(on.namespace).List(ctx, mine)
 	if err != nil {
 		return fmt.Errorf("look for the runner's pod: %w", err)
 	}
 	for _, p := range pods.Items {
+		if err := of.owns(p.Labels); err != nil {
+			return fmt.Errorf("pod %s/%s: %w", on.namespace, p.Name, err)
+		}
 		fmt.Fprintf(s.err, "runner pod %s/%s is asked to end and to remove what it made\n", on.namespace, p.Name)
-		if err := on.endPod(ctx, p.Name); err != nil {
+		if err := on.endPod(ctx, &p); err != nil {
 			return err
 		}
 	}
-	if lease, err = renewed(ctx, on, kubernetes.LabelRun+"="+run); err != nil {
+	if lease, err = renewed(ctx, on, kubernetes.LabelRun+"="+of.run); err != nil {
 		return err
 	}
 	if lease != "" {
 		return fmt.Errorf("run %s goes on: its runner renews Lease %s/%s; end it first: "+
-			"interrupt the command, or delete the Benchmark", run, on.namespace, lease)
+			"interrupt the command, or delete the Benchmark", of.run, on.namespace, lease)
 	}
-	return errors.Join(on.removeRunner(ctx, mine), on.removeRights(ctx, runnerName(run)))
+	return errors.Join(on.removeRunner(ctx, of), on.removeRights(ctx, runnerName(of.run), of.owns))
 }
 
 // endPod deletes a runner's pod and waits until it is gone.
-func (c *cluster) endPod(ctx context.Context, name string) error {
+func (c *cluster) endPod(ctx context.Context, p *corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, runnerGrace+time.Minute)
 	defer cancel()
 	pods := c.set.CoreV1().Pods(c.namespace)
-	err := pods.Delete(ctx, name, metav1.DeleteOptions{})
+	err := pods.Delete(ctx, p.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}})
 	for err == nil {
-		if _, err = pods.Get(ctx, name, metav1.GetOptions{}); err != nil {
+		if _, err = pods.Get(ctx, p.Name, metav1.GetOptions{}); err != nil {
 			break
 		}
 		select {
@@ -269,31 +298,42 @@ func (c *cluster) endPod(ctx context.Context, name string) error {
 		}
 	}
 	if ignoreNotFound(err) != nil {
-		return fmt.Errorf("end the runner's pod %s/%s: %w; what the run made is left", c.namespace, name, err)
+		return fmt.Errorf("end the runner's pod %s/%s: %w; what the run made is left", c.namespace, p.Name, err)
 	}
 	return nil
 }
 
 // removeRunner removes what a runner was handed, and its Lease.
-func (c *cluster) removeRunner(ctx context.Context, mine metav1.ListOptions) error {
-	core, all := c.set.CoreV1(), metav1.DeleteOptions{}
+func (c *cluster) removeRunner(ctx context.Context, of runner) error {
+	core, mine := c.set.CoreV1(), of.selector()
 	var errs []error
+	remove := func(kind string, o metav1.Object, from interface {
+		Delete(context.Context, string, metav1.DeleteOptions) error
+	}) {
+		if err := of.owns(o.GetLabels()); err != nil {
+			errs = append(errs, fmt.Errorf("%s %s/%s: %w", kind, c.namespace, o.GetName(), err))
+			return
+		}
+		uid := o.GetUID()
+		err := from.Delete(ctx, o.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		errs = append(errs, ignoreNotFound(err))
+	}
 	configs, err := core.ConfigMaps(c.namespace).List(ctx, mine)
 	errs = append(errs, err)
-	for _, o := range configs.Items {
-		errs = append(errs, ignoreNotFound(core.ConfigMaps(c.namespace).Delete(ctx, o.Name, all)))
+	for i := range configs.Items {
+		remove("ConfigMap", &configs.Items[i], core.ConfigMaps(c.namespace))
 	}
 	secrets, err := core.Secrets(c.namespace).List(ctx, mine)
 	errs = append(errs, err)
-	for _, o := range secrets.Items {
-		errs = append(errs, ignoreNotFound(core.Secrets(c.namespace).Delete(ctx, o.Name, all)))
+	for i := range secrets.Items {
+		remove("Secret", &secrets.Items[i], core.Secrets(c.namespace))
 	}
 	leases, err := c.set.CoordinationV1().Leases(c.namespace).List(ctx, mine)
 	if !apierrors.IsForbidden(err) {
 		errs = append(errs, err)
 	}
-	for _, o := range leases.Items {
-		errs = append(errs, ignoreNotFound(c.set.CoordinationV1().Leases(c.namespace).Delete(ctx, o.Name, all)))
+	for i := range leases.Items {
+		remove("Lease", &leases.Items[i], c.set.CoordinationV1().Leases(c.namespace))
 	}
 	return errors.Join(errs...)
 }

@@ -75,7 +75,7 @@ func TestCleanupEndsRunners(t *testing.T) {
 				on := &cluster{namespace: "n", set: fake.NewClientset(
 					leaseOf("cnsb-r-runner", mine), leaseOf("cnsbench-driver", ofRun),
 					&corev1.Pod{ObjectMeta: meta}, &corev1.ConfigMap{ObjectMeta: meta}, &corev1.Secret{ObjectMeta: meta},
-					&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: meta.Name}},
+					&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: meta.Name, Labels: mine}},
 					&corev1.Pod{ObjectMeta: other}, &corev1.ConfigMap{ObjectMeta: other})}
 				if tt.renewed != "" {
 					time.AfterFunc(4*time.Second, func() {
@@ -86,7 +86,7 @@ func TestCleanupEndsRunners(t *testing.T) {
 						})
 					})
 				}
-				err := endRunner(t.Context(), &streams{err: new(strings.Builder)}, on, "r")
+				err := endRunner(t.Context(), &streams{err: new(strings.Builder)}, on, runner{run: "r"})
 				if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("%v, want %q", err, tt.want)
 				}

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,7 +22,10 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
+	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/operator"
+	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/present/report"
 	"github.com/cnsbench/cnsbench/internal/present/terminal"
@@ -55,6 +59,8 @@ type podRun struct {
 	flags *runFlags
 	plan  *plan.Plan
 	id    string
+	// identity of the run, which the pod takes over.
+	identity owned.Identity
 	// carried are files of this machine that the plan is made of.
 	carried *carried
 	configs []string // ConfigMaps that were made
@@ -71,14 +77,18 @@ func runInPod(ctx context.Context, s *streams, f *runFlags, on *cluster, p *plan
 		return err
 	}
 	r := &podRun{streams: s, cluster: on, flags: f, plan: p, carried: beside, id: newRunID()}
+	r.identity = on.identity(r.id)
 	if f.out == "" {
 		f.out = fmt.Sprintf("cnsbench-%s-%s", p.Name, time.Now().Format("20060102-150405"))
+	}
+	if err := r.announce(files); err != nil {
+		return err
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	renewing, err := r.own(ctx)
 	if err != nil {
-		return failed(err)
+		return failed(errors.Join(err, record.Withdraw(f.out)))
 	}
 	defer renewing()
 	defer r.remove(context.WithoutCancel(ctx))
@@ -87,8 +97,22 @@ func runInPod(ctx context.Context, s *streams, f *runFlags, on *cluster, p *plan
 	}
 	fmt.Fprintf(s.err, "runner: pod %s/%s\n", on.namespace, r.name())
 	code, err := r.follow(ctx)
+	if err != nil && record.Announced(f.out) { // nothing has come
+		return failed(err)
+	}
 	return r.report(code, err)
 }
+
+// announce says in the bundle's directory, before anything is made, what the run
+// is: a clean-up finds what it has made whenever this command is killed.
+func (r *podRun) announce(files []plan.File) error {
+	described := describeRun(r.id, r.plan, files, op.NewClock(), planFacts(r.plan, r.flags.args(), ""))
+	described.Engine, described.Identity = r.flags.engine, r.identity
+	return record.Announce(r.flags.out, described)
+}
+
+// identityKey is where the runner's ConfigMap has the identity of its run.
+const identityKey = "identity.json"
 
 // proxyTokenKey is where the runner's Secret has the token for CSI proxies.
 const proxyTokenKey = "token"
@@ -98,13 +122,17 @@ func (r *podRun) name() string { return runnerName(r.id) }
 func runnerName(run string) string { return "cnsb-" + run + "-runner" }
 
 func (r *podRun) meta() metav1.ObjectMeta {
-	labels := map[string]string{labelRunner: r.id}
+	labels := map[string]string{labelRunner: r.id, kubernetes.LabelIdentity: r.identity.Proof()}
 	return metav1.ObjectMeta{Name: r.name(), Namespace: r.namespace, Labels: labels, OwnerReferences: r.owner}
 }
 
 // start makes the ConfigMaps with the files and the pod, and waits until it runs.
 func (r *podRun) start(ctx context.Context, files []plan.File) error {
-	config := &corev1.ConfigMap{ObjectMeta: r.meta(), Data: map[string]string{}}
+	identity, err := json.Marshal(r.identity)
+	if err != nil {
+		return err
+	}
+	config := &corev1.ConfigMap{ObjectMeta: r.meta(), Data: map[string]string{identityKey: string(identity)}}
 	var paths []string
 	for i, f := range files {
 		key := fmt.Sprintf("%02d.yaml", i)
@@ -158,7 +186,8 @@ func (r *podRun) hand(ctx context.Context, config *corev1.ConfigMap) error {
 func (r *podRun) arguments(paths []string) []string {
 	args := append([]string{"run"}, paths...)
 	args = append(args, "--engine", engineKubernetes, "--runner", runnerLocal, "--namespace", r.namespace,
-		"--run-id", r.id, "--runner-lease", r.name(), "--image", r.flags.cluster.image, "--agent", r.flags.cluster.delivery,
+		"--run-id", r.id, "--run-identity", runnerFiles+"/"+identityKey,
+		"--runner-lease", r.name(), "--image", r.flags.cluster.image, "--agent", r.flags.cluster.delivery,
 		"--out", filepath.Join(runnerDir, r.namespace, r.id), "--serve", fmt.Sprintf("127.0.0.1:%d", runnerPort))
 	for _, set := range r.flags.set {
 		args = append(args, "--set", set)
@@ -406,7 +435,7 @@ func (r *podRun) remove(ctx context.Context) {
 		time.Sleep(2 * time.Second)
 	}
 	if r.flags.cluster.createRBAC {
-		if err := r.removeRights(ctx, r.name()); err != nil {
+		if err := r.removeRights(ctx, r.name(), nil); err != nil {
 			fmt.Fprintf(r.err, "the runner's ServiceAccount and roles (%s) could not be removed: %v\n", r.name(), err)
 		}
 	}
@@ -414,8 +443,12 @@ func (r *podRun) remove(ctx context.Context) {
 	if r.flags.keep {
 		return
 	}
-	if err := cleanRun(ctx, r.cluster, r.id); err != nil {
+	if err := cleanRun(ctx, r.cluster, r.id, r.identity); err != nil {
 		fmt.Fprintf(r.err, "not everything of run %s could be removed: %v\n", r.id, err)
+		return
+	}
+	if err := record.Withdraw(r.flags.out); err != nil {
+		fmt.Fprintln(r.err, err)
 	}
 }
 

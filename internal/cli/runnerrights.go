@@ -145,23 +145,47 @@ func resourceName(resource, subresource string) string {
 	return resource + "/" + subresource
 }
 
-// removeRights deletes what createRights has made for a run. What is in the
-// namespace goes with the run's Lease too.
-func (c *cluster) removeRights(ctx context.Context, name string) error {
-	rbac, all := c.set.RbacV1(), metav1.DeleteOptions{}
+// removeRights deletes what createRights has made for a run, if check accepts its
+// labels; nil: this process has made it. What is in the namespace goes with the
+// run's Lease too.
+func (c *cluster) removeRights(ctx context.Context, name string, check func(labels map[string]string) error) error {
+	rbac := c.set.RbacV1()
+	return errors.Join(
+		removeRight(ctx, name, check, rbac.ClusterRoleBindings()),
+		removeRight(ctx, name, check, rbac.ClusterRoles()),
+		removeRight(ctx, name, check, rbac.RoleBindings(c.namespace)),
+		removeRight(ctx, name, check, rbac.Roles(c.namespace)),
+		removeRight(ctx, name, check, c.set.CoreV1().ServiceAccounts(c.namespace)),
+	)
+}
+
+// removable is a client of one kind of object.
+type removable[T metav1.Object] interface {
+	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
+	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
+}
+
+func removeRight[T metav1.Object](ctx context.Context, name string, check func(map[string]string) error,
+	from removable[T]) error {
+	opts := metav1.DeleteOptions{}
 	absent := func(err error) error {
-		if apierrors.IsForbidden(err) { // who may not delete roles has not made any
+		if apierrors.IsForbidden(err) { // who may not look at roles, or delete them, has not made any
 			return nil
 		}
 		return ignoreNotFound(err)
 	}
-	return errors.Join(
-		absent(rbac.ClusterRoleBindings().Delete(ctx, name, all)),
-		absent(rbac.ClusterRoles().Delete(ctx, name, all)),
-		absent(rbac.RoleBindings(c.namespace).Delete(ctx, name, all)),
-		absent(rbac.Roles(c.namespace).Delete(ctx, name, all)),
-		absent(c.set.CoreV1().ServiceAccounts(c.namespace).Delete(ctx, name, all)),
-	)
+	if check != nil {
+		o, err := from.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return absent(err)
+		}
+		if err := check(o.GetLabels()); err != nil {
+			return fmt.Errorf("%T %s: %w", o, name, err)
+		}
+		uid := o.GetUID()
+		opts.Preconditions = &metav1.Preconditions{UID: &uid}
+	}
+	return absent(from.Delete(ctx, name, opts))
 }
 
 // rulesOf are those of a role of the installation.

@@ -125,7 +125,7 @@ func TestCreateRights(t *testing.T) {
 			if err != nil || len(binding.Subjects) != 1 || binding.Subjects[0].Name != account || binding.RoleRef.Name != account {
 				t.Errorf("%+v, %v", binding, err)
 			}
-			if err := on.removeRights(t.Context(), account); err != nil {
+			if err := on.removeRights(t.Context(), account, nil); err != nil {
 				t.Fatal(err)
 			}
 			for _, a := range []func() (int, error){

@@ -343,8 +343,8 @@ func (f *studyFlags) clear(ctx context.Context, s *streams, dir *study.Dir, t st
 		if err := ledger.Close(); err != nil {
 			return failed(err)
 		}
-		if open > 0 {
-			if err := cleanBundle(ctx, s, &f.run.cluster, path, false); err != nil {
+		if run, err := record.ReadRun(path); open > 0 || err == nil && run.Engine == engineKubernetes {
+			if err := cleanBundle(ctx, s, &cleanupFlags{clusterFlags: f.run.cluster}, path, false); err != nil {
 				return err
 			}
 		}

@@ -8,6 +8,7 @@ package owned
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -75,10 +76,44 @@ func (id *Identity) Check() error {
 	switch {
 	case id.RunID == "" || id.Nonce == "":
 		return Refuse("the bundle has no identity of its run: run.json is missing, or an older version wrote it")
-	case !runIDs.MatchString(id.RunID):
-		return Refuse("%q is not the id of a run", id.RunID)
+	case CheckRunID(id.RunID) != nil:
+		return CheckRunID(id.RunID)
 	case len(id.Nonce) != 2*nonceBytes:
 		return Refuse("the identity's nonce has %d digits, want %d", len(id.Nonce), 2*nonceBytes)
+	}
+	return nil
+}
+
+// names are those of namespaces.
+var names = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// OnCluster refuses an identity that does not say where on which cluster its run
+// made its objects.
+func (id *Identity) OnCluster() error {
+	if err := id.Check(); err != nil {
+		return err
+	}
+	if !names.MatchString(id.Namespace) || id.Server == "" {
+		return Refuse("run.json does not say on which cluster and in which namespace run %s was: "+
+			"an older version wrote it", id.RunID)
+	}
+	return nil
+}
+
+// proofBytes leaves the value of a label short.
+const proofBytes = 16
+
+// Proof is what the objects of a run carry on a cluster. It is a digest of the
+// nonce, so that those who may read the objects do not learn the nonce.
+func (id *Identity) Proof() string {
+	sum := sha256.Sum256([]byte(id.text()))
+	return hex.EncodeToString(sum[:proofBytes])
+}
+
+// CheckRunID refuses what no run is called.
+func CheckRunID(runID string) error {
+	if !runIDs.MatchString(runID) {
+		return Refuse("%q is not the id of a run", runID)
 	}
 	return nil
 }
@@ -276,6 +311,26 @@ func empty(root *os.Root) error {
 		return err
 	}
 	return ignoreMissing(root.Remove(MarkFile))
+}
+
+// Unmounted is an error that lists the mounts below a directory, which its removal
+// would reach into.
+func Unmounted(dir string) error {
+	b, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	var found []string
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		if len(f) > 4 && strings.HasPrefix(f[4], dir+"/") {
+			found = append(found, f[4])
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return fmt.Errorf("still mounted: %s; unmount by hand", strings.Join(found, ", "))
 }
 
 // Marked refuses a directory that no run of that id, whatever its nonce, has

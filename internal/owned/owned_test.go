@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -117,6 +118,32 @@ func TestIdentity(t *testing.T) {
 	dir, err := good.StorageDir()
 	if err := errors.Join(err, good.OwnsScratch()); err != nil || dir != "/var/lib/cnsbench/abc" {
 		t.Errorf("%s, %v", dir, err)
+	}
+}
+
+// TestOnCluster: where objects are is a part of the identity, and the proof that they
+// carry is no way to the nonce.
+func TestOnCluster(t *testing.T) {
+	good := New("abc")
+	good.Namespace, good.Server = "ns", "https://cluster.example"
+	must(t, good.OnCluster())
+	for name, change := range map[string]func(*Identity){
+		"no nonce":                func(id *Identity) { id.Nonce = "" },
+		"no namespace":            func(id *Identity) { id.Namespace = "" },
+		"no server":               func(id *Identity) { id.Server = "" },
+		"namespace that leads up": func(id *Identity) { id.Namespace = ".." },
+		"namespace with a slash":  func(id *Identity) { id.Namespace = "ns/pods" },
+	} {
+		id := good
+		change(&id)
+		t.Log(name)
+		refused(t, id.OnCluster(), true)
+	}
+	another := New("abc")
+	renamed := good
+	renamed.RunID = "abd"
+	if p := good.Proof(); len(p) != 32 || p == another.Proof() || p == renamed.Proof() || strings.Contains(p, good.Nonce) {
+		t.Errorf("proof %s of %+v", p, good)
 	}
 }
 

@@ -61,6 +61,16 @@ func Open(dir string) (*Bundle, error) {
 	return b, nil
 }
 
+// ReadRun reads run.json alone. The error is os.ErrNotExist if there is none.
+func ReadRun(dir string) (Run, error) {
+	if !exists(filepath.Join(dir, runFile)) {
+		return Run{}, fmt.Errorf("record: %s has no %s: %w", dir, runFile, os.ErrNotExist)
+	}
+	b := &Bundle{Dir: dir}
+	err := b.readRun()
+	return b.Run, err
+}
+
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

@@ -92,6 +92,34 @@ func Create(dir string, r Run) (*Writer, error) {
 	return w, nil
 }
 
+// Announce makes the bundle's directory, as Create does, of a run whose bundle comes
+// from elsewhere, and writes run.json into it: a clean-up finds by it what the run
+// has made, however early the copying ended.
+func Announce(dir string, r Run) error {
+	if err := prepare(dir); err != nil {
+		return err
+	}
+	r.Format, r.State = Version, Running
+	if err := writeJSON(filepath.Join(dir, runFile), r); err != nil {
+		return fmt.Errorf("record: cannot write to %s: %w", dir, err)
+	}
+	return nil
+}
+
+// Announced says whether a directory holds nothing but what Announce has written.
+func Announced(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return err == nil && len(entries) == 1 && entries[0].Name() == runFile
+}
+
+// Withdraw undoes Announce, where nothing else has come.
+func Withdraw(dir string) error {
+	if !Announced(dir) {
+		return nil
+	}
+	return errors.Join(os.Remove(filepath.Join(dir, runFile)), os.Remove(dir))
+}
+
 // empty takes away what begin has made in a directory that held nothing, so
 // that it can be used again.
 func empty(dir string) error {

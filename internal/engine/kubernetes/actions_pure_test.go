@@ -109,13 +109,14 @@ status: {replicas: 3}`)
 	if !e.adopt(o, m, engine.Request{Action: "db", Name: "db-0"}) {
 		t.Error("it makes pods")
 	}
-	want := object(t, `
+	want := object(t, strings.ReplaceAll(`
 apiVersion: apps/v1
 kind: StatefulSet
 metadata: {name: cnsb-r1-db-0, namespace: ns, labels: {app: db, cnsbench.dev/run: r1, cnsbench.dev/action: db, cnsbench.dev/object: db-0}}
 spec:
   template: {metadata: {labels: {app: db, cnsbench.dev/run: r1, cnsbench.dev/action: db, cnsbench.dev/object: db-0}}, spec: {containers: []}}
-  volumeClaimTemplates: [{metadata: {name: data, labels: {cnsbench.dev/run: r1, cnsbench.dev/action: db, cnsbench.dev/object: db-0}}, spec: {}}]`)
+  volumeClaimTemplates: [{metadata: {name: data, labels: {cnsbench.dev/run: r1, cnsbench.dev/action: db, cnsbench.dev/object: db-0}}, spec: {}}]`,
+		"run: r1,", "run: r1, cnsbench.dev/identity: "+e.own.Proof()+","))
 	if diff := cmp.Diff(want.Object, o.Object); diff != "" {
 		t.Error(diff)
 	}

@@ -89,7 +89,7 @@ func notServed(err error) bool {
 // Kinds of ledger entries are resources; their data say where.
 func (e *Engine) owe(kind api.Kind, name string) error {
 	return e.session.Ledger.Add(op.LedgerEntry{Kind: kind.String(), Name: name, Data: map[string]string{
-		"namespace": e.Namespace, "server": e.Config.Host, "run": e.session.RunID}})
+		"namespace": e.Namespace, "server": e.own.Server, "run": e.session.RunID}})
 }
 
 func (e *Engine) done(kind api.Kind, name string) error {

@@ -20,6 +20,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/enginetest"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
 // testBed is a real cluster; the test skips without one.
@@ -88,6 +89,10 @@ func TestConformance(t *testing.T) {
 				New: func(*testing.T) engine.Engine {
 					// The suite's part loop is a run of its own beside the suite's.
 					return New(Options{Config: config, Namespace: ns, Image: productImage(), Concurrent: true})
+				},
+				Dead: func(_ *testing.T, own owned.Identity) engine.Engine {
+					own.Namespace, own.Server = ns, config.Host
+					return New(Options{Config: config, Namespace: ns, Image: productImage(), Identity: own})
 				},
 				StorageClass:  storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: tt.class}},
 				SnapshotClass: engine.SnapshotClass{Name: snapshotClass(tt.class)},

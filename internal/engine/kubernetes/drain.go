@@ -27,6 +27,8 @@ const (
 	// cordonKind is the kind of the ledger's entry of a node that is to be
 	// uncordoned.
 	cordonKind = "cordon"
+	// cordonMark is the annotation of a node that a run has cordoned: it says which.
+	cordonMark = "cnsbench.dev/cordoned"
 	// evictAgain is how long after a refusal by a PodDisruptionBudget the next
 	// attempt is made, where the server does not ask for longer.
 	evictAgain = time.Second
@@ -181,11 +183,13 @@ func (e *Engine) cordon(ctx context.Context, node string, tr *op.Trace) error {
 	if ours || n.Spec.Unschedulable {
 		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("node %s is cordoned already: it is drained by somebody, or by another operation", node)}
 	}
-	err := e.session.Ledger.Add(op.LedgerEntry{Kind: cordonKind, Name: node, Data: map[string]string{"server": e.Config.Host, "run": e.session.RunID}})
+	err := e.session.Ledger.Add(op.LedgerEntry{Kind: cordonKind, Name: node,
+		Data: map[string]string{"server": e.own.Server, "run": e.session.RunID}})
 	if err != nil {
 		return err
 	}
-	answered, err := e.patch(ctx, api.Nodes, node, []byte(`{"spec":{"unschedulable":true}}`))
+	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}},"spec":{"unschedulable":true}}`, cordonMark, e.mark())
+	answered, err := e.patch(ctx, api.Nodes, node, body)
 	if err != nil {
 		return errors.Join(err, e.uncordon(ctx, node)) // it may have been done all the same
 	}
@@ -197,7 +201,8 @@ func (e *Engine) cordon(ctx context.Context, node string, tr *op.Trace) error {
 func (e *Engine) uncordon(ctx context.Context, node string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), uncordonWithin)
 	defer cancel()
-	_, err := e.client.Patch(ctx, api.Nodes, "", node, types.MergePatchType, []byte(`{"spec":{"unschedulable":null}}`), nil)
+	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}},"spec":{"unschedulable":null}}`, cordonMark)
+	_, err := e.client.Patch(ctx, api.Nodes, "", node, types.MergePatchType, body, nil)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("node %s is still cordoned, and stays so until the run is cleaned up: %w", node, err)
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
 // Options say which cluster, and how its pods reach the runner.
@@ -55,12 +56,20 @@ type Options struct {
 	Concurrent bool
 	// Metrics are further places with metrics of controllers, URL or NAME=URL.
 	Metrics []string
+	// Identity is that of a dead run, for Teardown of an engine that is not opened.
+	Identity owned.Identity
+	// Server is the address that the cluster had for a dead run; empty: Config's.
+	Server string
 }
 
 // Engine is the engine of one run. It implements engine.Engine.
 type Engine struct {
 	Options
 	session      engine.Session
+	own          owned.Identity
+	living       bool            // this process carries the run out
+	byLabel      bool            // the user names the run: its label and names decide
+	marking      sync.WaitGroup  // of what the run's own deletions have left, see mark
 	ctx          context.Context // of the run, without its cancellation
 	client       *api.Client
 	watches      *watch.Watches
@@ -106,7 +115,8 @@ func New(o Options) *Engine {
 	o.Delivery = cmp.Or(o.Delivery, DeliverInit)
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceDefault)
 	o.Listen = cmp.Or(o.Listen, ":0")
-	return &Engine{Options: o, closed: make(chan struct{}), attempts: newAttempts(),
+	return &Engine{Options: o, own: o.Identity, session: engine.Session{RunID: o.Identity.RunID},
+		closed: make(chan struct{}), attempts: newAttempts(),
 		volumes: map[string]*volume{}, snapshots: map[string]*snap{}, workloads: map[string]*workload{}, attributes: map[string]bool{}, foreign: map[string]bool{},
 		manifests: map[string]*manifest{}, kinds: map[schema.GroupVersionKind]api.Kind{}, drains: map[int64]string{}, cordoned: map[string]bool{}, further: map[string]*watch.Watches{}}
 }
@@ -131,7 +141,11 @@ func Capabilities() engine.Capabilities {
 // Open connects, learns what the cluster offers, opens the watches and
 // listens for agents.
 func (e *Engine) Open(ctx context.Context, s engine.Session) error {
-	e.session, e.ctx = s, context.WithoutCancel(ctx)
+	e.session, e.ctx, e.living = s, context.WithoutCancel(ctx), true
+	if e.own = s.Identity; e.own == (owned.Identity{}) {
+		e.own = owned.New(s.RunID)
+	}
+	e.own.Namespace, e.own.Server = e.Namespace, cmp.Or(e.own.Server, e.Config.Host)
 	if err := e.connect(s.Clock); err != nil {
 		return err
 	}

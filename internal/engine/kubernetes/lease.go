@@ -275,7 +275,11 @@ func (e *Engine) vacate(ctx context.Context) error {
 	}
 	var errs []error
 	for _, o := range list {
-		if err := e.removeLease(ctx, o.(*coordinationv1.Lease)); err != nil {
+		err := e.carries(leases, o)
+		if err == nil {
+			err = e.removeLease(ctx, o.(*coordinationv1.Lease))
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("Lease %s: %w", o.GetName(), err))
 		}
 	}

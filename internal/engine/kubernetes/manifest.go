@@ -162,7 +162,8 @@ func (e *Engine) prepareManifest(r engine.Request) error {
 		return err
 	}
 	err = e.session.Ledger.Add(op.LedgerEntry{Kind: m.kind.String(), Name: m.name, Data: map[string]string{
-		"namespace": m.namespace, "server": e.Config.Host, "run": e.session.RunID, "version": m.kind.Version, "group": m.kind.Group, "resource": m.kind.Resource, "kind": m.kind.Name}})
+		"namespace": m.namespace, "server": e.own.Server, "run": e.session.RunID,
+		"version": m.kind.Version, "group": m.kind.Group, "resource": m.kind.Resource, "kind": m.kind.Name}})
 	return errors.Join(err, e.watchObject(ctx, m))
 }
 

@@ -12,8 +12,10 @@ import (
 
 // Labels of everything that a run makes.
 const (
-	LabelRun    = "cnsbench.dev/run"
-	LabelAction = "cnsbench.dev/action"
+	LabelRun = "cnsbench.dev/run"
+	// LabelIdentity has the proof of the run's identity, which a clean-up asks for.
+	LabelIdentity = "cnsbench.dev/identity"
+	LabelAction   = "cnsbench.dev/action"
 	// LabelObject is the name that the loop has for it, without the run.
 	LabelObject = "cnsbench.dev/object"
 	// labelGroup marks the claims of one group snapshot.
@@ -54,7 +56,7 @@ func (e *Engine) labels(given map[string]string, action, object string) map[stri
 	if all == nil {
 		all = map[string]string{}
 	}
-	all[LabelRun] = e.session.RunID
+	all[LabelRun], all[LabelIdentity] = e.session.RunID, e.own.Proof()
 	if action != "" && len(action) <= maxLabel {
 		all[LabelAction] = action
 	}

@@ -136,6 +136,8 @@ func mixIsListed(t *testing.T, config *rest.Config, seed uint64, class string, w
 		check(t, m, faulty)
 	}
 	faulty.mend()
+	options.Identity = m.Identity
+	options.Identity.Namespace, options.Identity.Server = ns.Name, faulty.config.Host
 	dead := kubernetes.New(options)
 	if err := dead.Teardown(context.WithoutCancel(t.Context()), m.Ledger); err != nil {
 		t.Errorf("clean-up: %v", err)

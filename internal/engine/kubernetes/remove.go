@@ -36,6 +36,7 @@ type removing struct {
 	attachments map[string]leaving // VolumeAttachments
 	objects     map[string]leaving // of manifests, by namespace and name
 	retained    map[string]bool    // claims whose volume stays, by policy
+	kept        []*corev1.PersistentVolume
 	unbound     map[string]unbound // claims that have none yet, by name in the cluster
 	all         map[string][]string
 	gone        string // milestone of pods
@@ -205,6 +206,11 @@ func (r *removing) bound(v *volume, pv *corev1.PersistentVolume) {
 		r.all[volumeGone] = append(r.all[volumeGone], v.object.Name)
 	} else {
 		r.retained[v.object.Name] = true
+		claim, _ := r.engine.tracker.latest(key{claims, v.name}).(*corev1.PersistentVolumeClaim)
+		if claim != nil && pv.Annotations[provisionedBy] != "" && pv.Spec.ClaimRef.UID == claim.UID &&
+			madeFor(claim.CreationTimestamp, pv) == isBehind {
+			r.kept = append(r.kept, pv)
+		}
 	}
 	r.attached(v, pv.Name)
 }
@@ -245,6 +251,9 @@ func (r *removing) until(ctx context.Context) error {
 			r.called(v)
 		}
 		r.waits.saw(v)
+	}
+	for _, pv := range r.kept {
+		r.engine.markBehind(api.PersistentVolumes, pv)
 	}
 	for _, u := range r.unbound {
 		r.engine.attempts.deletedUnbound(u.volume.object.Name)

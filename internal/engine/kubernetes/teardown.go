@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
 const (
@@ -30,55 +32,131 @@ const (
 	lastGrace = 5
 )
 
-// Teardown removes everything the run made: what carries its label, what the
-// ledger lists, and the volumes and contents behind that, whose policy is set
-// to Delete if it was Retain. It returns when all is gone, or names what is not.
+// Teardown removes everything the run made: what carries its label and the proof
+// of its identity, what the ledger lists and Check accepts, and the volumes and
+// contents behind that, whose policy is set to Delete if it was Retain. It returns
+// when all is gone, or names what is not, and what it leaves alone.
 func (e *Engine) Teardown(ctx context.Context, ledger engine.Ledger) error {
-	return errors.Join(e.removeObjects(ctx, ledger), removeScratch(ledger))
+	if e.session.RunID == "" && len(ledger.Open()) == 0 {
+		return nil // it was not opened, and nobody says of which run
+	}
+	if !e.byLabel {
+		if err := e.checkPlace(); err != nil {
+			return errors.Join(append(refuseAll(ledger, err), err)...)
+		}
+	}
+	if err := e.connected(); err != nil {
+		return err
+	}
+	e.session.Ledger = ledger
+	e.marking.Wait()
+	entries, alone := e.checked(ctx, ledger)
+	err := e.removeObjects(ctx, entries)
+	return errors.Join(append(alone, err, e.removeScratch(entries))...)
 }
 
-// removeScratch removes the run's directories on the runner's machine; those of
-// another machine are not there.
-func removeScratch(ledger engine.Ledger) error {
+// connected makes the client of an engine that was not opened.
+func (e *Engine) connected() error {
+	if e.client != nil {
+		return nil
+	}
+	return e.connect(op.NewClock())
+}
+
+func refuseAll(ledger engine.Ledger, why error) []error {
 	var errs []error
 	for _, entry := range ledger.Open() {
-		if entry.Kind == "dir" {
-			errs = append(errs, os.RemoveAll(entry.Name), ledger.Done(entry.Kind, entry.Name))
+		errs = append(errs, fmt.Errorf("%s %s: %w", entry.Kind, entry.Name, why))
+	}
+	return errs
+}
+
+// checkers is how many entries are checked at once.
+const checkers = 8
+
+// checked are the open entries of the ledger that are the run's; the error lists
+// the others. What this process has entered itself need not be looked at.
+func (e *Engine) checked(ctx context.Context, ledger engine.Ledger) ([]op.LedgerEntry, []error) {
+	open := ledger.Open()
+	refused := make([]error, len(open))
+	var g errgroup.Group
+	g.SetLimit(checkers)
+	for i, entry := range open {
+		g.Go(func() error {
+			check := e.Check
+			if e.living {
+				check = func(_ context.Context, entry op.LedgerEntry) error { return e.derived(entry) }
+			}
+			if err := check(ctx, entry); err != nil {
+				refused[i] = fmt.Errorf("%s %s: %w", entry.Kind, entry.Name, err)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait()
+	var ours []op.LedgerEntry
+	for i, entry := range open {
+		if refused[i] == nil {
+			ours = append(ours, entry)
 		}
+	}
+	return ours, refused
+}
+
+// removeScratch removes the run's directory on the runner's machine; that of
+// another machine is not there.
+func (e *Engine) removeScratch(entries []op.LedgerEntry) error {
+	var errs []error
+	for _, entry := range entries {
+		if entry.Kind != dirKind {
+			continue
+		}
+		err := errors.Join(e.own.Owns(entry.Name), owned.Unmounted(entry.Name))
+		if err == nil {
+			err = e.own.RemoveAll(entry.Name)
+		}
+		if err == nil {
+			err = e.session.Ledger.Done(entry.Kind, entry.Name)
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-func (e *Engine) removeObjects(ctx context.Context, ledger engine.Ledger) error {
-	if e.client == nil {
-		if err := e.connect(op.NewClock()); err != nil {
-			return err
-		}
-	}
-	if e.session.RunID == "" {
-		e.session.RunID = runOf(ledger)
-	}
-	if e.session.RunID == "" {
-		return nil // nothing was made
-	}
-	e.session.Ledger = ledger
+func (e *Engine) removeObjects(ctx context.Context, entries []op.LedgerEntry) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	e.probes.quit()
-	s := &sweep{engine: e, owed: map[string]bool{}, blind: ledger == engine.Ledger(noLedger{})}
-	for _, entry := range ledger.Open() {
-		s.owed[entry.Kind] = true
-	}
+	s := e.sweep(entries)
 	err := s.removeAll(ctx)
 	err = errors.Join(err, e.vacate(context.WithoutCancel(ctx))) // removing is work for the driver too
-	return errors.Join(err, s.settle(ledger))
+	return errors.Join(err, s.settle(), s.leftAlone())
 }
 
 // TeardownRun removes what carries the label of a run whose ledger is not at
-// hand, and what is behind that.
+// hand, and what is behind that. Where the engine has no identity of that run, its
+// label and the names of its objects decide: the user names it.
 func (e *Engine) TeardownRun(ctx context.Context, runID string) error {
+	if err := owned.CheckRunID(runID); err != nil {
+		return err
+	}
+	if e.own.RunID != runID {
+		e.own, e.byLabel = owned.Identity{RunID: runID, Namespace: e.Namespace}, true
+	}
 	e.session.RunID = runID
 	return e.Teardown(ctx, noLedger{})
+}
+
+// Owed lists what Teardown would remove of a run beside what the ledger lists; the
+// error lists what it would leave alone. It changes nothing.
+func (e *Engine) Owed(ctx context.Context) ([]string, error) {
+	if err := errors.Join(e.checkPlace(), e.connected()); err != nil {
+		return nil, err
+	}
+	s := e.sweep(nil)
+	s.look = true
+	err := s.round(ctx, s.kinds(ctx))
+	return slices.Compact(slices.Sorted(slices.Values(s.left))), errors.Join(err, s.leftAlone())
 }
 
 // noLedger lists nothing.
@@ -88,63 +166,93 @@ func (noLedger) Add(op.LedgerEntry) error  { return nil }
 func (noLedger) Done(string, string) error { return nil }
 func (noLedger) Open() []op.LedgerEntry    { return nil }
 
-// runOf is the run that a ledger belongs to.
-func runOf(l engine.Ledger) string {
-	for _, entry := range l.Open() {
-		if run := entry.Data["run"]; run != "" {
-			return run
+// sweep looks for what a run has made until there is nothing more.
+type sweep struct {
+	engine  *Engine
+	entries []op.LedgerEntry     // of the ledger, that are the run's
+	look    bool                 // and nothing else
+	asked   map[string]bool      // deletions that were accepted
+	held    map[string]time.Time // claims that only a finalizer holds, since when it was seen
+	owed    map[string]bool      // kinds that the ledger has entries of
+	left    []string
+	alone   map[string]error // what is left alone, and why
+	// What was seen of the run, by UID: its claims with the time that they were made
+	// at, its snapshots, what is behind them, and which snapshots there are now.
+	claims                     map[types.UID]metav1.Time
+	snapshots, behind, present map[types.UID]bool
+}
+
+func (e *Engine) sweep(entries []op.LedgerEntry) *sweep {
+	s := &sweep{engine: e, entries: entries, asked: map[string]bool{}, held: map[string]time.Time{},
+		owed: map[string]bool{}, alone: map[string]error{}, claims: map[types.UID]metav1.Time{},
+		snapshots: map[types.UID]bool{}, behind: map[types.UID]bool{}}
+	for _, entry := range entries {
+		s.owed[entry.Kind] = true
+	}
+	return s
+}
+
+func (s *sweep) found(what string) { s.left = append(s.left, what) }
+
+func (s *sweep) leave(what string, why error) { s.alone[what] = why }
+
+func (s *sweep) leftAlone() error {
+	var errs []error
+	for _, what := range slices.Sorted(maps.Keys(s.alone)) {
+		errs = append(errs, fmt.Errorf("%s: %w", what, s.alone[what]))
+	}
+	return errors.Join(errs...)
+}
+
+// kinds are those that are looked for by their label. The ledger that a dead run
+// has left need not list what it has made last.
+func (s *sweep) kinds(ctx context.Context) []api.Kind {
+	kinds := labelledKinds(s.engine.groups(ctx))
+	if s.engine.living {
+		return kinds
+	}
+	return append(controllerKinds(), kinds...)
+}
+
+// labelledKinds are those that a run makes and labels, dependants first.
+func labelledKinds(groupVersion string) []api.Kind {
+	kinds := []api.Kind{api.Pods}
+	if groupVersion != "" {
+		kinds = append(kinds, api.VolumeGroupSnapshots(groupVersion))
+	}
+	return append(kinds, api.VolumeSnapshots, api.PersistentVolumeClaims, services, api.ConfigMaps, api.Secrets,
+		api.VolumeAttachments, volumeAttributesClasses)
+}
+
+// groups is the version in which the cluster serves VolumeGroupSnapshots; empty: it
+// does not.
+func (e *Engine) groups(ctx context.Context) string {
+	e.mu.Lock()
+	version := e.groupVersion
+	e.mu.Unlock()
+	if version != "" {
+		return version
+	}
+	options := metav1.ListOptions{LabelSelector: e.selector()}
+	for _, v := range []string{"v1", "v1beta2", "v1beta1"} {
+		_, _, err := e.client.List(ctx, api.VolumeGroupSnapshots(v), e.Namespace, options)
+		if err == nil {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.groupVersion = v
+			return v
 		}
 	}
 	return ""
 }
 
-// sweep looks for what a run has made until there is nothing more.
-type sweep struct {
-	engine *Engine
-	asked  map[string]bool      // deletions that were accepted
-	held   map[string]time.Time // claims that only a finalizer holds, since when it was seen
-	blind  bool                 // there is no ledger: what a run may have made is looked for
-	owed   map[string]bool      // kinds that the ledger has entries of
-	left   []string
-}
-
-// kinds that a run makes and labels, dependants first.
-func (e *Engine) ownKinds(ctx context.Context) []api.Kind {
-	kinds := []api.Kind{api.Pods}
-	version := e.groupVersion
-	if version == "" {
-		for _, v := range []string{"v1", "v1beta2", "v1beta1"} {
-			if _, _, err := e.client.List(ctx, api.VolumeGroupSnapshots(v), e.Namespace, metav1.ListOptions{LabelSelector: e.selector()}); err == nil {
-				version = v
-				break
-			}
-		}
-	}
-	if version != "" {
-		e.groupVersion = version
-		kinds = append(kinds, api.VolumeGroupSnapshots(version))
-	}
-	return append(kinds, api.VolumeSnapshots, api.PersistentVolumeClaims, services, api.ConfigMaps, api.Secrets, api.VolumeAttachments, volumeAttributesClasses)
-}
-
 func (e *Engine) selector() string { return LabelRun + "=" + e.session.RunID }
 
 func (s *sweep) removeAll(ctx context.Context) error {
-	s.asked = map[string]bool{}
-	kinds := s.engine.ownKinds(ctx)
-	if s.blind {
-		kinds = append(controllerKinds(), kinds...)
-	}
-	volumes, contents := map[string]bool{}, map[string]bool{}
+	kinds := s.kinds(ctx)
 	refused := 0
 	for {
-		var errs []error
-		s.left = nil
-		errs = append(errs, s.nodes(ctx), s.manifests(ctx), s.behind(ctx, volumes, contents))
-		for _, k := range kinds {
-			errs = append(errs, s.kind(ctx, k))
-		}
-		err := errors.Join(errs...)
+		err := s.round(ctx, kinds)
 		if len(s.left) == 0 && err == nil {
 			return nil
 		}
@@ -163,31 +271,81 @@ func (s *sweep) removeAll(ctx context.Context) error {
 	}
 }
 
-func (e *Engine) hurried() bool { return e.session.Hurry != nil && e.session.Hurry.Err() != nil }
-
-// kind deletes what is left of one kind and carries the run's label.
-func (s *sweep) kind(ctx context.Context, k api.Kind) error {
-	e := s.engine
-	namespace := ""
-	if k.Namespaced {
-		namespace = e.Namespace
-	}
-	list, _, err := e.client.List(ctx, k, namespace, metav1.ListOptions{LabelSelector: e.selector()})
-	if notServed(err) || apierrors.IsForbidden(err) && !s.owed[k.String()] {
-		return nil // who may not look has not made any
-	}
-	if err != nil {
-		return fmt.Errorf("list %s of run %s: %w", k, e.session.RunID, err)
-	}
+// round looks at what there is, and asks for the deletion of what is the run's: what
+// controllers and nodes hold first, and what would be retained before its owner.
+func (s *sweep) round(ctx context.Context, kinds []api.Kind) error {
+	s.left, s.present = nil, map[types.UID]bool{}
+	objects := make([][]api.Object, len(kinds))
 	var errs []error
-	for _, o := range list {
-		s.left = append(s.left, k.Resource+" "+o.GetName())
-		errs = append(errs, s.delete(ctx, k, o.GetName()))
-		if k.Resource == api.PersistentVolumeClaims.Resource {
-			errs = append(errs, s.unprotect(ctx, o.(*corev1.PersistentVolumeClaim)))
+	for i, k := range kinds {
+		var err error
+		objects[i], err = s.list(ctx, k)
+		errs = append(errs, err)
+	}
+	errs = append(errs, s.nodes(ctx), s.manifests(ctx), s.behindClaims(ctx), s.behindSnapshots(ctx))
+	for i, k := range kinds {
+		for _, o := range objects[i] {
+			s.found(k.Resource + " " + o.GetName())
+			errs = append(errs, s.delete(ctx, k, o))
+			if c, ok := o.(*corev1.PersistentVolumeClaim); ok {
+				errs = append(errs, s.unprotect(ctx, c))
+			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func (e *Engine) hurried() bool { return e.session.Hurry != nil && e.session.Hurry.Err() != nil }
+
+// list finds what there is of one kind and carries the run's label and proof. What
+// lacks the proof is left alone.
+func (s *sweep) list(ctx context.Context, k api.Kind) ([]api.Object, error) {
+	e := s.engine
+	list, _, err := e.client.List(ctx, k, e.within(k), metav1.ListOptions{LabelSelector: e.selector()})
+	if notServed(err) || apierrors.IsForbidden(err) && !s.owed[k.String()] {
+		return nil, nil // who may not look has not made any
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list %s of run %s: %w", k, e.session.RunID, err)
+	}
+	var ours []api.Object
+	for _, o := range list {
+		if err := e.carries(k, o); err != nil {
+			s.leave(k.String()+" "+o.GetName(), err)
+			continue
+		}
+		ours = append(ours, o)
+		err = errors.Join(err, s.remember(ctx, o))
+	}
+	return ours, err
+}
+
+// remember keeps what tells which volumes and contents are behind the run's objects.
+func (s *sweep) remember(ctx context.Context, o api.Object) error {
+	switch o := o.(type) {
+	case *corev1.PersistentVolumeClaim:
+		s.claims[o.UID] = o.CreationTimestamp
+	case *api.VolumeSnapshot:
+		s.snapshots[o.UID], s.present[o.UID] = true, true
+	case *api.VolumeGroupSnapshot:
+		return s.members(ctx, o.Name)
+	}
+	return nil
+}
+
+// members are the snapshots of a group, which the cluster has made.
+func (s *sweep) members(ctx context.Context, group string) error {
+	list, _, err := s.engine.client.List(ctx, api.VolumeSnapshots, s.engine.Namespace, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the snapshots of group %s: %w", group, err)
+	}
+	for _, o := range list {
+		vs := o.(*api.VolumeSnapshot)
+		if vs.Status != nil && vs.Status.VolumeGroupSnapshotName != nil && *vs.Status.VolumeGroupSnapshotName == group {
+			s.snapshots[vs.UID], s.present[vs.UID] = true, true
+		}
+	}
+	return nil
 }
 
 const (
@@ -203,11 +361,8 @@ const (
 // nothing else holds it and no snapshot is of it.
 func (s *sweep) unprotect(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
 	e := s.engine
-	if c.DeletionTimestamp == nil || len(c.Finalizers) != 1 || c.Finalizers[0] != sourceProtection {
+	if s.look || c.DeletionTimestamp == nil || len(c.Finalizers) != 1 || c.Finalizers[0] != sourceProtection {
 		return nil
-	}
-	if s.held == nil {
-		s.held = map[string]time.Time{}
 	}
 	if since, known := s.held[c.Name]; !known || time.Since(since) < unprotectAfter {
 		if !known {
@@ -230,14 +385,15 @@ func (s *sweep) unprotect(ctx context.Context, c *corev1.PersistentVolumeClaim) 
 	return e.release(ctx, api.PersistentVolumeClaims, c.Name, fmt.Sprintf(`{"metadata":{"finalizers":null,"resourceVersion":%q}}`, c.ResourceVersion))
 }
 
-// delete asks once, and again if it was refused; in a hurry pods are not
-// waited for.
-func (s *sweep) delete(ctx context.Context, k api.Kind, name string) error {
-	id := k.Resource + "/" + name
-	if s.asked[id] {
+// delete asks once for the very object that was looked at, and again if it was
+// refused; in a hurry pods are not waited for.
+func (s *sweep) delete(ctx context.Context, k api.Kind, o api.Object) error {
+	uid := o.GetUID()
+	id := k.Resource + "/" + string(uid)
+	if s.look || s.asked[id] {
 		return nil
 	}
-	opts := metav1.DeleteOptions{}
+	opts := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
 	if k.JSON && k.Group != snapshotGroup {
 		opts.PropagationPolicy = new(metav1.DeletePropagationForeground)
 	}
@@ -248,7 +404,10 @@ func (s *sweep) delete(ctx context.Context, k api.Kind, name string) error {
 		}
 		opts.GracePeriodSeconds = &grace
 	}
-	err := s.engine.deleteWith(ctx, k, name, opts)
+	err := s.engine.deleteWith(ctx, k, o.GetName(), opts)
+	if apierrors.IsConflict(err) {
+		return nil // another has its name by now: the next round looks at that
+	}
 	if err == nil {
 		s.asked[id] = true
 	}
@@ -257,17 +416,56 @@ func (s *sweep) delete(ctx context.Context, k api.Kind, name string) error {
 
 // nodes uncordons what a drain has left cordoned.
 func (s *sweep) nodes(ctx context.Context) error {
-	var errs []error
-	for _, entry := range s.engine.session.Ledger.Open() {
-		if entry.Kind != cordonKind {
+	cordoned, err := s.cordoned(ctx)
+	errs := []error{err}
+	for _, n := range cordoned {
+		if s.look {
+			s.found("node " + n.Name)
 			continue
 		}
-		if err := s.engine.uncordon(ctx, entry.Name); err != nil {
-			s.left = append(s.left, "node "+entry.Name)
-			errs = append(errs, err)
+		if err := s.engine.undoCordon(ctx, n); err != nil {
+			s.found("node " + n.Name)
+			if !apierrors.IsConflict(err) {
+				errs = append(errs, err)
+			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// cordoned are the nodes that say that the run has cordoned them: those that the
+// ledger lists, or all where there is no ledger that lists them.
+func (s *sweep) cordoned(ctx context.Context) ([]*corev1.Node, error) {
+	e := s.engine
+	var list []*corev1.Node
+	var errs []error
+	for _, entry := range s.entries {
+		if entry.Kind != cordonKind {
+			continue
+		}
+		n, err := e.cordonedNode(ctx, entry.Name)
+		if n != nil {
+			list = append(list, n)
+		}
+		if refusal := (*owned.Refusal)(nil); errors.As(err, &refusal) {
+			s.leave(cordonKind+" "+entry.Name, refusal)
+			continue
+		}
+		errs = append(errs, err)
+	}
+	if e.living || len(list) > 0 {
+		return list, errors.Join(errs...)
+	}
+	all, _, err := e.client.List(ctx, api.Nodes, "", metav1.ListOptions{})
+	if err != nil && !apierrors.IsForbidden(err) && !notServed(err) { // who may not look has not cordoned any
+		errs = append(errs, fmt.Errorf("list Nodes: %w", err))
+	}
+	for _, o := range all {
+		if e.marked(o, cordonMark) {
+			list = append(list, o.(*corev1.Node))
+		}
+	}
+	return list, errors.Join(errs...)
 }
 
 // manifests deletes the objects of manifests that the ledger lists, before their
@@ -275,24 +473,25 @@ func (s *sweep) nodes(ctx context.Context) error {
 func (s *sweep) manifests(ctx context.Context) error {
 	e := s.engine
 	var errs []error
-	for _, entry := range e.session.Ledger.Open() {
-		d := entry.Data
-		if d["resource"] == "" || d["run"] != e.session.RunID {
+	for _, entry := range s.entries {
+		if entry.Data["resource"] == "" {
 			continue
 		}
-		k := api.Kind{Group: d["group"], Version: d["version"], Resource: d["resource"], Name: d["kind"], Namespaced: d["namespace"] != "", JSON: true, New: func() api.Object { return new(api.Any) }}
+		k, _ := entryKind(entry) // checked
 		o := new(api.Any)
-		_, err := e.client.Get(ctx, k, d["namespace"], entry.Name, o)
+		_, err := e.client.Get(ctx, k, entry.Data["namespace"], entry.Name, o)
 		if apierrors.IsNotFound(err) || notServed(err) {
 			continue
 		}
-		if err == nil && o.GetLabels()[LabelRun] != e.session.RunID {
-			continue // somebody else's by that name
-		}
-		s.left = append(s.left, k.Resource+" "+entry.Name)
+		what := k.Resource + " " + entry.Name
 		if err == nil {
-			err = s.delete(ctx, k, entry.Name)
+			if err := e.carries(k, o); err != nil {
+				s.leave(k.String()+" "+entry.Name, err)
+				continue
+			}
+			err = s.delete(ctx, k, o)
 		}
+		s.found(what)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -312,89 +511,21 @@ func controllerKinds() []api.Kind {
 	return list
 }
 
-// behind looks after the volumes and contents behind the run's claims and
-// snapshots: they are to go with them.
-func (s *sweep) behind(ctx context.Context, volumes, contents map[string]bool) error {
-	e := s.engine
-	list, _, err := e.client.List(ctx, api.PersistentVolumes, "", metav1.ListOptions{})
-	if err != nil && (!apierrors.IsForbidden(err) || s.owed[api.PersistentVolumeClaims.String()]) {
-		return fmt.Errorf("list PersistentVolumes: %w", err)
-	}
-	var errs []error
-	for _, o := range list {
-		pv := o.(*corev1.PersistentVolume)
-		c := pv.Spec.ClaimRef
-		if c == nil || c.Namespace != e.Namespace || !strings.Contains(c.Name, prefix(e.session.RunID)) { // a StatefulSet puts its claims' names before its own
-			continue
-		}
-		s.left = append(s.left, "persistentvolume "+pv.Name)
-		if pv.Labels[LabelRun] != "" { // static: we made it for a volume that stays
-			errs = append(errs, s.delete(ctx, api.PersistentVolumes, pv.Name))
-			continue
-		}
-		if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain && !volumes[pv.Name] {
-			errs = append(errs, e.release(ctx, api.PersistentVolumes, pv.Name, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`))
-			volumes[pv.Name] = true
-		}
-	}
-	list, _, err = e.client.List(ctx, api.VolumeSnapshotContents, "", metav1.ListOptions{})
-	if err != nil && !notServed(err) && (!apierrors.IsForbidden(err) || s.owed[api.VolumeSnapshots.String()]) {
-		errs = append(errs, fmt.Errorf("list VolumeSnapshotContents: %w", err))
-	}
-	for _, o := range list {
-		c := o.(*api.VolumeSnapshotContent)
-		ref := c.Spec.VolumeSnapshotRef
-		if ref.Namespace != e.Namespace || !s.ours(ref.Name) {
-			continue
-		}
-		s.left = append(s.left, "volumesnapshotcontent "+c.Name)
-		if c.Spec.DeletionPolicy == "Retain" && !contents[c.Name] {
-			errs = append(errs, e.release(ctx, api.VolumeSnapshotContents, c.Name, `{"spec":{"deletionPolicy":"Delete"}}`))
-			contents[c.Name] = true
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// ours says whether a snapshot is of this run: named by it, or a member of one
-// of its groups.
-func (s *sweep) ours(snapshot string) bool {
-	if strings.HasPrefix(snapshot, prefix(s.engine.session.RunID)) {
-		return true
-	}
-	s.engine.mu.Lock()
-	defer s.engine.mu.Unlock()
-	_, member := s.engine.snapshots[rawName+snapshot]
-	return member
-}
-
-// release makes what was to be retained go with its owner.
-func (e *Engine) release(ctx context.Context, k api.Kind, name, patch string) error {
-	namespace := ""
-	if k.Namespaced {
-		namespace = e.Namespace
-	}
-	_, err := e.client.Patch(ctx, k, namespace, name, types.MergePatchType, []byte(patch), nil)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("%s %s is retained, and that cannot be changed: %w", k.Resource, name, err)
-	}
-	return nil
-}
-
-// settle strikes the ledger's entries of what is gone.
-func (s *sweep) settle(ledger engine.Ledger) error {
+// settle strikes the entries of what is gone.
+func (s *sweep) settle() error {
 	left := map[string]bool{}
 	for _, l := range s.left {
 		_, name, _ := strings.Cut(l, " ")
 		left[name] = true
 	}
+	for l := range s.alone {
+		_, name, _ := strings.Cut(l, " ")
+		left[name] = true
+	}
 	var errs []error
-	for _, entry := range ledger.Open() {
-		if entry.Data["run"] == s.engine.session.RunID && !left[entry.Name] {
-			errs = append(errs, ledger.Done(entry.Kind, entry.Name))
+	for _, entry := range s.entries {
+		if entry.Kind != dirKind && !left[entry.Name] {
+			errs = append(errs, s.engine.session.Ledger.Done(entry.Kind, entry.Name))
 		}
 	}
 	return errors.Join(errs...)

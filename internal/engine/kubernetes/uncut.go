@@ -44,6 +44,9 @@ func (e *Engine) deleteSnapshot(ctx context.Context, object engine.Object, tr *o
 		tr.MarkAt(op.Gone, end.At, end.Err, end.Source)
 		tr.EndedAt(end.At)
 	}
+	for _, c := range u.kept {
+		e.markBehind(api.VolumeSnapshotContents, c)
+	}
 	return e.forgetSnapshots(list)
 }
 
@@ -51,6 +54,7 @@ func (e *Engine) deleteSnapshot(ctx context.Context, object engine.Object, tr *o
 type uncutting struct {
 	feed     *feed
 	left     map[string]goingSnap // by "kind name"
+	kept     []*api.VolumeSnapshotContent
 	warnings warnings
 	rpcs     *rpcs
 	waits    *waits
@@ -76,7 +80,11 @@ func (e *Engine) uncut(list []*snap) *uncutting {
 		u.feed.add(key{snapshots, one.name})
 		u.left["snapshot "+one.name] = goingSnap{object, one.name, op.Gone}
 		c, _ := e.tracker.latest(key{contentOfSnapshot, one.name}).(*api.VolumeSnapshotContent)
-		if c == nil || c.Spec.DeletionPolicy == "Retain" {
+		if c == nil {
+			continue
+		}
+		if c.Spec.DeletionPolicy == "Retain" {
+			u.kept = append(u.kept, c)
 			continue
 		}
 		u.feed.add(key{contentOfSnapshot, one.name})

@@ -182,7 +182,7 @@ func (e *Engine) removeEntry(ctx context.Context, entry op.LedgerEntry) error {
 	case "volume", "snapshot", "group":
 		return e.recover(ctx, entry)
 	}
-	if err := mountsBelow(entry.Name); err != nil {
+	if err := owned.Unmounted(entry.Name); err != nil {
 		return err
 	}
 	return e.own.RemoveAll(entry.Name)
@@ -284,26 +284,7 @@ func (e *Engine) checkScratch() error {
 	if e.session.Dir == "" {
 		return nil
 	}
-	return mountsBelow(e.session.Dir)
-}
-
-// mountsBelow is an error that lists the mounts below dir, if there are any.
-func mountsBelow(dir string) error {
-	b, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return err
-	}
-	var found []string
-	for line := range strings.Lines(string(b)) {
-		f := strings.Fields(line)
-		if len(f) > 4 && strings.HasPrefix(f[4], dir+"/") {
-			found = append(found, f[4])
-		}
-	}
-	if len(found) == 0 {
-		return nil
-	}
-	return fmt.Errorf("still mounted: %s; unmount by hand", strings.Join(found, ", "))
+	return owned.Unmounted(e.session.Dir)
 }
 
 // foreign says whether an entry is of a driver that the run did not start.

@@ -175,6 +175,7 @@ func TestRun(t *testing.T) {
 		"a runner that is killed":            testKilled,
 		"a runner's pod that is killed":      testRunnerKilled,
 		"a command that is killed":           testCommandKilled,
+		"a killed command, cleaned up":       testCommandKilledCleanup,
 		"rights that the runner lacks":       testNoRights,
 		"a snapshot class that is missing":   testNoSnapshotClass,
 		"a snapshot class of another driver": testSnapshotClassOfAnother,
@@ -275,6 +276,33 @@ func testCommandKilled(p *project) {
 		left := p.left()
 		return len(left) == 0 && !strings.Contains(runner, "/"), fmt.Sprint(left, runner)
 	})
+}
+
+// testCommandKilledCleanup: `cleanup BUNDLE` ends the runner's pod of a command that
+// was killed, at any moment, and removes what its run has made.
+func testCommandKilledCleanup(p *project) {
+	p.bind("default", "cluster-admin")
+	long := strings.Replace(volumes("hostdir", ", attach: true"), "runtime: 15s", "runtime: 5m", 1)
+	runner := func() string {
+		return p.kubectl("get", "pods,configmaps,secrets,leases", "-l", "cnsbench.dev/runner", "-o", "name")
+	}
+	for moment, reached := range map[string]func() bool{
+		"there is a pod":       func() bool { return strings.Contains(runner(), "pod/") },
+		"the run makes things": func() bool { return len(p.left()) > 2 },
+	} {
+		c := p.command("pod", long)
+		p.start(c)
+		p.during(c, moment, reached)
+		_ = c.Process.Signal(syscall.SIGKILL)
+		<-c.over
+		if out, err := p.cnsbench(p.t, "cleanup", c.bundle); err != nil {
+			p.t.Errorf("%s: cleanup: %v\n%s", moment, err, out)
+		}
+		if left := runner(); strings.Contains(left, "/") {
+			p.t.Errorf("%s: of the runner is left: %s", moment, left)
+		}
+		p.nothingLeft()
+	}
 }
 
 // testRestart: ops that meet a server that is away fail and say so; the watches
