@@ -2,7 +2,7 @@
 SHELL   := /bin/bash
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 MODULE  := github.com/cnsbench/cnsbench/internal
-LDFLAGS := -s -w -X $(MODULE)/version.Version=$(VERSION) -X $(MODULE)/engine/agent/wire.Version=$(VERSION)
+LDFLAGS := -s -w -X $(MODULE)/version.Version=$(VERSION) -X $(MODULE)/agent/protocol.Version=$(VERSION)
 TOOL    := go tool -modfile=hack/tools/go.mod
 OUT     ?= out
 

@@ -16,11 +16,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/engine/agent/jail"
-	"github.com/cnsbench/cnsbench/internal/engine/agent/link"
-	"github.com/cnsbench/cnsbench/internal/engine/agent/mono"
-	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
-	"github.com/cnsbench/cnsbench/internal/engine/agent/wrap"
+	"github.com/cnsbench/cnsbench/internal/agent/clock"
+	"github.com/cnsbench/cnsbench/internal/agent/protocol"
+	"github.com/cnsbench/cnsbench/internal/agent/sandbox"
+	"github.com/cnsbench/cnsbench/internal/agent/transport"
+	"github.com/cnsbench/cnsbench/internal/agent/wrap"
 	"github.com/cnsbench/cnsbench/internal/machine"
 )
 
@@ -57,13 +57,13 @@ func run(ctx context.Context, args []string) (int, error) {
 	if len(args) == 0 {
 		return 2, errors.New(usage)
 	}
-	clock, err := clockFrom(os.Getenv(wire.EnvClockOffset))
+	clock, err := clockFrom(os.Getenv(protocol.EnvClockOffset))
 	if err != nil {
 		return 2, err
 	}
 	switch args[0] {
 	case "version":
-		fmt.Printf("%s (protocol %d)\n", wire.Version, wire.Proto)
+		fmt.Printf("%s (protocol %d)\n", protocol.Version, protocol.Proto)
 		return 0, nil
 	case "install":
 		if len(args) != 2 {
@@ -99,16 +99,16 @@ type peer struct {
 // flagsOf are the flags of a command that dials; the rest is in the
 // environment.
 func flagsOf(name string) (*flag.FlagSet, *peer) {
-	p := &peer{token: os.Getenv(wire.EnvToken), pin: os.Getenv(wire.EnvPin)}
+	p := &peer{token: os.Getenv(protocol.EnvToken), pin: os.Getenv(protocol.EnvPin)}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.StringVar(&p.address, "runner", os.Getenv(wire.EnvRunner), "")
+	flags.StringVar(&p.address, "runner", os.Getenv(protocol.EnvRunner), "")
 	flags.DurationVar(&p.patience, "dial-for", time.Minute, "")
 	flags.SetOutput(io.Discard)
 	return flags, p
 }
 
 // runWrap runs the command where the agent itself is.
-func runWrap(ctx context.Context, clock mono.Clock, args []string) (int, error) {
+func runWrap(ctx context.Context, clock clock.Clock, args []string) (int, error) {
 	flags, runner := flagsOf("wrap")
 	logDir := flags.String("log-dir", "", "")
 	name := flags.String("name", fmt.Sprintf("cnsbench-%d", os.Getpid()), "")
@@ -145,7 +145,7 @@ func openLogs(dir, name string) (*wrap.Logs, error) {
 }
 
 // runHold holds volumes.
-func runHold(ctx context.Context, clock mono.Clock, args []string) (int, error) {
+func runHold(ctx context.Context, clock clock.Clock, args []string) (int, error) {
 	flags, runner := flagsOf("hold")
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
 		return 2, fmt.Errorf("hold takes flags only: %w\n%s", err, usage)
@@ -160,7 +160,7 @@ func runHold(ctx context.Context, clock mono.Clock, args []string) (int, error) 
 
 // runJail runs the command in a root of its own.
 func runJail(ctx context.Context) (int, error) {
-	spec, err := jail.Read()
+	spec, err := sandbox.Read()
 	if err != nil {
 		return 1, err
 	}
@@ -168,16 +168,16 @@ func runJail(ctx context.Context) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	clock := mono.New(time.Duration(spec.ClockOffset))
+	clock := clock.New(time.Duration(spec.ClockOffset))
 	// Once in the jail the socket is out of reach: it dials again only before.
-	runner := &peer{address: link.Unix + ":" + spec.Socket, token: spec.Token, patience: time.Minute, once: true}
+	runner := &peer{address: transport.Unix + ":" + spec.Socket, token: spec.Token, patience: time.Minute, once: true}
 	return serve(ctx, runner, clock, spec.Cmd, logs, func(log func(string)) error {
-		return jail.Enter(spec, log)
+		return sandbox.Enter(spec, log)
 	})
 }
 
 // serve connects to the runner, enters the command's surroundings and runs it.
-func serve(ctx context.Context, runner *peer, clock mono.Clock, cmd wrap.Command, logs *wrap.Logs, enter func(log func(string)) error) (int, error) {
+func serve(ctx context.Context, runner *peer, clock clock.Clock, cmd wrap.Command, logs *wrap.Logs, enter func(log func(string)) error) (int, error) {
 	// The surroundings come before the hello: the sooner other volumes are let go
 	// of the better. What there was to say is said after the welcome.
 	var notes []string
@@ -190,12 +190,12 @@ func serve(ctx context.Context, runner *peer, clock mono.Clock, cmd wrap.Command
 	}
 	defer conn.Close() // the process ends
 	for _, line := range notes {
-		if err := conn.Write(wire.Message{Log: &wire.Log{Line: line}}); err != nil {
+		if err := conn.Write(protocol.Message{Log: &protocol.Log{Line: line}}); err != nil {
 			return 1, err
 		}
 	}
 	if entered != nil {
-		wrap.Fail(conn, clock, wire.CodeJail, entered)
+		wrap.Fail(conn, clock, protocol.CodeJail, entered)
 		return 1, entered
 	}
 	return wrap.Run(ctx, conn, welcome, clock, cmd, logs)
@@ -210,7 +210,7 @@ const (
 // meet dials the runner, calls connected and says hello. Where the connection
 // ends before the runner's answer, as a runner with too many of them does, it
 // dials again for as long as the runner's patience lasts.
-func meet(ctx context.Context, runner *peer, clock mono.Clock, connected func()) (*wire.Conn, *wire.Welcome, error) {
+func meet(ctx context.Context, runner *peer, clock clock.Clock, connected func()) (*protocol.Conn, *protocol.Welcome, error) {
 	attempts := 0
 	for began, pause := time.Now(), firstPause; ; pause = min(2*pause, longestPause) {
 		l, conn, err := dial(ctx, runner, clock)
@@ -234,19 +234,19 @@ func meet(ctx context.Context, runner *peer, clock mono.Clock, connected func())
 
 // dial connects to the runner. A signal that ends a process ends it: as PID 1
 // a process is not ended by signals that it does not take.
-func dial(ctx context.Context, runner *peer, clock mono.Clock) (*link.Link, *wire.Conn, error) {
+func dial(ctx context.Context, runner *peer, clock clock.Clock) (*transport.Link, *protocol.Conn, error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	l, err := link.Dial(ctx, runner.address, runner.pin, runner.patience)
+	l, err := transport.Dial(ctx, runner.address, runner.pin, runner.patience)
 	if err != nil {
 		return nil, nil, err
 	}
-	return l, wire.NewConn(l, clock.Now), nil
+	return l, protocol.NewConn(l, clock.Now), nil
 }
 
 // greet says hello, how the runner was reached included.
-func greet(l *link.Link, conn *wire.Conn, runner *peer, clock mono.Clock) (*wire.Welcome, error) {
-	welcome, err := wrap.Handshake(conn, wire.Hello{
+func greet(l *transport.Link, conn *protocol.Conn, runner *peer, clock clock.Clock) (*protocol.Welcome, error) {
+	welcome, err := wrap.Handshake(conn, protocol.Hello{
 		Token: runner.token, Began: clock.Began(), Attempts: l.Attempts, DialNanos: int64(l.Took),
 		Machine: machine.ID(),
 	})
@@ -257,22 +257,22 @@ func greet(l *link.Link, conn *wire.Conn, runner *peer, clock mono.Clock) (*wire
 }
 
 // clockFrom is the agent's clock, shifted by text for tests.
-func clockFrom(text string) (mono.Clock, error) {
+func clockFrom(text string) (clock.Clock, error) {
 	if text == "" {
-		return mono.New(0), nil
+		return clock.New(0), nil
 	}
 	offset, err := time.ParseDuration(text)
 	if err != nil {
-		return mono.Clock{}, fmt.Errorf("%s: %w", wire.EnvClockOffset, err)
+		return clock.Clock{}, fmt.Errorf("%s: %w", protocol.EnvClockOffset, err)
 	}
-	return mono.New(offset), nil
+	return clock.New(offset), nil
 }
 
 // environ is the command's environment: ours without what is the agent's.
 func environ() []string {
 	var env []string
 	for _, e := range os.Environ() {
-		if !strings.HasPrefix(e, wire.EnvPrefix) {
+		if !strings.HasPrefix(e, protocol.EnvPrefix) {
 			env = append(env, e)
 		}
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/plan/workload"
 	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
 func replaying(sources ...string) *plan.Plan {

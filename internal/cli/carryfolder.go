@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnsbench/cnsbench/internal/plan/workload"
+	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
 // pack makes one file of what a library reads in a folder, and of nothing else

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
-	"github.com/cnsbench/cnsbench/internal/engine/csiproxy"
+	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 )
 
 // The environment of the proxy.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/engine/csiproxy"
+	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 )
 
 // The port says whether the proxy is in the driver's place: without a driver it

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
-	"github.com/cnsbench/cnsbench/internal/engine/csidriver"
-	"github.com/cnsbench/cnsbench/internal/engine/csidriver/inject"
+	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
+	"github.com/cnsbench/cnsbench/internal/csi/csidriver/inject"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"

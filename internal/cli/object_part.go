@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnsbench/cnsbench/internal/engine/agent/meet"
+	"github.com/cnsbench/cnsbench/internal/agent/rendezvous"
 	"github.com/cnsbench/cnsbench/internal/objectstore/open"
 	"github.com/cnsbench/cnsbench/internal/objectstore/part"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -51,7 +51,7 @@ func runPart(ctx context.Context, order, out string) (err error) {
 	if err := checkOpenFiles(&todo.Workload, c.Parts); err != nil {
 		return err
 	}
-	company, err := meet.Here()
+	company, err := rendezvous.Here()
 	if err != nil {
 		return err
 	}

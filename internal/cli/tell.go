@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/operator/tell"
+	"github.com/cnsbench/cnsbench/internal/operator/runnerstatus"
 	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/results"
 	"github.com/cnsbench/cnsbench/internal/run"
@@ -50,7 +50,7 @@ type teller struct {
 	file string
 
 	mu       sync.Mutex
-	progress tell.Progress
+	progress runnerstatus.Progress
 	clean    bool
 	stop     chan struct{}
 	stopped  sync.WaitGroup
@@ -62,8 +62,8 @@ func (r *running) observer(show run.Observer) run.Observer {
 	if !r.flags.job.inCluster {
 		return show
 	}
-	t := &teller{Observer: show, file: filepath.Join(r.writer.Dir(), tell.ProgressFile), stop: make(chan struct{}),
-		progress: tell.Progress{RunID: r.id, Seed: int64(r.plan.Seed), Ops: tell.Counts{}, Actions: map[string]tell.Counts{}}}
+	t := &teller{Observer: show, file: filepath.Join(r.writer.Dir(), runnerstatus.ProgressFile), stop: make(chan struct{}),
+		progress: runnerstatus.Progress{RunID: r.id, Seed: int64(r.plan.Seed), Ops: runnerstatus.Counts{}, Actions: map[string]runnerstatus.Counts{}}}
 	r.flags.job.teller = t
 	t.stopped.Add(1)
 	go t.write()
@@ -125,7 +125,7 @@ func (t *teller) OpEnded(o *op.Op) {
 	t.progress.Ops[string(o.Outcome)]++
 	of := t.progress.Actions[o.Action]
 	if of == nil {
-		of = tell.Counts{}
+		of = runnerstatus.Counts{}
 		t.progress.Actions[o.Action] = of
 	}
 	of[string(o.Outcome)]++
@@ -140,7 +140,7 @@ func (f *runFlags) sayEnd(s *streams, err error) error {
 	if !f.job.inCluster {
 		return err
 	}
-	end := tell.End{RunID: f.id, State: string(record.Failed), ExitCode: code, Clean: true}
+	end := runnerstatus.End{RunID: f.id, State: string(record.Failed), ExitCode: code, Clean: true}
 	end.Reason = failureText(err)
 	if t := f.job.teller; t != nil {
 		end.Barrier, end.Seed, end.Ops, end.Actions, end.Clean = t.progress.Barrier, t.progress.Seed, t.progress.Ops, t.progress.Actions, t.clean
@@ -148,10 +148,10 @@ func (f *runFlags) sayEnd(s *streams, err error) error {
 	if b, opened := record.Open(f.out); opened == nil {
 		end.State = string(b.Run.State)
 		for _, v := range b.Run.Verdicts {
-			end.SLOs = append(end.SLOs, tell.Verdict{Name: v.Name, Verdict: string(v.Status), Message: strings.TrimSpace(v.Observed + " " + v.Message)})
+			end.SLOs = append(end.SLOs, runnerstatus.Verdict{Name: v.Name, Verdict: string(v.Status), Message: strings.TrimSpace(v.Observed + " " + v.Message)})
 		}
 	}
-	if wrote := os.WriteFile(tell.EndFile, end.Encode(), 0o644); wrote != nil {
+	if wrote := os.WriteFile(runnerstatus.EndFile, end.Encode(), 0o644); wrote != nil {
 		fmt.Fprintln(s.err, "cnsbench: the operator is not told how the run ended:", wrote)
 	}
 	return err

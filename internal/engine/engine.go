@@ -199,7 +199,7 @@ type Pod struct {
 	Sync []string
 	// Meets: the containers in Sync are started at once and stand at the barrier
 	// themselves, when they have prepared what they need; they may meet those of
-	// other instances on the way. See package meet.
+	// other instances on the way. See package rendezvous.
 	Meets bool
 	// Environment names variables of the runner's own environment that the
 	// containers have too (engine local): credentials, which stand in no manifest.

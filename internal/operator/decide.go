@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
-	"github.com/cnsbench/cnsbench/internal/operator/tell"
+	"github.com/cnsbench/cnsbench/internal/operator/runnerstatus"
 )
 
 // The words that conditions use as their reasons, beside those that Kubernetes
@@ -272,7 +272,7 @@ func blocked(w work) (reason, message string, hopeless bool) {
 }
 
 // running takes over what the runner tells of itself.
-func (d *decision) running(pod *corev1.Pod, p *tell.Progress) {
+func (d *decision) running(pod *corev1.Pod, p *runnerstatus.Progress) {
 	d.set(v1alpha1.ConditionReady, metav1.ConditionTrue, reasonUp, fmt.Sprintf("pod %s on node %s", pod.Name, pod.Spec.NodeName))
 	d.set(v1alpha1.ConditionRunning, metav1.ConditionTrue, reasonRunning, "")
 	if p == nil {
@@ -286,7 +286,7 @@ func (d *decision) running(pod *corev1.Pod, p *tell.Progress) {
 }
 
 // report takes over figures; what is not told is left as it was.
-func (d *decision) report(seed int64, barrier *time.Time, ops tell.Counts, actions map[string]tell.Counts) {
+func (d *decision) report(seed int64, barrier *time.Time, ops runnerstatus.Counts, actions map[string]runnerstatus.Counts) {
 	if seed != 0 {
 		d.status.Seed = &seed
 	}
@@ -303,7 +303,7 @@ func (d *decision) report(seed int64, barrier *time.Time, ops tell.Counts, actio
 
 // terminated judges a runner by its last word, or by the lack of one.
 func (d *decision) terminated(o observed, t *corev1.ContainerStateTerminated) {
-	end, spoke := tell.DecodeEnd(t.Message)
+	end, spoke := runnerstatus.DecodeEnd(t.Message)
 	if !spoke {
 		d.speechless(o, t)
 		return

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
-	"github.com/cnsbench/cnsbench/internal/operator/tell"
+	"github.com/cnsbench/cnsbench/internal/operator/runnerstatus"
 )
 
 var (
@@ -78,7 +78,7 @@ func over(code int32, reason, message string) corev1.ContainerState {
 		StartedAt: metav1.NewTime(begin.Add(5 * time.Second)), FinishedAt: metav1.NewTime(begin.Add(time.Minute))}}
 }
 
-func said(e tell.End) corev1.ContainerState {
+func said(e runnerstatus.End) corev1.ContainerState {
 	return over(int32(e.ExitCode), "Completed", string(e.Encode()))
 }
 
@@ -168,29 +168,29 @@ func TestDecide(t *testing.T) {
 			o:    observed{benchmark: benchmark(begun), runner: work{job: job(), pod: podIn(up())}},
 			want: does{Complete: "False/Running", Failed: pending, Ready: "True/RunnerUp"}},
 		{name: "a runner that tells where it stands",
-			o:    observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(up())}, progress: &tell.Progress{Phase: "setting up"}},
+			o:    observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(up())}, progress: &runnerstatus.Progress{Phase: "setting up"}},
 			want: does{Complete: "False/SettingUp", Failed: pending, Ready: "True/RunnerUp"}},
 		{name: "a run that is done",
-			o:    observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(said(tell.End{State: "complete", Clean: true}))}},
+			o:    observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(said(runnerstatus.End{State: "complete", Clean: true}))}},
 			want: does{Complete: "True/Completed", Failed: "False/Completed", Ready: "False/Ended", Clean: "True/ByRunner"}},
 		{name: "a run whose operations failed in part is done, and says so",
-			o: observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(said(tell.End{
-				State: "complete", Clean: true, Ops: tell.Counts{"ok": 115, "error": 40, "timeout": 9}}))}},
+			o: observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(said(runnerstatus.End{
+				State: "complete", Clean: true, Ops: runnerstatus.Counts{"ok": 115, "error": 40, "timeout": 9}}))}},
 			want: does{Complete: "True/OperationsFailed", Failed: "False/OperationsFailed", Ready: "False/Ended",
 				Clean: "True/ByRunner"},
 			message: "164 operations, 49 failed"},
 		{name: "a file that is wrong, by the runner's own word",
-			o: observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(said(tell.End{
+			o: observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(said(runnerstatus.End{
 				State: "failed", ExitCode: 1, Clean: true,
 				Reason: "x.yaml:3:1: no snapshots of " + strings.Repeat("long ", 100)}))}},
 			want: does{Complete: "False/InvalidBenchmark", Failed: "True/InvalidBenchmark", Ready: "False/Ended",
 				Clean: "True/NothingMade"},
 			message: "x.yaml:3:1: no snapshots of"},
 		{name: "a run that missed an objective is done too",
-			o:    observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(said(tell.End{State: "complete", ExitCode: 3, Clean: true}))}},
+			o:    observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(said(runnerstatus.End{State: "complete", ExitCode: 3, Clean: true}))}},
 			want: does{Complete: "True/ObjectivesMissed", Failed: "False/ObjectivesMissed", Ready: "False/Ended", Clean: "True/ByRunner"}},
 		{name: "a run that left something is cleaned up",
-			o:    observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(said(tell.End{State: "failed", ExitCode: 2, Reason: "not everything could be removed"}))}},
+			o:    observed{benchmark: benchmark(ran), runner: work{job: job(), pod: podIn(said(runnerstatus.End{State: "failed", ExitCode: 2, Reason: "not everything could be removed"}))}},
 			want: does{Acts: "+cleanup", Complete: "False/RunFailed", Failed: "True/RunFailed", Ready: "False/Ended", Clean: "False/CleaningUp"}, message: "not everything"},
 		{name: "a file that is wrong",
 			o:    observed{benchmark: benchmark(begun), runner: work{job: job(), pod: podIn(over(1, "Error", "cnsbench: 1 problem"))}},
@@ -269,7 +269,7 @@ func TestDecide(t *testing.T) {
 			o:    observed{benchmark: benchmark(ran, deleted), runner: work{pod: podIn(up())}},
 			want: does{Complete: "False/Running", Failed: pending, Ready: "True/RunnerUp"}},
 		{name: "until it says that nothing is left",
-			o:    observed{benchmark: benchmark(ran, deleted), runner: work{job: job(), pod: podIn(said(tell.End{State: "interrupted", ExitCode: 130, Clean: true}))}},
+			o:    observed{benchmark: benchmark(ran, deleted), runner: work{job: job(), pod: podIn(said(runnerstatus.End{State: "interrupted", ExitCode: 130, Clean: true}))}},
 			want: does{Acts: "-finalizer", Complete: "False/Interrupted", Failed: "True/Interrupted", Ready: "False/Ended", Clean: "True/ByRunner"}},
 		{name: "or is gone without a word",
 			o:    observed{benchmark: benchmark(ran, deleted)},

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
-	"github.com/cnsbench/cnsbench/internal/operator/tell"
+	"github.com/cnsbench/cnsbench/internal/operator/runnerstatus"
 )
 
 const (
@@ -156,7 +156,7 @@ func (c *Config) podSpec(b *v1alpha1.Benchmark, argv []string) corev1.PodSpec {
 				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 			},
-			TerminationMessagePath: tell.EndFile, TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+			TerminationMessagePath: runnerstatus.EndFile, TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			VolumeMounts: []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
 		}},
 		Volumes: []corev1.Volume{{Name: "tmp", VolumeSource: ScratchVolume()}},

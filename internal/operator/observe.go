@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
-	"github.com/cnsbench/cnsbench/internal/operator/tell"
+	"github.com/cnsbench/cnsbench/internal/operator/runnerstatus"
 )
 
 // observed is all that a decision is made from.
@@ -26,8 +26,8 @@ type observed struct {
 	closing       bool // the namespace is being deleted: nothing can be created in it
 	runner        work
 	cleanup       work
-	progress      *tell.Progress // nil: not known
-	progressError error          // why it is not known, where it should be
+	progress      *runnerstatus.Progress // nil: not known
+	progressError error                  // why it is not known, where it should be
 }
 
 // work is a Job with the pod that it has.

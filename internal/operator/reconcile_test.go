@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
-	"github.com/cnsbench/cnsbench/internal/operator/tell"
+	"github.com/cnsbench/cnsbench/internal/operator/runnerstatus"
 )
 
 // bench is a reconciler on a cluster without controllers.
@@ -37,8 +37,8 @@ type bench struct {
 	told   map[string]string // runs that the results service heard to be lost
 }
 
-func (b *bench) Progress(context.Context, string, string) (*tell.Progress, error) {
-	return &tell.Progress{Phase: "running", Ops: tell.Counts{"ok": 5, "timeout": 2}}, nil
+func (b *bench) Progress(context.Context, string, string) (*runnerstatus.Progress, error) {
+	return &runnerstatus.Progress{Phase: "running", Ops: runnerstatus.Counts{"ok": 5, "timeout": 2}}, nil
 }
 
 func (b *bench) Lost(_ context.Context, _, run, why string) error {
@@ -150,7 +150,7 @@ func TestALife(t *testing.T) {
 	if !is(got, v1alpha1.ConditionRunning, reasonRunning) || got.Status.Ops == nil || got.Status.Ops.Total != 7 || got.Status.Ops.Failed != 2 {
 		t.Fatalf("not running: %+v", got.Status)
 	}
-	b.pod(got, said(tell.End{State: "complete", ExitCode: 3, Clean: true, Ops: tell.Counts{"ok": 9}, SLOs: []tell.Verdict{{Name: "quick", Verdict: "fail"}}}))
+	b.pod(got, said(runnerstatus.End{State: "complete", ExitCode: 3, Clean: true, Ops: runnerstatus.Counts{"ok": 9}, SLOs: []runnerstatus.Verdict{{Name: "quick", Verdict: "fail"}}}))
 	b.step()
 	got = b.step()
 	if !is(got, v1alpha1.ConditionComplete, reasonMissed) || got.Status.Verdicts[0].Verdict != "fail" || got.Status.Ops.OK != 9 || !got.Status.CompletionTime.After(got.Status.StartTime.Time) {

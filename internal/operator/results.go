@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/operator/tell"
+	"github.com/cnsbench/cnsbench/internal/operator/runnerstatus"
 )
 
 // Results is what the operator wants of the results service. Both calls are
@@ -21,7 +21,7 @@ import (
 type Results interface {
 	// Progress reads where a run stands; nil without an error when the run has
 	// not said yet.
-	Progress(ctx context.Context, namespace, run string) (*tell.Progress, error)
+	Progress(ctx context.Context, namespace, run string) (*runnerstatus.Progress, error)
 	// Lost says that the runner is gone, so that the run is closed as
 	// incomplete. It can be repeated.
 	Lost(ctx context.Context, namespace, run, reason string) error
@@ -41,17 +41,17 @@ const (
 )
 
 // Progress reads progress.json of a run.
-func (h *HTTPResults) Progress(ctx context.Context, namespace, run string) (*tell.Progress, error) {
-	body, err := h.do(ctx, http.MethodGet, namespace, run, "files/"+tell.ProgressFile, nil)
+func (h *HTTPResults) Progress(ctx context.Context, namespace, run string) (*runnerstatus.Progress, error) {
+	body, err := h.do(ctx, http.MethodGet, namespace, run, "files/"+runnerstatus.ProgressFile, nil)
 	if s := (*httpStatus)(nil); errors.As(err, &s) && s.code == http.StatusNotFound {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	p := &tell.Progress{}
+	p := &runnerstatus.Progress{}
 	if err := json.Unmarshal(body, p); err != nil {
-		return nil, fmt.Errorf("%s of run %s: %w", tell.ProgressFile, run, err)
+		return nil, fmt.Errorf("%s of run %s: %w", runnerstatus.ProgressFile, run, err)
 	}
 	return p, nil
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/operator/tell"
+	"github.com/cnsbench/cnsbench/internal/operator/runnerstatus"
 )
 
 // The bounds of the schema: what is longer would be refused with all the rest.
@@ -58,7 +58,7 @@ func inShort(message string) string {
 	return truncated(strings.Join(strings.Fields(message), " "), longestColumn)
 }
 
-func opCounts(c tell.Counts) v1alpha1.OpCounts {
+func opCounts(c runnerstatus.Counts) v1alpha1.OpCounts {
 	n := v1alpha1.OpCounts{
 		OK: c[string(op.OK)], Error: c[string(op.Error)], Timeout: c[string(op.Timeout)],
 		Censored: c[string(op.Censored)], Dropped: c[string(op.Dropped)],
@@ -68,7 +68,7 @@ func opCounts(c tell.Counts) v1alpha1.OpCounts {
 	return n
 }
 
-func actionCounts(of map[string]tell.Counts) []v1alpha1.ActionStatus {
+func actionCounts(of map[string]runnerstatus.Counts) []v1alpha1.ActionStatus {
 	var all []v1alpha1.ActionStatus
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		all = append(all, v1alpha1.ActionStatus{Name: v1alpha1.ActionName(name), Ops: opCounts(of[name])})
@@ -76,7 +76,7 @@ func actionCounts(of map[string]tell.Counts) []v1alpha1.ActionStatus {
 	return all
 }
 
-func verdicts(of []tell.Verdict) []v1alpha1.Verdict {
+func verdicts(of []runnerstatus.Verdict) []v1alpha1.Verdict {
 	var all []v1alpha1.Verdict
 	for _, v := range of {
 		all = append(all, v1alpha1.Verdict{Name: v1alpha1.Name(v.Name), Verdict: v.Verdict, Message: truncated(v.Message, longestVerdict)})

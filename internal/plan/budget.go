@@ -8,7 +8,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	oload "github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 // budget adds up what the plan makes, as if nothing failed, nothing was
@@ -207,7 +207,7 @@ func (l *loader) triggers(r *Rate) (n int64, ended bool) {
 			length = left
 		}
 	}
-	if c, ok := r.Schedule.(rate.Ending); ok && (length > 0 || l.plan.Runtime == 0) {
+	if c, ok := r.Schedule.(schedule.Ending); ok && (length > 0 || l.plan.Runtime == 0) {
 		n, ended = c.Count(length)
 		if r.Limit > 0 && (!ended || r.Limit < n) {
 			n, ended = r.Limit, true

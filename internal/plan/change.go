@@ -11,7 +11,7 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/plan/workload"
+	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
 func (l *loader) snapshot(n *info) {

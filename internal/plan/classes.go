@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/plan/workload"
+	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
 // driverSuffix ends the names of the drivers in the box.
@@ -28,7 +28,7 @@ const (
 )
 
 // lacks is what a driver in the box would refuse in the run; the truth is in
-// internal/engine/csidriver: the interfaces that its backends satisfy, and
+// internal/csi/csidriver: the interfaces that its backends satisfy, and
 // what their shape refuses.
 var lacks = map[string]map[string]bool{
 	"hostdir" + driverSuffix: {canBlock: true, canGroup: true, canModify: true},

@@ -15,8 +15,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/plan/workload"
-	"github.com/cnsbench/cnsbench/internal/plan/workload/parse"
+	"github.com/cnsbench/cnsbench/internal/workload"
+	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
 // maxSize is the largest volume that is taken for meant: 1 PiB.
@@ -248,14 +248,14 @@ func (l *loader) size(path string, q *resource.Quantity) int64 {
 // parser checks that there is one for what the workload writes, and notes
 // which metrics come of it.
 func (l *loader) parser(n *info, path string, o workload.Output) {
-	if o.Parser != "" && o.Script == "" && !slices.Contains(parse.Names(), o.Parser) {
-		l.fail(path+".workload", fmt.Sprintf("built in: %s; else the name of a script of the entry, or none: the output is kept raw", strings.Join(parse.Names(), ", ")),
+	if o.Parser != "" && o.Script == "" && !slices.Contains(parser.Names(), o.Parser) {
+		l.fail(path+".workload", fmt.Sprintf("built in: %s; else the name of a script of the entry, or none: the output is kept raw", strings.Join(parser.Names(), ", ")),
 			"there is no parser %q", o.Parser)
 		return
 	}
 	metrics := workloadMetrics(o.Parser)
 	if n.objects != nil {
-		metrics = append(metrics, parse.ObjectMetrics(n.objects)...)
+		metrics = append(metrics, parser.ObjectMetrics(n.objects)...)
 	}
 	for _, m := range metrics {
 		if !slices.Contains(n.metrics, m) {

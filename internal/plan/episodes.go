@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 // heads notes which actions follow which, before any is resolved: a target in an
@@ -62,9 +62,9 @@ func (l *loader) startAfterAction(path, name string) {
 
 // once is the rate of an action that is done once in the course of the run.
 func (l *loader) once(n *info) Rate {
-	r := Rate{Name: n.out.Name + ".startAfter", Limit: 1, Schedule: rate.Constant{Interval: 1}}
+	r := Rate{Name: n.out.Name + ".startAfter", Limit: 1, Schedule: schedule.Constant{Interval: 1}}
 	if n.spec.StartAfter != nil {
-		r.Schedule = rate.Constant{Interval: max(n.spec.StartAfter.Duration.Duration, 1)}
+		r.Schedule = schedule.Constant{Interval: max(n.spec.StartAfter.Duration.Duration, 1)}
 		return r
 	}
 	r.StartAction = string(n.spec.StartAfterAction)

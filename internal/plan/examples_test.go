@@ -10,7 +10,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 
-	"github.com/cnsbench/cnsbench/internal/plan/expr"
+	"github.com/cnsbench/cnsbench/internal/expr"
 )
 
 // local is what the local engine can do.

@@ -8,14 +8,14 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 // formula takes a rate whose API type says itself when its triggers are due.
 func (l *loader) formula(path string, r *v1alpha1.Rate, out *Rate) {
 	fields := reflect.ValueOf(r).Elem()
 	for i := range fields.NumField() {
-		f, ok := fields.Field(i).Interface().(rate.Formula)
+		f, ok := fields.Field(i).Interface().(schedule.Formula)
 		if !ok || fields.Field(i).IsNil() {
 			continue
 		}
@@ -29,7 +29,7 @@ func (l *loader) formula(path string, r *v1alpha1.Rate, out *Rate) {
 				return
 			}
 		}
-		out.Schedule = rate.Closed{Formula: f}
+		out.Schedule = schedule.Closed{Formula: f}
 		return
 	}
 }
@@ -44,8 +44,8 @@ func (l *loader) directions(order []*info) {
 		makes, removes := false, false
 		for _, n := range order {
 			if n.out.Rate == string(r.Name) {
-				makes = makes || n.out.Way() == rate.Up
-				removes = removes || n.out.Way() == rate.Down
+				makes = makes || n.out.Way() == schedule.Up
+				removes = removes || n.out.Way() == schedule.Down
 			}
 		}
 		if makes != removes {
@@ -69,19 +69,19 @@ func (l *loader) singling(order []*info) {
 
 // Way is the direction in which a rate that counts objects must go to trigger
 // the action.
-func (a *Action) Way() rate.Way {
+func (a *Action) Way() schedule.Way {
 	switch a.Kind {
 	case op.Create, op.Snapshot, op.Restore, op.Clone:
-		return rate.Up
+		return schedule.Up
 	case op.Delete:
-		return rate.Down
+		return schedule.Down
 	}
-	return rate.NoWay
+	return schedule.NoWay
 }
 
 // ends says whether the schedule itself has an end.
 func (r *Rate) ends() bool {
-	c, ok := r.Schedule.(rate.Ending)
+	c, ok := r.Schedule.(schedule.Ending)
 	if !ok {
 		return false
 	}
@@ -91,7 +91,7 @@ func (r *Rate) ends() bool {
 
 // lifetime resolves a rate that triggers once for each object.
 func (l *loader) lifetime(path string, spec *v1alpha1.LifetimeRateSpec, out *Rate) {
-	life := rate.Lifetime{Mean: l.positive(path+".mean", spec.Mean)}
+	life := schedule.Lifetime{Mean: l.positive(path+".mean", spec.Mean)}
 	for i, q := range spec.Quantiles {
 		life.Quantiles = append(life.Quantiles, q.Duration.Duration)
 		if i > 0 && life.Quantiles[i] < life.Quantiles[i-1] {
@@ -125,7 +125,7 @@ func (l *loader) triggersOf(r *Rate, n *info) (times int64, ended bool) {
 		return 1, true
 	}
 	times, ended = l.triggers(r)
-	c, closed := r.Schedule.(rate.Closed)
+	c, closed := r.Schedule.(schedule.Closed)
 	_, counts := c.Formula.(interface{ Level(int64) int64 })
 	switch {
 	case r.Steps != nil:
@@ -135,7 +135,7 @@ func (l *loader) triggersOf(r *Rate, n *info) (times int64, ended bool) {
 				times++
 			}
 		}
-	case closed && counts && n.out.Way() != rate.NoWay:
+	case closed && counts && n.out.Way() != schedule.NoWay:
 		times = (times + 1) / 2
 	}
 	return times, ended

@@ -19,8 +19,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/plan/workload"
 	"github.com/cnsbench/cnsbench/internal/version"
+	"github.com/cnsbench/cnsbench/internal/workload"
 	"github.com/cnsbench/cnsbench/library"
 )
 

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
-	"github.com/cnsbench/cnsbench/internal/plan/workload"
+	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
 // manifestObject resolves an object that the file gives as a manifest, and

@@ -3,7 +3,7 @@ package plan
 import (
 	"fmt"
 
-	"github.com/cnsbench/cnsbench/internal/plan/workload"
+	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
 // nullVar is a variable that the file names without a value.

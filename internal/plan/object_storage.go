@@ -10,7 +10,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
-	"github.com/cnsbench/cnsbench/internal/plan/workload"
+	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
 // hostMount is a file or a directory of this machine that the program is given.

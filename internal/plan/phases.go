@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
-	"github.com/cnsbench/cnsbench/internal/plan/workload"
+	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
 // phases resolves the phases of one choice of a workload's variables into what

@@ -16,7 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 // Plan is a Benchmark with nothing left to decide but what depends on time
@@ -184,7 +184,7 @@ const (
 type Rate struct {
 	Name string
 	// Schedule is nil for a closed loop and for lifetimes.
-	Schedule rate.Schedule
+	Schedule schedule.Schedule
 	// Parallelism of a closed loop; UntilEnded: a slot is free again when the
 	// workload instance has ended, not already when it runs.
 	Parallelism int
@@ -197,7 +197,7 @@ type Rate struct {
 	// Trace is the file that they are from; nil: another rate.
 	Trace *TraceFile
 	// Lifetime of a rate that triggers once for each object; nil: another rate.
-	Lifetime *rate.Lifetime
+	Lifetime *schedule.Lifetime
 
 	StartAfter  time.Duration // after the barrier
 	StartAction string        // or after this action's first op has ended

@@ -14,7 +14,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 const head = "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: x}\n"
@@ -74,10 +74,10 @@ func TestRatesAreResolved(t *testing.T) {
     - {name: c, concurrencySpec: {parallelism: 7, until: ended}}
 `)
 	want := []Rate{
-		{Name: "a", Schedule: rate.Constant{Interval: 2 * time.Second}, StartAfter: 2 * time.Second, Duration: 10 * time.Second, Limit: 4, MaxInFlight: 3, Queue: true},
-		{Name: "b", Schedule: rate.Burst{Size: 5, Interval: 2 * time.Second}, MaxInFlight: 10000},
+		{Name: "a", Schedule: schedule.Constant{Interval: 2 * time.Second}, StartAfter: 2 * time.Second, Duration: 10 * time.Second, Limit: 4, MaxInFlight: 3, Queue: true},
+		{Name: "b", Schedule: schedule.Burst{Size: 5, Interval: 2 * time.Second}, MaxInFlight: 10000},
 		{Name: "c", Parallelism: 7, UntilEnded: true, MaxInFlight: 10000},
-		{Name: "y.startAfter", Schedule: rate.Constant{Interval: 3 * time.Second}, Limit: 1},
+		{Name: "y.startAfter", Schedule: schedule.Constant{Interval: 3 * time.Second}, Limit: 1},
 	}
 	if diff := cmp.Diff(want, p.Rates); diff != "" {
 		t.Error(diff)

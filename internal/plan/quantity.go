@@ -6,8 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/cnsbench/cnsbench/internal/plan/workload"
-	"github.com/cnsbench/cnsbench/internal/plan/workload/variable"
+	"github.com/cnsbench/cnsbench/internal/workload"
+	"github.com/cnsbench/cnsbench/internal/workload/variable"
 )
 
 // blameQuantities reports the variables whose values are why an entry cannot

@@ -6,7 +6,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 // maxPerSecond is the fastest rate that is taken for meant.
@@ -46,7 +46,7 @@ func (l *loader) schedule(path string, r *v1alpha1.Rate, out *Rate) {
 	switch {
 	case r.ConstantRateSpec != nil:
 		at := path + ".constantRateSpec"
-		c := rate.Constant{}
+		c := schedule.Constant{}
 		switch s := r.ConstantRateSpec; {
 		case s.Interval != nil:
 			c.Interval = l.interval(at+".interval", *s.Interval, 1)
@@ -58,12 +58,12 @@ func (l *loader) schedule(path string, r *v1alpha1.Rate, out *Rate) {
 		}
 	case r.PoissonRateSpec != nil:
 		if p := l.perSecond(path+".poissonRateSpec.perSecond", r.PoissonRateSpec.PerSecond); p > 0 {
-			out.Schedule = rate.Poisson{Rate: p}
+			out.Schedule = schedule.Poisson{Rate: p}
 		}
 	case r.BurstRateSpec != nil:
 		b := r.BurstRateSpec
 		if d := l.interval(path+".burstRateSpec.interval", b.Interval, int(b.Size)); d > 0 && b.Size > 0 {
-			out.Schedule = rate.Burst{Size: int(b.Size), Interval: d}
+			out.Schedule = schedule.Burst{Size: int(b.Size), Interval: d}
 		}
 	case r.ConcurrencySpec != nil:
 		out.Parallelism = int(r.ConcurrencySpec.Parallelism)

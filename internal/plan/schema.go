@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cnsbench/cnsbench/config/crd"
-	"github.com/cnsbench/cnsbench/internal/plan/workload/variable"
+	"github.com/cnsbench/cnsbench/internal/workload/variable"
 )
 
 // checker applies the definition of Benchmark as an apiserver would.

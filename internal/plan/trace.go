@@ -11,7 +11,7 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 	"github.com/cnsbench/cnsbench/internal/trace"
 )
 
@@ -58,7 +58,7 @@ func (l *loader) trace(path string, spec *v1alpha1.TraceRateSpec, out *Rate) {
 	if spec.TimeScale != nil {
 		scale = spec.TimeScale.Value
 	}
-	out.Schedule = rate.Trace{} // filled in by replays
+	out.Schedule = schedule.Trace{} // filled in by replays
 	out.Trace = &TraceFile{Name: spec.Source, SHA256: hex.EncodeToString(sum.Sum(nil)), Records: len(records)}
 	l.recordings = append(l.recordings, recording{path, len(l.plan.Rates), records, scale})
 }
@@ -77,7 +77,7 @@ func (l *loader) replays(order []*info) {
 		if len(p.actions) == 0 {
 			continue // it is warned of
 		}
-		due := rate.Trace{}
+		due := schedule.Trace{}
 		for i := range r.records {
 			if at := &r.records[i]; p.record(at) {
 				due = append(due, time.Duration(float64(at.Time)*r.scale))
@@ -95,7 +95,7 @@ func (l *loader) replays(order []*info) {
 }
 
 // longTrace warns of a trace that the run ends before.
-func (l *loader) longTrace(path string, out *Rate, due rate.Trace) {
+func (l *loader) longTrace(path string, out *Rate, due schedule.Trace) {
 	left := 0
 	for _, at := range due {
 		if l.plan.Runtime > 0 && out.StartAfter+at >= l.plan.Runtime {

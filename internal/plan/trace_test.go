@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 // traced is a Benchmark whose rate replays a trace.
@@ -80,7 +80,7 @@ time,op,kind,object,source,class
 		t.Error(diff)
 	}
 	const half = 500 * time.Millisecond
-	if diff := cmp.Diff(rate.Trace{half * 1, half, 2 * half, 3 * half, 5 * half, 6 * half, 7 * half, 8 * half, 9 * half}, r.Schedule); diff != "" {
+	if diff := cmp.Diff(schedule.Trace{half * 1, half, 2 * half, 3 * half, 5 * half, 6 * half, 7 * half, 8 * half, 9 * half}, r.Schedule); diff != "" {
 		t.Error(diff)
 	}
 	if b := p.Budget; b.Volumes != 6 || b.Snapshots != 3 || len(b.Open) > 0 {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/plan/workload/parse"
 	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
 // collect turns what the workloads wrote into numbers, once it is complete. A
@@ -65,7 +65,7 @@ func (r *runner) begun(instance string, o plan.Output) bool {
 
 func (r *runner) parse(a *plan.Action, instance, container string, o plan.Output) {
 	source := instance + "/" + container
-	read, ok := parse.Parsers()[o.Parser]
+	read, ok := parser.Parsers()[o.Parser]
 	if !ok {
 		r.warnOf("outputUnparsed", source, fmt.Sprintf("no parser is called %q; its outputs are kept as they are", o.Parser))
 		return
@@ -85,8 +85,8 @@ type origin struct {
 }
 
 // input is what a container wrote, with its clock.
-func (r *runner) input(instance, container string) parse.Input {
-	return parse.Input{
+func (r *runner) input(instance, container string) parser.Input {
+	return parser.Input{
 		Files:    os.DirFS(filepath.Join(r.RawDir, instance, container)),
 		Instance: instance,
 		Started:  r.instances.started(instance, container),
@@ -96,7 +96,7 @@ func (r *runner) input(instance, container string) parse.Input {
 }
 
 // take records what a parser found, and what is doubtful about it.
-func (r *runner) take(of origin, result parse.Result, err error) {
+func (r *runner) take(of origin, result parser.Result, err error) {
 	if err != nil {
 		r.warnOf("outputUnread", of.source, err.Error())
 	}
@@ -117,8 +117,8 @@ func (r *runner) take(of origin, result parse.Result, err error) {
 }
 
 // keep puts a parser's result into the record.
-func (r *runner) keep(of origin, result parse.Result) {
-	histogram := func(h parse.Histogram, total bool) {
+func (r *runner) keep(of origin, result parser.Result) {
+	histogram := func(h parser.Histogram, total bool) {
 		r.Record.Histogram(record.HistogramSlice{Instance: of.instance, Action: of.action, Phase: of.phase, Metric: h.Metric,
 			Unit: h.Unit, Basis: h.Basis, From: h.From, To: h.To, Total: total, Hist: h.Hist})
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
 	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 func kills(name, of string) plan.Action {
@@ -60,7 +60,7 @@ func TestKilledWorkloads(t *testing.T) {
 					time.AfterFunc(10*time.Second, func() { s.sink.Ended(died("fio-0")) })
 				}
 				p := plan.Plan{Runtime: end, Actions: []plan.Action{runs("fio", 1), kills("crash", "fio")},
-					Rates: []plan.Rate{{Name: "r", Schedule: rate.Constant{Interval: 5 * time.Second}, Limit: 1}}}
+					Rates: []plan.Rate{{Name: "r", Schedule: schedule.Constant{Interval: 5 * time.Second}, Limit: 1}}}
 				m, res := carry(t.Context(), t.Context(), p, s)
 				if res.State != tt.state {
 					t.Errorf("state %s (%s), want %s", res.State, res.Reason, tt.state)

@@ -12,7 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 // lifeOfVolume is an episode: create, snapshot, delete the volume.
@@ -76,7 +76,7 @@ func TestEpisodesActOnWhatTheyMade(t *testing.T) {
 func TestEpisodesHoldTheirPlace(t *testing.T) {
 	for name, r := range map[string]plan.Rate{
 		"closed loop": {Name: "r", Parallelism: 1, Limit: 3},
-		"queue":       {Name: "r", Schedule: rate.Constant{Interval: time.Second}, Limit: 3, MaxInFlight: 1, Queue: true},
+		"queue":       {Name: "r", Schedule: schedule.Constant{Interval: time.Second}, Limit: 3, MaxInFlight: 1, Queue: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestEpisodesThatBreakOff(t *testing.T) {
 // for it; one that waits in vain does not keep the run.
 func TestStartAfterAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one := rate.Constant{Interval: time.Second}
+		one := schedule.Constant{Interval: time.Second}
 		p := plan.Plan{
 			Actions: []plan.Action{makes("first", "a", 1), makes("second", "b", 1), makes("vain", "c", 1), snaps("none", "d", "x")},
 			Rates: []plan.Rate{

@@ -12,7 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 // failurePause is how long a slot of a closed loop rests after an op that
@@ -179,7 +179,7 @@ func (rt *rateRunner) openLoop(ctx context.Context, start op.Time) {
 	}
 }
 
-func (rt *rateRunner) trigger(ctx context.Context, at op.Time, what rate.Trigger) {
+func (rt *rateRunner) trigger(ctx context.Context, at op.Time, what schedule.Trigger) {
 	rt.mu.Lock()
 	rt.count.Triggers++
 	rt.mu.Unlock()
@@ -188,7 +188,7 @@ func (rt *rateRunner) trigger(ctx context.Context, at op.Time, what rate.Trigger
 		return
 	}
 	for _, a := range rt.actions {
-		if way := a.Way(); what.Way != rate.NoWay && way != rate.NoWay && way != what.Way {
+		if way := a.Way(); what.Way != schedule.NoWay && way != schedule.NoWay && way != what.Way {
 			continue
 		}
 		for _, t := range rt.tasks(a, at, nil) {

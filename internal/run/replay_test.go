@@ -16,8 +16,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
 	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 func removes(name, rateName, of string) plan.Action {
@@ -25,7 +25,7 @@ func removes(name, rateName, of string) plan.Action {
 		Target: &plan.Target{Kind: engine.VolumeObject, Action: of, Select: plan.SelectOldest}}
 }
 
-func at(s ...float64) (list rate.Trace) {
+func at(s ...float64) (list schedule.Trace) {
 	for _, x := range s {
 		list = append(list, time.Duration(x*1e9))
 	}
@@ -33,7 +33,7 @@ func at(s ...float64) (list rate.Trace) {
 }
 
 // traced has volumes, snapshots of them and removals: actions 0, 1, 2.
-func traced(due rate.Trace, steps ...plan.Step) plan.Plan {
+func traced(due schedule.Trace, steps ...plan.Step) plan.Plan {
 	return plan.Plan{
 		Actions: []plan.Action{makes("v", "t", 1), snaps("s", "t", "v"), removes("d", "t", "v")},
 		Rates:   []plan.Rate{{Name: "t", Schedule: due, Steps: steps}},
@@ -179,10 +179,10 @@ func TestReplayCut(t *testing.T) {
 // start are met at a random instant.
 func TestLifetimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		life := rate.Lifetime{Quantiles: []time.Duration{4 * time.Second, 4 * time.Second}}
+		life := schedule.Lifetime{Quantiles: []time.Duration{4 * time.Second, 4 * time.Second}}
 		p := plan.Plan{Runtime: 60 * time.Second,
 			Actions: []plan.Action{makes("old", "", 20), makes("v", "r", 1), removes("d", "life", "v"), removes("dold", "life", "old")},
-			Rates:   []plan.Rate{{Name: "r", Schedule: rate.Constant{Interval: time.Second}, Limit: 10}, {Name: "life", Lifetime: &life}},
+			Rates:   []plan.Rate{{Name: "r", Schedule: schedule.Constant{Interval: time.Second}, Limit: 10}, {Name: "life", Lifetime: &life}},
 		}
 		m, res := carry(t.Context(), t.Context(), p, &script{took: took(500 * time.Millisecond)})
 		if n := m.outcomes("d")[op.OK]; n != 10 {
@@ -229,9 +229,9 @@ func TestMortals(t *testing.T) {
 // A life that is over before its making is ends late, with the cause.
 func TestLifeShorterThanItsMaking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		life := rate.Lifetime{Quantiles: []time.Duration{time.Second, time.Second}}
+		life := schedule.Lifetime{Quantiles: []time.Duration{time.Second, time.Second}}
 		p := plan.Plan{Runtime: 60 * time.Second, Actions: []plan.Action{makes("v", "r", 1), removes("d", "life", "v")},
-			Rates: []plan.Rate{{Name: "r", Schedule: rate.Constant{Interval: time.Second}, Limit: 1}, {Name: "life", Lifetime: &life}}}
+			Rates: []plan.Rate{{Name: "r", Schedule: schedule.Constant{Interval: time.Second}, Limit: 1}, {Name: "life", Lifetime: &life}}}
 		m, _ := carry(t.Context(), t.Context(), p, &script{took: took(3 * time.Second)})
 		d := m.of("d")
 		if len(d) != 1 {
@@ -263,20 +263,20 @@ func TestMillionTriggers(t *testing.T) {
 	lasting := func(d time.Duration) v1alpha1.Duration {
 		return v1alpha1.Duration{Duration: metav1.Duration{Duration: d}}
 	}
-	recorded := make(rate.Trace, n)
+	recorded := make(schedule.Trace, n)
 	for i := range recorded {
 		recorded[i] = time.Duration(i/3) * 7 * time.Microsecond
 	}
 	tests := []struct {
 		name     string
-		schedule rate.Schedule
+		schedule schedule.Schedule
 		want     func(k int) float64 // seconds after the barrier
 	}{
-		{"constant", rate.Constant{Rate: 3000}, func(k int) float64 { return float64(k+1) / 3000 }},
-		{"burst", rate.Burst{Size: 1000, Interval: time.Second}, func(k int) float64 { return float64(k/1000 + 1) }},
-		{"ramp", rate.Closed{Formula: &v1alpha1.RampRateSpec{Stages: []v1alpha1.RampStage{{Duration: lasting(1000 * time.Second), PerSecond: v1alpha1.NumberOrZero{Value: 2000}}}}},
+		{"constant", schedule.Constant{Rate: 3000}, func(k int) float64 { return float64(k+1) / 3000 }},
+		{"burst", schedule.Burst{Size: 1000, Interval: time.Second}, func(k int) float64 { return float64(k/1000 + 1) }},
+		{"ramp", schedule.Closed{Formula: &v1alpha1.RampRateSpec{Stages: []v1alpha1.RampStage{{Duration: lasting(1000 * time.Second), PerSecond: v1alpha1.NumberOrZero{Value: 2000}}}}},
 			func(k int) float64 { return math.Sqrt(float64(k + 1)) }},
-		{"up and down", rate.Closed{Formula: &v1alpha1.ConstantIncreaseDecreaseRateSpec{IncInterval: lasting(time.Millisecond), DecInterval: lasting(2 * time.Millisecond), Max: 100}},
+		{"up and down", schedule.Closed{Formula: &v1alpha1.ConstantIncreaseDecreaseRateSpec{IncInterval: lasting(time.Millisecond), DecInterval: lasting(2 * time.Millisecond), Max: 100}},
 			func(k int) float64 {
 				return float64(k/200)*0.3 + 0.001*min(float64(k%200+1), 100) + 0.002*max(0, float64(k%200-99))
 			}},

@@ -13,8 +13,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
 	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 // script is an engine in virtual time: each op takes what took says.
@@ -149,7 +149,7 @@ func snaps(name, rateName, of string) plan.Action {
 }
 
 func every(d time.Duration) plan.Rate {
-	return plan.Rate{Name: "r", Schedule: rate.Constant{Interval: d}}
+	return plan.Rate{Name: "r", Schedule: schedule.Constant{Interval: d}}
 }
 
 func took(d time.Duration) func(engine.Request) (time.Duration, error) {
@@ -316,7 +316,7 @@ func TestEnds(t *testing.T) {
 			state:  record.Failed, want: map[op.Outcome]int{op.Error: 2}, within: 2 * time.Second},
 		{name: "engine does not open", plan: plan.Plan{Actions: []plan.Action{makes("v", "", 1)}},
 			engine: &script{openErr: errors.New("no driver")}, state: record.Failed, within: time.Second},
-		{name: "op times out", plan: plan.Plan{Actions: []plan.Action{makes("v", "r", 1)}, Rates: []plan.Rate{{Name: "r", Schedule: rate.Constant{Interval: time.Second}, Limit: 1}}},
+		{name: "op times out", plan: plan.Plan{Actions: []plan.Action{makes("v", "r", 1)}, Rates: []plan.Rate{{Name: "r", Schedule: schedule.Constant{Interval: time.Second}, Limit: 1}}},
 			engine: &script{took: took(time.Hour)}, state: record.Complete, want: map[op.Outcome]int{op.Timeout: 1}, within: 2 * time.Minute},
 		{name: "interrupt keeps the grace", plan: plan.Plan{Actions: []plan.Action{makes("v", "r", 1)}, Rates: []plan.Rate{every(time.Second)}},
 			engine: &script{took: took(10 * time.Second)}, cancel: 3500 * time.Millisecond,
@@ -332,9 +332,9 @@ func TestEnds(t *testing.T) {
 		{name: "workload fails", plan: plan.Plan{Actions: []plan.Action{runs("fio", 1)}},
 			engine: &script{took: took(0), life: time.Second, exit: op.ContainerEnd{Name: "fio", ExitCode: 3}},
 			state:  record.Failed, want: map[op.Outcome]int{}, within: 3 * time.Second},
-		{name: "no target", plan: plan.Plan{Actions: []plan.Action{snaps("v", "r", "x")}, Rates: []plan.Rate{{Name: "r", Schedule: rate.Constant{Interval: time.Second}, Limit: 4}}},
+		{name: "no target", plan: plan.Plan{Actions: []plan.Action{snaps("v", "r", "x")}, Rates: []plan.Rate{{Name: "r", Schedule: schedule.Constant{Interval: time.Second}, Limit: 4}}},
 			engine: &script{took: took(0)}, state: record.Complete, want: map[op.Outcome]int{op.Dropped: 4}, within: 5 * time.Second},
-		{name: "queue at the end", plan: plan.Plan{Runtime: 3500 * time.Millisecond, Actions: []plan.Action{makes("v", "r", 1)}, Rates: []plan.Rate{{Name: "r", Schedule: rate.Constant{Interval: time.Second}, Limit: 3, MaxInFlight: 1, Queue: true}}},
+		{name: "queue at the end", plan: plan.Plan{Runtime: 3500 * time.Millisecond, Actions: []plan.Action{makes("v", "r", 1)}, Rates: []plan.Rate{{Name: "r", Schedule: schedule.Constant{Interval: time.Second}, Limit: 3, MaxInFlight: 1, Queue: true}}},
 			engine: &script{took: took(20 * time.Second)}, state: record.Complete, want: map[op.Outcome]int{op.OK: 1, op.Dropped: 2}, within: 25 * time.Second},
 	}
 	for _, tt := range tests {

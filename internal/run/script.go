@@ -14,7 +14,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/plan/workload/parse"
+	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
 const (
@@ -123,7 +123,7 @@ func (r *runner) printed(p *parsing, text []byte, err error) {
 		r.warnOf("parserFailed", p.source(), fmt.Sprintf("parser %q: %v", p.output.Parser, err))
 		return
 	}
-	result, err := parse.Printed(r.input(p.instance, p.container), text)
+	result, err := parser.Printed(r.input(p.instance, p.container), text)
 	r.take(origin{p.action, p.instance, p.source(), p.output.Phase}, result, err)
 	r.flagRead(p.instance, p.container, map[string]bool{strings.TrimPrefix(p.file, "/"): true})
 }

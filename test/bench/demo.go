@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
-	"github.com/cnsbench/cnsbench/internal/engine/csidriver"
+	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
-	"github.com/cnsbench/cnsbench/internal/engine/csidriver"
+	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 

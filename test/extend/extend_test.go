@@ -57,7 +57,7 @@ func TestExtending(t *testing.T) {
 	do(t, dir, "gofmt -w internal/op api internal/engine internal/plan internal/run")
 	do(t, dir, "hack/generate.sh")
 	do(t, dir, "mkdir -p bin && CGO_ENABLED=0 go build -o bin/ ./cmd/cnsbench ./cmd/cnsbench-agent")
-	do(t, dir, "go vet ./api/... ./internal/plan/... ./internal/run ./internal/engine/csidriver ./internal/engine/local")
+	do(t, dir, "go vet ./api/... ./internal/plan/... ./internal/run ./internal/csi/csidriver ./internal/engine/local")
 	for _, c := range commands {
 		do(t, dir, c)
 	}

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/plan/expr"
 	"github.com/cnsbench/cnsbench/internal/record"
 )
 

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
-	"github.com/cnsbench/cnsbench/internal/plan/expr"
+	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/record"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
+	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/plan/expr"
 	"github.com/cnsbench/cnsbench/internal/record"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/analysistest"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/plan/expr"
 	"github.com/cnsbench/cnsbench/internal/record"
 )
 

@@ -5,7 +5,7 @@ package units
 import (
 	"math"
 
-	"github.com/cnsbench/cnsbench/internal/plan/expr"
+	"github.com/cnsbench/cnsbench/internal/expr"
 )
 
 // Duration of nanoseconds: "412 ms".

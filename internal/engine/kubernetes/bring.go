@@ -16,7 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 
-	"github.com/cnsbench/cnsbench/internal/engine/csiproxy"
+	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 )
 

@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/cnsbench/cnsbench/internal/agent"
+	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/engine/agent"
-	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -145,7 +145,7 @@ func setEnv(c *corev1.Container, public []string, secret string) {
 		k, v, _ := strings.Cut(kv, "=")
 		c.Env = append(c.Env, corev1.EnvVar{Name: k, Value: v})
 	}
-	c.Env = append(c.Env, corev1.EnvVar{Name: wire.EnvToken, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+	c.Env = append(c.Env, corev1.EnvVar{Name: protocol.EnvToken, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 		LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: c.Name}}})
 }
 

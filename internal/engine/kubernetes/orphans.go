@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/engine/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 )
 

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/cnsbench/cnsbench/internal/agent"
+	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/engine/agent"
-	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -55,7 +55,7 @@ func (e *Engine) Parse(ctx context.Context, p engine.Parsing) ([]byte, error) {
 	command := pod.Spec.Containers[0].Command
 	end, err := r.run(ctx, pod, []agent.Gift{{Source: script, Path: command[0], Mode: 0o755}, {Source: p.File, Path: command[1], Mode: 0o444}})
 	var coded *engine.Error
-	if errors.As(err, &coded) && coded.Code == wire.CodeExec {
+	if errors.As(err, &coded) && coded.Code == protocol.CodeExec {
 		err = fmt.Errorf("%w (its first line asks for %q, in image %s)", err, p.Script.Interpreter(), p.Script.Image)
 	}
 	printed, err := r.capture.Outcome(end, err)

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/engine/agent"
 )
 
 // TestPhasesOfAgents: each agent of a pod is told its phase; the first phase makes

@@ -30,10 +30,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/cnsbench/cnsbench/internal/engine/enginetest"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
-	"github.com/cnsbench/cnsbench/internal/engine/mixtest"
+	"github.com/cnsbench/cnsbench/internal/enginetest"
+	"github.com/cnsbench/cnsbench/internal/enginetest/mixtest"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/cnsbench/cnsbench/internal/engine/csiproxy"
+	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/engine/csiproxy"
+	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 

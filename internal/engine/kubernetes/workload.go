@@ -10,9 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/cnsbench/cnsbench/internal/agent"
+	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/engine/agent"
-	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -259,20 +259,20 @@ func of(sets map[int]map[string]bool, phase int) map[string]bool {
 
 // touches asks for a first write or read of each claim that no container
 // before has.
-func (e *Engine) touches(c *corev1.Container, claimOf map[string]string, done map[string]bool) []wire.TouchSpec {
-	var list []wire.TouchSpec
+func (e *Engine) touches(c *corev1.Container, claimOf map[string]string, done map[string]bool) []protocol.TouchSpec {
+	var list []protocol.TouchSpec
 	for _, m := range c.VolumeMounts {
 		claim := claimOf[m.Name]
 		if claim == "" || done[claim] || m.SubPath != "" || m.SubPathExpr != "" {
 			continue
 		}
 		done[claim] = true
-		list = append(list, wire.TouchSpec{Volume: e.name(claim), Path: m.MountPath, Write: !m.ReadOnly, Read: m.ReadOnly})
+		list = append(list, protocol.TouchSpec{Volume: e.name(claim), Path: m.MountPath, Write: !m.ReadOnly, Read: m.ReadOnly})
 	}
 	for _, d := range c.VolumeDevices {
 		if claim := claimOf[d.Name]; claim != "" && !done[claim] {
 			done[claim] = true
-			list = append(list, wire.TouchSpec{Volume: e.name(claim), Path: d.DevicePath, Read: true, Device: true})
+			list = append(list, protocol.TouchSpec{Volume: e.name(claim), Path: d.DevicePath, Read: true, Device: true})
 		}
 	}
 	return list
@@ -280,15 +280,15 @@ func (e *Engine) touches(c *corev1.Container, claimOf map[string]string, done ma
 
 // canary is the order for the canaries of one container: one for each of its
 // claims that no container before it has.
-func canary(want *engine.Canary, c *corev1.Container, claimOf map[string]string, done map[string]bool) *wire.CanarySpec {
-	spec := &wire.CanarySpec{IntervalNanos: int64(want.Interval), Size: want.Size, Read: want.Read, Write: want.Write}
+func canary(want *engine.Canary, c *corev1.Container, claimOf map[string]string, done map[string]bool) *protocol.CanarySpec {
+	spec := &protocol.CanarySpec{IntervalNanos: int64(want.Interval), Size: want.Size, Read: want.Read, Write: want.Write}
 	if spec.Size == 0 {
 		spec.Size = 4096
 	}
 	add := func(volume, path string, readOnly bool) {
 		if claim := claimOf[volume]; claim != "" && !done[claim] && !readOnly {
 			done[claim] = true
-			spec.Volumes = append(spec.Volumes, wire.CanaryVolume{Name: claim, Path: path})
+			spec.Volumes = append(spec.Volumes, protocol.CanaryVolume{Name: claim, Path: path})
 		}
 	}
 	for _, m := range c.VolumeMounts {
@@ -306,13 +306,13 @@ func canary(want *engine.Canary, c *corev1.Container, claimOf map[string]string,
 // holderAgent is what the agent of a holder does: one first write, or a read
 // of what is there already.
 func (e *Engine) holderAgent(v *volume) func(string) agent.Options {
-	t := wire.TouchSpec{Volume: v.name, Path: holderDir, Write: true}
+	t := protocol.TouchSpec{Volume: v.name, Path: holderDir, Write: true}
 	if v.block {
-		t = wire.TouchSpec{Volume: v.name, Path: holderDevice, Read: true, Device: true}
+		t = protocol.TouchSpec{Volume: v.name, Path: holderDevice, Read: true, Device: true}
 	} else if v.readOnly || v.object.Source != "" {
 		t.Write, t.Read = false, true
 	}
-	return func(string) agent.Options { return agent.Options{Touch: []wire.TouchSpec{t}, Sample: -1} }
+	return func(string) agent.Options { return agent.Options{Touch: []protocol.TouchSpec{t}, Sample: -1} }
 }
 
 // follow reports the end of the instance: that of its last pod that is no

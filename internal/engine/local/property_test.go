@@ -17,10 +17,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/cnsbench/cnsbench/internal/engine/csidriver"
-	"github.com/cnsbench/cnsbench/internal/engine/enginetest"
+	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
-	"github.com/cnsbench/cnsbench/internal/engine/mixtest"
+	"github.com/cnsbench/cnsbench/internal/enginetest"
+	"github.com/cnsbench/cnsbench/internal/enginetest/mixtest"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 )

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 // fails says whether a problem that keeps a file from being run stands on that
@@ -147,7 +147,7 @@ func TestPartsOfSeconds(t *testing.T) {
 		t.Fatal(problems)
 	}
 	got := w.Stages[0].Works[0]
-	if want := (rate.Burst{Size: 50, Interval: 250 * time.Millisecond}); got.Runtime != 1500*time.Millisecond || got.RampUp != time.Second/2 || got.Rate != want {
+	if want := (schedule.Burst{Size: 50, Interval: 250 * time.Millisecond}); got.Runtime != 1500*time.Millisecond || got.RampUp != time.Second/2 || got.Rate != want {
 		t.Errorf("%v, %v, %v", got.Runtime, got.RampUp, got.Rate)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 // entry is one key of a config string.
@@ -80,22 +80,22 @@ const fastest = 1e7
 
 // ParseRate reads constant(n), poisson(n), both in operations a second, and
 // burst(size,interval).
-func ParseRate(text string) (rate.Schedule, error) {
+func ParseRate(text string) (schedule.Schedule, error) {
 	const forms = "there are constant(perSecond), poisson(perSecond), burst(size,interval)"
 	name, inner, _ := strings.Cut(strings.TrimSpace(text), "(")
 	inner, closed := strings.CutSuffix(strings.TrimSpace(inner), ")")
 	if !closed {
 		return nil, fmt.Errorf("rate %q: %s", text, forms)
 	}
-	var s rate.Schedule
+	var s schedule.Schedule
 	switch strings.ToLower(strings.TrimSpace(name)) {
 	case "constant", "poisson":
 		n, err := strconv.ParseFloat(strings.TrimSpace(inner), 64)
 		if err != nil || !(n > 0) {
 			return nil, fmt.Errorf("rate %q: %q is no number of operations a second", text, inner)
 		}
-		if s = rate.Schedule(rate.Constant{Rate: n}); strings.EqualFold(strings.TrimSpace(name), "poisson") {
-			s = rate.Poisson{Rate: n}
+		if s = schedule.Schedule(schedule.Constant{Rate: n}); strings.EqualFold(strings.TrimSpace(name), "poisson") {
+			s = schedule.Poisson{Rate: n}
 		}
 	case "burst":
 		size, interval, _ := strings.Cut(inner, ",")
@@ -107,7 +107,7 @@ func ParseRate(text string) (rate.Schedule, error) {
 		if bad != nil || d <= 0 {
 			return nil, fmt.Errorf("rate %q: %q is no interval: seconds, or such as 500ms", text, interval)
 		}
-		s = rate.Burst{Size: int(n), Interval: d}
+		s = schedule.Burst{Size: int(n), Interval: d}
 	default:
 		return nil, fmt.Errorf("rate %q: %s", text, forms)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 var update = flag.Bool("update", false, "write the goldens anew")
@@ -81,7 +81,7 @@ func TestWhatAWorkSays(t *testing.T) {
 	containers := pick.Spec{Kind: pick.Range, Low: 1, High: 3}
 	name := model.Name{Prefix: "mycontainers"}
 	want := model.Work{Name: "main", Kind: model.Normal, Workers: 3, Interval: 2 * time.Second, RampUp: 5 * time.Second, Runtime: time.Minute,
-		RampDown: 3 * time.Second, TotalOps: 7, TotalBytes: 10e6, MaxFailures: 10, RateText: "poisson(50)", Rate: rate.Poisson{Rate: 50}, Line: 4,
+		RampDown: 3 * time.Second, TotalOps: 7, TotalBytes: 10e6, MaxFailures: 10, RateText: "poisson(50)", Rate: schedule.Poisson{Rate: 50}, Line: 4,
 		Store: model.Store{Kind: "null", Settings: map[string]string{}, Auth: map[string]string{}, Secrets: model.Secrets{}, Line: 2},
 		Ops: []model.Op{
 			{Type: model.Read, Name: "read", Weight: 60, Division: model.ByContainer, Containers: containers, ContainerName: name, ObjectName: model.Name{Prefix: "a"},

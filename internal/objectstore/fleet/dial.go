@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/engine/agent/join"
-	"github.com/cnsbench/cnsbench/internal/engine/agent/link"
-	"github.com/cnsbench/cnsbench/internal/engine/agent/post"
+	"github.com/cnsbench/cnsbench/internal/agent/clocksync"
+	"github.com/cnsbench/cnsbench/internal/agent/message"
+	"github.com/cnsbench/cnsbench/internal/agent/transport"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -91,9 +91,9 @@ type event struct {
 type peer struct {
 	Host
 	index  int
-	link   *link.Link
-	mail   *post.Conn
-	clocks join.Join
+	link   *transport.Link
+	mail   *message.Conn
+	clocks clocksync.Join
 	about  json.RawMessage
 
 	// Of the goroutine that runs stages.
@@ -103,7 +103,7 @@ type peer struct {
 // Dial reaches all hosts and joins their clocks to the run's. If one cannot be
 // had, none is taken, and the error names each with its reason.
 func Dial(ctx context.Context, c Config) (*Fleet, error) {
-	if err := link.CheckToken(c.Token); err != nil {
+	if err := transport.CheckToken(c.Token); err != nil {
 		return nil, err
 	}
 	if c.Silence == 0 {
@@ -183,7 +183,7 @@ const (
 func (f *Fleet) reach(ctx context.Context, p *peer) error {
 	ctx, cancel := context.WithTimeout(ctx, setUpWithin)
 	defer cancel()
-	l, err := link.DialAnyone(ctx, p.Address, f.Silence)
+	l, err := transport.DialAnyone(ctx, p.Address, f.Silence)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/engine/agent/agenttest"
+	"github.com/cnsbench/cnsbench/internal/agent/agenttest"
 	"github.com/cnsbench/cnsbench/internal/objectstore/cosbench"
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/engine/agent/link"
-	"github.com/cnsbench/cnsbench/internal/engine/agent/post"
+	"github.com/cnsbench/cnsbench/internal/agent/message"
+	"github.com/cnsbench/cnsbench/internal/agent/transport"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -55,15 +55,15 @@ func Serve(ctx context.Context, listener net.Listener, o ServeOptions) error {
 	if h.Silence == 0 {
 		h.Silence = Silence
 	}
-	identity, err := link.NewIdentity()
-	if err = errors.Join(link.CheckToken(o.Token), err); err != nil {
+	identity, err := transport.NewIdentity()
+	if err = errors.Join(transport.CheckToken(o.Token), err); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	return link.Serve(ctx, listener, identity, h.session, func(from net.Addr, err error) { h.Say(fmt.Sprintf("controller at %s: %v", from, err)) })
+	return transport.Serve(ctx, listener, identity, h.session, func(from net.Addr, err error) { h.Say(fmt.Sprintf("controller at %s: %v", from, err)) })
 }
 
 // session serves one controller until either side ends it.
-func (h *host) session(ctx context.Context, l *link.Link) error {
+func (h *host) session(ctx context.Context, l *transport.Link) error {
 	s := &session{host: h, mail: newPost(l, h.Clock, h.Silence), stopRound: func(bool) {}}
 	if err := h.admit(s.mail, l); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (h *host) session(ctx context.Context, l *link.Link) error {
 
 // admit checks the controller's proof and gives ours, in that order: who does
 // not know the token gets nothing that depends on it, and learns nothing.
-func (h *host) admit(mail *post.Conn, l *link.Link) error {
+func (h *host) admit(mail *message.Conn, l *transport.Link) error {
 	var first letter
 	if err := mail.ReadHello(&first); err != nil {
 		return err

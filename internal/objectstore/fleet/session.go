@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/cnsbench/cnsbench/internal/engine/agent/post"
+	"github.com/cnsbench/cnsbench/internal/agent/message"
 	"github.com/cnsbench/cnsbench/internal/objectstore/cosbench"
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
@@ -16,7 +16,7 @@ import (
 // session is a host's with one controller.
 type session struct {
 	*host
-	mail   *post.Conn
+	mail   *message.Conn
 	runner *load.Runner
 	begin  chan op.Time // of the stage under way
 	share  *model.Stage // the same

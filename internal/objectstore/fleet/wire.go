@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/engine/agent/post"
+	"github.com/cnsbench/cnsbench/internal/agent/message"
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -19,7 +19,7 @@ const magic = "cnsbench-object-worker"
 
 const maxFrame = 32 << 20
 
-// letter is one of package post: exactly one pointer is set. Times are of the side that
+// letter is one of package message: exactly one pointer is set. Times are of the side that
 // took them, unless it says otherwise.
 //
 //	controller  hello                         proof of the token
@@ -36,7 +36,7 @@ const maxFrame = 32 << 20
 //	controller  stop                          at any time
 //	host        ended                         also in place of ready
 type letter struct {
-	post.Time
+	message.Time
 	Hello   *hello   `json:"hello,omitempty"`
 	Welcome *welcome `json:"welcome,omitempty"`
 	Refuse  *refuse  `json:"refuse,omitempty"`
@@ -147,6 +147,6 @@ const (
 
 // newPost is for one side's link, whose clock that is; a peer that takes nothing
 // for so long is lost.
-func newPost(l post.Stream, clock op.Clock, silence time.Duration) *post.Conn {
-	return post.New(l, func() int64 { return int64(clock.Now()) }, maxFrame, silence)
+func newPost(l message.Stream, clock op.Clock, silence time.Duration) *message.Conn {
+	return message.New(l, func() int64 { return int64(clock.Now()) }, maxFrame, silence)
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cnsbench/cnsbench/internal/engine/agent/post"
+	"github.com/cnsbench/cnsbench/internal/agent/message"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -21,7 +21,7 @@ type pipe struct{ bytes.Buffer }
 func (*pipe) Close() error                     { return nil }
 func (*pipe) SetWriteDeadline(time.Time) error { return nil }
 
-func over(p *pipe) *post.Conn { return newPost(p, op.NewClock(), time.Second) }
+func over(p *pipe) *message.Conn { return newPost(p, op.NewClock(), time.Second) }
 
 // cell is that of k, made where it is not there.
 func cell(c load.Cells, k load.Key) *load.Cell {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 // What a lost host used is not known: it makes operations no cheaper.
@@ -39,13 +39,13 @@ func TestBound(t *testing.T) {
 	tests := []struct {
 		name    string
 		usage   Usage
-		rate    rate.Schedule
+		rate    schedule.Schedule
 		ceiling float64
 		want    Bound
 		says    string
 	}{
 		{"CPUs to spare", usage(time.Second, 0), nil, 0, ServerBound, "used 5 % of its 2 CPUs"},
-		{"an open loop", usage(time.Second, 0), rate.Constant{Rate: 100}, 0, Unclear, ""},
+		{"an open loop", usage(time.Second, 0), schedule.Constant{Rate: 100}, 0, Unclear, ""},
 		{"all CPUs in use", usage(17*time.Second, 0), nil, 0, ClientBound, "used 85 %"},
 		{"waiting for a CPU", usage(time.Second, 800*time.Millisecond), nil, 0, ClientBound, "ran for 1 s, and waited 0.8 s for a CPU: that is 16.0 % of the time that operations took"},
 		{"waiting between operations", usage(100*time.Millisecond, 7985*time.Millisecond), nil, 0, ClientBound, "ran for 0.1 s, and waited 7.99 s for a CPU: that is more than all operations took together, 5 s"},

@@ -11,7 +11,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 func upTo(n int64) pick.Spec { return pick.Spec{Kind: pick.Range, Low: 1, High: n} }
@@ -76,10 +76,10 @@ func TestBudgets(t *testing.T) {
 			map[model.OpType]float64{model.Write: 100, model.Read: 100, model.List: 100}, 5e6, 5e6, false, 0.5 + 0.1 + 0.5 + 0.5},
 		{"ended by time", ended(ops(0, read), func(w *model.Work) { w.Runtime = time.Minute }), map[model.OpType]float64{model.Read: 0}, 0, 0, true, 0},
 		{"a rate, ended by time", ended(ops(0, read), func(w *model.Work) {
-			w.RampUp, w.Runtime, w.Rate = 2*time.Second, 8*time.Second, rate.Constant{Rate: 100}
+			w.RampUp, w.Runtime, w.Rate = 2*time.Second, 8*time.Second, schedule.Constant{Rate: 100}
 		}), map[model.OpType]float64{model.Read: 1000}, 0, 2e7, false, 3},
 		{"a rate, ended by count before", ended(ops(0, read), func(w *model.Work) {
-			w.Runtime, w.Rate, w.TotalOps = 10*time.Second, rate.Constant{Rate: 100}, 10
+			w.Runtime, w.Rate, w.TotalOps = 10*time.Second, schedule.Constant{Rate: 100}, 10
 		}), map[model.OpType]float64{model.Read: 10}, 0, 2e5, false, 0.03},
 		{"ended by bytes", ended(ops(0, read), byBytes(1e7)), map[model.OpType]float64{model.Read: 500}, 0, 1e7, false, 0.5 + 1},
 		{"a mix that writes 100 more, ended by bytes", ended(ops(0, read, write), byBytes(7.6e6)), map[model.OpType]float64{model.Read: 100, model.Write: 100}, 5e6, 2.6e6, false, 0.1 + 0.5 + 0.26},

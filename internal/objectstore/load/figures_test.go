@@ -6,7 +6,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 // That all workers began with the window is said of closed loops that end by time,
@@ -18,7 +18,7 @@ func TestNoRamp(t *testing.T) {
 	}{
 		"closed":        {func(*WorkResult) {}, true},
 		"a ramp":        {func(w *WorkResult) { w.Work.RampUp = time.Second }, false},
-		"open":          {func(w *WorkResult) { w.Work.Rate = rate.Poisson{Rate: 5} }, false},
+		"open":          {func(w *WorkResult) { w.Work.Rate = schedule.Poisson{Rate: 5} }, false},
 		"by operations": {func(w *WorkResult) { w.Ended = w.To }, false},
 		"special":       {func(w *WorkResult) { w.Work.Kind = model.Prepare }, false},
 		"a long time":   {func(w *WorkResult) { w.Cells[Key{Label: "200", OK: true}].N = 900 }, false},

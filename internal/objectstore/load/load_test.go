@@ -25,7 +25,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/objectstore/storetest"
 	"github.com/cnsbench/cnsbench/internal/objectstore/wire"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 // fake is a store whose answers take as long as takes says, in virtual time.
@@ -167,8 +167,8 @@ func TestEnds(t *testing.T) {
 		{"operations before time", model.Work{Workers: 3, TotalOps: 100, Runtime: time.Hour, Ops: []model.Op{reads(100)}}, 100},
 		{"time before operations", model.Work{Workers: 1, TotalOps: 1e9, Runtime: time.Second, Ops: []model.Op{reads(100)}}, 100},
 		{"bytes", model.Work{Workers: 1, TotalBytes: 95_000, Ops: []model.Op{writes}}, 10},
-		{"an open loop of so many", model.Work{Workers: 5, TotalOps: 42, Rate: rate.Constant{Rate: 100}, Ops: []model.Op{reads(100)}}, 42},
-		{"an open loop by time", model.Work{Workers: 5, Runtime: 2 * time.Second, Rate: rate.Constant{Interval: 30 * time.Millisecond}, Ops: []model.Op{reads(100)}}, 66},
+		{"an open loop of so many", model.Work{Workers: 5, TotalOps: 42, Rate: schedule.Constant{Rate: 100}, Ops: []model.Op{reads(100)}}, 42},
+		{"an open loop by time", model.Work{Workers: 5, Runtime: 2 * time.Second, Rate: schedule.Constant{Interval: 30 * time.Millisecond}, Ops: []model.Op{reads(100)}}, 66},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestStallUnderAnOpenLoop(t *testing.T) {
 					}
 					return time.Millisecond, nil
 				}}
-				r, _ := run(t.Context(), f, stageOf(model.Work{Workers: workers, Runtime: 10 * time.Second, Rate: rate.Constant{Rate: 100}, Ops: []model.Op{reads(100)}}))
+				r, _ := run(t.Context(), f, stageOf(model.Work{Workers: workers, Runtime: 10 * time.Second, Rate: schedule.Constant{Rate: 100}, Ops: []model.Op{reads(100)}}))
 				g := only(t, r.Stages[0])
 				if g.OK != 999 || g.Lost != 0 {
 					t.Fatalf("%d ok, %d lost, want the 999 that are due before 10 s", g.OK, g.Lost)
@@ -223,7 +223,7 @@ func TestStallUnderAnOpenLoop(t *testing.T) {
 // Bursts of 20 on four workers: five rounds of 10 ms, the last of which waited for
 // the four before. Three hosts with the same workers among them do the same ones.
 func TestBursts(t *testing.T) {
-	work := model.Work{Name: "w", Workers: 4, RampUp: 1500 * time.Millisecond, Runtime: 8 * time.Second, Rate: rate.Burst{Size: 20, Interval: time.Second}, Ops: []model.Op{reads(100)}}
+	work := model.Work{Name: "w", Workers: 4, RampUp: 1500 * time.Millisecond, Runtime: 8 * time.Second, Rate: schedule.Burst{Size: 20, Interval: time.Second}, Ops: []model.Op{reads(100)}}
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := run(t.Context(), &fake{takes: always(10 * time.Millisecond)}, stageOf(work))
 		f := only(t, r.Stages[0])
@@ -262,7 +262,7 @@ func TestBursts(t *testing.T) {
 func TestDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := run(t.Context(), &fake{takes: always(100 * time.Millisecond)},
-			stageOf(model.Work{Workers: 1, Runtime: time.Second, Rate: rate.Constant{Rate: 100}, Ops: []model.Op{reads(100)}, MaxFailures: 0}))
+			stageOf(model.Work{Workers: 1, Runtime: time.Second, Rate: schedule.Constant{Rate: 100}, Ops: []model.Op{reads(100)}, MaxFailures: 0}))
 		f := only(t, r.Stages[0])
 		if f.OK+f.Lost != 99 || f.OK != 10 {
 			t.Errorf("%d ok and %d lost, want 10 of 99", f.OK, f.Lost)
@@ -298,7 +298,7 @@ func TestAllLost(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, _ := run(t.Context(), &fake{takes: always(time.Hour)},
-					stageOf(model.Work{Workers: 1, RampUp: tt.ramp, Runtime: time.Second, Rate: rate.Constant{Rate: 100}, Ops: []model.Op{reads(100)}, MaxFailures: tt.accepts}))
+					stageOf(model.Work{Workers: 1, RampUp: tt.ramp, Runtime: time.Second, Rate: schedule.Constant{Rate: 100}, Ops: []model.Op{reads(100)}, MaxFailures: tt.accepts}))
 				switch {
 				case tt.want == "" && r.Err != nil, tt.want != "" && (r.Err == nil || !strings.Contains(r.Err.Error(), tt.want)):
 					t.Errorf("%v, want %q", r.Err, tt.want)
@@ -604,7 +604,7 @@ func TestInterrupt(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(3*time.Second+5*time.Millisecond, cancel)
 		main := stageOf(model.Work{Name: "main", Workers: 2, Runtime: time.Hour, Ops: []model.Op{reads(100)}})
-		open := stageOf(model.Work{Name: "open", Workers: 2, Runtime: time.Hour, Rate: rate.Constant{Rate: 1}, Ops: []model.Op{reads(100)}})
+		open := stageOf(model.Work{Name: "open", Workers: 2, Runtime: time.Hour, Rate: schedule.Constant{Rate: 1}, Ops: []model.Op{reads(100)}})
 		main.Works = append(main.Works, open.Works...)
 		clean := stageOf(model.Work{Name: "c", Kind: model.Dispose, Workers: 1, Ops: []model.Op{{Type: model.RemoveContainer, Name: "dispose",
 			Containers: pick.Spec{Kind: pick.Range, Low: 1, High: 2}}}})
@@ -628,7 +628,7 @@ func TestInterruptOfABacklog(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(3*time.Second+5*time.Millisecond, cancel)
-			r, _ := run(ctx, &fake{takes: always(time.Second)}, stageOf(model.Work{Name: "open", Workers: workers, Runtime: time.Hour, Rate: rate.Constant{Rate: 100}, Ops: []model.Op{reads(100)}}))
+			r, _ := run(ctx, &fake{takes: always(time.Second)}, stageOf(model.Work{Name: "open", Workers: workers, Runtime: time.Hour, Rate: schedule.Constant{Rate: 100}, Ops: []model.Op{reads(100)}}))
 			if f := only(t, r.Stages[0]); f.OK+f.Lost != 300 || f.OK > int64(4*workers) {
 				t.Errorf("%d workers: %d ok and %d lost, of 300 that were due", workers, f.OK, f.Lost)
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
 	"github.com/cnsbench/cnsbench/internal/objectstore/wire"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 // working is a work under way: what its workers share.
@@ -141,7 +141,7 @@ func (k *working) take() (Cells, error) {
 // dues hands out the instants at which operations of an open loop are due.
 type dues struct {
 	mu         sync.Mutex
-	seq        rate.Sequence
+	seq        schedule.Sequence
 	begin, end op.Time
 	turns      model.Turns
 	n          int64 // that were due, on all hosts

@@ -7,7 +7,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 // Workers to whose part nothing falls are said; under a rate, which gives each its
@@ -34,7 +34,7 @@ func TestWorkersWithNothingToDo(t *testing.T) {
 				w := work("main", 8, func(w *model.Work) {
 					w.TotalOps, w.Ops[0].Division = 100, model.ByNone
 					if tt.change(&w.Ops[0]); open {
-						w.Rate = rate.Constant{Rate: 10}
+						w.Rate = schedule.Constant{Rate: 10}
 					}
 				})
 				ps := model.Check(&model.Workload{Stages: []model.Stage{{Name: "s", Works: []model.Work{w}}}}, model.COSBench)

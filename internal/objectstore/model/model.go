@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 // Workload is a whole file.
@@ -80,11 +80,11 @@ type Work struct {
 	MaxFailures int `json:"maxFailuresPerMillion"`
 	// Rate makes the loop open: operations are due by its schedule, whatever
 	// became of those before. Nil: each worker begins one when it has ended one.
-	Rate     rate.Schedule `json:"-"`
-	RateText string        `json:"rate,omitempty"`
-	Store    Store         `json:"store"`
-	Ops      []Op          `json:"operations,omitempty"`
-	Line     int           `json:"line,omitempty"`
+	Rate     schedule.Schedule `json:"-"`
+	RateText string            `json:"rate,omitempty"`
+	Store    Store             `json:"store"`
+	Ops      []Op              `json:"operations,omitempty"`
+	Line     int               `json:"line,omitempty"`
 }
 
 // OpType is what one operation does.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 func work(name string, workers int, change func(*model.Work)) model.Work {
@@ -100,7 +100,7 @@ func TestSharesOfARateThatACountEnds(t *testing.T) {
 		for _, hosts := range []int{1, 2, 3, 16} {
 			for _, total := range []int64{1, 5, 100, 999, 1001} {
 				w := &model.Workload{Stages: []model.Stage{{Name: "s", Works: []model.Work{work("main", workers, func(w *model.Work) {
-					w.Rate, w.TotalOps = rate.Constant{Rate: 1}, total
+					w.Rate, w.TotalOps = schedule.Constant{Rate: 1}, total
 				})}}}}
 				done := map[int64]int{}
 				for _, s := range shares(t, w, hosts) {

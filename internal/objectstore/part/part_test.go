@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cnsbench/cnsbench/internal/engine/agent/meet"
+	"github.com/cnsbench/cnsbench/internal/agent/rendezvous"
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/objectstore/part"
@@ -21,7 +21,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
 	"github.com/cnsbench/cnsbench/internal/objectstore/storetest"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 // slow is a store in virtual time whose operations take as long as their object
@@ -97,7 +97,7 @@ type seat struct {
 	index int
 }
 
-func (s seat) Meet(_ context.Context, m meet.Meeting) (meet.Answer, time.Time, error) {
+func (s seat) Meet(_ context.Context, m rendezvous.Meeting) (rendezvous.Answer, time.Time, error) {
 	s.mu.Lock()
 	at := s.step(m.Step)
 	at.come[m.Index], at.failed = true, at.failed || m.Failed
@@ -106,7 +106,7 @@ func (s seat) Meet(_ context.Context, m meet.Meeting) (meet.Answer, time.Time, e
 	<-at.all
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := meet.Answer{Failed: at.failed}
+	a := rendezvous.Answer{Failed: at.failed}
 	for i := range s.parts {
 		a.Present = append(a.Present, i)
 	}
@@ -225,7 +225,7 @@ func (o *outcome) all(t *testing.T, stage int) load.Cells {
 // their histograms merged are the one that one process has.
 func TestPartsAreTheWhole(t *testing.T) {
 	main := func(w *model.Work) { // one read each 40 ms: no worker waits for another
-		w.Workers, w.TotalOps, w.Runtime, w.Rate, w.RateText = 7, 90, time.Minute, rate.Constant{Rate: 25}, "constant(25)"
+		w.Workers, w.TotalOps, w.Runtime, w.Rate, w.RateText = 7, 90, time.Minute, schedule.Constant{Rate: 25}, "constant(25)"
 		w.Ops[0].Division = model.ByObject
 	}
 	var one outcome
@@ -283,7 +283,7 @@ func TestLatePart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const late = 300 * time.Millisecond
 		order := whole(func(w *model.Work) {
-			w.Runtime, w.Rate, w.RateText = 2*time.Second, rate.Constant{Rate: 25}, "constant(25)"
+			w.Runtime, w.Rate, w.RateText = 2*time.Second, schedule.Constant{Rate: 25}, "constant(25)"
 		})
 		order.Workload.Stages = order.Workload.Stages[2:3]
 		clock, r := op.NewClock(), newRoom(1)
@@ -387,7 +387,7 @@ func TestInterrupted(t *testing.T) {
 func TestLostPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := carryOut(t, whole(func(w *model.Work) {
-			w.Runtime, w.Rate, w.RateText = 10*time.Second, rate.Constant{Rate: 25}, "constant(25)"
+			w.Runtime, w.Rate, w.RateText = 10*time.Second, schedule.Constant{Rate: 25}, "constant(25)"
 		}), 2, nil)
 		text := out.texts[1]
 		var cut []string

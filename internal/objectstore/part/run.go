@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/engine/agent/meet"
+	"github.com/cnsbench/cnsbench/internal/agent/rendezvous"
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
@@ -18,7 +18,7 @@ import (
 // Company is whom a part waits for: the barrier of the run and the other parts.
 // It is meet.Company.
 type Company interface {
-	Meet(ctx context.Context, m meet.Meeting) (a meet.Answer, at time.Time, err error)
+	Meet(ctx context.Context, m rendezvous.Meeting) (a rendezvous.Answer, at time.Time, err error)
 	Barrier(ctx context.Context) (at time.Time, err error)
 	Began() error
 }
@@ -127,17 +127,17 @@ func (p *part) takeOver(k int, present []int) (*model.Stage, error) {
 }
 
 // meet comes to a meeting of all parts; alone it takes place at once.
-func (p *part) meet(step int, failed bool) (meet.Answer, error) {
+func (p *part) meet(step int, failed bool) (rendezvous.Answer, error) {
 	a, _, err := p.meeting(step, failed)
 	return a, err
 }
 
-func (p *part) meeting(step int, failed bool) (meet.Answer, time.Time, error) {
+func (p *part) meeting(step int, failed bool) (rendezvous.Answer, time.Time, error) {
 	failed = failed || p.failed != nil
 	if p.Parts == 1 {
-		return meet.Answer{Failed: failed, Present: []int{0}}, time.Now(), nil
+		return rendezvous.Answer{Failed: failed, Present: []int{0}}, time.Now(), nil
 	}
-	return p.Company.Meet(p.hard, meet.Meeting{Group: p.Group, Step: step, Index: p.Index, Members: p.Parts, Failed: failed})
+	return p.Company.Meet(p.hard, rendezvous.Meeting{Group: p.Group, Step: step, Index: p.Index, Members: p.Parts, Failed: failed})
 }
 
 // errOthers is why a part does not begin a stage that it could begin.
@@ -154,7 +154,7 @@ func (p *part) begin(ctx context.Context) (op.Time, error) {
 	if atBarrier {
 		at, err = p.Company.Barrier(ctx)
 	} else {
-		var a meet.Answer
+		var a rendezvous.Answer
 		a, at, err = p.meeting(2*p.k+1, ctx.Err() != nil)
 		if err == nil && a.Failed && !load.Cleans(&p.share.Stages[p.k]) {
 			err = errOthers

@@ -15,7 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 // did is a stage that did so many operations of 1 ms in 10 s, in each work.
@@ -34,7 +34,7 @@ func did(s *model.Stage, n int64) *load.StageResult {
 // Each stage that does anything else is measured once before, by closed loops
 // with the same workers and operations, on another store.
 func TestCeilings(t *testing.T) {
-	w := reading(7, rate.Constant{Rate: 5})
+	w := reading(7, schedule.Constant{Rate: 5})
 	main := &w.Stages[1]
 	main.Works[0].Store = model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "https://far", "cafile": "x", "region": "r"}}
 	main.Works[0].Ops[0].Checks = []model.IntegrityCheck{model.ReadAfterWrite}
@@ -201,7 +201,7 @@ func TestScale(t *testing.T) {
 			t.Errorf("%+v was taken", bad)
 		}
 	}
-	if _, err := (&Scale{Workers: []int{1, 2}, Repetitions: 1}).Expand(reading(1, rate.Poisson{Rate: 1}), 1); err == nil {
+	if _, err := (&Scale{Workers: []int{1, 2}, Repetitions: 1}).Expand(reading(1, schedule.Poisson{Rate: 1}), 1); err == nil {
 		t.Error("an open loop was scaled")
 	}
 }

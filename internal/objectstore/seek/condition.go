@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
-	"github.com/cnsbench/cnsbench/internal/plan/expr"
 )
 
 // Condition is what has to hold in a window: an expression as objectives have

@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
-	"github.com/cnsbench/cnsbench/internal/plan/expr"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 // Carry carries a stage out.
@@ -134,7 +134,7 @@ func (f *Finder) Check(w *model.Workload) error {
 	}
 	f.Stage = s.Name
 	work, _ := target(s) // Target found it
-	if b, ok := work.Rate.(rate.Burst); ok {
+	if b, ok := work.Rate.(schedule.Burst); ok {
 		s := &f.Search // a step has one burst at least
 		s.Least = max(s.Least, float64(b.Size)/(longest*f.Window.Seconds()))
 		s.From = max(s.From, s.Least)
@@ -280,7 +280,7 @@ func (f *Finder) step(s *model.Stage, n int, perSecond float64) (*model.Stage, t
 		}
 	}
 	w.Rate, w.RateText = atRate(w.Rate, perSecond)
-	if b, ok := w.Rate.(rate.Burst); ok { // whole ones, so that as much is due as the rate says
+	if b, ok := w.Rate.(schedule.Burst); ok { // whole ones, so that as much is due as the rate says
 		window = (window + b.Interval - 1) / b.Interval * b.Interval
 	}
 	w.RampUp, w.Runtime, w.TotalOps, w.TotalBytes, w.MaxFailures = f.WarmUp, window, 0, 0, 1_000_000
@@ -288,15 +288,15 @@ func (f *Finder) step(s *model.Stage, n int, perSecond float64) (*model.Stage, t
 }
 
 // atRate is the schedule s, Poisson's if there is none, at another rate.
-func atRate(s rate.Schedule, perSecond float64) (rate.Schedule, string) {
+func atRate(s schedule.Schedule, perSecond float64) (schedule.Schedule, string) {
 	switch s := s.(type) {
-	case rate.Constant:
-		return rate.Constant{Rate: perSecond}, fmt.Sprintf("constant(%g)", perSecond)
-	case rate.Burst: // of the same size, more or less often
+	case schedule.Constant:
+		return schedule.Constant{Rate: perSecond}, fmt.Sprintf("constant(%g)", perSecond)
+	case schedule.Burst: // of the same size, more or less often
 		s.Interval = max(1, time.Duration(float64(s.Size)/perSecond*float64(time.Second)))
 		return s, fmt.Sprintf("burst(%d,%v)", s.Size, s.Interval)
 	}
-	return rate.Poisson{Rate: perSecond}, fmt.Sprintf("poisson(%g)", perSecond)
+	return schedule.Poisson{Rate: perSecond}, fmt.Sprintf("poisson(%g)", perSecond)
 }
 
 // rename is a stage with works of its own, whose work of the same name is

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/objectstore/cosbench"
 	"github.com/cnsbench/cnsbench/internal/objectstore/load"
 	"github.com/cnsbench/cnsbench/internal/objectstore/model"
@@ -19,8 +20,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/objectstore/store"
 	"github.com/cnsbench/cnsbench/internal/objectstore/storetest"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/plan/expr"
-	"github.com/cnsbench/cnsbench/internal/plan/rate"
+	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
 // queueing is a store that deals with so many requests at a time, each for as
@@ -60,7 +60,7 @@ func (deaf) Second(string, *model.Work, op.Time, op.Time, load.Cells)   {}
 func (deaf) Interval(string, *model.Work, op.Time, op.Time, load.Cells) {}
 func (deaf) StageEnded(*load.StageResult)                               {}
 
-func reading(workers int, r rate.Schedule) *model.Workload {
+func reading(workers int, r schedule.Schedule) *model.Workload {
 	return &model.Workload{Stages: []model.Stage{{Name: "before", Works: []model.Work{{Kind: model.Delay}}}, {Name: "main", Works: []model.Work{{
 		Name: "main", Kind: model.Normal, Workers: workers, Interval: 5 * time.Second, Rate: r, TotalOps: 10, MaxFailures: 0,
 		Ops: []model.Op{{Type: model.Read, Name: "read", Weight: 100, Containers: pick.Spec{Kind: pick.Constant, Low: 1, High: 1}, Objects: pick.Spec{Kind: pick.Uniform, Low: 1, High: 9}}}}}}}}
@@ -105,10 +105,10 @@ func TestFindsTheCapacity(t *testing.T) {
 	tests := []struct {
 		name      string
 		condition string
-		rate      rate.Schedule
+		rate      schedule.Schedule
 		truth     float64
 	}{
-		{"even", "p99(read) < 40ms", rate.Constant{Rate: 1}, 400},
+		{"even", "p99(read) < 40ms", schedule.Constant{Rate: 1}, 400},
 		{"Poisson", "p99(read) < 20ms", nil, poissonLimit(places, service, 0.99, 20*time.Millisecond)},
 	}
 	for _, tt := range tests {
@@ -347,9 +347,9 @@ func TestConditionIsOfTheNormalWork(t *testing.T) {
 // as large, and a window has whole ones.
 func TestStepsKeepTheirArrivals(t *testing.T) {
 	for _, tt := range []struct {
-		is   rate.Schedule
+		is   schedule.Schedule
 		want string
-	}{{rate.Constant{Interval: time.Second}, "constant(16)"}, {rate.Poisson{Rate: 3}, "poisson(16)"}, {nil, "poisson(16)"}, {rate.Burst{Size: 40, Interval: time.Second}, "burst(40,2.5s)"}} {
+	}{{schedule.Constant{Interval: time.Second}, "constant(16)"}, {schedule.Poisson{Rate: 3}, "poisson(16)"}, {nil, "poisson(16)"}, {schedule.Burst{Size: 40, Interval: time.Second}, "burst(40,2.5s)"}} {
 		s, text := atRate(tt.is, 16)
 		again, err := cosbench.ParseRate(text)
 		if err != nil || text != tt.want || s.PerSecond() != 16 || again != s {
@@ -359,7 +359,7 @@ func TestStepsKeepTheirArrivals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// Of a burst of 20 the last waits for four before it on one of 4 places.
 		q := &queueing{slots: make(chan struct{}, 4), takes: func() time.Duration { return 10 * time.Millisecond }}
-		m, r := find(t, q, "p99(read) < 60ms", reading(500, rate.Burst{Size: 20, Interval: time.Second}), Search{From: 50, Least: 0.01, Most: 1e5, Resolution: 0.02}, 10*time.Second)
+		m, r := find(t, q, "p99(read) < 60ms", reading(500, schedule.Burst{Size: 20, Interval: time.Second}), Search{From: 50, Least: 0.01, Most: 1e5, Resolution: 0.02}, 10*time.Second)
 		if r.Err != nil || m.Verdict != Found || math.Abs(*m.PerSecond/400-1) > 0.03 {
 			t.Fatalf("%v, want 400 a second; %v", m, r.Err)
 		}

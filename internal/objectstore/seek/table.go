@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/hist"
-	"github.com/cnsbench/cnsbench/internal/plan/expr"
 )
 
 // Write prints the steps of a search and what it came to.

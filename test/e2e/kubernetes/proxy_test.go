@@ -33,7 +33,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/config"
-	"github.com/cnsbench/cnsbench/internal/engine/enginetest"
+	"github.com/cnsbench/cnsbench/internal/enginetest"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/operator"
 )

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/cnsbench/cnsbench/internal/engine/agent/wrap"
+	"github.com/cnsbench/cnsbench/internal/agent/wrap"
 )
 
 // environment is a container's, in the order that Kubernetes defines it:

@@ -13,9 +13,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/agent"
+	"github.com/cnsbench/cnsbench/internal/agent/sandbox"
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/engine/agent"
-	"github.com/cnsbench/cnsbench/internal/engine/agent/jail"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
@@ -206,7 +206,7 @@ func (h *Host) start(p *process, c *container) error {
 		return err
 	}
 	defer r.Close() // the agent's
-	p.cmd = jail.Command(h.Agent, r, stderr, c.alone)
+	p.cmd = sandbox.Command(h.Agent, r, stderr, c.alone)
 	p.cmd.Env = []string{h.Identity.Environment()} // the agent's alone: it gives workloads another
 	if err := h.onSpawner(p.cmd.Start); err != nil {
 		return errors.Join(startError(err), w.Close())

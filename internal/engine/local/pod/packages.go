@@ -7,8 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/cnsbench/cnsbench/internal/agent/wrap"
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/engine/agent/wrap"
 )
 
 // packages has the package, by its name in Debian 12, of each program that

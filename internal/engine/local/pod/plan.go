@@ -10,11 +10,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/cnsbench/cnsbench/internal/agent"
+	"github.com/cnsbench/cnsbench/internal/agent/protocol"
+	"github.com/cnsbench/cnsbench/internal/agent/sandbox"
+	"github.com/cnsbench/cnsbench/internal/agent/wrap"
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/engine/agent"
-	"github.com/cnsbench/cnsbench/internal/engine/agent/jail"
-	"github.com/cnsbench/cnsbench/internal/engine/agent/wire"
-	"github.com/cnsbench/cnsbench/internal/engine/agent/wrap"
 )
 
 // defaultGrace is for servers that are stopped because the pod has ended;
@@ -39,7 +39,7 @@ type container struct {
 	waits   bool // at the barrier
 	phased  bool // runs in its phase only
 	alone   bool // without network
-	spec    jail.Spec
+	spec    sandbox.Spec
 	options agent.Options
 }
 
@@ -100,7 +100,7 @@ func (p *planner) container(h *Host, c *corev1.Container) *container {
 	env := p.environ(c, &p.why)
 	k := &container{name: c.Name, alone: p.Alone}
 	k.options.Sink, k.options.MaxOutput = p.Sink, p.MaxOutput
-	k.spec = jail.Spec{
+	k.spec = sandbox.Spec{
 		Name: c.Name, LogDir: p.dir("logs"), Hide: h.Hide, ClockOffset: int64(p.ClockOffset),
 		Root: p.dir("root", c.Name),
 		Cmd:  wrap.Command{Env: env.list(), Dir: c.WorkingDir},
@@ -113,7 +113,7 @@ func (p *planner) container(h *Host, c *corev1.Container) *container {
 	}
 	k.spec.Mounts = p.mounts(c)
 	if len(c.Command) > 0 && c.Command[0] == engine.Program {
-		k.spec.Mounts = append(k.spec.Mounts, jail.Mount{Source: h.Program, Target: engine.Program, ReadOnly: true})
+		k.spec.Mounts = append(k.spec.Mounts, sandbox.Mount{Source: h.Program, Target: engine.Program, ReadOnly: true})
 	}
 	return k
 }
@@ -148,8 +148,8 @@ func (p *planner) observe() {
 
 // canary is the order for the canaries of one container: one for each of its
 // claims that no container before it has in that phase.
-func (p *planner) canary(want *engine.Canary, c *corev1.Container, phase int) *wire.CanarySpec {
-	spec := &wire.CanarySpec{IntervalNanos: int64(want.Interval), Size: want.Size, Read: want.Read, Write: want.Write}
+func (p *planner) canary(want *engine.Canary, c *corev1.Container, phase int) *protocol.CanarySpec {
+	spec := &protocol.CanarySpec{IntervalNanos: int64(want.Interval), Size: want.Size, Read: want.Read, Write: want.Write}
 	if spec.Size == 0 {
 		spec.Size = 4096
 	}
@@ -163,7 +163,7 @@ func (p *planner) canary(want *engine.Canary, c *corev1.Container, phase int) *w
 			return
 		}
 		src.watched[phase] = true
-		spec.Volumes = append(spec.Volumes, wire.CanaryVolume{Name: src.claim, Path: path})
+		spec.Volumes = append(spec.Volumes, protocol.CanaryVolume{Name: src.claim, Path: path})
 	}
 	for _, m := range c.VolumeMounts {
 		add(m.Name, m.MountPath, m.ReadOnly)

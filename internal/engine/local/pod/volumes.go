@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/cnsbench/cnsbench/internal/engine/agent/jail"
+	"github.com/cnsbench/cnsbench/internal/agent/sandbox"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -185,10 +185,10 @@ func put(root *os.Root, path string, content []byte, mode os.FileMode) error {
 }
 
 // mounts resolves a container's mounts; /tmp and /var/tmp are its own.
-func (p *planner) mounts(c *corev1.Container) []jail.Mount {
-	var all []jail.Mount
+func (p *planner) mounts(c *corev1.Container) []sandbox.Mount {
+	var all []sandbox.Mount
 	taken := map[string]bool{}
-	add := func(m jail.Mount) {
+	add := func(m sandbox.Mount) {
 		m.Target = filepath.Clean(m.Target)
 		if taken[m.Target] {
 			p.problem("container %s: two volumes at %s", c.Name, m.Target)
@@ -210,7 +210,7 @@ func (p *planner) mounts(c *corev1.Container) []jail.Mount {
 			if err != nil {
 				p.problem("container %s: subPath %q of volume %s: %v", c.Name, m.SubPath, m.Name, err)
 			}
-			add(jail.Mount{Source: path, Target: m.MountPath, ReadOnly: m.ReadOnly || src.readOnly})
+			add(sandbox.Mount{Source: path, Target: m.MountPath, ReadOnly: m.ReadOnly || src.readOnly})
 		}
 	}
 	for _, d := range c.VolumeDevices {
@@ -221,7 +221,7 @@ func (p *planner) mounts(c *corev1.Container) []jail.Mount {
 		case !src.device:
 			p.problem("container %s: volume %s is no block device: give it in volumeMounts", c.Name, d.Name)
 		default:
-			add(jail.Mount{Source: src.path, Target: d.DevicePath})
+			add(sandbox.Mount{Source: src.path, Target: d.DevicePath})
 		}
 	}
 	for _, private := range []string{"/tmp", "/var/tmp"} {
@@ -230,11 +230,11 @@ func (p *planner) mounts(c *corev1.Container) []jail.Mount {
 			if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
 				p.problem("%v", err)
 			}
-			add(jail.Mount{Source: dir, Target: private})
+			add(sandbox.Mount{Source: dir, Target: private})
 		}
 	}
 	if dir := filepath.Clean(c.WorkingDir); c.WorkingDir != "" && dir != "/" && !taken[dir] {
-		all = append(all, jail.Mount{Target: dir})
+		all = append(all, sandbox.Mount{Target: dir})
 	}
 	return all
 }

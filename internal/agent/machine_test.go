@@ -1,0 +1,63 @@
+package agent_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/agent"
+	"github.com/cnsbench/cnsbench/internal/agent/clock"
+	"github.com/cnsbench/cnsbench/internal/agent/protocol"
+	"github.com/cnsbench/cnsbench/internal/agent/transport"
+	"github.com/cnsbench/cnsbench/internal/agent/wrap"
+	"github.com/cnsbench/cnsbench/internal/machine"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// TestOneAgentReadsAMachine: of the agents on one machine one reads its counters,
+// another once that one has ended, and none where the runner is.
+func TestOneAgentReadsAMachine(t *testing.T) {
+	f := newTLSFixture(t)
+	join := func(name, id string) (*protocol.Conn, func(), bool) {
+		t.Helper()
+		s := f.expect(name, agent.Options{})
+		l, err := transport.Dial(t.Context(), f.Address(), f.Pin(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn := protocol.NewConn(l, clock.New(0).Now)
+		welcome, err := wrap.Handshake(conn, protocol.Hello{Token: s.Token(), Machine: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn, func() { _ = l.Close(); <-s.Done() }, welcome.SampleMachine
+	}
+	first, end, reads := join("a", "node-1")
+	if !reads {
+		t.Error("the first agent of a machine does not read it")
+	}
+	if _, _, reads := join("b", "node-1"); reads {
+		t.Error("two agents read one machine")
+	}
+	if _, _, reads := join("c", machine.ID()); reads {
+		t.Error("an agent reads the runner's machine")
+	}
+	if _, _, reads := join("d", ""); reads {
+		t.Error("an agent reads a machine that is not known")
+	}
+	c := op.MachineCounters{CPUs: 3, BusyNanos: 5}
+	if err := first.Write(protocol.Message{Sample: &protocol.Sample{At: 1, Machine: &c}}); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); len(f.sink.Machines()) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the reading did not arrive")
+		}
+	}
+	if m := f.sink.Machines()[0]; m.ID != "node-1" || m.Instance != "a" || m.MachineCounters != c {
+		t.Errorf("got %+v", m)
+	}
+	end()
+	if _, _, reads := join("e", "node-1"); !reads {
+		t.Error("nobody reads the machine any more")
+	}
+}

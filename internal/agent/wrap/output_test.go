@@ -1,0 +1,136 @@
+package wrap
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnsbench/cnsbench/internal/agent/protocol"
+)
+
+// said collects the Cuts that an output sends.
+type said []protocol.Cut
+
+func (s *said) send(m protocol.Message) { *s = append(*s, *m.Cut) }
+
+func TestOutput(t *testing.T) {
+	var got said
+	o := newOutput(100, got.send)
+	if n := o.take("stdout", 40); n != 25 {
+		t.Errorf("stdout had %d bytes, want a quarter", n)
+	}
+	o.discard("stdout", 15)
+	o.discard("stdout", 5)
+	o.discard("a", 0)
+	o.refuse("a")
+	if n := o.take("a", 10); n != 0 {
+		t.Errorf("a had %d bytes after it was refused", n)
+	}
+	o.discard("a", 10)
+	o.conclude()
+	want := said{{Name: "stdout", Discarded: 15}, {Name: "a", Discarded: 10},
+		{Name: "stdout", Discarded: 20, Final: true}, {Name: "a", Discarded: 10, Final: true}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestDrain: what is in a pipe is kept up to the bound, and the writer never waits
+// for the rest.
+func TestDrain(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		limit      int64
+		size, most int // most: what the other end keeps at once
+		want       int
+	}{
+		{"within", 8 << 20, 1 << 20, 1 << 20, 1 << 20},
+		{"beyond", 1 << 20, 16 << 20, 1 << 20, 256 << 10},
+		{"not kept", 8 << 20, 1 << 20, 100, 100},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				_, _ = w.Write(bytes.Repeat([]byte("x"), tt.size))
+				_ = w.Close()
+			}()
+			var got said
+			out, kept := newOutput(tt.limit, got.send), 0
+			drain(r, protocol.Stdout, out, func(data []byte) int {
+				n := min(len(data), tt.most)
+				kept += n
+				return n
+			})
+			out.conclude()
+			discarded := int64(0)
+			for _, c := range got {
+				discarded = c.Discarded
+			}
+			if kept != tt.want || discarded != int64(tt.size-tt.want) {
+				t.Errorf("%d bytes were kept and %d discarded, want %d of %d", kept, discarded, tt.want, tt.size)
+			}
+		})
+	}
+}
+
+// TestStreamerBound: a file that is cut is not read on, and is counted by its size
+// until the end; one that comes later is counted too.
+func TestStreamerBound(t *testing.T) {
+	dir := t.TempDir()
+	grow := func(name string, n int) {
+		t.Helper()
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.Write(bytes.Repeat([]byte("x"), n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var cuts said
+	got := collect{}
+	out := newOutput(1000, cuts.send)
+	s := newStreamer([]string{filepath.Join(dir, "*")}, got.send, func(line string) { t.Log(line) }, out)
+	defer s.Close()
+	drain := func() {
+		t.Helper()
+		if err := s.Drain(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	grow("a", 400)
+	drain()
+	grow("b", 900)
+	drain()
+	grow("a", 100)
+	grow("b", 50)
+	grow("c", 7)
+	drain()
+	if err := os.Remove(filepath.Join(dir, "b")); err != nil {
+		t.Fatal(err)
+	}
+	drain()
+	out.conclude()
+	sizes, discarded := map[string]int{}, map[string]int64{}
+	for name, text := range got {
+		sizes[filepath.Base(name)] = len(text)
+	}
+	for _, c := range cuts {
+		if c.Final {
+			discarded[filepath.Base(c.Name)] = c.Discarded
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"a": 400, "b": 600, "c": 0}, sizes); diff != "" {
+		t.Errorf("sent: %s", diff)
+	}
+	if diff := cmp.Diff(map[string]int64{"a": 100, "b": 350, "c": 7}, discarded); diff != "" {
+		t.Errorf("discarded: %s", diff)
+	}
+}

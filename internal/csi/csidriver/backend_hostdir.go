@@ -1,0 +1,132 @@
+package csidriver
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/cnsbench/cnsbench/internal/csi/csidriver/hostfs"
+)
+
+// hostdir keeps each volume and snapshot in a directory, and copies to make one from the other. Sizes are accounted for
+// but not enforced. As root a volume is published by a bind mount; where the kernel refuses that, by a symbolic link.
+type hostdir struct{ base string }
+
+func newHostdir(d *driver) backend { return hostdir{d.opts.BaseDir} }
+
+func (h hostdir) volumePath(id string) string   { return filepath.Join(h.base, "volumes", id) }
+func (h hostdir) snapshotPath(id string) string { return filepath.Join(h.base, "snapshots", id) }
+
+func (hostdir) modes() []csi.VolumeCapability_AccessMode_Mode { return anyMode }
+func (hostdir) parameters() []string                          { return nil }
+
+func (h hostdir) prepare(context.Context) error {
+	return errors.Join(os.MkdirAll(h.volumePath(""), 0o755), os.MkdirAll(h.snapshotPath(""), 0o755))
+}
+
+func (hostdir) shape(v *volume, _ *origin) (int64, int64, error) {
+	if v.Block {
+		return 0, 0, invalid("backend hostdir has no raw block volumes; loopfile has")
+	}
+	return 1, 1, nil
+}
+
+func (h hostdir) available(int64) (int64, error) { return diskLeft(h.base) }
+
+// diskLeft is what an ordinary user can still write to the file system that holds dir, in bytes.
+func diskLeft(dir string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, os.NewSyscallError("statfs", err)
+	}
+	return int64(st.Bavail) * st.Bsize, nil
+}
+
+func (h hostdir) room() (of, cure string) { return diskRoom(h.base) }
+
+// diskRoom names what diskLeft has measured.
+func diskRoom(dir string) (of, cure string) {
+	return "the file system of " + dir, "free some of it, or choose another: run --storage-dir, or csi-driver --base-dir"
+}
+
+func (h hostdir) create(_ context.Context, v *volume, src *origin) error {
+	path := h.volumePath(v.ID)
+	if err := hostfs.RemoveTree(path); err != nil {
+		return err
+	}
+	switch {
+	case src == nil:
+		if err := os.Mkdir(path, 0o777); err != nil {
+			return err
+		}
+		return os.Chmod(path, 0o777) // a fresh volume belongs to whichever user the pod runs as
+	case src.snapshot != nil:
+		return hostfs.CopyTree(h.snapshotPath(src.snapshot.ID), path)
+	}
+	return hostfs.CopyTree(h.volumePath(src.volume.ID), path)
+}
+
+func (h hostdir) remove(_ context.Context, v volume) error {
+	return hostfs.RemoveTree(h.volumePath(v.ID))
+}
+
+func (h hostdir) snapshot(_ context.Context, s snapshot, v volume) error {
+	if err := hostfs.RemoveTree(h.snapshotPath(s.ID)); err != nil {
+		return err
+	}
+	return hostfs.CopyTree(h.volumePath(v.ID), h.snapshotPath(s.ID))
+}
+
+func (h hostdir) removeSnapshot(_ context.Context, s snapshot) error {
+	return hostfs.RemoveTree(h.snapshotPath(s.ID))
+}
+
+func (hostdir) expand(context.Context, *volume, int64) error { return nil }
+
+func (h hostdir) publish(_ context.Context, v *volume, _, path string, readOnly bool) error {
+	return publishDir(h.volumePath(v.ID), path, readOnly)
+}
+
+// publishDir makes a directory appear at path.
+func publishDir(dir, path string, readOnly bool) error {
+	if link, err := os.Readlink(path); err == nil && link == dir {
+		return nil
+	}
+	if m, err := hostfs.At(path); err != nil || m != nil {
+		return err // mounted already: the common part has checked that it is this volume's
+	}
+	err := hostfs.Bind(dir, path, readOnly)
+	if !errors.Is(err, unix.EPERM) {
+		return err
+	}
+	if readOnly {
+		return status.Errorf(codes.InvalidArgument, "publishing read-only needs a bind mount, and the kernel refuses that: %v", err)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // an empty directory made by the caller
+		return err
+	}
+	return os.Symlink(dir, path)
+}
+
+func (hostdir) unpublish(_ context.Context, _ volume, path string) error {
+	return unpublishDir(path)
+}
+
+func unpublishDir(path string) error {
+	if err := hostfs.Unmount(path, busyPatience); err != nil && !errors.Is(err, unix.EPERM) {
+		return err
+	}
+	return hostfs.RemovePoint(path)
+}
+
+// destroy removes the directories; Destroy has unmounted them.
+func (h hostdir) destroy(context.Context) error {
+	return errors.Join(hostfs.RemoveTree(h.volumePath("")), hostfs.RemoveTree(h.snapshotPath("")))
+}

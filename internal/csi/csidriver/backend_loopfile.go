@@ -1,0 +1,296 @@
+package csidriver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/cnsbench/cnsbench/internal/csi/csidriver/hostfs"
+	"github.com/cnsbench/cnsbench/internal/csi/csidriver/loopdev"
+)
+
+// loopfile keeps each volume in an image file on a loop device. Attaching is binding the device, staging is mkfs and
+// mount, publishing a bind mount; a snapshot freezes the file system, reflinks the image and thaws.
+type loopfile struct {
+	pool
+	d *driver
+}
+
+func newLoopfile(d *driver) backend {
+	return &loopfile{d: d, pool: pool{
+		base: d.opts.BaseDir, size: d.opts.PoolSize, fsType: "xfs", smallest: 300 * mib,
+		mkfs: []string{"mkfs.xfs", "-q", "-f", "-K", "-s", "size=4096", "-m", "reflink=1"}, native: hostfs.CanReflink,
+	}}
+}
+
+// smallestFS is the least that mkfs makes of each file system. mkfs.xfs refuses less than 300 MiB.
+var smallestFS = map[string]int64{"ext4": 16 * mib, "xfs": 300 * mib}
+
+// Parameters of loopfile.
+const (
+	paramFSType    = "csi.storage.k8s.io/fstype"
+	mutFreezeHold  = "freezeHold"   // how much longer a snapshot holds the freeze; a duration
+	mutReadAhead   = "readAheadKiB" // of the block device
+	maxFreezeHold  = time.Minute
+	wrongFSMessage = "loopfile makes ext4 and xfs, not %q"
+)
+
+func (l *loopfile) image(id string) string         { return filepath.Join(l.volumes(), id+".img") }
+func (l *loopfile) snapshotImage(id string) string { return filepath.Join(l.snapshots(), id+".img") }
+
+func (*loopfile) parameters() []string { return []string{paramFSType} }
+
+func (*loopfile) modes() []csi.VolumeCapability_AccessMode_Mode {
+	return []csi.VolumeCapability_AccessMode_Mode{
+		csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,
+		csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY,
+		csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER,
+		csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER,
+	}
+}
+
+func (l *loopfile) shape(v *volume, src *origin) (smallest, granularity int64, err error) {
+	if v.Block {
+		return mib, mib, nil
+	}
+	inherited, formatted := src.fs()
+	switch {
+	case v.FSType != "":
+	case v.Params[paramFSType] != "":
+		v.FSType = v.Params[paramFSType]
+	case inherited != "":
+		v.FSType = inherited
+	default:
+		v.FSType = l.d.opts.FSType
+	}
+	if formatted && inherited != v.FSType {
+		return 0, 0, invalid("the content source has the file system %s, not %s", inherited, v.FSType)
+	}
+	smallest, ok := smallestFS[v.FSType]
+	if !ok {
+		return 0, 0, invalid(wrongFSMessage, v.FSType)
+	}
+	return smallest, mib, nil
+}
+
+// fs is the file system of what a volume is made from, and whether it is there already.
+func (o *origin) fs() (string, bool) {
+	switch {
+	case o == nil:
+		return "", false
+	case o.snapshot != nil:
+		return o.snapshot.FSType, o.snapshot.Formatted
+	}
+	return o.volume.FSType, o.volume.Formatted
+}
+
+func (o *origin) block() bool {
+	if o.snapshot != nil {
+		return o.snapshot.Block
+	}
+	return o.volume.Block
+}
+
+func (l *loopfile) create(ctx context.Context, v *volume, src *origin) error {
+	image := l.image(v.ID)
+	if err := l.remove(ctx, *v); err != nil {
+		return err
+	}
+	if src == nil {
+		return makeSparse(image, v.Size)
+	}
+	if !v.Block {
+		_, v.Formatted = src.fs()
+		v.NeedsGrow = v.Size > src.size()
+	}
+	if src.snapshot != nil {
+		if err := hostfs.Reflink(l.snapshotImage(src.snapshot.ID), image); err != nil {
+			return err
+		}
+	} else if err := l.take([]shot{{vol: *src.volume, to: image}}); err != nil {
+		return err
+	}
+	if err := errors.Join(os.Truncate(image, v.Size), hostfs.SyncFile(image)); err != nil {
+		return err
+	}
+	return l.adoptRaw(v, src)
+}
+
+// adoptRaw lets a file system volume be made from raw block data only when that holds the file system: it would be
+// formatted over otherwise.
+func (l *loopfile) adoptRaw(v *volume, src *origin) error {
+	if v.Block || !src.block() {
+		return nil
+	}
+	found, err := probe(l.image(v.ID))
+	if err == nil && found != v.FSType {
+		err = invalid("the content source is raw data without %s", v.FSType)
+	}
+	v.Formatted = true
+	return err
+}
+
+// remove frees the devices of a volume whose making was interrupted, and removes its image.
+func (l *loopfile) remove(_ context.Context, v volume) error {
+	devices, err := loopdev.Below(l.volumes())
+	if err != nil {
+		return err
+	}
+	image := l.image(v.ID)
+	for dev, at := range devices {
+		if at == image {
+			err = errors.Join(err, detachDevice(dev, image))
+		}
+	}
+	return errors.Join(err, os.RemoveAll(image))
+}
+
+func (l *loopfile) removeSnapshot(_ context.Context, s snapshot) error {
+	return os.RemoveAll(l.snapshotImage(s.ID))
+}
+
+func (l *loopfile) expand(_ context.Context, v *volume, size int64) error {
+	return errors.Join(os.Truncate(l.image(v.ID), size), hostfs.SyncFile(l.image(v.ID)))
+}
+
+func (l *loopfile) attach(ctx context.Context, v *volume) error {
+	began := time.Now()
+	dev, err := loopdev.Attach(l.image(v.ID), loopdev.Options{ReadOnly: v.Attached.ReadOnly})
+	if err != nil {
+		return err
+	}
+	v.Attached.Device = dev.Path
+	took := time.Since(began)
+	l.d.log.write(Record{Event: eventAttach, Volume: v.ID, StartUnixNs: began.UnixNano(), EndUnixNs: wall(began, took),
+		DurationNs: int64(took), Device: dev.Path, DirectIO: &dev.DirectIO})
+	return errors.Join(l.modify(ctx, *v), dev.Close())
+}
+
+func (l *loopfile) detach(_ context.Context, v volume) error {
+	return detachDevice(v.Attached.Device, l.image(v.ID))
+}
+
+// detachDevice names, when the device stays busy, who keeps it so.
+func detachDevice(dev, image string) error {
+	err := loopdev.Detach(dev, image, busyPatience)
+	if holders := hostfs.Holders(dev); err != nil && len(holders) > 0 {
+		return fmt.Errorf("%w; these processes have it mounted in namespaces of their own: %s", err, strings.Join(holders, ", "))
+	}
+	return err
+}
+
+func (*loopfile) checkMutable(params map[string]string) error {
+	return checkMutable(params, map[string]func(string) error{mutReadAhead: natural, mutFreezeHold: func(s string) error {
+		hold, err := time.ParseDuration(s)
+		if err != nil || hold < 0 || hold > maxFreezeHold {
+			return fmt.Errorf("%q is not a duration between 0s and %v", s, maxFreezeHold)
+		}
+		return nil
+	}})
+}
+
+func (l *loopfile) modify(_ context.Context, v volume) error {
+	if kib := v.Mutable[mutReadAhead]; kib != "" && v.Attached != nil {
+		return loopdev.SetReadAhead(v.Attached.Device, kib)
+	}
+	return nil
+}
+
+func (l *loopfile) publish(_ context.Context, v *volume, staging, path string, readOnly bool) error {
+	if m, err := hostfs.At(path); err != nil || m != nil {
+		return err // mounted already: the common part has checked that it is this volume's
+	}
+	if v.Block {
+		if readOnly && !v.Attached.ReadOnly {
+			return invalid("a raw block volume is published read-only only when it is attached so")
+		}
+		return hostfs.Bind(v.Attached.Device, path, readOnly)
+	}
+	mounted, err := l.mountedAt(*v, staging)
+	if err != nil {
+		return err
+	}
+	if !mounted {
+		return status.Errorf(codes.FailedPrecondition, "volume %s is not mounted at %s; stage it again", v.ID, staging)
+	}
+	return hostfs.Bind(staging, path, readOnly)
+}
+
+func (l *loopfile) unpublish(_ context.Context, _ volume, path string) error {
+	return unpublishDir(path)
+}
+
+// mountedAt says whether the volume's file system is mounted at the path; another mount there is an error.
+func (l *loopfile) mountedAt(v volume, path string) (bool, error) {
+	m, err := hostfs.At(path)
+	if err != nil || m == nil {
+		return false, err
+	}
+	if v.Attached == nil || m.Source != v.Attached.Device {
+		return false, status.Errorf(codes.FailedPrecondition, "%s carries another mount, of %s", path, m.Source)
+	}
+	return true, nil
+}
+
+// reconcile attaches again what a reboot has detached, and frees devices that no volume knows of.
+func (l *loopfile) reconcile(ctx context.Context) error {
+	devices, err := loopdev.Below(l.volumes())
+	if err != nil {
+		return err
+	}
+	problems := []error{}
+	for _, v := range l.d.vols.all() {
+		if v.Attached == nil {
+			continue
+		}
+		if devices[v.Attached.Device] == l.image(v.ID) {
+			delete(devices, v.Attached.Device)
+			continue
+		}
+		v = v.clone()
+		at := *v.Attached
+		v.Attached = &at
+		problems = append(problems, l.attach(ctx, &v), l.d.vols.put(v.ID, v))
+	}
+	for dev, image := range devices {
+		problems = append(problems, detachDevice(dev, image))
+	}
+	return errors.Join(problems...)
+}
+
+// destroy needs no state: the kernel knows which devices carry our images and where they are mounted.
+func (l *loopfile) destroy(context.Context) error {
+	devices, err := loopdev.Below(l.volumes())
+	if err != nil {
+		return err
+	}
+	mounts, err := hostfs.AllMounts()
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for _, m := range mounts { // all, before any: a process that a frozen one holds up keeps others busy
+		if devices[m.Source] != "" {
+			problems = append(problems, thawPath(m.Mountpoint))
+		}
+	}
+	for _, m := range mounts {
+		if devices[m.Source] != "" {
+			problems = append(problems, unmountHard(m.Mountpoint))
+		} else if name, isNode := strings.CutPrefix(m.Root, "/loop"); isNode && devices["/dev/loop"+name] != "" {
+			problems = append(problems, unmountHard(m.Mountpoint)) // a published raw block device
+		}
+	}
+	for dev, image := range devices {
+		problems = append(problems, detachDevice(dev, image))
+	}
+	return errors.Join(append(problems, l.pool.destroy())...)
+}

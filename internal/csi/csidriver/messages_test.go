@@ -1,0 +1,103 @@
+package csidriver
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+
+	"github.com/cnsbench/cnsbench/internal/csi/csidriver/hostfs"
+)
+
+func TestReadable(t *testing.T) {
+	for bytes, want := range map[int64]string{
+		0: "0", 1023: "1023", kib: "1Ki", 960 * mib: "960Mi", gib - 1: "1023.9Mi", gib: "1Gi", 3 * gib / 2: "1.5Gi",
+		16 * gib: "16Gi", 1024 * gib: "1Ti", 5000 * 1024 * gib: "5000Ti",
+	} {
+		if got := readable(bytes); got != want {
+			t.Errorf("%d bytes read %s, want %s", bytes, got, want)
+		}
+	}
+}
+
+func wantText(t *testing.T, err error, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("got %v; want %q in it", err, text)
+		}
+	}
+}
+
+// TestExhausted: the message says of what there is too little, and the cure.
+func TestExhausted(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		o    Options
+		want []string
+	}{
+		{"capacity", Options{Backend: "null", Capacity: 2 * gib},
+			[]string{"4096Ti is asked for, 2Gi are left of the capacity (2Gi)", "driver.cnsbench.dev/capacity, or csi-driver --capacity"}},
+		{"null", Options{Backend: "null"}, []string{"4096Ti is asked for, 1024Ti are left of the capacity"}},
+		{"disk", Options{Backend: "hostdir"}, []string{"left of the file system of ", "--storage-dir"}},
+		{"pool", Options{Backend: "btrfs", PoolSize: 512 * mib},
+			[]string{"left of the pool (512Mi)", "driver.cnsbench.dev/pool-size, or csi-driver --pool-size"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, tt.o)
+			if _, err := os.Stat(filepath.Join(p.config.BaseDir, "pool.img")); tt.name == "pool" && err != nil {
+				t.Skip("the temporary directory is on btrfs itself: there is no pool image")
+			}
+			_, err := p.CreateVolume(t.Context(), &csi.CreateVolumeRequest{Name: "a", VolumeCapabilities: []*csi.VolumeCapability{mountCap("")},
+				CapacityRange: &csi.CapacityRange{RequiredBytes: 4 << 50}})
+			wantCode(t, "too large", err, codes.ResourceExhausted)
+			wantText(t, err, tt.want...)
+		})
+	}
+}
+
+func TestUnknownMutable(t *testing.T) {
+	wantText(t, null{}.checkMutable(map[string]string{"size": "1"}), `no mutable parameter "size"; there are iops, throughput`)
+	wantText(t, (*loopfile)(nil).checkMutable(map[string]string{"iops": "1"}), `"iops"; there are freezeHold, readAheadKiB`)
+}
+
+func TestLimit(t *testing.T) {
+	if got, lacks := Limit("loopfile") != "", !hostfs.HasCapability(unix.CAP_SYS_RESOURCE); got != lacks {
+		t.Errorf("the limit is %q, that the capability is lacking is %t", Limit("loopfile"), lacks)
+	}
+	if got := Limit("null"); got != "" {
+		t.Errorf("null is limited: %s", got)
+	}
+}
+
+// TestWithoutRoot: what needs root makes nothing when it has not got it.
+func TestWithoutRoot(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	base := filepath.Join(dir, "base")
+	failed := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and not unlocked: the thread ends with the goroutine, and its user with it
+		if os.Geteuid() == 0 {
+			const nobody = 65534
+			if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody); errno != 0 {
+				failed <- errno
+				return
+			}
+		}
+		_, err := New(Options{Backend: "loopfile", BaseDir: base})
+		failed <- err
+	}()
+	wantText(t, <-failed, "as root")
+	if _, err := os.Stat(base); err == nil {
+		t.Error("the base directory was made")
+	}
+}

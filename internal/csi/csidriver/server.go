@@ -1,0 +1,190 @@
+package csidriver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+
+	"github.com/cnsbench/cnsbench/internal/csi/csidriver/inject"
+)
+
+// stopPatience is how long a stopping server answers calls in progress; their work is finished in any case.
+const stopPatience = 2 * time.Second
+
+// Server is one driver. New prepares it, Serve answers calls, Close releases what the process holds; volumes stay.
+type Server struct {
+	driver *driver
+	inject *inject.Injector
+	lock   *os.File
+	start  time.Time
+
+	stopping  chan struct{}
+	stopOnce  sync.Once
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// New prepares the pool, reads the state of an earlier process and repairs what that left half done. It fails when
+// another driver is using the same base directory.
+func New(o Options) (_ *Server, err error) {
+	if err := Requirements(o.Backend).check(o.Backend); err != nil {
+		return nil, err
+	}
+	if o.BaseDir != "" {
+		if err := os.MkdirAll(o.BaseDir, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	o, err = o.complete()
+	if err != nil {
+		return nil, err
+	}
+	injector, err := o.injector()
+	if err != nil {
+		return nil, err
+	}
+	lock, err := lockBase(o.BaseDir)
+	if err != nil {
+		return nil, err
+	}
+	log, err := openTruthLog(o.TruthLog)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("truth log: %w", err), closeFile(lock))
+	}
+	s := &Server{inject: injector, lock: lock, start: time.Now(), stopping: make(chan struct{})}
+	s.driver, err = newDriver(o, log)
+	if err != nil {
+		return nil, errors.Join(err, log.close(), closeFile(lock))
+	}
+	log.write(Record{Event: eventStart, StartUnixNs: s.start.UnixNano(), Driver: DriverName(o.Backend),
+		Version: o.Version, PID: os.Getpid(), Seed: o.Seed, Inject: o.Inject})
+	return s, nil
+}
+
+// Serve listens on the unix socket, and on those of the further nodes, until ctx ends, then lets calls in progress finish
+// for a few seconds. A socket left behind by a killed process is replaced. Injected windows count from here.
+func (s *Server) Serve(ctx context.Context, socket string) error {
+	sockets := map[string]string{s.driver.opts.NodeID: socket}
+	maps.Copy(sockets, s.driver.opts.Nodes)
+	listeners := map[string]net.Listener{}
+	for node, path := range sockets {
+		listener, err := listen(ctx, path)
+		if err != nil {
+			for _, l := range listeners {
+				_ = l.Close()
+			}
+			return err
+		}
+		listeners[node] = listener
+	}
+	s.start = time.Now()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // one that fails ends the others
+	ended := make(chan error)
+	for node, listener := range listeners {
+		go func() { ended <- s.serveNode(ctx, node, listener) }()
+	}
+	var problems []error
+	for range listeners {
+		problems = append(problems, <-ended)
+		cancel()
+	}
+	return errors.Join(problems...)
+}
+
+// serveNode answers calls as one node.
+func (s *Server) serveNode(ctx context.Context, node string, listener net.Listener) error {
+	as := func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		return s.intercept(context.WithValue(ctx, nodeKey{}, node), req, info, handler)
+	}
+	// Work in progress is always waited for: leaving in the middle of it could leave a file system frozen.
+	server := grpc.NewServer(grpc.UnaryInterceptor(as), grpc.WaitForHandlers(true))
+	csi.RegisterIdentityServer(server, s.driver)
+	csi.RegisterControllerServer(server, s.driver)
+	csi.RegisterNodeServer(server, s.driver)
+	if _, ok := s.driver.be.(grouper); ok {
+		csi.RegisterGroupControllerServer(server, s.driver)
+	}
+
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(done)
+		s.stopOnce.Do(func() { close(s.stopping) })
+		hard := time.AfterFunc(stopPatience, server.Stop)
+		defer hard.Stop()
+		server.GracefulStop()
+	})
+	err := server.Serve(listener)
+	if !stop() {
+		<-done
+		return nil
+	}
+	return err
+}
+
+// Close releases the state's lock and the truth log. Volumes, mounts and devices stay for the next driver; Destroy
+// removes them. It is idempotent.
+func (s *Server) Close() error {
+	s.closeOnce.Do(func() {
+		s.closeErr = errors.Join(s.driver.close(), closeFile(s.lock))
+	})
+	return s.closeErr
+}
+
+// listen takes a unix socket. It refuses one that a live process answers on.
+func listen(ctx context.Context, socket string) (net.Listener, error) {
+	dialer := net.Dialer{Timeout: time.Second}
+	if conn, err := dialer.DialContext(ctx, "unix", socket); err == nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("another process is serving on %s; stop it or choose another socket", socket)
+	}
+	if info, err := os.Lstat(socket); err == nil && info.Mode()&fs.ModeSocket != 0 {
+		if err := os.Remove(socket); err != nil {
+			return nil, err
+		}
+	}
+	var config net.ListenConfig
+	return config.Listen(ctx, "unix", socket)
+}
+
+// ErrInUse says that a living driver serves from the base directory.
+var ErrInUse = errors.New("is in use by another driver process; stop that first")
+
+// lockBase excludes other drivers from the base directory. The lock goes with the process, or a moment later: a child that
+// a killed driver had just forked holds it until it is killed as well.
+func lockBase(dir string) (*os.File, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for deadline := time.Now().Add(busyPatience); ; time.Sleep(10 * time.Millisecond) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if time.Now().After(deadline) {
+			return nil, errors.Join(fmt.Errorf("%s %w (%w)", dir, ErrInUse, err), f.Close())
+		}
+	}
+}
+
+func closeFile(f *os.File) error {
+	if f == nil {
+		return nil
+	}
+	return f.Close()
+}

@@ -1,0 +1,75 @@
+package schedule
+
+import (
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Lifetime is the distribution of the time from an object's making to the
+// trigger that is for it: exponential with Mean or, if there are any, by
+// equally spaced Quantiles with straight lines between them.
+type Lifetime struct {
+	Mean      time.Duration
+	Quantiles []time.Duration
+}
+
+// Of is the lifetime of a named object. The same seed and name give the same.
+func (l Lifetime) Of(seed uint64, name string) time.Duration {
+	rng := named(seed, name)
+	if len(l.Quantiles) == 0 {
+		return seconds(rng.ExpFloat64() * l.Mean.Seconds())
+	}
+	i, part := l.piece(rng.Float64())
+	a, b := l.Quantiles[i].Seconds(), l.Quantiles[i+1].Seconds()
+	return seconds(a + part*(b-a))
+}
+
+func (l Lifetime) piece(u float64) (i int, part float64) {
+	pieces := float64(len(l.Quantiles) - 1)
+	i = min(int(u*pieces), len(l.Quantiles)-2)
+	return i, u*pieces - float64(i)
+}
+
+// Rest is how much longer a named object lives that is met at a random instant
+// of a population in equilibrium. Its whole lifetime has the density t·f(t)/E[T]
+// (longer lives are met more often), and the instant lies anywhere in it (Cox,
+// Renewal Theory, 1962, section 5.2). Within a piece from a to b, where f is
+// constant, that makes t² uniform between a² and b².
+func (l Lifetime) Rest(seed uint64, name string) time.Duration {
+	if len(l.Quantiles) == 0 {
+		return l.Of(seed, name) // it has no memory
+	}
+	rng := named(seed, name)
+	u := rng.Float64() * l.Expected().Seconds() * float64(len(l.Quantiles)-1)
+	i := 0
+	for ; i < len(l.Quantiles)-2; i++ {
+		weight := (l.Quantiles[i].Seconds() + l.Quantiles[i+1].Seconds()) / 2
+		if u < weight {
+			break
+		}
+		u -= weight
+	}
+	a, b := l.Quantiles[i].Seconds(), l.Quantiles[i+1].Seconds()
+	whole := math.Sqrt(a*a + rng.Float64()*(b*b-a*a))
+	return seconds(whole * rng.Float64())
+}
+
+// Expected is E[T].
+func (l Lifetime) Expected() time.Duration {
+	if len(l.Quantiles) == 0 {
+		return l.Mean
+	}
+	var sum float64
+	for i := range l.Quantiles[1:] {
+		sum += (l.Quantiles[i].Seconds() + l.Quantiles[i+1].Seconds()) / 2
+	}
+	return seconds(sum / float64(len(l.Quantiles)-1))
+}
+
+func named(seed uint64, name string) *rand.Rand {
+	h := fnv.New64a()
+	h.Write([]byte(name))
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
+}

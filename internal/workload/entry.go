@@ -1,0 +1,254 @@
+// Package workload has the library of I/O workloads and the templates that
+// its entries are: manifests with variables, from ConfigMaps or plain folders,
+// rendered into the objects of one instance.
+//
+// It is pure but for reading the file system that it is given.
+package workload
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cnsbench/cnsbench/internal/bounded"
+	"github.com/cnsbench/cnsbench/internal/workload/variable"
+)
+
+// Annotations of an entry: the default of a variable, its type and what it means.
+const (
+	defaultPrefix     = "cnsbench.default."
+	typePrefix        = "cnsbench.type."
+	descriptionPrefix = "cnsbench.description."
+	descriptionKey    = "cnsbench.dev/description"
+)
+
+// maxFile bounds one file of an entry. It may exceed what a rendered part may
+// have: files that are no templates are carried along as data.
+const maxFile = 64 << 20
+
+// entryFile is the file of a folder that has the entry's name, annotations and
+// label, as the ConfigMap does whose data the other files are.
+const entryFile = "workload.yaml"
+
+// Entry is one workload of a library.
+type Entry struct {
+	Name        string
+	Origin      string // where it is from, for people
+	Description string
+	Defaults    map[string]string        // of variables
+	Types       map[string]variable.Type // of variables; one without takes any text
+	Meanings    map[string]string        // of variables
+	Parts       []Part                   // sorted by key
+}
+
+// Part is one file of an entry: a manifest when its key ends in .yaml or .yml,
+// else a configuration file.
+type Part struct{ Key, Text string }
+
+// Manifest says whether the part has objects.
+func (p Part) Manifest() bool {
+	return strings.HasSuffix(p.Key, ".yaml") || strings.HasSuffix(p.Key, ".yml")
+}
+
+// IsEntry says whether a ConfigMap is an entry of a library.
+func IsEntry(cm *corev1.ConfigMap) bool { return cm.Labels["type"] == "workload" }
+
+// FromConfigMap reads an entry from a library ConfigMap (label type:
+// workload), whose keys are manifests.
+func FromConfigMap(cm *corev1.ConfigMap, origin string) (*Entry, error) {
+	switch {
+	case cm.Name == "":
+		return nil, errors.New("the ConfigMap has no name, by which the workload would be called")
+	case !IsEntry(cm):
+		return nil, fmt.Errorf("ConfigMap %q has no label type: workload", cm.Name)
+	case len(cm.Data) == 0:
+		return nil, fmt.Errorf("ConfigMap %q has no data: its keys are the workload's manifests", cm.Name)
+	}
+	e := &Entry{Name: cm.Name, Origin: origin, Description: cm.Annotations[descriptionKey],
+		Defaults: map[string]string{}, Types: map[string]variable.Type{}, Meanings: map[string]string{}}
+	for k, v := range cm.Annotations {
+		if name, ok := strings.CutPrefix(k, defaultPrefix); ok {
+			e.Defaults[name] = v
+		}
+		if name, ok := strings.CutPrefix(k, descriptionPrefix); ok {
+			e.Meanings[name] = v
+		}
+	}
+	for _, k := range sortedKeys(cm.Data) {
+		part := Part{k, cm.Data[k]}
+		// The prototype's first entries had manifests under bare keys.
+		if !part.Manifest() && looksLikeManifest(part.Text) {
+			part.Key += ".yaml"
+		}
+		e.Parts = append(e.Parts, part)
+	}
+	return e, e.readTypes(cm.Annotations)
+}
+
+// readTypes reads the types of the variables, which their defaults must be of.
+func (e *Entry) readTypes(annotations map[string]string) error {
+	known := e.Variables()
+	for _, k := range sortedKeys(annotations) {
+		name, ok := strings.CutPrefix(k, typePrefix)
+		if !ok {
+			continue
+		}
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("annotation %s: workload %q has no variable %q", k, e.Name, name)
+		}
+		t, err := variable.Parse(annotations[k])
+		if err != nil {
+			return fmt.Errorf("annotation %s: %w", k, err)
+		}
+		e.Types[name] = t
+		if value, ok := e.Defaults[name]; ok {
+			if p := e.check(name, value); p != nil {
+				return fmt.Errorf("annotation %s%s: %s", defaultPrefix, name, p.Message)
+			}
+		}
+	}
+	return nil
+}
+
+func looksLikeManifest(text string) bool {
+	return strings.Contains(text, "apiVersion:") && strings.Contains(text, "kind:")
+}
+
+// SHA256 is the digest, in hex, of what the entry makes instances of: its name, its
+// defaults, its types and its parts, wherever they are from.
+func (e *Entry) SHA256() string {
+	sum := sha256.New()
+	write := func(text string) { fmt.Fprintf(sum, "%d:%s", len(text), text) } // a hash takes all
+	write(e.Name)
+	for _, k := range sortedKeys(e.Defaults) {
+		write(k)
+		write(e.Defaults[k])
+	}
+	for _, k := range sortedKeys(e.Types) {
+		write(typePrefix + k)
+		write(e.Types[k].String())
+	}
+	write("")
+	for _, p := range e.Parts {
+		write(p.Key)
+		write(p.Text)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// FromFolder reads an entry from a plain folder: workload.yaml has its name
+// and defaults (a ConfigMap without data), the other files are its parts.
+// README files are not.
+func FromFolder(fsys fs.FS, dir, origin string) (*Entry, error) {
+	files, err := fs.ReadDir(fsys, dir)
+	if err != nil {
+		return nil, fmt.Errorf("workload %q: %w", dir, err)
+	}
+	cm := corev1.ConfigMap{Data: map[string]string{}}
+	cm.Name = path.Base(dir)
+	cm.Labels = map[string]string{"type": "workload"}
+	for _, f := range files {
+		if f.IsDir() || strings.HasPrefix(f.Name(), ".") || strings.HasPrefix(strings.ToUpper(f.Name()), "README") {
+			continue
+		}
+		text, err := bounded.ReadFile(fsys, path.Join(dir, f.Name()), maxFile)
+		if err != nil {
+			return nil, fmt.Errorf("workload %q: %w", dir, err)
+		}
+		if f.Name() != entryFile {
+			cm.Data[f.Name()] = string(text)
+			continue
+		}
+		var head corev1.ConfigMap
+		if err := yaml.UnmarshalStrict(text, &head); err != nil {
+			return nil, fmt.Errorf("%s: %w", path.Join(dir, entryFile), err)
+		}
+		if head.Name != "" {
+			cm.Name = head.Name
+		}
+		cm.Annotations = head.Annotations
+		maps.Copy(cm.Data, head.Data)
+	}
+	return FromConfigMap(&cm, origin)
+}
+
+// Library is a set of entries. The zero value is empty and ready for use. It
+// is not safe for concurrent change.
+type Library struct{ entries map[string]*Entry }
+
+// Add puts an entry in place of one of the same name.
+func (l *Library) Add(e *Entry) {
+	if l.entries == nil {
+		l.entries = map[string]*Entry{}
+	}
+	l.entries[e.Name] = e
+}
+
+// AddAll puts the entries of another library in place of those with the same
+// name.
+func (l *Library) AddAll(other *Library) {
+	for _, e := range other.entries {
+		l.Add(e)
+	}
+}
+
+// Get returns the entry of that name.
+func (l *Library) Get(name string) (*Entry, bool) {
+	e, ok := l.entries[name]
+	return e, ok
+}
+
+// Names lists the entries in order.
+func (l *Library) Names() []string { return sortedKeys(l.entries) }
+
+// FromFolders reads a library: each folder of fsys that has a file in it is an
+// entry, and so is each YAML file with a library ConfigMap.
+func FromFolders(fsys fs.FS, origin string) (*Library, error) {
+	l := &Library{}
+	files, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		return nil, fmt.Errorf("library %s: %w", origin, err)
+	}
+	for _, f := range files {
+		var e *Entry
+		switch {
+		case strings.HasPrefix(f.Name(), "."):
+			continue
+		case f.IsDir():
+			e, err = FromFolder(fsys, f.Name(), origin)
+		case Part{Key: f.Name()}.Manifest():
+			e, err = fromFile(fsys, f.Name(), origin)
+		default:
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("library %s: %w", origin, err)
+		}
+		l.Add(e)
+	}
+	return l, nil
+}
+
+func fromFile(fsys fs.FS, name, origin string) (*Entry, error) {
+	text, err := bounded.ReadFile(fsys, name, maxFile)
+	if err != nil {
+		return nil, err
+	}
+	var cm corev1.ConfigMap
+	if err := yaml.Unmarshal(text, &cm); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return FromConfigMap(&cm, origin)
+}
+
+// Clone returns a library with the same entries that can be added to apart.
+func (l *Library) Clone() *Library { return &Library{entries: maps.Clone(l.entries)} }

@@ -1,0 +1,334 @@
+package parser
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/cnsbench/cnsbench/internal/bounded"
+	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+func isTruncated(err error) bool {
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+}
+
+var histLogName = regexp.MustCompile(`_clat_hist(?:\.(\d+))?\.log$`)
+
+var fioMetrics = []string{"read", "write", "trim"}
+
+// Fio reads the JSON+ reports (*.json) and the histogram logs
+// (*_clat_hist.N.log) of one container.
+//
+// Totals are of "lat" (submission + completion, lat_percentiles=1) where fio
+// gave its bins, else of "clat"; n, sum, min and max are fio's own, quantiles
+// are within 1/128 (half of fio's bin). Slices are of "clat": fio logs no
+// other; with asynchronous engines they miss what blocks the submission, as
+// a frozen filesystem does. The part after a log's last row, which fio does
+// not write, is the difference to the total.
+//
+// Metrics are "read", "write", "trim" and (totals only) "sync". Where jobs of
+// several names ran, each has its own "<job>.read" beside.
+func Fio(in Input) (Result, error) {
+	f := fioRun{in: in}
+	if err := f.load(); err != nil {
+		return f.res, err
+	}
+	f.judge()
+	if err := f.totals(); err != nil {
+		return f.res, err
+	}
+	f.scalars()
+	if err := f.slices(); err != nil {
+		return f.res, err
+	}
+	return f.res, nil
+}
+
+// fioRun is the work on one container's files.
+type fioRun struct {
+	in      Input
+	reports []*fioReport
+	jobs    []*fioJob // of all reports, in order
+	logs    []fioLog
+	res     Result
+}
+
+type fioLog struct {
+	name   string
+	number int // of the job, from 1; 0: of all
+	rows   []histRow
+}
+
+func (f *fioRun) warn(code, format string, args ...any) {
+	f.add(Warning{Code: code, Message: fmt.Sprintf(format, args...)})
+}
+
+// invalid warns of what makes figures none.
+func (f *fioRun) invalid(code, format string, args ...any) {
+	f.add(Warning{Code: code, Message: fmt.Sprintf(format, args...), Invalid: true})
+}
+
+func (f *fioRun) add(w Warning) {
+	if !slices.Contains(f.res.Warnings, w) {
+		f.res.Warnings = append(f.res.Warnings, w)
+	}
+}
+
+// of begins a message about a job with its name, where the container ran jobs of
+// several names. The instance's own name in it is written as INSTANCE: what holds
+// for every instance reads the same of each.
+func (f *fioRun) of(j *fioJob) string {
+	if !slices.ContainsFunc(f.jobs, func(x *fioJob) bool { return x.Name != j.Name }) {
+		return ""
+	}
+	name := j.Name
+	rest, own := strings.CutPrefix(name, f.in.Instance)
+	if own && f.in.Instance != "" && (rest == "" || !unicode.IsDigit(rune(rest[0]))) {
+		name = "INSTANCE" + rest
+	}
+	return "job " + name + ": "
+}
+
+// load reads all files that are fio's.
+func (f *fioRun) load() error {
+	var found bool
+	err := fs.WalkDir(f.in.Files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		m := histLogName.FindStringSubmatch(name)
+		switch {
+		case m != nil:
+			found = true
+			return f.loadLog(name, m[1])
+		case path.Ext(name) == ".json":
+			found = true
+			return f.loadReport(name)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("fio: %w", err)
+	}
+	if !found {
+		return errors.New("fio: there is no *.json and no *_clat_hist.*.log: run fio with --output-format=json+ --output=FILE.json, and name the file among the outputs")
+	}
+	slices.SortStableFunc(f.logs, func(a, b fioLog) int { return a.number - b.number })
+	return nil
+}
+
+// toldToEnd is what fio says of a SIGTERM, and nothing else.
+var toldToEnd = regexp.MustCompile(`^\s*(fio: terminating on signal 15\s*)+$`)
+
+func (f *fioRun) loadReport(name string) error {
+	b, err := bounded.ReadFile(f.in.Files, name, maxReport)
+	if errors.Is(err, bounded.ErrTooLarge) {
+		f.warn("outputUnread", "%v", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r, err := decodeFio(b)
+	if err != nil {
+		f.warn("outputUnread", "%s %v", name, err)
+		return nil
+	}
+	if r.preamble != "" && !(f.in.Told && toldToEnd.MatchString(r.preamble)) {
+		f.warn("fioMessages", "%s: fio said: %s", name, r.preamble)
+	}
+	if r.truncated {
+		f.warn("fioTruncated", "%s holds no whole report (fio was killed or refused to start): totals are missing", name)
+		return nil
+	}
+	f.reports = append(f.reports, r)
+	for i := range r.Jobs {
+		f.jobs = append(f.jobs, &r.Jobs[i])
+	}
+	return nil
+}
+
+func (f *fioRun) loadLog(name, number string) error {
+	r, err := f.in.Files.Open(name)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	rows, err := readHistLog(r)
+	if err != nil {
+		f.warn("histLogCut", "%s %v: the rest is left out", name, err)
+	}
+	n, _ := strconv.Atoi(number)
+	f.logs = append(f.logs, fioLog{name: name, number: n, rows: rows})
+	return nil
+}
+
+// judge warns of what makes figures doubtful.
+func (f *fioRun) judge() {
+	for _, j := range f.jobs {
+		if j.Error != 0 {
+			f.warn("fioError", "%sended with error %d", f.of(j), j.Error)
+		}
+		if !j.direct() {
+			f.warn("notDirect", "%sdirect=0: the page cache is measured with the storage", f.of(j))
+		}
+		switch {
+		case j.flag("gtod_reduce", false):
+			f.warn("gtodReduce", "%sgtod_reduce=1: no latency was measured", f.of(j))
+		case !j.flag("clat_percentiles", true) && !j.flag("lat_percentiles", false):
+			f.warn("percentilesOff", "%sclat_percentiles=0: the distribution of latency was not kept", f.of(j))
+		case !j.flag("lat_percentiles", false):
+			f.warn("latMissing", "%slat_percentiles is off: latencies are of the completion alone (clat)", f.of(j))
+		}
+		var ios int64
+		for name, d := range j.directions() {
+			ios += d.IOs
+			if m := max(d.Lat.Max, d.Clat.Max); m >= fioSaturates {
+				f.warn("fioSaturated", "%s%s: the largest latency is %v: fio's histogram ends at %v",
+					f.of(j), name, time.Duration(m), time.Duration(fioSaturates))
+			}
+		}
+		if ios == 0 {
+			f.invalid("noIO", "%sno I/O was done", f.of(j))
+		}
+		f.asked(j)
+	}
+}
+
+// groups are the jobs by the prefix of their metrics: all together, and, when
+// they have several names, those of each name.
+func (f *fioRun) groups() ([]string, map[string][]*fioJob) {
+	order, groups := []string{""}, map[string][]*fioJob{"": f.jobs}
+	byName := make(map[string][]*fioJob)
+	for _, j := range f.jobs {
+		byName[j.Name] = append(byName[j.Name], j)
+	}
+	if len(byName) > 1 {
+		for _, j := range f.jobs {
+			if _, ok := groups[j.Name+"."]; !ok {
+				order = append(order, j.Name+".")
+				groups[j.Name+"."] = byName[j.Name]
+			}
+		}
+	}
+	return order, groups
+}
+
+// totals makes one histogram a metric.
+func (f *fioRun) totals() error {
+	order, groups := f.groups()
+	for _, prefix := range order {
+		for _, metric := range append(slices.Clone(fioMetrics), "sync") {
+			if err := f.total(prefix+metric, metric, groups[prefix]); err != nil {
+				return fmt.Errorf("fio: %s: %w", prefix+metric, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (f *fioRun) total(name, metric string, jobs []*fioJob) error {
+	basis := "lat"
+	for _, j := range jobs {
+		if d := j.directions()[metric]; max(d.Lat.N, d.Clat.N) > 0 && len(d.Lat.Bins) == 0 {
+			basis = "clat"
+		}
+	}
+	h, from, to := hist.New(), op.Time(math.MaxInt64), op.Time(math.MinInt64)
+	for _, j := range jobs {
+		d := j.directions()[metric]
+		l := &d.Lat
+		if basis == "clat" {
+			l = &d.Clat
+		}
+		one, err := l.exact()
+		if err != nil {
+			f.warn("latencyDoubtful", "%s%s: %v", f.of(j), metric, err)
+		}
+		if err := h.Merge(one); err != nil {
+			return err
+		}
+		a, b := f.span(j)
+		from, to = min(from, a), max(to, b)
+	}
+	if h.N() > 0 {
+		f.res.Totals = append(f.res.Totals, Histogram{Metric: name, Unit: "ns", Basis: basis, From: from, To: to, Hist: h})
+	}
+	return nil
+}
+
+// exact is the histogram with fio's own sum, min and max. Beside an error it
+// is what could be read.
+func (l *fioLatency) exact() (*hist.Histogram, error) {
+	b, err := l.histogram()
+	if err != nil || b == nil || b.n == 0 {
+		return hist.New(), err
+	}
+	h, err := b.hist()
+	if err != nil {
+		return hist.New(), err
+	}
+	sum := l.Mean * float64(l.N)
+	switch {
+	case b.n != l.N:
+		return h, fmt.Errorf("bins hold %d values, N says %d", b.n, l.N)
+	case sum >= math.MaxInt64:
+		return h, errors.New("the sum of all latencies is beyond counting")
+	}
+	return h, h.SetExact(int64(math.Round(sum)), l.Min, l.Max)
+}
+
+// scalars are fio's own figures, summed over jobs that ran together.
+func (f *fioRun) scalars() {
+	order, groups := f.groups()
+	for _, prefix := range order {
+		jobs := groups[prefix]
+		if len(jobs) == 0 {
+			continue
+		}
+		apart := prefix == "" && slices.ContainsFunc(jobs, func(j *fioJob) bool {
+			return j.flag("stonewall", false) || j.flag("wait_for_previous", false)
+		})
+		if apart {
+			f.warn("jobsInTurn", "jobs ran one after the other (stonewall): rates are given for each job, not in sum")
+		}
+		var user, system float64
+		for _, j := range jobs {
+			user += j.UserCPU
+			system += j.SysCPU
+		}
+		f.scalar(prefix+"cpu.user", "% of a CPU", user)
+		f.scalar(prefix+"cpu.system", "% of a CPU", system)
+		for _, metric := range fioMetrics {
+			var d fioDirection
+			for _, j := range jobs {
+				x := j.directions()[metric]
+				d.IOs, d.Bytes, d.IOPS, d.BytesPS = d.IOs+x.IOs, d.Bytes+x.Bytes, d.IOPS+x.IOPS, d.BytesPS+x.BytesPS
+			}
+			if d.IOs == 0 {
+				continue
+			}
+			f.scalar(prefix+metric+".ios", "1", float64(d.IOs))
+			f.scalar(prefix+metric+".bytes", "B", float64(d.Bytes))
+			if !apart {
+				f.scalar(prefix+metric+".iops", "1/s", d.IOPS)
+				f.scalar(prefix+metric+".bandwidth", "B/s", d.BytesPS)
+			}
+		}
+	}
+}
+
+func (f *fioRun) scalar(metric, unit string, v float64) {
+	f.res.Scalars = append(f.res.Scalars, Scalar{Metric: metric, Unit: unit, Value: v})
+}

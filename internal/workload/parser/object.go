@@ -1,0 +1,319 @@
+package parser
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/objectstore/load"
+	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/objectstore/part"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Object reads what one part of an object workload wrote (*.objects.jsonl).
+//
+// The metrics of a stage's works have the names of their operations where it is
+// the only stage that is measured; else the stage's name stands before, as it
+// does with stages that are not: main.read, prepare.write. With several works in
+// a stage those of each stand beside, as WORK.read. Histograms are exact; the
+// response counts from when an operation was due.
+func Object(in Input) (Result, error) {
+	p, err := readPart(in.Files)
+	if err != nil {
+		return Result{}, err
+	}
+	switch {
+	case in.Started.Known() && p.Barrier.Known():
+		p.Shift(in.Started - p.Barrier)
+	case in.AtWall != nil:
+		p.Shift(in.AtWall(p.Wall))
+	}
+	o := objects{part: p}
+	o.judge()
+	for i := range p.Stages {
+		if s := &p.Stages[i]; len(s.Works) > 0 {
+			if err := o.stage(s); err != nil {
+				return o.res, fmt.Errorf("stage %s: %w", s.Name, err)
+			}
+		}
+	}
+	return o.res, nil
+}
+
+// readPart finds the one file of a part.
+func readPart(files fs.FS) (*part.Part, error) {
+	found := ""
+	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if ok, _ := path.Match("*.objects.jsonl", path.Base(name)); err == nil && !d.IsDir() && ok {
+			found = cmp.Or(found, name)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if found == "" {
+		return nil, errors.New("there is no *.objects.jsonl: the program ended before it began")
+	}
+	f, err := files.Open(found)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read
+	p, err := part.Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", found, err)
+	}
+	return p, nil
+}
+
+// objects is the work on one part's file.
+type objects struct {
+	part *part.Part
+	res  Result
+}
+
+func (o *objects) warn(code, format string, args ...any) {
+	o.res.Warnings = append(o.res.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
+}
+
+// judge warns of what is missing and of what makes figures doubtful.
+func (o *objects) judge() {
+	p := o.part
+	who := fmt.Sprintf("part %d of %d", p.Index+1, p.Parts)
+	if p.Torn {
+		o.warn("partLost", "%s was lost: what it wrote ends without its last line", who)
+		for _, m := range p.Missing() {
+			o.warn("partLost", "%s, %s", who, m)
+		}
+	}
+	if p.Err != "" {
+		o.warn("objectsFailed", "%s: %s", who, p.Err)
+	}
+	for i := range p.Stages {
+		s := &p.Stages[i]
+		measured := false
+		for j := range s.Works {
+			w := &s.Works[j]
+			measured = measured || w.Work.Kind == model.Normal
+			if bad, all := w.Violated(); bad > 0 {
+				o.warn("inconsistent", "%s, stage %s, work %s: %d of %d checks found the store inconsistent", who, s.Name, w.Work.Name, bad, all)
+			}
+			if lost, all := w.Lost(); lost > 0 {
+				o.warn("lost-operations", "%s, stage %s, work %s: %d of %d operations that were due had not begun, or not ended, when it ended", who, s.Name, w.Work.Name, lost, all)
+			}
+			if evidence, invalid, ok := w.NoSuccess(); ok {
+				o.warn("noSuccess", "%s, stage %s, work %s: %s", who, s.Name, w.Work.Name, evidence)
+				o.res.Warnings[len(o.res.Warnings)-1].Invalid = invalid
+			}
+			if evidence, ok := w.NoRamp(); ok {
+				o.warn("no-ramp-up", "%s, stage %s, work %s: %s", who, s.Name, w.Work.Name, evidence)
+			}
+		}
+		if b, evidence := s.Bound(); measured && b == load.ClientBound {
+			o.warn(string(b), "%s, stage %s: %s", who, s.Name, evidence)
+		}
+		if a, ok := s.Assess(); ok && measured {
+			o.res.Bounds = append(o.res.Bounds,
+				Bound{Stage: s.Name, Bound: string(a.Bound), Evidence: a.Evidence, CPUPerOpNs: int64(a.CPUPerOp), Ops: a.Ops})
+		}
+	}
+}
+
+// stage puts all figures of a stage into the result.
+func (o *objects) stage(s *part.Stage) error {
+	prefix := stagePrefix(&o.part.Workload, s.Name)
+	var each []load.Metrics
+	for i := range s.Works {
+		m, err := s.Works[i].Metrics()
+		if err != nil {
+			return err
+		}
+		each = append(each, m)
+		if err := o.slices(s, i, prefix); err != nil {
+			return err
+		}
+	}
+	all, err := load.Together(each)
+	if err != nil {
+		return err
+	}
+	o.metrics(prefix, all)
+	if err := o.series(prefix, s, func(int) bool { return true }); err != nil {
+		return err
+	}
+	if len(s.Works) > 1 {
+		for i, m := range each {
+			own := prefix + s.Works[i].Work.Name + "."
+			o.metrics(own, m)
+			if err := o.series(own, s, func(work int) bool { return work == i }); err != nil {
+				return err
+			}
+		}
+	}
+	if d, _, ok := s.CPUPerOp(); ok {
+		o.res.Scalars = append(o.res.Scalars, Scalar{Metric: s.Name + ".cpuPerOp", Unit: "ns", Value: float64(d)})
+	}
+	return nil
+}
+
+// stagePrefix is what stands before the names of a stage's metrics.
+func stagePrefix(w *model.Workload, stage string) string {
+	normal := func(s model.Stage) bool {
+		return slices.ContainsFunc(s.Works, func(w model.Work) bool { return w.Kind == model.Normal })
+	}
+	measured := 0
+	for _, s := range w.Stages {
+		if normal(s) {
+			measured++
+		}
+	}
+	i := slices.IndexFunc(w.Stages, func(s model.Stage) bool { return s.Name == stage })
+	if measured == 1 && i >= 0 && normal(w.Stages[i]) {
+		return ""
+	}
+	return stage + "."
+}
+
+func (o *objects) metrics(prefix string, m load.Metrics) {
+	for _, h := range m.Histograms {
+		o.res.Totals = append(o.res.Totals, Histogram{Metric: prefix + h.Metric, Unit: "ns", Basis: h.Basis, From: h.From, To: h.To, Hist: h.Hist})
+	}
+	for _, x := range m.Scalars {
+		o.res.Scalars = append(o.res.Scalars, Scalar{Metric: prefix + x.Metric, Unit: x.Unit, Value: x.Value})
+	}
+}
+
+// slices are the responses of each interval of a work. Those of works that go on
+// side by side share the name of their stage.
+func (o *objects) slices(s *part.Stage, i int, prefix string) error {
+	w := &s.Works[i]
+	cells, from, to := load.Cells{}, op.Never, op.Never
+	flush := func() {
+		for _, h := range load.Responses(w.Work, from, to, cells) {
+			o.res.Slices = append(o.res.Slices, Histogram{Metric: prefix + h.Metric, Unit: "ns", Basis: h.Basis, From: from, To: to, Hist: h.Hist})
+		}
+		cells, from = load.Cells{}, op.Never
+	}
+	for _, x := range s.Seconds {
+		if x.Work != i {
+			continue
+		}
+		if !from.Known() {
+			from = x.From
+		}
+		to = x.To
+		if err := cells.Merge(x.Cells); err != nil {
+			return err
+		}
+		if w.Work.IntervalOver(time.Duration(to - from)) {
+			flush()
+		}
+	}
+	if from.Known() {
+		flush()
+	}
+	return nil
+}
+
+// wholeSecond is by how much one that was told of may be shorter or longer.
+const wholeSecond = 20 * time.Millisecond
+
+// series are the rates of the wanted works by second; what those that go on side by
+// side did in one is added up. What a work did in less than half a second, at its
+// end, belongs to the second before; what is no whole second otherwise stands for
+// itself, as long as it is: so they add up to the totals.
+func (o *objects) series(prefix string, s *part.Stage, wanted func(work int) bool) error {
+	type second struct {
+		at   op.Time
+		long op.Time
+		sums map[string]float64 // of rates × ns
+	}
+	seconds, units := map[int64]*second{}, map[string]string{}
+	add := func(w *load.WorkResult, k int64, from, to op.Time, cells load.Cells) {
+		if seconds[k] == nil {
+			seconds[k] = &second{at: from, sums: map[string]float64{}}
+		}
+		seconds[k].long = max(seconds[k].long, to-from)
+		for _, r := range load.Rates(w.Work, from, to, cells) {
+			units[r.Metric] = r.Unit
+			seconds[k].sums[r.Metric] += r.Value * float64(to-from)
+		}
+	}
+	for i := range s.Works {
+		if !wanted(i) {
+			continue
+		}
+		cells, from, to, row := load.Cells{}, op.Never, op.Never, int64(0)
+		for _, x := range s.Seconds {
+			if x.Work != i {
+				continue
+			}
+			k := max(0, int64((x.To-s.Works[i].Began+op.Time(time.Second)/2)/op.Time(time.Second))-1)
+			if from.Known() && k != row {
+				add(&s.Works[i], row, from, to, cells)
+				cells, from = load.Cells{}, op.Never
+			}
+			if !from.Known() {
+				from, row = x.From, k
+			}
+			to = x.To
+			if err := cells.Merge(x.Cells); err != nil {
+				return err
+			}
+		}
+		if from.Known() {
+			add(&s.Works[i], row, from, to, cells)
+		}
+	}
+	for _, metric := range slices.Sorted(maps.Keys(units)) {
+		list := Series{Metric: prefix + metric, Unit: units[metric], Step: int64(time.Second)}
+		var parts []Series
+		for _, k := range slices.Sorted(maps.Keys(seconds)) {
+			x := seconds[k]
+			p := Point{At: x.at, Value: x.sums[metric] / float64(x.long)}
+			if d := x.long - op.Time(time.Second); max(d, -d) < op.Time(wholeSecond) {
+				list.Points = append(list.Points, p)
+			} else {
+				parts = append(parts, Series{Metric: list.Metric, Unit: list.Unit, Step: int64(x.long), Points: []Point{p}})
+			}
+		}
+		if len(list.Points) > 0 {
+			o.res.Series = append(o.res.Series, list)
+		}
+		o.res.Series = append(o.res.Series, parts...)
+	}
+	return nil
+}
+
+// ObjectMetrics are the latencies that Object can find for a workload.
+func ObjectMetrics(w *model.Workload) []string {
+	var names []string
+	add := func(prefix string, work *model.Work) {
+		for i := range work.Ops {
+			name := prefix + work.Ops[i].Name
+			names = append(names, name, name+".service", name+".connect", name+".firstByte", name+".drain")
+			if work.Rate != nil {
+				names = append(names, name+".late")
+			}
+		}
+	}
+	for i := range w.Stages {
+		s := &w.Stages[i]
+		prefix := stagePrefix(w, s.Name)
+		for j := range s.Works {
+			add(prefix, &s.Works[j])
+			if len(s.Works) > 1 {
+				add(prefix+s.Works[j].Name+".", &s.Works[j])
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,81 @@
+package parser
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// rates adds up completions into a grid of equal steps, per metric. What came
+// in an interval counts evenly over it. The grid begins where the first
+// interval does, so that the rows of one log are not smeared.
+type rates struct {
+	step  op.Time
+	base  op.Time // of cell 0
+	cells map[string]map[int64]*cell
+	first map[string]op.Time // start and end of what is known
+	last  map[string]op.Time
+}
+
+type cell struct{ ios, bytes float64 }
+
+func newRates(step time.Duration) *rates {
+	return &rates{step: op.Time(step), cells: make(map[string]map[int64]*cell), first: make(map[string]op.Time), last: make(map[string]op.Time)}
+}
+
+// maxCells bounds the grid: a log with an absurd stamp must not fill memory.
+const maxCells = 1 << 16
+
+func (r *rates) add(metric string, from, to op.Time, n, size float64) {
+	if to <= from || (to-from)/r.step > maxCells {
+		return
+	}
+	if len(r.cells) == 0 {
+		r.base = from
+	}
+	if r.cells[metric] == nil {
+		r.cells[metric] = make(map[int64]*cell)
+		r.first[metric], r.last[metric] = from, to
+	}
+	r.first[metric], r.last[metric] = min(r.first[metric], from), max(r.last[metric], to)
+	for i := int64(math.Floor(float64(from-r.base) / float64(r.step))); r.edge(i) < to; i++ {
+		lo, hi := max(from, r.edge(i)), min(to, r.edge(i+1))
+		share := n * float64(hi-lo) / float64(to-from)
+		c := r.cells[metric][i]
+		if c == nil {
+			c = &cell{}
+			r.cells[metric][i] = c
+		}
+		c.ios += share
+		c.bytes += share * size
+	}
+}
+
+// edge is where cell i begins.
+func (r *rates) edge(i int64) op.Time { return r.base + op.Time(i)*r.step }
+
+// series are the rates of each step; the first and the last, which are only
+// partly covered, are divided by the part, and left out where that is less
+// than a tenth: a rate over a few ms is noise.
+func (r *rates) series() []Series {
+	var list []Series
+	for _, metric := range slices.Sorted(maps.Keys(r.cells)) {
+		cells := r.cells[metric]
+		iops := Series{Metric: metric + ".iops", Unit: "1/s", Step: int64(r.step)}
+		bandwidth := Series{Metric: metric + ".bandwidth", Unit: "B/s", Step: int64(r.step)}
+		for _, i := range slices.Sorted(maps.Keys(cells)) {
+			lo, hi := max(r.first[metric], r.edge(i)), min(r.last[metric], r.edge(i+1))
+			if hi-lo < r.step/10 && len(cells) > 1 {
+				continue
+			}
+			seconds := float64(hi-lo) / float64(time.Second)
+			iops.Points = append(iops.Points, Point{At: lo, Value: cells[i].ios / seconds})
+			bandwidth.Points = append(bandwidth.Points, Point{At: lo, Value: cells[i].bytes / seconds})
+		}
+		list = append(list, iops, bandwidth)
+	}
+	return list
+}

@@ -1,0 +1,252 @@
+package parser
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// maxName is how long the name of a metric may be, in bytes.
+const maxName = 200
+
+// ErrNoMetric is returned for a print in which there is nothing to read.
+var ErrNoMetric = errors.New("it printed no metric; docs/format/parser.md says what is one")
+
+// Printed reads what a script that is a parser has printed, in the format of
+// docs/format/parser.md. Of in, Files is not used. What is no metric is left
+// out with a warning; an error says that there was none at all.
+func Printed(in Input, text []byte) (Result, error) {
+	p := &printed{in: in, scalars: map[string]Scalar{}, series: map[line]*Series{}}
+	text = bytes.TrimSpace(text)
+	if len(text) > 0 && (text[0] == '{' || text[0] == '[') {
+		p.json(text)
+	} else {
+		p.table(string(text))
+	}
+	return p.result()
+}
+
+// printed gathers the metrics of one print.
+type printed struct {
+	in      Input
+	scalars map[string]Scalar
+	series  map[line]*Series
+	lists   []string // names of the lists that were left out
+	twice   []string
+	bad     int
+	first   string // of the bad
+}
+
+// line tells series apart.
+type line struct {
+	metric, unit string
+	step         int64
+}
+
+// metric is one JSON object of a print.
+type metric struct {
+	Metric  string   `json:"metric"`
+	Value   *float64 `json:"value"`
+	Unit    string   `json:"unit"`
+	Time    *float64 `json:"time"`    // s since the Unix epoch
+	Elapsed *float64 `json:"elapsed"` // s since the container began
+	Step    float64  `json:"step"`    // s
+}
+
+// json reads a stream of objects, or one list of them: metrics, or documents
+// whose numbers are figures.
+func (p *printed) json(text []byte) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	for {
+		var raw json.RawMessage
+		err := d.Decode(&raw)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			p.reject(fmt.Sprintf("at byte %d: %v", d.InputOffset(), err))
+			return
+		}
+		var list []json.RawMessage
+		if raw[0] != '[' || json.Unmarshal(raw, &list) != nil {
+			list = []json.RawMessage{raw}
+		}
+		for _, o := range list {
+			p.object(o)
+		}
+	}
+}
+
+func (p *printed) object(raw json.RawMessage) {
+	var members map[string]any
+	if err := json.Unmarshal(raw, &members); err != nil {
+		p.reject(string(raw))
+		return
+	}
+	if _, ok := members["metric"]; !ok {
+		p.document("", members)
+		return
+	}
+	var m metric
+	if err := json.Unmarshal(raw, &m); err != nil || m.Value == nil || m.Time != nil && m.Elapsed != nil {
+		p.reject(string(raw))
+		return
+	}
+	p.add(m, string(raw))
+}
+
+// add takes one metric; text is how it was printed.
+func (p *printed) add(m metric, text string) {
+	switch {
+	case !nameable(m.Metric) || !finite(*m.Value):
+		p.reject(text)
+	case m.Time == nil && m.Elapsed == nil:
+		if _, ok := p.scalars[m.Metric]; ok {
+			p.twice = append(p.twice, m.Metric)
+		}
+		p.scalars[m.Metric] = Scalar{Metric: m.Metric, Unit: m.Unit, Value: *m.Value}
+	default:
+		at, ok := p.at(m)
+		if !ok || !finite(m.Step) || m.Step < 0 || m.Step > maxSeconds {
+			p.reject(text)
+			return
+		}
+		key := line{m.Metric, m.Unit, int64(m.Step * float64(time.Second))}
+		if p.series[key] == nil {
+			p.series[key] = &Series{Metric: key.metric, Unit: key.unit, Step: key.step}
+		}
+		p.series[key].Points = append(p.series[key].Points, Point{At: at, Value: *m.Value})
+	}
+}
+
+// maxSeconds is beyond any time that can be meant, and fits ns in an int64.
+const maxSeconds = 9e9
+
+// at places a point on the run's clock, where that can be done.
+func (p *printed) at(m metric) (op.Time, bool) {
+	if m.Time != nil {
+		if math.Abs(*m.Time) > maxSeconds || p.in.AtWall == nil {
+			return 0, false
+		}
+		whole, part := math.Modf(*m.Time) // apart, since a float64 has no room for the ns of today
+		return p.in.AtWall(int64(whole)*int64(time.Second) + int64(part*float64(time.Second))), true
+	}
+	if math.Abs(*m.Elapsed) > maxSeconds || !p.in.Started.Known() {
+		return 0, false
+	}
+	return p.in.Started + op.Time(*m.Elapsed*float64(time.Second)), true
+}
+
+// document takes the numbers of an object, and strings that are numbers, as
+// figures called by their path.
+func (p *printed) document(path string, members map[string]any) {
+	for _, key := range slices.Sorted(maps.Keys(members)) {
+		name := strings.TrimPrefix(path+"."+key, ".")
+		switch v := members[key].(type) {
+		case float64:
+			p.add(metric{Metric: name, Value: &v}, name)
+		case string:
+			if f, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err == nil {
+				p.add(metric{Metric: name, Value: &f}, name)
+			}
+		case map[string]any:
+			p.document(name, v)
+		case []any:
+			p.lists = append(p.lists, name)
+		}
+	}
+}
+
+// table reads lines name,value[,unit]; empty ones and those that begin with #
+// are passed over, and so is a first line that has the columns' names.
+func (p *printed) table(text string) {
+	for i, row := range strings.Split(text, "\n") {
+		row = strings.TrimSpace(row)
+		f := strings.Split(row, ",")
+		for j := range f {
+			f[j] = strings.TrimSpace(f[j])
+		}
+		if row == "" || row[0] == '#' || i == 0 && len(f) > 1 && f[0] == "name" && f[1] == "value" {
+			continue
+		}
+		if len(f) < 2 || len(f) > 3 {
+			p.reject(row)
+			continue
+		}
+		v, err := strconv.ParseFloat(f[1], 64)
+		if err != nil {
+			p.reject(row)
+			continue
+		}
+		m := metric{Metric: f[0], Value: &v}
+		if len(f) == 3 {
+			m.Unit = f[2]
+		}
+		p.add(m, row)
+	}
+}
+
+func nameable(name string) bool {
+	return name != "" && len(name) <= maxName && strings.IndexFunc(name, unicode.IsControl) < 0
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// reject counts what is no metric and keeps the first.
+func (p *printed) reject(text string) {
+	if p.bad++; p.bad == 1 {
+		p.first = text[:min(len(text), 120)]
+	}
+}
+
+func (p *printed) result() (Result, error) {
+	var r Result
+	for _, name := range slices.Sorted(maps.Keys(p.scalars)) {
+		r.Scalars = append(r.Scalars, p.scalars[name])
+	}
+	for _, s := range p.series {
+		slices.SortStableFunc(s.Points, func(a, b Point) int { return cmp.Compare(a.At, b.At) })
+		r.Series = append(r.Series, *s)
+	}
+	slices.SortFunc(r.Series, func(a, b Series) int {
+		return cmp.Or(cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Step, b.Step))
+	})
+	warn := func(code, format string, args ...any) {
+		r.Warnings = append(r.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
+	}
+	if p.bad > 0 {
+		warn("outputUnread", "the parser printed %d times what is no metric, at first %q", p.bad, p.first)
+	}
+	if len(p.lists) > 0 {
+		warn("outputUnread", "the parser printed lists, which are no metrics: %s", some(p.lists))
+	}
+	if len(p.twice) > 0 {
+		warn("outputUnread", "the parser printed figures twice, of which the last counts: %s", some(p.twice))
+	}
+	if len(r.Scalars)+len(r.Series) == 0 {
+		return r, ErrNoMetric
+	}
+	return r, nil
+}
+
+// some names the first few.
+func some(names []string) string {
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if n := len(names); n > 5 {
+		return strings.Join(names[:5], ", ") + fmt.Sprintf(" and %d more", n-5)
+	}
+	return strings.Join(names, ", ")
+}

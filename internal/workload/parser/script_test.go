@@ -1,0 +1,115 @@
+package parser
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+const second = op.Time(time.Second)
+
+// printedAt is the input of a container that began 10 s into a run whose clock
+// began at 1760000000 s.
+func printedAt() Input {
+	return Input{Started: 10 * second, AtWall: func(unix int64) op.Time { return op.Time(unix - 1760000000*int64(time.Second)) }}
+}
+
+func TestPrinted(t *testing.T) {
+	for _, tt := range []struct {
+		name, text string
+		want       Result
+		warns      []string
+		err        error
+	}{
+		{name: "lines of JSON", text: `{"metric": "throughput", "value": 512.5, "unit": "1/s"}
+{"metric": "errors", "value": 0}
+`, want: Result{Scalars: []Scalar{{Metric: "errors"}, {Metric: "throughput", Unit: "1/s", Value: 512.5}}}},
+		{name: "a list", text: `[{"metric":"a","value":1},{"metric":"b","value":2}]`,
+			want: Result{Scalars: []Scalar{{Metric: "a", Value: 1}, {Metric: "b", Value: 2}}}},
+		{name: "series", text: `{"metric":"x","value":2,"unit":"B","time":1760000000.5,"step":0.5}
+{"metric":"x","value":1,"unit":"B","time":1760000000,"step":0.5}
+{"metric":"y","value":3,"elapsed":1.5}`,
+			want: Result{Series: []Series{
+				{Metric: "x", Unit: "B", Step: int64(second) / 2, Points: []Point{{0, 1}, {second / 2, 2}}},
+				{Metric: "y", Points: []Point{{11*second + second/2, 3}}},
+			}}},
+		{name: "a table", text: "name,value,unit\n# of the last minute\nops, 12 , 1/s\n\nratio,0.5\n",
+			want: Result{Scalars: []Scalar{{Metric: "ops", Unit: "1/s", Value: 12}, {Metric: "ratio", Value: 0.5}}}},
+		{name: "a document, as the prototype's parsers print", text: `{
+    "Keys": "16 bytes each",
+    "Entries": "1000",
+    "perf context": {"user_key_comparison_count": "12", "ratio": 0.25},
+    "read": [[1, 2.5], [2, 3.5]],
+    "done": true
+}`, want: Result{Scalars: []Scalar{{Metric: "Entries", Value: 1000}, {Metric: "perf context.ratio", Value: 0.25}, {Metric: "perf context.user_key_comparison_count", Value: 12}}},
+			warns: []string{"printed lists, which are no metrics: read"}},
+		{name: "beside the point", text: "warming up\nops,1\nops,2\nnan,NaN\n,3\n",
+			want:  Result{Scalars: []Scalar{{Metric: "ops", Value: 2}}},
+			warns: []string{`3 times what is no metric, at first "warming up"`, "twice, of which the last counts: ops"}},
+		{name: "half a line", text: `{"metric":"a","value":1}` + "\n" + `{"metric":"b","va`,
+			want: Result{Scalars: []Scalar{{Metric: "a", Value: 1}}}, warns: []string{"at byte 2"}},
+		{name: "no value, two times, no clock", text: `{"metric":"a"}{"metric":"a","value":1,"time":1,"elapsed":1}{"metric":"a","value":1,"time":1e300}{"metric":"a","value":"1"}{"metric":"a","value":1,"elapsed":1,"step":-1}`,
+			warns: []string{"printed 5 times what is no metric"}, err: ErrNoMetric},
+		{name: "nothing", text: " \n", err: ErrNoMetric},
+		{name: "text", text: "no such file", warns: []string{`"no such file"`}, err: ErrNoMetric},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := Printed(printedAt(), []byte(tt.text))
+			if !errors.Is(err, tt.err) {
+				t.Errorf("error %v, want %v", err, tt.err)
+			}
+			warnings := got.Warnings
+			got.Warnings = nil
+			if d := cmp.Diff(tt.want, got); d != "" {
+				t.Errorf("-want +got:\n%s", d)
+			}
+			if len(warnings) != len(tt.warns) {
+				t.Fatalf("warnings %+v, want %d", warnings, len(tt.warns))
+			}
+			for i, w := range warnings {
+				if w.Code != "outputUnread" || !strings.Contains(w.Message, tt.warns[i]) {
+					t.Errorf("warning %+v, want %q", w, tt.warns[i])
+				}
+			}
+		})
+	}
+}
+
+// Without a start or a clock a point cannot be placed, and is not guessed.
+func TestPrintedWithoutClock(t *testing.T) {
+	for _, text := range []string{`{"metric":"a","value":1,"time":5}`, `{"metric":"a","value":1,"elapsed":5}`} {
+		if r, err := Printed(Input{Started: op.Never}, []byte(text)); !errors.Is(err, ErrNoMetric) || len(r.Warnings) != 1 {
+			t.Errorf("%s: %+v, %v", text, r, err)
+		}
+	}
+}
+
+func FuzzPrinted(f *testing.F) {
+	for _, seed := range []string{`{"metric":"a","value":1,"time":1.5,"step":1}`, "name,value,unit\na,1,B\n", `{"a":{"b":"1"},"c":[1]}`, `[{"metric":"a","value":1e400}]`, `[[]]`, "a,Inf", "{"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r, err := Printed(printedAt(), text)
+		if (len(r.Scalars)+len(r.Series) == 0) != (err != nil) {
+			t.Errorf("%d scalars, %d series, %v", len(r.Scalars), len(r.Series), err)
+		}
+		for _, s := range r.Scalars {
+			if s.Metric == "" || math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
+				t.Errorf("%+v", s)
+			}
+		}
+		for _, s := range r.Series {
+			for i, p := range s.Points {
+				if i > 0 && p.At < s.Points[i-1].At || math.IsNaN(p.Value) {
+					t.Errorf("%+v", s)
+				}
+			}
+		}
+	})
+}

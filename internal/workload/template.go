@@ -1,0 +1,197 @@
+package workload
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/workload/variable"
+)
+
+// reference is {{name}}, with or without spaces, or {{name.bytes}}. Anything else
+// in double braces, such as a Go template inside a script, is left alone.
+var reference = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_-]*(?:\.bytes)?)\s*\}\}`)
+
+// inBytes follows the name of a variable of type size: its value as a number of
+// bytes.
+const inBytes = ".bytes"
+
+// maxText bounds a rendered part.
+const maxText = 1 << 20
+
+// Error is something wrong with an entry or with what it was given.
+type Error struct {
+	Var     string // the variable it is about, or empty
+	Part    string // the part it is about, or empty
+	Message string
+	Hint    string
+	// Known lists the names that Var could be, when it is unknown, or the values
+	// that Got, which was given for it, could be.
+	Known   []string
+	Got     string
+	unknown bool
+}
+
+// Unknown says whether it is the name of Var that is wrong, and not its value.
+func (e *Error) Unknown() bool { return e.unknown }
+
+func (e *Error) Error() string {
+	s := e.Message
+	if e.Part != "" {
+		s = e.Part + ": " + s
+	}
+	if e.Hint != "" {
+		s += " (" + e.Hint + ")"
+	}
+	return s
+}
+
+// objectVariables are those of an object workload, which is resolved from the
+// Benchmark and not from variables.
+var objectVariables = []string{"OBJECT_ORDER", "OBJECT_CLAIM", "OBJECT_MOUNTS", "OBJECT_VOLUMES", "OBJECT_ENV"}
+
+// builtin variables are the same for every entry.
+func builtin(p Params) map[string]string {
+	values := map[string]string{
+		"ACTION_NAME":      p.Action,
+		"ACTION_NAME_CAPS": strings.ToUpper(p.Action),
+		"INSTANCE_NUM":     strconv.Itoa(p.Index),
+		"NUM_INSTANCES":    strconv.Itoa(p.Count),
+		"RUN_ID":           p.RunID,
+		"TOOLS_IMAGE":      p.ToolsImage,
+		"CNSBENCH_IMAGE":   p.Image,
+	}
+	for _, name := range objectVariables {
+		values[name] = p.Object[name]
+	}
+	return values
+}
+
+// Variables lists the variables of the entry in order: those that its parts
+// have and those that have a default, without the built-in ones.
+func (e *Entry) Variables() []string {
+	names := maps.Clone(e.Defaults)
+	if names == nil {
+		names = map[string]string{}
+	}
+	for _, p := range e.Parts {
+		for _, m := range reference.FindAllStringSubmatch(p.Text, -1) {
+			names[strings.TrimSuffix(m[1], inBytes)] = ""
+		}
+	}
+	for b := range builtin(Params{}) {
+		delete(names, b)
+	}
+	return sortedKeys(names)
+}
+
+// Resolve completes the values that were given by the defaults, and reports
+// variables that the entry does not have, values that are not of their type, and
+// variables without a value.
+func (e *Entry) Resolve(given map[string]string) (map[string]string, []*Error) {
+	known := e.Variables()
+	values := maps.Clone(e.Defaults)
+	if values == nil {
+		values = map[string]string{}
+	}
+	var problems []*Error
+	for _, name := range sortedKeys(given) {
+		if !slices.Contains(known, name) {
+			message := fmt.Sprintf("workload %q has no variable %q", e.Name, name)
+			if _, ok := builtin(Params{})[name]; ok {
+				message = fmt.Sprintf("%s is set by CNSBench", name)
+			}
+			problems = append(problems, &Error{Var: name, Message: message, Known: known, unknown: true})
+			continue
+		}
+		values[name] = given[name]
+		if p := e.check(name, given[name]); p != nil {
+			problems = append(problems, &Error{Var: name, Message: p.Message, Hint: p.Hint, Known: p.Values, Got: given[name]})
+		}
+	}
+	for _, name := range known {
+		if _, ok := values[name]; !ok {
+			problems = append(problems, &Error{Message: fmt.Sprintf("workload %q needs a value for its variable %q", e.Name, name),
+				Hint: fmt.Sprintf("vars: {%s: …}", name)})
+		}
+	}
+	return values, problems
+}
+
+// check says why a value is not of the type of its variable. Built-in variables
+// in it stand for those of a first instance.
+func (e *Entry) check(name, value string) *variable.Problem {
+	first := Params{Action: "action", Count: 1, RunID: "run", ToolsImage: "image", Image: "image"}
+	filled, _, err := fill(value, builtin(first))
+	if err != nil {
+		return &variable.Problem{Message: err.Error()}
+	}
+	return e.Types[name].Check(filled)
+}
+
+// bytes has NAME.bytes of each variable of type size that has a value.
+func (e *Entry) bytes(values, builtins map[string]string) (map[string]string, error) {
+	sizes := map[string]string{}
+	for name, t := range e.Types {
+		value, ok := values[name]
+		if !ok || !t.Size() {
+			continue
+		}
+		filled, _, err := fill(value, builtins)
+		if err != nil {
+			return nil, err
+		}
+		n, err := t.Bytes(filled)
+		if err != nil {
+			return nil, fmt.Errorf("variable %q: %w", name, err)
+		}
+		sizes[name+inBytes] = strconv.FormatInt(n, 10)
+	}
+	return sizes, nil
+}
+
+// substitute fills the variables in. Values may have built-in variables in
+// them, nothing else.
+func substitute(text string, values, builtins map[string]string) (string, error) {
+	expanded := make(map[string]string, len(values)+len(builtins))
+	for k, v := range values {
+		v, _, err := fill(v, builtins)
+		if err != nil {
+			return "", fmt.Errorf("variable %q: %w", k, err)
+		}
+		expanded[k] = v // braces that are left are the value's own
+	}
+	maps.Copy(expanded, builtins)
+	out, missing, err := fill(text, expanded)
+	if err == nil && missing != "" {
+		err = fmt.Errorf("variable %q has no value", missing)
+		if name, ok := strings.CutSuffix(missing, inBytes); ok {
+			err = fmt.Errorf("%s: variable %q is not of type size", missing, name)
+		}
+	}
+	return out, err
+}
+
+// fill replaces each variable that has a value, and names one that has none.
+func fill(text string, values map[string]string) (out, missing string, err error) {
+	size := len(text)
+	out = reference.ReplaceAllStringFunc(text, func(s string) string {
+		name := reference.FindStringSubmatch(s)[1]
+		v, ok := values[name]
+		if !ok {
+			missing = name
+			return s
+		}
+		if size += len(v); size > maxText {
+			return ""
+		}
+		return v
+	})
+	if size > maxText {
+		return "", "", fmt.Errorf("more than %d bytes when its variables are filled in", maxText)
+	}
+	return out, missing, nil
+}
