@@ -51,7 +51,7 @@ func newDoctor(s *streams) *cobra.Command {
 func examine(ctx context.Context, storage string) []finding {
 	found := []finding{user(), agentFinding(), program(ctx, "fio", "fio", true), userNamespaces()}
 	for _, b := range csidriver.Backends() {
-		found = append(found, backend(b))
+		found = append(found, driverFinding(b))
 	}
 	return append(found, loops(), storageFinding(storage))
 }
@@ -92,7 +92,7 @@ func userNamespaces() finding {
 	return finding{"user namespaces", true, needed, "up to " + n}
 }
 
-func backend(name string) finding {
+func driverFinding(name string) finding {
 	r := csidriver.Requirements(name)
 	var missing []string
 	if r.Root && os.Geteuid() != 0 {

@@ -52,7 +52,7 @@ func (s *Store) Describe() string { return "file " + s.root }
 
 // Client of one worker.
 func (s *Store) Client() (store.Client, error) {
-	return &client{store: s, buf: make([]byte, bufferSize)}, nil
+	return &adapter{store: s, buf: make([]byte, bufferSize)}, nil
 }
 
 const (
@@ -60,19 +60,19 @@ const (
 	copied     = 64 << 20 // at once, by the system
 )
 
-type client struct {
+type adapter struct {
 	store   *Store
 	buf     []byte
 	checker body.Checker
 	aborted atomic.Bool
 }
 
-func (c *client) Abort() { c.aborted.Store(true) }
+func (c *adapter) Abort() { c.aborted.Store(true) }
 
-func (c *client) Close() {}
+func (c *adapter) Close() {}
 
 // ended is an error if nobody waits any more.
-func (c *client) ended() error {
+func (c *adapter) ended() error {
 	if c.aborted.Load() {
 		return context.Canceled
 	}
@@ -81,7 +81,7 @@ func (c *client) ended() error {
 
 // Do carries r out; what the system says of an error becomes a status like
 // HTTP's.
-func (c *client) Do(_ context.Context, r *store.Request, res *store.Result) {
+func (c *adapter) Do(_ context.Context, r *store.Request, res *store.Result) {
 	*res = store.Result{Started: c.store.clock.Now(), First: op.Never, Attempts: 1}
 	if c.aborted.Load() {
 		res.Failure, res.Ended = wire.Aborted, res.Started
@@ -130,7 +130,7 @@ func statusOf(err error) (int, string) {
 	return 0, ""
 }
 
-func (c *client) carryOut(r *store.Request, res *store.Result) (int, error) {
+func (c *adapter) carryOut(r *store.Request, res *store.Result) (int, error) {
 	dir, err := c.path(string(r.Container))
 	if err != nil {
 		return 0, err
@@ -170,7 +170,7 @@ func (c *client) carryOut(r *store.Request, res *store.Result) (int, error) {
 }
 
 // path of a container or an object, which must not lead out of its place.
-func (c *client) path(parts ...string) (string, error) {
+func (c *adapter) path(parts ...string) (string, error) {
 	for _, p := range parts {
 		if p == "" || p == "." || p == ".." || strings.ContainsAny(p, "/\x00") {
 			return "", &refused{400, "BadName", fmt.Sprintf("%q is no name of a file", p)}
@@ -179,7 +179,7 @@ func (c *client) path(parts ...string) (string, error) {
 	return filepath.Join(append([]string{c.store.root}, parts...)...), nil
 }
 
-func (c *client) makeContainer(dir string, res *store.Result) (int, error) {
+func (c *adapter) makeContainer(dir string, res *store.Result) (int, error) {
 	if err := os.Mkdir(dir, 0o755); errors.Is(err, fs.ErrExist) {
 		res.Code = store.Existed
 		return 200, nil
@@ -231,7 +231,7 @@ func removeContainer(dir string) error {
 	return nil
 }
 
-func (c *client) list(dir string, r *store.Request, res *store.Result) error {
+func (c *adapter) list(dir string, r *store.Request, res *store.Result) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -248,7 +248,7 @@ func (c *client) list(dir string, r *store.Request, res *store.Result) error {
 	return nil
 }
 
-func (c *client) get(file string, r *store.Request, res *store.Result) error {
+func (c *adapter) get(file string, r *store.Request, res *store.Result) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
@@ -292,7 +292,7 @@ func (c *client) get(file string, r *store.Request, res *store.Result) error {
 
 // put writes to a name of its own first: a reader meets the old object or the
 // new one, as with a server.
-func (c *client) put(file string, r *store.Request, res *store.Result) error {
+func (c *adapter) put(file string, r *store.Request, res *store.Result) error {
 	content := wire.Content(&store.Contents{ID: r.ID()})
 	if r.File != nil {
 		content = r.File
@@ -316,7 +316,7 @@ func (c *client) put(file string, r *store.Request, res *store.Result) error {
 	})
 }
 
-func (c *client) copy(from, to string, res *store.Result) error {
+func (c *adapter) copy(from, to string, res *store.Result) error {
 	src, err := os.Open(from)
 	if err != nil {
 		return err
@@ -338,7 +338,7 @@ func (c *client) copy(from, to string, res *store.Result) error {
 	})
 }
 
-func (c *client) replace(file string, fill func(*os.File) error) error {
+func (c *adapter) replace(file string, fill func(*os.File) error) error {
 	f, err := os.CreateTemp(filepath.Dir(file), ".cnsbench-tmp-*")
 	if err != nil {
 		return err

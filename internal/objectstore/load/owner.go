@@ -81,19 +81,19 @@ func look(ctx context.Context, s store.Store, names []string, found []store.Resu
 	var mu sync.Mutex
 	var failed error
 	for range min(lookers, len(names)) {
-		client, err := s.Client()
+		worker, err := s.Client()
 		if err != nil {
 			mu.Lock()
 			failed = errors.Join(failed, err)
 			mu.Unlock()
 			break
 		}
-		stop := context.AfterFunc(ctx, client.Abort)
+		stop := context.AfterFunc(ctx, worker.Abort)
 		wait.Go(func() {
-			defer client.Close()
+			defer worker.Close()
 			defer stop()
 			for i := range next {
-				client.Do(ctx, &store.Request{Verb: store.CheckOwner, Container: []byte(names[i])}, &found[i])
+				worker.Do(ctx, &store.Request{Verb: store.CheckOwner, Container: []byte(names[i])}, &found[i])
 			}
 		})
 	}

@@ -23,22 +23,22 @@ func (s *Store) Describe() string { return "null, in this process" }
 
 // Client of one worker.
 func (s *Store) Client() (store.Client, error) {
-	return &client{store: s, buf: make([]byte, 64<<10)}, nil
+	return &adapter{store: s, buf: make([]byte, 64<<10)}, nil
 }
 
-type client struct {
+type adapter struct {
 	store   *Store
 	buf     []byte
 	checker body.Checker
 	aborted atomic.Bool
 }
 
-func (c *client) Abort() { c.aborted.Store(true) }
+func (c *adapter) Abort() { c.aborted.Store(true) }
 
-func (c *client) Close() {}
+func (c *adapter) Close() {}
 
 // Do makes contents up, and checks them, but nothing else.
-func (c *client) Do(_ context.Context, r *store.Request, res *store.Result) {
+func (c *adapter) Do(_ context.Context, r *store.Request, res *store.Result) {
 	*res = store.Result{Started: c.store.Clock.Now(), Status: 200, Attempts: 1}
 	switch {
 	case c.aborted.Load():
@@ -54,7 +54,7 @@ func (c *client) Do(_ context.Context, r *store.Request, res *store.Result) {
 	res.Ended = res.First
 }
 
-func (c *client) get(r *store.Request, res *store.Result) {
+func (c *adapter) get(r *store.Request, res *store.Result) {
 	from, to := int64(0), c.store.Size
 	if r.Length >= 0 {
 		res.Status = 206
@@ -77,7 +77,7 @@ func (c *client) get(r *store.Request, res *store.Result) {
 	res.Bytes = to - from
 }
 
-func (c *client) put(r *store.Request, res *store.Result) {
+func (c *adapter) put(r *store.Request, res *store.Result) {
 	content := wire.Content(&store.Contents{ID: r.ID()})
 	if r.File != nil {
 		content = r.File

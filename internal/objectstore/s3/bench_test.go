@@ -76,7 +76,7 @@ func TestHostNamesAllocateNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		k := c.(*client)
+		k := c.(*adapter)
 		if n := testing.AllocsPerRun(500, func() {
 			k.address([]byte("bucket"), []byte("myobjects12345"))
 			k.head("GET")
@@ -98,7 +98,7 @@ func BenchmarkPut4K(b *testing.B) {
 func BenchmarkSign4(b *testing.B) {
 	s := null(b)
 	c, _ := s.Client()
-	k := c.(*client)
+	k := c.(*adapter)
 	for range b.N {
 		k.address([]byte("bucket"), []byte("myobjects12345"))
 		k.head("GET")

@@ -93,11 +93,11 @@ func (s *Store) Describe() string {
 // Client of one worker.
 func (s *Store) Client() (store.Client, error) {
 	c := s.config.Credentials
-	return &client{store: s, HTTP: store.NewHTTP(s.endpoint),
+	return &adapter{store: s, HTTP: store.NewHTTP(s.endpoint),
 		sign: signer{region: s.region, access: c.AccessKey, secret: c.SecretKey, token: c.SessionToken}}, nil
 }
 
-type client struct {
+type adapter struct {
 	*store.HTTP
 	store *Store
 	sign  signer
@@ -109,13 +109,13 @@ type client struct {
 	hash    string // of what is sent, where it is signed
 }
 
-func (c *client) Abort() { c.Conn.Abort() }
+func (c *adapter) Abort() { c.Conn.Abort() }
 
-func (c *client) Close() { c.Conn.Close() }
+func (c *adapter) Close() { c.Conn.Close() }
 
 // address sets host, path and resource of a request. Whatever the host, the
 // connection is the one to the endpoint: a worker needs no other for each bucket.
-func (c *client) address(container, object []byte) {
+func (c *adapter) address(container, object []byte) {
 	c.host = c.host[:0]
 	c.path = append(c.path[:0], c.store.base...)
 	c.resource = append(append(c.resource[:0], '/'), container...)
@@ -137,7 +137,7 @@ func (c *client) address(container, object []byte) {
 }
 
 // head lays the request out; address, query, extra and hash are set.
-func (c *client) head(method string) {
+func (c *adapter) head(method string) {
 	x := &c.X
 	now := c.store.config.Now()
 	switch {
@@ -157,12 +157,12 @@ func (c *client) head(method string) {
 }
 
 // with adds an unsigned header.
-func (c *client) with(name, value string) {
+func (c *adapter) with(name, value string) {
 	c.X.Head = append(append(append(append(c.X.Head, name...), ": "...), value...), "\r\n"...)
 }
 
 // simple sends a request without a body.
-func (c *client) simple(ctx context.Context, method string, container, object []byte, res *store.Result) bool {
+func (c *adapter) simple(ctx context.Context, method string, container, object []byte, res *store.Result) bool {
 	c.address(container, object)
 	c.head(method)
 	if method == "PUT" || method == "POST" {
@@ -172,7 +172,7 @@ func (c *client) simple(ctx context.Context, method string, container, object []
 }
 
 // Do carries r out.
-func (c *client) Do(ctx context.Context, r *store.Request, res *store.Result) {
+func (c *adapter) Do(ctx context.Context, r *store.Request, res *store.Result) {
 	c.Begin(res)
 	if c.store.virtualHost && !hostLabel(r.Container) {
 		c.refuse(res, "a bucket of this name cannot be part of a host's name: set path_style_access=true")
@@ -203,7 +203,7 @@ func (c *client) Do(ctx context.Context, r *store.Request, res *store.Result) {
 }
 
 // refuse fills res for what is not even sent.
-func (c *client) refuse(res *store.Result, why string) {
+func (c *adapter) refuse(res *store.Result, why string) {
 	*res = store.Result{Failure: wire.LocalFailed, Detail: why, First: op.Never, Started: c.store.config.Clock.Now()}
 	res.Ended = res.Started
 }
@@ -218,7 +218,7 @@ func hostLabel(name []byte) bool {
 	return len(name) > 0
 }
 
-func (c *client) get(ctx context.Context, r *store.Request, res *store.Result) {
+func (c *adapter) get(ctx context.Context, r *store.Request, res *store.Result) {
 	c.address(r.Container, r.Object)
 	c.head("GET")
 	if r.Length >= 0 {
@@ -229,7 +229,7 @@ func (c *client) get(ctx context.Context, r *store.Request, res *store.Result) {
 	c.explained(c.Read(ctx, r, res), res)
 }
 
-func (c *client) put(ctx context.Context, r *store.Request, res *store.Result) {
+func (c *adapter) put(ctx context.Context, r *store.Request, res *store.Result) {
 	if r.Chunked {
 		// S3 takes no chunks of HTTP; its own are another format.
 		c.refuse(res, "chunked uploads are not part of S3")
@@ -252,7 +252,7 @@ func (c *client) put(ctx context.Context, r *store.Request, res *store.Result) {
 }
 
 // hashed computes the hash of what is sent, where it is to be signed.
-func (c *client) hashed(content wire.Content, size int64, res *store.Result) bool {
+func (c *adapter) hashed(content wire.Content, size int64, res *store.Result) bool {
 	if c.hash = unsignedHash; !c.store.signed {
 		return true
 	}
@@ -277,7 +277,7 @@ func (c *client) hashed(content wire.Content, size int64, res *store.Result) boo
 	return true
 }
 
-func (c *client) list(ctx context.Context, r *store.Request, res *store.Result) {
+func (c *adapter) list(ctx context.Context, r *store.Request, res *store.Result) {
 	c.address(r.Container, nil)
 	c.query = append(c.query, "list-type=2&max-keys="...)
 	c.query = strconv.AppendInt(c.query, int64(r.MaxKeys), 10)
@@ -320,7 +320,7 @@ func listed(answer, key []byte) bool {
 	return ok && first == string(key)
 }
 
-func (c *client) copy(ctx context.Context, r *store.Request, res *store.Result) {
+func (c *adapter) copy(ctx context.Context, r *store.Request, res *store.Result) {
 	c.address(r.Container, r.To)
 	source := encode(append(encode([]byte("/"), r.Container, true), '/'), r.Object, false)
 	c.extra = append(c.extra, header{"x-amz-copy-source", string(source)})
@@ -333,14 +333,14 @@ func (c *client) copy(ctx context.Context, r *store.Request, res *store.Result) 
 
 // lateError finds the error that S3 may send behind a status of 200, when the
 // work began before it failed.
-func (c *client) lateError(res *store.Result) {
+func (c *adapter) lateError(res *store.Result) {
 	if bytes.Contains(c.Answer, []byte("<Error>")) {
 		res.Status = 500
 		c.explained(true, res)
 	}
 }
 
-func (c *client) putParts(ctx context.Context, r *store.Request, res *store.Result) {
+func (c *adapter) putParts(ctx context.Context, r *store.Request, res *store.Result) {
 	c.address(r.Container, r.Object)
 	c.query = append(c.query, "uploads="...)
 	c.head("POST")
@@ -380,7 +380,7 @@ func (c *client) putParts(ctx context.Context, r *store.Request, res *store.Resu
 	}
 }
 
-func (c *client) part(ctx context.Context, r *store.Request, id string, part int, offset, size int64, res *store.Result) (tag string, ok bool) {
+func (c *adapter) part(ctx context.Context, r *store.Request, id string, part int, offset, size int64, res *store.Result) (tag string, ok bool) {
 	c.address(r.Container, r.Object)
 	c.query = strconv.AppendInt(append(c.query, "partNumber="...), int64(part), 10)
 	c.query = encode(append(c.query, "&uploadId="...), []byte(id), true)
@@ -398,7 +398,7 @@ func (c *client) part(ctx context.Context, r *store.Request, id string, part int
 
 // abandon gives up an upload that failed, so that its parts do not stay. What
 // went wrong before is what counts.
-func (c *client) abandon(ctx context.Context, r *store.Request, id string, res *store.Result) {
+func (c *adapter) abandon(ctx context.Context, r *store.Request, id string, res *store.Result) {
 	failed := *res
 	c.address(r.Container, r.Object)
 	c.query = encode(append(c.query, "uploadId="...), []byte(id), true)
@@ -417,7 +417,7 @@ func (t text) Read(dst []byte, offset int64) error {
 }
 
 // makeContainer marks what it has made, and nothing else.
-func (c *client) makeContainer(ctx context.Context, r *store.Request, res *store.Result) {
+func (c *adapter) makeContainer(ctx context.Context, r *store.Request, res *store.Result) {
 	if c.simple(ctx, "HEAD", r.Container, nil, res) {
 		res.Code = store.Existed
 		return
@@ -448,7 +448,7 @@ func (c *client) makeContainer(ctx context.Context, r *store.Request, res *store
 
 // askWhy learns why a HEAD was refused, whose answer has no words, from a request
 // whose answer has.
-func (c *client) askWhy(ctx context.Context, container []byte, res *store.Result) {
+func (c *adapter) askWhy(ctx context.Context, container []byte, res *store.Result) {
 	if res.Status < 300 || res.Code != "" {
 		return
 	}
@@ -462,7 +462,7 @@ func (c *client) askWhy(ctx context.Context, container []byte, res *store.Result
 	}
 }
 
-func (c *client) mark(ctx context.Context, container []byte, res *store.Result) {
+func (c *adapter) mark(ctx context.Context, container []byte, res *store.Result) {
 	c.address(container, []byte(store.Marker))
 	mark := text(store.Mark)
 	if !c.hashed(mark, int64(len(mark)), res) {
@@ -473,7 +473,7 @@ func (c *client) mark(ctx context.Context, container []byte, res *store.Result) 
 	c.explained(c.Send(ctx, res, false), res)
 }
 
-func (c *client) checkOwner(ctx context.Context, container []byte, res *store.Result) bool {
+func (c *adapter) checkOwner(ctx context.Context, container []byte, res *store.Result) bool {
 	c.address(container, []byte(store.Marker))
 	c.head("GET")
 	if !c.explained(c.Send(ctx, res, true), res) {
@@ -491,7 +491,7 @@ func (c *client) checkOwner(ctx context.Context, container []byte, res *store.Re
 
 // removeContainer refuses to touch what does not carry our mark. The mark goes
 // only when nothing else is left, and comes back if the container stays.
-func (c *client) removeContainer(ctx context.Context, r *store.Request, res *store.Result) {
+func (c *adapter) removeContainer(ctx context.Context, r *store.Request, res *store.Result) {
 	if !c.checkOwner(ctx, r.Container, res) {
 		return
 	}
@@ -517,7 +517,7 @@ func (c *client) removeContainer(ctx context.Context, r *store.Request, res *sto
 }
 
 // explained reads what a server says of an error; true if there is none.
-func (c *client) explained(answered bool, res *store.Result) bool {
+func (c *adapter) explained(answered bool, res *store.Result) bool {
 	if !answered {
 		return false
 	}

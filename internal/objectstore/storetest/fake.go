@@ -19,18 +19,20 @@ func (Func) Describe() string { return "a function" }
 
 // Client implements store.Store.
 func (f Func) Client() (store.Client, error) {
-	return &client{do: f, aborted: make(chan struct{})}, nil
+	return &fakeClient{do: f, aborted: make(chan struct{})}, nil
 }
 
-type client struct {
+type fakeClient struct {
 	do      Func
 	once    sync.Once
 	aborted chan struct{}
 }
 
-func (c *client) Do(_ context.Context, r *store.Request, res *store.Result) { c.do(r, res, c.aborted) }
-func (c *client) Abort()                                                    { c.once.Do(func() { close(c.aborted) }) }
-func (c *client) Close()                                                    {}
+func (c *fakeClient) Do(_ context.Context, r *store.Request, res *store.Result) {
+	c.do(r, res, c.aborted)
+}
+func (c *fakeClient) Abort() { c.once.Do(func() { close(c.aborted) }) }
+func (c *fakeClient) Close() {}
 
 // Sleep waits for an instant, also in virtual time; false if ctx ended first.
 func Sleep(ctx context.Context, until time.Time) bool {

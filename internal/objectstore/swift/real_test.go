@@ -24,7 +24,7 @@ func TestOpenStackSwift(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer k.Close()
-		raw := k.(*client)
+		raw := k.(*adapter)
 		a, err := account.tokens.get(t.Context(), t.Context())
 		if err == nil {
 			err = raw.connect(a)

@@ -80,9 +80,9 @@ func (s *Store) Describe() string {
 }
 
 // Client of one worker. It has no connection until it has a token.
-func (s *Store) Client() (store.Client, error) { return &client{store: s}, nil }
+func (s *Store) Client() (store.Client, error) { return &adapter{store: s}, nil }
 
-type client struct {
+type adapter struct {
 	store *Store
 	http  *store.HTTP
 	at    access // what http and base were made for
@@ -93,16 +93,16 @@ type client struct {
 	content store.Contents
 }
 
-func (c *client) Abort() { c.stopped.abort() }
+func (c *adapter) Abort() { c.stopped.abort() }
 
-func (c *client) Close() {
+func (c *adapter) Close() {
 	if c.http != nil {
 		c.http.Conn.Close()
 	}
 }
 
 // Do carries r out; where the token has expired, once more with a new one.
-func (c *client) Do(ctx context.Context, r *store.Request, res *store.Result) {
+func (c *adapter) Do(ctx context.Context, r *store.Request, res *store.Result) {
 	*res = store.Result{Started: op.Never, First: op.Never}
 	began := c.store.config.Clock.Now()
 	for again := range 2 {
@@ -127,7 +127,7 @@ func (c *client) Do(ctx context.Context, r *store.Request, res *store.Result) {
 }
 
 // unauthorised fills res for an operation that got no token.
-func (c *client) unauthorised(res *store.Result, began op.Time, err error) {
+func (c *adapter) unauthorised(res *store.Result, began op.Time, err error) {
 	res.Started, res.Ended, res.Detail = began, c.store.config.Clock.Now(), err.Error()
 	res.Status, res.Failure = 0, wire.Unresolved
 	var f *failure
@@ -142,7 +142,7 @@ func (c *client) unauthorised(res *store.Result, began op.Time, err error) {
 }
 
 // connect makes the client one of a's storage.
-func (c *client) connect(a access) error {
+func (c *adapter) connect(a access) error {
 	if c.http != nil && a.storageURL == c.at.storageURL {
 		c.at = a
 		return nil
@@ -158,7 +158,7 @@ func (c *client) connect(a access) error {
 }
 
 // head lays a request out. query is encoded.
-func (c *client) head(method string, container, object []byte, query string) {
+func (c *adapter) head(method string, container, object []byte, query string) {
 	b := append(append(c.http.X.Head[:0], method...), ' ')
 	b = append(b, c.base...)
 	b = escape(append(b, '/'), container)
@@ -175,7 +175,7 @@ func (c *client) head(method string, container, object []byte, query string) {
 	x.Content, x.Size, x.Chunked, x.NoBody = nil, 0, false, method == "HEAD"
 }
 
-func (c *client) with(name, value string) {
+func (c *adapter) with(name, value string) {
 	x := &c.http.X
 	x.Head = append(append(append(append(x.Head, name...), ": "...), value...), "\r\n"...)
 }
@@ -193,7 +193,7 @@ func escape(b, text []byte) []byte {
 	return b
 }
 
-func (c *client) carryOut(ctx context.Context, r *store.Request, res *store.Result) {
+func (c *adapter) carryOut(ctx context.Context, r *store.Request, res *store.Result) {
 	switch r.Verb {
 	case store.Get:
 		c.head("GET", r.Container, r.Object, "")
@@ -225,12 +225,12 @@ func (c *client) carryOut(ctx context.Context, r *store.Request, res *store.Resu
 	}
 }
 
-func (c *client) simple(ctx context.Context, method string, container, object []byte, res *store.Result) bool {
+func (c *adapter) simple(ctx context.Context, method string, container, object []byte, res *store.Result) bool {
 	c.head(method, container, object, "")
 	return c.explained(c.http.Send(ctx, res, false), res)
 }
 
-func (c *client) put(ctx context.Context, r *store.Request, res *store.Result) {
+func (c *adapter) put(ctx context.Context, r *store.Request, res *store.Result) {
 	c.head("PUT", r.Container, r.Object, "")
 	c.content = store.Contents{ID: r.ID()}
 	x := &c.http.X
@@ -258,7 +258,7 @@ func segment(name string) bool {
 
 // putParts writes a static large object: segments below its own name, and a
 // manifest that joins them.
-func (c *client) putParts(ctx context.Context, r *store.Request, res *store.Result) {
+func (c *adapter) putParts(ctx context.Context, r *store.Request, res *store.Result) {
 	var manifest bytes.Buffer
 	manifest.WriteByte('[')
 	for part, offset := 1, int64(0); offset < r.Size || part == 1; part++ {
@@ -291,7 +291,7 @@ func (t text) Read(dst []byte, offset int64) error {
 	return nil
 }
 
-func (c *client) list(ctx context.Context, r *store.Request, res *store.Result) {
+func (c *adapter) list(ctx context.Context, r *store.Request, res *store.Result) {
 	query := "limit=" + strconv.Itoa(r.MaxKeys)
 	if len(r.Object) > 0 {
 		query += "&prefix=" + url.QueryEscape(string(r.Object))
@@ -310,7 +310,7 @@ func (c *client) list(ctx context.Context, r *store.Request, res *store.Result) 
 
 // remove deletes an object. A manifest's segments do not go with it unless that
 // is asked for, which is refused for objects without any.
-func (c *client) remove(ctx context.Context, r *store.Request, res *store.Result) {
+func (c *adapter) remove(ctx context.Context, r *store.Request, res *store.Result) {
 	if !r.Parts {
 		c.simple(ctx, "DELETE", r.Container, r.Object, res)
 		return
@@ -337,7 +337,7 @@ func (c *client) remove(ctx context.Context, r *store.Request, res *store.Result
 // removeContainer removes one of ours. Swift itself refuses to if there are
 // objects in it; segments whose object is gone, since it was overwritten or its
 // write did not end, are removed before.
-func (c *client) removeContainer(ctx context.Context, r *store.Request, res *store.Result) {
+func (c *adapter) removeContainer(ctx context.Context, r *store.Request, res *store.Result) {
 	if !c.checkOwner(ctx, r.Container, res) {
 		return
 	}
@@ -353,7 +353,7 @@ func (c *client) removeContainer(ctx context.Context, r *store.Request, res *sto
 
 // removeSegments removes some that are left over; false if there are none, or
 // something else is in the container. An object stands before its segments.
-func (c *client) removeSegments(ctx context.Context, container []byte, res *store.Result) bool {
+func (c *adapter) removeSegments(ctx context.Context, container []byte, res *store.Result) bool {
 	c.head("GET", container, nil, "limit=1000")
 	c.with("Accept", "text/plain")
 	if !c.explained(c.http.Send(ctx, res, true), res) {
@@ -373,7 +373,7 @@ func (c *client) removeSegments(ctx context.Context, container []byte, res *stor
 	return len(names) > 0
 }
 
-func (c *client) makeContainer(ctx context.Context, r *store.Request, res *store.Result) {
+func (c *adapter) makeContainer(ctx context.Context, r *store.Request, res *store.Result) {
 	if c.simple(ctx, "HEAD", r.Container, nil, res) {
 		res.Code = store.Existed
 		return
@@ -390,7 +390,7 @@ func (c *client) makeContainer(ctx context.Context, r *store.Request, res *store
 	c.explained(c.http.Send(ctx, res, false), res)
 }
 
-func (c *client) checkOwner(ctx context.Context, container []byte, res *store.Result) bool {
+func (c *adapter) checkOwner(ctx context.Context, container []byte, res *store.Result) bool {
 	if !c.simple(ctx, "HEAD", container, nil, res) {
 		return false
 	}
@@ -403,7 +403,7 @@ func (c *client) checkOwner(ctx context.Context, container []byte, res *store.Re
 
 // explained says whether there is no error; what Swift writes about one is for
 // people.
-func (c *client) explained(answered bool, res *store.Result) bool {
+func (c *adapter) explained(answered bool, res *store.Result) bool {
 	if !answered {
 		return false
 	}
