@@ -477,6 +477,7 @@ func TestRights(t *testing.T) {
 			"delete volumesnapshots.snapshot.storage.k8s.io: to remove the snapshots of s",
 			"list volumesnapshotcontents.snapshot.storage.k8s.io: to see when the snapshots are taken of s", "watch volumesnapshotcontents.snapshot.storage.k8s.io: to see when the snapshots are taken of s",
 			"patch volumesnapshotcontents.snapshot.storage.k8s.io: to remove the snapshots of s",
+			"delete volumesnapshotcontents.snapshot.storage.k8s.io: to remove the snapshots of s",
 			"create volumesnapshots.snapshot.storage.k8s.io: to take the snapshots of s",
 			"list volumesnapshotclasses.snapshot.storage.k8s.io: to check the class of s"}},
 		{"the rest", "", `    - {name: e, createObjSpec: {volume: {storageClass: fast, genericEphemeralSpec: {}}}}

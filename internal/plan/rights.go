@@ -214,7 +214,7 @@ func (d *demands) snapshots(a *Action) {
 	d.want(Right{Group: snapshotGroup, Resource: "volumesnapshots"}, "to remove the snapshots of", a.Name, "delete")
 	d.want(Right{Group: snapshotGroup, Resource: "volumesnapshotcontents", ClusterScoped: true}, see, a.Name, "list", "watch")
 	if d.plan.SnapshotClasses[class].Retain {
-		d.want(Right{Group: snapshotGroup, Resource: "volumesnapshotcontents", ClusterScoped: true}, "to remove the snapshots of", a.Name, "patch")
+		d.want(Right{Group: snapshotGroup, Resource: "volumesnapshotcontents", ClusterScoped: true}, "to remove the snapshots of", a.Name, "patch", "delete")
 	}
 	if a.Snapshot == nil || !a.Snapshot.Group {
 		d.want(Right{Group: snapshotGroup, Resource: "volumesnapshots"}, "to take the snapshots of", a.Name, "create")

@@ -84,7 +84,7 @@ func (s *Server) Add(t testing.TB, path, content string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, err := s.put(path, u); err != nil {
+	if err := s.put(path, u); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -142,10 +142,10 @@ func parse(path string) (place, bool) {
 }
 
 // put keeps an object; s.mu is held.
-func (s *Server) put(path string, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (s *Server) put(path string, u *unstructured.Unstructured) error {
 	p, ok := parse(path)
 	if !ok || p.name == "" {
-		return nil, fmt.Errorf("%s is no path of an object", path)
+		return fmt.Errorf("%s is no path of an object", path)
 	}
 	s.version++
 	u.SetGroupVersionKind(p.gvk)
@@ -159,7 +159,7 @@ func (s *Server) put(path string, u *unstructured.Unstructured) (*unstructured.U
 		u.SetCreationTimestamp(metav1.NewTime(time.Now()))
 	}
 	s.objects[path] = u
-	return u, nil
+	return nil
 }
 
 // ServeHTTP answers one request.
@@ -223,7 +223,7 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request, body []byte) {
 		refuse(w, http.StatusConflict, metav1.StatusReasonAlreadyExists, at)
 		return
 	}
-	if _, err := s.put(at, u); err != nil {
+	if err := s.put(at, u); err != nil {
 		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
 		return
 	}
@@ -280,7 +280,7 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request, o *unstructured.U
 		}
 	}
 	merge(o.Object, change)
-	_, _ = s.put(r.URL.Path, o) // its path is one
+	_ = s.put(r.URL.Path, o) // its path is one
 	s.control()
 	answer(w, r, o)
 }
