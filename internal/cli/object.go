@@ -16,13 +16,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cnsbench/cnsbench/internal/machine"
-	"github.com/cnsbench/cnsbench/internal/objectstore/cosbench"
-	"github.com/cnsbench/cnsbench/internal/objectstore/fleet"
-	"github.com/cnsbench/cnsbench/internal/objectstore/footprint"
-	"github.com/cnsbench/cnsbench/internal/objectstore/keep"
-	oload "github.com/cnsbench/cnsbench/internal/objectstore/load"
-	"github.com/cnsbench/cnsbench/internal/objectstore/model"
-	"github.com/cnsbench/cnsbench/internal/objectstore/open"
+	"github.com/cnsbench/cnsbench/internal/object/backend"
+	"github.com/cnsbench/cnsbench/internal/object/coordinator"
+	"github.com/cnsbench/cnsbench/internal/object/cosbench"
+	"github.com/cnsbench/cnsbench/internal/object/footprint"
+	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
+	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/output"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/run"
@@ -122,7 +122,7 @@ func loadObject(s *streams, file string, hosts []string) (*model.Workload, []byt
 	if err := notXML(file, data); err != nil {
 		return nil, nil, err
 	}
-	opener := open.Opener{Getenv: os.Getenv}
+	opener := backend.Opener{Getenv: os.Getenv}
 	w, problems := cosbench.Parse(data, cosbench.Options{Getenv: os.LookupEnv, Hosts: hosts, Secrets: opener.Secrets})
 	for _, p := range problems {
 		fmt.Fprintf(s.err, "%s:%s\n", file, p)
@@ -170,7 +170,7 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 		}
 	}
 	if f.out == "" {
-		f.out = fmt.Sprintf("cnsbench-%s-%s", keep.Action(w.Name, w.Name), time.Now().Format("20060102-150405"))
+		f.out = fmt.Sprintf("cnsbench-%s-%s", output.Action(w.Name, w.Name), time.Now().Format("20060102-150405"))
 	}
 	r := &objectRun{streams: s, flags: f, workload: w, seeking: seeking, clock: op.NewClock(), id: newRunID()}
 	if len(hosts) > 0 {
@@ -183,7 +183,7 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 	if err != nil {
 		return err
 	}
-	opener := open.Opener{Getenv: os.Getenv}
+	opener := backend.Opener{Getenv: os.Getenv}
 	text := cosbench.Redact(data, slices.Collect(maps.Keys(cosbench.Secrets(w, opener.Secrets)))...)
 	r.writer, err = record.Create(f.out, record.Run{ID: r.id, Name: w.Name, Source: record.Source{File: file, Text: string(text)}, Plan: plan,
 		Seed: f.seed, Versions: versions(), Engine: record.Objects, Clock: clockInfo(r.clock), BarrierAt: op.Never, EndedAt: op.Never})
@@ -235,7 +235,7 @@ type objectRun struct {
 	clock    op.Clock
 	id       string
 	writer   *record.Writer
-	fleet    *fleet.Fleet // nil: this process does it
+	fleet    *coordinator.Fleet // nil: this process does it
 	seeking  *seeking
 	unwatch  func() // ends the reading of this machine; nil: it has not begun
 }
@@ -246,10 +246,10 @@ func (r *objectRun) carryOut(ctx context.Context) error {
 	if err := r.writer.Environment(r.environment(soft)); err != nil {
 		return r.conclude(&oload.Result{Err: err})
 	}
-	recorder := &keep.Recorder{Writer: r.writer, Start: r.clock.Start(), Tell: func(line string) { fmt.Fprintln(r.err, line) }}
+	recorder := &output.Recorder{Writer: r.writer, Start: r.clock.Start(), Tell: func(line string) { fmt.Fprintln(r.err, line) }}
 	r.watch()
 	if r.fleet != nil {
-		o := keep.NewHosts(recorder, len(r.fleet.Hosts))
+		o := output.NewHosts(recorder, len(r.fleet.Hosts))
 		r.fleet.Observer = o
 		r.seeking.onHosts(r.fleet)
 		return r.conclude(oload.Sequence(soft, hard, r.fleet.Workload, r.seeking.around(r.fleet.Stage, o.StageEnded, o.Tell), o.StageEnded))
@@ -257,7 +257,7 @@ func (r *objectRun) carryOut(ctx context.Context) error {
 	if err := footprint.Shrink(); err != nil {
 		fmt.Fprintln(r.err, "warning:", err)
 	}
-	opener := open.Opener{Clock: r.clock, Getenv: os.Getenv}
+	opener := backend.Opener{Clock: r.clock, Getenv: os.Getenv}
 	runner := oload.NewRunner(oload.Config{
 		Workload: r.workload, Open: opener.Store, Clock: r.clock, Sleep: run.PreciseSleep, Seed: r.flags.seed, Grace: r.flags.grace, Observer: recorder,
 	})
@@ -308,7 +308,7 @@ func (r *objectRun) conclude(result *oload.Result) error {
 	case r.flags.strict && len(flags) > 0 && code == exitOK:
 		code = exitInvalid
 	}
-	err := keep.WriteCSV(r.writer, r.id+"-"+keep.Action(r.workload.Name, r.workload.Name), result, r.clock.Start())
+	err := output.WriteCSV(r.writer, r.id+"-"+output.Action(r.workload.Name, r.workload.Name), result, r.clock.Start())
 	err = errors.Join(err, r.seeking.keep(r.writer, result))
 	ended := r.clock.Now()
 	err = errors.Join(err, r.writer.Close(func(b *record.Run) {
@@ -317,7 +317,7 @@ func (r *objectRun) conclude(result *oload.Result) error {
 			b.Reason = result.Err.Error()
 		}
 	}))
-	err = errors.Join(err, quietPipe(keep.Write(r.out, result)), quietPipe(r.seeking.write(r.out)))
+	err = errors.Join(err, quietPipe(output.Write(r.out, result)), quietPipe(r.seeking.write(r.out)))
 	for _, f := range flags[:said] {
 		fmt.Fprintf(r.out, "%s: %s\n", f.Name, f.Evidence)
 	}

@@ -5,14 +5,14 @@ import (
 	"io"
 	"text/tabwriter"
 
-	oload "github.com/cnsbench/cnsbench/internal/objectstore/load"
-	"github.com/cnsbench/cnsbench/internal/objectstore/model"
-	"github.com/cnsbench/cnsbench/internal/objectstore/seek"
+	"github.com/cnsbench/cnsbench/internal/object/capacity"
+	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
+	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
 // dryRun prints what a workload would ask, with a search what one step of it would.
-func dryRun(out io.Writer, w *model.Workload, find *seek.Finder, prices model.Prices) error {
+func dryRun(out io.Writer, w *model.Workload, find *capacity.Finder, prices model.Prices) error {
 	once := w
 	if find != nil {
 		once, _ = find.Once(w, find.Search.From)
@@ -33,7 +33,7 @@ func dryRun(out io.Writer, w *model.Workload, find *seek.Finder, prices model.Pr
 }
 
 // writeSearch says what a search adds to its first step, which is in the table.
-func writeSearch(out io.Writer, w *model.Workload, find *seek.Finder, prices model.Prices) {
+func writeSearch(out io.Writer, w *model.Workload, find *capacity.Finder, prices model.Prices) {
 	most, took := find.Once(w, find.Search.Most)
 	budgets, _ := oload.Budgets(most, oload.MeanFileSize) // an error was said
 	requests, cost := 0.0, 0.0

@@ -14,11 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnsbench/cnsbench/internal/objectstore/cosbench"
-	oload "github.com/cnsbench/cnsbench/internal/objectstore/load"
-	"github.com/cnsbench/cnsbench/internal/objectstore/model"
-	"github.com/cnsbench/cnsbench/internal/objectstore/open"
-	"github.com/cnsbench/cnsbench/internal/objectstore/sweep"
+	"github.com/cnsbench/cnsbench/internal/object/backend"
+	"github.com/cnsbench/cnsbench/internal/object/cleanup"
+	"github.com/cnsbench/cnsbench/internal/object/cosbench"
+	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
+	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/record"
 )
@@ -119,7 +119,7 @@ func placesIn(r *record.Run) (places []model.Place, err error) {
 
 // sweepPlaces goes through places and says what became of their containers.
 func sweepPlaces(ctx context.Context, s *streams, places []model.Place, workers int, look bool) error {
-	opener := open.Opener{Clock: op.NewClock(), Getenv: os.Getenv}
+	opener := backend.Opener{Clock: op.NewClock(), Getenv: os.Getenv}
 	var all error
 	for i := range places {
 		p := &places[i]
@@ -127,18 +127,18 @@ func sweepPlaces(ctx context.Context, s *streams, places []model.Place, workers 
 		if err != nil {
 			return err
 		}
-		containers, objects, left := map[sweep.State]int{}, 0, 0
-		sweeper := sweep.Sweeper{Store: st, Workers: workers, Look: look}
-		err = sweeper.Run(ctx, p.Containers, func(f sweep.Found) {
+		containers, objects, left := map[cleanup.State]int{}, 0, 0
+		sweeper := cleanup.Sweeper{Store: st, Workers: workers, Look: look}
+		err = sweeper.Run(ctx, p.Containers, func(f cleanup.Found) {
 			containers[f.State]++
 			objects += f.Objects
 			switch f.State {
-			case sweep.Left:
+			case cleanup.Left:
 				left++
 				fmt.Fprintf(s.err, "%s is left: %s\n", f.Container, f.Why)
-			case sweep.NotOurs:
+			case cleanup.NotOurs:
 				fmt.Fprintf(s.err, "%s does not carry CNSBench's mark: it is not touched\n", f.Container)
-			case sweep.Seen:
+			case cleanup.Seen:
 				more := ""
 				if f.More {
 					more = " or more"
@@ -148,9 +148,9 @@ func sweepPlaces(ctx context.Context, s *streams, places []model.Place, workers 
 		})
 		switch where := st.Describe(); {
 		case look:
-			fmt.Fprintf(s.out, "%s: %s there, %d not; nothing was removed\n", where, count(containers[sweep.Seen], "container"), containers[sweep.Absent])
+			fmt.Fprintf(s.out, "%s: %s there, %d not; nothing was removed\n", where, count(containers[cleanup.Seen], "container"), containers[cleanup.Absent])
 		default:
-			fmt.Fprintf(s.out, "%s: %s removed, with %s; %d not there\n", where, count(containers[sweep.Removed], "container"), count(objects, "object"), containers[sweep.Absent])
+			fmt.Fprintf(s.out, "%s: %s removed, with %s; %d not there\n", where, count(containers[cleanup.Removed], "container"), count(objects, "object"), containers[cleanup.Absent])
 		}
 		if left > 0 {
 			err = errors.Join(err, fmt.Errorf("%s: %s left", st.Describe(), count(left, "container")))

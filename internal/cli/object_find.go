@@ -19,10 +19,10 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/knee"
 	"github.com/cnsbench/cnsbench/internal/bounded"
-	"github.com/cnsbench/cnsbench/internal/objectstore/fleet"
-	oload "github.com/cnsbench/cnsbench/internal/objectstore/load"
-	"github.com/cnsbench/cnsbench/internal/objectstore/model"
-	"github.com/cnsbench/cnsbench/internal/objectstore/seek"
+	"github.com/cnsbench/cnsbench/internal/object/capacity"
+	"github.com/cnsbench/cnsbench/internal/object/coordinator"
+	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
+	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/library"
 )
@@ -60,13 +60,13 @@ func (f *seekFlags) add(fl *pflag.FlagSet) {
 
 // seeking is what of a run is measured more than once.
 type seeking struct {
-	finder   *seek.Finder
-	scale    *seek.Scale
-	ceilings *seek.Ceilings
-	scaling  *seek.Scaling
+	finder   *capacity.Finder
+	scale    *capacity.Scale
+	ceilings *capacity.Ceilings
+	scaling  *capacity.Scaling
 	failed   error
-	hosts    []fleet.Host // that do it; nil: this process does
-	notes    []string     // what is done otherwise than was asked for
+	hosts    []coordinator.Host // that do it; nil: this process does
+	notes    []string           // what is done otherwise than was asked for
 }
 
 // prepare makes the steps of a workload that are known before.
@@ -93,7 +93,7 @@ func (f *seekFlags) prepare(w *model.Workload, seed uint64) (*model.Workload, *s
 		if f.ceilingFor <= 0 {
 			return nil, nil, errors.New("--ceiling-for: it has no length")
 		}
-		k.ceilings = &seek.Ceilings{Server: childNullServer, Size: readBytes(w), Window: f.ceilingFor, WarmUp: time.Second}
+		k.ceilings = &capacity.Ceilings{Server: childNullServer, Size: readBytes(w), Window: f.ceilingFor, WarmUp: time.Second}
 	}
 	return w, k, f.meant(k)
 }
@@ -133,12 +133,12 @@ func (f *seekFlags) meant(k *seeking) error {
 	return nil
 }
 
-func (f *seekFlags) finder(w *model.Workload) (*seek.Finder, error) {
-	stage, err := seek.Target(w, f.stage)
+func (f *seekFlags) finder(w *model.Workload) (*capacity.Finder, error) {
+	stage, err := capacity.Target(w, f.stage)
 	if err != nil {
 		return nil, err
 	}
-	condition, err := seek.Compile(f.find, stage)
+	condition, err := capacity.Compile(f.find, stage)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (f *seekFlags) finder(w *model.Workload) (*seek.Finder, error) {
 		}
 		from = min(max(from, f.least), f.most)
 	}
-	find := &seek.Finder{Stage: stage.Name, Condition: condition, Search: seek.Search{From: from, Least: f.least, Most: f.most, Resolution: f.resolution},
+	find := &capacity.Finder{Stage: stage.Name, Condition: condition, Search: capacity.Search{From: from, Least: f.least, Most: f.most, Resolution: f.resolution},
 		LeastGiven: f.flags != nil && f.flags.Changed("find-least"),
 		Window:     first(f.window, work.Runtime, 10*time.Second), WarmUp: first(f.warmUp, work.RampUp, 2*time.Second)}
 	return find, find.Check(w)
@@ -172,7 +172,7 @@ func first(list ...time.Duration) time.Duration {
 
 // scaled repeats the stage that is to be, or that says so itself.
 func (f *seekFlags) scaled(w *model.Workload, k *seeking, seed uint64) (*model.Workload, error) {
-	s := &seek.Scale{Stage: f.stage, Workers: f.scale, Repetitions: f.repetitions, Window: f.window, WarmUp: f.warmUp, Threshold: f.kneeGain}
+	s := &capacity.Scale{Stage: f.stage, Workers: f.scale, Repetitions: f.repetitions, Window: f.window, WarmUp: f.warmUp, Threshold: f.kneeGain}
 	for i := range w.Stages {
 		stage := &w.Stages[i]
 		if len(stage.Scale) == 0 || s.Stage != "" && s.Stage != stage.Name {
@@ -209,14 +209,14 @@ func readBytes(w *model.Workload) int64 {
 }
 
 // onHosts has ceilings be those of the hosts.
-func (k *seeking) onHosts(f *fleet.Fleet) {
+func (k *seeking) onHosts(f *coordinator.Fleet) {
 	if k.hosts = f.Hosts; k.ceilings != nil {
-		k.ceilings.OnHosts = func(size int64) seek.Carry { return f.OnNullServers(size) }
+		k.ceilings.OnHosts = func(size int64) capacity.Carry { return f.OnNullServers(size) }
 	}
 }
 
 // around carries stages out by carry, some of them several times.
-func (k *seeking) around(carry seek.Carry, ended func(*oload.StageResult), tell func(string)) seek.Carry {
+func (k *seeking) around(carry capacity.Carry, ended func(*oload.StageResult), tell func(string)) capacity.Carry {
 	if k.ceilings != nil {
 		k.ceilings.Ended, k.ceilings.Tell = ended, tell
 		carry = k.ceilings.Around(carry)
@@ -282,7 +282,7 @@ func (k *seeking) keepCeilings(w *record.Writer, result *oload.Result) {
 			write(0, s.Name, s.Ceiling)
 		}
 		for j := range s.Hosts {
-			write(slices.IndexFunc(k.hosts, func(h fleet.Host) bool { return h.Name == s.Hosts[j].Host }), s.Name, s.Hosts[j].Ceiling)
+			write(slices.IndexFunc(k.hosts, func(h coordinator.Host) bool { return h.Name == s.Hosts[j].Host }), s.Name, s.Hosts[j].Ceiling)
 		}
 	}
 }
@@ -301,7 +301,7 @@ func (k *seeking) flags() (flags []record.Flag) {
 // code is the exit status of what was found: 3 where no rate was.
 func (k *seeking) code() int {
 	if k.finder != nil && k.finder.Result() != nil {
-		if v := k.finder.Result().Verdict; v == seek.Never || v == seek.Undecided {
+		if v := k.finder.Result().Verdict; v == capacity.Never || v == capacity.Undecided {
 			return exitSLO
 		}
 	}

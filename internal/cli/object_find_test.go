@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/dist"
-	"github.com/cnsbench/cnsbench/internal/objectstore/nullserver"
-	"github.com/cnsbench/cnsbench/internal/objectstore/seek"
-	"github.com/cnsbench/cnsbench/internal/objectstore/storetest"
+	"github.com/cnsbench/cnsbench/internal/object/capacity"
+	"github.com/cnsbench/cnsbench/internal/object/clienttest"
+	"github.com/cnsbench/cnsbench/internal/object/nullserver"
 	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/run"
 )
@@ -44,7 +44,7 @@ func nullServer(t *testing.T, o nullserver.Options, delay string) string {
 		o.Delays = map[string]dist.Dist{"GET": d}
 	}
 	o.Sleep = run.PreciseSleep
-	return storetest.Loopback(t, o.Serve)
+	return clienttest.Loopback(t, o.Serve)
 }
 
 // undisturbed tries up to three times what measures in real time: a machine that
@@ -109,7 +109,7 @@ func TestFindMax(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "bundle")
 		code, out, errs := object(t, readsOf(server, `workers="64" runtime="1" rampup="200ms" rate="constant(150)"`), "object", "run", "--find-max", "p90(read) < 40ms",
 			"--find-resolution", "0.1", "--window", "500ms", "--out", dir)
-		var m seek.Maximum
+		var m capacity.Maximum
 		if err := errors.Join(readRaw(dir, "find-max", &m), errIf(code != exitOK, "exit %d\n%s%s", code, out, errs)); err != nil {
 			return err
 		}
@@ -261,7 +261,7 @@ func scales(t *testing.T, suite string) error {
 	var out, errs strings.Builder
 	code := Main([]string{"object", "run", "suite:" + suite, "--scale-workers", "1,2,4,8", "--repetitions", "4", "--window", "400ms", "--warm-up", "50ms", "--out", dir},
 		strings.NewReader(""), &out, &errs)
-	var s seek.Scaling
+	var s capacity.Scaling
 	if err := errors.Join(readRaw(dir, "scale-workers", &s), errIf(code != exitOK, "exit %d\n%s%s", code, &out, &errs)); err != nil {
 		return err
 	}

@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnsbench/cnsbench/internal/objectstore/keep"
-	oload "github.com/cnsbench/cnsbench/internal/objectstore/load"
-	"github.com/cnsbench/cnsbench/internal/objectstore/model"
-	"github.com/cnsbench/cnsbench/internal/objectstore/part"
+	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
+	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/output"
+	"github.com/cnsbench/cnsbench/internal/object/shard"
 	"github.com/cnsbench/cnsbench/internal/record"
 )
 
@@ -49,7 +49,7 @@ func madeNone(b *record.Bundle) bool {
 	for i := range w.Stages {
 		for j := range w.Stages[i].Works {
 			if work := &w.Stages[i].Works[j]; work.Kind == model.Init {
-				inits[keep.Action(w.Stages[i].Name, work.Name)] = true
+				inits[output.Action(w.Stages[i].Name, work.Name)] = true
 			}
 		}
 	}
@@ -113,11 +113,11 @@ func instanceOf(instance, action string) bool {
 	return ok && err == nil
 }
 
-func readPart(bundle fs.FS, name string) (*part.Part, error) {
+func readPart(bundle fs.FS, name string) (*shard.Part, error) {
 	f, err := bundle.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() // only read
-	return part.Read(f)
+	return shard.Read(f)
 }

@@ -6,15 +6,15 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/cnsbench/cnsbench/internal/objectstore/model"
-	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
+	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
 
 // Of a Benchmark it is known that its containers are gone if each part of the
 // workload says that it did its share.
 func TestActionRemovedAll(t *testing.T) {
 	work := func(kind model.WorkKind, failures int) model.Stage {
-		o := model.Op{Type: model.MakeContainer, Name: string(kind), ContainerName: model.Name{Prefix: "c"}, Containers: pick.Spec{Kind: pick.Range, Low: 1, High: 2}}
+		o := model.Op{Type: model.MakeContainer, Name: string(kind), ContainerName: model.Name{Prefix: "c"}, Containers: selector.Spec{Kind: selector.Range, Low: 1, High: 2}}
 		return model.Stage{Name: string(kind), Works: []model.Work{{Name: string(kind), Kind: kind, Workers: 1, MaxFailures: failures, Store: model.Store{Kind: "s3"}, Ops: []model.Op{o}}}}
 	}
 	empty := func(kind model.WorkKind) model.Stage { return model.Stage{Name: string(kind)} }

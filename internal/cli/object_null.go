@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/dist"
-	"github.com/cnsbench/cnsbench/internal/objectstore/nullserver"
-	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
+	"github.com/cnsbench/cnsbench/internal/object/nullserver"
+	"github.com/cnsbench/cnsbench/internal/object/selector"
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
@@ -76,7 +76,7 @@ func (f *nullFlags) serve(ctx context.Context, s *streams) error {
 // check reads what the flags say.
 func (f *nullFlags) check() (err error) {
 	o := &f.options
-	if o.Size, err = pick.ParseBytes(f.size); err != nil {
+	if o.Size, err = selector.ParseBytes(f.size); err != nil {
 		return fmt.Errorf("--size: %w", err)
 	}
 	if o.Concurrency < 0 || o.StallAt < 0 || o.StallFor < 0 {

@@ -7,8 +7,8 @@ import (
 	"os"
 	"slices"
 
-	"github.com/cnsbench/cnsbench/internal/objectstore/model"
-	"github.com/cnsbench/cnsbench/internal/objectstore/open"
+	"github.com/cnsbench/cnsbench/internal/object/backend"
+	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -16,7 +16,7 @@ import (
 // cannot be. What is not on this machine, and credentials, only matter where they
 // are to be here.
 func checkStores(s *streams, file string, w *model.Workload, here bool) error {
-	opener, said, problems := open.Opener{Clock: op.NewClock(), Getenv: os.Getenv}, map[string]bool{}, model.Problems{}
+	opener, said, problems := backend.Opener{Clock: op.NewClock(), Getenv: os.Getenv}, map[string]bool{}, model.Problems{}
 	check := opener.Check
 	if here {
 		check = func(m *model.Store) error {
@@ -63,7 +63,7 @@ func checkStores(s *streams, file string, w *model.Workload, here bool) error {
 // warnUnsigned says where requests of S3 are not signed for want of credentials: a
 // store may be open to anybody, but it is seldom meant.
 func warnUnsigned(s *streams, file string, w *model.Workload) {
-	opener, problems := open.Opener{Getenv: os.Getenv}, model.Problems{}
+	opener, problems := backend.Opener{Getenv: os.Getenv}, model.Problems{}
 	for i := range w.Stages {
 		for j := range w.Stages[i].Works {
 			work := &w.Stages[i].Works[j]

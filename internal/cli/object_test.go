@@ -227,7 +227,7 @@ func TestConvertNamesOfOperations(t *testing.T) {
 // Each sample of COSBench's kind is a Benchmark, or it is said with its line why it
 // is none.
 func TestConvertSamples(t *testing.T) {
-	const samples = "../objectstore/cosbench/testdata/samples"
+	const samples = "../object/cosbench/testdata/samples"
 	files, err := os.ReadDir(samples)
 	if err != nil {
 		t.Fatal(err)

@@ -17,12 +17,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
-	"github.com/cnsbench/cnsbench/internal/objectstore/fleet"
-	"github.com/cnsbench/cnsbench/internal/objectstore/footprint"
-	"github.com/cnsbench/cnsbench/internal/objectstore/model"
-	"github.com/cnsbench/cnsbench/internal/objectstore/open"
-	"github.com/cnsbench/cnsbench/internal/objectstore/seek"
-	"github.com/cnsbench/cnsbench/internal/objectstore/store"
+	"github.com/cnsbench/cnsbench/internal/object/backend"
+	"github.com/cnsbench/cnsbench/internal/object/capacity"
+	"github.com/cnsbench/cnsbench/internal/object/client"
+	"github.com/cnsbench/cnsbench/internal/object/coordinator"
+	"github.com/cnsbench/cnsbench/internal/object/footprint"
+	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/run"
@@ -94,12 +94,12 @@ func runObjectWorker(ctx context.Context, s *streams, listen, token string) erro
 		fmt.Fprintln(s.err, "warning:", err)
 	}
 	clock := op.NewClock()
-	return fleet.Serve(ctx, l, fleet.ServeOptions{
+	return coordinator.Serve(ctx, l, coordinator.ServeOptions{
 		Token: token, Version: version.Version, Clock: clock, Sleep: run.PreciseSleep, About: about,
-		Instead: seek.NullServer(childNullServer).Instead,
+		Instead: capacity.NullServer(childNullServer).Instead,
 		Say:     func(line string) { fmt.Fprintln(s.err, "worker:", line) },
-		Open: func(own bool) func(*model.Store) (store.Store, error) {
-			opener := open.Opener{Clock: clock, Getenv: func(string) string { return "" }}
+		Open: func(own bool) func(*model.Store) (client.Store, error) {
+			opener := backend.Opener{Clock: clock, Getenv: func(string) string { return "" }}
 			if own {
 				opener.Getenv = os.Getenv
 			}
@@ -122,14 +122,14 @@ func (f *fleetFlags) add(fl *pflag.FlagSet) {
 }
 
 // names of the hosts; nil: there are none but this one.
-func (f *fleetFlags) parse() (hosts []fleet.Host, names []string, err error) {
+func (f *fleetFlags) parse() (hosts []coordinator.Host, names []string, err error) {
 	if f.hosts == "" {
 		if f.tokenFile != "" || f.ownCredentials {
 			err = errors.New("--token-file and --host-credentials mean nothing without --hosts")
 		}
 		return nil, nil, err
 	}
-	if hosts, err = fleet.ParseHosts(f.hosts); err != nil {
+	if hosts, err = coordinator.ParseHosts(f.hosts); err != nil {
 		return nil, nil, fmt.Errorf("--hosts: %w", err)
 	}
 	for _, h := range hosts {
@@ -139,25 +139,25 @@ func (f *fleetFlags) parse() (hosts []fleet.Host, names []string, err error) {
 }
 
 // dial reaches the hosts of a run, before anything is begun.
-func (r *objectRun) dial(ctx context.Context, hosts []fleet.Host) error {
+func (r *objectRun) dial(ctx context.Context, hosts []coordinator.Host) error {
 	token, err := objectToken(r.flags.fleet.tokenFile)
 	if err != nil {
 		return err
 	}
 	w := r.workload
 	if !r.flags.fleet.ownCredentials {
-		if w, err = withSecrets(w, &open.Opener{Clock: r.clock, Getenv: os.Getenv}); err != nil {
+		if w, err = withSecrets(w, &backend.Opener{Clock: r.clock, Getenv: os.Getenv}); err != nil {
 			return err
 		}
 	}
-	r.fleet, err = fleet.Dial(ctx, fleet.Config{Workload: w, Hosts: hosts, Token: token, Version: version.Version, Clock: r.clock, RunID: r.id,
+	r.fleet, err = coordinator.Dial(ctx, coordinator.Config{Workload: w, Hosts: hosts, Token: token, Version: version.Version, Clock: r.clock, RunID: r.id,
 		Seed: r.flags.seed, Grace: r.flags.grace, OwnCredentials: r.flags.fleet.ownCredentials, Sleep: run.PreciseSleep})
 	return failed(err)
 }
 
 // withSecrets is the workload with the credentials that hosts are to be sent,
 // and without the places on this machine that they came from.
-func withSecrets(w *model.Workload, opener *open.Opener) (*model.Workload, error) {
+func withSecrets(w *model.Workload, opener *backend.Opener) (*model.Workload, error) {
 	all := *w
 	all.Stages = slices.Clone(w.Stages)
 	for i := range all.Stages {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
-	oload "github.com/cnsbench/cnsbench/internal/objectstore/load"
+	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
-	"github.com/cnsbench/cnsbench/internal/objectstore/model"
-	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
+	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
 
 // Convert makes a Benchmark with one object workload of a workload of object
@@ -241,7 +241,7 @@ func (c *converted) storage(s *model.Store) (*v1alpha1.ObjectStorage, error) {
 	case "null":
 		out.NullSpec = &v1alpha1.ObjectNullSpec{}
 		if text := s.Settings["size"]; text != "" {
-			n, err := pick.ParseBytes(text)
+			n, err := selector.ParseBytes(text)
 			if err != nil {
 				return nil, err
 			}

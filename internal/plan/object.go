@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
-	"github.com/cnsbench/cnsbench/internal/objectstore/model"
-	"github.com/cnsbench/cnsbench/internal/objectstore/part"
+	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/shard"
 )
 
 // objectGrace is how long after a work's end its operations in flight are
@@ -175,7 +175,7 @@ func (o *objectReader) variables(w *model.Workload) map[string]string {
 		volumes = append(volumes, map[string]any{"name": name, "hostPath": map[string]any{"path": m.path, "type": m.kind}})
 	}
 	return map[string]string{
-		"OBJECT_ORDER":   inJSON(part.Order{Workload: *w, Seed: o.plan.Seed, Grace: objectGrace}),
+		"OBJECT_ORDER":   inJSON(shard.Order{Workload: *w, Seed: o.plan.Seed, Grace: objectGrace}),
 		"OBJECT_CLAIM":   claim,
 		"OBJECT_MOUNTS":  inJSON(mounts),
 		"OBJECT_VOLUMES": inJSON(volumes),

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/cnsbench/cnsbench/internal/objectstore/model"
-	"github.com/cnsbench/cnsbench/internal/objectstore/part"
+	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/shard"
 )
 
 // anObjectWorkload has everything of which engines differ: where credentials, a
@@ -31,7 +31,7 @@ const anObjectWorkload = `spec:
 `
 
 // mountsOf are the volumes of the program as PATH=WHAT, and what it is to do.
-func mountsOf(t *testing.T, p *Plan) (mounts []string, claims []corev1.PersistentVolumeClaim, store model.Store, order *part.Order) {
+func mountsOf(t *testing.T, p *Plan) (mounts []string, claims []corev1.PersistentVolumeClaim, store model.Store, order *shard.Order) {
 	t.Helper()
 	w, err := p.Actions[0].Workload.Render("run", 0)
 	if err != nil {
@@ -52,7 +52,7 @@ func mountsOf(t *testing.T, p *Plan) (mounts []string, claims []corev1.Persisten
 			mounts = append(mounts, m.MountPath+"=claim")
 		}
 	}
-	if order, err = part.ParseOrder([]byte(w.ConfigMaps[0].Data["order.json"])); err != nil {
+	if order, err = shard.ParseOrder([]byte(w.ConfigMaps[0].Data["order.json"])); err != nil {
 		t.Fatal(err)
 	}
 	return mounts, w.Claims, order.Workload.Stages[0].Works[0].Store, order

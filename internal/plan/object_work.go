@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
-	"github.com/cnsbench/cnsbench/internal/objectstore/cosbench"
-	"github.com/cnsbench/cnsbench/internal/objectstore/model"
-	"github.com/cnsbench/cnsbench/internal/objectstore/pick"
+	"github.com/cnsbench/cnsbench/internal/object/cosbench"
+	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
 
 func (o *objectReader) duration(path string, d *v1alpha1.Duration) time.Duration {
@@ -210,7 +210,7 @@ func (o *objectReader) target(path string, op *model.Op, t *v1alpha1.ObjectTarge
 		return
 	}
 	var err error
-	if op.Sizes, err = pick.ParseSizes(t.Sizes); err != nil {
+	if op.Sizes, err = selector.ParseSizes(t.Sizes); err != nil {
 		o.fail(path+".sizes", "", "%v", err)
 	}
 	if op.Type == model.MultipartWrite {
@@ -237,12 +237,12 @@ func (o *objectReader) checks(path string, op *model.Op, t *v1alpha1.ObjectTarge
 	}
 }
 
-func (o *objectReader) selector(path, field, text string) pick.Spec {
+func (o *objectReader) selector(path, field, text string) selector.Spec {
 	if text == "" {
 		o.fail(path, "such as "+field+": u(1,32)", "it does not say which %s", field)
-		return pick.Spec{}
+		return selector.Spec{}
 	}
-	s, err := pick.Parse(text)
+	s, err := selector.Parse(text)
 	if err != nil {
 		hint := ""
 		if strings.Contains(text, "(") && !strings.Contains(text, ")") {

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cnsbench/cnsbench/internal/objectstore/seek"
+	"github.com/cnsbench/cnsbench/internal/object/capacity"
 	"github.com/cnsbench/cnsbench/test/servers"
 )
 
@@ -68,7 +68,7 @@ func (e *env) scaling(ctx context.Context, t *table, suite, name, dir string, st
 	if err != nil {
 		return err
 	}
-	var found seek.Scaling
+	var found capacity.Scaling
 	if err := json.Unmarshal(text, &found); err != nil {
 		return err
 	}

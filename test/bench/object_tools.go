@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/objectstore/nullserver"
+	"github.com/cnsbench/cnsbench/internal/object/nullserver"
 )
 
 // The operations that are compared.

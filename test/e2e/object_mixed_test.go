@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/hist"
-	"github.com/cnsbench/cnsbench/internal/objectstore/model"
+	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/record"
 )

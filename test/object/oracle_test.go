@@ -17,8 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	swiftsdk "github.com/ncw/swift/v2"
 
-	"github.com/cnsbench/cnsbench/internal/objectstore/body"
-	"github.com/cnsbench/cnsbench/internal/objectstore/store"
+	"github.com/cnsbench/cnsbench/internal/object/payload"
+	"github.com/cnsbench/cnsbench/internal/object/client"
 )
 
 // oracle is an SDK. An error is returned as it is.

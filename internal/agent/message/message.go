@@ -1,7 +1,7 @@
 // Package message is how a run and its helpers on other machines write to each other
 // over a link: letters, each one JSON object in a frame, of which some ask for the
 // time, so that clocks are joined. What else a letter may be is the protocol's
-// that embeds Time: csiproxy's, and objectstore/fleet's. The agent's (package
+// that embeds Time: csiproxy's, and object/coordinator's. The agent's (package
 // wire) carries files besides.
 package message
 

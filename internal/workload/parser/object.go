@@ -10,9 +10,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/objectstore/load"
-	"github.com/cnsbench/cnsbench/internal/objectstore/model"
-	"github.com/cnsbench/cnsbench/internal/objectstore/part"
+	"github.com/cnsbench/cnsbench/internal/object/loadgen"
+	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/shard"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -47,7 +47,7 @@ func Object(in Input) (Result, error) {
 }
 
 // readPart finds the one file of a part.
-func readPart(files fs.FS) (*part.Part, error) {
+func readPart(files fs.FS) (*shard.Part, error) {
 	found := ""
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if ok, _ := path.Match("*.objects.jsonl", path.Base(name)); err == nil && !d.IsDir() && ok {
@@ -66,7 +66,7 @@ func readPart(files fs.FS) (*part.Part, error) {
 		return nil, err
 	}
 	defer f.Close() // only read
-	p, err := part.Read(f)
+	p, err := shard.Read(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", found, err)
 	}
@@ -75,7 +75,7 @@ func readPart(files fs.FS) (*part.Part, error) {
 
 // objects is the work on one part's file.
 type objects struct {
-	part *part.Part
+	part *shard.Part
 	res  Result
 }
 
@@ -116,7 +116,7 @@ func (o *objects) judge() {
 				o.warn("no-ramp-up", "%s, stage %s, work %s: %s", who, s.Name, w.Work.Name, evidence)
 			}
 		}
-		if b, evidence := s.Bound(); measured && b == load.ClientBound {
+		if b, evidence := s.Bound(); measured && b == loadgen.ClientBound {
 			o.warn(string(b), "%s, stage %s: %s", who, s.Name, evidence)
 		}
 		if a, ok := s.Assess(); ok && measured {
@@ -127,9 +127,9 @@ func (o *objects) judge() {
 }
 
 // stage puts all figures of a stage into the result.
-func (o *objects) stage(s *part.Stage) error {
+func (o *objects) stage(s *shard.Stage) error {
 	prefix := stagePrefix(&o.part.Workload, s.Name)
-	var each []load.Metrics
+	var each []loadgen.Metrics
 	for i := range s.Works {
 		m, err := s.Works[i].Metrics()
 		if err != nil {
@@ -140,7 +140,7 @@ func (o *objects) stage(s *part.Stage) error {
 			return err
 		}
 	}
-	all, err := load.Together(each)
+	all, err := loadgen.Together(each)
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func stagePrefix(w *model.Workload, stage string) string {
 	return stage + "."
 }
 
-func (o *objects) metrics(prefix string, m load.Metrics) {
+func (o *objects) metrics(prefix string, m loadgen.Metrics) {
 	for _, h := range m.Histograms {
 		o.res.Totals = append(o.res.Totals, Histogram{Metric: prefix + h.Metric, Unit: "ns", Basis: h.Basis, From: h.From, To: h.To, Hist: h.Hist})
 	}
@@ -192,14 +192,14 @@ func (o *objects) metrics(prefix string, m load.Metrics) {
 
 // slices are the responses of each interval of a work. Those of works that go on
 // side by side share the name of their stage.
-func (o *objects) slices(s *part.Stage, i int, prefix string) error {
+func (o *objects) slices(s *shard.Stage, i int, prefix string) error {
 	w := &s.Works[i]
-	cells, from, to := load.Cells{}, op.Never, op.Never
+	cells, from, to := loadgen.Cells{}, op.Never, op.Never
 	flush := func() {
-		for _, h := range load.Responses(w.Work, from, to, cells) {
+		for _, h := range loadgen.Responses(w.Work, from, to, cells) {
 			o.res.Slices = append(o.res.Slices, Histogram{Metric: prefix + h.Metric, Unit: "ns", Basis: h.Basis, From: from, To: to, Hist: h.Hist})
 		}
-		cells, from = load.Cells{}, op.Never
+		cells, from = loadgen.Cells{}, op.Never
 	}
 	for _, x := range s.Seconds {
 		if x.Work != i {
@@ -229,19 +229,19 @@ const wholeSecond = 20 * time.Millisecond
 // side did in one is added up. What a work did in less than half a second, at its
 // end, belongs to the second before; what is no whole second otherwise stands for
 // itself, as long as it is: so they add up to the totals.
-func (o *objects) series(prefix string, s *part.Stage, wanted func(work int) bool) error {
+func (o *objects) series(prefix string, s *shard.Stage, wanted func(work int) bool) error {
 	type second struct {
 		at   op.Time
 		long op.Time
 		sums map[string]float64 // of rates × ns
 	}
 	seconds, units := map[int64]*second{}, map[string]string{}
-	add := func(w *load.WorkResult, k int64, from, to op.Time, cells load.Cells) {
+	add := func(w *loadgen.WorkResult, k int64, from, to op.Time, cells loadgen.Cells) {
 		if seconds[k] == nil {
 			seconds[k] = &second{at: from, sums: map[string]float64{}}
 		}
 		seconds[k].long = max(seconds[k].long, to-from)
-		for _, r := range load.Rates(w.Work, from, to, cells) {
+		for _, r := range loadgen.Rates(w.Work, from, to, cells) {
 			units[r.Metric] = r.Unit
 			seconds[k].sums[r.Metric] += r.Value * float64(to-from)
 		}
@@ -250,7 +250,7 @@ func (o *objects) series(prefix string, s *part.Stage, wanted func(work int) boo
 		if !wanted(i) {
 			continue
 		}
-		cells, from, to, row := load.Cells{}, op.Never, op.Never, int64(0)
+		cells, from, to, row := loadgen.Cells{}, op.Never, op.Never, int64(0)
 		for _, x := range s.Seconds {
 			if x.Work != i {
 				continue
@@ -258,7 +258,7 @@ func (o *objects) series(prefix string, s *part.Stage, wanted func(work int) boo
 			k := max(0, int64((x.To-s.Works[i].Began+op.Time(time.Second)/2)/op.Time(time.Second))-1)
 			if from.Known() && k != row {
 				add(&s.Works[i], row, from, to, cells)
-				cells, from = load.Cells{}, op.Never
+				cells, from = loadgen.Cells{}, op.Never
 			}
 			if !from.Known() {
 				from, row = x.From, k

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/cnsbench/cnsbench/internal/objectstore/load"
+	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 )
 
 // objectsFile is what a part wrote of a work that told of its seconds at those
@@ -16,14 +16,14 @@ import (
 func objectsFile(t *testing.T, told []float64, reads int64, ended bool) Input {
 	t.Helper()
 	at := func(s float64) int64 { return int64(s * 1e9) }
-	c := load.NewCell()
+	c := loadgen.NewCell()
 	c.N, c.Bytes = reads, 10*reads
 	if err := c.Response.RecordN(1e6, reads); err != nil {
 		t.Fatal(err)
 	}
-	lost := load.NewCell()
+	lost := loadgen.NewCell()
 	lost.N = 1
-	cells, err := json.Marshal(load.Cells{{Label: "200", OK: true}: c, {Label: load.Dropped, Lost: true}: lost})
+	cells, err := json.Marshal(loadgen.Cells{{Label: "200", OK: true}: c, {Label: loadgen.Dropped, Lost: true}: lost})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,12 +106,12 @@ func TestObjectCPUOfALostPart(t *testing.T) {
 // of both, in the totals and in each second.
 func TestObjectWorksOfUnequalLength(t *testing.T) {
 	cells := func(n int64) string {
-		c := load.NewCell()
+		c := loadgen.NewCell()
 		c.N, c.Bytes = n, 10*n
 		if err := c.Response.RecordN(1e6, n); err != nil {
 			t.Fatal(err)
 		}
-		text, err := json.Marshal(load.Cells{{Label: "200", OK: true}: c})
+		text, err := json.Marshal(loadgen.Cells{{Label: "200", OK: true}: c})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,223 @@
+package capacity
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/object/loadgen"
+	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// NullServer starts a null server of objects of so many bytes, in a process of
+// its own, so that what it uses is not counted as the client's.
+type NullServer func(ctx context.Context, size int64) (address string, stop func() error, err error)
+
+// Instead starts one and has the works go there, instead of to their stores.
+func (n NullServer) Instead(ctx context.Context, works []model.Work, size int64) (stop func() error, err error) {
+	address, stop, err := n(ctx, size)
+	if err != nil {
+		return nil, err
+	}
+	for i := range works {
+		works[i].Store = instead(&works[i].Store, address, size)
+	}
+	return stop, nil
+}
+
+// Ceilings measures, before a stage with works of type normal, what this client,
+// or each of several hosts, can do of it against a null server, and tells the
+// stage's result.
+type Ceilings struct {
+	Server NullServer
+	// OnHosts carries a stage out on several hosts, each against a null server of
+	// its own with objects of so many bytes, all at the same time; nil: this
+	// process does, by Server.
+	OnHosts func(size int64) Carry
+	Size    int64 // of the objects that are read
+	// Window is how long is measured, after WarmUp.
+	Window, WarmUp time.Duration
+	Tell           func(line string)
+	Ended          func(*loadgen.StageResult) // is told of each measurement
+
+	measured map[string]ceiling // by what is done
+}
+
+// ceiling is what was done in a second, by all hosts and by each.
+type ceiling struct {
+	all    float64
+	byHost map[string]float64
+}
+
+// Around carries stages out by inner, and before those with normal works, unless
+// the same was measured already, their ceiling. A host that is lost meanwhile
+// fails the stage, as it would within it.
+func (c *Ceilings) Around(inner Carry) Carry {
+	return func(ctx, hard context.Context, s *model.Stage) *loadgen.StageResult {
+		ceiling, lost, err := c.of(ctx, hard, s, inner)
+		if lost != nil {
+			return lost
+		}
+		if err != nil {
+			c.tell("the ceiling of stage %s is not known: %v", s.Name, err)
+		}
+		r := inner(ctx, hard, s)
+		r.Ceiling = ceiling.all
+		for i := range r.Hosts {
+			r.Hosts[i].Ceiling = ceiling.byHost[r.Hosts[i].Host]
+		}
+		return r
+	}
+}
+
+func (c *Ceilings) tell(format string, args ...any) {
+	if c.Tell != nil {
+		c.Tell(fmt.Sprintf(format, args...))
+	}
+}
+
+func (c *Ceilings) of(ctx, hard context.Context, s *model.Stage, inner Carry) (known ceiling, lost *loadgen.StageResult, err error) {
+	stage, ok := c.stage(s)
+	if !ok {
+		return known, nil, nil
+	}
+	what, err := json.Marshal(stage)
+	if err != nil {
+		return known, nil, err
+	}
+	if known, ok := c.measured[string(what)]; ok {
+		return known, nil, nil
+	}
+	for i := range stage.Works {
+		if w := &stage.Works[i]; w.Name == "" {
+			w.Name = fmt.Sprintf("work%d", i+1)
+		}
+	}
+	stage.Name = s.Name + ".ceiling"
+	r, err := c.measure(ctx, hard, stage, inner)
+	if err != nil {
+		return known, nil, err
+	}
+	if lost = withoutHosts(s, r); lost != nil {
+		return known, lost, nil
+	}
+	if known, err = c.judge(r); err != nil {
+		return ceiling{}, nil, err
+	}
+	if c.measured == nil {
+		c.measured = map[string]ceiling{}
+	}
+	c.measured[string(what)] = known
+	return known, nil, nil
+}
+
+// measure carries a stage out against null servers.
+func (c *Ceilings) measure(ctx, hard context.Context, stage *model.Stage, inner Carry) (*loadgen.StageResult, error) {
+	if c.OnHosts != nil {
+		r := c.OnHosts(c.Size)(ctx, hard, stage)
+		c.Ended(r)
+		return r, nil
+	}
+	stop, err := c.Server.Instead(ctx, stage.Works, c.Size)
+	if err != nil {
+		return nil, err
+	}
+	r := inner(ctx, hard, stage)
+	c.Ended(r)
+	if err := stop(); err != nil {
+		return nil, fmt.Errorf("the null server: %w", err)
+	}
+	return r, nil
+}
+
+// judge says what a measurement has shown, and tells it. One that failed on one
+// host is none of the others either, since all began together.
+func (c *Ceilings) judge(r *loadgen.StageResult) (known ceiling, err error) {
+	if r.Err != nil {
+		return known, r.Err
+	}
+	if len(r.Hosts) == 0 {
+		if known.all = r.PerSecond(); known.all == 0 {
+			return known, errors.New("no operation succeeded against a null server")
+		}
+		c.tell("%s: this client does %s operations a second at most", r.Name, figure(known.all))
+		return known, nil
+	}
+	known.byHost = map[string]float64{}
+	for i := range r.Hosts {
+		h := &r.Hosts[i]
+		v := h.PerSecond()
+		if v == 0 {
+			return known, fmt.Errorf("host %s: no operation succeeded against a null server", h.Host)
+		}
+		known.byHost[h.Host], known.all = v, known.all+v
+		c.tell("%s: host %s does %s operations a second at most", r.Name, h.Host, figure(v))
+	}
+	return known, nil
+}
+
+// withoutHosts is what becomes of a stage whose hosts were lost while its ceiling
+// was measured; nil: none was.
+func withoutHosts(s *model.Stage, r *loadgen.StageResult) *loadgen.StageResult {
+	lost := &loadgen.StageResult{Name: s.Name, Began: r.Began, Ended: r.Ended, Err: fmt.Errorf("while its ceiling was measured: %w", r.Err)}
+	for i := range r.Hosts {
+		if h := &r.Hosts[i]; h.Lost != nil {
+			lost.Hosts = append(lost.Hosts, loadgen.HostResult{Host: h.Host, Lost: h.Lost, Missing: []string{"nothing of the stage was begun"}, Intended: op.Never, Start: op.Never,
+				StageResult: loadgen.StageResult{Name: s.Name, Began: op.Never, Ended: h.Ended, Err: h.Err}})
+		}
+	}
+	if len(lost.Hosts) == 0 {
+		return nil
+	}
+	return lost
+}
+
+// stage is s as closed loops that check nothing of the store, without names and
+// what differs between steps; false if there is nothing to measure.
+func (c *Ceilings) stage(s *model.Stage) (*model.Stage, bool) {
+	stage := &model.Stage{}
+	for _, w := range s.Works {
+		if w.Kind != model.Normal {
+			continue
+		}
+		w.Name, w.Line, w.Rate, w.RateText = "", 0, nil, ""
+		w.TotalOps, w.TotalBytes, w.RampDown, w.MaxFailures = 0, 0, 0, 1_000_000
+		w.RampUp, w.Runtime = c.WarmUp, c.Window
+		w.Ops = append([]model.Op(nil), w.Ops...)
+		for i := range w.Ops {
+			o := &w.Ops[i]
+			if o.Checks, o.Line = nil, 0; o.Type == model.Read {
+				o.Zero = false // a null server's are not
+			}
+		}
+		stage.Works = append(stage.Works, w)
+	}
+	return stage, len(stage.Works) > 0
+}
+
+// instead is a store like s on a null server.
+func instead(s *model.Store, address string, size int64) model.Store {
+	n := model.Store{Kind: s.Kind, Settings: maps.Clone(s.Settings)}
+	if n.Settings == nil {
+		n.Settings = map[string]string{}
+	}
+	for _, own := range []string{"cafile", "no_verify_ssl", "credentials", "storage_url", "token", "root",
+		"proxyhost", "proxyport"} {
+		delete(n.Settings, own)
+	}
+	switch s.Kind {
+	case "s3":
+		n.Settings["endpoint"], n.Settings["path_style_access"] = address, "true"
+		n.Secrets = model.Secrets{"accesskey": "ceiling", "secretkey": "ceiling"}
+	case "swift":
+		n.AuthKind, n.Auth = "tempauth", map[string]string{"auth_url": address + "/auth/v1.0", "username": "ceiling"}
+		n.Secrets = model.Secrets{"password": "ceiling"}
+	default: // no network: in this process, nothing is kept
+		n.Kind, n.Settings = "null", map[string]string{"size": fmt.Sprintf("%dB", size)}
+	}
+	return n
+}

@@ -1,0 +1,156 @@
+package capacity
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Search finds the highest rate at which something holds, from windows that
+// each say whether it did at one rate. It doubles or halves the rate until it
+// has a bracket, then bisects it. A rate is decided by at least two windows that
+// agree, and are more than those that do not, so that one odd window decides nothing; the ends of
+// the bracket by three. It is pure: set the fields, then ask Next and tell Add.
+type Search struct {
+	From        float64 // the first rate, 1/s
+	Least, Most float64 // rates that are searched
+	// Resolution is how wide the bracket may be in the end, as a share of its
+	// lower end.
+	Resolution float64
+
+	tallies map[float64]*tally
+	last    float64
+}
+
+// tally is what the windows at one rate said.
+type tally struct{ held, failed int }
+
+// decides is how many windows that agree decide, and confirms how many the ends
+// of the bracket take, if they are more than those that do not.
+const (
+	decides  = 2
+	confirms = 3
+)
+
+func (t *tally) holds() bool { return t.held >= decides && t.held > t.failed }
+func (t *tally) fails() bool { return t.failed >= decides && t.failed > t.held }
+
+// Verdict is how a search ended.
+type Verdict string
+
+// The verdicts.
+const (
+	Found       Verdict = "found"       // the bracket is as narrow as it was to be
+	Never       Verdict = "never"       // it does not hold even at the least rate
+	Always      Verdict = "always"      // it holds even at the greatest
+	Undecided   Verdict = "undecided"   // a window did not say
+	Interrupted Verdict = "interrupted" // it was asked to end
+)
+
+// Check says what is wrong with the fields.
+func (s *Search) Check() error {
+	switch {
+	case !(s.Least > 0 && s.Least <= s.Most) || math.IsInf(s.Most, 0):
+		return fmt.Errorf("rates from %g to %g a second are none to search", s.Least, s.Most)
+	case !(s.From >= s.Least && s.From <= s.Most):
+		return fmt.Errorf("the first rate, %g a second, is not between %g and %g", s.From, s.Least, s.Most)
+	case !(s.Resolution >= 0.001 && s.Resolution <= 1):
+		return fmt.Errorf("a resolution of %g is not between 0.001 and 1", s.Resolution)
+	}
+	return nil
+}
+
+// Add tells whether it held in one more window at that rate.
+func (s *Search) Add(rate float64, held bool) {
+	if s.tallies == nil {
+		s.tallies = map[float64]*tally{}
+	}
+	t := s.tallies[rate]
+	if t == nil {
+		t = &tally{}
+		s.tallies[rate] = t
+	}
+	if s.last = rate; held {
+		t.held++
+	} else {
+		t.failed++
+	}
+}
+
+// Bracket is the highest rate below all at which it was decided not to hold, of
+// those at which it was seen to hold, 0 if there is none; and the lowest at which
+// it was decided not to, +Inf if there is none.
+func (s *Search) Bracket() (low, high float64) {
+	high = math.Inf(1)
+	for r, t := range s.tallies {
+		if t.fails() {
+			high = min(high, r)
+		}
+	}
+	for r, t := range s.tallies {
+		if r < high && t.held > 0 {
+			low = max(low, r)
+		}
+	}
+	return low, high
+}
+
+// Windows at a rate, in which it held and did not.
+func (s *Search) Windows(rate float64) (held, failed int) {
+	if t := s.tallies[rate]; t != nil {
+		return t.held, t.failed
+	}
+	return 0, 0
+}
+
+// Next is the rate of the next window; an empty verdict as long as there is one.
+func (s *Search) Next() (rate float64, v Verdict) {
+	if t := s.tallies[s.last]; t == nil {
+		return s.From, ""
+	} else if t.failed > 0 && !t.holds() && !t.fails() {
+		return s.last, "" // one window that did not hold decides nothing
+	}
+	low, high := s.Bracket()
+	switch {
+	case math.IsInf(high, 1) && low >= s.Most:
+		if s.tallies[low].held >= confirms {
+			return 0, Always
+		}
+		return low, ""
+	case math.IsInf(high, 1):
+		return min(2*low, s.Most), ""
+	case low == 0 && high <= s.Least:
+		return 0, Never
+	case low == 0:
+		return max(high/2, s.Least), ""
+	case !s.tallies[low].holds():
+		return low, "" // it went on after one window
+	case high/low > 1+s.Resolution:
+		return between(low, high), ""
+	case s.tallies[high].failed < confirms:
+		return high, ""
+	case s.tallies[low].held < confirms:
+		return low, ""
+	}
+	return 0, Found
+}
+
+// between is the geometric middle, to four digits.
+func between(low, high float64) float64 {
+	middle := math.Sqrt(low * high)
+	scale := math.Pow(10, 3-math.Floor(math.Log10(middle)))
+	if r := math.Round(middle*scale) / scale; r > low && r < high {
+		return r
+	}
+	return middle
+}
+
+// Rates that were tried, from the least up.
+func (s *Search) Rates() []float64 {
+	rates := make([]float64, 0, len(s.tallies))
+	for r := range s.tallies {
+		rates = append(rates, r)
+	}
+	slices.Sort(rates)
+	return rates
+}

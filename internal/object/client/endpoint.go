@@ -1,0 +1,98 @@
+package client
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/object/httpconn"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Endpoint reads where a store is, how it is reached and how it is to be trusted:
+// settings proxyhost, proxyport, cafile, no_verify_ssl and timeout. The path of the URL is returned beside it.
+func Endpoint(address string, settings map[string]string, clock op.Clock) (ep httpconn.Endpoint, path string, err error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return ep, "", fmt.Errorf("%q is no address such as http://HOST:PORT", address)
+	}
+	if ep.Timeout, err = Timeout(settings["timeout"]); err != nil {
+		return ep, "", err
+	}
+	if ep.Proxy, err = proxy(settings["proxyhost"], settings["proxyport"]); err != nil {
+		return ep, "", err
+	}
+	ep.Clock, ep.Host, ep.Address = clock, u.Host, u.Host
+	port := "80"
+	if u.Scheme == "https" {
+		port = "443"
+		if ep.TLS, err = trust(u.Hostname(), settings); err != nil {
+			return ep, "", err
+		}
+	}
+	if u.Port() == "" {
+		ep.Address = net.JoinHostPort(u.Hostname(), port)
+	}
+	return ep, u.EscapedPath(), nil
+}
+
+// proxy is the address of one, empty if there is none. COSBench ignores one setting
+// without the other; here nobody is left to think that it is used.
+func proxy(host, port string) (string, error) {
+	if host == "" && port == "" {
+		return "", nil
+	}
+	if host == "" || port == "" {
+		return "", errors.New("proxyhost and proxyport belong together: give both, or neither")
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", fmt.Errorf("proxyport=%s is no port", port)
+	}
+	if strings.ContainsAny(host, "/@ ") || !Fits(host) {
+		return "", errors.New("proxyhost must be a host's name or address, without a scheme")
+	}
+	return net.JoinHostPort(strings.Trim(host, "[]"), port), nil
+}
+
+func trust(name string, settings map[string]string) (*tls.Config, error) {
+	c := &tls.Config{ServerName: name, MinVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(0)}
+	if v := settings["no_verify_ssl"]; v != "" {
+		b, err := strconv.ParseBool(v)
+		if err != nil {
+			return nil, fmt.Errorf("no_verify_ssl=%s is neither true nor false", v)
+		}
+		c.InsecureSkipVerify = b
+	}
+	if file := settings["cafile"]; file != "" {
+		pem, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("cafile: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("cafile %s has no certificate in PEM", file)
+		}
+	}
+	return c, nil
+}
+
+// Fits says whether a text can stand in a header of HTTP: one that cannot, such
+// as a key with a line break in it, would change the request around it.
+func Fits(text string) bool {
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// Now is the time of day, for signatures; the run's clock has none.
+type Now func() time.Time

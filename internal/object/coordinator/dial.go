@@ -1,0 +1,279 @@
+package coordinator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/agent/clocksync"
+	"github.com/cnsbench/cnsbench/internal/agent/message"
+	"github.com/cnsbench/cnsbench/internal/agent/transport"
+	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Why a host cannot be had.
+var (
+	ErrToken   = errors.New("it has another token, or is no worker of CNSBench")
+	ErrVersion = errors.New("it is of another version: install the same on all hosts")
+	ErrBusy    = errors.New("another controller has it")
+)
+
+// Host is one of those that carry a workload out. Works name hosts by Name.
+type Host struct{ Name, Address string }
+
+// ParseHosts reads HOST:PORT,… or NAME=HOST:PORT,…; a host without a name is
+// called HOST:PORT.
+func ParseHosts(text string) ([]Host, error) {
+	var hosts []Host
+	for part := range strings.SplitSeq(text, ",") {
+		name, address, named := strings.Cut(strings.TrimSpace(part), "=")
+		if !named {
+			address = name
+		}
+		host, port, err := net.SplitHostPort(address)
+		if err != nil || host == "" || port == "" || name == "" {
+			return nil, fmt.Errorf("%q is not HOST:PORT or NAME=HOST:PORT", part)
+		}
+		if slices.ContainsFunc(hosts, func(h Host) bool { return h.Name == name || h.Address == address }) {
+			return nil, fmt.Errorf("the host %q stands there twice", part)
+		}
+		hosts = append(hosts, Host{name, address})
+	}
+	return hosts, nil
+}
+
+// Config of a controller.
+type Config struct {
+	Workload *model.Workload
+	Hosts    []Host
+	Token    string
+	Version  string // of the program
+	Clock    op.Clock
+	Silence  time.Duration // 0: Silence
+	RunID    string
+	Seed     uint64
+	// Grace is how long after a work's end its operations in flight are awaited.
+	Grace time.Duration
+	// OwnCredentials has each host look for them itself; else they are sent those
+	// in Workload.
+	OwnCredentials bool
+	// Sleep waits for an instant; false if ctx ended first.
+	Sleep func(ctx context.Context, until time.Time) bool
+}
+
+// Fleet is hosts that wait for work.
+type Fleet struct {
+	Config
+	Observer Observer // to be set before the first stage
+	peers    []*peer
+	inbox    chan event
+	closed   <-chan struct{}
+	end      context.CancelFunc
+	reading  sync.WaitGroup
+}
+
+// event is what a host said, or that it is lost.
+type event struct {
+	from *peer
+	letter
+	lost error
+}
+
+// peer is a host as the controller sees it.
+type peer struct {
+	Host
+	index  int
+	link   *transport.Link
+	mail   *message.Conn
+	clocks clocksync.Join
+	about  json.RawMessage
+
+	// Of the goroutine that runs stages.
+	gone error // nothing more is heard of it
+}
+
+// Dial reaches all hosts and joins their clocks to the run's. If one cannot be
+// had, none is taken, and the error names each with its reason.
+func Dial(ctx context.Context, c Config) (*Fleet, error) {
+	if err := transport.CheckToken(c.Token); err != nil {
+		return nil, err
+	}
+	if c.Silence == 0 {
+		c.Silence = Silence
+	}
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	f := &Fleet{Config: c, closed: life.Done(), end: end, inbox: make(chan event, 64)}
+	failures := make([]error, len(c.Hosts))
+	var wait sync.WaitGroup
+	for i, h := range c.Hosts {
+		p := &peer{Host: h, index: i}
+		f.peers = append(f.peers, p)
+		wait.Go(func() {
+			if err := f.reach(ctx, p); err != nil {
+				failures[i] = fmt.Errorf("host %s: %w", label(h), err)
+			}
+		})
+	}
+	wait.Wait()
+	if err := errors.Join(failures...); err != nil {
+		f.Close()
+		return nil, err
+	}
+	for _, p := range f.peers {
+		f.reading.Go(func() { f.listen(p) })
+		// A host that has nothing to do is to hear of us too.
+		f.reading.Go(func() { p.mail.KeepAsking(life, min(askEach, f.Silence/4)) })
+	}
+	return f, nil
+}
+
+// label names a host for people.
+func label(h Host) string {
+	if h.Name == h.Address {
+		return h.Name
+	}
+	return h.Name + " (" + h.Address + ")"
+}
+
+// Close gives the hosts back. What they have not ended they end at once.
+func (f *Fleet) Close() {
+	f.end()
+	for _, p := range f.peers {
+		if p.link != nil {
+			_ = p.link.Close() // nothing is to be saved
+		}
+	}
+	f.reading.Wait()
+}
+
+// About is what each host says of its machine, in the order of Hosts.
+func (f *Fleet) About() []json.RawMessage {
+	var all []json.RawMessage
+	for _, p := range f.peers {
+		all = append(all, p.about)
+	}
+	return all
+}
+
+// Offsets are how far each host's clock is from the run's, with ±, in ns.
+func (f *Fleet) Offsets() (offsets, errs []int64) {
+	for _, p := range f.peers {
+		now := f.Clock.Now()
+		at, plusMinus := p.hostTime(now)
+		offsets, errs = append(offsets, int64(at-now)), append(errs, plusMinus)
+	}
+	return offsets, errs
+}
+
+// How a session begins.
+const (
+	setUpWithin = 20 * time.Second
+	askEach     = time.Second
+)
+
+// reach makes one attempt: TLS, proofs, clocks, setup.
+func (f *Fleet) reach(ctx context.Context, p *peer) error {
+	ctx, cancel := context.WithTimeout(ctx, setUpWithin)
+	defer cancel()
+	l, err := transport.DialAnyone(ctx, p.Address, f.Silence)
+	if err != nil {
+		return err
+	}
+	p.link = l
+	p.mail = newPost(l, f.Clock, f.Silence)
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	defer stop()
+	if err := f.introduce(p); err != nil {
+		return err
+	}
+	if err := p.mail.Join(&p.clocks); err != nil {
+		return err
+	}
+	return p.mail.Write(&letter{Setup: &setup{Run: f.RunID, Seed: f.Seed, Grace: f.Grace, OwnCredentials: f.OwnCredentials}})
+}
+
+// introduce proves the token and checks that the host has it too.
+func (f *Fleet) introduce(p *peer) error {
+	proof, err := p.link.Prove(f.Token, asController)
+	if err != nil {
+		return err
+	}
+	if err := p.mail.Write(&letter{Hello: &hello{Magic: magic, Proto: Proto, Version: f.Version, Proof: proof}}); err != nil {
+		return err
+	}
+	var l letter
+	err = p.mail.Read(&l)
+	switch {
+	case errors.Is(err, io.EOF):
+		return errors.New("it closed the connection: it may have too many, or is no worker of CNSBench")
+	case err != nil:
+		return err
+	case l.Refuse != nil:
+		kinds := map[string]error{kindToken: ErrToken, kindVersion: ErrVersion, kindBusy: ErrBusy}
+		if kind := kinds[l.Refuse.Kind]; kind != nil {
+			return fmt.Errorf("%w (it says: %s)", kind, l.Refuse.Reason)
+		}
+		return fmt.Errorf("it refused: %s", l.Refuse.Reason)
+	case l.Welcome == nil:
+		return errors.New("what answers there is no worker of CNSBench")
+	}
+	knows, err := p.link.Proven(f.Token, asHost, l.Welcome.Proof)
+	if err != nil {
+		return err
+	}
+	if !knows {
+		return fmt.Errorf("%w: it could not prove it", ErrToken)
+	}
+	p.about = l.Welcome.About
+	return nil
+}
+
+// listen hands on what a host says until it is lost.
+func (f *Fleet) listen(p *peer) {
+	for {
+		var l letter
+		err := p.mail.Read(&l)
+		if err == nil && l.Pong != nil {
+			p.clocks.Add(l.Exchange())
+			continue
+		}
+		if errors.Is(err, io.EOF) {
+			err = errors.New("it closed the connection")
+		}
+		select {
+		case <-f.closed:
+			return
+		case f.inbox <- event{p, l, err}:
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// alive are the hosts that are not lost.
+func (f *Fleet) alive() []*peer {
+	return slices.DeleteFunc(slices.Clone(f.peers), func(p *peer) bool { return p.gone != nil })
+}
+
+// runTime is the run's time of an instant on the host's clock, with ± in ns.
+func (p *peer) runTime(t op.Time) (op.Time, int64) {
+	if !t.Known() {
+		return op.Never, 0
+	}
+	return p.clocks.Runner(int64(t))
+}
+
+// hostTime is the host's time of an instant of the run, with ± in ns.
+func (p *peer) hostTime(t op.Time) (op.Time, int64) {
+	at, plusMinus, _ := p.clocks.Agent(t) // a session begins with exchanges
+	return op.Time(at), plusMinus
+}

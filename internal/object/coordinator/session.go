@@ -1,0 +1,185 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/cnsbench/cnsbench/internal/agent/message"
+	"github.com/cnsbench/cnsbench/internal/object/cosbench"
+	"github.com/cnsbench/cnsbench/internal/object/loadgen"
+	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// session is a host's with one controller.
+type session struct {
+	*host
+	mail   *message.Conn
+	runner *loadgen.Runner
+	begin  chan op.Time // of the stage under way
+	share  *model.Stage // the same
+	rounds sync.WaitGroup
+
+	mu        sync.Mutex
+	busy      bool
+	stopRound func(atOnce bool)
+}
+
+// listen does what the controller says until it ends.
+func (s *session) listen(ctx context.Context) error {
+	for {
+		var l letter
+		err := s.mail.Read(&l)
+		if err != nil {
+			return err
+		}
+		switch {
+		case l.Ping != nil:
+			err = s.mail.Answer(&l.Time)
+		case l.Setup != nil && s.runner == nil:
+			s.runner = loadgen.NewRunner(loadgen.Config{Open: s.Open(l.Setup.OwnCredentials), Clock: s.Clock, Sleep: s.Sleep,
+				Seed: l.Setup.Seed, Grace: l.Setup.Grace, Observer: teller{s}, Begin: s.atOnce})
+			s.Say("run " + l.Setup.Run)
+		case l.Order != nil && s.runner != nil:
+			err = s.round(ctx, l.Order)
+		case l.Start != nil:
+			select {
+			case s.begin <- l.Start.At:
+			default:
+				err = errors.New("it started what it had not ordered")
+			}
+		case l.Stop != nil:
+			s.stopped(l.Stop.AtOnce)
+		default:
+			err = errors.New("it said what it must not say now")
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (s *session) stopped(atOnce bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopRound(atOnce)
+}
+
+// round begins to carry a share of a stage out.
+func (s *session) round(ctx context.Context, o *order) error {
+	if err := o.complete(); err != nil {
+		return err
+	}
+	hard, kill := context.WithCancel(ctx)
+	soft, end := context.WithCancel(hard)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy {
+		kill()
+		end()
+		return errors.New("it ordered a stage while another was under way")
+	}
+	s.busy, s.share, s.begin = true, &o.Stage, make(chan op.Time, 1)
+	s.stopRound = func(atOnce bool) {
+		if end(); atOnce {
+			kill()
+		}
+	}
+	s.Say(fmt.Sprintf("stage %s: %d works", o.Stage.Name, len(o.Stage.Works)))
+	s.rounds.Go(func() {
+		defer kill()
+		defer end()
+		result := s.carryOut(soft, hard, o)
+		s.mu.Lock()
+		s.busy, s.stopRound = false, func(bool) {}
+		s.mu.Unlock()
+		if ctx.Err() == nil { // else it was cut short, and nobody is to take it for ended
+			_ = s.mail.Write(&letter{Ended: report(result)}) // the reader learns of it
+		}
+	})
+	return nil
+}
+
+// carryOut does what was ordered, where it is to be done.
+func (s *session) carryOut(soft, hard context.Context, o *order) *loadgen.StageResult {
+	if o.NullSize == 0 {
+		return s.runner.Stage(soft, hard, &o.Stage)
+	}
+	stop, err := s.Instead(hard, o.Stage.Works, o.NullSize)
+	if err != nil {
+		return &loadgen.StageResult{Err: fmt.Errorf("a null server: %w", err), Ended: s.Clock.Now()}
+	}
+	r := s.runner.Stage(soft, hard, &o.Stage)
+	if err := stop(); err != nil {
+		r.Err = errors.Join(r.Err, fmt.Errorf("the null server: %w", err))
+	}
+	return r
+}
+
+// complete makes the order's stage what it was on the controller's side.
+func (o *order) complete() error {
+	if len(o.Secrets) != len(o.Stage.Works) {
+		return fmt.Errorf("an order has credentials for %d of %d works", len(o.Secrets), len(o.Stage.Works))
+	}
+	for i := range o.Stage.Works {
+		o.Stage.Works[i].Store.Secrets = o.Secrets[i]
+	}
+	return cosbench.Restore(o.Stage.Works)
+}
+
+// atOnce says that the host is ready, and waits for the instant at which all
+// begin. Windows and what is due count from it, also on a host that comes late,
+// which so is seen in its responses.
+func (s *session) atOnce(ctx context.Context) (op.Time, error) {
+	if err := s.mail.Write(&letter{Ready: &ready{}}); err != nil {
+		return op.Never, err
+	}
+	var at op.Time
+	select {
+	case <-ctx.Done():
+		return op.Never, errors.New("stopped before it began")
+	case at = <-s.begin:
+		if !s.Sleep(ctx, s.Clock.At(at)) {
+			return op.Never, errors.New("stopped before it began")
+		}
+	}
+	return at, s.mail.Write(&letter{Began: &began{At: s.Clock.Now()}})
+}
+
+// report is what a stage came to, but for the cells, which were told each
+// second.
+func report(r *loadgen.StageResult) *ended {
+	e := &ended{Usage: r.Usage, At: r.Ended}
+	if r.Err != nil {
+		e.Err = r.Err.Error()
+	}
+	for i := range r.Works {
+		w := &r.Works[i]
+		s := span{Began: w.Began, From: w.From, To: w.To, Ended: w.Ended}
+		if w.Err != nil {
+			s.Err = w.Err.Error()
+		}
+		e.Works = append(e.Works, s)
+	}
+	return e
+}
+
+// teller is the load's observer: it hands each second to the controller.
+type teller struct{ *session }
+
+func (teller) StageBegan(*model.Stage, op.Time) {}
+
+func (t teller) Second(_ string, w *model.Work, from, to op.Time, cells loadgen.Cells) {
+	for i := range t.share.Works {
+		if w == &t.share.Works[i] {
+			// The reader learns of an error.
+			_ = t.mail.Write(&letter{Second: &second{Work: i, From: from, To: to, Cells: cells, Usage: loadgen.UsageNow()}})
+		}
+	}
+}
+
+func (teller) Interval(string, *model.Work, op.Time, op.Time, loadgen.Cells) {}
+
+func (teller) StageEnded(*loadgen.StageResult) {}

@@ -1,0 +1,152 @@
+// Package coordinator carries one object workload out on several hosts: a controller
+// (Dial, Fleet.Run) and the hosts (Serve), who know each other by a token.
+package coordinator
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/agent/message"
+	"github.com/cnsbench/cnsbench/internal/object/loadgen"
+	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Proto is the version of what a controller and a host say to each other.
+const Proto = 2
+
+const magic = "cnsbench-object-worker"
+
+const maxFrame = 32 << 20
+
+// letter is one of package message: exactly one pointer is set. Times are of the side that
+// took them, unless it says otherwise.
+//
+//	controller  hello                         proof of the token
+//	host        welcome or refuse             proof of the token
+//	controller  ping … host pong              from now on; the clocks are joined
+//	controller  setup                         of the run
+//
+// then, for each stage:
+//
+//	controller  order                         the host's share
+//	host        ready
+//	controller  start                         when, on the host's clock
+//	host        began, second, second, …
+//	controller  stop                          at any time
+//	host        ended                         also in place of ready
+type letter struct {
+	message.Time
+	Hello   *hello   `json:"hello,omitempty"`
+	Welcome *welcome `json:"welcome,omitempty"`
+	Refuse  *refuse  `json:"refuse,omitempty"`
+	Setup   *setup   `json:"setup,omitempty"`
+	Order   *order   `json:"order,omitempty"`
+	Ready   *ready   `json:"ready,omitempty"`
+	Start   *start   `json:"start,omitempty"`
+	Began   *began   `json:"began,omitempty"`
+	Second  *second  `json:"second,omitempty"`
+	Stop    *stop    `json:"stop,omitempty"`
+	Ended   *ended   `json:"ended,omitempty"`
+}
+
+// hello opens a session. Its fields but the proof are the same in all versions.
+type hello struct {
+	Magic   string `json:"magic"`
+	Proto   int    `json:"proto"`
+	Version string `json:"version"` // of the program
+	Proof   []byte `json:"proof"`
+}
+
+type welcome struct {
+	Proof []byte `json:"proof"`
+	// About says what kind of machine it is.
+	About json.RawMessage `json:"about,omitempty"`
+}
+
+// refuse says why there is no session. It is the same in all versions.
+type refuse struct {
+	Reason string `json:"reason"`
+	Kind   string `json:"kind"` // token, version, busy
+}
+
+// The kinds of refusals.
+const (
+	kindToken   = "token"
+	kindVersion = "version"
+	kindBusy    = "busy"
+)
+
+// setup is what holds for a whole run.
+type setup struct {
+	Run   string        `json:"run"`
+	Seed  uint64        `json:"seed"`
+	Grace time.Duration `json:"graceNs"`
+	// OwnCredentials has the host look for them itself.
+	OwnCredentials bool `json:"ownCredentials"`
+}
+
+// order is a host's share of a stage. What a model.Stage does not show to
+// anybody stands beside it, by work.
+type order struct {
+	Stage   model.Stage     `json:"stage"`
+	Secrets []model.Secrets `json:"secrets"`
+	// NullSize has the host go to a null server of its own, with objects of so many
+	// bytes, instead of to the stores; 0: to the stores.
+	NullSize int64 `json:"nullSize,omitempty"`
+}
+
+type ready struct{}
+
+// start says when, on the host's clock, the works begin on all hosts.
+type start struct {
+	At op.Time `json:"at"`
+}
+
+type began struct {
+	At op.Time `json:"at"`
+}
+
+// second is what a work did in about a second.
+type second struct {
+	Work  int           `json:"work"` // in the order's stage
+	From  op.Time       `json:"from"`
+	To    op.Time       `json:"to"`
+	Cells loadgen.Cells `json:"cells"`
+	Usage loadgen.Usage `json:"usage"` // since the process began
+}
+
+// stop ends the works of the stage: Grace later what is in flight too, or at
+// once.
+type stop struct {
+	AtOnce bool `json:"atOnce"`
+}
+
+type ended struct {
+	Err   string        `json:"err,omitempty"`
+	Works []span        `json:"works"`
+	Usage loadgen.Usage `json:"usage"` // during the stage
+	At    op.Time       `json:"at"`
+}
+
+// span is when a work was carried out and measured.
+type span struct {
+	Began op.Time `json:"began"`
+	From  op.Time `json:"from"`
+	To    op.Time `json:"to"`
+	Ended op.Time `json:"ended"`
+	Err   string  `json:"err,omitempty"`
+}
+
+// Who proves that it knows the token. It holds for all versions: a difference
+// between them is to be named, not taken for a wrong token.
+const (
+	asController = magic + " controller"
+	asHost       = magic + " host"
+)
+
+// newPost is for one side's link, whose clock that is; a peer that takes nothing
+// for so long is lost.
+func newPost(l message.Stream, clock op.Clock, silence time.Duration) *message.Conn {
+	return message.New(l, func() int64 { return int64(clock.Now()) }, maxFrame, silence)
+}

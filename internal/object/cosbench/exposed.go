@@ -1,0 +1,72 @@
+package cosbench
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/object/model"
+)
+
+// tellingKey is the least length of an access key that is no mere name of
+// somebody, such as minio, which may stand anywhere.
+const tellingKey = 16
+
+// Secrets are the credentials of a workload's stores, with what each is; of finds
+// those of a store. Nil: those that stood in the file.
+func Secrets(w *model.Workload, of func(*model.Store) (model.Secrets, error)) map[string]string {
+	found := map[string]string{}
+	for i := range w.Stages {
+		for j := range w.Stages[i].Works {
+			s := &w.Stages[i].Works[j].Store
+			secrets, err := s.Secrets, error(nil)
+			if of != nil {
+				secrets, err = of(s)
+			}
+			if err != nil {
+				continue // who opens the store says it
+			}
+			for key, value := range secrets {
+				found[value] = key
+			}
+		}
+	}
+	return found
+}
+
+// kept are the attributes whose texts a run keeps as they are.
+var kept = []string{"name", "description", "driver", "config"}
+
+// exposed refuses secrets in texts that a run keeps: a bundle has its names and
+// descriptions in many places.
+func (p *parser) exposed(n *node, secrets map[string]string) {
+	telling := maps.Clone(secrets)
+	maps.DeleteFunc(telling, func(value, key string) bool { return key == "accesskey" && len(value) < tellingKey })
+	p.within(n, eraser(slices.Collect(maps.Keys(telling))))
+}
+
+func (p *parser) within(n *node, find *strings.Replacer) {
+	if n.name == "auth" || n.name == "storage" {
+		return // what stands there is kept apart
+	}
+	for _, name := range kept {
+		a, ok := n.attrs[name]
+		text := a.value
+		if name == "config" {
+			c, _ := config(nil).with(a)
+			maps.DeleteFunc(c, func(key string, _ entry) bool {
+				return !slices.ContainsFunc(operationKeys, func(known string) bool { return strings.EqualFold(known, key) })
+			})
+			text = ""
+			for _, key := range c.keys() {
+				text += c[key].value + "\n"
+			}
+		}
+		if ok && strings.Contains(find.Replace(text), "\x00") {
+			p.Fail(a.line, "the bundle would have it: write something else there", "the %s of <%s> has a secret in it that a storage or auth uses", name, n.name)
+		}
+	}
+	for _, c := range n.children {
+		p.within(c, find)
+	}
+}

@@ -1,0 +1,261 @@
+package cosbench
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/payload"
+	"github.com/cnsbench/cnsbench/internal/object/selector"
+)
+
+// operationKeys are those of config strings, as COSBench writes them, and ours.
+var operationKeys = []string{
+	"containers", "objects", "sizes", "cprefix", "csuffix", "oprefix", "osuffix", "chunked", "content", "hashCheck", "createContainer",
+	"deleteContainer", "files", "fileselection", "name",
+	"length", "within", "partsize", "maxkeys", "copyprefix", "rate", "check", "checkwithin",
+}
+
+// containerMakers are keys by which COSBench's prepare makes containers, and
+// cleanup removes them, and the works that do so here.
+var containerMakers = map[string]model.WorkKind{"createcontainer": model.Init, "deletecontainer": model.Dispose}
+
+// Defaults of COSBench, and ours.
+const (
+	defaultContainer  = "mycontainers"
+	defaultObject     = "myobjects"
+	defaultPart       = 5 << 20
+	defaultMaxKeys    = 1000
+	defaultCopyPrefix = "copy-"
+)
+
+// configure fills o from the config strings that reach it.
+func (p *parser) configure(o *model.Op, n *node, l level) {
+	c := l.config
+	p.known(n, c)
+	o.ContainerName = model.Name{Prefix: orDefault(c, "cprefix", defaultContainer), Suffix: c["csuffix"].value}
+	o.ObjectName = model.Name{Prefix: orDefault(c, "oprefix", defaultObject), Suffix: c["osuffix"].value}
+	o.Containers = p.selector(n, c, "containers")
+	switch o.Type {
+	case model.MakeContainer, model.RemoveContainer:
+	case model.List:
+		if own, _ := config(nil).with(n.attrs["config"]); own["objects"].key != "" {
+			p.Warn(own["objects"].line, "oprefix says of which names", "objects is ignored: a list is of a container")
+		}
+		o.MaxKeys = int(p.number(c, "maxkeys", defaultMaxKeys))
+		if e, ok := c["oprefix"]; !ok {
+			o.ObjectName.Prefix = "" // all of the container's
+		} else {
+			o.ObjectName.Prefix = e.value
+		}
+	case model.FileWrite:
+		p.files(o, n, c)
+	default:
+		o.Objects = p.selector(n, c, "objects")
+	}
+	if o.Type == model.Write || o.Type == model.MultipartWrite {
+		p.sized(o, n, c)
+	}
+	o.Chunked, o.Verify = p.boolean(c, "chunked"), p.boolean(c, "hashcheck")
+	o.CopyPrefix = orDefault(c, "copyprefix", defaultCopyPrefix)
+	p.checks(o, n, c)
+	p.ranges(o, n, c)
+	switch content := c["content"]; strings.ToLower(content.value) {
+	case "", "random":
+	case "zero":
+		o.Zero = true
+	default:
+		p.Fail(content.line, "there are random and zero", "there is no content %q", clip(content.value))
+	}
+}
+
+// checks takes of the checks that reach o those that have a meaning after it;
+// those that its own config asks for must.
+func (p *parser) checks(o *model.Op, n *node, c config) {
+	e, ok := c["check"]
+	if !ok {
+		return
+	}
+	list, err := model.ParseChecks(e.value)
+	if err != nil {
+		p.Fail(e.line, "", "%v", err)
+	}
+	own, _ := config(nil).with(n.attrs["config"])
+	for _, check := range list {
+		switch _, asked := own["check"]; {
+		case check.Fits(o.Type):
+			o.Checks = append(o.Checks, check)
+		case asked && n.name == "operation":
+			p.Fail(e.line, "", "%s cannot be checked after %s", check, o.Type)
+		}
+	}
+	if len(o.Checks) == 0 {
+		return
+	}
+	o.CheckWithin = model.CheckWithin
+	if e, ok := c["checkwithin"]; ok {
+		if o.CheckWithin, err = parseSeconds(e.value); err != nil {
+			p.Fail(e.line, "", "checkwithin: %v", err)
+		}
+	}
+}
+
+func (p *parser) sized(o *model.Op, n *node, c config) {
+	e, ok := c["sizes"]
+	if !ok {
+		p.Fail(n.line, "such as sizes=c(64)KB", "%s needs sizes", o.Type)
+		return
+	}
+	var err error
+	if o.Sizes, err = selector.ParseSizes(e.value); err != nil {
+		p.Fail(e.line, "", "%v", err)
+	}
+	if o.Type != model.MultipartWrite {
+		return
+	}
+	if o.PartSize = p.bytes(c, "partsize"); o.PartSize == 0 {
+		o.PartSize = defaultPart
+	}
+	if o.PartSize%payload.Block != 0 {
+		p.Fail(c["partsize"].line, "such as 5MiB", "a partsize of %d bytes is no multiple of %d", o.PartSize, payload.Block)
+	}
+}
+
+func (p *parser) files(o *model.Op, n *node, c config) {
+	e, ok := c["files"]
+	if !ok || e.value == "" {
+		p.Fail(n.line, "such as files=/srv/samples", "filewrite needs a directory of files")
+		return
+	}
+	o.Files = e.value
+	switch choice := c["fileselection"]; strings.ToLower(choice.value) {
+	case "", "u", "random":
+	case "s", "r", "sequential": // as those selectors go
+		o.InOrder = true
+	default:
+		p.Fail(choice.line, "there are u, at random, and s or r, in order", "there is no fileselection %q", clip(choice.value))
+	}
+}
+
+// ranges takes what only reads have; no other operation's own config may ask
+// for it.
+func (p *parser) ranges(o *model.Op, n *node, c config) {
+	if o.Type == model.Read {
+		o.Length, o.Within = p.bytes(c, "length"), p.bytes(c, "within")
+		return
+	}
+	own, _ := config(nil).with(n.attrs["config"])
+	for _, key := range []string{"length", "within"} {
+		if e, ok := own[key]; ok {
+			p.Fail(e.line, "leave it out", "%s is for reads, not for %s", key, o.Type)
+		}
+	}
+}
+
+// ranged makes a read one of a range, by our keys or by those that COSBench's
+// S3 adaptor takes from the storage's config.
+func (p *parser) ranged(o *model.Op, l level) {
+	if o.Type != model.Read {
+		return
+	}
+	line := o.Line
+	if l.storage != nil && o.Length == 0 {
+		c, _ := config(nil).with(l.storage.attrs["config"])
+		if on, _ := parseBool(c["is_range_request"].value); on {
+			line = l.storage.line
+			if o.Length, o.Within = p.bytes(c, "chunk_length"), p.bytes(c, "file_length"); o.Length == 0 {
+				p.failOnce(line, "give chunk_length and file_length", "is_range_request does not say how long a range is")
+			}
+			if rounded := o.Length / payload.Block * payload.Block; rounded > 0 && rounded != o.Length {
+				p.Warn(line, "", "a range begins at a multiple of %d bytes, so that it can be checked", payload.Block)
+			}
+		}
+	}
+	switch {
+	case o.Length == 0:
+		if o.Within > 0 {
+			p.warnOnce(l.config["within"].line, "give length", "within has no meaning without length: objects are read whole")
+		}
+		o.Within = 0
+	case o.Within == 0:
+		p.Fail(line, "give within, the size of the objects that are read", "a read of %d bytes does not say of how many", o.Length)
+	case o.Length > o.Within:
+		p.Fail(line, "", "a range of %d bytes is longer than the %d bytes that it is of", o.Length, o.Within)
+	}
+}
+
+// known warns of keys that nobody reads, once where they stand.
+func (p *parser) known(n *node, c config) {
+	if p.seen == nil {
+		p.seen = map[entry]bool{}
+	}
+	for _, k := range c.keys() {
+		e := c[k]
+		if p.seen[e] {
+			continue
+		}
+		p.seen[e] = true
+		i := slices.IndexFunc(operationKeys, func(known string) bool { return strings.EqualFold(known, k) })
+		own, _ := config(nil).with(n.attrs["config"])
+		switch {
+		case i < 0 || k == "name" && (n.name != "operation" || own[k] != e):
+			p.Warn(e.line, "", "the key %q in the config of <%s> has no meaning and is ignored", clip(e.key), n.name)
+		case operationKeys[i] != e.key:
+			p.Warn(e.line, "write "+operationKeys[i], "the key %q is taken for %s, which COSBench ignored", e.key, operationKeys[i])
+		}
+		if kind := containerMakers[k]; kind != "" && p.boolean(c, k) {
+			p.Warn(e.line, "add one if there is none", "%s is ignored: only a work of type %s does that", e.key, kind)
+		}
+	}
+}
+
+func orDefault(c config, key, otherwise string) string {
+	if e, ok := c[key]; ok && e.value != "" {
+		return e.value
+	}
+	return otherwise
+}
+
+func (p *parser) selector(n *node, c config, key string) selector.Spec {
+	e, ok := c[key]
+	if !ok {
+		p.Fail(n.line, "such as "+key+"=r(1,32)", "<%s> does not say which %s", n.name, key)
+		return selector.Spec{}
+	}
+	s, err := selector.Parse(e.value)
+	if err != nil {
+		p.Fail(e.line, "", "%s: %v", key, err)
+	}
+	return s
+}
+
+func (p *parser) boolean(c config, key string) bool {
+	v, err := parseBool(c[key].value)
+	if err != nil {
+		p.Fail(c[key].line, "", "%s: %v", key, err)
+	}
+	return v
+}
+
+func (p *parser) bytes(c config, key string) int64 {
+	e, ok := c[key]
+	if !ok || e.value == "" {
+		return 0
+	}
+	v, err := selector.ParseBytes(e.value)
+	if err == nil && v == 0 {
+		err = errors.New("nothing is no size")
+	}
+	if err != nil {
+		p.Fail(e.line, "", "%s: %v", key, err)
+	}
+	return v
+}
+
+func (p *parser) number(c config, key string, otherwise int64) int64 {
+	if _, ok := c[key]; !ok {
+		return otherwise
+	}
+	return p.bytes(c, key)
+}

@@ -1,0 +1,475 @@
+package cosbench
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/selector"
+)
+
+// Options are what a file may refer to.
+type Options struct {
+	// Getenv looks up ${NAME}; nil: there are none.
+	Getenv func(name string) (string, bool)
+	// Hosts that a work may name as its driver; nil: there is one, which does all.
+	Hosts []string
+	// Secrets are the credentials of a store, wherever they come from; nil: those
+	// of the file.
+	Secrets func(*model.Store) (model.Secrets, error)
+}
+
+// Parse reads a workload and says everything that is wrong with it, at most
+// 100 things. If the problems are Fatal, the workload must not be run.
+func Parse(data []byte, o Options) (*model.Workload, model.Problems) {
+	root, problems := parseXML(data)
+	p := &parser{Problems: problems, getenv: o.Getenv, hosts: o.Hosts}
+	w := &model.Workload{}
+	if root != nil && !problems.Fatal() {
+		w = p.workload(root)
+		w.MarkParts()
+		if !p.Fatal() {
+			p.Problems = append(p.Problems, model.Check(w, model.COSBench)...)
+			p.exposed(root, Secrets(w, o.Secrets))
+			p.empty(w)
+		}
+	}
+	p.Sort()
+	if n := len(p.Problems); n > maxProblems {
+		fatal := p.Fatal()
+		p.Problems = p.Problems[:maxProblems]
+		p.Problems = append(p.Problems, model.Problem{Warning: !fatal, Message: fmt.Sprintf("and %d more problems", n-maxProblems)})
+	}
+	return w, p.Problems
+}
+
+// empty warns of objects of no bytes where any are checked.
+func (p *parser) empty(w *model.Workload) {
+	verified, lines := false, []int(nil)
+	for i := range w.Stages {
+		for j := range w.Stages[i].Works {
+			for _, o := range w.Stages[i].Works[j].Ops {
+				if verified = verified || o.Verify; o.Sizes.Unit > 0 && o.Sizes.Low == 0 && len(lines) < maxProblems {
+					lines = append(lines, o.Line)
+				}
+			}
+		}
+	}
+	for _, line := range lines {
+		if verified {
+			p.warnOnce(line, "let sizes begin at 1", "objects of 0 bytes are short to hashCheck, which does not tell them from such as were cut")
+		}
+	}
+}
+
+type parser struct {
+	model.Problems
+	getenv func(string) (string, bool)
+	hosts  []string
+	seen   map[entry]bool // keys of operations' configs that were judged
+}
+
+// level is what an element hands down.
+type level struct {
+	config  config
+	auth    *node
+	storage *node
+}
+
+// down is the level below n. The nearest auth and storage win whole.
+func (p *parser) down(l level, n *node) level {
+	if a, ok := n.attrs["config"]; ok {
+		var odd []string
+		l.config, odd = l.config.with(a)
+		for _, o := range odd {
+			p.Warn(a.line, "write key=value", "%q in the config of <%s> has no value and is ignored", clip(o), n.name)
+		}
+	}
+	for _, c := range n.children {
+		switch c.name {
+		case "auth":
+			l.auth = c
+		case "storage":
+			l.storage = c
+		}
+	}
+	return l
+}
+
+// only refuses attributes and children that the grammar does not have.
+func (p *parser) only(n *node, attrs, children string) {
+	for name, a := range n.attrs {
+		switch {
+		case slices.Contains(strings.Fields(attrs), name), strings.HasPrefix(name, "xmlns"), name == "schemaLocation", name == "noNamespaceSchemaLocation":
+		default:
+			p.Fail(a.line, "it has "+strings.Join(strings.Fields(attrs), ", "), "<%s> has no attribute %s", n.name, name)
+		}
+	}
+	for _, c := range n.children {
+		if !slices.Contains(strings.Fields(children), c.name) {
+			hint := "nothing stands in it"
+			if children != "" {
+				hint = "in it stand " + strings.Join(strings.Fields(children), ", ")
+			}
+			p.Fail(c.line, hint, "<%s> does not belong into <%s>", c.name, n.name)
+		}
+	}
+}
+
+func (p *parser) workload(n *node) *model.Workload {
+	w := &model.Workload{Name: n.attrs["name"].value, Description: n.attrs["description"].value}
+	if n.name != "workload" {
+		p.Fail(n.line, "it begins with <workload>", "<%s> is no workload of COSBench", n.name)
+		return w
+	}
+	p.only(n, "name description trigger config", "auth storage workflow")
+	p.trigger(n)
+	if w.Name == "" {
+		p.Fail(n.line, "", "the workload has no name")
+	}
+	top, flows := p.down(level{}, n), 0
+	for _, flow := range n.children {
+		if flow.name != "workflow" {
+			continue
+		}
+		if flows++; flows > 1 {
+			p.Fail(flow.line, "", "there is a second workflow")
+		}
+		p.only(flow, "config", "workstage auth storage")
+		l := p.down(top, flow)
+		for _, s := range flow.children {
+			if s.name == "workstage" {
+				w.Stages = append(w.Stages, p.stage(s, l))
+			}
+		}
+		var names []nameOf
+		for i := range w.Stages {
+			names = append(names, nameOf{&w.Stages[i].Name, w.Stages[i].Line})
+		}
+		p.distinct("workstage", names)
+	}
+	if flows == 0 {
+		p.Fail(n.line, "put the workstages into <workflow>", "there is no workflow")
+	}
+	return w
+}
+
+// nameOf is a name, and where it stands.
+type nameOf struct {
+	name *string
+	line int
+}
+
+// distinct gives names of their own to what is told apart by its name here, where
+// COSBench numbers it.
+func (p *parser) distinct(what string, list []nameOf) {
+	taken, last := map[string]bool{}, map[string]int{}
+	for _, x := range list {
+		taken[*x.name] = true
+	}
+	for _, x := range list {
+		name, n := *x.name, last[*x.name]+1
+		if n > 1 {
+			for *x.name = fmt.Sprintf("%s-%d", name, n); taken[*x.name]; *x.name = fmt.Sprintf("%s-%d", name, n) {
+				n++
+			}
+			taken[*x.name] = true
+			p.Warn(x.line, "", "there is a %s %q before: this one is called %q", what, clip(name), clip(*x.name))
+		}
+		last[name] = n
+	}
+}
+
+func (p *parser) trigger(n *node) {
+	if a, ok := n.attrs["trigger"]; ok && a.value != "" {
+		p.Warn(a.line, "run it yourself", "the trigger %q is not executed: a file does not start programs", clip(a.value))
+	}
+}
+
+// maxChecked works of a stage may have checks.
+const maxChecked = 1000
+
+func (p *parser) stage(n *node, l level) model.Stage {
+	p.only(n, "name closuredelay trigger config scale repetitions", "auth storage work")
+	p.trigger(n)
+	s := model.Stage{Name: n.attrs["name"].value, Line: n.line, Closure: p.seconds(n, "closuredelay", 0)}
+	if s.Name == "" {
+		p.Fail(n.line, "", "the workstage has no name")
+	}
+	s.Scale = p.scale(n)
+	s.Repetitions = int(p.integer(n, "repetitions", 1, 1000))
+	if len(s.Scale) == 0 && s.Repetitions > 1 {
+		p.Warn(n.line, `say of what: scale="4,8,16"`, "workstage %q is not repeated without a scale", s.Name)
+	}
+	l = p.down(l, n)
+	for _, c := range n.children {
+		if c.name == "work" {
+			s.Works = append(s.Works, p.work(c, l))
+		}
+	}
+	var names []nameOf
+	checked := 0
+	for i := range s.Works {
+		names = append(names, nameOf{&s.Works[i].Name, s.Works[i].Line})
+		if s.Works[i].Owned() {
+			checked++
+		}
+	}
+	p.distinct("work", names)
+	if checked > maxChecked {
+		p.Fail(n.line, "use more workers in fewer works", "workstage %q has more than %d works with checks, each of which has to be held against all others", clip(s.Name), maxChecked)
+	}
+	return s
+}
+
+// scale reads numbers of workers, separated by commas.
+func (p *parser) scale(n *node) (list []int) {
+	a, ok := n.attrs["scale"]
+	if !ok || strings.TrimSpace(a.value) == "" {
+		return nil
+	}
+	for text := range strings.SplitSeq(a.value, ",") {
+		v, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || v < 1 || slices.Contains(list, v) {
+			p.Fail(a.line, `different numbers of workers: scale="4,8,16"`, "scale=%q of <%s> cannot be", clip(a.value), n.name)
+			return nil
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// specials are what works do that are not normal, and how they are divided.
+var specials = map[model.WorkKind]struct {
+	op       model.OpType
+	division model.Division
+}{
+	model.Init: {model.MakeContainer, model.ByContainer}, model.Dispose: {model.RemoveContainer, model.ByContainer},
+	model.Prepare: {model.Write, model.ByObject}, model.Cleanup: {model.Delete, model.ByObject},
+}
+
+// newer are types of works and of operations that later versions of COSBench
+// have, and what is here in their place.
+var newer = map[string]string{
+	"mprepare":   "prepare writes objects whole; in parts a work of type normal does, by an operation multipart with objects=r(a,b) and totalOps",
+	"mwrite":     "multipart writes objects in parts",
+	"mfilewrite": "filewrite sends files whole, multipart writes in parts",
+	"localwrite": "write to a storage of type file",
+	"restore":    "nothing is fetched from an archive here; read what is there",
+}
+
+const normalFailures = 200_000 // a million
+
+func (p *parser) work(n *node, l level) model.Work {
+	p.only(n, "name type workers interval division runtime rampup rampdown totalOps totalBytes afr driver config rate", "auth storage operation")
+	w := model.Work{Name: n.attrs["name"].value, Kind: model.WorkKind(strings.ToLower(n.attrs["type"].value)), Line: n.line}
+	if w.Kind == "" {
+		w.Kind = model.Normal
+	}
+	special, isSpecial := specials[w.Kind]
+	if !isSpecial && w.Kind != model.Normal && w.Kind != model.Delay {
+		p.Fail(n.attrs["type"].line, cmp.Or(newer[string(w.Kind)], "there are normal, init, prepare, cleanup, dispose, delay"), "there is no type of work %q", w.Kind)
+		w.Kind = model.Normal
+	}
+	if w.Name == "" {
+		w.Name = string(w.Kind)
+	}
+	failures := int64(normalFailures)
+	if isSpecial {
+		failures = 0
+	}
+	w.Workers = int(p.integer(n, "workers", 0, math.MaxInt32))
+	w.MaxFailures = int(p.integer(n, "afr", failures, 1_000_000))
+	w.Interval = p.seconds(n, "interval", 5*time.Second)
+	w.RampUp, w.Runtime, w.RampDown = p.seconds(n, "rampup", 0), p.seconds(n, "runtime", 0), p.seconds(n, "rampdown", 0)
+	w.TotalOps, w.TotalBytes = p.integer(n, "totalOps", 0, math.MaxInt64), p.size(n, "totalBytes")
+	if w.Interval < time.Second {
+		p.Fail(n.attrs["interval"].line, "at least 1", "the interval %v is too short", w.Interval)
+		w.Interval = time.Second
+	}
+	if a, ok := n.attrs["driver"]; ok && a.value != "" {
+		p.driver(&w, a)
+	}
+	if w.Kind == model.Delay {
+		return w
+	}
+	l = p.down(l, n)
+	w.Store = p.store(n, l)
+	if isSpecial {
+		p.once(n, &w, special.division)
+		w.Ops = []model.Op{p.specialOp(n, l, special.op, special.division)}
+		return w
+	}
+	w.RateText = l.config["rate"].value
+	line := l.config["rate"].line
+	if a, ok := n.attrs["rate"]; ok {
+		w.RateText, line = a.value, a.line
+	}
+	if w.RateText != "" {
+		var err error
+		if w.Rate, err = ParseRate(w.RateText); err != nil {
+			p.Fail(line, "", "%v", err)
+		}
+	}
+	p.operations(n, l, &w)
+	return w
+}
+
+// once leaves out of a special work what COSBench sets itself whatever stands
+// there: nothing ends or paces it before it is through, and its division is
+// given.
+func (p *parser) once(n *node, w *model.Work, division model.Division) {
+	own, _ := config(nil).with(n.attrs["config"])
+	var ignored []string
+	line := 0
+	for _, a := range []struct {
+		name  string
+		means bool
+	}{{"runtime", w.Runtime > 0}, {"rampup", w.RampUp > 0}, {"rampdown", w.RampDown > 0}, {"totalOps", w.TotalOps > 0}, {"totalBytes", w.TotalBytes > 0},
+		{"rate", n.attrs["rate"].value+own["rate"].value != ""}, {"division", p.division(n, division) != division}} {
+		if !a.means {
+			continue
+		}
+		if ignored = append(ignored, a.name); line == 0 {
+			line = cmp.Or(n.attrs[a.name].line, own[a.name].line)
+		}
+	}
+	if ignored != nil {
+		p.Warn(line, "", "a work of type %s ignores %s: it goes once through all that its selectors cover, divided by %s", w.Kind, strings.Join(ignored, ", "), division)
+	}
+	w.RampUp, w.Runtime, w.RampDown, w.TotalOps, w.TotalBytes = 0, 0, 0, 0, 0
+}
+
+// driver pins a work to a host.
+func (p *parser) driver(w *model.Work, a attr) {
+	switch {
+	case p.hosts == nil:
+		p.Warn(a.line, "--hosts of cnsbench object run gives hosts", "driver %q is not asked for: this machine does all of the work", clip(a.value))
+	case !slices.Contains(p.hosts, a.value):
+		p.Fail(a.line, "there are "+strings.Join(p.hosts, ", "), "there is no host %q", clip(a.value))
+	default:
+		w.Driver = a.value
+	}
+}
+
+func (p *parser) operations(n *node, l level, w *model.Work) {
+	division := p.division(n, model.ByNone)
+	named := map[string]bool{}
+	for _, c := range n.children {
+		if c.name != "operation" {
+			continue
+		}
+		o, ok := p.operation(c, p.down(l, c), division)
+		if !ok {
+			continue
+		}
+		o.Name = p.opName(c, o.Type, named)
+		w.Ops = append(w.Ops, o)
+	}
+	model.NameOps(w.Ops)
+}
+
+// opName is the name that an operation's own config gives it, which COSBench
+// has in its tables, or nothing.
+func (p *parser) opName(n *node, t model.OpType, named map[string]bool) string {
+	own, _ := config(nil).with(n.attrs["config"])
+	e := own["name"]
+	if e.value == "" || strings.EqualFold(e.value, string(t)) {
+		return ""
+	}
+	err := model.CheckOpName(e.value)
+	if named[e.value] {
+		err = fmt.Errorf("there is a %q before in the work", clip(e.value))
+	}
+	if err != nil {
+		p.Warn(e.line, "", "the operation is called by its type: %v", err)
+		return ""
+	}
+	named[e.value] = true
+	return e.value
+}
+
+func (p *parser) specialOp(n *node, l level, t model.OpType, division model.Division) model.Op {
+	for _, c := range n.children {
+		if c.name == "operation" {
+			p.Warn(c.line, "", "the operation has no meaning in a work of type %s", n.attrs["type"].value)
+		}
+	}
+	o := model.Op{Type: t, Name: string(t), Weight: 100, Division: division, Line: n.line}
+	p.configure(&o, n, l)
+	return o
+}
+
+func (p *parser) operation(n *node, l level, division model.Division) (model.Op, bool) {
+	p.only(n, "id type ratio division config", "") // COSBench's own files number them by id
+	o := model.Op{Type: model.OpType(strings.ToLower(n.attrs["type"].value)), Line: n.line}
+	if !slices.Contains(model.Types, o.Type) {
+		var names []string
+		for _, t := range model.Types {
+			names = append(names, string(t))
+		}
+		p.Fail(n.line, cmp.Or(newer[string(o.Type)], "there are "+strings.Join(names, ", ")), "there is no type of operation %q", o.Type)
+		return o, false
+	}
+	o.Weight = int(p.integer(n, "ratio", 100, 100))
+	o.Division = p.division(n, division)
+	p.configure(&o, n, l)
+	p.ranged(&o, l)
+	return o, true
+}
+
+func (p *parser) division(n *node, inherited model.Division) model.Division {
+	a, ok := n.attrs["division"]
+	switch d := model.Division(strings.ToLower(a.value)); {
+	case !ok:
+		return inherited
+	case d == model.ByNone, d == model.ByContainer, d == model.ByObject:
+		return d
+	}
+	p.Fail(a.line, "there are none, container, object", "there is no division %q", a.value)
+	return inherited
+}
+
+// integer reads a whole number of an attribute, from 0 to highest.
+func (p *parser) integer(n *node, name string, otherwise, highest int64) int64 {
+	a, ok := n.attrs[name]
+	if !ok || strings.TrimSpace(a.value) == "" {
+		return otherwise
+	}
+	v, err := strconv.ParseInt(strings.TrimSpace(a.value), 10, 64)
+	if err != nil || v < 0 || v > highest {
+		p.Fail(a.line, fmt.Sprintf("a whole number from 0 to %d", highest), "%s=%q of <%s> cannot be", name, clip(a.value), n.name)
+		return otherwise
+	}
+	return v
+}
+
+func (p *parser) size(n *node, name string) int64 {
+	a, ok := n.attrs[name]
+	if !ok || strings.TrimSpace(a.value) == "" {
+		return 0
+	}
+	v, err := selector.ParseBytes(a.value)
+	if err != nil {
+		p.Fail(a.line, "", "%s of <%s>: %v", name, n.name, err)
+	}
+	return v
+}
+
+func (p *parser) seconds(n *node, name string, otherwise time.Duration) time.Duration {
+	a, ok := n.attrs[name]
+	if !ok || strings.TrimSpace(a.value) == "" {
+		return otherwise
+	}
+	v, err := parseSeconds(a.value)
+	if err != nil {
+		p.Fail(a.line, "", "%s of <%s>: %v", name, n.name, err)
+		return otherwise
+	}
+	return v
+}

@@ -1,0 +1,31 @@
+package cosbench
+
+import (
+	"fmt"
+
+	"github.com/cnsbench/cnsbench/internal/object/model"
+)
+
+// Restore makes of works that came from another process as JSON what they were
+// there: it has a rate in words only. Works that no plan leads to are an error.
+func Restore(works []model.Work) error {
+	for i := range works {
+		w := &works[i]
+		if w.Workers < 0 || w.FirstWorker < 0 || w.Of != 0 && w.FirstWorker+w.Workers > w.Of {
+			return fmt.Errorf("work %q has workers that cannot be", w.Name)
+		}
+		for j := range w.Ops {
+			if o := &w.Ops[j]; o.Name == "" || w.Workers == 0 || o.Weight < 0 {
+				return fmt.Errorf("work %q has an operation that cannot be", w.Name)
+			}
+		}
+		if w.RateText == "" {
+			continue
+		}
+		var err error
+		if w.Rate, err = ParseRate(w.RateText); err != nil {
+			return fmt.Errorf("work %q: %w", w.Name, err)
+		}
+	}
+	return nil
+}

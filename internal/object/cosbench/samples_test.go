@@ -1,0 +1,127 @@
+package cosbench_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/object/client"
+	"github.com/cnsbench/cnsbench/internal/object/clienttest"
+	"github.com/cnsbench/cnsbench/internal/object/cosbench"
+	"github.com/cnsbench/cnsbench/internal/object/filestore"
+	"github.com/cnsbench/cnsbench/internal/object/loadgen"
+	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/nullstore"
+	"github.com/cnsbench/cnsbench/internal/object/payload"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Each sample that is said to run does, made short: none of its operations
+// fails. Files stand in for servers: they keep what they are given, so that a
+// container that another stage meant shows, and so does what is left behind.
+func TestSamplesRun(t *testing.T) {
+	files, err := filepath.Glob("testdata/samples/*.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, problems := cosbench.Parse(data, cosbench.Options{})
+		if problems.Fatal() {
+			continue
+		}
+		ran++
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			shorten(w, sources(t))
+			root := t.TempDir()
+			clock := op.NewClock()
+			r := loadgen.Run(t.Context(), t.Context(), loadgen.Config{Workload: w, Clock: clock, Seed: 1, Grace: 10 * time.Second, Observer: ignore{}, Sleep: clienttest.Sleep,
+				Open: func(s *model.Store) (client.Store, error) {
+					if s.Kind == "null" {
+						return &nullstore.Store{Size: 4096, Clock: clock}, nil
+					}
+					return filestore.New(map[string]string{"root": root}, clock)
+				}})
+			if r.Err != nil || len(r.Stages) != len(w.Stages) {
+				t.Errorf("%d of %d stages: %v", len(r.Stages), len(w.Stages), r.Err)
+			}
+			disposed := false
+			for _, s := range r.Stages {
+				for i := range s.Works {
+					disposed = disposed || s.Works[i].Work.Kind == model.Dispose
+					without(t, s.Name, &s.Works[i])
+				}
+			}
+			if left, err := os.ReadDir(root); disposed && len(left) > 0 || err != nil {
+				t.Errorf("left behind: %v, %v", left, err)
+			}
+		})
+	}
+	if ran < 14 {
+		t.Errorf("only %d samples run", ran)
+	}
+}
+
+// without fails if an operation did, or if there was none.
+func without(t *testing.T, stage string, w *loadgen.WorkResult) {
+	t.Helper()
+	figures, err := w.Figures()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range figures {
+		if f.OK == 0 || f.Failed+f.Lost > 0 {
+			t.Errorf("%s: %s: %d operations, failed are %v", stage, f.Name, f.OK, f.Failures)
+		}
+	}
+}
+
+// sources is a directory of files to be sent.
+func sources(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("of "+name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// shorten leaves a workload its form: containers to the fourth, each tenth
+// object, a thousandth of a megabyte, a tenth of a second.
+func shorten(w *model.Workload, files string) {
+	for i := range w.Stages {
+		s := &w.Stages[i]
+		s.Closure = 0
+		for j := range s.Works {
+			work := &s.Works[j]
+			work.RampUp, work.RampDown, work.Runtime = 0, 0, min(work.Runtime, 100*time.Millisecond)
+			work.TotalBytes = min(work.TotalBytes, 1000)
+			for k := range work.Ops {
+				o := &work.Ops[k]
+				o.Containers.Low, o.Containers.High = min(o.Containers.Low, 4), min(o.Containers.High, 4)
+				if o.Objects.Kind != 0 {
+					o.Objects.Low, o.Objects.High = (o.Objects.Low+9)/10, (o.Objects.High+9)/10
+				}
+				o.Sizes.Unit = min(o.Sizes.Unit, 1000)
+				o.Length, o.Within = o.Length/1000/payload.Block*payload.Block, o.Within/1000
+				if o.Files != "" {
+					o.Files = files
+				}
+			}
+		}
+	}
+}
+
+type ignore struct{}
+
+func (ignore) StageBegan(*model.Stage, op.Time)                              {}
+func (ignore) Second(string, *model.Work, op.Time, op.Time, loadgen.Cells)   {}
+func (ignore) Interval(string, *model.Work, op.Time, op.Time, loadgen.Cells) {}
+func (ignore) StageEnded(*loadgen.StageResult)                               {}

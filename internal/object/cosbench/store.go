@@ -1,0 +1,281 @@
+package cosbench
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/object/model"
+)
+
+// Kinds of storage: those of COSBench by what carries them out here, and why
+// others are declined.
+var (
+	storageKinds = map[string]string{"s3": "s3", "s3v4": "s3", "swift": "swift", "": "null", "none": "null", "mock": "null", "noop": "null", "null": "null", "file": "file"}
+	declined     = map[string]string{
+		"gcs": "use s3 with its S3-compatible endpoint", "aliyun": "use s3 with its S3-compatible endpoint", "ecs": "use s3 with its S3-compatible endpoint",
+		"ehualu": "use s3 with its S3-compatible endpoint", "openio": "use s3 or swift with its gateway", "librados": "use s3 with a RADOS gateway",
+		"cdmi": "CDMI is declined, see docs/object.md; use s3 or swift", "cdmi_base": "CDMI is declined, see docs/object.md; use s3 or swift",
+		"cdmi_swift": "CDMI is declined, see docs/object.md; use swift", "ampli": "no server of it can be had", "sproxyd": "use s3 with its gateway", "azure": "it is not built",
+		"sio": "use s3, which it speaks", "siov2": "use s3, which it speaks", "gdas": "use s3, which it speaks",
+	}
+	authKinds = map[string]string{"": "none", "none": "none", "mock": "none", "noop": "none", "swauth": "tempauth", "tempauth": "tempauth",
+		"keystone": "keystone", "keystonev2": "keystonev2", "keystonev3": "keystonev3"}
+)
+
+// authPaths are where services that give tokens are most often found.
+var authPaths = map[string]string{"tempauth": "/auth/v1.0", "keystone": "/v3", "keystonev2": "/v2.0", "keystonev3": "/v3"}
+
+// Keys that storages and auths take; those that are secrets are kept apart.
+var (
+	storageKeys = map[string][]string{
+		"s3": {"endpoint", "region", "path_style_access", "timeout", "signature", "payload", "no_verify_ssl", "cafile", "credentials",
+			"proxyhost", "proxyport", "is_range_request", "file_length", "chunk_length",
+			"accesskey", "secretkey", "sessiontoken"},
+		"swift": {"storage_url", "policy", "timeout", "no_verify_ssl", "cafile", "credentials", "token",
+			"proxyhost", "proxyport"},
+		"file": {"root", "sync"},
+		"null": {"size"},
+	}
+	authKeys = []string{"username", "password", "auth_url", "tenant_name", "tenant", "project_name", "domain", "user_domain", "project_domain",
+		"region", "credentials", "interface"}
+	// aliases are further names that COSBench has for keys of an auth or a storage.
+	// Where both are given it takes the key itself.
+	aliases = map[string]map[string]string{
+		"auth":    {"url": "auth_url", "tenname": "tenant_name"},
+		"storage": {"aws_region": "region"},
+	}
+	// elsewhere are keys of COSBench's auths and storages that have no meaning here,
+	// and what has.
+	elsewhere = map[string]map[string]string{
+		"auth": {"service": "the service of type object-store is taken", "userid": "username says who it is",
+			"timeout": "that of the storage holds for it too", "token": "give it to the storage, with storage_url"},
+		"storage": {"max_connections": "each worker has a connection of its own",
+			"part_size": "partsize of an operation multipart"},
+	}
+	// unsupported are keys of storages that change what is measured, with the one
+	// value that is what happens without them.
+	unsupported = map[string]string{"storage_class": "STANDARD"}
+	// switches are true or false, in whatever letters.
+	switches   = []string{"path_style_access", "no_verify_ssl"}
+	secretKeys = []string{"accesskey", "secretkey", "sessiontoken", "password", "token"}
+)
+
+func (p *parser) store(work *node, l level) model.Store {
+	s := model.Store{Settings: map[string]string{}, Auth: map[string]string{}, Secrets: model.Secrets{}}
+	if l.storage == nil {
+		p.Warn(work.line, `if that is not meant write one, such as <storage type="s3" config="endpoint=…"/>`,
+			"work %q has no storage: storage none is used, as in COSBench, which sends nothing", clip(work.attrs["name"].value))
+		l.storage = &node{name: "storage", line: work.line}
+	}
+	s.Line = l.storage.line
+	p.only(l.storage, "type config", "")
+	kind := strings.ToLower(l.storage.attrs["type"].value)
+	var ok bool
+	if s.Kind, ok = storageKinds[kind]; !ok {
+		why := declined[kind]
+		if why == "" {
+			why = "there are " + strings.Join(slices.Sorted(maps.Keys(storageKinds))[1:], ", ")
+		}
+		p.failOnce(l.storage.line, why, "storage %q cannot be had", kind)
+		return s
+	}
+	p.settings(l.storage, storageKeys[s.Kind], s.Settings, s.Secrets)
+	if l.auth != nil {
+		p.only(l.auth, "type config", "")
+		kind := strings.ToLower(l.auth.attrs["type"].value)
+		if s.AuthKind, ok = authKinds[kind]; !ok {
+			p.failOnce(l.auth.line, "there are none, tempauth (also swauth), keystone, keystonev2, keystonev3", "auth %q cannot be had", kind)
+			return s
+		}
+		switch {
+		case s.AuthKind == "none":
+			p.settings(l.auth, nil, nil, nil)
+		case s.Kind != "swift":
+			p.warnOnce(l.auth.line, "", "auth %s is ignored: storage %s needs none", kind, s.Kind)
+			s.AuthKind = "none"
+		default:
+			p.settings(l.auth, authKeys, s.Auth, s.Secrets)
+		}
+	}
+	p.complete(&s, l)
+	return s
+}
+
+// failOnce says what is wrong with an element that many works share once.
+func (p *parser) failOnce(line int, hint, format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	if !slices.ContainsFunc(p.Problems, func(q model.Problem) bool { return q.Line == line && q.Message == message }) {
+		p.Fail(line, hint, "%s", message)
+	}
+}
+
+// complete refuses a store that cannot be reached as it stands.
+func (p *parser) complete(s *model.Store, l level) {
+	line := l.storage.line
+	given := func(n *node, key string) bool { // what was refused has been said
+		c, _ := settingsOf(n)
+		return c[key].value != ""
+	}
+	switch s.Kind {
+	case "s3":
+		if !given(l.storage, "endpoint") {
+			hint := "endpoint=http://HOST:PORT; COSBench's default is http://s3.amazonaws.com"
+			p.failOnce(line, hint, "storage s3 does not say where it is")
+		} else if s.Settings["path_style_access"] == "" && named(s.Settings["endpoint"]) {
+			p.warnOnce(line, "", "buckets are part of the path: COSBench has them in the host's name, which path_style_access=false says here")
+		}
+	case "file":
+		if s.Settings["root"] == "" {
+			p.failOnce(line, "root=/DIRECTORY", "storage file does not say where it is")
+		}
+	case "swift":
+		authenticated := s.AuthKind != "" && s.AuthKind != "none"
+		switch {
+		case !authenticated && !given(l.storage, "storage_url"):
+			p.failOnce(line, `give <auth type="tempauth" …>, or storage_url and a token, which may be among the credentials`, "storage swift does not say how to get a token")
+		case authenticated && !given(l.auth, "auth_url"):
+			p.failOnce(l.auth.line, "such as auth_url=http://HOST:PORT"+authPaths[s.AuthKind], "auth %s does not say where it is", s.AuthKind)
+		case authenticated && !given(l.auth, "username"):
+			p.failOnce(l.auth.line, "username=…", "auth %s does not say whom it is for", s.AuthKind)
+		}
+	}
+}
+
+// named says whether an address has a name and no number; before a number
+// COSBench's library puts no bucket.
+func named(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return false
+	}
+	_, err = netip.ParseAddr(u.Hostname())
+	return err != nil
+}
+
+// settingsOf reads the config string of a storage or an auth. Its keys have the names
+// that they have here.
+func settingsOf(n *node) (c config, odd []string) {
+	c, odd = config(nil).with(n.attrs["config"])
+	for alias, key := range aliases[n.name] {
+		if e, ok := c[alias]; ok {
+			if c[key].value == "" {
+				c[key] = e
+			}
+			delete(c, alias)
+		}
+	}
+	return c, odd
+}
+
+// settings checks the config of a storage or an auth and puts it into two maps.
+func (p *parser) settings(n *node, known []string, into map[string]string, secrets model.Secrets) {
+	c, odd := settingsOf(n)
+	if len(odd) > 0 { // not shown: it may be the rest of a password
+		say := p.failOnce
+		if known == nil {
+			say = p.warnOnce
+		}
+		say(n.line, `write key=value; a ";" ends a value`, "there is something without a value in the config of <%s>", n.name)
+	}
+	for _, k := range c.keys() {
+		e := c[k]
+		if !slices.Contains(known, k) {
+			if plain, ok := unsupported[k]; ok && n.name == "storage" && !strings.EqualFold(e.value, plain) {
+				p.failOnce(e.line, "leave it out, if the store's default will do", "%s=%s is not supported", e.key, clip(e.value))
+				continue
+			}
+			hint := elsewhere[n.name][k]
+			p.warnOnce(e.line, hint, "the key %q of <%s> has no meaning here and is ignored", clip(e.key), n.name)
+			continue
+		}
+		if e.value == hidden && slices.Contains(secretKeys, k) {
+			p.warnOnce(e.line, "write it, or ${NAME} to take it from the environment, or leave it out: credentials are looked for elsewhere then, see docs/object.md",
+				"%s is %s, which a bundle has in the place of a credential: it is taken for absent", e.key, hidden)
+			continue
+		}
+		value, ok := p.expand(e)
+		if !ok {
+			continue
+		}
+		if strings.HasSuffix(k, "_url") || k == "endpoint" {
+			value, ok = p.address(e, value)
+			if !ok {
+				continue
+			}
+		}
+		if b, err := parseBool(value); err == nil && value != "" && slices.Contains(switches, k) {
+			value = strconv.FormatBool(b)
+		}
+		if slices.Contains(secretKeys, k) {
+			secrets[k] = value
+		} else {
+			into[k] = value
+		}
+	}
+}
+
+func (p *parser) warnOnce(line int, hint, format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	if !slices.ContainsFunc(p.Problems, func(q model.Problem) bool { return q.Line == line && q.Message == message }) {
+		p.Warn(line, hint, "%s", message)
+	}
+}
+
+var (
+	variable    = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+	placeholder = regexp.MustCompile(`^(<.*>|\{\{.*\}\}|\[.*\]|\.\.\.|…|MODIFY_?ME|CHANGE_?ME|YOUR_.*|HOSTNAME)$`)
+)
+
+// expand fills in variables of the environment and refuses what is left to be
+// filled in by hand.
+func (p *parser) expand(e entry) (string, bool) {
+	ok := true
+	value := variable.ReplaceAllStringFunc(e.value, func(m string) string {
+		name := m[2 : len(m)-1]
+		if p.getenv != nil {
+			if v, found := p.getenv(name); found {
+				return v
+			}
+		}
+		p.failOnce(e.line, "export it", "%s is taken from %s, which is not in the environment", e.key, name)
+		ok = false
+		return ""
+	})
+	if ok && placeholder.MatchString(strings.TrimSpace(e.value)) {
+		p.failOnce(e.line, "write it, or ${NAME} to take it from the environment; credentials may be left out, see docs/object.md",
+			"%s is still the placeholder %s", e.key, clip(e.value))
+		return "", false
+	}
+	return value, ok
+}
+
+// address checks a URL. One without a scheme is refused: COSBench's library for S3
+// would use TLS, others would use none.
+func (p *parser) address(e entry, value string) (string, bool) {
+	bare := !strings.Contains(value, "://")
+	text := value
+	if bare {
+		text = "http://" + value
+	}
+	u, err := url.Parse(text)
+	_, host, _ := strings.Cut(text, "://")
+	host, _, _ = strings.Cut(host, "/")
+	switch {
+	case strings.Contains(host, "@"): // also where it is no address otherwise: it is not shown
+		p.failOnce(e.line, "give them apart", "%s has credentials in its address", e.key)
+	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || strings.HasSuffix(host, ":"):
+		p.failOnce(e.line, "such as http://HOST:PORT", "%s=%s is no address", e.key, clip(e.value))
+	case bare:
+		hint := fmt.Sprintf("write %[1]s=http://%[2]s, or %[1]s=https://%[2]s for TLS", e.key, clip(e.value))
+		p.failOnce(e.line, hint, "%s=%s has no scheme", e.key, clip(e.value))
+	default:
+		return value, true
+	}
+	return "", false
+}

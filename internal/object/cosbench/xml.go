@@ -1,0 +1,237 @@
+// Package cosbench reads the XML of COSBench: its grammar, with the line of
+// everything, all problems at once, and the few words that are ours beyond it.
+package cosbench
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/cnsbench/cnsbench/internal/object/model"
+)
+
+// node is an element with its place in the file.
+type node struct {
+	name     string
+	attrs    map[string]attr
+	children []*node
+	line     int
+}
+
+type attr struct {
+	value string
+	line  int
+}
+
+// What no workload needs, but a file made to hurt might have.
+const (
+	maxDepth    = 32
+	maxElements = 200_000
+	maxAttrs    = 100 // of an element
+	maxEntries  = 100 // of a config string
+	maxProblems = 100
+)
+
+// parseXML reads the elements of a file. A node is returned as far as there
+// is one; if problems are fatal, it is not whole.
+func parseXML(data []byte) (*node, model.Problems) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	safe := escapePlaceholders(data)
+	r := &reader{text: safe}
+	r.lines(safe)
+	r.decoder = xml.NewDecoder(bytes.NewReader(safe))
+	r.decoder.CharsetReader = func(label string, in io.Reader) (io.Reader, error) {
+		if utf8.Valid(safe) { // ASCII is, whatever it is said to be
+			return in, nil
+		}
+		return nil, fmt.Errorf("the encoding %q is not taken: save the file as UTF-8", clip(label))
+	}
+	if err := r.read(); err != nil {
+		r.problems.Fail(r.errorLine(err), "", "%s", whatIsWrong(err))
+	}
+	return r.root, r.problems
+}
+
+type reader struct {
+	text     []byte
+	newlines []int
+	decoder  *xml.Decoder
+	problems model.Problems
+	root     *node
+	stack    []*node
+	elements int
+}
+
+func (r *reader) lines(text []byte) {
+	for i, c := range text {
+		if c == '\n' {
+			r.newlines = append(r.newlines, i)
+		}
+	}
+}
+
+// line is that of a byte, from 1.
+func (r *reader) line(offset int) int { return sort.SearchInts(r.newlines, offset) + 1 }
+
+// read goes through the tokens.
+func (r *reader) read() error {
+	for {
+		from := int(r.decoder.InputOffset())
+		token, err := r.decoder.Token()
+		if errors.Is(err, io.EOF) {
+			if r.root == nil {
+				return errors.New("there is no element at all")
+			}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch t := token.(type) {
+		case xml.Directive:
+			return errors.New("a document type is not taken: its entities could be anything; remove the <!…> line")
+		case xml.StartElement:
+			if err := r.start(t, from); err != nil {
+				return err
+			}
+		case xml.EndElement:
+			r.stack = r.stack[:len(r.stack)-1]
+		case xml.CharData:
+			if s := strings.TrimSpace(string(t)); s != "" && len(r.stack) > 0 {
+				r.problems.Warn(r.line(from), "", "the text %q has no meaning here", clip(s))
+			}
+		}
+	}
+}
+
+func (r *reader) start(t xml.StartElement, from int) error {
+	if r.elements++; r.elements > maxElements {
+		return fmt.Errorf("there are more than %d elements", maxElements)
+	}
+	if len(r.stack) >= maxDepth {
+		return fmt.Errorf("elements are nested more than %d deep", maxDepth)
+	}
+	if len(t.Attr) > maxAttrs {
+		return fmt.Errorf("<%s> has more than %d attributes", clip(t.Name.Local), maxAttrs)
+	}
+	n := &node{name: t.Name.Local, line: r.line(from), attrs: map[string]attr{}}
+	raw := r.text[from:r.decoder.InputOffset()]
+	for _, a := range t.Attr {
+		line := r.line(from + attrOffset(raw, a.Name.Local))
+		if _, twice := n.attrs[a.Name.Local]; twice {
+			r.problems.Fail(line, "", "<%s> has two attributes %s", n.name, a.Name.Local)
+		}
+		if a.Name.Local == "config" && strings.Count(a.Value, ";") > maxEntries {
+			r.problems.Fail(line, "", "the config of <%s> has more than %d entries", clip(n.name), maxEntries)
+		}
+		n.attrs[a.Name.Local] = attr{a.Value, line}
+	}
+	switch {
+	case len(r.stack) > 0:
+		top := r.stack[len(r.stack)-1]
+		top.children = append(top.children, n)
+	case r.root != nil:
+		r.problems.Fail(n.line, "", "there is a second <%s> beside the workload", n.name)
+	default:
+		r.root = n
+	}
+	r.stack = append(r.stack, n)
+	return nil
+}
+
+// attrOffset is where an attribute's name stands in the text of its element.
+func attrOffset(raw []byte, name string) int {
+	quote := byte(0)
+	for i, c := range raw {
+		switch {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'':
+			quote = c
+		case (c == ' ' || c == '\t' || c == '\n' || c == '\r') && bytes.HasPrefix(raw[i+1:], []byte(name)):
+			return i + 1
+		}
+	}
+	return 0
+}
+
+func (r *reader) errorLine(err error) int {
+	var syntax *xml.SyntaxError
+	if errors.As(err, &syntax) {
+		return syntax.Line
+	}
+	return r.line(int(r.decoder.InputOffset()))
+}
+
+// whatIsWrong says it without the package's name and, again, the line.
+func whatIsWrong(err error) string {
+	var syntax *xml.SyntaxError
+	if errors.As(err, &syntax) {
+		return "this is no XML: " + syntax.Msg
+	}
+	if inner := errors.Unwrap(err); inner != nil {
+		err = inner
+	}
+	return strings.TrimPrefix(err.Error(), "xml: ")
+}
+
+// escapePlaceholders makes XML of values such as accesskey=<accesskey>, which
+// COSBench's own samples have and which is none, so that the rest of the file
+// can be read too. Lines stay where they are.
+func escapePlaceholders(data []byte) []byte {
+	var out []byte
+	last, quote, inTag := 0, byte(0), false
+	for i := 0; i < len(data); i++ {
+		c := data[i]
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0 && c == '<':
+			out = append(append(out, data[last:i]...), "&lt;"...)
+			last = i + 1
+		case quote != 0:
+		case inTag && (c == '"' || c == '\''):
+			quote = c
+		case inTag && c == '>':
+			inTag = false
+		case c == '<':
+			if skip := skipped(data[i:]); skip > 0 {
+				i += skip - 1
+			} else {
+				inTag = true
+			}
+		}
+	}
+	if quote != 0 { // a quote that never ends: let the XML reader say so
+		return data
+	}
+	return append(out, data[last:]...)
+}
+
+// skipped is the length of a comment, an instruction or a section of character
+// data; 0 if none of them stands there.
+func skipped(b []byte) int {
+	for _, s := range [][2]string{{"<!--", "-->"}, {"<?", "?>"}, {"<![CDATA[", "]]>"}} {
+		if bytes.HasPrefix(b, []byte(s[0])) {
+			if i := bytes.Index(b, []byte(s[1])); i >= 0 {
+				return i + len(s[1])
+			}
+			return len(b)
+		}
+	}
+	return 0
+}
+
+func clip(s string) string {
+	if len(s) > 40 {
+		return s[:40] + "…"
+	}
+	return s
+}

@@ -1,0 +1,152 @@
+// Package httpconn is the hot path of HTTP/1.1: one pinned connection, requests
+// that the caller has laid out in bytes, answers read into one buffer. It
+// never repeats a request and never follows a redirect: an exchange is one
+// attempt, and what became of it is told apart by Kind.
+package httpconn
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Endpoint is where to connect.
+type Endpoint struct {
+	Address string        // host:port
+	Host    string        // as the Host header has it
+	TLS     *tls.Config   // nil: none
+	Proxy   string        // host:port of an HTTP proxy that requests go through; empty: none
+	Timeout time.Duration // without progress; also for connecting
+	Clock   op.Clock
+}
+
+// bufferSize of either direction. Contents larger than that go in pieces.
+const bufferSize = 64 << 10
+
+// slack is by how much a stall is noticed too late, at most: the deadline of
+// the connection is moved once in that time, not with each request.
+const slack = time.Second
+
+// Conn is a client's connection, made when first used and again after it was
+// closed. It is not safe for concurrent use, but for Abort.
+type Conn struct {
+	ep      Endpoint
+	buf     []byte // answer: buf[r:w] is read, but not taken
+	r, w    int
+	out     []byte // request
+	head    []byte // of the last answer
+	moved   op.Time
+	used    bool // an exchange succeeded on this connection
+	aborted atomic.Bool
+
+	mu sync.Mutex // guards c against Abort
+	c  net.Conn
+}
+
+// NewConn prepares a connection; nothing is sent yet.
+func NewConn(ep Endpoint) *Conn {
+	return &Conn{ep: ep, buf: make([]byte, bufferSize), out: make([]byte, 0, bufferSize)}
+}
+
+// Abort ends the exchange under way, and each later one, with Aborted.
+func (c *Conn) Abort() {
+	c.aborted.Store(true)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.c != nil {
+		_ = c.c.SetDeadline(time.Unix(1, 0))
+	}
+}
+
+// Close closes the connection; the next exchange makes another.
+func (c *Conn) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.c != nil {
+		_ = c.c.Close()
+		c.c = nil
+	}
+}
+
+// connect makes the connection if there is none.
+func (c *Conn) connect(ctx context.Context) *Failure {
+	if c.c != nil {
+		return nil
+	}
+	if c.aborted.Load() {
+		return fail(Aborted, context.Canceled)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.ep.Timeout)
+	defer cancel()
+	var d net.Dialer
+	raw, err := d.DialContext(ctx, "tcp", cmp.Or(c.ep.Proxy, c.ep.Address))
+	if err != nil {
+		return c.given(ctx, dialFailure(err))
+	}
+	if c.ep.Proxy != "" && c.ep.TLS != nil {
+		if f := tunnel(ctx, raw, c.ep.Address); f != nil {
+			_ = raw.Close()
+			return c.given(ctx, f)
+		}
+	}
+	if c.ep.TLS != nil {
+		secured := tls.Client(raw, c.ep.TLS)
+		if err := secured.HandshakeContext(ctx); err != nil {
+			_ = raw.Close()
+			return c.given(ctx, tlsFailure(err))
+		}
+		raw = secured
+	}
+	c.mu.Lock()
+	c.c, c.r, c.w, c.used, c.moved = raw, 0, 0, false, op.Never
+	c.mu.Unlock()
+	return nil
+}
+
+// given turns a failure into Aborted where it is our own doing.
+func (c *Conn) given(ctx context.Context, f *Failure) *Failure {
+	if c.aborted.Load() || errors.Is(context.Cause(ctx), context.Canceled) {
+		return fail(Aborted, f.Err)
+	}
+	return f
+}
+
+// touch moves the deadline.
+func (c *Conn) touch(now op.Time) {
+	if c.moved.Known() && time.Duration(now-c.moved) < slack {
+		return
+	}
+	c.moved = now
+	_ = c.c.SetDeadline(c.ep.Clock.At(now).Add(c.ep.Timeout + slack))
+	if c.aborted.Load() { // in the meantime
+		_ = c.c.SetDeadline(time.Unix(1, 0))
+	}
+}
+
+// more reads what has come behind buf[r:w], for which it makes room.
+func (c *Conn) more() error {
+	if c.r == c.w {
+		c.r, c.w = 0, 0
+	} else if c.w == len(c.buf) {
+		if c.r == 0 {
+			return errTooLong
+		}
+		c.w = copy(c.buf, c.buf[c.r:c.w])
+		c.r = 0
+	}
+	n, err := c.c.Read(c.buf[c.w:])
+	c.w += n
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+var errTooLong = errors.New("a header or a line of it is longer than 64 KiB")

@@ -1,0 +1,120 @@
+package httpconn
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+)
+
+// Kind is why there was no whole answer. The empty Kind: there was one.
+type Kind string
+
+// The kinds. Each says where in an exchange it went wrong, so that a server
+// that refuses is not taken for one that stalls.
+const (
+	Unresolved   Kind = "unresolved"     // the name has no address
+	Refused      Kind = "refused"        // nobody listens
+	Unreachable  Kind = "unreachable"    // no way there
+	NoConnection Kind = "connectTimeout" // no answer to the connection attempt
+	TLSUntrusted Kind = "tlsUntrusted"   // the certificate is of an unknown authority
+	TLSName      Kind = "tlsName"        // the certificate is for another name
+	TLSExpired   Kind = "tlsExpired"     // the certificate is not valid at this time
+	TLSFailed    Kind = "tls"            // the handshake failed otherwise
+	ProxyRefused Kind = "proxy"          // the proxy made no connection to the server
+	SendStalled  Kind = "sendStalled"    // the server stopped taking the request
+	Stalled      Kind = "stalled"        // no answer began in time
+	BodyStalled  Kind = "bodyStalled"    // the answer stopped
+	Closed       Kind = "closed"         // the connection was closed before an answer began
+	Reset        Kind = "reset"          // the connection was reset
+	Cut          Kind = "cut"            // the answer ended early
+	Garbage      Kind = "garbage"        // what came is no HTTP
+	Aborted      Kind = "aborted"        // we gave up: the run ended
+	LocalFailed  Kind = "local"          // the fault is on our side: a file, a limit of this machine
+)
+
+// Failure is an exchange without a whole answer.
+type Failure struct {
+	Kind Kind
+	Err  error
+}
+
+func (f *Failure) Error() string { return fmt.Sprintf("%s: %v", f.Kind, f.Err) }
+
+func (f *Failure) Unwrap() error { return f.Err }
+
+func fail(k Kind, err error) *Failure { return &Failure{k, err} }
+
+// dialFailure tells apart why there is no connection.
+func dialFailure(err error) *Failure {
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &dns):
+		return fail(Unresolved, err)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fail(Refused, err)
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		return fail(Unreachable, err)
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fail(LocalFailed, err)
+	case isTimeout(err):
+		return fail(NoConnection, err)
+	case errors.Is(err, syscall.ECONNRESET):
+		return fail(Reset, err)
+	}
+	return fail(Unreachable, err)
+}
+
+// tlsFailure tells apart why a handshake failed.
+func tlsFailure(err error) *Failure {
+	var (
+		authority x509.UnknownAuthorityError
+		name      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		verify    *tls.CertificateVerificationError
+	)
+	switch {
+	case errors.As(err, &authority):
+		return fail(TLSUntrusted, err)
+	case errors.As(err, &name):
+		return fail(TLSName, err)
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return fail(TLSExpired, err)
+	case errors.As(err, &invalid), errors.As(err, &verify):
+		return fail(TLSUntrusted, err)
+	case isTimeout(err):
+		return fail(NoConnection, err)
+	}
+	return fail(TLSFailed, err)
+}
+
+// readFailure tells apart why reading ended; begun says whether the answer had.
+func readFailure(err error, begun bool) *Failure {
+	switch {
+	case isTimeout(err) && begun:
+		return fail(BodyStalled, err)
+	case isTimeout(err):
+		return fail(Stalled, err)
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return fail(Reset, err)
+	case begun:
+		return fail(Cut, io.ErrUnexpectedEOF)
+	}
+	return fail(Closed, err)
+}
+
+func writeFailure(err error) *Failure {
+	if isTimeout(err) {
+		return fail(SendStalled, err)
+	}
+	return fail(Reset, err)
+}
+
+func isTimeout(err error) bool {
+	var n net.Error
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &n) && n.Timeout()
+}

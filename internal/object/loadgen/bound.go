@@ -1,0 +1,182 @@
+package loadgen
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/object/httpconn"
+	"github.com/cnsbench/cnsbench/internal/object/model"
+)
+
+// Bound is who limited the operations of a stage.
+type Bound string
+
+// The bounds. Unclear: nobody was at an end, as with few workers or a rate.
+const (
+	ClientBound Bound = "client-bound"
+	ServerBound Bound = "server-bound"
+	Unclear     Bound = "unclear"
+)
+
+// What makes a client's figures its own: nearly as many operations as it can do
+// at all, most of its CPUs in use, or its threads waiting for a CPU a good part of
+// the time they ran, and of the time that operations took.
+const (
+	ceilingShare = 0.8
+	busyShare    = 0.8
+	waitedShare  = 0.5
+	waitedOfOps  = 0.1
+)
+
+// Bound judges by the client's own ceiling, where it was measured, by CPU and run
+// queue whose figures these are. It is the server's only if the client had CPUs
+// to spare, those that it waited for being none, and workers were always waiting for answers, which a closed loop's are.
+func (s *StageResult) Bound() (b Bound, evidence string) {
+	if len(s.Hosts) > 0 {
+		return s.boundOfHosts()
+	}
+	u := s.Usage
+	waited, ofOps, part := 0.0, 0.0, "no operation ended meanwhile" // then there is nothing to be bound
+	if u.CPU > 0 {
+		waited = u.Waited.Seconds() / u.CPU.Seconds()
+	}
+	took := s.took()
+	if took > 0 {
+		ofOps = u.Waited.Seconds() / took.Seconds()
+		if part = fmt.Sprintf("that is %.1f %% of the time that operations took", 100*ofOps); ofOps > 1 { // it waited between them
+			part = fmt.Sprintf("that is more than all operations took together, %.3g s", took.Seconds())
+		}
+	}
+	// In seconds: what waits for others' sake waits many times as long as it runs.
+	evidence = fmt.Sprintf("this process used %.0f %% of its %d CPUs; its threads ran for %.3g s, and waited %.3g s for a CPU: %s",
+		100*u.Busy(), u.CPUs, u.CPU.Seconds(), u.Waited.Seconds(), part)
+	share := 0.0
+	if s.Ceiling > 0 {
+		share = s.PerSecond() / s.Ceiling
+		evidence = fmt.Sprintf("at %.0f %% of this client's own ceiling of %.0f operations a second; %s", 100*share, s.Ceiling, evidence)
+	}
+	closed := len(s.Works) > 0
+	for i := range s.Works {
+		closed = closed && s.Works[i].Work.Rate == nil
+	}
+	switch {
+	case share >= ceilingShare, u.Busy() > busyShare, waited > waitedShare && ofOps > waitedOfOps:
+		return ClientBound, evidence
+	case closed && took > 0 && u.Wall > 0 && u.Wanted() <= busyShare:
+		return ServerBound, evidence
+	}
+	return Unclear, evidence
+}
+
+// Assessment is what limited a stage, and what an operation cost the client.
+type Assessment struct {
+	Stage    string
+	Bound    Bound
+	Evidence string
+	CPUPerOp time.Duration
+	Ops      int64 // that CPUPerOp is the mean of
+}
+
+// assessable is how long a stage takes at least that is assessed: in less a client's
+// CPU time says little.
+const assessable = time.Second
+
+// Assess judges a stage; false: it was too short, or nothing ended in it.
+func (s *StageResult) Assess() (a Assessment, ok bool) {
+	d, n, known := s.CPUPerOp()
+	if !known || s.Usage.Wall <= assessable {
+		return a, false
+	}
+	a = Assessment{Stage: s.Name, CPUPerOp: d, Ops: n}
+	a.Bound, a.Evidence = s.Bound()
+	return a, true
+}
+
+// unsent are failures before a request was sent.
+var unsent = []httpconn.Kind{httpconn.Unresolved, httpconn.Refused, httpconn.Unreachable, httpconn.NoConnection,
+	httpconn.ProxyRefused, httpconn.TLSUntrusted, httpconn.TLSName, httpconn.TLSExpired, httpconn.TLSFailed}
+
+// MayHaveDone says whether what ended with that label may have changed the store: it
+// does not if no request was sent, or the store refused it. Without an answer, or
+// with an error of the server's own, nobody knows.
+func MayHaveDone(label string) bool {
+	refused := len(label) >= 3 && label[0] == '4' && (len(label) == 3 || label[3] == ' ')
+	return !refused && label != Dropped && !slices.Contains(unsent, httpconn.Kind(label))
+}
+
+// MadeContainers says whether the works of type init of a stage may have made any.
+func (s *StageResult) MadeContainers() bool {
+	for i := range s.Hosts {
+		if s.Hosts[i].Lost != nil { // nobody knows
+			return true
+		}
+	}
+	for i := range s.Works {
+		w := &s.Works[i]
+		if w.Work.Kind != model.Init || w.Work.Store.Kind == "null" {
+			continue
+		}
+		for k := range w.Cells {
+			if k.Check == "" && MayHaveDone(k.Label) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// took is the time of service of all operations together.
+func (s *StageResult) took() (sum time.Duration) {
+	for i := range s.Works {
+		for k, c := range s.Works[i].Cells {
+			if k.Check == "" {
+				sum += time.Duration(c.Service.Sum())
+			}
+		}
+	}
+	return sum
+}
+
+// PerSecond are the operations that were OK, of all works in their windows.
+func (s *StageResult) PerSecond() (sum float64) {
+	for i := range s.Works {
+		w, n := &s.Works[i], int64(0)
+		for k, c := range w.Cells {
+			if k.OK && !k.Ramp && k.Check == "" {
+				n += c.N
+			}
+		}
+		sum += perSecond(float64(n), time.Duration(w.To-w.From))
+	}
+	return sum
+}
+
+// CPUPerOp is what one operation cost this process, or all hosts together, of all
+// that ended in the stage, ramps too; false if that is not known. What a process
+// used that was lost it took with it, so that its operations do not count either.
+func (s *StageResult) CPUPerOp() (d time.Duration, ops int64, ok bool) {
+	var cpu time.Duration
+	if cpu, ops = s.cpuOfOps(); ops == 0 {
+		return 0, 0, false
+	}
+	return cpu / time.Duration(ops), ops, true
+}
+
+func (s *StageResult) cpuOfOps() (cpu time.Duration, ops int64) {
+	for i := range s.Hosts {
+		d, n := s.Hosts[i].cpuOfOps()
+		cpu, ops = cpu+d, ops+n
+	}
+	if len(s.Hosts) > 0 || s.Usage.Wall == 0 {
+		return cpu, ops
+	}
+	for i := range s.Works {
+		for k, c := range s.Works[i].Cells {
+			if k.Label != Dropped && k.Check == "" {
+				ops += c.N
+			}
+		}
+	}
+	return s.Usage.CPU, ops
+}

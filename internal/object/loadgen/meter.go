@@ -1,0 +1,179 @@
+// Package loadgen carries an object workload out: stages, works, workers, closed
+// and open loops, and what came of them as exact histograms.
+package loadgen
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/object/client"
+	"github.com/cnsbench/cnsbench/internal/object/httpconn"
+	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Key of a cell: an operation of the mix and what became of it.
+type Key struct {
+	Op    int // index in the work's operations
+	Label string
+	OK    bool
+	// Lost: it was never started (Dropped), or had not ended when the run did:
+	// in a quantile of the response it counts as infinite.
+	Lost bool
+	Ramp bool // it was due outside the measured window
+	// Check, if not empty, is what was asked of the store after the operation.
+	// Label says what was found, and the cell's Response has how long the store
+	// was seen inconsistent; Lost: it was not seen to become consistent.
+	Check model.IntegrityCheck
+}
+
+// Dropped is the label of operations that were due and never started.
+const Dropped = "dropped"
+
+// Cell is what is kept of the operations of one Key. Response counts from
+// when an operation was due, all others from when it began; they add up:
+// service is connect + the wait for the first byte + drain.
+type Cell struct {
+	N, Bytes, Keys, Attempts int64
+	Connections              int64
+	Detail                   string // of the first with one
+	Response, Service        *hist.Histogram
+	Connect, First, Drain    *hist.Histogram // Connect: of those that connected
+	Late                     *hist.Histogram // of open loops: from due to begun
+}
+
+func newCell() *Cell {
+	return &Cell{Response: hist.New(), Service: hist.New(), Connect: hist.New(), First: hist.New(), Drain: hist.New(), Late: hist.New()}
+}
+
+// merge adds o, exactly.
+func (c *Cell) merge(o *Cell) error {
+	c.N, c.Bytes, c.Keys, c.Attempts, c.Connections = c.N+o.N, c.Bytes+o.Bytes, c.Keys+o.Keys, c.Attempts+o.Attempts, c.Connections+o.Connections
+	if c.Detail == "" {
+		c.Detail = o.Detail
+	}
+	for _, p := range [][2]*hist.Histogram{{c.Response, o.Response}, {c.Service, o.Service}, {c.Connect, o.Connect}, {c.First, o.First}, {c.Drain, o.Drain}, {c.Late, o.Late}} {
+		if err := p[0].Merge(p[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Cells are all that a number of operations came to.
+type Cells map[Key]*Cell
+
+// Merge adds o, exactly; o is unchanged.
+func (c Cells) Merge(o Cells) error {
+	for k, cell := range o {
+		if c[k] == nil {
+			c[k] = newCell()
+		}
+		if err := c[k].merge(cell); err != nil {
+			return fmt.Errorf("%v: %w", k, err)
+		}
+	}
+	return nil
+}
+
+// cell is that of k.
+func (c Cells) cell(k Key) *Cell {
+	cell := c[k]
+	if cell == nil {
+		cell = newCell()
+		c[k] = cell
+	}
+	return cell
+}
+
+// add counts one operation that was due at an instant; of a closed loop, when
+// it began.
+func (c *Cell) add(due op.Time, open bool, r *client.Result) error {
+	c.N++
+	c.Bytes += r.Bytes
+	c.Keys += int64(r.Keys)
+	c.Attempts += int64(r.Attempts)
+	if c.Detail == "" {
+		c.Detail = detail(r.Detail)
+	}
+	err := first(c.Response.Record(int64(r.Ended-due)), c.Service.Record(int64(r.Ended-r.Started)))
+	if open {
+		err = first(err, c.Late.Record(int64(r.Started-due)))
+	}
+	if r.Connected {
+		c.Connections++
+		err = first(err, c.Connect.Record(r.Connect))
+	}
+	if r.First.Known() {
+		err = first(err, c.First.Record(max(0, int64(r.First-r.Started)-r.Connect)))
+		err = first(err, c.Drain.Record(r.Drain))
+	}
+	return err
+}
+
+func first(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// meter gathers the results of some of a work's workers. They share it by
+// turns, so that memory grows with the number of CPUs, not of workers.
+type meter struct {
+	open  bool // loop
+	words *words
+
+	mu    sync.Mutex
+	cells Cells
+	last  []last // by operation
+	err   error
+}
+
+// last is the cell of the operation before, which most often is that of the
+// next, so that its key is not made again.
+type last struct {
+	status int
+	ramp   bool
+	cell   *Cell
+}
+
+func newMeter(ops int, open bool, w *words) *meter {
+	return &meter{open: open, words: w, cells: Cells{}, last: make([]last, ops)}
+}
+
+// record counts one operation. gone says that it is well if what it was to
+// remove is not there.
+func (m *meter) record(i int, due op.Time, ramp, gone bool, r *client.Result) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	plain, l := r.Failure == "" && r.Code == "" && r.Violation == "", &m.last[i]
+	if !plain || l.cell == nil || l.status != r.Status || l.ramp != ramp {
+		k := Key{Op: i, Label: m.words.label(r), OK: r.OK() || gone && r.Absent(), Lost: r.Failure == httpconn.Aborted, Ramp: ramp}
+		cell := m.cells.cell(k)
+		if !plain {
+			m.err = first(m.err, cell.add(due, m.open, r))
+			return
+		}
+		*l = last{r.Status, ramp, cell}
+	}
+	m.err = first(m.err, l.cell.add(due, m.open, r))
+}
+
+// drop counts an operation that was due and never started.
+func (m *meter) drop(i int, ramp bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cells.cell(Key{Op: i, Label: Dropped, Lost: true, Ramp: ramp}).N++
+}
+
+// take returns what was gathered and begins anew.
+func (m *meter) take() (Cells, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.cells
+	m.cells = Cells{}
+	clear(m.last)
+	return c, m.err
+}

@@ -1,0 +1,220 @@
+package loadgen
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Metrics are what a record has of works. Of an operation called read the
+// response is read, for it is what is shown first; the phases stand beside it
+// as read.service, read.connect and so on, what failed as read!LABEL.
+type Metrics struct {
+	Histograms []Histogram
+	Scalars    []Scalar
+}
+
+// Histogram is a distribution in ns.
+type Histogram struct {
+	Metric   string
+	Basis    string // which times these are
+	From, To op.Time
+	Hist     *hist.Histogram
+}
+
+// Scalar is one figure.
+type Scalar struct {
+	Metric, Unit string
+	Value        float64
+}
+
+// Metrics of a work, over its measured window.
+func (w *WorkResult) Metrics() (Metrics, error) {
+	figures, err := w.Figures()
+	var m Metrics
+	if err != nil {
+		return m, err
+	}
+	for i := range figures {
+		m.of(w, &figures[i])
+	}
+	for _, k := range sortedKeys(w.Cells) {
+		if c := w.Cells[k]; !k.OK && !k.Ramp && k.Check == "" && c.Response.N() > 0 {
+			m.histogram(w.Work.Ops[k.Op].Name+"!"+k.Label, "response", c.Response, w.From, w.To)
+		}
+	}
+	return m, nil
+}
+
+func (m *Metrics) histogram(metric, basis string, h *hist.Histogram, from, to op.Time) {
+	m.Histograms = append(m.Histograms, Histogram{Metric: metric, Basis: basis, From: from, To: to, Hist: h})
+}
+
+// of adds one operation's.
+func (m *Metrics) of(w *WorkResult, f *Figures) {
+	c := f.Cell
+	for _, h := range []struct {
+		suffix, basis string
+		h             *hist.Histogram
+	}{{"", "response", c.Response}, {".service", "service", c.Service}, {".connect", "connect", c.Connect}, {".firstByte", "firstByte", c.First},
+		{".drain", "drain", c.Drain}, {".late", "late", c.Late}} {
+		if h.h.N() > 0 {
+			m.histogram(f.Name+h.suffix, h.basis, h.h, w.From, w.To)
+		}
+	}
+	scalar := func(suffix, unit string, v float64) {
+		m.Scalars = append(m.Scalars, Scalar{f.Name + suffix, unit, v})
+	}
+	scalar(perSecondOf, "1/s", f.PerSecond())
+	scalar(bandwidth, "B/s", f.Bandwidth())
+	scalar(".ok", "", float64(f.OK))
+	scalar(".failed", "", float64(f.Failed))
+	scalar(".lost", "", float64(f.Lost))
+	scalar(".bytes", "B", float64(f.Bytes))
+	scalar(".attempts", "", float64(f.Attempts))
+	if ratio, ok := f.SuccessRatio(); ok {
+		scalar(successRatio, "", ratio)
+	}
+	for i := range f.Checks {
+		c := &f.Checks[i]
+		name := "." + string(c.Check)
+		scalar(name+".checks", "", float64(c.Done))
+		scalar(name+".violations", "", float64(c.Violated()))
+		scalar(name+".unanswered", "", float64(c.Unanswered))
+		scalar(name+".skipped", "", float64(c.Skipped))
+		for _, v := range c.Violations {
+			scalar(name+"."+v.Kind, "", float64(v.N))
+			scalar(name+"."+v.Kind+".lasting", "", float64(v.Lasting))
+			if v.Until.N() > 0 {
+				m.histogram(f.Name+name+"."+v.Kind, "consistent", v.Until, w.Began, w.Ended)
+			}
+		}
+	}
+}
+
+// What the names of these figures end in.
+const (
+	perSecondOf  = ".iops"
+	bandwidth    = ".bandwidth"
+	successRatio = ".successRatio"
+)
+
+// Together are the metrics of works that went on side by side: their histograms
+// are merged, exactly, and their counts added up. Rates are of the time from where
+// the first window began to where the last one ended: what was over sooner did
+// nothing in the rest of it.
+func Together(works []Metrics) (Metrics, error) {
+	if len(works) == 1 {
+		return works[0], nil
+	}
+	histograms, scalars := map[string]*Histogram{}, map[string]*Scalar{}
+	for _, w := range works {
+		for _, h := range w.Histograms {
+			sum := histograms[h.Metric]
+			if sum == nil {
+				sum = &Histogram{Metric: h.Metric, Basis: h.Basis, From: h.From, To: h.To, Hist: hist.New()}
+				histograms[h.Metric] = sum
+			}
+			sum.From, sum.To = min(sum.From, h.From), max(sum.To, h.To)
+			if err := sum.Hist.Merge(h.Hist); err != nil {
+				return Metrics{}, fmt.Errorf("%s: %w", h.Metric, err)
+			}
+		}
+		for _, x := range w.Scalars {
+			if scalars[x.Metric] == nil {
+				scalars[x.Metric] = &Scalar{Metric: x.Metric, Unit: x.Unit}
+			}
+			scalars[x.Metric].Value += x.Value
+		}
+	}
+	var all Metrics
+	for _, name := range slices.Sorted(maps.Keys(histograms)) {
+		all.Histograms = append(all.Histograms, *histograms[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(scalars)) {
+		x := *scalars[name]
+		operation, suffix := name, ""
+		if i := strings.LastIndexByte(name, '.'); i >= 0 {
+			operation, suffix = name[:i], name[i:]
+		}
+		var long time.Duration
+		if h := histograms[operation]; h != nil {
+			long = time.Duration(h.To - h.From)
+		}
+		switch suffix {
+		case successRatio:
+			ok := scalars[operation+".ok"].Value
+			x.Value = ok / (ok + scalars[operation+".failed"].Value + scalars[operation+".lost"].Value)
+		case perSecondOf:
+			x.Value = perSecond(scalars[operation+".ok"].Value, long)
+		case bandwidth:
+			x.Value = perSecond(scalars[operation+".bytes"].Value, long)
+		}
+		all.Scalars = append(all.Scalars, x)
+	}
+	return all, nil
+}
+
+// Rates are what ended in a second of a work, ramps too: completions and bytes
+// of what was done, failures, and what was given up as lost, a second.
+func Rates(w *model.Work, from, to op.Time, cells Cells) []Scalar {
+	span := time.Duration(to - from).Seconds()
+	if span <= 0 {
+		return nil
+	}
+	type sums struct{ ok, failed, lost, bytes int64 }
+	of := make([]sums, len(w.Ops))
+	for k, c := range cells {
+		if k.Check != "" {
+			continue
+		}
+		s := &of[k.Op]
+		switch {
+		case k.OK:
+			s.ok, s.bytes = s.ok+c.N, s.bytes+c.Bytes
+		case k.Lost:
+			s.lost += c.N
+		default:
+			s.failed += c.N
+		}
+	}
+	var list []Scalar
+	for i, s := range of {
+		name := w.Ops[i].Name
+		list = append(list, Scalar{name + perSecondOf, "1/s", float64(s.ok) / span}, Scalar{name + bandwidth, "B/s", float64(s.bytes) / span},
+			Scalar{name + ".failed", "1/s", float64(s.failed) / span}, Scalar{name + ".lost", "1/s", float64(s.lost) / span})
+	}
+	return list
+}
+
+// Responses are the distributions of responses that were measured in a part of
+// a work, by operation.
+func Responses(w *model.Work, from, to op.Time, cells Cells) []Histogram {
+	var m Metrics
+	for _, k := range sortedKeys(cells) {
+		if c := cells[k]; k.OK && !k.Ramp && k.Check == "" && c.Response.N() > 0 {
+			m.histogram(w.Ops[k.Op].Name, "response", c.Response, from, to)
+		}
+	}
+	return m.Histograms
+}
+
+// sortedKeys in an order that does not change.
+func sortedKeys(cells Cells) []Key {
+	return slices.SortedFunc(maps.Keys(cells), func(a, b Key) int {
+		ramp := func(k Key) int {
+			if k.Ramp {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(cmp.Compare(a.Op, b.Op), cmp.Compare(a.Label, b.Label), cmp.Compare(ramp(a), ramp(b)), cmp.Compare(a.Check, b.Check))
+	})
+}

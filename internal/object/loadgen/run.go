@@ -1,0 +1,392 @@
+package loadgen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/object/client"
+	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Config of a run.
+type Config struct {
+	Workload *model.Workload
+	// Open makes a store of what a work says of it.
+	Open  func(*model.Store) (client.Store, error)
+	Clock op.Clock
+	// Sleep waits for an instant; false if ctx ended first.
+	Sleep func(ctx context.Context, until time.Time) bool
+	Seed  uint64 // of all that is drawn
+	// Grace is how long after a work's end its operations in flight are awaited.
+	Grace    time.Duration
+	Observer Observer
+	// Begin is called when all that a stage needs is ready, and returns, not
+	// before it has come, the instant at which its works begin; an error ends the
+	// stage. Nil: they begin at once.
+	Begin func(ctx context.Context) (op.Time, error)
+
+	nonce uint64 // tells the writes of this run from those of others
+	// owned and absent containers, as they were found before a stage, by store
+	// and name. Nothing is deleted from one that was absent: whoever has made it
+	// since was not asked.
+	owned, absent map[string]bool
+}
+
+// Observer is told how a run goes, from one goroutine at a time. It must not
+// block for long: the clock goes on.
+type Observer interface {
+	StageBegan(s *model.Stage, at op.Time)
+	// Second is told each second, or about that, what ended in it.
+	Second(stage string, w *model.Work, from, to op.Time, cells Cells)
+	// Interval is told the same for each interval of a work, without ramps.
+	Interval(stage string, w *model.Work, from, to op.Time, cells Cells)
+	StageEnded(s *StageResult)
+}
+
+// Result of a run.
+type Result struct {
+	Stages []StageResult
+	// Err is why the run failed; nil if it did not.
+	Err error
+	// Interrupted: it was asked to end.
+	Interrupted bool
+	// Aborted: it was asked to end at once, so that what cleans up may not have
+	// been carried out to its end.
+	Aborted bool
+}
+
+// StageResult is what became of a stage.
+type StageResult struct {
+	Name         string
+	Began, Ended op.Time
+	Works        []WorkResult
+	Usage        Usage // of this process, or of all hosts, during the stage
+	// Ceiling is how many operations a second this client did of the same stage
+	// against a null server; 0: it was not measured.
+	Ceiling float64
+	// Hosts that carried it out together; Works are then of all of them.
+	Hosts   []HostResult
+	Skipped bool
+	Err     error
+}
+
+// WorkResult is what became of a work.
+type WorkResult struct {
+	Work *model.Work
+	// From and To are the measured window.
+	Began, From, To, Ended op.Time
+	Cells                  Cells
+	Err                    error
+}
+
+// Run carries a workload out, stage by stage, in this process.
+func Run(ctx, hard context.Context, c Config) *Result {
+	return Sequence(ctx, hard, c.Workload, NewRunner(c).Stage, c.Observer.StageEnded)
+}
+
+// Sequence has the stages of a workload carried out one after the other. When
+// ctx ends, or a stage fails, what is left is skipped, but for the stages that
+// clean up, which go on; when hard ends, those too. ended is told of each that
+// was not skipped. Where ctx has a cause to end other than that somebody asked,
+// it is why the run failed.
+func Sequence(ctx, hard context.Context, w *model.Workload, carryOut func(ctx, hard context.Context, s *model.Stage) *StageResult, ended func(*StageResult)) *Result {
+	r := &Result{}
+	for i := range w.Stages {
+		s := &w.Stages[i]
+		failed := r.Err != nil || ctx.Err() != nil
+		if hard.Err() != nil || failed && !Cleans(s) {
+			r.Stages = append(r.Stages, StageResult{Name: s.Name, Skipped: true})
+			continue
+		}
+		in := ctx
+		if Cleans(s) {
+			in = hard // to be asked to end is to be asked to clean up
+		}
+		result := carryOut(in, hard, s)
+		r.Stages = append(r.Stages, *result)
+		ended(result)
+		if result.Err != nil {
+			r.Err = errors.Join(r.Err, fmt.Errorf("stage %s: %w", s.Name, result.Err))
+		}
+	}
+	switch cause := context.Cause(ctx); {
+	case cause == nil:
+	case errors.Is(cause, context.Canceled):
+		r.Interrupted = true
+	default:
+		r.Err = errors.Join(r.Err, cause)
+	}
+	r.Aborted = hard.Err() != nil
+	return r
+}
+
+// Cleans says whether a stage only removes things.
+func Cleans(s *model.Stage) bool {
+	for _, w := range s.Works {
+		if w.Kind != model.Cleanup && w.Kind != model.Dispose {
+			return false
+		}
+	}
+	return true
+}
+
+// Runner carries stages out, one after the other; between them it remembers
+// which containers are ours.
+type Runner struct{ config Config }
+
+// NewRunner makes one.
+func NewRunner(c Config) *Runner {
+	c.nonce, c.owned, c.absent = rand.Uint64(), map[string]bool{}, map[string]bool{}
+	return &Runner{c}
+}
+
+// Stage carries one stage out. When ctx ends its works do, Grace later what
+// they have in flight; when hard ends, at once.
+func (r *Runner) Stage(ctx, hard context.Context, s *model.Stage) *StageResult {
+	return r.config.stage(ctx, hard, s)
+}
+
+// stage runs the works of a stage side by side.
+func (c *Config) stage(ctx, hard context.Context, s *model.Stage) *StageResult {
+	r := &StageResult{Name: s.Name, Began: c.Clock.Now()}
+	c.Observer.StageBegan(s, r.Began)
+	works, workers, err := c.ready(ctx, s)
+	if err != nil {
+		r.Err, r.Ended = err, c.Clock.Now()
+		return r
+	}
+	if r.Began, err = c.begin(ctx); err != nil {
+		discard(workers)
+		r.Err, r.Ended = err, c.Clock.Now()
+		return r
+	}
+	before := UsageNow()
+	var wait sync.WaitGroup
+	ended := make(chan int, len(works))
+	r.Works = make([]WorkResult, len(works))
+	for i, k := range works {
+		k.start(r.Began)
+		wait.Go(func() {
+			k.carryOut(ctx, hard, workers[i])
+			ended <- i
+		})
+	}
+	c.follow(works, r, ended)
+	wait.Wait()
+	r.Usage = UsageNow().since(before)
+	for i := range r.Works {
+		if r.Works[i].Err == nil {
+			r.Works[i].Err = judge(&r.Works[i], works[i].stopped())
+		}
+		if err := r.Works[i].Err; err != nil {
+			r.Err = errors.Join(r.Err, fmt.Errorf("work %s: %w", r.Works[i].Work.Name, err))
+		}
+	}
+	if s.Closure > 0 && r.Err == nil {
+		c.Sleep(ctx, c.Clock.At(c.Clock.Now()+op.Time(s.Closure)))
+	}
+	r.Ended = c.Clock.Now()
+	return r
+}
+
+func (c *Config) begin(ctx context.Context) (op.Time, error) {
+	if c.Begin == nil {
+		return c.Clock.Now(), nil
+	}
+	return c.Begin(ctx)
+}
+
+// discard closes the clients of workers that never run.
+func discard(workers [][]*worker) {
+	for _, of := range workers {
+		for _, w := range of {
+			w.client.Close()
+		}
+	}
+}
+
+// ready makes all that a stage needs before its clock starts: clients,
+// selectors, and the knowledge that its containers are ours.
+func (c *Config) ready(ctx context.Context, s *model.Stage) ([]*working, [][]*worker, error) {
+	var works []*working
+	var workers [][]*worker
+	for i := range s.Works {
+		w := &s.Works[i]
+		if w.Kind == model.Delay {
+			continue
+		}
+		st, err := c.Open(&w.Store)
+		if err != nil {
+			return nil, nil, atLine(w.Line, err)
+		}
+		if err := c.checkOwners(ctx, st, w); err != nil {
+			return nil, nil, err
+		}
+		k, err := newWorking(c, s.Name, w, st.Describe())
+		if err != nil {
+			return nil, nil, atLine(w.Line, err)
+		}
+		var all []*worker
+		for n := range w.Workers {
+			one, err := k.worker(n, st)
+			if err != nil {
+				return nil, nil, err
+			}
+			all = append(all, one)
+		}
+		works, workers = append(works, k), append(workers, all)
+	}
+	return works, workers, nil
+}
+
+// atLine says where in the file a work is, if it is of one.
+func atLine(line int, err error) error {
+	if line == 0 {
+		return err
+	}
+	return fmt.Errorf("line %d: %w", line, err)
+}
+
+// carryOut lets the workers go until they have ended; Grace after the work's
+// end, or after it was stopped, what they still do is aborted.
+func (k *working) carryOut(ctx, hard context.Context, workers []*worker) {
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stopSoft := context.AfterFunc(ctx, func() {
+		k.halt()
+		cancel() // wakes those that sleep; exchanges go on
+		time.AfterFunc(k.config.Grace, k.abort)
+	})
+	defer stopSoft()
+	defer context.AfterFunc(hard, func() {
+		k.halt()
+		cancel()
+		k.abort()
+	})()
+	if k.end.Known() {
+		t := time.AfterFunc(time.Until(k.config.Clock.At(k.end))+k.config.Grace, k.abort)
+		defer t.Stop()
+	}
+	var wait sync.WaitGroup
+	for _, w := range workers {
+		wait.Go(func() { w.run(inner) })
+	}
+	wait.Wait()
+}
+
+// follow gathers results each second until all works have ended.
+func (c *Config) follow(works []*working, r *StageResult, ended <-chan int) {
+	from := make([]op.Time, len(works))
+	interval := make([]Cells, len(works))
+	since := make([]op.Time, len(works))
+	over := make([]bool, len(works))
+	for i, k := range works {
+		r.Works[i] = WorkResult{Work: k.work, Began: k.began, From: k.from, To: k.to, Cells: Cells{}}
+		from[i], since[i], interval[i] = k.began, k.began, Cells{}
+	}
+	collect := func(i int, now op.Time, last bool) {
+		k, w := works[i], &r.Works[i]
+		cells, err := k.take()
+		if err == nil {
+			err = w.Cells.Merge(cells)
+		}
+		if err == nil {
+			err = interval[i].Merge(cells)
+		}
+		if err != nil {
+			w.Err = err
+			return
+		}
+		c.Observer.Second(r.Name, k.work, from[i], now, cells)
+		from[i] = now
+		if last || k.work.IntervalOver(time.Duration(now-since[i])) {
+			c.Observer.Interval(r.Name, k.work, since[i], now, interval[i])
+			since[i], interval[i] = now, Cells{}
+		}
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for left := len(works); left > 0; {
+		select {
+		case i := <-ended:
+			now := c.Clock.Now()
+			over[i] = true
+			left--
+			collect(i, now, true)
+			r.Works[i].close(now, op.Time(works[i].halted.Load()))
+		case <-tick.C:
+			now := c.Clock.Now()
+			for i := range works {
+				if !over[i] {
+					collect(i, now, false)
+				}
+			}
+		}
+	}
+}
+
+// close sets the end of the work, and that of its window where it came before:
+// when the work was told to end, for then nothing more began, or by itself.
+func (w *WorkResult) close(now, halted op.Time) {
+	w.Ended = now
+	end := now
+	if halted.Known() {
+		end = min(now, halted)
+	}
+	if !w.To.Known() || w.To > end {
+		w.To = end
+	}
+	w.From = min(w.From, w.To)
+}
+
+// anyFailures is how many in a million a work accepts that accepts all: then it
+// may also have been that nothing ended at all.
+const anyFailures = 1_000_000
+
+// judge says whether more operations failed than the work accepts, or none of
+// those that were due ended. Nothing at all is no result either, unless the work
+// was told to end, or is a share, to which nothing may have fallen.
+func judge(w *WorkResult, told bool) error {
+	var n, bad, unbegun, unended int64
+	worst, many := "", int64(0)
+	for k, c := range w.Cells {
+		if k.Ramp || k.Check != "" {
+			continue
+		}
+		if k.Lost {
+			if k.Label == Dropped {
+				unbegun += c.N
+			} else {
+				unended += c.N
+			}
+			continue
+		}
+		n += c.N
+		if k.OK {
+			continue
+		}
+		bad += c.N
+		if c.N > many {
+			worst, many = fmt.Sprintf("%s: %s", w.Work.Ops[k.Op].Name, k.Label), c.N
+			if c.Detail != "" {
+				worst += " (" + c.Detail + ")"
+			}
+		}
+	}
+	if n+unbegun+unended == 0 && !told && w.Work.Kind == model.Normal && w.Work.Workers == w.Work.AllWorkers() && w.Work.MaxFailures < anyFailures {
+		return fmt.Errorf("nothing was measured: no operation began in the window from %v to %v of the work, which ended after %v",
+			time.Duration(w.From-w.Began), time.Duration(w.To-w.Began), time.Duration(w.Ended-w.Began))
+	}
+	if lost := unbegun + unended; n == 0 && lost > 0 && w.Work.MaxFailures < anyFailures {
+		return fmt.Errorf("none of the %d operations that were due ended: %d had not begun when the work was over, %d were under way", lost, unbegun, unended)
+	}
+	if bad > 0 && float64(bad)*1e6 > float64(n)*float64(w.Work.MaxFailures) {
+		return fmt.Errorf("%d of %d operations failed, more than %d in a million; most of them %s", bad, n, w.Work.MaxFailures, worst)
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package loadgen
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"unicode"
+
+	"github.com/cnsbench/cnsbench/internal/object/client"
+)
+
+// What a server says of its errors may be anything: so many of its words are told
+// apart in a work, and of what it tells people so much is kept.
+const (
+	mostWords  = 100
+	mostDetail = 200 // bytes
+)
+
+// words are those that servers have said; the workers of a work share them.
+type words struct {
+	mu    sync.Mutex
+	known map[string]bool
+}
+
+// label says what became of an operation, in words that can be printed, and of
+// which there are not more and more.
+func (w *words) label(r *client.Result) string {
+	l := r.Label()
+	if r.Code == "" {
+		return l
+	}
+	l = printable(l)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.known == nil {
+		w.known = map[string]bool{}
+	}
+	switch {
+	case w.known[l]:
+	case len(w.known) < mostWords:
+		w.known[l] = true
+	default:
+		return strconv.Itoa(r.Status) + " (more words)"
+	}
+	return l
+}
+
+// detail is what can be kept of a message.
+func detail(text string) string {
+	if len(text) > mostDetail {
+		text = text[:mostDetail] + "…"
+	}
+	return printable(text)
+}
+
+// printable has nothing that moves a terminal's cursor or that JSON would change.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text)
+}

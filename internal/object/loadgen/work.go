@@ -1,0 +1,390 @@
+package loadgen
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/object/client"
+	"github.com/cnsbench/cnsbench/internal/object/httpconn"
+	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/selector"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/schedule"
+)
+
+// working is a work under way: what its workers share.
+type working struct {
+	config  *Config
+	work    *model.Work
+	stage   string
+	where   string    // the store
+	cursors []cursors // by operation
+	files   [][]file  // by operation
+	meters  []*meter
+	dues    *dues // of an open loop
+
+	began    op.Time
+	from, to op.Time // the measured window; to may be Never
+	end      op.Time // when no more operations begin; Never: not by time
+	ops      atomic.Int64
+	bytes    atomic.Int64
+	halted   atomic.Int64 // when it was told to end; op.Never: it was not
+
+	mu      sync.Mutex
+	clients []client.Client
+}
+
+// cursors are the places that all workers share, of each selector.
+type cursors struct{ containers, objects, sizes, files selector.Cursor }
+
+func newWorking(c *Config, stage string, w *model.Work, where string) (*working, error) {
+	k := &working{config: c, work: w, stage: stage, where: where, cursors: make([]cursors, len(w.Ops)), files: make([][]file, len(w.Ops))}
+	k.halted.Store(int64(op.Never))
+	said := &words{}
+	for range min(w.Workers, 2*runtime.GOMAXPROCS(0)) {
+		k.meters = append(k.meters, newMeter(len(w.Ops), w.Rate != nil, said))
+	}
+	for i := range w.Ops {
+		o, c := &w.Ops[i], &k.cursors[i]
+		c.containers.Begin(w.Start(o.Containers))
+		c.objects.Begin(w.Start(o.Objects))
+		c.sizes.Begin(w.Start(o.Sizes.Spec))
+		if o.Type == model.FileWrite {
+			var err error
+			if k.files[i], err = listFiles(o.Files); err != nil {
+				return nil, err
+			}
+			c.files.Begin(w.Start(selector.Spec{High: int64(len(k.files[i])) - 1}))
+		}
+	}
+	return k, nil
+}
+
+// start sets the instants of the work.
+func (k *working) start(now op.Time) {
+	from, to, end := k.work.Windows()
+	k.began, k.from, k.to, k.end = now, now+op.Time(from), op.Never, op.Never
+	if end > 0 {
+		k.to, k.end = now+op.Time(to), now+op.Time(end)
+	}
+	if k.work.Rate != nil {
+		k.dues = &dues{seq: k.work.Rate.New(seedOf(k.config.Seed, k.stage, k.work.Name)), begin: now, end: k.end, turns: k.work.Turns()}
+	}
+}
+
+// ramp says whether an operation due at that instant is not measured.
+func (k *working) ramp(due op.Time) bool {
+	return due < k.from || k.to.Known() && due >= k.to
+}
+
+// over says whether no more operations begin at that instant.
+func (k *working) over(now op.Time) bool {
+	return k.stopped() || k.end.Known() && now >= k.end ||
+		k.work.TotalBytes > 0 && k.bytes.Load() >= k.work.TotalBytes
+}
+
+// halt tells the work to end.
+func (k *working) halt() {
+	k.halted.CompareAndSwap(int64(op.Never), int64(k.config.Clock.Now()))
+}
+
+// stopped says whether it was told to.
+func (k *working) stopped() bool { return op.Time(k.halted.Load()).Known() }
+
+// ticket is the right to begin one more operation.
+func (k *working) ticket() bool {
+	return k.work.TotalOps == 0 || k.ops.Add(1) <= k.work.TotalOps
+}
+
+// client makes one and keeps it to be aborted.
+func (k *working) client(s client.Store) (client.Client, error) {
+	c, err := s.Client()
+	if err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.clients = append(k.clients, c)
+	return c, nil
+}
+
+// abort ends what is under way.
+func (k *working) abort() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, c := range k.clients {
+		c.Abort()
+	}
+}
+
+// take gathers what the workers have done since it was called last.
+func (k *working) take() (Cells, error) {
+	all := Cells{}
+	for _, m := range k.meters {
+		c, err := m.take()
+		if err == nil {
+			err = all.Merge(c)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("work %s: %w", k.work.Name, err)
+		}
+	}
+	return all, nil
+}
+
+// dues hands out the instants at which operations of an open loop are due.
+type dues struct {
+	mu         sync.Mutex
+	seq        schedule.Sequence
+	begin, end op.Time
+	turns      model.Turns
+	n          int64 // that were due, on all hosts
+	done       bool
+}
+
+// next is the next one that falls to this host; false if there are no more
+// before the end.
+func (d *dues) next() (op.Time, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for !d.done {
+		t, ok := d.seq.Next()
+		due := d.begin + op.Time(t.Due)
+		if !ok || d.end.Known() && due >= d.end {
+			d.done = true
+			break
+		}
+		if d.n++; d.turns.Fall(d.n - 1) {
+			return due, true
+		}
+	}
+	return 0, false
+}
+
+// seedOf makes a seed of the run's and of names.
+func seedOf(seed uint64, names ...string) uint64 {
+	h := fnv.New64a()
+	for _, n := range names {
+		_, _ = h.Write(append([]byte(n), 0)) // never fails
+	}
+	return seed ^ h.Sum64()
+}
+
+// worker is one of a work's.
+type worker struct {
+	*working
+	index   int // among all of the work, on whatever host
+	client  client.Client
+	meter   *meter
+	rng     *rand.Rand // chooses
+	writer  *rand.Rand // names writes
+	pickers []pickers
+	upTo    []int // cumulated weights
+
+	request                     client.Request
+	result                      client.Result
+	probe                       client.Result   // of a check
+	unknown                     map[string]bool // objects that a request without an answer may still change
+	stale                       uint64          // the write that a check found in place of the last
+	container, object, copyName []byte
+}
+
+// pickers of one operation; nil where it has no such selector.
+type pickers struct {
+	idle                       bool // the worker's part is empty
+	containers, objects, sizes selector.Picker
+}
+
+// worker is the i-th of this host's.
+func (k *working) worker(i int, s client.Store) (*worker, error) {
+	c, err := k.client(s)
+	if err != nil {
+		return nil, err
+	}
+	seed, index := seedOf(k.config.Seed, k.stage, k.work.Name), k.work.FirstWorker+i
+	w := &worker{working: k, index: index, client: c, meter: k.meters[i%len(k.meters)],
+		rng: rand.New(rand.NewPCG(seed, uint64(index))), writer: rand.New(rand.NewPCG(seed^k.config.nonce, uint64(index)))}
+	sum := 0
+	for j := range k.work.Ops {
+		o := &k.work.Ops[j]
+		p, err := w.pickersOf(o, &k.cursors[j])
+		if err != nil {
+			return nil, atLine(o.Line, err)
+		}
+		w.pickers = append(w.pickers, p)
+		if !p.idle {
+			sum += o.Weight
+		}
+		w.upTo = append(w.upTo, sum)
+	}
+	return w, nil
+}
+
+// pickersOf starts the selectors of an operation: a worker with a part of its
+// own has its own place in it.
+func (w *worker) pickersOf(o *model.Op, shared *cursors) (p pickers, err error) {
+	inContainers, inObjects := o.Part(w.index, w.work.AllWorkers())
+	start := func(s selector.Spec, part selector.Part, shared *selector.Cursor) selector.Picker {
+		if s.Kind == 0 || err != nil {
+			return nil
+		}
+		s, any := part.Of(s)
+		if !any {
+			p.idle = true
+			return nil
+		}
+		if part.Count > 1 && s.Divisible() {
+			shared = nil
+		}
+		var q selector.Picker
+		q, err = s.Picker(shared, w.rng)
+		return q
+	}
+	p.containers = start(o.Containers, inContainers, &shared.containers)
+	if w.work.Owns(o) && o.Objects.Kind != 0 && err == nil {
+		var mine bool
+		p.objects, mine, err = selector.Part{Index: w.index, Count: w.work.AllWorkers()}.Stride(o.Objects, w.rng)
+		p.idle = p.idle || !mine
+	} else {
+		p.objects = start(o.Objects, inObjects, &shared.objects)
+	}
+	p.sizes = start(o.Sizes.Spec, selector.Part{}, &shared.sizes)
+	return p, err
+}
+
+// rest is how long a worker of a closed loop waits after an attempt without an
+// answer, so that a dead server is not asked a million times a second.
+const rest = 100 * time.Millisecond
+
+// run is the life of a worker.
+func (w *worker) run(ctx context.Context) {
+	defer w.client.Close()
+	switch {
+	case w.work.Special():
+		w.once(ctx)
+	case len(w.upTo) == 0 || w.upTo[len(w.upTo)-1] == 0:
+		return // nothing falls to this worker
+	case w.dues != nil:
+		w.openLoop(ctx)
+	default:
+		w.closedLoop(ctx)
+	}
+}
+
+func (w *worker) closedLoop(ctx context.Context) {
+	now := w.config.Clock.Now()
+	for !w.over(now) && w.ticket() {
+		i := w.choose()
+		w.do(ctx, i)
+		w.meter.record(i, w.result.Started, w.ramp(w.result.Started), false, &w.result)
+		w.checks(ctx, i, &w.work.Ops[i])
+		if now = max(w.result.Ended, w.probe.Ended); w.result.Failure != "" && w.result.Failure != httpconn.Aborted {
+			w.sleep(ctx, now+op.Time(rest))
+			now = w.config.Clock.Now()
+		}
+	}
+}
+
+// openLoop begins operations when they are due, or as soon after that as a
+// worker is free; those that nobody could begin before the end are dropped.
+func (w *worker) openLoop(ctx context.Context) {
+	for {
+		due, ok := w.dues.next()
+		if !ok && w.end.Known() { // the work is as long as it is to be: that nothing is due any more is part of it
+			w.sleep(ctx, w.end)
+		}
+		if !ok || !w.ticket() {
+			return
+		}
+		i := w.choose()
+		if !w.sleep(ctx, due) || w.over(w.config.Clock.Now()) {
+			if at := op.Time(w.halted.Load()); at.Known() && due > at {
+				return // it was not due yet
+			}
+			if w.work.TotalBytes > 0 && w.bytes.Load() >= w.work.TotalBytes {
+				return // there is nothing left to do
+			}
+			w.meter.drop(i, w.ramp(due))
+			continue
+		}
+		w.do(ctx, i)
+		w.meter.record(i, due, w.ramp(due), false, &w.result)
+		w.checks(ctx, i, &w.work.Ops[i])
+	}
+}
+
+// sleep waits for an instant; false if the work was stopped before.
+func (w *worker) sleep(ctx context.Context, until op.Time) bool {
+	if w.config.Clock.Now() >= until {
+		return !w.stopped()
+	}
+	return w.config.Sleep(ctx, w.config.Clock.At(until)) && !w.stopped()
+}
+
+// choose draws an operation by weight.
+func (w *worker) choose() int {
+	n := len(w.upTo)
+	if n == 1 {
+		return 0
+	}
+	draw, i := w.rng.IntN(w.upTo[n-1]), 0
+	for draw >= w.upTo[i] {
+		i++
+	}
+	return i
+}
+
+// once goes through a special work's items: each of the worker's containers,
+// with each of its objects.
+func (w *worker) once(ctx context.Context) {
+	o := &w.work.Ops[0]
+	inContainers, inObjects := o.Part(w.index, w.work.AllWorkers())
+	cFrom, containers := inContainers.Slice(o.Containers.Size())
+	oFrom, objects := int64(0), int64(1)
+	if o.Objects.Kind != 0 {
+		oFrom, objects = inObjects.Slice(o.Objects.Size())
+	}
+	gone := w.work.Kind == model.Cleanup || w.work.Kind == model.Dispose
+	for c := range containers {
+		w.name(o, o.Containers.Low+cFrom+c, o.Objects.Low)
+		if w.config.absent[place(w.where, string(w.container))] {
+			continue
+		}
+		for k := range objects {
+			if w.stopped() {
+				return
+			}
+			w.name(o, o.Containers.Low+cFrom+c, o.Objects.Low+oFrom+k)
+			w.prepare(0, o)
+			w.client.Do(ctx, &w.request, &w.result)
+			w.bytes.Add(w.result.Bytes)
+			w.meter.record(0, w.result.Started, false, gone, &w.result)
+			w.checks(ctx, 0, o)
+		}
+	}
+}
+
+// do carries out one operation of the mix.
+func (w *worker) do(ctx context.Context, i int) {
+	o, p := &w.work.Ops[i], &w.pickers[i]
+	object := int64(0)
+	if p.objects != nil {
+		object = p.objects.Next()
+	}
+	w.name(o, p.containers.Next(), object)
+	w.prepare(i, o)
+	if o.Type == model.FileWrite {
+		w.fileWrite(ctx, i, o)
+	} else {
+		w.client.Do(ctx, &w.request, &w.result)
+	}
+	if w.work.TotalBytes > 0 {
+		w.bytes.Add(w.result.Bytes)
+	}
+}

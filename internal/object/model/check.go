@@ -1,0 +1,204 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/object/selector"
+)
+
+// Limits of what is taken for meant.
+const (
+	maxWorkers    = 100_000
+	maxContainers = 100_000 // each is looked at before a stage, for our marker
+	maxRuntime    = 365 * 24 * time.Hour
+	largestObject = int64(5) << 40 // of S3
+)
+
+// hostLetters are those of names of hosts.
+const hostLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
+
+// Words are how the language of a file says things, so that hints do. Settings
+// are asked for by the names that COSBench gives them.
+type Words struct {
+	Stage string                         // what a stage is called
+	Key   func(key string) string        // a setting
+	Set   func(key, value string) string // one with that value
+}
+
+// COSBench are the words of its XML: what its schema has are attributes, the
+// rest stands in config strings.
+var COSBench = Words{
+	Stage: "workstage",
+	Key:   func(key string) string { return key },
+	Set: func(key, value string) string {
+		if key == "workers" {
+			return fmt.Sprintf("%s=%q", key, value)
+		}
+		return key + "=" + value
+	},
+}
+
+// Check finds what is wrong with a workload whose text was understood: what
+// contradicts itself, never ends or cannot be meant. It says so in these words.
+func Check(w *Workload, words Words) Problems {
+	ps := checker{words: words}
+	if len(w.Stages) == 0 {
+		ps.Fail(0, "add a "+words.Stage, "the workload has no stages")
+	}
+	for i := range w.Stages {
+		s := &w.Stages[i]
+		if len(s.Works) == 0 {
+			ps.Fail(s.Line, "add a work", "stage %q has no works", s.Name)
+		}
+		names := map[string]bool{}
+		for j := range s.Works {
+			work := &s.Works[j]
+			if names[work.Name] {
+				ps.Fail(work.Line, "give each work a name", "stage %q has two works %q", s.Name, work.Name)
+			}
+			names[work.Name] = true
+			ps.work(s, work)
+		}
+	}
+	ps.Sort()
+	return ps.Problems
+}
+
+// checker gathers what is wrong.
+type checker struct {
+	Problems
+	words Words
+}
+
+// fail adds a problem with a setting of what is at that line.
+func (ps *checker) fail(line int, key, hint, format string, args ...any) {
+	ps.Fail(line, hint, format, args...)
+	ps.Problems[len(ps.Problems)-1].Key = key
+}
+
+// warn adds a warning of one.
+func (ps *checker) warn(line int, key, hint, format string, args ...any) {
+	ps.Warn(line, hint, format, args...)
+	ps.Problems[len(ps.Problems)-1].Key = key
+}
+
+func (ps *checker) work(s *Stage, w *Work) {
+	if w.Kind == Delay {
+		if s.Closure == 0 {
+			ps.warn(w.Line, "closuredelay", "say how long by "+ps.words.Key("closuredelay"), "stage %q delays by nothing", s.Name)
+		}
+		return
+	}
+	switch {
+	case w.Workers < 1:
+		ps.fail(w.Line, "workers", "say how many: "+ps.words.Set("workers", "8"), "work %q has no workers", w.Name)
+		return
+	case w.Workers > maxWorkers:
+		ps.fail(w.Line, "workers", fmt.Sprintf("at most %d", maxWorkers), "%d workers cannot be meant", w.Workers)
+		return
+	case w.Runtime > maxRuntime || w.RampUp > maxRuntime || w.RampDown > maxRuntime:
+		ps.fail(w.Line, "runtime", "at most a year", "that long cannot be meant")
+	case len(w.Ops) == 0:
+		ps.Fail(w.Line, "add an operation", "work %q has no operations", w.Name)
+		return
+	}
+	if w.Kind == Normal {
+		ps.normal(w)
+	}
+	for i := range w.Ops {
+		ps.op(w, &w.Ops[i])
+	}
+	ps.checked(s, w)
+}
+
+func (ps *checker) normal(w *Work) {
+	if w.Runtime == 0 && w.TotalOps == 0 && w.TotalBytes == 0 {
+		ps.Fail(w.Line, "give runtime, totalOps or totalBytes", "work %q never ends", w.Name)
+	}
+	if w.Runtime == 0 && (w.RampUp > 0 || w.RampDown > 0) {
+		ps.Warn(w.Line, "give a runtime", "work %q has ramps around no runtime: %s has no meaning, and what ends within %s is not measured", w.Name, ps.words.Key("rampdown"), ps.words.Key("rampup"))
+	}
+	sum, moves := 0, false
+	for _, o := range w.Ops {
+		sum += o.Weight
+		moves = moves || o.Weight > 0 && (o.Type == Read || o.Type == Write || o.Type == MultipartWrite || o.Type == FileWrite)
+	}
+	if sum != 100 {
+		ps.fail(w.Ops[0].Line, "ratio", "let them add up to 100", "the ratios of work %q add up to %d", w.Name, sum)
+	}
+	if w.Runtime == 0 && w.TotalOps == 0 && w.TotalBytes > 0 && !moves {
+		ps.Fail(w.Line, "give a runtime or totalOps", "work %q never ends: none of its operations moves bytes", w.Name)
+	}
+}
+
+func (ps *checker) op(w *Work, o *Op) {
+	if n := o.Containers.Size(); n > maxContainers {
+		ps.fail(o.Line, "containers", fmt.Sprintf("at most %d", maxContainers), "%d containers cannot be meant", n)
+	}
+	if in := o.ContainerName.Prefix + o.ContainerName.Suffix; w.Store.Kind == "s3" && w.Store.Settings["path_style_access"] == "false" && strings.Trim(in, hostLetters) != "" {
+		ps.fail(o.Line, "cprefix", "leave the bucket in the path", "a bucket whose name has %q in it cannot be part of a host's name", in)
+	}
+	if o.Sizes.Unit > 0 && o.Sizes.Max() > largestObject {
+		ps.fail(o.Line, "sizes", "at most 5 TiB", "an object of %d bytes is larger than any store takes", o.Sizes.Max())
+	}
+	if o.Type == MultipartWrite && o.Sizes.Max() > 10000*o.PartSize {
+		ps.fail(o.Line, "partsize", "make "+ps.words.Key("partsize")+" larger", "%d bytes in parts of %d are more than 10000 parts", o.Sizes.Max(), o.PartSize)
+	}
+	ps.chunked(w, o)
+	if w.Special() {
+		for key, s := range map[string]selector.Spec{"containers": o.Containers, "objects": o.Objects} {
+			if s.Kind != 0 && s.Kind != selector.Range && s.Kind != selector.Constant && s.Kind != selector.Sequential {
+				ps.warn(o.Line, key, "write it as r(a,b)", "%s goes once through all numbers from %d to %d, not by a distribution", w.Kind, s.Low, s.High)
+			}
+		}
+		return
+	}
+	ps.divided(w, o)
+}
+
+// chunked says where bodies are not sent in chunks of HTTP.
+func (ps *checker) chunked(w *Work, o *Op) {
+	set, sends := ps.words.Set("chunked", "true"), o.Type == Write || o.Type == FileWrite || o.Type == MultipartWrite
+	switch {
+	case !o.Chunked || !sends || w.Store.Kind == "swift":
+	case w.Store.Kind == "s3" && o.Type != MultipartWrite:
+		ps.fail(o.Line, "chunked", "leave "+set+" out", "S3 takes no chunks of HTTP, so that each %s would fail", o.Type)
+	default:
+		ps.warn(o.Line, "chunked", "", "%s has no effect on a %s to storage %s", set, o.Type, w.Store.Kind)
+	}
+}
+
+// divided says which workers have nothing to do, and what cannot be divided.
+func (ps *checker) divided(w *Work, o *Op) {
+	owned := w.Owns(o)
+	if owned {
+		ps.idle(w, o, o.Objects, "with an object for one worker each", "objects")
+	}
+	switch o.Division {
+	case ByContainer:
+		ps.idle(w, o, o.Containers, "divided by container", "division")
+	case ByObject:
+		if !owned {
+			ps.idle(w, o, o.Objects, "divided by object", "division")
+		}
+	}
+}
+
+// idle says whether s, divided among the workers, is not enough for all.
+func (ps *checker) idle(w *Work, o *Op, s selector.Spec, divided, key string) {
+	const hint = "use fewer workers or a wider range"
+	switch n := int64(w.Workers) - s.Size(); {
+	case s.Kind == 0:
+	case !s.Divisible():
+		if key == "division" { // where each worker has to have its own it was refused
+			ps.warn(o.Line, key, "", "a selector by histogram or s(a,b) cannot be divided by %s: all workers share it", o.Division)
+		}
+	case n <= 0:
+	case w.Rate != nil: // each worker has its turn, on whatever host it is
+		ps.fail(o.Line, key, hint, "%s, %d of %d workers have nothing to %s, but the rate gives each its turn", divided, n, w.Workers, o.Type)
+	default:
+		ps.warn(o.Line, key, hint, "%s, %d of %d workers have nothing to %s", divided, n, w.Workers, o.Type)
+	}
+}

@@ -1,0 +1,48 @@
+package model_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/selector"
+	"github.com/cnsbench/cnsbench/internal/schedule"
+)
+
+// Workers to whose part nothing falls are said; under a rate, which gives each its
+// turn, they cannot be: what is due on a host that has no others would not be done.
+func TestWorkersWithNothingToDo(t *testing.T) {
+	upTo := func(n int64) selector.Spec { return selector.Spec{Kind: selector.Range, Low: 1, High: n} }
+	owned := func(o *model.Op) {
+		o.Type, o.Checks, o.Sizes = model.Write, []model.IntegrityCheck{model.ListAfterWrite}, selector.Sizes{Spec: upTo(1), Unit: 100}
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(*model.Op)
+		want   string
+	}{
+		{"enough", func(o *model.Op) { o.Division = model.ByObject }, ""},
+		{"by object", func(o *model.Op) { o.Division, o.Objects = model.ByObject, upTo(3) }, "divided by object, 5 of 8 workers have nothing to read"},
+		{"by container", func(o *model.Op) { o.Division = model.ByContainer }, "divided by container, 1 of 8 workers have nothing to read"},
+		{"objects of their own", func(o *model.Op) { owned(o); o.Objects = upTo(2) }, "with an object for one worker each, 6 of 8 workers have nothing to write"},
+		{"objects of their own, enough", owned, ""},
+		{"undivided", func(o *model.Op) { o.Objects = upTo(1) }, ""},
+	} {
+		for _, open := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, rate %v", tt.name, open), func(t *testing.T) {
+				w := work("main", 8, func(w *model.Work) {
+					w.TotalOps, w.Ops[0].Division = 100, model.ByNone
+					if tt.change(&w.Ops[0]); open {
+						w.Rate = schedule.Constant{Rate: 10}
+					}
+				})
+				ps := model.Check(&model.Workload{Stages: []model.Stage{{Name: "s", Works: []model.Work{w}}}}, model.COSBench)
+				said := fmt.Sprint(ps)
+				if tt.want == "" && len(ps) > 0 || !strings.Contains(said, tt.want) || ps.Fatal() != (tt.want != "" && open) {
+					t.Errorf("%s; want %q", said, tt.want)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cnsbench/cnsbench/internal/object/selector"
+)
+
+// Share is the part of w that the i-th (from 0) of several hosts carries out.
+// Hosts are known by name only to works that name one; others may have none.
+//
+// The shares of all hosts together are w exactly: each worker of a work is on
+// one host, and keeps its number among all, so that it has the same part by
+// division and draws the same; of an open loop each operation that is due falls
+// to one worker; operations and bytes that end a work are divided among its
+// workers. Every share has all stages, also those in which its host has nothing
+// to do: hosts go through them together.
+func (w *Workload) Share(i int, hosts []string) (*Workload, error) {
+	if i < 0 || i >= len(hosts) {
+		return nil, fmt.Errorf("there is no host %d of %d", i, len(hosts))
+	}
+	share := *w
+	share.Stages = slices.Clone(w.Stages)
+	for s := range share.Stages {
+		stage := &share.Stages[s]
+		works := stage.Works
+		stage.Works = nil
+		turn := 0 // whose it is to take a worker that is left over
+		for _, work := range works {
+			first, n := 0, work.Workers
+			if work.Driver == "" {
+				first, n, turn = deal(work.Workers, i, len(hosts), turn)
+			} else if at := slices.Index(hosts, work.Driver); at < 0 {
+				return nil, fmt.Errorf("work %q is for the host %q, which is not among those that there are", work.Name, work.Driver)
+			} else if at != i {
+				continue
+			}
+			if work.keep(first, n) {
+				stage.Works = append(stage.Works, work)
+			}
+		}
+	}
+	return &share, nil
+}
+
+// deal gives host i of n its workers of a work, as COSBench does: each ⌊W/n⌋,
+// the rest one by one. turn is the host that is first to get one of the rest;
+// the next work of a stage goes on after the last one that did, so that not all
+// fall to the first hosts.
+func deal(workers, i, n, turn int) (first, count, next int) {
+	p := selector.Part{Index: (i - turn + n) % n, Count: n}
+	offset, length := p.Slice(int64(workers))
+	return int(offset), int(length), (turn + workers%n) % n
+}
+
+// keep leaves w the workers from first on; false if that leaves nothing to do.
+func (w *Work) keep(first, n int) bool {
+	if w.Kind == Delay {
+		return true
+	}
+	all := w.AllWorkers()
+	ops, bytes := shared(w.TotalOps, first, n, all), shared(w.TotalBytes, first, n, all)
+	total := w.TotalOps
+	w.FirstWorker, w.Of, w.Workers = w.FirstWorker+first, all, n
+	if w.Rate != nil {
+		ops = w.Turns().of(total) // the first that are due, whoever does them
+	}
+	if n == 0 || total > 0 && ops == 0 || w.TotalBytes > 0 && bytes == 0 {
+		return false
+	}
+	w.TotalOps, w.TotalBytes = ops, bytes
+	return true
+}
+
+// shared is what the workers from first on have of a total.
+func shared(total int64, first, n, all int) int64 {
+	upTo := func(worker int) int64 {
+		offset, _ := selector.Part{Index: worker, Count: all}.Slice(total)
+		return offset
+	}
+	if all <= 1 {
+		return total
+	}
+	return upTo(first+n) - upTo(first)
+}
+
+// AllWorkers are those of the whole work, of which w may be a share.
+func (w *Work) AllWorkers() int { return max(w.Of, w.Workers) }
+
+// Turns says which of the operations that are due in an open loop fall to a
+// share. Each worker of the whole work has its turn, in an order that has each
+// host's as far apart as all are, not in bunches.
+type Turns struct {
+	scatter             selector.Scatter
+	all, first, workers int64
+}
+
+// Turns are those of this share.
+func (w *Work) Turns() Turns {
+	all := int64(w.AllWorkers())
+	return Turns{selector.NewScatter(all), all, int64(w.FirstWorker), int64(w.Workers)}
+}
+
+// Fall says whether the k-th operation (from 0) does.
+func (t Turns) Fall(k int64) bool {
+	turn := t.scatter.At(k%t.all) - t.first
+	return turn >= 0 && turn < t.workers
+}
+
+// of is how many of the first total operations that are due fall to the share.
+func (t Turns) of(total int64) int64 {
+	n := total / t.all * t.workers
+	for k := range total % t.all {
+		if t.Fall(k) {
+			n++
+		}
+	}
+	return n
+}
+
+// Start is where this share begins to go through a selector's numbers in order,
+// where its workers have one place in it: shares begin apart from each other, so
+// that those who go through all together once meet each number once.
+func (w *Work) Start(s selector.Spec) int64 {
+	offset, _ := selector.Part{Index: w.FirstWorker, Count: w.AllWorkers()}.Slice(s.Size())
+	return offset
+}
+
+// Planned is how many operations w has, where that is known before: those of a
+// special work, and of one that a number of operations ends; else 0.
+func (w *Work) Planned() int64 {
+	n := w.TotalOps
+	if w.Special() {
+		for i := range w.Workers {
+			n += w.Ops[0].Items(w.FirstWorker+i, w.AllWorkers())
+		}
+	}
+	return n
+}

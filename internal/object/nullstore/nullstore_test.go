@@ -1,0 +1,13 @@
+package nullstore_test
+
+import (
+	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/object/clienttest"
+	"github.com/cnsbench/cnsbench/internal/object/nullstore"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+func TestConformance(t *testing.T) {
+	clienttest.Run(t, clienttest.Options{Store: &nullstore.Store{Size: 10000, Clock: op.NewClock()}, PartSize: 8192, Chunked: true})
+}

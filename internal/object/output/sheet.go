@@ -1,0 +1,93 @@
+package output
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/object/loadgen"
+	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// sheet is COSBench's file of a stage while it is written: a row for each second,
+// with all operations of all works. Works are told of one by one, and one that
+// has ended is not any more: its cells are empty.
+type sheet struct {
+	file    string
+	works   []*model.Work                // that have operations
+	start   op.Time                      // of the first second
+	rows    map[int][]loadgen.WorkResult // by second and work; To is 0 before it is told of
+	next    int                          // the first row that is not written
+	version int                          // of the last one that is
+}
+
+// sheetHeld is how many seconds a row waits for works that say nothing.
+const sheetHeld = 16
+
+func newSheet(file string, s *model.Stage) *sheet {
+	f := &sheet{file: file, start: op.Never, rows: map[int][]loadgen.WorkResult{}}
+	for i := range s.Works {
+		if s.Works[i].Kind != model.Delay {
+			f.works = append(f.works, &s.Works[i])
+		}
+	}
+	return f
+}
+
+// add takes in what a work did; what comes late is added to the next row.
+func (f *sheet) add(w *model.Work, from, to op.Time, cells loadgen.Cells) error {
+	if !f.start.Known() {
+		f.start = from
+	}
+	second := max(f.next, int(time.Duration(to-f.start).Round(time.Second)/time.Second)-1)
+	row := f.rows[second]
+	if row == nil {
+		for _, w := range f.works {
+			row = append(row, loadgen.WorkResult{Work: w, Cells: loadgen.Cells{}})
+		}
+		f.rows[second] = row
+	}
+	r := &row[slices.IndexFunc(f.works, func(x *model.Work) bool { return x.Name == w.Name })]
+	if r.To == 0 {
+		r.From = from
+	}
+	r.To = to
+	for k, cell := range cells {
+		k.Ramp = false // what is done in a ramp has its rows too
+		if err := r.Cells.Merge(loadgen.Cells{k: cell}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take is what can be written: rows of which all works have told, or that waited
+// long enough, but not the last, to which what is left of a second belongs; in the
+// end all.
+func (f *sheet) take(start time.Time, end bool) (text [][]string, err error) {
+	seconds := slices.Sorted(maps.Keys(f.rows))
+	for _, k := range seconds {
+		row := f.rows[k]
+		latest := seconds[len(seconds)-1]
+		waits := k == latest || slices.ContainsFunc(row, func(r loadgen.WorkResult) bool { return r.To == 0 })
+		if waits && !end && latest-k < sheetHeld {
+			break
+		}
+		var figures []loadgen.Figures
+		to := op.Time(0)
+		for i := range row {
+			of, err := row[i].Figures()
+			if err != nil {
+				return nil, err
+			}
+			figures, to = append(figures, of...), max(to, row[i].To)
+		}
+		if delete(f.rows, k); f.version == 0 {
+			text = stageHeader(f.works)
+		}
+		f.next, f.version = k+1, f.version+1
+		text = append(text, stageRow(figures, start.Add(time.Duration(to)), f.version))
+	}
+	return text, nil
+}

@@ -1,0 +1,230 @@
+// Package selector has the selectors: pure descriptions of which container, object
+// or size an operation takes next, in COSBench's notation and a little beyond
+// it. A selector over 10⁹ keys takes no more memory than one over ten.
+package selector
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+)
+
+// Kind is how a selector chooses.
+type Kind uint8
+
+// The kinds. Zipf and Hotspot are ours.
+const (
+	Constant   Kind = iota + 1 // c(n)
+	Uniform                    // u(a,b): each draw independent
+	Range                      // r(a,b) or a-b: incrementing and wrapping
+	Sequential                 // s(a,b): the same, one cursor for the whole driver
+	Histogram                  // h(lo|hi|weight,…): a bucket by weight, uniform within it
+	Zipf                       // zipf(a,b,exponent): rank k with probability ∝ k^−exponent
+	Hotspot                    // hot(a,b,keys,draws): so many % of the keys get so many % of the draws
+)
+
+// Spec is a selector of the integers from Low to High. It is a value.
+type Spec struct {
+	Kind      Kind
+	Low, High int64
+	Buckets   []Bucket // Histogram
+	Exponent  float64  // Zipf, > 0
+	HotKeys   float64  // Hotspot: share of the keys, in (0, 1]
+	HotDraws  float64  // Hotspot: share of the draws, in [0, 1]
+}
+
+// Bucket of a histogram: Low to High with a weight.
+type Bucket struct{ Low, High, Weight int64 }
+
+// Size is how many integers s selects from. For a histogram it is the span of
+// its buckets.
+func (s Spec) Size() int64 { return s.High - s.Low + 1 }
+
+// Divisible says whether a worker can be given a part of s of its own.
+func (s Spec) Divisible() bool {
+	return s.Kind != Histogram && s.Kind != Sequential
+}
+
+// Part is the Index-th (from 0) of Count parts; the zero Part is the whole.
+type Part struct{ Index, Count int }
+
+// Slice is the offset and the length of p in n items, as COSBench divides:
+// worker i (from 1) of W gets ⌊n/W⌋ items and one of the remainder when
+// n mod W ≥ i, at offset ⌊n/W⌋(i−1) + min(n mod W, i−1).
+func (p Part) Slice(n int64) (offset, length int64) {
+	if p.Count <= 1 {
+		return 0, n
+	}
+	i, w := int64(p.Index), int64(p.Count)
+	each, rest := n/w, n%w
+	length = each
+	if rest > i {
+		length++
+	}
+	return each*i + min(rest, i), length
+}
+
+// Of is the part p of s: a selector of the same kind over fewer integers.
+// False if nothing is left for p. What is not Divisible stays whole.
+func (p Part) Of(s Spec) (Spec, bool) {
+	if p.Count <= 1 || !s.Divisible() {
+		return s, true
+	}
+	offset, length := p.Slice(s.Size())
+	s.Low += offset
+	s.High = s.Low + length - 1
+	return s, length > 0
+}
+
+// Stride starts drawing from the numbers of s that are p's own: those that are
+// p.Index modulo p.Count. Unlike a Slice, whose a number is does not depend on
+// the range that it is in. It goes through them in a place of its own. False if
+// none are. Nothing is drawn from what is not Divisible: it cannot be p's own.
+func (p Part) Stride(s Spec, rng *rand.Rand) (Picker, bool, error) {
+	if err := s.Check(); err != nil {
+		return nil, false, err
+	}
+	if !s.Divisible() {
+		return nil, false, errors.New("what is drawn by a histogram or s(a,b) cannot be divided")
+	}
+	step := int64(max(1, p.Count))
+	first := s.Low + ((int64(p.Index)-s.Low)%step+step)%step
+	if first > s.High {
+		return nil, false, nil
+	}
+	s.Low, s.High = 0, (s.High-first)/step
+	inner, err := s.Picker(nil, rng)
+	return &strided{inner, first, step}, true, err
+}
+
+type strided struct {
+	inner       Picker
+	first, step int64
+}
+
+func (s *strided) Next() int64 { return s.first + s.step*s.inner.Next() }
+
+// Cursor is the place that the workers of a driver share in a selector that
+// goes through its integers in order. Its methods are safe for concurrent use.
+type Cursor struct{ n atomic.Int64 }
+
+// Begin makes n the next number, in place of 0.
+func (c *Cursor) Begin(n int64) { c.n.Store(n) }
+
+// Next counts from 0.
+func (c *Cursor) Next() int64 { return c.n.Add(1) - 1 }
+
+// Picker yields integers of one Spec to one worker.
+type Picker interface{ Next() int64 }
+
+// Picker starts drawing. Range draws from cursor, or where that is nil (a
+// worker with a part of its own) from one of its own; Sequential always needs
+// one. rng is the worker's; it is not shared.
+func (s Spec) Picker(cursor *Cursor, rng *rand.Rand) (Picker, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	switch s.Kind {
+	case Constant:
+		return constant(s.Low), nil
+	case Uniform:
+		return &uniform{s.Low, s.Size(), rng}, nil
+	case Range, Sequential:
+		if cursor == nil {
+			if s.Kind == Sequential {
+				return nil, errors.New("a sequential selector needs the driver's cursor")
+			}
+			cursor = new(Cursor)
+		}
+		return &ordered{s.Low, s.Size(), cursor}, nil
+	case Histogram:
+		return newHistogram(s, rng), nil
+	case Zipf:
+		return &zipf{low: s.Low, ranks: newRanks(s.Size(), s.Exponent), scatter: NewScatter(s.Size()), rng: rng}, nil
+	}
+	return newHotspot(s, rng), nil
+}
+
+// Check says what is wrong with s, if anything is.
+func (s Spec) Check() error {
+	switch {
+	case s.Kind < Constant || s.Kind > Hotspot:
+		return errors.New("there is no selector")
+	case s.Low < 0 || s.High < s.Low:
+		return fmt.Errorf("from %d to %d is no range: the first number must not be above the second, or negative", s.Low, s.High)
+	case s.Size() <= 0:
+		return fmt.Errorf("from %d to %d are more numbers than there can be", s.Low, s.High)
+	case s.Kind == Histogram && len(s.Buckets) == 0:
+		return errors.New("a histogram needs buckets")
+	case s.Kind == Zipf && !(s.Exponent > 0 && s.Exponent <= 10):
+		return fmt.Errorf("the exponent %g of zipf is not in (0, 10]", s.Exponent)
+	case s.Kind == Hotspot && !(s.HotKeys > 0 && s.HotKeys <= 1 && s.HotDraws >= 0 && s.HotDraws <= 1):
+		return errors.New("the shares of a hotspot are not in (0 %, 100 %]")
+	}
+	return nil
+}
+
+type constant int64
+
+func (c constant) Next() int64 { return int64(c) }
+
+type uniform struct {
+	low, n int64
+	rng    *rand.Rand
+}
+
+func (u *uniform) Next() int64 { return u.low + u.rng.Int64N(u.n) }
+
+type ordered struct {
+	low, n int64
+	cursor *Cursor
+}
+
+func (o *ordered) Next() int64 { return o.low + o.cursor.Next()%o.n }
+
+type histogram struct {
+	buckets []Bucket
+	upTo    []int64 // cumulated weights
+	rng     *rand.Rand
+}
+
+func newHistogram(s Spec, rng *rand.Rand) *histogram {
+	h := &histogram{buckets: s.Buckets, rng: rng}
+	sum := int64(0)
+	for _, b := range s.Buckets {
+		sum += b.Weight
+		h.upTo = append(h.upTo, sum)
+	}
+	return h
+}
+
+func (h *histogram) Next() int64 {
+	draw := h.rng.Int64N(h.upTo[len(h.upTo)-1])
+	i := 0
+	for draw >= h.upTo[i] {
+		i++
+	}
+	b := h.buckets[i]
+	return b.Low + h.rng.Int64N(b.High-b.Low+1)
+}
+
+type hotspot struct {
+	low, n, hot int64
+	draws       float64
+	scatter     Scatter
+	rng         *rand.Rand
+}
+
+func newHotspot(s Spec, rng *rand.Rand) *hotspot {
+	n := s.Size()
+	hot := min(max(1, int64(s.HotKeys*float64(n)+0.5)), n)
+	return &hotspot{low: s.Low, n: n, hot: hot, draws: s.HotDraws, scatter: NewScatter(n), rng: rng}
+}
+
+func (h *hotspot) Next() int64 {
+	if h.hot == h.n || h.rng.Float64() < h.draws {
+		return h.low + h.scatter.At(h.rng.Int64N(h.hot))
+	}
+	return h.low + h.scatter.At(h.hot+h.rng.Int64N(h.n-h.hot))
+}

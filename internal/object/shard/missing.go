@@ -1,0 +1,58 @@
+package shard
+
+import (
+	"fmt"
+
+	"github.com/cnsbench/cnsbench/internal/object/loadgen"
+	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Missing accounts for the share of a part that was lost: for each work that it
+// did not end, what it had to do, what is kept of it and what is not. Operations
+// of an open loop that were due, or were to be, after the last that is known of
+// it are added to the work as lost.
+func (p *Part) Missing() []string {
+	var list []string
+	for i := range p.Stages {
+		s := &p.Stages[i]
+		if s.Over {
+			continue
+		}
+		stage := &p.Workload.Stages[i]
+		for j := range stage.Works {
+			w := &stage.Works[j]
+			if w.Kind == model.Delay {
+				continue
+			}
+			var r *loadgen.WorkResult
+			if k, err := s.work(w.Name); err == nil {
+				r = &s.Works[k]
+			}
+			list = append(list, fmt.Sprintf("stage %s, work %s: %s", s.Name, w.Name, loadgen.LostShare(w, r, false, s.Name, p.Seed)))
+		}
+	}
+	return list
+}
+
+// Shift moves all instants of the part by d.
+func (p *Part) Shift(d op.Time) {
+	move := func(list ...*op.Time) {
+		for _, t := range list {
+			if t.Known() {
+				*t += d
+			}
+		}
+	}
+	move(&p.Barrier, &p.Last)
+	for i := range p.Stages {
+		s := &p.Stages[i]
+		move(&s.Began, &s.Ended)
+		for j := range s.Works {
+			move(&s.Works[j].Began, &s.Works[j].From, &s.Works[j].To, &s.Works[j].Ended)
+		}
+		for j := range s.Seconds {
+			move(&s.Seconds[j].From, &s.Seconds[j].To)
+		}
+	}
+}

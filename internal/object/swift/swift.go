@@ -1,0 +1,417 @@
+// Package swift speaks OpenStack Swift on a pinned connection, with tokens of
+// TempAuth (v1) and of Keystone (v2 and v3).
+package swift
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/cnsbench/cnsbench/internal/object/client"
+	"github.com/cnsbench/cnsbench/internal/object/httpconn"
+	"github.com/cnsbench/cnsbench/internal/object/payload"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// ownerHeader is the property of a container by which it is known as ours; it
+// is set by the request that makes the container.
+const ownerHeader = "X-Container-Meta-Cnsbench-Owner"
+
+// Config of a store. Settings: timeout (ms), policy (a storage policy for new
+// containers), storage_url (with Token, or to override what the token service
+// says), cafile, no_verify_ssl. AuthKind: none, tempauth, keystone (the version
+// as in auth_url), keystonev2, keystonev3.
+type Config struct {
+	Settings, Auth  map[string]string
+	AuthKind        string
+	Password, Token string
+	Clock           op.Clock
+}
+
+// Store is an account of a Swift cluster.
+type Store struct {
+	config Config
+	tokens *tokens
+}
+
+// New checks the settings; nothing is sent.
+func New(c Config) (*Store, error) {
+	s := &Store{config: c, tokens: &tokens{config: c}}
+	if c.AuthKind == "" || c.AuthKind == "none" {
+		if c.Token == "" || c.Settings["storage_url"] == "" {
+			return nil, fmt.Errorf("swift: without auth it needs a token and a storage_url")
+		}
+		s.tokens.fixed = &access{token: c.Token, storageURL: c.Settings["storage_url"], opened: &atomic.Bool{}}
+	}
+	if _, err := client.Timeout(c.Settings["timeout"]); err != nil {
+		return nil, fmt.Errorf("swift: %w", err)
+	}
+	if !client.Fits(c.Token+c.Settings["policy"]) || c.AuthKind == "tempauth" && !client.Fits(c.Auth["username"]+c.Password) {
+		return nil, fmt.Errorf("swift: the token, the policy, the user or the password has a line break or another control character in it")
+	}
+	for _, address := range []string{c.Auth["auth_url"], c.Settings["storage_url"]} {
+		if address == "" {
+			continue
+		}
+		if _, _, err := client.Endpoint(address, c.Settings, c.Clock); err != nil {
+			return nil, fmt.Errorf("swift: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// Describe says which account, as far as it is known before the first token: by
+// all that chooses it.
+func (s *Store) Describe() string {
+	if u := s.config.Settings["storage_url"]; u != "" {
+		return "swift " + u
+	}
+	var how []string
+	for _, key := range slices.Sorted(maps.Keys(s.config.Auth)) {
+		how = append(how, key+"="+s.config.Auth[key])
+	}
+	return "swift by " + strings.Join(how, " ")
+}
+
+// Client of one worker. It has no connection until it has a token.
+func (s *Store) Client() (client.Client, error) { return &adapter{store: s}, nil }
+
+type adapter struct {
+	store *Store
+	http  *client.HTTP
+	at    access // what http and base were made for
+	base  []byte
+	host  string
+
+	stopped abortion
+	content client.Contents
+}
+
+func (c *adapter) Abort() { c.stopped.abort() }
+
+func (c *adapter) Close() {
+	if c.http != nil {
+		c.http.Conn.Close()
+	}
+}
+
+// Do carries r out; where the token has expired, once more with a new one.
+func (c *adapter) Do(ctx context.Context, r *client.Request, res *client.Result) {
+	*res = client.Result{Started: op.Never, First: op.Never}
+	began := c.store.config.Clock.Now()
+	for again := range 2 {
+		a, err := c.store.tokens.get(ctx, c.stopped.context())
+		if err != nil {
+			c.unauthorised(res, began, err)
+			return
+		}
+		if err := c.connect(a); err != nil {
+			c.unauthorised(res, began, err)
+			return
+		}
+		c.carryOut(ctx, r, res)
+		if res.Status != 401 && res.Failure == "" && !a.opened.Load() {
+			a.opened.Store(true)
+		}
+		if res.Status != 401 || again > 0 || c.store.tokens.fixed != nil || !c.store.tokens.expired(a) {
+			break
+		}
+	}
+	res.Started = began // waiting for a token is part of it
+}
+
+// unauthorised fills res for an operation that got no token.
+func (c *adapter) unauthorised(res *client.Result, began op.Time, err error) {
+	res.Started, res.Ended, res.Detail = began, c.store.config.Clock.Now(), err.Error()
+	res.Status, res.Failure = 0, httpconn.Unresolved
+	var f *failure
+	if asFailure(err, &f) {
+		res.Status, res.Failure, res.Code = f.status, f.kind, f.code
+	} else {
+		res.Failure = httpconn.LocalFailed
+	}
+	if c.stopped.done() {
+		res.Status, res.Failure, res.Code = 0, httpconn.Aborted, ""
+	}
+}
+
+// connect makes the client one of a's storage.
+func (c *adapter) connect(a access) error {
+	if c.http != nil && a.storageURL == c.at.storageURL {
+		c.at = a
+		return nil
+	}
+	ep, base, err := client.Endpoint(a.storageURL, c.store.config.Settings, c.store.config.Clock)
+	if err != nil {
+		return fmt.Errorf("swift: the token's storage URL: %w", err)
+	}
+	c.Close()
+	c.http, c.at, c.base, c.host = client.NewHTTP(ep), a, []byte(strings.TrimSuffix(base, "/")), ep.Host
+	c.stopped.set(c.http.Conn)
+	return nil
+}
+
+// head lays a request out. query is encoded.
+func (c *adapter) head(method string, container, object []byte, query string) {
+	b := append(append(c.http.X.Head[:0], method...), ' ')
+	b = append(b, c.base...)
+	b = escape(append(b, '/'), container)
+	if len(object) > 0 {
+		b = escape(append(b, '/'), object)
+	}
+	if query != "" {
+		b = append(append(b, '?'), query...)
+	}
+	b = append(append(b, " HTTP/1.1\r\nHost: "...), c.host...)
+	b = append(append(b, "\r\nX-Auth-Token: "...), c.at.token...)
+	x := &c.http.X
+	x.Head = append(b, "\r\n"...)
+	x.Content, x.Size, x.Chunked, x.NoBody = nil, 0, false, method == "HEAD"
+}
+
+func (c *adapter) with(name, value string) {
+	x := &c.http.X
+	x.Head = append(append(append(append(x.Head, name...), ": "...), value...), "\r\n"...)
+}
+
+const unescaped = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~/"
+
+func escape(b, text []byte) []byte {
+	for _, ch := range text {
+		if strings.IndexByte(unescaped, ch) >= 0 {
+			b = append(b, ch)
+		} else {
+			b = append(b, '%', "0123456789ABCDEF"[ch>>4], "0123456789ABCDEF"[ch&15])
+		}
+	}
+	return b
+}
+
+func (c *adapter) carryOut(ctx context.Context, r *client.Request, res *client.Result) {
+	switch r.Verb {
+	case client.Get:
+		c.head("GET", r.Container, r.Object, "")
+		if r.Length >= 0 {
+			c.with("Range", fmt.Sprintf("bytes=%d-%d", r.Offset, r.Offset+r.Length-1))
+		}
+		c.explained(c.http.Read(ctx, r, res), res)
+	case client.Put:
+		c.put(ctx, r, res)
+	case client.PutParts:
+		c.putParts(ctx, r, res)
+	case client.Head:
+		c.simple(ctx, "HEAD", r.Container, r.Object, res)
+	case client.Delete:
+		c.remove(ctx, r, res)
+	case client.List:
+		c.list(ctx, r, res)
+	case client.Copy:
+		c.head("PUT", r.Container, r.To, "")
+		c.with("X-Copy-From", string(escape(append(escape([]byte("/"), r.Container), '/'), r.Object)))
+		c.with("Content-Length", "0")
+		c.explained(c.http.Send(ctx, res, false), res)
+	case client.MakeContainer:
+		c.makeContainer(ctx, r, res)
+	case client.RemoveContainer:
+		c.removeContainer(ctx, r, res)
+	case client.CheckOwner:
+		c.checkOwner(ctx, r.Container, res)
+	}
+}
+
+func (c *adapter) simple(ctx context.Context, method string, container, object []byte, res *client.Result) bool {
+	c.head(method, container, object, "")
+	return c.explained(c.http.Send(ctx, res, false), res)
+}
+
+func (c *adapter) put(ctx context.Context, r *client.Request, res *client.Result) {
+	c.head("PUT", r.Container, r.Object, "")
+	c.content = client.Contents{ID: r.ID()}
+	x := &c.http.X
+	x.Content, x.Size, x.Chunked = &c.content, r.Size, r.Chunked
+	if r.File != nil {
+		x.Content = r.File
+	}
+	if c.explained(c.http.Send(ctx, res, false), res) {
+		res.Bytes = r.Size
+	}
+}
+
+// segments is what stands between the name of a large object and the write
+// that a segment is of: two writes of one object share none.
+const segments = "/.cnsbench-"
+
+// segment says whether an object is one that putParts made as a part of another.
+func segment(name string) bool {
+	_, rest, ok := strings.Cut(name, segments)
+	if !ok || len(rest) != 25 || rest[16] != '/' {
+		return false
+	}
+	return strings.Trim(rest[:16], "0123456789abcdef") == "" && strings.Trim(rest[17:], "0123456789") == ""
+}
+
+// putParts writes a static large object: segments below its own name, and a
+// manifest that joins them.
+func (c *adapter) putParts(ctx context.Context, r *client.Request, res *client.Result) {
+	var manifest bytes.Buffer
+	manifest.WriteByte('[')
+	for part, offset := 1, int64(0); offset < r.Size || part == 1; part++ {
+		size := min(r.PartSize, r.Size-offset)
+		name := fmt.Sprintf("%s%s%016x/%08d", r.Object, segments, r.Writer, part)
+		c.head("PUT", r.Container, []byte(name), "")
+		c.content = client.Contents{ID: r.ID(), Offset: offset}
+		c.http.X.Content, c.http.X.Size, c.http.X.Chunked = &c.content, size, r.Chunked
+		if !c.explained(c.http.Send(ctx, res, false), res) {
+			return
+		}
+		if part > 1 {
+			manifest.WriteByte(',')
+		}
+		fmt.Fprintf(&manifest, `{"path":%q,"etag":%q,"size_bytes":%d}`, string(r.Container)+"/"+name, strings.Trim(c.http.X.Header("etag"), `"`), size)
+		offset += size
+	}
+	manifest.WriteByte(']')
+	c.head("PUT", r.Container, r.Object, "multipart-manifest=put")
+	c.http.X.Content, c.http.X.Size = text(manifest.Bytes()), int64(manifest.Len())
+	if c.explained(c.http.Send(ctx, res, false), res) {
+		res.Bytes = r.Size
+	}
+}
+
+type text []byte
+
+func (t text) Read(dst []byte, offset int64) error {
+	copy(dst, t[offset:])
+	return nil
+}
+
+func (c *adapter) list(ctx context.Context, r *client.Request, res *client.Result) {
+	query := "limit=" + strconv.Itoa(r.MaxKeys)
+	if len(r.Object) > 0 {
+		query += "&prefix=" + url.QueryEscape(string(r.Object))
+	}
+	c.head("GET", r.Container, nil, query)
+	c.with("Accept", "text/plain")
+	if c.explained(c.http.Send(ctx, res, true), res) {
+		res.Keys = bytes.Count(c.http.Answer, []byte("\n"))
+		first, _, _ := bytes.Cut(c.http.Answer, []byte("\n")) // those with it as their prefix come behind it
+		res.Listed = len(r.Object) > 0 && bytes.Equal(first, r.Object)
+		if r.Names {
+			res.Names = strings.Split(string(c.http.Answer), "\n")[:res.Keys]
+		}
+	}
+}
+
+// remove deletes an object. A manifest's segments do not go with it unless that
+// is asked for, which is refused for objects without any.
+func (c *adapter) remove(ctx context.Context, r *client.Request, res *client.Result) {
+	if !r.Parts {
+		c.simple(ctx, "DELETE", r.Container, r.Object, res)
+		return
+	}
+	if !c.simple(ctx, "HEAD", r.Container, r.Object, res) {
+		return
+	}
+	if c.http.X.Header("x-static-large-object") == "" {
+		c.simple(ctx, "DELETE", r.Container, r.Object, res)
+		return
+	}
+	c.head("DELETE", r.Container, r.Object, "multipart-manifest=delete")
+	c.with("Accept", "text/plain")
+	if !c.explained(c.http.Send(ctx, res, true), res) {
+		return
+	}
+	// Its status is 200 whatever became of it; the real one is in the answer.
+	_, answer, _ := strings.Cut(string(c.http.Answer), "Response Status: ")
+	if status, err := strconv.Atoi(answer[:min(3, len(answer))]); err != nil || status/100 != 2 {
+		res.Status, res.Detail = max(status, 400), strings.TrimSpace(string(c.http.Answer[:min(len(c.http.Answer), 200)]))
+	}
+}
+
+// removeContainer removes one of ours. Swift itself refuses to if there are
+// objects in it; segments whose object is gone, since it was overwritten or its
+// write did not end, are removed before.
+func (c *adapter) removeContainer(ctx context.Context, r *client.Request, res *client.Result) {
+	if !c.checkOwner(ctx, r.Container, res) {
+		return
+	}
+	for !c.simple(ctx, "DELETE", r.Container, nil, res) && res.Status == 409 {
+		conflict := *res
+		if !c.removeSegments(ctx, r.Container, res) {
+			conflict.Ended, conflict.Attempts = res.Ended, res.Attempts
+			*res = conflict
+			return
+		}
+	}
+}
+
+// removeSegments removes some that are left over; false if there are none, or
+// something else is in the container. An object stands before its segments.
+func (c *adapter) removeSegments(ctx context.Context, container []byte, res *client.Result) bool {
+	c.head("GET", container, nil, "limit=1000")
+	c.with("Accept", "text/plain")
+	if !c.explained(c.http.Send(ctx, res, true), res) {
+		return false
+	}
+	names := strings.FieldsFunc(string(c.http.Answer), func(r rune) bool { return r == '\n' })
+	for _, name := range names {
+		if !segment(name) {
+			return false
+		}
+	}
+	for _, name := range names {
+		if !c.simple(ctx, "DELETE", container, []byte(name), res) && res.Status != 404 {
+			return false
+		}
+	}
+	return len(names) > 0
+}
+
+func (c *adapter) makeContainer(ctx context.Context, r *client.Request, res *client.Result) {
+	if c.simple(ctx, "HEAD", r.Container, nil, res) {
+		res.Code = client.Existed
+		return
+	}
+	if res.Status != 404 {
+		return
+	}
+	c.head("PUT", r.Container, nil, "")
+	c.with(ownerHeader, client.Mark)
+	if p := c.store.config.Settings["policy"]; p != "" {
+		c.with("X-Storage-Policy", p)
+	}
+	c.with("Content-Length", "0")
+	c.explained(c.http.Send(ctx, res, false), res)
+}
+
+func (c *adapter) checkOwner(ctx context.Context, container []byte, res *client.Result) bool {
+	if !c.simple(ctx, "HEAD", container, nil, res) {
+		return false
+	}
+	if !strings.HasPrefix(c.http.X.Header(strings.ToLower(ownerHeader)), client.Mark) {
+		res.Status, res.Code = 404, client.NotOurs
+		return false
+	}
+	return true
+}
+
+// explained says whether there is no error; what Swift writes about one is for
+// people.
+func (c *adapter) explained(answered bool, res *client.Result) bool {
+	if !answered {
+		return false
+	}
+	if res.Status >= 200 && res.Status < 300 {
+		return res.Violation == payload.Sound
+	}
+	if text := strings.TrimSpace(string(c.http.Answer[:min(len(c.http.Answer), 200)])); res.Detail == "" {
+		res.Detail = text
+	}
+	return false
+}
