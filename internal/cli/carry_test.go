@@ -17,9 +17,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
@@ -278,7 +278,7 @@ spec:
 		t.Fatal(err)
 	}
 	pod := inPod(t, c)
-	want := []record.Trace{{Rate: "r", File: "t.csv", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(text))), Records: 2}}
+	want := []bundle.Trace{{Rate: "r", File: "t.csv", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(text))), Records: 2}}
 	for where, flags := range map[string][]string{"here": nil, "in a pod": {"t.csv=" + pod.dirs["t.csv"]}} {
 		main := main
 		if flags != nil { // so that it is found nowhere else
@@ -301,7 +301,7 @@ spec:
 
 // It also says which workloads were created, wherever their library is from.
 func TestWorkloadsAreRecorded(t *testing.T) {
-	record := func(manifest string) []record.Workload {
+	record := func(manifest string) []bundle.Workload {
 		dir := t.TempDir()
 		files(t, dir, map[string]string{"mine/one/pod.yaml": manifest, "b.yaml": `
 apiVersion: cnsbench.dev/v1alpha1

@@ -12,12 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 func newCleanup(s *streams) *cobra.Command {
@@ -103,13 +103,13 @@ type cleaner interface {
 	// further lists what would be removed beside what the ledger lists; the error
 	// lists what would be left alone.
 	further(ctx context.Context) ([]string, error)
-	teardown(ctx context.Context, ledger *record.Ledger) error
+	teardown(ctx context.Context, ledger *bundle.Ledger) error
 }
 
 // cleaner is that of the engine that run.json names. Without run.json nothing can
 // be proved, whichever engine it was.
 func (f *cleanupFlags) cleaner(s *streams, dir string) (cleaner, error) {
-	run, err := record.ReadRun(dir)
+	run, err := bundle.ReadRun(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return &localCleaner{}, nil
@@ -135,7 +135,7 @@ func (h *localCleaner) check(_ context.Context, entry op.LedgerEntry) error {
 
 func (h *localCleaner) further(context.Context) ([]string, error) { return nil, nil }
 
-func (h *localCleaner) teardown(ctx context.Context, ledger *record.Ledger) error {
+func (h *localCleaner) teardown(ctx context.Context, ledger *bundle.Ledger) error {
 	command, err := driverCommand()
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func (u unprovable) check(context.Context, op.LedgerEntry) error {
 
 func (u unprovable) further(context.Context) ([]string, error) { return nil, u.why }
 
-func (u unprovable) teardown(_ context.Context, ledger *record.Ledger) error {
+func (u unprovable) teardown(_ context.Context, ledger *bundle.Ledger) error {
 	errs := []error{u.why}
 	for _, entry := range ledger.Open() {
 		errs = append(errs, fmt.Errorf("%s %s is left alone", entry.Kind, entry.Name))
@@ -224,7 +224,7 @@ func (t *clusterCleaner) further(ctx context.Context) ([]string, error) {
 	return list, alone
 }
 
-func (t *clusterCleaner) teardown(ctx context.Context, ledger *record.Ledger) error {
+func (t *clusterCleaner) teardown(ctx context.Context, ledger *bundle.Ledger) error {
 	if err := endRunner(ctx, t.streams, t.on, runner{t.own.RunID, t.own.Proof()}); err != nil {
 		return err
 	}
@@ -233,14 +233,14 @@ func (t *clusterCleaner) teardown(ctx context.Context, ledger *record.Ledger) er
 
 // cleanBundle removes what the run of a bundle has left.
 func cleanBundle(ctx context.Context, s *streams, f *cleanupFlags, dir string, dryRun bool) error {
-	if err := record.CheckBundle(dir); err != nil {
+	if err := bundle.CheckBundle(dir); err != nil {
 		return err
 	}
-	ledger, err := record.OpenLedger(dir)
+	ledger, err := bundle.OpenLedger(dir)
 	if err != nil {
 		return err
 	}
-	if err := record.VerifyLedger(dir); err != nil {
+	if err := bundle.VerifyLedger(dir); err != nil {
 		return failed(errors.Join(err, ledger.Close()))
 	}
 	c, err := f.cleaner(s, dir)
@@ -264,7 +264,7 @@ func cleanBundle(ctx context.Context, s *streams, f *cleanupFlags, dir string, d
 }
 
 // listOwed says what a clean-up would remove, and what it would leave alone.
-func listOwed(ctx context.Context, s *streams, ledger *record.Ledger, c cleaner) error {
+func listOwed(ctx context.Context, s *streams, ledger *bundle.Ledger, c cleaner) error {
 	left := 0
 	listed := map[string]bool{}
 	for _, entry := range ledger.Open() {

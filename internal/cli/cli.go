@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/present/terminal"
+	"github.com/cnsbench/cnsbench/internal/report/terminal"
 )
 
 // The exit codes that scripts can rely on.

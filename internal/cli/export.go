@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
-	"github.com/cnsbench/cnsbench/internal/present/output"
+	"github.com/cnsbench/cnsbench/internal/output"
 )
 
 func newExport(s *streams) *cobra.Command {

@@ -12,21 +12,21 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/analysis/validity"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/present/report"
-	"github.com/cnsbench/cnsbench/internal/present/terminal"
-	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/report/html"
+	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
 // conclude closes the bundle, judges it from what it holds, writes the
 // verdicts into it, prints the summary and turns all that into an exit code.
 func (r *running) conclude(result *run.Result) error {
-	if same, err := record.SameFilesystem(r.writer.Dir(), r.flags.storage); err == nil && same && r.flags.endpoint == "" && r.flags.engine == engineLocal {
-		result.Flags = append(result.Flags, record.Flag{Name: "bundleOnStorageUnderTest", Severity: validity.Info,
+	if same, err := bundle.SameFilesystem(r.writer.Dir(), r.flags.storage); err == nil && same && r.flags.endpoint == "" && r.flags.engine == engineLocal {
+		result.Flags = append(result.Flags, bundle.Flag{Name: "bundleOnStorageUnderTest", Severity: validity.Info,
 			Evidence: fmt.Sprintf("the bundle and the volumes share a file system (%s): what is recorded is written beside what is measured; --out or --storage-dir can part them", r.flags.storage)})
 	}
-	closed := r.writer.Close(func(b *record.Run) {
+	closed := r.writer.Close(func(b *bundle.Run) {
 		b.State, b.Reason = result.State, result.Reason
 		b.BarrierAt, b.EndedAt = result.BarrierAt, result.EndedAt
 		b.Rates, b.Validity, b.Distributions = rateStats(result), result.Flags, result.Distributions
@@ -68,17 +68,17 @@ const envNoSummary = "CNSBENCH_NO_SUMMARY"
 // report writes the page into the bundle's directory, beside what its manifest
 // lists: it can be made again from that.
 func (r *running) report(s *summary.Summary) (path string, err error) {
-	b, err := record.Open(r.writer.Dir())
+	b, err := bundle.Open(r.writer.Dir())
 	if err != nil {
 		return "", err
 	}
-	path = filepath.Join(r.writer.Dir(), record.ReportFile)
-	return path, writeFile(path, func(w io.Writer) error { return report.Write(w, b, s) })
+	path = filepath.Join(r.writer.Dir(), bundle.ReportFile)
+	return path, writeFile(path, func(w io.Writer) error { return html.Write(w, b, s) })
 }
 
 // judge makes the summary and writes verdicts and flags into the bundle.
 func (r *running) judge(result *run.Result) (*summary.Summary, int, error) {
-	b, err := record.Open(r.writer.Dir())
+	b, err := bundle.Open(r.writer.Dir())
 	if err != nil {
 		return nil, 0, err
 	}
@@ -93,7 +93,7 @@ func (r *running) judge(result *run.Result) (*summary.Summary, int, error) {
 	if code == exitOK && r.flags.strict && doubtful(s.Validity) {
 		code = exitInvalid
 	}
-	return s, code, record.Amend(r.writer.Dir(), func(b *record.Run) {
+	return s, code, bundle.Amend(r.writer.Dir(), func(b *bundle.Run) {
 		b.Verdicts, b.Validity, b.ExitCode = slo.Record(s.Verdicts), s.Validity, code
 	})
 }
@@ -101,23 +101,23 @@ func (r *running) judge(result *run.Result) (*summary.Summary, int, error) {
 // exitOf is the exit code that the run itself calls for.
 func exitOf(result *run.Result) int {
 	switch result.State {
-	case record.Interrupted:
+	case bundle.Interrupted:
 		return exitInterrupted
-	case record.Failed:
+	case bundle.Failed:
 		return exitFailed
 	}
 	return exitOK
 }
 
 func reasonOf(result *run.Result) error {
-	if result.State != record.Failed {
+	if result.State != bundle.Failed {
 		return nil
 	}
 	return errors.New(result.Reason)
 }
 
 // doubtful says whether a gate was hit: a flag that is more than information.
-func doubtful(flags []record.Flag) bool {
+func doubtful(flags []bundle.Flag) bool {
 	for _, f := range flags {
 		if f.Severity != validity.Info {
 			return true
@@ -126,10 +126,10 @@ func doubtful(flags []record.Flag) bool {
 	return false
 }
 
-func rateStats(result *run.Result) []record.RateStats {
-	var stats []record.RateStats
+func rateStats(result *run.Result) []bundle.RateStats {
+	var stats []bundle.RateStats
 	for _, c := range result.Rates {
-		s := record.RateStats{Name: c.Rate, Triggers: c.Triggers, Started: c.Started, Dropped: c.Dropped, Late: c.Late}
+		s := bundle.RateStats{Name: c.Rate, Triggers: c.Triggers, Started: c.Started, Dropped: c.Dropped, Late: c.Late}
 		if c.Active > 0 {
 			s.Offered, s.Achieved = float64(c.Ops)/c.Active.Seconds(), float64(c.OK)/c.Active.Seconds()
 		}
@@ -142,8 +142,8 @@ func rateStats(result *run.Result) []record.RateStats {
 }
 
 // clockInfo describes the clock that orders everything.
-func clockInfo(c op.Clock) record.ClockInfo {
-	info := record.ClockInfo{Start: c.Start(), Source: "CLOCK_MONOTONIC", Resolution: 1}
+func clockInfo(c op.Clock) bundle.ClockInfo {
+	info := bundle.ClockInfo{Start: c.Start(), Source: "CLOCK_MONOTONIC", Resolution: 1}
 	var ts unix.Timespec
 	if unix.ClockGetres(unix.CLOCK_MONOTONIC, &ts) == nil {
 		info.Resolution = ts.Nano()

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/machine"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/coordinator"
@@ -24,7 +25,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/output"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
@@ -185,8 +185,8 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 	}
 	opener := backend.Opener{Getenv: os.Getenv}
 	text := cosbench.Redact(data, slices.Collect(maps.Keys(cosbench.Secrets(w, opener.Secrets)))...)
-	r.writer, err = record.Create(f.out, record.Run{ID: r.id, Name: w.Name, Source: record.Source{File: file, Text: string(text)}, Plan: plan,
-		Seed: f.seed, Versions: versions(), Engine: record.Objects, Clock: clockInfo(r.clock), BarrierAt: op.Never, EndedAt: op.Never})
+	r.writer, err = bundle.Create(f.out, bundle.Run{ID: r.id, Name: w.Name, Source: bundle.Source{File: file, Text: string(text)}, Plan: plan,
+		Seed: f.seed, Versions: versions(), Engine: bundle.Objects, Clock: clockInfo(r.clock), BarrierAt: op.Never, EndedAt: op.Never})
 	if err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ type objectRun struct {
 	workload *model.Workload
 	clock    op.Clock
 	id       string
-	writer   *record.Writer
+	writer   *bundle.Writer
 	fleet    *coordinator.Fleet // nil: this process does it
 	seeking  *seeking
 	unwatch  func() // ends the reading of this machine; nil: it has not begun
@@ -297,21 +297,21 @@ func (r *objectRun) conclude(result *oload.Result) error {
 	if r.unwatch != nil {
 		r.unwatch()
 	}
-	code, state, flags := r.seeking.code(), record.Complete, r.validity(result)
+	code, state, flags := r.seeking.code(), bundle.Complete, r.validity(result)
 	said := len(flags) // what comes after, the search says itself
 	flags = append(flags, r.seeking.flags()...)
 	switch {
 	case result.Interrupted:
-		code, state = exitInterrupted, record.Interrupted
+		code, state = exitInterrupted, bundle.Interrupted
 	case result.Err != nil:
-		code, state = exitFailed, record.Failed
+		code, state = exitFailed, bundle.Failed
 	case r.flags.strict && len(flags) > 0 && code == exitOK:
 		code = exitInvalid
 	}
 	err := output.WriteCSV(r.writer, r.id+"-"+output.Action(r.workload.Name, r.workload.Name), result, r.clock.Start())
 	err = errors.Join(err, r.seeking.keep(r.writer, result))
 	ended := r.clock.Now()
-	err = errors.Join(err, r.writer.Close(func(b *record.Run) {
+	err = errors.Join(err, r.writer.Close(func(b *bundle.Run) {
 		b.State, b.EndedAt, b.ExitCode, b.Validity, b.Bounds = state, ended, code, flags, r.bounds(result)
 		if result.Err != nil {
 			b.Reason = result.Err.Error()
@@ -334,10 +334,10 @@ func (r *objectRun) conclude(result *oload.Result) error {
 
 // validity flags the stages whose figures are the client's own, and works of
 // which not all that was due was done.
-func (r *objectRun) validity(result *oload.Result) []record.Flag {
-	var flags []record.Flag
+func (r *objectRun) validity(result *oload.Result) []bundle.Flag {
+	var flags []bundle.Flag
 	flag := func(name, format string, args ...any) {
-		flags = append(flags, record.Flag{Name: name, Severity: "warning", Evidence: fmt.Sprintf(format, args...)})
+		flags = append(flags, bundle.Flag{Name: name, Severity: "warning", Evidence: fmt.Sprintf(format, args...)})
 	}
 	for i := range result.Stages {
 		s := &result.Stages[i]
@@ -359,7 +359,7 @@ func (r *objectRun) validity(result *oload.Result) []record.Flag {
 				if invalid {
 					severity = "invalid"
 				}
-				flags = append(flags, record.Flag{Name: "noSuccess", Severity: severity,
+				flags = append(flags, bundle.Flag{Name: "noSuccess", Severity: severity,
 					Evidence: fmt.Sprintf("stage %s, work %s: %s", s.Name, w.Work.Name, evidence)})
 			}
 			if evidence, ok := w.NoRamp(); ok {
@@ -368,7 +368,7 @@ func (r *objectRun) validity(result *oload.Result) []record.Flag {
 		}
 		for j := range s.Hosts {
 			if h := &s.Hosts[j]; h.Lost != nil {
-				flags = append(flags, record.Flag{Name: "incomplete", Severity: "invalid",
+				flags = append(flags, bundle.Flag{Name: "incomplete", Severity: "invalid",
 					Evidence: fmt.Sprintf("stage %s: host %s was lost: %v; %s", s.Name, h.Host, h.Lost, strings.Join(h.Missing, "; "))})
 			}
 		}
@@ -380,14 +380,14 @@ func (r *objectRun) validity(result *oload.Result) []record.Flag {
 }
 
 // bounds are what limited the stages, but the steps of a search, which has its own.
-func (r *objectRun) bounds(result *oload.Result) (list []record.Bound) {
+func (r *objectRun) bounds(result *oload.Result) (list []bundle.Bound) {
 	for i := range result.Stages {
 		s := &result.Stages[i]
 		a, ok := s.Assess()
 		if !ok || r.seeking.searched(s.Name) {
 			continue
 		}
-		list = append(list, record.Bound{Stage: s.Name, Bound: string(a.Bound), Evidence: a.Evidence,
+		list = append(list, bundle.Bound{Stage: s.Name, Bound: string(a.Bound), Evidence: a.Evidence,
 			CPUPerOpNs: int64(a.CPUPerOp), Ops: a.Ops})
 	}
 	return list

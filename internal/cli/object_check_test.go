@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
 // forgetful is S3, as far as it takes, on a map; some changes it shows late: to
@@ -149,7 +149,7 @@ func TestObjectChecks(t *testing.T) {
 			if code != tt.code || !strings.Contains(out, "main/main write: readAfterWrite: ") {
 				t.Fatalf("exit %d, want %d\n%s%s", code, tt.code, out, errs)
 			}
-			b, err := record.Open(dir)
+			b, err := bundle.Open(dir)
 			if err != nil {
 				t.Fatal(err)
 			}

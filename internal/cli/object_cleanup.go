@@ -14,13 +14,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/cleanup"
 	"github.com/cnsbench/cnsbench/internal/object/cosbench"
 	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 func newObjectCleanup(s *streams) *cobra.Command {
@@ -82,17 +82,17 @@ func placesOf(s *streams, name string) ([]model.Place, error) {
 }
 
 func placesOfRun(dir string) ([]model.Place, error) {
-	if err := record.CheckBundle(dir); err != nil {
+	if err := bundle.CheckBundle(dir); err != nil {
 		return nil, err
 	}
-	ledger, err := record.OpenLedger(dir) // only of a dead one
+	ledger, err := bundle.OpenLedger(dir) // only of a dead one
 	if err == nil {
 		err = ledger.Close()
 	}
 	if err != nil {
 		return nil, err
 	}
-	b, err := record.Open(dir)
+	b, err := bundle.Open(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func placesOfRun(dir string) ([]model.Place, error) {
 }
 
 // placesIn are those of which a bundle says that its run makes them.
-func placesIn(r *record.Run) (places []model.Place, err error) {
+func placesIn(r *bundle.Run) (places []model.Place, err error) {
 	if r.ObjectsOnly() {
 		var w model.Workload
 		err = json.Unmarshal(r.Plan, &w)
@@ -166,7 +166,7 @@ func sweepPlaces(ctx context.Context, s *streams, places []model.Place, workers 
 // madeContainers says, of a bundle whose run made any, that cleanup does not
 // remove containers, unless it is known that the run did.
 func madeContainers(dir string) string {
-	b, err := record.Open(dir)
+	b, err := bundle.Open(dir)
 	if err != nil {
 		return ""
 	}

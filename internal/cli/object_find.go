@@ -19,11 +19,11 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/knee"
 	"github.com/cnsbench/cnsbench/internal/bounded"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/object/capacity"
 	"github.com/cnsbench/cnsbench/internal/object/coordinator"
 	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
-	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/library"
 )
 
@@ -237,7 +237,7 @@ func (k *seeking) searched(stage string) bool {
 }
 
 // keep writes what was found into the bundle.
-func (k *seeking) keep(w *record.Writer, result *oload.Result) error {
+func (k *seeking) keep(w *bundle.Writer, result *oload.Result) error {
 	var err error
 	file := func(name string, v any) {
 		text, bad := json.MarshalIndent(v, "", "  ")
@@ -245,7 +245,7 @@ func (k *seeking) keep(w *record.Writer, result *oload.Result) error {
 	}
 	scalar := func(stage, metric, unit string, v *float64) {
 		if v != nil {
-			w.Scalar(record.Scalar{Instance: "driver-0", Action: stage, Metric: stage + "." + metric, Unit: unit, Value: *v})
+			w.Scalar(bundle.Scalar{Instance: "driver-0", Action: stage, Metric: stage + "." + metric, Unit: unit, Value: *v})
 		}
 	}
 	if k.finder != nil && k.finder.Result() != nil {
@@ -270,10 +270,10 @@ func (k *seeking) keep(w *record.Writer, result *oload.Result) error {
 }
 
 // keepCeilings writes those of each host, or of this process.
-func (k *seeking) keepCeilings(w *record.Writer, result *oload.Result) {
+func (k *seeking) keepCeilings(w *bundle.Writer, result *oload.Result) {
 	write := func(host int, stage string, v float64) {
 		if v > 0 {
-			w.Scalar(record.Scalar{Instance: fmt.Sprintf("driver-%d", host), Action: stage, Metric: stage + ".ceiling", Unit: "1/s", Value: v})
+			w.Scalar(bundle.Scalar{Instance: fmt.Sprintf("driver-%d", host), Action: stage, Metric: stage + ".ceiling", Unit: "1/s", Value: v})
 		}
 	}
 	for i := range result.Stages {
@@ -288,12 +288,12 @@ func (k *seeking) keepCeilings(w *record.Writer, result *oload.Result) {
 }
 
 // flags are what makes the findings doubtful.
-func (k *seeking) flags() (flags []record.Flag) {
+func (k *seeking) flags() (flags []bundle.Flag) {
 	if k.finder == nil || k.finder.Result() == nil {
 		return nil
 	}
 	if m := k.finder.Result(); m.Own() {
-		flags = append(flags, record.Flag{Name: string(m.Bound), Severity: "warning", Evidence: fmt.Sprintf("the highest rate is this client's own: %s", m.Evidence)})
+		flags = append(flags, bundle.Flag{Name: string(m.Bound), Severity: "warning", Evidence: fmt.Sprintf("the highest rate is this client's own: %s", m.Evidence)})
 	}
 	return flags
 }

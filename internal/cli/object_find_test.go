@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/dist"
 	"github.com/cnsbench/cnsbench/internal/object/capacity"
 	"github.com/cnsbench/cnsbench/internal/object/clienttest"
 	"github.com/cnsbench/cnsbench/internal/object/nullserver"
-	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
@@ -178,7 +178,7 @@ func TestBurstRate(t *testing.T) {
 		adds := oversleep()
 		code, out, errs := object(t, readsOf(server, `workers="32" runtime="3" rate="burst(20,500ms)"`), "object", "run", "--out", dir)
 		late := 2e6 + adds()
-		b, err := record.Open(dir)
+		b, err := bundle.Open(dir)
 		if err = errors.Join(err, errIf(code != exitOK, "exit %d\n%s%s", code, out, errs)); err != nil {
 			return err
 		}

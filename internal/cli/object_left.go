@@ -7,18 +7,18 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/output"
 	"github.com/cnsbench/cnsbench/internal/object/shard"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // removedAll says whether it is known from a bundle that its run removed all
 // containers that it made: it carried all stages out, none failed, and what some
 // make others remove.
-func removedAll(dir string, r *record.Run) bool {
-	if r.State != record.Complete {
+func removedAll(dir string, r *bundle.Run) bool {
+	if r.State != bundle.Complete {
 		return false
 	}
 	if r.ObjectsOnly() {
@@ -40,9 +40,9 @@ func removedAll(dir string, r *record.Run) bool {
 // madeNone says whether it is known from the bundle of an object workload that its
 // works of type init made no container: each of their operations has a histogram,
 // by what became of it.
-func madeNone(b *record.Bundle) bool {
+func madeNone(b *bundle.Bundle) bool {
 	var w model.Workload
-	if !b.Run.ObjectsOnly() || b.Run.State == record.Running || json.Unmarshal(b.Run.Plan, &w) != nil {
+	if !b.Run.ObjectsOnly() || b.Run.State == bundle.Running || json.Unmarshal(b.Run.Plan, &w) != nil {
 		return false
 	}
 	inits := map[string]bool{} // by action

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
 // objectXML is a workload on files below root.
@@ -51,7 +51,7 @@ func TestObjectRun(t *testing.T) {
 			if left, err := os.ReadDir(root); err != nil || len(left) > 0 {
 				t.Errorf("%d things are left, %v", len(left), err)
 			}
-			b, err := record.Open(dir)
+			b, err := bundle.Open(dir)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/capacity"
 	"github.com/cnsbench/cnsbench/internal/object/client"
@@ -24,7 +25,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/footprint"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/internal/version"
 )
@@ -81,7 +81,7 @@ func objectToken(file string) (string, error) {
 }
 
 func runObjectWorker(ctx context.Context, s *streams, listen, token string) error {
-	about, err := json.Marshal(record.CollectEnvironment(ctx))
+	about, err := json.Marshal(bundle.CollectEnvironment(ctx))
 	if err != nil {
 		return err
 	}
@@ -179,8 +179,8 @@ func withSecrets(w *model.Workload, opener *backend.Opener) (*model.Workload, er
 
 // environment is that of this machine, and of the hosts that do the work: what
 // they are, and how far their clocks were from the run's.
-func (r *objectRun) environment(ctx context.Context) record.Environment {
-	e := record.CollectEnvironment(ctx, r.writer.Dir())
+func (r *objectRun) environment(ctx context.Context) bundle.Environment {
+	e := bundle.CollectEnvironment(ctx, r.writer.Dir())
 	if r.fleet == nil {
 		return e
 	}

@@ -20,8 +20,8 @@ import (
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/cnsbench/cnsbench/internal/bundle/server"
 	"github.com/cnsbench/cnsbench/internal/operator"
-	"github.com/cnsbench/cnsbench/internal/results"
 )
 
 type operatorFlags struct {
@@ -102,7 +102,7 @@ func (f *operatorFlags) transport(ctx context.Context, config *rest.Config) (htt
 	published := &publishedPin{set: set, namespace: o.Namespace, name: f.pinFrom}
 	o.PublishedPin = published.current
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.TLSClientConfig = results.PinnedBy(func() (string, error) { return published.current(ctx) })
+	t.TLSClientConfig = server.PinnedBy(func() (string, error) { return published.current(ctx) })
 	return t, nil
 }
 

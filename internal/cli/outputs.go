@@ -10,9 +10,9 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/present/output"
-	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/output"
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
@@ -51,7 +51,7 @@ type sending struct {
 
 // outgoing records ops, and sends them too.
 type outgoing struct {
-	*record.Writer
+	*bundle.Writer
 	sender *output.Sender
 }
 
@@ -75,7 +75,7 @@ func (r *running) startSending(soft, hard context.Context) {
 	if len(targets) == 0 {
 		return
 	}
-	b, err := record.Open(r.writer.Dir())
+	b, err := bundle.Open(r.writer.Dir())
 	if err == nil {
 		r.sending = &sending{soft: soft, hard: hard}
 		r.sending.sender, err = output.Start(hard, r.writer.Dir(), b.Run, targets, output.Options{})
@@ -102,7 +102,7 @@ func (r *running) deliver(s *summary.Summary) error {
 		fmt.Fprintf(r.err, "results are being sent to the outputs, for at most %v; interrupt to leave the rest for later\n", r.flags.sendWithin)
 	})
 	defer notice.Stop()
-	b, err := record.Open(r.writer.Dir())
+	b, err := bundle.Open(r.writer.Dir())
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (r *running) deliver(s *summary.Summary) error {
 }
 
 // settle finishes a delivery, says what is left and records the outcome.
-func settle(ctx context.Context, s *streams, sender *output.Sender, b *record.Bundle, sum *summary.Summary) error {
+func settle(ctx context.Context, s *streams, sender *output.Sender, b *bundle.Bundle, sum *summary.Summary) error {
 	stats, err := sender.Finish(ctx, b, sum)
 	if err != nil {
 		fmt.Fprintln(s.err, "warning:", err)
@@ -124,11 +124,11 @@ func settle(ctx context.Context, s *streams, sender *output.Sender, b *record.Bu
 	if !b.Complete {
 		return nil // its run.json is the writer's
 	}
-	return record.Amend(b.Dir, func(r *record.Run) { r.Outputs = stats })
+	return bundle.Amend(b.Dir, func(r *bundle.Run) { r.Outputs = stats })
 }
 
 // benchmarkOf is the Benchmark that a bundle is of.
-func benchmarkOf(b *record.Bundle) (*v1alpha1.Benchmark, error) {
+func benchmarkOf(b *bundle.Bundle) (*v1alpha1.Benchmark, error) {
 	var bench v1alpha1.Benchmark
 	if err := json.Unmarshal(b.Run.Spec, &bench); err != nil {
 		return nil, fmt.Errorf("%s: its Benchmark cannot be read: %w", b.Dir, err)

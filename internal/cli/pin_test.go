@@ -9,21 +9,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/cnsbench/cnsbench/internal/results"
+	"github.com/cnsbench/cnsbench/internal/bundle/server"
 )
 
 // The pin of a results service that was made anew reaches those who asked
 // before, and a certificate of another pin is never trusted.
 func TestPublishedPin(t *testing.T) {
 	ctx, set := t.Context(), fake.NewClientset()
-	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	defer server.Close()
-	right := results.Pin(server.Certificate().Raw)
+	secured := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer secured.Close()
+	right := server.Pin(secured.Certificate().Raw)
 	p := &publishedPin{set: set, namespace: "ns", name: pinMap}
 	transport := &http.Transport{DisableKeepAlives: true,
-		TLSClientConfig: results.PinnedBy(func() (string, error) { return p.current(ctx) })}
+		TLSClientConfig: server.PinnedBy(func() (string, error) { return p.current(ctx) })}
 	get := func() error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, secured.URL, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

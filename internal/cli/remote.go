@@ -22,7 +22,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/config"
 	"github.com/cnsbench/cnsbench/internal/bounded"
-	"github.com/cnsbench/cnsbench/internal/results"
+	"github.com/cnsbench/cnsbench/internal/bundle/server"
 )
 
 // remoteFlags say that a bundle lies at a results service, and at which.
@@ -87,13 +87,13 @@ func (f *remoteFlags) bundle(ctx context.Context, args []string, all bool) (dir 
 		return "", nil, failed(err)
 	}
 	done = func() { _ = os.RemoveAll(tmp) } // nobody else knows of it
-	o := results.Options{}
+	o := server.Options{}
 	if !all {
 		o.Skip = func(name string) bool { return strings.HasPrefix(name, "raw/") }
 	}
 	copied := filepath.Join(tmp, id)
-	info, err := results.Fetch(ctx, remote, copied, o)
-	if err == nil && info.Closed == results.Complete && !all {
+	info, err := server.Fetch(ctx, remote, copied, o)
+	if err == nil && info.Closed == server.Complete && !all {
 		// Without the tools' files it cannot be verified, but it is all there.
 		err = fetchManifest(ctx, remote, copied)
 	}
@@ -109,7 +109,7 @@ func (f *remoteFlags) bundle(ctx context.Context, args []string, all bool) (dir 
 
 // asWhom says how to read as another ServiceAccount, where this one may not.
 func (f *remoteFlags) asWhom(err error) string {
-	var status *results.StatusError
+	var status *server.StatusError
 	if !f.borrowed || !errors.As(err, &status) || status.Status != http.StatusForbidden {
 		return ""
 	}
@@ -119,7 +119,7 @@ func (f *remoteFlags) asWhom(err error) string {
 
 // live marks the copy of a run that goes on as such.
 func live(dir string, remove func()) (string, func(), error) {
-	folder, err := results.OpenFolder(dir, results.Limits{})
+	folder, err := server.OpenFolder(dir, server.Limits{})
 	if err == nil {
 		err = folder.Lock()
 	}
@@ -133,7 +133,7 @@ func live(dir string, remove func()) (string, func(), error) {
 	}, nil
 }
 
-func fetchManifest(ctx context.Context, from *results.Remote, dir string) error {
+func fetchManifest(ctx context.Context, from *server.Remote, dir string) error {
 	r, err := from.Read(ctx, "manifest.json", 0)
 	if err != nil {
 		return err
@@ -146,16 +146,16 @@ func fetchManifest(ctx context.Context, from *results.Remote, dir string) error 
 }
 
 // client reaches the service: by its URL, or by port-forwards to its pod.
-func (f *remoteFlags) client(ctx context.Context, namespace string) (*results.Client, error) {
+func (f *remoteFlags) client(ctx context.Context, namespace string) (*server.Client, error) {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	if f.pin != "" {
-		conf, err := results.Pinned(f.pin)
+		conf, err := server.Pinned(f.pin)
 		if err != nil {
 			return nil, fmt.Errorf("--results-pin: %w", err)
 		}
 		base.TLSClientConfig = conf
 	}
-	client := &results.Client{URL: f.url, HTTP: &http.Client{Transport: base, CheckRedirect: noRedirect}}
+	client := &server.Client{URL: f.url, HTTP: &http.Client{Transport: base, CheckRedirect: noRedirect}}
 	if f.tokenFile != "" {
 		if inTheClear(f.url) {
 			return nil, fmt.Errorf("--results %s: the token of --results-token-file would cross the network in the clear: "+
@@ -210,7 +210,7 @@ func inTheClear(target string) bool {
 func (f *remoteFlags) published(ctx context.Context, set clientset.Interface, base *http.Transport) error {
 	pin, err := readPin(ctx, set, f.at, pinMap)
 	if err == nil {
-		base.TLSClientConfig, err = results.Pinned(pin)
+		base.TLSClientConfig, err = server.Pinned(pin)
 	}
 	if err != nil {
 		return fmt.Errorf("%w; cnsbench install brings a service that publishes it, --results-pin gives it", err)
@@ -225,7 +225,7 @@ func (f *remoteFlags) credentials(ctx context.Context, set clientset.Interface, 
 	base http.RoundTripper) (http.RoundTripper, error) {
 	soon := int64(600) // the shortest there is
 	made, err := set.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, f.account, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{Audiences: []string{results.Audience}, ExpirationSeconds: &soon}}, metav1.CreateOptions{})
+		Spec: authenticationv1.TokenRequestSpec{Audiences: []string{server.Audience}, ExpirationSeconds: &soon}}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("token for the results service as ServiceAccount %s/%s (--results-account names another, "+
 			"--results-token-file has one that was made): %w", namespace, f.account, err)

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
-	"github.com/cnsbench/cnsbench/internal/present/report"
-	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/report/html"
 )
 
 const (
@@ -76,7 +76,7 @@ func newPage(s *streams) *cobra.Command {
 }
 
 func writePage(w io.Writer, what, dir string) error {
-	b, err := record.Open(dir)
+	b, err := bundle.Open(dir)
 	if err != nil {
 		return err
 	}
@@ -87,5 +87,5 @@ func writePage(w io.Writer, what, dir string) error {
 	if what == "summary" {
 		return writeJSON(w, sum)
 	}
-	return report.Write(w, b, sum)
+	return html.Write(w, b, sum)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
@@ -22,7 +23,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
@@ -189,7 +189,7 @@ func (f *runFlags) begin(s *streams, on *cluster, p *plan.Plan, files []plan.Fil
 	if err != nil {
 		return nil, err
 	}
-	w, err := record.Create(f.out, described)
+	w, err := bundle.Create(f.out, described)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ type running struct {
 	id       string
 	identity owned.Identity
 	clock    op.Clock
-	writer   *record.Writer
+	writer   *bundle.Writer
 
 	sending *sending // nil: the Benchmark has no outputs
 }
@@ -307,14 +307,14 @@ func (r *running) scratch() (string, error) {
 
 // abort closes the bundle of a run that could not begin.
 func (r *running) abort(err error) error {
-	return failed(errors.Join(err, r.writer.Close(func(b *record.Run) {
-		b.State, b.Reason, b.ExitCode = record.Failed, err.Error(), exitFailed
+	return failed(errors.Join(err, r.writer.Close(func(b *bundle.Run) {
+		b.State, b.Reason, b.ExitCode = bundle.Failed, err.Error(), exitFailed
 	})))
 }
 
 // describe writes environment.json: the machine, and what the opened engine says of its platform.
 func (r *running) describe(ctx context.Context, e engine.Engine) error {
-	env := record.CollectEnvironment(ctx, r.writer.Dir(), r.flags.storage)
+	env := bundle.CollectEnvironment(ctx, r.writer.Dir(), r.flags.storage)
 	described, err := e.Environment(ctx)
 	if err != nil {
 		return err
@@ -335,30 +335,30 @@ func (r *running) interrupts(parent context.Context) (soft, hard context.Context
 }
 
 // describeRun is run.json at the start.
-func describeRun(id string, p *plan.Plan, files []plan.File, clock op.Clock, resolved facts) record.Run {
+func describeRun(id string, p *plan.Plan, files []plan.File, clock op.Clock, resolved facts) bundle.Run {
 	spec, _ := json.Marshal(p.Benchmark) // API types always marshal
 	facts, _ := json.Marshal(resolved)
-	source := record.Source{File: files[0].Name, Text: string(files[0].Data)}
+	source := bundle.Source{File: files[0].Name, Text: string(files[0].Data)}
 	for _, f := range files[1:] {
 		source.Text += "\n---\n# " + f.Name + "\n" + string(f.Data)
 	}
 	for _, r := range p.Rates {
 		if t := r.Trace; t != nil {
-			source.Traces = append(source.Traces, record.Trace{Rate: r.Name, File: t.Name, SHA256: t.SHA256, Records: t.Records})
+			source.Traces = append(source.Traces, bundle.Trace{Rate: r.Name, File: t.Name, SHA256: t.SHA256, Records: t.Records})
 		}
 	}
 	source.Workloads = workloads(p)
-	return record.Run{
-		ID: id, Name: p.Name, State: record.Running, Spec: spec, Source: source, Plan: facts, Seed: p.Seed,
+	return bundle.Run{
+		ID: id, Name: p.Name, State: bundle.Running, Spec: spec, Source: source, Plan: facts, Seed: p.Seed,
 		Versions: versions(), Engine: "local", Clock: clockInfo(clock), BarrierAt: op.Never, EndedAt: op.Never,
 	}
 }
 
 // workloads are the entries of the library that a plan creates, each once.
-func workloads(p *plan.Plan) (list []record.Workload) {
+func workloads(p *plan.Plan) (list []bundle.Workload) {
 	for _, a := range p.Actions {
 		if w := a.Workload; w != nil {
-			one := record.Workload{Name: w.Entry, Origin: w.Origin, SHA256: w.SHA256}
+			one := bundle.Workload{Name: w.Entry, Origin: w.Origin, SHA256: w.SHA256}
 			if !slices.Contains(list, one) {
 				list = append(list, one)
 			}

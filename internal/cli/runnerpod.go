@@ -22,15 +22,15 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/bundle/server"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/operator"
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/present/report"
-	"github.com/cnsbench/cnsbench/internal/present/terminal"
-	"github.com/cnsbench/cnsbench/internal/record"
-	"github.com/cnsbench/cnsbench/internal/results"
+	"github.com/cnsbench/cnsbench/internal/report/html"
+	"github.com/cnsbench/cnsbench/internal/report/terminal"
 )
 
 const (
@@ -88,7 +88,7 @@ func runInPod(ctx context.Context, s *streams, f *runFlags, on *cluster, p *plan
 	defer stop()
 	renewing, err := r.own(ctx)
 	if err != nil {
-		return failed(errors.Join(err, record.Withdraw(f.out)))
+		return failed(errors.Join(err, bundle.Withdraw(f.out)))
 	}
 	defer renewing()
 	defer r.remove(context.WithoutCancel(ctx))
@@ -97,7 +97,7 @@ func runInPod(ctx context.Context, s *streams, f *runFlags, on *cluster, p *plan
 	}
 	fmt.Fprintf(s.err, "runner: pod %s/%s\n", on.namespace, r.name())
 	code, err := r.follow(ctx)
-	if err != nil && record.Announced(f.out) { // nothing has come
+	if err != nil && bundle.Announced(f.out) { // nothing has come
 		return failed(err)
 	}
 	return r.report(code, err)
@@ -108,7 +108,7 @@ func runInPod(ctx context.Context, s *streams, f *runFlags, on *cluster, p *plan
 func (r *podRun) announce(files []plan.File) error {
 	described := describeRun(r.id, r.plan, files, op.NewClock(), planFacts(r.plan, r.flags.args(), ""))
 	described.Engine, described.Identity = r.flags.engine, r.identity
-	return record.Announce(r.flags.out, described)
+	return bundle.Announce(r.flags.out, described)
 }
 
 // identityKey is where the runner's ConfigMap has the identity of its run.
@@ -319,7 +319,7 @@ func (r *podRun) follow(ctx context.Context) (code int, err error) {
 	if err != nil {
 		return exitFailed, err
 	}
-	b, err := record.Open(r.flags.out)
+	b, err := bundle.Open(r.flags.out)
 	if err != nil {
 		return exitFailed, err
 	}
@@ -399,7 +399,7 @@ func (r *podRun) copy(ctx context.Context) error {
 		return forward(ctx, r.cluster, r.name(), runnerPort)
 	}}}
 	defer client.CloseIdleConnections()
-	service := &results.Client{URL: "http://runner", HTTP: client}
+	service := &server.Client{URL: "http://runner", HTTP: client}
 	remote, err := service.Run(r.namespace, r.id)
 	if err != nil {
 		return err
@@ -414,7 +414,7 @@ func (r *podRun) copy(ctx context.Context) error {
 			return fmt.Errorf("the runner does not offer its bundle: %w", err)
 		}
 	}
-	_, err = results.Pull(ctx, remote, r.flags.out, results.Options{Log: func(line string) { fmt.Fprintln(r.err, line) }})
+	_, err = server.Pull(ctx, remote, r.flags.out, server.Options{Log: func(line string) { fmt.Fprintln(r.err, line) }})
 	return err
 }
 
@@ -447,14 +447,14 @@ func (r *podRun) remove(ctx context.Context) {
 		fmt.Fprintf(r.err, "not everything of run %s could be removed: %v\n", r.id, err)
 		return
 	}
-	if err := record.Withdraw(r.flags.out); err != nil {
+	if err := bundle.Withdraw(r.flags.out); err != nil {
 		fmt.Fprintln(r.err, err)
 	}
 }
 
 // report shows the summary of the bundle that was copied, and says where it is.
 func (r *podRun) report(code int, err error) error {
-	b, open := record.Open(r.flags.out)
+	b, open := bundle.Open(r.flags.out)
 	if open != nil {
 		return failed(errors.Join(err, open))
 	}
@@ -468,13 +468,13 @@ func (r *podRun) report(code int, err error) error {
 	return &exit{code: code}
 }
 
-func (r *podRun) summary(b *record.Bundle) error {
+func (r *podRun) summary(b *bundle.Bundle) error {
 	s, err := summary.Make(b)
 	if err != nil {
 		return err
 	}
-	page := filepath.Join(b.Dir, record.ReportFile)
-	if err := writeFile(page, func(w io.Writer) error { return report.Write(w, b, s) }); err != nil {
+	page := filepath.Join(b.Dir, bundle.ReportFile)
+	if err := writeFile(page, func(w io.Writer) error { return html.Write(w, b, s) }); err != nil {
 		return err
 	}
 	if r.flags.output == "json" {

@@ -18,7 +18,7 @@ import (
 	clientset "k8s.io/client-go/kubernetes"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
-	"github.com/cnsbench/cnsbench/internal/results"
+	"github.com/cnsbench/cnsbench/internal/bundle/server"
 )
 
 // serveFlags are those of the results service.
@@ -100,7 +100,7 @@ func (f *serveFlags) serve(ctx context.Context, s *streams) error {
 	if conf == nil && f.auth != authNone && !loopback(f.listen) {
 		fmt.Fprintln(s.err, "warning: tokens cross the network in the clear; --tls-cert or --tls-self-signed encrypts them")
 	}
-	store, err := results.OpenStore(f.dir, results.Limits{RunBytes: f.maxGiB << 30})
+	store, err := server.OpenStore(f.dir, server.Limits{RunBytes: f.maxGiB << 30})
 	if err != nil {
 		return failed(err)
 	}
@@ -112,11 +112,11 @@ func (f *serveFlags) serve(ctx context.Context, s *streams) error {
 	if conf != nil {
 		listener = tls.NewListener(listener, conf)
 	}
-	h := results.Handler{Store: store, Auth: auth, Render: renderApart,
+	h := server.Handler{Store: store, Auth: auth, Render: renderApart,
 		Log: func(line string) { fmt.Fprintln(s.err, line) }}
 	handler := h.Serve()
 	if f.auth == authNone {
-		handler = results.Guard(handler, f.hosts)
+		handler = server.Guard(handler, f.hosts)
 	}
 	return failed(errors.Join(serveUntil(ctx, listener, handler), store.Close()))
 }
@@ -139,13 +139,13 @@ func serveUntil(ctx context.Context, l net.Listener, h http.Handler) error {
 	return nil
 }
 
-func (f *serveFlags) authenticator() (results.Authenticator, error) {
+func (f *serveFlags) authenticator() (server.Authenticator, error) {
 	switch f.auth {
 	case authNone:
 		if !f.insecure && !loopback(f.listen) {
 			return nil, fmt.Errorf("--auth none at %s: anybody could read, change and delete results; listen on 127.0.0.1, choose another --auth, or say --insecure", f.listen)
 		}
-		return results.Anyone{}, nil
+		return server.Anyone{}, nil
 	case authToken:
 		b, err := bounded.ReadFile(nil, f.token, maxToken)
 		token := strings.TrimSpace(string(b))
@@ -155,7 +155,7 @@ func (f *serveFlags) authenticator() (results.Authenticator, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--token-file: %w", err)
 		}
-		return results.Token(token), nil
+		return server.Token(token), nil
 	case authKubernetes:
 		config, _, err := f.cluster.config()
 		if err != nil {
@@ -166,7 +166,7 @@ func (f *serveFlags) authenticator() (results.Authenticator, error) {
 		if err != nil {
 			return nil, err
 		}
-		return results.NewKubernetes(set.AuthenticationV1().TokenReviews(), set.AuthorizationV1().SubjectAccessReviews()), nil
+		return server.NewKubernetes(set.AuthenticationV1().TokenReviews(), set.AuthorizationV1().SubjectAccessReviews()), nil
 	}
 	return nil, fmt.Errorf("--auth %q: there are kubernetes, token and none", f.auth)
 }
@@ -188,11 +188,11 @@ func (f *serveFlags) tls(ctx context.Context, s *streams) (*tls.Config, string, 
 		return nil, "", errors.New("--tls-cert and --tls-key belong together")
 	case f.selfSigned:
 		host, _, _ := net.SplitHostPort(f.listen) // to listen will say what is wrong with it
-		cert, err := results.Kept(filepath.Join(f.dir, ".tls"), []string{host, "localhost"})
+		cert, err := server.Kept(filepath.Join(f.dir, ".tls"), []string{host, "localhost"})
 		if err != nil {
 			return nil, "", failed(err)
 		}
-		pin := results.Pin(cert.Certificate[0])
+		pin := server.Pin(cert.Certificate[0])
 		fmt.Fprintf(s.err, "pin: %s\n", pin)
 		if f.publish != "" {
 			if err := f.publishPin(ctx, pin); err != nil {

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/results"
+	"github.com/cnsbench/cnsbench/internal/bundle/server"
 )
 
 // fetchWithin is how long a runner's pod waits for somebody to fetch what is
@@ -24,7 +24,7 @@ const silence = 5 * time.Second
 // runner's pod.
 type serving struct {
 	server *http.Server
-	store  *results.Store
+	store  *server.Store
 	ns, id string
 	asks   asks
 }
@@ -59,7 +59,7 @@ func (a *asks) over() bool {
 // serve begins to serve the bundle, whose directory is <root>/<namespace>/<run>.
 func serve(ctx context.Context, address, dir string) (*serving, error) {
 	namespace, id := filepath.Base(filepath.Dir(dir)), filepath.Base(dir)
-	store, err := results.OpenStore(filepath.Dir(filepath.Dir(dir)), results.Limits{})
+	store, err := server.OpenStore(filepath.Dir(filepath.Dir(dir)), server.Limits{})
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func serve(ctx context.Context, address, dir string) (*serving, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve the bundle: %w", err)
 	}
-	h := &results.Handler{Store: store, Auth: results.Readers{}}
+	h := &server.Handler{Store: store, Auth: server.Readers{}}
 	s := &serving{store: store, ns: namespace, id: id, asks: asks{Handler: h.Serve()}}
 	s.server = &http.Server{Handler: &s.asks, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.server.Serve(listener) }()

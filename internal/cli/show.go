@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/present/report"
-	"github.com/cnsbench/cnsbench/internal/present/terminal"
-	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/report/html"
+	"github.com/cnsbench/cnsbench/internal/report/terminal"
 )
 
 func newShow(s *streams) *cobra.Command {
@@ -63,8 +63,8 @@ func newShow(s *streams) *cobra.Command {
 
 // openBundle opens a bundle and says on the standard error what is wrong with
 // it.
-func openBundle(s *streams, dir string) (*record.Bundle, error) {
-	b, err := record.Open(dir)
+func openBundle(s *streams, dir string) (*bundle.Bundle, error) {
+	b, err := bundle.Open(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func openBundle(s *streams, dir string) (*record.Bundle, error) {
 }
 
 // streamOps prints one op a line. A reader that has had enough is no error.
-func streamOps(w io.Writer, b *record.Bundle) error {
+func streamOps(w io.Writer, b *bundle.Bundle) error {
 	out := bufio.NewWriterSize(w, 256<<10)
 	e := newEncoder(out)
 	for o, err := range b.Ops() {
@@ -119,9 +119,9 @@ func newReport(s *streams) *cobra.Command {
 				return failed(err)
 			}
 			if out == "-" {
-				return failed(report.Write(s.out, b, sum))
+				return failed(html.Write(s.out, b, sum))
 			}
-			if err := writeFile(out, func(w io.Writer) error { return report.Write(w, b, sum) }); err != nil {
+			if err := writeFile(out, func(w io.Writer) error { return html.Write(w, b, sum) }); err != nil {
 				return failed(err)
 			}
 			fmt.Fprintln(s.out, out)

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // checkStorage makes sure that dir is a directory. Only the default one need not
@@ -97,7 +97,7 @@ type storageRoom struct {
 }
 
 func roomAt(dir string) (*storageRoom, error) {
-	at, err := record.FilesystemOf(dir)
+	at, err := bundle.FilesystemOf(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +245,7 @@ func storageFinding(dir string) finding {
 	if err != nil {
 		return finding{what, false, true, err.Error()}
 	}
-	at := record.Existing(dir)
+	at := bundle.Existing(dir)
 	if unix.Access(at, unix.W_OK) != nil {
 		return finding{what, false, true, fmt.Sprintf("%s: %s is not writable; choose another with --storage-dir", dir, at)}
 	}

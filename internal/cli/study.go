@@ -18,9 +18,9 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/analysis/sweep"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/present/report"
-	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/report/html"
 	"github.com/cnsbench/cnsbench/internal/study"
 )
 
@@ -101,7 +101,7 @@ func (f *studyFlags) carryOut(ctx context.Context, s *streams, args []string) er
 	if err := f.show(s, dir); err != nil {
 		return err
 	}
-	page := filepath.Join(dir.Path, record.ReportFile)
+	page := filepath.Join(dir.Path, bundle.ReportFile)
 	if err := reportStudy(dir, page); err != nil {
 		return failed(err)
 	}
@@ -335,15 +335,15 @@ func (f *studyFlags) trial(ctx context.Context, s *streams, dir *study.Dir, t st
 // clear cleans up after a trial that did not come to its end.
 func (f *studyFlags) clear(ctx context.Context, s *streams, dir *study.Dir, t study.Trial) error {
 	path := dir.Of(t)
-	if b, err := record.Open(path); err == nil && b.Live {
+	if b, err := bundle.Open(path); err == nil && b.Live {
 		return fmt.Errorf("trial %s is being carried out by another process", t.Name)
 	}
-	if ledger, err := record.OpenLedger(path); err == nil {
+	if ledger, err := bundle.OpenLedger(path); err == nil {
 		open := len(ledger.Open())
 		if err := ledger.Close(); err != nil {
 			return failed(err)
 		}
-		if run, err := record.ReadRun(path); open > 0 || err == nil && run.Engine == engineKubernetes {
+		if run, err := bundle.ReadRun(path); open > 0 || err == nil && run.Engine == engineKubernetes {
 			if err := cleanBundle(ctx, s, &cleanupFlags{clusterFlags: f.run.cluster}, path, false); err != nil {
 				return err
 			}
@@ -411,7 +411,7 @@ func newStudyReport(s *streams) *cobra.Command {
 				return err
 			}
 			if out == "" {
-				out = filepath.Join(dir.Path, record.ReportFile)
+				out = filepath.Join(dir.Path, bundle.ReportFile)
 			}
 			if err := reportStudy(dir, out); err != nil {
 				return failed(err)
@@ -432,12 +432,12 @@ func reportStudy(dir *study.Dir, path string) error {
 	if err != nil {
 		return err
 	}
-	page := &report.Study{Name: t.Name, Factors: t.Factors, Responses: t.Responses,
+	page := &html.Study{Name: t.Name, Factors: t.Factors, Responses: t.Responses,
 		Order: t.Order.String(), Note: t.Note, Sweeps: sweeps}
 	for _, r := range t.Rows {
-		page.Rows = append(page.Rows, report.StudyRow{Cells: cellsOf(r)})
+		page.Rows = append(page.Rows, html.StudyRow{Cells: cellsOf(r)})
 	}
-	return writeFile(path, func(w io.Writer) error { return report.WriteStudy(w, page) })
+	return writeFile(path, func(w io.Writer) error { return html.WriteStudy(w, page) })
 }
 
 // cellsOf are a row's texts: its levels, its trials, its values.

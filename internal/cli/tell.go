@@ -16,10 +16,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/bundle/server"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/operator/runnerstatus"
-	"github.com/cnsbench/cnsbench/internal/record"
-	"github.com/cnsbench/cnsbench/internal/results"
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
@@ -140,12 +140,12 @@ func (f *runFlags) sayEnd(s *streams, err error) error {
 	if !f.job.inCluster {
 		return err
 	}
-	end := runnerstatus.End{RunID: f.id, State: string(record.Failed), ExitCode: code, Clean: true}
+	end := runnerstatus.End{RunID: f.id, State: string(bundle.Failed), ExitCode: code, Clean: true}
 	end.Reason = failureText(err)
 	if t := f.job.teller; t != nil {
 		end.Barrier, end.Seed, end.Ops, end.Actions, end.Clean = t.progress.Barrier, t.progress.Seed, t.progress.Ops, t.progress.Actions, t.clean
 	}
-	if b, opened := record.Open(f.out); opened == nil {
+	if b, opened := bundle.Open(f.out); opened == nil {
 		end.State = string(b.Run.State)
 		for _, v := range b.Run.Verdicts {
 			end.SLOs = append(end.SLOs, runnerstatus.Verdict{Name: v.Name, Verdict: string(v.Status), Message: strings.TrimSpace(v.Observed + " " + v.Message)})
@@ -185,13 +185,13 @@ func (r *running) pushing(ctx context.Context, namespace string, carryOut func()
 	if err != nil {
 		return r.abort(fmt.Errorf("--push-pin: %w", err))
 	}
-	client := &results.Client{URL: strings.TrimRight(job.push, "/"),
+	client := &server.Client{URL: strings.TrimRight(job.push, "/"),
 		HTTP: &http.Client{Transport: &bearer{file: job.tokenFile, next: trusting}}}
 	to, err := client.Run(namespace, r.id)
 	if err != nil {
 		return r.abort(err)
 	}
-	push, err := results.StartPush(ctx, r.writer.Dir(), to, results.Options{Every: time.Second, Log: func(line string) { fmt.Fprintln(r.err, line) }})
+	push, err := server.StartPush(ctx, r.writer.Dir(), to, server.Options{Every: time.Second, Log: func(line string) { fmt.Fprintln(r.err, line) }})
 	if err != nil {
 		return r.abort(err)
 	}
@@ -218,7 +218,7 @@ func pinnedTransport(pin string) (http.RoundTripper, error) {
 		return t, nil
 	}
 	var err error
-	t.TLSClientConfig, err = results.Pinned(pin)
+	t.TLSClientConfig, err = server.Pinned(pin)
 	return t, err
 }
 

@@ -19,10 +19,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/internal/trace"
 	"github.com/cnsbench/cnsbench/internal/trace/capture"
@@ -186,7 +186,7 @@ func (r *recorder) trace(end op.Time) []trace.Record {
 // what was made before it only that it was there is told: how long it would have
 // been there in a cluster that goes on is not known.
 func fromBundle(dir string) ([]trace.Record, error) {
-	b, err := record.Open(dir)
+	b, err := bundle.Open(dir)
 	if err != nil {
 		return nil, err
 	}

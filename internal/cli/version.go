@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnsbench/cnsbench/internal/present/terminal"
-	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	"github.com/cnsbench/cnsbench/internal/version"
 )
 
@@ -22,7 +22,7 @@ func newVersion(s *streams) *cobra.Command {
 			if output == "json" {
 				return writeJSON(s.out, v)
 			}
-			fmt.Fprintf(s.out, "cnsbench %s (%s, bundle format %d)\n", v["cnsbench"], v["go"], record.Version)
+			fmt.Fprintf(s.out, "cnsbench %s (%s, bundle format %d)\n", v["cnsbench"], v["go"], bundle.Version)
 			return nil
 		},
 	}
@@ -31,7 +31,7 @@ func newVersion(s *streams) *cobra.Command {
 }
 
 func versions() map[string]string {
-	return map[string]string{"cnsbench": version.Version, "go": runtime.Version(), "bundleFormat": fmt.Sprint(record.Version)}
+	return map[string]string{"cnsbench": version.Version, "go": runtime.Version(), "bundleFormat": fmt.Sprint(bundle.Version)}
 }
 
 // outputFlag adds --output text|json.

@@ -8,10 +8,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
@@ -53,7 +53,7 @@ func testLoop(t *testing.T, s *session) {
 	result := run.Run(t.Context(), t.Context(), run.Config{RunID: given.RunID, Plan: p, Engine: e, Clock: s.clock,
 		Record: &rec, RawDir: t.TempDir(), Observer: Unobserved{}, Session: given,
 		Opened: func(ctx context.Context) (err error) { described, err = e.Environment(ctx); return err }})
-	if result.State != record.Complete || result.Leftovers != nil || len(described) == 0 {
+	if result.State != bundle.Complete || result.Leftovers != nil || len(described) == 0 {
 		t.Errorf("%s: %s; left: %v; environment %v", result.State, result.Reason, result.Leftovers, described)
 	}
 	done := map[string]int{}

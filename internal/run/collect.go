@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
@@ -109,7 +109,7 @@ func (r *runner) take(of origin, result parser.Result, err error) {
 	}
 	r.flags.Lock()
 	for _, b := range result.Bounds {
-		r.result.Bounds = append(r.result.Bounds, record.Bound{Instance: of.instance, Stage: b.Stage, Bound: b.Bound,
+		r.result.Bounds = append(r.result.Bounds, bundle.Bound{Instance: of.instance, Stage: b.Stage, Bound: b.Bound,
 			Evidence: b.Evidence, CPUPerOpNs: b.CPUPerOpNs, Ops: b.Ops})
 	}
 	r.flags.Unlock()
@@ -119,7 +119,7 @@ func (r *runner) take(of origin, result parser.Result, err error) {
 // keep puts a parser's result into the record.
 func (r *runner) keep(of origin, result parser.Result) {
 	histogram := func(h parser.Histogram, total bool) {
-		r.Record.Histogram(record.HistogramSlice{Instance: of.instance, Action: of.action, Phase: of.phase, Metric: h.Metric,
+		r.Record.Histogram(bundle.HistogramSlice{Instance: of.instance, Action: of.action, Phase: of.phase, Metric: h.Metric,
 			Unit: h.Unit, Basis: h.Basis, From: h.From, To: h.To, Total: total, Hist: h.Hist})
 	}
 	for _, h := range result.Totals {
@@ -129,14 +129,14 @@ func (r *runner) keep(of origin, result parser.Result) {
 		histogram(h, false)
 	}
 	for _, s := range result.Series {
-		points := make([]record.Point, len(s.Points))
+		points := make([]bundle.Point, len(s.Points))
 		for i, p := range s.Points {
-			points[i] = record.Point(p)
+			points[i] = bundle.Point(p)
 		}
-		r.Record.Series(record.Series{Instance: of.instance, Action: of.action, Phase: of.phase, Metric: s.Metric, Unit: s.Unit, Step: s.Step, Points: points})
+		r.Record.Series(bundle.Series{Instance: of.instance, Action: of.action, Phase: of.phase, Metric: s.Metric, Unit: s.Unit, Step: s.Step, Points: points})
 	}
 	for _, s := range result.Scalars {
-		r.Record.Scalar(record.Scalar{Instance: of.instance, Action: of.action, Phase: of.phase, Metric: s.Metric, Unit: s.Unit, Value: s.Value})
+		r.Record.Scalar(bundle.Scalar{Instance: of.instance, Action: of.action, Phase: of.phase, Metric: s.Metric, Unit: s.Unit, Value: s.Value})
 	}
 }
 
@@ -170,7 +170,7 @@ func (r *runner) flagOf(same sameFlag, source string) {
 		r.Observer.Log("run", source+": "+same.message)
 		at = len(r.result.Flags)
 		r.same[same] = at
-		r.result.Flags = append(r.result.Flags, record.Flag{Name: same.code, Severity: same.severity})
+		r.result.Flags = append(r.result.Flags, bundle.Flag{Name: same.code, Severity: same.severity})
 	}
 	f := &r.result.Flags[at]
 	if !slices.Contains(f.Sources, source) {
@@ -187,5 +187,5 @@ func (r *runner) flag(severity, code, evidence string) {
 	r.log("run", evidence)
 	r.flags.Lock()
 	defer r.flags.Unlock()
-	r.result.Flags = append(r.result.Flags, record.Flag{Name: code, Severity: severity, Evidence: evidence})
+	r.result.Flags = append(r.result.Flags, bundle.Flag{Name: code, Severity: severity, Evidence: evidence})
 }

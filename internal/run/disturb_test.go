@@ -8,10 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
@@ -30,19 +30,19 @@ func TestKilledWorkloads(t *testing.T) {
 		name  string
 		kill  func(s *script) error // what becomes of the kill, 2 s after it
 		later bool                  // the workload dies by itself after it
-		state record.State
+		state bundle.State
 		flags []string
 		want  map[op.Outcome]int
 	}{
-		{name: "it is made again", kill: func(*script) error { return nil }, state: record.Complete, want: map[op.Outcome]int{op.OK: 1}},
+		{name: "it is made again", kill: func(*script) error { return nil }, state: bundle.Complete, want: map[op.Outcome]int{op.OK: 1}},
 		{name: "it is lost with the op", kill: func(s *script) error {
 			s.sink.Ended(died("fio-0"))
 			return &engine.Error{Code: "IO", Message: "no way back"}
-		}, state: record.Complete, flags: []string{"workloadLost"}, want: map[op.Outcome]int{op.Error: 1}},
+		}, state: bundle.Complete, flags: []string{"workloadLost"}, want: map[op.Outcome]int{op.Error: 1}},
 		{name: "the op fails, and it dies of it later", kill: func(*script) error { return &engine.Error{Code: "IO", Message: "no way back"} },
-			later: true, state: record.Complete, want: map[op.Outcome]int{op.Error: 1}},
+			later: true, state: bundle.Complete, want: map[op.Outcome]int{op.Error: 1}},
 		{name: "it dies by itself after it was made again", kill: func(*script) error { return nil }, later: true,
-			state: record.Failed, want: map[op.Outcome]int{op.OK: 1}},
+			state: bundle.Failed, want: map[op.Outcome]int{op.OK: 1}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestObjectsAndNodes(t *testing.T) {
 		e := &requests{script: &script{}}
 		e.script.took = e.took
 		m, res := carry(t.Context(), t.Context(), p, e.script)
-		if res.State != record.Complete {
+		if res.State != bundle.Complete {
 			t.Errorf("%s: %s", res.State, res.Reason)
 		}
 		var replicas []int32

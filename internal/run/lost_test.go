@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // prober is an engine whose platform is gone before anyone notices.
@@ -30,13 +30,13 @@ func TestLost(t *testing.T) {
 	for _, tt := range []struct {
 		name          string
 		lost, openErr error
-		state         record.State
+		state         bundle.State
 		reason        string
 		asked         int
 	}{
-		{"serves", nil, nil, record.Complete, "", 1},
-		{"gone", gone, nil, record.Failed, "the platform was lost: the driver is gone", 1},
-		{"did not open", gone, errors.New("no driver"), record.Failed, "no driver", 0},
+		{"serves", nil, nil, bundle.Complete, "", 1},
+		{"gone", gone, nil, bundle.Failed, "the platform was lost: the driver is gone", 1},
+		{"did not open", gone, errors.New("no driver"), bundle.Failed, "no driver", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestFailsWhileDraining(t *testing.T) {
 		v := makes("v", "r", 1)
 		p := plan.Plan{Actions: []plan.Action{v}, Rates: []plan.Rate{every(time.Second)}, Runtime: 1500 * time.Millisecond, Grace: 10 * time.Second}
 		got := Run(t.Context(), t.Context(), Config{Plan: &p, Engine: e, Clock: op.NewClock(), Record: &memory{}, Observer: quiet{}})
-		if got.State != record.Failed || !strings.Contains(got.Reason, "the driver ended") {
+		if got.State != bundle.Failed || !strings.Contains(got.Reason, "the driver ended") {
 			t.Errorf("%s: %s", got.State, got.Reason)
 		}
 	})

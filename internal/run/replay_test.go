@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
@@ -103,7 +103,7 @@ func TestReplayKeepsDependencies(t *testing.T) {
 		if c := res.Rates[0]; c.Triggers != 7 || c.Ops != 7 || c.Started != 6 || c.Dropped != 1 || c.OK != 5 || c.Late != 0 {
 			t.Errorf("count %+v", c)
 		}
-		if res.State != record.Complete {
+		if res.State != bundle.Complete {
 			t.Errorf("%s: %s", res.State, res.Reason)
 		}
 	})

@@ -14,11 +14,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // Recorder keeps what happens. Its methods must not block on a disk.
@@ -31,9 +31,9 @@ type Recorder interface {
 	Canary(instance, volume string, ios []op.CanaryIO)
 	Raw(instance, container, file string, data []byte) error
 	Log(at op.Time, source, line string)
-	Histogram(h record.HistogramSlice)
-	Series(s record.Series)
-	Scalar(s record.Scalar)
+	Histogram(h bundle.HistogramSlice)
+	Series(s bundle.Series)
+	Scalar(s bundle.Scalar)
 	// Flush returns when everything so far can be read from the bundle.
 	Flush() error
 }
@@ -82,17 +82,17 @@ type Config struct {
 
 // Result is how the run went, for run.json and the exit status.
 type Result struct {
-	State     record.State
+	State     bundle.State
 	Reason    string // why it is not complete
 	BarrierAt op.Time
 	StopAt    op.Time // rates stopped here: what counts lies between
 	EndedAt   op.Time // ops and workloads have ended; removing comes after
 	Rates     []RateCount
-	Flags     []record.Flag // what parsers and the engine found doubtful
+	Flags     []bundle.Flag // what parsers and the engine found doubtful
 	// Distributions are what others counted of the whole run.
 	Distributions []op.Distribution
 	// Bounds are what limited the stages of object storage.
-	Bounds []record.Bound
+	Bounds []bundle.Bound
 	// Leftovers is what could not be removed; nil when nothing is left.
 	Leftovers error
 }
@@ -269,7 +269,7 @@ func (r *runner) wind(err error) {
 		return
 	}
 	ctx := context.WithoutCancel(r.hard)
-	if r.result.State == record.Complete {
+	if r.result.State == bundle.Complete {
 		r.note(r.failedSince(ctx))
 	}
 	r.Observer.Phase(Stopping)
@@ -338,7 +338,7 @@ func (r *runner) hear(ctx context.Context) {
 	said := w.Witnessed(ctx)
 	for _, f := range said.Findings {
 		r.log("engine", f.Evidence)
-		r.result.Flags = append(r.result.Flags, record.Flag{Name: f.Name, Severity: f.Severity, Evidence: f.Evidence})
+		r.result.Flags = append(r.result.Flags, bundle.Flag{Name: f.Name, Severity: f.Severity, Evidence: f.Evidence})
 	}
 	r.result.Distributions = said.Distributions
 }
@@ -346,11 +346,11 @@ func (r *runner) hear(ctx context.Context) {
 func (r *runner) note(err error) {
 	switch {
 	case err == nil:
-		r.result.State = record.Complete
+		r.result.State = bundle.Complete
 	case errors.Is(err, ErrInterrupted):
-		r.result.State, r.result.Reason = record.Interrupted, "interrupted by the user"
+		r.result.State, r.result.Reason = bundle.Interrupted, "interrupted by the user"
 	default:
-		r.result.State, r.result.Reason = record.Failed, err.Error()
+		r.result.State, r.result.Reason = bundle.Failed, err.Error()
 	}
 	if r.result.StopAt == op.Never {
 		r.result.StopAt = r.Clock.Now()
@@ -363,7 +363,7 @@ func (r *runner) drain() {
 	done := make(chan struct{})
 	go func() { r.ops.Wait(); close(done) }()
 	grace := r.Plan.Grace
-	if r.result.State == record.Failed {
+	if r.result.State == bundle.Failed {
 		grace = 0
 	}
 	timer := time.NewTimer(grace)

@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
@@ -102,9 +102,9 @@ func (m *memory) Sample(op.Sample)                         {}
 func (m *memory) Machine(op.Machine)                       {}
 func (m *memory) Canary(string, string, []op.CanaryIO)     {}
 func (m *memory) Raw(string, string, string, []byte) error { return nil }
-func (m *memory) Histogram(record.HistogramSlice)          {}
-func (m *memory) Series(record.Series)                     {}
-func (m *memory) Scalar(record.Scalar)                     {}
+func (m *memory) Histogram(bundle.HistogramSlice)          {}
+func (m *memory) Series(bundle.Series)                     {}
+func (m *memory) Scalar(bundle.Scalar)                     {}
 func (m *memory) Flush() error                             { return nil }
 func (m *memory) Log(op.Time, string, string)              {}
 func (m *memory) of(action string) (list []op.Op) {
@@ -181,7 +181,7 @@ func TestSlowOpsDoNotDelayTriggers(t *testing.T) {
 				t.Errorf("op %d response %d", i, d)
 			}
 		}
-		if res.State != record.Complete {
+		if res.State != bundle.Complete {
 			t.Errorf("state %s: %s", res.State, res.Reason)
 		}
 	})
@@ -293,7 +293,7 @@ func TestBarrierOpensForAllAtOnce(t *testing.T) {
 		if len(snapshots)%3 != 0 {
 			t.Errorf("%d snapshots, want three a trigger", len(snapshots))
 		}
-		if res.State != record.Complete {
+		if res.State != bundle.Complete {
 			t.Errorf("%s: %s", res.State, res.Reason)
 		}
 	})
@@ -307,35 +307,35 @@ func TestEnds(t *testing.T) {
 		engine *script
 		cancel time.Duration // of the soft context
 		kill   time.Duration // of the hard one
-		state  record.State
+		state  bundle.State
 		want   map[op.Outcome]int
 		within time.Duration
 	}{
 		{name: "set-up fails", plan: plan.Plan{Actions: []plan.Action{makes("v", "", 2)}},
 			engine: &script{took: func(engine.Request) (time.Duration, error) { return time.Second, boom }},
-			state:  record.Failed, want: map[op.Outcome]int{op.Error: 2}, within: 2 * time.Second},
+			state:  bundle.Failed, want: map[op.Outcome]int{op.Error: 2}, within: 2 * time.Second},
 		{name: "engine does not open", plan: plan.Plan{Actions: []plan.Action{makes("v", "", 1)}},
-			engine: &script{openErr: errors.New("no driver")}, state: record.Failed, within: time.Second},
+			engine: &script{openErr: errors.New("no driver")}, state: bundle.Failed, within: time.Second},
 		{name: "op times out", plan: plan.Plan{Actions: []plan.Action{makes("v", "r", 1)}, Rates: []plan.Rate{{Name: "r", Schedule: schedule.Constant{Interval: time.Second}, Limit: 1}}},
-			engine: &script{took: took(time.Hour)}, state: record.Complete, want: map[op.Outcome]int{op.Timeout: 1}, within: 2 * time.Minute},
+			engine: &script{took: took(time.Hour)}, state: bundle.Complete, want: map[op.Outcome]int{op.Timeout: 1}, within: 2 * time.Minute},
 		{name: "interrupt keeps the grace", plan: plan.Plan{Actions: []plan.Action{makes("v", "r", 1)}, Rates: []plan.Rate{every(time.Second)}},
 			engine: &script{took: took(10 * time.Second)}, cancel: 3500 * time.Millisecond,
-			state: record.Interrupted, want: map[op.Outcome]int{op.OK: 3}, within: 14 * time.Second},
+			state: bundle.Interrupted, want: map[op.Outcome]int{op.OK: 3}, within: 14 * time.Second},
 		{name: "grace ends", plan: plan.Plan{Actions: []plan.Action{makes("v", "r", 1)}, Rates: []plan.Rate{every(time.Second)}, Grace: 2 * time.Second},
 			engine: &script{took: took(50 * time.Second)}, cancel: 3500 * time.Millisecond,
-			state: record.Interrupted, want: map[op.Outcome]int{op.Censored: 3}, within: 6 * time.Second},
+			state: bundle.Interrupted, want: map[op.Outcome]int{op.Censored: 3}, within: 6 * time.Second},
 		{name: "second interrupt", plan: plan.Plan{Actions: []plan.Action{makes("v", "r", 1)}, Rates: []plan.Rate{every(time.Second)}},
 			engine: &script{took: took(50 * time.Second)}, cancel: 3500 * time.Millisecond, kill: 4 * time.Second,
-			state: record.Interrupted, want: map[op.Outcome]int{op.Censored: 3}, within: 5 * time.Second},
+			state: bundle.Interrupted, want: map[op.Outcome]int{op.Censored: 3}, within: 5 * time.Second},
 		{name: "closed loop at the grace", plan: plan.Plan{Runtime: 5 * time.Second, Actions: []plan.Action{makes("v", "r", 1)}, Rates: []plan.Rate{{Name: "r", Parallelism: 2}}, Grace: time.Second},
-			engine: &script{took: took(20 * time.Second)}, state: record.Complete, want: map[op.Outcome]int{op.Censored: 2}, within: 7 * time.Second},
+			engine: &script{took: took(20 * time.Second)}, state: bundle.Complete, want: map[op.Outcome]int{op.Censored: 2}, within: 7 * time.Second},
 		{name: "workload fails", plan: plan.Plan{Actions: []plan.Action{runs("fio", 1)}},
 			engine: &script{took: took(0), life: time.Second, exit: op.ContainerEnd{Name: "fio", ExitCode: 3}},
-			state:  record.Failed, want: map[op.Outcome]int{}, within: 3 * time.Second},
+			state:  bundle.Failed, want: map[op.Outcome]int{}, within: 3 * time.Second},
 		{name: "no target", plan: plan.Plan{Actions: []plan.Action{snaps("v", "r", "x")}, Rates: []plan.Rate{{Name: "r", Schedule: schedule.Constant{Interval: time.Second}, Limit: 4}}},
-			engine: &script{took: took(0)}, state: record.Complete, want: map[op.Outcome]int{op.Dropped: 4}, within: 5 * time.Second},
+			engine: &script{took: took(0)}, state: bundle.Complete, want: map[op.Outcome]int{op.Dropped: 4}, within: 5 * time.Second},
 		{name: "queue at the end", plan: plan.Plan{Runtime: 3500 * time.Millisecond, Actions: []plan.Action{makes("v", "r", 1)}, Rates: []plan.Rate{{Name: "r", Schedule: schedule.Constant{Interval: time.Second}, Limit: 3, MaxInFlight: 1, Queue: true}}},
-			engine: &script{took: took(20 * time.Second)}, state: record.Complete, want: map[op.Outcome]int{op.OK: 1, op.Dropped: 2}, within: 25 * time.Second},
+			engine: &script{took: took(20 * time.Second)}, state: bundle.Complete, want: map[op.Outcome]int{op.OK: 1, op.Dropped: 2}, within: 25 * time.Second},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -354,7 +354,7 @@ func TestEnds(t *testing.T) {
 				if res.State != tt.state {
 					t.Errorf("state %s (%s), want %s", res.State, res.Reason, tt.state)
 				}
-				if tt.state != record.Complete && res.Reason == "" {
+				if tt.state != bundle.Complete && res.Reason == "" {
 					t.Error("no reason")
 				}
 				got := m.outcomes("v")

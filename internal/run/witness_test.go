@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // witness is an engine that has something to say once all is removed.
@@ -41,7 +41,7 @@ func TestWitness(t *testing.T) {
 				if e.asked != 1 {
 					t.Errorf("asked %d times after the removal, want once", e.asked)
 				}
-				if diff := cmp.Diff([]record.Flag{{Name: "orphan", Severity: "warning", Evidence: "one is left"}}, got.Flags); diff != "" {
+				if diff := cmp.Diff([]bundle.Flag{{Name: "orphan", Severity: "warning", Evidence: "one is left"}}, got.Flags); diff != "" {
 					t.Error(diff)
 				}
 				if diff := cmp.Diff([]op.Distribution{{Source: "kubelet", Name: "mount", N: 3}}, got.Distributions); diff != "" {

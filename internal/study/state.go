@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
-	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
 // The files of a study's directory beside the trials' own.
@@ -140,9 +140,9 @@ func (d *Dir) Of(t Trial) string { return filepath.Join(d.Path, t.Name) }
 
 // Bundle opens what a trial left; nil if it is not done: there is nothing, or it
 // is not complete.
-func (d *Dir) Bundle(t Trial) *record.Bundle {
-	b, err := record.Open(d.Of(t))
-	if err != nil || !b.Complete || b.Run.State != record.Complete {
+func (d *Dir) Bundle(t Trial) *bundle.Bundle {
+	b, err := bundle.Open(d.Of(t))
+	if err != nil || !b.Complete || b.Run.State != bundle.Complete {
 		return nil
 	}
 	return b

@@ -8,8 +8,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/sweep"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // Sweeps follow each action that is done at a rate over the study's cells, along
@@ -140,7 +140,7 @@ type actionOps struct {
 }
 
 // opsOf reads the operations that a rate, or an episode, triggered.
-func opsOf(b *record.Bundle) ([]actionOps, error) {
+func opsOf(b *bundle.Bundle) ([]actionOps, error) {
 	data, err := dataset.Read(b)
 	if err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func keysOf(data *dataset.Data, rate string) []string {
 }
 
 // endsOf is when the pods of workload instances ended.
-func endsOf(b *record.Bundle) (map[string]op.Time, error) {
+func endsOf(b *bundle.Bundle) (map[string]op.Time, error) {
 	instances, err := b.Instances()
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
 // busyRuns is how many runs there are of each kind, and how many may be judged wrongly.
@@ -33,7 +33,7 @@ func hostBusy(ctx context.Context, e *env) (table, error) {
 		if err != nil {
 			return t, fmt.Errorf("run %d: %w", i+1, err)
 		}
-		j := slices.IndexFunc(trial.summary.Validity, func(f record.Flag) bool { return f.Name == "hostBusy" })
+		j := slices.IndexFunc(trial.summary.Validity, func(f bundle.Flag) bool { return f.Name == "hostBusy" })
 		if j >= 0 {
 			flagged[beside]++
 		}

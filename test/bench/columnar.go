@@ -17,7 +17,7 @@ func columnar(ctx context.Context, e *env) (table, error) {
 	if e.quick {
 		args = append(args, "-short")
 	}
-	cmd := exec.CommandContext(ctx, "go", append(args, "./internal/record")...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "./internal/bundle")...)
 	cmd.Dir = e.root
 	text, err := cmd.CombinedOutput()
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/hist"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // objectWorkers is how many workers, connections and threads all tools have.
@@ -85,7 +85,7 @@ type objectFigures struct {
 
 // figuresOf reads the operation called name, such as read, from a bundle.
 func figuresOf(dir, name string) (f objectFigures, err error) {
-	b, err := record.Open(filepath.Join(dir, "bundle"))
+	b, err := bundle.Open(filepath.Join(dir, "bundle"))
 	if err != nil {
 		return f, err
 	}
@@ -116,11 +116,11 @@ func figuresOf(dir, name string) (f objectFigures, err error) {
 }
 
 // mainOf is the histogram of a metric over the whole main stage.
-func mainOf(b *record.Bundle, metric string) (record.HistogramSlice, error) {
+func mainOf(b *bundle.Bundle, metric string) (bundle.HistogramSlice, error) {
 	for h, err := range b.Histograms() {
 		if err != nil || h.Action == "main" && h.Metric == metric && h.Total {
 			return h, err
 		}
 	}
-	return record.HistogramSlice{}, fmt.Errorf("the bundle has no histogram of %s", metric)
+	return bundle.HistogramSlice{}, fmt.Errorf("the bundle has no histogram of %s", metric)
 }

@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // objectTruth compares what an object workload's bundle says with what the null
@@ -204,7 +204,7 @@ type serverTruth struct {
 }
 
 // open runs a loop against a null server with these flags.
-func (e *env) open(ctx context.Context, l objectLoop, flags ...string) (*record.Bundle, *serverTruth, error) {
+func (e *env) open(ctx context.Context, l objectLoop, flags ...string) (*bundle.Bundle, *serverTruth, error) {
 	dir, err := os.MkdirTemp(e.tmp, "object-truth-")
 	if err != nil {
 		return nil, nil, err
@@ -214,14 +214,14 @@ func (e *env) open(ctx context.Context, l objectLoop, flags ...string) (*record.
 	if err != nil {
 		return nil, nil, err
 	}
-	file, bundle := filepath.Join(dir, "workload.xml"), filepath.Join(dir, "bundle")
+	file, at := filepath.Join(dir, "workload.xml"), filepath.Join(dir, "bundle")
 	text := fmt.Sprintf(`<workload name="truth">%s<workflow><workstage name="init"><work type="init" workers="1" config="containers=c(1)"/></workstage>
 <workstage name="main"><work name="main" workers="%d" runtime="%d" rate="%s">%s</work></workstage></workflow></workload>`,
 		s3Store(address, "bench", "bench"), l.workers, int(l.length.Seconds()), l.rate, fmt.Sprintf(l.operation, 100))
 	err = os.WriteFile(file, []byte(text), 0o600)
 	if err == nil {
 		var out []byte
-		if out, err = interruptible(ctx, e.cnsbench(), "object", "run", file, "--out", bundle, "--seed", strconv.FormatUint(l.seed, 10)).CombinedOutput(); err != nil {
+		if out, err = interruptible(ctx, e.cnsbench(), "object", "run", file, "--out", at, "--seed", strconv.FormatUint(l.seed, 10)).CombinedOutput(); err != nil {
 			err = fmt.Errorf("%w\n%s", err, out)
 		}
 	}
@@ -235,7 +235,7 @@ func (e *env) open(ctx context.Context, l objectLoop, flags ...string) (*record.
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := record.Open(bundle)
+	b, err := bundle.Open(at)
 	return b, truth, err
 }
 

@@ -17,14 +17,14 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // trial is one run of `cnsbench run`.
 type trial struct {
-	bundle  *record.Bundle
+	bundle  *bundle.Bundle
 	summary *summary.Summary
 	wall    time.Duration
 	process []usage // of the runner, without its children
@@ -69,7 +69,7 @@ func (e *env) runFile(ctx context.Context, file string, flags ...string) (*trial
 	if code := cmd.ProcessState.ExitCode(); err != nil && code != exitSLO {
 		return nil, fmt.Errorf("cnsbench run: %w: %s", err, lastLines(output.String(), 5))
 	}
-	if t.bundle, err = record.Open(dir); err != nil {
+	if t.bundle, err = bundle.Open(dir); err != nil {
 		return nil, err
 	}
 	t.summary, err = e.show(ctx, dir)

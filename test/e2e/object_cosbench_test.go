@@ -16,7 +16,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
 // cosbenchFile is a workload of COSBench with one work, whose storage, auth and
@@ -96,7 +96,7 @@ func TestObjectNoSuccess(t *testing.T) {
 <work name="main" workers="1" rampup="1" runtime="2" afr="1000000">%s</work></workstage>
 </workflow></workload>`, root, readOne)
 	r := b.run("object", "run", "--out", b.bundle(), b.write("w.xml", text)).wants(t, 0)
-	bundle, err := record.Open(b.bundle())
+	bundle, err := bundle.Open(b.bundle())
 	if err != nil {
 		t.Fatal(err)
 	}

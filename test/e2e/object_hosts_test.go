@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
 // fleet is workers of a box, as processes of their own on loopback.
@@ -73,8 +73,8 @@ func (f *fleet) left() int {
 	return len(e)
 }
 
-func (f *fleet) open() *record.Bundle {
-	b, err := record.Open(f.bundle())
+func (f *fleet) open() *bundle.Bundle {
+	b, err := bundle.Open(f.bundle())
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestObjectHosts(t *testing.T) {
 			Hosts []struct {
 				Name        string
 				ClockErrNs  int64
-				Environment record.Environment
+				Environment bundle.Environment
 			}
 		}
 	}
@@ -275,7 +275,7 @@ func TestObjectHostKilledWhileItsCeilingIsMeasured(t *testing.T) {
 			t.Errorf("%q is missing in\n%v", says, r)
 		}
 	}
-	if b := f.open(); b.Run.State != record.Failed {
+	if b := f.open(); b.Run.State != bundle.Failed {
 		t.Errorf("the bundle is %s", b.Run.State)
 	}
 	f.noneOf("object", "null-server", "--while-input")
@@ -298,7 +298,7 @@ func TestObjectHostKilled(t *testing.T) {
 		t.Errorf("%d containers are left\n%v", f.left(), r)
 	}
 	b := f.open()
-	if b.Run.State != record.Failed || !slices.ContainsFunc(b.Run.Validity, func(f record.Flag) bool { return f.Name == "incomplete" && f.Severity == "invalid" }) {
+	if b.Run.State != bundle.Failed || !slices.ContainsFunc(b.Run.Validity, func(f bundle.Flag) bool { return f.Name == "incomplete" && f.Severity == "invalid" }) {
 		t.Errorf("the bundle is %s, %+v", b.Run.State, b.Run.Validity)
 	}
 	for s, err := range b.Scalars() {

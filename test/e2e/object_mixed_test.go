@@ -10,10 +10,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // mixed is object I/O by three instances against a server, beside a volume that
@@ -81,7 +81,7 @@ func TestObjectsBesideVolumes(t *testing.T) {
 			if s, _ := b.readable(b.bundle()); s.State != "complete" {
 				t.Errorf("%s\n%v", s.State, r)
 			}
-			bundle, err := record.Open(b.bundle())
+			bundle, err := bundle.Open(b.bundle())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +93,7 @@ func TestObjectsBesideVolumes(t *testing.T) {
 }
 
 // wholeOfParts checks what three parts left, together.
-func (b *box) wholeOfParts(bundle *record.Bundle) {
+func (b *box) wholeOfParts(bundle *bundle.Bundle) {
 	b.Helper()
 	barrier, instances, reads := bundle.Run.BarrierAt, map[string]bool{}, hist.New()
 	for h, err := range bundle.Histograms() {
@@ -185,7 +185,7 @@ func TestObjectPartLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := l.wait().wants(t, 2)
-	bundle, err := record.Open(b.bundle())
+	bundle, err := bundle.Open(b.bundle())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +259,7 @@ func TestConvert(t *testing.T) {
 // sums are the scalars of a bundle, by metric and by instance and metric.
 func (b *box) sums() map[string]float64 {
 	b.Helper()
-	bundle, err := record.Open(b.bundle())
+	bundle, err := bundle.Open(b.bundle())
 	if err != nil {
 		b.Fatal(err)
 	}

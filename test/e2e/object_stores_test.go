@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/test/servers"
 )
 
@@ -89,7 +89,7 @@ func (s stored) does(t *testing.T) {
 	cmd := b.command(context.Background(), b.cnsbench(), b.runArgs(b.write("bench.yaml", fmt.Sprintf(eachStore, count, spec, files)))...)
 	cmd.Env = append(cmd.Env, s.env...)
 	r := b.finish(t.Context(), cmd).wants(t, 0)
-	bundle, err := record.Open(b.bundle())
+	bundle, err := bundle.Open(b.bundle())
 	if err != nil {
 		t.Fatal(err)
 	}

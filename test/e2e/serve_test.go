@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cnsbench/cnsbench/internal/results"
+	"github.com/cnsbench/cnsbench/internal/bundle/server"
 )
 
 // freePort is one that nobody listens at now.
@@ -68,11 +68,11 @@ spec:
 `)
 	run := b.start(b.cnsbench(), b.runArgs(file)...)
 	run.until("there is a bundle", func() bool { return b.has("bundle/run.json") && b.has("bundle/ledger") })
-	remote, err := (&results.Client{URL: "http://" + at}).Run("team", "r1")
+	remote, err := (&server.Client{URL: "http://" + at}).Run("team", "r1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	push, err := results.StartPush(t.Context(), b.bundle(), remote, results.Options{Every: 20 * time.Millisecond, Patience: 100 * time.Millisecond})
+	push, err := server.StartPush(t.Context(), b.bundle(), remote, server.Options{Every: 20 * time.Millisecond, Patience: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

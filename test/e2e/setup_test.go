@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // settingUp is a workload that writes to its volume as soon as it is created: the
@@ -92,7 +92,7 @@ func TestSetUpIsNoBaseline(t *testing.T) {
 // latency is only known from below, and it is not compared.
 func (b *box) canaryWrites(barrier op.Time) (before, after, ended int64) {
 	b.Helper()
-	bundle, err := record.Open(b.bundle())
+	bundle, err := bundle.Open(b.bundle())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -25,7 +25,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
-	"github.com/cnsbench/cnsbench/internal/results"
+	"github.com/cnsbench/cnsbench/internal/bundle/server"
 )
 
 // The tokens of a user: that of the kubeconfig, with all rights of its owner, and
@@ -53,12 +53,12 @@ type fakeCluster struct {
 func newFakeCluster(t *testing.T, store string) *fakeCluster {
 	t.Helper()
 	c := &fakeCluster{t: t}
-	s, err := results.OpenStore(store, results.Limits{})
+	s, err := server.OpenStore(store, server.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	h := results.Handler{Store: s, Auth: results.Token(mintedToken)}
+	h := server.Handler{Store: s, Auth: server.Token(mintedToken)}
 	serve := h.Serve()
 	c.service = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var headers strings.Builder
@@ -68,14 +68,14 @@ func newFakeCluster(t *testing.T, store string) *fakeCluster {
 		c.mu.Unlock()
 		serve.ServeHTTP(w, r)
 	}))
-	cert, err := results.SelfSigned([]string{"localhost"})
+	cert, err := server.SelfSigned([]string{"localhost"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.service.TLS = &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}}
 	c.service.StartTLS()
 	t.Cleanup(c.service.Close)
-	pin := results.Pin(cert.Certificate[0])
+	pin := server.Pin(cert.Certificate[0])
 
 	mux := http.NewServeMux()
 	const in = "/api/v1/namespaces/cnsbench-system"

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // Times of the run, in ns.
@@ -51,7 +51,7 @@ var SLOs = []struct{ Name, Expr, Want string }{
 // Demo writes a bundle of three fio instances, each with a canary, under
 // snapshots each 1.5 s in turn, of which one was dropped, one failed and one
 // had not ended. The directory is the test's. It is the same for every call.
-func Demo(t testing.TB) (*record.Bundle, Truth) {
+func Demo(t testing.TB) (*bundle.Bundle, Truth) {
 	t.Helper()
 	w := create(t, Spec())
 	g := &generator{w: w, random: rand.New(rand.NewPCG(1, 2))}
@@ -69,13 +69,13 @@ func Demo(t testing.TB) (*record.Bundle, Truth) {
 }
 
 // Empty writes a bundle without ops and workloads.
-func Empty(t testing.TB) *record.Bundle {
+func Empty(t testing.TB) *bundle.Bundle {
 	t.Helper()
 	return finish(t, create(t, `{"actions":[]}`))
 }
 
 // Killed writes the bundle of a run that was killed, with a few ops.
-func Killed(t testing.TB) *record.Bundle {
+func Killed(t testing.TB) *bundle.Bundle {
 	t.Helper()
 	w := create(t, Spec())
 	g := &generator{w: w, random: rand.New(rand.NewPCG(1, 2))}
@@ -84,7 +84,7 @@ func Killed(t testing.TB) *record.Bundle {
 }
 
 // killed is the bundle as it is when the process that writes it is no more.
-func killed(t testing.TB, w *record.Writer) *record.Bundle {
+func killed(t testing.TB, w *bundle.Writer) *bundle.Bundle {
 	t.Helper()
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func killed(t testing.TB, w *record.Writer) *record.Bundle {
 	if err := w.Close(nil); err != nil {
 		t.Fatal(err)
 	}
-	b, err := record.Open(dir)
+	b, err := bundle.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,20 +105,20 @@ func killed(t testing.TB, w *record.Writer) *record.Bundle {
 
 // Objects writes the bundle of an object workload on its own: one stage, of whose
 // 100 reads three failed.
-func Objects(t testing.TB) *record.Bundle {
+func Objects(t testing.TB) *bundle.Bundle {
 	t.Helper()
 	w := create(t, `{"actions":[]}`)
 	h := hist.New()
 	_ = h.RecordN(5_000_000, 97) // cannot fail: the value is positive
-	w.Histogram(record.HistogramSlice{Instance: "main", Action: "main", Metric: "read", Unit: "ns", To: Second, Total: true, Hist: h})
+	w.Histogram(bundle.HistogramSlice{Instance: "main", Action: "main", Metric: "read", Unit: "ns", To: Second, Total: true, Hist: h})
 	for metric, value := range map[string]float64{"read.iops": 97, "read.failed": 3} {
-		w.Scalar(record.Scalar{Instance: "main", Action: "main", Metric: metric, Value: value})
+		w.Scalar(bundle.Scalar{Instance: "main", Action: "main", Metric: metric, Value: value})
 	}
 	return finish(t, w, objectRun)
 }
 
 // Hostile is a bundle whose every name would be markup.
-func Hostile(t testing.TB) *record.Bundle {
+func Hostile(t testing.TB) *bundle.Bundle {
 	t.Helper()
 	const evil = `"><script src="https://evil.example/x.js"></script><img src=x onerror=alert(1)>`
 	w := create(t, `{"actions":[{"name":`+quote(evil)+`}],"slos":[{"name":`+quote(evil)+`,"expr":`+quote(evil)+`}]}`)
@@ -132,8 +132,8 @@ func Hostile(t testing.TB) *record.Bundle {
 	w.Canary(evil, evil, []op.CanaryIO{slow})
 	h := hist.New()
 	_ = h.RecordN(5_000_000, 400) // cannot fail: the value is positive
-	w.Histogram(record.HistogramSlice{Instance: evil, Action: evil, Metric: evil, Unit: "ns", To: Second, Hist: h})
-	w.Histogram(record.HistogramSlice{Instance: evil, Action: evil, Metric: evil, Unit: "ns", To: Second, Total: true, Hist: h})
+	w.Histogram(bundle.HistogramSlice{Instance: evil, Action: evil, Metric: evil, Unit: "ns", To: Second, Hist: h})
+	w.Histogram(bundle.HistogramSlice{Instance: evil, Action: evil, Metric: evil, Unit: "ns", To: Second, Total: true, Hist: h})
 	w.Log(0, evil, evil)
 	return finish(t, w)
 }
@@ -160,30 +160,30 @@ func Spec() string {
 	return string(b)
 }
 
-func create(t testing.TB, spec string, change ...func(*record.Run)) *record.Writer {
+func create(t testing.TB, spec string, change ...func(*bundle.Run)) *bundle.Writer {
 	t.Helper()
-	run := record.Run{
+	run := bundle.Run{
 		ID: "r20260102-synthetic", Name: "synthetic", Engine: "local", Seed: 42,
 		Spec:      json.RawMessage(spec),
-		Source:    record.Source{File: "synthetic.yaml", Text: "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\n"},
+		Source:    bundle.Source{File: "synthetic.yaml", Text: "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\n"},
 		Versions:  map[string]string{"cnsbench": "v0.1.0", "go": "go1.26"},
-		Clock:     record.ClockInfo{Start: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Source: "CLOCK_MONOTONIC", Resolution: 1},
+		Clock:     bundle.ClockInfo{Start: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Source: "CLOCK_MONOTONIC", Resolution: 1},
 		BarrierAt: Barrier, EndedAt: op.Never,
 	}
 	for _, c := range change {
 		c(&run)
 	}
-	w, err := record.Create(filepath.Join(t.TempDir(), "bundle"), run)
+	w, err := bundle.Create(filepath.Join(t.TempDir(), "bundle"), run)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-func finish(t testing.TB, w *record.Writer, change ...func(*record.Run)) *record.Bundle {
+func finish(t testing.TB, w *bundle.Writer, change ...func(*bundle.Run)) *bundle.Bundle {
 	t.Helper()
-	err := w.Close(func(r *record.Run) {
-		r.State, r.EndedAt = record.Complete, End+Second
+	err := w.Close(func(r *bundle.Run) {
+		r.State, r.EndedAt = bundle.Complete, End+Second
 		for _, c := range change {
 			c(r)
 		}
@@ -191,27 +191,27 @@ func finish(t testing.TB, w *record.Writer, change ...func(*record.Run)) *record
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := record.Open(w.Dir())
+	b, err := bundle.Open(w.Dir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-func environment() record.Environment {
-	return record.Environment{
+func environment() bundle.Environment {
+	return bundle.Environment{
 		CollectedAt: time.Date(2026, 1, 2, 3, 4, 4, 0, time.UTC), Hostname: "bench-1", OS: "Debian GNU/Linux 12 (bookworm)",
-		Kernel: record.Kernel{Release: "6.12.0", Arch: "x86_64"}, CPU: record.CPU{Model: "Synthetic CPU", Count: 4, Governor: "performance"},
-		Memory:      record.Memory{Total: 8 << 30, Available: 6 << 30},
-		Devices:     []record.BlockDevice{{Name: "vda", Bytes: 64 << 30, Scheduler: "none", LogicalBlock: 512}},
-		Filesystems: []record.Filesystem{{Path: "/var/tmp", Mount: "/", Type: "xfs", Source: "/dev/vda1", Options: "rw,noatime"}},
+		Kernel: bundle.Kernel{Release: "6.12.0", Arch: "x86_64"}, CPU: bundle.CPU{Model: "Synthetic CPU", Count: 4, Governor: "performance"},
+		Memory:      bundle.Memory{Total: 8 << 30, Available: 6 << 30},
+		Devices:     []bundle.BlockDevice{{Name: "vda", Bytes: 64 << 30, Scheduler: "none", LogicalBlock: 512}},
+		Filesystems: []bundle.Filesystem{{Path: "/var/tmp", Mount: "/", Type: "xfs", Source: "/dev/vda1", Options: "rw,noatime"}},
 		Tools:       map[string]string{"fio": "fio-3.33", "mkfs.xfs": "mkfs.xfs version 6.1.0"},
 		Engine:      map[string]any{"driver": "loopfile.csi.cnsbench.dev", "version": "v0.1.0"},
 	}
 }
 
 type generator struct {
-	w      *record.Writer
+	w      *bundle.Writer
 	random *rand.Rand
 	truth  Truth
 	ids    int64
@@ -333,8 +333,8 @@ func (g *generator) fio(i int) {
 		perSec int
 	}{{"read", 400}, {"write", 100}} {
 		total := hist.New()
-		iops := record.Series{Instance: name, Action: "fio", Metric: m.metric + ".iops", Unit: "1/s", Step: int64(Second)}
-		bandwidth := record.Series{Instance: name, Action: "fio", Metric: m.metric + ".bandwidth", Unit: "B/s", Step: int64(Second)}
+		iops := bundle.Series{Instance: name, Action: "fio", Metric: m.metric + ".iops", Unit: "1/s", Step: int64(Second)}
+		bandwidth := bundle.Series{Instance: name, Action: "fio", Metric: m.metric + ".bandwidth", Unit: "B/s", Step: int64(Second)}
 		for at := Barrier; at < End; at += Second {
 			h := hist.New()
 			n := m.perSec*9/10 + g.random.IntN(m.perSec/5)
@@ -347,15 +347,15 @@ func (g *generator) fio(i int) {
 				}
 			}
 			_ = total.Merge(h)
-			g.w.Histogram(record.HistogramSlice{Instance: name, Action: "fio", Metric: m.metric, Unit: "ns", Basis: "clat", From: at, To: at + Second, Hist: h})
-			iops.Points = append(iops.Points, record.Point{At: at, Value: float64(n)})
-			bandwidth.Points = append(bandwidth.Points, record.Point{At: at, Value: float64(n) * 4096})
+			g.w.Histogram(bundle.HistogramSlice{Instance: name, Action: "fio", Metric: m.metric, Unit: "ns", Basis: "clat", From: at, To: at + Second, Hist: h})
+			iops.Points = append(iops.Points, bundle.Point{At: at, Value: float64(n)})
+			bandwidth.Points = append(bandwidth.Points, bundle.Point{At: at, Value: float64(n) * 4096})
 		}
 		g.w.Series(iops)
 		g.w.Series(bandwidth)
-		g.w.Histogram(record.HistogramSlice{Instance: name, Action: "fio", Metric: m.metric, Unit: "ns", Basis: "lat", From: Barrier, To: End, Total: true, Hist: total})
-		g.w.Scalar(record.Scalar{Instance: name, Action: "fio", Metric: m.metric + ".iops", Unit: "1/s", Value: float64(m.perSec)})
-		g.w.Scalar(record.Scalar{Instance: name, Action: "fio", Metric: m.metric + ".bandwidth", Unit: "B/s", Value: float64(m.perSec) * 4096})
+		g.w.Histogram(bundle.HistogramSlice{Instance: name, Action: "fio", Metric: m.metric, Unit: "ns", Basis: "lat", From: Barrier, To: End, Total: true, Hist: total})
+		g.w.Scalar(bundle.Scalar{Instance: name, Action: "fio", Metric: m.metric + ".iops", Unit: "1/s", Value: float64(m.perSec)})
+		g.w.Scalar(bundle.Scalar{Instance: name, Action: "fio", Metric: m.metric + ".bandwidth", Unit: "B/s", Value: float64(m.perSec) * 4096})
 	}
 	for at := Barrier; at <= End; at += Second {
 		s := int64((at - Barrier) / Second)

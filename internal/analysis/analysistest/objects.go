@@ -4,38 +4,38 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // stage records one work of a stage as a run of object storage does: n operations
 // of a metric that took 5 ms each, over a second from at.
-func stage(w *record.Writer, name, metric string, at op.Time, n, lost int) {
+func stage(w *bundle.Writer, name, metric string, at op.Time, n, lost int) {
 	h := hist.New()
 	_ = h.RecordN(int64(5*Millisecond), int64(n)) // cannot fail: the value is positive
 	instance := name + "-0"
 	w.Started(op.InstanceStart{Instance: instance, Container: "workers", Intended: at, At: at})
 	for _, m := range []string{metric, metric + ".service"} {
-		w.Histogram(record.HistogramSlice{Instance: instance, Action: name, Metric: m, Unit: "ns", Basis: "response", From: at, To: at + Second, Total: true, Hist: h})
+		w.Histogram(bundle.HistogramSlice{Instance: instance, Action: name, Metric: m, Unit: "ns", Basis: "response", From: at, To: at + Second, Total: true, Hist: h})
 	}
 	for m, v := range map[string]float64{"iops": float64(n), "bandwidth": 4096 * float64(n), "ok": float64(n), "bytes": 4096 * float64(n), "lost": float64(lost)} {
-		w.Scalar(record.Scalar{Instance: instance, Action: name, Metric: metric + "." + m, Value: v})
+		w.Scalar(bundle.Scalar{Instance: instance, Action: name, Metric: metric + "." + m, Value: v})
 	}
 	w.Ended(op.InstanceEnd{Instance: instance, At: at + Second, OK: true, Containers: []op.ContainerEnd{{Name: "workers"}}})
 }
 
 // driver records the process itself, which has no containers and never ends.
-func driver(w *record.Writer) {
+func driver(w *bundle.Writer) {
 	for i := range int64(4) {
 		w.Sample(op.Sample{Instance: "driver-0", At: op.Time(i) * Second, CPUNanos: i * 5e8, RSSBytes: 32 << 20})
 	}
-	w.Scalar(record.Scalar{Instance: "driver-0", Action: "main", Metric: "main.cpuPerOp", Unit: "ns", Value: 30000})
+	w.Scalar(bundle.Scalar{Instance: "driver-0", Action: "main", Metric: "main.cpuPerOp", Unit: "ns", Value: 30000})
 }
 
 // Found writes the bundle of a search of the highest rate: at 200 a second it held,
 // at 400 it did not.
-func Found(t testing.TB) *record.Bundle {
+func Found(t testing.TB) *bundle.Bundle {
 	t.Helper()
 	w := create(t, "")
 	stage(w, "prepare", "write", Second, 50, 0)
@@ -54,7 +54,7 @@ func Found(t testing.TB) *record.Bundle {
 
 // Scaled writes the bundle of a stage that was carried out with 1, 2 and 4 workers,
 // twice each: throughput doubles once, then no more.
-func Scaled(t testing.TB) *record.Bundle {
+func Scaled(t testing.TB) *bundle.Bundle {
 	t.Helper()
 	w := create(t, "")
 	stage(w, "prepare", "write", Second, 50, 0)
@@ -83,9 +83,9 @@ func Scaled(t testing.TB) *record.Bundle {
 // CutOff writes the bundle of an object workload that was killed in its main stage:
 // after a second of ramp, in which the first slice began, and three of the measured
 // time, in which a tenth failed and reads took longer from slice to slice.
-func CutOff(t testing.TB) *record.Bundle {
+func CutOff(t testing.TB) *bundle.Bundle {
 	t.Helper()
-	w := create(t, "", objectRun, func(r *record.Run) {
+	w := create(t, "", objectRun, func(r *bundle.Run) {
 		r.Plan = []byte(`{"stages":[{"name":"prepare","works":[{"name":"prepare","kind":"prepare"}]},{"name":"main","works":[{"name":"one","kind":"normal","rampUpNs":1000000000}]}]}`)
 	})
 	stage(w, "prepare", "write", Second, 50, 0)
@@ -96,7 +96,7 @@ func CutOff(t testing.TB) *record.Bundle {
 			if i == 0 {
 				rate *= 2 // in the ramp, which is not measured
 			}
-			w.Series(record.Series{Instance: "main.one-0", Action: "main.one", Metric: "read." + metric, Step: int64(Second), Points: []record.Point{{At: at, Value: rate}}})
+			w.Series(bundle.Series{Instance: "main.one-0", Action: "main.one", Metric: "read." + metric, Step: int64(Second), Points: []bundle.Point{{At: at, Value: rate}}})
 		}
 		if i == 0 {
 			continue
@@ -106,18 +106,18 @@ func CutOff(t testing.TB) *record.Bundle {
 		if i == 1 {
 			from -= Second
 		}
-		w.Histogram(record.HistogramSlice{Instance: "main.one-0", Action: "main.one", Metric: "read", Unit: "ns", Basis: "response", From: from, To: at + Second, Hist: h})
+		w.Histogram(bundle.HistogramSlice{Instance: "main.one-0", Action: "main.one", Metric: "read", Unit: "ns", Basis: "response", From: from, To: at + Second, Hist: h})
 	}
 	driver(w)
 	return killed(t, w)
 }
 
 // raw writes a file of findings.
-func raw(t testing.TB, w *record.Writer, name, text string) {
+func raw(t testing.TB, w *bundle.Writer, name, text string) {
 	t.Helper()
 	if err := w.Raw("cnsbench", name, name+".json", []byte(text)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func objectRun(r *record.Run) { r.Engine = record.Objects }
+func objectRun(r *bundle.Run) { r.Engine = bundle.Objects }

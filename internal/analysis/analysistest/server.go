@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // Server is the time at which each server of Servers was ready.
@@ -16,7 +16,7 @@ const Server = 20 * Second
 // writes its database before it is ready, with I/O of 80 ms, and then serves with
 // I/O of 1 ms: db-0 is ready when the barrier opens, db-1 at Server. Snapshots
 // change nothing. Each has 100 I/Os of its canary a second.
-func Servers(t testing.TB) *record.Bundle {
+func Servers(t testing.TB) *bundle.Bundle {
 	t.Helper()
 	w := create(t, `{"actions":[{"name":"db","createObjSpec":{"workload":"db"}},{"name":"snapshots","rateName":"r"}],
 		"slos":[{"name":"outside","expr":"p99(db.canaryWrite, outside(\"snapshots\")) < duration(\"10ms\")"},
@@ -47,7 +47,7 @@ func Servers(t testing.TB) *record.Bundle {
 			}
 			h := hist.New()
 			_ = h.RecordN(took, 300) // positive: it cannot fail
-			w.Histogram(record.HistogramSlice{
+			w.Histogram(bundle.HistogramSlice{
 				Instance: name, Action: "db", Metric: "write", Unit: "ns", From: at, To: at + Second, Hist: h,
 			})
 		}

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // totalCutOff gives totals to instances of a bundle without its end that have
@@ -17,16 +17,16 @@ func (d *Data) totalCutOff() {
 	if d.Bundle.Complete {
 		return
 	}
-	var totals []record.HistogramSlice
+	var totals []bundle.HistogramSlice
 	for _, h := range d.Slices {
-		if slices.ContainsFunc(d.Totals, func(t record.HistogramSlice) bool { return t.Instance == h.Instance }) {
+		if slices.ContainsFunc(d.Totals, func(t bundle.HistogramSlice) bool { return t.Instance == h.Instance }) {
 			continue
 		}
 		if d.CutOff == nil {
 			d.CutOff = map[string]bool{}
 		}
 		d.CutOff[h.Instance] = true
-		i := slices.IndexFunc(totals, func(t record.HistogramSlice) bool {
+		i := slices.IndexFunc(totals, func(t bundle.HistogramSlice) bool {
 			return t.Instance == h.Instance && t.Metric == h.Metric && t.Phase == h.Phase
 		})
 		if i < 0 {
@@ -73,13 +73,13 @@ var counted = map[string]string{".iops": ".ok", ".bandwidth": ".bytes", ".failed
 
 // rateCutOff adds the scalars that instances would have had at their end. What no
 // slice reaches to was not measured, or is not known whole.
-func (d *Data) rateCutOff(totals []record.HistogramSlice) {
+func (d *Data) rateCutOff(totals []bundle.HistogramSlice) {
 	type key struct {
 		instance, metric string
 		phase            int
 	}
 	sums, times := map[key]float64{}, map[key]float64{}
-	var order []record.Scalar
+	var order []bundle.Scalar
 	for _, s := range d.Series {
 		from, to := op.Time(math.MaxInt64), op.Never
 		for _, t := range totals {
@@ -93,7 +93,7 @@ func (d *Data) rateCutOff(totals []record.HistogramSlice) {
 				continue
 			}
 			if _, known := sums[k]; !known {
-				order = append(order, record.Scalar{Instance: s.Instance, Action: s.Action, Phase: s.Phase, Metric: s.Metric, Unit: s.Unit})
+				order = append(order, bundle.Scalar{Instance: s.Instance, Action: s.Action, Phase: s.Phase, Metric: s.Metric, Unit: s.Unit})
 			}
 			sums[k] += p.Value * float64(s.Step)
 			times[k] += float64(s.Step)
@@ -110,6 +110,6 @@ func (d *Data) rateCutOff(totals []record.HistogramSlice) {
 			x.Value = sums[k] / times[k]
 			d.Scalars = append(d.Scalars, x)
 		}
-		d.Scalars = append(d.Scalars, record.Scalar{Instance: x.Instance, Action: x.Action, Phase: x.Phase, Metric: x.Metric[:i] + count, Value: math.Round(sums[k] / 1e9)})
+		d.Scalars = append(d.Scalars, bundle.Scalar{Instance: x.Instance, Action: x.Action, Phase: x.Phase, Metric: x.Metric[:i] + count, Value: math.Round(sums[k] / 1e9)})
 	}
 }

@@ -13,20 +13,20 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // Data is a bundle opened for analysis. It is read-only after Read and then
 // safe for concurrent use.
 type Data struct {
-	Bundle    *record.Bundle
+	Bundle    *bundle.Bundle
 	Spec      Spec
-	Instances []record.Instance
-	Totals    []record.HistogramSlice // one or more per instance and metric
-	Slices    []record.HistogramSlice // in order of From
-	Series    []record.Series
-	Scalars   []record.Scalar
+	Instances []bundle.Instance
+	Totals    []bundle.HistogramSlice // one or more per instance and metric
+	Slices    []bundle.HistogramSlice // in order of From
+	Series    []bundle.Series
+	Scalars   []bundle.Scalar
 	Samples   []op.Sample
 	Machines  []op.Machine
 	Canaries  []Canary
@@ -219,7 +219,7 @@ func (d *Data) Watched(c *Canary) func(op.CanaryIO) op.Time {
 }
 
 // Read loads a bundle. The error names what is damaged.
-func Read(b *record.Bundle) (*Data, error) {
+func Read(b *bundle.Bundle) (*Data, error) {
 	d := &Data{Bundle: b}
 	if err := d.readSpec(); err != nil {
 		return nil, err

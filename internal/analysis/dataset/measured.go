@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // MeasuredFrom is the instant from which on the I/O of an instance counts: what
@@ -58,7 +58,7 @@ func (d *Data) readMeasured() error {
 
 // ownBarriers are the instants at which instances were first to begin, of those
 // that waited at a barrier.
-func ownBarriers(instances []record.Instance) map[string]op.Time {
+func ownBarriers(instances []bundle.Instance) map[string]op.Time {
 	own := map[string]op.Time{}
 	for _, i := range instances {
 		for _, s := range i.Starts {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // Limits of what is drawn.
@@ -82,7 +82,7 @@ type Point struct {
 }
 
 // Make reads the bundle for its figures.
-func Make(b *record.Bundle) (*Figures, error) {
+func Make(b *bundle.Bundle) (*Figures, error) {
 	d, err := dataset.Read(b)
 	if err != nil {
 		return nil, fmt.Errorf("figures of %s: %w", b.Dir, err)
@@ -261,9 +261,9 @@ func (t *Timeline) panels(d *dataset.Data) {
 
 // moves says whether a series is of an operation that moves bytes, and that a
 // panel has the latency of.
-func moves(d *dataset.Data, s record.Series, metric string) bool {
-	return slices.ContainsFunc(s.Points, func(p record.Point) bool { return p.Value > 0 }) &&
-		slices.ContainsFunc(d.Slices, func(h record.HistogramSlice) bool { return h.Instance == s.Instance && h.Metric == metric })
+func moves(d *dataset.Data, s bundle.Series, metric string) bool {
+	return slices.ContainsFunc(s.Points, func(p bundle.Point) bool { return p.Value > 0 }) &&
+		slices.ContainsFunc(d.Slices, func(h bundle.HistogramSlice) bool { return h.Instance == s.Instance && h.Metric == metric })
 }
 
 // canaryName tells volumes apart where an instance has several.

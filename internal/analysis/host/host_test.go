@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 const second = op.Time(1e9)
@@ -30,9 +30,9 @@ func readings(n int, busy, run, other float64, byProcess bool) []op.Machine {
 
 func data(machines []op.Machine) *dataset.Data {
 	return &dataset.Data{
-		Bundle:    &record.Bundle{Run: record.Run{EndedAt: 100 * second}},
+		Bundle:    &bundle.Bundle{Run: bundle.Run{EndedAt: 100 * second}},
 		Machines:  machines,
-		Instances: []record.Instance{{Name: "fio-0", Starts: []op.InstanceStart{{Machine: "m"}}}, {Name: "far-0"}},
+		Instances: []bundle.Instance{{Name: "fio-0", Starts: []op.InstanceStart{{Machine: "m"}}}, {Name: "far-0"}},
 		Samples: []op.Sample{{Instance: "fio-0"}, {Instance: "fio-0", At: 20 * second, CPUNanos: 10e9},
 			{Instance: "far-0"}, {Instance: "far-0", At: 20 * second, CPUNanos: 20e9}},
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // TestStallsOverPhases: an I/O of the canary that was pending when its phase
@@ -14,7 +14,7 @@ import (
 // its own.
 func TestStallsOverPhases(t *testing.T) {
 	const ms = op.Time(1e6)
-	d := &dataset.Data{Instances: []record.Instance{{Name: "w-0", Starts: []op.InstanceStart{
+	d := &dataset.Data{Instances: []bundle.Instance{{Name: "w-0", Starts: []op.InstanceStart{
 		{Instance: "w-0", Intended: 0, At: 0}, {Instance: "w-0", Intended: 1000 * ms, At: 1001 * ms, Phase: 1}}}}}
 	if err := json.Unmarshal([]byte(`{"actions":[{"name":"w","createObjSpec":{"phases":[{"startAfter":"1s"}]}}]}`), &d.Spec); err != nil {
 		t.Fatal(err)

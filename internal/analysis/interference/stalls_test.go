@@ -7,9 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 const ms = op.Time(1e6)
@@ -30,10 +30,10 @@ func beat(interval op.Time, freezes ...[2]op.Time) dataset.Canary {
 	return c
 }
 
-func slice(from, to op.Time, longest int64) record.HistogramSlice {
+func slice(from, to op.Time, longest int64) bundle.HistogramSlice {
 	h := hist.New()
 	_ = h.Record(longest) // positive
-	return record.HistogramSlice{Instance: "fio-0", Action: "fio", Metric: "write", From: from, To: to, Hist: h}
+	return bundle.HistogramSlice{Instance: "fio-0", Action: "fio", Metric: "write", From: from, To: to, Hist: h}
 }
 
 // found is what matters of a stall.
@@ -66,12 +66,12 @@ func TestStalls(t *testing.T) {
 		{"as short, during no op", dataset.Data{Canaries: []dataset.Canary{beat(10*ms, [2]op.Time{701 * ms, 745 * ms})}}, nil},
 		{"too short", dataset.Data{Canaries: []dataset.Canary{beat(10*ms, [2]op.Time{201 * ms, 235 * ms})}}, nil},
 		{"never ends", dataset.Data{Canaries: []dataset.Canary{endless}}, []found{{"canary", 910 * ms, op.Never, 90, 10, 3}}},
-		{"the workload says when it began", dataset.Data{Canaries: []dataset.Canary{beat(100*ms, [2]op.Time{205 * ms, 405 * ms})}, Slices: []record.HistogramSlice{slice(0, 1000*ms, 200e6)}},
+		{"the workload says when it began", dataset.Data{Canaries: []dataset.Canary{beat(100*ms, [2]op.Time{205 * ms, 405 * ms})}, Slices: []bundle.HistogramSlice{slice(0, 1000*ms, 200e6)}},
 			[]found{{"canary+workload", 205 * ms, 405 * ms, 200, 95, 1}}},
-		{"a slow I/O is no stall", dataset.Data{Canaries: []dataset.Canary{beat(100 * ms)}, Slices: []record.HistogramSlice{slice(0, 1000*ms, 200e6)}}, nil},
-		{"between two I/Os of the canary", dataset.Data{Canaries: []dataset.Canary{beat(100 * ms)}, Slices: []record.HistogramSlice{slice(200*ms, 300*ms, 80e6)}},
+		{"a slow I/O is no stall", dataset.Data{Canaries: []dataset.Canary{beat(100 * ms)}, Slices: []bundle.HistogramSlice{slice(0, 1000*ms, 200e6)}}, nil},
+		{"between two I/Os of the canary", dataset.Data{Canaries: []dataset.Canary{beat(100 * ms)}, Slices: []bundle.HistogramSlice{slice(200*ms, 300*ms, 80e6)}},
 			[]found{{"workload", 200 * ms, 300 * ms, 80, 0, 1}}},
-		{"no canary", dataset.Data{Slices: []record.HistogramSlice{slice(0, 100*ms, 1e6), slice(200*ms, 300*ms, 80e6), slice(300*ms, 400*ms, 80e6), slice(400*ms, 500*ms, 70e6)}},
+		{"no canary", dataset.Data{Slices: []bundle.HistogramSlice{slice(0, 100*ms, 1e6), slice(200*ms, 300*ms, 80e6), slice(300*ms, 400*ms, 80e6), slice(400*ms, 500*ms, 70e6)}},
 			[]found{{"workload", 200 * ms, 300 * ms, 80, 0, 1}, {"workload", 400 * ms, 500 * ms, 70, 0, 2}}},
 	}
 	ws := []dataset.Window{
@@ -100,12 +100,12 @@ func TestStalls(t *testing.T) {
 // TestDirections: reads and writes that stand still at once are one stall.
 // Of objects a slow answer is no stall, whatever engine asked for them.
 func TestSlowObjectsAreNoStall(t *testing.T) {
-	slow := []record.HistogramSlice{slice(0, 100*ms, 800e6)}
+	slow := []bundle.HistogramSlice{slice(0, 100*ms, 800e6)}
 	inBenchmark := dataset.Data{Slices: slow}
 	if err := json.Unmarshal([]byte(`{"actions":[{"name":"fio","createObjSpec":{"objectSpec":{}}}]}`), &inBenchmark.Spec); err != nil {
 		t.Fatal(err)
 	}
-	alone := dataset.Data{Slices: slow, Bundle: &record.Bundle{Run: record.Run{Engine: record.Objects}}}
+	alone := dataset.Data{Slices: slow, Bundle: &bundle.Bundle{Run: bundle.Run{Engine: bundle.Objects}}}
 	for name, d := range map[string]*dataset.Data{"in a Benchmark": &inBenchmark, "alone": &alone} {
 		if list := Stalls(d, nil, 1000*ms); len(list) > 0 {
 			t.Errorf("%s: %+v", name, list)

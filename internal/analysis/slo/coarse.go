@@ -6,9 +6,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/analysis/validity"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // A window says nothing of its own where it takes nearly all time slices, though
@@ -21,7 +21,7 @@ const (
 // Coarse flags objectives that ask what I/O was like during ops, of a metric whose
 // time slices are so long that ops touch nearly all of them: the answer is that of
 // the whole run. The error is one of reading the bundle.
-func Coarse(d *dataset.Data) ([]record.Flag, error) {
+func Coarse(d *dataset.Data) ([]bundle.Flag, error) {
 	type asked struct {
 		slo string
 		q   expr.Query
@@ -46,10 +46,10 @@ func Coarse(d *dataset.Data) ([]record.Flag, error) {
 	if err != nil {
 		return nil, err
 	}
-	var flags []record.Flag
+	var flags []bundle.Flag
 	for _, a := range all {
 		if evidence, ok := coarse(slicesOf(d, a.q), src.windows[a.q.Windows[0].Action]); ok {
-			flags = append(flags, record.Flag{Name: "coarseSlices", Severity: validity.Warning,
+			flags = append(flags, bundle.Flag{Name: "coarseSlices", Severity: validity.Warning,
 				Evidence: fmt.Sprintf("objective %s: during(%q) takes %s: %s is hardly another value than of the whole run; shorter slices would tell", a.slo, a.q.Windows[0].Action, evidence, a.q)})
 		}
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // The canary's metrics, which every workload has when it is switched on.
@@ -79,7 +79,7 @@ func (s *source) histograms(q expr.Query, sample *stats.Sample) error {
 // inPhase says whether something of a phase is asked for.
 func inPhase(q expr.Query, phase int) bool { return q.Phase == nil || *q.Phase == phase }
 
-func hasMetric(list []record.HistogramSlice, m expr.Metric) bool {
+func hasMetric(list []bundle.HistogramSlice, m expr.Metric) bool {
 	for _, h := range list {
 		if h.Action == m.Action && h.Metric == m.Name {
 			return true

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // TestPhases asks for single phases, and for all: rates over phases of different
@@ -28,18 +28,18 @@ func TestPhases(t *testing.T) {
 		if err := h.Record(latency); err != nil {
 			t.Fatal(err)
 		}
-		d.Totals = append(d.Totals, record.HistogramSlice{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write", Total: true, Hist: h})
-		d.Scalars = append(d.Scalars, record.Scalar{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write.iops", Value: float64(100 + 200*k)},
-			record.Scalar{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write.bandwidth", Value: 1})
-		s := record.Series{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write.iops", Step: 1e9}
+		d.Totals = append(d.Totals, bundle.HistogramSlice{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write", Total: true, Hist: h})
+		d.Scalars = append(d.Scalars, bundle.Scalar{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write.iops", Value: float64(100 + 200*k)},
+			bundle.Scalar{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write.bandwidth", Value: 1})
+		s := bundle.Series{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write.iops", Step: 1e9}
 		for i := range seconds {
-			s.Points = append(s.Points, record.Point{At: begin + op.Time(i)*1e9, Value: float64(100 + 200*k)})
+			s.Points = append(s.Points, bundle.Point{At: begin + op.Time(i)*1e9, Value: float64(100 + 200*k)})
 		}
 		d.Series = append(d.Series, s)
 		starts = append(starts, op.InstanceStart{Instance: "fio-0", Intended: begin, At: begin + 1, Phase: k})
 		ios = append(ios, op.CanaryIO{Intended: begin + 5, Started: begin + 5, Ended: begin + 5 + op.Time(latency), Write: true})
 	}
-	d.Instances = []record.Instance{{Name: "fio-0", Starts: starts}}
+	d.Instances = []bundle.Instance{{Name: "fio-0", Starts: starts}}
 	d.Canaries = []dataset.Canary{{Instance: "fio-0", Action: "fio", Volume: "v", IOs: ios}}
 	for query, want := range map[string]any{
 		`max(fio.write)`:                 2000.0,

@@ -14,8 +14,8 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // Verdict is the judgement of one objective.
@@ -74,15 +74,15 @@ func Answers(d *dataset.Data, queries []expr.Query) ([]Answer, error) {
 }
 
 // Record is the verdicts as run.json keeps them.
-func Record(vs []Verdict) []record.Verdict {
-	var out []record.Verdict
+func Record(vs []Verdict) []bundle.Verdict {
+	var out []bundle.Verdict
 	for _, v := range vs {
 		var observed []string
 		for _, o := range v.Observed {
 			observed = append(observed, o.String())
 		}
-		out = append(out, record.Verdict{
-			Name: v.Name, Expr: v.Expr, Status: record.Status(v.Status),
+		out = append(out, bundle.Verdict{
+			Name: v.Name, Expr: v.Expr, Status: bundle.Status(v.Status),
 			Observed: strings.Join(observed, "; "), Message: v.Message,
 		})
 	}

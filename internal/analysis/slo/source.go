@@ -8,9 +8,9 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // source answers queries about ops from one pass over them, and queries about
@@ -122,7 +122,7 @@ func (s *source) isIO(m expr.Metric) bool {
 		}
 	}
 	// A parser may know rates and no latencies.
-	return slices.ContainsFunc(s.data.Scalars, func(x record.Scalar) bool {
+	return slices.ContainsFunc(s.data.Scalars, func(x bundle.Scalar) bool {
 		return x.Action == m.Action && (x.Metric == m.Name+".iops" || x.Metric == m.Name+".bandwidth")
 	})
 }

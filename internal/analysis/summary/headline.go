@@ -8,9 +8,9 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // headline says in sentences what a reader would want to know first.
@@ -54,9 +54,9 @@ func ending(s *Summary) string {
 	switch {
 	case s.Live:
 		return "The run is still going on: what follows is what it has written so far."
-	case s.State == record.Running:
+	case s.State == bundle.Running:
 		return "The bundle was never closed: what follows is what had been written."
-	case s.State == record.Complete:
+	case s.State == bundle.Complete:
 		return ""
 	case reason == "":
 		return fmt.Sprintf("The run is not complete (%s).", s.State)
@@ -95,7 +95,7 @@ func objectives(s *Summary) string {
 	switch {
 	case len(s.Verdicts) == 0:
 		return ""
-	case s.State != record.Complete || !s.Complete:
+	case s.State != bundle.Complete || !s.Complete:
 		line = fmt.Sprintf("So far: %d of %s met", met, all)
 	case len(missed) == 0 && met == 1:
 		return "The objective was met."

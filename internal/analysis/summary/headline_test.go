@@ -7,9 +7,9 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 func quantile(ns int64) Quantile { return Quantile{Ns: &ns} }
@@ -44,17 +44,17 @@ func TestHeadlineOfTheEnd(t *testing.T) {
 		s    Summary
 		want string
 	}{
-		{"one met", Summary{State: record.Complete, Complete: true, Verdicts: []slo.Verdict{pass}}, "The objective was met."},
-		{"two met", Summary{State: record.Complete, Complete: true, Verdicts: []slo.Verdict{pass, pass}}, "All 2 objectives met."},
-		{"one missed", Summary{State: record.Complete, Complete: true, Verdicts: []slo.Verdict{pass, fail}}, "1 of 2 objectives met; not met: quiet (missed)."},
-		{"killed", Summary{State: record.Running, Verdicts: []slo.Verdict{pass, pass}},
+		{"one met", Summary{State: bundle.Complete, Complete: true, Verdicts: []slo.Verdict{pass}}, "The objective was met."},
+		{"two met", Summary{State: bundle.Complete, Complete: true, Verdicts: []slo.Verdict{pass, pass}}, "All 2 objectives met."},
+		{"one missed", Summary{State: bundle.Complete, Complete: true, Verdicts: []slo.Verdict{pass, fail}}, "1 of 2 objectives met; not met: quiet (missed)."},
+		{"killed", Summary{State: bundle.Running, Verdicts: []slo.Verdict{pass, pass}},
 			"The bundle was never closed: what follows is what had been written. So far: 2 of 2 objectives met."},
-		{"live", Summary{State: record.Running, Live: true, Verdicts: []slo.Verdict{pass, fail}},
+		{"live", Summary{State: bundle.Running, Live: true, Verdicts: []slo.Verdict{pass, fail}},
 			"The run is still going on: what follows is what it has written so far. So far: 1 of 2 objectives met; not met: quiet (missed)."},
-		{"interrupted", Summary{State: record.Interrupted, Complete: true, Reason: "interrupted by the user"}, "The run is not complete: interrupted by the user."},
-		{"failed", Summary{State: record.Failed, Complete: true, Reason: "set-up of w:\n  fio: bad\n\tno space left\n"},
+		{"interrupted", Summary{State: bundle.Interrupted, Complete: true, Reason: "interrupted by the user"}, "The run is not complete: interrupted by the user."},
+		{"failed", Summary{State: bundle.Failed, Complete: true, Reason: "set-up of w:\n  fio: bad\n\tno space left\n"},
 			"The run is not complete (failed): set-up of w: fio: bad no space left."},
-		{"failed silently", Summary{State: record.Failed, Complete: true}, "The run is not complete (failed)."},
+		{"failed silently", Summary{State: bundle.Failed, Complete: true}, "The run is not complete (failed)."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/analysis/validity"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // workloads lists every action that had instances, in order of name; of a
@@ -142,7 +142,7 @@ func instance(d *dataset.Data, name string) Instance {
 			in.Metrics = append(in.Metrics, canaryMetrics(d, []dataset.Canary{c}, c.Volume)...)
 		}
 	}
-	if i := slices.IndexFunc(d.Instances, func(x record.Instance) bool { return x.Name == name }); i >= 0 {
+	if i := slices.IndexFunc(d.Instances, func(x bundle.Instance) bool { return x.Name == name }); i >= 0 {
 		in.life(d.Instances[i])
 	}
 	in.CPUs = d.CPUs(name)
@@ -153,7 +153,7 @@ func instance(d *dataset.Data, name string) Instance {
 // drive is what is known of a driver: of a run of objects what was read of, and
 // never started.
 func (in *Instance) drive(d *dataset.Data) {
-	started := slices.ContainsFunc(d.Instances, func(x record.Instance) bool { return x.Name == in.Name })
+	started := slices.ContainsFunc(d.Instances, func(x bundle.Instance) bool { return x.Name == in.Name })
 	if d.Bundle == nil || !d.Bundle.Run.ObjectsOnly() || started || dataset.ActionOf(in.Name) != "driver" {
 		return
 	}
@@ -165,7 +165,7 @@ func (in *Instance) drive(d *dataset.Data) {
 	}
 }
 
-func (in *Instance) life(r record.Instance) {
+func (in *Instance) life(r bundle.Instance) {
 	for _, s := range r.Starts {
 		if s.Intended.Known() && s.At.Known() {
 			if v := int64(s.At - s.Intended); in.SkewNs == nil || v > *in.SkewNs {

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // TestPhases: figures are told apart by the phase in which they were measured;
@@ -23,11 +23,11 @@ func TestPhases(t *testing.T) {
 		if err := h.RecordN(latency, 10); err != nil {
 			t.Fatal(err)
 		}
-		d.Totals = append(d.Totals, record.HistogramSlice{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write", Total: true, Hist: h})
-		d.Scalars = append(d.Scalars, record.Scalar{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write.iops", Value: float64(100 * (1 + 2*k))},
-			record.Scalar{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write.failed", Value: 3})
+		d.Totals = append(d.Totals, bundle.HistogramSlice{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write", Total: true, Hist: h})
+		d.Scalars = append(d.Scalars, bundle.Scalar{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write.iops", Value: float64(100 * (1 + 2*k))},
+			bundle.Scalar{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write.failed", Value: 3})
 	}
-	d.Instances = []record.Instance{{Name: "fio-0", Starts: []op.InstanceStart{
+	d.Instances = []bundle.Instance{{Name: "fio-0", Starts: []op.InstanceStart{
 		{Instance: "fio-0", Container: "fio", Intended: 100, At: 101}, {Instance: "fio-0", Container: "fio-phase-1", Intended: 200, At: 202, Phase: 1}}}}
 	d.Canaries = []dataset.Canary{{Instance: "fio-0", Action: "fio", Volume: "v", IOs: []op.CanaryIO{
 		{Intended: 90, Ended: 95, Write: true}, {Intended: 110, Ended: 120, Write: true}, {Intended: 199, Ended: 300, Write: true}, {Intended: 200, Ended: 201, Write: true}}}}

@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
-	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
 // TestRatesWithoutLatencies: what a tool says of its rate is shown, though it
 // prints no latencies.
 func TestRatesWithoutLatencies(t *testing.T) {
-	d := &dataset.Data{Scalars: []record.Scalar{
+	d := &dataset.Data{Scalars: []bundle.Scalar{
 		{Instance: "dd-0", Action: "dd", Metric: "write.bandwidth", Unit: "B/s", Value: 1 << 20},
 		{Instance: "dd-1", Action: "dd", Metric: "write.bandwidth", Unit: "B/s", Value: 2 << 20},
 		{Instance: "dd-0", Action: "dd", Metric: "write.bytes", Unit: "B", Value: 5},

@@ -14,9 +14,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/knee"
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/hist"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // FindMax is what a search of the highest rate came to at which a condition holds.
@@ -118,7 +118,7 @@ func ofStage(action, stage string) bool {
 const maxFound = 64 << 20
 
 // found reads a file of findings; false: there is none.
-func found(b *record.Bundle, name string, into any) (bool, error) {
+func found(b *bundle.Bundle, name string, into any) (bool, error) {
 	f, err := os.Open(filepath.Join(b.Dir, "raw", "cnsbench", name, name+".json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -174,7 +174,7 @@ func together(d *dataset.Data, stage string) Latency {
 	return ofIO(&all)
 }
 
-func scaling(b *record.Bundle) (*Scaling, error) {
+func scaling(b *bundle.Bundle) (*Scaling, error) {
 	var file struct {
 		Stage string     `json:"stage"`
 		Knee  *knee.Knee `json:"knee"`

@@ -9,10 +9,10 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/analysistest"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
-	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
-func summed(t *testing.T, b *record.Bundle) *summary.Summary {
+func summed(t *testing.T, b *bundle.Bundle) *summary.Summary {
 	t.Helper()
 	s, err := summary.Make(b)
 	if err != nil {

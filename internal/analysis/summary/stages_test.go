@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
-	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
 func named(names ...string) []Metric {
@@ -43,7 +43,7 @@ func TestStagesOfBenchmark(t *testing.T) {
 		{"none is", `{"name":"prepare","works":[{"type":"prepare"}]}`, []string{"prepare.write"}, "(prepare.write)", "o, 0 instances: prepare.write 1 IOPS."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			d := &dataset.Data{Bundle: &record.Bundle{}}
+			d := &dataset.Data{Bundle: &bundle.Bundle{}}
 			if err := json.Unmarshal([]byte(strings.Replace(object, "%", tt.stages, 1)), &d.Spec); err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +64,7 @@ func TestStagesOfBenchmark(t *testing.T) {
 			}
 		})
 	}
-	d := &dataset.Data{Bundle: &record.Bundle{}}
+	d := &dataset.Data{Bundle: &bundle.Bundle{}}
 	if err := json.Unmarshal([]byte(strings.Replace(object, "%", "", 1)), &d.Spec); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestStepsOfUnfinished(t *testing.T) {
 // TestStagesOfObjectRun: of a run of object storage on its own stages that prepare
 // and clear away are no headlines, unless nothing else is there.
 func TestStagesOfObjectRun(t *testing.T) {
-	d := &dataset.Data{Bundle: &record.Bundle{Run: record.Run{Engine: record.Objects, Plan: json.RawMessage(
+	d := &dataset.Data{Bundle: &bundle.Bundle{Run: bundle.Run{Engine: bundle.Objects, Plan: json.RawMessage(
 		`{"stages":[{"name":"init","works":[{"name":"init","kind":"init"}]},{"name":"main","works":[{"name":"one","kind":"normal"},{"name":"fill","kind":"prepare"}]},{"name":"w","works":[{"name":"w","kind":"normal"}]}]}`)}}}
 	for _, tt := range []struct{ actions, want []string }{
 		{[]string{"init", "main.one", "main.fill", "w", "main.find01"}, []string{"main.one", "w", "main.find01"}},

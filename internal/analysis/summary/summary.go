@@ -14,8 +14,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
 	"github.com/cnsbench/cnsbench/internal/analysis/validity"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // Format is the version of the summary's JSON. Fields may be added within one.
@@ -27,7 +27,7 @@ type Summary struct {
 	RunID        string                `json:"runID"`
 	Name         string                `json:"name"`
 	Engine       string                `json:"engine"`
-	State        record.State          `json:"state"`
+	State        bundle.State          `json:"state"`
 	Reason       string                `json:"reason,omitempty"`
 	Complete     bool                  `json:"complete"`       // false: the bundle lacks its end
 	Live         bool                  `json:"live,omitempty"` // the run is still going on
@@ -42,19 +42,19 @@ type Summary struct {
 	Workloads    []Workload            `json:"workloads"`
 	Interference []interference.Effect `json:"interference"`
 	Stalls       []interference.Stall  `json:"stalls"`
-	Rates        []record.RateStats    `json:"rates"`
+	Rates        []bundle.RateStats    `json:"rates"`
 	// Traces are the files that rates replayed.
-	Traces []record.Trace `json:"traces"`
+	Traces []bundle.Trace `json:"traces"`
 	// Distributions are what others counted of the whole run, beside its ops.
 	Distributions []Distribution `json:"distributions"`
 	// FindMax and Scaling are what was sought in a run of object storage; nil: nothing.
 	FindMax *FindMax `json:"findMax,omitempty"`
 	Scaling *Scaling `json:"scaling,omitempty"`
 	// Bounds are what limited the stages of object storage.
-	Bounds []record.Bound `json:"bounds,omitempty"`
+	Bounds []bundle.Bound `json:"bounds,omitempty"`
 	// Machines are how busy those of the run were.
 	Machines []host.Use    `json:"machines,omitempty"`
-	Validity []record.Flag `json:"validity"`
+	Validity []bundle.Flag `json:"validity"`
 	Warnings []string      `json:"warnings"`
 }
 
@@ -182,7 +182,7 @@ type Metric struct {
 }
 
 // Make summarises a bundle, complete or not. The error is one of reading it.
-func Make(b *record.Bundle) (*Summary, error) {
+func Make(b *bundle.Bundle) (*Summary, error) {
 	d, err := dataset.Read(b)
 	if err != nil {
 		return nil, fmt.Errorf("summarise %s: %w", b.Dir, err)
@@ -197,7 +197,7 @@ func Make(b *record.Bundle) (*Summary, error) {
 // Badge is the run's state for people: "incomplete" for a bundle that claims
 // to be running though nobody writes to it.
 func (s *Summary) Badge() string {
-	if s.State == record.Running && !s.Live {
+	if s.State == bundle.Running && !s.Live {
 		return "incomplete"
 	}
 	return string(s.State)
@@ -254,7 +254,7 @@ func Of(d *dataset.Data) (*Summary, error) {
 }
 
 // seed of the bootstrap: the same bundle gives the same intervals.
-func seed(r record.Run) uint64 {
+func seed(r bundle.Run) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(r.ID)) // a hash never fails
 	return r.Seed ^ h.Sum64()

@@ -14,9 +14,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/analysistest"
 	"github.com/cnsbench/cnsbench/internal/analysis/interference"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 var cache struct {
@@ -42,7 +42,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestGolden(t *testing.T) {
 	full, _ := analysistest.Demo(t)
-	for name, b := range map[string]*record.Bundle{"demo": full, "empty": analysistest.Empty(t), "killed": analysistest.Killed(t)} {
+	for name, b := range map[string]*bundle.Bundle{"demo": full, "empty": analysistest.Empty(t), "killed": analysistest.Killed(t)} {
 		t.Run(name, func(t *testing.T) {
 			s, err := summary.Make(b)
 			if err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
-	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
 // addUnfired adds the actions of the file that had no op, and why. What a full
@@ -42,7 +42,7 @@ func whyNone(d *dataset.Data, a *dataset.Action, began func(action string) bool)
 			heads = append(heads, h.Name)
 		}
 	}
-	fired := slices.IndexFunc(run.Rates, func(r record.RateStats) bool { return r.Name == a.RateName && r.Triggers > 0 })
+	fired := slices.IndexFunc(run.Rates, func(r bundle.RateStats) bool { return r.Name == a.RateName && r.Triggers > 0 })
 	switch {
 	case d.Bundle.Live:
 		return "the run is still going on"
@@ -91,7 +91,7 @@ func timing(r dataset.Rate, start dataset.Start) string {
 }
 
 // measured is the time in which rates trigger.
-func measured(r *record.Run) string {
+func measured(r *bundle.Run) string {
 	if r.EndedAt < r.BarrierAt {
 		return "before the end of the run"
 	}

@@ -7,9 +7,9 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/analysistest"
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // TestUnfired: an action of the file that had no op is listed in its place, with
@@ -21,10 +21,10 @@ func TestUnfired(t *testing.T) {
 				{"name":"late","startAfterAction":"first"}]}`
 		told = " in the 61 s from the barrier to the end of the run"
 	)
-	early := func(b *record.Bundle) { b.Run.BarrierAt = op.Never }
+	early := func(b *bundle.Bundle) { b.Run.BarrierAt = op.Never }
 	for _, tt := range []struct {
 		name, actions string
-		change        func(*record.Bundle)
+		change        func(*bundle.Bundle)
 		kind          op.Kind
 		want          string
 	}{
@@ -36,13 +36,13 @@ func TestUnfired(t *testing.T) {
 			"it was to begin when an op of first had ended: none began"},
 		{"parent", `{"name":"x","resizeSpec":{}},{"name":"first","createObjSpec":{},"then":["x"]}`, nil, op.Resize,
 			"it follows each op of first that began: none did"},
-		{"others' turn", `{"name":"x","rateName":"r","killSpec":{}}`, func(b *record.Bundle) {
-			b.Run.Rates = []record.RateStats{{Name: "r", Triggers: 2}}
+		{"others' turn", `{"name":"x","rateName":"r","killSpec":{}}`, func(b *bundle.Bundle) {
+			b.Run.Rates = []bundle.RateStats{{Name: "r", Triggers: 2}}
 		}, op.Kill, "rate r triggered 2 times, none of them for it"},
 		{"barrier", `{"name":"x","rateName":"r","drainSpec":{}}`, early, op.Drain, "the run ended before its barrier"},
-		{"live", `{"name":"x","scaleSpec":{}}`, func(b *record.Bundle) { b.Live = true }, op.Scale,
+		{"live", `{"name":"x","scaleSpec":{}}`, func(b *bundle.Bundle) { b.Live = true }, op.Scale,
 			"the run is still going on"},
-		{"killed", `{"name":"x","modifySpec":{}}`, func(b *record.Bundle) { b.Complete = false }, op.Modify,
+		{"killed", `{"name":"x","modifySpec":{}}`, func(b *bundle.Bundle) { b.Complete = false }, op.Modify,
 			"the bundle was never closed: the run ended before it, or its ops were not written"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/host"
-	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
 // The bounds of hostBusy: in how much of the time CPUs were taken.
@@ -22,7 +22,7 @@ var onLoopback = regexp.MustCompile(`https?://(127(\.[0-9]+){3}|localhost|\[::1\
 
 // hostBusy judges whether others took CPUs that the run may have wanted. A server
 // under test that is on the runner's machine is one of those others.
-func hostBusy(d *dataset.Data, u *host.Use) (record.Flag, bool) {
+func hostBusy(d *dataset.Data, u *host.Use) (bundle.Flag, bool) {
 	least := max(busySeconds, busyShare*u.Seconds)
 	var parts []string
 	severity := Info

@@ -11,8 +11,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/host"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // Severities of a flag.
@@ -31,7 +31,7 @@ const OutputCut = "outputCut"
 
 // Sources are the INSTANCE/CONTAINER that a flag of a parser is about. Bundles of
 // before have one flag of NoIO for each, whose evidence begins with it.
-func Sources(f record.Flag) []string {
+func Sources(f bundle.Flag) []string {
 	if len(f.Sources) > 0 {
 		return f.Sources
 	}
@@ -75,10 +75,10 @@ type Action struct {
 
 // Check returns the flags that were recorded during the run, those that follow
 // from the data, and more that others found in it, worst first.
-func Check(d *dataset.Data, actions []Action, more ...record.Flag) []record.Flag {
+func Check(d *dataset.Data, actions []Action, more ...bundle.Flag) []bundle.Flag {
 	flags := slices.Clone(d.Bundle.Run.Validity)
-	add := func(f record.Flag, ok bool) {
-		known := slices.ContainsFunc(flags, func(g record.Flag) bool { return g.Name == f.Name && g.Evidence == f.Evidence })
+	add := func(f bundle.Flag, ok bool) {
+		known := slices.ContainsFunc(flags, func(g bundle.Flag) bool { return g.Name == f.Name && g.Evidence == f.Evidence })
 		if ok && !known {
 			flags = append(flags, f)
 		}
@@ -102,27 +102,27 @@ func Check(d *dataset.Data, actions []Action, more ...record.Flag) []record.Flag
 		add(f, true)
 	}
 	order := []string{Invalid, Warning, Info}
-	slices.SortStableFunc(flags, func(a, b record.Flag) int {
+	slices.SortStableFunc(flags, func(a, b bundle.Flag) int {
 		return slices.Index(order, a.Severity) - slices.Index(order, b.Severity)
 	})
 	return flags
 }
 
-func flag(name, severity, format string, args ...any) record.Flag {
-	return record.Flag{Name: name, Severity: severity, Evidence: fmt.Sprintf(format, args...)}
+func flag(name, severity, format string, args ...any) bundle.Flag {
+	return bundle.Flag{Name: name, Severity: severity, Evidence: fmt.Sprintf(format, args...)}
 }
 
 func ns(v int64) string { return units.Duration(float64(v)) }
 
-func incomplete(d *dataset.Data) (record.Flag, bool) {
+func incomplete(d *dataset.Data) (bundle.Flag, bool) {
 	return flag("incomplete", Warning, "the bundle is incomplete: %s", strings.Join(d.Bundle.Warnings, "; ")), !d.Bundle.Complete
 }
 
 // dispatchLate judges only ops that a schedule wanted: those of an action that
 // runs once at the start are all due at one instant. Few ops say little.
-func dispatchLate(a Action) (record.Flag, bool) {
+func dispatchLate(a Action) (bundle.Flag, bool) {
 	if !a.Scheduled || a.ResponseP50Ns <= 0 {
-		return record.Flag{}, false
+		return bundle.Flag{}, false
 	}
 	late := a.LatenessP99Ns > max(lateBound, int64(lateTailShare*float64(a.ResponseP50Ns)))
 	severity := Info
@@ -136,7 +136,7 @@ func dispatchLate(a Action) (record.Flag, bool) {
 		a.Name, a.Started, ns(a.LatenessP50Ns), ns(a.LatenessP99Ns), ns(a.ResponseP50Ns)), late
 }
 
-func failures(a Action) (record.Flag, bool) {
+func failures(a Action) (bundle.Flag, bool) {
 	bad := a.Failed + a.Censored
 	share := float64(bad) / float64(max(1, a.N))
 	severity := Info
@@ -149,19 +149,19 @@ func failures(a Action) (record.Flag, bool) {
 	return flag("failedOps", severity, "%s: of %d ops %d failed or timed out and %d had not ended", a.Name, a.N, a.Failed, a.Censored), bad > 0
 }
 
-func dropped(a Action) (record.Flag, bool) {
+func dropped(a Action) (bundle.Flag, bool) {
 	return flag("droppedOps", Warning, "%s: %d of %d ops were never started; they count as infinite", a.Name, a.Dropped, a.N), a.Dropped > 0
 }
 
 // behind: of an action whose ops were all ok only a backlog of starts can make
 // the achieved rate lower than the offered one.
-func behind(a Action) (record.Flag, bool) {
+func behind(a Action) (bundle.Flag, bool) {
 	return flag("achievedBelowOffered", Warning, "%s: %s of %s ops per second were started", a.Name, units.Count(a.AchievedPerSecond), units.Count(a.OfferedPerSecond)),
 		a.Dropped+a.Failed+a.Censored == 0 && a.OfferedPerSecond > 0 && a.AchievedPerSecond < achievedShare*a.OfferedPerSecond
 }
 
 // clockError weakens the op's latency, or only some of its spans.
-func clockError(a Action) (record.Flag, bool) {
+func clockError(a Action) (bundle.Flag, bool) {
 	if a.ResponseP50Ns > 0 && float64(a.MaxErrorNs) > ClockShare*float64(a.ResponseP50Ns) {
 		return flag("clockError", Warning, "%s: instants are known to ± %s, the median response is %s", a.Name, ns(a.MaxErrorNs), ns(a.ResponseP50Ns)), true
 	}
@@ -169,7 +169,7 @@ func clockError(a Action) (record.Flag, bool) {
 }
 
 // driverUnseen says of which actions the driver's time is not known apart.
-func driverUnseen(actions []Action) (record.Flag, bool) {
+func driverUnseen(actions []Action) (bundle.Flag, bool) {
 	var parts []string
 	for _, a := range actions {
 		if a.DriverUnseen >= leastUnseen {
@@ -185,10 +185,10 @@ func driverUnseen(actions []Action) (record.Flag, bool) {
 // generatorBusy compares the CPU time of all instances with the time in which
 // any of them was read twice: instances that ran in turn do not add up. Only
 // the machine of the local engine has a known number of CPUs.
-func generatorBusy(d *dataset.Data) (record.Flag, bool) {
+func generatorBusy(d *dataset.Data) (bundle.Flag, bool) {
 	env, err := d.Bundle.Environment()
 	if err != nil || env.CPU.Count == 0 || d.Bundle.Run.Engine != "local" {
-		return record.Flag{}, false
+		return bundle.Flag{}, false
 	}
 	var cpu int64
 	var ran []dataset.Window
@@ -236,8 +236,8 @@ func elsewhere(d *dataset.Data, instance string) bool {
 
 // readsFromCache compares the bytes that the tool says it read with those
 // that the kernel fetched for it, over the time of the readings.
-func readsFromCache(d *dataset.Data) []record.Flag {
-	var flags []record.Flag
+func readsFromCache(d *dataset.Data) []bundle.Flag {
+	var flags []bundle.Flag
 	for _, s := range bySampled(d) {
 		if elsewhere(d, s.instance) {
 			continue
@@ -262,7 +262,7 @@ func readsFromCache(d *dataset.Data) []record.Flag {
 }
 
 // phases says that what is compared over time may lie in different phases.
-func phases(d *dataset.Data) (record.Flag, bool) {
+func phases(d *dataset.Data) (bundle.Flag, bool) {
 	var changing []string
 	for _, a := range d.Spec.Actions {
 		if len(d.Phases(a.Name)) > 0 {
@@ -273,7 +273,7 @@ func phases(d *dataset.Data) (record.Flag, bool) {
 		len(changing) > 0 && len(d.Spec.Actions) > len(changing)
 }
 
-func skew(d *dataset.Data) (record.Flag, bool) {
+func skew(d *dataset.Data) (bundle.Flag, bool) {
 	worst, who := int64(0), ""
 	for _, i := range d.Instances {
 		for _, s := range i.Starts {
@@ -288,7 +288,7 @@ func skew(d *dataset.Data) (record.Flag, bool) {
 // missingOutputs lists by action the instances that left no figures: a fault
 // when others of their action did, worth knowing when they left output that
 // nothing read. A workload that has neither was not meant to leave any.
-func missingOutputs(d *dataset.Data) []record.Flag {
+func missingOutputs(d *dataset.Data) []bundle.Flag {
 	has, parsed, raw := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, h := range slices.Concat(d.Totals, d.Slices) {
 		has[h.Instance], parsed[h.Action] = true, true
@@ -312,7 +312,7 @@ func missingOutputs(d *dataset.Data) []record.Flag {
 		}
 		missing[action] = append(missing[action], i.Name)
 	}
-	var flags []record.Flag
+	var flags []bundle.Flag
 	for _, a := range actions {
 		if parsed[a] {
 			flags = append(flags, flag("outputMissing", Invalid, "%s left no figures, others of %s did", Instances(missing[a]), a))

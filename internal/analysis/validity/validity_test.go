@@ -10,8 +10,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/analysistest"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 func TestCheck(t *testing.T) {
@@ -71,10 +71,10 @@ func TestCheck(t *testing.T) {
 			}
 		}, map[string]string{"readsFromCache": Invalid}},
 		{"output missing", nil, func(d *dataset.Data) {
-			d.Instances = append(d.Instances, record.Instance{Name: "fio-7"})
+			d.Instances = append(d.Instances, bundle.Instance{Name: "fio-7"})
 		}, map[string]string{"outputMissing": Invalid}},
 		{"recorded before", nil, func(d *dataset.Data) {
-			d.Bundle.Run.Validity = []record.Flag{{Name: "gtodReduce", Severity: Invalid, Evidence: "job 1"}}
+			d.Bundle.Run.Validity = []bundle.Flag{{Name: "gtodReduce", Severity: Invalid, Evidence: "job 1"}}
 		}, map[string]string{"gtodReduce": Invalid}},
 	}
 	b, _ := analysistest.Demo(t)
@@ -122,9 +122,9 @@ func TestMissingOutputs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"fio-3", "fio-4", "fio-5", "fio-6", "fio-7", "fio-8", "w-0", "w-1", "x-0", "y-0"} {
-		d.Instances = append(d.Instances, record.Instance{Name: name})
+		d.Instances = append(d.Instances, bundle.Instance{Name: name})
 	}
-	want := []record.Flag{
+	want := []bundle.Flag{
 		{Name: "outputMissing", Severity: Invalid, Evidence: "6 instances (fio-3, fio-4, fio-5, fio-6, fio-7, …) left no figures, others of fio did"},
 		{Name: "outputMissing", Severity: Info, Evidence: "2 instances (w-0, w-1) left output, but no figures"},
 	}

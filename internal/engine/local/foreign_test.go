@@ -16,10 +16,10 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // handDriver is one of our drivers that the engine did not start.
@@ -80,12 +80,12 @@ type foreignRun struct {
 	*local.Engine
 	t      *testing.T
 	clock  op.Clock
-	ledger *record.Ledger
+	ledger *bundle.Ledger
 }
 
 func openForeign(t *testing.T, d *handDriver) *foreignRun {
 	t.Helper()
-	ledger, err := record.OpenLedger(t.TempDir())
+	ledger, err := bundle.OpenLedger(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,10 +12,10 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // processEntry is what a run enters for a process it starts.
@@ -81,7 +81,7 @@ func TestTeardownWhileFrozen(t *testing.T) {
 	}
 
 	dir := t.TempDir()
-	ledger, err := record.OpenLedger(dir)
+	ledger, err := bundle.OpenLedger(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

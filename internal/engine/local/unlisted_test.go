@@ -12,10 +12,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // unlisting is a driver that can make snapshots and not list them, which none
@@ -81,7 +81,7 @@ func TestRecoverUnlisted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u := &unlisting{answer: tt.answer}
 			socket := serveCSI(t, u)
-			ledger, err := record.OpenLedger(t.TempDir())
+			ledger, err := bundle.OpenLedger(t.TempDir())
 			if err != nil {
 				t.Fatal(err)
 			}

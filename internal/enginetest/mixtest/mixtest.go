@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/enginetest"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
-	"github.com/cnsbench/cnsbench/internal/record"
 	"github.com/cnsbench/cnsbench/internal/run"
 )
 
@@ -80,7 +80,7 @@ func CarryOut(t *testing.T, e engine.Engine, o Options, r *rand.Rand) *Made {
 		Record: rec, Observer: enginetest.Unobserved{}, RawDir: t.TempDir(), Keep: true,
 		Session: engine.Session{RunID: m.ID, Identity: m.Identity, Clock: clock, Ledger: m.Ledger,
 			Dir: m.Identity.Scratch, Needs: p.Needs, StorageClasses: p.StorageClasses, SnapshotClasses: p.SnapshotClasses}})
-	if result.State == record.Failed {
+	if result.State == bundle.Failed {
 		m.Failed = result.Reason
 	}
 	m.Ops = rec.Ops()

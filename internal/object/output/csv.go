@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // workloadColumns and the two rows of a stage's header are COSBench's.
@@ -122,7 +122,7 @@ func quantile(f *loadgen.Figures, q float64) string {
 }
 
 // WriteCSV writes COSBench's two files of a whole workload, of that name.
-func WriteCSV(w *record.Writer, name string, result *loadgen.Result, start time.Time) error {
+func WriteCSV(w *bundle.Writer, name string, result *loadgen.Result, start time.Time) error {
 	rows, err := workloadCSV(result, start)
 	if err == nil {
 		err = w.Raw("cosbench", "csv", name+".csv", rows)

@@ -7,15 +7,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // Recorder writes a run into a bundle while it goes on. It is load's Observer.
 type Recorder struct {
-	Writer *record.Writer
+	Writer *bundle.Writer
 	Start  time.Time // of the run, for the clock in the CSV files
 	// Tell is given lines for people; nil: nobody.
 	Tell func(line string)
@@ -118,8 +118,8 @@ func (r *Recorder) release(instance string) {
 	}
 	delete(r.held, instance)
 	for _, x := range last.sums {
-		r.Writer.Series(record.Series{Instance: instance, Action: last.action, Metric: x.Metric, Unit: x.Unit,
-			Step: int64(last.to - last.from), Points: []record.Point{{At: last.from, Value: x.Value / float64(last.to-last.from)}}})
+		r.Writer.Series(bundle.Series{Instance: instance, Action: last.action, Metric: x.Metric, Unit: x.Unit,
+			Step: int64(last.to - last.from), Points: []bundle.Point{{At: last.from, Value: x.Value / float64(last.to-last.from)}}})
 	}
 }
 
@@ -153,7 +153,7 @@ func (r *Recorder) Interval(stage string, w *model.Work, from, to op.Time, cells
 }
 
 func (r *Recorder) histogram(stage string, w *model.Work, h loadgen.Histogram, total bool) {
-	r.Writer.Histogram(record.HistogramSlice{Instance: Instance(stage, w.Name, r.host), Action: Action(stage, w.Name), Metric: h.Metric, Unit: "ns", Basis: h.Basis,
+	r.Writer.Histogram(bundle.HistogramSlice{Instance: Instance(stage, w.Name, r.host), Action: Action(stage, w.Name), Metric: h.Metric, Unit: "ns", Basis: h.Basis,
 		From: h.From, To: h.To, Total: total, Hist: h.Hist})
 }
 
@@ -172,13 +172,13 @@ func (r *Recorder) StageEnded(s *loadgen.StageResult) {
 			r.histogram(s.Name, w.Work, h, true)
 		}
 		for _, x := range m.Scalars {
-			r.Writer.Scalar(record.Scalar{Instance: Instance(s.Name, w.Work.Name, r.host), Action: Action(s.Name, w.Work.Name), Metric: x.Metric, Unit: x.Unit, Value: x.Value})
+			r.Writer.Scalar(bundle.Scalar{Instance: Instance(s.Name, w.Work.Name, r.host), Action: Action(s.Name, w.Work.Name), Metric: x.Metric, Unit: x.Unit, Value: x.Value})
 		}
 		r.Writer.Ended(op.InstanceEnd{Instance: Instance(s.Name, w.Work.Name, r.host), At: w.Ended, OK: w.Err == nil,
 			Containers: []op.ContainerEnd{{Name: "workers", Message: message(w.Err)}}})
 	}
 	if d, _, ok := s.CPUPerOp(); ok {
-		r.Writer.Scalar(record.Scalar{Instance: r.driver(), Action: s.Name, Metric: s.Name + ".cpuPerOp", Unit: "ns", Value: float64(d)})
+		r.Writer.Scalar(bundle.Scalar{Instance: r.driver(), Action: s.Name, Metric: s.Name + ".cpuPerOp", Unit: "ns", Value: float64(d)})
 	}
 	if s.Err != nil {
 		r.Writer.Log(s.Ended, "object", fmt.Sprintf("stage %s: %v", s.Name, s.Err))

@@ -13,11 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // histogram of so many values of v ms.
@@ -138,7 +138,7 @@ func TestStageCSV(t *testing.T) {
 	writes := model.Work{Name: "writes", Kind: model.Prepare, Ops: []model.Op{{Type: model.Write, Name: "write"}}}
 	start := time.Date(2026, 11, 22, 1, 2, 3, 0, time.UTC)
 	dir := filepath.Join(t.TempDir(), "bundle")
-	w, err := record.Create(dir, record.Run{ID: "r", Name: "x", Engine: record.Objects, BarrierAt: op.Never, EndedAt: op.Never})
+	w, err := bundle.Create(dir, bundle.Run{ID: "r", Name: "x", Engine: bundle.Objects, BarrierAt: op.Never, EndedAt: op.Never})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestStageCSV(t *testing.T) {
 	told(&reads, 5, 5.5, 20)
 	told(&reads, 5.5, 5.501, 3) // is no second of its own
 	r.StageEnded(&loadgen.StageResult{Name: "main", Ended: at(5.501), Works: []loadgen.WorkResult{{Work: &reads, Ended: at(5.501)}, {Work: &writes, Ended: at(3.5)}}})
-	if err := w.Close(func(*record.Run) {}); err != nil {
+	if err := w.Close(func(*bundle.Run) {}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "raw", "cosbench", "csv", "s2-main.csv"))
@@ -179,7 +179,7 @@ func TestStageCSV(t *testing.T) {
 		t.Error(d)
 	}
 	var steps []float64
-	b, err := record.Open(dir)
+	b, err := bundle.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
-	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
 var listing1 = filepath.Join("..", "..", "..", "examples", "paper", "listing1.yaml")
@@ -170,11 +170,11 @@ func testListing1(p *project) {
 	c := p.commandOn("pod", listing1, "--set", "fio.runtime=12", "--set", "fio.volumeSize=320Mi", "--set", "spec.rates.minuteRate.constantRateSpec.interval=5s")
 	p.ends(c, 0, "fio, 3 instances", "snapshots")
 	p.summarised(c)
-	b, err := record.Open(c.bundle)
+	b, err := bundle.Open(c.bundle)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	if b.Run.State != record.Complete {
+	if b.Run.State != bundle.Complete {
 		p.t.Errorf("the run is %s: %s", b.Run.State, b.Run.Reason)
 	}
 	r.check(p.t)

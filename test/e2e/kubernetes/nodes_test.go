@@ -14,8 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // onBothNodes is a Benchmark with a writer on each node and a volume a second
@@ -105,7 +105,7 @@ func testNodeHealed(p *project) {
 	p.testbed("heal-node", "node2")
 	healed := time.Now()
 	p.ended(c, 0)
-	b, err := record.Open(c.bundle)
+	b, err := bundle.Open(c.bundle)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cnsbench/cnsbench/internal/record"
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/trace"
 )
 
@@ -141,14 +141,14 @@ spec:
 	if left := p.handed(); left > 0 {
 		t.Errorf("%d ConfigMaps of the runner are left", left)
 	}
-	b, err := record.Open(c.bundle)
+	b, err := bundle.Open(c.bundle)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r := b.Run.Rates[0]; r.Triggers != 2*n+2 || r.Started != 2*n+2 {
 		t.Errorf("%+v, want %d triggers", r, 2*n+2)
 	}
-	want := []record.Trace{{Rate: "trace", File: "short.csv", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(text))), Records: 2*n + 3}}
+	want := []bundle.Trace{{Rate: "trace", File: "short.csv", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(text))), Records: 2*n + 3}}
 	if diff := cmp.Diff(want, b.Run.Source.Traces); diff != "" {
 		t.Errorf("the record has another trace (-want +got):\n%s", diff)
 	}
@@ -202,7 +202,7 @@ spec:
 	if left := p.handed(); left > 0 {
 		t.Errorf("%d ConfigMaps of the runner are left", left)
 	}
-	b, err := record.Open(c.bundle)
+	b, err := bundle.Open(c.bundle)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // testClockOffset: the clocks of two agents are three seconds ahead and behind. What
@@ -42,7 +42,7 @@ spec:
       createObjSpec: {workload: writer, vars: {node: node2, storageClass: hostdir, offset: -3s}}
 `+writer)
 	p.ends(c, 0)
-	b, err := record.Open(c.bundle)
+	b, err := bundle.Open(c.bundle)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ spec:
 }
 
 // printedStart is the instant that a writer's first line of output has.
-func (p *project) printedStart(b *record.Bundle, instance string) op.Time {
+func (p *project) printedStart(b *bundle.Bundle, instance string) op.Time {
 	p.t.Helper()
 	files, err := b.RawFiles()
 	if err != nil {
@@ -135,7 +135,7 @@ func (p *project) injects(text string) {
 }
 
 // found are the findings of a name in a bundle.
-func (p *project) found(b *record.Bundle, name string) (evidence []string) {
+func (p *project) found(b *bundle.Bundle, name string) (evidence []string) {
 	for _, f := range b.Run.Validity {
 		if f.Name == name {
 			evidence = append(evidence, f.Evidence)
@@ -145,9 +145,9 @@ func (p *project) found(b *record.Bundle, name string) (evidence []string) {
 }
 
 // only is the one op of an action in a bundle.
-func (p *project) only(bundle, action string) (b *record.Bundle, only op.Op) {
+func (p *project) only(dir, action string) (b *bundle.Bundle, only op.Op) {
 	p.t.Helper()
-	b, err := record.Open(bundle)
+	b, err := bundle.Open(dir)
 	if err != nil {
 		p.t.Fatal(err)
 	}

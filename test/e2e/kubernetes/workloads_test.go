@@ -17,8 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
-	"github.com/cnsbench/cnsbench/internal/record"
 )
 
 // TestWorkloads runs workloads of all kinds in namespaces that enforce the
@@ -95,13 +95,13 @@ spec:
 `
 
 // bundle is that of a command which has ended well, with its one op.
-func (p *project) bundle(c *command) (*record.Bundle, op.Op) {
+func (p *project) bundle(c *command) (*bundle.Bundle, op.Op) {
 	p.t.Helper()
-	b, err := record.Open(c.bundle)
+	b, err := bundle.Open(c.bundle)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	if b.Run.State != record.Complete {
+	if b.Run.State != bundle.Complete {
 		p.t.Errorf("the run is %s: %s", b.Run.State, b.Run.Reason)
 	}
 	for o, err := range b.Ops() {
@@ -115,7 +115,7 @@ func (p *project) bundle(c *command) (*record.Bundle, op.Op) {
 }
 
 // instance is the only one of a bundle, with its end.
-func (p *project) instance(b *record.Bundle) record.Instance {
+func (p *project) instance(b *bundle.Bundle) bundle.Instance {
 	p.t.Helper()
 	all, err := b.Instances()
 	if err != nil || len(all) != 1 || all[0].End == nil {

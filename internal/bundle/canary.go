@@ -1,0 +1,103 @@
+package bundle
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// appendCanary encodes a batch: two strings (uvarint length, bytes), the
+// uvarint count, and for each I/O the varints intended − previous intended,
+// started − intended, ended − started, and the uvarint errno·2 + write.
+// Differences wrap around, so that Never survives.
+func appendCanary(b []byte, instance, volume string, ios []op.CanaryIO) []byte {
+	b = appendText(b, instance)
+	b = appendText(b, volume)
+	b = binary.AppendUvarint(b, uint64(len(ios)))
+	var last op.Time
+	for _, io := range ios {
+		b = binary.AppendVarint(b, int64(io.Intended-last))
+		b = binary.AppendVarint(b, int64(io.Started-io.Intended))
+		b = binary.AppendVarint(b, int64(io.Ended-io.Started))
+		flags := uint64(io.Errno) << 1
+		if io.Write {
+			flags |= 1
+		}
+		b = binary.AppendUvarint(b, flags)
+		last = io.Intended
+	}
+	return b
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+var errCanary = errors.New("canary batch does not decode")
+
+// decodeCanary reads what one or more calls of appendCanary wrote.
+func decodeCanary(b []byte) ([]CanaryBatch, error) {
+	d := varints{b: b}
+	var batches []CanaryBatch
+	for len(d.b) > 0 {
+		c := CanaryBatch{Instance: d.text(), Volume: d.text()}
+		n := d.uvarint()
+		if n > uint64(len(d.b))/4 { // an I/O takes at least four bytes
+			return nil, errCanary
+		}
+		c.IOs = make([]op.CanaryIO, n)
+		var last op.Time
+		for i := range c.IOs {
+			io := &c.IOs[i]
+			io.Intended = last + op.Time(d.varint())
+			io.Started = io.Intended + op.Time(d.varint())
+			io.Ended = io.Started + op.Time(d.varint())
+			flags := d.uvarint()
+			io.Write, io.Errno = flags&1 == 1, int(flags>>1)
+			last = io.Intended
+		}
+		if d.bad {
+			return nil, errCanary
+		}
+		batches = append(batches, c)
+	}
+	return batches, nil
+}
+
+// varints decodes a buffer; after a failure it returns zeros and bad is set.
+type varints struct {
+	b   []byte
+	bad bool
+}
+
+func (d *varints) uvarint() uint64 {
+	v, n := binary.Uvarint(d.b)
+	d.skip(n)
+	return v
+}
+
+func (d *varints) varint() int64 {
+	v, n := binary.Varint(d.b)
+	d.skip(n)
+	return v
+}
+
+func (d *varints) skip(n int) {
+	if n <= 0 {
+		d.bad, d.b = true, nil
+		return
+	}
+	d.b = d.b[n:]
+}
+
+func (d *varints) text() string {
+	n := d.uvarint()
+	if n > uint64(len(d.b)) {
+		d.bad, d.b = true, nil
+		return ""
+	}
+	s := string(d.b[:n])
+	d.b = d.b[n:]
+	return s
+}

@@ -1,0 +1,126 @@
+package bundle
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Close writes the rest, turns the events into one Parquet file, applies f to
+// run.json (which sets State, Reason, EndedAt, …; a State left at Running
+// becomes Complete) and writes the manifest. The ledger closes too. After a
+// failure of the disk the events stay in segments, State is Failed and there
+// is no manifest: readable, but incomplete. Close is idempotent.
+//
+// A crash at any moment leaves a bundle that Open reads: each step replaces
+// whole files, and the segments go only after the Parquet file is durable.
+func (w *Writer) Close(f func(*Run)) error {
+	w.runMu.Lock()
+	defer w.runMu.Unlock()
+	if w.closed {
+		return nil
+	}
+	w.closed = true
+	w.queue.close(errClosed)
+	close(w.stop)
+	w.ended.Wait()
+	if err := errors.Join(w.files.sync(), w.files.close()); err != nil {
+		w.fail(err)
+	}
+	err := w.ledger.Close()
+	if failed := w.failure.get(); failed != nil {
+		err = errors.Join(err, failed, w.finish(f, failed))
+	} else {
+		err = errors.Join(err, w.seal(f))
+	}
+	return errors.Join(err, w.lock.Close())
+}
+
+// seal completes a bundle whose streams are all on disk.
+func (w *Writer) seal(f func(*Run)) error {
+	if err := columnarize(w.dir); err != nil {
+		err = fmt.Errorf("record: events stay in segments: %w", err)
+		return errors.Join(err, w.finish(f, err))
+	}
+	if err := w.finish(f, nil); err != nil {
+		return err
+	}
+	if err := writeManifest(w.dir); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	return nil
+}
+
+// finish writes run.json for the last time.
+func (w *Writer) finish(f func(*Run), failed error) error {
+	w.dropReserve()
+	return w.update(func(r *Run) {
+		if f != nil {
+			f(r)
+		}
+		switch {
+		case failed != nil:
+			r.State, r.Reason = Failed, joinReasons(r.Reason, failed.Error())
+		case r.State == Running:
+			r.State = Complete
+		}
+	})
+}
+
+func joinReasons(a, b string) string {
+	if a == "" || a == b {
+		return b
+	}
+	return a + "; " + b
+}
+
+// columnarize replaces the segments in dir by one Parquet file.
+func columnarize(dir string) error {
+	segments, err := listSegments(dir)
+	if err != nil {
+		return err
+	}
+	to := filepath.Join(dir, columnarFile)
+	if err := writeColumnar(to+tmpSuffix, segmentOps(segments, nil)); err != nil {
+		return errors.Join(err, ignoreMissing(os.Remove(to+tmpSuffix)))
+	}
+	if err := renameSynced(to+tmpSuffix, to); err != nil {
+		return err
+	}
+	for _, s := range segments {
+		if err := os.Remove(s); err != nil {
+			return err
+		}
+	}
+	return syncDir(filepath.Dir(to))
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Amend changes run.json of a closed bundle, together with its entry in the
+// manifest: for verdicts that were judged from the bundle itself. A crash in
+// between shows in Verify, as a run.json that differs.
+func Amend(dir string, f func(*Run)) error {
+	b, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	if !b.Complete {
+		return fmt.Errorf("record: %s is incomplete: its run.json is not changed", dir)
+	}
+	if b.Run.Format != Version {
+		return fmt.Errorf("record: %s has format %d: only format %d is written", dir, b.Run.Format, Version)
+	}
+	f(&b.Run)
+	path := filepath.Join(dir, runFile)
+	if err := writeJSON(path, b.Run); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	return amendManifest(dir, runFile)
+}

@@ -1,0 +1,292 @@
+package bundle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// tools are the programs whose versions shape results, and how to ask them.
+var tools = map[string][]string{
+	"fio":       {"--version"},
+	"mkfs.xfs":  {"-V"},
+	"mkfs.ext4": {"-V"},
+	"btrfs":     {"--version"},
+	"mount":     {"--version"},
+	"postgres":  {"--version"},
+}
+
+// CollectEnvironment describes this machine and the filesystems that hold
+// paths. What cannot be found out is left empty and said in Warnings; it does
+// not fail. ctx bounds the programs it asks for their versions.
+func CollectEnvironment(ctx context.Context, paths ...string) Environment {
+	c := collector{}
+	e := Environment{CollectedAt: time.Now(), Tools: make(map[string]string)}
+	e.Hostname, _ = os.Hostname()
+	e.OS = parseOSRelease(c.text("/etc/os-release"))
+	e.Kernel = c.kernel()
+	e.CPU = c.cpu()
+	e.Memory = parseMeminfo(c.text("/proc/meminfo"))
+	e.Cgroup = c.cgroup()
+	e.Devices = c.devices()
+	e.Clocksource = c.line("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+	e.Load = parseLoad(c.text("/proc/loadavg"))
+	mounts := parseMountinfo(c.text("/proc/self/mountinfo"))
+	for _, p := range paths {
+		if fs, ok := c.filesystem(p, mounts); ok {
+			e.Filesystems = append(e.Filesystems, fs)
+		}
+	}
+	for name, args := range tools {
+		e.Tools[name] = version(ctx, name, args)
+	}
+	e.Virtualization = c.virtualization(ctx)
+	e.Warnings = c.warnings
+	return e
+}
+
+// collector reads files and notes what is not there.
+type collector struct{ warnings []string }
+
+func (c *collector) warn(format string, args ...any) {
+	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
+}
+
+// text of a file that should exist on any Linux.
+func (c *collector) text(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		c.warn("%v", err)
+	}
+	return string(b)
+}
+
+func (c *collector) line(path string) string { return strings.TrimSpace(c.text(path)) }
+
+// optional is a file that need not exist.
+func optional(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+func (c *collector) kernel() Kernel {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		c.warn("uname: %v", err)
+	}
+	return Kernel{
+		Release: unix.ByteSliceToString(u.Release[:]),
+		Version: unix.ByteSliceToString(u.Version[:]),
+		Arch:    unix.ByteSliceToString(u.Machine[:]),
+	}
+}
+
+func (c *collector) cpu() CPU {
+	cpu := CPU{
+		Model:       parseCPUModel(c.text("/proc/cpuinfo")),
+		Count:       runtime.NumCPU(),
+		Governor:    optional("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+		Mitigations: make(map[string]string),
+	}
+	files, err := filepath.Glob("/sys/devices/system/cpu/vulnerabilities/*")
+	if err != nil {
+		c.warn("%v", err)
+	}
+	for _, f := range files {
+		cpu.Mitigations[filepath.Base(f)] = optional(f)
+	}
+	return cpu
+}
+
+func (c *collector) cgroup() Cgroup {
+	g := Cgroup{Path: parseCgroup(c.text("/proc/self/cgroup"))}
+	if g.Path == "" {
+		return g
+	}
+	dir := filepath.Join("/sys/fs/cgroup", g.Path)
+	g.CPUMax = optional(filepath.Join(dir, "cpu.max"))
+	g.MemoryMax = optional(filepath.Join(dir, "memory.max"))
+	g.IOMax = optional(filepath.Join(dir, "io.max"))
+	return g
+}
+
+// devices lists block devices that have a size: unused loop devices have not.
+func (c *collector) devices() []BlockDevice {
+	entries, err := os.ReadDir("/sys/block")
+	if err != nil {
+		c.warn("%v", err)
+	}
+	var list []BlockDevice
+	for _, e := range entries {
+		dir := filepath.Join("/sys/block", e.Name())
+		number := func(file string) int64 {
+			n, _ := strconv.ParseInt(optional(filepath.Join(dir, file)), 10, 64)
+			return n
+		}
+		size := number("size")
+		if size == 0 {
+			continue
+		}
+		list = append(list, BlockDevice{
+			Name:          e.Name(),
+			Device:        optional(filepath.Join(dir, "dev")),
+			Model:         optional(filepath.Join(dir, "device/model")),
+			Bytes:         size * 512, // sysfs counts 512-byte sectors whatever the device's block
+			Rotational:    number("queue/rotational") == 1,
+			Scheduler:     parseScheduler(optional(filepath.Join(dir, "queue/scheduler"))),
+			LogicalBlock:  int(number("queue/logical_block_size")),
+			PhysicalBlock: int(number("queue/physical_block_size")),
+			WriteCache:    optional(filepath.Join(dir, "queue/write_cache")),
+			QueueDepth:    int(number("queue/nr_requests")),
+		})
+	}
+	return list
+}
+
+// filesystem finds the mount that holds path: the last one whose mount point
+// is the longest prefix of it.
+func (c *collector) filesystem(path string, mounts []mountEntry) (Filesystem, bool) {
+	real, err := filepath.Abs(path)
+	if err == nil {
+		real, err = filepath.EvalSymlinks(real)
+	}
+	var st unix.Stat_t
+	if err == nil {
+		err = unix.Stat(real, &st)
+	}
+	var sfs unix.Statfs_t
+	if err == nil {
+		err = unix.Statfs(real, &sfs)
+	}
+	if err != nil {
+		c.warn("filesystem of %s: %v", path, err)
+		return Filesystem{}, false
+	}
+	fs := Filesystem{
+		Path: path, Device: deviceString(st.Dev),
+		Bytes: int64(sfs.Blocks) * sfs.Bsize, Free: int64(sfs.Bavail) * sfs.Bsize,
+	}
+	if m, ok := holding(real, mounts); ok {
+		fs.Mount, fs.Type, fs.Source, fs.Options = m.Point, m.Type, m.Source, m.Options
+	}
+	return fs, true
+}
+
+func deviceString(dev uint64) string {
+	return fmt.Sprintf("%d:%d", unix.Major(dev), unix.Minor(dev))
+}
+
+// version asks a program for its version; "" when it is not installed.
+func version(ctx context.Context, name string, args []string) string {
+	path, err := lookTool(name)
+	if err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
+	first, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	if err != nil {
+		return strings.TrimSpace(fmt.Sprintf("%s (%v)", first, err))
+	}
+	return first
+}
+
+// lookTool also looks where Debian keeps mkfs for root only.
+func lookTool(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	for _, dir := range []string{"/usr/sbin", "/sbin"} {
+		if err == nil {
+			break
+		}
+		path, err = exec.LookPath(filepath.Join(dir, name))
+	}
+	return path, err
+}
+
+// virtualization asks systemd-detect-virt, and else looks for the marks of a
+// hypervisor and of a container.
+func (c *collector) virtualization(ctx context.Context) string {
+	if path, err := exec.LookPath("systemd-detect-virt"); err == nil {
+		out, err := exec.CommandContext(ctx, path).Output()
+		var exit *exec.ExitError
+		if err == nil || errors.As(err, &exit) { // exit 1 says "none"
+			return strings.TrimSpace(string(out))
+		}
+	}
+	var marks []string
+	if hasFlag(c.text("/proc/cpuinfo"), "hypervisor") {
+		marks = append(marks, strings.TrimSpace("virtual machine "+optional("/sys/class/dmi/id/sys_vendor")))
+	}
+	if exists("/.dockerenv") {
+		marks = append(marks, "docker")
+	}
+	if len(marks) == 0 {
+		return "none"
+	}
+	return strings.Join(marks, ", ")
+}
+
+func hasFlag(cpuinfo, flag string) bool {
+	return slices.Contains(strings.Fields(field(cpuinfo, "flags")), flag)
+}
+
+// SameFilesystem says whether a and b lie on one filesystem, by st_dev. A
+// path that does not exist yet counts as its nearest parent that does. Two
+// btrfs subvolumes of one filesystem count as two: a false no.
+func SameFilesystem(a, b string) (bool, error) {
+	da, err := deviceOf(a)
+	if err != nil {
+		return false, err
+	}
+	db, err := deviceOf(b)
+	return da == db, err
+}
+
+func deviceOf(path string) (uint64, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(Existing(path), &st); err != nil {
+		return 0, fmt.Errorf("record: stat %s: %w", path, err)
+	}
+	return st.Dev, nil
+}
+
+// Existing is path, or its nearest parent that exists.
+func Existing(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	for parent := filepath.Dir(path); parent != path; path, parent = parent, filepath.Dir(parent) {
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+	}
+	return path
+}
+
+// FilesystemOf describes the file system that holds path, or will hold it.
+func FilesystemOf(path string) (Filesystem, error) {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return Filesystem{}, fmt.Errorf("record: %w", err)
+	}
+	c := collector{}
+	found, ok := c.filesystem(Existing(path), parseMountinfo(string(mounts)))
+	if !ok {
+		return Filesystem{}, fmt.Errorf("record: %s", strings.Join(c.warnings, "; "))
+	}
+	return found, nil
+}

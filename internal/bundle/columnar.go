@@ -1,0 +1,190 @@
+package bundle
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+const (
+	// rowsPerGroup bounds the memory of writing; a group is also the block
+	// that Columns yields.
+	rowsPerGroup = 64 << 10
+	batchRows    = 1024
+)
+
+// row is an op in the Parquet file: instants that may be unknown are null
+// there. Instants come in nearly ascending order, so delta encoding makes
+// them small and quick to read; names repeat, so they have dictionaries.
+type row struct {
+	ID         int64          `parquet:"id"`
+	Episode    int64          `parquet:"episode"`
+	Action     string         `parquet:"action,dict"`
+	Instance   int64          `parquet:"instance"`
+	Kind       string         `parquet:"kind,dict"`
+	Target     string         `parquet:"target,zstd"`
+	Node       string         `parquet:"node,dict"`
+	Intended   *int64         `parquet:"intended,optional"`
+	Started    *int64         `parquet:"started,optional"`
+	Ended      *int64         `parquet:"ended,optional"`
+	Milestones []rowMilestone `parquet:"milestones,list"`
+	Attempts   int64          `parquet:"attempts"`
+	Outcome    string         `parquet:"outcome,dict"`
+	Code       string         `parquet:"code,dict"`
+	Message    string         `parquet:"message,zstd"`
+	Object     string         `parquet:"object,zstd"`
+}
+
+type rowMilestone struct {
+	Name   string `parquet:"name,dict"`
+	At     *int64 `parquet:"at,optional"`
+	Err    int64  `parquet:"err"`
+	Source string `parquet:"source,dict"`
+}
+
+func nullable(t op.Time) *int64 {
+	if !t.Known() {
+		return nil
+	}
+	v := int64(t)
+	return &v
+}
+
+func instant(v *int64) op.Time {
+	if v == nil {
+		return op.Never
+	}
+	return op.Time(*v)
+}
+
+func toRow(o *op.Op) row {
+	r := row{
+		ID: o.ID, Episode: o.Episode, Action: o.Action, Instance: int64(o.Instance), Kind: string(o.Kind),
+		Target: o.Target, Node: o.Node, Intended: nullable(o.Intended), Started: nullable(o.Started), Ended: nullable(o.Ended),
+		Attempts: int64(o.Attempts), Outcome: string(o.Outcome), Code: o.Code, Message: o.Message, Object: o.Object,
+	}
+	for _, m := range o.Milestones {
+		r.Milestones = append(r.Milestones, rowMilestone{Name: m.Name, At: nullable(m.At), Err: m.Err, Source: m.Source})
+	}
+	return r
+}
+
+func (r *row) op() op.Op {
+	o := op.Op{
+		ID: r.ID, Episode: r.Episode, Action: r.Action, Instance: int(r.Instance), Kind: op.Kind(r.Kind),
+		Target: r.Target, Node: r.Node, Intended: instant(r.Intended), Started: instant(r.Started), Ended: instant(r.Ended),
+		Attempts: int(r.Attempts), Outcome: op.Outcome(r.Outcome), Code: r.Code, Message: r.Message, Object: r.Object,
+	}
+	for _, m := range r.Milestones {
+		o.Milestones = append(o.Milestones, op.Milestone{Name: m.Name, At: instant(m.At), Err: m.Err, Source: m.Source})
+	}
+	return o
+}
+
+// writeColumnar writes ops to path as Parquet, in the order given, and syncs.
+// Memory is bounded by one row group.
+func writeColumnar(path string, ops iter.Seq2[op.Op, error]) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	w := parquet.NewGenericWriter[row](f,
+		parquet.MaxRowsPerRowGroup(rowsPerGroup),
+		parquet.DefaultEncodingFor(parquet.Int64, &parquet.DeltaBinaryPacked),
+		parquet.DataPageStatistics(true),
+		parquet.KeyValueMetadata("cnsbench.format", fmt.Sprint(Version)),
+		parquet.CreatedBy("cnsbench", fmt.Sprint(Version), ""))
+	batch := make([]row, 0, batchRows)
+	for o, err := range ops {
+		if err != nil {
+			return err
+		}
+		batch = append(batch, toRow(&o))
+		if len(batch) == batchRows {
+			if _, err := w.Write(batch); err != nil {
+				return fmt.Errorf("write %s: %w", path, err)
+			}
+			batch = batch[:0]
+		}
+	}
+	if _, err := w.Write(batch); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := w.Close(); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return f.Sync()
+}
+
+// guard turns a panic of the Parquet library, which trusts some numbers of a
+// damaged file, into an error.
+func guard(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("does not decode: %v", p)
+	}
+}
+
+// openColumnar opens a Parquet file of ours; close the os.File when done.
+func openColumnar(path string) (*os.File, *parquet.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	p, err := parseFooter(f, st.Size())
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("record: %s is damaged: %w", path, err), f.Close())
+	}
+	return f, p, nil
+}
+
+func parseFooter(f *os.File, size int64) (p *parquet.File, err error) {
+	defer guard(&err)
+	return parquet.OpenFile(f, size, parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true), parquet.ReadBufferSize(256<<10))
+}
+
+func readRows(r *parquet.GenericReader[row], batch []row) (n int, err error) {
+	defer guard(&err)
+	return r.Read(batch)
+}
+
+// columnarOps yields the ops of a Parquet file in its order.
+func columnarOps(path string) iter.Seq2[op.Op, error] {
+	return func(yield func(op.Op, error) bool) {
+		f, p, err := openColumnar(path)
+		if err != nil {
+			yield(op.Op{}, err)
+			return
+		}
+		defer f.Close()
+		r := parquet.NewGenericReader[row](p)
+		defer r.Close()
+		batch := make([]row, batchRows)
+		for {
+			n, err := readRows(r, batch)
+			for i := range batch[:n] {
+				if !yield(batch[i].op(), nil) {
+					return
+				}
+			}
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(op.Op{}, fmt.Errorf("record: %s is damaged: %w", path, err))
+				return
+			}
+			clear(batch) // ops keep nothing of the last batch
+		}
+	}
+}

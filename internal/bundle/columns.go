@@ -1,0 +1,229 @@
+package bundle
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// columnReader reads single columns of a Parquet file without building rows.
+type columnReader struct {
+	path  string
+	names *names
+	leaf  map[string]int
+	want  []string // columns to read; the others stay empty
+}
+
+// allColumns are the columns of Columns.
+var allColumns = []string{"id", "intended", "started", "ended", "action", "kind", "outcome"}
+
+// names numbers strings over all blocks of a bundle.
+type names struct {
+	list  []string
+	index map[string]int32
+}
+
+func newNames() *names { return &names{index: make(map[string]int32)} }
+
+func (n *names) of(s string) int32 {
+	i, ok := n.index[s]
+	if !ok {
+		i = int32(len(n.list))
+		n.list = append(n.list, s)
+		n.index[s] = i
+	}
+	return i
+}
+
+// columnarColumns yields one block a row group, with the wanted columns.
+func columnarColumns(path string, want []string) iter.Seq2[*Columns, error] {
+	return func(yield func(*Columns, error) bool) {
+		f, p, err := openColumnar(path)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer f.Close()
+		r := columnReader{path: path, names: newNames(), leaf: make(map[string]int), want: want}
+		for i, c := range p.Schema().Columns() {
+			if len(c) == 1 {
+				r.leaf[c[0]] = i
+			}
+		}
+		var c Columns
+		for _, g := range p.RowGroups() {
+			if err := r.read(g, &c); err != nil {
+				yield(nil, fmt.Errorf("record: %s is damaged: %w", path, err))
+				return
+			}
+			if !yield(&c, nil) {
+				return
+			}
+		}
+	}
+}
+
+// read fills c from one row group, reusing its memory.
+func (r *columnReader) read(g parquet.RowGroup, c *Columns) (err error) {
+	defer guard(&err)
+	for _, column := range r.want {
+		var n int
+		switch column {
+		case "id":
+			c.ID, err = readInts(r, g, column, c.ID[:0])
+			n = len(c.ID)
+		case "intended":
+			c.Intended, err = readInts(r, g, column, c.Intended[:0])
+			n = len(c.Intended)
+		case "started":
+			c.Started, err = readInts(r, g, column, c.Started[:0])
+			n = len(c.Started)
+		case "ended":
+			c.Ended, err = readInts(r, g, column, c.Ended[:0])
+			n = len(c.Ended)
+		case "action":
+			c.Action, err = r.readNames(g, column, c.Action[:0])
+			n = len(c.Action)
+		case "kind":
+			c.Kind, err = r.readNames(g, column, c.Kind[:0])
+			n = len(c.Kind)
+		case "outcome":
+			c.Outcome, err = r.readNames(g, column, c.Outcome[:0])
+			n = len(c.Outcome)
+		}
+		if err != nil {
+			return err
+		}
+		if int64(n) != g.NumRows() {
+			return fmt.Errorf("column %s has %d of %d rows", column, n, g.NumRows())
+		}
+	}
+	c.Names = r.names.list
+	return nil
+}
+
+// pages calls f for each page of a column.
+func (r *columnReader) pages(g parquet.RowGroup, column string, f func(parquet.Page) error) (err error) {
+	i, ok := r.leaf[column]
+	if !ok {
+		return fmt.Errorf("there is no column %q", column)
+	}
+	pages := g.ColumnChunks()[i].Pages()
+	defer func() { err = errors.Join(err, pages.Close()) }()
+	for {
+		p, err := pages.ReadPage()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("column %s: %w", column, err)
+		}
+		err = f(p)
+		parquet.Release(p)
+		if err != nil {
+			return fmt.Errorf("column %s: %w", column, err)
+		}
+	}
+}
+
+// readInts appends an integer column to dst; null is op.Never.
+func readInts[T ~int64](r *columnReader, g parquet.RowGroup, column string, dst []T) ([]T, error) {
+	err := r.pages(g, column, func(p parquet.Page) error {
+		if p.Type().Kind() != parquet.Int64 {
+			return fmt.Errorf("is of type %s, want int64", p.Type())
+		}
+		data := p.Data()
+		values := data.Int64()
+		if p.NumNulls() == 0 {
+			for _, v := range values {
+				dst = append(dst, T(v))
+			}
+			return nil
+		}
+		next := 0
+		for _, level := range p.DefinitionLevels() {
+			if level == 0 {
+				dst = append(dst, T(op.Never))
+				continue
+			}
+			if next == len(values) {
+				return errors.New("has fewer values than it says")
+			}
+			dst = append(dst, T(values[next]))
+			next++
+		}
+		return nil
+	})
+	return dst, err
+}
+
+// readNames appends a column of names, as numbers, to dst.
+func (r *columnReader) readNames(g parquet.RowGroup, column string, dst []int32) ([]int32, error) {
+	err := r.pages(g, column, func(p parquet.Page) error {
+		d := p.Dictionary()
+		if d == nil {
+			return r.plainNames(p, &dst)
+		}
+		number := make([]int32, d.Len())
+		for i := range number {
+			number[i] = r.names.of(d.Index(int32(i)).String())
+		}
+		data := p.Data()
+		for _, i := range data.Int32() {
+			if i < 0 || int(i) >= len(number) {
+				return fmt.Errorf("refers to entry %d of a dictionary of %d", i, len(number))
+			}
+			dst = append(dst, number[i])
+		}
+		return nil
+	})
+	return dst, err
+}
+
+// plainNames reads a page that has outgrown its dictionary.
+func (r *columnReader) plainNames(p parquet.Page, dst *[]int32) error {
+	values := make([]parquet.Value, p.NumValues())
+	n, err := p.Values().ReadValues(values)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	for _, v := range values[:n] {
+		*dst = append(*dst, r.names.of(v.String()))
+	}
+	return nil
+}
+
+// blocks gathers ops that are still in segments into Columns.
+func blocks(ops iter.Seq2[op.Op, error]) iter.Seq2[*Columns, error] {
+	return func(yield func(*Columns, error) bool) {
+		names, c := newNames(), &Columns{}
+		for o, err := range ops {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			c.ID = append(c.ID, o.ID)
+			c.Intended = append(c.Intended, o.Intended)
+			c.Started = append(c.Started, o.Started)
+			c.Ended = append(c.Ended, o.Ended)
+			c.Action = append(c.Action, names.of(o.Action))
+			c.Kind = append(c.Kind, names.of(string(o.Kind)))
+			c.Outcome = append(c.Outcome, names.of(string(o.Outcome)))
+			c.Names = names.list
+			if c.Len() == rowsPerGroup {
+				if !yield(c, nil) {
+					return
+				}
+				c = &Columns{}
+			}
+		}
+		if c.Len() > 0 {
+			yield(c, nil)
+		}
+	}
+}

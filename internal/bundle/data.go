@@ -1,0 +1,128 @@
+package bundle
+
+import (
+	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// HistogramSlice is the distribution of one metric of one instance over
+// [From, To), or over its whole measured time when Total is set. Totals are
+// not the sum of slices where Basis differs.
+type HistogramSlice struct {
+	Instance string `json:"instance"`
+	Action   string `json:"action"`
+	Phase    int    `json:"phase,omitempty"` // of the workload, from 0; so everywhere
+	Metric   string `json:"metric"`          // "read", "write", "trim", …
+	Unit     string `json:"unit"`            // "ns"
+	// Basis is what the tool timed: for fio "lat" (submission and completion)
+	// or "clat" (completion only).
+	Basis string          `json:"basis,omitempty"`
+	From  op.Time         `json:"from"`
+	To    op.Time         `json:"to"`
+	Total bool            `json:"total"`
+	Hist  *hist.Histogram `json:"hist"`
+}
+
+// Series is a metric of one instance over time. Several Series of the same
+// instance and metric continue each other.
+type Series struct {
+	Instance string  `json:"instance"`
+	Action   string  `json:"action"`
+	Phase    int     `json:"phase,omitempty"`
+	Metric   string  `json:"metric"` // e.g. "read.iops", "write.bandwidth"
+	Unit     string  `json:"unit"`   // "1/s", "B/s"
+	Step     int64   `json:"step"`   // ns: each point holds over [At, At+Step); 0: an instant
+	Points   []Point `json:"points"`
+}
+
+// Point is one value. Non-finite
+// values are left out of the bundle.
+type Point struct {
+	At    op.Time `json:"at"`
+	Value float64 `json:"value"`
+}
+
+// Scalar is one figure of one instance over its whole measured time.
+type Scalar struct {
+	Instance string  `json:"instance"`
+	Action   string  `json:"action"`
+	Phase    int     `json:"phase,omitempty"`
+	Metric   string  `json:"metric"` // e.g. "read.iops"
+	Unit     string  `json:"unit"`
+	Value    float64 `json:"value"`
+}
+
+// LogLine is a line for people.
+type LogLine struct {
+	At     op.Time `json:"at"`
+	Source string  `json:"source"` // "driver", "fio-0/fio", …
+	Line   string  `json:"line"`
+}
+
+// CanaryBatch is a run of canary I/Os on one volume, in order of their
+// intended time.
+type CanaryBatch struct {
+	Instance string
+	Volume   string
+	IOs      []op.CanaryIO
+}
+
+// Instance is what happened to one workload instance.
+type Instance struct {
+	Name   string             `json:"name"`
+	Starts []op.InstanceStart `json:"starts"` // by container, in order of arrival
+	End    *op.InstanceEnd    `json:"end"`    // nil: never seen to end
+}
+
+// RawFile is a file that a tool wrote, kept as it was.
+type RawFile struct {
+	Instance  string
+	Container string
+	File      string // as seen inside the container, without the leading slash
+	Path      string // where it lies now
+	Bytes     int64
+}
+
+// View selects which latency of an op is meant.
+type View int
+
+// The views.
+const (
+	Response View = iota // ended − intended: what a user with a schedule meets
+	Service              // ended − started: the platform alone
+	Lateness             // started − intended: the harness itself
+)
+
+// Filter selects ops; an empty field selects all.
+type Filter struct {
+	Actions []string
+	Kinds   []op.Kind
+	From    op.Time // intended at or after; the zero value means no bound
+	To      op.Time // intended before; the zero value means no bound
+}
+
+// Latencies are the values of one view of the selected ops, in record order,
+// in ns. For Lateness every op that was started is in OK.
+type Latencies struct {
+	OK      []int64 // of ops with outcome ok
+	Bounds  []int64 // lower bounds: ops timed out or censored
+	Errors  int64   // ops that failed
+	Dropped int64   // ops never started: +∞ in quantiles
+	Unknown int64   // ops otherwise without this view
+}
+
+// Columns is a block of ops, column by column, in record order. The slices
+// have one entry an op; Action, Kind and Outcome index into Names.
+type Columns struct {
+	Names    []string
+	ID       []int64
+	Intended []op.Time
+	Started  []op.Time // Never where unknown
+	Ended    []op.Time // Never where unknown
+	Action   []int32
+	Kind     []int32
+	Outcome  []int32
+}
+
+// Len is the number of ops in the block.
+func (c *Columns) Len() int { return len(c.ID) }

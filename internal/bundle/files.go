@@ -1,0 +1,87 @@
+package bundle
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnsbench/cnsbench/internal/bounded"
+)
+
+// writeJSON replaces path by v as indented JSON: written beside it, synced,
+// renamed, so that a reader meets the old file or the new one.
+func writeJSON(path string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", path, err)
+	}
+	if err := writeSynced(path+tmpSuffix, append(b, '\n')); err != nil {
+		return err
+	}
+	return renameSynced(path+tmpSuffix, path)
+}
+
+func writeSynced(path string, b []byte) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := f.Write(b); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+func renameSynced(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(to))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// maxJSON bounds a file that is read whole, such as run.json: a Benchmark has 8 MiB
+// at most.
+const maxJSON = 64 << 20
+
+// readJSON reads one JSON file; the error names it.
+func readJSON(path string, v any) error {
+	b, err := bounded.ReadFile(nil, path, maxJSON)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%s is damaged: %w", path, err)
+	}
+	return nil
+}
+
+// lockDir takes the lock that says "a writer is at work in dir"; it goes when
+// the process does. how is unix.LOCK_EX for a writer, unix.LOCK_SH to ask. It
+// is nil and false when a writer holds it.
+func lockDir(dir string, how int) (*os.File, bool, error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, false, err
+	}
+	err = unix.Flock(int(d.Fd()), how|unix.LOCK_NB)
+	if err == nil {
+		return d, true, nil
+	}
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, false, d.Close()
+	}
+	return nil, false, errors.Join(fmt.Errorf("lock %s: %w", dir, err), d.Close())
+}

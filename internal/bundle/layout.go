@@ -1,0 +1,32 @@
+package bundle
+
+// Names of the files in a bundle, relative to its directory.
+const (
+	runFile         = "run.json"
+	environmentFile = "environment.json"
+	manifestFile    = "manifest.json"
+	ledgerFile      = "ledger"
+	// ReportFile is where a page made from the bundle may lie within it. It is
+	// derived, so the manifest does not list it.
+	ReportFile  = "report.html"
+	reserveFile = ".reserve"
+
+	eventsDir     = "events"
+	segmentSuffix = ".seg"
+	columnarFile  = "events/ops.parquet"
+
+	instancesFile  = "instances.jsonl"
+	logFile        = "log.jsonl"
+	samplesFile    = "series/samples.jsonl"
+	machinesFile   = "series/machines.jsonl"
+	seriesFile     = "series/series.jsonl"
+	scalarsFile    = "series/scalars.jsonl"
+	histogramsFile = "histograms/histograms.jsonl"
+	canaryFile     = "canary/canary.frames"
+
+	rawDir    = "raw"
+	tmpSuffix = ".tmp"
+)
+
+// linesFiles are the streams of JSON lines.
+var linesFiles = []string{instancesFile, logFile, samplesFile, machinesFile, seriesFile, scalarsFile, histogramsFile}

@@ -1,0 +1,267 @@
+package bundle
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Ledger remembers what must be removed, beyond the life of the process. It
+// is safe for concurrent use. Concurrent Adds share one sync of the disk.
+type Ledger struct {
+	file *os.File
+	lock *os.File // held by OpenLedger only
+	work chan struct{}
+	done chan struct{}
+
+	mu      sync.Mutex
+	changed *sync.Cond // synced or err changed
+	pending []byte
+	queued  int64 // Adds and Dones appended so far
+	synced  int64 // of which durable
+	err     error
+	closed  bool
+	open    ledgerState
+}
+
+// ledgerLine is one line of the file: an entry, or the mark that one is done.
+type ledgerLine struct {
+	Add  *op.LedgerEntry `json:"add,omitempty"`
+	Done *ledgerKey      `json:"done,omitempty"`
+}
+
+type ledgerKey struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+}
+
+// ledgerState is the set of entries not done, in order of their first Add.
+type ledgerState struct {
+	seq     int64
+	entries map[ledgerKey]ledgerItem
+}
+
+type ledgerItem struct {
+	seq   int64
+	entry op.LedgerEntry
+}
+
+func (s *ledgerState) apply(l ledgerLine) {
+	if s.entries == nil {
+		s.entries = make(map[ledgerKey]ledgerItem)
+	}
+	if l.Done != nil {
+		delete(s.entries, *l.Done)
+	}
+	if l.Add != nil {
+		k := ledgerKey{l.Add.Kind, l.Add.Name}
+		seq := s.seq
+		if old, ok := s.entries[k]; ok {
+			seq = old.seq
+		}
+		s.entries[k] = ledgerItem{seq: seq, entry: *l.Add}
+		s.seq++
+	}
+}
+
+func (s *ledgerState) list() []op.LedgerEntry {
+	items := slices.SortedFunc(maps.Values(s.entries), func(a, b ledgerItem) int { return cmp.Compare(a.seq, b.seq) })
+	list := make([]op.LedgerEntry, len(items))
+	for i, it := range items {
+		list[i] = it.entry
+	}
+	return list
+}
+
+// readLedger replays a ledger. A torn last line is left out; good is the
+// length of what was read.
+func readLedger(r io.Reader) (s ledgerState, good int64, err error) {
+	for line, err := range splitLines(r) {
+		if err != nil {
+			return s, good, err
+		}
+		var l ledgerLine
+		if !bytes.HasSuffix(line, []byte{'\n'}) || json.Unmarshal(line, &l) != nil {
+			break
+		}
+		s.apply(l)
+		good += int64(len(line))
+	}
+	return s, good, nil
+}
+
+// CheckBundle is an error if dir is no bundle: it has neither run.json nor a
+// ledger, which a run has from its first moment, however it died.
+func CheckBundle(dir string) error {
+	switch {
+	case exists(filepath.Join(dir, runFile)), exists(filepath.Join(dir, ledgerFile)):
+		return nil
+	case !exists(dir):
+		return fmt.Errorf("record: there is no bundle at %s", dir)
+	}
+	return fmt.Errorf("record: %s is not a bundle: it has no %s", dir, runFile)
+}
+
+// OpenLedger opens the ledger of a bundle whose run is dead, to finish its
+// clean-up; a directory without one gets an empty one. It is an error while the
+// run still lives.
+func OpenLedger(dir string) (*Ledger, error) {
+	lock, free, err := lockDir(dir, unix.LOCK_EX)
+	if err != nil {
+		return nil, fmt.Errorf("record: open ledger: %w", err)
+	}
+	if !free {
+		return nil, fmt.Errorf("record: %s is in use: its run is still alive, stop it first", dir)
+	}
+	l, err := openLedgerFile(filepath.Join(dir, ledgerFile))
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	l.lock = lock
+	return l, nil
+}
+
+// openLedgerFile opens or makes the file, replays it and cuts a torn tail.
+func openLedgerFile(path string) (*Ledger, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("record: open ledger: %w", err)
+	}
+	state, good, err := readLedger(f)
+	if err == nil {
+		err = f.Truncate(good)
+	}
+	if err == nil {
+		_, err = f.Seek(good, io.SeekStart)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("record: read ledger %s: %w", path, err), f.Close())
+	}
+	l := &Ledger{file: f, work: make(chan struct{}, 1), done: make(chan struct{}), open: state}
+	l.changed = sync.NewCond(&l.mu)
+	go l.commit()
+	return l, nil
+}
+
+// Add returns after e is durable. Adding an entry again replaces its data.
+func (l *Ledger) Add(e op.LedgerEntry) error {
+	n, err := l.enqueue(ledgerLine{Add: &e})
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.synced < n && l.err == nil {
+		l.changed.Wait()
+	}
+	if l.synced < n {
+		return l.err
+	}
+	return nil
+}
+
+// Done notes that the thing is gone. It does not wait for the disk: to find
+// an entry again after a crash costs one harmless removal.
+func (l *Ledger) Done(kind, name string) error {
+	_, err := l.enqueue(ledgerLine{Done: &ledgerKey{kind, name}})
+	return err
+}
+
+// enqueue appends a line for the committer and returns its number.
+func (l *Ledger) enqueue(line ledgerLine) (int64, error) {
+	b, err := json.Marshal(line)
+	if err != nil {
+		return 0, fmt.Errorf("record: ledger: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return 0, l.err
+	}
+	if l.closed {
+		return 0, errors.New("record: the ledger is closed")
+	}
+	l.pending = append(append(l.pending, b...), '\n')
+	l.queued++
+	l.open.apply(line)
+	select {
+	case l.work <- struct{}{}:
+	default:
+	}
+	return l.queued, nil
+}
+
+// Open lists entries not done, oldest first.
+func (l *Ledger) Open() []op.LedgerEntry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.open.list()
+}
+
+// commit writes what is pending and syncs once for all of it.
+func (l *Ledger) commit() {
+	defer close(l.done)
+	var batch []byte
+	for range l.work {
+		l.mu.Lock()
+		batch, l.pending = l.pending, batch[:0]
+		n := l.queued
+		l.mu.Unlock()
+		err := l.write(batch)
+		l.mu.Lock()
+		if err != nil {
+			l.err = err
+		} else {
+			l.synced = n
+		}
+		l.changed.Broadcast()
+		l.mu.Unlock()
+	}
+}
+
+func (l *Ledger) write(b []byte) error {
+	if len(bytes.TrimSpace(b)) == 0 {
+		return nil
+	}
+	if _, err := l.file.Write(b); err != nil {
+		return fmt.Errorf("record: write ledger: %w", err)
+	}
+	if err := unix.Fdatasync(int(l.file.Fd())); err != nil {
+		return fmt.Errorf("record: sync ledger %s: %w", l.file.Name(), err)
+	}
+	return nil
+}
+
+// Close writes what is pending, syncs and closes the ledger. It is idempotent.
+func (l *Ledger) Close() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil
+	}
+	l.closed = true
+	select {
+	case l.work <- struct{}{}:
+	default:
+	}
+	close(l.work)
+	l.mu.Unlock()
+	<-l.done
+	err := errors.Join(l.err, l.file.Close())
+	if l.lock != nil {
+		err = errors.Join(err, l.lock.Close())
+	}
+	return err
+}

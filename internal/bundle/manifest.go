@@ -1,0 +1,206 @@
+package bundle
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// manifest is manifest.json: the files of a closed bundle. It is written
+// last, so that its presence says that the bundle is complete.
+type manifest struct {
+	Format int             `json:"format"`
+	Files  []manifestEntry `json:"files"`
+	// Ledger is the ledger as it was when the bundle was closed.
+	Ledger *manifestEntry `json:"ledger,omitempty"`
+}
+
+type manifestEntry struct {
+	Path   string `json:"path"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// inManifest leaves out what may change after the close. The ledger is in the
+// manifest in its state at the close: a later clean-up appends to it.
+func inManifest(rel string) bool {
+	return rel != manifestFile && rel != ledgerFile && rel != ReportFile && rel != reserveFile && !halfWritten(rel)
+}
+
+// halfWritten says that a file was written beside the one that it was to replace.
+// In raw/ names are a workload's own, and mean nothing.
+func halfWritten(rel string) bool {
+	return strings.HasSuffix(rel, tmpSuffix) && !strings.HasPrefix(rel, rawDir+"/")
+}
+
+// listFiles lists the files of a bundle that belong in the manifest.
+func listFiles(dir string) ([]string, error) {
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if rel = filepath.ToSlash(rel); err == nil && inManifest(rel) {
+			files = append(files, rel)
+		}
+		return err
+	})
+	return files, err
+}
+
+// writeManifest sums and syncs every file, then writes the manifest.
+func writeManifest(dir string) error {
+	files, err := listFiles(dir)
+	if err != nil {
+		return err
+	}
+	m := manifest{Format: Version}
+	for _, rel := range files {
+		e, err := digest(dir, rel, true)
+		if err != nil {
+			return err
+		}
+		m.Files = append(m.Files, e)
+	}
+	e, err := digest(dir, ledgerFile, true)
+	if err != nil {
+		return err
+	}
+	m.Ledger = &e
+	return writeJSON(filepath.Join(dir, manifestFile), m)
+}
+
+// VerifyLedger compares the ledger of a closed bundle with the manifest: it may
+// have grown, by the marks of a clean-up that entries are done, and not have
+// changed. Nothing can be said of a bundle that was not closed.
+func VerifyLedger(dir string) error {
+	var m manifest
+	err := readJSON(filepath.Join(dir, manifestFile), &m)
+	if errors.Is(err, os.ErrNotExist) || err == nil && m.Ledger == nil {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	return m.Ledger.verifyLedger(filepath.Join(dir, ledgerFile))
+}
+
+func (e *manifestEntry) verifyLedger(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.CopyN(h, f, e.Bytes)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("record: %w", err)
+	}
+	if n != e.Bytes || hex.EncodeToString(h.Sum(nil)) != e.SHA256 {
+		return fmt.Errorf("record: %s has changed since the bundle was closed", path)
+	}
+	for line, err := range splitLines(f) {
+		if err != nil {
+			return fmt.Errorf("record: %w", err)
+		}
+		var l ledgerLine
+		if json.Unmarshal(line, &l) != nil || l.Add != nil {
+			return fmt.Errorf("record: %s has changed since the bundle was closed: "+
+				"it has an entry that the run did not make", path)
+		}
+	}
+	return nil
+}
+
+func amendManifest(dir, rel string) error {
+	var m manifest
+	path := filepath.Join(dir, manifestFile)
+	if err := readJSON(path, &m); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	e, err := digest(dir, rel, false)
+	if err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	for i := range m.Files {
+		if m.Files[i].Path == rel {
+			m.Files[i] = e
+		}
+	}
+	if err := writeJSON(path, m); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	return nil
+}
+
+// digest sums one file, and makes it durable when asked.
+func digest(dir, rel string, durable bool) (e manifestEntry, err error) {
+	f, err := os.Open(filepath.Join(dir, filepath.FromSlash(rel)))
+	if err != nil {
+		return e, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	h := sha256.New()
+	n, err := io.Copy(h, f)
+	if err != nil {
+		return e, err
+	}
+	if durable {
+		if err := f.Sync(); err != nil {
+			return e, err
+		}
+	}
+	return manifestEntry{Path: rel, Bytes: n, SHA256: hex.EncodeToString(h.Sum(nil))}, nil
+}
+
+// Verify compares the files with the manifest: the error names each that is
+// missing, differs, or was not there when the bundle closed. A bundle without
+// a manifest cannot be verified, which is an error too.
+func (b *Bundle) Verify() error {
+	var m manifest
+	if err := readJSON(filepath.Join(b.Dir, manifestFile), &m); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("record: %s has no %s: it was never closed and cannot be verified", b.Dir, manifestFile)
+		}
+		return fmt.Errorf("record: %w", err)
+	}
+	var errs []error
+	known := make(map[string]bool)
+	for _, want := range m.Files {
+		known[want.Path] = true
+		if !filepath.IsLocal(filepath.FromSlash(want.Path)) {
+			errs = append(errs, fmt.Errorf("record: the manifest names %q, which is outside the bundle", want.Path))
+			continue
+		}
+		got, err := digest(b.Dir, want.Path, false)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			errs = append(errs, fmt.Errorf("record: %s is missing", filepath.Join(b.Dir, want.Path)))
+		case err != nil:
+			errs = append(errs, fmt.Errorf("record: %w", err))
+		case got != want:
+			errs = append(errs, fmt.Errorf("record: %s has changed since the bundle was closed (%d bytes, were %d)", filepath.Join(b.Dir, want.Path), got.Bytes, want.Bytes))
+		}
+	}
+	if err := VerifyLedger(b.Dir); err != nil {
+		errs = append(errs, err)
+	}
+	files, err := listFiles(b.Dir)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("record: %w", err))
+	}
+	for _, rel := range files {
+		if !known[rel] {
+			errs = append(errs, fmt.Errorf("record: %s was not there when the bundle was closed", filepath.Join(b.Dir, rel)))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,349 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Limits bound what a bundle may take. Zero fields mean the defaults.
+type Limits struct {
+	RunBytes int64 // all files of a run; default 64 GiB
+	RunFiles int   // default 100 000
+}
+
+func (l Limits) orDefault() Limits {
+	if l.RunBytes == 0 {
+		l.RunBytes = 64 << 30
+	}
+	if l.RunFiles == 0 {
+		l.RunFiles = 100_000
+	}
+	return l
+}
+
+// Folder is a bundle's directory as one end of a copy. Reading takes no lock;
+// writers follow one another. Nothing outside the directory can be reached.
+type Folder struct {
+	root   *os.Root
+	limits Limits
+
+	mu     sync.Mutex // one writer at a time
+	lock   *os.File   // says to record.Open that a run is writing; nil: not taken
+	bytes  int64      // of all files, once lock was taken
+	files  int
+	coming int64 // bytes of files that are on their way, see upload
+	frozen bool  // closed: nothing may change
+}
+
+// OpenFolder opens a directory that exists. Close gives it back.
+func OpenFolder(dir string, l Limits) (*Folder, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("results: %w", err)
+	}
+	return &Folder{root: root, limits: l.orDefault()}, nil
+}
+
+// Close releases the directory and its lock.
+func (f *Folder) Close() error {
+	return errors.Join(f.Unlock(), f.root.Close())
+}
+
+// Lock marks the bundle as being written to, as the run itself would: readers
+// then show it as live. ErrBusy if another process does so. It is taken by the
+// first write and idempotent.
+func (f *Folder) Lock() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lockHeld()
+}
+
+func (f *Folder) lockHeld() error {
+	if f.lock != nil {
+		return nil
+	}
+	d, err := f.root.Open(".")
+	if err != nil {
+		return fmt.Errorf("results: %w", err)
+	}
+	if err := unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = ErrBusy
+		}
+		return errors.Join(fmt.Errorf("results: %s: %w", f.root.Name(), err), d.Close())
+	}
+	f.lock, f.bytes, f.files = d, 0, 0
+	// Nobody else writes here: what lies there is of a process that was killed.
+	if err := f.root.RemoveAll(incomingDir); err != nil {
+		return fmt.Errorf("results: remove what was half received: %w", err)
+	}
+	files, err := f.Files(context.Background()) // not to be given up: half a count is none
+	for _, file := range files {
+		f.bytes += file.Size
+		f.files++
+	}
+	return err
+}
+
+// Unlock takes the mark of Lock away.
+func (f *Folder) Unlock() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lock == nil {
+		return nil
+	}
+	d := f.lock
+	f.lock = nil
+	return d.Close()
+}
+
+// Freeze refuses changes of the bundle from now on.
+func (f *Folder) Freeze() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.frozen = true
+}
+
+// allowed takes the lock for a change of a file, or refuses it.
+func (f *Folder) allowed(name string) error {
+	if f.frozen {
+		return fmt.Errorf("results: %s: %w", name, ErrClosed)
+	}
+	return f.lockHeld()
+}
+
+// Files lists the bundle's files in order of their path.
+func (f *Folder) Files(ctx context.Context) ([]File, error) {
+	files := []File{}
+	err := fs.WalkDir(f.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) && name != "." {
+			return nil // it went while we looked
+		}
+		if err != nil || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		if name == incomingDir {
+			return fs.SkipDir
+		}
+		if ours := checkPath(name) == nil; !ours || !d.Type().IsRegular() {
+			return nil
+		}
+		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it went while we looked
+		}
+		if err == nil {
+			files = append(files, File{Path: name, Size: info.Size(), Modified: info.ModTime()})
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("results: list files: %w", err)
+	}
+	return files, nil
+}
+
+// Read opens a file at an offset. What it yields ends where the file ended at
+// the call; fs.ErrNotExist is in the error of a file that is not there,
+// *OffsetError in that of an offset behind its end.
+func (f *Folder) Read(_ context.Context, name string, offset int64) (io.ReadCloser, error) {
+	r, _, err := f.open(name, offset)
+	return r, err
+}
+
+type section struct {
+	*io.SectionReader
+	io.Closer
+}
+
+// open is Read with the size of the file.
+func (f *Folder) open(name string, offset int64) (io.ReadCloser, int64, error) {
+	if err := checkPath(name); err != nil {
+		return nil, 0, err
+	}
+	file, size, err := f.openRegular(name, os.O_RDONLY)
+	if err != nil {
+		return nil, 0, err
+	}
+	if offset < 0 || offset > size {
+		return nil, size, errors.Join(&OffsetError{size}, file.Close())
+	}
+	return section{io.NewSectionReader(file, offset, size-offset), file}, size, nil
+}
+
+// openRegular opens a regular file and nothing else: a pipe would block.
+func (f *Folder) openRegular(name string, flags int) (*os.File, int64, error) {
+	if info, err := f.root.Lstat(name); err == nil && !info.Mode().IsRegular() {
+		return nil, 0, fmt.Errorf("results: %s: %w: it is no regular file", name, ErrName)
+	}
+	file, err := f.root.OpenFile(name, flags, 0o644)
+	if err != nil {
+		return nil, 0, fmt.Errorf("results: %w", err)
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(fmt.Errorf("results: %w", err), file.Close())
+	}
+	return file, info.Size(), nil
+}
+
+// Append writes b at the end of a file, which must be at offset, and returns
+// its size when that is on disk. If the end is elsewhere, the error is an
+// *OffsetError, and what lies before its Size is on disk.
+func (f *Folder) Append(_ context.Context, name string, offset int64, b []byte) (int64, error) {
+	if err := checkAppend(name); err != nil {
+		return 0, err
+	}
+	return f.append(name, offset, b, 0, true)
+}
+
+// appendFrom is Append of what r yields, announced bytes (-1: not known) and at
+// most limit. It is written as it comes: when r breaks off, what came before is
+// in the file.
+func (f *Folder) appendFrom(name string, offset int64, r io.Reader, announced, limit int64) (int64, error) {
+	if err := checkAppend(name); err != nil {
+		return 0, err
+	}
+	if announced > limit {
+		return 0, fmt.Errorf("%w: a body of %d bytes; at most %d", ErrTooLarge, announced, limit)
+	}
+	if err := f.admit(name, max(announced, 0)); err != nil {
+		return 0, err
+	}
+	b := make([]byte, pieceSize)
+	for size := offset; ; {
+		n, end, broken := readPiece(r, b)
+		came := size - offset + int64(n)
+		if came > limit {
+			return size, fmt.Errorf("%w: the body has more than %d bytes", ErrTooLarge, limit)
+		}
+		var err error
+		size, err = f.append(name, size, b[:n], max(announced-came, 0), end || broken != nil)
+		switch {
+		case err != nil || end:
+			return size, err
+		case broken != nil:
+			return size, fmt.Errorf("results: receive %s: %w", name, broken)
+		}
+	}
+}
+
+// admit says whether so many bytes may come at all, before any is waited for.
+func (f *Folder) admit(name string, n int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.allowed(name); err != nil {
+		return err
+	}
+	return f.fits(n)
+}
+
+// append appends; more bytes are to follow, for which there must be room too.
+func (f *Folder) append(name string, offset int64, b []byte, more int64, sync bool) (int64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	isNew, err := f.room(name, int64(len(b))+more)
+	if err != nil {
+		return 0, err
+	}
+	file, size, err := f.openRegular(name, os.O_WRONLY|os.O_CREATE)
+	if err != nil {
+		return 0, err
+	}
+	if offset != size {
+		err, sync = &OffsetError{size}, true
+	} else if _, werr := file.WriteAt(b, offset); werr != nil {
+		err = errors.Join(fmt.Errorf("results: %w", werr), file.Truncate(size))
+	} else {
+		size += int64(len(b))
+		f.bytes += int64(len(b))
+	}
+	var serr error
+	if sync {
+		serr = unix.Fdatasync(int(file.Fd()))
+	}
+	serr = errors.Join(serr, file.Close())
+	if isNew {
+		f.files++
+		serr = errors.Join(serr, f.syncDir(path.Dir(name)))
+	}
+	if serr != nil {
+		return 0, fmt.Errorf("results: sync %s: %w", name, serr)
+	}
+	return size, err
+}
+
+// room says whether the file is new, makes its directory then, and checks that
+// the run may grow by n bytes.
+func (f *Folder) room(name string, n int64) (isNew bool, err error) {
+	if err := f.allowed(name); err != nil {
+		return false, err
+	}
+	if err := f.fits(n); err != nil {
+		return false, err
+	}
+	if _, err := f.root.Lstat(name); err == nil {
+		return false, nil
+	}
+	if f.files >= f.limits.RunFiles {
+		return false, fmt.Errorf("results: %w: the run has %d files, which is the limit", ErrTooLarge, f.files)
+	}
+	if err := f.root.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return false, fmt.Errorf("results: %w", err)
+	}
+	return true, nil
+}
+
+// fits checks that the run, with what is on its way, may grow by n bytes.
+func (f *Folder) fits(n int64) error {
+	if has := f.bytes + f.coming; n > f.limits.RunBytes-has {
+		return fmt.Errorf("%w: the run has %d bytes, %d more are over the limit of %d", ErrTooLarge, has, n,
+			f.limits.RunBytes)
+	}
+	return nil
+}
+
+func (f *Folder) syncDir(dir string) error {
+	d, err := f.root.Open(dir)
+	if err != nil {
+		return fmt.Errorf("results: %w", err)
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Remove removes a file; one that is not there is none to remove.
+func (f *Folder) Remove(_ context.Context, name string) error {
+	if err := checkPath(name); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.allowed(name); err != nil {
+		return err
+	}
+	info, err := f.root.Lstat(name)
+	if err == nil {
+		err = f.root.Remove(name)
+	}
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	f.bytes -= info.Size()
+	f.files--
+	return nil
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,364 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// maxChunk bounds one append.
+	maxChunk = 8 << 20
+	// sizeHeader carries a file's size.
+	sizeHeader = "Cnsbench-Size"
+)
+
+// Handler serves a Store; docs/format/results-api.md describes it, and
+// docs/design/results.md how it withstands its users.
+type Handler struct {
+	Store *Store
+	Auth  Authenticator
+	// Render writes a page about the bundle in a directory; nil: there are none.
+	Render Renderer
+	// Log is told of errors that are the server's own; may be nil.
+	Log func(string)
+	// Pace bounds bodies and answers; zero: a default.
+	Pace Pace
+
+	mux   *http.ServeMux
+	each  *slots        // requests of a namespace
+	heavy *slots        // pages made of, or bundles closed in, a namespace: one at a time
+	pages chan struct{} // pages made at once
+}
+
+// Serve makes the handler ready to serve.
+func (h *Handler) Serve() http.Handler {
+	h.mux, h.pages = http.NewServeMux(), make(chan struct{}, maxPages)
+	h.each, h.heavy = newSlots(slotsEach, slotWait), newSlots(1, renderWithin)
+	h.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	h.mux.HandleFunc("GET /v1/runs", h.known(h.list))
+	const run, file = "/v1/runs/{ns}/{id}", "/v1/runs/{ns}/{id}/files/{path...}"
+	for pattern, serve := range map[string]func(http.ResponseWriter, *http.Request) error{
+		"GET " + run:              h.info,
+		"DELETE " + run:           h.deleteRun,
+		"GET " + run + "/files":   h.files,
+		"GET " + file:             h.read,
+		"PUT " + file:             h.put,
+		"DELETE " + file:          h.remove,
+		"POST " + run + "/close":  h.close,
+		"POST " + run + "/lost":   h.lost,
+		"GET " + run + "/report":  h.page("report", "text/html; charset=utf-8"),
+		"GET " + run + "/summary": h.page("summary", "application/json"),
+	} {
+		h.mux.HandleFunc(pattern, h.allowed(serve))
+	}
+	return h.paced(h.mux)
+}
+
+func (h *Handler) pace() Pace {
+	if h.Pace == (Pace{}) {
+		return defaultPace
+	}
+	return h.Pace
+}
+
+// paced gives every request deadlines, before anything is known of its sender.
+func (h *Handler) paced(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		if r.Body != http.NoBody { // where there is none, the deadline would end the request
+			_ = control.SetReadDeadline(time.Now().Add(h.pace().Grace))
+		}
+		next.ServeHTTP(&pacedAnswer{ResponseWriter: w, control: control, pace: h.pace()}, r)
+	})
+}
+
+// known asks who sends a request before it is served.
+func (h *Handler) known(serve func(http.ResponseWriter, *http.Request, Caller) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		who, err := h.Auth.Identify(r)
+		if err == nil {
+			err = serve(w, r, who)
+		}
+		if err != nil {
+			h.fail(w, err)
+		}
+	}
+}
+
+// allowed asks who sends a request about one run, and whether they may, before
+// it is served in a slot of its namespace.
+func (h *Handler) allowed(serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return h.known(func(w http.ResponseWriter, r *http.Request, who Caller) error {
+		namespace, id := r.PathValue("ns"), r.PathValue("id")
+		if err := checkRun(namespace, id); err != nil {
+			return err
+		}
+		if err := who.Allow(r.Context(), h.verb(r, namespace, id), namespace); err != nil {
+			return err
+		}
+		release, err := h.each.take(r.Context(), namespace)
+		if err != nil {
+			return err
+		}
+		defer release()
+		return serve(w, r)
+	})
+}
+
+// verb says what a request wants. Whatever changes a run, its files gone
+// included, is an update of it; its first write creates it.
+func (h *Handler) verb(r *http.Request, namespace, id string) string {
+	switch {
+	case r.Method == http.MethodGet || r.Method == http.MethodHead:
+		return verbGet
+	case r.Method == http.MethodDelete && r.PathValue("path") == "":
+		return verbDelete
+	case r.Method == http.MethodPut && !h.Store.exists(namespace, id):
+		return verbCreate
+	}
+	return verbUpdate
+}
+
+// problem is the body of an answer that is an error.
+type problem struct {
+	Error string `json:"error"`
+	Size  *int64 `json:"size,omitempty"` // where to append instead
+}
+
+// fail answers with an error, in the status that says whose it is.
+func (h *Handler) fail(w http.ResponseWriter, err error) {
+	p := problem{Error: strings.TrimPrefix(err.Error(), "results: ")}
+	status := http.StatusInternalServerError
+	var denied *Denied
+	var offset *OffsetError
+	switch {
+	case errors.As(err, &denied):
+		status = denied.Status
+	case errors.As(err, &offset):
+		status, p.Size = http.StatusConflict, &offset.Size
+	case errors.Is(err, errNoSlot):
+		status = http.StatusServiceUnavailable
+		w.Header().Set("Retry-After", "5")
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		status = http.StatusRequestTimeout
+	case errors.Is(err, ErrClosed):
+		status = http.StatusGone
+	case errors.Is(err, ErrBusy):
+		status = http.StatusLocked
+	case errors.Is(err, ErrTooLarge):
+		status = http.StatusRequestEntityTooLarge
+	case errors.Is(err, ErrName), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EEXIST), errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, io.ErrUnexpectedEOF):
+		status = http.StatusBadRequest
+	case errors.Is(err, ErrNoRun), errors.Is(err, fs.ErrNotExist):
+		status = http.StatusNotFound
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		status = http.StatusInsufficientStorage
+	}
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusGone,
+		http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable:
+		w.Header().Set("Connection", "close") // what is left of the body is of no interest
+	}
+	if status >= 500 && h.Log != nil {
+		h.Log(p.Error)
+	}
+	reply(w, status, p)
+}
+
+func reply(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n')) // a reader that is gone needs no answer
+}
+
+func (h *Handler) list(w http.ResponseWriter, r *http.Request, who Caller) error {
+	namespace := r.URL.Query().Get("namespace")
+	if namespace != "" && !namespaceName.MatchString(namespace) {
+		return fmt.Errorf("%w: namespace %q", ErrName, clip(namespace))
+	}
+	if err := who.Allow(r.Context(), verbList, namespace); err != nil {
+		return err
+	}
+	release, err := h.each.take(r.Context(), namespace)
+	if err != nil {
+		return err
+	}
+	defer release()
+	runs, err := h.Store.List(r.Context(), namespace)
+	if err == nil {
+		reply(w, http.StatusOK, runs)
+	}
+	return err
+}
+
+func (h *Handler) info(w http.ResponseWriter, r *http.Request) error {
+	info, err := h.Store.Info(r.PathValue("ns"), r.PathValue("id"))
+	if err == nil {
+		reply(w, http.StatusOK, info)
+	}
+	return err
+}
+
+func (h *Handler) deleteRun(w http.ResponseWriter, r *http.Request) error {
+	err := h.Store.Delete(r.PathValue("ns"), r.PathValue("id"))
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
+// folder gives the run of a request for reading.
+func (h *Handler) folder(r *http.Request) (*Folder, func(), error) {
+	run, release, err := h.Store.open(r.PathValue("ns"), r.PathValue("id"), false)
+	if err != nil {
+		return nil, nil, err
+	}
+	return run.folder, release, nil
+}
+
+func (h *Handler) files(w http.ResponseWriter, r *http.Request) error {
+	f, release, err := h.folder(r)
+	if err != nil {
+		return err
+	}
+	defer release()
+	files, err := f.Files(r.Context())
+	if err == nil {
+		reply(w, http.StatusOK, files)
+	}
+	return err
+}
+
+func (h *Handler) read(w http.ResponseWriter, r *http.Request) error {
+	offset, err := offsetOf(r)
+	if err != nil {
+		return err
+	}
+	f, release, err := h.folder(r)
+	if err != nil {
+		return err
+	}
+	defer release()
+	body, size, err := f.open(r.PathValue("path"), offset)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("Content-Length", strconv.FormatInt(size-offset, 10))
+	w.Header().Set(sizeHeader, strconv.FormatInt(size, 10))
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	// A reader that is gone needs no more; one that is not sees by the length that it broke off.
+	_, _ = io.CopyBuffer(w, body, make([]byte, pieceSize))
+	return nil
+}
+
+func offsetOf(r *http.Request) (int64, error) {
+	text := r.URL.Query().Get("offset")
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%w: offset %q is no number of bytes", ErrName, clip(text))
+	}
+	return n, nil
+}
+
+// Ack is the answer to an append: so many bytes of the file are on disk.
+type Ack struct {
+	Size int64 `json:"size"`
+}
+
+func (h *Handler) put(w http.ResponseWriter, r *http.Request) error {
+	namespace, id, name := r.PathValue("ns"), r.PathValue("id"), r.PathValue("path")
+	if r.URL.Query().Get("replace") == "1" {
+		if err := h.Store.Replace(namespace, id, name, h.body(w, r), r.ContentLength); err != nil {
+			return err
+		}
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	offset, err := offsetOf(r)
+	if err != nil {
+		return err
+	}
+	size, err := h.Store.AppendFrom(namespace, id, name, offset, h.body(w, r), r.ContentLength)
+	if err == nil {
+		reply(w, http.StatusOK, Ack{size})
+	}
+	return err
+}
+
+func (h *Handler) remove(w http.ResponseWriter, r *http.Request) error {
+	err := h.Store.Remove(r.Context(), r.PathValue("ns"), r.PathValue("id"), r.PathValue("path"))
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
+// Closing is the answer to close.
+type Closing struct {
+	Closed  bool         `json:"closed"`
+	Differs []Difference `json:"differs"`
+}
+
+func (h *Handler) close(w http.ResponseWriter, r *http.Request) error {
+	namespace, id := r.PathValue("ns"), r.PathValue("id")
+	release, err := h.heavy.take(r.Context(), namespace)
+	if err != nil {
+		return err
+	}
+	defer release()
+	differences, err := h.Store.Seal(r.Context(), namespace, id, h.body(w, r), r.ContentLength)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if len(differences) > 0 {
+		status = http.StatusConflict
+	}
+	reply(w, status, Closing{Closed: len(differences) == 0, Differs: append([]Difference{}, differences...)})
+	return nil
+}
+
+// Loss is the body of lost.
+type Loss struct {
+	Reason string `json:"reason"`
+}
+
+func (h *Handler) lost(w http.ResponseWriter, r *http.Request) error {
+	const most = 16 << 10
+	b, err := io.ReadAll(io.LimitReader(h.body(w, r), most+1))
+	if err == nil && len(b) > most {
+		err = fmt.Errorf("%w: the body has more than %d bytes", ErrTooLarge, most)
+	}
+	if err != nil {
+		return err
+	}
+	loss := Loss{Reason: "the runner was lost"}
+	if len(b) > 0 {
+		if err := json.Unmarshal(b, &loss); err != nil {
+			return fmt.Errorf("%w: the body is no {\"reason\": …}: %w", ErrName, err)
+		}
+	}
+	if err := h.Store.Lost(r.PathValue("ns"), r.PathValue("id"), loss.Reason); err != nil {
+		return err
+	}
+	return h.info(w, r)
+}

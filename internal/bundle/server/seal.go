@@ -1,0 +1,225 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// maxDifferences bounds what one comparison tells of.
+const maxDifferences = 1000
+
+// manifestEntry is a file in manifest.json, see docs/format/bundle.md.
+type manifestEntry struct {
+	Path   string `json:"path"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// Seal compares every file with a manifest. Where all are as it says, it is
+// written, which makes the bundle complete and freezes it; else the differences
+// are returned (at most maxDifferences) and nothing changes.
+func (f *Folder) Seal(ctx context.Context, text []byte) ([]Difference, error) {
+	return f.sealFrom(ctx, bytes.NewReader(text), int64(len(text)))
+}
+
+// sealFrom is Seal with a manifest that is received: announced bytes, -1 if that
+// is not known.
+func (f *Folder) sealFrom(ctx context.Context, r io.Reader, announced int64) (differences []Difference, err error) {
+	u, err := f.receive(manifestFile, r, announced)
+	if err != nil {
+		return nil, err
+	}
+	err = u.finish(func() error {
+		if f.frozen { // by somebody else, while this was on its way
+			return f.sealedAs(u.tmp)
+		}
+		if differences, err = f.compare(ctx, u.tmp); err != nil || len(differences) > 0 {
+			return err
+		}
+		f.frozen = true
+		if err := f.root.Rename(u.tmp, manifestFile); err != nil {
+			return fmt.Errorf("results: %w", err)
+		}
+		return f.syncDir(".")
+	})
+	return differences, err
+}
+
+func (f *Folder) sealedAs(name string) error {
+	file, err := f.root.Open(name)
+	if err != nil {
+		return fmt.Errorf("results: %w", err)
+	}
+	defer file.Close()
+	same, err := f.sealed(file)
+	if err == nil && !same {
+		err = ErrClosed
+	}
+	return err
+}
+
+// sealed says whether what r yields is the manifest with which the bundle was
+// closed.
+func (f *Folder) sealed(r io.Reader) (bool, error) {
+	file, size, err := f.openRegular(manifestFile, os.O_RDONLY)
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	given, n, err := sum(io.LimitReader(r, maxManifest+1))
+	if err != nil {
+		return false, fmt.Errorf("results: receive %s: %w", manifestFile, err)
+	}
+	have, _, err := sum(file)
+	return err == nil && n == size && given == have, err
+}
+
+// compare says which files are not as a manifest says. The manifest is not held
+// in memory: whoever sends one chooses what is in it.
+func (f *Folder) compare(ctx context.Context, manifest string) ([]Difference, error) {
+	file, err := f.root.Open(manifest)
+	if err != nil {
+		return nil, fmt.Errorf("results: %w", err)
+	}
+	defer file.Close()
+	c := comparison{f: f, ctx: ctx, known: map[[sha256.Size]byte]bool{}, differences: []Difference{}}
+	if err := c.entries(json.NewDecoder(file)); err != nil {
+		return nil, err
+	}
+	files, err := f.Files(ctx)
+	for _, file := range files {
+		if !c.known[sha256.Sum256([]byte(file.Path))] && !afterClose(file.Path) {
+			c.differs(file.Path, NotInManifest)
+		}
+	}
+	return c.differences, err
+}
+
+type comparison struct {
+	f           *Folder
+	ctx         context.Context
+	known       map[[sha256.Size]byte]bool // sums of the names: they may be long
+	differences []Difference
+}
+
+func (c *comparison) differs(name, reason string) {
+	if name != manifestFile && len(c.differences) < maxDifferences {
+		c.differences = append(c.differences, Difference{name, reason})
+	}
+}
+
+// entries reads a manifest, one file at a time.
+func (c *comparison) entries(d *json.Decoder) error {
+	format := 0
+	bad := func(err error) error {
+		return fmt.Errorf("results: %w: the manifest cannot be read: %w", ErrName, err)
+	}
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return bad(errors.Join(err, errors.New("it is no object")))
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return bad(err)
+		}
+		switch key {
+		case "format":
+			err = d.Decode(&format)
+		case "files":
+			if t, terr := d.Token(); terr != nil || t != json.Delim('[') {
+				return bad(errors.Join(terr, errors.New("files is no list")))
+			}
+			for d.More() {
+				var e manifestEntry
+				if err := d.Decode(&e); err != nil {
+					return bad(err)
+				}
+				if err := c.entry(e); err != nil {
+					return err
+				}
+			}
+			_, err = d.Token()
+		default:
+			var ignored json.RawMessage
+			err = d.Decode(&ignored)
+		}
+		if err != nil {
+			return bad(err)
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return bad(err)
+	}
+	if format < 1 || len(c.known) == 0 {
+		return fmt.Errorf("results: %w: this is no manifest: it has no format or no files", ErrName)
+	}
+	return nil
+}
+
+func (c *comparison) entry(want manifestEntry) error {
+	if err := checkPath(want.Path); err != nil {
+		return fmt.Errorf("the manifest: %w", err)
+	}
+	key := sha256.Sum256([]byte(want.Path))
+	if c.known[key] {
+		return fmt.Errorf("results: %w: the manifest has %q twice", ErrName, clip(want.Path))
+	}
+	c.known[key] = true
+	if len(c.known) > c.f.limits.RunFiles {
+		return fmt.Errorf("results: %w: the manifest has more than %d files", ErrTooLarge, c.f.limits.RunFiles)
+	}
+	got, n, err := c.f.digest(c.ctx, want.Path, want.Bytes)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		c.differs(want.Path, Missing)
+	case err != nil:
+		return err
+	case got != want.SHA256 || n != want.Bytes:
+		c.differs(want.Path, Differs)
+	}
+	return nil
+}
+
+// digest sums a file; one of another size than it should have is not read.
+func (f *Folder) digest(ctx context.Context, name string, size int64) (string, int64, error) {
+	file, n, err := f.openRegular(name, os.O_RDONLY)
+	if err != nil {
+		return "", 0, err
+	}
+	defer file.Close()
+	if n != size {
+		return "", n, nil
+	}
+	text, n, err := sum(&cancelable{ctx, file})
+	if err != nil {
+		return "", 0, fmt.Errorf("results: read %s: %w", name, err)
+	}
+	return text, n, nil
+}
+
+func sum(r io.Reader) (text string, n int64, err error) {
+	h := sha256.New()
+	n, err = io.Copy(h, r)
+	return hex.EncodeToString(h.Sum(nil)), n, err
+}
+
+// cancelable ends a long read with its context.
+type cancelable struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c *cancelable) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(b)
+}

@@ -1,0 +1,131 @@
+package server
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// SelfSigned makes a certificate for the given host names and addresses that
+// nobody vouches for: a client trusts it by its pin.
+func SelfSigned(hosts []string) (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("results: make a key: %w", err)
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("results: make a certificate: %w", err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "cnsbench results"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true,
+	}
+	for _, h := range hosts {
+		if ip := net.ParseIP(h); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else if h != "" {
+			template.DNSNames = append(template.DNSNames, h)
+		}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("results: make a certificate: %w", err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+}
+
+// Kept gives the certificate that lies in a directory, and makes one if there is
+// none, so that its pin stays when a service starts again.
+func Kept(dir string, hosts []string) (tls.Certificate, error) {
+	file := filepath.Join(dir, "certificate.pem")
+	cert, err := tls.LoadX509KeyPair(file, file)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return cert, err
+	}
+	if cert, err = SelfSigned(hosts); err != nil {
+		return cert, err
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	if err != nil {
+		return cert, fmt.Errorf("results: keep the certificate: %w", err)
+	}
+	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
+	err = os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = os.WriteFile(file+tmpSuffix, text, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(file+tmpSuffix, file)
+	}
+	if err != nil {
+		return cert, fmt.Errorf("results: keep the certificate: %w", err)
+	}
+	return cert, nil
+}
+
+const pinPrefix = "sha256:"
+
+// Pin names a certificate by the SHA-256 of its DER form.
+func Pin(der []byte) string {
+	sum := sha256.Sum256(der)
+	return pinPrefix + hex.EncodeToString(sum[:])
+}
+
+func checkPin(pin string) error {
+	b, err := hex.DecodeString(strings.TrimPrefix(pin, pinPrefix))
+	if err != nil || len(b) != sha256.Size || !strings.HasPrefix(pin, pinPrefix) {
+		return fmt.Errorf("results: %q is no pin: sha256: and 64 hexadecimal digits", clip(pin))
+	}
+	return nil
+}
+
+// Pinned trusts exactly the certificate with that pin, whatever its names are.
+func Pinned(pin string) (*tls.Config, error) {
+	if err := checkPin(pin); err != nil {
+		return nil, err
+	}
+	return PinnedBy(func() (string, error) { return pin, nil }), nil
+}
+
+// PinnedBy is Pinned with a pin that is asked for at each connection.
+func PinnedBy(current func() (string, error)) *tls.Config {
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS13,
+		InsecureSkipVerify: true, // the pin is the verification, below
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if len(s.PeerCertificates) == 0 {
+				return errors.New("results: the server shows no certificate")
+			}
+			pin, err := current()
+			if err == nil {
+				err = checkPin(pin)
+			}
+			if err != nil {
+				return err
+			}
+			if got := Pin(s.PeerCertificates[0].Raw); got != strings.ToLower(pin) {
+				return fmt.Errorf("results: the server's certificate has the pin %s, not %s", got, pin)
+			}
+			return nil
+		},
+	}
+}

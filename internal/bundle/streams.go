@@ -1,0 +1,219 @@
+package bundle
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/cnsbench/cnsbench/internal/bounded"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// limit is how many bytes of a stream are sound.
+func (b *Bundle) limit(path string) int64 {
+	if n, ok := b.good[path]; ok {
+		return n
+	}
+	return math.MaxInt64
+}
+
+// lines yields the JSON lines of a stream; a stream that was never written
+// has none.
+func lines[T any](b *Bundle, rel string) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var zero T
+		path := b.path(rel)
+		f, err := os.Open(path)
+		if errors.Is(err, os.ErrNotExist) {
+			return
+		}
+		if err != nil {
+			yield(zero, fmt.Errorf("record: %w", err))
+			return
+		}
+		defer f.Close()
+		for line, err := range splitLines(io.LimitReader(f, b.limit(path))) {
+			var v T
+			if err == nil {
+				err = json.Unmarshal(line, &v)
+			}
+			if err != nil {
+				yield(zero, fmt.Errorf("record: %s is damaged: %w", path, err))
+				return
+			}
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}
+
+// maxLine bounds a line of a stream: a series of a day, each second, has 3 MiB.
+const maxLine = 64 << 20
+
+// splitLines yields lines with their end; the last may have none.
+func splitLines(r io.Reader) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		br := bufio.NewReaderSize(r, 64<<10)
+		for {
+			line, err := bounded.ReadLine(br, maxLine)
+			if len(line) > 0 && !yield(line, nil) {
+				return
+			}
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+	}
+}
+
+// frames yields the payloads of a framed file up to limit bytes, each valid
+// until the next.
+func frames(path string, limit int64) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		f, err := os.Open(path)
+		if errors.Is(err, os.ErrNotExist) {
+			return
+		}
+		if err != nil {
+			yield(nil, fmt.Errorf("record: %w", err))
+			return
+		}
+		defer f.Close()
+		r := newFrameReader(io.LimitReader(f, limit))
+		for {
+			payload, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("record: %s at byte %d: %w", path, r.Good, err))
+				return
+			}
+			if !yield(payload, nil) {
+				return
+			}
+		}
+	}
+}
+
+// segmentOps yields the ops of segments, of each up to its sound length.
+func segmentOps(segments []string, good map[string]int64) iter.Seq2[op.Op, error] {
+	return func(yield func(op.Op, error) bool) {
+		for _, path := range segments {
+			limit := int64(math.MaxInt64)
+			if n, ok := good[path]; ok {
+				limit = n
+			}
+			for payload, err := range frames(path, limit) {
+				if err != nil {
+					yield(op.Op{}, err)
+					return
+				}
+				if !yieldOps(path, payload, yield) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func yieldOps(path string, payload []byte, yield func(op.Op, error) bool) bool {
+	for line := range bytes.Lines(payload) {
+		var o op.Op
+		if err := json.Unmarshal(line, &o); err != nil {
+			yield(op.Op{}, fmt.Errorf("record: %s is damaged: %w", path, err))
+			return false
+		}
+		if len(o.Milestones) == 0 {
+			o.Milestones = nil
+		}
+		if !yield(o, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// survey finds the sound length of every stream of an incomplete bundle.
+func (b *Bundle) survey() error {
+	framed := append([]string{b.path(canaryFile)}, b.segments...)
+	for _, path := range framed {
+		if err := b.check(path, soundFrames); err != nil {
+			return err
+		}
+	}
+	for _, rel := range linesFiles {
+		if err := b.check(b.path(rel), soundLines); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check measures one stream and warns of what is torn.
+func (b *Bundle) check(path string, sound func(io.Reader) (int64, error)) error {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	// A live file may grow meanwhile: judge it at one length.
+	good, err := sound(io.LimitReader(f, st.Size()))
+	if err != nil {
+		return fmt.Errorf("record: read %s: %w", path, err)
+	}
+	b.good[path] = good
+	if torn := st.Size() - good; torn > 0 {
+		rel, err := filepath.Rel(b.Dir, path)
+		if err != nil {
+			rel = path
+		}
+		b.warn("%s: a torn tail of %d bytes was dropped", rel, torn)
+	}
+	return nil
+}
+
+func soundFrames(r io.Reader) (int64, error) {
+	f := newFrameReader(r)
+	for {
+		_, err := f.Next()
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, errTorn):
+			return f.Good, nil
+		case err != nil:
+			return 0, err
+		}
+	}
+}
+
+func soundLines(r io.Reader) (good int64, err error) {
+	for line, err := range splitLines(r) {
+		if err != nil {
+			return 0, err
+		}
+		if line[len(line)-1] != '\n' || !json.Valid(line) {
+			break
+		}
+		good += int64(len(line))
+	}
+	return good, nil
+}

@@ -1,0 +1,232 @@
+package output
+
+import (
+	"encoding/json"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Schema is the version of the documents, see docs/outputs.md. Fields may be
+// added within one.
+const Schema = 1
+
+// head is what every document begins with.
+type head struct {
+	Schema    int       `json:"schema"`
+	Kind      string    `json:"kind"` // "run", "op", "workload"
+	ID        string    `json:"id"`   // the same each time the document is sent
+	Timestamp time.Time `json:"timestamp"`
+	Run       string    `json:"run"`
+	Benchmark string    `json:"benchmark"`
+	Engine    string    `json:"engine"`
+}
+
+// about makes the head of one document of a run; at is an instant of the run.
+func about(r *bundle.Run, kind, key string, at op.Time) head {
+	stamp := r.Clock.Start
+	if at.Known() {
+		stamp = stamp.Add(time.Duration(at))
+	}
+	return head{Schema, kind, r.ID + "/" + key, stamp.UTC(), r.ID, r.Name, r.Engine}
+}
+
+// The keys of a run's own documents.
+const (
+	keyStart = "run/start"
+	keyEnd   = "run/end"
+)
+
+// runDocument is a run's metadata; those after Event are of its end alone.
+type runDocument struct {
+	head
+	Event    string            `json:"event"` // "start", "end"
+	Seed     uint64            `json:"seed"`
+	Versions map[string]string `json:"versions"`
+	Spec     json.RawMessage   `json:"spec"`
+	Started  time.Time         `json:"started"`
+
+	Ended    *time.Time         `json:"ended,omitempty"`
+	State    bundle.State       `json:"state"`
+	Reason   string             `json:"reason,omitempty"`
+	ExitCode *int               `json:"exitCode,omitempty"`
+	Rates    []bundle.RateStats `json:"rates,omitempty"`
+	Verdicts []bundle.Verdict   `json:"verdicts,omitempty"`
+	Validity []bundle.Flag      `json:"validity,omitempty"`
+}
+
+func startDocument(r *bundle.Run) any {
+	return runDocument{head: about(r, "run", keyStart, 0), Event: "start", Seed: r.Seed, Versions: r.Versions, Spec: r.Spec,
+		Started: r.Clock.Start.UTC(), State: bundle.Running}
+}
+
+func endDocument(r *bundle.Run) any {
+	d := runDocument{head: about(r, "run", keyEnd, r.EndedAt), Event: "end", Seed: r.Seed, Versions: r.Versions, Spec: r.Spec,
+		Started: r.Clock.Start.UTC(), State: r.State, Reason: r.Reason, ExitCode: &r.ExitCode, Rates: r.Rates, Verdicts: r.Verdicts, Validity: r.Validity}
+	if r.EndedAt.Known() {
+		at := r.Clock.Start.Add(time.Duration(r.EndedAt)).UTC()
+		d.Ended = &at
+	}
+	return d
+}
+
+// opDocument is one operation as the bundle has it, with its latencies.
+type opDocument struct {
+	head
+	Action     string `json:"action"`
+	Op         *op.Op `json:"op"`
+	ResponseNs *int64 `json:"responseNs"` // ended − intended
+	ServiceNs  *int64 `json:"serviceNs"`  // ended − started
+	LatenessNs *int64 `json:"latenessNs"` // started − intended
+}
+
+func documentOf(r *bundle.Run, o *op.Op) any {
+	if o.Milestones == nil {
+		o.Milestones = []op.Milestone{} // a list, also of none
+	}
+	d := opDocument{head: about(r, "op", opKey(o.ID), o.Intended), Action: o.Action, Op: o}
+	known := func(ns int64, ok bool) *int64 {
+		if !ok {
+			return nil
+		}
+		return &ns
+	}
+	d.ResponseNs, d.ServiceNs, d.LatenessNs = known(o.Response()), known(o.Service()), known(o.Lateness())
+	return d
+}
+
+// workloadDocument is what one instance's tool found.
+type workloadDocument struct {
+	head
+	Action   string             `json:"action"`
+	Instance string             `json:"instance"`
+	OK       *bool              `json:"ok"` // null: never seen to end
+	Metrics  map[string]float64 `json:"metrics"`
+	Units    map[string]string  `json:"units"`
+	// Latency by metric: "read", "write", "canaryWrite", …
+	Latency map[string]latency `json:"latency"`
+	// Phases have these apart, of a workload that changes; Metrics is empty then.
+	Phases []phaseDocument `json:"phases,omitempty"`
+}
+
+// phaseDocument is what an instance's tool found in one phase.
+type phaseDocument struct {
+	Phase   int                `json:"phase"` // from 0
+	Metrics map[string]float64 `json:"metrics"`
+	Units   map[string]string  `json:"units"`
+	Latency map[string]latency `json:"latency"`
+}
+
+// latency of single I/Os in ns; a quantile that too few values allow is absent.
+type latency struct {
+	Basis string   `json:"basis,omitempty"` // what the tool timed
+	N     int64    `json:"n"`
+	Min   *int64   `json:"min,omitempty"`
+	Mean  *float64 `json:"mean,omitempty"`
+	P50   *int64   `json:"p50,omitempty"`
+	P90   *int64   `json:"p90,omitempty"`
+	P99   *int64   `json:"p99,omitempty"`
+	P999  *int64   `json:"p999,omitempty"`
+	Max   *int64   `json:"max,omitempty"`
+}
+
+// workloads makes the documents of the instances of some actions, those alone
+// that something was measured of.
+func workloads(b *bundle.Bundle, s *summary.Summary, wanted map[string]bool) ([]workloadDocument, error) {
+	var list []workloadDocument
+	index := map[string]int{}
+	for _, w := range s.Workloads {
+		if !wanted[w.Action] {
+			continue
+		}
+		for _, in := range w.Instances {
+			index[in.Name] = len(list)
+			list = append(list, workloadDocument{head: about(&b.Run, "workload", "workload/"+in.Name, in.EndedAt), Action: w.Action,
+				Instance: in.Name, OK: in.OK, Metrics: map[string]float64{}, Units: map[string]string{}, Latency: latencies(in.Metrics)})
+			for _, p := range in.Phases {
+				d := &list[len(list)-1]
+				d.Phases = append(d.Phases, phaseDocument{p.Phase, map[string]float64{}, map[string]string{}, latencies(p.Metrics)})
+			}
+		}
+	}
+	for x, err := range b.Scalars() {
+		if err != nil {
+			return nil, err
+		}
+		i, ok := index[x.Instance]
+		switch {
+		case !ok:
+		case x.Phase < len(list[i].Phases):
+			p := list[i].Phases[x.Phase]
+			p.Metrics[x.Metric], p.Units[x.Metric] = x.Value, x.Unit
+		default:
+			list[i].Metrics[x.Metric], list[i].Units[x.Metric] = x.Value, x.Unit
+		}
+	}
+	kept := list[:0]
+	for _, d := range list {
+		if len(d.Metrics)+len(d.Latency) > 0 || slices.ContainsFunc(d.Phases, func(p phaseDocument) bool { return len(p.Metrics) > 0 }) {
+			kept = append(kept, d)
+		}
+	}
+	return kept, nil
+}
+
+func latencies(metrics []summary.Metric) map[string]latency {
+	all := map[string]latency{}
+	for _, m := range metrics {
+		l := m.Latency
+		if l.N == 0 {
+			continue
+		}
+		name := m.Name
+		if m.Volume != "" {
+			name += "/" + m.Volume
+		}
+		all[name] = latency{Basis: m.Basis, N: l.N, Min: l.MinNs, Mean: l.MeanNs, Max: l.MaxNs,
+			P50: l.P50.Ns, P90: l.P90.Ns, P99: l.P99.Ns, P999: l.P999.Ns}
+	}
+	return all
+}
+
+// document is one to send; make gives what becomes its JSON.
+type document struct {
+	key  string
+	make func() any
+}
+
+// documents yields all documents of a bundle for a target, in the order in which
+// they are worth having: the run, what its workloads found, its ops, its end.
+func documents(b *bundle.Bundle, s *summary.Summary, wanted map[string]bool) iter.Seq2[document, error] {
+	return func(yield func(document, error) bool) {
+		ws, err := workloads(b, s, wanted)
+		if err != nil {
+			yield(document{}, err)
+			return
+		}
+		if !yield(document{keyStart, func() any { return startDocument(&b.Run) }}, nil) {
+			return
+		}
+		for _, w := range ws {
+			if !yield(document{"workload/" + w.Instance, func() any { return w }}, nil) {
+				return
+			}
+		}
+		if !yield(document{keyEnd, func() any { return endDocument(&b.Run) }}, nil) || len(wanted) == 0 {
+			return
+		}
+		for o, err := range b.Ops() {
+			if err != nil {
+				yield(document{}, err)
+				return
+			}
+			if wanted[o.Action] && !yield(document{opKey(o.ID), func() any { return documentOf(&b.Run, &o) }}, nil) {
+				return
+			}
+		}
+	}
+}

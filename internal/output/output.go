@@ -1,0 +1,313 @@
+// Package output sends what a run finds to other systems: each op, what each
+// workload instance measured, and the run's metadata, as JSON documents by HTTP
+// POST. docs/outputs.md describes them.
+//
+// The bundle is the spool: every document can be made from it at any time. A
+// small file beside it, the outbox, says which were delivered, so that what a
+// receiver that was away has missed can be sent later.
+package output
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Target is where documents go.
+type Target struct {
+	Name string
+	URL  string
+	// Query of the URL, without "?"; it is never recorded.
+	Query string
+	// Authorization is the header of that name; it is never recorded.
+	Authorization string
+	// Actions whose ops and workloads are sent. Every target gets the run's
+	// metadata.
+	Actions map[string]bool
+}
+
+const (
+	// workers send to one target at a time.
+	workers = 4
+	// queued ops wait for the workers while the run goes on. More are not kept:
+	// the bundle has them.
+	queued = 1024
+	// saveEvery is how often the outbox is written while the run goes on.
+	saveEvery = time.Second
+)
+
+// Options of a Sender. Zero fields mean the defaults.
+type Options struct {
+	Backoff  time.Duration // first wait after a failure; default 250 ms
+	Patience time.Duration // longest one; default 5 s
+	Limit    time.Duration // of one request; default 15 s
+}
+
+func (o Options) orDefault() Options {
+	if o.Backoff == 0 {
+		o.Backoff = 250 * time.Millisecond
+	}
+	if o.Patience == 0 {
+		o.Patience = 5 * time.Second
+	}
+	if o.Limit == 0 {
+		o.Limit = postLimit
+	}
+	return o
+}
+
+// Sender delivers the documents of one run. Op may be called from any
+// goroutine; the run never waits for a receiver.
+type Sender struct {
+	Options
+	run     bundle.Run
+	outbox  *outbox
+	targets []*target
+	cancel  context.CancelFunc
+	ctx     context.Context
+	stop    chan struct{} // ends the saving
+	saving  sync.WaitGroup
+}
+
+// target is one Target with its workers.
+type target struct {
+	Target
+	*Sender
+	poster *poster
+	work   chan document
+	ended  sync.WaitGroup
+
+	mu        sync.Mutex
+	delivered keys
+	refused   keys
+	inflight  map[string]bool
+	retried   int64
+	err       error // the last
+}
+
+// Start begins to deliver the documents of a run, whose bundle is in dir: those
+// of its start now, of its ops as Op is called, the rest by Finish. What an
+// outbox beside the bundle says is delivered is not sent again. ctx bounds
+// everything.
+func Start(ctx context.Context, dir string, r bundle.Run, targets []Target, o Options) (*Sender, error) {
+	box, err := openOutbox(dir, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sender{Options: o.orDefault(), run: r, outbox: box, stop: make(chan struct{})}
+	s.ctx, s.cancel = context.WithCancel(ctx)
+	for _, t := range targets {
+		tt := &target{Target: t, Sender: s, poster: newPoster(t, s.Limit), work: make(chan document, queued), inflight: map[string]bool{}}
+		tt.delivered = box.Delivered[t.Name]
+		for range workers {
+			tt.ended.Go(tt.deliver)
+		}
+		tt.offer(document{keyStart, func() any { return startDocument(&s.run) }})
+		s.targets = append(s.targets, tt)
+	}
+	err = s.save()
+	s.saving.Go(s.keepSaving)
+	return s, err
+}
+
+// Op sends an op, if its action has an output. It does not wait; o is not
+// changed afterwards.
+func (s *Sender) Op(o op.Op) {
+	for _, t := range s.targets {
+		if t.Actions[o.Action] {
+			t.offer(document{opKey(o.ID), func() any { return documentOf(&s.run, &o) }})
+		}
+	}
+}
+
+// offer hands a document to the workers if one is free soon. If not, Finish
+// finds it in the bundle.
+func (t *target) offer(d document) {
+	if t.settled(d.key) {
+		return
+	}
+	select {
+	case t.work <- d:
+	default:
+	}
+}
+
+// settled says that a document needs no sending.
+func (t *target) settled(key string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.delivered.has(key) || t.refused.has(key) || t.inflight[key]
+}
+
+// take marks a document as under way; false if it was settled meanwhile.
+func (t *target) take(key string) bool {
+	if t.settled(key) {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.inflight[key] {
+		return false
+	}
+	t.inflight[key] = true
+	return true
+}
+
+// deliver sends documents until there are no more.
+func (t *target) deliver() {
+	for d := range t.work {
+		if t.ctx.Err() != nil || !t.take(d.key) {
+			continue
+		}
+		body, err := json.Marshal(d.make())
+		if err == nil {
+			err = t.send(d.key, body)
+		}
+		t.note(d.key, err)
+	}
+}
+
+// send posts a document until it is delivered or refused, or the time is over.
+func (t *target) send(key string, body []byte) error {
+	id := t.run.ID + "/" + key
+	for attempt := 0; ; attempt++ {
+		after, err := t.poster.post(t.ctx, id, body)
+		var refused *refusedError
+		if err == nil || t.ctx.Err() != nil {
+			return err
+		}
+		wait := min(t.Patience, max(after, t.Backoff<<min(attempt, 16)))
+		wait = wait/2 + rand.N(wait/2+1)
+		isRefused := errors.As(err, &refused)
+		if !isRefused {
+			t.failed(err)
+		}
+		select {
+		case <-time.After(wait): // also after a refusal: perhaps all are refused
+		case <-t.ctx.Done():
+			return err
+		}
+		if isRefused {
+			return err
+		}
+	}
+}
+
+// failed counts an attempt that will be repeated.
+func (t *target) failed(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.retried++
+	t.err = err
+}
+
+// note keeps what became of a document.
+func (t *target) note(key string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.inflight, key)
+	var refused *refusedError
+	switch {
+	case err == nil:
+		t.delivered.add(key)
+	case errors.As(err, &refused):
+		t.refused.add(key)
+		t.err = err
+	}
+}
+
+// Finish delivers what is left of a bundle until everything is settled or ctx
+// ends, and says what became of the documents of each target. The Sender cannot
+// be used afterwards.
+func (s *Sender) Finish(ctx context.Context, b *bundle.Bundle, sum *summary.Summary) ([]bundle.OutputStats, error) {
+	defer context.AfterFunc(ctx, s.cancel)()
+	stats := make([]bundle.OutputStats, len(s.targets))
+	errs := make([]error, len(s.targets)+1)
+	var all sync.WaitGroup
+	for i, t := range s.targets {
+		all.Go(func() { stats[i], errs[i] = t.finish(b, sum) })
+	}
+	all.Wait()
+	s.cancel()
+	close(s.stop)
+	s.saving.Wait()
+	pending := int64(0)
+	for _, st := range stats {
+		pending += st.Pending + st.Refused
+	}
+	if pending == 0 && errors.Join(errs...) == nil {
+		errs[len(s.targets)] = s.outbox.remove()
+	} else {
+		errs[len(s.targets)] = s.save()
+	}
+	return stats, errors.Join(errs...)
+}
+
+func (t *target) finish(b *bundle.Bundle, sum *summary.Summary) (bundle.OutputStats, error) {
+	total := int64(0)
+	var err error
+	for d, derr := range documents(b, sum, t.Actions) {
+		if derr != nil {
+			err = fmt.Errorf("output %s: %w", t.Name, derr)
+			break
+		}
+		total++
+		if t.settled(d.key) {
+			continue
+		}
+		select {
+		case t.work <- d:
+		case <-t.ctx.Done(): // the rest is only counted
+		}
+	}
+	close(t.work)
+	t.ended.Wait()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	st := bundle.OutputStats{Name: t.Name, Delivered: t.delivered.n, Refused: t.refused.n, Retried: t.retried}
+	st.Pending = max(0, total-st.Delivered-st.Refused)
+	switch {
+	case st.Pending+st.Refused == 0:
+	case t.err != nil:
+		st.Error = t.err.Error()
+	default:
+		st.Error = "the time was over before they were sent"
+	}
+	return st, err
+}
+
+func (s *Sender) keepSaving() {
+	tick := time.NewTicker(saveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			_ = s.save() // Finish says it if it still fails
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+// save writes the outbox, if it has changed.
+func (s *Sender) save() error {
+	state := map[string]json.RawMessage{}
+	for _, t := range s.targets {
+		t.mu.Lock()
+		b, err := json.Marshal(&t.delivered)
+		t.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		state[t.Name] = b
+	}
+	return s.outbox.save(state)
+}

@@ -1,0 +1,268 @@
+// Package html writes a run as one HTML file that needs nothing else: no
+// network, no script. It shows what the analysis found and computes nothing.
+// Everything in it that came from a file is escaped.
+package html
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/figure"
+	"github.com/cnsbench/cnsbench/internal/analysis/interference"
+	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/analysis/units"
+	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+//go:embed page.html
+var pageText string
+
+//go:embed style.css
+var style string
+
+// maxLog is how many lines of the log are shown.
+const maxLog = 200
+
+// page is what the template is given.
+type page struct {
+	*summary.Summary
+	Style       template.CSS
+	Run         bundle.Run
+	Environment *bundle.Environment
+	CDFs        []cdf
+	Timeline    template.HTML
+	Omitted     int // instances without a panel
+	TopStalls   []interference.Stall
+	MoreStalls  int
+	Spec, Plan  string
+	EngineFacts string
+	Log         []bundle.LogLine
+	MoreLog     int
+	Leftovers   []op.LedgerEntry
+	Dir         string
+	Facts       facts
+}
+
+// facts are what the report reads of a plan, as far as it has them.
+type facts struct {
+	Args   []string `json:"args"`   // flags of the run that shape its result, each word
+	Inject string   `json:"inject"` // text of the faults that were injected
+}
+
+type cdf struct {
+	Action string
+	N      int64
+	Chart  template.HTML
+}
+
+// Write writes the report of a bundle, complete or not, with its summary.
+func Write(w io.Writer, b *bundle.Bundle, s *summary.Summary) error {
+	p, err := gather(b, s)
+	if err != nil {
+		return fmt.Errorf("report of %s: %w", b.Dir, err)
+	}
+	t, err := template.New("page").Funcs(functions).Parse(pageText)
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	if err := t.Execute(w, p); err != nil {
+		return fmt.Errorf("report of %s: %w", b.Dir, err)
+	}
+	return nil
+}
+
+func gather(b *bundle.Bundle, s *summary.Summary) (*page, error) {
+	figures, err := figure.Make(b)
+	if err != nil {
+		return nil, err
+	}
+	p := &page{
+		Summary: s, Style: template.CSS(style), Run: b.Run, //nolint:gosec // our own file
+		Timeline: timelineChart(figures.Timeline, s.Stalls), Omitted: figures.Timeline.Omitted,
+		Spec: indent(b.Run.Spec), Plan: indent(b.Run.Plan), Dir: b.Dir,
+	}
+	if len(b.Run.Plan) > 0 {
+		if err := json.Unmarshal(b.Run.Plan, &p.Facts); err != nil {
+			return nil, fmt.Errorf("the plan in run.json: %w", err)
+		}
+	}
+	for _, c := range figures.CDFs {
+		p.CDFs = append(p.CDFs, cdf{Action: c.Action, N: c.N, Chart: cdfChart(c)})
+	}
+	p.TopStalls = interference.Longest(s.Stalls, summary.ReportStalls)
+	p.MoreStalls = len(s.Stalls) - len(p.TopStalls)
+	if err := p.readEnvironment(b); err != nil {
+		return nil, err
+	}
+	if err := p.readLog(b); err != nil {
+		return nil, err
+	}
+	if p.Leftovers, err = b.Ledger(); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *page) readEnvironment(b *bundle.Bundle) error {
+	e, err := b.Environment()
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	p.Environment = &e
+	if len(e.Engine) > 0 {
+		facts, err := json.MarshalIndent(e.Engine, "", "  ")
+		if err != nil {
+			return err
+		}
+		p.EngineFacts = string(facts)
+	}
+	return nil
+}
+
+// readLog keeps the last lines.
+func (p *page) readLog(b *bundle.Bundle) error {
+	for l, err := range b.Log() {
+		if err != nil {
+			return err
+		}
+		if p.Log = append(p.Log, l); len(p.Log) > maxLog {
+			p.Log = p.Log[1:]
+			p.MoreLog++
+		}
+	}
+	return nil
+}
+
+// Unfinished says that the run was killed: nobody writes to it, nothing closed
+// it.
+func (p *page) Unfinished() bool { return p.State == bundle.Running && !p.Live }
+
+// Command is the one that would repeat the run.
+func (p *page) Command() string {
+	words := []string{"cnsbench", "run", p.File()}
+	switch {
+	case p.ObjectsOnly():
+		words = append([]string{"cnsbench", "object", "run", p.File()}, p.Facts.Args...)
+	case len(p.Facts.Args) > 0:
+		words = append(words, p.Facts.Args...)
+	case p.Engine != "":
+		words = append(words, "--engine", p.Engine)
+	}
+	for i, w := range words {
+		words[i] = quote(w)
+	}
+	return strings.Join(words, " ")
+}
+
+// Cleanup is the command that removes what the run left behind.
+func (p *page) Cleanup() string {
+	if p.ObjectsOnly() {
+		return "cnsbench object cleanup " + quote(p.Dir)
+	}
+	return "cnsbench cleanup " + quote(p.Dir)
+}
+
+// ObjectsOnly says that it was a workload of object storage on its own: there are
+// no operations and no objectives.
+func (p *page) ObjectsOnly() bool { return p.Run.ObjectsOnly() }
+
+// apart are the instances whose figures are not those of all together.
+func apart(w summary.Workload) []summary.Instance {
+	if len(w.Instances) == 1 && !slices.ContainsFunc(w.Instances[0].Metrics, func(m summary.Metric) bool { return m.Volume != "" }) {
+		return nil
+	}
+	return w.Instances
+}
+
+// File is the name of the Benchmark's file.
+func (p *page) File() string {
+	if f := p.Run.Source.File; f != "" {
+		return f
+	}
+	return "benchmark.yaml"
+}
+
+func indent(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return string(raw)
+	}
+	out, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return string(raw)
+	}
+	return string(out)
+}
+
+// functions of the template: they format.
+var functions = template.FuncMap{
+	"ns":        func(v *int64) string { return optional(v, func(v int64) string { return units.Duration(float64(v)) }) },
+	"nsf":       func(v *float64) string { return optional(v, units.Duration) },
+	"duration":  func(v int64) string { return units.Duration(float64(v)) },
+	"count":     func(v *float64) string { return optional(v, units.Count) },
+	"bandwidth": func(v *float64) string { return optional(v, units.Bandwidth) },
+	"bytes":     func(v int64) string { return units.Bytes(float64(v)) },
+	"times":     units.Count,
+	"share":     func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) },
+	"percent":   func(q float64) string { return fmt.Sprintf("p%g", 100*q) },
+	"instant":   summary.Instant,
+	"place":     summary.Place,
+	"rate":      summary.Rate,
+	"spread":    spread,
+	"gain":      gain,
+	"scaled":    scaleChart,
+	"apart":     apart,
+	"median":    medianInterval,
+	"ended":     func(a summary.Action, outcome string) int64 { return a.Outcomes[op.Outcome(outcome)] },
+	"status":    statusClass,
+	"quote":     quote,
+	"lower":     strings.ToLower,
+	"clip":      func(s string) string { return clip(s, 300) },
+}
+
+func optional[T any](v *T, format func(T) string) string {
+	if v == nil {
+		return "–"
+	}
+	return format(*v)
+}
+
+func medianInterval(l summary.Latency) string {
+	i := l.MedianInterval
+	if i == nil {
+		return ""
+	}
+	high := "∞"
+	if i.HighNs != nil {
+		high = units.Duration(float64(*i.HighNs))
+	}
+	return fmt.Sprintf("%s … %s", optional(i.LowNs, func(v int64) string { return units.Duration(float64(v)) }), high)
+}
+
+// statusClass is a class of the page's style for a verdict, a severity or a
+// state; a word that is none of ours is "unknown".
+func statusClass(v any) string {
+	switch s := fmt.Sprint(v); s {
+	case "pass", "complete", "info":
+		return "good"
+	case "fail", "error", "invalid", "failed":
+		return "bad"
+	case "noData", "weak", "warning", "interrupted", "running", "incomplete":
+		return "doubtful"
+	}
+	return "unknown"
+}

@@ -1,0 +1,172 @@
+package html_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	xhtml "golang.org/x/net/html"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/analysistest"
+	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/report/html"
+)
+
+var keep = flag.String("keep", "", "directory to keep the pages in, to look at them")
+
+func write(t *testing.T, name string, b *bundle.Bundle) string {
+	t.Helper()
+	s, err := summary.Make(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page bytes.Buffer
+	if err := html.Write(&page, b, s); err != nil {
+		t.Fatal(err)
+	}
+	if *keep != "" {
+		if err := os.WriteFile(filepath.Join(*keep, name+".html"), page.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return page.String()
+}
+
+// TestWrite: every sort of bundle gives a whole page that says what matters
+// and refers to nothing outside.
+func TestWrite(t *testing.T) {
+	demo, _ := analysistest.Demo(t)
+	live := analysistest.Killed(t)
+	live.Live = true
+	tests := []struct {
+		name    string
+		bundle  *bundle.Bundle
+		says    []string
+		saysNot []string
+	}{
+		{"demo", demo, []string{"37 stalls of I/O", "snapshots/7", "CreateSnapshot", "needs n ≥ 299", "ResourceExhausted", "<svg", "no data", "fio-1-data", "droppedOps"}, []string{"not complete"}},
+		{"empty", analysistest.Empty(t), []string{"No operation was recorded", "The run had none", "Nothing happened"}, []string{"not complete"}},
+		{"killed", analysistest.Killed(t), []string{"This run is not complete", "the run was killed", "It was not recorded",
+			`>incomplete</span>`, "<title>synthetic (incomplete) ·", "cnsbench cleanup /",
+			`snapshots<span class="sub">snapshot, rate often</span><span class="sub">no op: the bundle was never closed`},
+			[]string{"<h3>snapshots</h3>"}},
+		{"live", live, []string{"This run is not complete", "still going on", `>running</span>`}, []string{`>incomplete</span>`, "(incomplete)", "cnsbench cleanup"}},
+		{"objects", analysistest.Objects(t), []string{"<h3>main</h3>", ">3 errors<", "cnsbench object run"}, []string{"not complete", "<h2>Operations</h2>", "<h2>Interference</h2>"}},
+		{"objects, cut off", analysistest.CutOff(t), []string{`<h3>main.one <span class="tag doubtful">incomplete</span>`, ">30 errors<", "<h3>prepare</h3>"}, nil},
+		{"hostile", analysistest.Hostile(t), []string{"&lt;script"}, []string{"<script", "<img"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			page := write(t, tt.name, tt.bundle)
+			for _, want := range tt.says {
+				if !strings.Contains(page, want) {
+					t.Errorf("the page does not say %q", want)
+				}
+			}
+			for _, bad := range append(tt.saysNot, "ZgotmplZ", "%!", "&lt;nil&gt;", "NaN", "-9223372036854775808") {
+				if strings.Contains(page, bad) {
+					t.Errorf("the page has %q", bad)
+				}
+			}
+			selfContained(t, page)
+		})
+	}
+}
+
+// TestReproduce: the command has the flags that shaped the run, for a shell.
+func TestReproduce(t *testing.T) {
+	tests := []struct {
+		name, plan string
+		says       []string
+	}{
+		{"as given", `{"args":["--set","spec.runtime=3s","--set","a=it's $HOME","--inject","x.yaml"],"inject":"kind: <b>Fault"}`,
+			[]string{`<pre>cnsbench run synthetic.yaml --set spec.runtime=3s --set &#39;a=it&#39;\&#39;&#39;s $HOME&#39; --inject x.yaml</pre>`, "<pre>kind: &lt;b&gt;Fault</pre>"}},
+		{"unknown", `{}`, []string{`<pre>cnsbench run synthetic.yaml --engine local</pre>`}},
+		{"no plan", ``, []string{`<pre>cnsbench run synthetic.yaml --engine local</pre>`, "cnsbench show --verify /"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := analysistest.Empty(t)
+			b.Run.Plan = []byte(tt.plan)
+			page := write(t, "reproduce", b)
+			for _, want := range tt.says {
+				if !strings.Contains(page, want) {
+					t.Errorf("the page does not say %q", want)
+				}
+			}
+		})
+	}
+}
+
+// The page says which files the rates replayed.
+func TestReplayed(t *testing.T) {
+	b := analysistest.Empty(t)
+	b.Run.Source.Traces = []bundle.Trace{{Rate: "churn", File: "<b>/a.csv.gz", SHA256: "0123abcd", Records: 4711}}
+	page := write(t, "replayed", b)
+	want := `<td class="name">churn</td><td>&lt;b&gt;/a.csv.gz</td><td class="n">4711</td><td class="wide"><code>0123abcd</code></td>`
+	if !strings.Contains(page, want) {
+		t.Errorf("the page does not say %q", want)
+	}
+	if strings.Contains(write(t, "not replayed", analysistest.Empty(t)), "SHA-256") {
+		t.Error("a page speaks of traces where there are none")
+	}
+}
+
+// selfContained fails on anything that a browser would fetch or run.
+func selfContained(t testing.TB, page string) {
+	t.Helper()
+	forbidden := []string{"script", "link", "img", "image", "use", "iframe", "object", "embed", "base", "form", "audio", "video", "source", "foreignobject"}
+	refers := []string{"src", "href", "srcset", "data", "action", "poster", "background", "xlink:href", "formaction", "ping"}
+	z := xhtml.NewTokenizer(strings.NewReader(page))
+	var tags []string
+	for {
+		switch z.Next() {
+		case xhtml.ErrorToken:
+			if !slices.Contains(tags, "html") {
+				t.Error("this is no page")
+			}
+			return
+		case xhtml.StartTagToken, xhtml.SelfClosingTagToken:
+			tok := z.Token()
+			tags = append(tags, tok.Data)
+			if slices.Contains(forbidden, tok.Data) {
+				t.Errorf("element %s", tok)
+			}
+			for _, a := range tok.Attr {
+				outside := slices.Contains(refers, a.Key) && !strings.HasPrefix(a.Val, "#")
+				if outside || strings.HasPrefix(a.Key, "on") || a.Key == "style" && strings.Contains(a.Val, "url") {
+					t.Errorf("%s refers outside", tok)
+				}
+			}
+		case xhtml.TextToken:
+			if len(tags) > 0 && tags[len(tags)-1] == "style" && regexp.MustCompile(`(?i)url\(|@import|expression\(`).Match(z.Text()) {
+				t.Error("the style refers outside")
+			}
+		}
+	}
+}
+
+func TestSelfContainedCanFail(t *testing.T) {
+	for _, bad := range []string{`<img src="x.png">`, `<a href="http://x">`, `<p onclick="x()">`, `<style>a{background:url(x)}</style>`} {
+		probe := &probe{TB: t}
+		selfContained(probe, "<html>"+bad+"</html>")
+		if !probe.failed {
+			t.Errorf("%s was not seen", bad)
+		}
+	}
+}
+
+// probe notes that a check failed.
+type probe struct {
+	testing.TB
+	failed bool
+}
+
+func (p *probe) Errorf(string, ...any) { p.failed = true }
+func (p *probe) Error(...any)          { p.failed = true }

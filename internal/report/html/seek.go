@@ -1,0 +1,82 @@
+package html
+
+import (
+	"fmt"
+	"html/template"
+	"slices"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/analysis/units"
+)
+
+// Shown are the workloads that stand for themselves.
+func (p *page) Shown() []summary.Workload {
+	return slices.DeleteFunc(slices.Clone(p.Workloads), func(w summary.Workload) bool { return w.Step || isDriver(w) })
+}
+
+// isDriver says whether a workload is only the processes that made the load.
+func isDriver(w summary.Workload) bool {
+	return len(w.Metrics) == 0 && !slices.ContainsFunc(w.Instances, func(i summary.Instance) bool { return !i.Driver })
+}
+
+// Drivers are those processes.
+func (p *page) Drivers() []summary.Instance {
+	var list []summary.Instance
+	for _, w := range p.Workloads {
+		if isDriver(w) {
+			list = append(list, w.Instances...)
+		}
+	}
+	return list
+}
+
+// Steps are those that are steps of what was sought.
+func (p *page) Steps() []summary.Workload {
+	return slices.DeleteFunc(slices.Clone(p.Workloads), func(w summary.Workload) bool { return !w.Step })
+}
+
+// spread is the least and the most throughput of the repetitions of a row.
+func spread(perSecond []float64) string {
+	if len(perSecond) < 2 {
+		return "–"
+	}
+	return units.Count(slices.Min(perSecond)) + " – " + units.Count(slices.Max(perSecond))
+}
+
+// gain is a share for people, or that it is unknown.
+func gain(v *float64) string {
+	return optional(v, func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) })
+}
+
+// scaleChart draws throughput over workers; a bar is the range of the repetitions,
+// an upright line the knee.
+func scaleChart(s *summary.Scaling) template.HTML {
+	rows := slices.DeleteFunc(slices.Clone(s.Rows), func(r summary.ScaleRow) bool { return r.Workers < 1 || len(r.PerSecond) == 0 })
+	if len(rows) < 2 {
+		return ""
+	}
+	most := 1.0
+	for _, r := range rows {
+		most = max(most, slices.Max(r.PerSecond))
+	}
+	x := scale{min: float64(rows[0].Workers), max: float64(rows[len(rows)-1].Workers), lo: chartLeft + 10, hi: chartWidth - chartRight - 10, log: true}
+	y := scale{min: 0, max: most * 1.05, lo: chartHeight - chartBottom, hi: chartTop}
+	var v svg
+	v.open(chartWidth, chartHeight, "Operations a second by workers")
+	v.counts(y)
+	v.line(chartLeft, chartHeight-chartBottom, chartWidth-chartRight, chartHeight-chartBottom, "axis")
+	if k := s.Knee; k != nil && k.Workers != nil {
+		at := x.at(float64(*k.Workers))
+		v.path([][2]float64{{at, chartHeight - chartBottom}, {at, chartTop}}, "c1 dashed", fmt.Sprintf("the knee, at %d workers", *k.Workers))
+	}
+	var line [][2]float64
+	for _, r := range rows {
+		at := x.at(float64(r.Workers))
+		v.text(at, chartHeight-chartBottom+15, "tick mid", fmt.Sprint(r.Workers))
+		v.path([][2]float64{{at, y.at(slices.Min(r.PerSecond))}, {at, y.at(slices.Max(r.PerSecond))}}, "c0",
+			fmt.Sprintf("%d workers: %s a second, %d times", r.Workers, units.Count(r.MedianPerSecond), len(r.PerSecond)))
+		line = append(line, [2]float64{at, y.at(r.MedianPerSecond)})
+	}
+	v.path(line, "c0", "operations a second")
+	return v.close()
+}

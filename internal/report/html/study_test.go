@@ -1,0 +1,61 @@
+package html
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+	"github.com/cnsbench/cnsbench/internal/analysis/sweep"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+func TestWriteStudy(t *testing.T) {
+	states := &sweep.States{At: []op.Time{0, 1e9, 2e9}, Pending: []int{3, 2, 0}, Creating: []int{0, 1, 2}, Running: []int{0, 0, 1}}
+	point := func(label string, level, rate float64) sweep.Point {
+		return sweep.Point{Label: label, Level: level, N: 9, Trials: 2, PerMinute: []float64{rate, 1.1 * rate}, States: states,
+			CDF: []stats.Step{{V: 1e6, P: 0.5}, {V: 4e6, P: 1}}, Sentence: "It <stops> at " + label + "."}
+	}
+	page := &Study{Name: "a<b", Factors: []string{"class", "parallelism"}, Responses: []string{"p50(x)"},
+		Rows: []StudyRow{{Cells: []string{"null", "1", "2", "4 ms"}}},
+		Sweeps: []sweep.Sweep{
+			{Action: "x", Factor: "parallelism", Series: []sweep.Series{{Name: "class=null", Points: []sweep.Point{point("1", 1, 60), point("70", 70, 900)}}, {Name: "class=empty"}}},
+			{Action: "y", Series: []sweep.Series{{Name: "all", Points: []sweep.Point{{Label: "all", N: 0}}}}},
+		}}
+	var out bytes.Buffer
+	if err := WriteStudy(&out, page); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	for _, want := range []string{"a&lt;b", "It &lt;stops&gt; at 70.", "class=null", "creating", "4 ms"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in the page", want)
+		}
+	}
+	if strings.Contains(text, "NaN") {
+		t.Error("there is a NaN in the page")
+	}
+	figures := 0
+	for rest := text; ; figures++ {
+		i := strings.Index(rest, "<svg ")
+		if i < 0 {
+			break
+		}
+		end := strings.Index(rest[i:], "</svg>") + len("</svg>")
+		d := xml.NewDecoder(strings.NewReader(rest[i : i+end]))
+		for {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("a figure is not well-formed: %v", err)
+			}
+		}
+		rest = rest[i+end:]
+	}
+	if figures < 5 {
+		t.Errorf("%d figures", figures)
+	}
+}

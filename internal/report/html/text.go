@@ -1,0 +1,40 @@
+package html
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// clip shortens a text to n characters.
+func clip(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}
+
+// quote is a word for a POSIX shell.
+func quote(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:,@%+", r)
+	}
+	if word != "" && strings.TrimFunc(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+func seconds(t op.Time) string { return fmt.Sprintf("%.2f", float64(t)/1e9) }
+
+func hasWord(s string, words ...string) bool {
+	fields := strings.Fields(s)
+	for _, w := range words {
+		if !slices.Contains(fields, w) {
+			return false
+		}
+	}
+	return true
+}
