@@ -20,8 +20,8 @@ kind: Benchmark
 metadata: {name: loop}
 spec:
   actions:
-    - {name: v, createObjSpec: {count: 2, volume: {storageClass: SC, size: SIZE, attach: true}}}
-    - {name: snap, rateName: once, snapshotSpec: {actionName: v, snapshotClass: VSC, select: newest}}
+    - {name: v, createObjSpec: {count: 2, volume: {storageClass: "SC", size: SIZE, attach: true}}}
+    - {name: snap, rateName: once, snapshotSpec: {actionName: v, snapshotClass: "VSC", select: newest}}
     - {name: gone, rateName: once, deleteSpec: {actionName: v, select: oldest}}
   rates: [{name: once, limit: 1, constantRateSpec: {interval: 10ms}}]
 `

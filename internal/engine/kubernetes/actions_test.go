@@ -310,7 +310,9 @@ func TestDrainInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.fails(engine.Request{Drain: &engine.Drain{Node: node}}, "FailedPrecondition") // cordoned already
-	again := New(b.engine.Options)                                                  // of the clean-up after the runner was lost
+	options := b.engine.Options                                                     // of the clean-up after the runner was lost
+	options.Identity = b.engine.own
+	again := New(options)
 	if err := again.Teardown(t.Context(), b.ledger); err != nil {
 		t.Error(err)
 	}
