@@ -15,6 +15,8 @@ hack/generate.sh "$tmp/crd" "$tmp/object"
 for f in "$tmp"/crd/*.yaml; do
   diff -u "config/crd/${f##*/}" "$f" || say "config/crd is out of date (make generate)"
 done
+sed -n '/^```mermaid$/,/^```$/p' docs/design/architecture.md >"$tmp/rooms"
+diff -u "$tmp/rooms" <(hack/rooms.sh --mermaid) || say "the picture of the rooms is out of date (hack/rooms.sh --mermaid)"
 hack/depguard.sh .golangci.yml || say "the import rules are out of date (.golangci.yml)"
 diff -u api/v1alpha1/zz_generated.deepcopy.go "$tmp/object/zz_generated.deepcopy.go" || say "deepcopy is out of date (make generate)"
 go vet ./... || say "go vet"
