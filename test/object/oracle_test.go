@@ -17,8 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	swiftsdk "github.com/ncw/swift/v2"
 
-	"github.com/cnsbench/cnsbench/internal/object/payload"
 	"github.com/cnsbench/cnsbench/internal/object/client"
+	"github.com/cnsbench/cnsbench/internal/object/payload"
 )
 
 // oracle is an SDK. An error is returned as it is.
@@ -137,21 +137,21 @@ func (n ncw) remove(ctx context.Context, container, object string) error {
 // content of an object as our client writes it, in the write of that number.
 func content(container, object string, size int64, writer uint64) []byte {
 	b := make([]byte, size)
-	body.ID{Key: body.Key(container, object), Size: size, Writer: writer}.Fill(b, 0)
+	payload.ID{Key: payload.Key(container, object), Size: size, Writer: writer}.Fill(b, 0)
 	return b
 }
 
 const partSize = 5 << 20 // the least that S3 takes, but for the last
 
 // bothWays holds a store of ours against an SDK on the same server.
-func bothWays(t *testing.T, ours store.Store, sdk oracle, container string) {
+func bothWays(t *testing.T, ours client.Store, sdk oracle, container string) {
 	k := &pair{t: t, sdk: sdk, container: container}
 	var err error
 	if k.client, err = ours.Client(); err != nil {
 		t.Fatal(err)
 	}
 	defer k.client.Close()
-	k.ours(store.Request{Verb: store.MakeContainer})
+	k.ours(client.Request{Verb: client.MakeContainer})
 	k.writtenByUs()
 	k.writtenByThem()
 	k.listed()
@@ -160,9 +160,9 @@ func bothWays(t *testing.T, ours store.Store, sdk oracle, container string) {
 		if err := sdk.make(t.Context(), theirs); err != nil {
 			t.Fatal(err)
 		}
-		var res store.Result
-		k.client.Do(t.Context(), &store.Request{Verb: store.RemoveContainer, Container: []byte(theirs)}, &res)
-		if res.OK() || res.Code != store.NotOurs {
+		var res client.Result
+		k.client.Do(t.Context(), &client.Request{Verb: client.RemoveContainer, Container: []byte(theirs)}, &res)
+		if res.OK() || res.Code != client.NotOurs {
 			t.Errorf("what the SDK made was removed: %s", res.Label())
 		}
 	})
@@ -170,16 +170,16 @@ func bothWays(t *testing.T, ours store.Store, sdk oracle, container string) {
 
 type pair struct {
 	t         *testing.T
-	client    store.Client
+	client    client.Client
 	sdk       oracle
 	container string
 }
 
 // ours does a request of ours, which must succeed.
-func (k *pair) ours(r store.Request) store.Result {
+func (k *pair) ours(r client.Request) client.Result {
 	k.t.Helper()
 	r.Container = []byte(k.container)
-	var res store.Result
+	var res client.Result
 	if k.client.Do(k.t.Context(), &r, &res); !res.OK() {
 		k.t.Errorf("verb %d of %s: %s %s", r.Verb, r.Object, res.Label(), res.Detail)
 	}
@@ -198,16 +198,16 @@ var names = []string{"plain", "dir/with some/spaces", "ö b+c&d=e%f'()~_.-"}
 func (k *pair) writtenByUs() {
 	for i, name := range names {
 		for _, size := range []int64{0, 1, 4096, 70001} {
-			k.ours(store.Request{Verb: store.Put, Object: []byte(name), Size: size, Writer: uint64(i)})
+			k.ours(client.Request{Verb: client.Put, Object: []byte(name), Size: size, Writer: uint64(i)})
 			k.sdkReads(name, content(k.container, name, size, uint64(i)))
 		}
 	}
 	size := int64(2*partSize + 5000)
-	k.ours(store.Request{Verb: store.PutParts, Object: []byte("parts-of-ours"), Size: size, PartSize: partSize, Writer: 9})
+	k.ours(client.Request{Verb: client.PutParts, Object: []byte("parts-of-ours"), Size: size, PartSize: partSize, Writer: 9})
 	k.sdkReads("parts-of-ours", content(k.container, "parts-of-ours", size, 9))
-	k.ours(store.Request{Verb: store.Copy, Object: []byte("plain"), To: []byte("copy-of-ours")})
+	k.ours(client.Request{Verb: client.Copy, Object: []byte("plain"), To: []byte("copy-of-ours")})
 	k.sdkReads("copy-of-ours", content(k.container, "plain", 70001, 0))
-	k.ours(store.Request{Verb: store.Delete, Object: []byte("copy-of-ours")})
+	k.ours(client.Request{Verb: client.Delete, Object: []byte("copy-of-ours")})
 	if _, err := k.sdk.get(k.t.Context(), k.container, "copy-of-ours"); err == nil {
 		k.t.Error("the SDK still reads what we deleted")
 	}
@@ -238,8 +238,8 @@ func (k *pair) writtenByThem() {
 	k.weRead("parts-of-theirs", -1, 0, size)
 	k.weRead("parts-of-theirs", 16384, partSize-8192, 16384) // over the seam
 	k.must(k.sdk.remove(ctx, k.container, "plain-theirs"), "the SDK deletes")
-	var res store.Result
-	k.client.Do(ctx, &store.Request{Verb: store.Head, Container: []byte(k.container), Object: []byte("plain-theirs")}, &res)
+	var res client.Result
+	k.client.Do(ctx, &client.Request{Verb: client.Head, Container: []byte(k.container), Object: []byte("plain-theirs")}, &res)
 	if res.Status != 404 {
 		k.t.Errorf("what the SDK deleted: %s, want 404", res.Label())
 	}
@@ -248,7 +248,7 @@ func (k *pair) writtenByThem() {
 // weRead reads a range, or with a length below 0 all, and checks every byte.
 func (k *pair) weRead(name string, length, offset, want int64) {
 	k.t.Helper()
-	res := k.ours(store.Request{Verb: store.Get, Object: []byte(name), Length: length, Offset: offset, Verify: want > 0}) // what is empty is called short
+	res := k.ours(client.Request{Verb: client.Get, Object: []byte(name), Length: length, Offset: offset, Verify: want > 0}) // what is empty is called short
 	if res.Bytes != want {
 		k.t.Errorf("%s: we read %d bytes, want %d", name, res.Bytes, want)
 	}
@@ -258,7 +258,7 @@ func (k *pair) listed() {
 	for _, prefix := range []string{"", "dir/", "ö b+", "none"} {
 		theirs, err := k.sdk.list(k.t.Context(), k.container, prefix)
 		k.must(err, "the SDK lists %q", prefix)
-		ours := k.ours(store.Request{Verb: store.List, Object: []byte(prefix), MaxKeys: 1000})
+		ours := k.ours(client.Request{Verb: client.List, Object: []byte(prefix), MaxKeys: 1000})
 		if ours.Keys != len(theirs) {
 			k.t.Errorf("with prefix %q we count %d keys, the SDK lists %q", prefix, ours.Keys, theirs)
 		}

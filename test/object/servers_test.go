@@ -7,15 +7,15 @@ import (
 
 	swiftsdk "github.com/ncw/swift/v2"
 
-	"github.com/cnsbench/cnsbench/internal/object/s3"
 	"github.com/cnsbench/cnsbench/internal/object/client"
 	"github.com/cnsbench/cnsbench/internal/object/clienttest"
+	"github.com/cnsbench/cnsbench/internal/object/s3"
 	"github.com/cnsbench/cnsbench/internal/object/swift"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/test/servers"
 )
 
-func s3Store(t *testing.T, address, access, secret string, settings ...string) store.Store {
+func s3Store(t *testing.T, address, access, secret string, settings ...string) client.Store {
 	t.Helper()
 	all := map[string]string{"endpoint": address}
 	for i := 0; i < len(settings); i += 2 {
@@ -28,7 +28,7 @@ func s3Store(t *testing.T, address, access, secret string, settings ...string) s
 	return s
 }
 
-func swiftStore(t *testing.T, kind, password string, auth map[string]string) store.Store {
+func swiftStore(t *testing.T, kind, password string, auth map[string]string) client.Store {
 	t.Helper()
 	s, err := swift.New(swift.Config{Settings: map[string]string{}, AuthKind: kind, Auth: auth, Password: password, Clock: op.NewClock()})
 	if err != nil {
@@ -52,8 +52,8 @@ func TestVersityGW(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		var res store.Result
-		c.Do(t.Context(), &store.Request{Verb: store.Get, Container: []byte("both-signed"), Object: []byte("plain"), Length: -1}, &res)
+		var res client.Result
+		c.Do(t.Context(), &client.Request{Verb: client.Get, Container: []byte("both-signed"), Object: []byte("plain"), Length: -1}, &res)
 		if res.Label() != "403 AccessDenied" {
 			t.Errorf("%s %s", res.Label(), res.Detail)
 		}
@@ -89,7 +89,7 @@ func TestRadosGateway(t *testing.T) {
 		t.Run(signature, func(t *testing.T) {
 			ours := s3Store(t, r.Address, servers.VersityKey, servers.VersitySecret, "signature", signature)
 			bothWays(t, ours, sdk, "both-"+signature)
-			storetest.Run(t, storetest.Options{Store: ours, Keeps: true, PartSize: 5 << 20, Prefix: "suite-" + signature + "-"})
+			clienttest.Run(t, clienttest.Options{Store: ours, Keeps: true, PartSize: 5 << 20, Prefix: "suite-" + signature + "-"})
 		})
 	}
 }
@@ -110,8 +110,8 @@ func TestKeystone(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		var res store.Result
-		if c.Do(t.Context(), &store.Request{Verb: store.Head, Container: []byte("keystone"), Object: []byte("plain")}, &res); res.Label() != "401 NoToken" {
+		var res client.Result
+		if c.Do(t.Context(), &client.Request{Verb: client.Head, Container: []byte("keystone"), Object: []byte("plain")}, &res); res.Label() != "401 NoToken" {
 			t.Errorf("%s %s", res.Label(), res.Detail)
 		}
 	})
@@ -124,7 +124,7 @@ func TestKeystone(t *testing.T) {
 
 // renewed writes for longer than tokens live: each that has expired is renewed
 // within the operation that met it, which says that it took two attempts.
-func renewed(t *testing.T, s store.Store, life time.Duration) {
+func renewed(t *testing.T, s client.Store, life time.Duration) {
 	c, err := s.Client()
 	if err != nil {
 		t.Fatal(err)
@@ -132,8 +132,8 @@ func renewed(t *testing.T, s store.Store, life time.Duration) {
 	defer c.Close()
 	attempts := map[int]int{}
 	for end := time.Now().Add(2*life + life/2); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		var res store.Result
-		r := store.Request{Verb: store.Put, Container: []byte("keystone"), Object: []byte("again"), Size: 4096, Writer: 1}
+		var res client.Result
+		r := client.Request{Verb: client.Put, Container: []byte("keystone"), Object: []byte("again"), Size: 4096, Writer: 1}
 		if c.Do(t.Context(), &r, &res); !res.OK() {
 			t.Fatalf("%s %s after %v", res.Label(), res.Detail, attempts)
 		}

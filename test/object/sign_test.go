@@ -17,8 +17,8 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/minio/minio-go/v7/pkg/signer"
 
-	"github.com/cnsbench/cnsbench/internal/object/s3"
 	"github.com/cnsbench/cnsbench/internal/object/client"
+	"github.com/cnsbench/cnsbench/internal/object/s3"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -58,18 +58,18 @@ const (
 	objectLetters = "abcXYZ019 -_.~!*'();:@&=+$,/?%#[]<>\"\\^`{|}äß€漢😀\t"
 )
 
-func request(r *rand.Rand) store.Request {
+func request(r *rand.Rand) client.Request {
 	object := func() []byte { return []byte("o" + drawn(r, objectLetters, 30)) }
-	q := store.Request{Container: []byte("b" + drawn(r, bucketLetters, 20) + "x"), Object: object(), To: object(), Length: -1, MaxKeys: 1 + r.IntN(1000), Writer: r.Uint64()}
-	q.Verb = []store.Verb{store.Get, store.Put, store.PutParts, store.Head, store.Delete, store.List, store.Copy, store.MakeContainer}[r.IntN(8)]
+	q := client.Request{Container: []byte("b" + drawn(r, bucketLetters, 20) + "x"), Object: object(), To: object(), Length: -1, MaxKeys: 1 + r.IntN(1000), Writer: r.Uint64()}
+	q.Verb = []client.Verb{client.Get, client.Put, client.PutParts, client.Head, client.Delete, client.List, client.Copy, client.MakeContainer}[r.IntN(8)]
 	switch q.Verb {
-	case store.Get:
+	case client.Get:
 		if r.IntN(2) == 0 {
 			q.Offset, q.Length = int64(r.IntN(10))*4096, int64(1+r.IntN(9999))
 		}
-	case store.Put:
+	case client.Put:
 		q.Size = int64(r.IntN(9999))
-	case store.PutParts:
+	case client.PutParts:
 		q.PartSize, q.Size = 4096, int64(r.IntN(12000))
 	}
 	return q
@@ -119,19 +119,19 @@ func TestSignaturesOfRandomRequests(t *testing.T) {
 	}
 }
 
-func send(t *testing.T, c s3.Config, q store.Request) {
+func send(t *testing.T, c s3.Config, q client.Request) {
 	t.Helper()
 	s, err := s3.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := s.Client()
+	worker, err := s.Client()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
-	var res store.Result
-	if client.Do(t.Context(), &q, &res); res.Failure != "" {
+	defer worker.Close()
+	var res client.Result
+	if worker.Do(t.Context(), &q, &res); res.Failure != "" {
 		t.Fatalf("%+v: %s %s", q, res.Label(), res.Detail)
 	}
 }
