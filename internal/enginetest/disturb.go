@@ -205,7 +205,7 @@ func testRollout(t *testing.T, s *session) {
 // testShared: several pods use one volume at the same time.
 func testShared(t *testing.T, s *session) {
 	_, w := s.must(s.workload("s-0", script("echo from-a > /data/a; until [ -e /data/b ]; do sleep 0.02; done"),
-		s.twoPods(script("until [ -e /data/a ]; do sleep 0.02; done; cat /data/a > /output/seen; echo from-b > /data/b"))))
+		s.twoPods(script("until [ -s /data/a ]; do sleep 0.02; done; cat /data/a > /output/seen; echo from-b > /data/b"))))
 	if end := s.sink.await("s-0"); !end.OK {
 		t.Errorf("ended %+v", end)
 	}
