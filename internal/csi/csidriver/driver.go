@@ -361,5 +361,7 @@ func resolveSize(required, limit, smallest, granularity int64) (int64, error) {
 	return size, nil
 }
 
-// busyPatience is how long a busy mount or device is tried again before that is an error.
-const busyPatience = time.Second
+// busyPatience is how long a busy mount or device is tried again before that is an error. A
+// process that is just being started has copies of all mounts until it has a root of its own,
+// which takes more than a second on a loaded machine.
+const busyPatience = 5 * time.Second

@@ -325,9 +325,9 @@ func testRestart(p *project) {
 	}
 }
 
-// testNoRights: what the runner may not do is listed whole before anything is
+// testNoRights: what the account of the run's pod may not do is listed whole before anything is
 // made.
 func testNoRights(p *project) {
 	c := p.command("pod", volumes("hostdir", ""))
-	p.ends(c, 2, "rights are missing", "create persistentvolumeclaims", "watch persistentvolumes")
+	p.ends(c, 1, "lacks rights", "create persistentvolumeclaims", "watch persistentvolumes", "--create-rbac")
 }
