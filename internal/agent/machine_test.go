@@ -58,6 +58,6 @@ func TestOneAgentReadsAMachine(t *testing.T) {
 	}
 	end()
 	if _, _, reads := join("e", "node-1"); !reads {
-		t.Error("nobody reads the machine any more")
+		t.Error("no agent reads the machine")
 	}
 }

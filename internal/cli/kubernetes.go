@@ -292,7 +292,7 @@ func (c *cluster) missing(ctx context.Context, p *plan.Plan, may accessReview) (
 // accessReview asks the API server whether somebody may do something.
 type accessReview func(context.Context, *authorizationv1.ResourceAttributes) (bool, error)
 
-// mayI asks for whoever runs this command.
+// mayI asks for the user of this command.
 func (c *cluster) mayI(ctx context.Context, what *authorizationv1.ResourceAttributes) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: what}}
 	answer, err := c.set.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})

@@ -36,7 +36,7 @@ func checkStorage(dir string) error {
 	return nil
 }
 
-// storing lists the StorageClasses of a plan whose volumes a driver of ours keeps
+// storing lists the StorageClasses of a plan whose volumes a driver in the box keeps
 // below the storage directory, by name.
 func (f *runFlags) storing(p *plan.Plan) []classRoom {
 	var list []classRoom

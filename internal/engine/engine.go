@@ -426,7 +426,7 @@ type Ledger interface {
 	Open() []op.LedgerEntry
 }
 
-// DriverOutput is the instance under which Sink.Output gets what a driver of ours
+// DriverOutput is the instance under which Sink.Output gets what a driver in the box
 // wrote. It is no workload's: it grows with the ops, and is kept whole.
 const DriverOutput = "driver"
 

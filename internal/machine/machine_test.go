@@ -62,7 +62,7 @@ func TestParseProcess(t *testing.T) {
 }
 
 // TestAccount follows a run (10, 11) beside a compiler (20) whose children come and
-// go, and a daemon (30) whose children nobody waits for.
+// go, and a daemon (30) whose children are not waited for.
 func TestAccount(t *testing.T) {
 	const ms = int64(1e6)
 	p := NewProcesses(10)

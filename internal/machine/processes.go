@@ -55,7 +55,7 @@ func (p *Processes) Read() (op.MachineUse, error) {
 
 // account adds up what was used since the reading before. A process that has ended
 // is counted with its parent, which has waited for it: the sum over all others
-// loses only what nobody waited for.
+// loses only processes that were not waited for.
 func (p *Processes) account(all map[int]process) op.MachineUse {
 	own := descendants(all, p.roots)
 	var use op.MachineUse

@@ -38,7 +38,7 @@ const (
 // when all is gone, or names what is not, and what it leaves alone.
 func (e *Engine) Teardown(ctx context.Context, ledger engine.Ledger) error {
 	if e.session.RunID == "" && len(ledger.Open()) == 0 {
-		return nil // it was not opened, and nobody says of which run
+		return nil // it was not opened, and no run is known
 	}
 	if !e.byLabel {
 		if err := e.checkPlace(); err != nil {
