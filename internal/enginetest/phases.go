@@ -18,12 +18,16 @@ const phaseLength = 3 * time.Second
 
 // inPhases makes a workload whose container is there once for each script, each
 // in a phase of its own and with an output directory of its own. The last phase
-// has no end.
+// has no end. What ends when it is asked to has long for it, as a busy machine may
+// need.
 func (s *session) inPhases(name string, scripts ...string) engine.Request {
 	r := s.workload(name, script(scripts[0]), waits("main"))
 	p := &r.Workload.Pods[0]
 	for k, text := range scripts {
 		ph := engine.Phase{Container: "main", Number: k, From: time.Duration(k) * phaseLength, Grace: time.Second / 2}
+		if k == 0 {
+			ph.Grace = phaseLength
+		}
 		if k+1 < len(scripts) {
 			ph.Until = ph.From + phaseLength
 		}
