@@ -11,8 +11,10 @@ import (
 const (
 	every = time.Second
 	// pause bounds the cost of reading all processes: until the next time that many
-	// times the duration of the last must have passed.
-	pause = 200
+	// times the duration of the last must have passed, but at most maxPause. On a
+	// loaded machine most of that duration is waiting.
+	pause    = 200
+	maxPause = 5 * time.Second
 )
 
 // Watch reads this machine each second until ctx ends, and once more then. roots
@@ -55,7 +57,7 @@ func (w *watcher) read() error {
 			w.processes = nil
 		} else {
 			m.Use = &use
-			w.next = began.Add(pause * time.Since(began))
+			w.next = began.Add(min(maxPause, pause*time.Since(began)))
 		}
 	}
 	w.keep(m)

@@ -284,8 +284,8 @@ func (r *runner) wind(err error) {
 		}
 		cancel()
 	}
+	r.unwatch() // before the end, so that the last reading is within the run
 	r.result.EndedAt = r.Clock.Now()
-	r.unwatch()
 	r.collect()
 	r.flagOutputs()
 	if !r.Keep {
