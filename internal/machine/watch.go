@@ -14,7 +14,7 @@ const (
 	// times the duration of the last must have passed, but at most maxPause. On a
 	// loaded machine most of that duration is waiting.
 	pause    = 200
-	maxPause = 5 * time.Second
+	maxPause = 2 * time.Second
 )
 
 // Watch reads this machine each second until ctx ends, and once more then. roots

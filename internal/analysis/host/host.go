@@ -105,13 +105,14 @@ func of(d *dataset.Data, id string) (Use, bool) {
 	return u, true
 }
 
-// within are the readings of a machine in the measured time, in order; where
-// processes were read, only those with them.
+// within are the readings of a machine in the measured time, in order, and the last
+// one before it if it is so short that there is only one; where processes were read,
+// only those with them.
 func within(d *dataset.Data, id string) []op.Machine {
 	from, to := d.Barrier(), d.Bundle.Run.EndedAt
 	var list []op.Machine
 	for _, m := range d.Machines {
-		if m.ID == id && m.At >= from && (!to.Known() || m.At <= to) {
+		if m.ID == id && (!to.Known() || m.At <= to) {
 			list = append(list, m)
 		}
 	}
@@ -119,7 +120,12 @@ func within(d *dataset.Data, id string) []op.Machine {
 	if slices.ContainsFunc(list, func(m op.Machine) bool { return m.Use != nil }) {
 		list = slices.DeleteFunc(list, func(m op.Machine) bool { return m.Use == nil })
 	}
-	return slices.CompactFunc(list, func(a, b op.Machine) bool { return a.At == b.At })
+	list = slices.CompactFunc(list, func(a, b op.Machine) bool { return a.At == b.At })
+	first, _ := slices.BinarySearchFunc(list, from, func(m op.Machine, t op.Time) int { return cmp.Compare(m.At, t) })
+	if len(list)-first == 1 && first > 0 {
+		first--
+	}
+	return list[first:]
 }
 
 // interval adds what happened between two readings; wall is the time of all.

@@ -98,3 +98,15 @@ func TestSteal(t *testing.T) {
 		t.Errorf("got %+v", u)
 	}
 }
+
+// TestShortRun: where one reading is within the measured time, the one before it
+// counts too.
+func TestShortRun(t *testing.T) {
+	list := readings(10, 2, 0.6, 1.2, true)
+	for i := range list { // the barrier is at 0, after all but the last
+		list[i].At -= 9*second + second/2
+	}
+	if got := within(data(list), "m"); len(got) != 2 || got[0].At != -second/2 || got[1].At != second/2 {
+		t.Errorf("got %+v, want the last two", got)
+	}
+}
