@@ -274,7 +274,7 @@ var badWorkloads = []badCase{
 	{name: "segmentation fault", file: runsMine + class("hostdir") + workload(`[sh, -c, "kill -s SEGV $$$$"]`), code: 2, state: "failed", says: []string{"w-0", "container main was killed by SIGSEGV"}},
 	{name: "no space on the volume", root: true, file: runsMine + class("loopfile") + workload(`[dd, if=/dev/zero, of=/data/file, bs=1M, count=100]`), code: 2, state: "failed", says: []string{"w-0", "No space left on device", "main"}},
 	{name: "does no I/O", file: spec("{actions: [{name: f, createObjSpec: {workload: fio, vars: " +
-		"{storageClass: hostdir, volumeSize: 64Mi, fillPercent: 3, extra: runtime=3ss}}}]}"), code: 0, state: "complete",
+		`{storageClass: hostdir, volumeSize: 64Mi, fillPercent: 3, extra: "runtime=3ss\ncreate_only=1"}}}]}`), code: 0, state: "complete",
 		says: []string{"The figures of f are invalid: f-0: no I/O was done.", "fioDiffers", "runtime=3ss"}},
 	{name: "is not what was asked for", file: spec("{actions: [{name: f, createObjSpec: {workload: fio, vars: " +
 		"{storageClass: hostdir, volumeSize: 64Mi, fillPercent: 3, runtime: 1, rateIops: 50, direct: 0, extra: bs=4q}}}]}"),

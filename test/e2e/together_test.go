@@ -78,7 +78,7 @@ const alike = head + `spec:
       createObjSpec:
         workload: fio
         count: 3
-        vars: {storageClass: hostdir, volumeSize: 64Mi, fillPercent: 3, extra: runtime=3ss}
+        vars: {storageClass: hostdir, volumeSize: 64Mi, fillPercent: 3, extra: "runtime=3ss\ncreate_only=1"}
 `
 
 // TestWarningsOfInstances: what holds for each instance alike is one flag with their
