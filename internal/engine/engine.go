@@ -97,7 +97,13 @@ type Finding struct{ Name, Severity, Evidence string }
 
 // Capabilities of an engine. A kind that is not in Actions is not supported.
 type Capabilities struct {
-	Engine string // "local", "kubernetes"
+	Engine string // its name, for people and for records
+	// Cluster: pods and classes are those of a Kubernetes cluster. Templates go
+	// to it as they are; else only what an engine can stand in for is taken.
+	Cluster bool
+	// BuiltInDrivers: the engine starts the drivers in the box, whose classes need
+	// no manifest.
+	BuiltInDrivers bool
 	// Actions lists the supported kinds of action.
 	Actions map[op.Kind]bool
 	// Features are the finer points, by their name in the file:

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
 // driverSuffix ends the names of the drivers in the box.
@@ -101,15 +100,15 @@ type beside struct{ kind, name, driver string }
 func (c *classes) init(l *loader) {
 	*c = classes{l: l, storage: map[string]storagev1.StorageClass{}, snapshot: map[string]engine.SnapshotClass{},
 		modify: map[string]storagev1.VolumeAttributesClass{}, builtIn: map[string]bool{}, beside: map[string]beside{}, said: map[string]bool{},
-		cluster: l.in.Capabilities.Engine == workload.Kubernetes}
+		cluster: l.in.Capabilities.Cluster}
 	c.group = c.snapshot // one driver's, whichever of the two kinds a document has
 	c.any = map[string]bool{storageKind: l.in.AnyDriver, snapshotKind: l.in.AnyDriver, groupKind: l.in.AnyDriver}
 	l.plan.StorageClasses = map[string]storagev1.StorageClass{}
 	l.plan.SnapshotClasses = map[string]engine.SnapshotClass{}
-	switch l.in.Capabilities.Engine {
-	case workload.Kubernetes:
+	switch {
+	case l.in.Capabilities.Cluster:
 		c.ofCluster(l.in.Classes)
-	case "local":
+	case l.in.Capabilities.BuiltInDrivers:
 		c.inTheBox()
 	}
 }
@@ -183,7 +182,7 @@ func (c *classes) add(d *document, kind string) {
 		}
 		name, driver, driverField = vac.Name, vac.DriverName, "driverName"
 		use = func() { c.modify[name] = vac }
-		c.l.plan.given = append(c.l.plan.given, d.value)
+		c.l.plan.Given = append(c.l.plan.Given, d.value)
 	default:
 		var sc snapshotClass
 		if !c.l.strict(d, &sc) {

@@ -20,7 +20,7 @@ import (
 // kubernetes is what that engine can do.
 func kubernetes() engine.Capabilities {
 	c := local()
-	c.Engine = "kubernetes"
+	c.Engine, c.Cluster, c.BuiltInDrivers = "kubernetes", true, false
 	for _, f := range []string{"genericEphemeral", "static", "volumeAttributesClass"} {
 		c.Features[f] = true
 	}
@@ -240,9 +240,9 @@ parameters: {iops: "999"}
 // the cluster does not have, the engine makes one.
 func TestClusterDefaults(t *testing.T) {
 	p := mustPlan(t, Input{Classes: someClasses()}, named3)
-	v, err := p.Actions[0].Volume.Render("r", 0)
-	if err != nil || *v.Claim.Spec.StorageClassName != "fast" {
-		t.Errorf("class %v, %v", v.Claim.Spec.StorageClassName, err)
+	v := p.Actions[0].Volume.Render("r", 0)
+	if *v.Claim.Spec.StorageClassName != "fast" {
+		t.Errorf("class %v", v.Claim.Spec.StorageClassName)
 	}
 	if got := p.Actions[1].Snapshot.Class + " " + p.Actions[2].Snapshot.Class; got != "snap-a2 group-a" {
 		t.Errorf("snapshot classes %s", got)
@@ -258,9 +258,9 @@ func TestClusterDefaults(t *testing.T) {
 // Offline nothing is known of the classes, and nothing is said of them.
 func TestUnknownCluster(t *testing.T) {
 	p := mustPlan(t, Input{}, named3)
-	v, err := p.Actions[0].Volume.Render("r", 0)
-	if err != nil || v.Claim.Spec.StorageClassName != nil {
-		t.Errorf("class %v, %v; want the cluster's default", v.Claim.Spec.StorageClassName, err)
+	v := p.Actions[0].Volume.Render("r", 0)
+	if v.Claim.Spec.StorageClassName != nil {
+		t.Errorf("class %v; want the cluster's default", *v.Claim.Spec.StorageClassName)
 	}
 	if got := p.Actions[1].Snapshot.Class + p.Actions[2].Snapshot.Class; got != "" {
 		t.Errorf("snapshot classes %q", got)
@@ -298,14 +298,14 @@ func TestVolumeKinds(t *testing.T) {
     - {name: e, createObjSpec: {volume: {genericEphemeralSpec: {}, volumeAttributesClass: silver}}}
     - {name: s, createObjSpec: {volume: {accessModes: [ReadWriteMany], volumeMode: Block, staticSpec: {driver: d, handle: h, attributes: {a: b}}}}}
 `)
-	e, err := p.Actions[0].Volume.Render("r", 0)
-	if err != nil || !e.Ephemeral || !e.Attach || !p.Actions[0].Volume.Attach || *e.Claim.Spec.VolumeAttributesClassName != "silver" {
-		t.Errorf("%+v, %v", e, err)
+	e := p.Actions[0].Volume.Render("r", 0)
+	if !e.Ephemeral || !e.Attach || *e.Claim.Spec.VolumeAttributesClassName != "silver" {
+		t.Errorf("%+v", e)
 	}
-	s, err := p.Actions[1].Volume.Render("r", 0)
+	s := p.Actions[1].Volume.Render("r", 0)
 	want := &engine.StaticVolume{Driver: "d", Handle: "h", Attributes: map[string]string{"a": "b"}}
-	if diff := cmp.Diff(want, s.Static); diff != "" || err != nil || *s.Claim.Spec.StorageClassName != "" {
-		t.Errorf("%s%+v, %v", diff, s.Claim.Spec, err)
+	if diff := cmp.Diff(want, s.Static); diff != "" || *s.Claim.Spec.StorageClassName != "" {
+		t.Errorf("%s%+v", diff, s.Claim.Spec)
 	}
 	features := map[string]bool{"genericEphemeral": true, "static": true, "rwx": true, "block": true, "volumeAttributesClass": true}
 	if diff := cmp.Diff(features, p.Needs.Features); diff != "" {

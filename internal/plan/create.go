@@ -84,16 +84,7 @@ func (l *loader) workload(n *info, path string, c *v1alpha1.CreateObjSpec) {
 	if w.Canary = l.canary(n, path, c.Canary); !known {
 		n.metrics = nil
 	}
-	w.Render = func(runID string, i int) (engine.Workload, error) {
-		p := all[i%len(all)]
-		p.RunID, p.Index = runID, i
-		instance, err := entry.Render(p)
-		if err != nil {
-			return engine.Workload{}, fmt.Errorf("workload %s, instance %d: %w", entry.Name, i, err)
-		}
-		instance.SyncGroup, instance.Canary = w.SyncGroup, w.Canary
-		return instance.Workload, nil
-	}
+	w.Template, w.Params = entry, all
 	n.out.Workload = w
 }
 
@@ -109,7 +100,7 @@ func (l *loader) variant(n *info, w *Workload, path string, c *v1alpha1.CreateOb
 		l.badVar(cmp.Or(v.paths[e.Var], path+".vars."+e.Var), e)
 	}
 	params := workload.Params{Vars: values, Action: n.out.Name, Count: n.out.Count, Labels: c.Labels,
-		Engine: l.in.Capabilities.Engine, ToolsImage: l.in.ToolsImage, Image: l.in.Image, Object: n.object, Configs: l.configs, RunID: "run"}
+		Engine: l.in.Capabilities.Engine, Cluster: l.classes.cluster, ToolsImage: l.in.ToolsImage, Image: l.in.Image, Object: n.object, Configs: l.configs, RunID: "run"}
 	if len(wrong) > 0 {
 		return params, false
 	}
@@ -444,13 +435,8 @@ func (l *loader) makesVolume(n *info, path string, made engine.Volume) {
 	claim.Name = instanceName(n, 0)
 	n.claims = []corev1.PersistentVolumeClaim{claim}
 	l.consumer(path, &claim, made.Attach)
-	n.out.Volume = &Volume{Attach: made.Attach, Render: func(runID string, i int) (engine.Volume, error) {
-		one := made // engines only read it: all but the labels is shared
-		one.Claim.Labels = maps.Clone(claim.Labels)
-		one.Claim.Name = instanceName(n, i)
-		one.Claim.Labels[workload.LabelInstance], one.Claim.Labels[workload.LabelRun] = one.Claim.Name, runID
-		return one, nil
-	}}
+	made.Claim = claim
+	n.out.Volume = &Volume{Action: n.out.Name, Template: made}
 }
 
 // consumer refuses a volume that would wait for a pod that never comes.

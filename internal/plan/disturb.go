@@ -28,7 +28,7 @@ func (l *loader) reattach(n *info) {
 		if v := of.spec.CreateObjSpec; v != nil && v.Volume != nil && v.Volume.GenericEphemeralSpec != nil {
 			l.fail(path, "a volume that outlives its pod", "the volumes of %q live and die with their pods, so that they cannot be attached again", of.out.Name)
 		}
-		if of.out.Volume != nil && !of.out.Volume.Attach {
+		if of.out.Volume != nil && !of.out.Volume.Template.Attach {
 			l.fail(path, "attach: true", "the volumes of %q are never attached, so that they cannot be again", of.out.Name)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 // everything is an engine like Kubernetes that can do all there is.
 func everything() engine.Capabilities {
-	c := engine.Capabilities{Engine: "kubernetes", Actions: map[op.Kind]bool{}, Features: map[string]bool{
+	c := engine.Capabilities{Engine: "kubernetes", Cluster: true, Actions: map[op.Kind]bool{}, Features: map[string]bool{
 		"groupSnapshot": true, "block": true, "genericEphemeral": true, "static": true, "rwx": true, "manifest": true,
 		"volumeAttributesClass": true, "node: other": true, "undo": true, "object": true}}
 	for _, k := range []op.Kind{op.Create, op.Snapshot, op.Restore, op.Clone, op.Resize, op.Reattach, op.Rollout, op.Drain, op.Scale, op.Kill, op.Modify, op.Delete} {

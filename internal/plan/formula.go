@@ -2,9 +2,7 @@ package plan
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -13,25 +11,20 @@ import (
 
 // formula takes a rate whose API type says itself when its triggers are due.
 func (l *loader) formula(path string, r *v1alpha1.Rate, out *Rate) {
-	fields := reflect.ValueOf(r).Elem()
-	for i := range fields.NumField() {
-		f, ok := fields.Field(i).Interface().(schedule.Formula)
-		if !ok || fields.Field(i).IsNil() {
-			continue
-		}
-		name, _, _ := strings.Cut(fields.Type().Field(i).Tag.Get("json"), ",")
-		path += "." + name
-		if checked, ok := f.(interface {
-			Wrong() (field, problem string)
-		}); ok {
-			if field, problem := checked.Wrong(); problem != "" {
-				l.fail(path+"."+field, "", "%s", problem)
-				return
-			}
-		}
-		out.Schedule = schedule.Closed{Formula: f}
+	f, name := formulaOf(r)
+	if f == nil {
 		return
 	}
+	path += "." + name
+	if checked, ok := f.(interface {
+		Wrong() (field, problem string)
+	}); ok {
+		if field, problem := checked.Wrong(); problem != "" {
+			l.fail(path+"."+field, "", "%s", problem)
+			return
+		}
+	}
+	out.Schedule = schedule.Closed{Formula: f}
 }
 
 // directions checks that a rate which counts up and down has actions for both.

@@ -77,7 +77,7 @@ func Load(ctx context.Context, in Input) (*Plan, []Problem) {
 	l := &loader{in: in, ctx: ctx, used: map[string]bool{}, static: map[string]string{}}
 	l.in.Image = cmp.Or(in.Image, "cnsbench/cnsbench:"+version.Version)
 	l.in.ToolsImage = cmp.Or(in.ToolsImage, "cnsbench/workload-tools:"+version.Version)
-	l.plan.cluster = in.Capabilities.Engine == workload.Kubernetes
+	l.plan.Cluster = in.Capabilities.Cluster
 	l.load()
 	if len(l.problems) > 0 {
 		return nil, sorted(l.problems)
@@ -261,7 +261,7 @@ func (l *loader) manifest(d *document, kind string) {
 	if !l.strict(d, cm) {
 		return
 	}
-	l.plan.given = append(l.plan.given, d.value)
+	l.plan.Given = append(l.plan.Given, d.value)
 	if !workload.IsEntry(cm) {
 		l.configs[cm.Name] = cm
 		return
@@ -330,7 +330,7 @@ func (l *loader) sources() {
 // that is none is only of interest where it is used.
 func (l *loader) addConfigMaps(path, namespace string) {
 	switch {
-	case l.in.Capabilities.Engine != workload.Kubernetes:
+	case !l.in.Capabilities.Cluster:
 		l.unsupported(path, "configMapSpec")
 		return
 	case namespace == "":
@@ -468,7 +468,7 @@ func (l *loader) locate(err error) {
 // unsupported says that the engine cannot do what the file asks for.
 func (l *loader) unsupported(path, what string) {
 	hint := ""
-	if l.in.Capabilities.Engine == "local" {
+	if !l.in.Capabilities.Cluster {
 		hint = "--engine kubernetes has it"
 	}
 	l.notHere(path, what, "not offered", hint)

@@ -1,10 +1,8 @@
 package plan
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,17 +17,12 @@ func (l *loader) manifestObject(n *info, path string, c *v1alpha1.CreateObjSpec)
 	if !l.need(path+".manifest", "manifest") {
 		return
 	}
-	fields, err := fieldsOf(c.Manifest.Raw)
+	object, err := workload.NewObject(c.Manifest.Raw)
 	if err == nil {
-		err = l.identified(path+".manifest", fields)
+		err = l.identified(path+".manifest", object.Fields)
 	}
 	if err != nil {
 		l.fail(path+".manifest", "apiVersion, kind and spec as for kubectl apply", "%v", err)
-		return
-	}
-	object, err := workload.NewObject(fields)
-	if err != nil {
-		l.fail(path+".manifest", "", "%v", err)
 		return
 	}
 	l.unknownNulls(path, object)
@@ -51,27 +44,9 @@ func (l *loader) manifestObject(n *info, path string, c *v1alpha1.CreateObjSpec)
 	if len(wrong) > 0 {
 		return
 	}
-	params := workload.Params{Vars: values, Action: n.out.Name, Count: n.out.Count, Engine: l.in.Capabilities.Engine, ToolsImage: l.in.ToolsImage, RunID: "run"}
-	render := func(runID string, i int) (unstructured.Unstructured, error) {
-		p := params
-		p.RunID, p.Index = runID, i
-		filled, err := object.Render(p)
-		if err != nil {
-			return unstructured.Unstructured{}, fmt.Errorf("manifest of %s, instance %d: %w", p.Action, i, err)
-		}
-		workload.DenyToken(filled)
-		out := unstructured.Unstructured{Object: filled}
-		labels := out.GetLabels()
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		maps.Copy(labels, c.Labels)
-		labels[workload.LabelAction], labels[workload.LabelInstance], labels[workload.LabelRun] = p.Action, workload.InstanceName(p.Action, i), runID
-		out.SetLabels(labels)
-		out.SetName(workload.InstanceName(p.Action, i))
-		return out, nil
-	}
-	first, err := render("run", 0)
+	made := &Manifest{Template: object, Labels: c.Labels, Params: workload.Params{Vars: values, Action: n.out.Name,
+		Count: n.out.Count, Engine: l.in.Capabilities.Engine, Cluster: l.classes.cluster, ToolsImage: l.in.ToolsImage}}
+	first, err := made.Render("run", 0)
 	if err != nil {
 		l.fail(path+".manifest", "", "%v", err)
 		return
@@ -79,40 +54,11 @@ func (l *loader) manifestObject(n *info, path string, c *v1alpha1.CreateObjSpec)
 	for _, pod := range workload.DenyToken(first.Object) {
 		l.token(path+".manifest", fmt.Sprintf("the pods of %s", n.out.Name), &pod)
 	}
-	labels := first.GetLabels()
+	made.Labels = first.GetLabels()
 	for _, own := range []string{workload.LabelAction, workload.LabelInstance, workload.LabelRun} {
-		delete(labels, own)
+		delete(made.Labels, own)
 	}
-	n.out.Manifest = &Manifest{Render: render, Labels: labels}
-}
-
-func fieldsOf(raw []byte) (map[string]any, error) {
-	var fields map[string]any
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, err
-	}
-	// Whole numbers are int64 in unstructured objects, as an apiserver has them.
-	return unstructuredNumbers(fields).(map[string]any), nil
-}
-
-// unstructuredNumbers makes the floats of encoding/json whole numbers where
-// they are.
-func unstructuredNumbers(v any) any {
-	switch v := v.(type) {
-	case float64:
-		if n := int64(v); float64(n) == v {
-			return n
-		}
-	case []any:
-		for i := range v {
-			v[i] = unstructuredNumbers(v[i])
-		}
-	case map[string]any:
-		for k := range v {
-			v[k] = unstructuredNumbers(v[k])
-		}
-	}
-	return v
+	n.out.Manifest = made
 }
 
 // identified says what is missing to know which kind of object it is.

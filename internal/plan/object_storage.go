@@ -10,7 +10,6 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/object/model"
-	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
 // hostMount is a file or a directory of this machine that the program is given.
@@ -20,7 +19,7 @@ type hostMount struct{ path, kind string }
 // cluster's nodes it is the program's own; here the program sees nothing of the
 // machine that it is not given.
 func (o *objectReader) given(path, kind string) string {
-	if path == "" || o.in.Capabilities.Engine == workload.Kubernetes {
+	if path == "" || o.in.Capabilities.Cluster {
 		return path
 	}
 	if m := (hostMount{path, kind}); !slices.Contains(o.host, m) {
@@ -124,7 +123,7 @@ var environment = map[string][]string{
 }
 
 func (o *objectReader) credentials(path string, s *v1alpha1.ObjectStorage, m *model.Store) {
-	c, cluster := s.Credentials, o.in.Capabilities.Engine == workload.Kubernetes
+	c, cluster := s.Credentials, o.in.Capabilities.Cluster
 	names := environment[m.Kind]
 	switch {
 	case c != nil && names == nil:

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/schedule"
+	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
 // Plan is a Benchmark with nothing left to decide but what depends on time
@@ -45,8 +45,10 @@ type Plan struct {
 	Budget   Budget
 	Warnings []Problem
 
-	cluster bool  // of engine kubernetes
-	given   []any // ConfigMaps and VolumeAttributesClasses of the files, for Render
+	// Cluster: the names of classes are those of a cluster, not of the files.
+	Cluster bool
+	// Given are the ConfigMaps and VolumeAttributesClasses of the files.
+	Given []any `json:",omitempty"`
 }
 
 // Action is one entry of spec.actions, resolved.
@@ -86,12 +88,12 @@ type Workload struct {
 	// Metrics names the parser by container output: how outputs become numbers.
 	Outputs []Output
 	Canary  *engine.Canary
-	// Render gives instance i (0-based) with every variable filled in. It is
-	// pure; errors were already found when the plan was loaded.
-	Render func(runID string, i int) (engine.Workload, error)
-	Vars   map[string]string // as resolved, for the record: those that all have
-	// Own are the variables that set instance i apart: those at i modulo their
-	// number. One at least.
+	// Template and Params are what instances are rendered from: instance i by the
+	// Params at i modulo their number.
+	Template *workload.Entry
+	Params   []workload.Params
+	Vars     map[string]string // as resolved, for the record: those that all have
+	// Own are the variables that set instance i apart, indexed as Params.
 	Own    []map[string]string
 	Labels map[string]string // that the file gives it, by which actions find it
 }
@@ -110,15 +112,15 @@ type Output struct {
 
 // Volume makes a volume.
 type Volume struct {
-	Attach bool
-	Render func(runID string, i int) (engine.Volume, error)
+	Action   string        // its name, from which volumes are named
+	Template engine.Volume // each volume, but for its name and its labels of the run
 }
 
 // Manifest makes any object.
 type Manifest struct {
-	// Render gives instance i (0-based) with every variable filled in.
-	Render func(runID string, i int) (unstructured.Unstructured, error)
-	Labels map[string]string
+	Template *workload.Object
+	Params   workload.Params
+	Labels   map[string]string // of each object, beside those that name its run
 }
 
 // KillSpec says how workloads are killed.

@@ -25,7 +25,7 @@ func Render(p *Plan, runID string) ([]byte, error) {
 		return nil, err
 	}
 	for _, name := range sortedKeys(p.StorageClasses) {
-		if p.cluster {
+		if p.Cluster {
 			fmt.Fprintf(&out, "# StorageClass %s: the cluster's%s\n", name, ofDriver(p.StorageClasses[name].Provisioner))
 			continue
 		}
@@ -38,7 +38,7 @@ func Render(p *Plan, runID string) ([]byte, error) {
 		}
 	}
 	for _, name := range sortedKeys(p.SnapshotClasses) {
-		if p.cluster {
+		if p.Cluster {
 			fmt.Fprintf(&out, "# VolumeSnapshotClass %s: the cluster's%s\n", name, ofDriver(p.SnapshotClasses[name].Driver))
 			continue
 		}
@@ -50,8 +50,8 @@ func Render(p *Plan, runID string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	for i := range p.given {
-		if err := write(&out, "as in the input", p.given[i]); err != nil {
+	for i := range p.Given {
+		if err := write(&out, "as in the input", p.Given[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -88,10 +88,7 @@ func manifestOf(c engine.SnapshotClass) snapshotClass {
 func renderInstance(out *bytes.Buffer, a *Action, runID string, k int) error {
 	title := fmt.Sprintf("action %s, instance %d", a.Name, k)
 	if a.Volume != nil {
-		v, err := a.Volume.Render(runID, k)
-		if err != nil {
-			return err
-		}
+		v := a.Volume.Render(runID, k)
 		switch {
 		case v.Static != nil:
 			title += fmt.Sprintf("; bound to volume %s of driver %s, which exists", v.Static.Handle, v.Static.Driver)

@@ -147,9 +147,8 @@ func (d *demands) action(a *Action) {
 		}
 	}
 	if a.Volume != nil {
-		if v, err := a.Volume.Render("", 0); err == nil { // it was rendered before
-			d.volume(a.Name, &v)
-		}
+		v := a.Volume.Render("", 0)
+		d.volume(a.Name, &v)
 	}
 	if a.Workload != nil {
 		if w, err := a.Workload.Render("", 0); err == nil {

@@ -209,10 +209,7 @@ func (r *runner) prepare(t *task) error {
 		}
 		q.Workload = &w
 	case a.Volume != nil:
-		v, err := a.Volume.Render(r.RunID, q.Instance)
-		if err != nil {
-			return err
-		}
+		v := a.Volume.Render(r.RunID, q.Instance)
 		if len(t.targets) > 0 {
 			source := t.targets[0]
 			if a.Kind == op.Restore {

@@ -15,6 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/schedule"
+	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
 // script is an engine in virtual time: each op takes what took says.
@@ -132,15 +133,20 @@ func (quiet) Log(string, string) {}
 
 func makes(name, rateName string, count int) plan.Action {
 	return plan.Action{Name: name, Kind: op.Create, Rate: rateName, Count: count, Timeout: time.Minute,
-		Volume: &plan.Volume{Render: func(string, int) (engine.Volume, error) { return engine.Volume{}, nil }}}
+		Volume: &plan.Volume{Action: name}}
 }
 
 func runs(name string, count int) plan.Action {
 	return plan.Action{Name: name, Kind: op.Create, Count: count, Timeout: time.Minute,
-		Workload: &plan.Workload{Render: func(string, int) (engine.Workload, error) {
-			return engine.Workload{SyncGroup: "main", Pods: []engine.Pod{{}}}, nil
-		}}}
+		Workload: &plan.Workload{SyncGroup: "main", Params: []workload.Params{{Action: name, Count: count}},
+			Template: &workload.Entry{Name: "pod", Parts: []workload.Part{{Key: "pod.yaml", Text: podManifest}}}}}
 }
+
+const podManifest = `apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec: {containers: [{name: c, command: [sleep, "1"]}]}
+`
 
 func snaps(name, rateName, of string) plan.Action {
 	return plan.Action{Name: name, Kind: op.Snapshot, Rate: rateName, Count: 1, Timeout: time.Minute,

@@ -13,7 +13,7 @@ import (
 func render(t *testing.T, engine string, parts ...Part) (*Instance, error) {
 	t.Helper()
 	e := &Entry{Name: "e", Parts: parts}
-	return e.Render(Params{Action: "a", Count: 1, RunID: "r1", Engine: engine})
+	return e.Render(Params{Action: "a", Count: 1, RunID: "r1", Engine: engine, Cluster: engine == "kubernetes"})
 }
 
 func mustRender(t *testing.T, engine, text string) *Instance {
@@ -92,7 +92,7 @@ spec: {selector: {app: p}, ports: [{port: 80}]}
 
 // A cluster gets the pod as its author wrote it: names are the instance's.
 func TestClusterPod(t *testing.T) {
-	got, err := yaml.Marshal(mustRender(t, Kubernetes, asWritten))
+	got, err := yaml.Marshal(mustRender(t, "kubernetes", asWritten))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestClusterProblems(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := render(t, Kubernetes, Part{"e.yaml", tt.manifest})
+			_, err := render(t, "kubernetes", Part{"e.yaml", tt.manifest})
 			if message(err) != tt.want {
 				t.Errorf("got  %v\nwant %s", err, tt.want)
 			}
@@ -139,7 +139,7 @@ func TestClusterProblems(t *testing.T) {
 // and what does not wait may be probed.
 func TestProbesThatDoNoHarm(t *testing.T) {
 	probed := strings.Replace(podHead, "%s", ", annotations: {sync: c}", 1) + "  containers: [{name: c, command: [a]}, {name: d, command: [b], livenessProbe: {tcpSocket: {port: 1}}}]\n"
-	mustRender(t, Kubernetes, probed)
+	mustRender(t, "kubernetes", probed)
 	mustRender(t, "local", strings.Replace(probed, "sync: c", "sync: \"true\"", 1))
 }
 
@@ -165,7 +165,7 @@ spec:
       spec: {resources: {requests: {storage: 1Gi}}}
 `
 	service := "---\napiVersion: v1\nkind: Service\nmetadata: {name: db}\nspec: {clusterIP: None, selector: {app: db}}\n"
-	for engine, text := range map[string]string{"local": set, Kubernetes: set + service} {
+	for engine, text := range map[string]string{"local": set, "kubernetes": set + service} {
 		t.Run(engine, func(t *testing.T) {
 			i := mustRender(t, engine, text)
 			type pod struct{ Name, Claim, Index, Host string }
@@ -177,7 +177,7 @@ spec:
 				}
 			}
 			want := []pod{{"a-0-db-3", "a-0-store-db-3", "3", "."}, {"a-0-db-4", "a-0-store-db-4", "4", "."}}
-			if engine == Kubernetes {
+			if engine == "kubernetes" {
 				want[0].Host, want[1].Host = "db-3.a-0-db", "db-4.a-0-db"
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -196,7 +196,7 @@ spec:
 
 // A Job's pod is not started again: that would be a retry that nobody sees.
 func TestJobIsNotRetried(t *testing.T) {
-	i := mustRender(t, Kubernetes, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: {spec: {restartPolicy: OnFailure, containers: [{name: c}]}}}\n")
+	i := mustRender(t, "kubernetes", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: {spec: {restartPolicy: OnFailure, containers: [{name: c}]}}}\n")
 	if got := i.Pods[0].Spec.RestartPolicy; got != corev1.RestartPolicyNever {
 		t.Errorf("restartPolicy %s", got)
 	}
@@ -220,7 +220,7 @@ func TestParsers(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			i, err := render(t, Kubernetes, Part{"e.yaml", tt.manifest}, Part{"p.py", "#!/p\nprint(1)"})
+			i, err := render(t, "kubernetes", Part{"e.yaml", tt.manifest}, Part{"p.py", "#!/p\nprint(1)"})
 			if err != nil {
 				t.Fatal(err)
 			}

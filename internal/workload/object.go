@@ -1,35 +1,54 @@
 package workload
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"strconv"
 	"strings"
 
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 )
 
-// Object is a manifest with variables, which stands in a file as it is.
+// Object is a manifest with variables. It is immutable once it is resolved.
 type Object struct {
-	entry  Entry
-	fields map[string]any
+	Entry  Entry          // the manifest as the only part of an entry
+	Fields map[string]any // the manifest, decoded
 	// Numbers are the variables whose value is a number: a field that is one of
 	// them and nothing else becomes a number too.
 	Numbers map[string]bool
 }
 
-// NewObject takes the fields of a manifest.
-func NewObject(fields map[string]any) (*Object, error) {
+// NewObject decodes a manifest from JSON. Whole numbers are int64, as in the API
+// server's unstructured objects.
+func NewObject(manifest []byte) (*Object, error) {
+	var fields map[string]any
+	if err := utiljson.Unmarshal(manifest, &fields); err != nil {
+		return nil, err
+	}
 	text, err := yaml.Marshal(fields)
 	if err != nil {
 		return nil, err
 	}
-	return &Object{entry: Entry{Name: "manifest", Parts: []Part{{Key: "manifest.yaml", Text: string(text)}}}, fields: fields}, nil
+	return &Object{Entry: Entry{Name: "manifest", Parts: []Part{{Key: "manifest.yaml", Text: string(text)}}}, Fields: fields}, nil
+}
+
+// UnmarshalJSON decodes what json.Marshal writes, with whole numbers as int64.
+func (o *Object) UnmarshalJSON(data []byte) error {
+	type plain Object
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode((*plain)(o)); err != nil {
+		return err
+	}
+	return utiljson.ConvertMapNumbers(o.Fields, 0)
 }
 
 // Resolve is Entry.Resolve: a manifest has no defaults.
 func (o *Object) Resolve(given map[string]string) (map[string]string, []*Error) {
-	values, wrong := o.entry.Resolve(given)
+	values, wrong := o.Entry.Resolve(given)
 	for _, e := range wrong {
 		e.Message = strings.Replace(e.Message, `workload "manifest"`, "the manifest", 1)
 	}
@@ -43,7 +62,7 @@ func (o *Object) Render(p Params) (map[string]any, error) {
 		values = map[string]string{}
 	}
 	f := filler{values: values, builtins: builtin(p), numbers: o.Numbers}
-	out, err := f.value(o.fields)
+	out, err := f.value(o.Fields)
 	if err != nil {
 		return nil, err
 	}

@@ -19,11 +19,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 )
 
-// Kubernetes is the name of the engine whose pods are real ones: they go to it
-// as their author wrote them, but for names and what wraps them. Elsewhere
-// only what an engine can stand in for is taken.
-const Kubernetes = "kubernetes"
-
 // Params are what one instance is made from.
 type Params struct {
 	Vars   map[string]string // complete: from Resolve
@@ -32,7 +27,11 @@ type Params struct {
 	Count  int // of instances that one trigger makes
 	RunID  string
 	Labels map[string]string // added to every object
-	Engine string            // its name; see Kubernetes
+	Engine string            // its name, for messages
+	// Cluster: the pods are for a Kubernetes cluster; they go to it as their author
+	// wrote them, but for names and what wraps them. Else only what an engine can
+	// stand in for is taken.
+	Cluster bool
 	// ToolsImage is the image of the library's programs.
 	ToolsImage string
 	// Image is that of this program.
@@ -100,7 +99,7 @@ type renderer struct {
 }
 
 // cluster says whether the pods are for a real cluster.
-func (r *renderer) cluster() bool { return r.params.Engine == Kubernetes }
+func (r *renderer) cluster() bool { return r.params.Cluster }
 
 // expect notes that a pod refers to something that the entry does not have.
 func (r *renderer) expect(kind, name string) {

@@ -300,8 +300,8 @@ func FuzzRender(f *testing.F) {
 	f.Add(asWritten, "")
 	f.Fuzz(func(_ *testing.T, manifest, value string) {
 		e := &Entry{Name: "e", Parts: []Part{{"m.yaml", manifest}}}
-		for _, engine := range []string{"local", Kubernetes} {
-			_, _ = e.Render(Params{Vars: map[string]string{"a": value}, Action: "a", Engine: engine})
+		for _, engine := range []string{"local", "kubernetes"} {
+			_, _ = e.Render(Params{Vars: map[string]string{"a": value}, Action: "a", Engine: engine, Cluster: engine == "kubernetes"})
 		}
 	})
 }

@@ -127,7 +127,7 @@ func (e *Engine) Capabilities() engine.Capabilities { return Capabilities() }
 // Capabilities of the engine, without a cluster at hand.
 func Capabilities() engine.Capabilities {
 	return engine.Capabilities{
-		Engine: "kubernetes",
+		Engine: "kubernetes", Cluster: true,
 		Actions: map[op.Kind]bool{
 			op.Create: true, op.Snapshot: true, op.Restore: true, op.Clone: true,
 			op.Resize: true, op.Modify: true, op.Delete: true, op.Reattach: true, op.Rollout: true,

@@ -107,7 +107,7 @@ func SocketPath(endpoint string) string {
 // Capabilities of a single machine. What a driver offers is known after Open.
 func (e *Engine) Capabilities() engine.Capabilities {
 	return engine.Capabilities{
-		Engine: "local",
+		Engine: "local", BuiltInDrivers: true,
 		Actions: map[op.Kind]bool{
 			op.Create: true, op.Snapshot: true, op.Restore: true, op.Clone: true,
 			op.Resize: true, op.Modify: true, op.Delete: true,

@@ -117,6 +117,16 @@ func (t Type) String() string {
 	return t.text
 }
 
+// MarshalText writes what Parse reads.
+func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText is Parse.
+func (t *Type) UnmarshalText(text []byte) error {
+	parsed, err := Parse(string(text))
+	*t = parsed
+	return err
+}
+
 // Size says whether values are sizes of Kubernetes, of which Bytes has the number.
 func (t Type) Size() bool { return t.kind == sizeType && !t.list }
 

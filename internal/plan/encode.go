@@ -1,0 +1,113 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/schedule"
+)
+
+// A Plan is data: json.Marshal writes all of it, and a plan read back renders
+// and schedules the same. Only Rate.Schedule needs a form of its own, since it is
+// an interface.
+
+// encodedSchedule has one field for each kind of Schedule.
+type encodedSchedule struct {
+	Constant *schedule.Constant `json:",omitempty"`
+	Poisson  *schedule.Poisson  `json:",omitempty"`
+	Burst    *schedule.Burst    `json:",omitempty"`
+	Trace    *schedule.Trace    `json:",omitempty"`
+	Formula  *v1alpha1.Rate     `json:",omitempty"` // with only the field of the formula
+}
+
+type rateData Rate
+
+// encodedRate hides Rate.Schedule behind a field of the same JSON name.
+type encodedRate struct {
+	*rateData
+	Schedule *encodedSchedule `json:",omitempty"`
+}
+
+// MarshalJSON writes the rate with its schedule.
+func (r Rate) MarshalJSON() ([]byte, error) {
+	out := encodedRate{rateData: (*rateData)(&r)}
+	switch s := r.Schedule.(type) {
+	case nil:
+	case schedule.Constant:
+		out.Schedule = &encodedSchedule{Constant: &s}
+	case schedule.Poisson:
+		out.Schedule = &encodedSchedule{Poisson: &s}
+	case schedule.Burst:
+		out.Schedule = &encodedSchedule{Burst: &s}
+	case schedule.Trace:
+		out.Schedule = &encodedSchedule{Trace: &s}
+	case schedule.Closed:
+		spec := &v1alpha1.Rate{}
+		if !setFormula(spec, s.Formula) {
+			return nil, fmt.Errorf("rate %s: no field of a rate has type %T", r.Name, s.Formula)
+		}
+		out.Schedule = &encodedSchedule{Formula: spec}
+	default:
+		return nil, fmt.Errorf("rate %s: cannot encode schedule %T", r.Name, s)
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (r *Rate) UnmarshalJSON(data []byte) error {
+	in := encodedRate{rateData: (*rateData)(r)}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	s := in.Schedule
+	switch {
+	case s == nil:
+		r.Schedule = nil
+	case s.Constant != nil:
+		r.Schedule = *s.Constant
+	case s.Poisson != nil:
+		r.Schedule = *s.Poisson
+	case s.Burst != nil:
+		r.Schedule = *s.Burst
+	case s.Trace != nil:
+		r.Schedule = *s.Trace
+	default:
+		f, _ := formulaOf(s.Formula)
+		if f == nil {
+			return fmt.Errorf("rate %s: unknown schedule", r.Name)
+		}
+		r.Schedule = schedule.Closed{Formula: f}
+	}
+	return nil
+}
+
+// formulaOf returns the field of a rate that is a Formula, and the field's JSON
+// name; nil: it has none.
+func formulaOf(r *v1alpha1.Rate) (f schedule.Formula, name string) {
+	if r == nil {
+		return nil, ""
+	}
+	fields := reflect.ValueOf(r).Elem()
+	for i := range fields.NumField() {
+		if f, ok := fields.Field(i).Interface().(schedule.Formula); ok && !fields.Field(i).IsNil() {
+			name, _, _ := strings.Cut(fields.Type().Field(i).Tag.Get("json"), ",")
+			return f, name
+		}
+	}
+	return nil, ""
+}
+
+// setFormula sets the field of a rate that has the type of f.
+func setFormula(r *v1alpha1.Rate, f schedule.Formula) bool {
+	fields, v := reflect.ValueOf(r).Elem(), reflect.ValueOf(f)
+	for i := range fields.NumField() {
+		if fields.Field(i).Type() == v.Type() {
+			fields.Field(i).Set(v)
+			return true
+		}
+	}
+	return false
+}

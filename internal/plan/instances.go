@@ -1,0 +1,57 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/workload"
+)
+
+// Render returns instance i (0-based) for the run runID. It is pure and safe for
+// concurrent use. Load has rendered one instance of each Params without error.
+func (w *Workload) Render(runID string, i int) (engine.Workload, error) {
+	p := w.Params[i%len(w.Params)]
+	p.RunID, p.Index = runID, i
+	instance, err := w.Template.Render(p)
+	if err != nil {
+		return engine.Workload{}, fmt.Errorf("workload %s, instance %d: %w", w.Entry, i, err)
+	}
+	instance.SyncGroup, instance.Canary = w.SyncGroup, w.Canary
+	return instance.Workload, nil
+}
+
+// Render returns volume i (0-based) for the run runID. Engines only read the
+// result: all but the labels is shared with the template.
+func (v *Volume) Render(runID string, i int) engine.Volume {
+	one := v.Template
+	one.Claim.Name = workload.InstanceName(v.Action, i)
+	one.Claim.Labels = map[string]string{workload.LabelInstance: one.Claim.Name, workload.LabelRun: runID}
+	maps.Copy(one.Claim.Labels, v.Template.Claim.Labels)
+	return one
+}
+
+// Render returns object i (0-based) for the run runID, with the labels by which
+// the run finds it and without a token in its pods.
+func (m *Manifest) Render(runID string, i int) (unstructured.Unstructured, error) {
+	p := m.Params
+	p.RunID, p.Index = runID, i
+	fields, err := m.Template.Render(p)
+	if err != nil {
+		return unstructured.Unstructured{}, fmt.Errorf("manifest of %s, instance %d: %w", p.Action, i, err)
+	}
+	workload.DenyToken(fields)
+	out := unstructured.Unstructured{Object: fields}
+	name := workload.InstanceName(p.Action, i)
+	labels := out.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, m.Labels)
+	labels[workload.LabelAction], labels[workload.LabelInstance], labels[workload.LabelRun] = p.Action, name, runID
+	out.SetLabels(labels)
+	out.SetName(name)
+	return out, nil
+}
