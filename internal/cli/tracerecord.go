@@ -24,6 +24,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/capture"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/internal/trace"
 )
@@ -228,13 +229,9 @@ func fromBundle(dir string) ([]trace.Record, error) {
 	return records, nil
 }
 
-// opsOfKinds are the trace's words for what actions do.
-var opsOfKinds = map[op.Kind]trace.Op{op.Create: trace.Create, op.Snapshot: trace.Snapshot, op.Restore: trace.Restore, op.Clone: trace.Clone,
-	op.Resize: trace.Resize, op.Modify: trace.Modify, op.Delete: trace.Delete}
-
 // recordOf turns an op into a record; false if a trace has no word for it.
 func recordOf(o *op.Op, actions map[string]*v1alpha1.Action) (trace.Record, bool) {
-	what, known := opsOfKinds[o.Kind]
+	what, known := plan.TraceOp(o.Kind)
 	a := actions[strings.TrimSuffix(o.Action, run.Before)]
 	if !known || a == nil || o.Outcome == op.Dropped || !o.Ended.Known() {
 		return trace.Record{}, false

@@ -162,6 +162,8 @@ type Request struct {
 	Action   string
 	Instance int    // index of the op within its action
 	Name     string // name of the object to make: a function of (run, action, index)
+	Kind     op.Kind
+	Target   Object // what the op acts on; zero: nothing, or several
 
 	Workload *Workload
 	Volume   *Volume

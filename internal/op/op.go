@@ -46,25 +46,6 @@ func (t *Time) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Kind is what an action does.
-type Kind string
-
-// The kinds of action, in the order in which they are documented.
-const (
-	Create   Kind = "create"
-	Snapshot Kind = "snapshot"
-	Restore  Kind = "restore"
-	Clone    Kind = "clone"
-	Resize   Kind = "resize"
-	Reattach Kind = "reattach"
-	Rollout  Kind = "rollout"
-	Drain    Kind = "drain"
-	Scale    Kind = "scale"
-	Kill     Kind = "kill"
-	Modify   Kind = "modify"
-	Delete   Kind = "delete"
-)
-
 // Outcome is how an op ended.
 type Outcome string
 

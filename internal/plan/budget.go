@@ -7,7 +7,6 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
-	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
@@ -169,29 +168,13 @@ type trigger struct {
 
 // each says what one trigger does with so many targets.
 func (n *info) each(targets int64) trigger {
-	switch n.kind {
-	case op.Create:
-		ops := int64(n.out.Count)
-		count := ops / int64(max(n.variants, 1)) // of each variant
-		things := map[string]int64{pods: mul(count, int64(n.pods)), volumes: mul(count, int64(len(n.claims)))}
-		if n.out.Manifest != nil {
-			things[objects] = ops
-		}
-		return trigger{things, ops, n.sizes(count)}
-	case op.Drain:
-		return trigger{map[string]int64{"drains": 1}, 1, nil}
-	case op.Restore, op.Clone:
-		return trigger{map[string]int64{volumes: targets}, targets, n.sizes(targets)}
-	case op.Snapshot:
-		ops := targets
-		if n.out.Snapshot != nil && n.out.Snapshot.Group {
-			ops = min(targets, 1)
-		}
-		return trigger{map[string]int64{snapshots: targets}, ops, nil}
+	switch {
+	case n.does == nil:
+		return trigger{}
+	case n.does.each != nil:
+		return n.does.each(n, targets)
 	}
-	names := map[op.Kind]string{op.Resize: "resizes", op.Modify: "modifications", op.Delete: "deletions",
-		op.Reattach: "reattachments", op.Rollout: "rollouts", op.Scale: "scalings", op.Kill: "kills"}
-	return trigger{map[string]int64{names[n.kind]: targets}, targets, nil}
+	return trigger{map[string]int64{n.does.plural: targets}, targets, nil}
 }
 
 // manyVolumes is more than is likely to be meant.

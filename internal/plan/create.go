@@ -15,9 +15,38 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/trace"
 	"github.com/cnsbench/cnsbench/internal/workload"
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
+
+var createAction = descriptor{
+	kind: op.Create, field: "createObjSpec", resolve: (*loader).create,
+	makes: func(a *v1alpha1.Action) engine.ObjectKind {
+		switch c := a.CreateObjSpec; {
+		case c.Workload != "":
+			return engine.WorkloadObject
+		case c.Manifest != nil:
+			return engine.ManifestObject
+		}
+		return engine.VolumeObject
+	},
+	milestones: append([]string{op.Scheduled, op.Initialized, op.Running}, volumeMilestones...),
+	each: func(n *info, _ int64) trigger {
+		ops := int64(n.out.Count)
+		count := ops / int64(max(n.variants, 1)) // of each variant
+		things := map[string]int64{pods: mul(count, int64(n.pods)), volumes: mul(count, int64(len(n.claims)))}
+		if n.out.Manifest != nil {
+			things[objects] = ops
+		}
+		return trigger{things, ops, n.sizes(count)}
+	},
+	traced: true,
+	fits: func(n *info, r *trace.Record) bool {
+		return r.Kind == trace.Volume && n.out.Volume != nil || r.Kind == trace.Workload && n.out.Workload != nil
+	},
+}
 
 // maxSize is the largest volume that is taken for meant: 1 PiB.
 const maxSize = int64(1) << 50

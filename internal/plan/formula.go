@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
-	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
@@ -58,18 +57,6 @@ func (l *loader) singling(order []*info) {
 			}
 		}
 	}
-}
-
-// Way is the direction in which a rate that counts objects must go to trigger
-// the action.
-func (a *Action) Way() schedule.Way {
-	switch a.Kind {
-	case op.Create, op.Snapshot, op.Restore, op.Clone:
-		return schedule.Up
-	case op.Delete:
-		return schedule.Down
-	}
-	return schedule.NoWay
 }
 
 // ends says whether the schedule itself has an end.

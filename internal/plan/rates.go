@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
-	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
@@ -139,8 +139,8 @@ func (l *loader) actionRate(n *info) {
 		return
 	}
 	l.used[name] = true
-	if c := r.ConcurrencySpec; c != nil && c.Until == "ended" && (n.kind != op.Create || n.spec.CreateObjSpec.Workload == "") {
-		l.fail(n.path+".rateName", "until: running", "rate %q waits until a workload has ended, but %s makes none", name, n.field)
+	if c := r.ConcurrencySpec; c != nil && c.Until == "ended" && n.does != nil && n.made() != engine.WorkloadObject {
+		l.fail(n.path+".rateName", "until: running", "rate %q waits until a workload has ended, but %s makes none", name, n.does.field)
 	}
 }
 

@@ -3,7 +3,6 @@ package plan
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,8 +19,8 @@ import (
 
 // info is what is known of an action while the file is resolved.
 type info struct {
-	path  string // spec.actions[2]
-	field string // snapshotSpec
+	path  string      // spec.actions[2]
+	does  *descriptor // nil: the file does not say
 	kind  op.Kind
 	spec  *v1alpha1.Action
 	out   Action
@@ -69,7 +68,9 @@ func (l *loader) resolve() {
 	for i := range l.spec.Actions {
 		a := &l.spec.Actions[i]
 		n := &info{path: fmt.Sprintf("spec.actions[%d]", i), spec: a}
-		n.kind, n.field = kindOf(a)
+		if n.does = descriptorOf(a); n.does != nil {
+			n.kind = n.does.kind
+		}
 		order = append(order, n)
 		if _, twice := l.infos[string(a.Name)]; !twice { // reported by the schema
 			l.infos[string(a.Name)] = n
@@ -92,37 +93,6 @@ func (l *loader) resolve() {
 	l.slos(order)
 	l.endless(order)
 	l.budget(order)
-}
-
-// kindOf says what an action does and which field says so.
-func kindOf(a *v1alpha1.Action) (op.Kind, string) {
-	switch {
-	case a.CreateObjSpec != nil:
-		return op.Create, "createObjSpec"
-	case a.SnapshotSpec != nil:
-		return op.Snapshot, "snapshotSpec"
-	case a.RestoreSpec != nil:
-		return op.Restore, "restoreSpec"
-	case a.CloneSpec != nil:
-		return op.Clone, "cloneSpec"
-	case a.ResizeSpec != nil:
-		return op.Resize, "resizeSpec"
-	case a.ReattachSpec != nil:
-		return op.Reattach, "reattachSpec"
-	case a.RolloutSpec != nil:
-		return op.Rollout, "rolloutSpec"
-	case a.DrainSpec != nil:
-		return op.Drain, "drainSpec"
-	case a.ScaleSpec != nil:
-		return op.Scale, "scaleSpec"
-	case a.KillSpec != nil:
-		return op.Kill, "killSpec"
-	case a.ModifySpec != nil:
-		return op.Modify, "modifySpec"
-	case a.DeleteSpec != nil:
-		return op.Delete, "deleteSpec"
-	}
-	return "", "" // the schema has said it
 }
 
 // names reports names of actions under which objects could be mistaken for
@@ -151,43 +121,16 @@ func (l *loader) action(n *info) {
 	n.out.Timeout = l.positive(n.path+".timeout", n.spec.Timeout)
 	l.actionRate(n)
 	l.references(n)
-	if n.kind == "" {
-		return
+	if n.does == nil {
+		return // the schema has said it
 	}
 	if !l.in.Capabilities.Actions[n.kind] {
-		l.unsupported(n.path+"."+n.field, n.field)
+		l.unsupported(n.path+"."+n.does.field, n.does.field)
 		return
 	}
 	l.plan.Needs.Kinds[n.kind] = true
-	n.metrics = opMetrics(n.kind)
-	switch n.kind {
-	case op.Create:
-		l.create(n)
-	case op.Snapshot:
-		l.snapshot(n)
-	case op.Restore:
-		l.restore(n)
-	case op.Clone:
-		l.clone(n)
-	case op.Resize:
-		l.resize(n)
-	case op.Modify:
-		l.modify(n)
-	case op.Delete:
-		l.delete(n)
-	case op.Reattach:
-		l.reattach(n)
-	case op.Rollout:
-		l.rollout(n)
-	case op.Drain:
-		l.drain(n)
-	case op.Scale:
-		l.scale(n)
-	case op.Kill:
-		l.kill(n)
-	default: // an engine that offers more than the plan knows
-		l.later(n.path+"."+n.field, n.field)
-	}
+	n.metrics = n.does.metrics()
+	n.does.resolve(l, n)
 	if n.out.Target != nil && n.out.Chained {
 		n.out.Target.Makers = makers(n.aims)
 	}
@@ -267,39 +210,6 @@ func (l *loader) positive(path string, d *v1alpha1.Duration) time.Duration {
 		return 0
 	}
 	return d.Duration.Duration
-}
-
-// rpcs are the CSI calls whose start and end are milestones.
-var rpcs = []string{
-	"CreateVolume", "DeleteVolume", "ControllerPublishVolume", "ControllerUnpublishVolume",
-	"CreateSnapshot", "DeleteSnapshot", "ControllerExpandVolume", "ControllerModifyVolume",
-	"CreateVolumeGroupSnapshot", "DeleteVolumeGroupSnapshot", "GetVolumeGroupSnapshot", "ListSnapshots", "GetSnapshot",
-	"NodeStageVolume", "NodeUnstageVolume", "NodePublishVolume", "NodeUnpublishVolume", "NodeExpandVolume",
-}
-
-// opMetrics are the milestones that ops of a kind can have.
-func opMetrics(kind op.Kind) []string {
-	volume := []string{op.Acked, op.Provisioned, op.Bound, op.Attached, op.Staged, op.Published, op.FirstWrite, op.FirstRead, op.Ready}
-	again := append([]string{op.Replaced, op.Initialized, op.Running}, volume...)
-	metrics := map[op.Kind][]string{
-		op.Create:   append([]string{op.Scheduled, op.Initialized, op.Running}, volume...),
-		op.Restore:  volume,
-		op.Clone:    volume,
-		op.Snapshot: {op.Acked, "content", op.Taken, op.Ready},
-		op.Resize:   {op.Acked, op.Controller, op.Node, op.Ready},
-		op.Modify:   {op.Acked, op.Modified, op.Ready},
-		op.Delete:   {op.Acked, op.Unpublished, op.Unstaged, op.Detached, op.Gone},
-		op.Reattach: append([]string{op.Gone, op.Unpublished, op.Unstaged, op.Detached, op.Scheduled}, again...),
-		op.Rollout:  append([]string{op.Signalled, op.Gone, op.Scheduled}, again...),
-		op.Kill:     append([]string{op.Signalled, op.Resumed, op.Gone, op.Scheduled}, again...),
-		op.Drain:    append([]string{op.Cordoned, op.Evicted, op.Gone, op.Detached, op.Scheduled}, again...),
-		op.Scale:    {op.Acked, op.Ready, op.Gone},
-	}[kind]
-	metrics = slices.Clone(metrics)
-	for _, rpc := range rpcs {
-		metrics = append(metrics, rpc+".start", rpc+".end")
-	}
-	return metrics
 }
 
 // workloadMetrics are what a parser gives, and the canary.

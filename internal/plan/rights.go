@@ -6,10 +6,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // Right is one thing that a run must be allowed to do to a cluster.
@@ -124,19 +125,8 @@ func (d *demands) always() {
 }
 
 func (d *demands) action(a *Action) {
-	switch a.Kind {
-	case op.Snapshot:
-		d.snapshots(a)
-	case op.Resize:
-		d.want(Right{Resource: "persistentvolumeclaims"}, "to grow the volumes of", a.Name, "patch")
-	case op.Modify:
-		d.modifies(a)
-	case op.Delete:
-		if o := a.Target.Object; o != nil {
-			d.want(object(o.APIVersion, o.Kind, o.Namespace), "to delete "+o.Name+", which the run did not make, for", a.Name, "get", "list", "watch", "delete")
-		}
-	default:
-		d.disturbs(a)
+	if does := describe(a.Kind); does != nil && does.rights != nil {
+		does.rights(d, a)
 	}
 	if a.Manifest != nil {
 		if o, err := a.Manifest.Render("", 0); err == nil {
@@ -203,35 +193,9 @@ func (d *demands) pods(action, why string) {
 	d.want(Right{Resource: "secrets"}, "for the tokens of the agents in the pods of", action, "create", "delete", "list")
 }
 
-func (d *demands) snapshots(a *Action) {
-	const see = "to see when the snapshots are taken of"
-	class := ""
-	if a.Snapshot != nil {
-		class = a.Snapshot.Class
-	}
-	d.want(Right{Group: snapshotGroup, Resource: "volumesnapshots"}, see, a.Name, "list", "watch")
-	d.want(Right{Group: snapshotGroup, Resource: "volumesnapshots"}, "to remove the snapshots of", a.Name, "delete")
-	d.want(Right{Group: snapshotGroup, Resource: "volumesnapshotcontents", ClusterScoped: true}, see, a.Name, "list", "watch")
-	if d.plan.SnapshotClasses[class].Retain {
-		d.want(Right{Group: snapshotGroup, Resource: "volumesnapshotcontents", ClusterScoped: true}, "to remove the snapshots of", a.Name, "patch", "delete")
-	}
-	if a.Snapshot == nil || !a.Snapshot.Group {
-		d.want(Right{Group: snapshotGroup, Resource: "volumesnapshots"}, "to take the snapshots of", a.Name, "create")
-		d.want(Right{Group: snapshotGroup, Resource: "volumesnapshotclasses", ClusterScoped: true}, "to check the class of", a.Name, "list")
-		return
-	}
-	d.want(Right{Group: groupSnapshotGroup, Resource: "volumegroupsnapshots"}, "to take the group snapshots of", a.Name, "create", "delete", "list", "watch")
-	d.want(Right{Group: groupSnapshotGroup, Resource: "volumegroupsnapshotclasses", ClusterScoped: true}, "to check the class of", a.Name, "list")
-	d.want(Right{Resource: "persistentvolumeclaims"}, "to label the volumes of one group for", a.Name, "patch")
-}
-
-var attributesClasses = Right{Group: storageGroup, Resource: "volumeattributesclasses", ClusterScoped: true}
-
-func (d *demands) modifies(a *Action) {
-	d.want(Right{Resource: "persistentvolumeclaims"}, "to give another class to the volumes of", a.Name, "patch")
-	if a.ModifyClass != "" {
-		d.want(attributesClasses, "to check the class of", a.Name, "list")
-		return
-	}
-	d.want(attributesClasses, "to make a class of the parameters of", a.Name, "create", "delete", "list")
+// object is the right to an object of any kind.
+func object(apiVersion, kind, namespace string) Right {
+	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
+	guess, _ := meta.UnsafeGuessKindToResource(gvk)
+	return Right{Group: gvk.Group, Resource: guess.Resource, Namespace: namespace, Kind: kind, Version: gvk.Version}
 }

@@ -144,8 +144,7 @@ func (p *replay) record(r *trace.Record) bool {
 
 // step finds out what a record does: which action, and to which object.
 func (p *replay) step(r *trace.Record) (s Step, reason string) {
-	kind, known := kindsOfOps[r.Op]
-	if !known {
+	if d := describe(op.Kind(r.Op)); d == nil || !d.traced { // attaching is part of creating
 		return s, fmt.Sprintf("%s has no action of its own", r.Op)
 	}
 	on := r.Key()
@@ -159,7 +158,7 @@ func (p *replay) step(r *trace.Record) (s Step, reason string) {
 		return s, "they act on what was deleted before"
 	}
 	var ok bool
-	if s.Action, ok = p.action(kind, r, on); !ok {
+	if s.Action, ok = p.action(r, on); !ok {
 		return s, fmt.Sprintf("no action of the rate does %s of a %s", r.Op, r.Kind)
 	}
 	if r.Op != trace.Create {
@@ -179,13 +178,6 @@ func (p *replay) step(r *trace.Record) (s Step, reason string) {
 	return s, ""
 }
 
-// kindsOfOps are the kinds of action that do what a trace says. Attaching is
-// part of creating.
-var kindsOfOps = map[trace.Op]op.Kind{
-	trace.Create: op.Create, trace.Snapshot: op.Snapshot, trace.Restore: op.Restore, trace.Clone: op.Clone,
-	trace.Resize: op.Resize, trace.Modify: op.Modify, trace.Delete: op.Delete,
-}
-
 // objectKinds are the engine's words for a trace's.
 var objectKinds = map[trace.Kind]engine.ObjectKind{
 	trace.Volume: engine.VolumeObject, trace.Snapshots: engine.SnapshotObject, trace.Workload: engine.WorkloadObject,
@@ -193,14 +185,14 @@ var objectKinds = map[trace.Kind]engine.ObjectKind{
 
 // action chooses among the rate's actions of a kind: one that is aimed at what
 // made the object, or makes things of the record's class; else the first.
-func (p *replay) action(kind op.Kind, r *trace.Record, on string) (index int, ok bool) {
+func (p *replay) action(r *trace.Record, on string) (index int, ok bool) {
 	maker, known := p.made[on]
 	for _, c := range p.actions {
 		n := c.info
-		if n.kind != kind || !fits(n, r) {
+		if string(n.kind) != string(r.Op) || n.does.fits != nil && !n.does.fits(n, r) {
 			continue
 		}
-		if known && n.out.Target != nil && n.out.Target.Action == p.name(maker) || kind == op.Create && r.Class != "" && n.class() == r.Class {
+		if known && n.out.Target != nil && n.out.Target.Action == p.name(maker) || r.Op == trace.Create && r.Class != "" && n.class() == r.Class {
 			return c.index, true
 		}
 		if !ok {
@@ -217,19 +209,6 @@ func (p *replay) name(index int) string {
 		}
 	}
 	return ""
-}
-
-// fits says whether an action makes or removes objects of the record's kind.
-func fits(n *info, r *trace.Record) bool {
-	switch n.kind {
-	case op.Create:
-		return r.Kind == trace.Volume && n.out.Volume != nil || r.Kind == trace.Workload && n.out.Workload != nil
-	case op.Delete:
-		return n.out.Target != nil && n.out.Target.Kind == objectKinds[r.Kind]
-	case op.Snapshot:
-		return n.out.Snapshot != nil && !n.out.Snapshot.Group
-	}
-	return true
 }
 
 // class is the StorageClass of what an action makes.
@@ -268,7 +247,7 @@ func (p *replay) existing(object string, by *trace.Record) string {
 		made.Op = trace.Create
 	}
 	var ok bool
-	if s.Action, ok = p.action(kindsOfOps[made.Op], &made, s.On); !ok {
+	if s.Action, ok = p.action(&made, s.On); !ok {
 		return ""
 	}
 	p.out.Before = append(p.out.Before, s)

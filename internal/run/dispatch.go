@@ -107,7 +107,7 @@ func (r *runner) targets(a *plan.Action, within *episode) []engine.Object {
 	if o := a.Target.Object; o != nil {
 		return []engine.Object{{Kind: a.Target.Kind, Name: o.Name, Ref: o}}
 	}
-	take := a.Kind == op.Delete
+	take := a.Kind.Effect() == op.Removes
 	if within != nil && within.means(a.Target) {
 		return r.inventory.findAmong(within.made, a.Name, a.Target, take)
 	}
@@ -144,7 +144,7 @@ func (r *runner) newOp(a *plan.Action, due op.Time, episode int64) op.Op {
 func (r *runner) newTask(a *plan.Action, due op.Time, episode int64) *task {
 	o := r.newOp(a, due, episode)
 	return &task{op: o, action: a, request: engine.Request{
-		ID: o.ID, Action: a.Name, Instance: o.Instance,
+		ID: o.ID, Kind: a.Kind, Action: a.Name, Instance: o.Instance,
 		Name: fmt.Sprintf("%s-%d", a.Name, o.Instance),
 	}}
 }
@@ -170,31 +170,12 @@ func (r *runner) onTarget(a *plan.Action, due op.Time, episode int64, target eng
 	t := r.newTask(a, due, episode)
 	t.op.Target = target.Name
 	t.targets = []engine.Object{target}
-	switch a.Kind {
-	case op.Snapshot:
-		t.request.Snapshot = &engine.Snapshot{Sources: t.targets, Class: a.Snapshot.Class}
-	case op.Resize:
-		t.request.Resize = &engine.Resize{Target: target, Bytes: grown(a.Resize, target.Bytes)}
-	case op.Modify:
-		t.request.Modify = &engine.Modify{Target: target, Class: a.ModifyClass, Parameters: a.Modify}
-	case op.Delete:
-		t.request.Delete = &engine.Delete{Target: target}
+	t.request.Target = target
+	a.Complete(&t.request, func() int64 { return r.turnOf(target.Name, a.Name) })
+	if a.Kind.Effect() == op.Removes {
 		r.instances.deleting(target)
-	default:
-		r.disturbance(t, target)
 	}
 	return t
-}
-
-func grown(s *plan.ResizeSpec, bytes int64) int64 {
-	switch {
-	case s.Factor > 0:
-		return int64(float64(bytes) * s.Factor)
-	case s.ByBytes > 0:
-		return bytes + s.ByBytes
-	default:
-		return s.Bytes
-	}
 }
 
 // prepare fills in the manifests of what is made, and lets the engine note
@@ -212,7 +193,7 @@ func (r *runner) prepare(t *task) error {
 		v := a.Volume.Render(r.RunID, q.Instance)
 		if len(t.targets) > 0 {
 			source := t.targets[0]
-			if a.Kind == op.Restore {
+			if source.Kind == engine.SnapshotObject {
 				v.FromSnapshot = &source
 			} else {
 				v.FromVolume = &source
@@ -321,11 +302,10 @@ func conclude(o *op.Op, err, cause error) {
 
 // account brings the inventory up to date with what an op did.
 func (r *runner) account(t *task, made []engine.Object) {
-	switch t.action.Kind {
-	case op.Modify, op.Drain, op.Scale:
-	case op.Reattach, op.Rollout, op.Kill:
+	switch t.action.Kind.Effect() {
+	case op.Restarts:
 		r.settle(t)
-	case op.Delete:
+	case op.Removes:
 		if t.targets[0].Ref != nil {
 			return // it was never ours
 		}
@@ -335,9 +315,9 @@ func (r *runner) account(t *task, made []engine.Object) {
 		} else {
 			r.inventory.add(t.targets...)
 		}
-	case op.Resize:
+	case op.Changes:
 		r.inventory.grew(made)
-	default:
+	case op.Makes:
 		describeMade(t, made)
 		t.made = r.inventory.add(made...)
 		r.born(&t.op, t.made)

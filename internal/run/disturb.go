@@ -14,22 +14,6 @@ import (
 // The actions on what runs: what they end is made again by the engine, within
 // the op, so that the end of a workload that an op caused is no failure.
 
-// disturbance fills in the request of an action on what runs.
-func (r *runner) disturbance(t *task, target engine.Object) {
-	a, q := t.action, &t.request
-	switch a.Kind {
-	case op.Reattach:
-		q.Reattach = &engine.Reattach{Target: target, Node: a.Node}
-	case op.Rollout:
-		q.Rollout = &engine.Rollout{Target: target, Undo: a.Undo}
-	case op.Kill:
-		q.Kill = &engine.Kill{Target: target, Signal: a.Kill.Signal, Grace: a.Kill.Grace, StopFor: a.Kill.StopFor}
-	case op.Scale:
-		replicas := a.Scale.Replicas[int(r.turnOf(target.Name, a.Name))%len(a.Scale.Replicas)]
-		q.Scale = &engine.Scale{Target: target, Replicas: replicas, Script: a.Scale.Script}
-	}
-}
-
 // turnOf counts how often an action has come to a target, from 0.
 func (r *runner) turnOf(target, action string) int64 {
 	n, _ := r.counters.LoadOrStore(action+" "+target, new(atomic.Int64)) // no action has a blank in its name
@@ -59,9 +43,11 @@ func labelText(labels map[string]string) string {
 // that is known beforehand.
 func disturbed(a *plan.Action, target engine.Object) string {
 	switch {
-	case a.Kind == op.Reattach:
+	case a.Kind.Effect() != op.Restarts:
+		return ""
+	case target.Kind == engine.VolumeObject:
 		return target.Owner
-	case (a.Kind == op.Kill || a.Kind == op.Rollout) && target.Kind == engine.WorkloadObject:
+	case target.Kind == engine.WorkloadObject:
 		return target.Name
 	}
 	return ""
@@ -70,6 +56,9 @@ func disturbed(a *plan.Action, target engine.Object) string {
 // settle says what is left of a workload after an op on it: one that was made
 // again is as before, else its end is the op's doing.
 func (r *runner) settle(t *task) {
+	if len(t.targets) == 0 {
+		return
+	}
 	name := disturbed(t.action, t.targets[0])
 	if name == "" {
 		return

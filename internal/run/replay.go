@@ -106,7 +106,7 @@ func (p *replay) bind(s plan.Step, at op.Time) *step {
 	b := &step{Step: s, action: &p.Plan.Actions[s.Action], at: at, on: p.objects[s.On], ended: make(chan struct{})}
 	if b.on != nil {
 		b.after = []<-chan struct{}{b.on.made}
-		if b.action.Kind == op.Delete {
+		if b.action.Kind.Effect() == op.Removes {
 			b.after = append(b.after, b.on.users...)
 			delete(p.objects, s.On)
 		} else {
@@ -144,24 +144,12 @@ func closed(c <-chan struct{}) bool {
 func (s *step) over(t *task) {
 	if s.makes != nil && t.op.Outcome == op.OK {
 		for _, it := range t.made {
-			if it.Kind == kindMade(s.action) {
+			if it.Kind == s.action.Makes() {
 				s.makes.item, s.makes.ok = it, true
 			}
 		}
 	}
 	close(s.ended)
-}
-
-// kindMade is the kind of object that a trace calls by the name of an op of the
-// action.
-func kindMade(a *plan.Action) engine.ObjectKind {
-	switch {
-	case a.Kind == op.Snapshot:
-		return engine.SnapshotObject
-	case a.Workload != nil:
-		return engine.WorkloadObject
-	}
-	return engine.VolumeObject
 }
 
 // run begins a step: at once if nothing is in its way, else in a goroutine that
@@ -198,7 +186,7 @@ func (p *replay) begin(s *step, unblocked op.Time, begin func(*task)) {
 		p.lose(s, codeDependency, s.On+", which it acts on, was not made")
 		return
 	}
-	o, there := p.inventory.claim(s.on.item, s.action.Kind == op.Delete)
+	o, there := p.inventory.claim(s.on.item, s.action.Kind.Effect() == op.Removes)
 	if !there {
 		p.lose(s, codeNoTarget, s.On+" is gone: something else has deleted it")
 		return

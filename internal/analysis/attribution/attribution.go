@@ -124,7 +124,7 @@ var podsGone = step{Workload, []string{op.Signalled, op.Evicted, op.Acked, "Node
 var claimsGone = step{Controllers, []string{op.Acked, "objectGone", "NodeUnpublishVolume.end"}}
 
 func endsPods(kind op.Kind) bool {
-	return kind == op.Kill || kind == op.Reattach || kind == op.Rollout || kind == op.Drain || kind == op.Scale
+	return kind.Effect() == op.Restarts
 }
 
 // callers say who makes a call, and after what.

@@ -63,11 +63,8 @@ var goneFirst = []string{"started", op.Acked, op.Signalled, op.Evicted}
 
 // predecessors of a milestone of an op.
 func predecessors(kind op.Kind, base string) []string {
-	switch kind {
-	case op.Kill, op.Reattach, op.Rollout, op.Drain, op.Scale:
-		if base == op.Gone {
-			return goneFirst
-		}
+	if kind.Effect() == op.Restarts && base == op.Gone {
+		return goneFirst
 	}
 	return before[base]
 }

@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+var restoreAction = descriptor{
+	kind: op.Restore, field: "restoreSpec", resolve: (*loader).restore,
+	makes: makesVolumes, milestones: volumeMilestones, each: eachCopy, traced: true,
+}
+
+var cloneAction = descriptor{
+	kind: op.Clone, field: "cloneSpec", resolve: (*loader).clone,
+	makes: makesVolumes, milestones: volumeMilestones, each: eachCopy, traced: true,
+}
+
+func makesVolumes(*v1alpha1.Action) engine.ObjectKind { return engine.VolumeObject }
+
+func eachCopy(n *info, targets int64) trigger {
+	return trigger{map[string]int64{volumes: targets}, targets, n.sizes(targets)}
+}
+
+func (l *loader) restore(n *info) {
+	s, path := n.spec.RestoreSpec, n.path+".restoreSpec"
+	if l.target(n, path, s.Target, s.Select, engine.SnapshotObject) {
+		l.copyOf(n, path, s.NewVolume)
+	}
+}
+
+func (l *loader) clone(n *info) {
+	s, path := n.spec.CloneSpec, n.path+".cloneSpec"
+	if l.target(n, path, s.Target, s.Select, engine.VolumeObject) {
+		l.copyOf(n, path, s.NewVolume)
+	}
+}
+
+// copyOf resolves the volume that a restore or a clone makes; what it does
+// not say is as the source's.
+func (l *loader) copyOf(n *info, path string, v v1alpha1.NewVolume) {
+	var sources []corev1.PersistentVolumeClaim
+	for _, of := range n.aims {
+		sources = append(sources, of.claims...)
+	}
+	if len(sources) == 0 {
+		return // its target has problems of its own
+	}
+	like, class := sources[0], v.StorageClass
+	for _, c := range sources {
+		if class == "" && className(&c) != className(&like) {
+			l.fail(path, "storageClass", "the sources are of several StorageClasses, so that the new volume's must be given")
+			return
+		}
+		if _, static := l.static[c.Name]; static && class == "" {
+			l.fail(path, "storageClass", "the source is of no StorageClass, so that the new volume's must be given")
+			return
+		}
+		if c.Spec.Resources.Requests.Storage().Cmp(*like.Spec.Resources.Requests.Storage()) < 0 {
+			like = c // the least: engines raise it to the source's
+		}
+	}
+	if class == "" {
+		class = className(&like)
+	}
+	size := like.Spec.Resources.Requests[corev1.ResourceStorage]
+	if v.Size != nil {
+		size = *v.Size
+		l.size(path+".size", v.Size)
+	}
+	at := orParent(l.doc, path, "storageClass")
+	sc, ok := l.classes.volumes(at, class)
+	if !ok {
+		return
+	}
+	if of := l.drivers(sources); l.classes.cluster && sc.Provisioner != "" && len(of) > 0 && !of[sc.Provisioner] {
+		l.fail(at, "a copy is made by the driver that has the source", "StorageClass %q is of driver %s, the source is of %s",
+			sc.Name, sc.Provisioner, strings.Join(sortedKeys(of), " and "))
+		return
+	}
+	claim := newClaim(sc.Name, size)
+	claim.Spec.AccessModes, claim.Spec.VolumeMode = like.Spec.AccessModes, like.Spec.VolumeMode
+	l.makesVolume(n, path, engine.Volume{Claim: claim, Attach: v.Attach})
+}

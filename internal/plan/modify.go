@@ -1,0 +1,52 @@
+package plan
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+var modifyAction = descriptor{
+	kind: op.Modify, field: "modifySpec", resolve: (*loader).modify, plural: "modifications",
+	milestones: []string{op.Acked, op.Modified, op.Ready},
+	rights:     modifyRights,
+	request: func(a *Action, q *engine.Request, _ func() int64) {
+		q.Modify = &engine.Modify{Target: q.Target, Class: a.ModifyClass, Parameters: a.Modify}
+	},
+	traced: true,
+}
+
+func (l *loader) modify(n *info) {
+	s, path := n.spec.ModifySpec, n.path+".modifySpec"
+	n.out.Modify = maps.Clone(s.Parameters)
+	ok := l.target(n, path, s.Target, s.Select, engine.VolumeObject)
+	var claims []corev1.PersistentVolumeClaim
+	for _, of := range n.aims {
+		claims = append(claims, of.claims...)
+	}
+	if s.VolumeAttributesClass != "" {
+		n.out.Modify, n.out.ModifyClass = l.classes.attributes(path+".volumeAttributesClass", s.VolumeAttributesClass, l.drivers(claims))
+	}
+	if !ok {
+		return
+	}
+	for _, of := range n.aims {
+		if l.lacking(path, of.claims, canModify) {
+			return
+		}
+	}
+}
+
+var attributesClasses = Right{Group: storageGroup, Resource: "volumeattributesclasses", ClusterScoped: true}
+
+func modifyRights(d *demands, a *Action) {
+	d.want(Right{Resource: "persistentvolumeclaims"}, "to give another class to the volumes of", a.Name, "patch")
+	if a.ModifyClass != "" {
+		d.want(attributesClasses, "to check the class of", a.Name, "list")
+		return
+	}
+	d.want(attributesClasses, "to make a class of the parameters of", a.Name, "create", "delete", "list")
+}

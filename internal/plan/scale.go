@@ -1,0 +1,94 @@
+package plan
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+var scaleAction = descriptor{
+	kind: op.Scale, field: "scaleSpec", resolve: (*loader).scale, plural: "scalings",
+	milestones: []string{op.Acked, op.Ready, op.Gone},
+	rights:     scaleRights,
+	request: func(a *Action, q *engine.Request, turn func() int64) {
+		replicas := a.Scale.Replicas[int(turn())%len(a.Scale.Replicas)]
+		q.Scale = &engine.Scale{Target: q.Target, Replicas: replicas, Script: a.Scale.Script}
+	},
+}
+
+// scriptKey is the key of a ConfigMap that has the script of a scale.
+const scriptKey = "scale.sh"
+
+func (l *loader) scale(n *info) {
+	s, path := n.spec.ScaleSpec, n.path+".scaleSpec"
+	n.out.Scale = &ScaleSpec{Replicas: s.Replicas, Script: l.script(path, s)}
+	if s.Object != nil {
+		l.foreign(n, path+".object", s.Object)
+		return
+	}
+	l.target(n, path, v1alpha1.Target{ActionName: s.ActionName}, v1alpha1.SelectAll, engine.ManifestObject)
+}
+
+// script takes the script of a scale from the ConfigMap beside the Benchmark.
+func (l *loader) script(path string, s *v1alpha1.ScaleSpec) *engine.Script {
+	if s.ScriptConfigMap == "" {
+		return nil
+	}
+	path += ".scriptConfigMap"
+	cm, ok := l.configs[s.ScriptConfigMap]
+	if !ok {
+		l.fail(path, or(suggest(s.ScriptConfigMap, sortedKeys(l.configs)), "put it beside the Benchmark"), "there is no ConfigMap %q here", s.ScriptConfigMap)
+		return nil
+	}
+	text, ok := cm.Data[scriptKey]
+	if !ok && len(cm.Data) == 1 {
+		for _, text = range cm.Data {
+			ok = true
+		}
+	}
+	switch {
+	case !ok:
+		l.fail(path, "", "ConfigMap %q has no key %s", s.ScriptConfigMap, scriptKey)
+	case !strings.HasPrefix(text, "#!"):
+		l.fail(path, "such as #!/bin/sh", "the script of ConfigMap %q does not begin with #! and its interpreter", s.ScriptConfigMap)
+	}
+	return &engine.Script{Text: text, Image: cmp.Or(s.Image, l.in.ToolsImage), ServiceAccount: s.ServiceAccountName}
+}
+
+func scaleRights(d *demands, a *Action) {
+	d.onManifests(a, "to see the replicas of", "scale", "get")
+	if o := a.Target.Object; o != nil && o.Namespace != "" {
+		d.want(Right{Resource: "pods", Namespace: o.Namespace}, "to see the replicas of", a.Name, "list")
+	}
+	if a.Scale.Script == nil {
+		d.onManifests(a, "to scale the objects of", "scale", "patch")
+		return
+	}
+	const why = "to run the script of"
+	d.want(Right{Resource: "pods"}, why, a.Name, "create", "delete")
+	d.want(Right{Resource: "configmaps"}, why, a.Name, "create", "delete", "list")
+}
+
+// onManifests wants verbs on every kind of object that an action aims at.
+func (d *demands) onManifests(a *Action, why, subresource string, verbs ...string) {
+	if o := a.Target.Object; o != nil {
+		r := object(o.APIVersion, o.Kind, o.Namespace)
+		r.Subresource = subresource
+		d.want(r, why, a.Name, verbs...)
+		return
+	}
+	for i := range d.plan.Actions {
+		of := &d.plan.Actions[i]
+		if of.Manifest == nil || a.Target.Action != "" && of.Name != a.Target.Action || !hasAll(of.Manifest.Labels, a.Target.Labels) {
+			continue
+		}
+		if o, err := of.Manifest.Render("", 0); err == nil { // it was rendered before
+			r := object(o.GetAPIVersion(), o.GetKind(), "")
+			r.Subresource = subresource
+			d.want(r, why, a.Name, verbs...)
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/workload"
+)
+
+// target resolves which objects an action is done to; false if it has
+// reported that there can never be any.
+func (l *loader) target(n *info, path string, t v1alpha1.Target, s v1alpha1.Select, kind engine.ObjectKind) bool {
+	out := &Target{Kind: kind, Select: Select(s), Action: string(t.ActionName), Labels: maps.Clone(t.Labels)}
+	n.out.Target = out
+	switch {
+	case t.ActionName != "":
+		return l.byAction(n, path+".actionName", string(t.ActionName), kind)
+	case t.VolumeName != "":
+		return l.byVolume(n, path+".volumeName", t.VolumeName, kind)
+	case len(t.Labels) > 0:
+		return l.byLabels(n, path+".labels", t.Labels, kind, fmt.Sprintf("no %s that this run makes has these labels", kind), labelHint(kind))
+	}
+	return false // the schema has said it
+}
+
+func (l *loader) byAction(n *info, path, name string, kind engine.ObjectKind) bool {
+	of, ok := l.infos[name]
+	if !ok {
+		l.fail(path, suggest(name, sortedKeys(l.infos)), "there is no action %q", name)
+		return false
+	}
+	if of.state == resolving {
+		l.fail(path, "", "%q acts on what comes of %q itself, so that there is never a first object", n.out.Name, name)
+		return false
+	}
+	l.action(of)
+	if of.does == nil || !l.in.Capabilities.Actions[of.kind] {
+		return false // has a problem of its own
+	}
+	if !gives(of, kind) {
+		l.fail(path, "it can be: "+orNone(l.givers(kind)), "%q makes no %ss, so that there is never one to %s", name, kind, n.kind)
+		return false
+	}
+	n.aims = []*info{of}
+	return true
+}
+
+// gives says whether an action makes objects of a kind.
+func gives(of *info, kind engine.ObjectKind) bool {
+	made := of.made()
+	switch kind {
+	case engine.SnapshotObject, engine.GroupSnapshotObject:
+		return made == engine.SnapshotObject || made == engine.GroupSnapshotObject
+	case engine.VolumeObject: // of a workload that could not be resolved it is not known
+		return made == kind || made == engine.WorkloadObject && (len(of.claims) > 0 || of.out.Workload == nil)
+	}
+	return made == kind
+}
+
+func (l *loader) givers(kind engine.ObjectKind) []string {
+	var names []string
+	for name, of := range l.infos {
+		if name != "" && of.state == resolved && gives(of, kind) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// byVolume aims at an action that makes volumes, or at the claims of that name
+// in the templates of workloads; or at the snapshots of either.
+func (l *loader) byVolume(n *info, path, name string, kind engine.ObjectKind) bool {
+	if of, ok := l.infos[name]; ok && of != n && kind == engine.VolumeObject {
+		if of.state == untouched {
+			l.action(of)
+		}
+		if of.state == resolved && of.out.Volume != nil {
+			n.out.Target.Volume = name
+			n.aims = []*info{of}
+			return true
+		}
+	}
+	n.out.Target.Labels = map[string]string{workload.LabelVolume: name}
+	message, hint := "no volume of this run is called "+name, "the name of a claim in a workload's template"
+	if kind == engine.SnapshotObject {
+		message, hint = "no snapshot is taken of a volume called "+name, "the name of an action that makes volumes, or of a claim in a workload's template"
+	}
+	return l.byLabels(n, path, n.out.Target.Labels, kind, message, hint)
+}
+
+// byLabels aims at the objects of a kind that have the labels.
+func (l *loader) byLabels(n *info, path string, labels map[string]string, kind engine.ObjectKind, message, hint string) bool {
+	for _, name := range sortedKeys(l.infos) {
+		if of := l.infos[name]; of != n && l.labelled(n, of, kind, labels) {
+			n.aims = append(n.aims, of)
+		}
+	}
+	if len(n.aims) == 0 {
+		l.fail(path, hint, "%s", message)
+		return false
+	}
+	return true
+}
+
+// labelled says whether an action makes objects of a kind with these labels.
+// Snapshots have those of the volumes that they are of; one of volumes that n
+// itself makes is passed over, for it cannot be what n begins with.
+func (l *loader) labelled(n, of *info, kind engine.ObjectKind, labels map[string]string) bool {
+	s := of.spec.SnapshotSpec
+	switch kind {
+	case engine.SnapshotObject, engine.GroupSnapshotObject:
+		if s == nil || string(s.ActionName) == n.out.Name || kind == engine.GroupSnapshotObject && !s.Group {
+			return false
+		}
+	default:
+		if of.spec.CreateObjSpec == nil {
+			return false
+		}
+	}
+	l.action(of)
+	switch kind {
+	case engine.WorkloadObject:
+		return of.out.Workload != nil && hasAll(of.out.Workload.Labels, labels)
+	case engine.ManifestObject:
+		return of.out.Manifest != nil && hasAll(of.out.Manifest.Labels, labels)
+	}
+	return slices.ContainsFunc(of.claims, func(c corev1.PersistentVolumeClaim) bool { return hasAll(c.Labels, labels) })
+}
+
+func labelHint(kind engine.ObjectKind) string {
+	switch kind {
+	case engine.WorkloadObject:
+		return "the labels of its createObjSpec"
+	case engine.ManifestObject:
+		return "those of its createObjSpec or of its manifest"
+	case engine.SnapshotObject, engine.GroupSnapshotObject:
+		return "a snapshot has the labels of the volumes that it is of"
+	}
+	return "labels of a createObjSpec are put on its volumes"
+}
+
+func hasAll(have, want map[string]string) bool {
+	for k, v := range want {
+		if have[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// drivers are those of the claims' StorageClasses, as far as they are known.
+func (l *loader) drivers(claims []corev1.PersistentVolumeClaim) map[string]bool {
+	drivers := map[string]bool{}
+	for i := range claims {
+		if sc, ok := l.classOf(&claims[i]); ok {
+			drivers[sc.Provisioner] = true
+		}
+		drivers[l.static[claims[i].Name]] = true
+	}
+	delete(drivers, "")
+	return drivers
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "no action of this file"
+	}
+	return strings.Join(names, ", ")
+}
+
+// foreign aims at an object that the run did not make.
+func (l *loader) foreign(n *info, path string, o *v1alpha1.ObjectRef) {
+	if !l.need(path, "object") {
+		return
+	}
+	if _, err := schema.ParseGroupVersion(o.APIVersion); err != nil {
+		l.fail(path+".apiVersion", "such as apps/v1", "%v", err)
+	}
+	n.out.Target = &Target{Kind: engine.ManifestObject, Select: SelectAll,
+		Object: &engine.ObjectRef{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}}
+}
