@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cnsbench/cnsbench/internal/object/model"
-	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/object/objectspec"
 )
 
 func newConvert(s *streams) *cobra.Command {
@@ -27,7 +27,7 @@ the Benchmark says otherwise than the file is told on standard error.`,
 			if err := absolute(w); err != nil {
 				return err
 			}
-			b, notes, err := plan.Convert(w)
+			b, notes, err := objectspec.Convert(w)
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}

@@ -23,7 +23,10 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
+	"github.com/cnsbench/cnsbench/internal/object/metrics"
+	"github.com/cnsbench/cnsbench/internal/object/objectspec"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
 // load reads and resolves the files, for engine kubernetes against the cluster
@@ -44,7 +47,8 @@ func load(ctx context.Context, s *streams, f *runFlags, names []string) (*plan.P
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	in := plan.Input{Files: files, Set: sets, Folder: named.folder, Open: named.open, AnyDriver: f.endpoint != "", Seed: drawSeed(), Image: f.cluster.image}
+	in := plan.Input{Files: files, Set: sets, Folder: named.folder, Open: named.open, AnyDriver: f.endpoint != "", Seed: drawSeed(), Image: f.cluster.image,
+		ObjectSpec: objectspec.Resolve, Parsers: parsers()}
 	if f.job.inCluster { // an object of the API has nothing beside it
 		in.Folder, in.Open = nil, nil
 	}
@@ -76,6 +80,9 @@ func load(ctx context.Context, s *streams, f *runFlags, names []string) (*plan.P
 	}
 	return p, files, on, nil
 }
+
+// parsers of workloads' outputs, beside the built-in ones.
+func parsers() map[string]parser.Func { return map[string]parser.Func{"object": metrics.Parse} }
 
 // planOn connects to the cluster and adds what it has to a plan's input. Where
 // no cluster is needed, one that is not there is a warning.

@@ -82,7 +82,11 @@ func writeObjectBudgets(out io.Writer, list []plan.ObjectBudget) error {
 		default:
 			fmt.Fprintf(out, "%s would send:\n", b.Action)
 		}
-		if err := writeBudgets(out, b.Works, max(1, b.Times), defaultObjectFlags().prices); err != nil {
+		works := make([]model.Budget, len(b.Works))
+		for i, w := range b.Works {
+			works[i] = model.Budget(w)
+		}
+		if err := writeBudgets(out, works, max(1, b.Times), defaultObjectFlags().prices); err != nil {
 			return err
 		}
 	}

@@ -112,7 +112,11 @@ func placesIn(r *bundle.Run) (places []model.Place, err error) {
 	var f facts
 	err = json.Unmarshal(r.Plan, &f)
 	for _, o := range f.Budget.Objects {
-		places = append(places, o.Makes...)
+		for _, text := range o.Makes {
+			var p model.Place
+			err = errors.Join(err, json.Unmarshal(text, &p))
+			places = append(places, p)
+		}
 	}
 	return places, err
 }

@@ -17,13 +17,13 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/cnsbench/cnsbench/internal/analysis/knee"
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/object/capacity"
 	"github.com/cnsbench/cnsbench/internal/object/coordinator"
 	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/stats/knee"
 	"github.com/cnsbench/cnsbench/library"
 )
 

@@ -255,7 +255,7 @@ func (r *running) carryOut(ctx context.Context, e engine.Engine) error {
 		Watch: func(ctx context.Context, keep func(op.Machine)) error {
 			return machine.Watch(ctx, r.clock, processesOf(e), keep)
 		},
-		RawDir: filepath.Join(r.writer.Dir(), "raw"), Observer: r.observer(show), Keep: r.flags.keep, Sleep: run.PreciseSleep,
+		RawDir: filepath.Join(r.writer.Dir(), "raw"), Observer: r.observer(show), Keep: r.flags.keep, Sleep: run.PreciseSleep, Parsers: parsers(),
 		Session: engine.Session{RunID: r.id, Identity: r.identity, Clock: r.clock, Ledger: r.writer.Ledger(),
 			Dir: scratch, Needs: r.plan.Needs, MaxOutput: r.plan.MaxOutput.PerInstance,
 			StorageClasses: r.plan.StorageClasses, SnapshotClasses: r.plan.SnapshotClasses},

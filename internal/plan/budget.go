@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
-	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
@@ -93,9 +92,8 @@ func (c *counter) of(n *info) share {
 	}
 	b := &c.l.plan.Budget
 	b.Ops = plus(b.Ops, mul(times, one.ops))
-	if n.objects != nil {
-		works, _ := oload.Budgets(n.objects, nil) // files to write are the instances'
-		b.Objects = append(b.Objects, ObjectBudget{Action: string(n.spec.Name), Times: times, Open: !ended, Works: works, Makes: objectPlaces(n.objects)})
+	if n.inline != nil {
+		b.Objects = append(b.Objects, ObjectBudget{Action: string(n.spec.Name), Times: times, Open: !ended, Works: n.inline.Works, Makes: n.inline.Makes})
 	}
 	b.Pods = plus(b.Pods, mul(times, one.things[pods]))
 	b.Snapshots = plus(b.Snapshots, mul(times, one.things[snapshots]))

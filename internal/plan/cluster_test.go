@@ -95,7 +95,7 @@ func onCluster(t *testing.T, in Input, text string) (*Plan, string) {
 	t.Helper()
 	in.Capabilities = kubernetes()
 	in.Files = []File{{Name: "x.yaml", Data: []byte(head + text)}}
-	p, problems := Load(t.Context(), in)
+	p, problems := Load(t.Context(), withObjects(in))
 	var said strings.Builder
 	for _, problem := range problems {
 		fmt.Fprintln(&said, problem)
@@ -407,7 +407,7 @@ func TestUnknownParser(t *testing.T) {
 				in.Capabilities = kubernetes()
 			}
 			in.Files = []File{{Name: "x.yaml", Data: []byte(text)}}
-			_, problems := Load(t.Context(), in)
+			_, problems := Load(t.Context(), withObjects(in))
 			want := `x.yaml:5:49: spec.actions[0].createObjSpec.workload: there is no parser "foi" (built in: fio, object; else the name of a script of the entry, or none: the output is kept raw)`
 			if len(problems) != 1 || problems[0].String() != want {
 				t.Errorf("got  %v\nwant %s", problems, want)

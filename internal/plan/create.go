@@ -83,7 +83,7 @@ func (l *loader) workload(n *info, path string, c *v1alpha1.CreateObjSpec) {
 	l.unknownNulls(path, entry)
 	w := &Workload{Entry: entry.Name, Origin: entry.Origin, SHA256: entry.SHA256(), Labels: c.Labels}
 	if c.ObjectSpec != nil {
-		if n.object, n.objects = l.objects(path, c); n.objects == nil {
+		if n.inline = l.inlineSpec(path, c); n.inline == nil {
 			n.metrics = nil
 			return
 		}
@@ -129,7 +129,10 @@ func (l *loader) variant(n *info, w *Workload, path string, c *v1alpha1.CreateOb
 		l.badVar(cmp.Or(v.paths[e.Var], path+".vars."+e.Var), e)
 	}
 	params := workload.Params{Vars: values, Action: n.out.Name, Count: n.out.Count, Labels: c.Labels,
-		Engine: l.in.Capabilities.Engine, Cluster: l.classes.cluster, ToolsImage: l.in.ToolsImage, Image: l.in.Image, Object: n.object, Configs: l.configs, RunID: "run"}
+		Engine: l.in.Capabilities.Engine, Cluster: l.classes.cluster, ToolsImage: l.in.ToolsImage, Image: l.in.Image, Configs: l.configs, RunID: "run"}
+	if n.inline != nil {
+		params.Object = n.inline.Vars
+	}
 	if len(wrong) > 0 {
 		return params, false
 	}
@@ -268,14 +271,14 @@ func (l *loader) size(path string, q *resource.Quantity) int64 {
 // parser checks that there is one for what the workload writes, and notes
 // which metrics come of it.
 func (l *loader) parser(n *info, path string, o workload.Output) {
-	if o.Parser != "" && o.Script == "" && !slices.Contains(parser.Names(), o.Parser) {
-		l.fail(path+".workload", fmt.Sprintf("built in: %s; else the name of a script of the entry, or none: the output is kept raw", strings.Join(parser.Names(), ", ")),
+	if known := parser.Names(l.in.Parsers); o.Parser != "" && o.Script == "" && !slices.Contains(known, o.Parser) {
+		l.fail(path+".workload", fmt.Sprintf("built in: %s; else the name of a script of the entry, or none: the output is kept raw", strings.Join(known, ", ")),
 			"there is no parser %q", o.Parser)
 		return
 	}
 	metrics := workloadMetrics(o.Parser)
-	if n.objects != nil {
-		metrics = append(metrics, parser.ObjectMetrics(n.objects)...)
+	if n.inline != nil {
+		metrics = append(metrics, n.inline.Metrics...)
 	}
 	for _, m := range metrics {
 		if !slices.Contains(n.metrics, m) {

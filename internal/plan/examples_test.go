@@ -42,7 +42,7 @@ func TestExamplesLoad(t *testing.T) {
 			if strings.Contains(name, "/kubernetes/") { // what only a cluster has
 				on = everything()
 			}
-			p, problems := Load(t.Context(), Input{Files: []File{{Name: filepath.Base(name), Data: data}}, Capabilities: on, Seed: 1})
+			p, problems := Load(t.Context(), withObjects(Input{Files: []File{{Name: filepath.Base(name), Data: data}}, Capabilities: on, Seed: 1}))
 			for _, problem := range problems {
 				t.Error(problem)
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/version"
 	"github.com/cnsbench/cnsbench/internal/workload"
+	"github.com/cnsbench/cnsbench/internal/workload/parser"
 	"github.com/cnsbench/cnsbench/library"
 )
 
@@ -49,6 +50,10 @@ type Input struct {
 	Image string
 	// Folder opens a folder named in spec.library; nil: there are none.
 	Folder func(path string) (fs.FS, error)
+	// ObjectSpec resolves the objectSpec of a workload; nil: none is accepted.
+	ObjectSpec workload.SpecResolver
+	// Parsers of workloads' outputs, beside the built-in ones.
+	Parsers map[string]parser.Func
 	// Open opens a file named in the Benchmark, such as a trace; nil: there are none.
 	Open func(path string) (io.ReadCloser, error)
 	// AnyDriver says that there is one driver and that every class maps to it,

@@ -10,9 +10,19 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/cnsbench/cnsbench/internal/object/metrics"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/object/objectspec"
 	"github.com/cnsbench/cnsbench/internal/object/shard"
+	"github.com/cnsbench/cnsbench/internal/workload"
+	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
+
+// withObjects adds what the object workload needs.
+func withObjects(in Input) Input {
+	in.ObjectSpec, in.Parsers = objectspec.Resolve, map[string]parser.Func{"object": metrics.Parse}
+	return in
+}
 
 // anObjectWorkload has everything of which engines differ: where credentials, a
 // certificate, files to be sent and files of objects are.
@@ -102,7 +112,7 @@ func TestObjectStorage(t *testing.T) {
 			if tt.engine == "kubernetes" {
 				in.Capabilities, in.Classes, in.Image = kubernetes(), someClasses(), "cnsbench"
 			}
-			p, problems := Load(t.Context(), in)
+			p, problems := Load(t.Context(), withObjects(in))
 			if p == nil {
 				t.Fatal(problems)
 			}
@@ -189,7 +199,7 @@ func TestNamesOfObjectOperations(t *testing.T) {
 // TestObjectBudget: what an object workload asks, each time that it is carried
 // out, is part of the budget.
 func TestObjectBudget(t *testing.T) {
-	p, problems := Load(t.Context(), Input{Capabilities: local(), Files: []File{{Name: "x.yaml", Data: []byte(head + `spec:
+	p, problems := Load(t.Context(), withObjects(Input{Capabilities: local(), Files: []File{{Name: "x.yaml", Data: []byte(head + `spec:
   runtime: 30s
   actions:
     - name: o
@@ -206,15 +216,15 @@ func TestObjectBudget(t *testing.T) {
             - {name: main, works: [{workers: 4, runtime: 10s, rampUp: 2s, rate: constant(100), containers: c(1), objects: "u(1,100)", operations: [{type: read, ratio: 50}, {type: write, ratio: 50, sizes: c(4)KB, checks: [readAfterWrite, listAfterWrite]}]}]}
             - {name: fast, works: [{workers: 4, runtime: 10s, containers: c(1), objects: "u(1,100)", operations: [{type: head}]}]}
   rates: [{name: r, constantRateSpec: {interval: 10s}}]
-`)}}})
+`)}}}))
 	if p == nil {
 		t.Fatal(problems)
 	}
-	want := []ObjectBudget{{Action: "o", Times: 3, Works: []model.Budget{
-		{Stage: "init", Work: "init", Requests: map[model.OpType]float64{model.MakeContainer: 12}},
-		{Stage: "prepare", Work: "prepare", Requests: map[model.OpType]float64{model.Write: 400}, Sent: 4e6},
-		{Stage: "main", Work: "normal", Requests: map[model.OpType]float64{model.Read: 1200, model.Write: 600, model.List: 600}, Sent: 2.4e6, Received: 6.6e6},
-		{Stage: "fast", Work: "normal", Requests: map[model.OpType]float64{model.Head: 0}, Open: true},
+	want := []ObjectBudget{{Action: "o", Times: 3, Works: []workload.StoreBudget{
+		{Stage: "init", Work: "init", Requests: map[string]float64{string(model.MakeContainer): 12}},
+		{Stage: "prepare", Work: "prepare", Requests: map[string]float64{string(model.Write): 400}, Sent: 4e6},
+		{Stage: "main", Work: "normal", Requests: map[string]float64{string(model.Read): 1200, string(model.Write): 600, string(model.List): 600}, Sent: 2.4e6, Received: 6.6e6},
+		{Stage: "fast", Work: "normal", Requests: map[string]float64{string(model.Head): 0}, Open: true},
 	}}}
 	if diff := cmp.Diff(want, p.Budget.Objects); diff != "" {
 		t.Error(diff)

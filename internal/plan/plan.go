@@ -7,13 +7,13 @@
 package plan
 
 import (
+	"encoding/json"
 	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/schedule"
 	"github.com/cnsbench/cnsbench/internal/workload"
@@ -245,9 +245,9 @@ type ObjectBudget struct {
 	Action string
 	Times  int64
 	Open   bool // it goes on at a rate without an end
-	Works  []model.Budget
-	// Makes are the containers that it makes.
-	Makes []model.Place
+	Works  []workload.StoreBudget
+	// Makes are the containers that it makes, by store, as the workload encodes them.
+	Makes []json.RawMessage
 }
 
 // Problem is something wrong (or doubtful) in a file, with its place.

@@ -12,7 +12,6 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/expr"
-	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
@@ -32,11 +31,10 @@ type info struct {
 	pods   int
 	// variants of a workload; claims and pods are those of one instance of each.
 	variants int
-	phases   int               // of a workload that has any, that before the first included
-	object   map[string]string // of an object workload: what its template is given
-	objects  *model.Workload   // and what it is
-	aims     []*info           // whose objects it acts on
-	heads    []*info           // that it follows, in episodes
+	phases   int                    // of a workload that has any, that before the first included
+	inline   *workload.ResolvedSpec // of a workload with a spec of its own in the file
+	aims     []*info                // whose objects it acts on
+	heads    []*info                // that it follows, in episodes
 	// metrics of its ops and workloads; nil: any.
 	metrics []string
 	ends    bool // a workload that ends by itself

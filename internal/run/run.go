@@ -19,6 +19,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
 // Recorder keeps what happens. Its methods must not block on a disk.
@@ -71,6 +72,8 @@ type Config struct {
 	Observer Observer
 	Keep     bool  // leave everything in place
 	Sleep    Sleep // how dispatchers wait; nil: TimerSleep
+	// Parsers of workloads' outputs, beside the built-in ones.
+	Parsers map[string]parser.Func
 	// Watch reads this machine until ctx ends, and returns why it cannot; nil: it is
 	// not read.
 	Watch func(ctx context.Context, keep func(op.Machine)) error

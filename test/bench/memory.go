@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
 const memoryParallel = 8

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
 // objectMemoryLimit is what a client of 16 workers may have resident.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
 // What one operation of 4 KiB may cost the client, signed and recorded, a GET

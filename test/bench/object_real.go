@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/stats"
 	"github.com/cnsbench/cnsbench/test/servers"
 )
 

@@ -7,10 +7,10 @@ import (
 	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
-	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
 // The canary's metrics, which every workload has when it is switched on.

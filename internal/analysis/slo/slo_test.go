@@ -8,8 +8,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/analysistest"
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
-	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/expr"
+	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
 // TestSource asks the synthetic run: 40 snapshots, 37 of them ok, three

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/slo"
-	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
 func quantile(ns int64) Quantile { return Quantile{Ns: &ns} }

@@ -3,7 +3,7 @@ package summary
 import (
 	"math"
 
-	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
 // Latency is a distribution of durations.

@@ -12,11 +12,11 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
-	"github.com/cnsbench/cnsbench/internal/analysis/knee"
-	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/stats"
+	"github.com/cnsbench/cnsbench/internal/stats/knee"
 )
 
 // FindMax is what a search of the highest rate came to at which a condition holds.

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
-	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
+	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
 // Note says what the sentences of a series are. They name verdicts, which must not

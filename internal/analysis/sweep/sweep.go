@@ -6,8 +6,8 @@ package sweep
 
 import (
 	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
-	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
 // Sweep is one action over all cells.

@@ -7,11 +7,11 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
 // Condition is what has to hold in a window: an expression as objectives have

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cnsbench/cnsbench/internal/analysis/knee"
 	"github.com/cnsbench/cnsbench/internal/hist"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
+	"github.com/cnsbench/cnsbench/internal/stats/knee"
 )
 
 // Scale repeats a stage with numbers of workers that go up.

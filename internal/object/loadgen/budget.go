@@ -120,7 +120,7 @@ func (z *sizes) of(o *model.Op) (sent, received float64) {
 }
 
 func (z *sizes) budget(w *model.Work) model.Budget {
-	b := model.Budget{Requests: map[model.OpType]float64{}}
+	b := model.Budget{Requests: map[string]float64{}}
 	if w.Special() {
 		n := 0.0
 		for i := range w.Workers {
@@ -173,16 +173,16 @@ func (z *sizes) add(b *model.Budget, o *model.Op, n float64) {
 	case model.RemoveContainer:
 		requests = 4 // look, list, unmark, remove
 	}
-	b.Requests[o.Type] += n * requests
+	b.Requests[string(o.Type)] += n * requests
 	for _, c := range o.Checks {
 		switch c {
 		case model.ListAfterWrite, model.ListAfterDelete:
-			b.Requests[model.List] += n
+			b.Requests[string(model.List)] += n
 		case model.ReadAfterWrite:
 			b.Received += n * sent
 			fallthrough
 		default:
-			b.Requests[model.Read] += n
+			b.Requests[string(model.Read)] += n
 		}
 	}
 }

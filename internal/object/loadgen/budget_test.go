@@ -102,7 +102,7 @@ func TestBudgets(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := list[len(list)-1]
-			if d := cmp.Diff(model.Budget{Stage: "s", Work: "w", Requests: tt.requests, Sent: tt.sent, Received: tt.received, Open: tt.open}, got); d != "" {
+			if d := cmp.Diff(model.Budget{Stage: "s", Work: "w", Requests: byName(tt.requests), Sent: tt.sent, Received: tt.received, Open: tt.open}, got); d != "" {
 				t.Error(d)
 			}
 			if cost := got.Cost(model.Prices{Write: 5, Read: 1, Received: 100}); math.Abs(cost-tt.cost) > 1e-9 {
@@ -157,4 +157,12 @@ func TestBudgetOfFilesThatAreNotThere(t *testing.T) {
 	if list, err := Budgets(w, nil); err != nil || list[0].Total() != 10 {
 		t.Errorf("%+v, %v", list, err)
 	}
+}
+
+func byName(requests map[model.OpType]float64) map[string]float64 {
+	named := map[string]float64{}
+	for t, n := range requests {
+		named[string(t)] = n
+	}
+	return named
 }

@@ -6,7 +6,7 @@ type Budget struct {
 	// Requests by operation, of a normal work those that its rate or its end by
 	// count foretell. Open: nobody knows how many, for they go on as fast as
 	// they are answered.
-	Requests map[OpType]float64
+	Requests map[string]float64
 	Sent     float64 // bytes of content, in means
 	Received float64
 	Open     bool
@@ -27,7 +27,7 @@ type Prices struct{ Write, Read, Received float64 }
 func (b *Budget) Cost(p Prices) float64 {
 	cost := b.Received / 1e9 * p.Received
 	for t, n := range b.Requests {
-		switch t {
+		switch OpType(t) {
 		case Delete:
 		case Read, Head:
 			cost += n / 1000 * p.Read

@@ -5,8 +5,8 @@ import (
 	"html/template"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/figure"
-	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
+	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
 // cdfChart draws one action's distribution, response and service.

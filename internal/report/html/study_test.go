@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/analysis/sweep"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
 func TestWriteStudy(t *testing.T) {

@@ -442,7 +442,7 @@ func TestHistRowRefused(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	if d := cmp.Diff([]string{"fio", "object"}, Names()); d != "" {
+	if d := cmp.Diff([]string{"fio", "other"}, Names(map[string]Func{"other": Fio})); d != "" {
 		t.Error(d)
 	}
 }

@@ -6,6 +6,7 @@ package parser
 
 import (
 	"io/fs"
+	"maps"
 	"slices"
 
 	"github.com/cnsbench/cnsbench/internal/hist"
@@ -89,17 +90,13 @@ type Warning struct {
 // lesser trouble is a Warning.
 type Func func(Input) (Result, error)
 
-// Parsers by the name that a library entry gives in its `parser` annotation.
-func Parsers() map[string]Func {
-	return map[string]Func{"fio": Fio, "object": Object}
+// Parsers are the built-in ones and those in more, by the name that a library entry gives in its `parser`
+// annotation.
+func Parsers(more map[string]Func) map[string]Func {
+	all := map[string]Func{"fio": Fio}
+	maps.Copy(all, more)
+	return all
 }
 
 // Names of the parsers, sorted.
-func Names() []string {
-	var names []string
-	for n := range Parsers() {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
-}
+func Names(more map[string]Func) []string { return slices.Sorted(maps.Keys(Parsers(more))) }

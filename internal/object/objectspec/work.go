@@ -1,4 +1,4 @@
-package plan
+package objectspec
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
 
-func (o *objectReader) duration(path string, d *v1alpha1.Duration) time.Duration {
+func (o *reader) duration(path string, d *v1alpha1.Duration) time.Duration {
 	if d == nil {
 		return 0
 	}
@@ -24,8 +24,17 @@ func (o *objectReader) duration(path string, d *v1alpha1.Duration) time.Duration
 	return d.Duration.Duration
 }
 
+// positive is a duration of more than 0, or 0 if there is none.
+func (o *reader) positive(path string, d *v1alpha1.Duration) time.Duration {
+	if d != nil && d.Duration.Duration <= 0 {
+		o.fail(path, "", "must be more than 0")
+		return 0
+	}
+	return o.duration(path, d)
+}
+
 // bytes of a quantity; 0 if there is none.
-func (o *objectReader) bytes(path string, q *resource.Quantity) int64 {
+func (o *reader) bytes(path string, q *resource.Quantity) int64 {
 	if q == nil {
 		return 0
 	}
@@ -44,7 +53,7 @@ var specialOps = map[model.WorkKind]struct {
 	model.Prepare: {model.Write, model.ByObject}, model.Cleanup: {model.Delete, model.ByObject},
 }
 
-func (o *objectReader) work(path string, s *v1alpha1.ObjectWork, top string, spec *v1alpha1.ObjectSpec) model.Work {
+func (o *reader) work(path string, s *v1alpha1.ObjectWork, top string, spec *v1alpha1.ObjectSpec) model.Work {
 	w := model.Work{Kind: model.WorkKind(s.Type), Name: string(s.Name), Workers: int(s.Workers), Line: o.line(path), RateText: s.Rate,
 		Interval: o.positive(path+".interval", s.Interval), RampUp: o.duration(path+".rampUp", s.RampUp), Runtime: o.duration(path+".runtime", s.Runtime),
 		RampDown: o.duration(path+".rampDown", s.RampDown), TotalBytes: o.bytes(path+".totalBytes", s.TotalBytes), MaxFailures: 200_000}
@@ -101,7 +110,7 @@ func (o *objectReader) work(path string, s *v1alpha1.ObjectWork, top string, spe
 
 // operations of a normal work. What stands beside them holds for all that do
 // not say otherwise.
-func (o *objectReader) operations(path string, w *model.Work, s *v1alpha1.ObjectWork) {
+func (o *reader) operations(path string, w *model.Work, s *v1alpha1.ObjectWork) {
 	named := map[string]bool{}
 	for i := range s.Operations {
 		at := fmt.Sprintf("%s.operations[%d]", path, i)
@@ -119,7 +128,7 @@ func (o *objectReader) operations(path string, w *model.Work, s *v1alpha1.Object
 			}
 			named[op.Name] = true
 		}
-		target := inherit(x.ObjectTarget, s.ObjectTarget, o.doc, at)
+		target := inherit(x.ObjectTarget, s.ObjectTarget, o.file.Has(at+".containerPrefix"))
 		op.Verify = x.Verify
 		o.read(at, &op, x)
 		if op.Files, op.InOrder = o.given(x.Files, "Directory"), x.FileSelection == "inOrder"; op.Type == model.FileWrite && op.Files == "" {
@@ -140,15 +149,16 @@ func (o *objectReader) operations(path string, w *model.Work, s *v1alpha1.Object
 	model.NameOps(w.Ops)
 }
 
-// inherit completes an operation's target by that of its work.
-func inherit(own, work v1alpha1.ObjectTarget, doc *document, path string) v1alpha1.ObjectTarget {
+// inherit completes an operation's target by that of its work. hasPrefix says that the operation has a
+// containerPrefix, which is never empty because the schema has a default.
+func inherit(own, work v1alpha1.ObjectTarget, hasPrefix bool) v1alpha1.ObjectTarget {
 	for _, f := range []struct{ own, work *string }{{&own.Containers, &work.Containers}, {&own.Objects, &work.Objects}, {&own.Sizes, &work.Sizes},
 		{&own.Division, &work.Division}, {&own.ContainerSuffix, &work.ContainerSuffix}, {&own.ObjectSuffix, &work.ObjectSuffix}, {&own.Content, &work.Content}} {
 		if *f.own == "" {
 			*f.own = *f.work
 		}
 	}
-	if _, given := doc.places[normal(path+".containerPrefix")]; !given { // the schema has put its default there
+	if !hasPrefix {
 		own.ContainerPrefix = work.ContainerPrefix
 	}
 	if own.ObjectPrefix == nil {
@@ -168,7 +178,7 @@ func inherit(own, work v1alpha1.ObjectTarget, doc *document, path string) v1alph
 }
 
 // read takes what only reads have.
-func (o *objectReader) read(path string, op *model.Op, x *v1alpha1.ObjectOperation) {
+func (o *reader) read(path string, op *model.Op, x *v1alpha1.ObjectOperation) {
 	op.Length, op.Within = o.bytes(path+".length", x.Length), o.bytes(path+".within", x.Within)
 	switch {
 	case op.Length == 0 && op.Within == 0:
@@ -182,7 +192,7 @@ func (o *objectReader) read(path string, op *model.Op, x *v1alpha1.ObjectOperati
 }
 
 // target takes which containers and objects are meant, and what is written.
-func (o *objectReader) target(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
+func (o *reader) target(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
 	op.ContainerName = model.Name{Prefix: t.ContainerPrefix, Suffix: t.ContainerSuffix}
 	op.ObjectName = model.Name{Prefix: "myobjects", Suffix: t.ObjectSuffix}
 	if op.Type == model.List {
@@ -224,11 +234,11 @@ func (o *objectReader) target(path string, op *model.Op, t *v1alpha1.ObjectTarge
 }
 
 // checks are those of the target that have a meaning after the operation.
-func (o *objectReader) checks(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
+func (o *reader) checks(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
 	for _, name := range t.Checks {
 		if c := model.IntegrityCheck(name); c.Fits(op.Type) {
 			op.Checks = append(op.Checks, c)
-		} else if _, own := o.doc.places[normal(path+".checks")]; own {
+		} else if o.file.Has(path + ".checks") {
 			o.fail(path+".checks", "", "%s cannot be checked after %s", name, op.Type)
 		}
 	}
@@ -237,7 +247,7 @@ func (o *objectReader) checks(path string, op *model.Op, t *v1alpha1.ObjectTarge
 	}
 }
 
-func (o *objectReader) selector(path, field, text string) selector.Spec {
+func (o *reader) selector(path, field, text string) selector.Spec {
 	if text == "" {
 		o.fail(path, "such as "+field+": u(1,32)", "it does not say which %s", field)
 		return selector.Spec{}

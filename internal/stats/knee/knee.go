@@ -20,7 +20,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/cnsbench/cnsbench/internal/analysis/stats"
+	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
 // Threshold is the gain for each doubling below which more workers are not worth it.

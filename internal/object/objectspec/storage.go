@@ -1,4 +1,4 @@
-package plan
+package objectspec
 
 import (
 	"maps"
@@ -18,21 +18,21 @@ type hostMount struct{ path, kind string }
 // given is where the program finds what the Benchmark names by its path: on the
 // cluster's nodes it is the program's own; here the program sees nothing of the
 // machine that it is not given.
-func (o *objectReader) given(path, kind string) string {
-	if path == "" || o.in.Capabilities.Cluster {
+func (o *reader) given(path, kind string) string {
+	if path == "" || o.cluster {
 		return path
 	}
 	if m := (hostMount{path, kind}); !slices.Contains(o.host, m) {
 		o.host = append(o.host, m)
 	}
-	return objectHost + path
+	return hostDir + path
 }
 
 // virtualHost is the addressing with buckets in the name of the host.
 const virtualHost = "virtualHost"
 
 // storage is where a work goes.
-func (o *objectReader) storage(path string, s *v1alpha1.ObjectStorage) model.Store {
+func (o *reader) storage(path string, s *v1alpha1.ObjectStorage) model.Store {
 	m := model.Store{Settings: map[string]string{}, Auth: map[string]string{}}
 	set := func(key, value string) {
 		if value != "" {
@@ -86,7 +86,7 @@ func (o *objectReader) storage(path string, s *v1alpha1.ObjectStorage) model.Sto
 		http(path+".swiftSpec", &s.SwiftSpec.HTTPEndpoint)
 	case s.FileSpec != nil:
 		m.Kind = "file"
-		set("root", objectVolume)
+		set("root", volumeDir)
 		set("sync", s.FileSpec.Sync)
 		if o.volume != nil && o.volume != s.FileSpec {
 			o.fail(path+".fileSpec", "", "a second volume for objects cannot be")
@@ -102,7 +102,7 @@ func (o *objectReader) storage(path string, s *v1alpha1.ObjectStorage) model.Sto
 
 // address refuses what is none, and credentials in one. Whether there has to be
 // one the schema says.
-func (o *objectReader) address(path, text string) {
+func (o *reader) address(path, text string) {
 	if text == "" {
 		return
 	}
@@ -122,8 +122,8 @@ var environment = map[string][]string{
 	"swift": {"OS_PASSWORD", "OS_AUTH_TOKEN"},
 }
 
-func (o *objectReader) credentials(path string, s *v1alpha1.ObjectStorage, m *model.Store) {
-	c, cluster := s.Credentials, o.in.Capabilities.Cluster
+func (o *reader) credentials(path string, s *v1alpha1.ObjectStorage, m *model.Store) {
+	c, cluster := s.Credentials, o.cluster
 	names := environment[m.Kind]
 	switch {
 	case c != nil && names == nil:
@@ -142,7 +142,7 @@ func (o *objectReader) credentials(path string, s *v1alpha1.ObjectStorage, m *mo
 		o.fail(path, "credentials: {secretName: NAME}, with the key "+key, "%s", why)
 	case c == nil:
 	case c.SecretName != "" && !cluster:
-		o.fail(path+".credentials.secretName", "file, or the environment", "there are no Secrets on engine %s", o.in.Capabilities.Engine)
+		o.fail(path+".credentials.secretName", "file, or the environment", "there are no Secrets on engine %s", o.engine)
 	case c.File != "" && cluster:
 		o.fail(path+".credentials.file", "kubectl create secret generic NAME --from-literal=accesskey=… --from-literal=secretkey=…, and secretName", "a file of this machine is not on the cluster's nodes")
 	case c.File != "":
@@ -151,26 +151,26 @@ func (o *objectReader) credentials(path string, s *v1alpha1.ObjectStorage, m *mo
 		o.fail(path+".credentials.secretName", "", "a second Secret beside %q cannot be", o.secret)
 	default:
 		o.secret = c.SecretName
-		m.Settings["credentials"] = objectCredentials
+		m.Settings["credentials"] = credentialsDir
 	}
 }
 
-// objectPlaces are the containers that an object workload makes, as this machine
-// reaches their stores: what the program finds below objectHost is here, and of
+// places are the containers that an object workload makes, as this machine
+// reaches their stores: what the program finds below hostDir is here, and of
 // what a Secret has the environment must tell.
-func objectPlaces(w *model.Workload) []model.Place {
-	places := model.Places(w)
-	for i := range places {
-		s := &places[i].Store
+func places(w *model.Workload) []model.Place {
+	made := model.Places(w)
+	for i := range made {
+		s := &made[i].Store
 		s.Settings = maps.Clone(s.Settings)
 		for _, key := range []string{"cafile", "credentials"} {
-			if here, ok := strings.CutPrefix(s.Settings[key], objectHost+"/"); ok {
+			if here, ok := strings.CutPrefix(s.Settings[key], hostDir+"/"); ok {
 				s.Settings[key] = "/" + here
 			}
 		}
-		if s.Settings["credentials"] == objectCredentials {
+		if s.Settings["credentials"] == credentialsDir {
 			delete(s.Settings, "credentials")
 		}
 	}
-	return places
+	return made
 }

@@ -1,4 +1,4 @@
-package plan
+package objectspec
 
 import (
 	"fmt"
@@ -50,7 +50,7 @@ func Convert(w *model.Workload) (*v1alpha1.Benchmark, []string, error) {
 		}
 		spec.Stages = append(spec.Stages, stage)
 	}
-	b := &v1alpha1.Benchmark{TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: "Benchmark"}}
+	b := &v1alpha1.Benchmark{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Benchmark"}}
 	b.Name = nameOf(w.Name)
 	b.Spec.Actions = []v1alpha1.Action{{Name: "objects", CreateObjSpec: &v1alpha1.CreateObjSpec{Workload: "object", ObjectSpec: spec}}}
 	return b, c.notes, nil

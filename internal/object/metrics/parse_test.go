@@ -1,4 +1,4 @@
-package parser
+package metrics
 
 import (
 	"encoding/json"
@@ -9,11 +9,12 @@ import (
 	"testing/fstest"
 
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
+	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
 // objectsFile is what a part wrote of a work that told of its seconds at those
 // instants, in s after its start, with so many reads in each, and then ended.
-func objectsFile(t *testing.T, told []float64, reads int64, ended bool) Input {
+func objectsFile(t *testing.T, told []float64, reads int64, ended bool) parser.Input {
 	t.Helper()
 	at := func(s float64) int64 { return int64(s * 1e9) }
 	c := loadgen.NewCell()
@@ -38,7 +39,7 @@ func objectsFile(t *testing.T, told []float64, reads int64, ended bool) Input {
 	if ended {
 		fmt.Fprintf(&b, `{"ended":{"stage":0,"at":%d,"usage":{"CPU":1000000,"Wall":%d,"CPUs":1},"works":[{"work":"main","began":0,"from":0,"to":%d,"ended":%d}]}}`+"\n"+`{"done":{}}`+"\n", at(from), at(from), at(from), at(from))
 	}
-	return Input{Files: fstest.MapFS{"part.objects.jsonl": {Data: []byte(b.String())}}, Started: 0}
+	return parser.Input{Files: fstest.MapFS{"part.objects.jsonl": {Data: []byte(b.String())}}, Started: 0}
 }
 
 // Series add up to the totals, whenever seconds were told of: a last one of a few
@@ -53,7 +54,7 @@ func TestObjectSeries(t *testing.T) {
 		"a second and more": {1, 2, 2.7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			res, err := Object(objectsFile(t, told, 100, true))
+			res, err := Parse(objectsFile(t, told, 100, true))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +86,7 @@ func TestObjectSeries(t *testing.T) {
 // Nobody knows what CPU a part used that was lost: it is no figure, and not 0.
 func TestObjectCPUOfALostPart(t *testing.T) {
 	for _, ended := range []bool{true, false} {
-		res, err := Object(objectsFile(t, []float64{1, 2}, 100, ended))
+		res, err := Parse(objectsFile(t, []float64{1, 2}, 100, ended))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +130,7 @@ func TestObjectWorksOfUnequalLength(t *testing.T) {
 		second("long", 1000*s, 1000*(s+1), 100)
 	}
 	b.WriteString(`{"ended":{"stage":0,"at":3000000000,"usage":{"CPU":1000000,"Wall":3000000000,"CPUs":1},"works":[{"work":"long","began":0,"from":0,"to":3000000000,"ended":3000000000},{"work":"short","began":0,"from":0,"to":50000000,"ended":50000000}]}}` + "\n" + `{"done":{}}` + "\n")
-	res, err := Object(Input{Files: fstest.MapFS{"part.objects.jsonl": {Data: []byte(b.String())}}})
+	res, err := Parse(parser.Input{Files: fstest.MapFS{"part.objects.jsonl": {Data: []byte(b.String())}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,5 @@
-package parser
+// Package metrics turns the files of an object workload's instances into the metrics of a run.
+package metrics
 
 import (
 	"cmp"
@@ -14,19 +15,20 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/shard"
 	"github.com/cnsbench/cnsbench/internal/op"
+	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
-// Object reads what one part of an object workload wrote (*.objects.jsonl).
+// Parse is the parser.Func of object workloads: it reads what one part of an object workload wrote (*.objects.jsonl).
 //
 // The metrics of a stage's works have the names of their operations where it is
 // the only stage that is measured; else the stage's name stands before, as it
 // does with stages that are not: main.read, prepare.write. With several works in
 // a stage those of each stand beside, as WORK.read. Histograms are exact; the
 // response counts from when an operation was due.
-func Object(in Input) (Result, error) {
+func Parse(in parser.Input) (parser.Result, error) {
 	p, err := readPart(in.Files)
 	if err != nil {
-		return Result{}, err
+		return parser.Result{}, err
 	}
 	switch {
 	case in.Started.Known() && p.Barrier.Known():
@@ -76,11 +78,11 @@ func readPart(files fs.FS) (*shard.Part, error) {
 // objects is the work on one part's file.
 type objects struct {
 	part *shard.Part
-	res  Result
+	res  parser.Result
 }
 
 func (o *objects) warn(code, format string, args ...any) {
-	o.res.Warnings = append(o.res.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
+	o.res.Warnings = append(o.res.Warnings, parser.Warning{Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
 // judge warns of what is missing and of what makes figures doubtful.
@@ -121,7 +123,7 @@ func (o *objects) judge() {
 		}
 		if a, ok := s.Assess(); ok && measured {
 			o.res.Bounds = append(o.res.Bounds,
-				Bound{Stage: s.Name, Bound: string(a.Bound), Evidence: a.Evidence, CPUPerOpNs: int64(a.CPUPerOp), Ops: a.Ops})
+				parser.Bound{Stage: s.Name, Bound: string(a.Bound), Evidence: a.Evidence, CPUPerOpNs: int64(a.CPUPerOp), Ops: a.Ops})
 		}
 	}
 }
@@ -158,7 +160,7 @@ func (o *objects) stage(s *shard.Stage) error {
 		}
 	}
 	if d, _, ok := s.CPUPerOp(); ok {
-		o.res.Scalars = append(o.res.Scalars, Scalar{Metric: s.Name + ".cpuPerOp", Unit: "ns", Value: float64(d)})
+		o.res.Scalars = append(o.res.Scalars, parser.Scalar{Metric: s.Name + ".cpuPerOp", Unit: "ns", Value: float64(d)})
 	}
 	return nil
 }
@@ -183,10 +185,10 @@ func stagePrefix(w *model.Workload, stage string) string {
 
 func (o *objects) metrics(prefix string, m loadgen.Metrics) {
 	for _, h := range m.Histograms {
-		o.res.Totals = append(o.res.Totals, Histogram{Metric: prefix + h.Metric, Unit: "ns", Basis: h.Basis, From: h.From, To: h.To, Hist: h.Hist})
+		o.res.Totals = append(o.res.Totals, parser.Histogram{Metric: prefix + h.Metric, Unit: "ns", Basis: h.Basis, From: h.From, To: h.To, Hist: h.Hist})
 	}
 	for _, x := range m.Scalars {
-		o.res.Scalars = append(o.res.Scalars, Scalar{Metric: prefix + x.Metric, Unit: x.Unit, Value: x.Value})
+		o.res.Scalars = append(o.res.Scalars, parser.Scalar{Metric: prefix + x.Metric, Unit: x.Unit, Value: x.Value})
 	}
 }
 
@@ -197,7 +199,7 @@ func (o *objects) slices(s *shard.Stage, i int, prefix string) error {
 	cells, from, to := loadgen.Cells{}, op.Never, op.Never
 	flush := func() {
 		for _, h := range loadgen.Responses(w.Work, from, to, cells) {
-			o.res.Slices = append(o.res.Slices, Histogram{Metric: prefix + h.Metric, Unit: "ns", Basis: h.Basis, From: from, To: to, Hist: h.Hist})
+			o.res.Slices = append(o.res.Slices, parser.Histogram{Metric: prefix + h.Metric, Unit: "ns", Basis: h.Basis, From: from, To: to, Hist: h.Hist})
 		}
 		cells, from = loadgen.Cells{}, op.Never
 	}
@@ -273,15 +275,15 @@ func (o *objects) series(prefix string, s *shard.Stage, wanted func(work int) bo
 		}
 	}
 	for _, metric := range slices.Sorted(maps.Keys(units)) {
-		list := Series{Metric: prefix + metric, Unit: units[metric], Step: int64(time.Second)}
-		var parts []Series
+		list := parser.Series{Metric: prefix + metric, Unit: units[metric], Step: int64(time.Second)}
+		var parts []parser.Series
 		for _, k := range slices.Sorted(maps.Keys(seconds)) {
 			x := seconds[k]
-			p := Point{At: x.at, Value: x.sums[metric] / float64(x.long)}
+			p := parser.Point{At: x.at, Value: x.sums[metric] / float64(x.long)}
 			if d := x.long - op.Time(time.Second); max(d, -d) < op.Time(wholeSecond) {
 				list.Points = append(list.Points, p)
 			} else {
-				parts = append(parts, Series{Metric: list.Metric, Unit: list.Unit, Step: int64(x.long), Points: []Point{p}})
+				parts = append(parts, parser.Series{Metric: list.Metric, Unit: list.Unit, Step: int64(x.long), Points: []parser.Point{p}})
 			}
 		}
 		if len(list.Points) > 0 {
@@ -292,8 +294,8 @@ func (o *objects) series(prefix string, s *shard.Stage, wanted func(work int) bo
 	return nil
 }
 
-// ObjectMetrics are the latencies that Object can find for a workload.
-func ObjectMetrics(w *model.Workload) []string {
+// Names are the latencies that Parse can find for a workload.
+func Names(w *model.Workload) []string {
 	var names []string
 	add := func(prefix string, work *model.Work) {
 		for i := range work.Ops {
