@@ -180,7 +180,7 @@ func (s *session) do(ctx context.Context, r engine.Request) (op.Op, []engine.Obj
 	}
 	tr := op.NewTrace(s.clock)
 	o := op.Op{Started: s.clock.Now()}
-	made, err := s.engine.Do(ctx, r, tr)
+	made, err := s.engine.Do(ctx, Complete(r), tr)
 	o.Ended = s.clock.Now()
 	tr.Fill(&o)
 	CheckMilestones(s.t, o)

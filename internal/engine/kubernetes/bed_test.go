@@ -98,7 +98,7 @@ func (b *bed) do(ctx context.Context, r engine.Request) (op.Op, []engine.Object,
 	defer cancel()
 	tr := op.NewTrace(b.clock)
 	o := op.Op{Started: b.clock.Now()}
-	made, err := b.engine.Do(ctx, r, tr)
+	made, err := b.engine.Do(ctx, enginetest.Complete(r), tr)
 	o.Ended = b.clock.Now()
 	tr.Fill(&o)
 	enginetest.CheckMilestones(b.t, o)

@@ -30,6 +30,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/enginetest"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -323,7 +324,7 @@ func (r *runOn) do(ctx context.Context, request engine.Request) (op.Op, []engine
 	}
 	tr := op.NewTrace(r.session.Clock)
 	o := op.Op{Started: r.session.Clock.Now()}
-	made, err := r.Do(ctx, request, tr)
+	made, err := r.Do(ctx, enginetest.Complete(request), tr)
 	o.Ended = r.session.Clock.Now()
 	tr.Fill(&o)
 	return o, made, err

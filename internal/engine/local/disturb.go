@@ -83,7 +83,8 @@ var signals = map[string]unix.Signal{"SIGKILL": unix.SIGKILL, "SIGTERM": unix.SI
 
 // kill ends the pods of an instance by a signal or as a deletion does, or has
 // them hang for a while.
-func (e *Engine) kill(ctx context.Context, k *engine.Kill, tr *op.Trace) error {
+func (e *Engine) kill(ctx context.Context, request engine.Request, tr *op.Trace) error {
+	k := request.Kill
 	w := e.workload(k.Target.Name)
 	if w == nil {
 		return gone(k.Target)
@@ -156,7 +157,8 @@ func (w *workload) hang(ctx context.Context, live []*member, d time.Duration) er
 }
 
 // rollout replaces the pods of an instance one after another.
-func (e *Engine) rollout(ctx context.Context, r *engine.Rollout, tr *op.Trace) error {
+func (e *Engine) rollout(ctx context.Context, request engine.Request, tr *op.Trace) error {
+	r := request.Rollout
 	w := e.workload(r.Target.Name)
 	switch {
 	case r.Target.Kind != engine.WorkloadObject || r.Undo:
@@ -189,7 +191,8 @@ func (m *member) stop(ctx context.Context) error {
 
 // reattach takes a volume from this node and brings it back; the pods that
 // have it are ended before and made again after.
-func (e *Engine) reattach(ctx context.Context, r *engine.Reattach, tr *op.Trace) error {
+func (e *Engine) reattach(ctx context.Context, request engine.Request, tr *op.Trace) error {
+	r := request.Reattach
 	v := e.findVolume(r.Target.Name)
 	switch {
 	case r.Node == engine.NodeOther:

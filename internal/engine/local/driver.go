@@ -411,19 +411,10 @@ func (d *driver) learn(ctx context.Context) error {
 	return nil
 }
 
-// offers maps the kinds of action to the power of a driver that they need.
+// offers says whether the driver has what ops of a kind need.
 func (d *driver) offers(k op.Kind) bool {
-	switch k {
-	case op.Snapshot, op.Restore:
-		return d.controls[csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT]
-	case op.Clone:
-		return d.controls[csi.ControllerServiceCapability_RPC_CLONE_VOLUME]
-	case op.Resize:
-		return d.controls[csi.ControllerServiceCapability_RPC_EXPAND_VOLUME] || d.nodes[csi.NodeServiceCapability_RPC_EXPAND_VOLUME]
-	case op.Modify:
-		return d.controls[csi.ControllerServiceCapability_RPC_MODIFY_VOLUME]
-	}
-	return true
+	offered := actions[k].offered
+	return offered == nil || offered(d)
 }
 
 // checkNeeds refuses a plan that no driver in use can carry out.

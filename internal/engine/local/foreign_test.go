@@ -19,6 +19,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
+	"github.com/cnsbench/cnsbench/internal/enginetest"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -104,7 +105,7 @@ func (r *foreignRun) do(q engine.Request) (op.Op, engine.Object, error) {
 	tr, o, made := op.NewTrace(r.clock), op.Op{}, []engine.Object(nil)
 	err := r.Prepare(q)
 	if err == nil {
-		made, err = r.Do(r.t.Context(), q, tr)
+		made, err = r.Do(r.t.Context(), enginetest.Complete(q), tr)
 	}
 	tr.Fill(&o)
 	return o, append(made, engine.Object{})[0], err

@@ -104,19 +104,6 @@ func SocketPath(endpoint string) string {
 	return path
 }
 
-// Capabilities of a single machine. What a driver offers is known after Open.
-func (e *Engine) Capabilities() engine.Capabilities {
-	return engine.Capabilities{
-		Engine: "local", BuiltInDrivers: true,
-		Actions: map[op.Kind]bool{
-			op.Create: true, op.Snapshot: true, op.Restore: true, op.Clone: true,
-			op.Resize: true, op.Modify: true, op.Delete: true,
-			op.Reattach: true, op.Rollout: true, op.Kill: true,
-		},
-		Features: map[string]bool{"groupSnapshot": true, "block": true, "rwx": true},
-	}
-}
-
 // Open starts or finds the drivers that the StorageClasses name and listens
 // for agents.
 func (e *Engine) Open(ctx context.Context, s engine.Session) error {
@@ -156,36 +143,6 @@ func (e *Engine) openPods() error {
 		Sink: e.pods, Agent: e.AgentPath, Program: program, Identity: e.own,
 		Hide: []string{filepath.Join(e.session.Dir, "volumes")}})
 	return err
-}
-
-// Do carries out one request; see engine.Engine.
-func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
-	tr.On(e.node, r.Name)
-	tr.Attempt()
-	ctx = withTrace(ctx, tr, "")
-	switch {
-	case r.Workload != nil:
-		return e.createWorkload(ctx, r, tr)
-	case r.Volume != nil:
-		return e.createVolume(ctx, r, tr)
-	case r.Snapshot != nil && r.Snapshot.Group:
-		return e.groupSnapshot(ctx, r, tr)
-	case r.Snapshot != nil:
-		return e.snapshot(ctx, r, tr)
-	case r.Resize != nil:
-		return e.resize(ctx, r, tr)
-	case r.Modify != nil:
-		return nil, e.modify(ctx, r, tr)
-	case r.Reattach != nil:
-		return nil, e.reattach(ctx, r.Reattach, tr)
-	case r.Rollout != nil:
-		return nil, e.rollout(ctx, r.Rollout, tr)
-	case r.Kill != nil:
-		return nil, e.kill(ctx, r.Kill, tr)
-	case r.Delete != nil:
-		return nil, e.delete(ctx, r.Delete.Target, tr)
-	}
-	return nil, &engine.Error{Code: "InvalidArgument", Message: "the request asks for nothing"}
 }
 
 // Release opens the barrier for the given instances.

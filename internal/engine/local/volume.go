@@ -342,7 +342,8 @@ func (e *Engine) findVolume(name string) *volume {
 }
 
 // delete removes an object with all that belongs to it.
-func (e *Engine) delete(ctx context.Context, o engine.Object, tr *op.Trace) error {
+func (e *Engine) delete(ctx context.Context, r engine.Request, tr *op.Trace) error {
+	o := r.Target
 	tr.On(e.node, o.Name)
 	switch o.Kind {
 	case engine.VolumeObject:
