@@ -6,15 +6,20 @@ package extend
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
 const module = "../.."
+
+// most is how many files of Go each section of the document may add or edit.
+var most = map[string]int{"A rate": 2, "An action": 5}
 
 // block is a fenced block of the document: a whole file, edits of one, or
 // commands.
@@ -48,11 +53,23 @@ func TestExtending(t *testing.T) {
 			}
 		}
 	}
-	if edited < 7 || len(commands) != 4 {
+	if edited < 6 || len(commands) != 4 {
 		t.Fatalf("%d edits and %d blocks of commands: the document is not as this test knows it", edited, len(commands))
 	}
 	if n := lines["api/v1alpha1/rate_types.go"]; n > 2 {
 		t.Errorf("a rate takes %d edited lines, not two", n)
+	}
+	for section := range strings.SplitSeq(string(text), "\n## ") {
+		title, _, _ := strings.Cut(section, "\n")
+		files := map[string]bool{}
+		for _, m := range block.FindAllStringSubmatch(section, -1) {
+			if strings.HasSuffix(m[2], ".go") {
+				files[m[2]] = true
+			}
+		}
+		if n, bound := most[title]; bound && len(files) > n {
+			t.Errorf("%s takes %d files: %v, want at most %d", title, len(files), slices.Sorted(maps.Keys(files)), n)
+		}
 	}
 	do(t, dir, "gofmt -w internal/op api internal/engine internal/plan internal/run")
 	do(t, dir, "hack/generate.sh")
