@@ -248,6 +248,10 @@ func (b *Bundle) Instances() ([]Instance, error) {
 	return list, nil
 }
 
+// Plan is plan.json, undecoded; os.ErrNotExist is in the error when the bundle has
+// none, as those written before 2026-12.
+func (b *Bundle) Plan() ([]byte, error) { return os.ReadFile(filepath.Join(b.Dir, planFile)) }
+
 // Environment is environment.json; os.ErrNotExist is in the error when the
 // run ended before it was written.
 func (b *Bundle) Environment() (Environment, error) {

@@ -4,6 +4,7 @@ package bundle
 const (
 	runFile         = "run.json"
 	environmentFile = "environment.json"
+	planFile        = "plan.json"
 	manifestFile    = "manifest.json"
 	ledgerFile      = "ledger"
 	// ReportFile is where a page made from the bundle may lie within it. It is

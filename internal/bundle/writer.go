@@ -272,6 +272,14 @@ func (w *Writer) Environment(e Environment) error {
 	return nil
 }
 
+// Plan writes plan.json: the resolved plan, which must be without secrets.
+func (w *Writer) Plan(plan any) error {
+	if err := writeJSON(filepath.Join(w.dir, planFile), plan); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	return nil
+}
+
 // Update changes run.json: f is applied to a copy and the file replaced, so
 // that a reader meets the old text or the new. Format is not f's to set.
 func (w *Writer) Update(f func(*Run)) error {

@@ -193,6 +193,9 @@ func (f *runFlags) begin(s *streams, on *cluster, p *plan.Plan, files []plan.Fil
 	if err != nil {
 		return nil, err
 	}
+	if err := w.Plan(p.Record()); err != nil {
+		return nil, errors.Join(err, w.Close(func(r *bundle.Run) { r.State = bundle.Failed }))
+	}
 	return &running{streams: s, flags: f, plan: p, id: id, identity: described.Identity, clock: clock, writer: w}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
@@ -13,6 +14,32 @@ import (
 // A Plan is data: json.Marshal writes all of it, and a plan read back renders
 // and schedules the same. Only Rate.Schedule needs a form of its own, since it is
 // an interface.
+
+// Record is the plan as a bundle keeps it. Manifests of Secrets are left out, and
+// so are the steps of traces, whose files are identified by their hashes.
+func (p *Plan) Record() *Plan {
+	kept := *p
+	kept.Actions = slices.Clone(p.Actions)
+	for i := range kept.Actions {
+		a := &kept.Actions[i]
+		if a.Workload != nil {
+			w := *a.Workload
+			w.Template = w.Template.WithoutSecrets()
+			a.Workload = &w
+		}
+		if m := a.Manifest; m != nil && m.Template.Fields["kind"] == "Secret" {
+			a.Manifest = &Manifest{Labels: m.Labels}
+		}
+	}
+	kept.Rates = slices.Clone(p.Rates)
+	for i := range kept.Rates {
+		if r := &kept.Rates[i]; r.Trace != nil {
+			r.Schedule, r.Steps, r.Before = nil, nil, nil
+		}
+	}
+	kept.Benchmark, kept.Given = nil, nil // run.json has them
+	return &kept
+}
 
 // encodedSchedule has one field for each kind of Schedule.
 type encodedSchedule struct {

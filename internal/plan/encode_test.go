@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,6 +37,31 @@ func TestPlanIsData(t *testing.T) {
 			}
 			t.Run(on.name+"/"+filepath.Base(file), func(t *testing.T) { sameAfterJSON(t, p) })
 		}
+	}
+}
+
+// TestRecord: what a bundle keeps of a plan has no Secret.
+func TestRecord(t *testing.T) {
+	const entry = `
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: e, labels: {type: workload}}
+data:
+  s.yaml: "{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {key: hush}}"
+  p.yaml: "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}"
+`
+	file := "apiVersion: cnsbench.dev/v1alpha1\nkind: Benchmark\nmetadata: {name: x}\nspec: {actions: [{name: w, createObjSpec: {workload: e}}]}" + entry
+	p, problems := Load(t.Context(), Input{Capabilities: everything(), Files: []File{{Name: "x.yaml", Data: []byte(file)}}})
+	if p == nil {
+		t.Fatal(problems)
+	}
+	kept, err := json.Marshal(p.Record())
+	if err != nil || strings.Contains(string(kept), "hush") || !strings.Contains(string(kept), "p.yaml") {
+		t.Errorf("%v\n%s", err, kept)
+	}
+	if w, err := p.Actions[0].Workload.Render("r", 0); err != nil || len(w.Secrets) != 1 {
+		t.Errorf("the plan itself has lost its Secret: %v", err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -57,6 +58,21 @@ type Part struct{ Key, Text string }
 // Manifest says whether the part has objects.
 func (p Part) Manifest() bool {
 	return strings.HasSuffix(p.Key, ".yaml") || strings.HasSuffix(p.Key, ".yml")
+}
+
+// secretKind finds a Secret in a manifest whose variables need not be filled in.
+var secretKind = regexp.MustCompile(`\bkind["']?\s*:\s*["']?Secret\b`)
+
+// WithoutSecrets returns a copy in which parts that have a Secret are empty.
+func (e *Entry) WithoutSecrets() *Entry {
+	kept := *e
+	kept.Parts = slices.Clone(e.Parts)
+	for i := range kept.Parts {
+		if p := &kept.Parts[i]; p.Manifest() && secretKind.MatchString(p.Text) {
+			p.Text = ""
+		}
+	}
+	return &kept
 }
 
 // IsEntry says whether a ConfigMap is an entry of a library.
