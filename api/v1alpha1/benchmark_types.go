@@ -61,7 +61,8 @@ type BenchmarkSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	Seed *int64 `json:"seed,omitempty"`
 
-	// serviceAccountName is the ServiceAccount that the run acts as (engine kubernetes).
+	// serviceAccountName is the ServiceAccount that the run acts as (engine kubernetes). Without it the ServiceAccount
+	// default of the namespace is used.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
