@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // block is where the tables of a type and of the types of its fields go.
@@ -101,17 +102,20 @@ func (b *book) tables(root, page string, all map[string][]string) []byte {
 }
 
 func (b *book) table(out *bytes.Buffer, t *apiType, page string) {
-	fmt.Fprintf(out, "\n### %s\n\n%s\n", t.name, t.doc)
+	fmt.Fprintf(out, "\n### %s\n\n%s\n", t.name, wrapped(t.doc))
 	slices.Sort(b.usedBy[t.name])
 	if users := b.usedBy[t.name]; len(users) > 0 {
 		for i, u := range users {
 			owner, _, _ := strings.Cut(u, ".")
 			users[i] = fmt.Sprintf("[`%s`](%s)", u, b.link(owner, page))
 		}
-		fmt.Fprintf(out, "Used in: %s.\n", strings.Join(users, ", "))
+		fmt.Fprintf(out, "\nUsed in:\n%s.\n", strings.Join(users, ",\n"))
 	}
 	if rules := t.marks.rules(); len(rules) > 0 {
-		fmt.Fprintf(out, "\n- %s\n", strings.Join(rules, "\n- "))
+		fmt.Fprintln(out)
+		for _, rule := range rules {
+			fmt.Fprintf(out, "- %s\n", strings.ReplaceAll(wrapped(rule), "\n", "\n  "))
+		}
 	}
 	fmt.Fprintf(out, "\n| field | type | default | allowed | description |\n|---|---|---|---|---|\n")
 	for _, f := range t.fields {
@@ -142,7 +146,7 @@ func (b *book) link(name, page string) string {
 
 func (f field) defaultText() string {
 	if d := f.marks["default"]; len(d) > 0 && d[0] != "{}" {
-		return "`" + strings.NewReplacer("{", "[", "}", "]", `"`, "").Replace(d[0]) + "`"
+		return "`" + strings.NewReplacer("{", "[", "}", "]", `"`, "").Replace(d[0]) + "`" // a list in a marker has braces
 	}
 	if f.required {
 		return "required"
@@ -215,6 +219,23 @@ func (m marks) bounds(least, most, unit string) string {
 		return "at least " + low[0] + unit
 	}
 	return ""
+}
+
+// wrapped breaks text into lines that fit in 120 columns of a page.
+func wrapped(text string) string {
+	var out strings.Builder
+	column := 0
+	for i, word := range strings.Fields(text) {
+		if n := utf8.RuneCountInString(word); i > 0 && column+n > 116 {
+			out.WriteString("\n")
+			column = 0
+		} else if i > 0 {
+			out.WriteString(" ")
+		}
+		out.WriteString(word)
+		column += utf8.RuneCountInString(word) + 1
+	}
+	return out.String()
 }
 
 func quoted(names string) string {
