@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Regenerates deepcopy, the CRD and its copy in the chart. With an argument the CRD goes there instead.
+# Regenerates deepcopy, the CRD and its copy in the chart, and the generated parts of docs/reference.
+# With arguments they go there instead: generate.sh CRD-FOLDER DEEPCOPY-FOLDER PAGES-FOLDER, whose last has copies of the
+# pages of docs/reference.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 gen=(go tool -modfile=hack/tools/go.mod controller-gen)
@@ -8,3 +10,4 @@ gen=(go tool -modfile=hack/tools/go.mod controller-gen)
 if [ $# = 0 ]; then # Helm takes what lies in the chart, and follows no link out of it
     cp config/crd/cnsbench.dev_benchmarks.yaml charts/cnsbench/crds/
 fi
+go run ./hack/reference api/v1alpha1 "${3:-docs/reference}"

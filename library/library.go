@@ -1,5 +1,5 @@
 // Package library has the built-in workloads and suites. Each folder of workloads
-// is an entry, in the form that a user's own entries have; docs/benchmark-file.md
+// is an entry, in the form that a user's own entries have; docs/reference/workloads.md
 // describes it. A suite is a Study; docs/studies.md describes them.
 package library
 

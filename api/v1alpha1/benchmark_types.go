@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Benchmark is one measurement: actions, the rates at which they are done,
-// where results go, and the objectives that they are judged by.
+// Benchmark is one measurement: its actions, the rates at which they run, the outputs of its results and the
+// objectives that the results are judged by.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -24,13 +24,12 @@ type Benchmark struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what to do. It cannot be changed: a changed benchmark is
-	// another one.
+	// spec describes the measurement. It is immutable.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a Benchmark cannot be changed; create another one"
 	Spec BenchmarkSpec `json:"spec"`
 
-	// status says what became of it.
+	// status is the observed state of the run.
 	// +optional
 	Status BenchmarkStatus `json:"status,omitempty"`
 }
@@ -44,44 +43,44 @@ type BenchmarkList struct {
 	Items           []Benchmark `json:"items"`
 }
 
-// BenchmarkSpec says what to do.
+// BenchmarkSpec describes a measurement.
 type BenchmarkSpec struct {
-	// runtime is the hard stop, counted from the moment at which the barrier
-	// opens. Without it the run ends when its workloads do.
+	// runtime is the maximum length of the run, counted from the opening of the barrier. Without it the run ends
+	// when its workloads end.
 	// +optional
 	Runtime *Duration `json:"runtime,omitempty"`
 
-	// gracePeriod is how long operations in flight may still take after the
-	// stop before they are recorded as censored.
+	// gracePeriod is the time that operations in flight have after the stop. Operations that have not ended by
+	// then are recorded as censored.
 	// +optional
 	// +kubebuilder:default="30s"
 	GracePeriod *Duration `json:"gracePeriod,omitempty"`
 
-	// seed of every random choice. It is drawn and recorded when absent.
+	// seed of all random choices. If absent, it is drawn at the start and recorded.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Seed *int64 `json:"seed,omitempty"`
 
-	// serviceAccountName is whose rights the run has (engine kubernetes).
+	// serviceAccountName is the ServiceAccount that the run acts as (engine kubernetes). Without it the ServiceAccount
+	// default of the namespace is used.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// maxOutput bounds what is kept of what workloads print and write to their
-	// output files. What is more is discarded at its source, and the validity flag
-	// outputCut says so.
+	// maxOutput limits how much of the workloads' output is kept. Output beyond the limit is discarded at its
+	// source, and the validity flag outputCut reports it.
 	// +optional
 	// +kubebuilder:default={}
 	MaxOutput *MaxOutput `json:"maxOutput,omitempty"`
 
-	// library lists further places where workloads are looked up, before the
-	// built-in library; the first that has the name wins.
+	// library lists additional sources of workloads. They are searched in order, before the built-in library; the
+	// first match is used.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Library []LibrarySource `json:"library,omitempty"`
 
-	// actions are what is done.
+	// actions are the operations of the run.
 	// +required
 	// +listType=map
 	// +listMapKey=name
@@ -89,21 +88,21 @@ type BenchmarkSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	Actions []Action `json:"actions"`
 
-	// rates are when it is done.
+	// rates are the schedules that actions refer to.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	Rates []Rate `json:"rates,omitempty"`
 
-	// outputs are where results are sent besides the bundle.
+	// outputs are destinations of the results in addition to the bundle.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
 	Outputs []Output `json:"outputs,omitempty"`
 
-	// slos are the objectives that the run is judged by at its end.
+	// slos are the objectives that the results are judged by at the end of the run.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -111,29 +110,27 @@ type BenchmarkSpec struct {
 	SLOs []SLO `json:"slos,omitempty"`
 }
 
-// MaxOutput bounds the output of workloads. Of each bound stdout may take a quarter
-// and stderr another, so that files of measurements have at least half.
+// MaxOutput limits the output of workloads that is kept. stdout and stderr may each use a quarter of a limit, so
+// at least half is left for output files.
 type MaxOutput struct {
-	// perInstance is the bound of the output of one instance: all its containers,
-	// all their files.
+	// perInstance is the limit for one instance: all files of all its containers.
 	// +optional
 	// +kubebuilder:default="256Mi"
 	PerInstance *resource.Quantity `json:"perInstance,omitempty"`
-	// perRun is the bound of the output of all instances together.
+	// perRun is the limit for all instances together.
 	// +optional
 	// +kubebuilder:default="1Gi"
 	PerRun *resource.Quantity `json:"perRun,omitempty"`
 }
 
-// LibrarySource is a place with workloads.
+// LibrarySource is a source of workloads.
 //
 // +kubebuilder:validation:ExactlyOneOf=configMapSpec;folderSpec
 type LibrarySource struct {
-	// configMapSpec looks among the ConfigMaps (label type: workload) of a
-	// namespace (engine kubernetes).
+	// configMapSpec reads the ConfigMaps with the label type: workload of a namespace (engine kubernetes).
 	// +optional
 	ConfigMapSpec *ConfigMapLibrary `json:"configMapSpec,omitempty"`
-	// folderSpec looks in a folder that has one folder for each workload.
+	// folderSpec reads a folder that has one subfolder for each workload.
 	// +optional
 	FolderSpec *FolderLibrary `json:"folderSpec,omitempty"`
 }
@@ -156,11 +153,11 @@ type FolderLibrary struct {
 	Path string `json:"path"`
 }
 
-// Output is where results are sent besides the bundle.
+// Output is a destination of results in addition to the bundle.
 //
 // +kubebuilder:validation:ExactlyOneOf=httpPostSpec;fileSpec
 type Output struct {
-	// name by which actions refer to it.
+	// name that actions use to refer to the output.
 	// +required
 	Name Name `json:"name"`
 	// httpPostSpec sends results to a server.
@@ -171,9 +168,9 @@ type Output struct {
 	FileSpec *FileSpec `json:"fileSpec,omitempty"`
 }
 
-// HTTPPostSpec sends results to a server, as JSON in the body of a POST.
+// HTTPPostSpec sends results to a server as JSON in the body of POST requests.
 type HTTPPostSpec struct {
-	// url to post to, http or https.
+	// url of the server, http or https.
 	// +required
 	// +kubebuilder:validation:Pattern=`^https?://.+`
 	// +kubebuilder:validation:MaxLength=2048
@@ -194,23 +191,22 @@ type FileSpec struct {
 	Format string `json:"format,omitempty"`
 }
 
-// SLO is an objective: an expression that is true when it is met.
+// SLO is an objective: an expression that must be true.
 type SLO struct {
 	// name of the objective in reports.
 	// +required
 	Name Name `json:"name"`
-	// expr is a CEL expression over operations and workload metrics, e.g.
-	// p99(snapshots.ready) < duration("10s").
+	// expr is a CEL expression over operations and workload metrics, for example p99(snapshots.ready) <
+	// duration("10s").
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	Expr string `json:"expr"`
-	// fewValues takes a quantile of too few values for what it is. Without it an
-	// objective that is met only by such an estimate is weak, and not met: p50
-	// needs 6 values, p90 29, p95 59, p99 299, p999 2995.
+	// fewValues accepts a quantile of too few values as it is. Without it an objective that is met only by such an
+	// estimate gets the verdict weak and is not met: p50 needs 6 values, p90 29, p95 59, p99 299, p999 2995.
 	// +optional
 	FewValues bool `json:"fewValues,omitempty"`
-	// description says for people why it matters.
+	// description explains the objective to readers of the report.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Description string `json:"description,omitempty"`
@@ -237,12 +233,12 @@ const (
 	ConditionClean = "Clean"
 )
 
-// BenchmarkStatus says what became of a Benchmark.
+// BenchmarkStatus is the observed state of a Benchmark.
 type BenchmarkStatus struct {
-	// observedGeneration is the generation that the status is about.
+	// observedGeneration is the generation that the status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// runID names the run and its bundle.
+	// runID identifies the run and its bundle.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	RunID string `json:"runID,omitempty"`
@@ -255,16 +251,16 @@ type BenchmarkStatus struct {
 	// completionTime of the run.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-	// ops counts the operations that have ended, by outcome.
+	// ops counts the ended operations by outcome.
 	// +optional
 	Ops *OpCounts `json:"ops,omitempty"`
-	// actions counts them for each action.
+	// actions counts the ended operations of each action.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	Actions []ActionStatus `json:"actions,omitempty"`
-	// bundle says where the bundle lies.
+	// bundle is the location of the bundle.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	Bundle string `json:"bundle,omitempty"`
@@ -289,18 +285,18 @@ type OpCounts struct {
 	Total int64 `json:"total"`
 	// failed is the sum of error and timeout.
 	Failed int64 `json:"failed"`
-	// ok are those that did what they should.
+	// ok operations succeeded.
 	OK int64 `json:"ok"`
-	// error are those that the platform refused or failed.
+	// error operations were rejected or failed.
 	// +optional
 	Error int64 `json:"error,omitempty"`
-	// timeout are those that their deadline ended.
+	// timeout operations did not end before their deadline.
 	// +optional
 	Timeout int64 `json:"timeout,omitempty"`
-	// censored are those that the end of the run cut off.
+	// censored operations had not ended when the run ended.
 	// +optional
 	Censored int64 `json:"censored,omitempty"`
-	// dropped are those that were never started.
+	// dropped operations were never started.
 	// +optional
 	Dropped int64 `json:"dropped,omitempty"`
 }
@@ -310,21 +306,21 @@ type ActionStatus struct {
 	// name of the action.
 	// +required
 	Name ActionName `json:"name"`
-	// ops of the action.
+	// ops counts the operations of the action.
 	// +required
 	Ops OpCounts `json:"ops"`
 }
 
-// Verdict is how an objective was judged.
+// Verdict is the result of one objective.
 type Verdict struct {
 	// name of the objective.
 	// +required
 	Name Name `json:"name"`
-	// verdict; noData and error never count as met.
+	// verdict of the objective. noData, weak and error do not count as met.
 	// +required
 	// +kubebuilder:validation:Enum=pass;fail;noData;weak;error
 	Verdict string `json:"verdict"`
-	// message says why.
+	// message explains the verdict.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	Message string `json:"message,omitempty"`

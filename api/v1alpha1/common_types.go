@@ -7,14 +7,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Name is how the parts of a file refer to each other.
+// Name identifies a part of the file, such as a rate or an output.
 //
 // +kubebuilder:validation:Pattern=`^[A-Za-z]([-_A-Za-z0-9]*[A-Za-z0-9])?$`
 // +kubebuilder:validation:MaxLength=63
 type Name string
 
-// ActionName names an action. It becomes part of the names of objects, so it
-// is a DNS label.
+// ActionName is the name of an action. It is a DNS label because the names of objects contain it.
 //
 // +kubebuilder:validation:Pattern=`^[a-z]([-a-z0-9]*[a-z0-9])?$`
 // +kubebuilder:validation:MaxLength=40
@@ -29,7 +28,7 @@ type Duration struct {
 	metav1.Duration `json:",inline"`
 }
 
-// Number is a number that may be a fraction. It must be more than 0.
+// Number is a positive number, with or without a fraction.
 //
 // +kubebuilder:validation:Type=number
 // +kubebuilder:validation:Minimum=0
@@ -44,7 +43,7 @@ func (n Number) MarshalJSON() ([]byte, error) { return json.Marshal(n.Value) }
 // UnmarshalJSON reads a plain number.
 func (n *Number) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &n.Value) }
 
-// NumberOrZero is a number that may be a fraction. It must not be less than 0.
+// NumberOrZero is a number that is not negative, with or without a fraction.
 //
 // +kubebuilder:validation:Type=number
 // +kubebuilder:validation:Minimum=0
@@ -58,8 +57,7 @@ func (n NumberOrZero) MarshalJSON() ([]byte, error) { return json.Marshal(n.Valu
 // UnmarshalJSON reads a plain number.
 func (n *NumberOrZero) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &n.Value) }
 
-// Var is the value of a template variable: text, or a whole number written
-// without quotes.
+// Var is the value of a template variable: a string, or an integer without quotes.
 //
 // +kubebuilder:validation:Type=""
 // +kubebuilder:validation:XIntOrString
@@ -81,7 +79,7 @@ func (v *Var) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Select says which of the matching objects one trigger takes.
+// Select chooses among the matching objects.
 //
 // +kubebuilder:validation:Enum=all;oldest;newest;random;roundRobin
 type Select string
@@ -95,19 +93,18 @@ const (
 	SelectRoundRobin Select = "roundRobin"
 )
 
-// Target says which objects of the run an action is done to.
+// Target selects the objects of the run that an action operates on.
 type Target struct {
-	// actionName takes the objects that this action made; volumes: also those
-	// of the workloads that it made.
+	// actionName selects the objects that this action created. For volumes these include the volumes of its
+	// workloads.
 	// +optional
 	ActionName ActionName `json:"actionName,omitempty"`
-	// volumeName takes the volumes with this name: the name of a claim in a
-	// workload's template.
+	// volumeName selects the volumes with this name: the name of a claim in a workload's template.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	VolumeName string `json:"volumeName,omitempty"`
-	// labels takes the objects that have all of these labels.
+	// labels selects the objects that have all of these labels.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=16

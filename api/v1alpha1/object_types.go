@@ -2,15 +2,15 @@ package v1alpha1
 
 import "k8s.io/apimachinery/pkg/api/resource"
 
-// ObjectSpec is an object workload: stages in sequence, works in them side by
-// side, operations in those by ratio. The instances that one trigger makes share
-// its workers and go through the stages together. Stages before the first that
-// is measured are carried out before the barrier; that one begins with it.
+// ObjectSpec is an object storage workload: stages run one after another, the works of a stage run in parallel,
+// and each work mixes operations by ratio. The instances that one trigger creates share the workers and go through
+// the stages together. Stages before the first measured stage run before the barrier; the first measured stage
+// starts at the barrier.
 type ObjectSpec struct {
-	// storage is where all works go that do not say otherwise.
+	// storage is the object store of all works that do not name another.
 	// +required
 	Storage ObjectStorage `json:"storage"`
-	// stages in their order.
+	// stages run in this order.
 	// +required
 	// +listType=map
 	// +listMapKey=name
@@ -23,70 +23,67 @@ type ObjectSpec struct {
 //
 // +kubebuilder:validation:ExactlyOneOf=s3Spec;swiftSpec;fileSpec;nullSpec
 type ObjectStorage struct {
-	// s3Spec is a store that speaks S3.
+	// s3Spec is a store with the S3 API.
 	// +optional
 	S3Spec *S3Spec `json:"s3Spec,omitempty"`
 	// swiftSpec is OpenStack Swift.
 	// +optional
 	SwiftSpec *SwiftSpec `json:"swiftSpec,omitempty"`
-	// fileSpec has a file for each object, on a volume that the instance makes for
-	// itself.
+	// fileSpec stores each object as a file on a volume that the instance creates for itself.
 	// +optional
 	FileSpec *ObjectFileSpec `json:"fileSpec,omitempty"`
-	// nullSpec keeps nothing and answers at once, in the program itself.
+	// nullSpec stores nothing and answers at once, within the client process.
 	// +optional
 	NullSpec *ObjectNullSpec `json:"nullSpec,omitempty"`
-	// credentials of s3Spec or swiftSpec; without them, on engine local those of
-	// the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
-	// AWS_SESSION_TOKEN, OS_PASSWORD, OS_AUTH_TOKEN), on kubernetes none.
+	// credentials for s3Spec or swiftSpec. Without them engine local reads the environment (AWS_ACCESS_KEY_ID,
+	// AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, OS_PASSWORD, OS_AUTH_TOKEN) and engine kubernetes uses none.
 	// +optional
 	Credentials *ObjectCredentials `json:"credentials,omitempty"`
 }
 
-// ObjectCredentials say where credentials are: never the credentials themselves.
+// ObjectCredentials locates credentials; it never contains them.
 //
 // +kubebuilder:validation:ExactlyOneOf=secretName;file
 type ObjectCredentials struct {
-	// secretName is a Secret of the run's namespace (kubernetes) with the keys
-	// accesskey, secretkey and sessiontoken, or password or token.
+	// secretName is a Secret in the namespace of the run (kubernetes) with the keys accesskey, secretkey and
+	// sessiontoken, or password or token.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	SecretName string `json:"secretName,omitempty"`
-	// file of lines KEY=VALUE with the same keys, which nobody else may read; its
-	// absolute path (local).
+	// file is the absolute path of a file with KEY=VALUE lines and the same keys (local). Only its owner may have
+	// read permission.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^/`
 	// +kubebuilder:validation:MaxLength=4096
 	File string `json:"file,omitempty"`
 }
 
-// HTTPEndpoint is how a store that speaks HTTP is trusted and waited for.
+// HTTPEndpoint has the settings of HTTP connections to a store.
 type HTTPEndpoint struct {
-	// timeout is how long nothing may come.
+	// timeout is the maximum time without receiving data.
 	// +optional
 	Timeout *Duration `json:"timeout,omitempty"`
-	// caFile has certificates in PEM to trust: on engine local a file of this
-	// machine, on kubernetes one of the pod, where the Secret of the credentials is
-	// at /credentials.
+	// caFile has trusted certificates in PEM format: with engine local a file of this machine, with kubernetes a
+	// file of the pod, where the Secret of the credentials is mounted at /credentials.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^/`
 	// +kubebuilder:validation:MaxLength=4096
 	CAFile string `json:"caFile,omitempty"`
-	// insecureSkipVerify trusts any certificate.
+	// insecureSkipVerify accepts any server certificate.
 	// +optional
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
-	// proxy is an HTTP proxy for all requests, as http://HOST:PORT.
-	// Those of an https endpoint go through a tunnel that it makes.
+	// proxy is an HTTP proxy for all requests, as http://HOST:PORT. Requests to an https endpoint use a tunnel
+	// through the proxy.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^http://[^ /@]+:[0-9]+$`
 	// +kubebuilder:validation:MaxLength=2048
 	Proxy string `json:"proxy,omitempty"`
 }
 
-// S3Spec is a store that speaks S3.
+// S3Spec is a store with the S3 API.
 type S3Spec struct {
-	// endpoint is its address.
+	// endpoint is the URL of the store.
 	// +required
 	// +kubebuilder:validation:Pattern=`^https?://[^ ]+$`
 	// +kubebuilder:validation:MaxLength=2048
@@ -95,17 +92,17 @@ type S3Spec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Region string `json:"region,omitempty"`
-	// addressing says where buckets stand: in the path, or before the endpoint's
-	// name in the name of the host (virtualHost). Either way connections go to the
-	// endpoint's own address, and its certificate is that of the endpoint.
+	// addressing is the place of the bucket in a URL: in the path, or in front of the host name of the endpoint
+	// (virtualHost). Connections always go to the address of the endpoint, and the certificate must be valid for
+	// the endpoint.
 	// +optional
 	// +kubebuilder:validation:Enum=path;virtualHost
 	Addressing string `json:"addressing,omitempty"`
-	// signature is v4 or v2.
+	// signature is the signature version, v4 or v2.
 	// +optional
 	// +kubebuilder:validation:Enum=v4;v2
 	Signature string `json:"signature,omitempty"`
-	// payload says whether bodies are signed too.
+	// payload selects whether bodies are signed too.
 	// +optional
 	// +kubebuilder:validation:Enum=unsigned;signed
 	Payload      string `json:"payload,omitempty"`
@@ -118,19 +115,19 @@ type S3Spec struct {
 // +kubebuilder:validation:XValidation:rule="has(self.authURL) == has(self.username)",message="authURL and username belong together"
 // +kubebuilder:validation:XValidation:rule="has(self.authURL) || self.auth == 'tempauth' && !has(self.project) && !has(self.userDomain) && !has(self.projectDomain) && !has(self.region) && !has(self.interface)",message="auth, project, userDomain, projectDomain, region and interface are for an authURL"
 type SwiftSpec struct {
-	// authURL is where tokens are had: of TempAuth (v1), or of Keystone. Without it
-	// nobody is asked: the credentials have the token itself, which is not renewed.
+	// authURL is the URL of the authentication service: TempAuth (v1) or Keystone. Without it the credentials
+	// contain the token itself, which is not renewed.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^https?://[^ ]+$`
 	// +kubebuilder:validation:MaxLength=2048
 	AuthURL string `json:"authURL,omitempty"`
-	// storageURL is the account, such as http://HOST:PORT/v1/AUTH_NAME; beside
-	// authURL it is in place of what that says.
+	// storageURL is the URL of the account, such as http://HOST:PORT/v1/AUTH_NAME. With authURL it replaces the
+	// URL that the authentication service returns.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^https?://[^ ]+$`
 	// +kubebuilder:validation:MaxLength=2048
 	StorageURL string `json:"storageURL,omitempty"`
-	// auth is the kind of authentication; keystone finds its version by authURL.
+	// auth is the kind of authentication. keystone finds the version from authURL.
 	// +optional
 	// +kubebuilder:validation:Enum=tempauth;keystone;keystonev2;keystonev3
 	// +kubebuilder:default=tempauth
@@ -160,16 +157,16 @@ type SwiftSpec struct {
 	// +optional
 	// +kubebuilder:validation:Enum=public;internal;admin
 	Interface string `json:"interface,omitempty"`
-	// policy of containers that are made.
+	// policy is the storage policy of created containers.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Policy       string `json:"policy,omitempty"`
 	HTTPEndpoint `json:",inline"`
 }
 
-// ObjectFileSpec has a file for each object.
+// ObjectFileSpec stores each object as a file.
 type ObjectFileSpec struct {
-	// storageClass of the volume; without it, the platform's default.
+	// storageClass of the volume. Without it the platform's default class is used.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -178,13 +175,13 @@ type ObjectFileSpec struct {
 	// +optional
 	// +kubebuilder:default="1Gi"
 	Size *resource.Quantity `json:"size,omitempty"`
-	// sync says whether files are on the volume before a write has ended.
+	// sync selects whether a write flushes the file to the volume before it ends.
 	// +optional
 	// +kubebuilder:validation:Enum=none;data
 	Sync string `json:"sync,omitempty"`
 }
 
-// ObjectNullSpec keeps nothing.
+// ObjectNullSpec is a store that stores nothing.
 type ObjectNullSpec struct {
 	// size of every object that is read.
 	// +optional
@@ -192,74 +189,74 @@ type ObjectNullSpec struct {
 	Size *resource.Quantity `json:"size,omitempty"`
 }
 
-// ObjectStage does its works side by side and ends when all have.
+// ObjectStage runs its works in parallel and ends when all of them have ended.
 type ObjectStage struct {
 	// name of the stage.
 	// +required
 	Name Name `json:"name"`
-	// closureDelay is how long nothing is done after the works have ended.
+	// closureDelay is the idle time after the works have ended.
 	// +optional
 	ClosureDelay *Duration `json:"closureDelay,omitempty"`
-	// works of the stage; none: nothing is done until the closure delay is over.
+	// works of the stage. A stage without works is idle for its closureDelay.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Works []ObjectWork `json:"works,omitempty"`
 }
 
-// ObjectWork is what a number of workers do at the same time. Works that are not
-// normal go once through all that their selectors cover: init makes containers,
-// prepare writes objects, cleanup deletes them, dispose removes containers.
+// ObjectWork is the work of a number of parallel workers. A work of type normal mixes operations. Works of other
+// types process everything that their selectors cover once: init creates containers, prepare writes objects,
+// cleanup deletes objects, dispose removes containers.
 type ObjectWork struct {
 	// type of the work.
 	// +optional
 	// +kubebuilder:validation:Enum=normal;init;prepare;cleanup;dispose
 	// +kubebuilder:default=normal
 	Type string `json:"type,omitempty"`
-	// name of the work; without it, its type.
+	// name of the work; by default its type.
 	// +optional
 	Name Name `json:"name,omitempty"`
-	// workers of all instances together.
+	// workers is the number of workers of all instances together.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	Workers int32 `json:"workers"`
-	// interval is how long a slice of the histograms is.
+	// interval is the length of a slice of the histograms.
 	// +optional
 	// +kubebuilder:default="5s"
 	Interval *Duration `json:"interval,omitempty"`
-	// rampUp is how long operations go on before they are measured.
+	// rampUp is the time that operations run before they are measured.
 	// +optional
 	RampUp *Duration `json:"rampUp,omitempty"`
-	// runtime is how long they are measured.
+	// runtime is the measured time.
 	// +optional
 	Runtime *Duration `json:"runtime,omitempty"`
-	// rampDown is how long they go on after that.
+	// rampDown is the time that operations run after the measured time.
 	// +optional
 	RampDown *Duration `json:"rampDown,omitempty"`
-	// totalOps ends the work when so many operations have begun, by all workers.
+	// totalOps ends the work after this number of operations of all workers.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	TotalOps *int64 `json:"totalOps,omitempty"`
-	// totalBytes ends the work when so much was moved, by all workers.
+	// totalBytes ends the work after this number of bytes transferred by all workers.
 	// +optional
 	TotalBytes *resource.Quantity `json:"totalBytes,omitempty"`
-	// maxFailuresPerMillion operations are accepted; more fail the instance. 200000
-	// unless given, of works that are not normal 0.
+	// maxFailuresPerMillion is the accepted number of failures per million operations. More failures fail the
+	// instance. By default it is 200000 for works of type normal and 0 for all others.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	MaxFailuresPerMillion *int32 `json:"maxFailuresPerMillion,omitempty"`
-	// rate makes the loop open: operations are due by a schedule, as
-	// poisson(500), constant(500) (a second) or burst(SIZE,INTERVAL), whatever
-	// became of those before; workers is how many may be under way.
+	// rate makes the loop open: operations start on a schedule, independent of earlier operations, such as
+	// poisson(500) or constant(500) (per second) or burst(SIZE,INTERVAL). workers is then the maximum number of
+	// operations in flight.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Rate string `json:"rate,omitempty"`
-	// storage of this work.
+	// storage is the object store of this work.
 	// +optional
 	Storage *ObjectStorage `json:"storage,omitempty"`
-	// operations of a normal work.
+	// operations of a work of type normal.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -267,18 +264,17 @@ type ObjectWork struct {
 	ObjectTarget `json:",inline"`
 }
 
-// ObjectOperation is one of a work's mix.
+// ObjectOperation is one operation in the mix of a work.
 type ObjectOperation struct {
 	// type of the operation.
 	// +required
 	// +kubebuilder:validation:Enum=read;write;multipart;filewrite;head;list;delete;copy
 	Type string `json:"type"`
-	// name of the operation in metrics and tables; without it, its type, and a
-	// number behind it where several are of that type.
+	// name of the operation in metrics and tables; by default its type, with a number if several operations have
+	// that type.
 	// +optional
 	Name Name `json:"name,omitempty"`
-	// ratio is how many of a hundred operations it is. Those of a work add up to
-	// 100.
+	// ratio is the percentage of operations of this kind. The ratios of a work add up to 100.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
@@ -288,88 +284,87 @@ type ObjectOperation struct {
 	// verify checks every byte that is read.
 	// +optional
 	Verify bool `json:"verify,omitempty"`
-	// length reads a part of so many bytes, at a multiple of 4Ki.
+	// length reads a range of this many bytes, at an offset that is a multiple of 4Ki.
 	// +optional
 	Length *resource.Quantity `json:"length,omitempty"`
-	// within is how long the objects are of which a part is read.
+	// within is the size of the objects that ranges are read from.
 	// +optional
 	Within *resource.Quantity `json:"within,omitempty"`
-	// files is a directory whose files a filewrite sends: on engine local one of
-	// this machine, on kubernetes one of the pod.
+	// files is the directory of the files that a filewrite sends: with engine local a directory of this machine,
+	// with kubernetes one of the pod.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^/`
 	// +kubebuilder:validation:MaxLength=4096
 	Files string `json:"files,omitempty"`
-	// fileSelection says how it chooses one.
+	// fileSelection is the order in which files are chosen.
 	// +optional
 	// +kubebuilder:validation:Enum=random;inOrder
 	FileSelection string `json:"fileSelection,omitempty"`
-	// maxKeys bounds the answer of a list.
+	// maxKeys limits the number of keys in the response of a list.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	MaxKeys *int32 `json:"maxKeys,omitempty"`
-	// copyPrefix stands before the object's name in that of its copy.
+	// copyPrefix is added in front of the object's name to form the name of the copy.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	CopyPrefix string `json:"copyPrefix,omitempty"`
 }
 
-// ObjectTarget is which containers and objects operations take, and what they
-// write.
+// ObjectTarget selects the containers and objects of operations, and the data that they write.
 type ObjectTarget struct {
-	// containers selects numbers from 1: c(n), u(a,b), r(a,b), s(a,b),
-	// h(lo|hi|weight,…), zipf(a,b,exponent) or hot(a,b,keys%,draws%).
+	// containers selects container numbers, from 1: c(n), u(a,b), r(a,b), s(a,b), h(lo|hi|weight,…),
+	// zipf(a,b,exponent) or hot(a,b,keys%,draws%).
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Containers string `json:"containers,omitempty"`
-	// objects selects numbers likewise.
+	// objects selects object numbers, with the same selectors.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Objects string `json:"objects,omitempty"`
-	// sizes selects sizes, with a unit behind: c(64)KB, u(1,8)MiB.
+	// sizes selects sizes, with a unit after the selector: c(64)KB, u(1,8)MiB.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Sizes string `json:"sizes,omitempty"`
-	// division is what is divided among the workers.
+	// division selects what is divided among the workers.
 	// +optional
 	// +kubebuilder:validation:Enum=none;container;object
 	Division string `json:"division,omitempty"`
-	// containerPrefix stands before a container's number.
+	// containerPrefix is the part of a container's name before its number.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:default=mycontainers
 	ContainerPrefix string `json:"containerPrefix,omitempty"`
-	// containerSuffix stands after it.
+	// containerSuffix is the part of a container's name after its number.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	ContainerSuffix string `json:"containerSuffix,omitempty"`
-	// objectPrefix stands before an object's number (myobjects); of a list, it is
-	// the prefix that is asked for.
+	// objectPrefix is the part of an object's name before its number; by default myobjects. For a list it is the
+	// requested prefix.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	ObjectPrefix *string `json:"objectPrefix,omitempty"`
-	// objectSuffix stands after it.
+	// objectSuffix is the part of an object's name after its number.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	ObjectSuffix string `json:"objectSuffix,omitempty"`
-	// content of what is written.
+	// content of written objects.
 	// +optional
 	// +kubebuilder:validation:Enum=random;zero
 	Content string `json:"content,omitempty"`
-	// chunked sends bodies in chunks of HTTP (swift).
+	// chunked sends bodies with chunked transfer encoding (swift).
 	// +optional
 	Chunked bool `json:"chunked,omitempty"`
-	// partSize of a multipart write.
+	// partSize of a multipart upload.
 	// +optional
 	PartSize *resource.Quantity `json:"partSize,omitempty"`
-	// checks are made after each operation that succeeded.
+	// checks are consistency checks after each successful operation.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=4
 	// +kubebuilder:validation:items:Enum=readAfterWrite;listAfterWrite;readAfterDelete;listAfterDelete
 	Checks []string `json:"checks,omitempty"`
-	// checkWithin is how long a store that was seen inconsistent is asked again.
+	// checkWithin is how long an inconsistent store is queried again.
 	// +optional
 	CheckWithin *Duration `json:"checkWithin,omitempty"`
 }

@@ -2,11 +2,10 @@ package v1alpha1
 
 import "time"
 
-// ConstantIncreaseDecreaseRateSpec lets the number of objects go up to max, one
-// each incInterval, then down to min, one each decInterval, and so on. The first
-// min come at once. On the way up the rate triggers its actions that make things
-// (createObjSpec, snapshotSpec, restoreSpec, cloneSpec), on the way down its
-// deleteSpecs, and on both ways all others.
+// ConstantIncreaseDecreaseRateSpec raises the number of objects to max, one each incInterval, then lowers it to
+// min, one each decInterval, and repeats. The first min objects are created at once. On the way up it triggers the
+// actions that create (createObjSpec, snapshotSpec, restoreSpec, cloneSpec), on the way down its deleteSpecs, and
+// in both directions all other actions.
 //
 // +kubebuilder:validation:XValidation:rule="self.min <= self.max",message="min must not be larger than max"
 type ConstantIncreaseDecreaseRateSpec struct {
@@ -16,11 +15,11 @@ type ConstantIncreaseDecreaseRateSpec struct {
 	// decInterval between triggers on the way down.
 	// +required
 	DecInterval Duration `json:"decInterval"`
-	// min number of objects.
+	// min is the lower bound of the number of objects.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Min int32 `json:"min"`
-	// max number of objects.
+	// max is the upper bound of the number of objects.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Max int32 `json:"max"`

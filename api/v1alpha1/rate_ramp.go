@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// RampRateSpec triggers at a rate that changes linearly within each stage. It
-// ends with its last stage.
+// RampRateSpec triggers at a rate that changes linearly within each stage. It ends with its last stage.
 type RampRateSpec struct {
-	// startPerSecond is the rate at the start; 0 when absent.
+	// startPerSecond is the initial rate, in triggers per second; 0 when absent.
 	// +optional
 	StartPerSecond *NumberOrZero `json:"startPerSecond,omitempty"`
-	// stages follow each other.
+	// stages in their order.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -25,7 +24,7 @@ type RampStage struct {
 	// duration of the stage.
 	// +required
 	Duration Duration `json:"duration"`
-	// perSecond is the rate at the end of the stage; it may be 0.
+	// perSecond is the rate at the end of the stage, in triggers per second; it may be 0.
 	// +required
 	PerSecond NumberOrZero `json:"perSecond"`
 }

@@ -1,39 +1,35 @@
 package v1alpha1
 
-// Rate says when actions are done. It knows nothing of what they do.
+// Rate is a schedule of triggers. It is independent of the actions that it triggers.
 //
 // +kubebuilder:validation:ExactlyOneOf=constantRateSpec;poissonRateSpec;rampRateSpec;constantIncreaseDecreaseRateSpec;burstRateSpec;traceRateSpec;lifetimeRateSpec;concurrencySpec;triggerRateSpec
 // +kubebuilder:validation:AtMostOneOf=startAfter;startAfterAction
 type Rate struct {
-	// name by which actions refer to it.
+	// name that actions use to refer to the rate.
 	// +required
 	Name Name `json:"name"`
 
-	// startAfter delays the first trigger, counted from the moment at which
-	// the barrier opens.
+	// startAfter is the start of the rate, counted from the opening of the barrier.
 	// +optional
 	StartAfter *Duration `json:"startAfter,omitempty"`
-	// startAfterAction lets the rate begin when the first operation of this
-	// action has ended.
+	// startAfterAction starts the rate when the first operation of the named action ends.
 	// +optional
 	StartAfterAction ActionName `json:"startAfterAction,omitempty"`
-	// duration after which the rate ends, counted from its start. Without it,
-	// it goes on to the end of the run.
+	// duration of the rate, counted from its start. Without it the rate continues until the end of the run.
 	// +optional
 	Duration *Duration `json:"duration,omitempty"`
 	// limit is the number of triggers after which the rate ends.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Limit *int64 `json:"limit,omitempty"`
-	// maxInFlight is how many operations of the rate may be under way at once;
-	// 0: as many as come.
+	// maxInFlight is the maximum number of concurrent operations of the rate; 0 means no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	// +kubebuilder:default=10000
 	MaxInFlight *int32 `json:"maxInFlight,omitempty"`
-	// onSaturation says what becomes of a trigger that meets maxInFlight:
-	// recorded as dropped, or started late. Both are in the record.
+	// onSaturation selects what happens to a trigger when maxInFlight operations are in flight: drop records it as
+	// dropped, queue starts it late. Both are recorded.
 	// +optional
 	// +kubebuilder:validation:Enum=drop;queue
 	// +kubebuilder:default=drop
@@ -42,25 +38,25 @@ type Rate struct {
 	// constantRateSpec triggers at a fixed interval.
 	// +optional
 	ConstantRateSpec *ConstantRateSpec `json:"constantRateSpec,omitempty"`
-	// poissonRateSpec triggers at random, as many independent users do.
+	// poissonRateSpec triggers at random, like many independent users.
 	// +optional
 	PoissonRateSpec *PoissonRateSpec `json:"poissonRateSpec,omitempty"`
 	// rampRateSpec triggers at a rate that changes in stages.
 	// +optional
 	RampRateSpec *RampRateSpec `json:"rampRateSpec,omitempty"`
-	// constantIncreaseDecreaseRateSpec goes up and down between two numbers.
+	// constantIncreaseDecreaseRateSpec moves the number of objects up and down between two bounds.
 	// +optional
 	ConstantIncreaseDecreaseRateSpec *ConstantIncreaseDecreaseRateSpec `json:"constantIncreaseDecreaseRateSpec,omitempty"`
 	// burstRateSpec triggers several times at once at a fixed interval.
 	// +optional
 	BurstRateSpec *BurstRateSpec `json:"burstRateSpec,omitempty"`
-	// traceRateSpec triggers when a recorded trace did.
+	// traceRateSpec triggers at the times of a recorded trace.
 	// +optional
 	TraceRateSpec *TraceRateSpec `json:"traceRateSpec,omitempty"`
-	// lifetimeRateSpec triggers once for each object, some time after it was made.
+	// lifetimeRateSpec triggers once for each object, a random time after its creation.
 	// +optional
 	LifetimeRateSpec *LifetimeRateSpec `json:"lifetimeRateSpec,omitempty"`
-	// concurrencySpec keeps a number of operations under way: a closed loop.
+	// concurrencySpec keeps a number of operations in flight: a closed loop.
 	// +optional
 	ConcurrencySpec *ConcurrencySpec `json:"concurrencySpec,omitempty"`
 	// triggerRateSpec triggers when an expression becomes true.
@@ -68,30 +64,29 @@ type Rate struct {
 	TriggerRateSpec *TriggerRateSpec `json:"triggerRateSpec,omitempty"`
 }
 
-// ConstantRateSpec triggers at a fixed interval; the first trigger comes one
-// interval after the start.
+// ConstantRateSpec triggers at a fixed interval. The first trigger comes one interval after the start.
 //
 // +kubebuilder:validation:ExactlyOneOf=interval;perSecond
 type ConstantRateSpec struct {
 	// interval between triggers.
 	// +optional
 	Interval *Duration `json:"interval,omitempty"`
-	// perSecond is the number of triggers in a second; it may be a fraction.
+	// perSecond is the number of triggers per second; it may be a fraction.
 	// +optional
 	PerSecond *Number `json:"perSecond,omitempty"`
 }
 
-// PoissonRateSpec triggers with independent exponential gaps.
+// PoissonRateSpec triggers with independent, exponentially distributed gaps.
 type PoissonRateSpec struct {
-	// perSecond is the mean number of triggers in a second; it may be a fraction.
+	// perSecond is the mean number of triggers per second; it may be a fraction.
 	// +required
 	PerSecond Number `json:"perSecond"`
 }
 
-// BurstRateSpec triggers size times at once at a fixed interval; the first
-// burst comes one interval after the start.
+// BurstRateSpec triggers size times at once at a fixed interval. The first burst comes one interval after the
+// start.
 type BurstRateSpec struct {
-	// size is the number of triggers at once.
+	// size is the number of triggers of a burst.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
@@ -101,32 +96,31 @@ type BurstRateSpec struct {
 	Interval Duration `json:"interval"`
 }
 
-// TraceRateSpec triggers when a recorded trace did: each record triggers the
-// action that does what it says, on the object that it names.
+// TraceRateSpec triggers at the times of a recorded trace. Each record triggers the action that performs its
+// operation, on the object that it names.
 type TraceRateSpec struct {
 	// source is the path of the trace, relative to the Benchmark's file.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Source string `json:"source"`
-	// timeScale stretches the trace's time: 0.5 plays it twice as fast.
+	// timeScale multiplies the times of the trace: 0.5 replays it twice as fast.
 	// +optional
 	// +kubebuilder:default=1
 	TimeScale *Number `json:"timeScale,omitempty"`
 }
 
-// LifetimeRateSpec triggers its actions once for each object that they are aimed
-// at, a random time after the object was made: with a deleteSpec, lifetimes.
-// Objects that were there when the rate began are taken for a population in
-// equilibrium: they live as much longer as one that is met at a random instant.
+// LifetimeRateSpec triggers its actions once for each target object, a random time after the object was created.
+// With a deleteSpec these times are lifetimes. Objects that exist when the rate starts are treated as a population
+// in equilibrium: each has the remaining lifetime of an object observed at a random instant.
 //
 // +kubebuilder:validation:ExactlyOneOf=mean;quantiles
 type LifetimeRateSpec struct {
 	// mean of an exponential distribution.
 	// +optional
 	Mean *Duration `json:"mean,omitempty"`
-	// quantiles of any distribution, equally spaced: the first is the least
-	// lifetime, the last the greatest; straight lines lie between them.
+	// quantiles of a distribution at equal distances: the first is the minimum, the last is the maximum. Values
+	// between them are interpolated linearly.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=2
@@ -134,30 +128,29 @@ type LifetimeRateSpec struct {
 	Quantiles []Duration `json:"quantiles,omitempty"`
 }
 
-// ConcurrencySpec is a closed loop: it keeps parallelism operations under way.
+// ConcurrencySpec is a closed loop: it keeps parallelism operations in flight.
 type ConcurrencySpec struct {
-	// parallelism is how many.
+	// parallelism is the number of operations in flight.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	Parallelism int32 `json:"parallelism"`
-	// until says when a slot is free again: when what was made runs, or when
-	// it has ended (workloads).
+	// until selects when a slot becomes free: running when the created object is running, ended when the created
+	// workload has ended.
 	// +optional
 	// +kubebuilder:validation:Enum=running;ended
 	// +kubebuilder:default=running
 	Until string `json:"until,omitempty"`
 }
 
-// TriggerRateSpec triggers when an expression becomes true: I/O feeds back on
-// control operations.
+// TriggerRateSpec triggers when an expression becomes true, so that I/O can start control operations.
 type TriggerRateSpec struct {
 	// when is a CEL expression over running metrics.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	When string `json:"when"`
-	// cooldown is the least time between two triggers.
+	// cooldown is the minimum time between two triggers.
 	// +optional
 	// +kubebuilder:default="10s"
 	Cooldown *Duration `json:"cooldown,omitempty"`

@@ -22,7 +22,7 @@ func newExport(s *streams) *cobra.Command {
 		Use:   "export {--pending | --all} BUNDLE",
 		Short: "Send a bundle's results to its outputs, later or again",
 		Long: `Sends the results of a bundle to the outputs that its Benchmark names, as the
-run itself does: one JSON document a POST, described in docs/outputs.md.
+run itself does: one JSON document a POST, described in docs/reference/outputs.md.
 --pending sends what was not delivered then, also of a run that was killed.
 --all sends everything again; the id of a document stays the same.`,
 		Args: cobra.ExactArgs(1),

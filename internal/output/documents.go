@@ -11,7 +11,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Schema is the version of the documents, see docs/outputs.md. Fields may be
+// Schema is the version of the documents, see docs/reference/outputs.md. Fields may be
 // added within one.
 const Schema = 1
 

@@ -1,6 +1,6 @@
 // Package output sends what a run finds to other systems: each op, what each
 // workload instance measured, and the run's metadata, as JSON documents by HTTP
-// POST. docs/outputs.md describes them.
+// POST. docs/reference/outputs.md describes them.
 //
 // The bundle is the spool: every document can be made from it at any time. A
 // small file beside it, the outbox, says which were delivered, so that what a

@@ -58,9 +58,9 @@ func TestExamplesLoad(t *testing.T) {
 	}
 }
 
-// The expressions that docs/objectives.md shows are ones.
+// The expressions that docs/reference/objectives.md shows are ones.
 func TestDocumentedObjectives(t *testing.T) {
-	text, err := os.ReadFile("../../docs/objectives.md")
+	text, err := os.ReadFile("../../docs/reference/objectives.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,9 +75,9 @@ func TestDocumentedObjectives(t *testing.T) {
 	}
 }
 
-// The StorageClass that docs/benchmark-file.md shows is one.
+// The StorageClass that docs/reference/benchmark.md shows is one.
 func TestDocumentedClass(t *testing.T) {
-	text, err := os.ReadFile("../../docs/benchmark-file.md")
+	text, err := os.ReadFile("../../docs/reference/benchmark.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// document is what a receiver of httpPostSpec gets, as docs/outputs.md has it.
+// document is what a receiver of httpPostSpec gets, as docs/reference/outputs.md has it.
 type document struct {
 	Schema                           int
 	Kind, ID, Run, Benchmark, Engine string
