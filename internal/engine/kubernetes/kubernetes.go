@@ -107,7 +107,7 @@ type Engine struct {
 var (
 	_ engine.Engine   = (*Engine)(nil)
 	_ engine.Preparer = (*Engine)(nil)
-	_ engine.Witness  = (*Engine)(nil)
+	_ engine.Reporter = (*Engine)(nil)
 )
 
 // New returns an engine that has not touched the cluster yet.

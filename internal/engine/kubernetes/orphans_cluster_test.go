@@ -263,7 +263,7 @@ func TestOrphans(t *testing.T) {
 				t.Error(err)
 			}
 			left := f.left()
-			said := r.Witnessed(context.WithoutCancel(t.Context()))
+			said := r.Report(context.WithoutCancel(t.Context()))
 			var text []string
 			for _, x := range said.Findings {
 				text = append(text, x.Name+": "+x.Evidence)

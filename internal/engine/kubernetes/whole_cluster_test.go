@@ -228,7 +228,7 @@ func TestCounted(t *testing.T) {
 	if err := r.Teardown(context.WithoutCancel(t.Context()), r.ledger); err != nil {
 		t.Error(err)
 	}
-	said := r.Witnessed(context.WithoutCancel(t.Context()))
+	said := r.Report(context.WithoutCancel(t.Context()))
 	counted := map[string]int64{}
 	for _, d := range said.Distributions {
 		if strings.HasPrefix(d.Source, "kubelet ") {

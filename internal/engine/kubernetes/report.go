@@ -8,11 +8,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 )
 
-// Witnessed says what the run as a whole has shown: who else was at work, what
+// Report says what the run as a whole has shown: who else was at work, what
 // sidecars did in vain and may have left, what kubelets and controllers counted.
-func (e *Engine) Witnessed(ctx context.Context) engine.Testimony {
+func (e *Engine) Report(ctx context.Context) engine.RunReport {
 	if e.client == nil || e.watches == nil {
-		return engine.Testimony{Findings: e.tenancy.findings()} // it was not opened
+		return engine.RunReport{Findings: e.tenancy.findings()} // it was not opened
 	}
 	counted, findings := e.counted(ctx)
 	orphans, listed := e.orphans(ctx)
@@ -20,7 +20,7 @@ func (e *Engine) Witnessed(ctx context.Context) engine.Testimony {
 	findings = append(findings, e.attempts.findings(listed)...)
 	findings = append(findings, e.unobserved()...)
 	findings = append(findings, e.tenancy.findings()...)
-	return engine.Testimony{Findings: findings, Distributions: append(e.lagsForRecord(), counted...)}
+	return engine.RunReport{Findings: findings, Distributions: append(e.lagsForRecord(), counted...)}
 }
 
 // unobserved names what nobody could see of volumes on their way to pods.
