@@ -52,7 +52,7 @@ func newAttempts() *attempts {
 // fail, which are in the trace already, and otherwise as many as the cluster
 // speaks of, which are that many at least: a message that stays the same is told
 // once.
-func (e *Engine) tried(tr *op.Trace, object string, w warnings, r *rpcs) {
+func (a *attempts) tried(tr *op.Trace, object string, w warnings, r *rpcs) {
 	for range w.attempts() - r.failed() {
 		tr.Attempt()
 	}
@@ -69,7 +69,7 @@ func (e *Engine) tried(tr *op.Trace, object string, w warnings, r *rpcs) {
 			}
 		}
 	}
-	e.attempts.add(found)
+	a.add(found)
 }
 
 func tally(in map[string]*cause, why string, times int, first string) {

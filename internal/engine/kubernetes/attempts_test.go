@@ -42,7 +42,7 @@ func TestTried(t *testing.T) {
 			r := newRPCs(cuttingCalls, 0)
 			r.calls = tt.calls
 			r.fill(tr, false)
-			e.tried(tr, "snap-0", tt.warnings, r)
+			e.attempts.tried(tr, "snap-0", tt.warnings, r)
 			var o op.Op
 			tr.Fill(&o)
 			if o.Attempts != tt.attempts {

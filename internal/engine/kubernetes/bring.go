@@ -27,18 +27,14 @@ const settle = 2 * time.Second
 
 // bringing follows the claims and pods of one op until they are of use.
 type bringing struct {
-	engine   *Engine
-	feed     *feed
-	claims   map[string]*claimState // by name in the cluster
-	volumes  map[string]*claimState // by PersistentVolume
-	pods     map[string]*podState
-	stamps   stamps
-	warnings warnings
-	rpcs     *rpcs
+	observation
+	engine  *Engine
+	claims  map[string]*claimState // by name in the cluster
+	volumes map[string]*claimState // by PersistentVolume
+	pods    map[string]*podState
 	// before are the attachments and claims that were there before the op, or
 	// (false) gone. What is made again has the name of what it replaces.
 	before map[types.UID]bool
-	waits  *waits
 }
 
 // claimState is one claim on its way.
@@ -97,10 +93,9 @@ type touch struct {
 
 func (e *Engine) bring() *bringing {
 	b := &bringing{
-		engine: e, feed: e.tracker.follow(), claims: map[string]*claimState{}, volumes: map[string]*claimState{},
-		pods: map[string]*podState{}, stamps: stamps{}, warnings: warnings{}, rpcs: newRPCs(bringingCalls, e.session.Clock.Now()),
+		engine: e, claims: map[string]*claimState{}, volumes: map[string]*claimState{}, pods: map[string]*podState{},
 	}
-	b.waits = e.waits(b.feed, b.warnings, b.pending)
+	b.observation = e.observe(bringingCalls, b.pending)
 	return b
 }
 
@@ -191,7 +186,7 @@ func (b *bringing) account(tr *op.Trace) {
 		objects = append(objects, p.object)
 	}
 	slices.Sort(objects)
-	b.engine.tried(tr, strings.Join(objects, ", "), b.warnings, b.rpcs)
+	b.engine.attempts.tried(tr, strings.Join(objects, ", "), b.warnings, b.rpcs)
 }
 
 // linger waits a little for the milestones that must have happened. The op is
@@ -575,12 +570,5 @@ func (b *bringing) explain(ctx context.Context, err error) error {
 			waits = append(waits, fmt.Sprintf("pod %s: %s", name, pending(p.last)))
 		}
 	}
-	text := strings.Join(waits, "; ")
-	if said := b.warnings.String(); said != "" {
-		text += " (" + said + ")"
-	}
-	if said := b.rpcs.failures(); said != "" {
-		text += "; " + said
-	}
-	return &engine.Error{Code: "Waiting", Message: text, Err: err}
+	return &engine.Error{Code: "Waiting", Message: b.observation.explain(strings.Join(waits, "; ")), Err: err}
 }

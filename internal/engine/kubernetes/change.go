@@ -173,22 +173,20 @@ func (e *Engine) attributesClass(ctx context.Context, v *volume, parameters map[
 
 // changing follows a claim that was patched.
 type changing struct {
-	engine   *Engine
-	v        *volume
-	tr       *op.Trace
-	feed     *feed
-	stamps   stamps
-	warnings warnings
-	rpcs     *rpcs
-	waits    *waits
+	observation
+	engine *Engine
+	v      *volume
+	tr     *op.Trace
 }
 
 // change begins to follow a claim from now on: what was seen of it before is
 // passed over.
 func (e *Engine) change(v *volume, tr *op.Trace) *changing {
-	f := e.tracker.follow(key{claims, v.name}, key{volumeOfClaim, v.name}, key{eventsOf, v.name})
-	c := &changing{engine: e, v: v, tr: tr, feed: f, stamps: stamps{}, warnings: warnings{}, rpcs: newRPCs(changingCalls, e.session.Clock.Now())}
-	c.waits = e.waits(f, c.warnings, func() []awaited { return []awaited{{v.object.Name, []string{v.name}}} })
+	c := &changing{engine: e, v: v, tr: tr}
+	c.observation = e.observe(changingCalls, func() []awaited { return []awaited{{v.object.Name, []string{v.name}}} })
+	for _, what := range []string{claims, volumeOfClaim, eventsOf} {
+		c.feed.add(key{what, v.name})
+	}
 	return c
 }
 
@@ -196,7 +194,7 @@ func (c *changing) close() {
 	c.feed.close()
 	c.stamps.fill(c.tr, map[string][]string{})
 	c.rpcs.fill(c.tr, false)
-	c.engine.tried(c.tr, c.v.object.Name, c.warnings, c.rpcs)
+	c.engine.attempts.tried(c.tr, c.v.object.Name, c.warnings, c.rpcs)
 }
 
 func (c *changing) patch(ctx context.Context, body any) error {
@@ -226,14 +224,7 @@ func (c *changing) until(ctx context.Context, done func(watch.Event) bool) error
 	for {
 		v, err := c.feed.next(ctx)
 		if err != nil {
-			text := fmt.Sprintf("claim %s was not changed yet", c.v.name)
-			if said := c.warnings.String(); said != "" {
-				text += " (" + said + ")"
-			}
-			if said := c.rpcs.failures(); said != "" {
-				text += "; " + said
-			}
-			return &engine.Error{Code: "Waiting", Message: text, Err: err}
+			return &engine.Error{Code: "Waiting", Message: c.explain(fmt.Sprintf("claim %s was not changed yet", c.v.name)), Err: err}
 		}
 		switch v := v.(type) {
 		case *csiproxy.Call:

@@ -100,12 +100,3 @@ func nameOf(list []*corev1.Pod, uid types.UID) string {
 	i := slices.IndexFunc(list, func(p *corev1.Pod) bool { return p.UID == uid })
 	return list[i].Name
 }
-
-// milestone is the instant of an event.
-func milestone(ev watch.Event) op.Milestone {
-	source := "watch"
-	if ev.Interval {
-		source = "list"
-	}
-	return op.Milestone{At: ev.At, Err: ev.Err, Source: source}
-}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -141,31 +140,6 @@ func (e *Engine) podsOn(node string) ([]*member, []*corev1.Pod) {
 		}
 	}
 	return members, others
-}
-
-// controlledBy is the kind of a pod's controller; empty if it has none.
-func controlledBy(p *corev1.Pod) string {
-	if c := metav1.GetControllerOf(p); c != nil {
-		return c.Kind
-	}
-	return ""
-}
-
-// livePods lists the run's pods in order of their names.
-func (t *tracker) livePods() []*corev1.Pod {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var list []*corev1.Pod
-	for k, o := range t.objects {
-		if k.what != pods || len(o.history) == 0 {
-			continue
-		}
-		if ev, ok := o.history[len(o.history)-1].(watch.Event); ok && ev.Type != watch.Deleted {
-			list = append(list, ev.Object.(*corev1.Pod))
-		}
-	}
-	slices.SortFunc(list, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	return list
 }
 
 // cordon keeps new pods off a node. One that somebody has cordoned is theirs.

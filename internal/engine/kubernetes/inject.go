@@ -3,8 +3,11 @@ package kubernetes
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 )
 
 // Delivery is how the agent gets into a pod.
@@ -83,4 +86,26 @@ func restricted() *corev1.SecurityContext {
 		Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}
+}
+
+// lastWords has the kubelet report the end of the log of a container that fails,
+// where its author has not decided otherwise.
+func lastWords(spec *corev1.PodSpec) {
+	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			if list[i].TerminationMessagePolicy == "" {
+				list[i].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+			}
+		}
+	}
+}
+
+// setEnv tells a container's agent where the runner is and what its token is.
+func setEnv(c *corev1.Container, public []string, secret string) {
+	for _, kv := range public {
+		k, v, _ := strings.Cut(kv, "=")
+		c.Env = append(c.Env, corev1.EnvVar{Name: k, Value: v})
+	}
+	c.Env = append(c.Env, corev1.EnvVar{Name: protocol.EnvToken, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+		LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: c.Name}}})
 }

@@ -297,6 +297,11 @@ func (e *Engine) see(ev watch.Event) {
 	e.tracker.see(ev)
 }
 
+// observe begins the observation of an op from now on.
+func (e *Engine) observe(calls map[string]bool, pending func() []awaited) observation {
+	return e.tracker.observe(e.session.Sink, e.session.Clock.Now(), calls, pending)
+}
+
 // gap says when a watch was lost and when it was back.
 func (e *Engine) gap(g watch.Gap) {
 	if !g.To.Known() {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,12 +31,6 @@ type manifest struct {
 }
 
 func (m *manifest) key() key { return keyOf(m.kind, m.namespace, m.name) }
-
-// keyOf is what an object of a manifest is followed by, beside what one of its
-// kind is followed by in any case.
-func keyOf(k api.Kind, namespace, name string) key {
-	return key{"object " + k.String(), namespace + "/" + name}
-}
 
 func (e *Engine) manifest(object string) *manifest {
 	e.mu.Lock()
@@ -116,13 +109,6 @@ func (e *Engine) watchObject(ctx context.Context, m *manifest) error {
 	defer e.watching.Unlock()
 	e.further[id] = w
 	return nil
-}
-
-// keep takes an event of an object that goes by no other key.
-func (t *tracker) keep(k key, ev watch.Event) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.put(k, ev)
 }
 
 // sending and wrote tell the watches of a write of ours.
@@ -345,24 +331,3 @@ func (e *Engine) deleteManifest(ctx context.Context, target engine.Object, tr *o
 
 // objectGone is the milestone at which an object of a manifest is gone.
 const objectGone = "objectGone"
-
-// claimsOfObject lists the claims that the controller of an object has made, or
-// that are the object.
-func (t *tracker) claimsOfObject(object, name string) []*corev1.PersistentVolumeClaim {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var list []*corev1.PersistentVolumeClaim
-	for k, o := range t.objects {
-		if k.what != claims || len(o.history) == 0 {
-			continue
-		}
-		ev, ok := o.history[len(o.history)-1].(watch.Event)
-		if !ok || ev.Type == watch.Deleted {
-			continue
-		}
-		if c := ev.Object.(*corev1.PersistentVolumeClaim); c.Labels[LabelObject] == object || c.Name == name {
-			list = append(list, c)
-		}
-	}
-	return list
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -13,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
-	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -86,18 +84,6 @@ func (m *member) start(ctx context.Context, pod *corev1.Pod, wrapped []string, o
 	return err
 }
 
-// lastWords has the kubelet report the end of the log of a container that fails,
-// where its author has not decided otherwise.
-func lastWords(spec *corev1.PodSpec) {
-	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range list {
-			if list[i].TerminationMessagePolicy == "" {
-				list[i].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
-			}
-		}
-	}
-}
-
 func (m *member) createSecret(ctx context.Context, secret *corev1.Secret) error {
 	if len(secret.StringData) == 0 {
 		return nil
@@ -137,16 +123,6 @@ func (m *member) callOff() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.removed, m.stopping = true, true
-}
-
-// setEnv tells a container's agent where the runner is and what its token is.
-func setEnv(c *corev1.Container, public []string, secret string) {
-	for _, kv := range public {
-		k, v, _ := strings.Cut(kv, "=")
-		c.Env = append(c.Env, corev1.EnvVar{Name: k, Value: v})
-	}
-	c.Env = append(c.Env, corev1.EnvVar{Name: protocol.EnvToken, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-		LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: c.Name}}})
 }
 
 // expect has b learn when the agents of a life have come.

@@ -9,14 +9,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -90,56 +88,6 @@ func (b *bringing) standing(v *volume, pv *corev1.PersistentVolume, stays bool) 
 		c.driver, c.handle = pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle
 		b.rpcs.own(b.feed, c.handle, c.object)
 	}
-}
-
-// pastAttachments maps those of a volume that are remembered to their last
-// state; nil for one that is gone.
-func (t *tracker) pastAttachments(volume string) map[types.UID]*storagev1.VolumeAttachment {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	o := t.objects[key{attachmentOfVolume, volume}]
-	if o == nil {
-		return nil
-	}
-	list := map[types.UID]*storagev1.VolumeAttachment{}
-	for _, h := range o.history {
-		ev, ok := h.(watch.Event)
-		if !ok {
-			continue
-		}
-		if va := ev.Object.(*storagev1.VolumeAttachment); ev.Type == watch.Deleted {
-			list[va.UID] = nil
-		} else {
-			list[va.UID] = va
-		}
-	}
-	return list
-}
-
-// uids are those of the objects that are remembered under a key.
-func (t *tracker) uids(k key) map[types.UID]bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	list := map[types.UID]bool{}
-	if o := t.objects[k]; o != nil {
-		for _, h := range o.history {
-			if ev, ok := h.(watch.Event); ok {
-				list[ev.Object.GetUID()] = true
-			}
-		}
-	}
-	return list
-}
-
-// attachments lists those of a volume that are not known to be gone.
-func (t *tracker) attachments(volume string) []*storagev1.VolumeAttachment {
-	var list []*storagev1.VolumeAttachment
-	for _, va := range t.pastAttachments(volume) {
-		if va != nil {
-			list = append(list, va)
-		}
-	}
-	return list
 }
 
 // end asks for the pods' end and returns when they are gone and what is to be

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -166,4 +167,12 @@ func exits(p *corev1.Pod) []op.ContainerEnd {
 	read(p.Status.InitContainerStatuses, true)
 	read(p.Status.ContainerStatuses, false)
 	return list
+}
+
+// controlledBy is the kind of a pod's controller; empty if it has none.
+func controlledBy(p *corev1.Pod) string {
+	if c := metav1.GetControllerOf(p); c != nil {
+		return c.Kind
+	}
+	return ""
 }

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
@@ -72,25 +71,6 @@ func (e *Engine) placement(ctx context.Context, node string, members []*member) 
 	return nil, nil
 }
 
-// bindTo keeps a pod on a node, or off it, beside what it asks for itself. It is
-// the scheduler that decides, so that volumes which wait for it are not forgotten.
-func bindTo(p *corev1.Pod, how corev1.NodeSelectorOperator, node string) {
-	if p.Spec.Affinity == nil {
-		p.Spec.Affinity = &corev1.Affinity{}
-	}
-	if p.Spec.Affinity.NodeAffinity == nil {
-		p.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
-	}
-	a := p.Spec.Affinity.NodeAffinity
-	if a.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		a.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}
-	}
-	terms := a.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	for i := range terms { // one of them has to hold
-		terms[i].MatchFields = append(terms[i].MatchFields, corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: how, Values: []string{node}})
-	}
-}
-
 // otherNode says why a member's pod can go to no node but the one it is on, as
 // far as that can be told before it is tried.
 func (e *Engine) otherNode(ctx context.Context, m *member, node string) error {
@@ -146,29 +126,4 @@ func (e *Engine) refuses(n *corev1.Node, m *member) string {
 		}
 	}
 	return ""
-}
-
-func tolerated(p *corev1.Pod, t *corev1.Taint) bool {
-	return slices.ContainsFunc(p.Spec.Tolerations, func(o corev1.Toleration) bool {
-		return (o.Effect == "" || o.Effect == t.Effect) && (o.Key == "" || o.Key == t.Key) &&
-			(o.Operator == corev1.TolerationOpExists || o.Value == t.Value)
-	})
-}
-
-// selects says whether one of a selector's terms holds for a node's labels.
-func selects(s *corev1.NodeSelector, n *corev1.Node) bool {
-	return slices.ContainsFunc(s.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
-		return !slices.ContainsFunc(t.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return !holds(r, n.Labels) })
-	})
-}
-
-// holds is for requirements of labels; one that cannot be judged is left to the scheduler.
-func holds(r corev1.NodeSelectorRequirement, of labels.Set) bool {
-	how, known := map[corev1.NodeSelectorOperator]selection.Operator{
-		corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn,
-		corev1.NodeSelectorOpExists: selection.Exists, corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
-		corev1.NodeSelectorOpGt: selection.GreaterThan, corev1.NodeSelectorOpLt: selection.LessThan,
-	}[r.Operator]
-	want, err := labels.NewRequirement(r.Key, how, r.Values)
-	return !known || err != nil || want.Matches(of)
 }

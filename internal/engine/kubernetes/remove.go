@@ -28,8 +28,8 @@ const (
 
 // removing follows pods and claims to their end.
 type removing struct {
+	observation
 	engine      *Engine
-	feed        *feed
 	pods        map[string]leaving // by name in the cluster; those still there
 	claims      map[string]leaving
 	volumes     map[string]leaving // PersistentVolumes to go
@@ -39,12 +39,8 @@ type removing struct {
 	kept        []*corev1.PersistentVolume
 	unbound     map[string]unbound // claims that have none yet, by name in the cluster
 	all         map[string][]string
-	gone        string // milestone of pods
-	stamps      stamps
-	warnings    warnings
+	gone        string            // milestone of pods
 	last        map[string]string // PersistentVolume → phase
-	rpcs        *rpcs
-	waits       *waits
 }
 
 // leaving is an object on its way out: the loop's name of what it belongs to,
@@ -61,10 +57,10 @@ type unbound struct {
 }
 
 func (e *Engine) removing() *removing {
-	r := &removing{engine: e, feed: e.tracker.follow(), pods: map[string]leaving{}, claims: map[string]leaving{}, volumes: map[string]leaving{},
-		attachments: map[string]leaving{}, objects: map[string]leaving{}, retained: map[string]bool{}, unbound: map[string]unbound{}, all: map[string][]string{}, stamps: stamps{}, warnings: warnings{}, last: map[string]string{},
-		rpcs: newRPCs(removingCalls, e.session.Clock.Now())}
-	r.waits = e.waits(r.feed, r.warnings, r.pending)
+	r := &removing{engine: e, pods: map[string]leaving{}, claims: map[string]leaving{}, volumes: map[string]leaving{},
+		attachments: map[string]leaving{}, objects: map[string]leaving{}, retained: map[string]bool{}, unbound: map[string]unbound{},
+		all: map[string][]string{}, last: map[string]string{}}
+	r.observation = e.observe(removingCalls, r.pending)
 	return r
 }
 
@@ -94,7 +90,7 @@ func (e *Engine) remove(ctx context.Context, tr *op.Trace, members []*member, vo
 		for _, v := range volumes {
 			names = append(names, v.object.Name)
 		}
-		e.tried(tr, strings.Join(names, ", "), r.warnings, r.rpcs)
+		e.attempts.tried(tr, strings.Join(names, ", "), r.warnings, r.rpcs)
 	}()
 	for _, m := range members {
 		m.callOff()
@@ -345,12 +341,5 @@ func (r *removing) left() string {
 	for _, name := range slices.Sorted(maps.Keys(r.volumes)) {
 		parts = append(parts, fmt.Sprintf("volume %s is still there (%s)", name, r.last[name]))
 	}
-	text := strings.Join(parts, "; ")
-	if said := r.warnings.String(); said != "" {
-		text += " (" + said + ")"
-	}
-	if said := r.rpcs.failures(); said != "" {
-		text += "; " + said
-	}
-	return text
+	return r.explain(strings.Join(parts, "; "))
 }

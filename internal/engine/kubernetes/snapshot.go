@@ -94,26 +94,22 @@ func (e *Engine) keepSnapshot(s *snap) {
 
 // cutting follows snapshots until they are ready to use.
 type cutting struct {
-	engine   *Engine
-	tr       *op.Trace
-	feed     *feed
-	objects  map[string]string // snapshot in the cluster → the loop's name
-	names    []string
-	ready    map[string]bool
-	stamps   stamps
-	warnings warnings
-	asked    map[string]asked // by object: what has no handle yet
-	handles  map[string]string
-	bytes    map[string]int64 // by object: its restoreSize
-	rpcs     *rpcs
-	waits    *waits
-	group    *awaited // that is not ready yet, if any
+	observation
+	engine  *Engine
+	tr      *op.Trace
+	objects map[string]string // snapshot in the cluster → the loop's name
+	names   []string
+	ready   map[string]bool
+	asked   map[string]asked // by object: what has no handle yet
+	handles map[string]string
+	bytes   map[string]int64 // by object: its restoreSize
+	group   *awaited         // that is not ready yet, if any
 }
 
 func (e *Engine) cut(tr *op.Trace) *cutting {
-	c := &cutting{engine: e, tr: tr, feed: e.tracker.follow(), objects: map[string]string{}, ready: map[string]bool{}, stamps: stamps{}, warnings: warnings{}, asked: map[string]asked{},
-		handles: map[string]string{}, bytes: map[string]int64{}, rpcs: newRPCs(cuttingCalls, e.session.Clock.Now())}
-	c.waits = e.waits(c.feed, c.warnings, c.pending)
+	c := &cutting{engine: e, tr: tr, objects: map[string]string{}, ready: map[string]bool{}, asked: map[string]asked{},
+		handles: map[string]string{}, bytes: map[string]int64{}}
+	c.observation = e.observe(cuttingCalls, c.pending)
 	return c
 }
 
@@ -148,7 +144,7 @@ func (c *cutting) close() {
 		message, times := c.warnings.of(object)
 		c.engine.attempts.lost(x.name, creation{"CreateSnapshot", x.driver, object, times, message})
 	}
-	c.engine.tried(c.tr, strings.Join(c.names, ", "), c.warnings, c.rpcs)
+	c.engine.attempts.tried(c.tr, strings.Join(c.names, ", "), c.warnings, c.rpcs)
 }
 
 // await returns when all are ready.
@@ -232,14 +228,7 @@ func (c *cutting) left() string {
 		}
 	}
 	slices.Sort(parts)
-	text := strings.Join(parts, "; ")
-	if said := c.warnings.String(); said != "" {
-		text += " (" + said + ")"
-	}
-	if said := c.rpcs.failures(); said != "" {
-		text += "; " + said
-	}
-	return text
+	return c.explain(strings.Join(parts, "; "))
 }
 
 // takeGroup makes a VolumeGroupSnapshot of claims, which were labelled by

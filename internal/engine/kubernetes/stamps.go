@@ -174,3 +174,20 @@ func (w warnings) String() string {
 	}
 	return strings.Join(parts, "; ")
 }
+
+// milestone is the instant of an event.
+func milestone(ev watch.Event) op.Milestone {
+	source := "watch"
+	if ev.Interval {
+		source = "list"
+	}
+	return op.Milestone{At: ev.At, Err: ev.Err, Source: source}
+}
+
+// appendTo appends the warnings, if any, in parentheses to a text.
+func (w warnings) appendTo(text string) string {
+	if said := w.String(); said != "" {
+		text += " (" + said + ")"
+	}
+	return text
+}

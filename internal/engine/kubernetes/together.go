@@ -1,8 +1,12 @@
 package kubernetes
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 )
@@ -51,4 +55,48 @@ func place(pod *corev1.Pod, group string) {
 	others := map[string]string{LabelRun: pod.Labels[LabelRun], labelTogether: value}
 	*terms = append(*terms, corev1.PodAffinityTerm{
 		TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: others}})
+}
+
+// bindTo keeps a pod on a node, or off it, beside what it asks for itself. It is
+// the scheduler that decides, so that volumes which wait for it are not forgotten.
+func bindTo(p *corev1.Pod, how corev1.NodeSelectorOperator, node string) {
+	if p.Spec.Affinity == nil {
+		p.Spec.Affinity = &corev1.Affinity{}
+	}
+	if p.Spec.Affinity.NodeAffinity == nil {
+		p.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	a := p.Spec.Affinity.NodeAffinity
+	if a.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		a.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}
+	}
+	terms := a.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	for i := range terms { // one of them has to hold
+		terms[i].MatchFields = append(terms[i].MatchFields, corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: how, Values: []string{node}})
+	}
+}
+
+func tolerated(p *corev1.Pod, t *corev1.Taint) bool {
+	return slices.ContainsFunc(p.Spec.Tolerations, func(o corev1.Toleration) bool {
+		return (o.Effect == "" || o.Effect == t.Effect) && (o.Key == "" || o.Key == t.Key) &&
+			(o.Operator == corev1.TolerationOpExists || o.Value == t.Value)
+	})
+}
+
+// selects says whether one of a selector's terms holds for a node's labels.
+func selects(s *corev1.NodeSelector, n *corev1.Node) bool {
+	return slices.ContainsFunc(s.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
+		return !slices.ContainsFunc(t.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return !holds(r, n.Labels) })
+	})
+}
+
+// holds is for requirements of labels; one that cannot be judged is left to the scheduler.
+func holds(r corev1.NodeSelectorRequirement, of labels.Set) bool {
+	how, known := map[corev1.NodeSelectorOperator]selection.Operator{
+		corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn,
+		corev1.NodeSelectorOpExists: selection.Exists, corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
+		corev1.NodeSelectorOpGt: selection.GreaterThan, corev1.NodeSelectorOpLt: selection.LessThan,
+	}[r.Operator]
+	want, err := labels.NewRequirement(r.Key, how, r.Values)
+	return !known || err != nil || want.Matches(of)
 }

@@ -1,12 +1,15 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
@@ -235,4 +238,105 @@ func (f *feed) close() {
 			delete(t.objects, k)
 		}
 	}
+}
+
+// livePods lists the run's pods in order of their names.
+func (t *tracker) livePods() []*corev1.Pod {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var list []*corev1.Pod
+	for k, o := range t.objects {
+		if k.what != pods || len(o.history) == 0 {
+			continue
+		}
+		if ev, ok := o.history[len(o.history)-1].(watch.Event); ok && ev.Type != watch.Deleted {
+			list = append(list, ev.Object.(*corev1.Pod))
+		}
+	}
+	slices.SortFunc(list, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// pastAttachments maps those of a volume that are remembered to their last
+// state; nil for one that is gone.
+func (t *tracker) pastAttachments(volume string) map[types.UID]*storagev1.VolumeAttachment {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o := t.objects[key{attachmentOfVolume, volume}]
+	if o == nil {
+		return nil
+	}
+	list := map[types.UID]*storagev1.VolumeAttachment{}
+	for _, h := range o.history {
+		ev, ok := h.(watch.Event)
+		if !ok {
+			continue
+		}
+		if va := ev.Object.(*storagev1.VolumeAttachment); ev.Type == watch.Deleted {
+			list[va.UID] = nil
+		} else {
+			list[va.UID] = va
+		}
+	}
+	return list
+}
+
+// uids are those of the objects that are remembered under a key.
+func (t *tracker) uids(k key) map[types.UID]bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := map[types.UID]bool{}
+	if o := t.objects[k]; o != nil {
+		for _, h := range o.history {
+			if ev, ok := h.(watch.Event); ok {
+				list[ev.Object.GetUID()] = true
+			}
+		}
+	}
+	return list
+}
+
+// attachments lists those of a volume that are not known to be gone.
+func (t *tracker) attachments(volume string) []*storagev1.VolumeAttachment {
+	var list []*storagev1.VolumeAttachment
+	for _, va := range t.pastAttachments(volume) {
+		if va != nil {
+			list = append(list, va)
+		}
+	}
+	return list
+}
+
+// keyOf is what an object of a manifest is followed by, beside what one of its
+// kind is followed by in any case.
+func keyOf(k api.Kind, namespace, name string) key {
+	return key{"object " + k.String(), namespace + "/" + name}
+}
+
+// keep takes an event of an object that goes by no other key.
+func (t *tracker) keep(k key, ev watch.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.put(k, ev)
+}
+
+// claimsOfObject lists the claims that the controller of an object has made, or
+// that are the object.
+func (t *tracker) claimsOfObject(object, name string) []*corev1.PersistentVolumeClaim {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var list []*corev1.PersistentVolumeClaim
+	for k, o := range t.objects {
+		if k.what != claims || len(o.history) == 0 {
+			continue
+		}
+		ev, ok := o.history[len(o.history)-1].(watch.Event)
+		if !ok || ev.Type == watch.Deleted {
+			continue
+		}
+		if c := ev.Object.(*corev1.PersistentVolumeClaim); c.Labels[LabelObject] == object || c.Name == name {
+			list = append(list, c)
+		}
+	}
+	return list
 }

@@ -52,12 +52,9 @@ func (e *Engine) deleteSnapshot(ctx context.Context, object engine.Object, tr *o
 
 // uncutting follows snapshots to their end.
 type uncutting struct {
-	feed     *feed
-	left     map[string]goingSnap // by "kind name"
-	kept     []*api.VolumeSnapshotContent
-	warnings warnings
-	rpcs     *rpcs
-	waits    *waits
+	observation
+	left map[string]goingSnap // by "kind name"
+	kept []*api.VolumeSnapshotContent
 }
 
 // goingSnap is what is still there of a snapshot: the loop's name of it, and the
@@ -66,9 +63,8 @@ type goingSnap struct{ object, name, milestone string }
 
 // uncut begins to follow snapshots, groups and the contents that go with them.
 func (e *Engine) uncut(list []*snap) *uncutting {
-	u := &uncutting{feed: e.tracker.follow(), left: map[string]goingSnap{}, warnings: warnings{},
-		rpcs: newRPCs(uncutCalls, e.session.Clock.Now())}
-	u.waits = e.waits(u.feed, u.warnings, u.pending)
+	u := &uncutting{left: map[string]goingSnap{}}
+	u.observation = e.observe(uncutCalls, u.pending)
 	for _, one := range list {
 		object := one.object.Name
 		u.feed.add(key{eventsOf, one.name})
@@ -138,11 +134,7 @@ func (u *uncutting) stillThere() string {
 		names = append(names, what+" is still there")
 	}
 	slices.Sort(names)
-	text := strings.Join(names, "; ")
-	if said := u.warnings.String(); said != "" {
-		text += " (" + said + ")"
-	}
-	return text
+	return u.warnings.appendTo(strings.Join(names, "; "))
 }
 
 // see takes one event; the result is when something of it was gone, if it was.

@@ -21,7 +21,7 @@ type stillWaits struct{}
 // takes long, and again when it is something else. It is for one goroutine, which
 // reads the op's feed.
 type waits struct {
-	engine   *Engine
+	sink     engine.Sink
 	feed     *feed
 	warnings warnings // the op's
 	// pending lists the objects that are waited for at the moment.
@@ -36,10 +36,6 @@ type waits struct {
 type awaited struct {
 	object string
 	about  []string
-}
-
-func (e *Engine) waits(f *feed, w warnings, of func() []awaited) *waits {
-	return &waits{engine: e, feed: f, warnings: w, pending: of}
 }
 
 // saw follows each thing from the feed, when the op has taken it.
@@ -75,7 +71,7 @@ func (w *waits) say(now map[string]string) {
 	slices.Sort(all)
 	for _, object := range slices.Compact(all) {
 		if w.told[object] != now[object] {
-			w.engine.session.Sink.Log(engine.WaitsSource, engine.WaitLine(object, now[object]))
+			w.sink.Log(engine.WaitsSource, engine.WaitLine(object, now[object]))
 		}
 	}
 	w.told = now
