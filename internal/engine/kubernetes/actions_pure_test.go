@@ -250,7 +250,7 @@ func TestSeveralAttachments(t *testing.T) {
 		e.tracker.see(watch.Event{Type: typ, At: at, Object: &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid},
 			Spec: storagev1.VolumeAttachmentSpec{Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}}}})
 	}
-	hold := e.tracker.follow(key{attachmentOfVolume, "pv"}) // as an op before does: history is kept
+	hold := e.tracker.follow(attachmentOfVolume.Key("pv")) // as an op before does: history is kept
 	defer hold.close()
 	va(watch.Added, "a", "old", 1)
 	va(watch.Deleted, "a", "old", 2)
@@ -328,7 +328,7 @@ func TestStandingPodHasNoOldMilestones(t *testing.T) {
 	e.tracker, e.session.Clock = newTracker("ns"), op.NewClock()
 	m := &member{engine: e, object: "w-0"}
 	name := m.name()
-	see := history(t, e, key{pods, name}, key{eventsOf, name})
+	see := history(t, e, pods.Key(name), eventsOf.Key(name))
 	state := func(ready corev1.ConditionStatus) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "1"}}
 		p.Spec = corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c"}}}
@@ -382,7 +382,7 @@ func TestEphemeralClaimOfBefore(t *testing.T) {
 	e.workloads["w-0"] = &workload{engine: e, name: "w-0", members: []*member{m}}
 	const name = "cnsb-r1-w-0-data"
 	e.keepVolume(&volume{name: name, object: engine.Object{Name: "w-0-data", Owner: "w-0"}})
-	see := history(t, e, key{claims, name}, key{volumeOfClaim, name})
+	see := history(t, e, claims.Key(name), volumeOfClaim.Key(name))
 	claim := func(uid types.UID) *corev1.PersistentVolumeClaim {
 		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid}}
 		c.Spec.VolumeName = "pv-" + string(uid)

@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -143,16 +142,6 @@ func (a *attempts) see(ev watch.Event) {
 // when they ask the driver for it, unless they were told other prefixes.
 func claimAsked(uid string) string    { return "pvc-" + uid }
 func snapshotAsked(uid string) string { return "snapshot-" + uid }
-
-var grpcCode = regexp.MustCompile(`code = (\w+)`)
-
-// codeIn is the gRPC code in a sidecar's message; empty if there is none.
-func codeIn(message string) string {
-	if m := grpcCode.FindStringSubmatch(message); m != nil {
-		return m[1]
-	}
-	return ""
-}
 
 // refusals are the codes by which a driver says that it has made nothing.
 var refusals = map[string]bool{"InvalidArgument": true, "NotFound": true, "AlreadyExists": true, "PermissionDenied": true,

@@ -84,7 +84,7 @@ func TestNote(t *testing.T) {
 // never had a handle.
 func TestLost(t *testing.T) {
 	handle := "h"
-	internal := creation{"CreateVolume", "d.example", "vol-0", 2, "rpc error: code = Internal desc = no"}
+	internal := creation{rpc: "CreateVolume", driver: "d.example", object: "vol-0", times: 2, message: "rpc error: code = Internal desc = no"}
 	tests := []struct {
 		name   string
 		do     func(a *attempts)
@@ -94,7 +94,7 @@ func TestLost(t *testing.T) {
 		{"a final error", func(a *attempts) { a.lost("pvc-1", internal) }, nil, 1},
 		{"the driver was asked for its list", func(a *attempts) { a.lost("pvc-1", internal) }, map[string]bool{"d.example": true}, 0},
 		{"a refusal", func(a *attempts) {
-			a.lost("pvc-1", creation{"CreateVolume", "d", "v", 1, "rpc error: code = ResourceExhausted desc = full"})
+			a.lost("pvc-1", creation{rpc: "CreateVolume", driver: "d", object: "v", times: 1, message: "rpc error: code = ResourceExhausted desc = full"})
 		}, nil, 0},
 		{"nobody said anything", func(a *attempts) { a.lost("pvc-1", creation{rpc: "CreateVolume"}) }, nil, 0},
 		{"the volume came later", func(a *attempts) {

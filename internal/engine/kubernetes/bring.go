@@ -103,12 +103,12 @@ func (e *Engine) bring() *bringing {
 func (b *bringing) pending() (list []awaited) {
 	for name, p := range b.pods {
 		if !p.done {
-			list = append(list, awaited{p.object, []string{name}})
+			list = append(list, awaited{object: p.object, about: []string{name}})
 		}
 	}
 	for name, c := range b.claims {
 		if !c.bound {
-			list = append(list, awaited{c.object, []string{name}})
+			list = append(list, awaited{object: c.object, about: []string{name}})
 		}
 	}
 	return list
@@ -122,9 +122,9 @@ func (b *bringing) claim(object string, mounted bool) *claimState {
 func (b *bringing) claimNamed(object, name string, mounted bool) *claimState {
 	c := &claimState{object: object, mounted: mounted}
 	b.claims[name] = c
-	b.feed.add(key{claims, name})
-	b.feed.add(key{volumeOfClaim, name})
-	b.feed.add(key{eventsOf, name})
+	b.feed.add(claims.Key(name))
+	b.feed.add(volumeOfClaim.Key(name))
+	b.feed.add(eventsOf.Key(name))
 	return c
 }
 
@@ -133,8 +133,8 @@ func (b *bringing) pod(object string, sessions int, initializes bool) *podState 
 	name := b.engine.name(object)
 	p := &podState{object: object, waiting: sessions, plain: sessions == 0, initializes: initializes}
 	b.pods[name] = p
-	b.feed.add(key{pods, name})
-	b.feed.add(key{eventsOf, name})
+	b.feed.add(pods.Key(name))
+	b.feed.add(eventsOf.Key(name))
 	return p
 }
 
@@ -179,7 +179,7 @@ func (b *bringing) account(tr *op.Trace) {
 		objects = append(objects, c.object)
 		if c.handle == "" && c.asked != "" {
 			message, times := b.warnings.of(name)
-			b.engine.attempts.lost(c.asked, creation{"CreateVolume", c.driver, c.object, times, message})
+			b.engine.attempts.lost(c.asked, creation{rpc: "CreateVolume", driver: c.driver, object: c.object, times: times, message: message})
 		}
 	}
 	for _, p := range b.pods {
@@ -430,7 +430,7 @@ func (b *bringing) knows(c *claimState, volume string) {
 	}
 	c.volume = volume
 	b.volumes[volume] = c
-	b.feed.add(key{attachmentOfVolume, volume})
+	b.feed.add(attachmentOfVolume.Key(volume))
 }
 
 func (b *bringing) podEvent(ev watch.Event, p *corev1.Pod, gone bool) error {
@@ -448,7 +448,7 @@ func (b *bringing) podEvent(ev watch.Event, p *corev1.Pod, gone bool) error {
 	for _, name := range reached(p) {
 		b.stamps.add(name, state.object, ev)
 		if name == op.Scheduled {
-			b.warnings.pass(p.Name, func(x warning) bool { return x.reason == "FailedScheduling" })
+			b.warnings.scheduled(p.Name)
 		}
 		if name == op.Running && state.plain {
 			state.done = true

@@ -183,9 +183,9 @@ type changing struct {
 // passed over.
 func (e *Engine) change(v *volume, tr *op.Trace) *changing {
 	c := &changing{engine: e, v: v, tr: tr}
-	c.observation = e.observe(changingCalls, func() []awaited { return []awaited{{v.object.Name, []string{v.name}}} })
-	for _, what := range []string{claims, volumeOfClaim, eventsOf} {
-		c.feed.add(key{what, v.name})
+	c.observation = e.observe(changingCalls, func() []awaited { return []awaited{{object: v.object.Name, about: []string{v.name}}} })
+	for _, what := range []subject{claims, volumeOfClaim, eventsOf} {
+		c.feed.add(what.Key(v.name))
 	}
 	return c
 }

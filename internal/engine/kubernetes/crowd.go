@@ -24,7 +24,7 @@ type crowd struct {
 // crowd begins with those that there are. The caller closes its feed.
 func (e *Engine) crowd(object string) *crowd {
 	c := &crowd{object: object, began: e.session.Clock.Now(), pods: map[types.UID]*corev1.Pod{}}
-	c.feed = e.tracker.follow(key{podsOfObject, object})
+	c.feed = e.tracker.follow(podsOfObject.Key(object))
 	c.feed.drop() // what is known is read here; what comes from now on is at least as new
 	for _, p := range e.tracker.livePods() {
 		if p.Labels[LabelObject] == object && controlledBy(p) != "" {

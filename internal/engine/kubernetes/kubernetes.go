@@ -266,7 +266,7 @@ func routeTo(ctx context.Context, server string) (string, error) {
 // watch opens all watches; they are open before the first op.
 func (e *Engine) watch(ctx context.Context) error {
 	e.tracker = newTracker(e.Namespace)
-	ours := LabelRun + "=" + e.session.RunID
+	ours := e.selector()
 	kinds := []watch.Source{
 		{Kind: api.Pods, Namespace: e.Namespace, LabelSelector: ours},
 		{Kind: api.PersistentVolumeClaims, Namespace: e.Namespace, LabelSelector: ours},
@@ -442,4 +442,21 @@ func (e *Engine) Close() error {
 		}
 	})
 	return errors.Join(errs...)
+}
+
+// metadata names and labels the objects of the run.
+func (e *Engine) metadata() Metadata {
+	return Metadata{RunID: e.session.RunID, Proof: e.own.Proof(), Namespace: e.Namespace}
+}
+
+func (e *Engine) name(object string) string {
+	return Metadata{RunID: e.session.RunID}.Name(object)
+}
+
+func (e *Engine) labels(given map[string]string, action, object string) map[string]string {
+	return e.metadata().Labels(given, action, object)
+}
+
+func (e *Engine) meta(given metav1.ObjectMeta, action, object string) metav1.ObjectMeta {
+	return e.metadata().Object(given, action, object)
 }

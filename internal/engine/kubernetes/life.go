@@ -204,7 +204,7 @@ func (m *member) dismiss(l *life) {
 func (m *member) kubeletSays(ctx context.Context, l *life, container string) (op.ContainerEnd, bool) {
 	ctx, cancel := context.WithTimeout(ctx, kubeletWord)
 	defer cancel()
-	f := m.engine.tracker.follow(key{pods, m.name()})
+	f := m.engine.tracker.follow(pods.Key(m.name()))
 	defer f.close()
 	for {
 		v, err := f.next(ctx)
@@ -228,7 +228,7 @@ func (m *member) kubeletSays(ctx context.Context, l *life, container string) (op
 
 // awaitPlain follows a pod that nobody of ours is in.
 func (m *member) awaitPlain(ctx context.Context, l *life, end *op.InstanceEnd) {
-	f := m.engine.tracker.follow(key{pods, m.name()})
+	f := m.engine.tracker.follow(pods.Key(m.name()))
 	defer f.close()
 	for {
 		v, err := f.next(ctx)

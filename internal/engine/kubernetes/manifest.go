@@ -57,7 +57,7 @@ func (e *Engine) objectOf(ctx context.Context, o engine.Object) (*manifest, erro
 	}
 	e.mu.Lock() // what a rollout has changed is remembered
 	defer e.mu.Unlock()
-	id := rawName + m.key().what + " " + m.key().name
+	id := rawName + string(m.key().what) + " " + m.key().name
 	if e.manifests[id] == nil {
 		e.manifests[id] = m
 	}

@@ -52,9 +52,9 @@ func (e *Engine) move(members []*member, detach bool) (*moving, error) {
 // volume follows one that the pods have. One that comes with its pod is made
 // anew with it.
 func (v *moving) volume(x *volume, detach bool) {
-	pv, ok := v.engine.tracker.latest(key{volumeOfClaim, x.name}).(*corev1.PersistentVolume)
+	pv, ok := v.engine.tracker.latest(volumeOfClaim.Key(x.name)).(*corev1.PersistentVolume)
 	if v.engine.ephemeralOf(x) != nil {
-		for uid := range v.engine.tracker.uids(key{claims, x.name}) {
+		for uid := range v.engine.tracker.uids(claims.Key(x.name)) {
 			v.b.before[uid] = true
 		}
 		v.r.claim(x)
@@ -83,7 +83,7 @@ func (b *bringing) standing(v *volume, pv *corev1.PersistentVolume, stays bool) 
 	for _, va := range b.engine.tracker.attachments(pv.Name) {
 		b.before[va.UID] = true
 	}
-	b.feed.add(key{attachmentOfVolume, pv.Name})
+	b.feed.add(attachmentOfVolume.Key(pv.Name))
 	if pv.Spec.CSI != nil {
 		c.driver, c.handle = pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle
 		b.rpcs.own(b.feed, c.handle, c.object)
@@ -333,7 +333,7 @@ func (e *Engine) ephemeralOf(x *volume) *member {
 
 // pod is the last that is known of a member's present pod; nil if it is gone.
 func (m *member) pod() *corev1.Pod {
-	p, ok := m.engine.tracker.latest(key{pods, m.name()}).(*corev1.Pod)
+	p, ok := m.engine.tracker.latest(pods.Key(m.name())).(*corev1.Pod)
 	if !ok || p.UID != m.current().uid {
 		return nil
 	}

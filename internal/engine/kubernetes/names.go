@@ -25,16 +25,6 @@ const (
 // prefix begins the name of every object of a run.
 func prefix(runID string) string { return "cnsb-" + runID + "-" }
 
-// name is what the cluster calls an object that the loop calls so: a function
-// of the run and of the loop's name alone. What the cluster named itself (the
-// members of a group snapshot) keeps its name.
-func (e *Engine) name(object string) string {
-	if strings.HasPrefix(object, rawName) {
-		return strings.TrimPrefix(object, rawName)
-	}
-	return prefix(e.session.RunID) + object
-}
-
 // rawName marks a loop's name that is the cluster's own.
 const rawName = "k8s:"
 
@@ -49,29 +39,6 @@ func labelValue(name string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))
 	return fmt.Sprintf("%016x", h.Sum64())
-}
-
-func (e *Engine) labels(given map[string]string, action, object string) map[string]string {
-	all := maps.Clone(given)
-	if all == nil {
-		all = map[string]string{}
-	}
-	all[LabelRun], all[LabelIdentity] = e.session.RunID, e.own.Proof()
-	if action != "" && len(action) <= maxLabel {
-		all[LabelAction] = action
-	}
-	if len(object) <= maxLabel {
-		all[LabelObject] = object
-	}
-	return all
-}
-
-// meta is the metadata of an object of the run.
-func (e *Engine) meta(given metav1.ObjectMeta, action, object string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Name: e.name(object), Namespace: e.Namespace,
-		Labels: e.labels(given.Labels, action, object), Annotations: given.Annotations,
-	}
 }
 
 // references maps the names that the loop gave to objects of one instance to
@@ -150,3 +117,45 @@ func (r *references) environment(c *corev1.Container) {
 		}
 	}
 }
+
+// Metadata makes the metadata of an object of a run.
+type Metadata struct{ RunID, Proof, Namespace string }
+
+// Name returns the cluster's name of an object that the run calls so. It depends on
+// the run and on the object's name alone. A name that the cluster has chosen (of the
+// members of a group snapshot) is kept.
+func (m Metadata) Name(object string) string {
+	if raw, ok := strings.CutPrefix(object, rawName); ok {
+		return raw
+	}
+	return prefix(m.RunID) + object
+}
+
+// Labels adds the run's labels to the given ones. A value that is too long for a label
+// is left out.
+func (m Metadata) Labels(given map[string]string, action, object string) map[string]string {
+	all := maps.Clone(given)
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[LabelRun], all[LabelIdentity] = m.RunID, m.Proof
+	if action != "" && len(action) <= maxLabel {
+		all[LabelAction] = action
+	}
+	if len(object) <= maxLabel {
+		all[LabelObject] = object
+	}
+	return all
+}
+
+// Object returns the metadata of an object: its name, namespace and labels, and the
+// given annotations.
+func (m Metadata) Object(given metav1.ObjectMeta, action, object string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: m.Name(object), Namespace: m.Namespace,
+		Labels: m.Labels(given.Labels, action, object), Annotations: given.Annotations,
+	}
+}
+
+// Selector selects the run's objects by their label.
+func (m Metadata) Selector() string { return LabelRun + "=" + m.RunID }

@@ -133,7 +133,7 @@ func TestFeed(t *testing.T) {
 	tr := newTracker("ns")
 	see := func(kind watch.Type, o api.Object, at op.Time) { tr.see(watch.Event{Type: kind, Object: o, At: at}) }
 	see(watch.Added, pod("a"), 1)
-	f := tr.follow(key{pods, "a"})
+	f := tr.follow(pods.Key("a"))
 	see(watch.Modified, pod("b"), 2)
 	see(watch.Modified, pod("a"), 3)
 	see(watch.Deleted, pod("a"), 4)
@@ -154,7 +154,7 @@ func TestFeed(t *testing.T) {
 		t.Errorf("one more: %v", v)
 	}
 	f.close()
-	if _, kept := tr.objects[key{pods, "a"}]; kept {
+	if _, kept := tr.objects[pods.Key("a")]; kept {
 		t.Error("a deleted object that nobody follows is kept")
 	}
 }

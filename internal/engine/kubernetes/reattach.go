@@ -120,7 +120,7 @@ func (e *Engine) refuses(n *corev1.Node, m *member) string {
 		}
 	}
 	for _, x := range e.mountedBy([]*member{m}) {
-		pv, ok := e.tracker.latest(key{volumeOfClaim, x.name}).(*corev1.PersistentVolume)
+		pv, ok := e.tracker.latest(volumeOfClaim.Key(x.name)).(*corev1.PersistentVolume)
 		if ok && pv.Spec.NodeAffinity != nil && pv.Spec.NodeAffinity.Required != nil && !selects(pv.Spec.NodeAffinity.Required, n) {
 			return "is out of reach of volume " + x.object.Name
 		}

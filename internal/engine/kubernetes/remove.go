@@ -169,31 +169,31 @@ func (r *removing) pod(m *member, milestone string) {
 	r.gone = milestone
 	r.pods[name] = leaving{m.object, m.current().uid}
 	r.all[milestone] = append(r.all[milestone], m.object)
-	r.feed.add(key{pods, name})
-	r.feed.add(key{eventsOf, name})
+	r.feed.add(pods.Key(name))
+	r.feed.add(eventsOf.Key(name))
 }
 
 // claim follows a claim with its volume and attachments until they are gone.
 func (r *removing) claim(v *volume) {
-	claim, ok := r.engine.tracker.latest(key{claims, v.name}).(*corev1.PersistentVolumeClaim)
+	claim, ok := r.engine.tracker.latest(claims.Key(v.name)).(*corev1.PersistentVolumeClaim)
 	if !ok {
 		claim = &corev1.PersistentVolumeClaim{} // made, but not seen yet
 	}
 	r.claims[v.name] = leaving{v.object.Name, claim.UID}
 	r.all[claimGone] = append(r.all[claimGone], v.object.Name)
-	r.feed.add(key{claims, v.name})
-	r.feed.add(key{eventsOf, v.name})
+	r.feed.add(claims.Key(v.name))
+	r.feed.add(eventsOf.Key(v.name))
 	r.unbound[v.name] = unbound{v, claim.UID}
-	if pv, ok := r.engine.tracker.latest(key{volumeOfClaim, v.name}).(*corev1.PersistentVolume); ok {
+	if pv, ok := r.engine.tracker.latest(volumeOfClaim.Key(v.name)).(*corev1.PersistentVolume); ok {
 		r.bound(v, pv)
 	}
-	r.feed.add(key{volumeOfClaim, v.name})
+	r.feed.add(volumeOfClaim.Key(v.name))
 }
 
 // bound follows the volume of a claim.
 func (r *removing) bound(v *volume, pv *corev1.PersistentVolume) {
 	delete(r.unbound, v.name)
-	r.feed.add(key{eventsOf, pv.Name})
+	r.feed.add(eventsOf.Key(pv.Name))
 	if pv.Spec.CSI != nil {
 		r.rpcs.own(r.feed, pv.Spec.CSI.VolumeHandle, v.object.Name)
 	}
@@ -202,7 +202,7 @@ func (r *removing) bound(v *volume, pv *corev1.PersistentVolume) {
 		r.all[volumeGone] = append(r.all[volumeGone], v.object.Name)
 	} else {
 		r.retained[v.object.Name] = true
-		claim, _ := r.engine.tracker.latest(key{claims, v.name}).(*corev1.PersistentVolumeClaim)
+		claim, _ := r.engine.tracker.latest(claims.Key(v.name)).(*corev1.PersistentVolumeClaim)
 		if claim != nil && pv.Annotations[provisionedBy] != "" && pv.Spec.ClaimRef.UID == claim.UID &&
 			madeFor(claim.CreationTimestamp, pv) == isBehind {
 			r.kept = append(r.kept, pv)
@@ -219,7 +219,7 @@ func (r *removing) attached(v *volume, pv string) {
 	}
 	if len(list) > 0 {
 		r.all[op.Detached] = append(r.all[op.Detached], v.object.Name)
-		r.feed.add(key{attachmentOfVolume, pv})
+		r.feed.add(attachmentOfVolume.Key(pv))
 	}
 }
 
@@ -324,7 +324,7 @@ func (r *removing) concerns(e *corev1.Event) bool {
 	l, ours := r.pods[e.InvolvedObject.Name]
 	uid := e.InvolvedObject.UID
 	same := uid == "" || l.uid == "" || uid == l.uid
-	return ours && same && !failedAttempts[e.Reason] && e.Reason != "FailedScheduling"
+	return ours && same && !isFailedAttempt(e.Reason) && e.Reason != "FailedScheduling"
 }
 
 func (r *removing) left() string {

@@ -10,7 +10,7 @@ import (
 
 // callsOf keys the RPCs that a proxy on a driver's socket has seen end, by the
 // name that a sidecar gave to what is created, or by the driver's handle.
-const callsOf = "calls of"
+const callsOf subject = "calls of"
 
 // called takes an RPC from a proxy; those in flight are of interest when they end.
 func (t *tracker) called(c csiproxy.Call) {
@@ -28,7 +28,7 @@ func (t *tracker) called(c csiproxy.Call) {
 			continue
 		}
 		seen[name] = true
-		k := key{callsOf, name}
+		k := callsOf.Key(name)
 		if _, known := t.objects[k]; !known {
 			t.unasked = append(t.unasked, k)
 		}
@@ -87,7 +87,7 @@ func (r *rpcs) own(f *feed, id, object string) {
 		return
 	}
 	r.owners[id] = object
-	f.add(key{callsOf, id})
+	f.add(callsOf.Key(id))
 }
 
 // see takes a call; false if it is none of the op's.

@@ -137,22 +137,22 @@ func (e *Engine) runScript(ctx context.Context, r engine.Request, m *manifest, t
 	if _, err := e.create(ctx, api.ConfigMaps, config); err != nil {
 		return err
 	}
-	f := e.tracker.follow(key{pods, pod.Name})
+	f := e.tracker.follow(pods.Key(pod.Name))
 	defer f.close()
 	call, err := e.client.Create(ctx, api.Pods, e.Namespace, pod, nil)
 	if err != nil {
 		return apiError(ctx, err)
 	}
 	tr.MarkAt(op.Acked, call.Answered, 0, "runner")
-	err = f.untilDone(ctx, pod.Name, call.UID, tr)
+	err = untilSucceeded(ctx, f, pod.Name, call.UID, tr)
 	return errors.Join(err, e.removeScript(ctx, pod.Name))
 }
 
 // scripted is the milestone at which a script has ended.
 const scripted = "scripted"
 
-// untilDone waits until a pod has succeeded.
-func (f *feed) untilDone(ctx context.Context, name string, uid types.UID, tr *op.Trace) error {
+// untilSucceeded waits until a pod has succeeded.
+func untilSucceeded(ctx context.Context, f *feed, name string, uid types.UID, tr *op.Trace) error {
 	last := &corev1.Pod{}
 	for {
 		v, err := f.next(ctx)

@@ -120,7 +120,7 @@ func (c *cutting) pending() (list []awaited) {
 	}
 	for name, object := range c.objects {
 		if !c.ready[name] {
-			list = append(list, awaited{object, []string{name, object}})
+			list = append(list, awaited{object: object, about: []string{name, object}})
 		}
 	}
 	return list
@@ -129,9 +129,9 @@ func (c *cutting) pending() (list []awaited) {
 func (c *cutting) follow(object, name string) {
 	c.objects[name] = object
 	c.names = append(c.names, object)
-	c.feed.add(key{snapshots, name})
-	c.feed.add(key{contentOfSnapshot, name})
-	c.feed.add(key{eventsOf, name})
+	c.feed.add(snapshots.Key(name))
+	c.feed.add(contentOfSnapshot.Key(name))
+	c.feed.add(eventsOf.Key(name))
 }
 
 func (c *cutting) close() {
@@ -142,7 +142,7 @@ func (c *cutting) close() {
 	c.rpcs.fill(c.tr, len(c.names) > 1)
 	for object, x := range c.asked {
 		message, times := c.warnings.of(object)
-		c.engine.attempts.lost(x.name, creation{"CreateSnapshot", x.driver, object, times, message})
+		c.engine.attempts.lost(x.name, creation{rpc: "CreateSnapshot", driver: x.driver, object: object, times: times, message: message})
 	}
 	c.engine.attempts.tried(c.tr, strings.Join(c.names, ", "), c.warnings, c.rpcs)
 }
@@ -252,10 +252,10 @@ func (e *Engine) takeGroup(ctx context.Context, r engine.Request, tr *op.Trace) 
 	group := &snap{kind: kind, name: name, object: engine.Object{Kind: engine.GroupSnapshotObject, Name: r.Name, Action: r.Action, Class: r.Snapshot.Class}}
 	c := e.cut(tr)
 	defer c.close()
-	c.group = &awaited{r.Name, []string{name, r.Name}}
-	c.feed.add(key{groups, name})
-	c.feed.add(key{memberOfGroup, name})
-	c.feed.add(key{eventsOf, name})
+	c.group = &awaited{object: r.Name, about: []string{name, r.Name}}
+	c.feed.add(groups.Key(name))
+	c.feed.add(memberOfGroup.Key(name))
+	c.feed.add(eventsOf.Key(name))
 	answered, err := e.create(ctx, kind, g)
 	if err != nil {
 		return nil, err

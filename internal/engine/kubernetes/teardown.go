@@ -246,7 +246,7 @@ func (e *Engine) groups(ctx context.Context) string {
 	return ""
 }
 
-func (e *Engine) selector() string { return LabelRun + "=" + e.session.RunID }
+func (e *Engine) selector() string { return e.metadata().Selector() }
 
 func (s *sweep) removeAll(ctx context.Context) error {
 	kinds := s.kinds(ctx)

@@ -17,20 +17,29 @@ import (
 
 // key names what an op follows: an object by its kind and name, or an object
 // by what it belongs to, since its own name is not known beforehand.
-type key struct{ what, name string }
+type key struct {
+	what subject
+	name string
+}
+
+// subject says what a key names: an object of a kind, or objects by their owner.
+type subject string
+
+// Key names the object, or the owner of the objects.
+func (s subject) Key(name string) key { return key{s, name} }
 
 // What keys are about. Those with "Of" name the owner.
 const (
-	claims             = "persistentvolumeclaims"
-	pods               = "pods"
-	volumeOfClaim      = "persistentvolume of claim"
-	attachmentOfVolume = "volumeattachment of volume"
-	snapshots          = "volumesnapshots"
-	contentOfSnapshot  = "volumesnapshotcontent of snapshot"
-	groups             = "volumegroupsnapshots"
-	memberOfGroup      = "volumesnapshot of group"
-	eventsOf           = "events of"
-	podsOfObject       = "pods of object" // made by the controller of a manifest
+	claims             subject = "persistentvolumeclaims"
+	pods               subject = "pods"
+	volumeOfClaim      subject = "persistentvolume of claim"
+	attachmentOfVolume subject = "volumeattachment of volume"
+	snapshots          subject = "volumesnapshots"
+	contentOfSnapshot  subject = "volumesnapshotcontent of snapshot"
+	groups             subject = "volumegroupsnapshots"
+	memberOfGroup      subject = "volumesnapshot of group"
+	eventsOf           subject = "events of"
+	podsOfObject       subject = "pods of object" // made by the controller of a manifest
 )
 
 // keepEvents is how many of the latest events of an object are kept for those
@@ -105,36 +114,36 @@ func (t *tracker) at(k key) *tracked {
 func (t *tracker) keys(object any) []key {
 	switch o := object.(type) {
 	case *corev1.PersistentVolumeClaim:
-		return []key{{claims, o.Name}}
+		return []key{claims.Key(o.Name)}
 	case *corev1.Pod:
 		if object := o.Labels[LabelObject]; object != "" && len(o.OwnerReferences) > 0 {
-			return []key{{pods, o.Name}, {podsOfObject, object}}
+			return []key{pods.Key(o.Name), podsOfObject.Key(object)}
 		}
-		return []key{{pods, o.Name}}
+		return []key{pods.Key(o.Name)}
 	case *corev1.PersistentVolume:
 		if c := o.Spec.ClaimRef; c != nil && c.Namespace == t.namespace {
-			return []key{{volumeOfClaim, c.Name}}
+			return []key{volumeOfClaim.Key(c.Name)}
 		}
 	case *storagev1.VolumeAttachment:
 		if v := o.Spec.Source.PersistentVolumeName; v != nil {
-			return []key{{attachmentOfVolume, *v}}
+			return []key{attachmentOfVolume.Key(*v)}
 		}
 	case *corev1.Event:
-		return []key{{eventsOf, o.InvolvedObject.Name}}
+		return []key{eventsOf.Key(o.InvolvedObject.Name)}
 	case *api.VolumeSnapshot:
-		list := []key{{snapshots, o.Name}}
+		list := []key{snapshots.Key(o.Name)}
 		for _, owner := range o.OwnerReferences {
 			if owner.Kind == "VolumeGroupSnapshot" {
-				list = append(list, key{memberOfGroup, owner.Name})
+				list = append(list, memberOfGroup.Key(owner.Name))
 			}
 		}
 		return list
 	case *api.VolumeSnapshotContent:
 		if r := o.Spec.VolumeSnapshotRef; r.Namespace == t.namespace {
-			return []key{{contentOfSnapshot, r.Name}}
+			return []key{contentOfSnapshot.Key(r.Name)}
 		}
 	case *api.VolumeGroupSnapshot:
-		return []key{{groups, o.Name}}
+		return []key{groups.Key(o.Name)}
 	}
 	return nil
 }
@@ -262,7 +271,7 @@ func (t *tracker) livePods() []*corev1.Pod {
 func (t *tracker) pastAttachments(volume string) map[types.UID]*storagev1.VolumeAttachment {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	o := t.objects[key{attachmentOfVolume, volume}]
+	o := t.objects[attachmentOfVolume.Key(volume)]
 	if o == nil {
 		return nil
 	}
@@ -310,7 +319,7 @@ func (t *tracker) attachments(volume string) []*storagev1.VolumeAttachment {
 // keyOf is what an object of a manifest is followed by, beside what one of its
 // kind is followed by in any case.
 func keyOf(k api.Kind, namespace, name string) key {
-	return key{"object " + k.String(), namespace + "/" + name}
+	return subject("object " + k.String()).Key(namespace + "/" + name)
 }
 
 // keep takes an event of an object that goes by no other key.

@@ -67,15 +67,15 @@ func (e *Engine) uncut(list []*snap) *uncutting {
 	u.observation = e.observe(uncutCalls, u.pending)
 	for _, one := range list {
 		object := one.object.Name
-		u.feed.add(key{eventsOf, one.name})
+		u.feed.add(eventsOf.Key(one.name))
 		if one.kind.Resource != api.VolumeSnapshots.Resource {
-			u.feed.add(key{groups, one.name})
+			u.feed.add(groups.Key(one.name))
 			u.left["group "+one.name] = goingSnap{object, one.name, op.Gone}
 			continue
 		}
-		u.feed.add(key{snapshots, one.name})
+		u.feed.add(snapshots.Key(one.name))
 		u.left["snapshot "+one.name] = goingSnap{object, one.name, op.Gone}
-		c, _ := e.tracker.latest(key{contentOfSnapshot, one.name}).(*api.VolumeSnapshotContent)
+		c, _ := e.tracker.latest(contentOfSnapshot.Key(one.name)).(*api.VolumeSnapshotContent)
 		if c == nil {
 			continue
 		}
@@ -83,8 +83,8 @@ func (e *Engine) uncut(list []*snap) *uncutting {
 			u.kept = append(u.kept, c)
 			continue
 		}
-		u.feed.add(key{contentOfSnapshot, one.name})
-		u.feed.add(key{eventsOf, c.Name})
+		u.feed.add(contentOfSnapshot.Key(one.name))
+		u.feed.add(eventsOf.Key(c.Name))
 		u.left["content "+one.name] = goingSnap{object, c.Name, contentGone}
 		if c.Status != nil && c.Status.SnapshotHandle != nil {
 			u.rpcs.own(u.feed, *c.Status.SnapshotHandle, object)
@@ -99,7 +99,7 @@ func (u *uncutting) pending() (list []awaited) {
 		g := u.left[what]
 		i := slices.IndexFunc(list, func(p awaited) bool { return p.object == g.object })
 		if i < 0 {
-			i, list = len(list), append(list, awaited{g.object, []string{g.object}})
+			i, list = len(list), append(list, awaited{object: g.object, about: []string{g.object}})
 		}
 		list[i].about = append(list[i].about, g.name)
 	}

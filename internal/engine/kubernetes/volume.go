@@ -165,7 +165,7 @@ func (e *Engine) claimedSize(source *engine.Object) int64 {
 	if v == nil {
 		return source.Bytes
 	}
-	c, ok := e.tracker.latest(key{claims, v.name}).(*corev1.PersistentVolumeClaim)
+	c, ok := e.tracker.latest(claims.Key(v.name)).(*corev1.PersistentVolumeClaim)
 	if !ok {
 		return source.Bytes
 	}
@@ -177,7 +177,7 @@ func (e *Engine) claimedSize(source *engine.Object) int64 {
 func (e *Engine) restoreSize(source *engine.Object) int64 {
 	s := e.snapshot(source.Name)
 	if s != nil {
-		vs, ok := e.tracker.latest(key{snapshots, s.name}).(*api.VolumeSnapshot)
+		vs, ok := e.tracker.latest(snapshots.Key(s.name)).(*api.VolumeSnapshot)
 		if ok && vs.Status != nil && vs.Status.RestoreSize != nil {
 			return vs.Status.RestoreSize.Value()
 		}

@@ -3,8 +3,6 @@ package kubernetes
 import (
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
@@ -75,55 +73,4 @@ func (w *waits) say(now map[string]string) {
 		}
 	}
 	w.told = now
-}
-
-// failedAttach is the reason of a warning that a volume of a pod cannot be attached,
-// which the kubelet follows by those that it is not mounted.
-const failedAttach = "FailedAttachVolume"
-
-func failedMount(x warning) bool { return x.reason == "FailedMount" || x.reason == "FailedMapVolume" }
-
-// cause is the latest warning about objects by these names, by the cluster's own time,
-// that is not over; the cause before its consequences. Empty if there is none.
-func (w warnings) cause(about []string) string {
-	var all []warning
-	for _, k := range slices.Sorted(maps.Keys(w)) {
-		object, _, _ := strings.Cut(k, " ")
-		if x := w[k]; !x.over && slices.Contains(about, object) {
-			all = append(all, x)
-		}
-	}
-	if slices.ContainsFunc(all, func(x warning) bool { return x.reason == failedAttach }) {
-		all = slices.DeleteFunc(all, failedMount)
-	}
-	var latest warning
-	for _, x := range all {
-		if !x.at.Before(&latest.at) {
-			latest = x
-		}
-	}
-	if latest.reason == "" {
-		return ""
-	}
-	return latest.reason + ": " + strings.TrimSpace(latest.message)
-}
-
-// attached ends the warnings that a volume could not be, and their consequences.
-func (w warnings) attached(volume string) {
-	for k, x := range w {
-		if x.reason == failedAttach && strings.Contains(x.message, strconv.Quote(volume)) {
-			object, _, _ := strings.Cut(k, " ")
-			w.pass(object, func(x warning) bool { return x.reason == failedAttach || failedMount(x) })
-		}
-	}
-}
-
-// pass ends the warnings of an object that no longer hold.
-func (w warnings) pass(object string, ended func(warning) bool) {
-	for k, x := range w {
-		if strings.HasPrefix(k, object+" ") && ended(x) {
-			x.over = true
-			w[k] = x
-		}
-	}
 }

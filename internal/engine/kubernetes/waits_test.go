@@ -156,8 +156,8 @@ func TestWaitsOfAll(t *testing.T) {
 		{"group", func(e *waitingBed) func(context.Context) error {
 			c := e.cut(op.NewTrace(e.session.Clock))
 			c.group = &awaited{"g-0", []string{"cnsb-r1-g-0", "g-0"}}
-			c.feed.add(key{groups, "cnsb-r1-g-0"})
-			c.feed.add(key{eventsOf, "cnsb-r1-g-0"})
+			c.feed.add(groups.Key("cnsb-r1-g-0"))
+			c.feed.add(eventsOf.Key("cnsb-r1-g-0"))
 			r := engine.Request{Name: "g-0", Snapshot: &engine.Snapshot{}}
 			return func(ctx context.Context) error {
 				defer c.close()

@@ -1,0 +1,196 @@
+package kubernetes
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// warnings are the last words of the cluster's controllers on each object.
+type warnings map[string]warning
+
+type warning struct {
+	reason, message string
+	count           int
+	at              metav1.Time // as the cluster says, to tell the same from one more, and the last
+	over            bool        // what it is about has passed
+}
+
+func (w warnings) see(e *corev1.Event) {
+	if e.Type != corev1.EventTypeWarning {
+		return
+	}
+	n := int(e.Count)
+	if e.Series != nil {
+		n = int(e.Series.Count)
+	}
+	k := e.InvolvedObject.Name + " " + e.Reason
+	if e.Reason == "Failed" { // what a kubelet calls the cause, and then the consequence
+		k += " " + e.Message
+	}
+	w[k] = warning{reason: e.Reason, message: e.Message, count: max(1, n), at: lastSeen(e)}
+}
+
+// lastSeen is when an Event was last told; the recorders of the two APIs of Events
+// note it in different fields.
+func lastSeen(e *corev1.Event) metav1.Time {
+	at := e.LastTimestamp
+	for _, other := range []metav1.MicroTime{e.EventTime, seriesTime(e)} {
+		if other.After(at.Time) {
+			at = metav1.NewTime(other.Time)
+		}
+	}
+	return at
+}
+
+func seriesTime(e *corev1.Event) metav1.MicroTime {
+	if e.Series == nil {
+		return metav1.MicroTime{}
+	}
+	return e.Series.LastObservedTime
+}
+
+// note takes a failure from the status of an object, where it stands until the
+// next; false if it was noted before.
+func (w warnings) note(object, reason, message string, at *metav1.Time) bool {
+	if at == nil {
+		at = new(metav1.Time)
+	}
+	k := object + " " + reason
+	old := w[k]
+	if old.count > 0 && old.message == message && old.at.Equal(at) {
+		return false
+	}
+	w[k] = warning{reason: reason, message: message, count: old.count + 1, at: *at}
+	return true
+}
+
+// of is the last that was said of one more failed attempt at an object.
+func (w warnings) of(object string) (message string, times int) {
+	for k, x := range w {
+		if strings.HasPrefix(k, object+" ") && failedAttempts[x.reason] {
+			message, times = x.message, times+x.count
+		}
+	}
+	return message, times
+}
+
+// attempts is how often a sidecar has tried in vain.
+func (w warnings) attempts() int {
+	n := 0
+	for _, x := range w {
+		if failedAttempts[x.reason] {
+			n += x.count
+		}
+	}
+	return n
+}
+
+// failedAttempts are the reasons of events by which sidecars and kubelets tell
+// of one more attempt that failed.
+var failedAttempts = map[string]bool{
+	"ProvisioningFailed": true, "FailedAttachVolume": true, "FailedAttach": true, "FailedMount": true, "FailedMapVolume": true,
+	contentError: true, "SnapshotContentCreationFailed": true, "SnapshotCreationFailed": true, "VolumeResizeFailed": true,
+	"FileSystemResizeFailed": true, "VolumeModifyFailed": true, "SnapshotDeleteError": true, "VolumeFailedDelete": true,
+	"GroupSnapshotContentCreationFailed": true,
+}
+
+// contentError is what we call a failure that stands in the status of a
+// VolumeSnapshotContent: its Events are in namespace default, which few may read.
+const contentError = "SnapshotContentError"
+
+func (w warnings) String() string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(w)) {
+		x := w[k]
+		text := fmt.Sprintf("%s: %s", x.reason, strings.TrimSpace(x.message))
+		if x.count > 1 {
+			text += fmt.Sprintf(" (%d times)", x.count)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// appendTo appends the warnings, if any, in parentheses to a text.
+func (w warnings) appendTo(text string) string {
+	if said := w.String(); said != "" {
+		text += " (" + said + ")"
+	}
+	return text
+}
+
+// failedAttach is the reason of a warning that a volume of a pod cannot be attached,
+// which the kubelet follows by those that it is not mounted.
+const failedAttach = "FailedAttachVolume"
+
+func failedMount(x warning) bool { return x.reason == "FailedMount" || x.reason == "FailedMapVolume" }
+
+// cause is the latest warning about objects by these names, by the cluster's own time,
+// that is not over; the cause before its consequences. Empty if there is none.
+func (w warnings) cause(about []string) string {
+	var all []warning
+	for _, k := range slices.Sorted(maps.Keys(w)) {
+		object, _, _ := strings.Cut(k, " ")
+		if x := w[k]; !x.over && slices.Contains(about, object) {
+			all = append(all, x)
+		}
+	}
+	if slices.ContainsFunc(all, func(x warning) bool { return x.reason == failedAttach }) {
+		all = slices.DeleteFunc(all, failedMount)
+	}
+	var latest warning
+	for _, x := range all {
+		if !x.at.Before(&latest.at) {
+			latest = x
+		}
+	}
+	if latest.reason == "" {
+		return ""
+	}
+	return latest.reason + ": " + strings.TrimSpace(latest.message)
+}
+
+// attached ends the warnings that a volume could not be, and their consequences.
+func (w warnings) attached(volume string) {
+	for k, x := range w {
+		if x.reason == failedAttach && strings.Contains(x.message, strconv.Quote(volume)) {
+			object, _, _ := strings.Cut(k, " ")
+			w.pass(object, func(x warning) bool { return x.reason == failedAttach || failedMount(x) })
+		}
+	}
+}
+
+// scheduled ends the warnings that a pod could not be scheduled.
+func (w warnings) scheduled(pod string) {
+	w.pass(pod, func(x warning) bool { return x.reason == "FailedScheduling" })
+}
+
+// pass ends the warnings of an object that no longer hold.
+func (w warnings) pass(object string, ended func(warning) bool) {
+	for k, x := range w {
+		if strings.HasPrefix(k, object+" ") && ended(x) {
+			x.over = true
+			w[k] = x
+		}
+	}
+}
+
+var grpcCode = regexp.MustCompile(`code = (\w+)`)
+
+// codeIn is the gRPC code in a sidecar's message; empty if there is none.
+func codeIn(message string) string {
+	if m := grpcCode.FindStringSubmatch(message); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// isFailedAttempt says whether an event of this reason reports a failed attempt.
+func isFailedAttempt(reason string) bool { return failedAttempts[reason] }
