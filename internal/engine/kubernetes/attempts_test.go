@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
-	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -120,23 +119,6 @@ func TestLost(t *testing.T) {
 				t.Errorf("%v, want %d findings", got, tt.want)
 			}
 		})
-	}
-}
-
-// TestOrphanFindings: only what is new at the driver and unknown to the cluster.
-func TestOrphanFindings(t *testing.T) {
-	items := func(ids ...string) map[string]csiproxy.Item {
-		m := map[string]csiproxy.Item{}
-		for _, id := range ids {
-			m[id] = csiproxy.Item{ID: id, Source: "v-" + id}
-		}
-		return m
-	}
-	left := &csiproxy.Inventory{Snapshots: remaining(items("old", "ours", "b", "a"), items("old"), map[string]bool{"ours": true}), Volumes: remaining(nil, nil, nil)}
-	want := []engine.Finding{{Name: "orphan", Severity: "warning",
-		Evidence: "driver d.example lists 2 snapshots that it had not before the run and to which no VolumeSnapshotContent refers, so that nobody will delete them: a of volume v-a; b of volume v-b"}}
-	if diff := cmp.Diff(want, orphanFindings("d.example", left)); diff != "" {
-		t.Error(diff)
 	}
 }
 

@@ -164,7 +164,7 @@ func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	if err := e.probe(ctx); err != nil {
 		return err
 	}
-	e.meter(ctx)
+	e.metrics = StartMetrics(ctx, e.client, e.Metrics)
 	e.takeStock(ctx)
 	return e.followProxies(ctx)
 }
@@ -394,7 +394,7 @@ func (e *Engine) Environment(ctx context.Context) (map[string]any, error) {
 	} else {
 		env["nodes"] = describeNodes(nodes)
 	}
-	env["limits"] = e.limits(ctx)
+	env["limits"] = Limits(ctx, e.client)
 	env["csiProxies"] = e.followed()
 	return env, nil
 }

@@ -25,10 +25,10 @@ var limiting = []string{
 // image's or command's name.
 var controllers = []string{"csi-provisioner", "csi-attacher", "csi-snapshotter", "csi-resizer", "snapshot-controller", "kube-controller-manager", "kube-scheduler"}
 
-// limits lists the flags of the storage sidecars and controllers that run as
+// Limits lists the flags of the storage sidecars and controllers that run as
 // pods, as far as they may be read: what bounds the rates that are measured.
-func (e *Engine) limits(ctx context.Context) any {
-	list, _, err := e.client.List(ctx, api.Pods, "", metav1.ListOptions{})
+func Limits(ctx context.Context, client *api.Client) any {
+	list, _, err := client.List(ctx, api.Pods, "", metav1.ListOptions{})
 	if err != nil {
 		return fmt.Sprintf("pods of other namespaces cannot be read, so the sidecars' limits are unknown: %v", err)
 	}

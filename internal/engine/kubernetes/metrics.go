@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"golang.org/x/sync/errgroup"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,15 +56,13 @@ type metrics struct {
 
 type families map[string]*dto.MetricFamily
 
-// meter finds who has metrics and reads them for the first time.
-func (e *Engine) meter(ctx context.Context) {
-	m := &metrics{}
-	m.exporters = append(m.exporters, e.kubelets(ctx)...)
-	m.exporters = append(m.exporters, e.controllers(ctx)...)
-	for _, at := range e.Metrics {
-		m.exporters = append(m.exporters, named(at))
+// StartMetrics finds exporters and reads them for the first time. endpoints are further
+// ones, URL or NAME=URL.
+func StartMetrics(ctx context.Context, client *api.Client, endpoints []string) *metrics {
+	m := &metrics{exporters: append(kubelets(ctx, client), controllerPods(ctx, client)...)}
+	for _, endpoint := range endpoints {
+		m.exporters = append(m.exporters, named(endpoint))
 	}
-	e.metrics = m
 	var errs []error
 	m.before, errs = readAll(ctx, m.exporters)
 	forbidden := map[string]bool{}
@@ -86,26 +83,27 @@ func (e *Engine) meter(ctx context.Context) {
 			m.unread = append(m.unread, fmt.Sprintf("%s: %v", x.source, err))
 		}
 	}
+	return m
 }
 
 // kubelets are reached through the API server, which asks for the right to get
 // nodes/proxy.
-func (e *Engine) kubelets(ctx context.Context) []exporter {
-	nodes, _, err := e.client.List(ctx, api.Nodes, "", metav1.ListOptions{})
+func kubelets(ctx context.Context, client *api.Client) []exporter {
+	nodes, _, err := client.List(ctx, api.Nodes, "", metav1.ListOptions{})
 	if err != nil {
 		return nil
 	}
 	var list []exporter
 	for _, n := range nodes[:min(len(nodes), maxKubelets)] {
-		list = append(list, exporter{source: "kubelet " + n.GetName(), kubelet: true, read: e.through(api.Nodes.Path("", n.GetName(), "proxy") + "/metrics")})
+		list = append(list, exporter{source: "kubelet " + n.GetName(), kubelet: true, read: proxied(client, api.Nodes.Path("", n.GetName(), "proxy")+"/metrics")})
 	}
 	return list
 }
 
 // controllers are the sidecars and controllers that run as pods and say where
 // their metrics are.
-func (e *Engine) controllers(ctx context.Context) []exporter {
-	pods, _, err := e.client.List(ctx, api.Pods, "", metav1.ListOptions{})
+func controllerPods(ctx context.Context, client *api.Client) []exporter {
+	pods, _, err := client.List(ctx, api.Pods, "", metav1.ListOptions{})
 	if err != nil {
 		return nil
 	}
@@ -120,7 +118,7 @@ func (e *Engine) controllers(ctx context.Context) []exporter {
 				continue
 			}
 			at := api.Pods.Path(p.Namespace, p.Name+":"+port, "proxy") + path
-			list = append(list, exporter{source: name + " " + p.Namespace + "/" + p.Name, read: e.through(at)})
+			list = append(list, exporter{source: name + " " + p.Namespace + "/" + p.Name, read: proxied(client, at)})
 		}
 	}
 	return list
@@ -140,9 +138,9 @@ func metricsAt(args []string) (port, path string) {
 	return port, path
 }
 
-// through reads a path of the API server.
-func (e *Engine) through(path string) func(context.Context) ([]byte, error) {
-	return func(ctx context.Context) ([]byte, error) { return e.client.Text(ctx, path) }
+// proxied reads a path through the API server.
+func proxied(client *api.Client, path string) func(context.Context) ([]byte, error) {
+	return func(ctx context.Context) ([]byte, error) { return client.Text(ctx, path) }
 }
 
 // named is an exporter that the user has given, as URL or NAME=URL.
@@ -331,8 +329,7 @@ func labelsKey(m *dto.Metric) string {
 }
 
 // counted reads everything again: what was counted, and what follows from it.
-func (e *Engine) counted(ctx context.Context) (list []op.Distribution, findings []engine.Finding) {
-	m := e.metrics
+func (m *metrics) counted(ctx context.Context, drivers []string) (list []op.Distribution, findings []engine.Finding) {
 	if m == nil {
 		return nil, nil
 	}
@@ -346,18 +343,17 @@ func (e *Engine) counted(ctx context.Context) (list []op.Distribution, findings 
 			continue
 		}
 		d := difference(x.source, m.before[i], after[i])
-		list = append(list, e.ofInterest(x, d)...)
+		list = append(list, ofInterest(x, d, drivers)...)
 		findings = append(findings, limited(x.source, d)...)
 	}
 	return list, findings
 }
 
 // ofInterest leaves out what kubelets counted of other drivers.
-func (e *Engine) ofInterest(x exporter, all []op.Distribution) []op.Distribution {
+func ofInterest(x exporter, all []op.Distribution, drivers []string) []op.Distribution {
 	if !x.kubelet {
 		return all
 	}
-	drivers := e.driversInUse()
 	return slices.DeleteFunc(all, func(d op.Distribution) bool {
 		return !slices.ContainsFunc(drivers, func(driver string) bool { return strings.Contains(d.Name, driver) })
 	})
@@ -377,4 +373,15 @@ func limited(source string, all []op.Distribution) []engine.Finding {
 		}
 	}
 	return list
+}
+
+// Kubelets says whether the metrics of a kubelet could be read.
+func (m *metrics) Kubelets() bool { return m != nil && m.kubelets }
+
+// Unread lists the exporters that could not be read, each with the reason.
+func (m *metrics) Unread() []string {
+	if m == nil {
+		return nil
+	}
+	return m.unread
 }

@@ -14,7 +14,7 @@ func (e *Engine) Report(ctx context.Context) engine.RunReport {
 	if e.client == nil || e.watches == nil {
 		return engine.RunReport{Findings: e.tenancy.findings()} // it was not opened
 	}
-	counted, findings := e.counted(ctx)
+	counted, findings := e.metrics.counted(ctx, e.driversInUse())
 	orphans, listed := e.orphans(ctx)
 	findings = append(findings, orphans...)
 	findings = append(findings, e.attempts.findings(listed)...)
@@ -30,10 +30,10 @@ func (e *Engine) unobserved() []engine.Finding {
 	}
 	why := "no CSI proxy was given, and none is installed that this run may follow (docs/kubernetes.md)"
 	switch {
-	case e.metrics.kubelets:
+	case e.metrics.Kubelets():
 		why += "; the kubelets' own counts of the whole run stand beside the result"
-	case len(e.metrics.unread) > 0:
-		why += ", and kubelets' metrics could not be read: " + strings.Join(e.metrics.unread, "; ")
+	case len(e.metrics.Unread()) > 0:
+		why += ", and kubelets' metrics could not be read: " + strings.Join(e.metrics.Unread(), "; ")
 	}
 	return []engine.Finding{{Name: "stagedUnobserved", Severity: "info",
 		Evidence: "when volumes were staged and published was not seen in any op: " + why}}
