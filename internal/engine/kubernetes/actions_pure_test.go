@@ -19,6 +19,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/enginetest"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -73,14 +75,14 @@ spec:
 
 func TestRefuses(t *testing.T) {
 	e := New(Options{})
-	e.session.RunID, e.tracker = "r1", newTracker("ns")
+	e.session.RunID, e.tracker = "r1", tracker.New("ns")
 	m := &member{engine: e, object: "w-0", template: &corev1.Pod{Spec: corev1.PodSpec{
 		NodeSelector: map[string]string{"disk": "fast"}, Tolerations: []corev1.Toleration{{Key: "mine", Operator: corev1.TolerationOpExists}},
 		Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "cnsb-r1-w-0-data"}}}}}}}
 	e.keepVolume(&volume{name: "cnsb-r1-w-0-data", object: engine.Object{Name: "w-0-data"}})
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "ns", Name: "cnsb-r1-w-0-data"},
 		NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}}}}}}}
-	e.tracker.see(watch.Event{Type: watch.Added, Object: pv})
+	e.tracker.See(watch.Event{Type: watch.Added, Object: pv})
 	node := func(change func(*corev1.Node)) *corev1.Node {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"disk": "fast", "zone": "a"}}}
 		n.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoSchedule}, {Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}}
@@ -113,7 +115,7 @@ func TestRefuses(t *testing.T) {
 func TestHeirs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := New(Options{})
-		e.tracker = newTracker("ns")
+		e.tracker = tracker.New("ns")
 		first := &life{uid: "1"}
 		m := &member{engine: e, object: "w-0", instance: "w-0", life: first}
 		ended := make(chan op.InstanceEnd, 1)
@@ -140,16 +142,16 @@ func TestHeirs(t *testing.T) {
 		if _, err := m.replace(); err != nil {
 			t.Error(err)
 		}
-		e.tracker.see(pod("1", corev1.PodFailed)) // killed
+		e.tracker.See(pod("1", corev1.PodFailed)) // killed
 		quiet()
 		second := &life{n: 1, uid: "2"}
 		m.settle(first, second, nil)
-		e.tracker.see(pod("1", corev1.PodFailed)) // an old one's, seen late
+		e.tracker.See(pod("1", corev1.PodFailed)) // an old one's, seen late
 		quiet()
 		if _, err := m.replace(); err != nil {
 			t.Error(err)
 		}
-		e.tracker.see(pod("2", corev1.PodFailed))
+		e.tracker.See(pod("2", corev1.PodFailed))
 		quiet()
 		m.settle(second, nil, errors.New("no node takes it"))
 		time.Sleep(time.Second)
@@ -168,28 +170,28 @@ func TestHeirs(t *testing.T) {
 // an attachment of before, by the same name, is none of the op's.
 func TestSeveralAttachments(t *testing.T) {
 	e := New(Options{})
-	e.tracker = newTracker("ns")
+	e.tracker = tracker.New("ns")
 	e.session.Clock = op.NewClock()
 	va := func(typ watch.Type, name string, uid types.UID, at op.Time) {
 		pv := "pv"
-		e.tracker.see(watch.Event{Type: typ, At: at, Object: &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid},
+		e.tracker.See(watch.Event{Type: typ, At: at, Object: &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid},
 			Spec: storagev1.VolumeAttachmentSpec{Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}}}})
 	}
-	hold := e.tracker.follow(attachmentOfVolume.Key("pv")) // as an op before does: history is kept
-	defer hold.close()
+	hold := e.tracker.Follow(tracker.AttachmentOfVolume.Key("pv")) // as an op before does: history is kept
+	defer hold.Close()
 	va(watch.Added, "a", "old", 1)
 	va(watch.Deleted, "a", "old", 2)
 	va(watch.Added, "a", "1", 3)
 	va(watch.Added, "b", "2", 4)
 	r := e.removing()
-	defer r.feed.close()
+	defer r.Feed.Close()
 	r.attached(&volume{object: engine.Object{Name: "v"}}, "pv")
 	va(watch.Deleted, "b", "2", 10)
 	va(watch.Deleted, "a", "1", 20)
 	if err := r.until(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if at := r.stamps.last(op.Detached); at != 20 {
+	if at := r.Milestones.Last(op.Detached); at != 20 {
 		t.Errorf("detached at %d, want 20", at)
 	}
 }
@@ -200,10 +202,10 @@ func TestVolumeComesWhileItsClaimGoes(t *testing.T) {
 	for name, comes := range map[string]bool{"it comes": true, "it does not": false} {
 		t.Run(name, func(t *testing.T) {
 			e := New(Options{})
-			e.tracker = newTracker("ns")
+			e.tracker = tracker.New("ns")
 			e.session.Clock = op.NewClock()
 			see := func(typ watch.Type, at op.Time, o api.Object) {
-				e.tracker.see(watch.Event{Type: typ, At: at, Object: o})
+				e.tracker.See(watch.Event{Type: typ, At: at, Object: o})
 			}
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "1"}}
 			pv := func(uid types.UID) *corev1.PersistentVolume {
@@ -212,7 +214,7 @@ func TestVolumeComesWhileItsClaimGoes(t *testing.T) {
 			}
 			see(watch.Added, 1, claim)
 			r := e.removing()
-			defer r.feed.close()
+			defer r.Feed.Close()
 			r.claim(&volume{name: "c", object: engine.Object{Name: "v"}})
 			see(watch.Added, 5, pv("0")) // of a claim before it, by the same name
 			if comes {
@@ -225,10 +227,10 @@ func TestVolumeComesWhileItsClaimGoes(t *testing.T) {
 			if err := r.until(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if at := r.stamps.last(volumeGone); at.Known() != comes || comes && at != 20 {
+			if at := r.Milestones.Last(volumeGone); at.Known() != comes || comes && at != 20 {
 				t.Errorf("its volume is gone at %d", at)
 			}
-			if told := slices.ContainsFunc(e.attempts.findings(nil), func(f engine.Finding) bool {
+			if told := slices.ContainsFunc(e.attempts.Findings(nil), func(f engine.Finding) bool {
 				return f.Name == "deletedUnbound" && strings.HasSuffix(f.Evidence, ": v")
 			}); told == comes {
 				t.Errorf("told of: %v", told)
@@ -238,11 +240,11 @@ func TestVolumeComesWhileItsClaimGoes(t *testing.T) {
 }
 
 // history sees an event and keeps it for those who come later.
-func history(t *testing.T, e *Engine, keys ...key) func(typ watch.Type, at op.Time, o api.Object) {
+func history(t *testing.T, e *Engine, keys ...tracker.Key) func(typ watch.Type, at op.Time, o api.Object) {
 	t.Helper()
-	t.Cleanup(e.tracker.follow(keys...).close)
+	t.Cleanup(e.tracker.Follow(keys...).Close)
 	return func(typ watch.Type, at op.Time, o api.Object) {
-		e.tracker.see(watch.Event{Type: typ, At: at, Object: o})
+		e.tracker.See(watch.Event{Type: typ, At: at, Object: o})
 	}
 }
 
@@ -250,10 +252,10 @@ func history(t *testing.T, e *Engine, keys ...key) func(typ watch.Type, at op.Ti
 // network before: neither belongs to the op. It is ready again once it was not.
 func TestStandingPodHasNoOldMilestones(t *testing.T) {
 	e := New(Options{})
-	e.tracker, e.session.Clock = newTracker("ns"), op.NewClock()
+	e.tracker, e.session.Clock = tracker.New("ns"), op.NewClock()
 	m := &member{engine: e, object: "w-0"}
 	name := m.name()
-	see := history(t, e, pods.Key(name), eventsOf.Key(name))
+	see := history(t, e, tracker.Pod.Key(name), tracker.EventsOf.Key(name))
 	state := func(ready corev1.ConditionStatus) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "1"}}
 		p.Spec = corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c"}}}
@@ -268,13 +270,13 @@ func TestStandingPodHasNoOldMilestones(t *testing.T) {
 		InvolvedObject: corev1.ObjectReference{Name: name, UID: "1"}})
 	time.Sleep(time.Microsecond)
 	b := e.bring()
-	o := op.Op{Started: b.rpcs.since}
+	o := op.Op{Started: b.Calls.Since}
 	b.standingPod(m, &life{uid: "1", sessions: map[string]*agent.Session{"c": nil}})
 	see(watch.Modified, o.Started+10, state(corev1.ConditionTrue))
 	see(watch.Modified, o.Started+20, state(corev1.ConditionFalse))
 	see(watch.Modified, o.Started+40, state(corev1.ConditionTrue))
 	said := func(at op.Time) op.Milestone { return op.Milestone{At: o.Started + at, Source: "agent"} }
-	b.feed.put(arrived{pod: name, began: said(30), ready: said(50)})
+	b.Feed.Put(arrived{pod: name, began: said(30), ready: said(50)})
 	tr := op.NewTrace(e.session.Clock)
 	if err := b.await(t.Context(), tr); err != nil {
 		t.Fatal(err)
@@ -285,12 +287,12 @@ func TestStandingPodHasNoOldMilestones(t *testing.T) {
 	for _, m := range o.Milestones {
 		names = append(names, m.Name)
 	}
-	diff := cmp.Diff([]string{op.Running, podReady, op.Ready}, names)
-	if diff != "" || o.Milestone(podReady) != o.Started+40 {
+	diff := cmp.Diff([]string{op.Running, status.PodReady, op.Ready}, names)
+	if diff != "" || o.Milestone(status.PodReady) != o.Started+40 {
 		t.Errorf("milestones %v:\n%s", o.Milestones, diff)
 	}
-	if b.warnings.attempts() > 0 {
-		t.Errorf("counts a failure of before: %s", b.warnings)
+	if b.Warnings.Count() > 0 {
+		t.Errorf("counts a failure of before: %s", b.Warnings)
 	}
 }
 
@@ -298,7 +300,7 @@ func TestStandingPodHasNoOldMilestones(t *testing.T) {
 // was bound, and whose deletion is what was asked for.
 func TestEphemeralClaimOfBefore(t *testing.T) {
 	e := New(Options{Namespace: "ns"})
-	e.tracker, e.session.Clock = newTracker("ns"), op.NewClock()
+	e.tracker, e.session.Clock = tracker.New("ns"), op.NewClock()
 	e.session.RunID = "r1"
 	template := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "cnsb-r1-w-0"}}
 	ephemeral := corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
@@ -307,7 +309,7 @@ func TestEphemeralClaimOfBefore(t *testing.T) {
 	e.workloads["w-0"] = &workload{engine: e, name: "w-0", members: []*member{m}}
 	const name = "cnsb-r1-w-0-data"
 	e.keepVolume(&volume{name: name, object: engine.Object{Name: "w-0-data", Owner: "w-0"}})
-	see := history(t, e, claims.Key(name), volumeOfClaim.Key(name))
+	see := history(t, e, tracker.Claim.Key(name), tracker.VolumeOfClaim.Key(name))
 	claim := func(uid types.UID) *corev1.PersistentVolumeClaim {
 		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid}}
 		c.Spec.VolumeName = "pv-" + string(uid)

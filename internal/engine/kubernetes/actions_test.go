@@ -20,6 +20,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -121,7 +122,7 @@ func TestDeployment(t *testing.T) {
 	b.fails(engine.Request{Kill: &engine.Kill{Target: web, Signal: "SIGKILL"}}, "FailedPrecondition")
 	o, _ = b.must(engine.Request{Delete: &engine.Delete{Target: web}})
 	b.has(o, op.Acked, objectGone, op.Gone)
-	if left := b.pods(LabelRun); len(left) > 0 {
+	if left := b.pods(names.LabelRun); len(left) > 0 {
 		t.Errorf("%d pods are left of the Deployment", len(left))
 	}
 	b.fails(engine.Request{Delete: &engine.Delete{Target: web}}, "NotFound")

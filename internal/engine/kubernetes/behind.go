@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
@@ -35,9 +36,9 @@ const (
 func (s *sweep) volume(pv *corev1.PersistentVolume) relation {
 	e, c := s.engine, pv.Spec.ClaimRef
 	switch {
-	case pv.Labels[LabelRun] == e.own.RunID && e.carries(api.PersistentVolumes, pv) == nil:
+	case pv.Labels[names.LabelRun] == e.own.RunID && e.carries(api.PersistentVolumes, pv) == nil:
 		return isMade
-	case pv.Labels[LabelRun] == e.own.RunID:
+	case pv.Labels[names.LabelRun] == e.own.RunID:
 		return isUnproven
 	case s.behind[pv.UID]:
 		return isBehind
@@ -50,7 +51,7 @@ func (s *sweep) volume(pv *corev1.PersistentVolume) relation {
 		return madeFor(claim, pv)
 	}
 	// A StatefulSet puts its claims' names before its own.
-	if !strings.Contains(c.Name, prefix(e.own.RunID)) {
+	if !strings.Contains(c.Name, names.Prefix(e.own.RunID)) {
 		return isForeign
 	}
 	return s.byName(pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain)
@@ -89,7 +90,7 @@ func (s *sweep) content(c *api.VolumeSnapshotContent) relation {
 		return isForeign
 	case e.marked(c, behindMark) || s.snapshots[types.UID(ref.UID)]:
 		return isBehind
-	case !strings.HasPrefix(ref.Name, prefix(e.own.RunID)) && !e.isMember(ref.Name):
+	case !strings.HasPrefix(ref.Name, names.Prefix(e.own.RunID)) && !e.isMember(ref.Name):
 		return isForeign
 	}
 	return s.byName(c.Spec.DeletionPolicy == "Retain")
@@ -99,7 +100,7 @@ func (s *sweep) content(c *api.VolumeSnapshotContent) relation {
 func (e *Engine) isMember(snapshot string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	_, member := e.snapshots[rawName+snapshot]
+	_, member := e.snapshots[names.Raw+snapshot]
 	return member
 }
 

@@ -17,6 +17,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 )
 
@@ -27,7 +29,7 @@ const settle = 2 * time.Second
 
 // bringing follows the claims and pods of one op until they are of use.
 type bringing struct {
-	observation
+	tracker.Observation
 	engine  *Engine
 	claims  map[string]*claimState // by name in the cluster
 	volumes map[string]*claimState // by PersistentVolume
@@ -95,20 +97,20 @@ func (e *Engine) bring() *bringing {
 	b := &bringing{
 		engine: e, claims: map[string]*claimState{}, volumes: map[string]*claimState{}, pods: map[string]*podState{},
 	}
-	b.observation = e.observe(bringingCalls, b.pending)
+	b.Observation = e.observe(tracker.ProvisionCalls, b.pending)
 	return b
 }
 
 // pending lists the objects that are not of use yet.
-func (b *bringing) pending() (list []awaited) {
+func (b *bringing) pending() (list []tracker.Pending) {
 	for name, p := range b.pods {
 		if !p.done {
-			list = append(list, awaited{object: p.object, about: []string{name}})
+			list = append(list, tracker.Pending{Object: p.object, Names: []string{name}})
 		}
 	}
 	for name, c := range b.claims {
 		if !c.bound {
-			list = append(list, awaited{object: c.object, about: []string{name}})
+			list = append(list, tracker.Pending{Object: c.object, Names: []string{name}})
 		}
 	}
 	return list
@@ -122,9 +124,9 @@ func (b *bringing) claim(object string, mounted bool) *claimState {
 func (b *bringing) claimNamed(object, name string, mounted bool) *claimState {
 	c := &claimState{object: object, mounted: mounted}
 	b.claims[name] = c
-	b.feed.add(claims.Key(name))
-	b.feed.add(volumeOfClaim.Key(name))
-	b.feed.add(eventsOf.Key(name))
+	b.Feed.Add(tracker.Claim.Key(name))
+	b.Feed.Add(tracker.VolumeOfClaim.Key(name))
+	b.Feed.Add(tracker.EventsOf.Key(name))
 	return c
 }
 
@@ -133,8 +135,8 @@ func (b *bringing) pod(object string, sessions int, initializes bool) *podState 
 	name := b.engine.name(object)
 	p := &podState{object: object, waiting: sessions, plain: sessions == 0, initializes: initializes}
 	b.pods[name] = p
-	b.feed.add(pods.Key(name))
-	b.feed.add(eventsOf.Key(name))
+	b.Feed.Add(tracker.Pod.Key(name))
+	b.Feed.Add(tracker.EventsOf.Key(name))
 	return p
 }
 
@@ -147,15 +149,15 @@ func (b *bringing) standingPod(m *member, l *life) {
 // await returns when all is of use: claims bound, pods ready. The milestones
 // seen so far are in the trace in any case.
 func (b *bringing) await(ctx context.Context, tr *op.Trace) error {
-	defer b.feed.close()
+	defer b.Feed.Close()
 	defer func() {
-		b.stamps.fill(tr, b.ids())
-		b.rpcs.fill(tr, len(b.claims) > 1)
+		b.Milestones.Fill(tr, b.ids())
+		b.Calls.Fill(tr, len(b.claims) > 1)
 	}()
 	if err := b.reach(ctx, tr); err != nil {
 		return err
 	}
-	tr.EndedAt(b.stamps.last(op.Bound, op.Ready))
+	tr.EndedAt(b.Milestones.Last(op.Bound, op.Ready))
 	b.linger(ctx)
 	return nil
 }
@@ -163,7 +165,7 @@ func (b *bringing) await(ctx context.Context, tr *op.Trace) error {
 // reach returns when all is of use.
 func (b *bringing) reach(ctx context.Context, tr *op.Trace) error {
 	err := b.until(ctx, b.usable)
-	b.waits.over()
+	b.Waits.Done()
 	b.account(tr)
 	if err != nil {
 		return b.explain(ctx, err)
@@ -178,15 +180,15 @@ func (b *bringing) account(tr *op.Trace) {
 	for name, c := range b.claims {
 		objects = append(objects, c.object)
 		if c.handle == "" && c.asked != "" {
-			message, times := b.warnings.of(name)
-			b.engine.attempts.lost(c.asked, creation{rpc: "CreateVolume", driver: c.driver, object: c.object, times: times, message: message})
+			message, times := b.Warnings.FailedAttempts(name)
+			b.engine.attempts.CreationFailed(c.asked, tracker.Creation{RPC: "CreateVolume", Driver: c.driver, Object: c.object, Times: times, Message: message})
 		}
 	}
 	for _, p := range b.pods {
 		objects = append(objects, p.object)
 	}
 	slices.Sort(objects)
-	b.engine.attempts.tried(tr, strings.Join(objects, ", "), b.warnings, b.rpcs)
+	b.engine.attempts.Count(tr, strings.Join(objects, ", "), b.Warnings, b.Calls)
 }
 
 // linger waits a little for the milestones that must have happened. The op is
@@ -199,14 +201,14 @@ func (b *bringing) linger(ctx context.Context) {
 
 func (b *bringing) until(ctx context.Context, done func() bool) error {
 	for !done() {
-		v, err := b.feed.next(ctx)
+		v, err := b.Feed.Next(ctx)
 		if err != nil {
 			return err
 		}
 		if err := b.see(v); err != nil {
 			return err
 		}
-		b.waits.saw(v)
+		b.Waits.Saw(v)
 	}
 	return nil
 }
@@ -233,13 +235,13 @@ func (b *bringing) complete() bool {
 		if optional[name] || name == op.Attached && !b.attaches() {
 			continue
 		}
-		if (name == op.Staged || name == op.Published) && !b.engine.tracker.seesNodes() {
+		if (name == op.Staged || name == op.Published) && !b.engine.tracker.SeesNodeCalls() {
 			continue // a proxy may stand before the controllers alone
 		}
-		if name == op.Staged && len(b.stamps[op.Published]) >= len(of) {
+		if name == op.Staged && len(b.Milestones[op.Published]) >= len(of) {
 			continue // a driver need not stage
 		}
-		if len(b.stamps[name]) < len(of) {
+		if len(b.Milestones[name]) < len(of) {
 			return false
 		}
 	}
@@ -247,7 +249,7 @@ func (b *bringing) complete() bool {
 }
 
 // optional milestones need not be seen in every cluster or for every pod.
-var optional = map[string]bool{podReady: true, op.FirstWrite: true, op.FirstRead: true}
+var optional = map[string]bool{status.PodReady: true, op.FirstWrite: true, op.FirstRead: true}
 
 // attaches says whether all drivers of mounted claims have attachments.
 func (b *bringing) attaches() bool {
@@ -286,7 +288,7 @@ func (b *bringing) ids() map[string][]string {
 	ids := map[string][]string{
 		op.Provisioned: all, op.Bound: all, op.Attached: attached, op.FirstWrite: mounted, op.FirstRead: mounted,
 		op.Staged: mounted, op.Published: mounted, op.Scheduled: placed, op.Sandboxed: placed,
-		op.Initialized: initialized, op.Running: running, podReady: running, op.Ready: running,
+		op.Initialized: initialized, op.Running: running, status.PodReady: running, op.Ready: running,
 	}
 	if len(running) == 0 {
 		ids[op.Ready] = all
@@ -308,7 +310,7 @@ func (b *bringing) see(v any) error {
 		if e, ok := v.Object.(*corev1.Event); ok {
 			if b.concerns(v, &e.InvolvedObject) {
 				b.waiting(e)
-				b.warnings.see(e)
+				b.Warnings.See(e)
 				return b.refusal(e)
 			}
 			return nil
@@ -321,7 +323,7 @@ func (b *bringing) see(v any) error {
 // concerns says whether an Event is about an object of the op, and not of what
 // had its name before or happened to it then.
 func (b *bringing) concerns(ev watch.Event, o *corev1.ObjectReference) bool {
-	if ev.At < b.rpcs.since {
+	if ev.At < b.Calls.Since {
 		return false
 	}
 	if _, old := b.before[o.UID]; old {
@@ -334,7 +336,7 @@ func (b *bringing) concerns(ev watch.Event, o *corev1.ObjectReference) bool {
 // refusal says why a claim of the op will never be bound, if an Event says so.
 func (b *bringing) refusal(e *corev1.Event) error {
 	if c := b.claims[e.InvolvedObject.Name]; c != nil && !c.bound && c.handle == "" {
-		if err := hopelessClaim(e.InvolvedObject.Name, e.Reason, e.Message); err != nil {
+		if err := tracker.ProvisioningError(e.InvolvedObject.Name, e.Reason, e.Message); err != nil {
 			return err
 		}
 	}
@@ -351,16 +353,16 @@ func (b *bringing) waiting(e *corev1.Event) {
 // called takes a call of the driver: the end of staging and of publishing are
 // milestones that nobody else sees.
 func (b *bringing) called(c *csiproxy.Call) {
-	object, ours := b.rpcs.see(c)
+	object, ours := b.Calls.See(c)
 	if !ours || c.Code != "OK" {
 		return
 	}
 	m := op.Milestone{At: c.End, Err: c.Err, Source: "csi"}
 	switch c.RPC {
 	case "NodeStageVolume":
-		b.stamps.set(op.Staged, object, m)
+		b.Milestones.Set(op.Staged, object, m)
 	case "NodePublishVolume":
-		b.stamps.set(op.Published, object, m)
+		b.Milestones.Set(op.Published, object, m)
 	}
 }
 
@@ -372,8 +374,8 @@ func (b *bringing) event(ev watch.Event) error {
 			return nil
 		}
 		c := b.claims[o.Name]
-		c.asked = claimAsked(string(o.UID))
-		b.rpcs.own(b.feed, c.asked, c.object)
+		c.asked = tracker.VolumeRequestName(string(o.UID))
+		b.Calls.Follow(b.Feed, c.asked, c.object)
 		if c.driver == "" && o.Spec.StorageClassName != nil {
 			c.driver = b.engine.classes[*o.Spec.StorageClassName].Provisioner
 		}
@@ -383,9 +385,9 @@ func (b *bringing) event(ev watch.Event) error {
 		case o.Status.Phase == corev1.ClaimLost:
 			return &engine.Error{Code: "ClaimLost", Message: fmt.Sprintf("claim %s has lost its volume %s", o.Name, o.Spec.VolumeName)}
 		case o.Status.Phase == corev1.ClaimBound:
-			b.stamps.add(op.Bound, c.object, ev)
+			b.Milestones.Add(op.Bound, c.object, ev)
 			if len(b.pods) == 0 {
-				b.stamps.add(op.Ready, c.object, ev)
+				b.Milestones.Add(op.Ready, c.object, ev)
 			}
 			c.bound = true
 			size := o.Status.Capacity[corev1.ResourceStorage]
@@ -395,10 +397,10 @@ func (b *bringing) event(ev watch.Event) error {
 	case *corev1.PersistentVolume:
 		c := b.claims[o.Spec.ClaimRef.Name]
 		if _, old := b.before[o.Spec.ClaimRef.UID]; !gone && !old {
-			b.stamps.add(op.Provisioned, c.object, ev)
+			b.Milestones.Add(op.Provisioned, c.object, ev)
 			if o.Spec.CSI != nil {
 				c.driver, c.handle = o.Spec.CSI.Driver, o.Spec.CSI.VolumeHandle
-				b.rpcs.own(b.feed, c.handle, c.object)
+				b.Calls.Follow(b.Feed, c.handle, c.object)
 			}
 			b.knows(c, o.Name)
 		}
@@ -406,16 +408,16 @@ func (b *bringing) event(ev watch.Event) error {
 		c := b.volumes[*o.Spec.Source.PersistentVolumeName]
 		if there, known := b.before[o.UID]; known {
 			if there && gone {
-				b.stamps.add(op.Detached, c.object, ev)
+				b.Milestones.Add(op.Detached, c.object, ev)
 			}
 			return nil
 		}
 		if o.Status.Attached {
-			b.stamps.add(op.Attached, c.object, ev)
-			b.warnings.attached(c.volume)
+			b.Milestones.Add(op.Attached, c.object, ev)
+			b.Warnings.Attached(c.volume)
 		}
 		if e := o.Status.AttachError; e != nil {
-			b.warnings.note(c.object, "FailedAttach", e.Message, &e.Time)
+			b.Warnings.Note(c.object, "FailedAttach", e.Message, &e.Time)
 		}
 	case *corev1.Pod:
 		return b.podEvent(ev, o, gone)
@@ -430,7 +432,7 @@ func (b *bringing) knows(c *claimState, volume string) {
 	}
 	c.volume = volume
 	b.volumes[volume] = c
-	b.feed.add(attachmentOfVolume.Key(volume))
+	b.Feed.Add(tracker.AttachmentOfVolume.Key(volume))
 }
 
 func (b *bringing) podEvent(ev watch.Event, p *corev1.Pod, gone bool) error {
@@ -445,14 +447,14 @@ func (b *bringing) podEvent(ev watch.Event, p *corev1.Pod, gone bool) error {
 	if state.stands {
 		return b.standingEvent(ev, p, state)
 	}
-	for _, name := range reached(p) {
-		b.stamps.add(name, state.object, ev)
+	for _, name := range status.PodMilestones(p) {
+		b.Milestones.Add(name, state.object, ev)
 		if name == op.Scheduled {
-			b.warnings.scheduled(p.Name)
+			b.Warnings.Scheduled(p.Name)
 		}
 		if name == op.Running && state.plain {
 			state.done = true
-			b.stamps.add(op.Ready, state.object, ev)
+			b.Milestones.Add(op.Ready, state.object, ev)
 		}
 	}
 	return b.startable(p, state)
@@ -461,12 +463,12 @@ func (b *bringing) podEvent(ev watch.Event, p *corev1.Pod, gone bool) error {
 // standingEvent takes an event of a pod that was there before the op: of its
 // status only its readiness can be reached again.
 func (b *bringing) standingEvent(ev watch.Event, p *corev1.Pod, state *podState) error {
-	if ev.At < b.rpcs.since {
+	if ev.At < b.Calls.Since {
 		return nil
 	}
-	ready := slices.Contains(reached(p), podReady)
+	ready := slices.Contains(status.PodMilestones(p), status.PodReady)
 	if ready && state.unready {
-		b.stamps.add(podReady, state.object, ev)
+		b.Milestones.Add(status.PodReady, state.object, ev)
 	}
 	state.unready = state.unready || !ready
 	return b.startable(p, state)
@@ -477,12 +479,12 @@ func (b *bringing) startable(p *corev1.Pod, state *podState) error {
 	if state.done {
 		return nil
 	}
-	if err := hopeless(p); err != nil {
+	if err := status.PodError(p); err != nil {
 		return err
 	}
-	if doubtful(p) != nil && !state.doubted {
+	if status.StartError(p) != nil && !state.doubted {
 		state.doubted = true
-		time.AfterFunc(patienceWithKubelet, func() { b.feed.put(doubt{p.Name}) })
+		time.AfterFunc(patienceWithKubelet, func() { b.Feed.Put(doubt{p.Name}) })
 	}
 	return nil
 }
@@ -502,7 +504,7 @@ func (b *bringing) again(name string) error {
 		return nil
 	}
 	p.doubted = false
-	if err := doubtful(p.last); err != nil {
+	if err := status.StartError(p.last); err != nil {
 		return err
 	}
 	return nil
@@ -513,7 +515,7 @@ func (b *bringing) agent(a arrived) error {
 	p := b.pods[a.pod]
 	if a.failure != nil {
 		if p.last != nil { // the kubelet may know better why
-			if err := hopeless(p.last); err != nil {
+			if err := status.PodError(p.last); err != nil {
 				return err
 			}
 		}
@@ -528,7 +530,7 @@ func (b *bringing) agent(a arrived) error {
 			return &engine.Error{Code: "IO", Message: fmt.Sprintf("%s on %s: %s", name, t.claim, t.failure)}
 		}
 		if c := b.claims[t.claim]; c != nil {
-			b.stamps.set(name, c.object, op.Milestone{At: t.at, Err: t.err, Source: "agent"})
+			b.Milestones.Set(name, c.object, op.Milestone{At: t.at, Err: t.err, Source: "agent"})
 		}
 	}
 	if p.running.At < a.began.At || p.running.Source == "" {
@@ -539,8 +541,8 @@ func (b *bringing) agent(a arrived) error {
 	}
 	if p.waiting--; p.waiting == 0 {
 		p.done = true
-		b.stamps.set(op.Running, p.object, p.running)
-		b.stamps.set(op.Ready, p.object, p.ready)
+		b.Milestones.Set(op.Running, p.object, p.running)
+		b.Milestones.Set(op.Ready, p.object, p.ready)
 	}
 	return nil
 }
@@ -549,7 +551,7 @@ func (b *bringing) agent(a arrived) error {
 func (b *bringing) explain(ctx context.Context, err error) error {
 	var coded *engine.Error
 	if ctx.Err() == nil || errors.As(err, &coded) {
-		if said := b.warnings.String(); said != "" && coded != nil && !strings.Contains(coded.Message, said) {
+		if said := b.Warnings.String(); said != "" && coded != nil && !strings.Contains(coded.Message, said) {
 			return &engine.Error{Code: coded.Code, Message: coded.Message + " (" + said + ")", Err: coded}
 		}
 		return err
@@ -567,8 +569,8 @@ func (b *bringing) explain(ctx context.Context, err error) error {
 		case p.last == nil:
 			waits = append(waits, fmt.Sprintf("pod %s was not seen", name))
 		default:
-			waits = append(waits, fmt.Sprintf("pod %s: %s", name, pending(p.last)))
+			waits = append(waits, fmt.Sprintf("pod %s: %s", name, status.PodPending(p.last)))
 		}
 	}
-	return &engine.Error{Code: "Waiting", Message: b.observation.explain(strings.Join(waits, "; ")), Err: err}
+	return &engine.Error{Code: "Waiting", Message: b.Observation.Explain(strings.Join(waits, "; ")), Err: err}
 }

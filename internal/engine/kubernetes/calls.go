@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -164,7 +165,7 @@ func (e *Engine) prepareGroup(r engine.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(e.ctx, labelWithin)
 	defer cancel()
-	body := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, labelGroup, name)
+	body := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, names.LabelGroup, name)
 	for _, o := range r.Snapshot.Sources {
 		if _, err := e.patch(ctx, api.PersistentVolumeClaims, e.name(o.Name), body); err != nil {
 			return fmt.Errorf("label %s for its group snapshot: %w", o.Name, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -41,11 +42,11 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 		switch o := ev.Object.(type) {
 		case *corev1.PersistentVolume:
 			if larger = o.Spec.Capacity[corev1.ResourceStorage]; larger.Cmp(want) >= 0 {
-				ch.stamps.add(op.Controller, v.object.Name, ev)
+				ch.Milestones.Add(op.Controller, v.object.Name, ev)
 			}
 		case *corev1.PersistentVolumeClaim:
 			if c := o.Status.Capacity[corev1.ResourceStorage]; c.Cmp(want) >= 0 {
-				ch.stamps.add(op.Node, v.object.Name, ev)
+				ch.Milestones.Add(op.Node, v.object.Name, ev)
 				v.object.Bytes = c.Value()
 				return ch.end(op.Node)
 			}
@@ -54,7 +55,7 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 			case mounted || !pending:
 			case upTo.Cmp(want) >= 0:
 				v.object.Bytes = r.Resize.Bytes
-				ch.stamps.add(nodePending, v.object.Name, ev)
+				ch.Milestones.Add(nodePending, v.object.Name, ev)
 				return ch.end(nodePending)
 			case o.Status.AllocatedResourceStatuses != nil:
 				stuck = true
@@ -115,7 +116,7 @@ func (e *Engine) modify(ctx context.Context, r engine.Request, tr *op.Trace) err
 		if !ok || o.Status.CurrentVolumeAttributesClassName == nil || *o.Status.CurrentVolumeAttributesClassName != class || o.Status.ModifyVolumeStatus != nil {
 			return false
 		}
-		ch.stamps.add(op.Modified, v.object.Name, ev)
+		ch.Milestones.Add(op.Modified, v.object.Name, ev)
 		return ch.end(op.Modified)
 	})
 }
@@ -173,7 +174,7 @@ func (e *Engine) attributesClass(ctx context.Context, v *volume, parameters map[
 
 // changing follows a claim that was patched.
 type changing struct {
-	observation
+	tracker.Observation
 	engine *Engine
 	v      *volume
 	tr     *op.Trace
@@ -183,23 +184,23 @@ type changing struct {
 // passed over.
 func (e *Engine) change(v *volume, tr *op.Trace) *changing {
 	c := &changing{engine: e, v: v, tr: tr}
-	c.observation = e.observe(changingCalls, func() []awaited { return []awaited{{object: v.object.Name, about: []string{v.name}}} })
-	for _, what := range []subject{claims, volumeOfClaim, eventsOf} {
-		c.feed.add(what.Key(v.name))
+	c.Observation = e.observe(tracker.ClaimUpdateCalls, func() []tracker.Pending { return []tracker.Pending{{Object: v.object.Name, Names: []string{v.name}}} })
+	for _, what := range []tracker.Subject{tracker.Claim, tracker.VolumeOfClaim, tracker.EventsOf} {
+		c.Feed.Add(what.Key(v.name))
 	}
 	return c
 }
 
 func (c *changing) close() {
-	c.feed.close()
-	c.stamps.fill(c.tr, map[string][]string{})
-	c.rpcs.fill(c.tr, false)
-	c.engine.attempts.tried(c.tr, c.v.object.Name, c.warnings, c.rpcs)
+	c.Feed.Close()
+	c.Milestones.Fill(c.tr, map[string][]string{})
+	c.Calls.Fill(c.tr, false)
+	c.engine.attempts.Count(c.tr, c.v.object.Name, c.Warnings, c.Calls)
 }
 
 func (c *changing) patch(ctx context.Context, body any) error {
-	c.feed.drop()
-	c.rpcs.own(c.feed, c.v.object.Handle, c.v.object.Name)
+	c.Feed.Drop()
+	c.Calls.Follow(c.Feed, c.v.object.Handle, c.v.object.Name)
 	data, err := json.Marshal(body)
 	if err != nil {
 		return err
@@ -213,28 +214,28 @@ func (c *changing) patch(ctx context.Context, body any) error {
 
 // end makes the last of the given milestones the op's end.
 func (c *changing) end(names ...string) bool {
-	at := c.stamps.last(names...)
+	at := c.Milestones.Last(names...)
 	c.tr.EndedAt(at)
-	c.stamps.set(op.Ready, c.v.object.Name, op.Milestone{At: at, Source: "runner"})
+	c.Milestones.Set(op.Ready, c.v.object.Name, op.Milestone{At: at, Source: "runner"})
 	return true
 }
 
 func (c *changing) until(ctx context.Context, done func(watch.Event) bool) error {
-	defer c.waits.over()
+	defer c.Waits.Done()
 	for {
-		v, err := c.feed.next(ctx)
+		v, err := c.Feed.Next(ctx)
 		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: c.explain(fmt.Sprintf("claim %s was not changed yet", c.v.name)), Err: err}
+			return &engine.Error{Code: "Waiting", Message: c.Explain(fmt.Sprintf("claim %s was not changed yet", c.v.name)), Err: err}
 		}
 		switch v := v.(type) {
 		case *csiproxy.Call:
-			c.rpcs.see(v)
+			c.Calls.See(v)
 		case watch.Event:
 			if over, err := c.see(v, done); over {
 				return err
 			}
 		}
-		c.waits.saw(v)
+		c.Waits.Saw(v)
 	}
 }
 
@@ -242,7 +243,7 @@ func (c *changing) until(ctx context.Context, done func(watch.Event) bool) error
 func (c *changing) see(ev watch.Event, done func(watch.Event) bool) (over bool, err error) {
 	switch e, isEvent := ev.Object.(*corev1.Event); {
 	case isEvent:
-		c.warnings.see(e)
+		c.Warnings.See(e)
 		return false, nil
 	case ev.Type == watch.Deleted:
 		return true, &engine.Error{Code: "Deleted", Message: fmt.Sprintf("claim %s was deleted meanwhile", c.v.name)}

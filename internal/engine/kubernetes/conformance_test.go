@@ -18,6 +18,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/enginetest"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
@@ -128,7 +129,7 @@ func leaks(t *testing.T, c *api.Client, ns string) []string {
 		if !k.Namespaced {
 			where = ""
 		}
-		list, _, err := c.List(context.WithoutCancel(t.Context()), k, where, metav1.ListOptions{LabelSelector: LabelRun})
+		list, _, err := c.List(context.WithoutCancel(t.Context()), k, where, metav1.ListOptions{LabelSelector: names.LabelRun})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -17,17 +20,17 @@ import (
 type crowd struct {
 	object string
 	began  op.Time // of the op
-	feed   *feed
+	feed   *tracker.Feed
 	pods   map[types.UID]*corev1.Pod
 }
 
 // crowd begins with those that there are. The caller closes its feed.
 func (e *Engine) crowd(object string) *crowd {
 	c := &crowd{object: object, began: e.session.Clock.Now(), pods: map[types.UID]*corev1.Pod{}}
-	c.feed = e.tracker.follow(podsOfObject.Key(object))
-	c.feed.drop() // what is known is read here; what comes from now on is at least as new
-	for _, p := range e.tracker.livePods() {
-		if p.Labels[LabelObject] == object && controlledBy(p) != "" {
+	c.feed = e.tracker.Follow(tracker.PodsOfObject.Key(object))
+	c.feed.Drop() // what is known is read here; what comes from now on is at least as new
+	for _, p := range e.tracker.Pods() {
+		if p.Labels[names.LabelObject] == object && status.ControllerKind(p) != "" {
 			c.pods[p.UID] = p
 		}
 	}
@@ -38,7 +41,7 @@ func (e *Engine) crowd(object string) *crowd {
 // it is given has no object, and the time of the op's beginning.
 func (c *crowd) until(ctx context.Context, done func(watch.Event) bool) error {
 	for ev := (watch.Event{At: c.began}); !done(ev); {
-		v, err := c.feed.next(ctx)
+		v, err := c.feed.Next(ctx)
 		if err != nil {
 			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("of the pods of %s %d are there, %d of them ready", c.object, len(c.pods), c.ready()), Err: err}
 		}
@@ -67,7 +70,7 @@ func (c *crowd) standing() int {
 func (c *crowd) ready() int {
 	n := 0
 	for _, p := range c.pods {
-		if p.DeletionTimestamp == nil && slices.Contains(reached(p), podReady) {
+		if p.DeletionTimestamp == nil && slices.Contains(status.PodMilestones(p), status.PodReady) {
 			n++
 		}
 	}
@@ -85,13 +88,13 @@ func (c *crowd) replaced(ctx context.Context, old []*corev1.Pod, want int, mark 
 		for uid := range left {
 			if c.pods[uid] == nil {
 				delete(left, uid)
-				mark(op.Gone, nameOf(old, uid), milestone(ev))
+				mark(op.Gone, nameOf(old, uid), tracker.MilestoneOf(ev))
 			}
 		}
 		if len(left) > 0 || c.ready() < want {
 			return false
 		}
-		mark(op.Replaced, c.object, milestone(ev))
+		mark(op.Replaced, c.object, tracker.MilestoneOf(ev))
 		return true
 	})
 }

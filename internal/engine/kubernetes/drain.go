@@ -19,6 +19,9 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -54,7 +57,7 @@ func (e *Engine) drain(ctx context.Context, r engine.Request, tr *op.Trace) (err
 	}
 	defer func() { err = errors.Join(err, e.uncordon(ctx, node)) }()
 	crowds := make(chan error, 1)
-	controlled := stamps{}
+	controlled := tracker.Milestones{}
 	go func() { crowds <- e.evictOthers(ctx, others, controlled, tr) }()
 	all, err := e.moveEach(members, func(v *moving) error {
 		if err := v.end(ctx, v.evicts(ctx, tr)); err != nil {
@@ -128,14 +131,14 @@ func (e *Engine) podsOn(node string) ([]*member, []*corev1.Pod) {
 	e.mu.Unlock()
 	var members []*member
 	var others []*corev1.Pod
-	for _, p := range e.tracker.livePods() {
+	for _, p := range e.tracker.Pods() {
 		if p.Spec.NodeName != node || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 			continue
 		}
 		switch m := byName[p.Name]; {
 		case m != nil && m.template != nil:
 			members = append(members, m)
-		case m == nil && controlledBy(p) != "" && controlledBy(p) != "DaemonSet":
+		case m == nil && status.ControllerKind(p) != "" && status.ControllerKind(p) != "DaemonSet":
 			others = append(others, p)
 		}
 	}
@@ -214,17 +217,17 @@ func (e *Engine) evict(ctx context.Context, name string, uid types.UID, tr *op.T
 
 // evictOthers evicts the pods of controllers, which make others, and waits until
 // each of them has as many ready pods elsewhere as before.
-func (e *Engine) evictOthers(ctx context.Context, list []*corev1.Pod, seen stamps, tr *op.Trace) error {
+func (e *Engine) evictOthers(ctx context.Context, list []*corev1.Pod, seen tracker.Milestones, tr *op.Trace) error {
 	byObject := map[string][]*corev1.Pod{}
 	for _, p := range list {
-		byObject[p.Labels[LabelObject]] = append(byObject[p.Labels[LabelObject]], p)
+		byObject[p.Labels[names.LabelObject]] = append(byObject[p.Labels[names.LabelObject]], p)
 	}
 	var g errgroup.Group
 	var mu sync.Mutex
 	for object, of := range byObject {
 		g.Go(func() error {
 			c := e.crowd(object)
-			defer c.feed.close()
+			defer c.feed.Close()
 			before := c.standing()
 			var errs []error
 			for _, p := range of {
@@ -234,7 +237,7 @@ func (e *Engine) evictOthers(ctx context.Context, list []*corev1.Pod, seen stamp
 				}
 				errs = append(errs, apiError(ctx, err))
 				mu.Lock()
-				seen.set(op.Evicted, p.Name, op.Milestone{At: at, Source: "runner"})
+				seen.Set(op.Evicted, p.Name, op.Milestone{At: at, Source: "runner"})
 				mu.Unlock()
 			}
 			if err := first(errs...); err != nil {
@@ -243,7 +246,7 @@ func (e *Engine) evictOthers(ctx context.Context, list []*corev1.Pod, seen stamp
 			return c.replaced(ctx, of, before, func(name, id string, at op.Milestone) {
 				mu.Lock()
 				defer mu.Unlock()
-				seen.set(name, id, at)
+				seen.Set(name, id, at)
 			})
 		})
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -178,7 +179,7 @@ func (v *moving) signal(ctx context.Context, m *member, sig syscall.Signal) erro
 		}
 	}
 	v.asked[m] = true
-	v.r.stamps.set(op.Gone, m.object, gone)
+	v.r.Milestones.Set(op.Gone, m.object, gone)
 	return nil
 }
 
@@ -234,7 +235,7 @@ func phaseOver(s *agent.Session) bool {
 
 // touchAgain has the agents repeat their first writes and reads.
 func (e *Engine) touchAgain(ctx context.Context, all []*agent.Session, tr *op.Trace) error {
-	seen, ids := stamps{}, map[string][]string{}
+	seen, ids := tracker.Milestones{}, map[string][]string{}
 	for _, s := range all {
 		touches, err := s.Touch(ctx)
 		if err != nil && phaseOver(s) {
@@ -256,11 +257,11 @@ func (e *Engine) touchAgain(ctx context.Context, all []*agent.Session, tr *op.Tr
 				object = v.object.Name
 			}
 			ids[name] = append(ids[name], object)
-			seen.set(name, object, op.Milestone{At: t.At, Err: t.Err, Source: "agent"})
+			seen.Set(name, object, op.Milestone{At: t.At, Err: t.Err, Source: "agent"})
 		}
 	}
-	seen.fill(tr, ids)
-	if at := seen.last(op.FirstWrite, op.FirstRead); at.Known() {
+	seen.Fill(tr, ids)
+	if at := seen.Last(op.FirstWrite, op.FirstRead); at.Known() {
 		tr.EndedAt(at)
 	}
 	return nil

@@ -26,6 +26,10 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/metrics"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
@@ -43,7 +47,7 @@ type Options struct {
 	Advertise string
 	// Image is the product's, for agents and for the pods that hold volumes.
 	Image    string
-	Delivery Delivery
+	Delivery podspec.Delivery
 	// Proxies are the addresses of CSI proxies to follow, HOST:PORT each, with
 	// the token that they have.
 	Proxies    []string
@@ -73,13 +77,13 @@ type Engine struct {
 	ctx          context.Context // of the run, without its cancellation
 	client       *api.Client
 	watches      *watch.Watches
-	tracker      *tracker
+	tracker      *tracker.Tracker
 	agents       *agent.Server
 	proxies      []*csiproxy.Client
 	tenancy      *tenancy
 	probes       *probes
-	metrics      *metrics
-	attempts     *attempts
+	metrics      *metrics.Collector
+	attempts     *tracker.Attempts
 	stock        map[string]*csiproxy.Inventory // by proxy: what its driver had before
 	classes      map[string]storagev1.StorageClass
 	drivers      map[string]storagev1.CSIDriver
@@ -112,11 +116,11 @@ var (
 
 // New returns an engine that has not touched the cluster yet.
 func New(o Options) *Engine {
-	o.Delivery = cmp.Or(o.Delivery, DeliverInit)
+	o.Delivery = cmp.Or(o.Delivery, podspec.DeliverInit)
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceDefault)
 	o.Listen = cmp.Or(o.Listen, ":0")
 	return &Engine{Options: o, own: o.Identity, session: engine.Session{RunID: o.Identity.RunID},
-		closed: make(chan struct{}), attempts: newAttempts(),
+		closed: make(chan struct{}), attempts: tracker.NewAttempts(),
 		volumes: map[string]*volume{}, snapshots: map[string]*snap{}, workloads: map[string]*workload{}, attributes: map[string]bool{}, foreign: map[string]bool{},
 		manifests: map[string]*manifest{}, kinds: map[schema.GroupVersionKind]api.Kind{}, drains: map[int64]string{}, cordoned: map[string]bool{}, further: map[string]*watch.Watches{}}
 }
@@ -164,7 +168,7 @@ func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	if err := e.probe(ctx); err != nil {
 		return err
 	}
-	e.metrics = StartMetrics(ctx, e.client, e.Metrics)
+	e.metrics = metrics.Start(ctx, e.client, e.Metrics)
 	e.takeStock(ctx)
 	return e.followProxies(ctx)
 }
@@ -265,7 +269,7 @@ func routeTo(ctx context.Context, server string) (string, error) {
 
 // watch opens all watches; they are open before the first op.
 func (e *Engine) watch(ctx context.Context) error {
-	e.tracker = newTracker(e.Namespace)
+	e.tracker = tracker.New(e.Namespace)
 	ours := e.selector()
 	kinds := []watch.Source{
 		{Kind: api.Pods, Namespace: e.Namespace, LabelSelector: ours},
@@ -293,13 +297,13 @@ func (e *Engine) watch(ctx context.Context) error {
 // see takes an event of a watch.
 func (e *Engine) see(ev watch.Event) {
 	e.tenancy.neighbour(ev)
-	e.attempts.see(ev)
-	e.tracker.see(ev)
+	e.attempts.See(ev)
+	e.tracker.See(ev)
 }
 
 // observe begins the observation of an op from now on.
-func (e *Engine) observe(calls map[string]bool, pending func() []awaited) observation {
-	return e.tracker.observe(e.session.Sink, e.session.Clock.Now(), calls, pending)
+func (e *Engine) observe(calls map[string]bool, pending func() []tracker.Pending) tracker.Observation {
+	return e.tracker.Observe(e.session.Sink, e.session.Clock.Now(), calls, pending)
 }
 
 // gap says when a watch was lost and when it was back.
@@ -394,7 +398,7 @@ func (e *Engine) Environment(ctx context.Context) (map[string]any, error) {
 	} else {
 		env["nodes"] = describeNodes(nodes)
 	}
-	env["limits"] = Limits(ctx, e.client)
+	env["limits"] = metrics.Limits(ctx, e.client)
 	env["csiProxies"] = e.followed()
 	return env, nil
 }
@@ -445,12 +449,12 @@ func (e *Engine) Close() error {
 }
 
 // metadata names and labels the objects of the run.
-func (e *Engine) metadata() Metadata {
-	return Metadata{RunID: e.session.RunID, Proof: e.own.Proof(), Namespace: e.Namespace}
+func (e *Engine) metadata() names.Metadata {
+	return names.Metadata{RunID: e.session.RunID, Proof: e.own.Proof(), Namespace: e.Namespace}
 }
 
 func (e *Engine) name(object string) string {
-	return Metadata{RunID: e.session.RunID}.Name(object)
+	return names.Metadata{RunID: e.session.RunID}.Name(object)
 }
 
 func (e *Engine) labels(given map[string]string, action, object string) map[string]string {

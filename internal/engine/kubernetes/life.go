@@ -15,6 +15,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -204,10 +206,10 @@ func (m *member) dismiss(l *life) {
 func (m *member) kubeletSays(ctx context.Context, l *life, container string) (op.ContainerEnd, bool) {
 	ctx, cancel := context.WithTimeout(ctx, kubeletWord)
 	defer cancel()
-	f := m.engine.tracker.follow(pods.Key(m.name()))
-	defer f.close()
+	f := m.engine.tracker.Follow(tracker.Pod.Key(m.name()))
+	defer f.Close()
 	for {
-		v, err := f.next(ctx)
+		v, err := f.Next(ctx)
 		if err != nil {
 			return op.ContainerEnd{}, false
 		}
@@ -215,7 +217,7 @@ func (m *member) kubeletSays(ctx context.Context, l *life, container string) (op
 		if !ok || p.UID != l.uid {
 			continue
 		}
-		for _, e := range exits(p) {
+		for _, e := range status.ContainerEnds(p) {
 			if e.Name == container && !e.Init {
 				return e, true
 			}
@@ -228,10 +230,10 @@ func (m *member) kubeletSays(ctx context.Context, l *life, container string) (op
 
 // awaitPlain follows a pod that nobody of ours is in.
 func (m *member) awaitPlain(ctx context.Context, l *life, end *op.InstanceEnd) {
-	f := m.engine.tracker.follow(pods.Key(m.name()))
-	defer f.close()
+	f := m.engine.tracker.Follow(tracker.Pod.Key(m.name()))
+	defer f.Close()
 	for {
-		v, err := f.next(ctx)
+		v, err := f.Next(ctx)
 		if err != nil {
 			return
 		}
@@ -244,7 +246,7 @@ func (m *member) awaitPlain(ctx context.Context, l *life, end *op.InstanceEnd) {
 		if !over && ev.Type != watch.Deleted {
 			continue
 		}
-		end.At, end.Containers = ev.At, exits(p)
+		end.At, end.Containers = ev.At, status.ContainerEnds(p)
 		end.OK = p.Status.Phase == corev1.PodSucceeded || m.isStopping()
 		return
 	}

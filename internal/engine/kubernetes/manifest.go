@@ -13,6 +13,9 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -30,7 +33,7 @@ type manifest struct {
 	templates []any // of its pods, before each rollout
 }
 
-func (m *manifest) key() key { return keyOf(m.kind, m.namespace, m.name) }
+func (m *manifest) key() tracker.Key { return tracker.ObjectKey(m.kind, m.namespace, m.name) }
 
 func (e *Engine) manifest(object string) *manifest {
 	e.mu.Lock()
@@ -57,7 +60,7 @@ func (e *Engine) objectOf(ctx context.Context, o engine.Object) (*manifest, erro
 	}
 	e.mu.Lock() // what a rollout has changed is remembered
 	defer e.mu.Unlock()
-	id := rawName + string(m.key().what) + " " + m.key().name
+	id := names.Raw + string(m.key().Subject) + " " + m.key().Name
 	if e.manifests[id] == nil {
 		e.manifests[id] = m
 	}
@@ -100,7 +103,7 @@ func (e *Engine) watchObject(ctx context.Context, m *manifest) error {
 	}
 	w, err := watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.session.Clock, Sources: []watch.Source{src}, Gap: e.gap,
 		Handler: func(ev watch.Event) {
-			e.tracker.keep(keyOf(m.kind, ev.Object.GetNamespace(), ev.Object.GetName()), ev)
+			e.tracker.SeeObject(tracker.ObjectKey(m.kind, ev.Object.GetNamespace(), ev.Object.GetName()), ev)
 		}})
 	if err != nil {
 		return apiError(ctx, err)
@@ -180,8 +183,8 @@ func (e *Engine) createManifest(ctx context.Context, r engine.Request, tr *op.Tr
 	}
 	o := &api.Any{Unstructured: *r.Manifest.Object.DeepCopy()}
 	m.crowded = e.adopt(&o.Unstructured, m, r)
-	f := e.tracker.follow(m.key())
-	defer f.close()
+	f := e.tracker.Follow(m.key())
+	defer f.Close()
 	call, err := e.client.Create(ctx, m.kind, m.namespace, o, o)
 	if err != nil {
 		return nil, apiError(ctx, err)
@@ -191,7 +194,7 @@ func (e *Engine) createManifest(ctx context.Context, r engine.Request, tr *op.Tr
 	e.manifests[r.Name] = m
 	e.mu.Unlock()
 	made := []engine.Object{m.object}
-	if _, known := ready(m.kind.GVK(), &o.Unstructured); !known {
+	if _, known := status.Ready(m.kind.GVK(), &o.Unstructured); !known {
 		isReady(tr, op.Milestone{At: call.Answered, Source: "runner"})
 		return made, nil
 	}
@@ -231,12 +234,12 @@ func (e *Engine) adopt(o *unstructured.Unstructured, m *manifest, r engine.Reque
 
 // until waits until the object of a request is ready, of at least a generation. One
 // that was so before the request counts from its answer.
-func (m *manifest) until(ctx context.Context, f *feed, tr *op.Trace, request api.Call, generation int64) error {
+func (m *manifest) until(ctx context.Context, f *tracker.Feed, tr *op.Trace, request api.Call, generation int64) error {
 	var last *unstructured.Unstructured
 	for {
-		v, err := f.next(ctx)
+		v, err := f.Next(ctx)
 		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s %s is not ready: %s", m.kind.Name, m.name, condition(last)), Err: err}
+			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s %s is not ready: %s", m.kind.Name, m.name, status.Conditions(last)), Err: err}
 		}
 		ev, ok := v.(watch.Event)
 		if !ok {
@@ -253,12 +256,12 @@ func (m *manifest) until(ctx context.Context, f *feed, tr *op.Trace, request api
 		if o.GetGeneration() < generation {
 			continue
 		}
-		done, _ := ready(m.kind.GVK(), last)
-		if err := failed(m.kind.GVK(), last); err != nil {
+		done, _ := status.Ready(m.kind.GVK(), last)
+		if err := status.ObjectError(m.kind.GVK(), last); err != nil {
 			return err
 		}
 		if done {
-			at := milestone(ev)
+			at := tracker.MilestoneOf(ev)
 			if at.At < request.Sent {
 				at = op.Milestone{At: request.Answered, Source: "runner"}
 			}
@@ -286,18 +289,18 @@ func (e *Engine) deleteManifest(ctx context.Context, target engine.Object, tr *o
 		return err
 	}
 	r := e.removing()
-	defer r.feed.close()
-	defer func() { r.stamps.fill(tr, r.all) }()
+	defer r.Feed.Close()
+	defer func() { r.Milestones.Fill(tr, r.all) }()
 	there := new(api.Any)
 	if _, err := e.client.Get(ctx, m.kind, m.namespace, m.name, there); err != nil {
 		return apiError(ctx, err)
 	}
-	r.objects[m.key().name] = leaving{m.name, there.GetUID()}
+	r.objects[m.key().Name] = leaving{m.name, there.GetUID()}
 	r.all[objectGone] = []string{m.name}
-	r.feed.add(m.key())
+	r.Feed.Add(m.key())
 	var claims []*volume
 	if !m.foreign {
-		for _, c := range e.tracker.claimsOfObject(target.Name, m.name) {
+		for _, c := range e.tracker.ClaimsOfObject(target.Name, m.name) {
 			x := &volume{name: c.Name, object: engine.Object{Kind: engine.VolumeObject, Name: c.Name}}
 			claims = append(claims, x)
 			r.claim(x)
@@ -317,7 +320,7 @@ func (e *Engine) deleteManifest(ctx context.Context, target engine.Object, tr *o
 	if err := r.until(ctx); err != nil {
 		return err
 	}
-	end := r.stamps.last(objectGone, claimGone, op.Detached, volumeGone)
+	end := r.Milestones.Last(objectGone, claimGone, op.Detached, volumeGone)
 	tr.EndedAt(end)
 	tr.MarkAt(op.Gone, end, 0, "watch")
 	e.mu.Lock()

@@ -14,6 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -64,15 +65,15 @@ func (m *member) start(ctx context.Context, pod *corev1.Pod, wrapped []string, o
 		secret.StringData[c.Name] = s.Token()
 		public, _ := s.SecretEnv()
 		if m.quiet {
-			setEnv(c, public, secret.Name)
+			podspec.SetAgentEnv(c, public, secret.Name)
 		} else {
-			m.engine.Delivery.wrap(c, public, secret.Name)
+			m.engine.Delivery.Wrap(c, public, secret.Name)
 		}
 	}
 	if !m.quiet {
-		m.engine.Delivery.deliver(&pod.Spec, m.engine.Image, wrapped)
+		m.engine.Delivery.Deliver(&pod.Spec, m.engine.Image, wrapped)
 	}
-	lastWords(&pod.Spec)
+	podspec.SetTerminationMessages(&pod.Spec)
 	m.template = pod.DeepCopy()
 	err := m.createSecret(ctx, secret)
 	if err == nil {
@@ -158,7 +159,7 @@ func (m *member) arrive(ctx context.Context, s *agent.Session, waits bool, b *br
 	for _, t := range s.Touches() {
 		a.touches = append(a.touches, touch{claim: t.Volume, at: t.At, err: t.Err, write: t.Write, failure: t.Failure})
 	}
-	b.feed.put(a)
+	b.Feed.Put(a)
 }
 
 // release opens the barrier for the containers that wait.

@@ -15,6 +15,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -52,9 +54,9 @@ func (e *Engine) move(members []*member, detach bool) (*moving, error) {
 // volume follows one that the pods have. One that comes with its pod is made
 // anew with it.
 func (v *moving) volume(x *volume, detach bool) {
-	pv, ok := v.engine.tracker.latest(volumeOfClaim.Key(x.name)).(*corev1.PersistentVolume)
+	pv, ok := v.engine.tracker.Latest(tracker.VolumeOfClaim.Key(x.name)).(*corev1.PersistentVolume)
 	if v.engine.ephemeralOf(x) != nil {
-		for uid := range v.engine.tracker.uids(claims.Key(x.name)) {
+		for uid := range v.engine.tracker.UIDs(tracker.Claim.Key(x.name)) {
 			v.b.before[uid] = true
 		}
 		v.r.claim(x)
@@ -68,7 +70,7 @@ func (v *moving) volume(x *volume, detach bool) {
 		v.r.attached(x, pv.Name)
 	}
 	if pv.Spec.CSI != nil {
-		v.r.rpcs.own(v.r.feed, pv.Spec.CSI.VolumeHandle, x.object.Name)
+		v.r.Calls.Follow(v.r.Feed, pv.Spec.CSI.VolumeHandle, x.object.Name)
 	}
 	v.b.standing(x, pv, !detach)
 }
@@ -77,16 +79,16 @@ func (v *moving) volume(x *volume, detach bool) {
 func (b *bringing) standing(v *volume, pv *corev1.PersistentVolume, stays bool) {
 	c := &claimState{object: v.object.Name, mounted: true, bound: true, stands: true, stays: stays, volume: pv.Name, bytes: v.object.Bytes}
 	b.claims[v.name], b.volumes[pv.Name] = c, c
-	for uid := range b.engine.tracker.pastAttachments(pv.Name) {
+	for uid := range b.engine.tracker.PastAttachments(pv.Name) {
 		b.before[uid] = false
 	}
-	for _, va := range b.engine.tracker.attachments(pv.Name) {
+	for _, va := range b.engine.tracker.Attachments(pv.Name) {
 		b.before[va.UID] = true
 	}
-	b.feed.add(attachmentOfVolume.Key(pv.Name))
+	b.Feed.Add(tracker.AttachmentOfVolume.Key(pv.Name))
 	if pv.Spec.CSI != nil {
 		c.driver, c.handle = pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle
-		b.rpcs.own(b.feed, c.handle, c.object)
+		b.Calls.Follow(b.Feed, c.handle, c.object)
 	}
 }
 
@@ -120,7 +122,7 @@ func (v *moving) deletes(ctx context.Context, milestone string, grace *int64) fu
 
 // mark notes a milestone of one member.
 func (v *moving) mark(name string, m *member, at op.Milestone) {
-	v.r.stamps.set(name, m.object, at)
+	v.r.Milestones.Set(name, m.object, at)
 	v.r.all[name] = append(v.r.all[name], m.object)
 }
 
@@ -152,7 +154,7 @@ func (v *moving) use(ctx context.Context, tr *op.Trace) error {
 	}
 	v.b.linger(ctx)
 	for _, m := range v.members {
-		if at, ok := v.b.stamps[op.Running][m.object]; ok {
+		if at, ok := v.b.Milestones[op.Running][m.object]; ok {
 			v.mark(op.Replaced, m, at)
 		}
 	}
@@ -186,17 +188,17 @@ func (v *moving) close(why error) {
 			m.spare(l)
 		}
 	}
-	v.r.feed.close()
-	v.b.feed.close()
+	v.r.Feed.Close()
+	v.b.Feed.Close()
 }
 
 // ended is when the last first write, or read, was done; of pods without
 // volumes, when they were ready.
 func (v *moving) ended() op.Time {
-	at := v.b.stamps.last(op.FirstWrite, op.FirstRead)
+	at := v.b.Milestones.Last(op.FirstWrite, op.FirstRead)
 	for _, m := range v.members {
 		if len(v.engine.mountedBy([]*member{m})) == 0 || !at.Known() {
-			at = max(at, v.b.stamps[op.Ready][m.object].At)
+			at = max(at, v.b.Milestones[op.Ready][m.object].At)
 		}
 	}
 	return at
@@ -214,19 +216,19 @@ func (v *moving) nodes() []string {
 }
 
 // tell writes what was seen of all to one trace, and what else was.
-func tell(tr *op.Trace, object string, more stamps, all ...*moving) {
-	merged, ids := stamps{}, map[string][]string{}
+func tell(tr *op.Trace, object string, more tracker.Milestones, all ...*moving) {
+	merged, ids := tracker.Milestones{}, map[string][]string{}
 	var nodes []string
-	end := more.last(op.Replaced)
+	end := more.Last(op.Replaced)
 	for name, of := range more {
 		merged[name] = maps.Clone(of)
 		ids[name] = slices.Collect(maps.Keys(of))
 	}
 	for _, v := range all {
-		for _, part := range []stamps{v.r.stamps, v.b.stamps} {
+		for _, part := range []tracker.Milestones{v.r.Milestones, v.b.Milestones} {
 			for name, of := range part {
 				for id, m := range of {
-					merged.set(name, id, m)
+					merged.Set(name, id, m)
 				}
 			}
 		}
@@ -246,11 +248,11 @@ func tell(tr *op.Trace, object string, more stamps, all ...*moving) {
 			ids[name] = slices.Sorted(maps.Keys(of))
 		}
 	}
-	merged.fill(tr, ids)
+	merged.Fill(tr, ids)
 	for _, v := range all {
 		several := len(v.b.claims) > 1 || len(all) > 1
-		v.r.rpcs.fill(tr, several)
-		v.b.rpcs.fill(tr, several)
+		v.r.Calls.Fill(tr, several)
+		v.b.Calls.Fill(tr, several)
 	}
 	slices.Sort(nodes)
 	tr.On(strings.Join(slices.Compact(nodes), ","), object)
@@ -288,7 +290,7 @@ func claimsOf(p *corev1.Pod) []string {
 
 // volumeOfClaim finds a volume by the name of its claim in the cluster.
 func (e *Engine) volumeOfClaim(claim string) *volume {
-	if v := e.volume(strings.TrimPrefix(claim, prefix(e.session.RunID))); v != nil && v.name == claim {
+	if v := e.volume(strings.TrimPrefix(claim, names.Prefix(e.session.RunID))); v != nil && v.name == claim {
 		return v
 	}
 	e.mu.Lock()
@@ -333,7 +335,7 @@ func (e *Engine) ephemeralOf(x *volume) *member {
 
 // pod is the last that is known of a member's present pod; nil if it is gone.
 func (m *member) pod() *corev1.Pod {
-	p, ok := m.engine.tracker.latest(pods.Key(m.name())).(*corev1.Pod)
+	p, ok := m.engine.tracker.Latest(tracker.Pod.Key(m.name())).(*corev1.Pod)
 	if !ok || p.UID != m.current().uid {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 )
 
 // orphanPatience is how long something may exist at a driver before the cluster
@@ -128,7 +129,7 @@ func orphanFindings(driver string, left *csiproxy.Inventory) []engine.Finding {
 		if len(names) > 0 {
 			list = append(list, engine.Finding{Name: "orphan", Severity: "warning", Evidence: fmt.Sprintf(
 				"driver %s lists %d %s that it had not before the run and to which no %s refers, so that nobody will delete them: %s",
-				driver, len(names), one.what, one.object, firstNames(names))})
+				driver, len(names), one.what, one.object, tracker.JoinFirst(names))})
 		}
 	}
 	return list

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
@@ -114,7 +115,7 @@ func (e *Engine) derived(entry op.LedgerEntry) error {
 		return nil
 	case kind.Resource == leases.Resource && strings.HasPrefix(entry.Name, leaseName("")):
 		return nil
-	case !strings.HasPrefix(entry.Name, prefix(e.own.RunID)):
+	case !strings.HasPrefix(entry.Name, names.Prefix(e.own.RunID)):
 		return owned.Refuse("%q is not a name that run %s gives", entry.Name, e.own.RunID)
 	}
 	return nil
@@ -183,8 +184,8 @@ func (e *Engine) within(kind api.Kind) string {
 // which says that this run's is gone.
 func (e *Engine) carries(kind api.Kind, o api.Object) error {
 	l := o.GetLabels()
-	switch run := l[LabelRun]; {
-	case run == e.own.RunID && (e.byLabel || l[LabelIdentity] == e.own.Proof()):
+	switch run := l[names.LabelRun]; {
+	case run == e.own.RunID && (e.byLabel || l[names.LabelIdentity] == e.own.Proof()):
 		return nil
 	case run == e.own.RunID:
 		return owned.Refuse("it carries the label of run %s, and not the proof of its identity", run)

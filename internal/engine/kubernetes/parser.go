@@ -18,6 +18,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -84,13 +85,13 @@ func (r *parserRun) run(ctx context.Context, pod *corev1.Pod, gifts []agent.Gift
 	b := r.engine.bring()
 	b.pod(r.object, 1, true)
 	if err := r.create(ctx, pod); err != nil {
-		b.feed.close()
+		b.Feed.Close()
 		return none, err
 	}
 	go func() {
 		a := arrived{pod: pod.Name, ready: op.Milestone{Source: "agent"}}
 		a.ready.At, a.ready.Err, a.failure = r.session.Started(ctx)
-		b.feed.put(a)
+		b.Feed.Put(a)
 	}()
 	err = b.await(ctx, op.NewTrace(r.engine.session.Clock))
 	if err == nil {
@@ -116,13 +117,13 @@ func (r *parserRun) run(ctx context.Context, pod *corev1.Pod, gifts []agent.Gift
 func (r *parserRun) create(ctx context.Context, pod *corev1.Pod) error {
 	e := r.engine
 	delivery := e.Delivery
-	if delivery == DeliverBaked { // into the images of workloads, which a parser's need not be
-		delivery = DeliverInit
+	if delivery == podspec.DeliverBaked { // into the images of workloads, which a parser's need not be
+		delivery = podspec.DeliverInit
 	}
 	public, _ := r.session.SecretEnv()
-	delivery.wrap(&pod.Spec.Containers[0], public, pod.Name)
-	delivery.deliver(&pod.Spec, e.Image, []string{parserName})
-	lastWords(&pod.Spec)
+	delivery.Wrap(&pod.Spec.Containers[0], public, pod.Name)
+	delivery.Deliver(&pod.Spec, e.Image, []string{parserName})
+	podspec.SetTerminationMessages(&pod.Spec)
 	secret := &corev1.Secret{ObjectMeta: e.meta(metav1.ObjectMeta{}, "", r.object), StringData: map[string]string{parserName: r.session.Token()}}
 	if err := errors.Join(e.owe(api.Pods, pod.Name), e.owe(api.Secrets, pod.Name)); err != nil {
 		return err
@@ -183,7 +184,7 @@ func (e *Engine) parserPod(ctx context.Context, p engine.Parsing, size int64) *c
 				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
 				Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("512Mi")},
 			},
-			SecurityContext: restricted(),
+			SecurityContext: podspec.Restricted(),
 		}},
 	}
 	if until, ok := ctx.Deadline(); ok { // also where the runner is lost

@@ -65,7 +65,7 @@ func (e *Engine) followProxies(ctx context.Context) error {
 func (e *Engine) followProxy(ctx context.Context, p proxy) (*csiproxy.Client, error) {
 	where := "csi-proxy " + p.address
 	c, err := csiproxy.Dial(ctx, p.address, p.token, e.session.Clock, csiproxy.Handlers{
-		Call: e.tracker.called,
+		Call: e.tracker.SeeCall,
 		Gap: func(g csiproxy.Gap) {
 			e.session.Sink.Log(where, fmt.Sprintf("its records have a gap from %v to %v: %s", time.Duration(g.From), time.Duration(g.To), g.Reason))
 		},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -44,11 +45,11 @@ func TestPrepareNamesAll(t *testing.T) {
 func TestSettledIsNoFailure(t *testing.T) {
 	e := New(Options{Namespace: "ns"})
 	e.session = engine.Session{RunID: "r", Clock: op.NewClock()}
-	e.tracker = newTracker("ns")
+	e.tracker = tracker.New("ns")
 	b := e.bring()
 	b.pod("p", 1, false)
-	b.feed.put(arrived{pod: "cnsb-r-p", ready: op.Milestone{At: 5, Source: "agent"}, began: op.Milestone{At: 4, Source: "agent"}})
-	e.tracker.see(watch.Event{Type: watch.Deleted, Object: pod("cnsb-r-p"), At: 9})
+	b.Feed.Put(arrived{pod: "cnsb-r-p", ready: op.Milestone{At: 5, Source: "agent"}, began: op.Milestone{At: 4, Source: "agent"}})
+	e.tracker.See(watch.Event{Type: watch.Deleted, Object: pod("cnsb-r-p"), At: 9})
 	tr := op.NewTrace(e.session.Clock)
 	if err := b.await(t.Context(), tr); err != nil {
 		t.Errorf("a ready pod that went later: %v", err)
@@ -58,11 +59,11 @@ func TestSettledIsNoFailure(t *testing.T) {
 	if o.Ended != 5 {
 		t.Errorf("the op ended at %d, want at its readiness", o.Ended)
 	}
-	if e.tracker.seesNodes() {
+	if e.tracker.SeesNodeCalls() {
 		t.Error("nothing was seen of nodes")
 	}
-	e.tracker.called(csiproxy.Call{RPC: "NodePublishVolume", Subject: csiproxy.Subject{Volume: "v"}, End: 3})
-	if !e.tracker.seesNodes() {
+	e.tracker.SeeCall(csiproxy.Call{RPC: "NodePublishVolume", Subject: csiproxy.Subject{Volume: "v"}, End: 3})
+	if !e.tracker.SeesNodeCalls() {
 		t.Error("a call of a node service was seen")
 	}
 }

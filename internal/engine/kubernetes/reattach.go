@@ -12,6 +12,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -59,14 +61,14 @@ func (e *Engine) placement(ctx context.Context, node string, members []*member) 
 	}
 	switch node {
 	case engine.NodeSame:
-		return func(m *member, p *corev1.Pod) { bindTo(p, corev1.NodeSelectorOpIn, was[m]) }, nil
+		return func(m *member, p *corev1.Pod) { podspec.RequireNode(p, corev1.NodeSelectorOpIn, was[m]) }, nil
 	case engine.NodeOther:
 		for _, m := range members {
 			if err := e.otherNode(ctx, m, was[m]); err != nil {
 				return nil, err
 			}
 		}
-		return func(m *member, p *corev1.Pod) { bindTo(p, corev1.NodeSelectorOpNotIn, was[m]) }, nil
+		return func(m *member, p *corev1.Pod) { podspec.RequireNode(p, corev1.NodeSelectorOpNotIn, was[m]) }, nil
 	}
 	return nil, nil
 }
@@ -115,13 +117,13 @@ func (e *Engine) refuses(n *corev1.Node, m *member) string {
 		if t.Key == corev1.TaintNodeUnschedulable { // it follows the field, which is asked for above
 			continue
 		}
-		if t.Effect != corev1.TaintEffectPreferNoSchedule && !tolerated(m.template, &t) {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && !podspec.Tolerates(m.template, &t) {
 			return "has the taint " + t.Key
 		}
 	}
 	for _, x := range e.mountedBy([]*member{m}) {
-		pv, ok := e.tracker.latest(volumeOfClaim.Key(x.name)).(*corev1.PersistentVolume)
-		if ok && pv.Spec.NodeAffinity != nil && pv.Spec.NodeAffinity.Required != nil && !selects(pv.Spec.NodeAffinity.Required, n) {
+		pv, ok := e.tracker.Latest(tracker.VolumeOfClaim.Key(x.name)).(*corev1.PersistentVolume)
+		if ok && pv.Spec.NodeAffinity != nil && pv.Spec.NodeAffinity.Required != nil && !podspec.Selects(pv.Spec.NodeAffinity.Required, n) {
 			return "is out of reach of volume " + x.object.Name
 		}
 	}

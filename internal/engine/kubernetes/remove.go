@@ -16,6 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -28,7 +29,7 @@ const (
 
 // removing follows pods and claims to their end.
 type removing struct {
-	observation
+	tracker.Observation
 	engine      *Engine
 	pods        map[string]leaving // by name in the cluster; those still there
 	claims      map[string]leaving
@@ -60,19 +61,19 @@ func (e *Engine) removing() *removing {
 	r := &removing{engine: e, pods: map[string]leaving{}, claims: map[string]leaving{}, volumes: map[string]leaving{},
 		attachments: map[string]leaving{}, objects: map[string]leaving{}, retained: map[string]bool{}, unbound: map[string]unbound{},
 		all: map[string][]string{}, last: map[string]string{}}
-	r.observation = e.observe(removingCalls, r.pending)
+	r.Observation = e.observe(tracker.RemovalCalls, r.pending)
 	return r
 }
 
 // pending lists what is still there, each with the name that warnings have of it.
-func (r *removing) pending() (list []awaited) {
+func (r *removing) pending() (list []tracker.Pending) {
 	for _, left := range []map[string]leaving{r.pods, r.claims, r.volumes, r.attachments} {
 		for name, l := range left {
-			i := slices.IndexFunc(list, func(p awaited) bool { return p.object == l.object })
+			i := slices.IndexFunc(list, func(p tracker.Pending) bool { return p.Object == l.object })
 			if i < 0 {
-				i, list = len(list), append(list, awaited{object: l.object})
+				i, list = len(list), append(list, tracker.Pending{Object: l.object})
 			}
-			list[i].about = append(list[i].about, name)
+			list[i].Names = append(list[i].Names, name)
 		}
 	}
 	return list
@@ -82,15 +83,15 @@ func (r *removing) pending() (list []awaited) {
 // had, and returns when pods, claims, volumes and attachments are gone.
 func (e *Engine) remove(ctx context.Context, tr *op.Trace, members []*member, volumes []*volume, others []other) error {
 	r := e.removing()
-	defer r.feed.close()
+	defer r.Feed.Close()
 	defer func() {
-		r.stamps.fill(tr, r.all)
-		r.rpcs.fill(tr, len(volumes) > 1)
+		r.Milestones.Fill(tr, r.all)
+		r.Calls.Fill(tr, len(volumes) > 1)
 		var names []string
 		for _, v := range volumes {
 			names = append(names, v.object.Name)
 		}
-		e.attempts.tried(tr, strings.Join(names, ", "), r.warnings, r.rpcs)
+		e.attempts.Count(tr, strings.Join(names, ", "), r.Warnings, r.Calls)
 	}()
 	for _, m := range members {
 		m.callOff()
@@ -125,7 +126,7 @@ func (e *Engine) remove(ctx context.Context, tr *op.Trace, members []*member, vo
 	if err := r.until(ctx); err != nil {
 		return err
 	}
-	end := r.stamps.last(podGone, claimGone, op.Detached, volumeGone)
+	end := r.Milestones.Last(podGone, claimGone, op.Detached, volumeGone)
 	if end.Known() {
 		tr.EndedAt(end)
 		tr.MarkAt(op.Gone, end, 0, "watch")
@@ -169,40 +170,40 @@ func (r *removing) pod(m *member, milestone string) {
 	r.gone = milestone
 	r.pods[name] = leaving{m.object, m.current().uid}
 	r.all[milestone] = append(r.all[milestone], m.object)
-	r.feed.add(pods.Key(name))
-	r.feed.add(eventsOf.Key(name))
+	r.Feed.Add(tracker.Pod.Key(name))
+	r.Feed.Add(tracker.EventsOf.Key(name))
 }
 
 // claim follows a claim with its volume and attachments until they are gone.
 func (r *removing) claim(v *volume) {
-	claim, ok := r.engine.tracker.latest(claims.Key(v.name)).(*corev1.PersistentVolumeClaim)
+	claim, ok := r.engine.tracker.Latest(tracker.Claim.Key(v.name)).(*corev1.PersistentVolumeClaim)
 	if !ok {
 		claim = &corev1.PersistentVolumeClaim{} // made, but not seen yet
 	}
 	r.claims[v.name] = leaving{v.object.Name, claim.UID}
 	r.all[claimGone] = append(r.all[claimGone], v.object.Name)
-	r.feed.add(claims.Key(v.name))
-	r.feed.add(eventsOf.Key(v.name))
+	r.Feed.Add(tracker.Claim.Key(v.name))
+	r.Feed.Add(tracker.EventsOf.Key(v.name))
 	r.unbound[v.name] = unbound{v, claim.UID}
-	if pv, ok := r.engine.tracker.latest(volumeOfClaim.Key(v.name)).(*corev1.PersistentVolume); ok {
+	if pv, ok := r.engine.tracker.Latest(tracker.VolumeOfClaim.Key(v.name)).(*corev1.PersistentVolume); ok {
 		r.bound(v, pv)
 	}
-	r.feed.add(volumeOfClaim.Key(v.name))
+	r.Feed.Add(tracker.VolumeOfClaim.Key(v.name))
 }
 
 // bound follows the volume of a claim.
 func (r *removing) bound(v *volume, pv *corev1.PersistentVolume) {
 	delete(r.unbound, v.name)
-	r.feed.add(eventsOf.Key(pv.Name))
+	r.Feed.Add(tracker.EventsOf.Key(pv.Name))
 	if pv.Spec.CSI != nil {
-		r.rpcs.own(r.feed, pv.Spec.CSI.VolumeHandle, v.object.Name)
+		r.Calls.Follow(r.Feed, pv.Spec.CSI.VolumeHandle, v.object.Name)
 	}
 	if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete || v.static != "" {
 		r.volumes[pv.Name] = leaving{v.object.Name, pv.UID}
 		r.all[volumeGone] = append(r.all[volumeGone], v.object.Name)
 	} else {
 		r.retained[v.object.Name] = true
-		claim, _ := r.engine.tracker.latest(claims.Key(v.name)).(*corev1.PersistentVolumeClaim)
+		claim, _ := r.engine.tracker.Latest(tracker.Claim.Key(v.name)).(*corev1.PersistentVolumeClaim)
 		if claim != nil && pv.Annotations[provisionedBy] != "" && pv.Spec.ClaimRef.UID == claim.UID &&
 			madeFor(claim.CreationTimestamp, pv) == isBehind {
 			r.kept = append(r.kept, pv)
@@ -213,13 +214,13 @@ func (r *removing) bound(v *volume, pv *corev1.PersistentVolume) {
 
 // attached follows the attachments of a volume until there are none.
 func (r *removing) attached(v *volume, pv string) {
-	list := r.engine.tracker.attachments(pv)
+	list := r.engine.tracker.Attachments(pv)
 	for _, va := range list {
 		r.attachments[va.Name] = leaving{v.object.Name, va.UID}
 	}
 	if len(list) > 0 {
 		r.all[op.Detached] = append(r.all[op.Detached], v.object.Name)
-		r.feed.add(attachmentOfVolume.Key(pv))
+		r.Feed.Add(tracker.AttachmentOfVolume.Key(pv))
 	}
 }
 
@@ -234,9 +235,9 @@ func (r *removing) isAttached(object string) bool {
 }
 
 func (r *removing) until(ctx context.Context) error {
-	defer r.waits.over()
+	defer r.Waits.Done()
 	for len(r.pods)+len(r.claims)+len(r.volumes)+len(r.attachments)+len(r.objects) > 0 {
-		v, err := r.feed.next(ctx)
+		v, err := r.Feed.Next(ctx)
 		if err != nil {
 			return &engine.Error{Code: "Waiting", Message: r.left(), Err: err}
 		}
@@ -246,29 +247,29 @@ func (r *removing) until(ctx context.Context) error {
 		case *csiproxy.Call:
 			r.called(v)
 		}
-		r.waits.saw(v)
+		r.Waits.Saw(v)
 	}
 	for _, pv := range r.kept {
 		r.engine.markBehind(api.PersistentVolumes, pv)
 	}
 	for _, u := range r.unbound {
-		r.engine.attempts.deletedUnbound(u.volume.object.Name)
+		r.engine.attempts.DeletedUnbound(u.volume.object.Name)
 	}
 	return nil
 }
 
 // called takes a call of the driver.
 func (r *removing) called(c *csiproxy.Call) {
-	object, ours := r.rpcs.see(c)
+	object, ours := r.Calls.See(c)
 	if !ours || c.Code != "OK" {
 		return
 	}
 	m := op.Milestone{At: c.End, Err: c.Err, Source: "csi"}
 	switch c.RPC {
 	case "NodeUnpublishVolume":
-		r.stamps.set(op.Unpublished, object, m)
+		r.Milestones.Set(op.Unpublished, object, m)
 	case "NodeUnstageVolume":
-		r.stamps.set(op.Unstaged, object, m)
+		r.Milestones.Set(op.Unstaged, object, m)
 	}
 }
 
@@ -285,7 +286,7 @@ func (r *removing) see(ev watch.Event) {
 		}
 		delete(left, name)
 		if milestone != op.Detached || !r.isAttached(l.object) {
-			r.stamps.add(milestone, l.object, ev)
+			r.Milestones.Add(milestone, l.object, ev)
 		}
 	}
 	switch o := ev.Object.(type) {
@@ -303,14 +304,14 @@ func (r *removing) see(ev watch.Event) {
 		reach(r.volumes, o, volumeGone)
 	case *storagev1.VolumeAttachment:
 		if e := o.Status.DetachError; e != nil {
-			r.warnings.note(o.Name, "FailedDetach", e.Message, &e.Time)
+			r.Warnings.Note(o.Name, "FailedDetach", e.Message, &e.Time)
 		}
 		reach(r.attachments, o, op.Detached)
 	case *api.Any:
 		reach(r.objects, o, objectGone)
 	case *corev1.Event:
-		if ev.At >= r.rpcs.since && r.concerns(o) {
-			r.warnings.see(o)
+		if ev.At >= r.Calls.Since && r.concerns(o) {
+			r.Warnings.See(o)
 		}
 	}
 }
@@ -324,7 +325,7 @@ func (r *removing) concerns(e *corev1.Event) bool {
 	l, ours := r.pods[e.InvolvedObject.Name]
 	uid := e.InvolvedObject.UID
 	same := uid == "" || l.uid == "" || uid == l.uid
-	return ours && same && !isFailedAttempt(e.Reason) && e.Reason != "FailedScheduling"
+	return ours && same && !tracker.IsFailedAttempt(e.Reason) && e.Reason != "FailedScheduling"
 }
 
 func (r *removing) left() string {
@@ -341,5 +342,5 @@ func (r *removing) left() string {
 	for _, name := range slices.Sorted(maps.Keys(r.volumes)) {
 		parts = append(parts, fmt.Sprintf("volume %s is still there (%s)", name, r.last[name]))
 	}
-	return r.explain(strings.Join(parts, "; "))
+	return r.Explain(strings.Join(parts, "; "))
 }

@@ -14,10 +14,10 @@ func (e *Engine) Report(ctx context.Context) engine.RunReport {
 	if e.client == nil || e.watches == nil {
 		return engine.RunReport{Findings: e.tenancy.findings()} // it was not opened
 	}
-	counted, findings := e.metrics.counted(ctx, e.driversInUse())
+	counted, findings := e.metrics.Collect(ctx, e.driversInUse())
 	orphans, listed := e.orphans(ctx)
 	findings = append(findings, orphans...)
-	findings = append(findings, e.attempts.findings(listed)...)
+	findings = append(findings, e.attempts.Findings(listed)...)
 	findings = append(findings, e.unobserved()...)
 	findings = append(findings, e.tenancy.findings()...)
 	return engine.RunReport{Findings: findings, Distributions: append(e.lagsForRecord(), counted...)}
@@ -25,7 +25,7 @@ func (e *Engine) Report(ctx context.Context) engine.RunReport {
 
 // unobserved names what nobody could see of volumes on their way to pods.
 func (e *Engine) unobserved() []engine.Finding {
-	if e.tracker.seesNodes() || !e.hadPods() {
+	if e.tracker.SeesNodeCalls() || !e.hadPods() {
 		return nil
 	}
 	why := "no CSI proxy was given, and none is installed that this run may follow (docs/kubernetes.md)"

@@ -14,6 +14,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -35,7 +37,7 @@ func (e *Engine) rolloutObject(ctx context.Context, r *engine.Rollout, tr *op.Tr
 		return apiError(ctx, err)
 	}
 	template, found, _ := unstructured.NestedFieldCopy(now.Object, "spec", "template")
-	_, known := ready(m.kind.GVK(), &now.Unstructured)
+	_, known := status.Ready(m.kind.GVK(), &now.Unstructured)
 	if !found || !known {
 		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("%s %s has no template of pods that it would roll out", m.kind.Name, m.name)}
 	}
@@ -43,8 +45,8 @@ func (e *Engine) rolloutObject(ctx context.Context, r *engine.Rollout, tr *op.Tr
 	if err != nil {
 		return err
 	}
-	f := e.tracker.follow(m.key())
-	defer f.close()
+	f := e.tracker.Follow(m.key())
+	defer f.Close()
 	after := new(api.Any)
 	call, err := e.client.Patch(ctx, m.kind, m.namespace, m.name, how, body, after)
 	if err != nil {
@@ -84,7 +86,7 @@ func (e *Engine) killPods(ctx context.Context, r engine.Request, tr *op.Trace) e
 		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("the pods of %s have no agents that could send a signal, or are not the run's: delete them instead (deletePodSpec)", m.name)}
 	}
 	c := e.crowd(m.object.Name)
-	defer c.feed.close()
+	defer c.feed.Close()
 	var old []*corev1.Pod
 	grace := int64((k.Grace + time.Second - 1) / time.Second)
 	for _, p := range c.pods {
@@ -93,15 +95,15 @@ func (e *Engine) killPods(ctx context.Context, r engine.Request, tr *op.Trace) e
 		}
 	}
 	slices.SortFunc(old, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
-	seen := stamps{}
+	seen := tracker.Milestones{}
 	for _, p := range old {
 		call, err := e.client.Delete(ctx, api.Pods, e.Namespace, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: &metav1.Preconditions{UID: &p.UID}})
 		if err != nil {
 			return apiError(ctx, err)
 		}
-		seen.set(op.Signalled, p.Name, op.Milestone{At: call.Answered, Source: "runner"})
+		seen.Set(op.Signalled, p.Name, op.Milestone{At: call.Answered, Source: "runner"})
 	}
-	err = c.replaced(ctx, old, len(old), seen.set)
+	err = c.replaced(ctx, old, len(old), seen.Set)
 	tell(tr, k.Target.Name, seen)
 	return err
 }

@@ -13,6 +13,9 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -29,7 +32,7 @@ func (e *Engine) scale(ctx context.Context, r engine.Request, tr *op.Trace) erro
 	var c *crowd
 	if m.crowded {
 		c = e.crowd(m.object.Name)
-		defer c.feed.close()
+		defer c.feed.Close()
 	}
 	if s.Script != nil {
 		err = e.runScript(ctx, r, m, tr)
@@ -54,7 +57,7 @@ func (c *crowd) become(ctx context.Context, want int, tr *op.Trace) error {
 	return c.until(ctx, func(ev watch.Event) bool {
 		if surplus && len(c.pods) <= want {
 			surplus = false
-			at := milestone(ev)
+			at := tracker.MilestoneOf(ev)
 			tr.MarkAt(op.Gone, at.At, at.Err, at.Source)
 		}
 		if len(c.pods) != want || c.ready() != want {
@@ -64,7 +67,7 @@ func (c *crowd) become(ctx context.Context, want int, tr *op.Trace) error {
 			tr.Mark(op.Ready, "runner")
 			return true
 		}
-		isReady(tr, milestone(ev))
+		isReady(tr, tracker.MilestoneOf(ev))
 		return true
 	})
 }
@@ -132,13 +135,13 @@ func (e *Engine) runScript(ctx context.Context, r engine.Request, m *manifest, t
 			Command:                  []string{scriptDir + "/" + scriptFile, m.name, strconv.Itoa(int(r.Scale.Replicas))},
 			Env:                      []corev1.EnvVar{{Name: "NAMESPACE", Value: m.namespace}, {Name: "KIND", Value: m.kind.Name}, {Name: "RESOURCE", Value: m.kind.String()}},
 			VolumeMounts:             []corev1.VolumeMount{{Name: "script", MountPath: scriptDir, ReadOnly: true}},
-			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError, SecurityContext: restricted()}},
+			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError, SecurityContext: podspec.Restricted()}},
 	}}
 	if _, err := e.create(ctx, api.ConfigMaps, config); err != nil {
 		return err
 	}
-	f := e.tracker.follow(pods.Key(pod.Name))
-	defer f.close()
+	f := e.tracker.Follow(tracker.Pod.Key(pod.Name))
+	defer f.Close()
 	call, err := e.client.Create(ctx, api.Pods, e.Namespace, pod, nil)
 	if err != nil {
 		return apiError(ctx, err)
@@ -152,12 +155,12 @@ func (e *Engine) runScript(ctx context.Context, r engine.Request, m *manifest, t
 const scripted = "scripted"
 
 // untilSucceeded waits until a pod has succeeded.
-func untilSucceeded(ctx context.Context, f *feed, name string, uid types.UID, tr *op.Trace) error {
+func untilSucceeded(ctx context.Context, f *tracker.Feed, name string, uid types.UID, tr *op.Trace) error {
 	last := &corev1.Pod{}
 	for {
-		v, err := f.next(ctx)
+		v, err := f.Next(ctx)
 		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("the script's pod %s has not ended: %s", name, pending(last)), Err: err}
+			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("the script's pod %s has not ended: %s", name, status.PodPending(last)), Err: err}
 		}
 		ev, ok := v.(watch.Event)
 		if !ok || ev.Object.GetUID() != uid {
@@ -171,7 +174,7 @@ func untilSucceeded(ctx context.Context, f *feed, name string, uid types.UID, tr
 			tr.MarkAt(scripted, ev.At, ev.Err, "watch")
 			return nil
 		}
-		if err := hopeless(last); err != nil {
+		if err := status.PodError(last); err != nil {
 			return &engine.Error{Code: "ScriptFailed", Message: err.Message, Err: err}
 		}
 	}

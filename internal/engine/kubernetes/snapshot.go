@@ -12,6 +12,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -94,7 +96,7 @@ func (e *Engine) keepSnapshot(s *snap) {
 
 // cutting follows snapshots until they are ready to use.
 type cutting struct {
-	observation
+	tracker.Observation
 	engine  *Engine
 	tr      *op.Trace
 	objects map[string]string // snapshot in the cluster → the loop's name
@@ -103,24 +105,24 @@ type cutting struct {
 	asked   map[string]asked // by object: what has no handle yet
 	handles map[string]string
 	bytes   map[string]int64 // by object: its restoreSize
-	group   *awaited         // that is not ready yet, if any
+	group   *tracker.Pending // that is not ready yet, if any
 }
 
 func (e *Engine) cut(tr *op.Trace) *cutting {
 	c := &cutting{engine: e, tr: tr, objects: map[string]string{}, ready: map[string]bool{}, asked: map[string]asked{},
 		handles: map[string]string{}, bytes: map[string]int64{}}
-	c.observation = e.observe(cuttingCalls, c.pending)
+	c.Observation = e.observe(tracker.SnapshotCalls, c.pending)
 	return c
 }
 
 // pending lists the snapshots that are not ready yet.
-func (c *cutting) pending() (list []awaited) {
+func (c *cutting) pending() (list []tracker.Pending) {
 	if c.group != nil {
 		list = append(list, *c.group)
 	}
 	for name, object := range c.objects {
 		if !c.ready[name] {
-			list = append(list, awaited{object: object, about: []string{name, object}})
+			list = append(list, tracker.Pending{Object: object, Names: []string{name, object}})
 		}
 	}
 	return list
@@ -129,42 +131,42 @@ func (c *cutting) pending() (list []awaited) {
 func (c *cutting) follow(object, name string) {
 	c.objects[name] = object
 	c.names = append(c.names, object)
-	c.feed.add(snapshots.Key(name))
-	c.feed.add(contentOfSnapshot.Key(name))
-	c.feed.add(eventsOf.Key(name))
+	c.Feed.Add(tracker.Snapshot.Key(name))
+	c.Feed.Add(tracker.ContentOfSnapshot.Key(name))
+	c.Feed.Add(tracker.EventsOf.Key(name))
 }
 
 func (c *cutting) close() {
-	c.waits.over()
-	c.feed.close()
+	c.Waits.Done()
+	c.Feed.Close()
 	ids := map[string][]string{contentSeen: c.names, op.Taken: c.names, op.Ready: c.names}
-	c.stamps.fill(c.tr, ids)
-	c.rpcs.fill(c.tr, len(c.names) > 1)
+	c.Milestones.Fill(c.tr, ids)
+	c.Calls.Fill(c.tr, len(c.names) > 1)
 	for object, x := range c.asked {
-		message, times := c.warnings.of(object)
-		c.engine.attempts.lost(x.name, creation{rpc: "CreateSnapshot", driver: x.driver, object: object, times: times, message: message})
+		message, times := c.Warnings.FailedAttempts(object)
+		c.engine.attempts.CreationFailed(x.name, tracker.Creation{RPC: "CreateSnapshot", Driver: x.driver, Object: object, Times: times, Message: message})
 	}
-	c.engine.attempts.tried(c.tr, strings.Join(c.names, ", "), c.warnings, c.rpcs)
+	c.engine.attempts.Count(c.tr, strings.Join(c.names, ", "), c.Warnings, c.Calls)
 }
 
 // await returns when all are ready.
 func (c *cutting) await(ctx context.Context) error {
-	for len(c.ready) < len(c.objects) || len(c.stamps[op.Taken]) < len(c.objects) {
-		v, err := c.feed.next(ctx)
+	for len(c.ready) < len(c.objects) || len(c.Milestones[op.Taken]) < len(c.objects) {
+		v, err := c.Feed.Next(ctx)
 		if err != nil {
 			return &engine.Error{Code: "Waiting", Message: c.left(), Err: err}
 		}
 		switch v := v.(type) {
 		case *csiproxy.Call:
-			c.rpcs.see(v)
+			c.Calls.See(v)
 		case watch.Event:
 			if err := c.see(v); err != nil {
 				return err
 			}
 		}
-		c.waits.saw(v)
+		c.Waits.Saw(v)
 	}
-	c.tr.EndedAt(c.stamps.last(op.Ready))
+	c.tr.EndedAt(c.Milestones.Last(op.Ready))
 	return nil
 }
 
@@ -172,7 +174,7 @@ func (c *cutting) see(ev watch.Event) error {
 	switch o := ev.Object.(type) {
 	case *api.VolumeSnapshot:
 		object := c.objects[o.Name]
-		c.rpcs.own(c.feed, snapshotAsked(string(o.UID)), object)
+		c.Calls.Follow(c.Feed, tracker.SnapshotRequestName(string(o.UID)), object)
 		if ev.Type == watch.Deleted {
 			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("snapshot %s was deleted by somebody else", o.Name)}
 		}
@@ -181,13 +183,13 @@ func (c *cutting) see(ev watch.Event) error {
 			return nil
 		}
 		if s.CreationTime != nil {
-			c.stamps.add(op.Taken, object, ev)
+			c.Milestones.Add(op.Taken, object, ev)
 		}
 		if s.Error != nil && s.Error.Message != nil {
-			c.warnings.note(object, "SnapshotError", *s.Error.Message, s.Error.Time)
+			c.Warnings.Note(object, "SnapshotError", *s.Error.Message, s.Error.Time)
 		}
 		if s.ReadyToUse != nil && *s.ReadyToUse {
-			c.stamps.add(op.Ready, object, ev)
+			c.Milestones.Add(op.Ready, object, ev)
 			c.ready[o.Name] = true
 			if s.RestoreSize != nil {
 				c.bytes[object] = s.RestoreSize.Value()
@@ -198,24 +200,24 @@ func (c *cutting) see(ev watch.Event) error {
 		if ev.Type == watch.Deleted {
 			return nil
 		}
-		c.stamps.add(contentSeen, object, ev)
+		c.Milestones.Add(contentSeen, object, ev)
 		if c.handles[object] == "" {
-			c.asked[object] = asked{snapshotAsked(o.Spec.VolumeSnapshotRef.UID), o.Spec.Driver}
+			c.asked[object] = asked{tracker.SnapshotRequestName(o.Spec.VolumeSnapshotRef.UID), o.Spec.Driver}
 		}
 		if s := o.Status; s != nil {
 			if s.CreationTime != nil && *s.CreationTime > 0 {
-				c.stamps.add(op.Taken, object, ev)
+				c.Milestones.Add(op.Taken, object, ev)
 			}
 			if s.SnapshotHandle != nil {
 				c.handles[object] = *s.SnapshotHandle
 				delete(c.asked, object)
 			}
-			if s.Error != nil && s.Error.Message != nil && c.warnings.note(object, contentError, *s.Error.Message, s.Error.Time) {
+			if s.Error != nil && s.Error.Message != nil && c.Warnings.Note(object, tracker.ContentError, *s.Error.Message, s.Error.Time) {
 				c.tr.MarkAt(attemptFailed, ev.At, ev.Err, "watch")
 			}
 		}
 	case *corev1.Event:
-		c.warnings.see(o)
+		c.Warnings.See(o)
 	}
 	return nil
 }
@@ -228,7 +230,7 @@ func (c *cutting) left() string {
 		}
 	}
 	slices.Sort(parts)
-	return c.explain(strings.Join(parts, "; "))
+	return c.Explain(strings.Join(parts, "; "))
 }
 
 // takeGroup makes a VolumeGroupSnapshot of claims, which were labelled by
@@ -247,15 +249,15 @@ func (e *Engine) takeGroup(ctx context.Context, r engine.Request, tr *op.Trace) 
 	g := &api.VolumeGroupSnapshot{
 		ObjectMeta: e.meta(metav1.ObjectMeta{}, r.Action, r.Name),
 		Spec: api.VolumeGroupSnapshotSpec{VolumeGroupSnapshotClassName: optionalString(r.Snapshot.Class),
-			Source: api.VolumeGroupSnapshotSource{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{labelGroup: name}}}},
+			Source: api.VolumeGroupSnapshotSource{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{names.LabelGroup: name}}}},
 	}
 	group := &snap{kind: kind, name: name, object: engine.Object{Kind: engine.GroupSnapshotObject, Name: r.Name, Action: r.Action, Class: r.Snapshot.Class}}
 	c := e.cut(tr)
 	defer c.close()
-	c.group = &awaited{object: r.Name, about: []string{name, r.Name}}
-	c.feed.add(groups.Key(name))
-	c.feed.add(memberOfGroup.Key(name))
-	c.feed.add(eventsOf.Key(name))
+	c.group = &tracker.Pending{Object: r.Name, Names: []string{name, r.Name}}
+	c.Feed.Add(tracker.GroupSnapshot.Key(name))
+	c.Feed.Add(tracker.SnapshotOfGroup.Key(name))
+	c.Feed.Add(tracker.EventsOf.Key(name))
 	answered, err := e.create(ctx, kind, g)
 	if err != nil {
 		return nil, err
@@ -274,19 +276,19 @@ func (e *Engine) awaitGroup(ctx context.Context, r engine.Request, group *snap, 
 	}
 	members := map[string]engine.Object{}
 	for c.group != nil || len(members) < len(r.Snapshot.Sources) {
-		v, err := c.feed.next(ctx)
+		v, err := c.Feed.Next(ctx)
 		if err != nil {
-			return nil, &engine.Error{Code: "Waiting", Message: fmt.Sprintf("group snapshot %s has %d of %d members; %s", group.name, len(members), len(r.Snapshot.Sources), c.warnings), Err: err}
+			return nil, &engine.Error{Code: "Waiting", Message: fmt.Sprintf("group snapshot %s has %d of %d members; %s", group.name, len(members), len(r.Snapshot.Sources), c.Warnings), Err: err}
 		}
 		switch v := v.(type) {
 		case *csiproxy.Call:
-			c.rpcs.see(v)
+			c.Calls.See(v)
 		case watch.Event:
 			if err := c.seeOfGroup(v, r, bySource, members); err != nil {
 				return nil, err
 			}
 		}
-		c.waits.saw(v)
+		c.Waits.Saw(v)
 	}
 	err := c.await(ctx)
 	var made []engine.Object
@@ -304,10 +306,10 @@ func (e *Engine) awaitGroup(ctx context.Context, r engine.Request, group *snap, 
 func (c *cutting) seeOfGroup(ev watch.Event, r engine.Request, bySource, members map[string]engine.Object) error {
 	switch o := ev.Object.(type) {
 	case *api.VolumeGroupSnapshot:
-		c.rpcs.own(c.feed, "groupsnapshot-"+string(o.UID), r.Name)
+		c.Calls.Follow(c.Feed, "groupsnapshot-"+string(o.UID), r.Name)
 		s := o.Status
 		if s != nil && s.Error != nil && s.Error.Message != nil {
-			c.warnings.note(r.Name, "GroupSnapshotError", *s.Error.Message, s.Error.Time)
+			c.Warnings.Note(r.Name, "GroupSnapshotError", *s.Error.Message, s.Error.Time)
 		}
 		if s != nil && s.ReadyToUse != nil && *s.ReadyToUse {
 			c.group = nil
@@ -321,7 +323,7 @@ func (c *cutting) seeOfGroup(ev watch.Event, r engine.Request, bySource, members
 		if source == nil || ev.Type == watch.Deleted {
 			return nil
 		}
-		object := rawName + o.Name
+		object := names.Raw + o.Name
 		members[o.Name] = engine.Object{Kind: engine.SnapshotObject, Name: object, Action: r.Action, Owner: r.Name,
 			Source: bySource[*source].Name, Class: r.Snapshot.Class}
 		c.follow(object, o.Name)

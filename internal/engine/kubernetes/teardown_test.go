@@ -19,6 +19,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/apitest"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
@@ -71,7 +72,7 @@ func data(own owned.Identity, more ...string) map[string]string {
 }
 
 func labelled(run, proof string) string {
-	return fmt.Sprintf(`{"metadata":{"labels":{%q:%q,%q:%q}}}`, LabelRun, run, LabelIdentity, proof)
+	return fmt.Sprintf(`{"metadata":{"labels":{%q:%q,%q:%q}}}`, names.LabelRun, run, names.LabelIdentity, proof)
 }
 
 func widget(own owned.Identity, more ...string) map[string]string {
@@ -371,10 +372,10 @@ func TestRelations(t *testing.T) {
 			pv.Spec.ClaimRef.UID, pv.Annotations[behindMark] = "u", own.RunID+".0"
 		}, isUnproven, isBehind},
 		{"static", func(pv *corev1.PersistentVolume) {
-			pv.Labels = map[string]string{LabelRun: own.RunID, LabelIdentity: own.Proof()}
+			pv.Labels = map[string]string{names.LabelRun: own.RunID, names.LabelIdentity: own.Proof()}
 		}, isMade, isMade},
 		{"labelled by another", func(pv *corev1.PersistentVolume) {
-			pv.Labels = map[string]string{LabelRun: own.RunID}
+			pv.Labels = map[string]string{names.LabelRun: own.RunID}
 		}, isUnproven, isUnproven},
 	} {
 		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", UID: "pv", CreationTimestamp: now,
@@ -403,8 +404,8 @@ func TestIdentityIsOnAllObjects(t *testing.T) {
 	e := New(Options{Config: testConfig()})
 	e.own, e.session.RunID = owned.New("0abc"), "0abc"
 	l := e.labels(map[string]string{"given": "x"}, "a", "o")
-	if l[LabelRun] != "0abc" || l[LabelIdentity] != e.own.Proof() || l["given"] != "x" ||
-		len(l[LabelIdentity]) > maxLabel {
+	if l[names.LabelRun] != "0abc" || l[names.LabelIdentity] != e.own.Proof() || l["given"] != "x" ||
+		len(l[names.LabelIdentity]) > names.MaxValue {
 		t.Errorf("%v", l)
 	}
 	if text, _ := json.Marshal(l); strings.Contains(string(text), e.own.Nonce) {
@@ -443,10 +444,10 @@ func FuzzCheck(f *testing.F) {
 		// The object is of the run, of another by one of both labels, or is not there.
 		l, there := map[string]string{}, labels&4 == 0
 		if labels&1 == 0 {
-			l[LabelRun] = own.RunID
+			l[names.LabelRun] = own.RunID
 		}
 		if labels&2 == 0 {
-			l[LabelIdentity] = own.Proof()
+			l[names.LabelIdentity] = own.Proof()
 		}
 		carries := labels&3 == 0
 		if k, known := entryKind(op.LedgerEntry{Kind: kind, Data: d}); known && there {
@@ -458,12 +459,12 @@ func FuzzCheck(f *testing.F) {
 			}
 		}
 		if kind == cordonKind && there && s.Serves("/api/v1/nodes/"+name) {
-			value := own.RunID + "." + l[LabelIdentity]
+			value := own.RunID + "." + l[names.LabelIdentity]
 			text, _ := json.Marshal(map[string]any{"spec": map[string]any{"unschedulable": true},
 				"metadata": map[string]any{"annotations": map[string]string{cordonMark: value}}})
 			s.Add(t, "/api/v1/nodes/"+name, string(text))
 			defer s.Remove("/api/v1/nodes/" + name)
-			carries = l[LabelIdentity] != ""
+			carries = l[names.LabelIdentity] != ""
 		}
 		entry := op.LedgerEntry{Kind: kind, Name: name, Data: d}
 		if err := cleaning(own, s).Check(t.Context(), entry); err != nil {

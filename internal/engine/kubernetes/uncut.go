@@ -12,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -30,8 +31,8 @@ func (e *Engine) deleteSnapshot(ctx context.Context, object engine.Object, tr *o
 		}
 	}
 	u := e.uncut(list)
-	defer u.feed.close()
-	defer func() { u.rpcs.fill(tr, len(list) > 1) }()
+	defer u.Feed.Close()
+	defer func() { u.Calls.Fill(tr, len(list) > 1) }()
 	if err := e.delete(ctx, s.kind, s.name); err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (e *Engine) deleteSnapshot(ctx context.Context, object engine.Object, tr *o
 
 // uncutting follows snapshots to their end.
 type uncutting struct {
-	observation
+	tracker.Observation
 	left map[string]goingSnap // by "kind name"
 	kept []*api.VolumeSnapshotContent
 }
@@ -64,18 +65,18 @@ type goingSnap struct{ object, name, milestone string }
 // uncut begins to follow snapshots, groups and the contents that go with them.
 func (e *Engine) uncut(list []*snap) *uncutting {
 	u := &uncutting{left: map[string]goingSnap{}}
-	u.observation = e.observe(uncutCalls, u.pending)
+	u.Observation = e.observe(tracker.SnapshotDeletionCalls, u.pending)
 	for _, one := range list {
 		object := one.object.Name
-		u.feed.add(eventsOf.Key(one.name))
+		u.Feed.Add(tracker.EventsOf.Key(one.name))
 		if one.kind.Resource != api.VolumeSnapshots.Resource {
-			u.feed.add(groups.Key(one.name))
+			u.Feed.Add(tracker.GroupSnapshot.Key(one.name))
 			u.left["group "+one.name] = goingSnap{object, one.name, op.Gone}
 			continue
 		}
-		u.feed.add(snapshots.Key(one.name))
+		u.Feed.Add(tracker.Snapshot.Key(one.name))
 		u.left["snapshot "+one.name] = goingSnap{object, one.name, op.Gone}
-		c, _ := e.tracker.latest(contentOfSnapshot.Key(one.name)).(*api.VolumeSnapshotContent)
+		c, _ := e.tracker.Latest(tracker.ContentOfSnapshot.Key(one.name)).(*api.VolumeSnapshotContent)
 		if c == nil {
 			continue
 		}
@@ -83,47 +84,47 @@ func (e *Engine) uncut(list []*snap) *uncutting {
 			u.kept = append(u.kept, c)
 			continue
 		}
-		u.feed.add(contentOfSnapshot.Key(one.name))
-		u.feed.add(eventsOf.Key(c.Name))
+		u.Feed.Add(tracker.ContentOfSnapshot.Key(one.name))
+		u.Feed.Add(tracker.EventsOf.Key(c.Name))
 		u.left["content "+one.name] = goingSnap{object, c.Name, contentGone}
 		if c.Status != nil && c.Status.SnapshotHandle != nil {
-			u.rpcs.own(u.feed, *c.Status.SnapshotHandle, object)
+			u.Calls.Follow(u.Feed, *c.Status.SnapshotHandle, object)
 		}
 	}
 	return u
 }
 
 // pending lists the snapshots of which something is still there.
-func (u *uncutting) pending() (list []awaited) {
+func (u *uncutting) pending() (list []tracker.Pending) {
 	for _, what := range slices.Sorted(maps.Keys(u.left)) {
 		g := u.left[what]
-		i := slices.IndexFunc(list, func(p awaited) bool { return p.object == g.object })
+		i := slices.IndexFunc(list, func(p tracker.Pending) bool { return p.Object == g.object })
 		if i < 0 {
-			i, list = len(list), append(list, awaited{object: g.object, about: []string{g.object}})
+			i, list = len(list), append(list, tracker.Pending{Object: g.object, Names: []string{g.object}})
 		}
-		list[i].about = append(list[i].about, g.name)
+		list[i].Names = append(list[i].Names, g.name)
 	}
 	return list
 }
 
 // await waits until all that is left was deleted; the result is the last.
 func (u *uncutting) await(ctx context.Context, tr *op.Trace) (op.Milestone, error) {
-	defer u.waits.over()
+	defer u.Waits.Done()
 	end := op.Milestone{At: op.Never}
 	for len(u.left) > 0 {
-		v, err := u.feed.next(ctx)
+		v, err := u.Feed.Next(ctx)
 		if err != nil {
 			return end, &engine.Error{Code: "Waiting", Message: u.stillThere(), Err: err}
 		}
 		switch v := v.(type) {
 		case *csiproxy.Call:
-			u.rpcs.see(v)
+			u.Calls.See(v)
 		case watch.Event:
 			if at := u.see(v, tr); at.At > end.At {
 				end = at
 			}
 		}
-		u.waits.saw(v)
+		u.Waits.Saw(v)
 	}
 	return end, nil
 }
@@ -134,7 +135,7 @@ func (u *uncutting) stillThere() string {
 		names = append(names, what+" is still there")
 	}
 	slices.Sort(names)
-	return u.warnings.appendTo(strings.Join(names, "; "))
+	return u.Warnings.AppendTo(strings.Join(names, "; "))
 }
 
 // see takes one event; the result is when something of it was gone, if it was.
@@ -149,8 +150,8 @@ func (u *uncutting) see(ev watch.Event, tr *op.Trace) op.Milestone {
 	case *api.VolumeGroupSnapshot:
 		what = "group " + o.Name
 	case *corev1.Event:
-		if ev.At >= u.rpcs.since { // what failed before is of other ops
-			u.warnings.see(o)
+		if ev.At >= u.Calls.Since { // what failed before is of other ops
+			u.Warnings.See(o)
 		}
 		return op.Milestone{At: op.Never}
 	}
@@ -167,8 +168,8 @@ func (u *uncutting) see(ev watch.Event, tr *op.Trace) op.Milestone {
 
 // failed notes a failure that has come into the status of a content.
 func (u *uncutting) failed(ev watch.Event, what string, o *api.VolumeSnapshotContent) {
-	if s := o.Status; s != nil && s.Error != nil && s.Error.Message != nil && ev.At >= u.rpcs.since {
-		u.warnings.note(u.left[what].object, contentError, *s.Error.Message, s.Error.Time)
+	if s := o.Status; s != nil && s.Error != nil && s.Error.Message != nil && ev.At >= u.Calls.Since {
+		u.Warnings.Note(u.left[what].object, tracker.ContentError, *s.Error.Message, s.Error.Time)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -57,12 +59,12 @@ func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trac
 		return []engine.Object{v.object}
 	}
 	if err := e.makeClaim(ctx, v, claim, r, tr); err != nil {
-		b.feed.close()
+		b.Feed.Close()
 		return nil, err
 	}
 	if r.Volume.Attach {
 		if err := e.hold(ctx, v, r, b); err != nil {
-			b.feed.close()
+			b.Feed.Close()
 			return made(), err
 		}
 		if v.template != nil {
@@ -165,7 +167,7 @@ func (e *Engine) claimedSize(source *engine.Object) int64 {
 	if v == nil {
 		return source.Bytes
 	}
-	c, ok := e.tracker.latest(claims.Key(v.name)).(*corev1.PersistentVolumeClaim)
+	c, ok := e.tracker.Latest(tracker.Claim.Key(v.name)).(*corev1.PersistentVolumeClaim)
 	if !ok {
 		return source.Bytes
 	}
@@ -177,7 +179,7 @@ func (e *Engine) claimedSize(source *engine.Object) int64 {
 func (e *Engine) restoreSize(source *engine.Object) int64 {
 	s := e.snapshot(source.Name)
 	if s != nil {
-		vs, ok := e.tracker.latest(snapshots.Key(s.name)).(*api.VolumeSnapshot)
+		vs, ok := e.tracker.Latest(tracker.Snapshot.Key(s.name)).(*api.VolumeSnapshot)
 		if ok && vs.Status != nil && vs.Status.RestoreSize != nil {
 			return vs.Status.RestoreSize.Value()
 		}
@@ -222,14 +224,14 @@ func (e *Engine) hold(ctx context.Context, v *volume, r engine.Request, b *bring
 	object := holderOf(r.Name)
 	c := corev1.Container{
 		Name: "hold", Image: e.Image, ImagePullPolicy: corev1.PullIfNotPresent,
-		Command: []string{agentBinary, "hold"}, SecurityContext: holderSecurity(v.block),
+		Command: []string{podspec.AgentBinary, "hold"}, SecurityContext: holderSecurity(v.block),
 	}
 	if v.block {
 		c.VolumeDevices = []corev1.VolumeDevice{{Name: holderVolume, DevicePath: holderDevice}}
 	} else {
 		c.VolumeMounts = []corev1.VolumeMount{{Name: holderVolume, MountPath: holderDir, ReadOnly: v.readOnly}}
 	}
-	user := int64(anyUser)
+	user := int64(podspec.User)
 	no := false
 	pod := &corev1.Pod{
 		ObjectMeta: e.meta(metav1.ObjectMeta{}, r.Action, object),
@@ -261,7 +263,7 @@ const holderGrace = 5
 
 // holderSecurity is restricted. A block device belongs to root.
 func holderSecurity(block bool) *corev1.SecurityContext {
-	s := restricted()
+	s := podspec.Restricted()
 	if block {
 		root, no := int64(0), false
 		s.RunAsUser, s.RunAsNonRoot = &root, &no

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -41,12 +42,12 @@ type waitingBed struct {
 
 func newWaitingBed() *waitingBed {
 	b := &waitingBed{Engine: New(Options{Namespace: "ns"}), lines: &lines{}}
-	b.tracker, b.session = newTracker("ns"), engine.Session{RunID: "r1", Clock: op.NewClock(), Sink: b.lines}
+	b.tracker, b.session = tracker.New("ns"), engine.Session{RunID: "r1", Clock: op.NewClock(), Sink: b.lines}
 	return b
 }
 
 func (b *waitingBed) see(typ watch.Type, o api.Object) {
-	b.tracker.see(watch.Event{Type: typ, At: b.session.Clock.Now(), Object: o})
+	b.tracker.See(watch.Event{Type: typ, At: b.session.Clock.Now(), Object: o})
 }
 
 // warn is a warning about an object, a second after the one before.
@@ -91,10 +92,10 @@ func TestWaits(t *testing.T) {
 		const multi = `Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) cnsb-r1-w-0-one`
 		e.warn("Pod", name, "FailedScheduling", "0/2 nodes are available")
 		e.see(watch.Modified, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{NodeName: "n"}})
-		e.warn("Pod", name, failedAttach, multi)
+		e.warn("Pod", name, tracker.FailedAttach, multi)
 		e.says(t)
-		time.Sleep(waitsAfter + time.Second)
-		e.warn("Pod", name, failedAttach, multi)
+		time.Sleep(tracker.WaitsAfter + time.Second)
+		e.warn("Pod", name, tracker.FailedAttach, multi)
 		e.warn("Pod", name, "FailedMount", "timed out")
 		e.says(t, "waits: w-0-two waits: FailedAttachVolume: "+multi)
 		e.see(watch.Modified, attachment("other", true))
@@ -102,7 +103,7 @@ func TestWaits(t *testing.T) {
 		e.says(t, "waits: w-0-two waits no longer")
 		e.warn("Pod", name, "FailedMount", "MountVolume.MountDevice failed")
 		e.says(t, "waits: w-0-two waits: FailedMount: MountVolume.MountDevice failed")
-		b.feed.put(arrived{pod: name})
+		b.Feed.Put(arrived{pod: name})
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
@@ -155,9 +156,9 @@ func TestWaitsOfAll(t *testing.T) {
 			"s-0 waits: SnapshotError: " + cause},
 		{"group", func(e *waitingBed) func(context.Context) error {
 			c := e.cut(op.NewTrace(e.session.Clock))
-			c.group = &awaited{"g-0", []string{"cnsb-r1-g-0", "g-0"}}
-			c.feed.add(groups.Key("cnsb-r1-g-0"))
-			c.feed.add(eventsOf.Key("cnsb-r1-g-0"))
+			c.group = &tracker.Pending{Object: "g-0", Names: []string{"cnsb-r1-g-0", "g-0"}}
+			c.Feed.Add(tracker.GroupSnapshot.Key("cnsb-r1-g-0"))
+			c.Feed.Add(tracker.EventsOf.Key("cnsb-r1-g-0"))
 			r := engine.Request{Name: "g-0", Snapshot: &engine.Snapshot{}}
 			return func(ctx context.Context) error {
 				defer c.close()
@@ -221,7 +222,7 @@ func TestWaitsOfAll(t *testing.T) {
 				go func() { ended <- await(t.Context()) }()
 				tt.warn(e)
 				e.says(t)
-				time.Sleep(waitsAfter + time.Second)
+				time.Sleep(tracker.WaitsAfter + time.Second)
 				e.says(t, "waits: "+tt.want)
 				tt.done(e)
 				if err := <-ended; err != nil {

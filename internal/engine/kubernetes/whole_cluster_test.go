@@ -18,6 +18,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -142,7 +143,7 @@ func TestTwoRuns(t *testing.T) {
 	})
 	t.Run("a dead one", func(t *testing.T) {
 		dead, long := "0000dddd", metav1.NewMicroTime(time.Now().Add(time.Hour)) // its clock was wrong, too
-		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName("null.csi.cnsbench.dev"), Labels: map[string]string{LabelRun: dead}},
+		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName("null.csi.cnsbench.dev"), Labels: map[string]string{names.LabelRun: dead}},
 			Spec: coordinationv1.LeaseSpec{HolderIdentity: &dead, RenewTime: &long}}
 		if _, err := client.Create(t.Context(), leases, ns, l, nil); err != nil {
 			t.Fatal(err)

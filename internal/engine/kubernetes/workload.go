@@ -14,6 +14,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -50,7 +52,7 @@ func (e *Engine) createWorkload(ctx context.Context, r engine.Request, tr *op.Tr
 	if err == nil {
 		err = b.await(ctx, tr)
 	} else {
-		b.feed.close()
+		b.Feed.Close()
 	}
 	made := []engine.Object{{Kind: engine.WorkloadObject, Name: w.name, Action: r.Action}}
 	for _, name := range w.volumes {
@@ -72,13 +74,13 @@ func (e *Engine) makeObjects(ctx context.Context, w *workload, r engine.Request,
 	if err != nil {
 		return err
 	}
-	refs.groups = together(r.Workload)
+	refs.Colocated = podspec.Colocation(r.Workload)
 	mounted := mountedClaims(r.Workload)
 	for i := range r.Workload.Claims {
 		object := r.Workload.Claims[i].Name
 		claim := r.Workload.Claims[i].DeepCopy()
 		claim.ObjectMeta = e.meta(claim.ObjectMeta, r.Action, object)
-		refs.claims[object] = claim.Name
+		refs.Claims[object] = claim.Name
 		states[object] = b.claim(object, mounted[object])
 		if _, err := e.create(ctx, api.PersistentVolumeClaims, claim); err != nil {
 			return err
@@ -134,8 +136,8 @@ func (e *Engine) ephemeral(p *engine.Pod, action string) []*corev1.PersistentVol
 }
 
 // makeReferred makes what pods refer to by name, apart from claims.
-func (e *Engine) makeReferred(ctx context.Context, w *workload, r engine.Request) (*references, error) {
-	refs := &references{claims: map[string]string{}, configs: map[string]string{}, secrets: map[string]string{}, services: map[string]string{}}
+func (e *Engine) makeReferred(ctx context.Context, w *workload, r engine.Request) (*names.References, error) {
+	refs := &names.References{Claims: map[string]string{}, ConfigMaps: map[string]string{}, Secrets: map[string]string{}, Services: map[string]string{}}
 	send := func(kind api.Kind, o api.Object, names map[string]string, object string) error {
 		names[object] = o.GetName()
 		if _, err := e.create(ctx, kind, o); err != nil {
@@ -148,7 +150,7 @@ func (e *Engine) makeReferred(ctx context.Context, w *workload, r engine.Request
 		c := r.Workload.ConfigMaps[i].DeepCopy()
 		object := c.Name
 		c.ObjectMeta = e.meta(c.ObjectMeta, r.Action, object)
-		if err := send(api.ConfigMaps, c, refs.configs, object); err != nil {
+		if err := send(api.ConfigMaps, c, refs.ConfigMaps, object); err != nil {
 			return nil, err
 		}
 	}
@@ -156,7 +158,7 @@ func (e *Engine) makeReferred(ctx context.Context, w *workload, r engine.Request
 		c := r.Workload.Secrets[i].DeepCopy()
 		object := c.Name
 		c.ObjectMeta = e.meta(c.ObjectMeta, r.Action, object)
-		if err := send(api.Secrets, c, refs.secrets, object); err != nil {
+		if err := send(api.Secrets, c, refs.Secrets, object); err != nil {
 			return nil, err
 		}
 	}
@@ -164,7 +166,7 @@ func (e *Engine) makeReferred(ctx context.Context, w *workload, r engine.Request
 		c := r.Workload.Services[i].DeepCopy()
 		object := c.Name
 		c.ObjectMeta = e.meta(c.ObjectMeta, r.Action, object)
-		if err := send(services, c, refs.services, object); err != nil {
+		if err := send(services, c, refs.Services, object); err != nil {
 			return nil, err
 		}
 	}
@@ -187,14 +189,14 @@ func mountedClaims(w *engine.Workload) map[string]bool {
 }
 
 // makePod makes one pod with its agents, where its group is if it has one.
-func (e *Engine) makePod(ctx context.Context, w *workload, r engine.Request, p *engine.Pod, b *bringing, refs *references) (*member, error) {
+func (e *Engine) makePod(ctx context.Context, w *workload, r engine.Request, p *engine.Pod, b *bringing, refs *names.References) (*member, error) {
 	pod := p.Pod.DeepCopy()
 	plan := e.plan(p, r.Workload)
 	pod.ObjectMeta = e.meta(pod.ObjectMeta, r.Action, p.Name)
 	pod.Status = corev1.PodStatus{}
-	refs.rename(&pod.Spec)
-	place(pod, refs.groups[p.Name])
-	boundOutput(&pod.Spec, p, e.session.MaxOutput)
+	refs.Apply(&pod.Spec)
+	podspec.Colocate(pod, refs.Colocated[p.Name])
+	podspec.LimitOutput(&pod.Spec, p, e.session.MaxOutput)
 	m := &member{engine: e, object: p.Name, instance: w.name, service: p.Service, mains: p.Sync, phases: p.Phases}
 	if len(r.Workload.Pods) > 1 {
 		m.within = strings.TrimPrefix(p.Name, w.name+"-") + "."

@@ -1,4 +1,4 @@
-package kubernetes
+package tracker
 
 import (
 	"strings"
@@ -20,35 +20,35 @@ import (
 func TestTried(t *testing.T) {
 	failed := &csiproxy.Call{RPC: "CreateSnapshot", Code: "DeadlineExceeded", Message: "too late"}
 	done := &csiproxy.Call{RPC: "CreateSnapshot", Code: "OK"}
-	said := func(n int) warnings {
-		return warnings{"s x": {reason: contentError, message: "code = DeadlineExceeded", count: n}, "s y": {reason: "Scheduled", count: 5}}
+	said := func(n int) Warnings {
+		return Warnings{"s x": {reason: ContentError, message: "code = DeadlineExceeded", count: n}, "s y": {reason: "Scheduled", count: 5}}
 	}
 	tests := []struct {
 		name     string
 		calls    []*csiproxy.Call
-		warnings warnings
+		warnings Warnings
 		attempts int
 		cause    string
 	}{
-		{"nothing failed", []*csiproxy.Call{done}, warnings{}, 0, ""},
+		{"nothing failed", []*csiproxy.Call{done}, Warnings{}, 0, ""},
 		{"a proxy saw more than the cluster says", []*csiproxy.Call{failed, failed, done}, said(1), 2, "CreateSnapshot answered DeadlineExceeded"},
 		{"no proxy", nil, said(2), 2, "SnapshotContentError DeadlineExceeded"},
 		{"the proxy came late", []*csiproxy.Call{failed}, said(3), 3, "CreateSnapshot answered DeadlineExceeded"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			e, tr := New(Options{}), op.NewTrace(op.NewClock())
-			r := newRPCs(cuttingCalls, 0)
+			a, tr := NewAttempts(), op.NewTrace(op.NewClock())
+			r := newCSICalls(SnapshotCalls, 0)
 			r.calls = tt.calls
-			r.fill(tr, false)
-			e.attempts.tried(tr, "snap-0", tt.warnings, r)
+			r.Fill(tr, false)
+			a.Count(tr, "snap-0", tt.warnings, r)
 			var o op.Op
 			tr.Fill(&o)
 			if o.Attempts != tt.attempts {
 				t.Errorf("%d attempts, want %d", o.Attempts, tt.attempts)
 			}
 			var causes []string
-			for _, f := range e.attempts.findings(nil) {
+			for _, f := range a.Findings(nil) {
 				causes = append(causes, f.Name+": "+f.Evidence)
 			}
 			if text := strings.Join(causes, "\n"); (tt.cause == "") != (text == "") || !strings.HasPrefix(text, strings.TrimSuffix("retried: "+tt.cause, " ")) && tt.cause != "" {
@@ -63,19 +63,19 @@ func TestTried(t *testing.T) {
 func TestNote(t *testing.T) {
 	at := metav1.NewTime(time.Unix(1000, 0))
 	later := metav1.NewTime(time.Unix(1002, 0))
-	w := warnings{}
+	w := Warnings{}
 	var told []bool
 	for _, x := range []struct {
 		message string
 		at      *metav1.Time
 	}{{"a", &at}, {"a", &at}, {"a", &later}, {"b", &later}, {"b", nil}, {"b", nil}} {
-		told = append(told, w.note("s", contentError, x.message, x.at))
+		told = append(told, w.Note("s", ContentError, x.message, x.at))
 	}
 	if diff := cmp.Diff([]bool{true, false, true, true, true, false}, told); diff != "" {
 		t.Error(diff)
 	}
-	if message, times := w.of("s"); message != "b" || times != 4 || w.attempts() != 4 {
-		t.Errorf("%q, %d times, %d attempts", message, times, w.attempts())
+	if message, times := w.FailedAttempts("s"); message != "b" || times != 4 || w.Count() != 4 {
+		t.Errorf("%q, %d times, %d attempts", message, times, w.Count())
 	}
 }
 
@@ -83,39 +83,39 @@ func TestNote(t *testing.T) {
 // never had a handle.
 func TestLost(t *testing.T) {
 	handle := "h"
-	internal := creation{rpc: "CreateVolume", driver: "d.example", object: "vol-0", times: 2, message: "rpc error: code = Internal desc = no"}
+	internal := Creation{RPC: "CreateVolume", Driver: "d.example", Object: "vol-0", Times: 2, Message: "rpc error: code = Internal desc = no"}
 	tests := []struct {
 		name   string
-		do     func(a *attempts)
+		do     func(a *Attempts)
 		listed map[string]bool
 		want   int
 	}{
-		{"a final error", func(a *attempts) { a.lost("pvc-1", internal) }, nil, 1},
-		{"the driver was asked for its list", func(a *attempts) { a.lost("pvc-1", internal) }, map[string]bool{"d.example": true}, 0},
-		{"a refusal", func(a *attempts) {
-			a.lost("pvc-1", creation{rpc: "CreateVolume", driver: "d", object: "v", times: 1, message: "rpc error: code = ResourceExhausted desc = full"})
+		{"a final error", func(a *Attempts) { a.CreationFailed("pvc-1", internal) }, nil, 1},
+		{"the driver was asked for its list", func(a *Attempts) { a.CreationFailed("pvc-1", internal) }, map[string]bool{"d.example": true}, 0},
+		{"a refusal", func(a *Attempts) {
+			a.CreationFailed("pvc-1", Creation{RPC: "CreateVolume", Driver: "d", Object: "v", Times: 1, Message: "rpc error: code = ResourceExhausted desc = full"})
 		}, nil, 0},
-		{"nobody said anything", func(a *attempts) { a.lost("pvc-1", creation{rpc: "CreateVolume"}) }, nil, 0},
-		{"the volume came later", func(a *attempts) {
-			a.lost("pvc-1", internal)
-			a.see(watch.Event{Object: &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{UID: "1"},
+		{"nobody said anything", func(a *Attempts) { a.CreationFailed("pvc-1", Creation{RPC: "CreateVolume"}) }, nil, 0},
+		{"the volume came later", func(a *Attempts) {
+			a.CreationFailed("pvc-1", internal)
+			a.See(watch.Event{Object: &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{UID: "1"},
 				PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{VolumeHandle: "h"}}}}})
 		}, nil, 0},
-		{"the handle was known before", func(a *attempts) {
-			a.see(watch.Event{Object: &api.VolumeSnapshotContent{Spec: api.VolumeSnapshotContentSpec{VolumeSnapshotRef: api.ObjectRef{UID: "1"}},
+		{"the handle was known before", func(a *Attempts) {
+			a.See(watch.Event{Object: &api.VolumeSnapshotContent{Spec: api.VolumeSnapshotContentSpec{VolumeSnapshotRef: api.ObjectRef{UID: "1"}},
 				Status: &api.SnapshotContentStatus{SnapshotHandle: &handle}}})
-			a.lost("snapshot-1", internal)
+			a.CreationFailed("snapshot-1", internal)
 		}, nil, 0},
-		{"a content without a handle says nothing", func(a *attempts) {
-			a.lost("snapshot-1", internal)
-			a.see(watch.Event{Object: &api.VolumeSnapshotContent{Spec: api.VolumeSnapshotContentSpec{VolumeSnapshotRef: api.ObjectRef{UID: "1"}}, Status: &api.SnapshotContentStatus{}}})
+		{"a content without a handle says nothing", func(a *Attempts) {
+			a.CreationFailed("snapshot-1", internal)
+			a.See(watch.Event{Object: &api.VolumeSnapshotContent{Spec: api.VolumeSnapshotContentSpec{VolumeSnapshotRef: api.ObjectRef{UID: "1"}}, Status: &api.SnapshotContentStatus{}}})
 		}, nil, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			a := newAttempts()
+			a := NewAttempts()
 			tt.do(a)
-			if got := a.findings(tt.listed); len(got) != tt.want {
+			if got := a.Findings(tt.listed); len(got) != tt.want {
 				t.Errorf("%v, want %d findings", got, tt.want)
 			}
 		})
@@ -125,9 +125,9 @@ func TestLost(t *testing.T) {
 // TestSeeKeepsTheCause: a kubelet tells the cause and the consequence by events of
 // one reason.
 func TestSeeKeepsTheCause(t *testing.T) {
-	w := warnings{}
+	w := Warnings{}
 	for _, message := range []string{`Failed to pull image "nowhere:1": no such host`, "Error: ErrImagePull"} {
-		w.see(&corev1.Event{Type: corev1.EventTypeWarning, Reason: "Failed", Message: message, InvolvedObject: corev1.ObjectReference{Name: "p"}})
+		w.See(&corev1.Event{Type: corev1.EventTypeWarning, Reason: "Failed", Message: message, InvolvedObject: corev1.ObjectReference{Name: "p"}})
 	}
 	if want := `Failed: Error: ErrImagePull; Failed: Failed to pull image "nowhere:1": no such host`; w.String() != want {
 		t.Errorf("%q, want %q", w, want)

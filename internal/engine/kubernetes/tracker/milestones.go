@@ -1,4 +1,4 @@
-package kubernetes
+package tracker
 
 import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
@@ -6,20 +6,20 @@ import (
 )
 
 // stamps are when each milestone was first seen of each object of an op.
-type stamps map[string]map[string]op.Milestone
+type Milestones map[string]map[string]op.Milestone
 
 // add notes what a watch event shows, unless it is known.
-func (s stamps) add(name, id string, ev watch.Event) {
+func (s Milestones) Add(name, id string, ev watch.Event) {
 	source := "watch"
 	if ev.Interval {
 		source = "list" // seen after a gap: somewhere inside it
 	}
-	s.set(name, id, op.Milestone{At: ev.At, Err: ev.Err, Source: source})
+	s.Set(name, id, op.Milestone{At: ev.At, Err: ev.Err, Source: source})
 }
 
 // set notes an instant; the first one counts, except that an agent's, who was
 // there, replaces one that was only watched.
-func (s stamps) set(name, id string, m op.Milestone) {
+func (s Milestones) Set(name, id string, m op.Milestone) {
 	of := s[name]
 	if of == nil {
 		of = map[string]op.Milestone{}
@@ -32,7 +32,7 @@ func (s stamps) set(name, id string, m op.Milestone) {
 }
 
 // last is the latest instant of the given milestones; Never if there is none.
-func (s stamps) last(names ...string) op.Time {
+func (s Milestones) Last(names ...string) op.Time {
 	at := op.Never
 	for _, n := range names {
 		for _, m := range s[n] {
@@ -44,7 +44,7 @@ func (s stamps) last(names ...string) op.Time {
 
 // fill writes the milestones to a trace. One that can be of several objects
 // carries their names, and by its plain name it is when the last was there.
-func (s stamps) fill(tr *op.Trace, ids map[string][]string) {
+func (s Milestones) Fill(tr *op.Trace, ids map[string][]string) {
 	for name, of := range s {
 		latest := op.Milestone{At: op.Never}
 		for id, m := range of {
@@ -62,7 +62,7 @@ func (s stamps) fill(tr *op.Trace, ids map[string][]string) {
 }
 
 // milestone is the instant of an event.
-func milestone(ev watch.Event) op.Milestone {
+func MilestoneOf(ev watch.Event) op.Milestone {
 	source := "watch"
 	if ev.Interval {
 		source = "list"

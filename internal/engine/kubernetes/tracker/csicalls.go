@@ -1,4 +1,4 @@
-package kubernetes
+package tracker
 
 import (
 	"fmt"
@@ -10,15 +10,15 @@ import (
 
 // callsOf keys the RPCs that a proxy on a driver's socket has seen end, by the
 // name that a sidecar gave to what is created, or by the driver's handle.
-const callsOf subject = "calls of"
+const CallsOf Subject = "calls of"
 
 // called takes an RPC from a proxy; those in flight are of interest when they end.
-func (t *tracker) called(c csiproxy.Call) {
+func (t *Tracker) SeeCall(c csiproxy.Call) {
 	if !c.End.Known() {
 		return
 	}
 	if c.RPC == "NodePublishVolume" {
-		t.nodes.Store(true)
+		t.nodeCalls.Store(true)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -28,48 +28,48 @@ func (t *tracker) called(c csiproxy.Call) {
 			continue
 		}
 		seen[name] = true
-		k := callsOf.Key(name)
+		k := CallsOf.Key(name)
 		if _, known := t.objects[k]; !known {
-			t.unasked = append(t.unasked, k)
+			t.unfollowedCalls = append(t.unfollowedCalls, k)
 		}
-		t.put(k, &c)
+		t.publish(k, &c)
 	}
-	for len(t.unasked) > keepCalls {
-		if o := t.objects[t.unasked[0]]; o != nil && len(o.feeds) == 0 {
-			delete(t.objects, t.unasked[0])
+	for len(t.unfollowedCalls) > maxUnfollowedCalls {
+		if o := t.objects[t.unfollowedCalls[0]]; o != nil && len(o.feeds) == 0 {
+			delete(t.objects, t.unfollowedCalls[0])
 		}
-		t.unasked = t.unasked[1:]
+		t.unfollowedCalls = t.unfollowedCalls[1:]
 	}
 }
 
 // seesNodes says whether calls of a node service were ever seen, so that others
 // are worth waiting for.
-func (t *tracker) seesNodes() bool { return t.nodes.Load() }
+func (t *Tracker) SeesNodeCalls() bool { return t.nodeCalls.Load() }
 
 // keepCalls is of how many things the calls are kept that no op has asked for:
 // an op learns the name of its volume after the call, and most calls of a busy
 // driver are of others.
-const keepCalls = 10000
+const maxUnfollowedCalls = 10000
 
 // rpcs gathers the calls of one op.
-type rpcs struct {
-	wanted map[string]bool   // RPCs that belong to the op
-	since  op.Time           // calls that began before are of earlier ops
-	owners map[string]string // name or handle → the loop's name of the object
-	calls  []*csiproxy.Call
-	seen   map[*csiproxy.Call]bool
+type CSICalls struct {
+	methods map[string]bool   // RPCs that belong to the op
+	Since   op.Time           // calls that began before are of earlier ops
+	owners  map[string]string // name or handle → the loop's name of the object
+	calls   []*csiproxy.Call
+	seen    map[*csiproxy.Call]bool
 }
 
 // The calls of each kind of op.
 var (
-	bringingCalls = wanted("CreateVolume", "ControllerPublishVolume", "NodeStageVolume", "NodePublishVolume")
-	removingCalls = wanted("NodeUnpublishVolume", "NodeUnstageVolume", "ControllerUnpublishVolume", "DeleteVolume")
-	cuttingCalls  = wanted("CreateSnapshot", "CreateVolumeGroupSnapshot")
-	uncutCalls    = wanted("DeleteSnapshot", "DeleteVolumeGroupSnapshot")
-	changingCalls = wanted("ControllerExpandVolume", "NodeExpandVolume", "ControllerModifyVolume")
+	ProvisionCalls        = methodSet("CreateVolume", "ControllerPublishVolume", "NodeStageVolume", "NodePublishVolume")
+	RemovalCalls          = methodSet("NodeUnpublishVolume", "NodeUnstageVolume", "ControllerUnpublishVolume", "DeleteVolume")
+	SnapshotCalls         = methodSet("CreateSnapshot", "CreateVolumeGroupSnapshot")
+	SnapshotDeletionCalls = methodSet("DeleteSnapshot", "DeleteVolumeGroupSnapshot")
+	ClaimUpdateCalls      = methodSet("ControllerExpandVolume", "NodeExpandVolume", "ControllerModifyVolume")
 )
 
-func wanted(names ...string) map[string]bool {
+func methodSet(names ...string) map[string]bool {
 	m := map[string]bool{}
 	for _, n := range names {
 		m[n] = true
@@ -77,22 +77,22 @@ func wanted(names ...string) map[string]bool {
 	return m
 }
 
-func newRPCs(wanted map[string]bool, since op.Time) *rpcs {
-	return &rpcs{wanted: wanted, since: since, owners: map[string]string{}, seen: map[*csiproxy.Call]bool{}}
+func newCSICalls(wanted map[string]bool, since op.Time) *CSICalls {
+	return &CSICalls{methods: wanted, Since: since, owners: map[string]string{}, seen: map[*csiproxy.Call]bool{}}
 }
 
 // own follows the calls about something by its name or handle.
-func (r *rpcs) own(f *feed, id, object string) {
+func (r *CSICalls) Follow(f *Feed, id, object string) {
 	if id == "" || r.owners[id] != "" {
 		return
 	}
 	r.owners[id] = object
-	f.add(callsOf.Key(id))
+	f.Add(CallsOf.Key(id))
 }
 
 // see takes a call; false if it is none of the op's.
-func (r *rpcs) see(c *csiproxy.Call) (object string, ours bool) {
-	if !r.wanted[c.RPC] || r.seen[c] || c.Start+op.Time(c.Err) < r.since {
+func (r *CSICalls) See(c *csiproxy.Call) (object string, ours bool) {
+	if !r.methods[c.RPC] || r.seen[c] || c.Start+op.Time(c.Err) < r.Since {
 		return "", false
 	}
 	for _, id := range []string{c.Name, c.Volume, c.Snapshot, c.Group} {
@@ -108,7 +108,7 @@ func (r *rpcs) see(c *csiproxy.Call) (object string, ours bool) {
 // fill writes the calls to a trace, each with its start and its end; one that
 // failed was one more attempt. Where the op has several objects the milestones
 // carry their names.
-func (r *rpcs) fill(tr *op.Trace, several bool) {
+func (r *CSICalls) Fill(tr *op.Trace, several bool) {
 	for _, c := range r.calls {
 		suffix := ""
 		if object := r.ownerOf(c); several && object != "" {
@@ -122,7 +122,7 @@ func (r *rpcs) fill(tr *op.Trace, several bool) {
 	}
 }
 
-func (r *rpcs) ownerOf(c *csiproxy.Call) string {
+func (r *CSICalls) ownerOf(c *csiproxy.Call) string {
 	for _, id := range []string{c.Name, c.Volume, c.Snapshot, c.Group} {
 		if o := r.owners[id]; o != "" {
 			return o
@@ -132,7 +132,7 @@ func (r *rpcs) ownerOf(c *csiproxy.Call) string {
 }
 
 // failed is how many calls did.
-func (r *rpcs) failed() int {
+func (r *CSICalls) failed() int {
 	n := 0
 	for _, c := range r.calls {
 		if c.Code != "OK" {
@@ -143,7 +143,7 @@ func (r *rpcs) failed() int {
 }
 
 // failures says which calls failed, for people.
-func (r *rpcs) failures() string {
+func (r *CSICalls) Failures() string {
 	text := ""
 	for _, c := range r.calls {
 		if c.Code == "OK" {

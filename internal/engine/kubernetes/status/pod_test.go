@@ -1,4 +1,4 @@
-package kubernetes
+package status
 
 import (
 	"testing"
@@ -38,7 +38,7 @@ func TestHopeless(t *testing.T) {
 		{"init container", initFailed, "InitFailed"},
 	}
 	for _, tt := range tests {
-		err := hopeless(tt.pod)
+		err := PodError(tt.pod)
 		switch {
 		case tt.code == "" && err != nil:
 			t.Errorf("%s: %v, want none", tt.name, err)
@@ -51,17 +51,17 @@ func TestHopeless(t *testing.T) {
 func TestReached(t *testing.T) {
 	p := &corev1.Pod{}
 	p.Spec.Containers, p.Spec.InitContainers = []corev1.Container{{Name: "a"}, {Name: "b"}}, []corev1.Container{{Name: "i"}}
-	if got := reached(p); len(got) != 0 {
+	if got := PodMilestones(p); len(got) != 0 {
 		t.Errorf("a new pod has reached %v", got)
 	}
 	p.Spec.NodeName = "n"
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}}
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}, {Name: "b"}}
-	if diff := cmp.Diff([]string{op.Scheduled, op.Initialized}, reached(p)); diff != "" {
+	if diff := cmp.Diff([]string{op.Scheduled, op.Initialized}, PodMilestones(p)); diff != "" {
 		t.Errorf("one of two containers runs:\n%s", diff)
 	}
 	p.Status.ContainerStatuses[1].State.Terminated = &corev1.ContainerStateTerminated{}
-	if diff := cmp.Diff([]string{op.Scheduled, op.Initialized, op.Running}, reached(p)); diff != "" {
+	if diff := cmp.Diff([]string{op.Scheduled, op.Initialized, op.Running}, PodMilestones(p)); diff != "" {
 		t.Errorf("both have started:\n%s", diff)
 	}
 }

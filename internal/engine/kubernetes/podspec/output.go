@@ -1,4 +1,4 @@
-package kubernetes
+package podspec
 
 import (
 	"slices"
@@ -13,9 +13,9 @@ import (
 const (
 	// agentRoom is what the volume may hold that the agent is copied to: it has a few
 	// MiB.
-	agentRoom = 64 << 20
+	agentVolumeSize = 64 << 20
 	// outputRoom is what a volume for output may hold beside twice what is kept of it.
-	outputRoom = 1 << 30
+	outputReserve = 1 << 30
 	// outputDir is where pods of role workload have a volume for output.
 	outputDir = "/output"
 )
@@ -23,7 +23,7 @@ const (
 // boundOutput gives the emptyDirs of a pod that are for its output a limit, so that
 // no tool fills the disk of a node: the kubelet evicts a pod that is beyond it. One
 // that its author has given is left.
-func boundOutput(spec *corev1.PodSpec, p *engine.Pod, kept int64) {
+func LimitOutput(spec *corev1.PodSpec, p *engine.Pod, kept int64) {
 	if kept == 0 {
 		return
 	}
@@ -34,7 +34,7 @@ func boundOutput(spec *corev1.PodSpec, p *engine.Pod, kept int64) {
 		}
 		isOutput := func(m corev1.VolumeMount) bool { return m.Name == v.Name && forOutput(m.MountPath, p.Outputs) }
 		if slices.ContainsFunc(spec.Containers, func(c corev1.Container) bool { return slices.ContainsFunc(c.VolumeMounts, isOutput) }) {
-			v.EmptyDir.SizeLimit = sizeLimit(2*kept + outputRoom)
+			v.EmptyDir.SizeLimit = sizeLimit(2*kept + outputReserve)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package kubernetes
+package tracker
 
 import (
 	"fmt"
@@ -13,16 +13,16 @@ import (
 )
 
 // warnings are the last words of the cluster's controllers on each object.
-type warnings map[string]warning
+type Warnings map[string]event
 
-type warning struct {
+type event struct {
 	reason, message string
 	count           int
 	at              metav1.Time // as the cluster says, to tell the same from one more, and the last
 	over            bool        // what it is about has passed
 }
 
-func (w warnings) see(e *corev1.Event) {
+func (w Warnings) See(e *corev1.Event) {
 	if e.Type != corev1.EventTypeWarning {
 		return
 	}
@@ -34,7 +34,7 @@ func (w warnings) see(e *corev1.Event) {
 	if e.Reason == "Failed" { // what a kubelet calls the cause, and then the consequence
 		k += " " + e.Message
 	}
-	w[k] = warning{reason: e.Reason, message: e.Message, count: max(1, n), at: lastSeen(e)}
+	w[k] = event{reason: e.Reason, message: e.Message, count: max(1, n), at: lastSeen(e)}
 }
 
 // lastSeen is when an Event was last told; the recorders of the two APIs of Events
@@ -58,7 +58,7 @@ func seriesTime(e *corev1.Event) metav1.MicroTime {
 
 // note takes a failure from the status of an object, where it stands until the
 // next; false if it was noted before.
-func (w warnings) note(object, reason, message string, at *metav1.Time) bool {
+func (w Warnings) Note(object, reason, message string, at *metav1.Time) bool {
 	if at == nil {
 		at = new(metav1.Time)
 	}
@@ -67,14 +67,14 @@ func (w warnings) note(object, reason, message string, at *metav1.Time) bool {
 	if old.count > 0 && old.message == message && old.at.Equal(at) {
 		return false
 	}
-	w[k] = warning{reason: reason, message: message, count: old.count + 1, at: *at}
+	w[k] = event{reason: reason, message: message, count: old.count + 1, at: *at}
 	return true
 }
 
 // of is the last that was said of one more failed attempt at an object.
-func (w warnings) of(object string) (message string, times int) {
+func (w Warnings) FailedAttempts(object string) (message string, times int) {
 	for k, x := range w {
-		if strings.HasPrefix(k, object+" ") && failedAttempts[x.reason] {
+		if strings.HasPrefix(k, object+" ") && failedAttemptReasons[x.reason] {
 			message, times = x.message, times+x.count
 		}
 	}
@@ -82,10 +82,10 @@ func (w warnings) of(object string) (message string, times int) {
 }
 
 // attempts is how often a sidecar has tried in vain.
-func (w warnings) attempts() int {
+func (w Warnings) Count() int {
 	n := 0
 	for _, x := range w {
-		if failedAttempts[x.reason] {
+		if failedAttemptReasons[x.reason] {
 			n += x.count
 		}
 	}
@@ -94,18 +94,18 @@ func (w warnings) attempts() int {
 
 // failedAttempts are the reasons of events by which sidecars and kubelets tell
 // of one more attempt that failed.
-var failedAttempts = map[string]bool{
+var failedAttemptReasons = map[string]bool{
 	"ProvisioningFailed": true, "FailedAttachVolume": true, "FailedAttach": true, "FailedMount": true, "FailedMapVolume": true,
-	contentError: true, "SnapshotContentCreationFailed": true, "SnapshotCreationFailed": true, "VolumeResizeFailed": true,
+	ContentError: true, "SnapshotContentCreationFailed": true, "SnapshotCreationFailed": true, "VolumeResizeFailed": true,
 	"FileSystemResizeFailed": true, "VolumeModifyFailed": true, "SnapshotDeleteError": true, "VolumeFailedDelete": true,
 	"GroupSnapshotContentCreationFailed": true,
 }
 
 // contentError is what we call a failure that stands in the status of a
 // VolumeSnapshotContent: its Events are in namespace default, which few may read.
-const contentError = "SnapshotContentError"
+const ContentError = "SnapshotContentError"
 
-func (w warnings) String() string {
+func (w Warnings) String() string {
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(w)) {
 		x := w[k]
@@ -119,7 +119,7 @@ func (w warnings) String() string {
 }
 
 // appendTo appends the warnings, if any, in parentheses to a text.
-func (w warnings) appendTo(text string) string {
+func (w Warnings) AppendTo(text string) string {
 	if said := w.String(); said != "" {
 		text += " (" + said + ")"
 	}
@@ -128,24 +128,24 @@ func (w warnings) appendTo(text string) string {
 
 // failedAttach is the reason of a warning that a volume of a pod cannot be attached,
 // which the kubelet follows by those that it is not mounted.
-const failedAttach = "FailedAttachVolume"
+const FailedAttach = "FailedAttachVolume"
 
-func failedMount(x warning) bool { return x.reason == "FailedMount" || x.reason == "FailedMapVolume" }
+func failedMount(x event) bool { return x.reason == "FailedMount" || x.reason == "FailedMapVolume" }
 
 // cause is the latest warning about objects by these names, by the cluster's own time,
 // that is not over; the cause before its consequences. Empty if there is none.
-func (w warnings) cause(about []string) string {
-	var all []warning
+func (w Warnings) cause(about []string) string {
+	var all []event
 	for _, k := range slices.Sorted(maps.Keys(w)) {
 		object, _, _ := strings.Cut(k, " ")
 		if x := w[k]; !x.over && slices.Contains(about, object) {
 			all = append(all, x)
 		}
 	}
-	if slices.ContainsFunc(all, func(x warning) bool { return x.reason == failedAttach }) {
+	if slices.ContainsFunc(all, func(x event) bool { return x.reason == FailedAttach }) {
 		all = slices.DeleteFunc(all, failedMount)
 	}
-	var latest warning
+	var latest event
 	for _, x := range all {
 		if !x.at.Before(&latest.at) {
 			latest = x
@@ -158,22 +158,22 @@ func (w warnings) cause(about []string) string {
 }
 
 // attached ends the warnings that a volume could not be, and their consequences.
-func (w warnings) attached(volume string) {
+func (w Warnings) Attached(volume string) {
 	for k, x := range w {
-		if x.reason == failedAttach && strings.Contains(x.message, strconv.Quote(volume)) {
+		if x.reason == FailedAttach && strings.Contains(x.message, strconv.Quote(volume)) {
 			object, _, _ := strings.Cut(k, " ")
-			w.pass(object, func(x warning) bool { return x.reason == failedAttach || failedMount(x) })
+			w.pass(object, func(x event) bool { return x.reason == FailedAttach || failedMount(x) })
 		}
 	}
 }
 
 // scheduled ends the warnings that a pod could not be scheduled.
-func (w warnings) scheduled(pod string) {
-	w.pass(pod, func(x warning) bool { return x.reason == "FailedScheduling" })
+func (w Warnings) Scheduled(pod string) {
+	w.pass(pod, func(x event) bool { return x.reason == "FailedScheduling" })
 }
 
 // pass ends the warnings of an object that no longer hold.
-func (w warnings) pass(object string, ended func(warning) bool) {
+func (w Warnings) pass(object string, ended func(event) bool) {
 	for k, x := range w {
 		if strings.HasPrefix(k, object+" ") && ended(x) {
 			x.over = true
@@ -193,4 +193,4 @@ func codeIn(message string) string {
 }
 
 // isFailedAttempt says whether an event of this reason reports a failed attempt.
-func isFailedAttempt(reason string) bool { return failedAttempts[reason] }
+func IsFailedAttempt(reason string) bool { return failedAttemptReasons[reason] }

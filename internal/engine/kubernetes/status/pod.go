@@ -1,4 +1,6 @@
-package kubernetes
+// Package status reads the status of pods and other objects: which milestones it shows,
+// whether the object is ready, and why it will not become ready.
+package status
 
 import (
 	"fmt"
@@ -12,7 +14,7 @@ import (
 )
 
 // reached lists the milestones that a pod's status shows.
-func reached(p *corev1.Pod) []string {
+func PodMilestones(p *corev1.Pod) []string {
 	var names []string
 	if p.Spec.NodeName != "" {
 		names = append(names, op.Scheduled)
@@ -29,7 +31,7 @@ func reached(p *corev1.Pod) []string {
 				names = append(names, op.Initialized)
 			}
 		case corev1.PodReady:
-			names = append(names, podReady)
+			names = append(names, PodReady)
 		}
 	}
 	if allStarted(p) {
@@ -40,7 +42,7 @@ func reached(p *corev1.Pod) []string {
 
 // podReady is the milestone at which the kubelet calls a pod ready. The op's
 // own op.Ready may be later: an agent's word counts more.
-const podReady = "podReady"
+const PodReady = "podReady"
 
 // allStarted says whether every main container runs or has run.
 func allStarted(p *corev1.Pod) bool {
@@ -58,7 +60,7 @@ func allStarted(p *corev1.Pod) bool {
 // hopeless says why a pod will not become ready without somebody's help; nil
 // if it still may. What Kubernetes goes on trying, such as to schedule it, is
 // not hopeless: there the op's deadline decides.
-func hopeless(p *corev1.Pod) *engine.Error {
+func PodError(p *corev1.Pod) *engine.Error {
 	statuses := append(append([]corev1.ContainerStatus(nil), p.Status.InitContainerStatuses...), p.Status.ContainerStatuses...)
 	for _, c := range statuses {
 		if w := c.State.Waiting; w != nil {
@@ -71,14 +73,14 @@ func hopeless(p *corev1.Pod) *engine.Error {
 		}
 	}
 	if p.Status.Phase == corev1.PodFailed {
-		return &engine.Error{Code: failureCode(p), Message: failure(p)}
+		return &engine.Error{Code: failureCode(p), Message: describeFailure(p)}
 	}
 	for _, c := range p.Status.InitContainerStatuses {
 		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
-			return &engine.Error{Code: "InitFailed", Message: fmt.Sprintf("pod %s: init container %s %s", p.Name, c.Name, ended(t))}
+			return &engine.Error{Code: "InitFailed", Message: fmt.Sprintf("pod %s: init container %s %s", p.Name, c.Name, describeExit(t))}
 		}
 		if t := c.LastTerminationState.Terminated; t != nil && t.ExitCode != 0 && c.State.Waiting != nil {
-			return &engine.Error{Code: "InitFailed", Message: fmt.Sprintf("pod %s: init container %s %s", p.Name, c.Name, ended(t))}
+			return &engine.Error{Code: "InitFailed", Message: fmt.Sprintf("pod %s: init container %s %s", p.Name, c.Name, describeExit(t))}
 		}
 	}
 	return nil
@@ -86,7 +88,7 @@ func hopeless(p *corev1.Pod) *engine.Error {
 
 // doubtful says why the kubelet has failed to start a container in a way that
 // may pass by itself; nil if it has not.
-func doubtful(p *corev1.Pod) *engine.Error {
+func StartError(p *corev1.Pod) *engine.Error {
 	for _, c := range append(append([]corev1.ContainerStatus(nil), p.Status.InitContainerStatuses...), p.Status.ContainerStatuses...) {
 		if w := c.State.Waiting; w != nil && (w.Reason == "CreateContainerError" || w.Reason == "RunContainerError") {
 			return &engine.Error{Code: w.Reason, Message: fmt.Sprintf("pod %s, container %s: %s", p.Name, c.Name, w.Message)}
@@ -103,14 +105,14 @@ func failureCode(p *corev1.Pod) string {
 }
 
 // failure puts a failed pod's causes into words.
-func failure(p *corev1.Pod) string {
+func describeFailure(p *corev1.Pod) string {
 	var parts []string
 	if p.Status.Reason != "" || p.Status.Message != "" {
 		parts = append(parts, strings.TrimSpace(p.Status.Reason+" "+p.Status.Message))
 	}
 	for _, c := range append(append([]corev1.ContainerStatus(nil), p.Status.InitContainerStatuses...), p.Status.ContainerStatuses...) {
 		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
-			parts = append(parts, fmt.Sprintf("container %s %s", c.Name, ended(t)))
+			parts = append(parts, fmt.Sprintf("container %s %s", c.Name, describeExit(t)))
 		}
 	}
 	if len(parts) == 0 {
@@ -119,7 +121,7 @@ func failure(p *corev1.Pod) string {
 	return fmt.Sprintf("pod %s failed: %s", p.Name, strings.Join(parts, "; "))
 }
 
-func ended(t *corev1.ContainerStateTerminated) string {
+func describeExit(t *corev1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("exited with %d", t.ExitCode)
 	switch {
 	case t.Reason == "OOMKilled":
@@ -134,7 +136,7 @@ func ended(t *corev1.ContainerStateTerminated) string {
 }
 
 // pending says what a pod that is not ready waits for, in Kubernetes' words.
-func pending(p *corev1.Pod) string {
+func PodPending(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 			return fmt.Sprintf("it is not scheduled: %s", c.Message)
@@ -149,7 +151,7 @@ func pending(p *corev1.Pod) string {
 }
 
 // exits reads how the containers of a pod ended.
-func exits(p *corev1.Pod) []op.ContainerEnd {
+func ContainerEnds(p *corev1.Pod) []op.ContainerEnd {
 	var list []op.ContainerEnd
 	read := func(statuses []corev1.ContainerStatus, init bool) {
 		for _, c := range statuses {
@@ -170,7 +172,7 @@ func exits(p *corev1.Pod) []op.ContainerEnd {
 }
 
 // controlledBy is the kind of a pod's controller; empty if it has none.
-func controlledBy(p *corev1.Pod) string {
+func ControllerKind(p *corev1.Pod) string {
 	if c := metav1.GetControllerOf(p); c != nil {
 		return c.Kind
 	}

@@ -1,4 +1,4 @@
-package kubernetes
+package names
 
 import (
 	"testing"
@@ -8,8 +8,8 @@ import (
 )
 
 func TestRename(t *testing.T) {
-	refs := references{claims: map[string]string{"w-0-data": "X-data"}, configs: map[string]string{"w-0-cfg": "X-cfg"},
-		secrets: map[string]string{"w-0-key": "X-key"}, services: map[string]string{"w-0-db": "X-db"}}
+	refs := References{Claims: map[string]string{"w-0-data": "X-data"}, ConfigMaps: map[string]string{"w-0-cfg": "X-cfg"},
+		Secrets: map[string]string{"w-0-key": "X-key"}, Services: map[string]string{"w-0-db": "X-db"}}
 	spec := corev1.PodSpec{
 		Subdomain: "w-0-db",
 		Volumes: []corev1.Volume{
@@ -22,7 +22,7 @@ func TestRename(t *testing.T) {
 			EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "w-0-cfg"}}}},
 		}},
 	}
-	refs.rename(&spec)
+	refs.Apply(&spec)
 	got := []string{spec.Subdomain, spec.Volumes[0].PersistentVolumeClaim.ClaimName, spec.Volumes[1].ConfigMap.Name,
 		spec.Volumes[2].Secret.SecretName, spec.Containers[0].Env[0].Value, spec.Containers[0].Env[1].Value, spec.Containers[0].EnvFrom[0].ConfigMapRef.Name}
 	if diff := cmp.Diff([]string{"X-db", "X-data", "somebody-elses", "X-key", "X-db", "w-0-db", "X-cfg"}, got); diff != "" {

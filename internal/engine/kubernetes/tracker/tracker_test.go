@@ -1,4 +1,4 @@
-package kubernetes
+package tracker
 
 import (
 	"context"
@@ -17,16 +17,16 @@ import (
 // TestFeed: what was seen before comes first, events of others do not come, and
 // what is gone is forgotten when nobody follows it.
 func TestFeed(t *testing.T) {
-	tr := newTracker("ns")
-	see := func(kind watch.Type, o api.Object, at op.Time) { tr.see(watch.Event{Type: kind, Object: o, At: at}) }
-	see(watch.Added, testPod("a"), 1)
-	f := tr.follow(pods.Key("a"))
-	see(watch.Modified, testPod("b"), 2)
-	see(watch.Modified, testPod("a"), 3)
-	see(watch.Deleted, testPod("a"), 4)
+	tr := New("ns")
+	see := func(kind watch.Type, o api.Object, at op.Time) { tr.See(watch.Event{Type: kind, Object: o, At: at}) }
+	see(watch.Added, pod("a"), 1)
+	f := tr.Follow(Pod.Key("a"))
+	see(watch.Modified, pod("b"), 2)
+	see(watch.Modified, pod("a"), 3)
+	see(watch.Deleted, pod("a"), 4)
 	var got []op.Time
 	for range 3 {
-		v, err := f.next(t.Context())
+		v, err := f.Next(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,11 +37,11 @@ func TestFeed(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if v, err := f.next(ctx); err == nil {
+	if v, err := f.Next(ctx); err == nil {
 		t.Errorf("one more: %v", v)
 	}
-	f.close()
-	if _, kept := tr.objects[pods.Key("a")]; kept {
+	f.Close()
+	if _, kept := tr.objects[Pod.Key("a")]; kept {
 		t.Error("a deleted object that nobody follows is kept")
 	}
 }
@@ -49,15 +49,15 @@ func TestFeed(t *testing.T) {
 // TestStampsFill: one object goes by the plain name, several by theirs and by
 // the plain name when the last is there; an agent's word replaces the watch's.
 func TestStampsFill(t *testing.T) {
-	s := stamps{}
-	s.add(op.Bound, "a", watch.Event{At: 10, Err: 2})
-	s.add(op.Bound, "a", watch.Event{At: 90})
-	s.add(op.Bound, "b", watch.Event{At: 30, Interval: true, Err: 5})
-	s.add(op.Running, "p", watch.Event{At: 50})
-	s.set(op.Running, "p", op.Milestone{At: 45, Err: 1, Source: "agent"})
-	s.add(op.Attached, "a", watch.Event{At: 20})
+	s := Milestones{}
+	s.Add(op.Bound, "a", watch.Event{At: 10, Err: 2})
+	s.Add(op.Bound, "a", watch.Event{At: 90})
+	s.Add(op.Bound, "b", watch.Event{At: 30, Interval: true, Err: 5})
+	s.Add(op.Running, "p", watch.Event{At: 50})
+	s.Set(op.Running, "p", op.Milestone{At: 45, Err: 1, Source: "agent"})
+	s.Add(op.Attached, "a", watch.Event{At: 20})
 	tr := op.NewTrace(op.NewClock())
-	s.fill(tr, map[string][]string{op.Bound: {"a", "b"}, op.Running: {"p"}, op.Attached: {"a", "b"}})
+	s.Fill(tr, map[string][]string{op.Bound: {"a", "b"}, op.Running: {"p"}, op.Attached: {"a", "b"}})
 	var o op.Op
 	tr.Fill(&o)
 	want := []op.Milestone{
@@ -79,11 +79,11 @@ func TestStampsFill(t *testing.T) {
 
 // TestFailedAttemptsCount: each warning of a sidecar about an attempt counts.
 func TestFailedAttemptsCount(t *testing.T) {
-	w := warnings{}
-	w.see(&corev1.Event{Type: corev1.EventTypeWarning, Reason: "ProvisioningFailed", Message: "deadline", Count: 3})
-	w.see(&corev1.Event{Type: corev1.EventTypeWarning, Reason: "FailedScheduling", Message: "unbound", Count: 2})
-	w.see(&corev1.Event{Type: corev1.EventTypeNormal, Reason: "Provisioning", Count: 4})
-	if got := w.attempts(); got != 3 {
+	w := Warnings{}
+	w.See(&corev1.Event{Type: corev1.EventTypeWarning, Reason: "ProvisioningFailed", Message: "deadline", Count: 3})
+	w.See(&corev1.Event{Type: corev1.EventTypeWarning, Reason: "FailedScheduling", Message: "unbound", Count: 2})
+	w.See(&corev1.Event{Type: corev1.EventTypeNormal, Reason: "Provisioning", Count: 4})
+	if got := w.Count(); got != 3 {
 		t.Errorf("%d attempts, want 3", got)
 	}
 	if diff := cmp.Diff("FailedScheduling: unbound (2 times); ProvisioningFailed: deadline (3 times)", w.String()); diff != "" {
@@ -91,6 +91,6 @@ func TestFailedAttemptsCount(t *testing.T) {
 	}
 }
 
-func testPod(name string) *corev1.Pod {
+func pod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}}
 }

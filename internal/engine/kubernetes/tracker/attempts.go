@@ -1,4 +1,4 @@
-package kubernetes
+package tracker
 
 import (
 	"fmt"
@@ -18,13 +18,13 @@ import (
 // attempts keeps, over a whole run, what was tried in vain beneath its ops, and
 // which creations ended without anybody knowing what became of them. It is safe
 // for concurrent use.
-type attempts struct {
-	mu      sync.Mutex
-	causes  map[string]*cause
-	unknown map[string]creation // by the name that the driver was given
-	known   map[string]bool     // names whose handle the cluster has
-	refused map[string]bool     // objects that a driver has refused for certain
-	unbound []string            // deleted before they had a volume
+type Attempts struct {
+	mu        sync.Mutex
+	causes    map[string]*cause
+	uncertain map[string]Creation // by the name that the driver was given
+	handles   map[string]bool     // names whose handle the cluster has
+	refused   map[string]bool     // objects that a driver has refused for certain
+	unbound   []string            // deleted before they had a volume
 }
 
 // cause is why attempts failed.
@@ -35,15 +35,15 @@ type cause struct {
 
 // creation is something that a driver was asked to make, without the cluster
 // learning whether it did.
-type creation struct {
-	rpc, driver string
-	object      string // of the run
-	times       int
-	message     string
+type Creation struct {
+	RPC, Driver string
+	Object      string // of the run
+	Times       int
+	Message     string
 }
 
-func newAttempts() *attempts {
-	return &attempts{causes: map[string]*cause{}, unknown: map[string]creation{}, known: map[string]bool{},
+func NewAttempts() *Attempts {
+	return &Attempts{causes: map[string]*cause{}, uncertain: map[string]Creation{}, handles: map[string]bool{},
 		refused: map[string]bool{}}
 }
 
@@ -51,8 +51,8 @@ func newAttempts() *attempts {
 // fail, which are in the trace already, and otherwise as many as the cluster
 // speaks of, which are that many at least: a message that stays the same is told
 // once.
-func (a *attempts) tried(tr *op.Trace, object string, w warnings, r *rpcs) {
-	for range w.attempts() - r.failed() {
+func (a *Attempts) Count(tr *op.Trace, object string, w Warnings, r *CSICalls) {
+	for range w.Count() - r.failed() {
 		tr.Attempt()
 	}
 	found := map[string]*cause{}
@@ -63,7 +63,7 @@ func (a *attempts) tried(tr *op.Trace, object string, w warnings, r *rpcs) {
 	}
 	if len(found) == 0 {
 		for _, x := range w {
-			if failedAttempts[x.reason] {
+			if failedAttemptReasons[x.reason] {
 				tally(found, strings.TrimSpace(x.reason+" "+codeIn(x.message)), x.count, object+": "+x.message)
 			}
 		}
@@ -78,7 +78,7 @@ func tally(in map[string]*cause, why string, times int, first string) {
 	in[why].times += times
 }
 
-func (a *attempts) add(found map[string]*cause) {
+func (a *Attempts) add(found map[string]*cause) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for why, c := range found {
@@ -92,19 +92,19 @@ func (a *attempts) add(found map[string]*cause) {
 
 // lost notes a creation that has failed when its op ended, so that nobody may
 // know of what the driver has made.
-func (a *attempts) lost(name string, c creation) {
+func (a *Attempts) CreationFailed(name string, c Creation) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case refused(c.message):
-		a.refused[c.object] = true
-	case c.message != "" && !a.known[name]:
-		a.unknown[name] = c
+	case refused(c.Message):
+		a.refused[c.Object] = true
+	case c.Message != "" && !a.handles[name]:
+		a.uncertain[name] = c
 	}
 }
 
 // deletedUnbound notes an object whose claim went before it had a volume.
-func (a *attempts) deletedUnbound(object string) {
+func (a *Attempts) DeletedUnbound(object string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.refused[object] {
@@ -113,16 +113,16 @@ func (a *attempts) deletedUnbound(object string) {
 }
 
 // see learns from the cluster which of what was created has a handle.
-func (a *attempts) see(ev watch.Event) {
+func (a *Attempts) See(ev watch.Event) {
 	name := ""
 	switch o := ev.Object.(type) {
 	case *corev1.PersistentVolume:
 		if o.Spec.ClaimRef != nil && o.Spec.CSI != nil {
-			name = claimAsked(string(o.Spec.ClaimRef.UID))
+			name = VolumeRequestName(string(o.Spec.ClaimRef.UID))
 		}
 	case *api.VolumeSnapshotContent:
 		if o.Status != nil && o.Status.SnapshotHandle != nil {
-			name = snapshotAsked(o.Spec.VolumeSnapshotRef.UID)
+			name = SnapshotRequestName(o.Spec.VolumeSnapshotRef.UID)
 		}
 	}
 	if name == "" {
@@ -130,35 +130,35 @@ func (a *attempts) see(ev watch.Event) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.unknown, name)
+	delete(a.uncertain, name)
 	if ev.Type == watch.Deleted {
-		delete(a.known, name)
+		delete(a.handles, name)
 	} else {
-		a.known[name] = true
+		a.handles[name] = true
 	}
 }
 
 // claimAsked and snapshotAsked are what sidecars call a volume and a snapshot
 // when they ask the driver for it, unless they were told other prefixes.
-func claimAsked(uid string) string    { return "pvc-" + uid }
-func snapshotAsked(uid string) string { return "snapshot-" + uid }
+func VolumeRequestName(uid string) string   { return "pvc-" + uid }
+func SnapshotRequestName(uid string) string { return "snapshot-" + uid }
 
 // refusals are the codes by which a driver says that it has made nothing.
-var refusals = map[string]bool{"InvalidArgument": true, "NotFound": true, "AlreadyExists": true, "PermissionDenied": true,
+var refusalCodes = map[string]bool{"InvalidArgument": true, "NotFound": true, "AlreadyExists": true, "PermissionDenied": true,
 	"FailedPrecondition": true, "OutOfRange": true, "Unimplemented": true, "Unauthenticated": true, "ResourceExhausted": true}
 
 // notAsked are words by which csi-provisioner says that it has not asked the driver,
 // because of the source of a volume.
-const notAsked = "error getting handle for DataSource"
+const driverNotCalled = "error getting handle for DataSource"
 
 // refused says whether a message means that the driver has made nothing.
 func refused(message string) bool {
-	return refusals[codeIn(message)] || strings.Contains(message, notAsked)
+	return refusalCodes[codeIn(message)] || strings.Contains(message, driverNotCalled)
 }
 
 // unsuited are the codes by which a driver says that it will refuse the same claim
 // each time. csi-provisioner itself calls the first of them infeasible.
-var unsuited = map[string]bool{"InvalidArgument": true, "OutOfRange": true}
+var permanentCodes = map[string]bool{"InvalidArgument": true, "OutOfRange": true}
 
 // tooSmall are the words by which csi-provisioner refuses a claim that is smaller
 // than the volume or the snapshot from which it is to be made.
@@ -167,17 +167,17 @@ var tooSmall = []string{
 
 // hopelessClaim says why a claim that was not provisioned will never be, by the
 // message of its Event; nil if it may be. csi-provisioner goes on trying in any case.
-func hopelessClaim(claim, reason, message string) *engine.Error {
+func ProvisioningError(claim, reason, message string) *engine.Error {
 	if reason != "ProvisioningFailed" {
 		return nil
 	}
 	code := codeIn(message)
-	source := strings.Contains(message, notAsked)
+	source := strings.Contains(message, driverNotCalled)
 	says := func(words string) bool { return strings.Contains(message, words) }
 	switch {
 	case source && slices.ContainsFunc(tooSmall, says):
 		code = "OutOfRange" // as a driver would say
-	case source || !unsuited[code]:
+	case source || !permanentCodes[code]:
 		return nil
 	}
 	return &engine.Error{Code: code,
@@ -185,11 +185,11 @@ func hopelessClaim(claim, reason, message string) *engine.Error {
 }
 
 // maxNamed is how many things one finding names.
-const maxNamed = 20
+const maxListed = 20
 
 // findings say what was tried again, and what may be left of it at the drivers
 // whose own lists were not to be had.
-func (a *attempts) findings(listed map[string]bool) []engine.Finding {
+func (a *Attempts) Findings(listed map[string]bool) []engine.Finding {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var list []engine.Finding
@@ -199,28 +199,28 @@ func (a *attempts) findings(listed map[string]bool) []engine.Finding {
 			Evidence: fmt.Sprintf("%s, %d times at least in %d ops; the first: %s", why, c.times, c.ops, c.first)})
 	}
 	var left []string
-	for _, name := range slices.Sorted(maps.Keys(a.unknown)) {
-		if c := a.unknown[name]; !listed[c.driver] {
-			left = append(left, fmt.Sprintf("%s of %s (%s at %s: %s)", c.rpc, name, c.object, c.driver, strings.Join(strings.Fields(c.message), " ")))
+	for _, name := range slices.Sorted(maps.Keys(a.uncertain)) {
+		if c := a.uncertain[name]; !listed[c.Driver] {
+			left = append(left, fmt.Sprintf("%s of %s (%s at %s: %s)", c.RPC, name, c.Object, c.Driver, strings.Join(strings.Fields(c.Message), " ")))
 		}
 	}
 	if len(left) > 0 {
 		list = append(list, engine.Finding{Name: "orphanPossible", Severity: "warning", Evidence: fmt.Sprintf(
 			"%d creations failed without saying that nothing was made, and the cluster never had a handle of it: a driver may keep what nobody will delete. Look for the names: %s",
-			len(left), firstNames(left))})
+			len(left), JoinFirst(left))})
 	}
 	if len(a.unbound) > 0 {
 		list = append(list, engine.Finding{Name: "deletedUnbound", Severity: "info", Evidence: fmt.Sprintf(
 			"%d claims were deleted before they had a volume: one that was being made for them at that moment comes and goes later, outside of the deletion's time: %s",
-			len(a.unbound), firstNames(slices.Sorted(slices.Values(a.unbound))))})
+			len(a.unbound), JoinFirst(slices.Sorted(slices.Values(a.unbound))))})
 	}
 	return list
 }
 
 // firstNames joins the first names of a list.
-func firstNames(all []string) string {
-	text := strings.Join(all[:min(maxNamed, len(all))], "; ")
-	if more := len(all) - maxNamed; more > 0 {
+func JoinFirst(all []string) string {
+	text := strings.Join(all[:min(maxListed, len(all))], "; ")
+	if more := len(all) - maxListed; more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
 	return text

@@ -1,4 +1,6 @@
-package kubernetes
+// Package podspec changes the specs of pods: it adds the agent, limits output volumes and
+// sets affinities.
+package podspec
 
 import (
 	"fmt"
@@ -32,19 +34,19 @@ func ParseDelivery(s string) (Delivery, error) {
 const (
 	agentVolume = "cnsbench-agent" // the name of the volume and of the init container
 	agentDir    = "/.cnsbench"
-	agentBinary = "/cnsbench-agent" // in the product's image
+	AgentBinary = "/cnsbench-agent" // in the product's image
 )
 
 // path is where the agent is inside the workload's containers.
-func (d Delivery) path() string {
+func (d Delivery) agentPath() string {
 	if d == DeliverBaked {
-		return agentBinary
+		return AgentBinary
 	}
-	return agentDir + agentBinary
+	return agentDir + AgentBinary
 }
 
 // deliver adds to a pod what brings the agent into its wrapped containers.
-func (d Delivery) deliver(spec *corev1.PodSpec, image string, wrapped []string) {
+func (d Delivery) Deliver(spec *corev1.PodSpec, image string, wrapped []string) {
 	if d == DeliverBaked || len(wrapped) == 0 {
 		return
 	}
@@ -52,12 +54,12 @@ func (d Delivery) deliver(spec *corev1.PodSpec, image string, wrapped []string) 
 	if d == DeliverImage {
 		volume.Image = &corev1.ImageVolumeSource{Reference: image, PullPolicy: corev1.PullIfNotPresent}
 	} else {
-		volume.EmptyDir = &corev1.EmptyDirVolumeSource{SizeLimit: sizeLimit(agentRoom)}
+		volume.EmptyDir = &corev1.EmptyDirVolumeSource{SizeLimit: sizeLimit(agentVolumeSize)}
 		spec.InitContainers = append([]corev1.Container{{
 			Name: agentVolume, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
-			Command:         []string{agentBinary, "install", agentDir},
+			Command:         []string{AgentBinary, "install", agentDir},
 			VolumeMounts:    []corev1.VolumeMount{{Name: agentVolume, MountPath: agentDir}},
-			SecurityContext: restricted(),
+			SecurityContext: Restricted(),
 		}}, spec.InitContainers...)
 	}
 	spec.Volumes = append(spec.Volumes, volume)
@@ -69,18 +71,18 @@ func (d Delivery) deliver(spec *corev1.PodSpec, image string, wrapped []string) 
 }
 
 // wrap puts the agent in the place of a container's command.
-func (d Delivery) wrap(c *corev1.Container, public []string, secret string) {
-	c.Command = append([]string{d.path(), "wrap", "--log-dir", "none", "--"}, append(c.Command, c.Args...)...)
+func (d Delivery) Wrap(c *corev1.Container, public []string, secret string) {
+	c.Command = append([]string{d.agentPath(), "wrap", "--log-dir", "none", "--"}, append(c.Command, c.Args...)...)
 	c.Args = nil
-	setEnv(c, public, secret)
+	SetAgentEnv(c, public, secret)
 }
 
 // anyUser is who containers of ours run as: nobody in particular, not root.
-const anyUser = 65532
+const User = 65532
 
 // restricted is what the Pod Security Standard of that name asks of a container.
-func restricted() *corev1.SecurityContext {
-	no, yes, user := false, true, int64(anyUser)
+func Restricted() *corev1.SecurityContext {
+	no, yes, user := false, true, int64(User)
 	return &corev1.SecurityContext{
 		AllowPrivilegeEscalation: &no, RunAsNonRoot: &yes, RunAsUser: &user, ReadOnlyRootFilesystem: &yes,
 		Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
@@ -90,7 +92,7 @@ func restricted() *corev1.SecurityContext {
 
 // lastWords has the kubelet report the end of the log of a container that fails,
 // where its author has not decided otherwise.
-func lastWords(spec *corev1.PodSpec) {
+func SetTerminationMessages(spec *corev1.PodSpec) {
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
 			if list[i].TerminationMessagePolicy == "" {
@@ -101,7 +103,7 @@ func lastWords(spec *corev1.PodSpec) {
 }
 
 // setEnv tells a container's agent where the runner is and what its token is.
-func setEnv(c *corev1.Container, public []string, secret string) {
+func SetAgentEnv(c *corev1.Container, public []string, secret string) {
 	for _, kv := range public {
 		k, v, _ := strings.Cut(kv, "=")
 		c.Env = append(c.Env, corev1.EnvVar{Name: k, Value: v})

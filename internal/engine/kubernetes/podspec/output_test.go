@@ -1,4 +1,4 @@
-package kubernetes
+package podspec
 
 import (
 	"testing"
@@ -40,13 +40,13 @@ func TestBoundOutput(t *testing.T) {
 		return all
 	}
 	bounded := spec()
-	boundOutput(bounded, p, 256<<20)
+	LimitOutput(bounded, p, 256<<20)
 	want := map[string]string{"out": "1536Mi", "logs": "1536Mi", "results": "1536Mi", "mine": "7Mi"}
 	if diff := cmp.Diff(want, limits(bounded)); diff != "" {
 		t.Error(diff)
 	}
 	unbounded := spec()
-	boundOutput(unbounded, p, 0)
+	LimitOutput(unbounded, p, 0)
 	if diff := cmp.Diff(map[string]string{"mine": "7Mi"}, limits(unbounded)); diff != "" {
 		t.Error(diff)
 	}
@@ -55,7 +55,7 @@ func TestBoundOutput(t *testing.T) {
 // TestDeliverBound: the volume that the agent is copied to holds little more.
 func TestDeliverBound(t *testing.T) {
 	spec := &corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}
-	DeliverInit.deliver(spec, "image", []string{"c"})
+	DeliverInit.Deliver(spec, "image", []string{"c"})
 	if e := spec.Volumes[0].EmptyDir; e == nil || e.SizeLimit == nil || e.SizeLimit.String() != "64Mi" {
 		t.Errorf("%+v", spec.Volumes[0])
 	}

@@ -1,4 +1,6 @@
-package kubernetes
+// Package names has the names and labels of the objects that a run creates, and rewrites
+// the references of pods to them.
+package names
 
 import (
 	"fmt"
@@ -19,21 +21,21 @@ const (
 	// LabelObject is the name that the loop has for it, without the run.
 	LabelObject = "cnsbench.dev/object"
 	// labelGroup marks the claims of one group snapshot.
-	labelGroup = "cnsbench.dev/group"
+	LabelGroup = "cnsbench.dev/group"
 )
 
 // prefix begins the name of every object of a run.
-func prefix(runID string) string { return "cnsb-" + runID + "-" }
+func Prefix(runID string) string { return "cnsb-" + runID + "-" }
 
 // rawName marks a loop's name that is the cluster's own.
-const rawName = "k8s:"
+const Raw = "k8s:"
 
 // maxLabel is how long the value of a label may be.
-const maxLabel = 63
+const MaxValue = 63
 
 // labelValue makes a label's value of a name; a long one becomes its hash.
-func labelValue(name string) string {
-	if len(name) <= maxLabel {
+func LabelValue(name string) string {
+	if len(name) <= MaxValue {
 		return name
 	}
 	h := fnv.New64a()
@@ -44,13 +46,13 @@ func labelValue(name string) string {
 // references maps the names that the loop gave to objects of one instance to
 // the cluster's; a name that is in none of the maps is of something that exists
 // already and stays as it is.
-type references struct {
-	claims, configs, secrets, services map[string]string
-	groups                             map[string]string // of pods that belong on one node: see together
+type References struct {
+	Claims, ConfigMaps, Secrets, Services map[string]string
+	Colocated                             map[string]string // of pods that belong on one node: see together
 }
 
 // to is the cluster's name for a name of the loop's.
-func to(names map[string]string, name *string) {
+func replace(names map[string]string, name *string) {
 	if n, ok := names[*name]; ok {
 		*name = n
 	}
@@ -61,59 +63,59 @@ const serviceVar = "SERVICE_"
 
 // rename points the references of a pod at what the cluster calls the objects
 // of its instance.
-func (r *references) rename(spec *corev1.PodSpec) {
-	to(r.services, &spec.Subdomain)
+func (r *References) Apply(spec *corev1.PodSpec) {
+	replace(r.Services, &spec.Subdomain)
 	for i := range spec.Volumes {
 		v := &spec.Volumes[i]
 		if v.PersistentVolumeClaim != nil {
-			to(r.claims, &v.PersistentVolumeClaim.ClaimName)
+			replace(r.Claims, &v.PersistentVolumeClaim.ClaimName)
 		}
 		if v.ConfigMap != nil {
-			to(r.configs, &v.ConfigMap.Name)
+			replace(r.ConfigMaps, &v.ConfigMap.Name)
 		}
 		if v.Secret != nil {
-			to(r.secrets, &v.Secret.SecretName)
+			replace(r.Secrets, &v.Secret.SecretName)
 		}
 		if v.Projected != nil {
 			for j := range v.Projected.Sources {
 				if c := v.Projected.Sources[j].ConfigMap; c != nil {
-					to(r.configs, &c.Name)
+					replace(r.ConfigMaps, &c.Name)
 				}
 				if c := v.Projected.Sources[j].Secret; c != nil {
-					to(r.secrets, &c.Name)
+					replace(r.Secrets, &c.Name)
 				}
 			}
 		}
 	}
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
-			r.environment(&list[i])
+			r.applyToEnv(&list[i])
 		}
 	}
 }
 
-func (r *references) environment(c *corev1.Container) {
+func (r *References) applyToEnv(c *corev1.Container) {
 	for i := range c.EnvFrom {
 		if from := c.EnvFrom[i].ConfigMapRef; from != nil {
-			to(r.configs, &from.Name)
+			replace(r.ConfigMaps, &from.Name)
 		}
 		if from := c.EnvFrom[i].SecretRef; from != nil {
-			to(r.secrets, &from.Name)
+			replace(r.Secrets, &from.Name)
 		}
 	}
 	for i := range c.Env {
 		e := &c.Env[i]
 		if strings.HasPrefix(e.Name, serviceVar) {
-			to(r.services, &e.Value)
+			replace(r.Services, &e.Value)
 		}
 		if e.ValueFrom == nil {
 			continue
 		}
 		if from := e.ValueFrom.ConfigMapKeyRef; from != nil {
-			to(r.configs, &from.Name)
+			replace(r.ConfigMaps, &from.Name)
 		}
 		if from := e.ValueFrom.SecretKeyRef; from != nil {
-			to(r.secrets, &from.Name)
+			replace(r.Secrets, &from.Name)
 		}
 	}
 }
@@ -125,10 +127,10 @@ type Metadata struct{ RunID, Proof, Namespace string }
 // the run and on the object's name alone. A name that the cluster has chosen (of the
 // members of a group snapshot) is kept.
 func (m Metadata) Name(object string) string {
-	if raw, ok := strings.CutPrefix(object, rawName); ok {
+	if raw, ok := strings.CutPrefix(object, Raw); ok {
 		return raw
 	}
-	return prefix(m.RunID) + object
+	return Prefix(m.RunID) + object
 }
 
 // Labels adds the run's labels to the given ones. A value that is too long for a label
@@ -139,10 +141,10 @@ func (m Metadata) Labels(given map[string]string, action, object string) map[str
 		all = map[string]string{}
 	}
 	all[LabelRun], all[LabelIdentity] = m.RunID, m.Proof
-	if action != "" && len(action) <= maxLabel {
+	if action != "" && len(action) <= MaxValue {
 		all[LabelAction] = action
 	}
-	if len(object) <= maxLabel {
+	if len(object) <= MaxValue {
 		all[LabelObject] = object
 	}
 	return all

@@ -1,4 +1,4 @@
-package kubernetes
+package podspec
 
 import (
 	"testing"
@@ -13,9 +13,9 @@ func TestDeliverAndWrap(t *testing.T) {
 			InitContainers: []corev1.Container{{Name: "own"}},
 			Containers:     []corev1.Container{{Name: "main", Command: []string{"fio"}, Args: []string{"job"}}, {Name: "plain"}},
 		}
-		d.wrap(&spec.Containers[0], []string{"CNSBENCH_AGENT_RUNNER=tls:h:1"}, "secret")
-		d.deliver(&spec, "img", []string{"main"})
-		want := []string{d.path(), "wrap", "--log-dir", "none", "--", "fio", "job"}
+		d.Wrap(&spec.Containers[0], []string{"CNSBENCH_AGENT_RUNNER=tls:h:1"}, "secret")
+		d.Deliver(&spec, "img", []string{"main"})
+		want := []string{d.agentPath(), "wrap", "--log-dir", "none", "--", "fio", "job"}
 		if diff := cmp.Diff(want, spec.Containers[0].Command); diff != "" {
 			t.Errorf("%s: %s", d, diff)
 		}

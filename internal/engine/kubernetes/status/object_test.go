@@ -1,4 +1,4 @@
-package kubernetes
+package status
 
 import (
 	"errors"
@@ -35,14 +35,14 @@ func TestReadiness(t *testing.T) {
 	for _, tt := range tests {
 		gv, kind, _ := cutKind(tt.gvk)
 		gvk := schema.FromAPIVersionAndKind(gv, kind)
-		o := testObject(t, tt.object)
-		done, known := ready(gvk, o)
+		o := object(t, tt.object)
+		done, known := Ready(gvk, o)
 		if done != tt.done || known != tt.known {
 			t.Errorf("%s: ready %v, known %v", tt.name, done, known)
 		}
 		code := ""
 		var coded *engine.Error
-		if errors.As(failed(gvk, o), &coded) {
+		if errors.As(ObjectError(gvk, o), &coded) {
 			code = coded.Code
 		}
 		if code != tt.fails {
@@ -66,7 +66,7 @@ func cutKind(s string) (gv, kind string, ok bool) {
 }
 
 // object reads a manifest with integers as an API server returns them.
-func testObject(t *testing.T, text string) *unstructured.Unstructured {
+func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	data, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {

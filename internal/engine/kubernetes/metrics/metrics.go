@@ -1,4 +1,7 @@
-package kubernetes
+// Package metrics reads the metrics and flags of kubelets, CSI sidecars and storage
+// controllers. Their counters are read before and after a run; the difference says how
+// long their operations took, but not in which op.
+package metrics
 
 import (
 	"bytes"
@@ -26,10 +29,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Kubelets, sidecars and controllers count what they do. Their counters are read
-// before and after a run; the difference says how long their operations took,
-// but not when, nor in which op: it stands beside the result.
-
 const (
 	// maxKubelets bounds how many nodes are read: each answers about a MiB.
 	maxKubelets = 50
@@ -47,7 +46,7 @@ type exporter struct {
 }
 
 // metrics are the first readings of a run.
-type metrics struct {
+type Collector struct {
 	exporters []exporter
 	before    []families // of each exporter; nil: it could not be read
 	kubelets  bool       // at least one could
@@ -58,10 +57,10 @@ type families map[string]*dto.MetricFamily
 
 // StartMetrics finds exporters and reads them for the first time. endpoints are further
 // ones, URL or NAME=URL.
-func StartMetrics(ctx context.Context, client *api.Client, endpoints []string) *metrics {
-	m := &metrics{exporters: append(kubelets(ctx, client), controllerPods(ctx, client)...)}
+func Start(ctx context.Context, client *api.Client, endpoints []string) *Collector {
+	m := &Collector{exporters: append(kubelets(ctx, client), controllerPods(ctx, client)...)}
 	for _, endpoint := range endpoints {
-		m.exporters = append(m.exporters, named(endpoint))
+		m.exporters = append(m.exporters, urlExporter(endpoint))
 	}
 	var errs []error
 	m.before, errs = readAll(ctx, m.exporters)
@@ -144,7 +143,7 @@ func proxied(client *api.Client, path string) func(context.Context) ([]byte, err
 }
 
 // named is an exporter that the user has given, as URL or NAME=URL.
-func named(at string) exporter {
+func urlExporter(at string) exporter {
 	name, url, ok := strings.Cut(at, "=")
 	if !ok || strings.Contains(name, "/") {
 		name, url = at, at
@@ -195,7 +194,7 @@ func parseMetrics(text []byte) (families, error) {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
 	kept := families{}
-	for name := range told {
+	for name := range sampleName {
 		if f := all[name]; f != nil {
 			kept[name] = f
 		}
@@ -205,14 +204,14 @@ func parseMetrics(text []byte) (families, error) {
 
 // told says, for each family of use, what a sample of it is about; "" leaves
 // the sample out.
-var told = map[string]func(labels map[string]string) string{
+var sampleName = map[string]func(labels map[string]string) string{
 	"csi_operations_seconds":         csiCall,
 	"csi_sidecar_operations_seconds": csiCall,
 	"storage_operation_duration_seconds": func(l map[string]string) string {
 		if l["operation_name"] == "" || l["volume_plugin"] == "" {
 			return ""
 		}
-		return l["operation_name"] + unless(l["status"], "success") + ", " + strings.TrimPrefix(l["volume_plugin"], "kubernetes.io/csi:")
+		return l["operation_name"] + ifNot(l["status"], "success") + ", " + strings.TrimPrefix(l["volume_plugin"], "kubernetes.io/csi:")
 	},
 	"workqueue_queue_duration_seconds": queue("waiting in queue "),
 	"workqueue_work_duration_seconds":  queue("work on queue "),
@@ -229,11 +228,11 @@ func csiCall(l map[string]string) string {
 	if method == "" || strings.Contains(method, "Get") || method == "Probe" {
 		return "" // questions that change nothing
 	}
-	return method + unless(l["grpc_status_code"], "OK") + ", " + l["driver_name"]
+	return method + ifNot(l["grpc_status_code"], "OK") + ", " + l["driver_name"]
 }
 
 // unless says how something ended, unless it ended well.
-func unless(how, well string) string {
+func ifNot(how, well string) string {
 	if how == well {
 		return ""
 	}
@@ -241,11 +240,11 @@ func unless(how, well string) string {
 }
 
 // ofStorage are the names of queues of storage controllers.
-var ofStorage = regexp.MustCompile(`claim|volume|pvc|pv\b|snapshot|content|attach|csi|resiz|modify`)
+var storageQueues = regexp.MustCompile(`claim|volume|pvc|pv\b|snapshot|content|attach|csi|resiz|modify`)
 
 func queue(what string) func(map[string]string) string {
 	return func(l map[string]string) string {
-		if !ofStorage.MatchString(strings.ToLower(l["name"])) {
+		if !storageQueues.MatchString(strings.ToLower(l["name"])) {
 			return ""
 		}
 		return what + l["name"]
@@ -265,12 +264,12 @@ func difference(source string, before, after families) []op.Distribution {
 			}
 		}
 		for _, m := range f.Metric {
-			about := told[name](labelsOf(m))
+			about := sampleName[name](labelsOf(m))
 			if about == "" {
 				continue
 			}
 			d := op.Distribution{Source: source, Name: about, How: name + ", difference over the run"}
-			count(&d, old[labelsKey(m)], m)
+			setDifference(&d, old[labelsKey(m)], m)
 			if d.N > 0 {
 				list = append(list, d)
 			}
@@ -281,7 +280,7 @@ func difference(source string, before, after families) []op.Distribution {
 }
 
 // count fills a distribution with what one sample has more than before.
-func count(d *op.Distribution, before, after *dto.Metric) {
+func setDifference(d *op.Distribution, before, after *dto.Metric) {
 	h, old := after.GetHistogram(), before.GetHistogram()
 	if h == nil {
 		now, was := after.GetCounter().GetValue(), before.GetCounter().GetValue()
@@ -329,7 +328,7 @@ func labelsKey(m *dto.Metric) string {
 }
 
 // counted reads everything again: what was counted, and what follows from it.
-func (m *metrics) counted(ctx context.Context, drivers []string) (list []op.Distribution, findings []engine.Finding) {
+func (m *Collector) Collect(ctx context.Context, drivers []string) (list []op.Distribution, findings []engine.Finding) {
 	if m == nil {
 		return nil, nil
 	}
@@ -343,14 +342,14 @@ func (m *metrics) counted(ctx context.Context, drivers []string) (list []op.Dist
 			continue
 		}
 		d := difference(x.source, m.before[i], after[i])
-		list = append(list, ofInterest(x, d, drivers)...)
-		findings = append(findings, limited(x.source, d)...)
+		list = append(list, ofDrivers(x, d, drivers)...)
+		findings = append(findings, rateLimitFindings(x.source, d)...)
 	}
 	return list, findings
 }
 
 // ofInterest leaves out what kubelets counted of other drivers.
-func ofInterest(x exporter, all []op.Distribution, drivers []string) []op.Distribution {
+func ofDrivers(x exporter, all []op.Distribution, drivers []string) []op.Distribution {
 	if !x.kubelet {
 		return all
 	}
@@ -361,13 +360,13 @@ func ofInterest(x exporter, all []op.Distribution, drivers []string) []op.Distri
 
 // limitedMean is from which mean on the wait for a client's own rate limiter is
 // worth a word, in nanoseconds.
-const limitedMean = 10e6
+const rateLimitedMean = 10e6
 
 // limited names what held a controller up, by its own count.
-func limited(source string, all []op.Distribution) []engine.Finding {
+func rateLimitFindings(source string, all []op.Distribution) []engine.Finding {
 	var list []engine.Finding
 	for _, d := range all {
-		if strings.HasPrefix(d.How, rateLimiter) && float64(d.SumNs) > limitedMean*float64(d.N) {
+		if strings.HasPrefix(d.How, rateLimiter) && float64(d.SumNs) > rateLimitedMean*float64(d.N) {
 			list = append(list, engine.Finding{Name: "clientRateLimited", Severity: "info", Evidence: fmt.Sprintf(
 				"%s spent %v %s, in %d requests: its --kube-api-qps bounds what was measured", source, time.Duration(d.SumNs).Round(time.Millisecond), d.Name, d.N)})
 		}
@@ -376,10 +375,10 @@ func limited(source string, all []op.Distribution) []engine.Finding {
 }
 
 // Kubelets says whether the metrics of a kubelet could be read.
-func (m *metrics) Kubelets() bool { return m != nil && m.kubelets }
+func (m *Collector) Kubelets() bool { return m != nil && m.kubelets }
 
 // Unread lists the exporters that could not be read, each with the reason.
-func (m *metrics) Unread() []string {
+func (m *Collector) Unread() []string {
 	if m == nil {
 		return nil
 	}

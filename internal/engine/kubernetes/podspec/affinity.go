@@ -1,4 +1,4 @@
-package kubernetes
+package podspec
 
 import (
 	"slices"
@@ -9,16 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 )
 
 // labelTogether has the same value in pods that share a volume which one node at a
 // time may have: on two nodes one of them would wait for the other's end
 // ("Multi-Attach error").
-const labelTogether = "cnsbench.dev/one-node"
+const labelOneNode = "cnsbench.dev/one-node"
 
 // together maps the pods of an instance that belong on one node to the claim that
 // stands for their group. Claims that have a pod in common are of one group.
-func together(w *engine.Workload) map[string]string {
+func Colocation(w *engine.Workload) map[string]string {
 	group := map[string]string{}
 	for _, s := range engine.SharedClaims(w.Claims, w.Pods) {
 		name := s.Claim.Name
@@ -38,12 +39,12 @@ func together(w *engine.Workload) map[string]string {
 
 // place puts a pod on the node of the others of its group. The scheduler lets the
 // first go anywhere; a pod that is made again goes to those that are left.
-func place(pod *corev1.Pod, group string) {
+func Colocate(pod *corev1.Pod, group string) {
 	if group == "" {
 		return
 	}
-	value := labelValue(group)
-	pod.Labels[labelTogether] = value
+	value := names.LabelValue(group)
+	pod.Labels[labelOneNode] = value
 	if pod.Spec.Affinity == nil {
 		pod.Spec.Affinity = &corev1.Affinity{}
 	}
@@ -52,14 +53,14 @@ func place(pod *corev1.Pod, group string) {
 	}
 	a := pod.Spec.Affinity.PodAffinity
 	terms := &a.RequiredDuringSchedulingIgnoredDuringExecution
-	others := map[string]string{LabelRun: pod.Labels[LabelRun], labelTogether: value}
+	others := map[string]string{names.LabelRun: pod.Labels[names.LabelRun], labelOneNode: value}
 	*terms = append(*terms, corev1.PodAffinityTerm{
 		TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: others}})
 }
 
 // bindTo keeps a pod on a node, or off it, beside what it asks for itself. It is
 // the scheduler that decides, so that volumes which wait for it are not forgotten.
-func bindTo(p *corev1.Pod, how corev1.NodeSelectorOperator, node string) {
+func RequireNode(p *corev1.Pod, how corev1.NodeSelectorOperator, node string) {
 	if p.Spec.Affinity == nil {
 		p.Spec.Affinity = &corev1.Affinity{}
 	}
@@ -76,7 +77,7 @@ func bindTo(p *corev1.Pod, how corev1.NodeSelectorOperator, node string) {
 	}
 }
 
-func tolerated(p *corev1.Pod, t *corev1.Taint) bool {
+func Tolerates(p *corev1.Pod, t *corev1.Taint) bool {
 	return slices.ContainsFunc(p.Spec.Tolerations, func(o corev1.Toleration) bool {
 		return (o.Effect == "" || o.Effect == t.Effect) && (o.Key == "" || o.Key == t.Key) &&
 			(o.Operator == corev1.TolerationOpExists || o.Value == t.Value)
@@ -84,14 +85,14 @@ func tolerated(p *corev1.Pod, t *corev1.Taint) bool {
 }
 
 // selects says whether one of a selector's terms holds for a node's labels.
-func selects(s *corev1.NodeSelector, n *corev1.Node) bool {
+func Selects(s *corev1.NodeSelector, n *corev1.Node) bool {
 	return slices.ContainsFunc(s.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
-		return !slices.ContainsFunc(t.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return !holds(r, n.Labels) })
+		return !slices.ContainsFunc(t.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return !matches(r, n.Labels) })
 	})
 }
 
 // holds is for requirements of labels; one that cannot be judged is left to the scheduler.
-func holds(r corev1.NodeSelectorRequirement, of labels.Set) bool {
+func matches(r corev1.NodeSelectorRequirement, of labels.Set) bool {
 	how, known := map[corev1.NodeSelectorOperator]selection.Operator{
 		corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn,
 		corev1.NodeSelectorOpExists: selection.Exists, corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,

@@ -1,4 +1,4 @@
-package kubernetes
+package podspec
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 
 func TestBindTo(t *testing.T) {
 	p := &corev1.Pod{}
-	bindTo(p, corev1.NodeSelectorOpNotIn, "n1")
+	RequireNode(p, corev1.NodeSelectorOpNotIn, "n1")
 	term := func(p *corev1.Pod) []corev1.NodeSelectorTerm {
 		return p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 	}
@@ -20,7 +20,7 @@ func TestBindTo(t *testing.T) {
 	own := corev1.NodeSelectorRequirement{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}
 	p = &corev1.Pod{Spec: corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{own}}, {}}}}}}}
-	bindTo(p, corev1.NodeSelectorOpNotIn, "n1")
+	RequireNode(p, corev1.NodeSelectorOpNotIn, "n1")
 	for i, tt := range term(p) { // they are alternatives
 		if len(tt.MatchFields) != 1 || len(tt.MatchExpressions) != 1-i {
 			t.Errorf("term %d is %+v", i, tt)

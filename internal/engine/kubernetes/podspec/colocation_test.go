@@ -1,4 +1,4 @@
-package kubernetes
+package podspec
 
 import (
 	"testing"
@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 )
 
 func sharedClaim(name string, modes ...corev1.PersistentVolumeAccessMode) corev1.PersistentVolumeClaim {
@@ -38,7 +39,7 @@ func TestTogether(t *testing.T) {
 		Pods: []engine.Pod{podWith("a", "one", "many"), podWith("b", "one", "two"), podWith("c", "two", "read"),
 			podWith("d", "many", "own"), podWith("e", "read")},
 	}
-	if diff := cmp.Diff(map[string]string{"a": "two", "b": "two", "c": "two"}, together(w)); diff != "" {
+	if diff := cmp.Diff(map[string]string{"a": "two", "b": "two", "c": "two"}, Colocation(w)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -46,10 +47,10 @@ func TestTogether(t *testing.T) {
 // A pod of a group asks for the node of the others beside what it asks for itself.
 func TestPlace(t *testing.T) {
 	own := corev1.PodAffinityTerm{TopologyKey: "rack"}
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{LabelRun: "r1"}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{names.LabelRun: "r1"}}}
 	p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{own}}}
-	place(p, "w-0-data")
+	Colocate(p, "w-0-data")
 	terms := p.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	if len(terms) != 2 || terms[0].TopologyKey != "rack" {
 		t.Fatalf("terms %+v", terms)
@@ -59,7 +60,7 @@ func TestPlace(t *testing.T) {
 		t.Errorf("%+v does not select the pod itself (labels %v): %v", terms[1], p.Labels, err)
 	}
 	alone := &corev1.Pod{}
-	place(alone, "")
+	Colocate(alone, "")
 	if alone.Spec.Affinity != nil {
 		t.Error("a pod that shares nothing is placed")
 	}

@@ -1,4 +1,4 @@
-package kubernetes
+package status
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 // the last change, all replicas are of it and ready, and no others are left. Jobs:
 // complete, or with as many pods ready as may run at once. Pods: ready or done.
 // Claims: bound.
-func ready(gvk schema.GroupVersionKind, o *unstructured.Unstructured) (done, known bool) {
+func Ready(gvk schema.GroupVersionKind, o *unstructured.Unstructured) (done, known bool) {
 	n := func(or int64, path ...string) int64 {
 		if v, found, err := unstructured.NestedInt64(o.Object, path...); err == nil && found {
 			return v
@@ -51,11 +51,11 @@ func ready(gvk schema.GroupVersionKind, o *unstructured.Unstructured) (done, kno
 }
 
 // failed says why an object will not become ready; nil if it may.
-func failed(gvk schema.GroupVersionKind, o *unstructured.Unstructured) error {
+func ObjectError(gvk schema.GroupVersionKind, o *unstructured.Unstructured) error {
 	phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
 	switch {
 	case gvk.Group == "batch" && hasCondition(o, "Failed"):
-		return &engine.Error{Code: "JobFailed", Message: fmt.Sprintf("Job %s has failed: %s", o.GetName(), condition(o))}
+		return &engine.Error{Code: "JobFailed", Message: fmt.Sprintf("Job %s has failed: %s", o.GetName(), Conditions(o))}
 	case gvk.Kind == "Pod" && gvk.Group == "" && phase == string(corev1.PodFailed):
 		return &engine.Error{Code: "PodFailed", Message: fmt.Sprintf("pod %s has failed", o.GetName())}
 	case gvk.Kind == "PersistentVolumeClaim" && phase == string(corev1.ClaimLost):
@@ -65,7 +65,7 @@ func failed(gvk schema.GroupVersionKind, o *unstructured.Unstructured) error {
 }
 
 func hasCondition(o *unstructured.Unstructured, kind string) bool {
-	for _, c := range conditions(o) {
+	for _, c := range conditionsOf(o) {
 		if c["type"] == kind && c["status"] == "True" {
 			return true
 		}
@@ -73,7 +73,7 @@ func hasCondition(o *unstructured.Unstructured, kind string) bool {
 	return false
 }
 
-func conditions(o *unstructured.Unstructured) []map[string]any {
+func conditionsOf(o *unstructured.Unstructured) []map[string]any {
 	list, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	var all []map[string]any
 	for _, c := range list {
@@ -85,12 +85,12 @@ func conditions(o *unstructured.Unstructured) []map[string]any {
 }
 
 // condition puts what an object's status says into words.
-func condition(o *unstructured.Unstructured) string {
+func Conditions(o *unstructured.Unstructured) string {
 	if o == nil {
 		return "it was not seen"
 	}
 	var parts []string
-	for _, c := range conditions(o) {
+	for _, c := range conditionsOf(o) {
 		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%v=%v %v", c["type"], c["status"], c["message"])))
 	}
 	if len(parts) == 0 {

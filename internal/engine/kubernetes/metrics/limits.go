@@ -1,4 +1,4 @@
-package kubernetes
+package metrics
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 // limiting are the flags of controllers that bound how fast control operations
 // can be.
-var limiting = []string{
+var limitingFlagNames = []string{
 	"kube-api-qps", "kube-api-burst", "timeout", "worker-threads", "workers", "retry-interval-start", "retry-interval-max",
 	"cloning-protection-threads", "capacity-poll-interval", "reconcile-sync", "concurrent-attach-detach-syncs",
 	"attach-detach-reconcile-sync-period", "feature-gates",
@@ -23,7 +23,7 @@ var limiting = []string{
 
 // controllers are programs whose flags are worth knowing, by a part of their
 // image's or command's name.
-var controllers = []string{"csi-provisioner", "csi-attacher", "csi-snapshotter", "csi-resizer", "snapshot-controller", "kube-controller-manager", "kube-scheduler"}
+var controllerNames = []string{"csi-provisioner", "csi-attacher", "csi-snapshotter", "csi-resizer", "snapshot-controller", "kube-controller-manager", "kube-scheduler"}
 
 // Limits lists the flags of the storage sidecars and controllers that run as
 // pods, as far as they may be read: what bounds the rates that are measured.
@@ -49,7 +49,7 @@ func Limits(ctx context.Context, client *api.Client) any {
 
 func controllerOf(c *corev1.Container) string {
 	text := c.Image + " " + strings.Join(c.Command, " ")
-	for _, name := range controllers {
+	for _, name := range controllerNames {
 		if strings.Contains(text, name) {
 			return name
 		}
@@ -60,7 +60,7 @@ func controllerOf(c *corev1.Container) string {
 // limitingFlags picks the flags that bound rates.
 func limitingFlags(args []string) map[string]string {
 	flags := flagsOf(args)
-	maps.DeleteFunc(flags, func(name, _ string) bool { return !slices.Contains(limiting, name) })
+	maps.DeleteFunc(flags, func(name, _ string) bool { return !slices.Contains(limitingFlagNames, name) })
 	return flags
 }
 

@@ -1,4 +1,4 @@
-package kubernetes
+package metrics
 
 import (
 	"strings"
@@ -63,11 +63,11 @@ func TestDifference(t *testing.T) {
 			}
 		})
 	}
-	if got := limited("csi-provisioner", []op.Distribution{waits}); len(got) != 1 || !strings.Contains(got[0].Evidence, "csi-provisioner spent 1s waiting") {
+	if got := rateLimitFindings("csi-provisioner", []op.Distribution{waits}); len(got) != 1 || !strings.Contains(got[0].Evidence, "csi-provisioner spent 1s waiting") {
 		t.Errorf("findings %v, want the rate limiter named", got)
 	}
 	waits.SumNs = 1e6
-	if got := limited("csi-provisioner", []op.Distribution{waits}); len(got) != 0 {
+	if got := rateLimitFindings("csi-provisioner", []op.Distribution{waits}); len(got) != 0 {
 		t.Errorf("findings %v of a limiter that let all pass", got)
 	}
 }
