@@ -225,7 +225,7 @@ while [ ! -e /nonexistent ] && [ "$(wc -c < /var/run/secrets/kubernetes.io/servi
 		}
 	}()
 	o, _ := b.must(engine.Request{Name: "s-0", Scale: &engine.Scale{Target: web, Replicas: 3, Script: script}})
-	b.has(o, op.Acked, scripted, op.Ready)
+	b.has(o, op.Acked, scriptEnded, op.Ready)
 	_, _, err := b.do(ctx, engine.Request{Name: "s-1", Scale: &engine.Scale{Target: web, Replicas: 3,
 		Script: &engine.Script{Image: tools, Text: "#!/bin/sh\necho no-such-luck >&2\nexit 4\n"}}})
 	var coded *engine.Error

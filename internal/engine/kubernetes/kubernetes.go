@@ -71,20 +71,20 @@ type Engine struct {
 	Options
 	session      engine.Session
 	own          owned.Identity
-	living       bool            // this process carries the run out
+	executing    bool            // this process carries the run out
 	byLabel      bool            // the user names the run: its label and names decide
-	marking      sync.WaitGroup  // of what the run's own deletions have left, see mark
+	annotating   sync.WaitGroup  // of what the run's own deletions have left, see mark
 	ctx          context.Context // of the run, without its cancellation
 	client       *api.Client
 	watches      *watch.Watches
 	tracker      *tracker.Tracker
 	agents       *agent.Server
 	proxies      []*csiproxy.Client
-	tenancy      *tenancy
+	leases       *leaseHolder
 	probes       *probes
 	metrics      *metrics.Collector
 	attempts     *tracker.Attempts
-	stock        map[string]*csiproxy.Inventory // by proxy: what its driver had before
+	inventory    map[string]*csiproxy.Inventory // by proxy: what its driver had before
 	classes      map[string]storagev1.StorageClass
 	drivers      map[string]storagev1.CSIDriver
 	groupVersion string // of VolumeGroupSnapshots; empty: not served
@@ -92,20 +92,20 @@ type Engine struct {
 	closed       chan struct{}
 	closeOnce    sync.Once
 
-	mu         sync.Mutex
-	volumes    map[string]*volume
-	snapshots  map[string]*snap
-	workloads  map[string]*workload
-	attributes map[string]bool // VolumeAttributesClasses that the run made
-	foreign    map[string]bool // and whether the cluster has one of this name itself
-	manifests  map[string]*manifest
-	kinds      map[schema.GroupVersionKind]api.Kind
-	drains     map[int64]string // nodes of drains that were prepared, by request
-	cordoned   map[string]bool  // nodes that we have cordoned
+	mu                sync.Mutex
+	volumes           map[string]*volume
+	snapshots         map[string]*snapshot
+	workloads         map[string]*workload
+	attributesClasses map[string]bool // VolumeAttributesClasses that the run made
+	existingClasses   map[string]bool // and whether the cluster has one of this name itself
+	manifests         map[string]*manifest
+	kinds             map[schema.GroupVersionKind]api.Kind
+	drains            map[int64]string // nodes of drains that were prepared, by request
+	cordoned          map[string]bool  // nodes that we have cordoned
 
-	opening  sync.Mutex                // held while a further watch is opened
-	watching sync.Mutex                // never held during a request, each of which is told to all watches
-	further  map[string]*watch.Watches // of the kinds of manifests
+	openingMu       sync.Mutex                // held while a further watch is opened
+	watchesMu       sync.Mutex                // never held during a request, each of which is told to all watches
+	manifestWatches map[string]*watch.Watches // of the kinds of manifests
 }
 
 var (
@@ -121,8 +121,8 @@ func New(o Options) *Engine {
 	o.Listen = cmp.Or(o.Listen, ":0")
 	return &Engine{Options: o, own: o.Identity, session: engine.Session{RunID: o.Identity.RunID},
 		closed: make(chan struct{}), attempts: tracker.NewAttempts(),
-		volumes: map[string]*volume{}, snapshots: map[string]*snap{}, workloads: map[string]*workload{}, attributes: map[string]bool{}, foreign: map[string]bool{},
-		manifests: map[string]*manifest{}, kinds: map[schema.GroupVersionKind]api.Kind{}, drains: map[int64]string{}, cordoned: map[string]bool{}, further: map[string]*watch.Watches{}}
+		volumes: map[string]*volume{}, snapshots: map[string]*snapshot{}, workloads: map[string]*workload{}, attributesClasses: map[string]bool{}, existingClasses: map[string]bool{},
+		manifests: map[string]*manifest{}, kinds: map[schema.GroupVersionKind]api.Kind{}, drains: map[int64]string{}, cordoned: map[string]bool{}, manifestWatches: map[string]*watch.Watches{}}
 }
 
 // Capabilities of Kubernetes. What a driver offers is known when it is asked.
@@ -145,7 +145,7 @@ func Capabilities() engine.Capabilities {
 // Open connects, learns what the cluster offers, opens the watches and
 // listens for agents.
 func (e *Engine) Open(ctx context.Context, s engine.Session) error {
-	e.session, e.ctx, e.living = s, context.WithoutCancel(ctx), true
+	e.session, e.ctx, e.executing = s, context.WithoutCancel(ctx), true
 	if e.own = s.Identity; e.own == (owned.Identity{}) {
 		e.own = owned.New(s.RunID)
 	}
@@ -153,24 +153,24 @@ func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	if err := e.connect(s.Clock); err != nil {
 		return err
 	}
-	if err := e.learn(ctx); err != nil {
+	if err := e.readClasses(ctx); err != nil {
 		return err
 	}
-	if err := e.occupy(ctx); err != nil {
+	if err := e.acquireLeases(ctx); err != nil {
 		return err
 	}
 	if err := e.listen(ctx); err != nil {
 		return err
 	}
-	if err := e.watch(ctx); err != nil {
+	if err := e.openWatches(ctx); err != nil {
 		return err
 	}
-	if err := e.probe(ctx); err != nil {
+	if err := e.startProbes(ctx); err != nil {
 		return err
 	}
 	e.metrics = metrics.Start(ctx, e.client, e.Metrics)
-	e.takeStock(ctx)
-	return e.followProxies(ctx)
+	e.listInventory(ctx)
+	return e.connectProxies(ctx)
 }
 
 func (e *Engine) connect(clock op.Clock) error {
@@ -180,7 +180,7 @@ func (e *Engine) connect(clock op.Clock) error {
 }
 
 // learn reads the classes and drivers, and which kinds of snapshot there are.
-func (e *Engine) learn(ctx context.Context) error {
+func (e *Engine) readClasses(ctx context.Context) error {
 	e.classes, e.drivers = map[string]storagev1.StorageClass{}, map[string]storagev1.CSIDriver{}
 	list, _, err := e.client.List(ctx, api.StorageClasses, "", metav1.ListOptions{})
 	if err != nil {
@@ -196,11 +196,11 @@ func (e *Engine) learn(ctx context.Context) error {
 	for _, o := range list {
 		e.drivers[o.GetName()] = *o.(*storagev1.CSIDriver)
 	}
-	return e.learnSnapshots(ctx)
+	return e.findSnapshotKinds(ctx)
 }
 
 // learnSnapshots finds which of the snapshot kinds the cluster serves.
-func (e *Engine) learnSnapshots(ctx context.Context) error {
+func (e *Engine) findSnapshotKinds(ctx context.Context) error {
 	if !e.needsSnapshots() {
 		return nil // so that no right to them is needed either
 	}
@@ -268,7 +268,7 @@ func routeTo(ctx context.Context, server string) (string, error) {
 }
 
 // watch opens all watches; they are open before the first op.
-func (e *Engine) watch(ctx context.Context) error {
+func (e *Engine) openWatches(ctx context.Context) error {
 	e.tracker = tracker.New(e.Namespace)
 	ours := e.selector()
 	kinds := []watch.Source{
@@ -286,7 +286,7 @@ func (e *Engine) watch(ctx context.Context) error {
 		kinds = append(kinds, watch.Source{Kind: api.VolumeGroupSnapshots(e.groupVersion), Namespace: e.Namespace})
 	}
 	var err error
-	e.watches, err = watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.session.Clock, Sources: kinds, Handler: e.see, Gap: e.gap})
+	e.watches, err = watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.session.Clock, Sources: kinds, Handler: e.handleEvent, Gap: e.logGap})
 	if err != nil {
 		return err
 	}
@@ -295,8 +295,8 @@ func (e *Engine) watch(ctx context.Context) error {
 }
 
 // see takes an event of a watch.
-func (e *Engine) see(ev watch.Event) {
-	e.tenancy.neighbour(ev)
+func (e *Engine) handleEvent(ev watch.Event) {
+	e.leases.observeVolume(ev)
 	e.attempts.See(ev)
 	e.tracker.See(ev)
 }
@@ -307,7 +307,7 @@ func (e *Engine) observe(calls map[string]bool, pending func() []tracker.Pending
 }
 
 // gap says when a watch was lost and when it was back.
-func (e *Engine) gap(g watch.Gap) {
+func (e *Engine) logGap(g watch.Gap) {
 	if !g.To.Known() {
 		e.session.Sink.Log("watch", fmt.Sprintf("the watch of %s was lost: %s; what happens until it is back is known to that interval only", g.Kind, g.Cause))
 		return
@@ -320,7 +320,7 @@ func (e *Engine) gap(g watch.Gap) {
 }
 
 // accountForWatches notes how good the clocks were.
-func (e *Engine) accountForWatches() {
+func (e *Engine) logWatchStats() {
 	for _, l := range e.watches.Lags() {
 		line, err := json.Marshal(l)
 		if err == nil {
@@ -339,16 +339,16 @@ func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engi
 	}
 	tr.On("", r.Name)
 	tr.Attempt()
-	defer e.settle(tr)
+	defer e.refineMilestones(tr)
 	switch {
 	case r.Workload != nil:
 		return e.createWorkload(ctx, r, tr)
 	case r.Volume != nil:
 		return e.createVolume(ctx, r, tr)
 	case r.Snapshot != nil && r.Snapshot.Group:
-		return e.takeGroup(ctx, r, tr)
+		return e.createGroupSnapshot(ctx, r, tr)
 	case r.Snapshot != nil:
-		return e.takeSnapshot(ctx, r, tr)
+		return e.createSnapshot(ctx, r, tr)
 	case r.Resize != nil:
 		return e.resize(ctx, r, tr)
 	case r.Modify != nil:
@@ -399,7 +399,7 @@ func (e *Engine) Environment(ctx context.Context) (map[string]any, error) {
 		env["nodes"] = describeNodes(nodes)
 	}
 	env["limits"] = metrics.Limits(ctx, e.client)
-	env["csiProxies"] = e.followed()
+	env["csiProxies"] = e.describeProxies()
 	return env, nil
 }
 
@@ -424,8 +424,8 @@ func (e *Engine) Close() error {
 	var errs []error
 	e.closeOnce.Do(func() {
 		close(e.closed)
-		e.probes.quit()
-		e.tenancy.quit()
+		e.probes.stopProbing()
+		e.leases.stopRenewing()
 		if e.agents != nil {
 			errs = append(errs, e.agents.Close())
 		}
@@ -434,11 +434,11 @@ func (e *Engine) Close() error {
 				errs = append(errs, p.Close())
 			}
 		}
-		for _, w := range e.further {
+		for _, w := range e.manifestWatches {
 			w.Close()
 		}
 		if e.watches != nil {
-			e.accountForWatches()
+			e.logWatchStats()
 			e.watches.Close()
 		}
 		if e.client != nil {

@@ -26,29 +26,29 @@ import (
 // the run's namespace, keeps a second one out, or lets both know of it; what is
 // in other namespaces shows itself by its PersistentVolumes.
 
-var leases = api.Kind{Group: "coordination.k8s.io", Version: "v1", Resource: "leases", Name: "Lease", Namespaced: true,
+var leaseKind = api.Kind{Group: "coordination.k8s.io", Version: "v1", Resource: "leases", Name: "Lease", Namespaced: true,
 	New: func() api.Object { return new(coordinationv1.Lease) }}
 
 const (
 	// leaseLife is for how long a run whose process is gone still counts, and
 	// leaseRenew how often a living one says so.
-	leaseLife  = 15 * time.Second
-	leaseRenew = 5 * time.Second
-	leaseLook  = time.Second
+	leaseDuration     = 15 * time.Second
+	renewInterval     = 5 * time.Second
+	leasePollInterval = time.Second
 	// companion begins the annotations by which further runs make themselves
 	// known to the holder; the rest is their id, the value says more of them.
-	companion = "cnsbench.dev/concurrent."
+	concurrentAnnotation = "cnsbench.dev/concurrent."
 )
 
 // tenancy is the run's part in the Leases of its drivers.
-type tenancy struct {
+type leaseHolder struct {
 	engine  *Engine
 	drivers []string
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 
-	mu     sync.Mutex
-	others map[string]string // runs that were at work too, for people
+	mu             sync.Mutex
+	concurrentRuns map[string]string // runs that were at work too, for people
 }
 
 // leaseName is the Lease of a driver.
@@ -58,16 +58,16 @@ func leaseName(driver string) string {
 
 // occupy takes the Leases of the drivers that the run uses, or joins their
 // holders where the user allows it, and keeps them until release.
-func (e *Engine) occupy(ctx context.Context) error {
-	t := &tenancy{engine: e, drivers: e.driversInUse(), others: map[string]string{}}
-	e.tenancy = t
-	for _, driver := range t.drivers {
-		if err := t.take(ctx, driver); err != nil {
+func (e *Engine) acquireLeases(ctx context.Context) error {
+	h := &leaseHolder{engine: e, drivers: e.driversInUse(), concurrentRuns: map[string]string{}}
+	e.leases = h
+	for _, driver := range h.drivers {
+		if err := h.acquire(ctx, driver); err != nil {
 			return err
 		}
 	}
-	ctx, t.stop = context.WithCancel(e.ctx)
-	t.done.Go(func() { t.keep(ctx) })
+	ctx, h.stop = context.WithCancel(e.ctx)
+	h.done.Go(func() { h.renewAll(ctx) })
 	return nil
 }
 
@@ -87,15 +87,15 @@ func (e *Engine) driversInUse() []string {
 // take returns when the Lease is ours or was joined. A holder that is dead is
 // found by looking, for a Lease's life, whether it renews: no two clocks are
 // compared.
-func (t *tenancy) take(ctx context.Context, driver string) error {
-	e, name := t.engine, leaseName(driver)
-	if err := e.owe(leases, name); err != nil {
+func (h *leaseHolder) acquire(ctx context.Context, driver string) error {
+	e, name := h.engine, leaseName(driver)
+	if err := e.ledgerAdd(leaseKind, name); err != nil {
 		return err
 	}
 	var seen *coordinationv1.Lease
 	var since time.Time
 	for {
-		err := t.create(ctx, driver)
+		err := h.create(ctx, driver)
 		if err == nil {
 			return nil
 		}
@@ -103,7 +103,7 @@ func (t *tenancy) take(ctx context.Context, driver string) error {
 			return fmt.Errorf("take the Lease %s/%s, so that no other run uses driver %s meanwhile: %w", e.Namespace, name, driver, err)
 		}
 		l := new(coordinationv1.Lease)
-		if _, err := e.client.Get(ctx, leases, e.Namespace, name, l); apierrors.IsNotFound(err) {
+		if _, err := e.client.Get(ctx, leaseKind, e.Namespace, name, l); apierrors.IsNotFound(err) {
 			continue
 		} else if err != nil {
 			return fmt.Errorf("read the Lease %s/%s: %w", e.Namespace, name, err)
@@ -112,20 +112,20 @@ func (t *tenancy) take(ctx context.Context, driver string) error {
 		case holderOfLease(l) == e.session.RunID:
 			return nil
 		case e.Concurrent:
-			return t.join(ctx, name, l)
+			return h.join(ctx, name, l)
 		case seen == nil || seen.UID != l.UID:
 			seen, since = l, time.Now()
 		case seen.Spec.RenewTime != nil && l.Spec.RenewTime != nil && !seen.Spec.RenewTime.Equal(l.Spec.RenewTime):
 			return errors.Join(&engine.Error{Code: "InUse", Message: fmt.Sprintf(
 				"%s is using driver %s now (Lease %s/%s), and two runs at once would measure each other: wait for its end, or give this one --concurrent, and both records will say so",
-				describeHolder(l), driver, e.Namespace, name)}, e.done(leases, name))
-		case time.Since(since) > leaseLife:
+				describeHolder(l), driver, e.Namespace, name)}, e.ledgerDone(leaseKind, name))
+		case time.Since(since) > leaseDuration:
 			if err := e.removeLease(ctx, l); err != nil {
 				return fmt.Errorf("take over the Lease %s/%s, which nobody renews: %w", e.Namespace, name, err)
 			}
 		}
 		select {
-		case <-time.After(leaseLook):
+		case <-time.After(leasePollInterval):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -133,32 +133,32 @@ func (t *tenancy) take(ctx context.Context, driver string) error {
 }
 
 // met notes another run.
-func (t *tenancy) met(run, what string) {
-	if t == nil || run == "" || run == t.engine.session.RunID {
+func (h *leaseHolder) noteRun(run, what string) {
+	if h == nil || run == "" || run == h.engine.session.RunID {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.others[run] == "" {
-		t.others[run] = what
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.concurrentRuns[run] == "" {
+		h.concurrentRuns[run] = what
 	}
 }
 
-func (t *tenancy) create(ctx context.Context, driver string) error {
-	e := t.engine
-	now, life := metav1.NowMicro(), int32(leaseLife/time.Second)
+func (h *leaseHolder) create(ctx context.Context, driver string) error {
+	e := h.engine
+	now, life := metav1.NowMicro(), int32(leaseDuration/time.Second)
 	l := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: leaseName(driver), Namespace: e.Namespace, Labels: e.labels(nil, "", ""),
 			Annotations: map[string]string{"cnsbench.dev/driver": driver}},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &e.session.RunID, LeaseDurationSeconds: &life, AcquireTime: &now, RenewTime: &now},
 	}
-	_, err := e.client.Create(ctx, leases, e.Namespace, l, nil)
+	_, err := e.client.Create(ctx, leaseKind, e.Namespace, l, nil)
 	return err
 }
 
 // removeLease deletes a Lease unless it was changed since it was read.
 func (e *Engine) removeLease(ctx context.Context, l *coordinationv1.Lease) error {
-	_, err := e.client.Delete(ctx, leases, e.Namespace, l.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}})
+	_, err := e.client.Delete(ctx, leaseKind, e.Namespace, l.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
@@ -166,14 +166,14 @@ func (e *Engine) removeLease(ctx context.Context, l *coordinationv1.Lease) error
 }
 
 // join makes this run known to the holder.
-func (t *tenancy) join(ctx context.Context, name string, l *coordinationv1.Lease) error {
-	e := t.engine
-	t.meetAll(l)
-	if _, known := l.Annotations[companion+e.session.RunID]; known {
+func (h *leaseHolder) join(ctx context.Context, name string, l *coordinationv1.Lease) error {
+	e := h.engine
+	h.noteRuns(l)
+	if _, known := l.Annotations[concurrentAnnotation+e.session.RunID]; known {
 		return nil
 	}
-	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, companion+e.session.RunID, "in namespace "+e.Namespace)
-	_, err := e.client.Patch(ctx, leases, e.Namespace, name, types.MergePatchType, body, nil)
+	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, concurrentAnnotation+e.session.RunID, "in namespace "+e.Namespace)
+	_, err := e.client.Patch(ctx, leaseKind, e.Namespace, name, types.MergePatchType, body, nil)
 	if apierrors.IsNotFound(err) {
 		return nil // its holder has just ended; keep takes it
 	}
@@ -184,11 +184,11 @@ func (t *tenancy) join(ctx context.Context, name string, l *coordinationv1.Lease
 }
 
 // meetAll notes whoever a Lease knows of.
-func (t *tenancy) meetAll(l *coordinationv1.Lease) {
-	t.met(holderOfLease(l), describeHolder(l))
+func (h *leaseHolder) noteRuns(l *coordinationv1.Lease) {
+	h.noteRun(holderOfLease(l), describeHolder(l))
 	for k, v := range l.Annotations {
-		if run, ok := strings.CutPrefix(k, companion); ok {
-			t.met(run, fmt.Sprintf("run %s (%s)", run, v))
+		if run, ok := strings.CutPrefix(k, concurrentAnnotation); ok {
+			h.noteRun(run, fmt.Sprintf("run %s (%s)", run, v))
 		}
 	}
 }
@@ -209,8 +209,8 @@ func describeHolder(l *coordinationv1.Lease) string {
 }
 
 // keep renews what is held, and looks after what is not, until ctx ends.
-func (t *tenancy) keep(ctx context.Context) {
-	tick := time.NewTicker(leaseRenew)
+func (h *leaseHolder) renewAll(ctx context.Context) {
+	tick := time.NewTicker(renewInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -218,9 +218,9 @@ func (t *tenancy) keep(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		for _, driver := range t.drivers {
-			if err := t.renew(ctx, driver); err != nil && ctx.Err() == nil {
-				t.engine.session.Sink.Log("engine", fmt.Sprintf("Lease %s: %v", leaseName(driver), err))
+		for _, driver := range h.drivers {
+			if err := h.renew(ctx, driver); err != nil && ctx.Err() == nil {
+				h.engine.session.Sink.Log("engine", fmt.Sprintf("Lease %s: %v", leaseName(driver), err))
 			}
 		}
 	}
@@ -228,26 +228,26 @@ func (t *tenancy) keep(ctx context.Context) {
 
 // renew takes one look at a Lease: ours is renewed, one that is gone is taken,
 // and in another's this run is written down.
-func (t *tenancy) renew(ctx context.Context, driver string) error {
-	e, name := t.engine, leaseName(driver)
+func (h *leaseHolder) renew(ctx context.Context, driver string) error {
+	e, name := h.engine, leaseName(driver)
 	l := new(coordinationv1.Lease)
-	_, err := e.client.Get(ctx, leases, e.Namespace, name, l)
+	_, err := e.client.Get(ctx, leaseKind, e.Namespace, name, l)
 	if apierrors.IsNotFound(err) {
-		return t.create(ctx, driver)
+		return h.create(ctx, driver)
 	}
 	if err != nil {
 		return err
 	}
-	t.meetAll(l)
+	h.noteRuns(l)
 	if holderOfLease(l) != e.session.RunID {
-		return t.join(ctx, name, l)
+		return h.join(ctx, name, l)
 	}
 	now, err := metav1.NowMicro().MarshalJSON()
 	if err != nil {
 		return err
 	}
 	body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"renewTime":%s}}`, l.ResourceVersion, now)
-	_, err = e.client.Patch(ctx, leases, e.Namespace, name, types.MergePatchType, body, nil)
+	_, err = e.client.Patch(ctx, leaseKind, e.Namespace, name, types.MergePatchType, body, nil)
 	if apierrors.IsConflict(err) {
 		return nil // somebody has just joined: the next look shows who
 	}
@@ -255,18 +255,18 @@ func (t *tenancy) renew(ctx context.Context, driver string) error {
 }
 
 // quit stops renewing; the Leases are still there. It may be called again.
-func (t *tenancy) quit() {
-	if t != nil && t.stop != nil {
-		t.stop()
-		t.done.Wait()
+func (h *leaseHolder) stopRenewing() {
+	if h != nil && h.stop != nil {
+		h.stop()
+		h.done.Wait()
 	}
 }
 
 // vacate deletes the Leases that a run holds, whoever made them: a dead run's
 // are found by its label.
-func (e *Engine) vacate(ctx context.Context) error {
-	e.tenancy.quit()
-	list, _, err := e.client.List(ctx, leases, e.Namespace, metav1.ListOptions{LabelSelector: e.selector()})
+func (e *Engine) releaseLeases(ctx context.Context) error {
+	e.leases.stopRenewing()
+	list, _, err := e.client.List(ctx, leaseKind, e.Namespace, metav1.ListOptions{LabelSelector: e.selector()})
 	if apierrors.IsForbidden(err) {
 		return nil // who may not look has not made any
 	}
@@ -275,7 +275,7 @@ func (e *Engine) vacate(ctx context.Context) error {
 	}
 	var errs []error
 	for _, o := range list {
-		err := e.carries(leases, o)
+		err := e.checkOwner(leaseKind, o)
 		if err == nil {
 			err = e.removeLease(ctx, o.(*coordinationv1.Lease))
 		}
@@ -289,30 +289,30 @@ func (e *Engine) vacate(ctx context.Context) error {
 // neighbour takes a change of a PersistentVolume: one of another run that is
 // at work, be it in another namespace, on a driver of this one. What was there
 // when the watch was opened may be what a run has kept.
-func (t *tenancy) neighbour(ev watch.Event) {
+func (h *leaseHolder) observeVolume(ev watch.Event) {
 	pv, ok := ev.Object.(*corev1.PersistentVolume)
-	if !ok || t == nil || ev.Type == watch.Listed || pv.Spec.ClaimRef == nil || pv.Spec.CSI == nil {
+	if !ok || h == nil || ev.Type == watch.Listed || pv.Spec.ClaimRef == nil || pv.Spec.CSI == nil {
 		return
 	}
 	rest, ours := strings.CutPrefix(pv.Spec.ClaimRef.Name, "cnsb-")
 	run, _, named := strings.Cut(rest, "-")
-	if !ours || !named || run == t.engine.session.RunID || !slices.Contains(t.drivers, pv.Spec.CSI.Driver) {
+	if !ours || !named || run == h.engine.session.RunID || !slices.Contains(h.drivers, pv.Spec.CSI.Driver) {
 		return
 	}
-	t.met(run, fmt.Sprintf("run %s (in namespace %s)", run, pv.Spec.ClaimRef.Namespace))
+	h.noteRun(run, fmt.Sprintf("run %s (in namespace %s)", run, pv.Spec.ClaimRef.Namespace))
 }
 
 // findings say who else was at work.
-func (t *tenancy) findings() []engine.Finding {
-	if t == nil {
+func (h *leaseHolder) findings() []engine.Finding {
+	if h == nil {
 		return nil
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	var list []engine.Finding
-	for _, run := range slices.Sorted(maps.Keys(t.others)) {
+	for _, run := range slices.Sorted(maps.Keys(h.concurrentRuns)) {
 		list = append(list, engine.Finding{Name: "concurrentRun", Severity: "warning",
-			Evidence: t.others[run] + " used a driver of this run at the same time: each is in the other's figures"})
+			Evidence: h.concurrentRuns[run] + " used a driver of this run at the same time: each is in the other's figures"})
 	}
 	return list
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 )
 
-func tenant() *tenancy {
+func tenant() *leaseHolder {
 	e := New(Options{})
 	e.session = engine.Session{RunID: "11112222", StorageClasses: map[string]storagev1.StorageClass{"c": {Provisioner: "D_x.example"}},
 		Needs: engine.Needs{Drivers: []string{"static.example", "D_x.example"}}}
-	return &tenancy{engine: e, drivers: e.driversInUse(), others: map[string]string{}}
+	return &leaseHolder{engine: e, drivers: e.driversInUse(), concurrentRuns: map[string]string{}}
 }
 
 func TestDriversInUse(t *testing.T) {
@@ -55,8 +55,8 @@ func TestNeighbour(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tn := tenant()
-			tn.neighbour(tt.ev)
-			tn.neighbour(tt.ev)
+			tn.observeVolume(tt.ev)
+			tn.observeVolume(tt.ev)
 			if got := tn.findings(); len(got) != tt.want {
 				t.Errorf("%v, want %d findings", got, tt.want)
 			}
@@ -68,16 +68,16 @@ func TestNeighbour(t *testing.T) {
 func TestMeetAll(t *testing.T) {
 	holder := "aaaa"
 	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
-		"cnsbench.dev/driver": "d", companion + "bbbb": "in namespace n", companion + "11112222": "in namespace n"}},
+		"cnsbench.dev/driver": "d", concurrentAnnotation + "bbbb": "in namespace n", concurrentAnnotation + "11112222": "in namespace n"}},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
 	tn := tenant()
-	tn.meetAll(l)
+	tn.noteRuns(l)
 	want := map[string]string{"aaaa": "run aaaa", "bbbb": "run bbbb (in namespace n)"}
-	if diff := cmp.Diff(want, tn.others); diff != "" {
+	if diff := cmp.Diff(want, tn.concurrentRuns); diff != "" {
 		t.Error(diff)
 	}
-	(*tenancy)(nil).met("x", "y") // an engine that was not opened
-	if got := (*tenancy)(nil).findings(); got != nil {
+	(*leaseHolder)(nil).noteRun("x", "y") // an engine that was not opened
+	if got := (*leaseHolder)(nil).findings(); got != nil {
 		t.Errorf("findings %v of no tenancy", got)
 	}
 }

@@ -29,7 +29,7 @@ type manifest struct {
 	namespace string // empty: the cluster's
 	name      string // in the cluster
 	foreign   bool
-	crowded   bool  // its controller makes pods that carry our labels
+	hasPods   bool  // its controller makes pods that carry our labels
 	templates []any // of its pods, before each rollout
 }
 
@@ -42,15 +42,15 @@ func (e *Engine) manifest(object string) *manifest {
 }
 
 // objectOf finds what an action of an object is done to.
-func (e *Engine) objectOf(ctx context.Context, o engine.Object) (*manifest, error) {
+func (e *Engine) manifestOf(ctx context.Context, o engine.Object) (*manifest, error) {
 	if o.Ref == nil {
 		m := e.manifest(o.Name)
 		if m == nil {
-			return nil, gone(o)
+			return nil, notFound(o)
 		}
 		return m, nil
 	}
-	kind, err := e.kindOf(ctx, schema.FromAPIVersionAndKind(o.Ref.APIVersion, o.Ref.Kind))
+	kind, err := e.findKind(ctx, schema.FromAPIVersionAndKind(o.Ref.APIVersion, o.Ref.Kind))
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (e *Engine) objectOf(ctx context.Context, o engine.Object) (*manifest, erro
 }
 
 // kindOf asks for each kind once.
-func (e *Engine) kindOf(ctx context.Context, gvk schema.GroupVersionKind) (api.Kind, error) {
+func (e *Engine) findKind(ctx context.Context, gvk schema.GroupVersionKind) (api.Kind, error) {
 	e.mu.Lock()
 	k, known := e.kinds[gvk]
 	e.mu.Unlock()
@@ -93,50 +93,50 @@ func (e *Engine) watchObject(ctx context.Context, m *manifest) error {
 		src.LabelSelector, src.FieldSelector = "", "metadata.name="+m.name
 	}
 	id := src.String() + " " + src.Namespace + " " + src.FieldSelector
-	e.opening.Lock()
-	defer e.opening.Unlock()
-	e.watching.Lock()
-	there := e.further[id] != nil
-	e.watching.Unlock()
+	e.openingMu.Lock()
+	defer e.openingMu.Unlock()
+	e.watchesMu.Lock()
+	there := e.manifestWatches[id] != nil
+	e.watchesMu.Unlock()
 	if there {
 		return nil
 	}
-	w, err := watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.session.Clock, Sources: []watch.Source{src}, Gap: e.gap,
+	w, err := watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.session.Clock, Sources: []watch.Source{src}, Gap: e.logGap,
 		Handler: func(ev watch.Event) {
 			e.tracker.SeeObject(tracker.ObjectKey(m.kind, ev.Object.GetNamespace(), ev.Object.GetName()), ev)
 		}})
 	if err != nil {
 		return apiError(ctx, err)
 	}
-	e.watching.Lock()
-	defer e.watching.Unlock()
-	e.further[id] = w
+	e.watchesMu.Lock()
+	defer e.watchesMu.Unlock()
+	e.manifestWatches[id] = w
 	return nil
 }
 
 // sending and wrote tell the watches of a write of ours.
-func (e *Engine) sending(c api.Call) { e.ofWatches(func(w *watch.Watches) { w.Sending(c) }) }
-func (e *Engine) wrote(c api.Call)   { e.ofWatches(func(w *watch.Watches) { w.Wrote(c) }) }
+func (e *Engine) sending(c api.Call) { e.eachWatch(func(w *watch.Watches) { w.Sending(c) }) }
+func (e *Engine) wrote(c api.Call)   { e.eachWatch(func(w *watch.Watches) { w.Wrote(c) }) }
 
 // ofWatches is for what concerns all watches.
-func (e *Engine) ofWatches(do func(*watch.Watches)) {
+func (e *Engine) eachWatch(do func(*watch.Watches)) {
 	if e.watches == nil {
 		return // not open
 	}
 	do(e.watches)
-	e.watching.Lock()
-	defer e.watching.Unlock()
-	for _, w := range e.further {
+	e.watchesMu.Lock()
+	defer e.watchesMu.Unlock()
+	for _, w := range e.manifestWatches {
 		do(w)
 	}
 }
 
 // settle gives the milestones of an op, which is over, the errors that their
 // stamps have by what came after them too.
-func (e *Engine) settle(tr *op.Trace) {
+func (e *Engine) refineMilestones(tr *op.Trace) {
 	tr.Refine(func(m *op.Milestone) {
 		if m.Source == "watch" {
-			e.ofWatches(func(w *watch.Watches) { m.Err = w.Settled(m.At, m.Err) })
+			e.eachWatch(func(w *watch.Watches) { m.Err = w.Settled(m.At, m.Err) })
 		}
 	})
 }
@@ -144,7 +144,7 @@ func (e *Engine) settle(tr *op.Trace) {
 // prepareManifest finds out what kind a manifest is of, enters it into the
 // ledger and opens its watch.
 func (e *Engine) prepareManifest(r engine.Request) error {
-	ctx, cancel := context.WithTimeout(e.ctx, labelWithin)
+	ctx, cancel := context.WithTimeout(e.ctx, requestTimeout)
 	defer cancel()
 	m, err := e.newManifest(ctx, r)
 	if err != nil {
@@ -159,7 +159,7 @@ func (e *Engine) prepareManifest(r engine.Request) error {
 // newManifest is what a request makes.
 func (e *Engine) newManifest(ctx context.Context, r engine.Request) (*manifest, error) {
 	gvk := r.Manifest.Object.GroupVersionKind()
-	kind, err := e.kindOf(ctx, gvk)
+	kind, err := e.findKind(ctx, gvk)
 	if err != nil {
 		return nil, fmt.Errorf("manifest of %s: %w", r.Action, err)
 	}
@@ -182,7 +182,7 @@ func (e *Engine) createManifest(ctx context.Context, r engine.Request, tr *op.Tr
 		return nil, err
 	}
 	o := &api.Any{Unstructured: *r.Manifest.Object.DeepCopy()}
-	m.crowded = e.adopt(&o.Unstructured, m, r)
+	m.hasPods = e.adopt(&o.Unstructured, m, r)
 	f := e.tracker.Follow(m.key())
 	defer f.Close()
 	call, err := e.client.Create(ctx, m.kind, m.namespace, o, o)
@@ -195,10 +195,10 @@ func (e *Engine) createManifest(ctx context.Context, r engine.Request, tr *op.Tr
 	e.mu.Unlock()
 	made := []engine.Object{m.object}
 	if _, known := status.Ready(m.kind.GVK(), &o.Unstructured); !known {
-		isReady(tr, op.Milestone{At: call.Answered, Source: "runner"})
+		markReady(tr, op.Milestone{At: call.Answered, Source: "runner"})
 		return made, nil
 	}
-	return made, m.until(ctx, f, tr, call, o.GetGeneration())
+	return made, m.waitReady(ctx, f, tr, call, o.GetGeneration())
 }
 
 // adopt makes a manifest one of the run: its name, its labels, and those of the
@@ -234,7 +234,7 @@ func (e *Engine) adopt(o *unstructured.Unstructured, m *manifest, r engine.Reque
 
 // until waits until the object of a request is ready, of at least a generation. One
 // that was so before the request counts from its answer.
-func (m *manifest) until(ctx context.Context, f *tracker.Feed, tr *op.Trace, request api.Call, generation int64) error {
+func (m *manifest) waitReady(ctx context.Context, f *tracker.Feed, tr *op.Trace, request api.Call, generation int64) error {
 	var last *unstructured.Unstructured
 	for {
 		v, err := f.Next(ctx)
@@ -265,14 +265,14 @@ func (m *manifest) until(ctx context.Context, f *tracker.Feed, tr *op.Trace, req
 			if at.At < request.Sent {
 				at = op.Milestone{At: request.Answered, Source: "runner"}
 			}
-			isReady(tr, at)
+			markReady(tr, at)
 			return nil
 		}
 	}
 }
 
 // isReady notes that an object is: that is the op's end.
-func isReady(tr *op.Trace, at op.Milestone) {
+func markReady(tr *op.Trace, at op.Milestone) {
 	tr.MarkAt(op.ObjectReady, at.At, at.Err, at.Source)
 	tr.MarkAt(op.Ready, at.At, at.Err, at.Source)
 	tr.EndedAt(at.At)
@@ -281,29 +281,29 @@ func isReady(tr *op.Trace, at op.Milestone) {
 // deleteManifest deletes an object with all that depends on it, and the claims
 // that its controller has made, and waits until that is gone with its volumes.
 func (e *Engine) deleteManifest(ctx context.Context, target engine.Object, tr *op.Trace) error {
-	m, err := e.objectOf(ctx, target)
+	m, err := e.manifestOf(ctx, target)
 	if err != nil {
 		return err
 	}
 	if err := e.watchObject(ctx, m); err != nil {
 		return err
 	}
-	r := e.removing()
+	r := e.newRemoval()
 	defer r.Feed.Close()
-	defer func() { r.Milestones.Fill(tr, r.all) }()
+	defer func() { r.Milestones.Fill(tr, r.objectsOf) }()
 	there := new(api.Any)
 	if _, err := e.client.Get(ctx, m.kind, m.namespace, m.name, there); err != nil {
 		return apiError(ctx, err)
 	}
-	r.objects[m.key().Name] = leaving{m.name, there.GetUID()}
-	r.all[objectGone] = []string{m.name}
+	r.objects[m.key().Name] = pendingDeletion{m.name, there.GetUID()}
+	r.objectsOf[objectGone] = []string{m.name}
 	r.Feed.Add(m.key())
 	var claims []*volume
 	if !m.foreign {
 		for _, c := range e.tracker.ClaimsOfObject(target.Name, m.name) {
 			x := &volume{name: c.Name, object: engine.Object{Kind: engine.VolumeObject, Name: c.Name}}
 			claims = append(claims, x)
-			r.claim(x)
+			r.addClaim(x)
 		}
 	}
 	uid, foreground := there.GetUID(), metav1.DeletePropagationForeground
@@ -317,7 +317,7 @@ func (e *Engine) deleteManifest(ctx context.Context, target engine.Object, tr *o
 		}
 	}
 	tr.Mark(op.Acked, "runner")
-	if err := r.until(ctx); err != nil {
+	if err := r.wait(ctx); err != nil {
 		return err
 	}
 	end := r.Milestones.Last(objectGone, claimGone, op.Detached, volumeGone)
@@ -329,7 +329,7 @@ func (e *Engine) deleteManifest(ctx context.Context, target engine.Object, tr *o
 	if m.foreign {
 		return nil
 	}
-	return e.done(m.kind, m.name)
+	return e.ledgerDone(m.kind, m.name)
 }
 
 // objectGone is the milestone at which an object of a manifest is gone.

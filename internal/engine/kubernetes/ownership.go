@@ -25,7 +25,7 @@ const dirKind = "dir"
 
 // behindMark is the annotation of a volume or content that outlives its claim or
 // snapshot: it says whose run that was.
-const behindMark = "cnsbench.dev/behind"
+const retainedAnnotation = "cnsbench.dev/behind"
 
 // mark is the value of the annotations that say which run has changed an object
 // that it did not make.
@@ -46,13 +46,13 @@ func (e *Engine) marked(o api.Object, annotation string) bool {
 // run's identity, or what it names does not carry that; nil: it is the run's, or
 // gone. Other errors say that it cannot be looked at. Nothing is changed.
 func (e *Engine) Check(ctx context.Context, entry op.LedgerEntry) error {
-	if err := e.derived(entry); err != nil {
+	if err := e.checkEntry(entry); err != nil {
 		return err
 	}
 	if entry.Kind == dirKind {
 		return e.own.Owns(entry.Name)
 	}
-	if err := e.connected(); err != nil {
+	if err := e.ensureClient(); err != nil {
 		return err
 	}
 	if entry.Kind == cordonKind {
@@ -64,16 +64,16 @@ func (e *Engine) Check(ctx context.Context, entry op.LedgerEntry) error {
 	if o == nil || err != nil {
 		return err
 	}
-	return e.carries(kind, o)
+	return e.checkOwner(kind, o)
 }
 
 // checkPlace refuses an identity that is not one of a run on this cluster, in this
 // namespace.
-func (e *Engine) checkPlace() error {
+func (e *Engine) checkCluster() error {
 	if err := e.own.OnCluster(); err != nil {
 		return err
 	}
-	if e.living { // its runner may know the server by another address than its command
+	if e.executing { // its runner may know the server by another address than its command
 		return nil
 	}
 	if server := cmp.Or(e.Server, e.Config.Host); e.own.Server != server {
@@ -91,12 +91,12 @@ var (
 )
 
 // derived refuses an entry that does not follow from the run's identity.
-func (e *Engine) derived(entry op.LedgerEntry) error {
-	if err := e.checkPlace(); err != nil {
+func (e *Engine) checkEntry(entry op.LedgerEntry) error {
+	if err := e.checkCluster(); err != nil {
 		return err
 	}
 	if entry.Kind == dirKind {
-		return e.derivedDir(entry)
+		return e.checkDirEntry(entry)
 	}
 	d := entry.Data
 	kind, known := entryKind(entry)
@@ -113,7 +113,7 @@ func (e *Engine) derived(entry op.LedgerEntry) error {
 		return owned.Refuse("the entry is of namespace %q, the run was in %s", d["namespace"], e.own.Namespace)
 	case entry.Kind == cordonKind:
 		return nil
-	case kind.Resource == leases.Resource && strings.HasPrefix(entry.Name, leaseName("")):
+	case kind.Resource == leaseKind.Resource && strings.HasPrefix(entry.Name, leaseName("")):
 		return nil
 	case !strings.HasPrefix(entry.Name, names.Prefix(e.own.RunID)):
 		return owned.Refuse("%q is not a name that run %s gives", entry.Name, e.own.RunID)
@@ -121,7 +121,7 @@ func (e *Engine) derived(entry op.LedgerEntry) error {
 	return nil
 }
 
-func (e *Engine) derivedDir(entry op.LedgerEntry) error {
+func (e *Engine) checkDirEntry(entry op.LedgerEntry) error {
 	if entry.Name != e.own.Scratch {
 		return owned.Refuse("%s is not the scratch directory of run %s", entry.Name, e.own.RunID)
 	}
@@ -133,7 +133,7 @@ func (e *Engine) derivedDir(entry op.LedgerEntry) error {
 func entryKind(entry op.LedgerEntry) (api.Kind, bool) {
 	d := entry.Data
 	if d["resource"] == "" {
-		for _, k := range append(labelledKinds("v1"), api.PersistentVolumes, leases) {
+		for _, k := range append(labelledKinds("v1"), api.PersistentVolumes, leaseKind) {
 			if k.String() == entry.Kind {
 				return k, true
 			}
@@ -151,12 +151,12 @@ func entryKind(entry op.LedgerEntry) (api.Kind, bool) {
 // own clean-up does not.
 func (e *Engine) find(ctx context.Context, kind api.Kind, name string) (api.Object, error) {
 	if kind.Group == api.VolumeGroupSnapshots("v1").Group && kind.Resource == api.VolumeGroupSnapshots("v1").Resource {
-		if kind = api.VolumeGroupSnapshots(e.groups(ctx)); kind.Version == "" {
+		if kind = api.VolumeGroupSnapshots(e.groupSnapshotVersion(ctx)); kind.Version == "" {
 			return nil, nil
 		}
 	}
 	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}
-	list, _, err := e.client.List(ctx, kind, e.within(kind), options)
+	list, _, err := e.client.List(ctx, kind, e.namespaceOf(kind), options)
 	if notServed(err) {
 		return nil, nil
 	}
@@ -172,7 +172,7 @@ func (e *Engine) find(ctx context.Context, kind api.Kind, name string) (api.Obje
 }
 
 // within is the namespace of a request.
-func (e *Engine) within(kind api.Kind) string {
+func (e *Engine) namespaceOf(kind api.Kind) string {
 	if kind.Namespaced {
 		return e.Namespace
 	}
@@ -182,14 +182,14 @@ func (e *Engine) within(kind api.Kind) string {
 // carries refuses an object that the run did not make: it lacks the run's label,
 // or the proof of its identity. The Lease of a driver may be another run's by now,
 // which says that this run's is gone.
-func (e *Engine) carries(kind api.Kind, o api.Object) error {
+func (e *Engine) checkOwner(kind api.Kind, o api.Object) error {
 	l := o.GetLabels()
 	switch run := l[names.LabelRun]; {
 	case run == e.own.RunID && (e.byLabel || l[names.LabelIdentity] == e.own.Proof()):
 		return nil
 	case run == e.own.RunID:
 		return owned.Refuse("it carries the label of run %s, and not the proof of its identity", run)
-	case run != "" && kind.String() == leases.String():
+	case run != "" && kind.String() == leaseKind.String():
 		return nil
 	}
 	return owned.Refuse("it does not carry the label of run %s", e.own.RunID)
@@ -205,7 +205,7 @@ func (e *Engine) cordonedNode(ctx context.Context, name string) (*corev1.Node, e
 	if err != nil {
 		return nil, fmt.Errorf("look at node %s: %w", name, err)
 	}
-	if e.marked(n, cordonMark) {
+	if e.marked(n, cordonAnnotation) {
 		return n, nil
 	}
 	if n.Spec.Unschedulable {
@@ -218,7 +218,7 @@ func (e *Engine) cordonedNode(ctx context.Context, name string) (*corev1.Node, e
 // was changed since it was looked at.
 func (e *Engine) undoCordon(ctx context.Context, n *corev1.Node) error {
 	body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q,"annotations":{%q:null}},"spec":{"unschedulable":null}}`,
-		n.ResourceVersion, cordonMark)
+		n.ResourceVersion, cordonAnnotation)
 	_, err := e.client.Patch(ctx, api.Nodes, "", n.Name, types.MergePatchType, body, nil)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("node %s is still cordoned: %w", n.Name, err)
@@ -229,10 +229,10 @@ func (e *Engine) undoCordon(ctx context.Context, n *corev1.Node) error {
 // markBehind marks what outlives the claim or snapshot that the run has just
 // deleted, so that a clean-up by another process knows it. It is no part of an op,
 // and not waited for before Teardown.
-func (e *Engine) markBehind(kind api.Kind, o api.Object) {
-	body := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, o.GetUID(), behindMark, e.mark())
-	e.marking.Go(func() {
-		ctx, cancel := context.WithTimeout(e.ctx, labelWithin)
+func (e *Engine) markRetained(kind api.Kind, o api.Object) {
+	body := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, o.GetUID(), retainedAnnotation, e.mark())
+	e.annotating.Go(func() {
+		ctx, cancel := context.WithTimeout(e.ctx, requestTimeout)
 		defer cancel()
 		_, err := e.client.Patch(ctx, kind, "", o.GetName(), types.MergePatchType, body, nil)
 		if err != nil && !apierrors.IsNotFound(err) && !errors.Is(err, context.Canceled) {

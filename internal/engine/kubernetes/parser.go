@@ -28,9 +28,9 @@ const (
 	parserVolume = "cnsbench-parser"
 	parserName   = "parser" // of the container
 	// parserScratch is what a parser has in /tmp.
-	parserScratch = "256Mi"
+	parserTmpSize = "256Mi"
 	// parserGone bounds the wait for a parser's pod to be gone.
-	parserGone = 30 * time.Second
+	parserRemovalTimeout = 30 * time.Second
 )
 
 var _ engine.Parser = (*Engine)(nil)
@@ -82,18 +82,18 @@ func (r *parserRun) run(ctx context.Context, pod *corev1.Pod, gifts []agent.Gift
 	if err != nil {
 		return none, err
 	}
-	b := r.engine.bring()
-	b.pod(r.object, 1, true)
+	pr := r.engine.newProvision()
+	pr.addPod(r.object, 1, true)
 	if err := r.create(ctx, pod); err != nil {
-		b.Feed.Close()
+		pr.Feed.Close()
 		return none, err
 	}
 	go func() {
-		a := arrived{pod: pod.Name, ready: op.Milestone{Source: "agent"}}
+		a := agentReady{pod: pod.Name, ready: op.Milestone{Source: "agent"}}
 		a.ready.At, a.ready.Err, a.failure = r.session.Started(ctx)
-		b.Feed.Put(a)
+		pr.Feed.Put(a)
 	}()
-	err = b.await(ctx, op.NewTrace(r.engine.session.Clock))
+	err = pr.wait(ctx, op.NewTrace(r.engine.session.Clock))
 	if err == nil {
 		select {
 		case <-r.session.Done():
@@ -125,7 +125,7 @@ func (r *parserRun) create(ctx context.Context, pod *corev1.Pod) error {
 	delivery.Deliver(&pod.Spec, e.Image, []string{parserName})
 	podspec.SetTerminationMessages(&pod.Spec)
 	secret := &corev1.Secret{ObjectMeta: e.meta(metav1.ObjectMeta{}, "", r.object), StringData: map[string]string{parserName: r.session.Token()}}
-	if err := errors.Join(e.owe(api.Pods, pod.Name), e.owe(api.Secrets, pod.Name)); err != nil {
+	if err := errors.Join(e.ledgerAdd(api.Pods, pod.Name), e.ledgerAdd(api.Secrets, pod.Name)); err != nil {
 		return err
 	}
 	if _, err := e.create(ctx, api.Secrets, secret); err != nil {
@@ -144,16 +144,16 @@ func (r *parserRun) remove(ctx context.Context) error {
 	}
 	r.session.Abandon(errors.New("its parser is no longer wanted"))
 	e.agents.Forget(r.object)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), parserGone)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), parserRemovalTimeout)
 	defer cancel()
 	err := errors.Join(e.delete(ctx, api.Pods, r.name()), e.delete(ctx, api.Secrets, r.name()))
 	for err == nil {
 		_, err = e.client.Get(ctx, api.Pods, e.Namespace, r.name(), &corev1.Pod{})
 		if apierrors.IsNotFound(err) {
-			return errors.Join(e.done(api.Pods, r.name()), e.done(api.Secrets, r.name()))
+			return errors.Join(e.ledgerDone(api.Pods, r.name()), e.ledgerDone(api.Secrets, r.name()))
 		}
 		select {
-		case <-time.After(lookAgain):
+		case <-time.After(pollInterval):
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
@@ -174,7 +174,7 @@ func (e *Engine) parserPod(ctx context.Context, p engine.Parsing, size int64) *c
 		TerminationGracePeriodSeconds: new(int64(1)),
 		Volumes: []corev1.Volume{
 			scratch(parserVolume, *resource.NewQuantity(size+int64(len(p.Script.Text))+1<<20, resource.BinarySI)),
-			scratch("tmp", resource.MustParse(parserScratch)),
+			scratch("tmp", resource.MustParse(parserTmpSize)),
 		},
 		Containers: []corev1.Container{{
 			Name: parserName, Image: p.Script.Image, ImagePullPolicy: corev1.PullIfNotPresent,

@@ -27,7 +27,7 @@ const (
 )
 
 // proxyWithin is how long a proxy may take to be reached.
-const proxyWithin = 15 * time.Second
+const proxyDialTimeout = 15 * time.Second
 
 // proxy is one to follow. A user's own must be reached; one that an
 // installation has is only of use.
@@ -38,8 +38,8 @@ type proxy struct {
 
 // followProxies connects to the proxies that the user has named, else to those
 // that are installed and that this run may follow.
-func (e *Engine) followProxies(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, proxyWithin)
+func (e *Engine) connectProxies(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, proxyDialTimeout)
 	defer cancel()
 	var list []proxy
 	for _, address := range e.Proxies {
@@ -52,7 +52,7 @@ func (e *Engine) followProxies(ctx context.Context) error {
 	var g errgroup.Group
 	for i, p := range list {
 		g.Go(func() error {
-			c, err := e.followProxy(ctx, p)
+			c, err := e.connectProxy(ctx, p)
 			clients[i] = c
 			return err
 		})
@@ -62,7 +62,7 @@ func (e *Engine) followProxies(ctx context.Context) error {
 	return err
 }
 
-func (e *Engine) followProxy(ctx context.Context, p proxy) (*csiproxy.Client, error) {
+func (e *Engine) connectProxy(ctx context.Context, p proxy) (*csiproxy.Client, error) {
 	where := "csi-proxy " + p.address
 	c, err := csiproxy.Dial(ctx, p.address, p.token, e.session.Clock, csiproxy.Handlers{
 		Call: e.tracker.SeeCall,
@@ -125,7 +125,7 @@ func (e *Engine) runDrivers() map[string]bool {
 }
 
 // followed describes the proxies for the record.
-func (e *Engine) followed() []map[string]string {
+func (e *Engine) describeProxies() []map[string]string {
 	list := []map[string]string{}
 	for _, c := range e.proxies {
 		list = append(list, map[string]string{"driver": c.Driver(), "node": c.Node()})

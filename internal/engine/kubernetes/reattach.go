@@ -24,58 +24,58 @@ func (e *Engine) reattach(ctx context.Context, r engine.Request, tr *op.Trace) e
 	tr.On("", target.Name)
 	x := e.volume(target.Name)
 	if x == nil {
-		return gone(target)
+		return notFound(target)
 	}
-	members := e.usersOf(x)
+	pods := e.podsUsing(x)
 	switch {
-	case len(members) == 0:
+	case len(pods) == 0:
 		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("no pod of the run has volume %s: give it attach: true, or make it with a workload", target.Name)}
-	case e.ephemeralOf(x) != nil:
+	case e.ephemeralOwner(x) != nil:
 		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("volume %s lives and dies with its pod: it cannot be attached again", target.Name)}
 	}
-	if err := allInUse(members); err != nil {
+	if err := checkAllRunning(pods); err != nil {
 		return err
 	}
-	place, err := e.placement(ctx, r.Reattach.Node, members)
+	place, err := e.placement(ctx, r.Reattach.Node, pods)
 	if err != nil {
 		return err
 	}
-	v, err := e.move(members, true)
+	rp, err := e.newReplacement(pods, true)
 	if err != nil {
 		return err
 	}
-	err = v.end(ctx, v.deletes(ctx, op.Acked, nil))
+	err = rp.removeOld(ctx, rp.byDeletion(ctx, op.Acked, nil))
 	if err == nil {
-		err = v.begin(ctx, tr, place)
+		err = rp.recreate(ctx, tr, place)
 	}
-	v.close(err)
-	tell(tr, target.Name, nil, v)
+	rp.close(err)
+	recordReplacements(tr, target.Name, nil, rp)
 	return err
 }
 
 // placement says how the pods are to be bound to nodes, as they are now.
-func (e *Engine) placement(ctx context.Context, node string, members []*member) (func(*member, *corev1.Pod), error) {
-	was := map[*member]string{}
-	for _, m := range members {
-		was[m] = m.pod().Spec.NodeName
+func (e *Engine) placement(ctx context.Context, node string, pods []*managedPod) (func(*managedPod, *corev1.Pod), error) {
+	was := map[*managedPod]string{}
+	for _, m := range pods {
+		was[m] = m.livePod().Spec.NodeName
 	}
 	switch node {
 	case engine.NodeSame:
-		return func(m *member, p *corev1.Pod) { podspec.RequireNode(p, corev1.NodeSelectorOpIn, was[m]) }, nil
+		return func(m *managedPod, p *corev1.Pod) { podspec.RequireNode(p, corev1.NodeSelectorOpIn, was[m]) }, nil
 	case engine.NodeOther:
-		for _, m := range members {
-			if err := e.otherNode(ctx, m, was[m]); err != nil {
+		for _, m := range pods {
+			if err := e.checkOtherNode(ctx, m, was[m]); err != nil {
 				return nil, err
 			}
 		}
-		return func(m *member, p *corev1.Pod) { podspec.RequireNode(p, corev1.NodeSelectorOpNotIn, was[m]) }, nil
+		return func(m *managedPod, p *corev1.Pod) { podspec.RequireNode(p, corev1.NodeSelectorOpNotIn, was[m]) }, nil
 	}
 	return nil, nil
 }
 
 // otherNode says why a member's pod can go to no node but the one it is on, as
 // far as that can be told before it is tried.
-func (e *Engine) otherNode(ctx context.Context, m *member, node string) error {
+func (e *Engine) checkOtherNode(ctx context.Context, m *managedPod, node string) error {
 	list, _, err := e.client.List(ctx, api.Nodes, "", metav1.ListOptions{})
 	if err != nil {
 		return apiError(ctx, err)
@@ -86,7 +86,7 @@ func (e *Engine) otherNode(ctx context.Context, m *member, node string) error {
 		if n.Name == node {
 			continue
 		}
-		why := e.refuses(n, m)
+		why := e.nodeRefusal(n, m)
 		if why == "" {
 			return nil
 		}
@@ -101,7 +101,7 @@ func (e *Engine) otherNode(ctx context.Context, m *member, node string) error {
 }
 
 // refuses says why a node does not take a member's pod; empty if it may.
-func (e *Engine) refuses(n *corev1.Node, m *member) string {
+func (e *Engine) nodeRefusal(n *corev1.Node, m *managedPod) string {
 	if n.Spec.Unschedulable {
 		return "is cordoned"
 	}
@@ -121,7 +121,7 @@ func (e *Engine) refuses(n *corev1.Node, m *member) string {
 			return "has the taint " + t.Key
 		}
 	}
-	for _, x := range e.mountedBy([]*member{m}) {
+	for _, x := range e.volumesOf([]*managedPod{m}) {
 		pv, ok := e.tracker.Latest(tracker.VolumeOfClaim.Key(x.name)).(*corev1.PersistentVolume)
 		if ok && pv.Spec.NodeAffinity != nil && pv.Spec.NodeAffinity.Required != nil && !podspec.Selects(pv.Spec.NodeAffinity.Required, n) {
 			return "is out of reach of volume " + x.object.Name

@@ -12,19 +12,19 @@ import (
 // sidecars did in vain and may have left, what kubelets and controllers counted.
 func (e *Engine) Report(ctx context.Context) engine.RunReport {
 	if e.client == nil || e.watches == nil {
-		return engine.RunReport{Findings: e.tenancy.findings()} // it was not opened
+		return engine.RunReport{Findings: e.leases.findings()} // it was not opened
 	}
 	counted, findings := e.metrics.Collect(ctx, e.driversInUse())
-	orphans, listed := e.orphans(ctx)
+	orphans, listed := e.findOrphans(ctx)
 	findings = append(findings, orphans...)
 	findings = append(findings, e.attempts.Findings(listed)...)
-	findings = append(findings, e.unobserved()...)
-	findings = append(findings, e.tenancy.findings()...)
-	return engine.RunReport{Findings: findings, Distributions: append(e.lagsForRecord(), counted...)}
+	findings = append(findings, e.unobservedFindings()...)
+	findings = append(findings, e.leases.findings()...)
+	return engine.RunReport{Findings: findings, Distributions: append(e.watchLags(), counted...)}
 }
 
 // unobserved names what nobody could see of volumes on their way to pods.
-func (e *Engine) unobserved() []engine.Finding {
+func (e *Engine) unobservedFindings() []engine.Finding {
 	if e.tracker.SeesNodeCalls() || !e.hadPods() {
 		return nil
 	}

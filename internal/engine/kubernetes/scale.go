@@ -24,15 +24,15 @@ import (
 // are ready and the others gone.
 func (e *Engine) scale(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	s := r.Scale
-	m, err := e.objectOf(ctx, s.Target)
+	m, err := e.manifestOf(ctx, s.Target)
 	if err != nil {
 		return err
 	}
 	tr.On("", s.Target.Name)
-	var c *crowd
-	if m.crowded {
-		c = e.crowd(m.object.Name)
-		defer c.feed.Close()
+	var set *podSet
+	if m.hasPods {
+		set = e.newPodSet(m.object.Name)
+		defer set.feed.Close()
 	}
 	if s.Script != nil {
 		err = e.runScript(ctx, r, m, tr)
@@ -45,39 +45,39 @@ func (e *Engine) scale(ctx context.Context, r engine.Request, tr *op.Trace) erro
 	switch {
 	case err != nil:
 		return err
-	case c != nil:
-		return c.become(ctx, int(s.Replicas), tr)
+	case set != nil:
+		return set.awaitReplicas(ctx, int(s.Replicas), tr)
 	}
-	return m.become(ctx, s.Replicas, tr)
+	return m.awaitReplicas(ctx, s.Replicas, tr)
 }
 
 // become waits until there are so many pods, all ready.
-func (c *crowd) become(ctx context.Context, want int, tr *op.Trace) error {
-	surplus := len(c.pods) > want
-	return c.until(ctx, func(ev watch.Event) bool {
-		if surplus && len(c.pods) <= want {
+func (set *podSet) awaitReplicas(ctx context.Context, want int, tr *op.Trace) error {
+	surplus := len(set.pods) > want
+	return set.wait(ctx, func(ev watch.Event) bool {
+		if surplus && len(set.pods) <= want {
 			surplus = false
 			at := tracker.MilestoneOf(ev)
 			tr.MarkAt(op.Gone, at.At, at.Err, at.Source)
 		}
-		if len(c.pods) != want || c.ready() != want {
+		if len(set.pods) != want || set.readyCount() != want {
 			return false
 		}
 		if ev.Object == nil { // there was nothing to do
 			tr.Mark(op.Ready, "runner")
 			return true
 		}
-		isReady(tr, tracker.MilestoneOf(ev))
+		markReady(tr, tracker.MilestoneOf(ev))
 		return true
 	})
 }
 
 // lookEach is how often an object is looked at whose pods are not followed.
-const lookEach = 200 * time.Millisecond
+const replicasPollInterval = 200 * time.Millisecond
 
 // become looks until the scale subresource says that there are so many replicas,
 // and the pods that its selector names are as many and ready.
-func (m *manifest) become(ctx context.Context, want int32, tr *op.Trace) error {
+func (m *manifest) awaitReplicas(ctx context.Context, want int32, tr *op.Trace) error {
 	clock := m.engine.session.Clock
 	for before, now := clock.Now(), clock.Now(); ; before, now = now, clock.Now() {
 		s, err := m.engine.client.Scale(ctx, m.kind, m.namespace, m.name)
@@ -90,11 +90,11 @@ func (m *manifest) become(ctx context.Context, want int32, tr *op.Trace) error {
 			if err != nil {
 				return apiError(ctx, err)
 			}
-			c := crowd{pods: map[types.UID]*corev1.Pod{}}
+			set := podSet{pods: map[types.UID]*corev1.Pod{}}
 			for _, p := range list {
-				c.pods[p.GetUID()] = p.(*corev1.Pod)
+				set.pods[p.GetUID()] = p.(*corev1.Pod)
 			}
-			there, ready = int32(len(list)), int32(c.ready())
+			there, ready = int32(len(list)), int32(set.readyCount())
 		}
 		if s.Status.Replicas == want && there == want && ready == want {
 			between := time.Duration(clock.Now() - before)
@@ -103,7 +103,7 @@ func (m *manifest) become(ctx context.Context, want int32, tr *op.Trace) error {
 			return nil
 		}
 		select {
-		case <-time.After(lookEach):
+		case <-time.After(replicasPollInterval):
 		case <-ctx.Done():
 			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s %s has %d replicas, %d of them ready, of %d", m.kind.Name, m.name, there, ready, want), Err: ctx.Err()}
 		}
@@ -114,7 +114,7 @@ const (
 	scriptDir  = "/cnsbench"
 	scriptFile = "scale.sh"
 	// scriptGone bounds the removal of a script's pod.
-	scriptGone = 30 * time.Second
+	scriptRemovalTimeout = 30 * time.Second
 )
 
 // scriptOf is what the loop would call the pod of a request's script.
@@ -152,7 +152,7 @@ func (e *Engine) runScript(ctx context.Context, r engine.Request, m *manifest, t
 }
 
 // scripted is the milestone at which a script has ended.
-const scripted = "scripted"
+const scriptEnded = "scripted"
 
 // untilSucceeded waits until a pod has succeeded.
 func untilSucceeded(ctx context.Context, f *tracker.Feed, name string, uid types.UID, tr *op.Trace) error {
@@ -171,7 +171,7 @@ func untilSucceeded(ctx context.Context, f *tracker.Feed, name string, uid types
 			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("the script's pod %s was deleted before it had ended", name)}
 		}
 		if last.Status.Phase == corev1.PodSucceeded {
-			tr.MarkAt(scripted, ev.At, ev.Err, "watch")
+			tr.MarkAt(scriptEnded, ev.At, ev.Err, "watch")
 			return nil
 		}
 		if err := status.PodError(last); err != nil {
@@ -182,7 +182,7 @@ func untilSucceeded(ctx context.Context, f *tracker.Feed, name string, uid types
 
 // removeScript does not wait until the pod is gone: the clean-up does.
 func (e *Engine) removeScript(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), scriptGone)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), scriptRemovalTimeout)
 	defer cancel()
 	return errors.Join(e.deletePod(ctx, name, 0), e.delete(ctx, api.ConfigMaps, name))
 }

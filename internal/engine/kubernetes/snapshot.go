@@ -19,7 +19,7 @@ import (
 )
 
 // snap is what the engine knows of one snapshot, or of a group of them.
-type snap struct {
+type snapshot struct {
 	object  engine.Object
 	kind    api.Kind
 	name    string   // in the cluster
@@ -27,48 +27,48 @@ type snap struct {
 }
 
 // contentSeen is the milestone at which the content of a snapshot appeared.
-const contentSeen = "content"
+const contentCreated = "content"
 
 // attemptFailed is the milestone at which the cluster said that one more
 // attempt had failed.
 const attemptFailed = "attemptFailed"
 
 // asked is what a sidecar has asked a driver for.
-type asked struct{ name, driver string }
+type driverRequest struct{ name, driver string }
 
 // contentGone is the milestone at which it went.
 const contentGone = "contentGone"
 
 // takeSnapshot makes a VolumeSnapshot and follows it until it is ready.
-func (e *Engine) takeSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+func (e *Engine) createSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	source := r.Snapshot.Sources[0]
 	v := e.volume(source.Name)
 	if v == nil {
-		return nil, gone(source)
+		return nil, notFound(source)
 	}
 	vs := &api.VolumeSnapshot{
 		ObjectMeta: e.meta(metav1.ObjectMeta{}, r.Action, r.Name),
 		Spec:       api.VolumeSnapshotSpec{VolumeSnapshotClassName: optionalString(r.Snapshot.Class), Source: api.VolumeSnapshotSource{PersistentVolumeClaimName: &v.name}},
 	}
-	s := &snap{kind: api.VolumeSnapshots, name: vs.Name, object: engine.Object{
+	s := &snapshot{kind: api.VolumeSnapshots, name: vs.Name, object: engine.Object{
 		Kind: engine.SnapshotObject, Name: r.Name, Action: r.Action, Source: source.Name, Class: r.Snapshot.Class}}
-	c := e.cut(tr)
+	c := e.newSnapshotCreation(tr)
 	defer c.close()
 	c.follow(r.Name, vs.Name)
 	answered, err := e.create(ctx, api.VolumeSnapshots, vs)
 	if err != nil {
 		return nil, err
 	}
-	e.keepSnapshot(s)
+	e.storeSnapshot(s)
 	tr.MarkAt(op.Acked, answered, 0, "runner")
-	err = c.await(ctx)
+	err = c.wait(ctx)
 	c.describe(&s.object, source)
 	return []engine.Object{s.object}, err
 }
 
 // describe completes a snapshot's object. Where its restoreSize is not known it may
 // be as large as its source.
-func (c *cutting) describe(o *engine.Object, source engine.Object) {
+func (c *snapshotCreation) describe(o *engine.Object, source engine.Object) {
 	o.Handle, o.Bytes = c.handles[o.Name], c.bytes[o.Name]
 	if o.Bytes == 0 {
 		o.Bytes = c.engine.claimedSize(&source)
@@ -82,41 +82,41 @@ func optionalString(s string) *string {
 	return &s
 }
 
-func (e *Engine) snapshot(name string) *snap {
+func (e *Engine) snapshot(name string) *snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.snapshots[name]
 }
 
-func (e *Engine) keepSnapshot(s *snap) {
+func (e *Engine) storeSnapshot(s *snapshot) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.snapshots[s.object.Name] = s
 }
 
 // cutting follows snapshots until they are ready to use.
-type cutting struct {
+type snapshotCreation struct {
 	tracker.Observation
-	engine  *Engine
-	tr      *op.Trace
-	objects map[string]string // snapshot in the cluster → the loop's name
-	names   []string
-	ready   map[string]bool
-	asked   map[string]asked // by object: what has no handle yet
-	handles map[string]string
-	bytes   map[string]int64 // by object: its restoreSize
-	group   *tracker.Pending // that is not ready yet, if any
+	engine   *Engine
+	tr       *op.Trace
+	objects  map[string]string // snapshot in the cluster → the loop's name
+	names    []string
+	ready    map[string]bool
+	requests map[string]driverRequest // by object: what has no handle yet
+	handles  map[string]string
+	bytes    map[string]int64 // by object: its restoreSize
+	group    *tracker.Pending // that is not ready yet, if any
 }
 
-func (e *Engine) cut(tr *op.Trace) *cutting {
-	c := &cutting{engine: e, tr: tr, objects: map[string]string{}, ready: map[string]bool{}, asked: map[string]asked{},
+func (e *Engine) newSnapshotCreation(tr *op.Trace) *snapshotCreation {
+	c := &snapshotCreation{engine: e, tr: tr, objects: map[string]string{}, ready: map[string]bool{}, requests: map[string]driverRequest{},
 		handles: map[string]string{}, bytes: map[string]int64{}}
 	c.Observation = e.observe(tracker.SnapshotCalls, c.pending)
 	return c
 }
 
 // pending lists the snapshots that are not ready yet.
-func (c *cutting) pending() (list []tracker.Pending) {
+func (c *snapshotCreation) pending() (list []tracker.Pending) {
 	if c.group != nil {
 		list = append(list, *c.group)
 	}
@@ -128,7 +128,7 @@ func (c *cutting) pending() (list []tracker.Pending) {
 	return list
 }
 
-func (c *cutting) follow(object, name string) {
+func (c *snapshotCreation) follow(object, name string) {
 	c.objects[name] = object
 	c.names = append(c.names, object)
 	c.Feed.Add(tracker.Snapshot.Key(name))
@@ -136,13 +136,13 @@ func (c *cutting) follow(object, name string) {
 	c.Feed.Add(tracker.EventsOf.Key(name))
 }
 
-func (c *cutting) close() {
+func (c *snapshotCreation) close() {
 	c.Waits.Done()
 	c.Feed.Close()
-	ids := map[string][]string{contentSeen: c.names, op.Taken: c.names, op.Ready: c.names}
+	ids := map[string][]string{contentCreated: c.names, op.Taken: c.names, op.Ready: c.names}
 	c.Milestones.Fill(c.tr, ids)
 	c.Calls.Fill(c.tr, len(c.names) > 1)
-	for object, x := range c.asked {
+	for object, x := range c.requests {
 		message, times := c.Warnings.FailedAttempts(object)
 		c.engine.attempts.CreationFailed(x.name, tracker.Creation{RPC: "CreateSnapshot", Driver: x.driver, Object: object, Times: times, Message: message})
 	}
@@ -150,17 +150,17 @@ func (c *cutting) close() {
 }
 
 // await returns when all are ready.
-func (c *cutting) await(ctx context.Context) error {
+func (c *snapshotCreation) wait(ctx context.Context) error {
 	for len(c.ready) < len(c.objects) || len(c.Milestones[op.Taken]) < len(c.objects) {
 		v, err := c.Feed.Next(ctx)
 		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: c.left(), Err: err}
+			return &engine.Error{Code: "Waiting", Message: c.describePending(), Err: err}
 		}
 		switch v := v.(type) {
 		case *csiproxy.Call:
 			c.Calls.See(v)
 		case watch.Event:
-			if err := c.see(v); err != nil {
+			if err := c.handle(v); err != nil {
 				return err
 			}
 		}
@@ -170,7 +170,7 @@ func (c *cutting) await(ctx context.Context) error {
 	return nil
 }
 
-func (c *cutting) see(ev watch.Event) error {
+func (c *snapshotCreation) handle(ev watch.Event) error {
 	switch o := ev.Object.(type) {
 	case *api.VolumeSnapshot:
 		object := c.objects[o.Name]
@@ -200,9 +200,9 @@ func (c *cutting) see(ev watch.Event) error {
 		if ev.Type == watch.Deleted {
 			return nil
 		}
-		c.Milestones.Add(contentSeen, object, ev)
+		c.Milestones.Add(contentCreated, object, ev)
 		if c.handles[object] == "" {
-			c.asked[object] = asked{tracker.SnapshotRequestName(o.Spec.VolumeSnapshotRef.UID), o.Spec.Driver}
+			c.requests[object] = driverRequest{tracker.SnapshotRequestName(o.Spec.VolumeSnapshotRef.UID), o.Spec.Driver}
 		}
 		if s := o.Status; s != nil {
 			if s.CreationTime != nil && *s.CreationTime > 0 {
@@ -210,7 +210,7 @@ func (c *cutting) see(ev watch.Event) error {
 			}
 			if s.SnapshotHandle != nil {
 				c.handles[object] = *s.SnapshotHandle
-				delete(c.asked, object)
+				delete(c.requests, object)
 			}
 			if s.Error != nil && s.Error.Message != nil && c.Warnings.Note(object, tracker.ContentError, *s.Error.Message, s.Error.Time) {
 				c.tr.MarkAt(attemptFailed, ev.At, ev.Err, "watch")
@@ -222,7 +222,7 @@ func (c *cutting) see(ev watch.Event) error {
 	return nil
 }
 
-func (c *cutting) left() string {
+func (c *snapshotCreation) describePending() string {
 	var parts []string
 	for name := range c.objects {
 		if !c.ready[name] {
@@ -235,13 +235,13 @@ func (c *cutting) left() string {
 
 // takeGroup makes a VolumeGroupSnapshot of claims, which were labelled by
 // Prepare, and follows its members until all are ready.
-func (e *Engine) takeGroup(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+func (e *Engine) createGroupSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	if e.groupVersion == "" {
 		return nil, &engine.Error{Code: "Unimplemented", Message: "the cluster does not serve VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)"}
 	}
 	for _, o := range r.Snapshot.Sources {
 		if e.volume(o.Name) == nil {
-			return nil, gone(o)
+			return nil, notFound(o)
 		}
 	}
 	kind := api.VolumeGroupSnapshots(e.groupVersion)
@@ -251,8 +251,8 @@ func (e *Engine) takeGroup(ctx context.Context, r engine.Request, tr *op.Trace) 
 		Spec: api.VolumeGroupSnapshotSpec{VolumeGroupSnapshotClassName: optionalString(r.Snapshot.Class),
 			Source: api.VolumeGroupSnapshotSource{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{names.LabelGroup: name}}}},
 	}
-	group := &snap{kind: kind, name: name, object: engine.Object{Kind: engine.GroupSnapshotObject, Name: r.Name, Action: r.Action, Class: r.Snapshot.Class}}
-	c := e.cut(tr)
+	group := &snapshot{kind: kind, name: name, object: engine.Object{Kind: engine.GroupSnapshotObject, Name: r.Name, Action: r.Action, Class: r.Snapshot.Class}}
+	c := e.newSnapshotCreation(tr)
 	defer c.close()
 	c.group = &tracker.Pending{Object: r.Name, Names: []string{name, r.Name}}
 	c.Feed.Add(tracker.GroupSnapshot.Key(name))
@@ -262,14 +262,14 @@ func (e *Engine) takeGroup(ctx context.Context, r engine.Request, tr *op.Trace) 
 	if err != nil {
 		return nil, err
 	}
-	e.keepSnapshot(group)
+	e.storeSnapshot(group)
 	tr.MarkAt(op.Acked, answered, 0, "runner")
 	made, err := e.awaitGroup(ctx, r, group, c)
 	return append(made, group.object), err
 }
 
 // awaitGroup follows the group's members, whose names the cluster chooses.
-func (e *Engine) awaitGroup(ctx context.Context, r engine.Request, group *snap, c *cutting) ([]engine.Object, error) {
+func (e *Engine) awaitGroup(ctx context.Context, r engine.Request, group *snapshot, c *snapshotCreation) ([]engine.Object, error) {
 	bySource := map[string]engine.Object{}
 	for _, o := range r.Snapshot.Sources {
 		bySource[e.name(o.Name)] = o
@@ -284,26 +284,26 @@ func (e *Engine) awaitGroup(ctx context.Context, r engine.Request, group *snap, 
 		case *csiproxy.Call:
 			c.Calls.See(v)
 		case watch.Event:
-			if err := c.seeOfGroup(v, r, bySource, members); err != nil {
+			if err := c.handleGroup(v, r, bySource, members); err != nil {
 				return nil, err
 			}
 		}
 		c.Waits.Saw(v)
 	}
-	err := c.await(ctx)
+	err := c.wait(ctx)
 	var made []engine.Object
 	for name, o := range members {
 		c.describe(&o, bySource[e.name(o.Source)])
 		made = append(made, o)
 		group.members = append(group.members, o.Name)
-		e.keepSnapshot(&snap{kind: api.VolumeSnapshots, name: name, object: o})
+		e.storeSnapshot(&snapshot{kind: api.VolumeSnapshots, name: name, object: o})
 	}
 	slices.SortFunc(made, func(a, b engine.Object) int { return strings.Compare(a.Name, b.Name) })
 	return made, err
 }
 
 // seeOfGroup takes one event while a group is not ready, or not complete.
-func (c *cutting) seeOfGroup(ev watch.Event, r engine.Request, bySource, members map[string]engine.Object) error {
+func (c *snapshotCreation) handleGroup(ev watch.Event, r engine.Request, bySource, members map[string]engine.Object) error {
 	switch o := ev.Object.(type) {
 	case *api.VolumeGroupSnapshot:
 		c.Calls.Follow(c.Feed, "groupsnapshot-"+string(o.UID), r.Name)
@@ -328,5 +328,5 @@ func (c *cutting) seeOfGroup(ev watch.Event, r engine.Request, bySource, members
 			Source: bySource[*source].Name, Class: r.Snapshot.Class}
 		c.follow(object, o.Name)
 	}
-	return c.see(ev)
+	return c.handle(ev)
 }

@@ -30,7 +30,7 @@ func sized(bytes int64) corev1.ResourceList {
 func TestSizeOfSource(t *testing.T) {
 	const mi = 1 << 20
 	planned := engine.Object{Kind: engine.VolumeObject, Name: "v-0", Bytes: 400 * mi}
-	snapshot := engine.Object{Kind: engine.SnapshotObject, Name: "s-0", Bytes: 400 * mi}
+	fromSnapshot := engine.Object{Kind: engine.SnapshotObject, Name: "s-0", Bytes: 400 * mi}
 	tests := []struct {
 		name                string
 		claimed, has, asked int64 // of the source's claim; asked by the new claim
@@ -49,14 +49,14 @@ func TestSizeOfSource(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			e := New(Options{Namespace: "ns"})
 			e.tracker, e.session.RunID = tracker.New("ns"), "r1"
-			e.keepVolume(&volume{name: e.name("v-0"), object: planned})
-			e.keepSnapshot(&snap{name: e.name("s-0"), object: snapshot})
+			e.storeVolume(&volume{name: e.name("v-0"), object: planned})
+			e.storeSnapshot(&snapshot{name: e.name("s-0"), object: fromSnapshot})
 			source := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: e.name("v-0")}}
 			source.Spec.Resources.Requests, source.Status.Capacity = sized(tt.claimed), sized(tt.has)
 			e.tracker.See(watch.Event{Object: source})
 			want := &engine.Volume{FromVolume: &planned}
 			if tt.restore > 0 {
-				want = &engine.Volume{FromSnapshot: &snapshot}
+				want = &engine.Volume{FromSnapshot: &fromSnapshot}
 				vs := &api.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: e.name("s-0")}}
 				vs.Status = &api.SnapshotStatus{RestoreSize: resource.NewQuantity(tt.restore, resource.BinarySI)}
 				e.tracker.See(watch.Event{Object: vs})
@@ -77,7 +77,7 @@ func TestSizesOfGroupMembers(t *testing.T) {
 	e := New(Options{Namespace: "ns"})
 	e.tracker, e.session.RunID = tracker.New("ns"), "r1"
 	e.session.Clock = op.NewClock()
-	c := e.cut(op.NewTrace(e.session.Clock))
+	c := e.newSnapshotCreation(op.NewTrace(e.session.Clock))
 	defer c.close()
 	for name, size := range map[string]string{"a": "300Mi", "b": "500Mi"} {
 		c.follow(names.Raw+name, name)
@@ -89,7 +89,7 @@ func TestSizesOfGroupMembers(t *testing.T) {
 		e.tracker.See(watch.Event{Object: &api.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Status: &api.SnapshotStatus{ReadyToUse: &ready, CreationTime: &at, RestoreSize: &q}}})
 	}
-	if err := c.await(t.Context()); err != nil {
+	if err := c.wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for name, mi := range map[string]int64{"a": 300, "b": 500} {
@@ -126,8 +126,8 @@ func TestRefusedClaim(t *testing.T) {
 			e := New(Options{Namespace: "ns"})
 			e.tracker, e.session.RunID = tracker.New("ns"), "r1"
 			e.session.Clock = op.NewClock()
-			b := e.bring()
-			b.claim("c-0", false)
+			pr := e.newProvision()
+			pr.addClaim("c-0", false)
 			name := e.name("c-0")
 			at := e.session.Clock.Now() + 1
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u"}}
@@ -140,7 +140,7 @@ func TestRefusedClaim(t *testing.T) {
 				cancel() // what is queued is still read
 			}
 			tr := op.NewTrace(e.session.Clock)
-			err := b.await(ctx, tr)
+			err := pr.wait(ctx, tr)
 			var coded *engine.Error
 			if !errors.As(err, &coded) || !strings.Contains(coded.Message, tt.message) {
 				t.Fatalf("%v, want the words of the provisioner", err)

@@ -22,7 +22,7 @@ type volume struct {
 	name     string // of the claim in the cluster
 	block    bool
 	readOnly bool
-	holder   *member // the pod that holds an attached volume without a workload
+	holder   *managedPod // the pod that holds an attached volume without a workload
 	// template of the claim that the cluster makes for the holder: a generic
 	// ephemeral volume.
 	template *corev1.PersistentVolumeClaim
@@ -51,35 +51,35 @@ func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trac
 	if r.Volume.Ephemeral {
 		v.name, v.template = e.name(holderOf(r.Name))+"-"+holderVolume, claim
 	}
-	b := e.bring()
-	state := b.claimNamed(r.Name, v.name, r.Volume.Attach)
+	pr := e.newProvision()
+	state := pr.addClaimNamed(r.Name, v.name, r.Volume.Attach)
 	made := func() []engine.Object {
 		v.object.Handle, v.object.Bytes = state.handle, state.bytes
-		e.keepVolume(v)
+		e.storeVolume(v)
 		return []engine.Object{v.object}
 	}
-	if err := e.makeClaim(ctx, v, claim, r, tr); err != nil {
-		b.Feed.Close()
+	if err := e.createClaim(ctx, v, claim, r, tr); err != nil {
+		pr.Feed.Close()
 		return nil, err
 	}
 	if r.Volume.Attach {
-		if err := e.hold(ctx, v, r, b); err != nil {
-			b.Feed.Close()
+		if err := e.hold(ctx, v, r, pr); err != nil {
+			pr.Feed.Close()
 			return made(), err
 		}
 		if v.template != nil {
 			tr.Mark(op.Acked, "runner")
 		}
 	}
-	err := b.await(ctx, tr)
+	err := pr.wait(ctx, tr)
 	return made(), err
 }
 
 // makeClaim makes the claim, and before it the PersistentVolume of a volume
 // that exists already. A claim that comes with its pod is made by the cluster.
-func (e *Engine) makeClaim(ctx context.Context, v *volume, claim *corev1.PersistentVolumeClaim, r engine.Request, tr *op.Trace) error {
+func (e *Engine) createClaim(ctx context.Context, v *volume, claim *corev1.PersistentVolumeClaim, r engine.Request, tr *op.Trace) error {
 	if v.template != nil {
-		e.keepVolume(v)
+		e.storeVolume(v)
 		return nil
 	}
 	if s := r.Volume.Static; s != nil {
@@ -95,7 +95,7 @@ func (e *Engine) makeClaim(ctx context.Context, v *volume, claim *corev1.Persist
 	if err != nil {
 		return err
 	}
-	e.keepVolume(v)
+	e.storeVolume(v)
 	tr.MarkAt(op.Acked, answered, 0, "runner")
 	return nil
 }
@@ -137,7 +137,7 @@ func (e *Engine) setSource(spec *corev1.PersistentVolumeClaimSpec, object *engin
 	case want.FromSnapshot != nil:
 		source = want.FromSnapshot
 		if e.snapshot(source.Name) == nil {
-			return gone(*source)
+			return notFound(*source)
 		}
 		bytes = e.restoreSize(source)
 		group := snapshotGroup
@@ -146,7 +146,7 @@ func (e *Engine) setSource(spec *corev1.PersistentVolumeClaimSpec, object *engin
 		source = want.FromVolume
 		v := e.volume(source.Name)
 		if v == nil {
-			return gone(*source)
+			return notFound(*source)
 		}
 		bytes = e.claimedSize(source)
 		spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: v.name}
@@ -187,7 +187,7 @@ func (e *Engine) restoreSize(source *engine.Object) int64 {
 	return source.Bytes
 }
 
-func gone(o engine.Object) error {
+func notFound(o engine.Object) error {
 	return &engine.Error{Code: "NotFound", Message: fmt.Sprintf("%s %s exists no more", o.Kind, o.Name)}
 }
 
@@ -197,7 +197,7 @@ func (e *Engine) volume(name string) *volume {
 	return e.volumes[name]
 }
 
-func (e *Engine) keepVolume(v *volume) {
+func (e *Engine) storeVolume(v *volume) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.volumes[v.object.Name] = v
@@ -220,7 +220,7 @@ func holderOf(volume string) string { return volume + "-holder" }
 
 // hold starts a pod of the product's image that does nothing but hold the
 // volume, and reports the first write or read.
-func (e *Engine) hold(ctx context.Context, v *volume, r engine.Request, b *bringing) error {
+func (e *Engine) hold(ctx context.Context, v *volume, r engine.Request, pr *provision) error {
 	object := holderOf(r.Name)
 	c := corev1.Container{
 		Name: "hold", Image: e.Image, ImagePullPolicy: corev1.PullIfNotPresent,
@@ -244,9 +244,9 @@ func (e *Engine) hold(ctx context.Context, v *volume, r engine.Request, b *bring
 	if !v.block {
 		pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: &user}
 	}
-	m := &member{engine: e, object: object, instance: object, quiet: true}
+	m := &managedPod{engine: e, object: object, instance: object, holder: true}
 	v.holder = m
-	return m.start(ctx, pod, []string{"hold"}, e.holderAgent(v), b)
+	return m.start(ctx, pod, []string{"hold"}, e.holderAgent(v), pr)
 }
 
 // source is how a pod refers to the volume.
@@ -276,11 +276,11 @@ func holderSecurity(block bool) *corev1.SecurityContext {
 func (e *Engine) deleteVolume(ctx context.Context, name string, tr *op.Trace) error {
 	v := e.volume(name)
 	if v == nil {
-		return gone(engine.Object{Kind: engine.VolumeObject, Name: name})
+		return notFound(engine.Object{Kind: engine.VolumeObject, Name: name})
 	}
-	var members []*member
+	var pods []*managedPod
 	if v.holder != nil {
-		members = []*member{v.holder}
+		pods = []*managedPod{v.holder}
 	}
-	return e.remove(ctx, tr, members, []*volume{v}, nil)
+	return e.deleteAndWait(ctx, tr, pods, []*volume{v}, nil)
 }

@@ -22,22 +22,22 @@ import (
 func (e *Engine) deleteSnapshot(ctx context.Context, object engine.Object, tr *op.Trace) error {
 	s := e.snapshot(object.Name)
 	if s == nil {
-		return gone(object)
+		return notFound(object)
 	}
-	list := []*snap{s}
+	list := []*snapshot{s}
 	for _, m := range s.members {
 		if member := e.snapshot(m); member != nil {
 			list = append(list, member)
 		}
 	}
-	u := e.uncut(list)
-	defer u.Feed.Close()
-	defer func() { u.Calls.Fill(tr, len(list) > 1) }()
+	d := e.newSnapshotDeletion(list)
+	defer d.Feed.Close()
+	defer func() { d.Calls.Fill(tr, len(list) > 1) }()
 	if err := e.delete(ctx, s.kind, s.name); err != nil {
 		return err
 	}
 	tr.Mark(op.Acked, "runner")
-	end, err := u.await(ctx, tr)
+	end, err := d.wait(ctx, tr)
 	if err != nil {
 		return err
 	}
@@ -45,59 +45,59 @@ func (e *Engine) deleteSnapshot(ctx context.Context, object engine.Object, tr *o
 		tr.MarkAt(op.Gone, end.At, end.Err, end.Source)
 		tr.EndedAt(end.At)
 	}
-	for _, c := range u.kept {
-		e.markBehind(api.VolumeSnapshotContents, c)
+	for _, c := range d.kept {
+		e.markRetained(api.VolumeSnapshotContents, c)
 	}
 	return e.forgetSnapshots(list)
 }
 
 // uncutting follows snapshots to their end.
-type uncutting struct {
+type snapshotDeletion struct {
 	tracker.Observation
-	left map[string]goingSnap // by "kind name"
+	left map[string]pendingSnapshot // by "kind name"
 	kept []*api.VolumeSnapshotContent
 }
 
 // goingSnap is what is still there of a snapshot: the loop's name of it, and the
 // milestone of its end.
-type goingSnap struct{ object, name, milestone string }
+type pendingSnapshot struct{ object, name, milestone string }
 
 // uncut begins to follow snapshots, groups and the contents that go with them.
-func (e *Engine) uncut(list []*snap) *uncutting {
-	u := &uncutting{left: map[string]goingSnap{}}
-	u.Observation = e.observe(tracker.SnapshotDeletionCalls, u.pending)
+func (e *Engine) newSnapshotDeletion(list []*snapshot) *snapshotDeletion {
+	d := &snapshotDeletion{left: map[string]pendingSnapshot{}}
+	d.Observation = e.observe(tracker.SnapshotDeletionCalls, d.pending)
 	for _, one := range list {
 		object := one.object.Name
-		u.Feed.Add(tracker.EventsOf.Key(one.name))
+		d.Feed.Add(tracker.EventsOf.Key(one.name))
 		if one.kind.Resource != api.VolumeSnapshots.Resource {
-			u.Feed.Add(tracker.GroupSnapshot.Key(one.name))
-			u.left["group "+one.name] = goingSnap{object, one.name, op.Gone}
+			d.Feed.Add(tracker.GroupSnapshot.Key(one.name))
+			d.left["group "+one.name] = pendingSnapshot{object, one.name, op.Gone}
 			continue
 		}
-		u.Feed.Add(tracker.Snapshot.Key(one.name))
-		u.left["snapshot "+one.name] = goingSnap{object, one.name, op.Gone}
+		d.Feed.Add(tracker.Snapshot.Key(one.name))
+		d.left["snapshot "+one.name] = pendingSnapshot{object, one.name, op.Gone}
 		c, _ := e.tracker.Latest(tracker.ContentOfSnapshot.Key(one.name)).(*api.VolumeSnapshotContent)
 		if c == nil {
 			continue
 		}
 		if c.Spec.DeletionPolicy == "Retain" {
-			u.kept = append(u.kept, c)
+			d.kept = append(d.kept, c)
 			continue
 		}
-		u.Feed.Add(tracker.ContentOfSnapshot.Key(one.name))
-		u.Feed.Add(tracker.EventsOf.Key(c.Name))
-		u.left["content "+one.name] = goingSnap{object, c.Name, contentGone}
+		d.Feed.Add(tracker.ContentOfSnapshot.Key(one.name))
+		d.Feed.Add(tracker.EventsOf.Key(c.Name))
+		d.left["content "+one.name] = pendingSnapshot{object, c.Name, contentGone}
 		if c.Status != nil && c.Status.SnapshotHandle != nil {
-			u.Calls.Follow(u.Feed, *c.Status.SnapshotHandle, object)
+			d.Calls.Follow(d.Feed, *c.Status.SnapshotHandle, object)
 		}
 	}
-	return u
+	return d
 }
 
 // pending lists the snapshots of which something is still there.
-func (u *uncutting) pending() (list []tracker.Pending) {
-	for _, what := range slices.Sorted(maps.Keys(u.left)) {
-		g := u.left[what]
+func (d *snapshotDeletion) pending() (list []tracker.Pending) {
+	for _, what := range slices.Sorted(maps.Keys(d.left)) {
+		g := d.left[what]
 		i := slices.IndexFunc(list, func(p tracker.Pending) bool { return p.Object == g.object })
 		if i < 0 {
 			i, list = len(list), append(list, tracker.Pending{Object: g.object, Names: []string{g.object}})
@@ -108,58 +108,58 @@ func (u *uncutting) pending() (list []tracker.Pending) {
 }
 
 // await waits until all that is left was deleted; the result is the last.
-func (u *uncutting) await(ctx context.Context, tr *op.Trace) (op.Milestone, error) {
-	defer u.Waits.Done()
+func (d *snapshotDeletion) wait(ctx context.Context, tr *op.Trace) (op.Milestone, error) {
+	defer d.Waits.Done()
 	end := op.Milestone{At: op.Never}
-	for len(u.left) > 0 {
-		v, err := u.Feed.Next(ctx)
+	for len(d.left) > 0 {
+		v, err := d.Feed.Next(ctx)
 		if err != nil {
-			return end, &engine.Error{Code: "Waiting", Message: u.stillThere(), Err: err}
+			return end, &engine.Error{Code: "Waiting", Message: d.describePending(), Err: err}
 		}
 		switch v := v.(type) {
 		case *csiproxy.Call:
-			u.Calls.See(v)
+			d.Calls.See(v)
 		case watch.Event:
-			if at := u.see(v, tr); at.At > end.At {
+			if at := d.handle(v, tr); at.At > end.At {
 				end = at
 			}
 		}
-		u.Waits.Saw(v)
+		d.Waits.Saw(v)
 	}
 	return end, nil
 }
 
-func (u *uncutting) stillThere() string {
+func (d *snapshotDeletion) describePending() string {
 	var names []string
-	for what := range u.left {
+	for what := range d.left {
 		names = append(names, what+" is still there")
 	}
 	slices.Sort(names)
-	return u.Warnings.AppendTo(strings.Join(names, "; "))
+	return d.Warnings.AppendTo(strings.Join(names, "; "))
 }
 
 // see takes one event; the result is when something of it was gone, if it was.
-func (u *uncutting) see(ev watch.Event, tr *op.Trace) op.Milestone {
+func (d *snapshotDeletion) handle(ev watch.Event, tr *op.Trace) op.Milestone {
 	what := ""
 	switch o := ev.Object.(type) {
 	case *api.VolumeSnapshot:
 		what = "snapshot " + o.Name
 	case *api.VolumeSnapshotContent:
 		what = "content " + o.Spec.VolumeSnapshotRef.Name
-		u.failed(ev, what, o)
+		d.noteError(ev, what, o)
 	case *api.VolumeGroupSnapshot:
 		what = "group " + o.Name
 	case *corev1.Event:
-		if ev.At >= u.Calls.Since { // what failed before is of other ops
-			u.Warnings.See(o)
+		if ev.At >= d.Calls.Since { // what failed before is of other ops
+			d.Warnings.See(o)
 		}
 		return op.Milestone{At: op.Never}
 	}
-	g, waited := u.left[what]
+	g, waited := d.left[what]
 	if !waited || ev.Type != watch.Deleted {
 		return op.Milestone{At: op.Never}
 	}
-	delete(u.left, what)
+	delete(d.left, what)
 	if g.milestone != op.Gone {
 		tr.MarkAt(g.milestone, ev.At, ev.Err, "watch")
 	}
@@ -167,13 +167,13 @@ func (u *uncutting) see(ev watch.Event, tr *op.Trace) op.Milestone {
 }
 
 // failed notes a failure that has come into the status of a content.
-func (u *uncutting) failed(ev watch.Event, what string, o *api.VolumeSnapshotContent) {
-	if s := o.Status; s != nil && s.Error != nil && s.Error.Message != nil && ev.At >= u.Calls.Since {
-		u.Warnings.Note(u.left[what].object, tracker.ContentError, *s.Error.Message, s.Error.Time)
+func (d *snapshotDeletion) noteError(ev watch.Event, what string, o *api.VolumeSnapshotContent) {
+	if s := o.Status; s != nil && s.Error != nil && s.Error.Message != nil && ev.At >= d.Calls.Since {
+		d.Warnings.Note(d.left[what].object, tracker.ContentError, *s.Error.Message, s.Error.Time)
 	}
 }
 
-func (e *Engine) forgetSnapshots(list []*snap) error {
+func (e *Engine) forgetSnapshots(list []*snapshot) error {
 	var errs []error
 	e.mu.Lock()
 	for _, s := range list {
@@ -181,7 +181,7 @@ func (e *Engine) forgetSnapshots(list []*snap) error {
 	}
 	e.mu.Unlock()
 	for _, s := range list {
-		errs = append(errs, e.done(s.kind, s.name))
+		errs = append(errs, e.ledgerDone(s.kind, s.name))
 	}
 	return errors.Join(errs...)
 }

@@ -76,10 +76,10 @@ spec:
 func TestRefuses(t *testing.T) {
 	e := New(Options{})
 	e.session.RunID, e.tracker = "r1", tracker.New("ns")
-	m := &member{engine: e, object: "w-0", template: &corev1.Pod{Spec: corev1.PodSpec{
+	m := &managedPod{engine: e, object: "w-0", template: &corev1.Pod{Spec: corev1.PodSpec{
 		NodeSelector: map[string]string{"disk": "fast"}, Tolerations: []corev1.Toleration{{Key: "mine", Operator: corev1.TolerationOpExists}},
 		Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "cnsb-r1-w-0-data"}}}}}}}
-	e.keepVolume(&volume{name: "cnsb-r1-w-0-data", object: engine.Object{Name: "w-0-data"}})
+	e.storeVolume(&volume{name: "cnsb-r1-w-0-data", object: engine.Object{Name: "w-0-data"}})
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "ns", Name: "cnsb-r1-w-0-data"},
 		NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}}}}}}}
 	e.tracker.See(watch.Event{Type: watch.Added, Object: pv})
@@ -104,7 +104,7 @@ func TestRefuses(t *testing.T) {
 		}},
 		{"is out of reach of volume w-0-data", func(n *corev1.Node) { n.Labels["zone"] = "b" }},
 	} {
-		if got := e.refuses(node(tt.change), m); got != tt.want {
+		if got := e.nodeRefusal(node(tt.change), m); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}
@@ -116,10 +116,10 @@ func TestHeirs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := New(Options{})
 		e.tracker = tracker.New("ns")
-		first := &life{uid: "1"}
-		m := &member{engine: e, object: "w-0", instance: "w-0", life: first}
+		first := &incarnation{uid: "1"}
+		m := &managedPod{engine: e, object: "w-0", instance: "w-0", latest: first}
 		ended := make(chan op.InstanceEnd, 1)
-		go func() { ended <- m.await(t.Context()) }()
+		go func() { ended <- m.awaitEnd(t.Context()) }()
 		pod := func(uid types.UID, phase corev1.PodPhase) watch.Event {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: m.name(), UID: uid}}
 			p.Status.Phase = phase
@@ -132,28 +132,28 @@ func TestHeirs(t *testing.T) {
 				t.Fatalf("ended %+v", <-ended)
 			}
 		}
-		if l, err := m.replace(); err != nil || l != first {
+		if inc, err := m.beginReplace(); err != nil || inc != first {
 			t.Fatal(err)
 		}
-		if _, err := m.replace(); err == nil {
+		if _, err := m.beginReplace(); err == nil {
 			t.Error("two ops replace it at once")
 		}
-		m.spare(first) // nothing was asked of it after all
-		if _, err := m.replace(); err != nil {
+		m.cancelReplace(first) // nothing was asked of it after all
+		if _, err := m.beginReplace(); err != nil {
 			t.Error(err)
 		}
 		e.tracker.See(pod("1", corev1.PodFailed)) // killed
 		quiet()
-		second := &life{n: 1, uid: "2"}
-		m.settle(first, second, nil)
+		second := &incarnation{restarts: 1, uid: "2"}
+		m.finishReplace(first, second, nil)
 		e.tracker.See(pod("1", corev1.PodFailed)) // an old one's, seen late
 		quiet()
-		if _, err := m.replace(); err != nil {
+		if _, err := m.beginReplace(); err != nil {
 			t.Error(err)
 		}
 		e.tracker.See(pod("2", corev1.PodFailed))
 		quiet()
-		m.settle(second, nil, errors.New("no node takes it"))
+		m.finishReplace(second, nil, errors.New("no node takes it"))
 		time.Sleep(time.Second)
 		select {
 		case end := <-ended:
@@ -183,12 +183,12 @@ func TestSeveralAttachments(t *testing.T) {
 	va(watch.Deleted, "a", "old", 2)
 	va(watch.Added, "a", "1", 3)
 	va(watch.Added, "b", "2", 4)
-	r := e.removing()
+	r := e.newRemoval()
 	defer r.Feed.Close()
-	r.attached(&volume{object: engine.Object{Name: "v"}}, "pv")
+	r.addAttachments(&volume{object: engine.Object{Name: "v"}}, "pv")
 	va(watch.Deleted, "b", "2", 10)
 	va(watch.Deleted, "a", "1", 20)
-	if err := r.until(t.Context()); err != nil {
+	if err := r.wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if at := r.Milestones.Last(op.Detached); at != 20 {
@@ -213,9 +213,9 @@ func TestVolumeComesWhileItsClaimGoes(t *testing.T) {
 					ClaimRef: &corev1.ObjectReference{Namespace: "ns", Name: "c", UID: uid}, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete}}
 			}
 			see(watch.Added, 1, claim)
-			r := e.removing()
+			r := e.newRemoval()
 			defer r.Feed.Close()
-			r.claim(&volume{name: "c", object: engine.Object{Name: "v"}})
+			r.addClaim(&volume{name: "c", object: engine.Object{Name: "v"}})
 			see(watch.Added, 5, pv("0")) // of a claim before it, by the same name
 			if comes {
 				see(watch.Added, 6, pv("1"))
@@ -224,7 +224,7 @@ func TestVolumeComesWhileItsClaimGoes(t *testing.T) {
 			if comes {
 				see(watch.Deleted, 20, pv("1"))
 			}
-			if err := r.until(t.Context()); err != nil {
+			if err := r.wait(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if at := r.Milestones.Last(volumeGone); at.Known() != comes || comes && at != 20 {
@@ -253,7 +253,7 @@ func history(t *testing.T, e *Engine, keys ...tracker.Key) func(typ watch.Type, 
 func TestStandingPodHasNoOldMilestones(t *testing.T) {
 	e := New(Options{})
 	e.tracker, e.session.Clock = tracker.New("ns"), op.NewClock()
-	m := &member{engine: e, object: "w-0"}
+	m := &managedPod{engine: e, object: "w-0"}
 	name := m.name()
 	see := history(t, e, tracker.Pod.Key(name), tracker.EventsOf.Key(name))
 	state := func(ready corev1.ConditionStatus) *corev1.Pod {
@@ -269,16 +269,16 @@ func TestStandingPodHasNoOldMilestones(t *testing.T) {
 	see(watch.Added, 2, &corev1.Event{Type: corev1.EventTypeWarning, Reason: "FailedMount", Message: "of before",
 		InvolvedObject: corev1.ObjectReference{Name: name, UID: "1"}})
 	time.Sleep(time.Microsecond)
-	b := e.bring()
-	o := op.Op{Started: b.Calls.Since}
-	b.standingPod(m, &life{uid: "1", sessions: map[string]*agent.Session{"c": nil}})
+	pr := e.newProvision()
+	o := op.Op{Started: pr.Calls.Since}
+	pr.addExistingPod(m, &incarnation{uid: "1", sessions: map[string]*agent.Session{"c": nil}})
 	see(watch.Modified, o.Started+10, state(corev1.ConditionTrue))
 	see(watch.Modified, o.Started+20, state(corev1.ConditionFalse))
 	see(watch.Modified, o.Started+40, state(corev1.ConditionTrue))
 	said := func(at op.Time) op.Milestone { return op.Milestone{At: o.Started + at, Source: "agent"} }
-	b.Feed.Put(arrived{pod: name, began: said(30), ready: said(50)})
+	pr.Feed.Put(agentReady{pod: name, started: said(30), ready: said(50)})
 	tr := op.NewTrace(e.session.Clock)
-	if err := b.await(t.Context(), tr); err != nil {
+	if err := pr.wait(t.Context(), tr); err != nil {
 		t.Fatal(err)
 	}
 	tr.Fill(&o)
@@ -291,8 +291,8 @@ func TestStandingPodHasNoOldMilestones(t *testing.T) {
 	if diff != "" || o.Milestone(status.PodReady) != o.Started+40 {
 		t.Errorf("milestones %v:\n%s", o.Milestones, diff)
 	}
-	if b.Warnings.Count() > 0 {
-		t.Errorf("counts a failure of before: %s", b.Warnings)
+	if pr.Warnings.Count() > 0 {
+		t.Errorf("counts a failure of before: %s", pr.Warnings)
 	}
 }
 
@@ -305,10 +305,10 @@ func TestEphemeralClaimOfBefore(t *testing.T) {
 	template := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "cnsb-r1-w-0"}}
 	ephemeral := corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
 	template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: ephemeral}}
-	m := &member{engine: e, object: "w-0", instance: "w-0", template: template, life: &life{uid: "1"}}
-	e.workloads["w-0"] = &workload{engine: e, name: "w-0", members: []*member{m}}
+	m := &managedPod{engine: e, object: "w-0", instance: "w-0", template: template, latest: &incarnation{uid: "1"}}
+	e.workloads["w-0"] = &workload{engine: e, name: "w-0", pods: []*managedPod{m}}
 	const name = "cnsb-r1-w-0-data"
-	e.keepVolume(&volume{name: name, object: engine.Object{Name: "w-0-data", Owner: "w-0"}})
+	e.storeVolume(&volume{name: name, object: engine.Object{Name: "w-0-data", Owner: "w-0"}})
 	see := history(t, e, tracker.Claim.Key(name), tracker.VolumeOfClaim.Key(name))
 	claim := func(uid types.UID) *corev1.PersistentVolumeClaim {
 		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid}}
@@ -326,24 +326,24 @@ func TestEphemeralClaimOfBefore(t *testing.T) {
 	see(watch.Added, 1, claim("old"))
 	time.Sleep(time.Microsecond)
 	o := op.Op{Started: e.session.Clock.Now()}
-	v, err := e.move([]*member{m}, false)
+	rp, err := e.newReplacement([]*managedPod{m}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer v.close(errors.New("the test is over"))
-	delete(v.r.pods, m.name()) // there is no API server that could delete it
+	defer rp.close(errors.New("the test is over"))
+	delete(rp.removal.pods, m.name()) // there is no API server that could delete it
 	see(watch.Deleted, o.Started+10, claim("old"))
 	see(watch.Deleted, o.Started+20, pv("old"))
-	if err := v.r.until(t.Context()); err != nil {
+	if err := rp.removal.wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	see(watch.Added, o.Started+30, pv("new"))
 	see(watch.Added, o.Started+40, claim("new"))
 	tr := op.NewTrace(e.session.Clock)
-	if err := v.b.reach(t.Context(), tr); err != nil {
+	if err := rp.provision.waitUsable(t.Context(), tr); err != nil {
 		t.Fatal(err)
 	}
-	tell(tr, "w-0", nil, v)
+	recordReplacements(tr, "w-0", nil, rp)
 	tr.Fill(&o)
 	enginetest.CheckMilestones(t, o)
 	for name, at := range map[string]op.Time{claimGone: 10, volumeGone: 20, op.Provisioned: 30, op.Bound: 40} {

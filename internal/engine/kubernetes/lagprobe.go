@@ -19,10 +19,10 @@ import (
 
 const (
 	// probeEvery is how long a kind may go without a write of ours.
-	probeEvery = 2 * time.Second
-	probeName  = "probe"
+	probeInterval = 2 * time.Second
+	probeName     = "probe"
 	// nobody is a driver that no sidecar serves, and a node that there is not.
-	nobody = "probe.cnsbench.dev"
+	probeDriver = "probe.cnsbench.dev"
 )
 
 // probes are small objects of ours that nobody acts on. Each is changed when
@@ -33,7 +33,7 @@ type probes struct {
 	stop context.CancelFunc
 	done sync.WaitGroup
 
-	how map[string]string // by kind: how its lag is known, beside our own writes
+	methods map[string]string // by kind: how its lag is known, beside our own writes
 }
 
 type probeObject struct {
@@ -43,7 +43,7 @@ type probeObject struct {
 
 // probed are the kinds that have such an object. One that may not be made is
 // left out, except the ConfigMap, which stands for all kinds.
-func (e *Engine) probed() []probeObject {
+func (e *Engine) probeObjects() []probeObject {
 	meta := e.meta(metav1.ObjectMeta{}, "", probeName)
 	global := meta
 	global.Namespace = ""
@@ -53,48 +53,48 @@ func (e *Engine) probed() []probeObject {
 		{api.PersistentVolumes, &corev1.PersistentVolume{ObjectMeta: global, Spec: corev1.PersistentVolumeSpec{
 			Capacity: corev1.ResourceList{corev1.ResourceStorage: size}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: nobody, VolumeHandle: name}},
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: probeDriver, VolumeHandle: name}},
 			// Promised to a claim that will never be, so that no other gets it.
 			ClaimRef: &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: e.Namespace, Name: name}}}},
 		{api.VolumeAttachments, &storagev1.VolumeAttachment{ObjectMeta: global, Spec: storagev1.VolumeAttachmentSpec{
-			Attacher: nobody, NodeName: nobody, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}}}},
+			Attacher: probeDriver, NodeName: probeDriver, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}}}},
 	}
 }
 
 // probe makes the objects, which are the first probes, and goes on changing
 // them until quit.
-func (e *Engine) probe(ctx context.Context) error {
-	p := &probes{how: map[string]string{}}
+func (e *Engine) startProbes(ctx context.Context) error {
+	p := &probes{methods: map[string]string{}}
 	e.probes = p
 	var kinds []api.Kind
-	for _, one := range e.probed() {
+	for _, one := range e.probeObjects() {
 		name := one.object.GetName()
-		if err := e.owe(one.kind, name); err != nil {
+		if err := e.ledgerAdd(one.kind, name); err != nil {
 			return err
 		}
 		_, err := e.create(ctx, one.kind, one.object)
 		switch {
 		case err == nil || apierrors.IsAlreadyExists(err):
 			kinds = append(kinds, one.kind)
-			p.how[one.kind.String()] = "own writes; while there are none, a small object of ours is changed"
+			p.methods[one.kind.String()] = "own writes; while there are none, a small object of ours is changed"
 			continue
 		case one.kind.Resource == api.ConfigMaps.Resource:
 			return fmt.Errorf("make the ConfigMap by which the lag of watches is measured: %w", err)
 		case !apierrors.IsForbidden(err):
 			e.session.Sink.Log("watch", fmt.Sprintf("no probe of %s: %v", one.kind, err))
 		}
-		if err := e.done(one.kind, name); err != nil {
+		if err := e.ledgerDone(one.kind, name); err != nil {
 			return err
 		}
 	}
 	ctx, p.stop = context.WithCancel(e.ctx)
-	p.done.Go(func() { e.keepProbing(ctx, kinds) })
+	p.done.Go(func() { e.runProbes(ctx, kinds) })
 	return nil
 }
 
 // keepProbing spreads the probes over the interval.
-func (e *Engine) keepProbing(ctx context.Context, kinds []api.Kind) {
-	tick := time.NewTicker(probeEvery / time.Duration(len(kinds)))
+func (e *Engine) runProbes(ctx context.Context, kinds []api.Kind) {
+	tick := time.NewTicker(probeInterval / time.Duration(len(kinds)))
 	defer tick.Stop()
 	failed := false
 	for n := 0; ; n++ {
@@ -104,7 +104,7 @@ func (e *Engine) keepProbing(ctx context.Context, kinds []api.Kind) {
 		case <-tick.C:
 		}
 		kind := kinds[n%len(kinds)]
-		if !e.watches.Idle(kind, e.session.Clock.Now()-op.Time(probeEvery)/2) {
+		if !e.watches.Idle(kind, e.session.Clock.Now()-op.Time(probeInterval)/2) {
 			continue
 		}
 		body := fmt.Appendf(nil, `{"metadata":{"annotations":{"cnsbench.dev/probe":"%d"}}}`, n)
@@ -117,14 +117,14 @@ func (e *Engine) keepProbing(ctx context.Context, kinds []api.Kind) {
 
 // probeOnce gives up when further probes are overdue.
 func (e *Engine) probeOnce(ctx context.Context, kind api.Kind, body []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*probeEvery)
+	ctx, cancel := context.WithTimeout(ctx, 5*probeInterval)
 	defer cancel()
 	_, err := e.patch(ctx, kind, e.name(probeName), body)
 	return err
 }
 
 // quit stops probing; the objects are still there. It may be called again.
-func (p *probes) quit() {
+func (p *probes) stopProbing() {
 	if p != nil && p.stop != nil {
 		p.stop()
 		p.done.Wait()
@@ -132,10 +132,10 @@ func (p *probes) quit() {
 }
 
 // howKnown says how the lag of a kind's watch was found.
-func (p *probes) howKnown(s watch.Summary) string {
+func (p *probes) method(s watch.Summary) string {
 	probe := ""
 	if p != nil {
-		probe = p.how[s.Kind]
+		probe = p.methods[s.Kind]
 	}
 	switch {
 	case s.N > 0 && probe != "":
@@ -148,13 +148,13 @@ func (p *probes) howKnown(s watch.Summary) string {
 
 // lagsForRecord are the lags of all watches: how late what they showed was, from
 // the answer to a write of ours to its event.
-func (e *Engine) lagsForRecord() []op.Distribution {
+func (e *Engine) watchLags() []op.Distribution {
 	if e.watches == nil {
 		return nil
 	}
 	var list []op.Distribution
 	for _, s := range e.watches.Lags() {
-		list = append(list, op.Distribution{Source: "watch", Name: "lag of " + s.Kind, How: e.probes.howKnown(s), N: s.N, SumNs: s.Sum, Buckets: s.Buckets})
+		list = append(list, op.Distribution{Source: "watch", Name: "lag of " + s.Kind, How: e.probes.method(s), N: s.N, SumNs: s.Sum, Buckets: s.Buckets})
 	}
 	woke := e.watches.Wakes()
 	woke.Source, woke.Name = "runner", "waiting for a CPU to read a watch"

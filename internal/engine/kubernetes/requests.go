@@ -48,12 +48,12 @@ func (e *Engine) deletePod(ctx context.Context, name string, grace time.Duration
 }
 
 func (e *Engine) deleteWith(ctx context.Context, kind api.Kind, name string, opts metav1.DeleteOptions) error {
-	_, err := e.deleteFound(ctx, kind, name, opts)
+	_, err := e.deleteIfExists(ctx, kind, name, opts)
 	return err
 }
 
 // deleteFound is deleteWith, and says whether there was anything to delete.
-func (e *Engine) deleteFound(ctx context.Context, kind api.Kind, name string, opts metav1.DeleteOptions) (bool, error) {
+func (e *Engine) deleteIfExists(ctx context.Context, kind api.Kind, name string, opts metav1.DeleteOptions) (bool, error) {
 	namespace := ""
 	if kind.Namespaced {
 		namespace = e.Namespace
@@ -88,12 +88,12 @@ func notServed(err error) bool {
 }
 
 // Kinds of ledger entries are resources; their data say where.
-func (e *Engine) owe(kind api.Kind, name string) error {
+func (e *Engine) ledgerAdd(kind api.Kind, name string) error {
 	return e.session.Ledger.Add(op.LedgerEntry{Kind: kind.String(), Name: name, Data: map[string]string{
 		"namespace": e.Namespace, "server": e.own.Server, "run": e.session.RunID}})
 }
 
-func (e *Engine) done(kind api.Kind, name string) error {
+func (e *Engine) ledgerDone(kind api.Kind, name string) error {
 	return e.session.Ledger.Done(kind.String(), name)
 }
 
@@ -102,7 +102,7 @@ func (e *Engine) done(kind api.Kind, name string) error {
 func (e *Engine) Prepare(r engine.Request) error {
 	owe := func(kind api.Kind, objects ...string) error {
 		for _, o := range objects {
-			if err := e.owe(kind, e.name(o)); err != nil {
+			if err := e.ledgerAdd(kind, e.name(o)); err != nil {
 				return err
 			}
 		}
@@ -156,14 +156,14 @@ func (e *Engine) Prepare(r engine.Request) error {
 }
 
 // labelWithin bounds the labelling of one claim.
-const labelWithin = 30 * time.Second
+const requestTimeout = 30 * time.Second
 
 func (e *Engine) prepareGroup(r engine.Request) error {
 	name := e.name(r.Name)
-	if err := e.owe(api.VolumeGroupSnapshots("v1"), name); err != nil {
+	if err := e.ledgerAdd(api.VolumeGroupSnapshots("v1"), name); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(e.ctx, labelWithin)
+	ctx, cancel := context.WithTimeout(e.ctx, requestTimeout)
 	defer cancel()
 	body := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, names.LabelGroup, name)
 	for _, o := range r.Snapshot.Sources {

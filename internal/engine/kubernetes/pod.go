@@ -19,21 +19,21 @@ import (
 )
 
 // member is one pod of the run with the agents in it, over all its lives.
-type member struct {
-	engine   *Engine
-	object   string // what the loop would call it
-	instance string // under which its agents report
-	within   string // before the names of its containers, where the instance has several pods
-	service  bool   // does not end by itself
-	quiet    bool   // a holder, of whose agent the record hears nothing
-	mains    []string
-	phases   []engine.Phase
-	template *corev1.Pod     // as it was sent first
-	waits    map[string]bool // containers that wait at the barrier
+type managedPod struct {
+	engine          *Engine
+	object          string // what the loop would call it
+	instance        string // under which its agents report
+	containerPrefix string // before the names of its containers, where the instance has several pods
+	service         bool   // does not end by itself
+	holder          bool   // a holder, of whose agent the record hears nothing
+	mainContainers  []string
+	phases          []engine.Phase
+	template        *corev1.Pod     // as it was sent first
+	waits           map[string]bool // containers that wait at the barrier
 
-	making sync.Mutex // held while its pod is made, or called off for good
-	mu     sync.Mutex
-	life   *life
+	creating sync.Mutex // held while its pod is made, or called off for good
+	mu       sync.Mutex
+	latest   *incarnation
 	// released says that the barrier has been opened for it, at barrier: what
 	// comes after it does not wait.
 	released bool
@@ -42,13 +42,13 @@ type member struct {
 	removed  bool
 }
 
-func (m *member) name() string { return m.engine.name(m.object) }
+func (m *managedPod) name() string { return m.engine.name(m.object) }
 
 // start makes the pod. The containers named in wrapped get the agent in the
 // place of their command; b learns when the agents have come.
-func (m *member) start(ctx context.Context, pod *corev1.Pod, wrapped []string, options func(container string) agent.Options, b *bringing) error {
-	l := &life{sessions: map[string]*agent.Session{}}
-	m.life, m.waits = l, map[string]bool{}
+func (m *managedPod) start(ctx context.Context, pod *corev1.Pod, wrapped []string, options func(container string) agent.Options, pr *provision) error {
+	inc := &incarnation{sessions: map[string]*agent.Session{}}
+	m.latest, m.waits = inc, map[string]bool{}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, Labels: pod.Labels}, StringData: map[string]string{}}
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
@@ -57,35 +57,35 @@ func (m *member) start(ctx context.Context, pod *corev1.Pod, wrapped []string, o
 		}
 		o := options(c.Name)
 		m.waits[c.Name] = o.Barrier != ""
-		s, err := m.engine.agents.Expect(agent.ID{Instance: m.instance, Container: m.within + c.Name}, o)
+		s, err := m.engine.agents.Expect(agent.ID{Instance: m.instance, Container: m.containerPrefix + c.Name}, o)
 		if err != nil {
 			return err
 		}
-		l.sessions[c.Name] = s
+		inc.sessions[c.Name] = s
 		secret.StringData[c.Name] = s.Token()
 		public, _ := s.SecretEnv()
-		if m.quiet {
+		if m.holder {
 			podspec.SetAgentEnv(c, public, secret.Name)
 		} else {
 			m.engine.Delivery.Wrap(c, public, secret.Name)
 		}
 	}
-	if !m.quiet {
+	if !m.holder {
 		m.engine.Delivery.Deliver(&pod.Spec, m.engine.Image, wrapped)
 	}
 	podspec.SetTerminationMessages(&pod.Spec)
 	m.template = pod.DeepCopy()
 	err := m.createSecret(ctx, secret)
 	if err == nil {
-		err = m.create(ctx, pod, l, nil, b)
+		err = m.create(ctx, pod, inc, nil, pr)
 	}
 	if err != nil {
-		l.abandon(err)
+		inc.abandon(err)
 	}
 	return err
 }
 
-func (m *member) createSecret(ctx context.Context, secret *corev1.Secret) error {
+func (m *managedPod) createSecret(ctx context.Context, secret *corev1.Secret) error {
 	if len(secret.StringData) == 0 {
 		return nil
 	}
@@ -95,44 +95,44 @@ func (m *member) createSecret(ctx context.Context, secret *corev1.Secret) error 
 
 // create makes the pod of a life, in place of prev if there was one, unless the
 // member is to end; b learns when its agents have come.
-func (m *member) create(ctx context.Context, pod *corev1.Pod, l, prev *life, b *bringing) error {
-	m.making.Lock()
-	defer m.making.Unlock()
+func (m *managedPod) create(ctx context.Context, pod *corev1.Pod, inc, prev *incarnation, pr *provision) error {
+	m.creating.Lock()
+	defer m.creating.Unlock()
 	m.mu.Lock()
 	over := m.removed || m.stopping
 	m.mu.Unlock()
 	if over {
 		return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("pod %s was to end meanwhile", m.name())}
 	}
-	state := b.pod(m.object, len(l.sessions), len(pod.Spec.InitContainers) > 0)
+	state := pr.addPod(m.object, len(inc.sessions), len(pod.Spec.InitContainers) > 0)
 	call, err := m.engine.client.Create(ctx, api.Pods, m.engine.Namespace, pod, nil)
-	l.uid, state.uid = call.UID, call.UID
+	inc.uid, state.uid = call.UID, call.UID
 	if err != nil {
 		return apiError(ctx, err)
 	}
 	if prev != nil {
-		m.settle(prev, l, nil)
+		m.finishReplace(prev, inc, nil)
 	}
-	m.expect(ctx, l, b)
+	m.awaitAgents(ctx, inc, pr)
 	return nil
 }
 
 // callOff says that the pod is not to be made again.
-func (m *member) callOff() {
-	m.making.Lock()
-	defer m.making.Unlock()
+func (m *managedPod) forbidCreation() {
+	m.creating.Lock()
+	defer m.creating.Unlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.removed, m.stopping = true, true
 }
 
 // expect has b learn when the agents of a life have come.
-func (m *member) expect(ctx context.Context, l *life, b *bringing) {
-	for name, s := range l.sessions {
+func (m *managedPod) awaitAgents(ctx context.Context, inc *incarnation, pr *provision) {
+	for name, s := range inc.sessions {
 		go func() {
-			m.arrive(ctx, s, m.waits[name], b)
+			m.awaitAgent(ctx, s, m.waits[name], pr)
 			m.mu.Lock()
-			late, barrier := m.released && l.n > 0 && m.waits[name], m.barrier
+			late, barrier := m.released && inc.restarts > 0 && m.waits[name], m.barrier
 			m.mu.Unlock()
 			if late {
 				_ = s.Rejoin(ctx, barrier) // it fails where the agent has ended, which is followed
@@ -142,45 +142,45 @@ func (m *member) expect(ctx context.Context, l *life, b *bringing) {
 }
 
 // arrive tells b when an agent stands at its barrier, or its command has begun.
-func (m *member) arrive(ctx context.Context, s *agent.Session, waits bool, b *bringing) {
+func (m *managedPod) awaitAgent(ctx context.Context, s *agent.Session, waits bool, pr *provision) {
 	wait := s.Started
-	if waits || m.quiet {
+	if waits || m.holder {
 		wait = s.Ready
 	}
-	a := arrived{pod: m.name(), ready: op.Milestone{Source: "agent"}}
+	a := agentReady{pod: m.name(), ready: op.Milestone{Source: "agent"}}
 	a.ready.At, a.ready.Err, a.failure = wait(ctx)
 	if ctx.Err() != nil {
 		return
 	}
-	a.began = a.ready
+	a.started = a.ready
 	if came, ok := s.Arrival(); ok {
-		a.began = op.Milestone{At: came.Began, Err: came.Err, Source: "agent"}
+		a.started = op.Milestone{At: came.Began, Err: came.Err, Source: "agent"}
 	}
 	for _, t := range s.Touches() {
-		a.touches = append(a.touches, touch{claim: t.Volume, at: t.At, err: t.Err, write: t.Write, failure: t.Failure})
+		a.firstIO = append(a.firstIO, firstIO{claim: t.Volume, at: t.At, err: t.Err, write: t.Write, failure: t.Failure})
 	}
-	b.Feed.Put(a)
+	pr.Feed.Put(a)
 }
 
 // release opens the barrier for the containers that wait.
-func (m *member) release(ctx context.Context, at op.Time) error {
+func (m *managedPod) release(ctx context.Context, at op.Time) error {
 	m.mu.Lock()
 	if !m.released {
 		m.released, m.barrier = true, at
 	}
-	l, replaced := m.life, m.life.heir != nil
+	inc, replaced := m.latest, m.latest.successor != nil
 	m.mu.Unlock()
 	if replaced {
 		return nil // what takes its place does not wait
 	}
-	return m.open(ctx, l, at)
+	return m.openBarrier(ctx, inc, at)
 }
 
 // open opens the barrier for the containers of one life.
-func (m *member) open(ctx context.Context, l *life, at op.Time) error {
+func (m *managedPod) openBarrier(ctx context.Context, inc *incarnation, at op.Time) error {
 	var wg sync.WaitGroup
-	failed := make(chan error, len(l.sessions))
-	for name, s := range l.sessions {
+	failed := make(chan error, len(inc.sessions))
+	for name, s := range inc.sessions {
 		if m.waits[name] {
 			wg.Go(func() { failed <- s.Release(ctx, at) })
 		}
@@ -197,10 +197,10 @@ func (m *member) open(ctx context.Context, l *life, at op.Time) error {
 
 // stop asks the pod to end and returns when it has. A pod without agents is
 // deleted, since the API knows no other way to end one.
-func (m *member) stop(ctx context.Context, grace time.Duration) error {
+func (m *managedPod) stop(ctx context.Context, grace time.Duration) error {
 	m.mu.Lock()
 	m.stopping = true
-	sessions := m.life.sessions
+	sessions := m.latest.sessions
 	m.mu.Unlock()
 	if len(sessions) == 0 {
 		return m.engine.deletePod(ctx, m.name(), grace)
@@ -221,8 +221,8 @@ func (m *member) stop(ctx context.Context, grace time.Duration) error {
 	for _, s := range sessions {
 		select {
 		case <-s.Done():
-		case <-time.After(grace + killAfter):
-			s.Abandon(fmt.Errorf("pod %s did not end within %v of being asked to", m.name(), grace+killAfter))
+		case <-time.After(grace + endReportTimeout):
+			s.Abandon(fmt.Errorf("pod %s did not end within %v of being asked to", m.name(), grace+endReportTimeout))
 			<-s.Done()
 		case <-ctx.Done():
 			return fmt.Errorf("stop pod %s: %w", m.name(), context.Cause(ctx))
@@ -232,9 +232,9 @@ func (m *member) stop(ctx context.Context, grace time.Duration) error {
 }
 
 // killAfter is how long beyond its grace a pod may take to report its end.
-const killAfter = 10 * time.Second
+const endReportTimeout = 10 * time.Second
 
-func (m *member) isStopping() bool {
+func (m *managedPod) isStopping() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.stopping

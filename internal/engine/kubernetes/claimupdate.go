@@ -26,9 +26,9 @@ import (
 func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	v := e.volume(r.Resize.Target.Name)
 	if v == nil {
-		return nil, gone(r.Resize.Target)
+		return nil, notFound(r.Resize.Target)
 	}
-	ch := e.change(v, tr)
+	ch := e.newClaimUpdate(v, tr)
 	defer ch.close()
 	want := *resource.NewQuantity(r.Resize.Bytes, resource.BinarySI)
 	body := map[string]any{"spec": map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": want.String()}}}}
@@ -38,7 +38,7 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 	mounted := v.holder != nil || v.object.Owner != ""
 	var larger resource.Quantity // what the volume is already
 	stuck := false
-	err := ch.until(ctx, func(ev watch.Event) bool {
+	err := ch.wait(ctx, func(ev watch.Event) bool {
 		switch o := ev.Object.(type) {
 		case *corev1.PersistentVolume:
 			if larger = o.Spec.Capacity[corev1.ResourceStorage]; larger.Cmp(want) >= 0 {
@@ -48,15 +48,15 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 			if c := o.Status.Capacity[corev1.ResourceStorage]; c.Cmp(want) >= 0 {
 				ch.Milestones.Add(op.Node, v.object.Name, ev)
 				v.object.Bytes = c.Value()
-				return ch.end(op.Node)
+				return ch.finish(op.Node)
 			}
 			// Nobody mounts it: the file system grows when somebody does.
-			switch upTo, pending := nodesPart(o, larger); {
+			switch upTo, pending := nodeResize(o, larger); {
 			case mounted || !pending:
 			case upTo.Cmp(want) >= 0:
 				v.object.Bytes = r.Resize.Bytes
 				ch.Milestones.Add(nodePending, v.object.Name, ev)
-				return ch.end(nodePending)
+				return ch.finish(nodePending)
 			case o.Status.AllocatedResourceStatuses != nil:
 				stuck = true
 				return true
@@ -71,7 +71,7 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 	if err != nil {
 		return nil, err
 	}
-	e.keepVolume(v)
+	e.storeVolume(v)
 	return []engine.Object{v.object}, nil
 }
 
@@ -82,7 +82,7 @@ const nodePending = "nodePending"
 // nodesPart says whether all that a claim's last resize waits for is a node that
 // mounts it, and up to which size the controller has carried that out. Before
 // Kubernetes 1.32 a claim does not say the size: then it is what the volume has.
-func nodesPart(c *corev1.PersistentVolumeClaim, volume resource.Quantity) (upTo resource.Quantity, pending bool) {
+func nodeResize(c *corev1.PersistentVolumeClaim, volume resource.Quantity) (upTo resource.Quantity, pending bool) {
 	if c.Status.AllocatedResourceStatuses != nil {
 		return c.Status.AllocatedResources[corev1.ResourceStorage],
 			c.Status.AllocatedResourceStatuses[corev1.ResourceStorage] == corev1.PersistentVolumeClaimNodeResizePending
@@ -97,7 +97,7 @@ func nodesPart(c *corev1.PersistentVolumeClaim, volume resource.Quantity) (upTo 
 func (e *Engine) modify(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	v := e.volume(r.Modify.Target.Name)
 	if v == nil {
-		return gone(r.Modify.Target)
+		return notFound(r.Modify.Target)
 	}
 	class := r.Modify.Class
 	if !e.hasAttributesClass(ctx, class) {
@@ -106,18 +106,18 @@ func (e *Engine) modify(ctx context.Context, r engine.Request, tr *op.Trace) err
 			return err
 		}
 	}
-	ch := e.change(v, tr)
+	ch := e.newClaimUpdate(v, tr)
 	defer ch.close()
 	if err := ch.patch(ctx, map[string]any{"spec": map[string]any{"volumeAttributesClassName": class}}); err != nil {
 		return err
 	}
-	return ch.until(ctx, func(ev watch.Event) bool {
+	return ch.wait(ctx, func(ev watch.Event) bool {
 		o, ok := ev.Object.(*corev1.PersistentVolumeClaim)
 		if !ok || o.Status.CurrentVolumeAttributesClassName == nil || *o.Status.CurrentVolumeAttributesClassName != class || o.Status.ModifyVolumeStatus != nil {
 			return false
 		}
 		ch.Milestones.Add(op.Modified, v.object.Name, ev)
-		return ch.end(op.Modified)
+		return ch.finish(op.Modified)
 	})
 }
 
@@ -131,7 +131,7 @@ func (e *Engine) hasAttributesClass(ctx context.Context, name string) bool {
 		return false
 	}
 	e.mu.Lock()
-	has, known := e.foreign[name]
+	has, known := e.existingClasses[name]
 	e.mu.Unlock()
 	if known {
 		return has
@@ -139,7 +139,7 @@ func (e *Engine) hasAttributesClass(ctx context.Context, name string) bool {
 	_, err := e.client.Get(ctx, volumeAttributesClasses, "", name, new(storagev1.VolumeAttributesClass))
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.foreign[name] = err == nil
+	e.existingClasses[name] = err == nil
 	return err == nil
 }
 
@@ -158,22 +158,22 @@ func (e *Engine) attributesClass(ctx context.Context, v *volume, parameters map[
 	name := e.name(fmt.Sprintf("vac-%016x", h.Sum64()))
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.attributes[name] {
+	if e.attributesClasses[name] {
 		return name, nil
 	}
 	c := &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: e.labels(nil, "", "")}, DriverName: driver, Parameters: parameters}
-	if err := e.owe(volumeAttributesClasses, name); err != nil {
+	if err := e.ledgerAdd(volumeAttributesClasses, name); err != nil {
 		return "", err
 	}
 	if _, err := e.create(ctx, volumeAttributesClasses, c); err != nil {
 		return "", err
 	}
-	e.attributes[name] = true
+	e.attributesClasses[name] = true
 	return name, nil
 }
 
 // changing follows a claim that was patched.
-type changing struct {
+type claimUpdate struct {
 	tracker.Observation
 	engine *Engine
 	v      *volume
@@ -182,8 +182,8 @@ type changing struct {
 
 // change begins to follow a claim from now on: what was seen of it before is
 // passed over.
-func (e *Engine) change(v *volume, tr *op.Trace) *changing {
-	c := &changing{engine: e, v: v, tr: tr}
+func (e *Engine) newClaimUpdate(v *volume, tr *op.Trace) *claimUpdate {
+	c := &claimUpdate{engine: e, v: v, tr: tr}
 	c.Observation = e.observe(tracker.ClaimUpdateCalls, func() []tracker.Pending { return []tracker.Pending{{Object: v.object.Name, Names: []string{v.name}}} })
 	for _, what := range []tracker.Subject{tracker.Claim, tracker.VolumeOfClaim, tracker.EventsOf} {
 		c.Feed.Add(what.Key(v.name))
@@ -191,14 +191,14 @@ func (e *Engine) change(v *volume, tr *op.Trace) *changing {
 	return c
 }
 
-func (c *changing) close() {
+func (c *claimUpdate) close() {
 	c.Feed.Close()
 	c.Milestones.Fill(c.tr, map[string][]string{})
 	c.Calls.Fill(c.tr, false)
 	c.engine.attempts.Count(c.tr, c.v.object.Name, c.Warnings, c.Calls)
 }
 
-func (c *changing) patch(ctx context.Context, body any) error {
+func (c *claimUpdate) patch(ctx context.Context, body any) error {
 	c.Feed.Drop()
 	c.Calls.Follow(c.Feed, c.v.object.Handle, c.v.object.Name)
 	data, err := json.Marshal(body)
@@ -213,14 +213,14 @@ func (c *changing) patch(ctx context.Context, body any) error {
 }
 
 // end makes the last of the given milestones the op's end.
-func (c *changing) end(names ...string) bool {
+func (c *claimUpdate) finish(names ...string) bool {
 	at := c.Milestones.Last(names...)
 	c.tr.EndedAt(at)
 	c.Milestones.Set(op.Ready, c.v.object.Name, op.Milestone{At: at, Source: "runner"})
 	return true
 }
 
-func (c *changing) until(ctx context.Context, done func(watch.Event) bool) error {
+func (c *claimUpdate) wait(ctx context.Context, done func(watch.Event) bool) error {
 	defer c.Waits.Done()
 	for {
 		v, err := c.Feed.Next(ctx)
@@ -231,7 +231,7 @@ func (c *changing) until(ctx context.Context, done func(watch.Event) bool) error
 		case *csiproxy.Call:
 			c.Calls.See(v)
 		case watch.Event:
-			if over, err := c.see(v, done); over {
+			if over, err := c.handle(v, done); over {
 				return err
 			}
 		}
@@ -240,7 +240,7 @@ func (c *changing) until(ctx context.Context, done func(watch.Event) bool) error
 }
 
 // see takes one event; over says that the change has ended by it.
-func (c *changing) see(ev watch.Event, done func(watch.Event) bool) (over bool, err error) {
+func (c *claimUpdate) handle(ev watch.Event, done func(watch.Event) bool) (over bool, err error) {
 	switch e, isEvent := ev.Object.(*corev1.Event); {
 	case isEvent:
 		c.Warnings.See(e)

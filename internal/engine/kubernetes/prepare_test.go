@@ -46,12 +46,12 @@ func TestSettledIsNoFailure(t *testing.T) {
 	e := New(Options{Namespace: "ns"})
 	e.session = engine.Session{RunID: "r", Clock: op.NewClock()}
 	e.tracker = tracker.New("ns")
-	b := e.bring()
-	b.pod("p", 1, false)
-	b.Feed.Put(arrived{pod: "cnsb-r-p", ready: op.Milestone{At: 5, Source: "agent"}, began: op.Milestone{At: 4, Source: "agent"}})
+	pr := e.newProvision()
+	pr.addPod("p", 1, false)
+	pr.Feed.Put(agentReady{pod: "cnsb-r-p", ready: op.Milestone{At: 5, Source: "agent"}, started: op.Milestone{At: 4, Source: "agent"}})
 	e.tracker.See(watch.Event{Type: watch.Deleted, Object: pod("cnsb-r-p"), At: 9})
 	tr := op.NewTrace(e.session.Clock)
-	if err := b.await(t.Context(), tr); err != nil {
+	if err := pr.wait(t.Context(), tr); err != nil {
 		t.Errorf("a ready pod that went later: %v", err)
 	}
 	var o op.Op

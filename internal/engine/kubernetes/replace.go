@@ -22,116 +22,116 @@ import (
 
 // moving takes pods of the run away and makes them again as they were: what
 // reattach, rollout, drain and kill have in common.
-type moving struct {
-	engine  *Engine
-	members []*member
-	lives   map[*member]*life // that are to end
-	asked   map[*member]bool  // whose end is accepted
-	r       *removing
-	b       *bringing
+type replacement struct {
+	engine    *Engine
+	pods      []*managedPod
+	old       map[*managedPod]*incarnation // that are to end
+	accepted  map[*managedPod]bool         // whose end is accepted
+	removal   *removal
+	provision *provision
 }
 
 // move begins to follow members that are to be replaced. With detach, their
 // volumes are to be detached between.
-func (e *Engine) move(members []*member, detach bool) (*moving, error) {
-	v := &moving{engine: e, members: members, lives: map[*member]*life{}, asked: map[*member]bool{}, r: e.removing(), b: e.bring()}
-	v.b.before = map[types.UID]bool{}
-	for _, m := range members {
-		l, err := m.replace()
+func (e *Engine) newReplacement(pods []*managedPod, detach bool) (*replacement, error) {
+	rp := &replacement{engine: e, pods: pods, old: map[*managedPod]*incarnation{}, accepted: map[*managedPod]bool{}, removal: e.newRemoval(), provision: e.newProvision()}
+	rp.provision.preexisting = map[types.UID]bool{}
+	for _, m := range pods {
+		inc, err := m.beginReplace()
 		if err != nil {
-			v.close(err)
+			rp.close(err)
 			return nil, err
 		}
-		v.lives[m] = l
-		v.r.pod(m, op.Gone)
+		rp.old[m] = inc
+		rp.removal.addPod(m, op.Gone)
 	}
-	for _, x := range e.mountedBy(members) {
-		v.volume(x, detach)
+	for _, x := range e.volumesOf(pods) {
+		rp.addVolume(x, detach)
 	}
-	return v, nil
+	return rp, nil
 }
 
 // volume follows one that the pods have. One that comes with its pod is made
 // anew with it.
-func (v *moving) volume(x *volume, detach bool) {
-	pv, ok := v.engine.tracker.Latest(tracker.VolumeOfClaim.Key(x.name)).(*corev1.PersistentVolume)
-	if v.engine.ephemeralOf(x) != nil {
-		for uid := range v.engine.tracker.UIDs(tracker.Claim.Key(x.name)) {
-			v.b.before[uid] = true
+func (rp *replacement) addVolume(x *volume, detach bool) {
+	pv, ok := rp.engine.tracker.Latest(tracker.VolumeOfClaim.Key(x.name)).(*corev1.PersistentVolume)
+	if rp.engine.ephemeralOwner(x) != nil {
+		for uid := range rp.engine.tracker.UIDs(tracker.Claim.Key(x.name)) {
+			rp.provision.preexisting[uid] = true
 		}
-		v.r.claim(x)
-		v.b.claimNamed(x.object.Name, x.name, true)
+		rp.removal.addClaim(x)
+		rp.provision.addClaimNamed(x.object.Name, x.name, true)
 		return
 	}
 	if !ok {
 		return
 	}
 	if detach {
-		v.r.attached(x, pv.Name)
+		rp.removal.addAttachments(x, pv.Name)
 	}
 	if pv.Spec.CSI != nil {
-		v.r.Calls.Follow(v.r.Feed, pv.Spec.CSI.VolumeHandle, x.object.Name)
+		rp.removal.Calls.Follow(rp.removal.Feed, pv.Spec.CSI.VolumeHandle, x.object.Name)
 	}
-	v.b.standing(x, pv, !detach)
+	rp.provision.addExistingVolume(x, pv, !detach)
 }
 
 // standing follows a volume that was there before the op.
-func (b *bringing) standing(v *volume, pv *corev1.PersistentVolume, stays bool) {
-	c := &claimState{object: v.object.Name, mounted: true, bound: true, stands: true, stays: stays, volume: pv.Name, bytes: v.object.Bytes}
-	b.claims[v.name], b.volumes[pv.Name] = c, c
-	for uid := range b.engine.tracker.PastAttachments(pv.Name) {
-		b.before[uid] = false
+func (pr *provision) addExistingVolume(v *volume, pv *corev1.PersistentVolume, stays bool) {
+	c := &claimState{object: v.object.Name, mounted: true, bound: true, existing: true, keepsAttachment: stays, volume: pv.Name, bytes: v.object.Bytes}
+	pr.claims[v.name], pr.volumes[pv.Name] = c, c
+	for uid := range pr.engine.tracker.PastAttachments(pv.Name) {
+		pr.preexisting[uid] = false
 	}
-	for _, va := range b.engine.tracker.Attachments(pv.Name) {
-		b.before[va.UID] = true
+	for _, va := range pr.engine.tracker.Attachments(pv.Name) {
+		pr.preexisting[va.UID] = true
 	}
-	b.Feed.Add(tracker.AttachmentOfVolume.Key(pv.Name))
+	pr.Feed.Add(tracker.AttachmentOfVolume.Key(pv.Name))
 	if pv.Spec.CSI != nil {
 		c.driver, c.handle = pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle
-		b.Calls.Follow(b.Feed, c.handle, c.object)
+		pr.Calls.Follow(pr.Feed, c.handle, c.object)
 	}
 }
 
 // end asks for the pods' end and returns when they are gone and what is to be
 // detached is.
-func (v *moving) end(ctx context.Context, ask func(*member, *life) error) error {
-	for _, m := range v.members {
-		err := ask(m, v.lives[m])
+func (rp *replacement) removeOld(ctx context.Context, ask func(*managedPod, *incarnation) error) error {
+	for _, m := range rp.pods {
+		err := ask(m, rp.old[m])
 		switch {
 		case err == nil:
 		case apierrors.IsNotFound(err) || apierrors.IsConflict(err): // somebody else was faster
-			delete(v.r.pods, m.name())
+			delete(rp.removal.pods, m.name())
 		default:
 			return apiError(ctx, err)
 		}
-		v.asked[m] = true
+		rp.accepted[m] = true
 	}
-	return v.r.until(ctx)
+	return rp.removal.wait(ctx)
 }
 
 // deletes asks for a pod's deletion, with the grace that its template has or the
 // one given, in seconds. milestone is when the last was accepted.
-func (v *moving) deletes(ctx context.Context, milestone string, grace *int64) func(*member, *life) error {
-	return func(m *member, l *life) error {
-		call, err := v.engine.client.Delete(ctx, api.Pods, v.engine.Namespace, m.name(),
-			metav1.DeleteOptions{GracePeriodSeconds: grace, Preconditions: &metav1.Preconditions{UID: &l.uid}})
-		v.mark(milestone, m, op.Milestone{At: call.Answered, Source: "runner"})
+func (rp *replacement) byDeletion(ctx context.Context, milestone string, grace *int64) func(*managedPod, *incarnation) error {
+	return func(m *managedPod, inc *incarnation) error {
+		call, err := rp.engine.client.Delete(ctx, api.Pods, rp.engine.Namespace, m.name(),
+			metav1.DeleteOptions{GracePeriodSeconds: grace, Preconditions: &metav1.Preconditions{UID: &inc.uid}})
+		rp.mark(milestone, m, op.Milestone{At: call.Answered, Source: "runner"})
 		return err
 	}
 }
 
 // mark notes a milestone of one member.
-func (v *moving) mark(name string, m *member, at op.Milestone) {
-	v.r.Milestones.Set(name, m.object, at)
-	v.r.all[name] = append(v.r.all[name], m.object)
+func (rp *replacement) mark(name string, m *managedPod, at op.Milestone) {
+	rp.removal.Milestones.Set(name, m.object, at)
+	rp.removal.objectsOf[name] = append(rp.removal.objectsOf[name], m.object)
 }
 
 // begin makes the pods again, each as it was but for what place does to it, and
 // returns when they are of use.
-func (v *moving) begin(ctx context.Context, tr *op.Trace, place func(*member, *corev1.Pod)) error {
-	for _, m := range v.members {
-		l := v.lives[m]
-		n, err := m.next(l)
+func (rp *replacement) recreate(ctx context.Context, tr *op.Trace, place func(*managedPod, *corev1.Pod)) error {
+	for _, m := range rp.pods {
+		inc := rp.old[m]
+		next, err := m.nextIncarnation(inc)
 		if err != nil {
 			return err
 		}
@@ -139,29 +139,29 @@ func (v *moving) begin(ctx context.Context, tr *op.Trace, place func(*member, *c
 		if place != nil {
 			place(m, pod)
 		}
-		if err := m.create(ctx, pod, n, l, v.b); err != nil {
-			n.abandon(err)
+		if err := m.create(ctx, pod, next, inc, rp.provision); err != nil {
+			next.abandon(err)
 			return err
 		}
 	}
-	return v.use(ctx, tr)
+	return rp.waitUsable(ctx, tr)
 }
 
 // use waits until what was made again is of use.
-func (v *moving) use(ctx context.Context, tr *op.Trace) error {
-	if err := v.b.reach(ctx, tr); err != nil {
+func (rp *replacement) waitUsable(ctx context.Context, tr *op.Trace) error {
+	if err := rp.provision.waitUsable(ctx, tr); err != nil {
 		return err
 	}
-	v.b.linger(ctx)
-	for _, m := range v.members {
-		if at, ok := v.b.Milestones[op.Running][m.object]; ok {
-			v.mark(op.Replaced, m, at)
+	rp.provision.waitLateMilestones(ctx)
+	for _, m := range rp.pods {
+		if at, ok := rp.provision.Milestones[op.Running][m.object]; ok {
+			rp.mark(op.Replaced, m, at)
 		}
 	}
-	for _, c := range v.b.claims {
-		if x := v.engine.volume(c.object); x != nil && !c.stands { // came anew with its pod
+	for _, c := range rp.provision.claims {
+		if x := rp.engine.volume(c.object); x != nil && !c.existing { // came anew with its pod
 			x.object.Handle, x.object.Bytes = c.handle, c.bytes
-			v.engine.keepVolume(x)
+			rp.engine.storeVolume(x)
 		}
 	}
 	return nil
@@ -169,45 +169,45 @@ func (v *moving) use(ctx context.Context, tr *op.Trace) error {
 
 // close lets go of the members: those whose end was not asked for go on, others
 // that have no heir by now will not have one.
-func (v *moving) close(why error) {
-	for m, l := range v.lives {
+func (rp *replacement) close(why error) {
+	for m, inc := range rp.old {
 		m.mu.Lock()
-		h := l.heir
+		h := inc.successor
 		m.mu.Unlock()
 		if h == nil {
 			continue
 		}
 		select {
-		case <-h.settled:
+		case <-h.known:
 			continue
 		default:
 		}
-		if v.asked[m] {
-			m.settle(l, nil, why)
+		if rp.accepted[m] {
+			m.finishReplace(inc, nil, why)
 		} else {
-			m.spare(l)
+			m.cancelReplace(inc)
 		}
 	}
-	v.r.Feed.Close()
-	v.b.Feed.Close()
+	rp.removal.Feed.Close()
+	rp.provision.Feed.Close()
 }
 
 // ended is when the last first write, or read, was done; of pods without
 // volumes, when they were ready.
-func (v *moving) ended() op.Time {
-	at := v.b.Milestones.Last(op.FirstWrite, op.FirstRead)
-	for _, m := range v.members {
-		if len(v.engine.mountedBy([]*member{m})) == 0 || !at.Known() {
-			at = max(at, v.b.Milestones[op.Ready][m.object].At)
+func (rp *replacement) endTime() op.Time {
+	at := rp.provision.Milestones.Last(op.FirstWrite, op.FirstRead)
+	for _, m := range rp.pods {
+		if len(rp.engine.volumesOf([]*managedPod{m})) == 0 || !at.Known() {
+			at = max(at, rp.provision.Milestones[op.Ready][m.object].At)
 		}
 	}
 	return at
 }
 
 // nodes lists where the pods are now.
-func (v *moving) nodes() []string {
+func (rp *replacement) nodes() []string {
 	var list []string
-	for _, p := range v.b.pods {
+	for _, p := range rp.provision.pods {
 		if p.last != nil && p.last.Spec.NodeName != "" {
 			list = append(list, p.last.Spec.NodeName)
 		}
@@ -216,7 +216,7 @@ func (v *moving) nodes() []string {
 }
 
 // tell writes what was seen of all to one trace, and what else was.
-func tell(tr *op.Trace, object string, more tracker.Milestones, all ...*moving) {
+func recordReplacements(tr *op.Trace, object string, more tracker.Milestones, replacements ...*replacement) {
 	merged, ids := tracker.Milestones{}, map[string][]string{}
 	var nodes []string
 	end := more.Last(op.Replaced)
@@ -224,20 +224,20 @@ func tell(tr *op.Trace, object string, more tracker.Milestones, all ...*moving) 
 		merged[name] = maps.Clone(of)
 		ids[name] = slices.Collect(maps.Keys(of))
 	}
-	for _, v := range all {
-		for _, part := range []tracker.Milestones{v.r.Milestones, v.b.Milestones} {
+	for _, rp := range replacements {
+		for _, part := range []tracker.Milestones{rp.removal.Milestones, rp.provision.Milestones} {
 			for name, of := range part {
 				for id, m := range of {
 					merged.Set(name, id, m)
 				}
 			}
 		}
-		for _, part := range []map[string][]string{v.r.all, v.b.ids()} {
+		for _, part := range []map[string][]string{rp.removal.objectsOf, rp.provision.objectsOf()} {
 			for name, of := range part {
 				ids[name] = append(ids[name], of...)
 			}
 		}
-		nodes, end = append(nodes, v.nodes()...), max(end, v.ended())
+		nodes, end = append(nodes, rp.nodes()...), max(end, rp.endTime())
 	}
 	for name, of := range ids {
 		slices.Sort(of)
@@ -249,10 +249,10 @@ func tell(tr *op.Trace, object string, more tracker.Milestones, all ...*moving) 
 		}
 	}
 	merged.Fill(tr, ids)
-	for _, v := range all {
-		several := len(v.b.claims) > 1 || len(all) > 1
-		v.r.Calls.Fill(tr, several)
-		v.b.Calls.Fill(tr, several)
+	for _, rp := range replacements {
+		several := len(rp.provision.claims) > 1 || len(replacements) > 1
+		rp.removal.Calls.Fill(tr, several)
+		rp.provision.Calls.Fill(tr, several)
 	}
 	slices.Sort(nodes)
 	tr.On(strings.Join(slices.Compact(nodes), ","), object)
@@ -262,10 +262,10 @@ func tell(tr *op.Trace, object string, more tracker.Milestones, all ...*moving) 
 }
 
 // mountedBy lists the volumes of the run that the pods of members have.
-func (e *Engine) mountedBy(members []*member) []*volume {
+func (e *Engine) volumesOf(pods []*managedPod) []*volume {
 	var list []*volume
-	for _, m := range members {
-		for _, name := range claimsOf(m.template) {
+	for _, m := range pods {
+		for _, name := range claimNames(m.template) {
 			if x := e.volumeOfClaim(name); x != nil && !slices.Contains(list, x) {
 				list = append(list, x)
 			}
@@ -275,7 +275,7 @@ func (e *Engine) mountedBy(members []*member) []*volume {
 }
 
 // claimsOf lists the claims of a pod by their names in the cluster.
-func claimsOf(p *corev1.Pod) []string {
+func claimNames(p *corev1.Pod) []string {
 	var list []string
 	for _, v := range p.Spec.Volumes {
 		switch {
@@ -304,16 +304,16 @@ func (e *Engine) volumeOfClaim(claim string) *volume {
 }
 
 // usersOf lists the members whose pods have a volume.
-func (e *Engine) usersOf(x *volume) []*member {
-	var candidates, users []*member
+func (e *Engine) podsUsing(x *volume) []*managedPod {
+	var candidates, users []*managedPod
 	if x.holder != nil {
 		candidates = append(candidates, x.holder)
 	}
 	if w := e.workload(x.object.Owner); w != nil {
-		candidates = append(candidates, w.members...)
+		candidates = append(candidates, w.pods...)
 	}
 	for _, m := range candidates {
-		if m.template != nil && slices.Contains(claimsOf(m.template), x.name) {
+		if m.template != nil && slices.Contains(claimNames(m.template), x.name) {
 			users = append(users, m)
 		}
 	}
@@ -322,8 +322,8 @@ func (e *Engine) usersOf(x *volume) []*member {
 
 // ephemeralOf is the member that a generic ephemeral volume comes and goes with;
 // nil for others.
-func (e *Engine) ephemeralOf(x *volume) *member {
-	for _, m := range e.usersOf(x) {
+func (e *Engine) ephemeralOwner(x *volume) *managedPod {
+	for _, m := range e.podsUsing(x) {
 		for _, v := range m.template.Spec.Volumes {
 			if v.Ephemeral != nil && m.name()+"-"+v.Name == x.name {
 				return m
@@ -334,7 +334,7 @@ func (e *Engine) ephemeralOf(x *volume) *member {
 }
 
 // pod is the last that is known of a member's present pod; nil if it is gone.
-func (m *member) pod() *corev1.Pod {
+func (m *managedPod) livePod() *corev1.Pod {
 	p, ok := m.engine.tracker.Latest(tracker.Pod.Key(m.name())).(*corev1.Pod)
 	if !ok || p.UID != m.current().uid {
 		return nil
@@ -343,8 +343,8 @@ func (m *member) pod() *corev1.Pod {
 }
 
 // inUse says why a member cannot be replaced: its pod has ended or is gone.
-func (m *member) inUse() error {
-	switch p := m.pod(); {
+func (m *managedPod) checkRunning() error {
+	switch p := m.livePod(); {
 	case m.isStopping():
 		return &engine.Error{Code: "Ended", Message: fmt.Sprintf("pod %s has been told to end", m.name())}
 	case p == nil:
@@ -356,10 +356,10 @@ func (m *member) inUse() error {
 }
 
 // allInUse is inUse of several.
-func allInUse(members []*member) error {
+func checkAllRunning(pods []*managedPod) error {
 	var errs []error
-	for _, m := range members {
-		errs = append(errs, m.inUse())
+	for _, m := range pods {
+		errs = append(errs, m.checkRunning())
 	}
 	return errors.Join(errs...)
 }

@@ -28,46 +28,46 @@ const (
 )
 
 // removing follows pods and claims to their end.
-type removing struct {
+type removal struct {
 	tracker.Observation
-	engine      *Engine
-	pods        map[string]leaving // by name in the cluster; those still there
-	claims      map[string]leaving
-	volumes     map[string]leaving // PersistentVolumes to go
-	attachments map[string]leaving // VolumeAttachments
-	objects     map[string]leaving // of manifests, by namespace and name
-	retained    map[string]bool    // claims whose volume stays, by policy
-	kept        []*corev1.PersistentVolume
-	unbound     map[string]unbound // claims that have none yet, by name in the cluster
-	all         map[string][]string
-	gone        string            // milestone of pods
-	last        map[string]string // PersistentVolume → phase
+	engine       *Engine
+	pods         map[string]pendingDeletion // by name in the cluster; those still there
+	claims       map[string]pendingDeletion
+	volumes      map[string]pendingDeletion // PersistentVolumes to go
+	attachments  map[string]pendingDeletion // VolumeAttachments
+	objects      map[string]pendingDeletion // of manifests, by namespace and name
+	retained     map[string]bool            // claims whose volume stays, by policy
+	kept         []*corev1.PersistentVolume
+	unbound      map[string]unboundClaim // claims that have none yet, by name in the cluster
+	objectsOf    map[string][]string
+	podMilestone string            // milestone of pods
+	phases       map[string]string // PersistentVolume → phase
 }
 
 // leaving is an object on its way out: the loop's name of what it belongs to,
 // and its UID, since names are given again.
-type leaving struct {
+type pendingDeletion struct {
 	object string
 	uid    types.UID
 }
 
 // unbound is a claim without a volume. One that is being made for it may still come.
-type unbound struct {
+type unboundClaim struct {
 	volume *volume
 	uid    types.UID
 }
 
-func (e *Engine) removing() *removing {
-	r := &removing{engine: e, pods: map[string]leaving{}, claims: map[string]leaving{}, volumes: map[string]leaving{},
-		attachments: map[string]leaving{}, objects: map[string]leaving{}, retained: map[string]bool{}, unbound: map[string]unbound{},
-		all: map[string][]string{}, last: map[string]string{}}
+func (e *Engine) newRemoval() *removal {
+	r := &removal{engine: e, pods: map[string]pendingDeletion{}, claims: map[string]pendingDeletion{}, volumes: map[string]pendingDeletion{},
+		attachments: map[string]pendingDeletion{}, objects: map[string]pendingDeletion{}, retained: map[string]bool{}, unbound: map[string]unboundClaim{},
+		objectsOf: map[string][]string{}, phases: map[string]string{}}
 	r.Observation = e.observe(tracker.RemovalCalls, r.pending)
 	return r
 }
 
 // pending lists what is still there, each with the name that warnings have of it.
-func (r *removing) pending() (list []tracker.Pending) {
-	for _, left := range []map[string]leaving{r.pods, r.claims, r.volumes, r.attachments} {
+func (r *removal) pending() (list []tracker.Pending) {
+	for _, left := range []map[string]pendingDeletion{r.pods, r.claims, r.volumes, r.attachments} {
 		for name, l := range left {
 			i := slices.IndexFunc(list, func(p tracker.Pending) bool { return p.Object == l.object })
 			if i < 0 {
@@ -81,11 +81,11 @@ func (r *removing) pending() (list []tracker.Pending) {
 
 // remove deletes pods and claims, all at once, and whatever else the instance
 // had, and returns when pods, claims, volumes and attachments are gone.
-func (e *Engine) remove(ctx context.Context, tr *op.Trace, members []*member, volumes []*volume, others []other) error {
-	r := e.removing()
+func (e *Engine) deleteAndWait(ctx context.Context, tr *op.Trace, pods []*managedPod, volumes []*volume, others []namedObject) error {
+	r := e.newRemoval()
 	defer r.Feed.Close()
 	defer func() {
-		r.Milestones.Fill(tr, r.all)
+		r.Milestones.Fill(tr, r.objectsOf)
 		r.Calls.Fill(tr, len(volumes) > 1)
 		var names []string
 		for _, v := range volumes {
@@ -93,16 +93,16 @@ func (e *Engine) remove(ctx context.Context, tr *op.Trace, members []*member, vo
 		}
 		e.attempts.Count(tr, strings.Join(names, ", "), r.Warnings, r.Calls)
 	}()
-	for _, m := range members {
-		m.callOff()
-		r.pod(m, podGone)
+	for _, m := range pods {
+		m.forbidCreation()
+		r.addPod(m, podGone)
 	}
 	for _, v := range volumes {
-		r.claim(v)
+		r.addClaim(v)
 	}
 	var errs []error
-	for _, m := range members {
-		found, err := e.deleteFound(ctx, api.Pods, m.name(), metav1.DeleteOptions{})
+	for _, m := range pods {
+		found, err := e.deleteIfExists(ctx, api.Pods, m.name(), metav1.DeleteOptions{})
 		if !found {
 			delete(r.pods, m.name()) // an op that failed has left none
 		}
@@ -123,7 +123,7 @@ func (e *Engine) remove(ctx context.Context, tr *op.Trace, members []*member, vo
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if err := r.until(ctx); err != nil {
+	if err := r.wait(ctx); err != nil {
 		return err
 	}
 	end := r.Milestones.Last(podGone, claimGone, op.Detached, volumeGone)
@@ -131,20 +131,20 @@ func (e *Engine) remove(ctx context.Context, tr *op.Trace, members []*member, vo
 		tr.EndedAt(end)
 		tr.MarkAt(op.Gone, end, 0, "watch")
 	}
-	return e.settled(members, volumes, others)
+	return e.forget(pods, volumes, others)
 }
 
 // volumeGone is the milestone at which a PersistentVolume is gone.
 const volumeGone = "volumeGone"
 
 // settled strikes what is gone.
-func (e *Engine) settled(members []*member, volumes []*volume, others []other) error {
+func (e *Engine) forget(pods []*managedPod, volumes []*volume, others []namedObject) error {
 	var errs []error
-	for _, m := range members {
-		if m.quiet {
+	for _, m := range pods {
+		if m.holder {
 			e.agents.Forget(m.instance)
 		}
-		errs = append(errs, e.done(api.Pods, m.name()), e.done(api.Secrets, m.name()))
+		errs = append(errs, e.ledgerDone(api.Pods, m.name()), e.ledgerDone(api.Secrets, m.name()))
 	}
 	e.mu.Lock()
 	for _, v := range volumes {
@@ -152,80 +152,80 @@ func (e *Engine) settled(members []*member, volumes []*volume, others []other) e
 	}
 	e.mu.Unlock()
 	for _, v := range volumes {
-		errs = append(errs, e.done(api.PersistentVolumeClaims, v.name))
+		errs = append(errs, e.ledgerDone(api.PersistentVolumeClaims, v.name))
 		if v.static != "" {
-			errs = append(errs, e.done(api.PersistentVolumes, v.static))
+			errs = append(errs, e.ledgerDone(api.PersistentVolumes, v.static))
 		}
 	}
 	for _, o := range others {
-		errs = append(errs, e.done(o.kind, o.name))
+		errs = append(errs, e.ledgerDone(o.kind, o.name))
 	}
 	return errors.Join(errs...)
 }
 
 // pod follows the present pod of a member until it is gone, which is a milestone
 // of the name given.
-func (r *removing) pod(m *member, milestone string) {
+func (r *removal) addPod(m *managedPod, milestone string) {
 	name := m.name()
-	r.gone = milestone
-	r.pods[name] = leaving{m.object, m.current().uid}
-	r.all[milestone] = append(r.all[milestone], m.object)
+	r.podMilestone = milestone
+	r.pods[name] = pendingDeletion{m.object, m.current().uid}
+	r.objectsOf[milestone] = append(r.objectsOf[milestone], m.object)
 	r.Feed.Add(tracker.Pod.Key(name))
 	r.Feed.Add(tracker.EventsOf.Key(name))
 }
 
 // claim follows a claim with its volume and attachments until they are gone.
-func (r *removing) claim(v *volume) {
+func (r *removal) addClaim(v *volume) {
 	claim, ok := r.engine.tracker.Latest(tracker.Claim.Key(v.name)).(*corev1.PersistentVolumeClaim)
 	if !ok {
 		claim = &corev1.PersistentVolumeClaim{} // made, but not seen yet
 	}
-	r.claims[v.name] = leaving{v.object.Name, claim.UID}
-	r.all[claimGone] = append(r.all[claimGone], v.object.Name)
+	r.claims[v.name] = pendingDeletion{v.object.Name, claim.UID}
+	r.objectsOf[claimGone] = append(r.objectsOf[claimGone], v.object.Name)
 	r.Feed.Add(tracker.Claim.Key(v.name))
 	r.Feed.Add(tracker.EventsOf.Key(v.name))
-	r.unbound[v.name] = unbound{v, claim.UID}
+	r.unbound[v.name] = unboundClaim{v, claim.UID}
 	if pv, ok := r.engine.tracker.Latest(tracker.VolumeOfClaim.Key(v.name)).(*corev1.PersistentVolume); ok {
-		r.bound(v, pv)
+		r.addVolume(v, pv)
 	}
 	r.Feed.Add(tracker.VolumeOfClaim.Key(v.name))
 }
 
 // bound follows the volume of a claim.
-func (r *removing) bound(v *volume, pv *corev1.PersistentVolume) {
+func (r *removal) addVolume(v *volume, pv *corev1.PersistentVolume) {
 	delete(r.unbound, v.name)
 	r.Feed.Add(tracker.EventsOf.Key(pv.Name))
 	if pv.Spec.CSI != nil {
 		r.Calls.Follow(r.Feed, pv.Spec.CSI.VolumeHandle, v.object.Name)
 	}
 	if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete || v.static != "" {
-		r.volumes[pv.Name] = leaving{v.object.Name, pv.UID}
-		r.all[volumeGone] = append(r.all[volumeGone], v.object.Name)
+		r.volumes[pv.Name] = pendingDeletion{v.object.Name, pv.UID}
+		r.objectsOf[volumeGone] = append(r.objectsOf[volumeGone], v.object.Name)
 	} else {
 		r.retained[v.object.Name] = true
 		claim, _ := r.engine.tracker.Latest(tracker.Claim.Key(v.name)).(*corev1.PersistentVolumeClaim)
 		if claim != nil && pv.Annotations[provisionedBy] != "" && pv.Spec.ClaimRef.UID == claim.UID &&
-			madeFor(claim.CreationTimestamp, pv) == isBehind {
+			relationByAge(claim.CreationTimestamp, pv) == relBacking {
 			r.kept = append(r.kept, pv)
 		}
 	}
-	r.attached(v, pv.Name)
+	r.addAttachments(v, pv.Name)
 }
 
 // attached follows the attachments of a volume until there are none.
-func (r *removing) attached(v *volume, pv string) {
+func (r *removal) addAttachments(v *volume, pv string) {
 	list := r.engine.tracker.Attachments(pv)
 	for _, va := range list {
-		r.attachments[va.Name] = leaving{v.object.Name, va.UID}
+		r.attachments[va.Name] = pendingDeletion{v.object.Name, va.UID}
 	}
 	if len(list) > 0 {
-		r.all[op.Detached] = append(r.all[op.Detached], v.object.Name)
+		r.objectsOf[op.Detached] = append(r.objectsOf[op.Detached], v.object.Name)
 		r.Feed.Add(tracker.AttachmentOfVolume.Key(pv))
 	}
 }
 
 // isAttached says whether a volume has an attachment still.
-func (r *removing) isAttached(object string) bool {
+func (r *removal) hasAttachment(object string) bool {
 	for _, l := range r.attachments {
 		if l.object == object {
 			return true
@@ -234,23 +234,23 @@ func (r *removing) isAttached(object string) bool {
 	return false
 }
 
-func (r *removing) until(ctx context.Context) error {
+func (r *removal) wait(ctx context.Context) error {
 	defer r.Waits.Done()
 	for len(r.pods)+len(r.claims)+len(r.volumes)+len(r.attachments)+len(r.objects) > 0 {
 		v, err := r.Feed.Next(ctx)
 		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: r.left(), Err: err}
+			return &engine.Error{Code: "Waiting", Message: r.describePending(), Err: err}
 		}
 		switch v := v.(type) {
 		case watch.Event:
-			r.see(v)
+			r.handle(v)
 		case *csiproxy.Call:
-			r.called(v)
+			r.handleCall(v)
 		}
 		r.Waits.Saw(v)
 	}
 	for _, pv := range r.kept {
-		r.engine.markBehind(api.PersistentVolumes, pv)
+		r.engine.markRetained(api.PersistentVolumes, pv)
 	}
 	for _, u := range r.unbound {
 		r.engine.attempts.DeletedUnbound(u.volume.object.Name)
@@ -259,7 +259,7 @@ func (r *removing) until(ctx context.Context) error {
 }
 
 // called takes a call of the driver.
-func (r *removing) called(c *csiproxy.Call) {
+func (r *removal) handleCall(c *csiproxy.Call) {
 	object, ours := r.Calls.See(c)
 	if !ours || c.Code != "OK" {
 		return
@@ -273,9 +273,9 @@ func (r *removing) called(c *csiproxy.Call) {
 	}
 }
 
-func (r *removing) see(ev watch.Event) {
+func (r *removal) handle(ev watch.Event) {
 	deleted := ev.Type == watch.Deleted
-	reach := func(left map[string]leaving, o api.Object, milestone string) {
+	reach := func(left map[string]pendingDeletion, o api.Object, milestone string) {
 		name := o.GetName()
 		if milestone == objectGone {
 			name = o.GetNamespace() + "/" + name
@@ -285,22 +285,22 @@ func (r *removing) see(ev watch.Event) {
 			return
 		}
 		delete(left, name)
-		if milestone != op.Detached || !r.isAttached(l.object) {
+		if milestone != op.Detached || !r.hasAttachment(l.object) {
 			r.Milestones.Add(milestone, l.object, ev)
 		}
 	}
 	switch o := ev.Object.(type) {
 	case *corev1.Pod:
-		reach(r.pods, o, r.gone)
+		reach(r.pods, o, r.podMilestone)
 	case *corev1.PersistentVolumeClaim:
 		reach(r.claims, o, claimGone)
 	case *corev1.PersistentVolume:
 		if ref := o.Spec.ClaimRef; ref != nil && !deleted {
 			if u, ok := r.unbound[ref.Name]; ok && (u.uid == "" || u.uid == ref.UID) {
-				r.bound(u.volume, o)
+				r.addVolume(u.volume, o)
 			}
 		}
-		r.last[o.Name] = string(o.Status.Phase)
+		r.phases[o.Name] = string(o.Status.Phase)
 		reach(r.volumes, o, volumeGone)
 	case *storagev1.VolumeAttachment:
 		if e := o.Status.DetachError; e != nil {
@@ -318,7 +318,7 @@ func (r *removing) see(ev watch.Event) {
 
 // concerns says whether an Event is about the end of an object: what failed while it
 // was made is of other ops, and one that is made again has its name.
-func (r *removing) concerns(e *corev1.Event) bool {
+func (r *removal) concerns(e *corev1.Event) bool {
 	if e.InvolvedObject.Kind != "Pod" {
 		return e.Reason != "ProvisioningFailed"
 	}
@@ -328,9 +328,9 @@ func (r *removing) concerns(e *corev1.Event) bool {
 	return ours && same && !tracker.IsFailedAttempt(e.Reason) && e.Reason != "FailedScheduling"
 }
 
-func (r *removing) left() string {
+func (r *removal) describePending() string {
 	var parts []string
-	list := func(what string, left map[string]leaving) {
+	list := func(what string, left map[string]pendingDeletion) {
 		for _, name := range slices.Sorted(maps.Keys(left)) {
 			parts = append(parts, what+" "+name+" is still there")
 		}
@@ -340,7 +340,7 @@ func (r *removing) left() string {
 	list("attachment", r.attachments)
 	list("object", r.objects)
 	for _, name := range slices.Sorted(maps.Keys(r.volumes)) {
-		parts = append(parts, fmt.Sprintf("volume %s is still there (%s)", name, r.last[name]))
+		parts = append(parts, fmt.Sprintf("volume %s is still there (%s)", name, r.phases[name]))
 	}
 	return r.Explain(strings.Join(parts, "; "))
 }

@@ -17,48 +17,48 @@ import (
 )
 
 // crowd follows the pods that the controller of an object has made.
-type crowd struct {
+type podSet struct {
 	object string
-	began  op.Time // of the op
+	start  op.Time // of the op
 	feed   *tracker.Feed
 	pods   map[types.UID]*corev1.Pod
 }
 
 // crowd begins with those that there are. The caller closes its feed.
-func (e *Engine) crowd(object string) *crowd {
-	c := &crowd{object: object, began: e.session.Clock.Now(), pods: map[types.UID]*corev1.Pod{}}
-	c.feed = e.tracker.Follow(tracker.PodsOfObject.Key(object))
-	c.feed.Drop() // what is known is read here; what comes from now on is at least as new
+func (e *Engine) newPodSet(object string) *podSet {
+	set := &podSet{object: object, start: e.session.Clock.Now(), pods: map[types.UID]*corev1.Pod{}}
+	set.feed = e.tracker.Follow(tracker.PodsOfObject.Key(object))
+	set.feed.Drop() // what is known is read here; what comes from now on is at least as new
 	for _, p := range e.tracker.Pods() {
 		if p.Labels[names.LabelObject] == object && status.ControllerKind(p) != "" {
-			c.pods[p.UID] = p
+			set.pods[p.UID] = p
 		}
 	}
-	return c
+	return set
 }
 
 // until returns when done holds of the pods, with the last event. The first that
 // it is given has no object, and the time of the op's beginning.
-func (c *crowd) until(ctx context.Context, done func(watch.Event) bool) error {
-	for ev := (watch.Event{At: c.began}); !done(ev); {
-		v, err := c.feed.Next(ctx)
+func (set *podSet) wait(ctx context.Context, done func(watch.Event) bool) error {
+	for ev := (watch.Event{At: set.start}); !done(ev); {
+		v, err := set.feed.Next(ctx)
 		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("of the pods of %s %d are there, %d of them ready", c.object, len(c.pods), c.ready()), Err: err}
+			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("of the pods of %s %d are there, %d of them ready", set.object, len(set.pods), set.readyCount()), Err: err}
 		}
 		ev = v.(watch.Event)
 		if p := ev.Object.(*corev1.Pod); ev.Type == watch.Deleted {
-			delete(c.pods, p.UID)
+			delete(set.pods, p.UID)
 		} else {
-			c.pods[p.UID] = p
+			set.pods[p.UID] = p
 		}
 	}
 	return nil
 }
 
 // standing counts those that are not on their way out.
-func (c *crowd) standing() int {
+func (set *podSet) activeCount() int {
 	n := 0
-	for _, p := range c.pods {
+	for _, p := range set.pods {
 		if p.DeletionTimestamp == nil {
 			n++
 		}
@@ -67,9 +67,9 @@ func (c *crowd) standing() int {
 }
 
 // ready counts those that are.
-func (c *crowd) ready() int {
+func (set *podSet) readyCount() int {
 	n := 0
-	for _, p := range c.pods {
+	for _, p := range set.pods {
 		if p.DeletionTimestamp == nil && slices.Contains(status.PodMilestones(p), status.PodReady) {
 			n++
 		}
@@ -79,27 +79,27 @@ func (c *crowd) ready() int {
 
 // replaced waits until certain pods are gone and as many are ready as there
 // were, and tells when each of that was.
-func (c *crowd) replaced(ctx context.Context, old []*corev1.Pod, want int, mark func(name, id string, at op.Milestone)) error {
+func (set *podSet) awaitReplaced(ctx context.Context, old []*corev1.Pod, want int, mark func(name, id string, at op.Milestone)) error {
 	left := map[types.UID]bool{}
 	for _, p := range old {
 		left[p.UID] = true
 	}
-	return c.until(ctx, func(ev watch.Event) bool {
+	return set.wait(ctx, func(ev watch.Event) bool {
 		for uid := range left {
-			if c.pods[uid] == nil {
+			if set.pods[uid] == nil {
 				delete(left, uid)
-				mark(op.Gone, nameOf(old, uid), tracker.MilestoneOf(ev))
+				mark(op.Gone, podName(old, uid), tracker.MilestoneOf(ev))
 			}
 		}
-		if len(left) > 0 || c.ready() < want {
+		if len(left) > 0 || set.readyCount() < want {
 			return false
 		}
-		mark(op.Replaced, c.object, tracker.MilestoneOf(ev))
+		mark(op.Replaced, set.object, tracker.MilestoneOf(ev))
 		return true
 	})
 }
 
-func nameOf(list []*corev1.Pod, uid types.UID) string {
+func podName(list []*corev1.Pod, uid types.UID) string {
 	i := slices.IndexFunc(list, func(p *corev1.Pod) bool { return p.UID == uid })
 	return list[i].Name
 }

@@ -25,7 +25,7 @@ const restartedAt = "kubectl.kubernetes.io/restartedAt"
 // rolloutObject has the controller of an object replace its pods, by an
 // annotation of their template, or by the template that it had before.
 func (e *Engine) rolloutObject(ctx context.Context, r *engine.Rollout, tr *op.Trace) error {
-	m, err := e.objectOf(ctx, r.Target)
+	m, err := e.manifestOf(ctx, r.Target)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (e *Engine) rolloutObject(ctx context.Context, r *engine.Rollout, tr *op.Tr
 		return apiError(ctx, err)
 	}
 	tr.MarkAt(op.Acked, call.Answered, 0, "runner")
-	return m.until(ctx, f, tr, call, after.GetGeneration())
+	return m.waitReady(ctx, f, tr, call, after.GetGeneration())
 }
 
 // change is the patch of a rollout, whose template so far is remembered, or of
@@ -78,18 +78,18 @@ func (m *manifest) change(template any, undo bool) (types.PatchType, []byte, err
 // killPods deletes the pods of an object's controller, which makes others.
 func (e *Engine) killPods(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	k := r.Kill
-	m, err := e.objectOf(ctx, k.Target)
+	m, err := e.manifestOf(ctx, k.Target)
 	if err != nil {
 		return err
 	}
-	if k.Signal != "" || !m.crowded {
+	if k.Signal != "" || !m.hasPods {
 		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("the pods of %s have no agents that could send a signal, or are not the run's: delete them instead (deletePodSpec)", m.name)}
 	}
-	c := e.crowd(m.object.Name)
-	defer c.feed.Close()
+	set := e.newPodSet(m.object.Name)
+	defer set.feed.Close()
 	var old []*corev1.Pod
 	grace := int64((k.Grace + time.Second - 1) / time.Second)
-	for _, p := range c.pods {
+	for _, p := range set.pods {
 		if p.DeletionTimestamp == nil {
 			old = append(old, p)
 		}
@@ -103,7 +103,7 @@ func (e *Engine) killPods(ctx context.Context, r engine.Request, tr *op.Trace) e
 		}
 		seen.Set(op.Signalled, p.Name, op.Milestone{At: call.Answered, Source: "runner"})
 	}
-	err = c.replaced(ctx, old, len(old), seen.Set)
-	tell(tr, k.Target.Name, seen)
+	err = set.awaitReplaced(ctx, old, len(old), seen.Set)
+	recordReplacements(tr, k.Target.Name, seen)
 	return err
 }

@@ -23,95 +23,95 @@ import (
 
 // life is one pod of a member, or one start of its pod's containers. The pods of
 // a member have the same name, as a StatefulSet's have; their UIDs tell them apart.
-type life struct {
-	n        int // lives before it
+type incarnation struct {
+	restarts int // lives before it
 	uid      types.UID
 	sessions map[string]*agent.Session // by container
 	// heir is set, under the member's lock, when an op has begun to replace it.
-	heir *heir
+	successor *successor
 }
 
 // heir is what takes the place of a life.
-type heir struct {
-	settled chan struct{} // closed when the rest is known
-	life    *life         // nil: there is none
-	spared  bool          // because the life goes on, as if nothing had been asked
-	why     error         // else why
+type successor struct {
+	known    chan struct{} // closed when the rest is known
+	next     *incarnation  // nil: there is none
+	canceled bool          // because the life goes on, as if nothing had been asked
+	err      error         // else why
 }
 
 // abandon lets go of agents that will not come.
-func (l *life) abandon(cause error) {
-	for _, s := range l.sessions {
+func (inc *incarnation) abandon(cause error) {
+	for _, s := range inc.sessions {
 		s.Abandon(cause)
 	}
 }
 
 // replace says that the present life is to end and another to follow. Only one
 // op at a time replaces it, and none a member that ends.
-func (m *member) replace() (*life, error) {
+func (m *managedPod) beginReplace() (*incarnation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := m.life
+	inc := m.latest
 	switch {
 	case m.removed || m.stopping:
 		return nil, &engine.Error{Code: "Ended", Message: fmt.Sprintf("pod %s has been told to end", m.name())}
-	case l.heir != nil:
+	case inc.successor != nil:
 		return nil, &engine.Error{Code: "Aborted", Message: fmt.Sprintf("another operation is replacing pod %s", m.name())}
 	}
-	l.heir = &heir{settled: make(chan struct{})}
-	return l, nil
+	inc.successor = &successor{known: make(chan struct{})}
+	return inc, nil
 }
 
 // next is the life to follow l, with agents that are expected already: they have
 // the tokens of those before them.
-func (m *member) next(l *life) (*life, error) {
-	n := &life{n: l.n + 1, uid: l.uid, sessions: map[string]*agent.Session{}}
-	for container, prev := range l.sessions {
-		s, err := m.engine.agents.Again(prev, engine.Restarted(m.within+container, n.n))
+func (m *managedPod) nextIncarnation(inc *incarnation) (*incarnation, error) {
+	next := &incarnation{restarts: inc.restarts + 1, uid: inc.uid, sessions: map[string]*agent.Session{}}
+	for container, prev := range inc.sessions {
+		s, err := m.engine.agents.Again(prev, engine.Restarted(m.containerPrefix+container, next.restarts))
 		if err != nil {
-			n.abandon(err)
+			next.abandon(err)
 			return nil, err
 		}
-		n.sessions[container] = s
+		next.sessions[container] = s
 	}
-	return n, nil
+	return next, nil
 }
 
 // settle says what follows l: next, or for a reason nothing.
-func (m *member) settle(l, next *life, why error) {
+func (m *managedPod) finishReplace(inc, next *incarnation, why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l.heir.life, l.heir.why = next, why
+	inc.successor.next, inc.successor.err = next, why
 	if next != nil {
-		m.life = next
+		m.latest = next
 	}
-	close(l.heir.settled)
+	close(inc.successor.known)
 }
 
 // spare lets l go on: it was not replaced after all.
-func (m *member) spare(l *life) {
+func (m *managedPod) cancelReplace(inc *incarnation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l.heir.spared = true
-	close(l.heir.settled)
-	l.heir = nil
+	inc.successor.canceled = true
+	close(inc.successor.known)
+	inc.successor = nil
 }
 
 // current is the life that is there now.
-func (m *member) current() *life {
+func (m *managedPod) current() *incarnation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.life
+	return m.latest
 }
 
 // await returns how the last life of the pod's main containers ended, and before
 // it how those ended that were replaced.
-func (m *member) await(ctx context.Context) op.InstanceEnd {
+func (m *managedPod) awaitEnd(ctx context.Context) op.InstanceEnd {
 	var before []op.ContainerEnd
-	for l := m.current(); ; {
-		end := m.awaitLife(ctx, l)
-		h := m.heirOf(ctx, l)
-		if h == nil || h.spared {
+	for inc := m.current(); ; {
+		end := m.awaitIncarnation(ctx, inc)
+		h := m.successorOf(ctx, inc)
+		if h == nil || h.canceled {
 			end.Containers = append(before, end.Containers...)
 			return end
 		}
@@ -119,25 +119,25 @@ func (m *member) await(ctx context.Context) op.InstanceEnd {
 			end.Containers[i].Replaced = true
 		}
 		before = append(before, end.Containers...)
-		if h.life == nil {
-			lost := op.ContainerEnd{Name: engine.Restarted(m.object, l.n+1), ExitCode: -1, Message: fmt.Sprintf("it was not made again: %v", h.why)}
+		if h.next == nil {
+			lost := op.ContainerEnd{Name: engine.Restarted(m.object, inc.restarts+1), ExitCode: -1, Message: fmt.Sprintf("it was not made again: %v", h.err)}
 			return op.InstanceEnd{Instance: m.instance, At: m.engine.session.Clock.Now(), OK: m.isStopping(), Containers: append(before, lost)}
 		}
-		l = h.life
+		inc = h.next
 	}
 }
 
 // heirOf returns what has become of the replacement of l, once that is known;
 // nil if l was not to be replaced.
-func (m *member) heirOf(ctx context.Context, l *life) *heir {
+func (m *managedPod) successorOf(ctx context.Context, inc *incarnation) *successor {
 	m.mu.Lock()
-	h := l.heir
+	h := inc.successor
 	m.mu.Unlock()
 	if h == nil {
 		return nil
 	}
 	select {
-	case <-h.settled:
+	case <-h.known:
 		return h
 	case <-ctx.Done():
 	case <-m.engine.closed:
@@ -147,20 +147,20 @@ func (m *member) heirOf(ctx context.Context, l *life) *heir {
 
 // stop being followed after this long without word of the API, once an agent
 // is lost: the kubelet knows whether it was killed for want of memory.
-const kubeletWord = 5 * time.Second
+const kubeletStatusWait = 5 * time.Second
 
 // awaitLife returns how the pod's main containers ended.
-func (m *member) awaitLife(ctx context.Context, l *life) op.InstanceEnd {
+func (m *managedPod) awaitIncarnation(ctx context.Context, inc *incarnation) op.InstanceEnd {
 	end := op.InstanceEnd{Instance: m.instance, At: op.Never, OK: true}
-	if len(l.sessions) == 0 {
-		m.awaitPlain(ctx, l, &end)
+	if len(inc.sessions) == 0 {
+		m.awaitUnwrapped(ctx, inc, &end)
 		return end
 	}
-	for _, name := range m.inOrder(l) {
-		if len(m.mains) > 0 && !slices.Contains(m.mains, name) {
+	for _, name := range m.containersInOrder(inc) {
+		if len(m.mainContainers) > 0 && !slices.Contains(m.mainContainers, name) {
 			continue
 		}
-		s := l.sessions[name]
+		s := inc.sessions[name]
 		select {
 		case <-s.Done():
 		case <-ctx.Done():
@@ -168,10 +168,10 @@ func (m *member) awaitLife(ctx context.Context, l *life) op.InstanceEnd {
 		}
 		e := s.End()
 		if e.Failure != nil && e.Failure.Code == agent.CodeLost {
-			if said, ok := m.kubeletSays(ctx, l, name); ok {
-				said.Name = engine.Restarted(m.within+said.Name, l.n)
+			if said, ok := m.containerEnd(ctx, inc, name); ok {
+				said.Name = engine.Restarted(m.containerPrefix+said.Name, inc.restarts)
 				e.ContainerEnd = said
-			} else if p := m.pod(); p != nil {
+			} else if p := m.livePod(); p != nil {
 				e.Message += fmt.Sprintf("; pod %s is on node %s, whose kubelet has not said that it ended", p.Name, p.Spec.NodeName)
 			}
 		}
@@ -180,7 +180,7 @@ func (m *member) awaitLife(ctx context.Context, l *life) op.InstanceEnd {
 		if !e.OK() && (!e.Asked || !m.isStopping()) {
 			end.OK = false
 			if len(m.phases) > 0 { // those to come are of no use without it
-				m.dismiss(l)
+				m.terminate(inc)
 			}
 		}
 	}
@@ -188,23 +188,23 @@ func (m *member) awaitLife(ctx context.Context, l *life) op.InstanceEnd {
 }
 
 // inOrder lists the containers of a life, those with phases in theirs.
-func (m *member) inOrder(l *life) []string {
+func (m *managedPod) containersInOrder(inc *incarnation) []string {
 	phase := func(name string) int {
 		return slices.IndexFunc(m.phases, func(p engine.Phase) bool { return p.Container == name })
 	}
-	return slices.SortedFunc(maps.Keys(l.sessions), func(a, b string) int { return cmp.Or(phase(a)-phase(b), strings.Compare(a, b)) })
+	return slices.SortedFunc(maps.Keys(inc.sessions), func(a, b string) int { return cmp.Or(phase(a)-phase(b), strings.Compare(a, b)) })
 }
 
 // dismiss asks what is left of a life to end.
-func (m *member) dismiss(l *life) {
-	for _, s := range l.sessions {
-		_ = s.Signal(syscall.SIGTERM, killAfter) // one that has gone needs none
+func (m *managedPod) terminate(inc *incarnation) {
+	for _, s := range inc.sessions {
+		_ = s.Signal(syscall.SIGTERM, endReportTimeout) // one that has gone needs none
 	}
 }
 
 // kubeletSays waits a little for the status of a container whose agent is lost.
-func (m *member) kubeletSays(ctx context.Context, l *life, container string) (op.ContainerEnd, bool) {
-	ctx, cancel := context.WithTimeout(ctx, kubeletWord)
+func (m *managedPod) containerEnd(ctx context.Context, inc *incarnation, container string) (op.ContainerEnd, bool) {
+	ctx, cancel := context.WithTimeout(ctx, kubeletStatusWait)
 	defer cancel()
 	f := m.engine.tracker.Follow(tracker.Pod.Key(m.name()))
 	defer f.Close()
@@ -214,7 +214,7 @@ func (m *member) kubeletSays(ctx context.Context, l *life, container string) (op
 			return op.ContainerEnd{}, false
 		}
 		p, ok := v.(watch.Event).Object.(*corev1.Pod)
-		if !ok || p.UID != l.uid {
+		if !ok || p.UID != inc.uid {
 			continue
 		}
 		for _, e := range status.ContainerEnds(p) {
@@ -229,7 +229,7 @@ func (m *member) kubeletSays(ctx context.Context, l *life, container string) (op
 }
 
 // awaitPlain follows a pod that nobody of ours is in.
-func (m *member) awaitPlain(ctx context.Context, l *life, end *op.InstanceEnd) {
+func (m *managedPod) awaitUnwrapped(ctx context.Context, inc *incarnation, end *op.InstanceEnd) {
 	f := m.engine.tracker.Follow(tracker.Pod.Key(m.name()))
 	defer f.Close()
 	for {
@@ -239,7 +239,7 @@ func (m *member) awaitPlain(ctx context.Context, l *life, end *op.InstanceEnd) {
 		}
 		ev := v.(watch.Event)
 		p, ok := ev.Object.(*corev1.Pod)
-		if !ok || p.UID != l.uid {
+		if !ok || p.UID != inc.uid {
 			continue
 		}
 		over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed

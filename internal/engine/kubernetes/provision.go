@@ -25,10 +25,10 @@ import (
 // settle is how long an op that is done waits for milestones that must have
 // happened but whose watch is behind. It is no part of the op: its end is the
 // instant at which the last thing that it waited for was seen to happen.
-const settle = 2 * time.Second
+const lateMilestoneWait = 2 * time.Second
 
 // bringing follows the claims and pods of one op until they are of use.
-type bringing struct {
+type provision struct {
 	tracker.Observation
 	engine  *Engine
 	claims  map[string]*claimState // by name in the cluster
@@ -36,23 +36,23 @@ type bringing struct {
 	pods    map[string]*podState
 	// before are the attachments and claims that were there before the op, or
 	// (false) gone. What is made again has the name of what it replaces.
-	before map[types.UID]bool
+	preexisting map[types.UID]bool
 }
 
 // claimState is one claim on its way.
 type claimState struct {
-	object  string // the loop's name
-	mounted bool   // some pod of the op uses it
-	volume  string // PersistentVolume
-	asked   string // what the driver is asked for
-	handle  string // what the driver calls it
-	driver  string
-	bytes   int64
-	bound   bool
-	waits   string // for what, in the cluster's words
+	object      string // the loop's name
+	mounted     bool   // some pod of the op uses it
+	volume      string // PersistentVolume
+	requestName string // what the driver is asked for
+	handle      string // what the driver calls it
+	driver      string
+	bytes       int64
+	bound       bool
+	waitReason  string // for what, in the cluster's words
 	// stands says that it was there before the op, and stays that its attachment
 	// need not change.
-	stands, stays bool
+	existing, keepsAttachment bool
 }
 
 // podState is one pod on its way.
@@ -60,31 +60,31 @@ type podState struct {
 	object string
 	uid    types.UID // others of its name are those before it
 	// waiting counts the sessions that have not come to their barrier or begun.
-	waiting int
+	pendingAgents int
 	// initializes says that it has init containers.
-	initializes bool
+	hasInit bool
 	// stands says that the pod was there before the op, which has its containers
 	// started again: it is not scheduled or given its network anew. unready is set
 	// once the kubelet has called it not ready since.
-	stands, unready bool
-	plain           bool // no container is wrapped: the API alone says when it runs
-	done            bool
-	doubted         bool // a failure to start it is being waited out
+	existing, wasUnready bool
+	unwrapped            bool // no container is wrapped: the API alone says when it runs
+	usable               bool
+	rechecking           bool // a failure to start it is being waited out
 	// running and ready are the last of its agents'.
 	running, ready op.Milestone
 	last           *corev1.Pod
 }
 
 // arrived is put into a feed when an agent stands at its barrier, or has begun.
-type arrived struct {
+type agentReady struct {
 	pod     string
-	began   op.Milestone // its process
+	started op.Milestone // its process
 	ready   op.Milestone
-	touches []touch
+	firstIO []firstIO
 	failure error
 }
 
-type touch struct {
+type firstIO struct {
 	claim string // name in the cluster
 	at    op.Time
 	err   int64
@@ -93,22 +93,22 @@ type touch struct {
 	failure string
 }
 
-func (e *Engine) bring() *bringing {
-	b := &bringing{
+func (e *Engine) newProvision() *provision {
+	pr := &provision{
 		engine: e, claims: map[string]*claimState{}, volumes: map[string]*claimState{}, pods: map[string]*podState{},
 	}
-	b.Observation = e.observe(tracker.ProvisionCalls, b.pending)
-	return b
+	pr.Observation = e.observe(tracker.ProvisionCalls, pr.pending)
+	return pr
 }
 
 // pending lists the objects that are not of use yet.
-func (b *bringing) pending() (list []tracker.Pending) {
-	for name, p := range b.pods {
-		if !p.done {
+func (pr *provision) pending() (list []tracker.Pending) {
+	for name, p := range pr.pods {
+		if !p.usable {
 			list = append(list, tracker.Pending{Object: p.object, Names: []string{name}})
 		}
 	}
-	for name, c := range b.claims {
+	for name, c := range pr.claims {
 		if !c.bound {
 			list = append(list, tracker.Pending{Object: c.object, Names: []string{name}})
 		}
@@ -117,111 +117,111 @@ func (b *bringing) pending() (list []tracker.Pending) {
 }
 
 // claim follows a claim of the op.
-func (b *bringing) claim(object string, mounted bool) *claimState {
-	return b.claimNamed(object, b.engine.name(object), mounted)
+func (pr *provision) addClaim(object string, mounted bool) *claimState {
+	return pr.addClaimNamed(object, pr.engine.name(object), mounted)
 }
 
-func (b *bringing) claimNamed(object, name string, mounted bool) *claimState {
+func (pr *provision) addClaimNamed(object, name string, mounted bool) *claimState {
 	c := &claimState{object: object, mounted: mounted}
-	b.claims[name] = c
-	b.Feed.Add(tracker.Claim.Key(name))
-	b.Feed.Add(tracker.VolumeOfClaim.Key(name))
-	b.Feed.Add(tracker.EventsOf.Key(name))
+	pr.claims[name] = c
+	pr.Feed.Add(tracker.Claim.Key(name))
+	pr.Feed.Add(tracker.VolumeOfClaim.Key(name))
+	pr.Feed.Add(tracker.EventsOf.Key(name))
 	return c
 }
 
 // pod follows a pod of the op with so many wrapped containers.
-func (b *bringing) pod(object string, sessions int, initializes bool) *podState {
-	name := b.engine.name(object)
-	p := &podState{object: object, waiting: sessions, plain: sessions == 0, initializes: initializes}
-	b.pods[name] = p
-	b.Feed.Add(tracker.Pod.Key(name))
-	b.Feed.Add(tracker.EventsOf.Key(name))
+func (pr *provision) addPod(object string, sessions int, initializes bool) *podState {
+	name := pr.engine.name(object)
+	p := &podState{object: object, pendingAgents: sessions, unwrapped: sessions == 0, hasInit: initializes}
+	pr.pods[name] = p
+	pr.Feed.Add(tracker.Pod.Key(name))
+	pr.Feed.Add(tracker.EventsOf.Key(name))
 	return p
 }
 
 // standingPod follows the pod of a member whose containers are started again.
-func (b *bringing) standingPod(m *member, l *life) {
-	p := b.pod(m.object, len(l.sessions), false)
-	p.uid, p.stands = l.uid, true
+func (pr *provision) addExistingPod(m *managedPod, inc *incarnation) {
+	p := pr.addPod(m.object, len(inc.sessions), false)
+	p.uid, p.existing = inc.uid, true
 }
 
 // await returns when all is of use: claims bound, pods ready. The milestones
 // seen so far are in the trace in any case.
-func (b *bringing) await(ctx context.Context, tr *op.Trace) error {
-	defer b.Feed.Close()
+func (pr *provision) wait(ctx context.Context, tr *op.Trace) error {
+	defer pr.Feed.Close()
 	defer func() {
-		b.Milestones.Fill(tr, b.ids())
-		b.Calls.Fill(tr, len(b.claims) > 1)
+		pr.Milestones.Fill(tr, pr.objectsOf())
+		pr.Calls.Fill(tr, len(pr.claims) > 1)
 	}()
-	if err := b.reach(ctx, tr); err != nil {
+	if err := pr.waitUsable(ctx, tr); err != nil {
 		return err
 	}
-	tr.EndedAt(b.Milestones.Last(op.Bound, op.Ready))
-	b.linger(ctx)
+	tr.EndedAt(pr.Milestones.Last(op.Bound, op.Ready))
+	pr.waitLateMilestones(ctx)
 	return nil
 }
 
 // reach returns when all is of use.
-func (b *bringing) reach(ctx context.Context, tr *op.Trace) error {
-	err := b.until(ctx, b.usable)
-	b.Waits.Done()
-	b.account(tr)
+func (pr *provision) waitUsable(ctx context.Context, tr *op.Trace) error {
+	err := pr.consume(ctx, pr.allUsable)
+	pr.Waits.Done()
+	pr.recordFailures(tr)
 	if err != nil {
-		return b.explain(ctx, err)
+		return pr.waitError(ctx, err)
 	}
 	return nil
 }
 
 // account counts what was tried in vain, and notes the volumes of which nobody
 // knows whether the driver has made them.
-func (b *bringing) account(tr *op.Trace) {
+func (pr *provision) recordFailures(tr *op.Trace) {
 	var objects []string
-	for name, c := range b.claims {
+	for name, c := range pr.claims {
 		objects = append(objects, c.object)
-		if c.handle == "" && c.asked != "" {
-			message, times := b.Warnings.FailedAttempts(name)
-			b.engine.attempts.CreationFailed(c.asked, tracker.Creation{RPC: "CreateVolume", Driver: c.driver, Object: c.object, Times: times, Message: message})
+		if c.handle == "" && c.requestName != "" {
+			message, times := pr.Warnings.FailedAttempts(name)
+			pr.engine.attempts.CreationFailed(c.requestName, tracker.Creation{RPC: "CreateVolume", Driver: c.driver, Object: c.object, Times: times, Message: message})
 		}
 	}
-	for _, p := range b.pods {
+	for _, p := range pr.pods {
 		objects = append(objects, p.object)
 	}
 	slices.Sort(objects)
-	b.engine.attempts.Count(tr, strings.Join(objects, ", "), b.Warnings, b.Calls)
+	pr.engine.attempts.Count(tr, strings.Join(objects, ", "), pr.Warnings, pr.Calls)
 }
 
 // linger waits a little for the milestones that must have happened. The op is
 // done: what happens now is not its failure.
-func (b *bringing) linger(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, settle)
+func (pr *provision) waitLateMilestones(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lateMilestoneWait)
 	defer cancel()
-	_ = b.until(ctx, b.complete)
+	_ = pr.consume(ctx, pr.allMilestonesSeen)
 }
 
-func (b *bringing) until(ctx context.Context, done func() bool) error {
+func (pr *provision) consume(ctx context.Context, done func() bool) error {
 	for !done() {
-		v, err := b.Feed.Next(ctx)
+		v, err := pr.Feed.Next(ctx)
 		if err != nil {
 			return err
 		}
-		if err := b.see(v); err != nil {
+		if err := pr.handle(v); err != nil {
 			return err
 		}
-		b.Waits.Saw(v)
+		pr.Waits.Saw(v)
 	}
 	return nil
 }
 
 // usable says whether claims are bound and pods ready.
-func (b *bringing) usable() bool {
-	for _, c := range b.claims {
+func (pr *provision) allUsable() bool {
+	for _, c := range pr.claims {
 		if !c.bound {
 			return false
 		}
 	}
-	for _, p := range b.pods {
-		if !p.done {
+	for _, p := range pr.pods {
+		if !p.usable {
 			return false
 		}
 	}
@@ -229,19 +229,19 @@ func (b *bringing) usable() bool {
 }
 
 // complete says whether the milestones that must have happened were seen.
-func (b *bringing) complete() bool {
-	ids := b.ids()
+func (pr *provision) allMilestonesSeen() bool {
+	ids := pr.objectsOf()
 	for name, of := range ids {
-		if optional[name] || name == op.Attached && !b.attaches() {
+		if optionalMilestones[name] || name == op.Attached && !pr.needsAttachments() {
 			continue
 		}
-		if (name == op.Staged || name == op.Published) && !b.engine.tracker.SeesNodeCalls() {
+		if (name == op.Staged || name == op.Published) && !pr.engine.tracker.SeesNodeCalls() {
 			continue // a proxy may stand before the controllers alone
 		}
-		if name == op.Staged && len(b.Milestones[op.Published]) >= len(of) {
+		if name == op.Staged && len(pr.Milestones[op.Published]) >= len(of) {
 			continue // a driver need not stage
 		}
-		if len(b.Milestones[name]) < len(of) {
+		if len(pr.Milestones[name]) < len(of) {
 			return false
 		}
 	}
@@ -249,12 +249,12 @@ func (b *bringing) complete() bool {
 }
 
 // optional milestones need not be seen in every cluster or for every pod.
-var optional = map[string]bool{status.PodReady: true, op.FirstWrite: true, op.FirstRead: true}
+var optionalMilestones = map[string]bool{status.PodReady: true, op.FirstWrite: true, op.FirstRead: true}
 
 // attaches says whether all drivers of mounted claims have attachments.
-func (b *bringing) attaches() bool {
-	for _, c := range b.claims {
-		if c.mounted && !b.engine.attachRequired(c.driver) {
+func (pr *provision) needsAttachments() bool {
+	for _, c := range pr.claims {
+		if c.mounted && !pr.engine.attachRequired(c.driver) {
 			return false
 		}
 	}
@@ -263,25 +263,25 @@ func (b *bringing) attaches() bool {
 
 // ids lists what each milestone can be seen of, so that one of a single object
 // goes by its plain name.
-func (b *bringing) ids() map[string][]string {
+func (pr *provision) objectsOf() map[string][]string {
 	var all, mounted, attached, running, placed, initialized []string
-	for _, c := range b.claims {
-		if !c.stands {
+	for _, c := range pr.claims {
+		if !c.existing {
 			all = append(all, c.object)
 		}
 		if c.mounted {
 			mounted = append(mounted, c.object)
 		}
-		if c.mounted && !c.stays {
+		if c.mounted && !c.keepsAttachment {
 			attached = append(attached, c.object)
 		}
 	}
-	for _, p := range b.pods {
+	for _, p := range pr.pods {
 		running = append(running, p.object)
-		if !p.stands {
+		if !p.existing {
 			placed = append(placed, p.object)
 		}
-		if p.initializes {
+		if p.hasInit {
 			initialized = append(initialized, p.object)
 		}
 	}
@@ -298,44 +298,44 @@ func (b *bringing) ids() map[string][]string {
 }
 
 // see takes one thing from the feed.
-func (b *bringing) see(v any) error {
+func (pr *provision) handle(v any) error {
 	switch v := v.(type) {
-	case arrived:
-		return b.agent(v)
-	case doubt:
-		return b.again(v.pod)
+	case agentReady:
+		return pr.handleAgent(v)
+	case recheck:
+		return pr.recheckPod(v.pod)
 	case *csiproxy.Call:
-		b.called(v)
+		pr.handleCall(v)
 	case watch.Event:
 		if e, ok := v.Object.(*corev1.Event); ok {
-			if b.concerns(v, &e.InvolvedObject) {
-				b.waiting(e)
-				b.Warnings.See(e)
-				return b.refusal(e)
+			if pr.concerns(v, &e.InvolvedObject) {
+				pr.noteWaitReason(e)
+				pr.Warnings.See(e)
+				return pr.provisioningError(e)
 			}
 			return nil
 		}
-		return b.event(v)
+		return pr.handleEvent(v)
 	}
 	return nil
 }
 
 // concerns says whether an Event is about an object of the op, and not of what
 // had its name before or happened to it then.
-func (b *bringing) concerns(ev watch.Event, o *corev1.ObjectReference) bool {
-	if ev.At < b.Calls.Since {
+func (pr *provision) concerns(ev watch.Event, o *corev1.ObjectReference) bool {
+	if ev.At < pr.Calls.Since {
 		return false
 	}
-	if _, old := b.before[o.UID]; old {
+	if _, old := pr.preexisting[o.UID]; old {
 		return false
 	}
-	p := b.pods[o.Name]
+	p := pr.pods[o.Name]
 	return p == nil || p.uid == "" || o.UID == "" || o.UID == p.uid
 }
 
 // refusal says why a claim of the op will never be bound, if an Event says so.
-func (b *bringing) refusal(e *corev1.Event) error {
-	if c := b.claims[e.InvolvedObject.Name]; c != nil && !c.bound && c.handle == "" {
+func (pr *provision) provisioningError(e *corev1.Event) error {
+	if c := pr.claims[e.InvolvedObject.Name]; c != nil && !c.bound && c.handle == "" {
 		if err := tracker.ProvisioningError(e.InvolvedObject.Name, e.Reason, e.Message); err != nil {
 			return err
 		}
@@ -344,40 +344,40 @@ func (b *bringing) refusal(e *corev1.Event) error {
 }
 
 // waiting keeps what an unbound claim is said to wait for, which is no warning.
-func (b *bringing) waiting(e *corev1.Event) {
-	if c := b.claims[e.InvolvedObject.Name]; c != nil && (e.Reason == "ExternalProvisioning" || e.Reason == "WaitForFirstConsumer" || e.Reason == "WaitForPodScheduled") {
-		c.waits = ": " + strings.TrimSpace(e.Message)
+func (pr *provision) noteWaitReason(e *corev1.Event) {
+	if c := pr.claims[e.InvolvedObject.Name]; c != nil && (e.Reason == "ExternalProvisioning" || e.Reason == "WaitForFirstConsumer" || e.Reason == "WaitForPodScheduled") {
+		c.waitReason = ": " + strings.TrimSpace(e.Message)
 	}
 }
 
 // called takes a call of the driver: the end of staging and of publishing are
 // milestones that nobody else sees.
-func (b *bringing) called(c *csiproxy.Call) {
-	object, ours := b.Calls.See(c)
+func (pr *provision) handleCall(c *csiproxy.Call) {
+	object, ours := pr.Calls.See(c)
 	if !ours || c.Code != "OK" {
 		return
 	}
 	m := op.Milestone{At: c.End, Err: c.Err, Source: "csi"}
 	switch c.RPC {
 	case "NodeStageVolume":
-		b.Milestones.Set(op.Staged, object, m)
+		pr.Milestones.Set(op.Staged, object, m)
 	case "NodePublishVolume":
-		b.Milestones.Set(op.Published, object, m)
+		pr.Milestones.Set(op.Published, object, m)
 	}
 }
 
-func (b *bringing) event(ev watch.Event) error {
+func (pr *provision) handleEvent(ev watch.Event) error {
 	gone := ev.Type == watch.Deleted
 	switch o := ev.Object.(type) {
 	case *corev1.PersistentVolumeClaim:
-		if _, old := b.before[o.UID]; old {
+		if _, old := pr.preexisting[o.UID]; old {
 			return nil
 		}
-		c := b.claims[o.Name]
-		c.asked = tracker.VolumeRequestName(string(o.UID))
-		b.Calls.Follow(b.Feed, c.asked, c.object)
+		c := pr.claims[o.Name]
+		c.requestName = tracker.VolumeRequestName(string(o.UID))
+		pr.Calls.Follow(pr.Feed, c.requestName, c.object)
 		if c.driver == "" && o.Spec.StorageClassName != nil {
-			c.driver = b.engine.classes[*o.Spec.StorageClassName].Provisioner
+			c.driver = pr.engine.classes[*o.Spec.StorageClassName].Provisioner
 		}
 		switch {
 		case gone:
@@ -385,58 +385,58 @@ func (b *bringing) event(ev watch.Event) error {
 		case o.Status.Phase == corev1.ClaimLost:
 			return &engine.Error{Code: "ClaimLost", Message: fmt.Sprintf("claim %s has lost its volume %s", o.Name, o.Spec.VolumeName)}
 		case o.Status.Phase == corev1.ClaimBound:
-			b.Milestones.Add(op.Bound, c.object, ev)
-			if len(b.pods) == 0 {
-				b.Milestones.Add(op.Ready, c.object, ev)
+			pr.Milestones.Add(op.Bound, c.object, ev)
+			if len(pr.pods) == 0 {
+				pr.Milestones.Add(op.Ready, c.object, ev)
 			}
 			c.bound = true
 			size := o.Status.Capacity[corev1.ResourceStorage]
 			c.bytes = size.Value()
-			b.knows(c, o.Spec.VolumeName)
+			pr.followVolume(c, o.Spec.VolumeName)
 		}
 	case *corev1.PersistentVolume:
-		c := b.claims[o.Spec.ClaimRef.Name]
-		if _, old := b.before[o.Spec.ClaimRef.UID]; !gone && !old {
-			b.Milestones.Add(op.Provisioned, c.object, ev)
+		c := pr.claims[o.Spec.ClaimRef.Name]
+		if _, old := pr.preexisting[o.Spec.ClaimRef.UID]; !gone && !old {
+			pr.Milestones.Add(op.Provisioned, c.object, ev)
 			if o.Spec.CSI != nil {
 				c.driver, c.handle = o.Spec.CSI.Driver, o.Spec.CSI.VolumeHandle
-				b.Calls.Follow(b.Feed, c.handle, c.object)
+				pr.Calls.Follow(pr.Feed, c.handle, c.object)
 			}
-			b.knows(c, o.Name)
+			pr.followVolume(c, o.Name)
 		}
 	case *storagev1.VolumeAttachment:
-		c := b.volumes[*o.Spec.Source.PersistentVolumeName]
-		if there, known := b.before[o.UID]; known {
+		c := pr.volumes[*o.Spec.Source.PersistentVolumeName]
+		if there, known := pr.preexisting[o.UID]; known {
 			if there && gone {
-				b.Milestones.Add(op.Detached, c.object, ev)
+				pr.Milestones.Add(op.Detached, c.object, ev)
 			}
 			return nil
 		}
 		if o.Status.Attached {
-			b.Milestones.Add(op.Attached, c.object, ev)
-			b.Warnings.Attached(c.volume)
+			pr.Milestones.Add(op.Attached, c.object, ev)
+			pr.Warnings.Attached(c.volume)
 		}
 		if e := o.Status.AttachError; e != nil {
-			b.Warnings.Note(c.object, "FailedAttach", e.Message, &e.Time)
+			pr.Warnings.Note(c.object, "FailedAttach", e.Message, &e.Time)
 		}
 	case *corev1.Pod:
-		return b.podEvent(ev, o, gone)
+		return pr.handlePod(ev, o, gone)
 	}
 	return nil
 }
 
 // knows follows the attachments of a volume whose name has become known.
-func (b *bringing) knows(c *claimState, volume string) {
+func (pr *provision) followVolume(c *claimState, volume string) {
 	if c.volume != "" || volume == "" {
 		return
 	}
 	c.volume = volume
-	b.volumes[volume] = c
-	b.Feed.Add(tracker.AttachmentOfVolume.Key(volume))
+	pr.volumes[volume] = c
+	pr.Feed.Add(tracker.AttachmentOfVolume.Key(volume))
 }
 
-func (b *bringing) podEvent(ev watch.Event, p *corev1.Pod, gone bool) error {
-	state := b.pods[p.Name]
+func (pr *provision) handlePod(ev watch.Event, p *corev1.Pod, gone bool) error {
+	state := pr.pods[p.Name]
 	if state == nil || state.uid != "" && p.UID != state.uid {
 		return nil // one before it
 	}
@@ -444,66 +444,66 @@ func (b *bringing) podEvent(ev watch.Event, p *corev1.Pod, gone bool) error {
 	if gone {
 		return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("pod %s was deleted before it was ready", p.Name)}
 	}
-	if state.stands {
-		return b.standingEvent(ev, p, state)
+	if state.existing {
+		return pr.handleExistingPod(ev, p, state)
 	}
 	for _, name := range status.PodMilestones(p) {
-		b.Milestones.Add(name, state.object, ev)
+		pr.Milestones.Add(name, state.object, ev)
 		if name == op.Scheduled {
-			b.Warnings.Scheduled(p.Name)
+			pr.Warnings.Scheduled(p.Name)
 		}
-		if name == op.Running && state.plain {
-			state.done = true
-			b.Milestones.Add(op.Ready, state.object, ev)
+		if name == op.Running && state.unwrapped {
+			state.usable = true
+			pr.Milestones.Add(op.Ready, state.object, ev)
 		}
 	}
-	return b.startable(p, state)
+	return pr.startError(p, state)
 }
 
 // standingEvent takes an event of a pod that was there before the op: of its
 // status only its readiness can be reached again.
-func (b *bringing) standingEvent(ev watch.Event, p *corev1.Pod, state *podState) error {
-	if ev.At < b.Calls.Since {
+func (pr *provision) handleExistingPod(ev watch.Event, p *corev1.Pod, state *podState) error {
+	if ev.At < pr.Calls.Since {
 		return nil
 	}
 	ready := slices.Contains(status.PodMilestones(p), status.PodReady)
-	if ready && state.unready {
-		b.Milestones.Add(status.PodReady, state.object, ev)
+	if ready && state.wasUnready {
+		pr.Milestones.Add(status.PodReady, state.object, ev)
 	}
-	state.unready = state.unready || !ready
-	return b.startable(p, state)
+	state.wasUnready = state.wasUnready || !ready
+	return pr.startError(p, state)
 }
 
 // startable says why the containers of a pod that is not ready yet will not start.
-func (b *bringing) startable(p *corev1.Pod, state *podState) error {
-	if state.done {
+func (pr *provision) startError(p *corev1.Pod, state *podState) error {
+	if state.usable {
 		return nil
 	}
 	if err := status.PodError(p); err != nil {
 		return err
 	}
-	if status.StartError(p) != nil && !state.doubted {
-		state.doubted = true
-		time.AfterFunc(patienceWithKubelet, func() { b.Feed.Put(doubt{p.Name}) })
+	if status.StartError(p) != nil && !state.rechecking {
+		state.rechecking = true
+		time.AfterFunc(startRetryTimeout, func() { pr.Feed.Put(recheck{p.Name}) })
 	}
 	return nil
 }
 
 // patienceWithKubelet is how long the kubelet may go on failing to start a
 // container before the op does.
-const patienceWithKubelet = 30 * time.Second
+const startRetryTimeout = 30 * time.Second
 
 // doubt is put into a feed when a pod that could not be started is to be looked
 // at once more.
-type doubt struct{ pod string }
+type recheck struct{ pod string }
 
 // again looks at a pod that could not be started.
-func (b *bringing) again(name string) error {
-	p := b.pods[name]
-	if p.done || p.last == nil {
+func (pr *provision) recheckPod(name string) error {
+	p := pr.pods[name]
+	if p.usable || p.last == nil {
 		return nil
 	}
-	p.doubted = false
+	p.rechecking = false
 	if err := status.StartError(p.last); err != nil {
 		return err
 	}
@@ -511,8 +511,8 @@ func (b *bringing) again(name string) error {
 }
 
 // agent takes an agent's arrival.
-func (b *bringing) agent(a arrived) error {
-	p := b.pods[a.pod]
+func (pr *provision) handleAgent(a agentReady) error {
+	p := pr.pods[a.pod]
 	if a.failure != nil {
 		if p.last != nil { // the kubelet may know better why
 			if err := status.PodError(p.last); err != nil {
@@ -521,7 +521,7 @@ func (b *bringing) agent(a arrived) error {
 		}
 		return a.failure
 	}
-	for _, t := range a.touches {
+	for _, t := range a.firstIO {
 		name := op.FirstRead
 		if t.write {
 			name = op.FirstWrite
@@ -529,48 +529,48 @@ func (b *bringing) agent(a arrived) error {
 		if t.failure != "" {
 			return &engine.Error{Code: "IO", Message: fmt.Sprintf("%s on %s: %s", name, t.claim, t.failure)}
 		}
-		if c := b.claims[t.claim]; c != nil {
-			b.Milestones.Set(name, c.object, op.Milestone{At: t.at, Err: t.err, Source: "agent"})
+		if c := pr.claims[t.claim]; c != nil {
+			pr.Milestones.Set(name, c.object, op.Milestone{At: t.at, Err: t.err, Source: "agent"})
 		}
 	}
-	if p.running.At < a.began.At || p.running.Source == "" {
-		p.running = a.began
+	if p.running.At < a.started.At || p.running.Source == "" {
+		p.running = a.started
 	}
 	if p.ready.At < a.ready.At || p.ready.Source == "" {
 		p.ready = a.ready
 	}
-	if p.waiting--; p.waiting == 0 {
-		p.done = true
-		b.Milestones.Set(op.Running, p.object, p.running)
-		b.Milestones.Set(op.Ready, p.object, p.ready)
+	if p.pendingAgents--; p.pendingAgents == 0 {
+		p.usable = true
+		pr.Milestones.Set(op.Running, p.object, p.running)
+		pr.Milestones.Set(op.Ready, p.object, p.ready)
 	}
 	return nil
 }
 
 // explain adds to an error what the cluster has said of the objects.
-func (b *bringing) explain(ctx context.Context, err error) error {
+func (pr *provision) waitError(ctx context.Context, err error) error {
 	var coded *engine.Error
 	if ctx.Err() == nil || errors.As(err, &coded) {
-		if said := b.Warnings.String(); said != "" && coded != nil && !strings.Contains(coded.Message, said) {
+		if said := pr.Warnings.String(); said != "" && coded != nil && !strings.Contains(coded.Message, said) {
 			return &engine.Error{Code: coded.Code, Message: coded.Message + " (" + said + ")", Err: coded}
 		}
 		return err
 	}
 	var waits []string
-	for _, name := range slices.Sorted(maps.Keys(b.claims)) {
-		if c := b.claims[name]; !c.bound {
-			waits = append(waits, fmt.Sprintf("claim %s is not bound%s", name, c.waits))
+	for _, name := range slices.Sorted(maps.Keys(pr.claims)) {
+		if c := pr.claims[name]; !c.bound {
+			waits = append(waits, fmt.Sprintf("claim %s is not bound%s", name, c.waitReason))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(b.pods)) {
-		p := b.pods[name]
+	for _, name := range slices.Sorted(maps.Keys(pr.pods)) {
+		p := pr.pods[name]
 		switch {
-		case p.done:
+		case p.usable:
 		case p.last == nil:
 			waits = append(waits, fmt.Sprintf("pod %s was not seen", name))
 		default:
 			waits = append(waits, fmt.Sprintf("pod %s: %s", name, status.PodPending(p.last)))
 		}
 	}
-	return &engine.Error{Code: "Waiting", Message: b.Observation.Explain(strings.Join(waits, "; ")), Err: err}
+	return &engine.Error{Code: "Waiting", Message: pr.Observation.Explain(strings.Join(waits, "; ")), Err: err}
 }

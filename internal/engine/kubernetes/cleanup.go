@@ -23,13 +23,13 @@ import (
 
 const (
 	// patience is how long the removal of everything may take.
-	patience = 3 * time.Minute
+	cleanupTimeout = 3 * time.Minute
 	// lookAgain is how often the cluster is asked what is left.
-	lookAgain = 500 * time.Millisecond
+	pollInterval = 500 * time.Millisecond
 	// giveUp is after how many looks that were refused for want of rights.
-	giveUp = 20
+	maxForbidden = 20
 	// lastGrace is how long pods have to end in a clean-up, in seconds.
-	lastGrace = 5
+	podGraceSeconds = 5
 )
 
 // Teardown removes everything the run made: what carries its label and the proof
@@ -41,22 +41,22 @@ func (e *Engine) Teardown(ctx context.Context, ledger engine.Ledger) error {
 		return nil // it was not opened, and no run is known
 	}
 	if !e.byLabel {
-		if err := e.checkPlace(); err != nil {
+		if err := e.checkCluster(); err != nil {
 			return errors.Join(append(refuseAll(ledger, err), err)...)
 		}
 	}
-	if err := e.connected(); err != nil {
+	if err := e.ensureClient(); err != nil {
 		return err
 	}
 	e.session.Ledger = ledger
-	e.marking.Wait()
-	entries, alone := e.checked(ctx, ledger)
+	e.annotating.Wait()
+	entries, alone := e.checkedEntries(ctx, ledger)
 	err := e.removeObjects(ctx, entries)
 	return errors.Join(append(alone, err, e.removeScratch(entries))...)
 }
 
 // connected makes the client of an engine that was not opened.
-func (e *Engine) connected() error {
+func (e *Engine) ensureClient() error {
 	if e.client != nil {
 		return nil
 	}
@@ -72,20 +72,20 @@ func refuseAll(ledger engine.Ledger, why error) []error {
 }
 
 // checkers is how many entries are checked at once.
-const checkers = 8
+const parallelChecks = 8
 
 // checked are the open entries of the ledger that are the run's; the error lists
 // the others. What this process has entered itself need not be looked at.
-func (e *Engine) checked(ctx context.Context, ledger engine.Ledger) ([]op.LedgerEntry, []error) {
+func (e *Engine) checkedEntries(ctx context.Context, ledger engine.Ledger) ([]op.LedgerEntry, []error) {
 	open := ledger.Open()
 	refused := make([]error, len(open))
 	var g errgroup.Group
-	g.SetLimit(checkers)
+	g.SetLimit(parallelChecks)
 	for i, entry := range open {
 		g.Go(func() error {
 			check := e.Check
-			if e.living {
-				check = func(_ context.Context, entry op.LedgerEntry) error { return e.derived(entry) }
+			if e.executing {
+				check = func(_ context.Context, entry op.LedgerEntry) error { return e.checkEntry(entry) }
 			}
 			if err := check(ctx, entry); err != nil {
 				refused[i] = fmt.Errorf("%s %s: %w", entry.Kind, entry.Name, err)
@@ -124,13 +124,13 @@ func (e *Engine) removeScratch(entries []op.LedgerEntry) error {
 }
 
 func (e *Engine) removeObjects(ctx context.Context, entries []op.LedgerEntry) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
-	e.probes.quit()
-	s := e.sweep(entries)
-	err := s.removeAll(ctx)
-	err = errors.Join(err, e.vacate(context.WithoutCancel(ctx))) // removing is work for the driver too
-	return errors.Join(err, s.settle(), s.leftAlone())
+	e.probes.stopProbing()
+	cl := e.newCleanup(entries)
+	err := cl.removeAll(ctx)
+	err = errors.Join(err, e.releaseLeases(context.WithoutCancel(ctx))) // removing is work for the driver too
+	return errors.Join(err, cl.updateLedger(), cl.skippedError())
 }
 
 // TeardownRun removes what carries the label of a run whose ledger is not at
@@ -150,13 +150,13 @@ func (e *Engine) TeardownRun(ctx context.Context, runID string) error {
 // Owed lists what Teardown would remove of a run beside what the ledger lists; the
 // error lists what it would leave alone. It changes nothing.
 func (e *Engine) Owed(ctx context.Context) ([]string, error) {
-	if err := errors.Join(e.checkPlace(), e.connected()); err != nil {
+	if err := errors.Join(e.checkCluster(), e.ensureClient()); err != nil {
 		return nil, err
 	}
-	s := e.sweep(nil)
-	s.look = true
-	err := s.round(ctx, s.kinds(ctx))
-	return slices.Compact(slices.Sorted(slices.Values(s.left))), errors.Join(err, s.leftAlone())
+	cl := e.newCleanup(nil)
+	cl.dryRun = true
+	err := cl.round(ctx, cl.kinds(ctx))
+	return slices.Compact(slices.Sorted(slices.Values(cl.remaining))), errors.Join(err, cl.skippedError())
 }
 
 // noLedger lists nothing.
@@ -167,48 +167,48 @@ func (noLedger) Done(string, string) error { return nil }
 func (noLedger) Open() []op.LedgerEntry    { return nil }
 
 // sweep looks for what a run has made until there is nothing more.
-type sweep struct {
-	engine  *Engine
-	entries []op.LedgerEntry     // of the ledger, that are the run's
-	look    bool                 // and nothing else
-	asked   map[string]bool      // deletions that were accepted
-	held    map[string]time.Time // claims that only a finalizer holds, since when it was seen
-	owed    map[string]bool      // kinds that the ledger has entries of
-	left    []string
-	alone   map[string]error // what is left alone, and why
+type cleanup struct {
+	engine      *Engine
+	entries     []op.LedgerEntry     // of the ledger, that are the run's
+	dryRun      bool                 // and nothing else
+	requested   map[string]bool      // deletions that were accepted
+	heldSince   map[string]time.Time // claims that only a finalizer holds, since when it was seen
+	ledgerKinds map[string]bool      // kinds that the ledger has entries of
+	remaining   []string
+	skipped     map[string]error // what is left alone, and why
 	// What was seen of the run, by UID: its claims with the time that they were made
 	// at, its snapshots, what is behind them, and which snapshots there are now.
-	claims                     map[types.UID]metav1.Time
-	snapshots, behind, present map[types.UID]bool
+	claims                      map[types.UID]metav1.Time
+	snapshots, backing, present map[types.UID]bool
 }
 
-func (e *Engine) sweep(entries []op.LedgerEntry) *sweep {
-	s := &sweep{engine: e, entries: entries, asked: map[string]bool{}, held: map[string]time.Time{},
-		owed: map[string]bool{}, alone: map[string]error{}, claims: map[types.UID]metav1.Time{},
-		snapshots: map[types.UID]bool{}, behind: map[types.UID]bool{}}
+func (e *Engine) newCleanup(entries []op.LedgerEntry) *cleanup {
+	cl := &cleanup{engine: e, entries: entries, requested: map[string]bool{}, heldSince: map[string]time.Time{},
+		ledgerKinds: map[string]bool{}, skipped: map[string]error{}, claims: map[types.UID]metav1.Time{},
+		snapshots: map[types.UID]bool{}, backing: map[types.UID]bool{}}
 	for _, entry := range entries {
-		s.owed[entry.Kind] = true
+		cl.ledgerKinds[entry.Kind] = true
 	}
-	return s
+	return cl
 }
 
-func (s *sweep) found(what string) { s.left = append(s.left, what) }
+func (cl *cleanup) addRemaining(what string) { cl.remaining = append(cl.remaining, what) }
 
-func (s *sweep) leave(what string, why error) { s.alone[what] = why }
+func (cl *cleanup) skip(what string, why error) { cl.skipped[what] = why }
 
-func (s *sweep) leftAlone() error {
+func (cl *cleanup) skippedError() error {
 	var errs []error
-	for _, what := range slices.Sorted(maps.Keys(s.alone)) {
-		errs = append(errs, fmt.Errorf("%s: %w", what, s.alone[what]))
+	for _, what := range slices.Sorted(maps.Keys(cl.skipped)) {
+		errs = append(errs, fmt.Errorf("%s: %w", what, cl.skipped[what]))
 	}
 	return errors.Join(errs...)
 }
 
 // kinds are those that are looked for by their label. The ledger that a dead run
 // has left need not list what it has made last.
-func (s *sweep) kinds(ctx context.Context) []api.Kind {
-	kinds := labelledKinds(s.engine.groups(ctx))
-	if s.engine.living {
+func (cl *cleanup) kinds(ctx context.Context) []api.Kind {
+	kinds := labelledKinds(cl.engine.groupSnapshotVersion(ctx))
+	if cl.engine.executing {
 		return kinds
 	}
 	return append(controllerKinds(), kinds...)
@@ -226,7 +226,7 @@ func labelledKinds(groupVersion string) []api.Kind {
 
 // groups is the version in which the cluster serves VolumeGroupSnapshots; empty: it
 // does not.
-func (e *Engine) groups(ctx context.Context) string {
+func (e *Engine) groupSnapshotVersion(ctx context.Context) string {
 	e.mu.Lock()
 	version := e.groupVersion
 	e.mu.Unlock()
@@ -248,61 +248,61 @@ func (e *Engine) groups(ctx context.Context) string {
 
 func (e *Engine) selector() string { return e.metadata().Selector() }
 
-func (s *sweep) removeAll(ctx context.Context) error {
-	kinds := s.kinds(ctx)
+func (cl *cleanup) removeAll(ctx context.Context) error {
+	kinds := cl.kinds(ctx)
 	refused := 0
 	for {
-		err := s.round(ctx, kinds)
-		if len(s.left) == 0 && err == nil {
+		err := cl.round(ctx, kinds)
+		if len(cl.remaining) == 0 && err == nil {
 			return nil
 		}
-		if apierrors.IsForbidden(err) || s.engine.hurried() && err != nil {
+		if apierrors.IsForbidden(err) || cl.engine.inHurry() && err != nil {
 			refused++
 		}
-		if refused == giveUp { // waiting gives nobody a right
+		if refused == maxForbidden { // waiting gives nobody a right
 			return err
 		}
 		select {
-		case <-time.After(lookAgain):
+		case <-time.After(pollInterval):
 		case <-ctx.Done():
-			slices.Sort(s.left)
-			return errors.Join(err, fmt.Errorf("not removed within %v: %s", patience, strings.Join(s.left, ", ")))
+			slices.Sort(cl.remaining)
+			return errors.Join(err, fmt.Errorf("not removed within %v: %s", cleanupTimeout, strings.Join(cl.remaining, ", ")))
 		}
 	}
 }
 
 // round looks at what there is, and asks for the deletion of what is the run's: what
 // controllers and nodes hold first, and what would be retained before its owner.
-func (s *sweep) round(ctx context.Context, kinds []api.Kind) error {
-	s.left, s.present = nil, map[types.UID]bool{}
+func (cl *cleanup) round(ctx context.Context, kinds []api.Kind) error {
+	cl.remaining, cl.present = nil, map[types.UID]bool{}
 	objects := make([][]api.Object, len(kinds))
 	var errs []error
 	for i, k := range kinds {
 		var err error
-		objects[i], err = s.list(ctx, k)
+		objects[i], err = cl.list(ctx, k)
 		errs = append(errs, err)
 	}
-	errs = append(errs, s.nodes(ctx), s.manifests(ctx), s.behindClaims(ctx), s.behindSnapshots(ctx))
+	errs = append(errs, cl.uncordonNodes(ctx), cl.deleteManifests(ctx), cl.deleteVolumes(ctx), cl.deleteContents(ctx))
 	for i, k := range kinds {
 		for _, o := range objects[i] {
-			s.found(k.Resource + " " + o.GetName())
-			errs = append(errs, s.delete(ctx, k, o))
+			cl.addRemaining(k.Resource + " " + o.GetName())
+			errs = append(errs, cl.delete(ctx, k, o))
 			if c, ok := o.(*corev1.PersistentVolumeClaim); ok {
-				errs = append(errs, s.unprotect(ctx, c))
+				errs = append(errs, cl.removeSourceProtection(ctx, c))
 			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (e *Engine) hurried() bool { return e.session.Hurry != nil && e.session.Hurry.Err() != nil }
+func (e *Engine) inHurry() bool { return e.session.Hurry != nil && e.session.Hurry.Err() != nil }
 
 // list finds what there is of one kind and carries the run's label and proof. What
 // lacks the proof is left alone.
-func (s *sweep) list(ctx context.Context, k api.Kind) ([]api.Object, error) {
-	e := s.engine
-	list, _, err := e.client.List(ctx, k, e.within(k), metav1.ListOptions{LabelSelector: e.selector()})
-	if notServed(err) || apierrors.IsForbidden(err) && !s.owed[k.String()] {
+func (cl *cleanup) list(ctx context.Context, k api.Kind) ([]api.Object, error) {
+	e := cl.engine
+	list, _, err := e.client.List(ctx, k, e.namespaceOf(k), metav1.ListOptions{LabelSelector: e.selector()})
+	if notServed(err) || apierrors.IsForbidden(err) && !cl.ledgerKinds[k.String()] {
 		return nil, nil // who may not look has not made any
 	}
 	if err != nil {
@@ -310,39 +310,39 @@ func (s *sweep) list(ctx context.Context, k api.Kind) ([]api.Object, error) {
 	}
 	var ours []api.Object
 	for _, o := range list {
-		if err := e.carries(k, o); err != nil {
-			s.leave(k.String()+" "+o.GetName(), err)
+		if err := e.checkOwner(k, o); err != nil {
+			cl.skip(k.String()+" "+o.GetName(), err)
 			continue
 		}
 		ours = append(ours, o)
-		err = errors.Join(err, s.remember(ctx, o))
+		err = errors.Join(err, cl.rememberUIDs(ctx, o))
 	}
 	return ours, err
 }
 
 // remember keeps what tells which volumes and contents are behind the run's objects.
-func (s *sweep) remember(ctx context.Context, o api.Object) error {
+func (cl *cleanup) rememberUIDs(ctx context.Context, o api.Object) error {
 	switch o := o.(type) {
 	case *corev1.PersistentVolumeClaim:
-		s.claims[o.UID] = o.CreationTimestamp
+		cl.claims[o.UID] = o.CreationTimestamp
 	case *api.VolumeSnapshot:
-		s.snapshots[o.UID], s.present[o.UID] = true, true
+		cl.snapshots[o.UID], cl.present[o.UID] = true, true
 	case *api.VolumeGroupSnapshot:
-		return s.members(ctx, o.Name)
+		return cl.rememberGroupMembers(ctx, o.Name)
 	}
 	return nil
 }
 
 // members are the snapshots of a group, which the cluster has made.
-func (s *sweep) members(ctx context.Context, group string) error {
-	list, _, err := s.engine.client.List(ctx, api.VolumeSnapshots, s.engine.Namespace, metav1.ListOptions{})
+func (cl *cleanup) rememberGroupMembers(ctx context.Context, group string) error {
+	list, _, err := cl.engine.client.List(ctx, api.VolumeSnapshots, cl.engine.Namespace, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the snapshots of group %s: %w", group, err)
 	}
 	for _, o := range list {
 		vs := o.(*api.VolumeSnapshot)
 		if vs.Status != nil && vs.Status.VolumeGroupSnapshotName != nil && *vs.Status.VolumeGroupSnapshotName == group {
-			s.snapshots[vs.UID], s.present[vs.UID] = true, true
+			cl.snapshots[vs.UID], cl.present[vs.UID] = true, true
 		}
 	}
 	return nil
@@ -354,19 +354,19 @@ const (
 	// before its content was made (external-snapshotter v8).
 	sourceProtection = "snapshot.storage.kubernetes.io/pvc-as-source-protection"
 	// unprotectAfter is how long the controller has to take it away itself.
-	unprotectAfter = 10 * time.Second
+	sourceProtectionTimeout = 10 * time.Second
 )
 
 // unprotect takes that finalizer from a claim of the run that is deleted, if
 // nothing else holds it and no snapshot is of it.
-func (s *sweep) unprotect(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
-	e := s.engine
-	if s.look || c.DeletionTimestamp == nil || len(c.Finalizers) != 1 || c.Finalizers[0] != sourceProtection {
+func (cl *cleanup) removeSourceProtection(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
+	e := cl.engine
+	if cl.dryRun || c.DeletionTimestamp == nil || len(c.Finalizers) != 1 || c.Finalizers[0] != sourceProtection {
 		return nil
 	}
-	if since, known := s.held[c.Name]; !known || time.Since(since) < unprotectAfter {
+	if since, known := cl.heldSince[c.Name]; !known || time.Since(since) < sourceProtectionTimeout {
 		if !known {
-			s.held[c.Name] = time.Now()
+			cl.heldSince[c.Name] = time.Now()
 		}
 		return nil
 	}
@@ -382,15 +382,15 @@ func (s *sweep) unprotect(ctx context.Context, c *corev1.PersistentVolumeClaim) 
 	if e.session.Sink != nil {
 		e.session.Sink.Log("engine", fmt.Sprintf("claim %s is held by %s, though no snapshot is of it: the snapshot-controller has forgotten it, and the clean-up takes it away", c.Name, sourceProtection))
 	}
-	return e.release(ctx, api.PersistentVolumeClaims, c.Name, fmt.Sprintf(`{"metadata":{"finalizers":null,"resourceVersion":%q}}`, c.ResourceVersion))
+	return e.setDeletePolicy(ctx, api.PersistentVolumeClaims, c.Name, fmt.Sprintf(`{"metadata":{"finalizers":null,"resourceVersion":%q}}`, c.ResourceVersion))
 }
 
 // delete asks once for the very object that was looked at, and again if it was
 // refused; in a hurry pods are not waited for.
-func (s *sweep) delete(ctx context.Context, k api.Kind, o api.Object) error {
+func (cl *cleanup) delete(ctx context.Context, k api.Kind, o api.Object) error {
 	uid := o.GetUID()
 	id := k.Resource + "/" + string(uid)
-	if s.look || s.asked[id] {
+	if cl.dryRun || cl.requested[id] {
 		return nil
 	}
 	opts := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
@@ -398,33 +398,33 @@ func (s *sweep) delete(ctx context.Context, k api.Kind, o api.Object) error {
 		opts.PropagationPolicy = new(metav1.DeletePropagationForeground)
 	}
 	if k.Resource == api.Pods.Resource {
-		grace := int64(lastGrace)
-		if s.engine.hurried() {
+		grace := int64(podGraceSeconds)
+		if cl.engine.inHurry() {
 			grace = 0
 		}
 		opts.GracePeriodSeconds = &grace
 	}
-	err := s.engine.deleteWith(ctx, k, o.GetName(), opts)
+	err := cl.engine.deleteWith(ctx, k, o.GetName(), opts)
 	if apierrors.IsConflict(err) {
 		return nil // another has its name by now: the next round looks at that
 	}
 	if err == nil {
-		s.asked[id] = true
+		cl.requested[id] = true
 	}
 	return err
 }
 
 // nodes uncordons what a drain has left cordoned.
-func (s *sweep) nodes(ctx context.Context) error {
-	cordoned, err := s.cordoned(ctx)
+func (cl *cleanup) uncordonNodes(ctx context.Context) error {
+	cordoned, err := cl.cordonedNodes(ctx)
 	errs := []error{err}
 	for _, n := range cordoned {
-		if s.look {
-			s.found("node " + n.Name)
+		if cl.dryRun {
+			cl.addRemaining("node " + n.Name)
 			continue
 		}
-		if err := s.engine.undoCordon(ctx, n); err != nil {
-			s.found("node " + n.Name)
+		if err := cl.engine.undoCordon(ctx, n); err != nil {
+			cl.addRemaining("node " + n.Name)
 			if !apierrors.IsConflict(err) {
 				errs = append(errs, err)
 			}
@@ -435,11 +435,11 @@ func (s *sweep) nodes(ctx context.Context) error {
 
 // cordoned are the nodes that say that the run has cordoned them: those that the
 // ledger lists, or all where there is no ledger that lists them.
-func (s *sweep) cordoned(ctx context.Context) ([]*corev1.Node, error) {
-	e := s.engine
+func (cl *cleanup) cordonedNodes(ctx context.Context) ([]*corev1.Node, error) {
+	e := cl.engine
 	var list []*corev1.Node
 	var errs []error
-	for _, entry := range s.entries {
+	for _, entry := range cl.entries {
 		if entry.Kind != cordonKind {
 			continue
 		}
@@ -448,12 +448,12 @@ func (s *sweep) cordoned(ctx context.Context) ([]*corev1.Node, error) {
 			list = append(list, n)
 		}
 		if refusal := (*owned.Refusal)(nil); errors.As(err, &refusal) {
-			s.leave(cordonKind+" "+entry.Name, refusal)
+			cl.skip(cordonKind+" "+entry.Name, refusal)
 			continue
 		}
 		errs = append(errs, err)
 	}
-	if e.living || len(list) > 0 {
+	if e.executing || len(list) > 0 {
 		return list, errors.Join(errs...)
 	}
 	all, _, err := e.client.List(ctx, api.Nodes, "", metav1.ListOptions{})
@@ -461,7 +461,7 @@ func (s *sweep) cordoned(ctx context.Context) ([]*corev1.Node, error) {
 		errs = append(errs, fmt.Errorf("list Nodes: %w", err))
 	}
 	for _, o := range all {
-		if e.marked(o, cordonMark) {
+		if e.marked(o, cordonAnnotation) {
 			list = append(list, o.(*corev1.Node))
 		}
 	}
@@ -470,10 +470,10 @@ func (s *sweep) cordoned(ctx context.Context) ([]*corev1.Node, error) {
 
 // manifests deletes the objects of manifests that the ledger lists, before their
 // controllers make anew what is removed after them.
-func (s *sweep) manifests(ctx context.Context) error {
-	e := s.engine
+func (cl *cleanup) deleteManifests(ctx context.Context) error {
+	e := cl.engine
 	var errs []error
-	for _, entry := range s.entries {
+	for _, entry := range cl.entries {
 		if entry.Data["resource"] == "" {
 			continue
 		}
@@ -485,13 +485,13 @@ func (s *sweep) manifests(ctx context.Context) error {
 		}
 		what := k.Resource + " " + entry.Name
 		if err == nil {
-			if err := e.carries(k, o); err != nil {
-				s.leave(k.String()+" "+entry.Name, err)
+			if err := e.checkOwner(k, o); err != nil {
+				cl.skip(k.String()+" "+entry.Name, err)
 				continue
 			}
-			err = s.delete(ctx, k, o)
+			err = cl.delete(ctx, k, o)
 		}
-		s.found(what)
+		cl.addRemaining(what)
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -512,20 +512,20 @@ func controllerKinds() []api.Kind {
 }
 
 // settle strikes the entries of what is gone.
-func (s *sweep) settle() error {
+func (cl *cleanup) updateLedger() error {
 	left := map[string]bool{}
-	for _, l := range s.left {
+	for _, l := range cl.remaining {
 		_, name, _ := strings.Cut(l, " ")
 		left[name] = true
 	}
-	for l := range s.alone {
+	for l := range cl.skipped {
 		_, name, _ := strings.Cut(l, " ")
 		left[name] = true
 	}
 	var errs []error
-	for _, entry := range s.entries {
+	for _, entry := range cl.entries {
 		if entry.Kind != dirKind && !left[entry.Name] {
-			errs = append(errs, s.engine.session.Ledger.Done(entry.Kind, entry.Name))
+			errs = append(errs, cl.engine.session.Ledger.Done(entry.Kind, entry.Name))
 		}
 	}
 	return errors.Join(errs...)

@@ -110,7 +110,7 @@ func others(t testing.TB, s *apitest.Server, own owned.Identity) {
 }
 
 func cordonedBy(mark string) string {
-	return fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}},"spec":{"unschedulable":true}}`, cordonMark, mark)
+	return fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}},"spec":{"unschedulable":true}}`, cordonAnnotation, mark)
 }
 
 func volumeText(namespace, claim, uid, policy string) string {
@@ -225,10 +225,10 @@ func leave(t testing.TB, s *apitest.Server, own owned.Identity) *entries {
 			"source":{"volumeHandle":"h"},"volumeSnapshotRef":{"namespace":"ns","name":"cnsb-0abc-snap","uid":"snap"}}}`,
 		// The run itself has deleted the claim and the snapshot, and marked what was behind.
 		"/api/v1/persistentvolumes/pvc-m": strings.Replace(volumeText("ns", "cnsb-0abc-m", "gone", "Retain"),
-			`"annotations":{`, fmt.Sprintf(`"annotations":{%q:%q,`, behindMark, e.mark()), 1),
+			`"annotations":{`, fmt.Sprintf(`"annotations":{%q:%q,`, retainedAnnotation, e.mark()), 1),
 		"/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents/marked": fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}},
 			"spec":{"deletionPolicy":"Retain","source":{"volumeHandle":"h"},
-			"volumeSnapshotRef":{"namespace":"ns","name":"cnsb-0abc-m","uid":"gone"}}}`, behindMark, e.mark()),
+			"volumeSnapshotRef":{"namespace":"ns","name":"cnsb-0abc-m","uid":"gone"}}}`, retainedAnnotation, e.mark()),
 		"/api/v1/nodes/ours": cordonedBy(e.mark()),
 		"/api/v1/nodes/free": `{}`,
 	} {
@@ -351,32 +351,32 @@ func TestRelations(t *testing.T) {
 		dead   relation
 		living relation
 	}{
-		{"of a claim of ours", func(*corev1.PersistentVolume) {}, isBehind, isBehind},
-		{"older than its claim", func(pv *corev1.PersistentVolume) { pv.CreationTimestamp = old }, isForeign, isForeign},
-		{"made by hand", func(pv *corev1.PersistentVolume) { pv.Annotations = nil }, isForeign, isForeign},
-		{"of no claim", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }, isForeign, isForeign},
+		{"of a claim of ours", func(*corev1.PersistentVolume) {}, relBacking, relBacking},
+		{"older than its claim", func(pv *corev1.PersistentVolume) { pv.CreationTimestamp = old }, relForeign, relForeign},
+		{"made by hand", func(pv *corev1.PersistentVolume) { pv.Annotations = nil }, relForeign, relForeign},
+		{"of no claim", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }, relForeign, relForeign},
 		{"of another namespace", func(pv *corev1.PersistentVolume) {
 			pv.Spec.ClaimRef.Namespace = "other"
-		}, isForeign, isForeign},
+		}, relForeign, relForeign},
 		{"of a claim of others", func(pv *corev1.PersistentVolume) {
 			pv.Spec.ClaimRef.UID, pv.Spec.ClaimRef.Name = "u", "x"
-		}, isForeign, isForeign},
-		{"its claim is gone", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "u" }, isUnproven, isBehind},
+		}, relForeign, relForeign},
+		{"its claim is gone", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "u" }, relUnproven, relBacking},
 		{"its claim is gone, and it goes", func(pv *corev1.PersistentVolume) {
 			pv.Spec.ClaimRef.UID, pv.Spec.PersistentVolumeReclaimPolicy = "u", corev1.PersistentVolumeReclaimDelete
-		}, isGoing, isBehind},
+		}, relPending, relBacking},
 		{"its claim is gone, it is marked", func(pv *corev1.PersistentVolume) {
-			pv.Spec.ClaimRef.UID, pv.Annotations[behindMark] = "u", e.mark()
-		}, isBehind, isBehind},
+			pv.Spec.ClaimRef.UID, pv.Annotations[retainedAnnotation] = "u", e.mark()
+		}, relBacking, relBacking},
 		{"marked by another", func(pv *corev1.PersistentVolume) {
-			pv.Spec.ClaimRef.UID, pv.Annotations[behindMark] = "u", own.RunID+".0"
-		}, isUnproven, isBehind},
+			pv.Spec.ClaimRef.UID, pv.Annotations[retainedAnnotation] = "u", own.RunID+".0"
+		}, relUnproven, relBacking},
 		{"static", func(pv *corev1.PersistentVolume) {
 			pv.Labels = map[string]string{names.LabelRun: own.RunID, names.LabelIdentity: own.Proof()}
-		}, isMade, isMade},
+		}, relCreated, relCreated},
 		{"labelled by another", func(pv *corev1.PersistentVolume) {
 			pv.Labels = map[string]string{names.LabelRun: own.RunID}
-		}, isUnproven, isUnproven},
+		}, relUnproven, relUnproven},
 	} {
 		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", UID: "pv", CreationTimestamp: now,
 			Annotations: map[string]string{provisionedBy: "d"}}, Spec: corev1.PersistentVolumeSpec{
@@ -384,14 +384,14 @@ func TestRelations(t *testing.T) {
 			ClaimRef:                      &corev1.ObjectReference{Namespace: "ns", Name: "cnsb-0abc-v", UID: "claim"}}}
 		tt.change(pv)
 		for _, living := range []bool{false, true} {
-			e.living = living
-			sw := e.sweep(nil)
+			e.executing = living
+			sw := e.newCleanup(nil)
 			sw.claims[types.UID("claim")] = now
 			want := tt.dead
 			if living {
 				want = tt.living
 			}
-			if got := sw.volume(pv); got != want {
+			if got := sw.volumeRelation(pv); got != want {
 				t.Errorf("%s, living %v: %v, want %v", tt.name, living, got, want)
 			}
 		}
@@ -461,7 +461,7 @@ func FuzzCheck(f *testing.F) {
 		if kind == cordonKind && there && s.Serves("/api/v1/nodes/"+name) {
 			value := own.RunID + "." + l[names.LabelIdentity]
 			text, _ := json.Marshal(map[string]any{"spec": map[string]any{"unschedulable": true},
-				"metadata": map[string]any{"annotations": map[string]string{cordonMark: value}}})
+				"metadata": map[string]any{"annotations": map[string]string{cordonAnnotation: value}}})
 			s.Add(t, "/api/v1/nodes/"+name, string(text))
 			defer s.Remove("/api/v1/nodes/" + name)
 			carries = l[names.LabelIdentity] != ""
@@ -479,7 +479,7 @@ func FuzzCheck(f *testing.F) {
 		if run != own.RunID || !server || namespace != "ns" && namespace != "" {
 			t.Fatalf("%v is accepted: it is of another run, cluster or namespace", entry)
 		}
-		lease := kind == leases.String()
+		lease := kind == leaseKind.String()
 		if kind != cordonKind && !lease && !strings.HasPrefix(name, "cnsb-0abc-") {
 			t.Fatalf("%v is accepted: it has not the name of an object of the run", entry)
 		}
@@ -497,7 +497,7 @@ func TestMarks(t *testing.T) {
 	e := cleaning(own, s)
 	ledger := &entries{}
 	e.session.Ledger, e.ctx = ledger, t.Context()
-	if err := e.connected(); err != nil {
+	if err := e.ensureClient(); err != nil {
 		t.Fatal(err)
 	}
 	s.Add(t, "/api/v1/nodes/n", `{}`)
@@ -505,16 +505,16 @@ func TestMarks(t *testing.T) {
 	if err := e.cordon(t.Context(), "n", op.NewTrace(op.NewClock())); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Get("/api/v1/nodes/n").GetAnnotations()[cordonMark]; got != e.mark() || !unschedulable(s, "n") ||
+	if got := s.Get("/api/v1/nodes/n").GetAnnotations()[cordonAnnotation]; got != e.mark() || !unschedulable(s, "n") ||
 		len(s.Writes()) != 1 {
 		t.Errorf("a cordoned node has %q after %v", got, s.Writes())
 	}
 	if err := cleaning(own, s).Teardown(t.Context(), ledger); err != nil || unschedulable(s, "n") || len(ledger.open) > 0 {
 		t.Errorf("%v; cordoned %v, ledger %v", err, unschedulable(s, "n"), ledger.open)
 	}
-	e.markBehind(api.PersistentVolumes, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", UID: "u"}})
-	e.marking.Wait()
-	if got := s.Get("/api/v1/persistentvolumes/pvc-1").GetAnnotations()[behindMark]; got != e.mark() {
+	e.markRetained(api.PersistentVolumes, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", UID: "u"}})
+	e.annotating.Wait()
+	if got := s.Get("/api/v1/persistentvolumes/pvc-1").GetAnnotations()[retainedAnnotation]; got != e.mark() {
 		t.Errorf("a retained volume has %q", got)
 	}
 }

@@ -1,0 +1,199 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/owned"
+)
+
+// provisionedBy is the annotation by which a PersistentVolume says that it was made
+// for a claim.
+const provisionedBy = "pv.kubernetes.io/provisioned-by"
+
+// relation is what a volume is to a run, or the content of a snapshot.
+type relation int
+
+const (
+	relForeign  relation = iota
+	relCreated           // the run has made the object, for a volume that stays
+	relBacking           // it was made for a claim or snapshot of the run
+	relPending           // it may be, and the cluster deletes it: it is waited for
+	relUnproven          // its name alone says that it is
+)
+
+// volume is what a PersistentVolume is to the run: pure, but for what was seen.
+func (cl *cleanup) volumeRelation(pv *corev1.PersistentVolume) relation {
+	e, c := cl.engine, pv.Spec.ClaimRef
+	switch {
+	case pv.Labels[names.LabelRun] == e.own.RunID && e.checkOwner(api.PersistentVolumes, pv) == nil:
+		return relCreated
+	case pv.Labels[names.LabelRun] == e.own.RunID:
+		return relUnproven
+	case cl.backing[pv.UID]:
+		return relBacking
+	case c == nil || c.Namespace != e.Namespace || pv.Annotations[provisionedBy] == "":
+		return relForeign
+	case e.marked(pv, retainedAnnotation):
+		return relBacking
+	}
+	if claim, ours := cl.claims[c.UID]; ours {
+		return relationByAge(claim, pv)
+	}
+	// A StatefulSet puts its claims' names before its own.
+	if !strings.Contains(c.Name, names.Prefix(e.own.RunID)) {
+		return relForeign
+	}
+	return cl.relationByName(pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain)
+}
+
+// clockSkew is how far the clocks of two API servers may be apart.
+const clockSkew = 5 * time.Second
+
+// madeFor: a volume that is older than its claim was not made for it.
+func relationByAge(claim metav1.Time, pv *corev1.PersistentVolume) relation {
+	if pv.CreationTimestamp.Add(clockSkew).Before(claim.Time) {
+		return relForeign
+	}
+	return relBacking
+}
+
+// byName is what is behind an object that is gone, by its name alone.
+func (cl *cleanup) relationByName(retained bool) relation {
+	switch {
+	case cl.engine.executing || cl.engine.byLabel:
+		return relBacking
+	case retained:
+		return relUnproven
+	}
+	return relPending
+}
+
+// content is what a VolumeSnapshotContent is to the run.
+func (cl *cleanup) contentRelation(c *api.VolumeSnapshotContent) relation {
+	e, ref := cl.engine, c.Spec.VolumeSnapshotRef
+	dynamic := c.Spec.Source.VolumeHandle != nil || c.Status != nil && c.Status.VolumeGroupSnapshotHandle != nil
+	switch {
+	case cl.backing[c.UID]:
+		return relBacking
+	case ref.Namespace != e.Namespace || !dynamic:
+		return relForeign
+	case e.marked(c, retainedAnnotation) || cl.snapshots[types.UID(ref.UID)]:
+		return relBacking
+	case !strings.HasPrefix(ref.Name, names.Prefix(e.own.RunID)) && !e.isGroupMember(ref.Name):
+		return relForeign
+	}
+	return cl.relationByName(c.Spec.DeletionPolicy == "Retain")
+}
+
+// isMember says whether this process has seen a snapshot come with a group of the run.
+func (e *Engine) isGroupMember(snapshot string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, member := e.snapshots[names.Raw+snapshot]
+	return member
+}
+
+// behindClaims has the volumes behind the run's claims go with them, and deletes
+// the PersistentVolumes that the run has made.
+func (cl *cleanup) deleteVolumes(ctx context.Context) error {
+	e := cl.engine
+	list, _, err := e.client.List(ctx, api.PersistentVolumes, "", metav1.ListOptions{})
+	if apierrors.IsForbidden(err) && !cl.ledgerKinds[api.PersistentVolumeClaims.String()] {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list PersistentVolumes: %w", err)
+	}
+	var errs []error
+	for _, o := range list {
+		pv := o.(*corev1.PersistentVolume)
+		what := "persistentvolumes " + pv.Name
+		switch cl.volumeRelation(pv) {
+		case relCreated:
+			cl.addRemaining(what)
+			errs = append(errs, cl.delete(ctx, api.PersistentVolumes, pv))
+		case relBacking:
+			cl.addRemaining(what)
+			errs = append(errs, cl.deleteWithOwner(ctx, api.PersistentVolumes, pv, "persistentVolumeReclaimPolicy",
+				pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain))
+		case relPending:
+			cl.addRemaining(what)
+		case relUnproven:
+			cl.skip(what, cl.unprovenError())
+		case relForeign:
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// behindSnapshots does the same for the contents behind the run's snapshots.
+func (cl *cleanup) deleteContents(ctx context.Context) error {
+	e := cl.engine
+	list, _, err := e.client.List(ctx, api.VolumeSnapshotContents, "", metav1.ListOptions{})
+	if notServed(err) || apierrors.IsForbidden(err) && !cl.ledgerKinds[api.VolumeSnapshots.String()] {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list VolumeSnapshotContents: %w", err)
+	}
+	var errs []error
+	for _, o := range list {
+		c := o.(*api.VolumeSnapshotContent)
+		what := "volumesnapshotcontents.snapshot.storage.k8s.io " + c.Name
+		switch cl.contentRelation(c) {
+		case relBacking:
+			cl.addRemaining(what)
+			retained := c.Spec.DeletionPolicy == "Retain"
+			errs = append(errs, cl.deleteWithOwner(ctx, api.VolumeSnapshotContents, c, "deletionPolicy", retained))
+			// The snapshot-controller deletes no content whose snapshot is gone.
+			if !retained && !cl.present[types.UID(c.Spec.VolumeSnapshotRef.UID)] && c.DeletionTimestamp == nil {
+				errs = append(errs, cl.delete(ctx, api.VolumeSnapshotContents, c))
+			}
+		case relPending:
+			cl.addRemaining(what)
+		case relUnproven:
+			cl.skip(what, cl.unprovenError())
+		case relCreated, relForeign:
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (cl *cleanup) unprovenError() error {
+	return owned.Refuse("its name is one of run %s, and nothing else proves that it was made for it", cl.engine.own.RunID)
+}
+
+// takeAlong remembers what is to go with its claim or snapshot, which is soon gone,
+// and has it deleted with that where it would be retained.
+func (cl *cleanup) deleteWithOwner(ctx context.Context, kind api.Kind, o api.Object, policy string, retained bool) error {
+	cl.backing[o.GetUID()] = true
+	if !retained || cl.dryRun {
+		return nil
+	}
+	body := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%q}},"spec":{%q:"Delete"}}`,
+		o.GetUID(), retainedAnnotation, cl.engine.mark(), policy)
+	return cl.engine.setDeletePolicy(ctx, kind, o.GetName(), body)
+}
+
+// release makes what was to be retained go with its owner.
+func (e *Engine) setDeletePolicy(ctx context.Context, k api.Kind, name, patch string) error {
+	_, err := e.client.Patch(ctx, k, e.namespaceOf(k), name, types.MergePatchType, []byte(patch), nil)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s is retained, and that cannot be changed: %w", k.Resource, name, err)
+	}
+	return nil
+}
