@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,10 +15,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
-
-// provisionedBy is the annotation by which a PersistentVolume says that it was made
-// for a claim.
-const provisionedBy = "pv.kubernetes.io/provisioned-by"
 
 // relation is what a volume is to a run, or the content of a snapshot.
 type relation int
@@ -48,24 +43,16 @@ func (cl *cleanup) volumeRelation(pv *corev1.PersistentVolume) relation {
 		return relBacking
 	}
 	if claim, ours := cl.claims[c.UID]; ours {
-		return relationByAge(claim, pv)
+		if madeFor(claim, pv) {
+			return relBacking
+		}
+		return relForeign
 	}
 	// A StatefulSet puts its claims' names before its own.
 	if !strings.Contains(c.Name, names.Prefix(e.own.RunID)) {
 		return relForeign
 	}
 	return cl.relationByName(pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain)
-}
-
-// clockSkew is how far the clocks of two API servers may be apart.
-const clockSkew = 5 * time.Second
-
-// madeFor: a volume that is older than its claim was not made for it.
-func relationByAge(claim metav1.Time, pv *corev1.PersistentVolume) relation {
-	if pv.CreationTimestamp.Add(clockSkew).Before(claim.Time) {
-		return relForeign
-	}
-	return relBacking
 }
 
 // byName is what is behind an object that is gone, by its name alone.
@@ -90,18 +77,10 @@ func (cl *cleanup) contentRelation(c *api.VolumeSnapshotContent) relation {
 		return relForeign
 	case e.marked(c, retainedAnnotation) || cl.snapshots[types.UID(ref.UID)]:
 		return relBacking
-	case !strings.HasPrefix(ref.Name, names.Prefix(e.own.RunID)) && !e.isGroupMember(ref.Name):
+	case !strings.HasPrefix(ref.Name, names.Prefix(e.own.RunID)) && !e.IsGroupMember(ref.Name):
 		return relForeign
 	}
 	return cl.relationByName(c.Spec.DeletionPolicy == "Retain")
-}
-
-// isMember says whether this process has seen a snapshot come with a group of the run.
-func (e *Engine) isGroupMember(snapshot string) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	_, member := e.snapshots[names.Raw+snapshot]
-	return member
 }
 
 // behindClaims has the volumes behind the run's claims go with them, and deletes
@@ -187,7 +166,7 @@ func (cl *cleanup) deleteWithOwner(ctx context.Context, kind api.Kind, o api.Obj
 }
 
 // release makes what was to be retained go with its owner.
-func (e *Engine) setDeletePolicy(ctx context.Context, k api.Kind, name, patch string) error {
+func (e *Cleaner) setDeletePolicy(ctx context.Context, k api.Kind, name, patch string) error {
 	_, err := e.client.Patch(ctx, k, e.namespaceOf(k), name, types.MergePatchType, []byte(patch), nil)
 	if apierrors.IsNotFound(err) {
 		return nil

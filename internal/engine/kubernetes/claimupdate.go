@@ -121,10 +121,6 @@ func (e *Engine) modify(ctx context.Context, r engine.Request, tr *op.Trace) err
 	})
 }
 
-// volumeAttributesClasses is the kind; it is GA since Kubernetes 1.34.
-var volumeAttributesClasses = api.Kind{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattributesclasses", Name: "VolumeAttributesClass",
-	New: func() api.Object { return new(storagev1.VolumeAttributesClass) }}
-
 // hasAttributesClass says whether the cluster has a class of this name already.
 func (e *Engine) hasAttributesClass(ctx context.Context, name string) bool {
 	if name == "" {

@@ -32,11 +32,24 @@ const (
 	podGraceSeconds = 5
 )
 
+// Cleaner removes what a run created.
+type Cleaner struct {
+	*Run
+	// StopProbes stops writing to objects that are about to be removed.
+	StopProbes func()
+	// ReleaseLeases deletes the run's Leases. It is called last: a removal is work for
+	// the drivers too.
+	ReleaseLeases func(context.Context) error
+	// IsGroupMember says whether a snapshot belongs to a group snapshot of the run; it
+	// knows only what this process has seen.
+	IsGroupMember func(snapshot string) bool
+}
+
 // Teardown removes everything the run made: what carries its label and the proof
 // of its identity, what the ledger lists and Check accepts, and the volumes and
 // contents behind that, whose policy is set to Delete if it was Retain. It returns
 // when all is gone, or names what is not, and what it leaves alone.
-func (e *Engine) Teardown(ctx context.Context, ledger engine.Ledger) error {
+func (e *Cleaner) Teardown(ctx context.Context, ledger engine.Ledger) error {
 	if e.session.RunID == "" && len(ledger.Open()) == 0 {
 		return nil // it was not opened, and no run is known
 	}
@@ -55,14 +68,6 @@ func (e *Engine) Teardown(ctx context.Context, ledger engine.Ledger) error {
 	return errors.Join(append(alone, err, e.removeScratch(entries))...)
 }
 
-// connected makes the client of an engine that was not opened.
-func (e *Engine) ensureClient() error {
-	if e.client != nil {
-		return nil
-	}
-	return e.connect(op.NewClock())
-}
-
 func refuseAll(ledger engine.Ledger, why error) []error {
 	var errs []error
 	for _, entry := range ledger.Open() {
@@ -76,7 +81,7 @@ const parallelChecks = 8
 
 // checked are the open entries of the ledger that are the run's; the error lists
 // the others. What this process has entered itself need not be looked at.
-func (e *Engine) checkedEntries(ctx context.Context, ledger engine.Ledger) ([]op.LedgerEntry, []error) {
+func (e *Cleaner) checkedEntries(ctx context.Context, ledger engine.Ledger) ([]op.LedgerEntry, []error) {
 	open := ledger.Open()
 	refused := make([]error, len(open))
 	var g errgroup.Group
@@ -105,7 +110,7 @@ func (e *Engine) checkedEntries(ctx context.Context, ledger engine.Ledger) ([]op
 
 // removeScratch removes the run's directory on the runner's machine; that of
 // another machine is not there.
-func (e *Engine) removeScratch(entries []op.LedgerEntry) error {
+func (e *Cleaner) removeScratch(entries []op.LedgerEntry) error {
 	var errs []error
 	for _, entry := range entries {
 		if entry.Kind != dirKind {
@@ -123,20 +128,20 @@ func (e *Engine) removeScratch(entries []op.LedgerEntry) error {
 	return errors.Join(errs...)
 }
 
-func (e *Engine) removeObjects(ctx context.Context, entries []op.LedgerEntry) error {
+func (e *Cleaner) removeObjects(ctx context.Context, entries []op.LedgerEntry) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
-	e.probes.stopProbing()
+	e.StopProbes()
 	cl := e.newCleanup(entries)
 	err := cl.removeAll(ctx)
-	err = errors.Join(err, e.releaseLeases(context.WithoutCancel(ctx))) // removing is work for the driver too
+	err = errors.Join(err, e.ReleaseLeases(context.WithoutCancel(ctx))) // removing is work for the driver too
 	return errors.Join(err, cl.updateLedger(), cl.skippedError())
 }
 
 // TeardownRun removes what carries the label of a run whose ledger is not at
 // hand, and what is behind that. Where the engine has no identity of that run, its
 // label and the names of its objects decide: the user names it.
-func (e *Engine) TeardownRun(ctx context.Context, runID string) error {
+func (e *Cleaner) TeardownRun(ctx context.Context, runID string) error {
 	if err := owned.CheckRunID(runID); err != nil {
 		return err
 	}
@@ -149,7 +154,7 @@ func (e *Engine) TeardownRun(ctx context.Context, runID string) error {
 
 // Owed lists what Teardown would remove of a run beside what the ledger lists; the
 // error lists what it would leave alone. It changes nothing.
-func (e *Engine) Owed(ctx context.Context) ([]string, error) {
+func (e *Cleaner) Owed(ctx context.Context) ([]string, error) {
 	if err := errors.Join(e.checkCluster(), e.ensureClient()); err != nil {
 		return nil, err
 	}
@@ -168,7 +173,7 @@ func (noLedger) Open() []op.LedgerEntry    { return nil }
 
 // sweep looks for what a run has made until there is nothing more.
 type cleanup struct {
-	engine      *Engine
+	engine      *Cleaner
 	entries     []op.LedgerEntry     // of the ledger, that are the run's
 	dryRun      bool                 // and nothing else
 	requested   map[string]bool      // deletions that were accepted
@@ -182,7 +187,7 @@ type cleanup struct {
 	snapshots, backing, present map[types.UID]bool
 }
 
-func (e *Engine) newCleanup(entries []op.LedgerEntry) *cleanup {
+func (e *Cleaner) newCleanup(entries []op.LedgerEntry) *cleanup {
 	cl := &cleanup{engine: e, entries: entries, requested: map[string]bool{}, heldSince: map[string]time.Time{},
 		ledgerKinds: map[string]bool{}, skipped: map[string]error{}, claims: map[types.UID]metav1.Time{},
 		snapshots: map[types.UID]bool{}, backing: map[types.UID]bool{}}
@@ -213,40 +218,6 @@ func (cl *cleanup) kinds(ctx context.Context) []api.Kind {
 	}
 	return append(controllerKinds(), kinds...)
 }
-
-// labelledKinds are those that a run makes and labels, dependants first.
-func labelledKinds(groupVersion string) []api.Kind {
-	kinds := []api.Kind{api.Pods}
-	if groupVersion != "" {
-		kinds = append(kinds, api.VolumeGroupSnapshots(groupVersion))
-	}
-	return append(kinds, api.VolumeSnapshots, api.PersistentVolumeClaims, services, api.ConfigMaps, api.Secrets,
-		api.VolumeAttachments, volumeAttributesClasses)
-}
-
-// groups is the version in which the cluster serves VolumeGroupSnapshots; empty: it
-// does not.
-func (e *Engine) groupSnapshotVersion(ctx context.Context) string {
-	e.mu.Lock()
-	version := e.groupVersion
-	e.mu.Unlock()
-	if version != "" {
-		return version
-	}
-	options := metav1.ListOptions{LabelSelector: e.selector()}
-	for _, v := range []string{"v1", "v1beta2", "v1beta1"} {
-		_, _, err := e.client.List(ctx, api.VolumeGroupSnapshots(v), e.Namespace, options)
-		if err == nil {
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			e.groupVersion = v
-			return v
-		}
-	}
-	return ""
-}
-
-func (e *Engine) selector() string { return e.metadata().Selector() }
 
 func (cl *cleanup) removeAll(ctx context.Context) error {
 	kinds := cl.kinds(ctx)
@@ -294,8 +265,6 @@ func (cl *cleanup) round(ctx context.Context, kinds []api.Kind) error {
 	}
 	return errors.Join(errs...)
 }
-
-func (e *Engine) inHurry() bool { return e.session.Hurry != nil && e.session.Hurry.Err() != nil }
 
 // list finds what there is of one kind and carries the run's label and proof. What
 // lacks the proof is left alone.
@@ -495,20 +464,6 @@ func (cl *cleanup) deleteManifests(ctx context.Context) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-// controllerKinds are the kinds of manifest that are looked for by their label where
-// there is no ledger that lists them.
-func controllerKinds() []api.Kind {
-	var list []api.Kind
-	for _, k := range []api.Kind{
-		{Group: "apps", Resource: "deployments", Name: "Deployment"}, {Group: "apps", Resource: "statefulsets", Name: "StatefulSet"},
-		{Group: "apps", Resource: "daemonsets", Name: "DaemonSet"}, {Group: "batch", Resource: "cronjobs", Name: "CronJob"}, {Group: "batch", Resource: "jobs", Name: "Job"},
-	} {
-		k.Version, k.Namespaced, k.JSON, k.New = "v1", true, true, func() api.Object { return new(api.Any) }
-		list = append(list, k)
-	}
-	return list
 }
 
 // settle strikes the entries of what is gone.

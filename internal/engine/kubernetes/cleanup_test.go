@@ -385,7 +385,7 @@ func TestRelations(t *testing.T) {
 		tt.change(pv)
 		for _, living := range []bool{false, true} {
 			e.executing = living
-			sw := e.newCleanup(nil)
+			sw := e.cleaner().newCleanup(nil)
 			sw.claims[types.UID("claim")] = now
 			want := tt.dead
 			if living {

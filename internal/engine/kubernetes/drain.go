@@ -26,11 +26,6 @@ import (
 )
 
 const (
-	// cordonKind is the kind of the ledger's entry of a node that is to be
-	// uncordoned.
-	cordonKind = "cordon"
-	// cordonMark is the annotation of a node that a run has cordoned: it says which.
-	cordonAnnotation = "cnsbench.dev/cordoned"
 	// evictAgain is how long after a refusal by a PodDisruptionBudget the next
 	// attempt is made, where the server does not ask for longer.
 	evictRetryInterval = time.Second

@@ -20,7 +20,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
@@ -35,47 +34,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
-// Options say which cluster, and how its pods reach the runner.
-type Options struct {
-	Config    *rest.Config
-	Namespace string
-	// Listen is where agents are listened for, "HOST:PORT"; empty: any port of
-	// all addresses.
-	Listen string
-	// Advertise is the host that pods dial; empty: the address that the route to
-	// the API server has.
-	Advertise string
-	// Image is the product's, for agents and for the pods that hold volumes.
-	Image    string
-	Delivery podspec.Delivery
-	// Proxies are the addresses of CSI proxies to follow, HOST:PORT each, with
-	// the token that they have.
-	Proxies    []string
-	ProxyToken string
-	// ProxyNamespace is where installed CSI proxies are looked for if Proxies is
-	// empty; empty: nowhere.
-	ProxyNamespace string
-	// Concurrent lets the run go on although another one uses the same driver;
-	// both records say so.
-	Concurrent bool
-	// Metrics are further places with metrics of controllers, URL or NAME=URL.
-	Metrics []string
-	// Identity is that of a dead run, for Teardown of an engine that is not opened.
-	Identity owned.Identity
-	// Server is the address that the cluster had for a dead run; empty: Config's.
-	Server string
-}
-
 // Engine is the engine of one run. It implements engine.Engine.
 type Engine struct {
-	Options
-	session      engine.Session
-	own          owned.Identity
-	executing    bool            // this process carries the run out
-	byLabel      bool            // the user names the run: its label and names decide
-	annotating   sync.WaitGroup  // of what the run's own deletions have left, see mark
-	ctx          context.Context // of the run, without its cancellation
-	client       *api.Client
+	*Run
 	watches      *watch.Watches
 	tracker      *tracker.Tracker
 	agents       *agent.Server
@@ -85,9 +46,6 @@ type Engine struct {
 	metrics      *metrics.Collector
 	attempts     *tracker.Attempts
 	inventory    map[string]*csiproxy.Inventory // by proxy: what its driver had before
-	classes      map[string]storagev1.StorageClass
-	drivers      map[string]storagev1.CSIDriver
-	groupVersion string // of VolumeGroupSnapshots; empty: not served
 	hasSnapshots bool
 	closed       chan struct{}
 	closeOnce    sync.Once
@@ -119,8 +77,7 @@ func New(o Options) *Engine {
 	o.Delivery = cmp.Or(o.Delivery, podspec.DeliverInit)
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceDefault)
 	o.Listen = cmp.Or(o.Listen, ":0")
-	return &Engine{Options: o, own: o.Identity, session: engine.Session{RunID: o.Identity.RunID},
-		closed: make(chan struct{}), attempts: tracker.NewAttempts(),
+	return &Engine{Run: newCore(o), closed: make(chan struct{}), attempts: tracker.NewAttempts(),
 		volumes: map[string]*volume{}, snapshots: map[string]*snapshot{}, workloads: map[string]*workload{}, attributesClasses: map[string]bool{}, existingClasses: map[string]bool{},
 		manifests: map[string]*manifest{}, kinds: map[schema.GroupVersionKind]api.Kind{}, drains: map[int64]string{}, cordoned: map[string]bool{}, manifestWatches: map[string]*watch.Watches{}}
 }
@@ -156,7 +113,8 @@ func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	if err := e.readClasses(ctx); err != nil {
 		return err
 	}
-	if err := e.acquireLeases(ctx); err != nil {
+	e.leases = newLeaseHolder(e.Run)
+	if err := e.leases.acquireAll(ctx); err != nil {
 		return err
 	}
 	if err := e.listen(ctx); err != nil {
@@ -165,17 +123,13 @@ func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	if err := e.openWatches(ctx); err != nil {
 		return err
 	}
-	if err := e.startProbes(ctx); err != nil {
+	var err error
+	if e.probes, err = startProbes(ctx, e.Run, e.watches); err != nil {
 		return err
 	}
 	e.metrics = metrics.Start(ctx, e.client, e.Metrics)
-	e.listInventory(ctx)
-	return e.connectProxies(ctx)
-}
-
-func (e *Engine) connect(clock op.Clock) error {
-	var err error
-	e.client, err = api.New(e.Config, clock)
+	e.inventory = listInventory(ctx, e.Run)
+	e.proxies, err = connectProxies(ctx, e.Run, e.tracker)
 	return err
 }
 
@@ -230,12 +184,6 @@ func (e *Engine) findSnapshotKinds(ctx context.Context) error {
 // needsSnapshots says whether the plan makes or uses snapshots.
 func (e *Engine) needsSnapshots() bool {
 	return e.session.Needs.Kinds[op.Snapshot] || e.session.Needs.Kinds[op.Restore]
-}
-
-// attachRequired says whether volumes of a driver get a VolumeAttachment.
-func (e *Engine) attachRequired(driver string) bool {
-	d, ok := e.drivers[driver]
-	return !ok || d.Spec.AttachRequired == nil || *d.Spec.AttachRequired
 }
 
 func (e *Engine) listen(ctx context.Context) error {
@@ -399,7 +347,7 @@ func (e *Engine) Environment(ctx context.Context) (map[string]any, error) {
 		env["nodes"] = describeNodes(nodes)
 	}
 	env["limits"] = metrics.Limits(ctx, e.client)
-	env["csiProxies"] = e.describeProxies()
+	env["csiProxies"] = describeProxies(e.proxies)
 	return env, nil
 }
 
@@ -448,19 +396,28 @@ func (e *Engine) Close() error {
 	return errors.Join(errs...)
 }
 
-// metadata names and labels the objects of the run.
-func (e *Engine) metadata() names.Metadata {
-	return names.Metadata{RunID: e.session.RunID, Proof: e.own.Proof(), Namespace: e.Namespace}
+func (e *Engine) cleaner() *Cleaner {
+	return &Cleaner{Run: e.Run, StopProbes: e.probes.stopProbing, IsGroupMember: e.isGroupMember,
+		ReleaseLeases: func(ctx context.Context) error { return releaseLeases(ctx, e.Run, e.leases) }}
 }
 
-func (e *Engine) name(object string) string {
-	return names.Metadata{RunID: e.session.RunID}.Name(object)
+// Teardown removes everything that the run created; see cleanup.Cleaner.
+func (e *Engine) Teardown(ctx context.Context, ledger engine.Ledger) error {
+	return e.cleaner().Teardown(ctx, ledger)
 }
 
-func (e *Engine) labels(given map[string]string, action, object string) map[string]string {
-	return e.metadata().Labels(given, action, object)
+// TeardownRun removes what carries the label of a run; see cleanup.Cleaner.
+func (e *Engine) TeardownRun(ctx context.Context, runID string) error {
+	return e.cleaner().TeardownRun(ctx, runID)
 }
 
-func (e *Engine) meta(given metav1.ObjectMeta, action, object string) metav1.ObjectMeta {
-	return e.metadata().Object(given, action, object)
+// Owed lists what Teardown would remove; see cleanup.Cleaner.
+func (e *Engine) Owed(ctx context.Context) ([]string, error) { return e.cleaner().Owed(ctx) }
+
+// isMember says whether this process has seen a snapshot come with a group of the run.
+func (e *Engine) isGroupMember(snapshot string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, member := e.snapshots[names.Raw+snapshot]
+	return member
 }

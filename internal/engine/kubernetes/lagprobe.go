@@ -30,8 +30,10 @@ const (
 // at any time. Objects under test are never touched for that: a controller
 // that is at work on one would have to try again.
 type probes struct {
-	stop context.CancelFunc
-	done sync.WaitGroup
+	run     *Run
+	watches *watch.Watches
+	stop    context.CancelFunc
+	done    sync.WaitGroup
 
 	methods map[string]string // by kind: how its lag is known, beside our own writes
 }
@@ -43,7 +45,7 @@ type probeObject struct {
 
 // probed are the kinds that have such an object. One that may not be made is
 // left out, except the ConfigMap, which stands for all kinds.
-func (e *Engine) probeObjects() []probeObject {
+func probeObjects(e *Run) []probeObject {
 	meta := e.meta(metav1.ObjectMeta{}, "", probeName)
 	global := meta
 	global.Namespace = ""
@@ -63,14 +65,13 @@ func (e *Engine) probeObjects() []probeObject {
 
 // probe makes the objects, which are the first probes, and goes on changing
 // them until quit.
-func (e *Engine) startProbes(ctx context.Context) error {
-	p := &probes{methods: map[string]string{}}
-	e.probes = p
+func startProbes(ctx context.Context, e *Run, watches *watch.Watches) (*probes, error) {
+	p := &probes{run: e, watches: watches, methods: map[string]string{}}
 	var kinds []api.Kind
-	for _, one := range e.probeObjects() {
+	for _, one := range probeObjects(e) {
 		name := one.object.GetName()
 		if err := e.ledgerAdd(one.kind, name); err != nil {
-			return err
+			return p, err
 		}
 		_, err := e.create(ctx, one.kind, one.object)
 		switch {
@@ -79,21 +80,21 @@ func (e *Engine) startProbes(ctx context.Context) error {
 			p.methods[one.kind.String()] = "own writes; while there are none, a small object of ours is changed"
 			continue
 		case one.kind.Resource == api.ConfigMaps.Resource:
-			return fmt.Errorf("make the ConfigMap by which the lag of watches is measured: %w", err)
+			return p, fmt.Errorf("make the ConfigMap by which the lag of watches is measured: %w", err)
 		case !apierrors.IsForbidden(err):
 			e.session.Sink.Log("watch", fmt.Sprintf("no probe of %s: %v", one.kind, err))
 		}
 		if err := e.ledgerDone(one.kind, name); err != nil {
-			return err
+			return p, err
 		}
 	}
 	ctx, p.stop = context.WithCancel(e.ctx)
-	p.done.Go(func() { e.runProbes(ctx, kinds) })
-	return nil
+	p.done.Go(func() { p.runProbes(ctx, kinds) })
+	return p, nil
 }
 
 // keepProbing spreads the probes over the interval.
-func (e *Engine) runProbes(ctx context.Context, kinds []api.Kind) {
+func (p *probes) runProbes(ctx context.Context, kinds []api.Kind) {
 	tick := time.NewTicker(probeInterval / time.Duration(len(kinds)))
 	defer tick.Stop()
 	failed := false
@@ -104,22 +105,22 @@ func (e *Engine) runProbes(ctx context.Context, kinds []api.Kind) {
 		case <-tick.C:
 		}
 		kind := kinds[n%len(kinds)]
-		if !e.watches.Idle(kind, e.session.Clock.Now()-op.Time(probeInterval)/2) {
+		if !p.watches.Idle(kind, p.run.session.Clock.Now()-op.Time(probeInterval)/2) {
 			continue
 		}
 		body := fmt.Appendf(nil, `{"metadata":{"annotations":{"cnsbench.dev/probe":"%d"}}}`, n)
-		if err := e.probeOnce(ctx, kind, body); err != nil && ctx.Err() == nil && !failed {
+		if err := p.probeOnce(ctx, kind, body); err != nil && ctx.Err() == nil && !failed {
 			failed = true // once is enough: the watch's error says how the rest went
-			e.session.Sink.Log("watch", fmt.Sprintf("probe of %s: %v", kind, err))
+			p.run.session.Sink.Log("watch", fmt.Sprintf("probe of %s: %v", kind, err))
 		}
 	}
 }
 
 // probeOnce gives up when further probes are overdue.
-func (e *Engine) probeOnce(ctx context.Context, kind api.Kind, body []byte) error {
+func (p *probes) probeOnce(ctx context.Context, kind api.Kind, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*probeInterval)
 	defer cancel()
-	_, err := e.patch(ctx, kind, e.name(probeName), body)
+	_, err := p.run.patch(ctx, kind, p.run.name(probeName), body)
 	return err
 }
 
@@ -148,15 +149,15 @@ func (p *probes) method(s watch.Summary) string {
 
 // lagsForRecord are the lags of all watches: how late what they showed was, from
 // the answer to a write of ours to its event.
-func (e *Engine) watchLags() []op.Distribution {
-	if e.watches == nil {
+func watchLags(watches *watch.Watches, p *probes) []op.Distribution {
+	if watches == nil {
 		return nil
 	}
 	var list []op.Distribution
-	for _, s := range e.watches.Lags() {
-		list = append(list, op.Distribution{Source: "watch", Name: "lag of " + s.Kind, How: e.probes.method(s), N: s.N, SumNs: s.Sum, Buckets: s.Buckets})
+	for _, s := range watches.Lags() {
+		list = append(list, op.Distribution{Source: "watch", Name: "lag of " + s.Kind, How: p.method(s), N: s.N, SumNs: s.Sum, Buckets: s.Buckets})
 	}
-	woke := e.watches.Wakes()
+	woke := watches.Wakes()
 	woke.Source, woke.Name = "runner", "waiting for a CPU to read a watch"
 	woke.How = "the kernel's stamps of what arrived, until it was read; not part of any milestone"
 	return append(list, woke)

@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,16 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 )
 
 // Two runs at once on one driver measure each other. A Lease for each driver, in
 // the run's namespace, keeps a second one out, or lets both know of it; what is
 // in other namespaces shows itself by its PersistentVolumes.
-
-var leaseKind = api.Kind{Group: "coordination.k8s.io", Version: "v1", Resource: "leases", Name: "Lease", Namespaced: true,
-	New: func() api.Object { return new(coordinationv1.Lease) }}
 
 const (
 	// leaseLife is for how long a run whose process is gone still counts, and
@@ -42,7 +37,7 @@ const (
 
 // tenancy is the run's part in the Leases of its drivers.
 type leaseHolder struct {
-	engine  *Engine
+	run     *Run
 	drivers []string
 	stop    context.CancelFunc
 	done    sync.WaitGroup
@@ -51,44 +46,28 @@ type leaseHolder struct {
 	concurrentRuns map[string]string // runs that were at work too, for people
 }
 
-// leaseName is the Lease of a driver.
-func leaseName(driver string) string {
-	return "cnsbench-" + strings.ToLower(strings.ReplaceAll(driver, "_", "-"))
+func newLeaseHolder(run *Run) *leaseHolder {
+	return &leaseHolder{run: run, drivers: run.driversInUse(), concurrentRuns: map[string]string{}}
 }
 
 // occupy takes the Leases of the drivers that the run uses, or joins their
 // holders where the user allows it, and keeps them until release.
-func (e *Engine) acquireLeases(ctx context.Context) error {
-	h := &leaseHolder{engine: e, drivers: e.driversInUse(), concurrentRuns: map[string]string{}}
-	e.leases = h
+func (h *leaseHolder) acquireAll(ctx context.Context) error {
 	for _, driver := range h.drivers {
 		if err := h.acquire(ctx, driver); err != nil {
 			return err
 		}
 	}
-	ctx, h.stop = context.WithCancel(e.ctx)
+	ctx, h.stop = context.WithCancel(h.run.ctx)
 	h.done.Go(func() { h.renewAll(ctx) })
 	return nil
-}
-
-// driversInUse are those of the classes that the plan names.
-func (e *Engine) driversInUse() []string {
-	drivers := map[string]bool{}
-	for name, sc := range e.session.StorageClasses {
-		drivers[cmp.Or(e.classes[name].Provisioner, sc.Provisioner)] = true
-	}
-	for _, d := range e.session.Needs.Drivers {
-		drivers[d] = true
-	}
-	delete(drivers, "")
-	return slices.Sorted(maps.Keys(drivers))
 }
 
 // take returns when the Lease is ours or was joined. A holder that is dead is
 // found by looking, for a Lease's life, whether it renews: no two clocks are
 // compared.
 func (h *leaseHolder) acquire(ctx context.Context, driver string) error {
-	e, name := h.engine, leaseName(driver)
+	e, name := h.run, leaseName(driver)
 	if err := e.ledgerAdd(leaseKind, name); err != nil {
 		return err
 	}
@@ -120,7 +99,7 @@ func (h *leaseHolder) acquire(ctx context.Context, driver string) error {
 				"%s is using driver %s now (Lease %s/%s), and two runs at once would measure each other: wait for its end, or give this one --concurrent, and both records will say so",
 				describeHolder(l), driver, e.Namespace, name)}, e.ledgerDone(leaseKind, name))
 		case time.Since(since) > leaseDuration:
-			if err := e.removeLease(ctx, l); err != nil {
+			if err := removeLease(ctx, e, l); err != nil {
 				return fmt.Errorf("take over the Lease %s/%s, which nobody renews: %w", e.Namespace, name, err)
 			}
 		}
@@ -134,7 +113,7 @@ func (h *leaseHolder) acquire(ctx context.Context, driver string) error {
 
 // met notes another run.
 func (h *leaseHolder) noteRun(run, what string) {
-	if h == nil || run == "" || run == h.engine.session.RunID {
+	if h == nil || run == "" || run == h.run.session.RunID {
 		return
 	}
 	h.mu.Lock()
@@ -145,7 +124,7 @@ func (h *leaseHolder) noteRun(run, what string) {
 }
 
 func (h *leaseHolder) create(ctx context.Context, driver string) error {
-	e := h.engine
+	e := h.run
 	now, life := metav1.NowMicro(), int32(leaseDuration/time.Second)
 	l := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: leaseName(driver), Namespace: e.Namespace, Labels: e.labels(nil, "", ""),
@@ -157,7 +136,7 @@ func (h *leaseHolder) create(ctx context.Context, driver string) error {
 }
 
 // removeLease deletes a Lease unless it was changed since it was read.
-func (e *Engine) removeLease(ctx context.Context, l *coordinationv1.Lease) error {
+func removeLease(ctx context.Context, e *Run, l *coordinationv1.Lease) error {
 	_, err := e.client.Delete(ctx, leaseKind, e.Namespace, l.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
@@ -167,7 +146,7 @@ func (e *Engine) removeLease(ctx context.Context, l *coordinationv1.Lease) error
 
 // join makes this run known to the holder.
 func (h *leaseHolder) join(ctx context.Context, name string, l *coordinationv1.Lease) error {
-	e := h.engine
+	e := h.run
 	h.noteRuns(l)
 	if _, known := l.Annotations[concurrentAnnotation+e.session.RunID]; known {
 		return nil
@@ -220,7 +199,7 @@ func (h *leaseHolder) renewAll(ctx context.Context) {
 		}
 		for _, driver := range h.drivers {
 			if err := h.renew(ctx, driver); err != nil && ctx.Err() == nil {
-				h.engine.session.Sink.Log("engine", fmt.Sprintf("Lease %s: %v", leaseName(driver), err))
+				h.run.session.Sink.Log("engine", fmt.Sprintf("Lease %s: %v", leaseName(driver), err))
 			}
 		}
 	}
@@ -229,7 +208,7 @@ func (h *leaseHolder) renewAll(ctx context.Context) {
 // renew takes one look at a Lease: ours is renewed, one that is gone is taken,
 // and in another's this run is written down.
 func (h *leaseHolder) renew(ctx context.Context, driver string) error {
-	e, name := h.engine, leaseName(driver)
+	e, name := h.run, leaseName(driver)
 	l := new(coordinationv1.Lease)
 	_, err := e.client.Get(ctx, leaseKind, e.Namespace, name, l)
 	if apierrors.IsNotFound(err) {
@@ -264,8 +243,8 @@ func (h *leaseHolder) stopRenewing() {
 
 // vacate deletes the Leases that a run holds, whoever made them: a dead run's
 // are found by its label.
-func (e *Engine) releaseLeases(ctx context.Context) error {
-	e.leases.stopRenewing()
+func releaseLeases(ctx context.Context, e *Run, h *leaseHolder) error {
+	h.stopRenewing()
 	list, _, err := e.client.List(ctx, leaseKind, e.Namespace, metav1.ListOptions{LabelSelector: e.selector()})
 	if apierrors.IsForbidden(err) {
 		return nil // who may not look has not made any
@@ -277,7 +256,7 @@ func (e *Engine) releaseLeases(ctx context.Context) error {
 	for _, o := range list {
 		err := e.checkOwner(leaseKind, o)
 		if err == nil {
-			err = e.removeLease(ctx, o.(*coordinationv1.Lease))
+			err = removeLease(ctx, e, o.(*coordinationv1.Lease))
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("Lease %s: %w", o.GetName(), err))
@@ -296,7 +275,7 @@ func (h *leaseHolder) observeVolume(ev watch.Event) {
 	}
 	rest, ours := strings.CutPrefix(pv.Spec.ClaimRef.Name, "cnsb-")
 	run, _, named := strings.Cut(rest, "-")
-	if !ours || !named || run == h.engine.session.RunID || !slices.Contains(h.drivers, pv.Spec.CSI.Driver) {
+	if !ours || !named || run == h.run.session.RunID || !slices.Contains(h.drivers, pv.Spec.CSI.Driver) {
 		return
 	}
 	h.noteRun(run, fmt.Sprintf("run %s (in namespace %s)", run, pv.Spec.ClaimRef.Namespace))

@@ -14,14 +14,14 @@ import (
 )
 
 func tenant() *leaseHolder {
-	e := New(Options{})
+	e := newCore(Options{})
 	e.session = engine.Session{RunID: "11112222", StorageClasses: map[string]storagev1.StorageClass{"c": {Provisioner: "D_x.example"}},
 		Needs: engine.Needs{Drivers: []string{"static.example", "D_x.example"}}}
-	return &leaseHolder{engine: e, drivers: e.driversInUse(), concurrentRuns: map[string]string{}}
+	return newLeaseHolder(e)
 }
 
 func TestDriversInUse(t *testing.T) {
-	e := tenant().engine
+	e := tenant().run
 	if diff := cmp.Diff([]string{"D_x.example", "static.example"}, e.driversInUse()); diff != "" {
 		t.Error(diff)
 	}

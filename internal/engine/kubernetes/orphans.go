@@ -22,33 +22,34 @@ import (
 const orphanGracePeriod = 5 * time.Second
 
 // takeStock asks the drivers behind the proxies what they have, before the run.
-func (e *Engine) listInventory(ctx context.Context) {
-	e.inventory = map[string]*csiproxy.Inventory{}
+func listInventory(ctx context.Context, e *Run) map[string]*csiproxy.Inventory {
+	inventory := map[string]*csiproxy.Inventory{}
 	for _, address := range e.Proxies {
 		list, err := csiproxy.List(ctx, address, e.ProxyToken)
 		switch {
 		case err == nil && list.Driver != "":
-			e.inventory[address] = list
+			inventory[address] = list
 		case err != nil && !errors.Is(err, csiproxy.ErrNoList):
 			e.session.Sink.Log("engine", fmt.Sprintf("orphans will not be found: %v", err))
 		}
 	}
+	return inventory
 }
 
 // orphans are what drivers have by their own lists, had not before the run, and
 // no object of the cluster refers to. listed names the drivers that were asked.
-func (e *Engine) findOrphans(ctx context.Context) (list []engine.Finding, listed map[string]bool) {
+func findOrphans(ctx context.Context, e *Run, inventory map[string]*csiproxy.Inventory) (list []engine.Finding, listed map[string]bool) {
 	listed = map[string]bool{}
-	for _, address := range slices.Sorted(maps.Keys(e.inventory)) {
-		before := e.inventory[address]
-		left, err := e.unreferenced(ctx, address, before)
+	for _, address := range slices.Sorted(maps.Keys(inventory)) {
+		before := inventory[address]
+		left, err := unreferenced(ctx, e, address, before)
 		if err == nil && len(left.Volumes)+len(left.Snapshots) > 0 { // it may only be on its way
 			select {
 			case <-time.After(orphanGracePeriod):
 			case <-ctx.Done():
 			}
 			var again *csiproxy.Inventory
-			if again, err = e.unreferenced(ctx, address, before); err == nil {
+			if again, err = unreferenced(ctx, e, address, before); err == nil {
 				left = again
 			}
 		}
@@ -63,12 +64,12 @@ func (e *Engine) findOrphans(ctx context.Context) (list []engine.Finding, listed
 }
 
 // unreferred is what a driver has more than before, and nothing refers to.
-func (e *Engine) unreferenced(ctx context.Context, address string, before *csiproxy.Inventory) (*csiproxy.Inventory, error) {
+func unreferenced(ctx context.Context, e *Run, address string, before *csiproxy.Inventory) (*csiproxy.Inventory, error) {
 	now, err := csiproxy.List(ctx, address, e.ProxyToken)
 	if err != nil {
 		return nil, err
 	}
-	referred, err := e.referencedHandles(ctx, before.Driver) // after the list: what is in both was not missed
+	referred, err := referencedHandles(ctx, e, before.Driver) // after the list: what is in both was not missed
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func remaining(now, before map[string]csiproxy.Item, referred map[string]bool) m
 }
 
 // referred are the handles of a driver that the cluster knows, whoever made them.
-func (e *Engine) referencedHandles(ctx context.Context, driver string) (map[string]bool, error) {
+func referencedHandles(ctx context.Context, e *Run, driver string) (map[string]bool, error) {
 	handles := map[string]bool{}
 	list, _, err := e.client.List(ctx, api.PersistentVolumes, "", metav1.ListOptions{})
 	if err != nil {

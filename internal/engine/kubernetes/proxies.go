@@ -14,6 +14,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 )
 
 // What an installation calls its CSI proxies (config/csi-proxy).
@@ -38,7 +39,7 @@ type proxy struct {
 
 // followProxies connects to the proxies that the user has named, else to those
 // that are installed and that this run may follow.
-func (e *Engine) connectProxies(ctx context.Context) error {
+func connectProxies(ctx context.Context, e *Run, t *tracker.Tracker) ([]*csiproxy.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, proxyDialTimeout)
 	defer cancel()
 	var list []proxy
@@ -46,26 +47,25 @@ func (e *Engine) connectProxies(ctx context.Context) error {
 		list = append(list, proxy{address: address, token: e.ProxyToken, must: true})
 	}
 	if len(list) == 0 && e.ProxyNamespace != "" {
-		list = e.installedProxies(ctx)
+		list = installedProxies(ctx, e)
 	}
 	clients := make([]*csiproxy.Client, len(list))
 	var g errgroup.Group
 	for i, p := range list {
 		g.Go(func() error {
-			c, err := e.connectProxy(ctx, p)
+			c, err := connectProxy(ctx, e, t, p)
 			clients[i] = c
 			return err
 		})
 	}
 	err := g.Wait()
-	e.proxies = slices.DeleteFunc(clients, func(c *csiproxy.Client) bool { return c == nil })
-	return err
+	return slices.DeleteFunc(clients, func(c *csiproxy.Client) bool { return c == nil }), err
 }
 
-func (e *Engine) connectProxy(ctx context.Context, p proxy) (*csiproxy.Client, error) {
+func connectProxy(ctx context.Context, e *Run, t *tracker.Tracker, p proxy) (*csiproxy.Client, error) {
 	where := "csi-proxy " + p.address
 	c, err := csiproxy.Dial(ctx, p.address, p.token, e.session.Clock, csiproxy.Handlers{
-		Call: e.tracker.SeeCall,
+		Call: t.SeeCall,
 		Gap: func(g csiproxy.Gap) {
 			e.session.Sink.Log(where, fmt.Sprintf("its records have a gap from %v to %v: %s", time.Duration(g.From), time.Duration(g.To), g.Reason))
 		},
@@ -84,7 +84,7 @@ func (e *Engine) connectProxy(ctx context.Context, p proxy) (*csiproxy.Client, e
 // installedProxies lists the proxies of the run's drivers that an installation
 // has. Where there is no installation the API says the same as where there is
 // no right to it.
-func (e *Engine) installedProxies(ctx context.Context) []proxy {
+func installedProxies(ctx context.Context, e *Run) []proxy {
 	secret := &corev1.Secret{}
 	_, err := e.client.Get(ctx, api.Secrets, e.ProxyNamespace, proxySecret, secret)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
@@ -98,7 +98,7 @@ func (e *Engine) installedProxies(ctx context.Context) []proxy {
 		e.session.Sink.Log("engine", fmt.Sprintf("CSI proxies are not used: %v", err))
 		return nil
 	}
-	drivers := e.runDrivers()
+	drivers := runDrivers(e)
 	var list []proxy
 	for _, o := range pods {
 		p := o.(*corev1.Pod)
@@ -111,7 +111,7 @@ func (e *Engine) installedProxies(ctx context.Context) []proxy {
 }
 
 // runDrivers are those of the plan's StorageClasses; none: any may be meant.
-func (e *Engine) runDrivers() map[string]bool {
+func runDrivers(e *Run) map[string]bool {
 	drivers := map[string]bool{}
 	for name, sc := range e.session.StorageClasses {
 		if known, ok := e.classes[name]; ok {
@@ -125,9 +125,9 @@ func (e *Engine) runDrivers() map[string]bool {
 }
 
 // followed describes the proxies for the record.
-func (e *Engine) describeProxies() []map[string]string {
+func describeProxies(clients []*csiproxy.Client) []map[string]string {
 	list := []map[string]string{}
-	for _, c := range e.proxies {
+	for _, c := range clients {
 		list = append(list, map[string]string{"driver": c.Driver(), "node": c.Node()})
 	}
 	return list

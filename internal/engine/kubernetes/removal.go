@@ -205,7 +205,7 @@ func (r *removal) addVolume(v *volume, pv *corev1.PersistentVolume) {
 		r.retained[v.object.Name] = true
 		claim, _ := r.engine.tracker.Latest(tracker.Claim.Key(v.name)).(*corev1.PersistentVolumeClaim)
 		if claim != nil && pv.Annotations[provisionedBy] != "" && pv.Spec.ClaimRef.UID == claim.UID &&
-			relationByAge(claim.CreationTimestamp, pv) == relBacking {
+			madeFor(claim.CreationTimestamp, pv) {
 			r.kept = append(r.kept, pv)
 		}
 	}

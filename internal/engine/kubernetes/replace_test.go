@@ -43,7 +43,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 // The pods and claims that a controller will make carry the run's labels; what a
 // server fills in is left out.
 func TestAdopt(t *testing.T) {
-	e := &Engine{}
+	e := New(Options{})
 	e.session.RunID = "r1"
 	o := object(t, `
 apiVersion: apps/v1

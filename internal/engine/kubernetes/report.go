@@ -15,12 +15,12 @@ func (e *Engine) Report(ctx context.Context) engine.RunReport {
 		return engine.RunReport{Findings: e.leases.findings()} // it was not opened
 	}
 	counted, findings := e.metrics.Collect(ctx, e.driversInUse())
-	orphans, listed := e.findOrphans(ctx)
+	orphans, listed := findOrphans(ctx, e.Run, e.inventory)
 	findings = append(findings, orphans...)
 	findings = append(findings, e.attempts.Findings(listed)...)
 	findings = append(findings, e.unobservedFindings()...)
 	findings = append(findings, e.leases.findings()...)
-	return engine.RunReport{Findings: findings, Distributions: append(e.watchLags(), counted...)}
+	return engine.RunReport{Findings: findings, Distributions: append(watchLags(e.watches, e.probes), counted...)}
 }
 
 // unobserved names what nobody could see of volumes on their way to pods.

@@ -29,8 +29,6 @@ type volume struct {
 	static   string // the PersistentVolume that we made for a volume that exists
 }
 
-const snapshotGroup = "snapshot.storage.k8s.io"
-
 // createVolume makes a claim and, if it is to be attached, a pod that holds
 // it, both at once, as a user would.
 func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {

@@ -196,7 +196,7 @@ func TestProbes(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(4 * probeInterval)
-	for _, d := range r.watchLags() {
+	for _, d := range watchLags(r.watches, r.probes) {
 		if d.Source != "watch" {
 			continue
 		}

@@ -173,9 +173,6 @@ func (e *Engine) createReferenced(ctx context.Context, w *workload, r engine.Req
 	return refs, nil
 }
 
-// services is the kind Service.
-var services = api.Kind{Version: "v1", Resource: "services", Name: "Service", Namespaced: true, New: func() api.Object { return new(corev1.Service) }}
-
 func mountedClaims(w *engine.Workload) map[string]bool {
 	mounted := map[string]bool{}
 	for _, p := range w.Pods {

@@ -20,67 +20,60 @@ import (
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
-// dirKind is the kind of the ledger's entry of a directory of the runner's machine.
-const dirKind = "dir"
-
-// behindMark is the annotation of a volume or content that outlives its claim or
-// snapshot: it says whose run that was.
-const retainedAnnotation = "cnsbench.dev/behind"
-
 // mark is the value of the annotations that say which run has changed an object
 // that it did not make.
-func (e *Engine) mark() string { return markPrefix(e.own.RunID) + e.own.Proof() }
+func (r *Run) mark() string { return markPrefix(r.own.RunID) + r.own.Proof() }
 
 func markPrefix(runID string) string { return runID + "." }
 
 // marked says whether an annotation names this run.
-func (e *Engine) marked(o api.Object, annotation string) bool {
+func (r *Run) marked(o api.Object, annotation string) bool {
 	value := o.GetAnnotations()[annotation]
-	if e.byLabel {
-		return strings.HasPrefix(value, markPrefix(e.own.RunID))
+	if r.byLabel {
+		return strings.HasPrefix(value, markPrefix(r.own.RunID))
 	}
-	return value == e.mark()
+	return value == r.mark()
 }
 
 // Check says why an entry of the ledger is left alone: it is not derived from the
 // run's identity, or what it names does not carry that; nil: it is the run's, or
 // gone. Other errors say that it cannot be looked at. Nothing is changed.
-func (e *Engine) Check(ctx context.Context, entry op.LedgerEntry) error {
-	if err := e.checkEntry(entry); err != nil {
+func (r *Run) Check(ctx context.Context, entry op.LedgerEntry) error {
+	if err := r.checkEntry(entry); err != nil {
 		return err
 	}
 	if entry.Kind == dirKind {
-		return e.own.Owns(entry.Name)
+		return r.own.Owns(entry.Name)
 	}
-	if err := e.ensureClient(); err != nil {
+	if err := r.ensureClient(); err != nil {
 		return err
 	}
 	if entry.Kind == cordonKind {
-		_, err := e.cordonedNode(ctx, entry.Name)
+		_, err := r.cordonedNode(ctx, entry.Name)
 		return err
 	}
 	kind, _ := entryKind(entry)
-	o, err := e.find(ctx, kind, entry.Name)
+	o, err := r.find(ctx, kind, entry.Name)
 	if o == nil || err != nil {
 		return err
 	}
-	return e.checkOwner(kind, o)
+	return r.checkOwner(kind, o)
 }
 
 // checkPlace refuses an identity that is not one of a run on this cluster, in this
 // namespace.
-func (e *Engine) checkCluster() error {
-	if err := e.own.OnCluster(); err != nil {
+func (r *Run) checkCluster() error {
+	if err := r.own.OnCluster(); err != nil {
 		return err
 	}
-	if e.executing { // its runner may know the server by another address than its command
+	if r.executing { // its runner may know the server by another address than its command
 		return nil
 	}
-	if server := cmp.Or(e.Server, e.Config.Host); e.own.Server != server {
-		return owned.Refuse("run %s was on the cluster at %s, and this is %s", e.own.RunID, e.own.Server, server)
+	if server := cmp.Or(r.Server, r.Config.Host); r.own.Server != server {
+		return owned.Refuse("run %s was on the cluster at %s, and this is %s", r.own.RunID, r.own.Server, server)
 	}
-	if e.own.Namespace != e.Namespace {
-		return owned.Refuse("run %s was in namespace %s, and this is %s", e.own.RunID, e.own.Namespace, e.Namespace)
+	if r.own.Namespace != r.Namespace {
+		return owned.Refuse("run %s was in namespace %s, and this is %s", r.own.RunID, r.own.Namespace, r.Namespace)
 	}
 	return nil
 }
@@ -91,41 +84,41 @@ var (
 )
 
 // derived refuses an entry that does not follow from the run's identity.
-func (e *Engine) checkEntry(entry op.LedgerEntry) error {
-	if err := e.checkCluster(); err != nil {
+func (r *Run) checkEntry(entry op.LedgerEntry) error {
+	if err := r.checkCluster(); err != nil {
 		return err
 	}
 	if entry.Kind == dirKind {
-		return e.checkDirEntry(entry)
+		return r.checkDirEntry(entry)
 	}
 	d := entry.Data
 	kind, known := entryKind(entry)
 	switch {
 	case entry.Kind != cordonKind && !known:
 		return owned.Refuse("this version does not know the kind %q", entry.Kind)
-	case d["run"] != e.own.RunID:
-		return owned.Refuse("the entry is of run %q, the bundle is of %s", d["run"], e.own.RunID)
-	case d["server"] != e.own.Server:
-		return owned.Refuse("the entry is of the cluster at %q, the run was on %s", d["server"], e.own.Server)
+	case d["run"] != r.own.RunID:
+		return owned.Refuse("the entry is of run %q, the bundle is of %s", d["run"], r.own.RunID)
+	case d["server"] != r.own.Server:
+		return owned.Refuse("the entry is of the cluster at %q, the run was on %s", d["server"], r.own.Server)
 	case !objectNames.MatchString(entry.Name):
 		return owned.Refuse("%q is not the name of an object", entry.Name)
-	case d["namespace"] != e.own.Namespace && (kind.Namespaced || d["namespace"] != ""):
-		return owned.Refuse("the entry is of namespace %q, the run was in %s", d["namespace"], e.own.Namespace)
+	case d["namespace"] != r.own.Namespace && (kind.Namespaced || d["namespace"] != ""):
+		return owned.Refuse("the entry is of namespace %q, the run was in %s", d["namespace"], r.own.Namespace)
 	case entry.Kind == cordonKind:
 		return nil
 	case kind.Resource == leaseKind.Resource && strings.HasPrefix(entry.Name, leaseName("")):
 		return nil
-	case !strings.HasPrefix(entry.Name, names.Prefix(e.own.RunID)):
-		return owned.Refuse("%q is not a name that run %s gives", entry.Name, e.own.RunID)
+	case !strings.HasPrefix(entry.Name, names.Prefix(r.own.RunID)):
+		return owned.Refuse("%q is not a name that run %s gives", entry.Name, r.own.RunID)
 	}
 	return nil
 }
 
-func (e *Engine) checkDirEntry(entry op.LedgerEntry) error {
-	if entry.Name != e.own.Scratch {
-		return owned.Refuse("%s is not the scratch directory of run %s", entry.Name, e.own.RunID)
+func (r *Run) checkDirEntry(entry op.LedgerEntry) error {
+	if entry.Name != r.own.Scratch {
+		return owned.Refuse("%s is not the scratch directory of run %s", entry.Name, r.own.RunID)
 	}
-	return e.own.OwnsScratch()
+	return r.own.OwnsScratch()
 }
 
 // entryKind is the kind that an entry of the ledger names: one that the engine
@@ -149,14 +142,14 @@ func entryKind(entry op.LedgerEntry) (api.Kind, bool) {
 
 // find reads an object; nil: there is none. A list needs no right that the run's
 // own clean-up does not.
-func (e *Engine) find(ctx context.Context, kind api.Kind, name string) (api.Object, error) {
+func (r *Run) find(ctx context.Context, kind api.Kind, name string) (api.Object, error) {
 	if kind.Group == api.VolumeGroupSnapshots("v1").Group && kind.Resource == api.VolumeGroupSnapshots("v1").Resource {
-		if kind = api.VolumeGroupSnapshots(e.groupSnapshotVersion(ctx)); kind.Version == "" {
+		if kind = api.VolumeGroupSnapshots(r.groupSnapshotVersion(ctx)); kind.Version == "" {
 			return nil, nil
 		}
 	}
 	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}
-	list, _, err := e.client.List(ctx, kind, e.namespaceOf(kind), options)
+	list, _, err := r.client.List(ctx, kind, r.namespaceOf(kind), options)
 	if notServed(err) {
 		return nil, nil
 	}
@@ -171,55 +164,47 @@ func (e *Engine) find(ctx context.Context, kind api.Kind, name string) (api.Obje
 	return nil, nil
 }
 
-// within is the namespace of a request.
-func (e *Engine) namespaceOf(kind api.Kind) string {
-	if kind.Namespaced {
-		return e.Namespace
-	}
-	return ""
-}
-
 // carries refuses an object that the run did not make: it lacks the run's label,
 // or the proof of its identity. The Lease of a driver may be another run's by now,
 // which says that this run's is gone.
-func (e *Engine) checkOwner(kind api.Kind, o api.Object) error {
+func (r *Run) checkOwner(kind api.Kind, o api.Object) error {
 	l := o.GetLabels()
 	switch run := l[names.LabelRun]; {
-	case run == e.own.RunID && (e.byLabel || l[names.LabelIdentity] == e.own.Proof()):
+	case run == r.own.RunID && (r.byLabel || l[names.LabelIdentity] == r.own.Proof()):
 		return nil
-	case run == e.own.RunID:
+	case run == r.own.RunID:
 		return owned.Refuse("it carries the label of run %s, and not the proof of its identity", run)
 	case run != "" && kind.String() == leaseKind.String():
 		return nil
 	}
-	return owned.Refuse("it does not carry the label of run %s", e.own.RunID)
+	return owned.Refuse("it does not carry the label of run %s", r.own.RunID)
 }
 
 // cordonedNode finds a node that the run has cordoned; nil: there is nothing to undo.
-func (e *Engine) cordonedNode(ctx context.Context, name string) (*corev1.Node, error) {
+func (r *Run) cordonedNode(ctx context.Context, name string) (*corev1.Node, error) {
 	n := new(corev1.Node)
-	_, err := e.client.Get(ctx, api.Nodes, "", name, n)
+	_, err := r.client.Get(ctx, api.Nodes, "", name, n)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look at node %s: %w", name, err)
 	}
-	if e.marked(n, cordonAnnotation) {
+	if r.marked(n, cordonAnnotation) {
 		return n, nil
 	}
 	if n.Spec.Unschedulable {
-		return nil, owned.Refuse("node %s does not say that run %s has cordoned it", name, e.own.RunID)
+		return nil, owned.Refuse("node %s does not say that run %s has cordoned it", name, r.own.RunID)
 	}
 	return nil, nil
 }
 
 // undoCordon uncordons a node that says that this run has cordoned it, unless it
 // was changed since it was looked at.
-func (e *Engine) undoCordon(ctx context.Context, n *corev1.Node) error {
+func (r *Run) undoCordon(ctx context.Context, n *corev1.Node) error {
 	body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q,"annotations":{%q:null}},"spec":{"unschedulable":null}}`,
 		n.ResourceVersion, cordonAnnotation)
-	_, err := e.client.Patch(ctx, api.Nodes, "", n.Name, types.MergePatchType, body, nil)
+	_, err := r.client.Patch(ctx, api.Nodes, "", n.Name, types.MergePatchType, body, nil)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("node %s is still cordoned: %w", n.Name, err)
 	}
@@ -229,15 +214,15 @@ func (e *Engine) undoCordon(ctx context.Context, n *corev1.Node) error {
 // markBehind marks what outlives the claim or snapshot that the run has just
 // deleted, so that a clean-up by another process knows it. It is no part of an op,
 // and not waited for before Teardown.
-func (e *Engine) markRetained(kind api.Kind, o api.Object) {
-	body := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, o.GetUID(), retainedAnnotation, e.mark())
-	e.annotating.Go(func() {
-		ctx, cancel := context.WithTimeout(e.ctx, requestTimeout)
+func (r *Run) markRetained(kind api.Kind, o api.Object) {
+	body := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, o.GetUID(), retainedAnnotation, r.mark())
+	r.annotating.Go(func() {
+		ctx, cancel := context.WithTimeout(r.ctx, requestTimeout)
 		defer cancel()
-		_, err := e.client.Patch(ctx, kind, "", o.GetName(), types.MergePatchType, body, nil)
+		_, err := r.client.Patch(ctx, kind, "", o.GetName(), types.MergePatchType, body, nil)
 		if err != nil && !apierrors.IsNotFound(err) && !errors.Is(err, context.Canceled) {
 			line := fmt.Sprintf("mark %s %s, which is retained, as this run's: %v", kind.Name, o.GetName(), err)
-			e.session.Sink.Log("engine", line)
+			r.session.Sink.Log("engine", line)
 		}
 	})
 }

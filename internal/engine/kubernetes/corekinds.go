@@ -1,0 +1,80 @@
+package kubernetes
+
+import (
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+)
+
+// services is the kind Service.
+var services = api.Kind{Version: "v1", Resource: "services", Name: "Service", Namespaced: true, New: func() api.Object { return new(corev1.Service) }}
+
+// volumeAttributesClasses is the kind; it is GA since Kubernetes 1.34.
+var volumeAttributesClasses = api.Kind{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattributesclasses", Name: "VolumeAttributesClass",
+	New: func() api.Object { return new(storagev1.VolumeAttributesClass) }}
+
+var leaseKind = api.Kind{Group: "coordination.k8s.io", Version: "v1", Resource: "leases", Name: "Lease", Namespaced: true,
+	New: func() api.Object { return new(coordinationv1.Lease) }}
+
+// leaseName is the Lease of a driver.
+func leaseName(driver string) string {
+	return "cnsbench-" + strings.ToLower(strings.ReplaceAll(driver, "_", "-"))
+}
+
+// labelledKinds are those that a run makes and labels, dependants first.
+func labelledKinds(groupVersion string) []api.Kind {
+	kinds := []api.Kind{api.Pods}
+	if groupVersion != "" {
+		kinds = append(kinds, api.VolumeGroupSnapshots(groupVersion))
+	}
+	return append(kinds, api.VolumeSnapshots, api.PersistentVolumeClaims, services, api.ConfigMaps, api.Secrets,
+		api.VolumeAttachments, volumeAttributesClasses)
+}
+
+// controllerKinds are the kinds of manifest that are looked for by their label where
+// there is no ledger that lists them.
+func controllerKinds() []api.Kind {
+	var list []api.Kind
+	for _, k := range []api.Kind{
+		{Group: "apps", Resource: "deployments", Name: "Deployment"}, {Group: "apps", Resource: "statefulsets", Name: "StatefulSet"},
+		{Group: "apps", Resource: "daemonsets", Name: "DaemonSet"}, {Group: "batch", Resource: "cronjobs", Name: "CronJob"}, {Group: "batch", Resource: "jobs", Name: "Job"},
+	} {
+		k.Version, k.Namespaced, k.JSON, k.New = "v1", true, true, func() api.Object { return new(api.Any) }
+		list = append(list, k)
+	}
+	return list
+}
+
+const snapshotGroup = "snapshot.storage.k8s.io"
+
+// provisionedBy is the annotation by which a PersistentVolume says that it was made
+// for a claim.
+const provisionedBy = "pv.kubernetes.io/provisioned-by"
+
+// madeFor says whether a volume can have been provisioned for a claim of this age: a
+// volume that is older than its claim was not.
+func madeFor(claim metav1.Time, pv *corev1.PersistentVolume) bool {
+	return !pv.CreationTimestamp.Add(clockSkew).Before(claim.Time)
+}
+
+// clockSkew is how far the clocks of two API servers may be apart.
+const clockSkew = 5 * time.Second
+
+// Kinds of ledger entries that are no API resources.
+const (
+	dirKind    = "dir"    // a directory on the runner's machine
+	cordonKind = "cordon" // a node to uncordon
+)
+
+// Annotations of objects that the run changed but did not create. Their value is
+// Run.Mark.
+const (
+	cordonAnnotation   = "cnsbench.dev/cordoned" // of a node that the run cordoned
+	retainedAnnotation = "cnsbench.dev/behind"   // of a retained volume or content
+)
