@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/apitest"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -58,8 +58,10 @@ func deadRun(t testing.TB, s *apitest.Server) owned.Identity {
 	return own
 }
 
-func cleaning(own owned.Identity, s *apitest.Server) *Engine {
-	return New(Options{Config: &rest.Config{Host: s.URL}, Namespace: "ns", Identity: own})
+func cleaning(own owned.Identity, s *apitest.Server) *Cleaner {
+	run := newCore(Options{Config: &rest.Config{Host: s.URL}, Namespace: "ns", Identity: own})
+	return &Cleaner{Run: run, StopProbes: func() {}, IsGroupMember: func(string) bool { return false },
+		ReleaseLeases: func(ctx context.Context) error { return releaseLeases(ctx, run, nil) }}
 }
 
 // data is what an entry of the run says beside its kind and name.
@@ -385,7 +387,7 @@ func TestRelations(t *testing.T) {
 		tt.change(pv)
 		for _, living := range []bool{false, true} {
 			e.executing = living
-			sw := e.cleaner().newCleanup(nil)
+			sw := e.newCleanup(nil)
 			sw.claims[types.UID("claim")] = now
 			want := tt.dead
 			if living {
@@ -401,7 +403,7 @@ func TestRelations(t *testing.T) {
 // TestIdentityIsOnAllObjects: the label goes with the run's own, into each request
 // that makes an object.
 func TestIdentityIsOnAllObjects(t *testing.T) {
-	e := New(Options{Config: testConfig()})
+	e := newCore(Options{})
 	e.own, e.session.RunID = owned.New("0abc"), "0abc"
 	l := e.labels(map[string]string{"given": "x"}, "a", "o")
 	if l[names.LabelRun] != "0abc" || l[names.LabelIdentity] != e.own.Proof() || l["given"] != "x" ||
@@ -487,34 +489,4 @@ func FuzzCheck(f *testing.F) {
 			t.Fatalf("%v is accepted: what there is has the labels %v", entry, l)
 		}
 	})
-}
-
-// TestMarks: what the run changes and has not made says whose it is, in the request
-// that changes it.
-func TestMarks(t *testing.T) {
-	s := apitest.Start(t)
-	own := deadRun(t, s)
-	e := cleaning(own, s)
-	ledger := &entries{}
-	e.session.Ledger, e.ctx = ledger, t.Context()
-	if err := e.ensureClient(); err != nil {
-		t.Fatal(err)
-	}
-	s.Add(t, "/api/v1/nodes/n", `{}`)
-	s.Add(t, "/api/v1/persistentvolumes/pvc-1", `{"metadata":{"uid":"u"}}`)
-	if err := e.cordon(t.Context(), "n", op.NewTrace(op.NewClock())); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.Get("/api/v1/nodes/n").GetAnnotations()[cordonAnnotation]; got != e.mark() || !unschedulable(s, "n") ||
-		len(s.Writes()) != 1 {
-		t.Errorf("a cordoned node has %q after %v", got, s.Writes())
-	}
-	if err := cleaning(own, s).Teardown(t.Context(), ledger); err != nil || unschedulable(s, "n") || len(ledger.open) > 0 {
-		t.Errorf("%v; cordoned %v, ledger %v", err, unschedulable(s, "n"), ledger.open)
-	}
-	e.markRetained(api.PersistentVolumes, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", UID: "u"}})
-	e.annotating.Wait()
-	if got := s.Get("/api/v1/persistentvolumes/pvc-1").GetAnnotations()[retainedAnnotation]; got != e.mark() {
-		t.Errorf("a retained volume has %q", got)
-	}
 }
