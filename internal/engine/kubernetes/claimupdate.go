@@ -16,6 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -132,7 +133,7 @@ func (e *Engine) hasAttributesClass(ctx context.Context, name string) bool {
 	if known {
 		return has
 	}
-	_, err := e.client.Get(ctx, volumeAttributesClasses, "", name, new(storagev1.VolumeAttributesClass))
+	_, err := e.Client.Get(ctx, core.VolumeAttributesClasses, "", name, new(storagev1.VolumeAttributesClass))
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.existingClasses[name] = err == nil
@@ -145,23 +146,23 @@ func (e *Engine) attributesClass(ctx context.Context, v *volume, parameters map[
 	if len(parameters) == 0 {
 		return "", &engine.Error{Code: "InvalidArgument", Message: "a VolumeAttributesClass has at least one parameter"}
 	}
-	driver := e.classes[v.object.Class].Provisioner
+	driver := e.Classes[v.object.Class].Provisioner
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s\n", driver)
 	for _, k := range slices.Sorted(maps.Keys(parameters)) {
 		fmt.Fprintf(h, "%s=%s\n", k, parameters[k])
 	}
-	name := e.name(fmt.Sprintf("vac-%016x", h.Sum64()))
+	name := e.Name(fmt.Sprintf("vac-%016x", h.Sum64()))
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.attributesClasses[name] {
 		return name, nil
 	}
-	c := &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: e.labels(nil, "", "")}, DriverName: driver, Parameters: parameters}
-	if err := e.ledgerAdd(volumeAttributesClasses, name); err != nil {
+	c := &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: e.Labels(nil, "", "")}, DriverName: driver, Parameters: parameters}
+	if err := e.LedgerAdd(core.VolumeAttributesClasses, name); err != nil {
 		return "", err
 	}
-	if _, err := e.create(ctx, volumeAttributesClasses, c); err != nil {
+	if _, err := e.Create(ctx, core.VolumeAttributesClasses, c); err != nil {
 		return "", err
 	}
 	e.attributesClasses[name] = true
@@ -201,7 +202,7 @@ func (c *claimUpdate) patch(ctx context.Context, body any) error {
 	if err != nil {
 		return err
 	}
-	answered, err := c.engine.patch(ctx, api.PersistentVolumeClaims, c.v.name, data)
+	answered, err := c.engine.Patch(ctx, api.PersistentVolumeClaims, c.v.name, data)
 	if err == nil {
 		c.tr.MarkAt(op.Acked, answered, 0, "runner")
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
@@ -83,9 +84,9 @@ func (e *Engine) pickNode(ctx context.Context, d *engine.Drain) (string, error) 
 	if d.Node != "" {
 		return d.Node, nil
 	}
-	list, _, err := e.client.List(ctx, api.Nodes, "", metav1.ListOptions{LabelSelector: labels.SelectorFromSet(d.Labels).String()})
+	list, _, err := e.Client.List(ctx, api.Nodes, "", metav1.ListOptions{LabelSelector: labels.SelectorFromSet(d.Labels).String()})
 	if err != nil {
-		return "", apiError(ctx, err)
+		return "", core.APIError(ctx, err)
 	}
 	if len(list) == 0 {
 		return "", &engine.Error{Code: "NotFound", Message: fmt.Sprintf("no node has the labels %s", labels.Set(d.Labels))}
@@ -96,7 +97,7 @@ func (e *Engine) pickNode(ctx context.Context, d *engine.Drain) (string, error) 
 
 // prepareDrain notes before the node is cordoned that it is to be uncordoned.
 func (e *Engine) prepareDrain(r engine.Request) error {
-	ctx, cancel := context.WithTimeout(e.ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(e.Ctx, core.RequestTimeout)
 	defer cancel()
 	node, err := e.pickNode(ctx, r.Drain)
 	if err != nil {
@@ -143,8 +144,8 @@ func (e *Engine) podsOn(node string) ([]*managedPod, []*corev1.Pod) {
 // cordon keeps new pods off a node. One that somebody has cordoned is theirs.
 func (e *Engine) cordon(ctx context.Context, node string, tr *op.Trace) error {
 	n := new(corev1.Node)
-	if _, err := e.client.Get(ctx, api.Nodes, "", node, n); err != nil {
-		return apiError(ctx, err)
+	if _, err := e.Client.Get(ctx, api.Nodes, "", node, n); err != nil {
+		return core.APIError(ctx, err)
 	}
 	e.mu.Lock()
 	ours := e.cordoned[node]
@@ -155,13 +156,13 @@ func (e *Engine) cordon(ctx context.Context, node string, tr *op.Trace) error {
 	if ours || n.Spec.Unschedulable {
 		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("node %s is cordoned already: it is drained by somebody, or by another operation", node)}
 	}
-	err := e.session.Ledger.Add(op.LedgerEntry{Kind: cordonKind, Name: node,
-		Data: map[string]string{"server": e.own.Server, "run": e.session.RunID}})
+	err := e.Session.Ledger.Add(op.LedgerEntry{Kind: core.CordonKind, Name: node,
+		Data: map[string]string{"server": e.ID.Server, "run": e.Session.RunID}})
 	if err != nil {
 		return err
 	}
-	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}},"spec":{"unschedulable":true}}`, cordonAnnotation, e.mark())
-	answered, err := e.patch(ctx, api.Nodes, node, body)
+	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}},"spec":{"unschedulable":true}}`, core.CordonAnnotation, e.Mark())
+	answered, err := e.Patch(ctx, api.Nodes, node, body)
 	if err != nil {
 		return errors.Join(err, e.uncordon(ctx, node)) // it may have been done all the same
 	}
@@ -173,15 +174,15 @@ func (e *Engine) cordon(ctx context.Context, node string, tr *op.Trace) error {
 func (e *Engine) uncordon(ctx context.Context, node string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), uncordonTimeout)
 	defer cancel()
-	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}},"spec":{"unschedulable":null}}`, cordonAnnotation)
-	_, err := e.client.Patch(ctx, api.Nodes, "", node, types.MergePatchType, body, nil)
+	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}},"spec":{"unschedulable":null}}`, core.CordonAnnotation)
+	_, err := e.Client.Patch(ctx, api.Nodes, "", node, types.MergePatchType, body, nil)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("node %s is still cordoned, and stays so until the run is cleaned up: %w", node, err)
 	}
 	e.mu.Lock()
 	delete(e.cordoned, node)
 	e.mu.Unlock()
-	return e.session.Ledger.Done(cordonKind, node)
+	return e.Session.Ledger.Done(core.CordonKind, node)
 }
 
 // evicts asks for a pod's eviction until no PodDisruptionBudget forbids it.
@@ -197,7 +198,7 @@ func (rp *replacement) byEviction(ctx context.Context, tr *op.Trace) func(*manag
 // budget counts as an attempt.
 func (e *Engine) evict(ctx context.Context, name string, uid types.UID, tr *op.Trace) (op.Time, error) {
 	for {
-		call, err := e.client.Evict(ctx, e.Namespace, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		call, err := e.Client.Evict(ctx, e.Namespace, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 		if err == nil || !apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
 			return call.Answered, err
 		}
@@ -230,7 +231,7 @@ func (e *Engine) evictControlled(ctx context.Context, list []*corev1.Pod, seen t
 				if apierrors.IsNotFound(err) {
 					err = nil
 				}
-				errs = append(errs, apiError(ctx, err))
+				errs = append(errs, core.APIError(ctx, err))
 				mu.Lock()
 				seen.Set(op.Evicted, p.Name, op.Milestone{At: at, Source: "runner"})
 				mu.Unlock()

@@ -121,7 +121,7 @@ func (m *managedPod) awaitEnd(ctx context.Context) op.InstanceEnd {
 		before = append(before, end.Containers...)
 		if h.next == nil {
 			lost := op.ContainerEnd{Name: engine.Restarted(m.object, inc.restarts+1), ExitCode: -1, Message: fmt.Sprintf("it was not made again: %v", h.err)}
-			return op.InstanceEnd{Instance: m.instance, At: m.engine.session.Clock.Now(), OK: m.isStopping(), Containers: append(before, lost)}
+			return op.InstanceEnd{Instance: m.instance, At: m.engine.Session.Clock.Now(), OK: m.isStopping(), Containers: append(before, lost)}
 		}
 		inc = h.next
 	}

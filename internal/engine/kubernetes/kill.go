@@ -166,7 +166,7 @@ func (rp *replacement) signal(ctx context.Context, m *managedPod, sig syscall.Si
 			return &engine.Error{Code: agent.CodeLost, Message: err.Error(), Err: err}
 		}
 	}
-	rp.mark(op.Signalled, m, op.Milestone{At: rp.engine.session.Clock.Now(), Source: "runner"})
+	rp.mark(op.Signalled, m, op.Milestone{At: rp.engine.Session.Clock.Now(), Source: "runner"})
 	gone := op.Milestone{At: op.Never}
 	for _, s := range inc.sessions {
 		select {

@@ -25,24 +25,32 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/cleanup"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/lagprobe"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/lease"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/metrics"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/proxies"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
+// Options say which cluster to use and how its pods reach the runner.
+type Options = core.Options
+
 // Engine is the engine of one run. It implements engine.Engine.
 type Engine struct {
-	*Run
+	*core.Run
 	watches      *watch.Watches
 	tracker      *tracker.Tracker
 	agents       *agent.Server
 	proxies      []*csiproxy.Client
-	leases       *leaseHolder
-	probes       *probes
+	leases       *lease.Holder
+	probes       *lagprobe.Probes
 	metrics      *metrics.Collector
 	attempts     *tracker.Attempts
 	inventory    map[string]*csiproxy.Inventory // by proxy: what its driver had before
@@ -77,7 +85,7 @@ func New(o Options) *Engine {
 	o.Delivery = cmp.Or(o.Delivery, podspec.DeliverInit)
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceDefault)
 	o.Listen = cmp.Or(o.Listen, ":0")
-	return &Engine{Run: newCore(o), closed: make(chan struct{}), attempts: tracker.NewAttempts(),
+	return &Engine{Run: core.New(o), closed: make(chan struct{}), attempts: tracker.NewAttempts(),
 		volumes: map[string]*volume{}, snapshots: map[string]*snapshot{}, workloads: map[string]*workload{}, attributesClasses: map[string]bool{}, existingClasses: map[string]bool{},
 		manifests: map[string]*manifest{}, kinds: map[schema.GroupVersionKind]api.Kind{}, drains: map[int64]string{}, cordoned: map[string]bool{}, manifestWatches: map[string]*watch.Watches{}}
 }
@@ -102,19 +110,19 @@ func Capabilities() engine.Capabilities {
 // Open connects, learns what the cluster offers, opens the watches and
 // listens for agents.
 func (e *Engine) Open(ctx context.Context, s engine.Session) error {
-	e.session, e.ctx, e.executing = s, context.WithoutCancel(ctx), true
-	if e.own = s.Identity; e.own == (owned.Identity{}) {
-		e.own = owned.New(s.RunID)
+	e.Session, e.Ctx, e.Executing = s, context.WithoutCancel(ctx), true
+	if e.ID = s.Identity; e.ID == (owned.Identity{}) {
+		e.ID = owned.New(s.RunID)
 	}
-	e.own.Namespace, e.own.Server = e.Namespace, cmp.Or(e.own.Server, e.Config.Host)
-	if err := e.connect(s.Clock); err != nil {
+	e.ID.Namespace, e.ID.Server = e.Namespace, cmp.Or(e.ID.Server, e.Config.Host)
+	if err := e.Connect(s.Clock); err != nil {
 		return err
 	}
 	if err := e.readClasses(ctx); err != nil {
 		return err
 	}
-	e.leases = newLeaseHolder(e.Run)
-	if err := e.leases.acquireAll(ctx); err != nil {
+	e.leases = lease.New(e.Run)
+	if err := e.leases.Acquire(ctx); err != nil {
 		return err
 	}
 	if err := e.listen(ctx); err != nil {
@@ -124,31 +132,31 @@ func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 		return err
 	}
 	var err error
-	if e.probes, err = startProbes(ctx, e.Run, e.watches); err != nil {
+	if e.probes, err = lagprobe.Start(ctx, e.Run, e.watches); err != nil {
 		return err
 	}
-	e.metrics = metrics.Start(ctx, e.client, e.Metrics)
-	e.inventory = listInventory(ctx, e.Run)
-	e.proxies, err = connectProxies(ctx, e.Run, e.tracker)
+	e.metrics = metrics.Start(ctx, e.Client, e.Metrics)
+	e.inventory = proxies.ListInventory(ctx, e.Run)
+	e.proxies, err = proxies.Connect(ctx, e.Run, e.tracker)
 	return err
 }
 
 // learn reads the classes and drivers, and which kinds of snapshot there are.
 func (e *Engine) readClasses(ctx context.Context) error {
-	e.classes, e.drivers = map[string]storagev1.StorageClass{}, map[string]storagev1.CSIDriver{}
-	list, _, err := e.client.List(ctx, api.StorageClasses, "", metav1.ListOptions{})
+	e.Classes, e.Drivers = map[string]storagev1.StorageClass{}, map[string]storagev1.CSIDriver{}
+	list, _, err := e.Client.List(ctx, api.StorageClasses, "", metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("read the cluster's StorageClasses: %w", err)
 	}
 	for _, o := range list {
-		e.classes[o.GetName()] = *o.(*storagev1.StorageClass)
+		e.Classes[o.GetName()] = *o.(*storagev1.StorageClass)
 	}
-	list, _, err = e.client.List(ctx, api.CSIDrivers, "", metav1.ListOptions{})
+	list, _, err = e.Client.List(ctx, api.CSIDrivers, "", metav1.ListOptions{})
 	if err != nil { // a right that few need: without it, all drivers are taken to attach
-		e.session.Sink.Log("engine", fmt.Sprintf("the cluster's CSIDrivers cannot be read: %v", err))
+		e.Session.Sink.Log("engine", fmt.Sprintf("the cluster's CSIDrivers cannot be read: %v", err))
 	}
 	for _, o := range list {
-		e.drivers[o.GetName()] = *o.(*storagev1.CSIDriver)
+		e.Drivers[o.GetName()] = *o.(*storagev1.CSIDriver)
 	}
 	return e.findSnapshotKinds(ctx)
 }
@@ -159,22 +167,22 @@ func (e *Engine) findSnapshotKinds(ctx context.Context) error {
 		return nil // so that no right to them is needed either
 	}
 	one := metav1.ListOptions{}
-	_, _, err := e.client.List(ctx, api.VolumeSnapshots, e.Namespace, one)
+	_, _, err := e.Client.List(ctx, api.VolumeSnapshots, e.Namespace, one)
 	switch {
 	case err == nil:
 		e.hasSnapshots = true
-	case notServed(err):
+	case core.NotServed(err):
 		return &engine.Error{Code: "Unimplemented", Message: "the cluster has no VolumeSnapshots (snapshot.storage.k8s.io/v1): install the external snapshotter's CRDs and controller"}
 	default:
 		return fmt.Errorf("look for VolumeSnapshots: %w", err)
 	}
-	if !e.session.Needs.Features["groupSnapshot"] {
+	if !e.Session.Needs.Features["groupSnapshot"] {
 		return nil
 	}
 	for _, version := range []string{"v1", "v1beta2", "v1beta1"} {
-		_, _, err := e.client.List(ctx, api.VolumeGroupSnapshots(version), e.Namespace, one)
+		_, _, err := e.Client.List(ctx, api.VolumeGroupSnapshots(version), e.Namespace, one)
 		if err == nil {
-			e.groupVersion = version
+			e.GroupSnapshotVersion = version
 			return nil
 		}
 	}
@@ -183,7 +191,7 @@ func (e *Engine) findSnapshotKinds(ctx context.Context) error {
 
 // needsSnapshots says whether the plan makes or uses snapshots.
 func (e *Engine) needsSnapshots() bool {
-	return e.session.Needs.Kinds[op.Snapshot] || e.session.Needs.Kinds[op.Restore]
+	return e.Session.Needs.Kinds[op.Snapshot] || e.Session.Needs.Kinds[op.Restore]
 }
 
 func (e *Engine) listen(ctx context.Context) error {
@@ -195,7 +203,7 @@ func (e *Engine) listen(ctx context.Context) error {
 		}
 	}
 	var err error
-	e.agents, err = agent.ListenTLS(context.WithoutCancel(ctx), e.Listen, advertise, e.session.Clock, e.session.Sink)
+	e.agents, err = agent.ListenTLS(context.WithoutCancel(ctx), e.Listen, advertise, e.Session.Clock, e.Session.Sink)
 	return err
 }
 
@@ -218,53 +226,53 @@ func routeTo(ctx context.Context, server string) (string, error) {
 // watch opens all watches; they are open before the first op.
 func (e *Engine) openWatches(ctx context.Context) error {
 	e.tracker = tracker.New(e.Namespace)
-	ours := e.selector()
+	ours := e.Selector()
 	kinds := []watch.Source{
 		{Kind: api.Pods, Namespace: e.Namespace, LabelSelector: ours},
 		{Kind: api.PersistentVolumeClaims, Namespace: e.Namespace, LabelSelector: ours},
 		{Kind: api.PersistentVolumes},
 		{Kind: api.VolumeAttachments},
 		{Kind: api.Events, Namespace: e.Namespace},
-		{Kind: api.ConfigMaps, Namespace: e.Namespace, FieldSelector: "metadata.name=" + e.name(probeName)},
+		{Kind: api.ConfigMaps, Namespace: e.Namespace, FieldSelector: "metadata.name=" + e.Name(lagprobe.ObjectName)},
 	}
 	if e.hasSnapshots {
 		kinds = append(kinds, watch.Source{Kind: api.VolumeSnapshots, Namespace: e.Namespace}, watch.Source{Kind: api.VolumeSnapshotContents})
 	}
-	if e.groupVersion != "" {
-		kinds = append(kinds, watch.Source{Kind: api.VolumeGroupSnapshots(e.groupVersion), Namespace: e.Namespace})
+	if e.GroupSnapshotVersion != "" {
+		kinds = append(kinds, watch.Source{Kind: api.VolumeGroupSnapshots(e.GroupSnapshotVersion), Namespace: e.Namespace})
 	}
 	var err error
-	e.watches, err = watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.session.Clock, Sources: kinds, Handler: e.handleEvent, Gap: e.logGap})
+	e.watches, err = watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.Session.Clock, Sources: kinds, Handler: e.handleEvent, Gap: e.logGap})
 	if err != nil {
 		return err
 	}
-	e.client.Sending, e.client.Seen = e.sending, e.wrote
+	e.Client.Sending, e.Client.Seen = e.sending, e.wrote
 	return nil
 }
 
 // see takes an event of a watch.
 func (e *Engine) handleEvent(ev watch.Event) {
-	e.leases.observeVolume(ev)
+	e.leases.ObserveVolume(ev)
 	e.attempts.See(ev)
 	e.tracker.See(ev)
 }
 
 // observe begins the observation of an op from now on.
 func (e *Engine) observe(calls map[string]bool, pending func() []tracker.Pending) tracker.Observation {
-	return e.tracker.Observe(e.session.Sink, e.session.Clock.Now(), calls, pending)
+	return e.tracker.Observe(e.Session.Sink, e.Session.Clock.Now(), calls, pending)
 }
 
 // gap says when a watch was lost and when it was back.
 func (e *Engine) logGap(g watch.Gap) {
 	if !g.To.Known() {
-		e.session.Sink.Log("watch", fmt.Sprintf("the watch of %s was lost: %s; what happens until it is back is known to that interval only", g.Kind, g.Cause))
+		e.Session.Sink.Log("watch", fmt.Sprintf("the watch of %s was lost: %s; what happens until it is back is known to that interval only", g.Kind, g.Cause))
 		return
 	}
 	line := fmt.Sprintf("the watch of %s is back after %v, at attempt %d", g.Kind, time.Duration(g.To-g.From).Round(time.Millisecond), g.Attempts)
 	if g.Last != "" {
 		line += "; before that: " + g.Last
 	}
-	e.session.Sink.Log("watch", line)
+	e.Session.Sink.Log("watch", line)
 }
 
 // accountForWatches notes how good the clocks were.
@@ -272,11 +280,11 @@ func (e *Engine) logWatchStats() {
 	for _, l := range e.watches.Lags() {
 		line, err := json.Marshal(l)
 		if err == nil {
-			e.session.Sink.Log("watch", string(line))
+			e.Session.Sink.Log("watch", string(line))
 		}
 	}
-	if n := e.client.Throttled(); n > 0 {
-		e.session.Sink.Log("engine", fmt.Sprintf("the API server refused %d requests for being too many (429); none was repeated", n))
+	if n := e.Client.Throttled(); n > 0 {
+		e.Session.Sink.Log("engine", fmt.Sprintf("the API server refused %d requests for being too many (429); none was repeated", n))
 	}
 }
 
@@ -338,16 +346,16 @@ func (e *Engine) deleteObject(ctx context.Context, o engine.Object, tr *op.Trace
 func (e *Engine) Environment(ctx context.Context) (map[string]any, error) {
 	env := map[string]any{
 		"server": e.Config.Host, "namespace": e.Namespace, "agentDelivery": e.Delivery, "image": e.Image,
-		"storageClasses": e.classes, "groupSnapshots": e.groupVersion,
+		"storageClasses": e.Classes, "groupSnapshots": e.GroupSnapshotVersion,
 	}
-	nodes, _, err := e.client.List(ctx, api.Nodes, "", metav1.ListOptions{})
+	nodes, _, err := e.Client.List(ctx, api.Nodes, "", metav1.ListOptions{})
 	if err != nil {
 		env["nodes"] = fmt.Sprintf("cannot be read: %v", err)
 	} else {
 		env["nodes"] = describeNodes(nodes)
 	}
-	env["limits"] = metrics.Limits(ctx, e.client)
-	env["csiProxies"] = describeProxies(e.proxies)
+	env["limits"] = metrics.Limits(ctx, e.Client)
+	env["csiProxies"] = proxies.Describe(e.proxies)
 	return env, nil
 }
 
@@ -372,8 +380,8 @@ func (e *Engine) Close() error {
 	var errs []error
 	e.closeOnce.Do(func() {
 		close(e.closed)
-		e.probes.stopProbing()
-		e.leases.stopRenewing()
+		e.probes.Stop()
+		e.leases.Stop()
 		if e.agents != nil {
 			errs = append(errs, e.agents.Close())
 		}
@@ -389,16 +397,16 @@ func (e *Engine) Close() error {
 			e.logWatchStats()
 			e.watches.Close()
 		}
-		if e.client != nil {
-			e.client.Close()
+		if e.Client != nil {
+			e.Client.Close()
 		}
 	})
 	return errors.Join(errs...)
 }
 
-func (e *Engine) cleaner() *Cleaner {
-	return &Cleaner{Run: e.Run, StopProbes: e.probes.stopProbing, IsGroupMember: e.isGroupMember,
-		ReleaseLeases: func(ctx context.Context) error { return releaseLeases(ctx, e.Run, e.leases) }}
+func (e *Engine) cleaner() *cleanup.Cleaner {
+	return &cleanup.Cleaner{Run: e.Run, StopProbes: e.probes.Stop, IsGroupMember: e.isGroupMember,
+		ReleaseLeases: func(ctx context.Context) error { return lease.Release(ctx, e.Run, e.leases) }}
 }
 
 // Teardown removes everything that the run created; see cleanup.Cleaner.

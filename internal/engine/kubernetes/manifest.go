@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
@@ -75,9 +76,9 @@ func (e *Engine) findKind(ctx context.Context, gvk schema.GroupVersionKind) (api
 	if known {
 		return k, nil
 	}
-	k, err := e.client.Find(ctx, gvk)
+	k, err := e.Client.Find(ctx, gvk)
 	if err != nil {
-		return k, apiError(ctx, err)
+		return k, core.APIError(ctx, err)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -88,7 +89,7 @@ func (e *Engine) findKind(ctx context.Context, gvk schema.GroupVersionKind) (api
 // watchObject opens the watch that shows an object: one for all objects of the
 // run of a kind, one for each other.
 func (e *Engine) watchObject(ctx context.Context, m *manifest) error {
-	src := watch.Source{Kind: m.kind, Namespace: m.namespace, LabelSelector: e.selector()}
+	src := watch.Source{Kind: m.kind, Namespace: m.namespace, LabelSelector: e.Selector()}
 	if m.foreign {
 		src.LabelSelector, src.FieldSelector = "", "metadata.name="+m.name
 	}
@@ -101,12 +102,12 @@ func (e *Engine) watchObject(ctx context.Context, m *manifest) error {
 	if there {
 		return nil
 	}
-	w, err := watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.session.Clock, Sources: []watch.Source{src}, Gap: e.logGap,
+	w, err := watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.Session.Clock, Sources: []watch.Source{src}, Gap: e.logGap,
 		Handler: func(ev watch.Event) {
 			e.tracker.SeeObject(tracker.ObjectKey(m.kind, ev.Object.GetNamespace(), ev.Object.GetName()), ev)
 		}})
 	if err != nil {
-		return apiError(ctx, err)
+		return core.APIError(ctx, err)
 	}
 	e.watchesMu.Lock()
 	defer e.watchesMu.Unlock()
@@ -144,14 +145,14 @@ func (e *Engine) refineMilestones(tr *op.Trace) {
 // prepareManifest finds out what kind a manifest is of, enters it into the
 // ledger and opens its watch.
 func (e *Engine) prepareManifest(r engine.Request) error {
-	ctx, cancel := context.WithTimeout(e.ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(e.Ctx, core.RequestTimeout)
 	defer cancel()
 	m, err := e.newManifest(ctx, r)
 	if err != nil {
 		return err
 	}
-	err = e.session.Ledger.Add(op.LedgerEntry{Kind: m.kind.String(), Name: m.name, Data: map[string]string{
-		"namespace": m.namespace, "server": e.own.Server, "run": e.session.RunID,
+	err = e.Session.Ledger.Add(op.LedgerEntry{Kind: m.kind.String(), Name: m.name, Data: map[string]string{
+		"namespace": m.namespace, "server": e.ID.Server, "run": e.Session.RunID,
 		"version": m.kind.Version, "group": m.kind.Group, "resource": m.kind.Resource, "kind": m.kind.Name}})
 	return errors.Join(err, e.watchObject(ctx, m))
 }
@@ -163,7 +164,7 @@ func (e *Engine) newManifest(ctx context.Context, r engine.Request) (*manifest, 
 	if err != nil {
 		return nil, fmt.Errorf("manifest of %s: %w", r.Action, err)
 	}
-	m := &manifest{engine: e, kind: kind, name: e.name(r.Name),
+	m := &manifest{engine: e, kind: kind, name: e.Name(r.Name),
 		object: engine.Object{Kind: engine.ManifestObject, Name: r.Name, Action: r.Action, Labels: r.Manifest.Object.GetLabels()}}
 	if kind.Namespaced {
 		m.namespace = e.Namespace
@@ -185,9 +186,9 @@ func (e *Engine) createManifest(ctx context.Context, r engine.Request, tr *op.Tr
 	m.hasPods = e.adopt(&o.Unstructured, m, r)
 	f := e.tracker.Follow(m.key())
 	defer f.Close()
-	call, err := e.client.Create(ctx, m.kind, m.namespace, o, o)
+	call, err := e.Client.Create(ctx, m.kind, m.namespace, o, o)
 	if err != nil {
-		return nil, apiError(ctx, err)
+		return nil, core.APIError(ctx, err)
 	}
 	tr.MarkAt(op.Acked, call.Answered, 0, "runner")
 	e.mu.Lock()
@@ -207,7 +208,7 @@ func (e *Engine) adopt(o *unstructured.Unstructured, m *manifest, r engine.Reque
 	o.SetName(m.name)
 	o.SetGenerateName("")
 	o.SetNamespace(m.namespace)
-	o.SetLabels(e.labels(o.GetLabels(), r.Action, r.Name))
+	o.SetLabels(e.Labels(o.GetLabels(), r.Action, r.Name))
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"} {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
 	}
@@ -218,7 +219,7 @@ func (e *Engine) adopt(o *unstructured.Unstructured, m *manifest, r engine.Reque
 			return false
 		}
 		given, _, err := unstructured.NestedStringMap(t, "metadata", "labels")
-		return err == nil && unstructured.SetNestedStringMap(t, e.labels(given, r.Action, r.Name), "metadata", "labels") == nil
+		return err == nil && unstructured.SetNestedStringMap(t, e.Labels(given, r.Action, r.Name), "metadata", "labels") == nil
 	}
 	spec, _ := o.Object["spec"].(map[string]any)
 	if job, ok := spec["jobTemplate"].(map[string]any); ok && label(job) {
@@ -292,8 +293,8 @@ func (e *Engine) deleteManifest(ctx context.Context, target engine.Object, tr *o
 	defer r.Feed.Close()
 	defer func() { r.Milestones.Fill(tr, r.objectsOf) }()
 	there := new(api.Any)
-	if _, err := e.client.Get(ctx, m.kind, m.namespace, m.name, there); err != nil {
-		return apiError(ctx, err)
+	if _, err := e.Client.Get(ctx, m.kind, m.namespace, m.name, there); err != nil {
+		return core.APIError(ctx, err)
 	}
 	r.objects[m.key().Name] = pendingDeletion{m.name, there.GetUID()}
 	r.objectsOf[objectGone] = []string{m.name}
@@ -308,11 +309,11 @@ func (e *Engine) deleteManifest(ctx context.Context, target engine.Object, tr *o
 	}
 	uid, foreground := there.GetUID(), metav1.DeletePropagationForeground
 	opts := metav1.DeleteOptions{PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: &uid}}
-	if _, err := e.client.Delete(ctx, m.kind, m.namespace, m.name, opts); err != nil && !apierrors.IsNotFound(err) {
-		return apiError(ctx, err)
+	if _, err := e.Client.Delete(ctx, m.kind, m.namespace, m.name, opts); err != nil && !apierrors.IsNotFound(err) {
+		return core.APIError(ctx, err)
 	}
 	for _, x := range claims {
-		if err := e.delete(ctx, api.PersistentVolumeClaims, x.name); err != nil {
+		if err := e.Delete(ctx, api.PersistentVolumeClaims, x.name); err != nil {
 			return err
 		}
 	}
@@ -329,7 +330,7 @@ func (e *Engine) deleteManifest(ctx context.Context, target engine.Object, tr *o
 	if m.foreign {
 		return nil
 	}
-	return e.ledgerDone(m.kind, m.name)
+	return e.LedgerDone(m.kind, m.name)
 }
 
 // objectGone is the milestone at which an object of a manifest is gone.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/apitest"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
@@ -48,8 +49,8 @@ func TestMarks(t *testing.T) {
 		spec, _ := o.Object["spec"].(map[string]any)
 		return spec["unschedulable"] == true
 	}
-	e.session.Ledger, e.ctx = ledger, t.Context()
-	if err := e.ensureClient(); err != nil {
+	e.Session.Ledger, e.Ctx = ledger, t.Context()
+	if err := e.EnsureClient(); err != nil {
 		t.Fatal(err)
 	}
 	s.Add(t, "/api/v1/nodes/n", `{}`)
@@ -57,16 +58,16 @@ func TestMarks(t *testing.T) {
 	if err := e.cordon(t.Context(), "n", op.NewTrace(op.NewClock())); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Get("/api/v1/nodes/n").GetAnnotations()[cordonAnnotation]; got != e.mark() || !unschedulable() ||
+	if got := s.Get("/api/v1/nodes/n").GetAnnotations()[core.CordonAnnotation]; got != e.Mark() || !unschedulable() ||
 		len(s.Writes()) != 1 {
 		t.Errorf("a cordoned node has %q after %v", got, s.Writes())
 	}
 	if err := New(options).Teardown(t.Context(), ledger); err != nil || unschedulable() || len(ledger.open) > 0 {
 		t.Errorf("%v; cordoned %v, ledger %v", err, unschedulable(), ledger.open)
 	}
-	e.markRetained(api.PersistentVolumes, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", UID: "u"}})
-	e.annotating.Wait()
-	if got := s.Get("/api/v1/persistentvolumes/pvc-1").GetAnnotations()[retainedAnnotation]; got != e.mark() {
+	e.MarkRetained(api.PersistentVolumes, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", UID: "u"}})
+	e.Annotating.Wait()
+	if got := s.Get("/api/v1/persistentvolumes/pvc-1").GetAnnotations()[core.RetainedAnnotation]; got != e.Mark() {
 		t.Errorf("a retained volume has %q", got)
 	}
 }

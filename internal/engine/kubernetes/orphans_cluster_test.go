@@ -321,10 +321,10 @@ func (r *runOn) do(ctx context.Context, request engine.Request) (op.Op, []engine
 	if err := r.Prepare(request); err != nil {
 		r.t.Fatal(err)
 	}
-	tr := op.NewTrace(r.session.Clock)
-	o := op.Op{Started: r.session.Clock.Now()}
+	tr := op.NewTrace(r.Session.Clock)
+	o := op.Op{Started: r.Session.Clock.Now()}
 	made, err := r.Do(ctx, request, tr)
-	o.Ended = r.session.Clock.Now()
+	o.Ended = r.Session.Clock.Now()
 	tr.Fill(&o)
 	return o, made, err
 }

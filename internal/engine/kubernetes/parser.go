@@ -31,6 +31,8 @@ const (
 	parserTmpSize = "256Mi"
 	// parserGone bounds the wait for a parser's pod to be gone.
 	parserRemovalTimeout = 30 * time.Second
+	// podPollInterval is how often it is looked whether the pod is gone.
+	podPollInterval = 500 * time.Millisecond
 )
 
 var _ engine.Parser = (*Engine)(nil)
@@ -42,7 +44,7 @@ func (e *Engine) Parse(ctx context.Context, p engine.Parsing) ([]byte, error) {
 	if e.agents == nil || e.tracker == nil {
 		return nil, &engine.Error{Code: "NotOpen", Message: "the engine was not opened: no parser is run"}
 	}
-	script := filepath.Join(e.session.Dir, p.Name+".script")
+	script := filepath.Join(e.Session.Dir, p.Name+".script")
 	if err := os.WriteFile(script, []byte(p.Script.Text), 0o600); err != nil {
 		return nil, &engine.Error{Code: "ParserFailed", Message: err.Error(), Err: err}
 	}
@@ -71,7 +73,7 @@ type parserRun struct {
 	session *agent.Session
 }
 
-func (r *parserRun) name() string { return r.engine.name(r.object) }
+func (r *parserRun) name() string { return r.engine.Name(r.object) }
 
 // run makes the pod and returns how the script ended; the error says why it did
 // not run, or not to its end.
@@ -93,7 +95,7 @@ func (r *parserRun) run(ctx context.Context, pod *corev1.Pod, gifts []agent.Gift
 		a.ready.At, a.ready.Err, a.failure = r.session.Started(ctx)
 		pr.Feed.Put(a)
 	}()
-	err = pr.wait(ctx, op.NewTrace(r.engine.session.Clock))
+	err = pr.wait(ctx, op.NewTrace(r.engine.Session.Clock))
 	if err == nil {
 		select {
 		case <-r.session.Done():
@@ -124,14 +126,14 @@ func (r *parserRun) create(ctx context.Context, pod *corev1.Pod) error {
 	delivery.Wrap(&pod.Spec.Containers[0], public, pod.Name)
 	delivery.Deliver(&pod.Spec, e.Image, []string{parserName})
 	podspec.SetTerminationMessages(&pod.Spec)
-	secret := &corev1.Secret{ObjectMeta: e.meta(metav1.ObjectMeta{}, "", r.object), StringData: map[string]string{parserName: r.session.Token()}}
-	if err := errors.Join(e.ledgerAdd(api.Pods, pod.Name), e.ledgerAdd(api.Secrets, pod.Name)); err != nil {
+	secret := &corev1.Secret{ObjectMeta: e.Meta(metav1.ObjectMeta{}, "", r.object), StringData: map[string]string{parserName: r.session.Token()}}
+	if err := errors.Join(e.LedgerAdd(api.Pods, pod.Name), e.LedgerAdd(api.Secrets, pod.Name)); err != nil {
 		return err
 	}
-	if _, err := e.create(ctx, api.Secrets, secret); err != nil {
+	if _, err := e.Create(ctx, api.Secrets, secret); err != nil {
 		return err
 	}
-	_, err := e.create(ctx, api.Pods, pod)
+	_, err := e.Create(ctx, api.Pods, pod)
 	return err
 }
 
@@ -146,14 +148,14 @@ func (r *parserRun) remove(ctx context.Context) error {
 	e.agents.Forget(r.object)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), parserRemovalTimeout)
 	defer cancel()
-	err := errors.Join(e.delete(ctx, api.Pods, r.name()), e.delete(ctx, api.Secrets, r.name()))
+	err := errors.Join(e.Delete(ctx, api.Pods, r.name()), e.Delete(ctx, api.Secrets, r.name()))
 	for err == nil {
-		_, err = e.client.Get(ctx, api.Pods, e.Namespace, r.name(), &corev1.Pod{})
+		_, err = e.Client.Get(ctx, api.Pods, e.Namespace, r.name(), &corev1.Pod{})
 		if apierrors.IsNotFound(err) {
-			return errors.Join(e.ledgerDone(api.Pods, r.name()), e.ledgerDone(api.Secrets, r.name()))
+			return errors.Join(e.LedgerDone(api.Pods, r.name()), e.LedgerDone(api.Secrets, r.name()))
 		}
 		select {
-		case <-time.After(pollInterval):
+		case <-time.After(podPollInterval):
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
@@ -164,7 +166,7 @@ func (r *parserRun) remove(ctx context.Context) error {
 // parserPod meets the restricted Pod Security Standard whatever the image's
 // user: the script runs as nobody in particular.
 func (e *Engine) parserPod(ctx context.Context, p engine.Parsing, size int64) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: e.meta(metav1.ObjectMeta{}, "", p.Name)}
+	pod := &corev1.Pod{ObjectMeta: e.Meta(metav1.ObjectMeta{}, "", p.Name)}
 	no := false
 	scratch := func(name string, limit resource.Quantity) corev1.Volume {
 		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: &limit}}}

@@ -15,7 +15,7 @@ import (
 // the first write, each has a canary of its own, and they are awaited in order.
 func TestPhasesOfAgents(t *testing.T) {
 	e := New(Options{Namespace: "ns"})
-	e.session = engine.Session{RunID: "r"}
+	e.Session = engine.Session{RunID: "r"}
 	p := engine.Pod{Pod: *pod("w-0-main"), Sync: []string{"main", "beside", "main-phase-1"}, Phases: []engine.Phase{
 		{Container: "main", Until: time.Second}, {Container: "beside", Until: time.Second}, {Container: "main-phase-1", Number: 1, From: time.Second}}}
 	p.Spec.Containers = nil

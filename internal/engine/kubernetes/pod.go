@@ -14,6 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -42,7 +43,7 @@ type managedPod struct {
 	removed  bool
 }
 
-func (m *managedPod) name() string { return m.engine.name(m.object) }
+func (m *managedPod) name() string { return m.engine.Name(m.object) }
 
 // start makes the pod. The containers named in wrapped get the agent in the
 // place of their command; b learns when the agents have come.
@@ -89,7 +90,7 @@ func (m *managedPod) createSecret(ctx context.Context, secret *corev1.Secret) er
 	if len(secret.StringData) == 0 {
 		return nil
 	}
-	_, err := m.engine.create(ctx, api.Secrets, secret)
+	_, err := m.engine.Create(ctx, api.Secrets, secret)
 	return err
 }
 
@@ -105,10 +106,10 @@ func (m *managedPod) create(ctx context.Context, pod *corev1.Pod, inc, prev *inc
 		return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("pod %s was to end meanwhile", m.name())}
 	}
 	state := pr.addPod(m.object, len(inc.sessions), len(pod.Spec.InitContainers) > 0)
-	call, err := m.engine.client.Create(ctx, api.Pods, m.engine.Namespace, pod, nil)
+	call, err := m.engine.Client.Create(ctx, api.Pods, m.engine.Namespace, pod, nil)
 	inc.uid, state.uid = call.UID, call.UID
 	if err != nil {
-		return apiError(ctx, err)
+		return core.APIError(ctx, err)
 	}
 	if prev != nil {
 		m.finishReplace(prev, inc, nil)
@@ -203,7 +204,7 @@ func (m *managedPod) stop(ctx context.Context, grace time.Duration) error {
 	sessions := m.latest.sessions
 	m.mu.Unlock()
 	if len(sessions) == 0 {
-		return m.engine.deletePod(ctx, m.name(), grace)
+		return m.engine.DeletePod(ctx, m.name(), grace)
 	}
 	sig := syscall.SIGTERM
 	if grace <= 0 {

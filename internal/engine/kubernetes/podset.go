@@ -26,7 +26,7 @@ type podSet struct {
 
 // crowd begins with those that there are. The caller closes its feed.
 func (e *Engine) newPodSet(object string) *podSet {
-	set := &podSet{object: object, start: e.session.Clock.Now(), pods: map[types.UID]*corev1.Pod{}}
+	set := &podSet{object: object, start: e.Session.Clock.Now(), pods: map[types.UID]*corev1.Pod{}}
 	set.feed = e.tracker.Follow(tracker.PodsOfObject.Key(object))
 	set.feed.Drop() // what is known is read here; what comes from now on is at least as new
 	for _, p := range e.tracker.Pods() {

@@ -22,7 +22,7 @@ func pod(name string) *corev1.Pod {
 func TestPrepareNamesAll(t *testing.T) {
 	l := &memory{}
 	e := New(Options{Namespace: "ns"})
-	e.session = engine.Session{RunID: "r1", Ledger: l}
+	e.Session = engine.Session{RunID: "r1", Ledger: l}
 	e.Options.Config = testConfig()
 	w := engine.Workload{Claims: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "w-0-data"}}},
 		ConfigMaps: []corev1.ConfigMap{{ObjectMeta: metav1.ObjectMeta{Name: "w-0-cfg"}}},
@@ -44,13 +44,13 @@ func TestPrepareNamesAll(t *testing.T) {
 // the op, and a proxy before controllers alone gives nothing to wait for.
 func TestSettledIsNoFailure(t *testing.T) {
 	e := New(Options{Namespace: "ns"})
-	e.session = engine.Session{RunID: "r", Clock: op.NewClock()}
+	e.Session = engine.Session{RunID: "r", Clock: op.NewClock()}
 	e.tracker = tracker.New("ns")
 	pr := e.newProvision()
 	pr.addPod("p", 1, false)
 	pr.Feed.Put(agentReady{pod: "cnsb-r-p", ready: op.Milestone{At: 5, Source: "agent"}, started: op.Milestone{At: 4, Source: "agent"}})
 	e.tracker.See(watch.Event{Type: watch.Deleted, Object: pod("cnsb-r-p"), At: 9})
-	tr := op.NewTrace(e.session.Clock)
+	tr := op.NewTrace(e.Session.Clock)
 	if err := pr.wait(t.Context(), tr); err != nil {
 		t.Errorf("a ready pod that went later: %v", err)
 	}

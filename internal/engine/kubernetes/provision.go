@@ -118,7 +118,7 @@ func (pr *provision) pending() (list []tracker.Pending) {
 
 // claim follows a claim of the op.
 func (pr *provision) addClaim(object string, mounted bool) *claimState {
-	return pr.addClaimNamed(object, pr.engine.name(object), mounted)
+	return pr.addClaimNamed(object, pr.engine.Name(object), mounted)
 }
 
 func (pr *provision) addClaimNamed(object, name string, mounted bool) *claimState {
@@ -132,7 +132,7 @@ func (pr *provision) addClaimNamed(object, name string, mounted bool) *claimStat
 
 // pod follows a pod of the op with so many wrapped containers.
 func (pr *provision) addPod(object string, sessions int, initializes bool) *podState {
-	name := pr.engine.name(object)
+	name := pr.engine.Name(object)
 	p := &podState{object: object, pendingAgents: sessions, unwrapped: sessions == 0, hasInit: initializes}
 	pr.pods[name] = p
 	pr.Feed.Add(tracker.Pod.Key(name))
@@ -254,7 +254,7 @@ var optionalMilestones = map[string]bool{status.PodReady: true, op.FirstWrite: t
 // attaches says whether all drivers of mounted claims have attachments.
 func (pr *provision) needsAttachments() bool {
 	for _, c := range pr.claims {
-		if c.mounted && !pr.engine.attachRequired(c.driver) {
+		if c.mounted && !pr.engine.AttachRequired(c.driver) {
 			return false
 		}
 	}
@@ -377,7 +377,7 @@ func (pr *provision) handleEvent(ev watch.Event) error {
 		c.requestName = tracker.VolumeRequestName(string(o.UID))
 		pr.Calls.Follow(pr.Feed, c.requestName, c.object)
 		if c.driver == "" && o.Spec.StorageClassName != nil {
-			c.driver = pr.engine.classes[*o.Spec.StorageClassName].Provisioner
+			c.driver = pr.engine.Classes[*o.Spec.StorageClassName].Provisioner
 		}
 		switch {
 		case gone:

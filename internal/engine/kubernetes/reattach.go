@@ -12,6 +12,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -76,9 +77,9 @@ func (e *Engine) placement(ctx context.Context, node string, pods []*managedPod)
 // otherNode says why a member's pod can go to no node but the one it is on, as
 // far as that can be told before it is tried.
 func (e *Engine) checkOtherNode(ctx context.Context, m *managedPod, node string) error {
-	list, _, err := e.client.List(ctx, api.Nodes, "", metav1.ListOptions{})
+	list, _, err := e.Client.List(ctx, api.Nodes, "", metav1.ListOptions{})
 	if err != nil {
-		return apiError(ctx, err)
+		return core.APIError(ctx, err)
 	}
 	var reasons []string
 	for _, o := range list {

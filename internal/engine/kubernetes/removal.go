@@ -16,6 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -102,7 +103,7 @@ func (e *Engine) deleteAndWait(ctx context.Context, tr *op.Trace, pods []*manage
 	}
 	var errs []error
 	for _, m := range pods {
-		found, err := e.deleteIfExists(ctx, api.Pods, m.name(), metav1.DeleteOptions{})
+		found, err := e.DeleteIfExists(ctx, api.Pods, m.name(), metav1.DeleteOptions{})
 		if !found {
 			delete(r.pods, m.name()) // an op that failed has left none
 		}
@@ -110,14 +111,14 @@ func (e *Engine) deleteAndWait(ctx context.Context, tr *op.Trace, pods []*manage
 	}
 	for _, v := range volumes {
 		if v.template == nil { // else it goes with its pod
-			errs = append(errs, e.delete(ctx, api.PersistentVolumeClaims, v.name))
+			errs = append(errs, e.Delete(ctx, api.PersistentVolumeClaims, v.name))
 		}
 		if v.static != "" {
-			errs = append(errs, e.delete(ctx, api.PersistentVolumes, v.static))
+			errs = append(errs, e.Delete(ctx, api.PersistentVolumes, v.static))
 		}
 	}
 	for _, o := range others {
-		errs = append(errs, e.delete(ctx, o.kind, o.name))
+		errs = append(errs, e.Delete(ctx, o.kind, o.name))
 	}
 	tr.Mark(op.Acked, "runner")
 	if err := errors.Join(errs...); err != nil {
@@ -144,7 +145,7 @@ func (e *Engine) forget(pods []*managedPod, volumes []*volume, others []namedObj
 		if m.holder {
 			e.agents.Forget(m.instance)
 		}
-		errs = append(errs, e.ledgerDone(api.Pods, m.name()), e.ledgerDone(api.Secrets, m.name()))
+		errs = append(errs, e.LedgerDone(api.Pods, m.name()), e.LedgerDone(api.Secrets, m.name()))
 	}
 	e.mu.Lock()
 	for _, v := range volumes {
@@ -152,13 +153,13 @@ func (e *Engine) forget(pods []*managedPod, volumes []*volume, others []namedObj
 	}
 	e.mu.Unlock()
 	for _, v := range volumes {
-		errs = append(errs, e.ledgerDone(api.PersistentVolumeClaims, v.name))
+		errs = append(errs, e.LedgerDone(api.PersistentVolumeClaims, v.name))
 		if v.static != "" {
-			errs = append(errs, e.ledgerDone(api.PersistentVolumes, v.static))
+			errs = append(errs, e.LedgerDone(api.PersistentVolumes, v.static))
 		}
 	}
 	for _, o := range others {
-		errs = append(errs, e.ledgerDone(o.kind, o.name))
+		errs = append(errs, e.LedgerDone(o.kind, o.name))
 	}
 	return errors.Join(errs...)
 }
@@ -204,8 +205,8 @@ func (r *removal) addVolume(v *volume, pv *corev1.PersistentVolume) {
 	} else {
 		r.retained[v.object.Name] = true
 		claim, _ := r.engine.tracker.Latest(tracker.Claim.Key(v.name)).(*corev1.PersistentVolumeClaim)
-		if claim != nil && pv.Annotations[provisionedBy] != "" && pv.Spec.ClaimRef.UID == claim.UID &&
-			madeFor(claim.CreationTimestamp, pv) {
+		if claim != nil && pv.Annotations[core.ProvisionedBy] != "" && pv.Spec.ClaimRef.UID == claim.UID &&
+			core.CreatedFor(claim.CreationTimestamp, pv) {
 			r.kept = append(r.kept, pv)
 		}
 	}
@@ -250,7 +251,7 @@ func (r *removal) wait(ctx context.Context) error {
 		r.Waits.Saw(v)
 	}
 	for _, pv := range r.kept {
-		r.engine.markRetained(api.PersistentVolumes, pv)
+		r.engine.MarkRetained(api.PersistentVolumes, pv)
 	}
 	for _, u := range r.unbound {
 		r.engine.attempts.DeletedUnbound(u.volume.object.Name)

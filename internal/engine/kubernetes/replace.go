@@ -15,6 +15,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -102,7 +103,7 @@ func (rp *replacement) removeOld(ctx context.Context, ask func(*managedPod, *inc
 		case apierrors.IsNotFound(err) || apierrors.IsConflict(err): // somebody else was faster
 			delete(rp.removal.pods, m.name())
 		default:
-			return apiError(ctx, err)
+			return core.APIError(ctx, err)
 		}
 		rp.accepted[m] = true
 	}
@@ -113,7 +114,7 @@ func (rp *replacement) removeOld(ctx context.Context, ask func(*managedPod, *inc
 // one given, in seconds. milestone is when the last was accepted.
 func (rp *replacement) byDeletion(ctx context.Context, milestone string, grace *int64) func(*managedPod, *incarnation) error {
 	return func(m *managedPod, inc *incarnation) error {
-		call, err := rp.engine.client.Delete(ctx, api.Pods, rp.engine.Namespace, m.name(),
+		call, err := rp.engine.Client.Delete(ctx, api.Pods, rp.engine.Namespace, m.name(),
 			metav1.DeleteOptions{GracePeriodSeconds: grace, Preconditions: &metav1.Preconditions{UID: &inc.uid}})
 		rp.mark(milestone, m, op.Milestone{At: call.Answered, Source: "runner"})
 		return err
@@ -290,7 +291,7 @@ func claimNames(p *corev1.Pod) []string {
 
 // volumeOfClaim finds a volume by the name of its claim in the cluster.
 func (e *Engine) volumeOfClaim(claim string) *volume {
-	if v := e.volume(strings.TrimPrefix(claim, names.Prefix(e.session.RunID))); v != nil && v.name == claim {
+	if v := e.volume(strings.TrimPrefix(claim, names.Prefix(e.Session.RunID))); v != nil && v.name == claim {
 		return v
 	}
 	e.mu.Lock()

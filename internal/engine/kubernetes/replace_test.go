@@ -44,7 +44,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 // server fills in is left out.
 func TestAdopt(t *testing.T) {
 	e := New(Options{})
-	e.session.RunID = "r1"
+	e.Session.RunID = "r1"
 	o := object(t, `
 apiVersion: apps/v1
 kind: StatefulSet
@@ -64,7 +64,7 @@ metadata: {name: cnsb-r1-db-0, namespace: ns, labels: {app: db, cnsbench.dev/run
 spec:
   template: {metadata: {labels: {app: db, cnsbench.dev/run: r1, cnsbench.dev/action: db, cnsbench.dev/object: db-0}}, spec: {containers: []}}
   volumeClaimTemplates: [{metadata: {name: data, labels: {cnsbench.dev/run: r1, cnsbench.dev/action: db, cnsbench.dev/object: db-0}}, spec: {}}]`,
-		"run: r1,", "run: r1, cnsbench.dev/identity: "+e.own.Proof()+","))
+		"run: r1,", "run: r1, cnsbench.dev/identity: "+e.ID.Proof()+","))
 	if diff := cmp.Diff(want.Object, o.Object); diff != "" {
 		t.Error(diff)
 	}
@@ -75,7 +75,7 @@ spec:
 
 func TestRefuses(t *testing.T) {
 	e := New(Options{})
-	e.session.RunID, e.tracker = "r1", tracker.New("ns")
+	e.Session.RunID, e.tracker = "r1", tracker.New("ns")
 	m := &managedPod{engine: e, object: "w-0", template: &corev1.Pod{Spec: corev1.PodSpec{
 		NodeSelector: map[string]string{"disk": "fast"}, Tolerations: []corev1.Toleration{{Key: "mine", Operator: corev1.TolerationOpExists}},
 		Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "cnsb-r1-w-0-data"}}}}}}}
@@ -171,7 +171,7 @@ func TestHeirs(t *testing.T) {
 func TestSeveralAttachments(t *testing.T) {
 	e := New(Options{})
 	e.tracker = tracker.New("ns")
-	e.session.Clock = op.NewClock()
+	e.Session.Clock = op.NewClock()
 	va := func(typ watch.Type, name string, uid types.UID, at op.Time) {
 		pv := "pv"
 		e.tracker.See(watch.Event{Type: typ, At: at, Object: &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid},
@@ -203,7 +203,7 @@ func TestVolumeComesWhileItsClaimGoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := New(Options{})
 			e.tracker = tracker.New("ns")
-			e.session.Clock = op.NewClock()
+			e.Session.Clock = op.NewClock()
 			see := func(typ watch.Type, at op.Time, o api.Object) {
 				e.tracker.See(watch.Event{Type: typ, At: at, Object: o})
 			}
@@ -252,7 +252,7 @@ func history(t *testing.T, e *Engine, keys ...tracker.Key) func(typ watch.Type, 
 // network before: neither belongs to the op. It is ready again once it was not.
 func TestStandingPodHasNoOldMilestones(t *testing.T) {
 	e := New(Options{})
-	e.tracker, e.session.Clock = tracker.New("ns"), op.NewClock()
+	e.tracker, e.Session.Clock = tracker.New("ns"), op.NewClock()
 	m := &managedPod{engine: e, object: "w-0"}
 	name := m.name()
 	see := history(t, e, tracker.Pod.Key(name), tracker.EventsOf.Key(name))
@@ -277,7 +277,7 @@ func TestStandingPodHasNoOldMilestones(t *testing.T) {
 	see(watch.Modified, o.Started+40, state(corev1.ConditionTrue))
 	said := func(at op.Time) op.Milestone { return op.Milestone{At: o.Started + at, Source: "agent"} }
 	pr.Feed.Put(agentReady{pod: name, started: said(30), ready: said(50)})
-	tr := op.NewTrace(e.session.Clock)
+	tr := op.NewTrace(e.Session.Clock)
 	if err := pr.wait(t.Context(), tr); err != nil {
 		t.Fatal(err)
 	}
@@ -300,8 +300,8 @@ func TestStandingPodHasNoOldMilestones(t *testing.T) {
 // was bound, and whose deletion is what was asked for.
 func TestEphemeralClaimOfBefore(t *testing.T) {
 	e := New(Options{Namespace: "ns"})
-	e.tracker, e.session.Clock = tracker.New("ns"), op.NewClock()
-	e.session.RunID = "r1"
+	e.tracker, e.Session.Clock = tracker.New("ns"), op.NewClock()
+	e.Session.RunID = "r1"
 	template := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "cnsb-r1-w-0"}}
 	ephemeral := corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
 	template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: ephemeral}}
@@ -325,7 +325,7 @@ func TestEphemeralClaimOfBefore(t *testing.T) {
 	see(watch.Added, 1, pv("old"))
 	see(watch.Added, 1, claim("old"))
 	time.Sleep(time.Microsecond)
-	o := op.Op{Started: e.session.Clock.Now()}
+	o := op.Op{Started: e.Session.Clock.Now()}
 	rp, err := e.newReplacement([]*managedPod{m}, false)
 	if err != nil {
 		t.Fatal(err)
@@ -339,7 +339,7 @@ func TestEphemeralClaimOfBefore(t *testing.T) {
 	}
 	see(watch.Added, o.Started+30, pv("new"))
 	see(watch.Added, o.Started+40, claim("new"))
-	tr := op.NewTrace(e.session.Clock)
+	tr := op.NewTrace(e.Session.Clock)
 	if err := rp.provision.waitUsable(t.Context(), tr); err != nil {
 		t.Fatal(err)
 	}

@@ -6,21 +6,23 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/lagprobe"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/proxies"
 )
 
 // Report says what the run as a whole has shown: who else was at work, what
 // sidecars did in vain and may have left, what kubelets and controllers counted.
 func (e *Engine) Report(ctx context.Context) engine.RunReport {
-	if e.client == nil || e.watches == nil {
-		return engine.RunReport{Findings: e.leases.findings()} // it was not opened
+	if e.Client == nil || e.watches == nil {
+		return engine.RunReport{Findings: e.leases.Findings()} // it was not opened
 	}
-	counted, findings := e.metrics.Collect(ctx, e.driversInUse())
-	orphans, listed := findOrphans(ctx, e.Run, e.inventory)
+	counted, findings := e.metrics.Collect(ctx, e.DriversInUse())
+	orphans, listed := proxies.FindOrphans(ctx, e.Run, e.inventory)
 	findings = append(findings, orphans...)
 	findings = append(findings, e.attempts.Findings(listed)...)
 	findings = append(findings, e.unobservedFindings()...)
-	findings = append(findings, e.leases.findings()...)
-	return engine.RunReport{Findings: findings, Distributions: append(watchLags(e.watches, e.probes), counted...)}
+	findings = append(findings, e.leases.Findings()...)
+	return engine.RunReport{Findings: findings, Distributions: append(lagprobe.Lags(e.watches, e.probes), counted...)}
 }
 
 // unobserved names what nobody could see of volumes on their way to pods.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 )
 
@@ -15,7 +16,7 @@ import (
 func (e *Engine) Prepare(r engine.Request) error {
 	owe := func(kind api.Kind, objects ...string) error {
 		for _, o := range objects {
-			if err := e.ledgerAdd(kind, e.name(o)); err != nil {
+			if err := e.LedgerAdd(kind, e.Name(o)); err != nil {
 				return err
 			}
 		}
@@ -31,7 +32,7 @@ func (e *Engine) Prepare(r engine.Request) error {
 			errs = append(errs, owe(api.Secrets, c.Name))
 		}
 		for _, c := range r.Workload.Services {
-			errs = append(errs, owe(services, c.Name))
+			errs = append(errs, owe(core.Services, c.Name))
 		}
 		for _, c := range r.Workload.Claims {
 			errs = append(errs, owe(api.PersistentVolumeClaims, c.Name))
@@ -69,15 +70,15 @@ func (e *Engine) Prepare(r engine.Request) error {
 }
 
 func (e *Engine) prepareGroup(r engine.Request) error {
-	name := e.name(r.Name)
-	if err := e.ledgerAdd(api.VolumeGroupSnapshots("v1"), name); err != nil {
+	name := e.Name(r.Name)
+	if err := e.LedgerAdd(api.VolumeGroupSnapshots("v1"), name); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(e.ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(e.Ctx, core.RequestTimeout)
 	defer cancel()
 	body := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, names.LabelGroup, name)
 	for _, o := range r.Snapshot.Sources {
-		if _, err := e.patch(ctx, api.PersistentVolumeClaims, e.name(o.Name), body); err != nil {
+		if _, err := e.Patch(ctx, api.PersistentVolumeClaims, e.Name(o.Name), body); err != nil {
 			return fmt.Errorf("label %s for its group snapshot: %w", o.Name, err)
 		}
 	}

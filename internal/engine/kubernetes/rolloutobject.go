@@ -14,6 +14,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -33,8 +34,8 @@ func (e *Engine) rolloutObject(ctx context.Context, r *engine.Rollout, tr *op.Tr
 		return err
 	}
 	now := new(api.Any)
-	if _, err := e.client.Get(ctx, m.kind, m.namespace, m.name, now); err != nil {
-		return apiError(ctx, err)
+	if _, err := e.Client.Get(ctx, m.kind, m.namespace, m.name, now); err != nil {
+		return core.APIError(ctx, err)
 	}
 	template, found, _ := unstructured.NestedFieldCopy(now.Object, "spec", "template")
 	_, known := status.Ready(m.kind.GVK(), &now.Unstructured)
@@ -48,9 +49,9 @@ func (e *Engine) rolloutObject(ctx context.Context, r *engine.Rollout, tr *op.Tr
 	f := e.tracker.Follow(m.key())
 	defer f.Close()
 	after := new(api.Any)
-	call, err := e.client.Patch(ctx, m.kind, m.namespace, m.name, how, body, after)
+	call, err := e.Client.Patch(ctx, m.kind, m.namespace, m.name, how, body, after)
 	if err != nil {
-		return apiError(ctx, err)
+		return core.APIError(ctx, err)
 	}
 	tr.MarkAt(op.Acked, call.Answered, 0, "runner")
 	return m.waitReady(ctx, f, tr, call, after.GetGeneration())
@@ -97,9 +98,9 @@ func (e *Engine) killPods(ctx context.Context, r engine.Request, tr *op.Trace) e
 	slices.SortFunc(old, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	seen := tracker.Milestones{}
 	for _, p := range old {
-		call, err := e.client.Delete(ctx, api.Pods, e.Namespace, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: &metav1.Preconditions{UID: &p.UID}})
+		call, err := e.Client.Delete(ctx, api.Pods, e.Namespace, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: &metav1.Preconditions{UID: &p.UID}})
 		if err != nil {
-			return apiError(ctx, err)
+			return core.APIError(ctx, err)
 		}
 		seen.Set(op.Signalled, p.Name, op.Milestone{At: call.Answered, Source: "runner"})
 	}

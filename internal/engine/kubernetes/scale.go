@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
@@ -38,8 +39,8 @@ func (e *Engine) scale(ctx context.Context, r engine.Request, tr *op.Trace) erro
 		err = e.runScript(ctx, r, m, tr)
 	} else {
 		var call api.Call
-		call, err = e.client.Patch(ctx, m.kind, m.namespace, m.name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, s.Replicas), nil, "scale")
-		err = apiError(ctx, err)
+		call, err = e.Client.Patch(ctx, m.kind, m.namespace, m.name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, s.Replicas), nil, "scale")
+		err = core.APIError(ctx, err)
 		tr.MarkAt(op.Acked, call.Answered, 0, "runner")
 	}
 	switch {
@@ -78,17 +79,17 @@ const replicasPollInterval = 200 * time.Millisecond
 // become looks until the scale subresource says that there are so many replicas,
 // and the pods that its selector names are as many and ready.
 func (m *manifest) awaitReplicas(ctx context.Context, want int32, tr *op.Trace) error {
-	clock := m.engine.session.Clock
+	clock := m.engine.Session.Clock
 	for before, now := clock.Now(), clock.Now(); ; before, now = now, clock.Now() {
-		s, err := m.engine.client.Scale(ctx, m.kind, m.namespace, m.name)
+		s, err := m.engine.Client.Scale(ctx, m.kind, m.namespace, m.name)
 		if err != nil {
-			return apiError(ctx, err)
+			return core.APIError(ctx, err)
 		}
 		there, ready := s.Status.Replicas, s.Status.Replicas
 		if s.Status.Selector != "" {
-			list, _, err := m.engine.client.List(ctx, api.Pods, m.namespace, metav1.ListOptions{LabelSelector: s.Status.Selector})
+			list, _, err := m.engine.Client.List(ctx, api.Pods, m.namespace, metav1.ListOptions{LabelSelector: s.Status.Selector})
 			if err != nil {
-				return apiError(ctx, err)
+				return core.APIError(ctx, err)
 			}
 			set := podSet{pods: map[types.UID]*corev1.Pod{}}
 			for _, p := range list {
@@ -124,9 +125,9 @@ func scriptOf(r engine.Request) string { return r.Name + "-script" }
 // rights of the script's ServiceAccount, and returns when it has succeeded.
 func (e *Engine) runScript(ctx context.Context, r engine.Request, m *manifest, tr *op.Trace) error {
 	s, object := r.Scale.Script, scriptOf(r)
-	config := &corev1.ConfigMap{ObjectMeta: e.meta(metav1.ObjectMeta{}, r.Action, object), Data: map[string]string{scriptFile: s.Text}}
+	config := &corev1.ConfigMap{ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, object), Data: map[string]string{scriptFile: s.Text}}
 	mode, no, yes := int32(0o555), false, true // the script scales by the API
-	pod := &corev1.Pod{ObjectMeta: e.meta(metav1.ObjectMeta{}, r.Action, object), Spec: corev1.PodSpec{
+	pod := &corev1.Pod{ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, object), Spec: corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, ServiceAccountName: s.ServiceAccount, AutomountServiceAccountToken: &yes,
 		EnableServiceLinks: &no, TerminationGracePeriodSeconds: new(int64(1)),
 		Volumes: []corev1.Volume{{Name: "script", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
@@ -137,14 +138,14 @@ func (e *Engine) runScript(ctx context.Context, r engine.Request, m *manifest, t
 			VolumeMounts:             []corev1.VolumeMount{{Name: "script", MountPath: scriptDir, ReadOnly: true}},
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError, SecurityContext: podspec.Restricted()}},
 	}}
-	if _, err := e.create(ctx, api.ConfigMaps, config); err != nil {
+	if _, err := e.Create(ctx, api.ConfigMaps, config); err != nil {
 		return err
 	}
 	f := e.tracker.Follow(tracker.Pod.Key(pod.Name))
 	defer f.Close()
-	call, err := e.client.Create(ctx, api.Pods, e.Namespace, pod, nil)
+	call, err := e.Client.Create(ctx, api.Pods, e.Namespace, pod, nil)
 	if err != nil {
-		return apiError(ctx, err)
+		return core.APIError(ctx, err)
 	}
 	tr.MarkAt(op.Acked, call.Answered, 0, "runner")
 	err = untilSucceeded(ctx, f, pod.Name, call.UID, tr)
@@ -184,5 +185,5 @@ func untilSucceeded(ctx context.Context, f *tracker.Feed, name string, uid types
 func (e *Engine) removeScript(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), scriptRemovalTimeout)
 	defer cancel()
-	return errors.Join(e.deletePod(ctx, name, 0), e.delete(ctx, api.ConfigMaps, name))
+	return errors.Join(e.DeletePod(ctx, name, 0), e.Delete(ctx, api.ConfigMaps, name))
 }

@@ -47,7 +47,7 @@ func (e *Engine) createSnapshot(ctx context.Context, r engine.Request, tr *op.Tr
 		return nil, notFound(source)
 	}
 	vs := &api.VolumeSnapshot{
-		ObjectMeta: e.meta(metav1.ObjectMeta{}, r.Action, r.Name),
+		ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, r.Name),
 		Spec:       api.VolumeSnapshotSpec{VolumeSnapshotClassName: optionalString(r.Snapshot.Class), Source: api.VolumeSnapshotSource{PersistentVolumeClaimName: &v.name}},
 	}
 	s := &snapshot{kind: api.VolumeSnapshots, name: vs.Name, object: engine.Object{
@@ -55,7 +55,7 @@ func (e *Engine) createSnapshot(ctx context.Context, r engine.Request, tr *op.Tr
 	c := e.newSnapshotCreation(tr)
 	defer c.close()
 	c.follow(r.Name, vs.Name)
-	answered, err := e.create(ctx, api.VolumeSnapshots, vs)
+	answered, err := e.Create(ctx, api.VolumeSnapshots, vs)
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +236,7 @@ func (c *snapshotCreation) describePending() string {
 // takeGroup makes a VolumeGroupSnapshot of claims, which were labelled by
 // Prepare, and follows its members until all are ready.
 func (e *Engine) createGroupSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
-	if e.groupVersion == "" {
+	if e.GroupSnapshotVersion == "" {
 		return nil, &engine.Error{Code: "Unimplemented", Message: "the cluster does not serve VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)"}
 	}
 	for _, o := range r.Snapshot.Sources {
@@ -244,10 +244,10 @@ func (e *Engine) createGroupSnapshot(ctx context.Context, r engine.Request, tr *
 			return nil, notFound(o)
 		}
 	}
-	kind := api.VolumeGroupSnapshots(e.groupVersion)
-	name := e.name(r.Name)
+	kind := api.VolumeGroupSnapshots(e.GroupSnapshotVersion)
+	name := e.Name(r.Name)
 	g := &api.VolumeGroupSnapshot{
-		ObjectMeta: e.meta(metav1.ObjectMeta{}, r.Action, r.Name),
+		ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, r.Name),
 		Spec: api.VolumeGroupSnapshotSpec{VolumeGroupSnapshotClassName: optionalString(r.Snapshot.Class),
 			Source: api.VolumeGroupSnapshotSource{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{names.LabelGroup: name}}}},
 	}
@@ -258,7 +258,7 @@ func (e *Engine) createGroupSnapshot(ctx context.Context, r engine.Request, tr *
 	c.Feed.Add(tracker.GroupSnapshot.Key(name))
 	c.Feed.Add(tracker.SnapshotOfGroup.Key(name))
 	c.Feed.Add(tracker.EventsOf.Key(name))
-	answered, err := e.create(ctx, kind, g)
+	answered, err := e.Create(ctx, kind, g)
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +272,7 @@ func (e *Engine) createGroupSnapshot(ctx context.Context, r engine.Request, tr *
 func (e *Engine) awaitGroup(ctx context.Context, r engine.Request, group *snapshot, c *snapshotCreation) ([]engine.Object, error) {
 	bySource := map[string]engine.Object{}
 	for _, o := range r.Snapshot.Sources {
-		bySource[e.name(o.Name)] = o
+		bySource[e.Name(o.Name)] = o
 	}
 	members := map[string]engine.Object{}
 	for c.group != nil || len(members) < len(r.Snapshot.Sources) {
@@ -293,7 +293,7 @@ func (e *Engine) awaitGroup(ctx context.Context, r engine.Request, group *snapsh
 	err := c.wait(ctx)
 	var made []engine.Object
 	for name, o := range members {
-		c.describe(&o, bySource[e.name(o.Source)])
+		c.describe(&o, bySource[e.Name(o.Source)])
 		made = append(made, o)
 		group.members = append(group.members, o.Name)
 		e.storeSnapshot(&snapshot{kind: api.VolumeSnapshots, name: name, object: o})

@@ -33,7 +33,7 @@ func (e *Engine) deleteSnapshot(ctx context.Context, object engine.Object, tr *o
 	d := e.newSnapshotDeletion(list)
 	defer d.Feed.Close()
 	defer func() { d.Calls.Fill(tr, len(list) > 1) }()
-	if err := e.delete(ctx, s.kind, s.name); err != nil {
+	if err := e.Delete(ctx, s.kind, s.name); err != nil {
 		return err
 	}
 	tr.Mark(op.Acked, "runner")
@@ -46,7 +46,7 @@ func (e *Engine) deleteSnapshot(ctx context.Context, object engine.Object, tr *o
 		tr.EndedAt(end.At)
 	}
 	for _, c := range d.kept {
-		e.markRetained(api.VolumeSnapshotContents, c)
+		e.MarkRetained(api.VolumeSnapshotContents, c)
 	}
 	return e.forgetSnapshots(list)
 }
@@ -181,7 +181,7 @@ func (e *Engine) forgetSnapshots(list []*snapshot) error {
 	}
 	e.mu.Unlock()
 	for _, s := range list {
-		errs = append(errs, e.ledgerDone(s.kind, s.name))
+		errs = append(errs, e.LedgerDone(s.kind, s.name))
 	}
 	return errors.Join(errs...)
 }

@@ -48,16 +48,16 @@ func TestSizeOfSource(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			e := New(Options{Namespace: "ns"})
-			e.tracker, e.session.RunID = tracker.New("ns"), "r1"
-			e.storeVolume(&volume{name: e.name("v-0"), object: planned})
-			e.storeSnapshot(&snapshot{name: e.name("s-0"), object: fromSnapshot})
-			source := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: e.name("v-0")}}
+			e.tracker, e.Session.RunID = tracker.New("ns"), "r1"
+			e.storeVolume(&volume{name: e.Name("v-0"), object: planned})
+			e.storeSnapshot(&snapshot{name: e.Name("s-0"), object: fromSnapshot})
+			source := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: e.Name("v-0")}}
 			source.Spec.Resources.Requests, source.Status.Capacity = sized(tt.claimed), sized(tt.has)
 			e.tracker.See(watch.Event{Object: source})
 			want := &engine.Volume{FromVolume: &planned}
 			if tt.restore > 0 {
 				want = &engine.Volume{FromSnapshot: &fromSnapshot}
-				vs := &api.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: e.name("s-0")}}
+				vs := &api.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: e.Name("s-0")}}
 				vs.Status = &api.SnapshotStatus{RestoreSize: resource.NewQuantity(tt.restore, resource.BinarySI)}
 				e.tracker.See(watch.Event{Object: vs})
 			}
@@ -75,9 +75,9 @@ func TestSizeOfSource(t *testing.T) {
 // The members of a group have their own sizes and handles.
 func TestSizesOfGroupMembers(t *testing.T) {
 	e := New(Options{Namespace: "ns"})
-	e.tracker, e.session.RunID = tracker.New("ns"), "r1"
-	e.session.Clock = op.NewClock()
-	c := e.newSnapshotCreation(op.NewTrace(e.session.Clock))
+	e.tracker, e.Session.RunID = tracker.New("ns"), "r1"
+	e.Session.Clock = op.NewClock()
+	c := e.newSnapshotCreation(op.NewTrace(e.Session.Clock))
 	defer c.close()
 	for name, size := range map[string]string{"a": "300Mi", "b": "500Mi"} {
 		c.follow(names.Raw+name, name)
@@ -124,12 +124,12 @@ func TestRefusedClaim(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			e := New(Options{Namespace: "ns"})
-			e.tracker, e.session.RunID = tracker.New("ns"), "r1"
-			e.session.Clock = op.NewClock()
+			e.tracker, e.Session.RunID = tracker.New("ns"), "r1"
+			e.Session.Clock = op.NewClock()
 			pr := e.newProvision()
 			pr.addClaim("c-0", false)
-			name := e.name("c-0")
-			at := e.session.Clock.Now() + 1
+			name := e.Name("c-0")
+			at := e.Session.Clock.Now() + 1
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u"}}
 			e.tracker.See(watch.Event{Object: claim, At: at})
 			e.tracker.See(watch.Event{At: at, Object: &corev1.Event{Type: corev1.EventTypeWarning, Reason: "ProvisioningFailed",
@@ -139,7 +139,7 @@ func TestRefusedClaim(t *testing.T) {
 			if tt.code == "" {
 				cancel() // what is queued is still read
 			}
-			tr := op.NewTrace(e.session.Clock)
+			tr := op.NewTrace(e.Session.Clock)
 			err := pr.wait(ctx, tr)
 			var coded *engine.Error
 			if !errors.As(err, &coded) || !strings.Contains(coded.Message, tt.message) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -33,7 +34,7 @@ type volume struct {
 // it, both at once, as a user would.
 func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	claim := r.Volume.Claim.DeepCopy()
-	claim.ObjectMeta = e.meta(claim.ObjectMeta, r.Action, r.Name)
+	claim.ObjectMeta = e.Meta(claim.ObjectMeta, r.Action, r.Name)
 	object := engine.Object{Kind: engine.VolumeObject, Name: r.Name, Action: r.Action, Labels: r.Volume.Claim.Labels}
 	if claim.Spec.StorageClassName != nil {
 		object.Class = *claim.Spec.StorageClassName
@@ -47,7 +48,7 @@ func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trac
 	}
 	v := &volume{object: object, name: claim.Name, readOnly: readOnly(claim), block: isBlock(claim)}
 	if r.Volume.Ephemeral {
-		v.name, v.template = e.name(holderOf(r.Name))+"-"+holderVolume, claim
+		v.name, v.template = e.Name(holderOf(r.Name))+"-"+holderVolume, claim
 	}
 	pr := e.newProvision()
 	state := pr.addClaimNamed(r.Name, v.name, r.Volume.Attach)
@@ -85,11 +86,11 @@ func (e *Engine) createClaim(ctx context.Context, v *volume, claim *corev1.Persi
 		v.static = pv.Name
 		empty := ""
 		claim.Spec.StorageClassName, claim.Spec.VolumeName = &empty, pv.Name
-		if _, err := e.create(ctx, api.PersistentVolumes, pv); err != nil {
+		if _, err := e.Create(ctx, api.PersistentVolumes, pv); err != nil {
 			return err
 		}
 	}
-	answered, err := e.create(ctx, api.PersistentVolumeClaims, claim)
+	answered, err := e.Create(ctx, api.PersistentVolumeClaims, claim)
 	if err != nil {
 		return err
 	}
@@ -101,7 +102,7 @@ func (e *Engine) createClaim(ctx context.Context, v *volume, claim *corev1.Persi
 // staticVolume is the PersistentVolume of a volume that the driver has, and
 // keeps: its policy is Retain.
 func (e *Engine) staticVolume(s *engine.StaticVolume, claim *corev1.PersistentVolumeClaim, r engine.Request) *corev1.PersistentVolume {
-	pv := &corev1.PersistentVolume{ObjectMeta: e.meta(metav1.ObjectMeta{}, r.Action, r.Name)}
+	pv := &corev1.PersistentVolume{ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, r.Name)}
 	pv.Namespace = ""
 	pv.Spec = corev1.PersistentVolumeSpec{
 		Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes, VolumeMode: claim.Spec.VolumeMode,
@@ -138,8 +139,8 @@ func (e *Engine) setSource(spec *corev1.PersistentVolumeClaimSpec, object *engin
 			return notFound(*source)
 		}
 		bytes = e.restoreSize(source)
-		group := snapshotGroup
-		spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: &group, Kind: "VolumeSnapshot", Name: e.name(source.Name)}
+		group := core.SnapshotGroup
+		spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: &group, Kind: "VolumeSnapshot", Name: e.Name(source.Name)}
 	case want.FromVolume != nil:
 		source = want.FromVolume
 		v := e.volume(source.Name)
@@ -203,7 +204,7 @@ func (e *Engine) storeVolume(v *volume) {
 
 // waitsForConsumer says whether a StorageClass of the cluster binds late.
 func (e *Engine) waitsForConsumer(class string) bool {
-	mode := e.classes[class].VolumeBindingMode
+	mode := e.Classes[class].VolumeBindingMode
 	return mode != nil && *mode == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
@@ -232,7 +233,7 @@ func (e *Engine) hold(ctx context.Context, v *volume, r engine.Request, pr *prov
 	user := int64(podspec.User)
 	no := false
 	pod := &corev1.Pod{
-		ObjectMeta: e.meta(metav1.ObjectMeta{}, r.Action, object),
+		ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, object),
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{c}, AutomountServiceAccountToken: &no,
 			TerminationGracePeriodSeconds: new(int64(holderGrace)),

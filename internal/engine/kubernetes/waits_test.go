@@ -42,12 +42,12 @@ type waitingBed struct {
 
 func newWaitingBed() *waitingBed {
 	b := &waitingBed{Engine: New(Options{Namespace: "ns"}), lines: &lines{}}
-	b.tracker, b.session = tracker.New("ns"), engine.Session{RunID: "r1", Clock: op.NewClock(), Sink: b.lines}
+	b.tracker, b.Session = tracker.New("ns"), engine.Session{RunID: "r1", Clock: op.NewClock(), Sink: b.lines}
 	return b
 }
 
 func (b *waitingBed) see(typ watch.Type, o api.Object) {
-	b.tracker.See(watch.Event{Type: typ, At: b.session.Clock.Now(), Object: o})
+	b.tracker.See(watch.Event{Type: typ, At: b.Session.Clock.Now(), Object: o})
 }
 
 // warn is a warning about an object, a second after the one before.
@@ -86,9 +86,9 @@ func TestWaits(t *testing.T) {
 		c := pr.addClaim("w-0-data", true)
 		c.bound = true
 		pr.followVolume(c, "pvc-1")
-		name := e.name("w-0-two")
+		name := e.Name("w-0-two")
 		done := make(chan error, 1)
-		go func() { done <- pr.wait(t.Context(), op.NewTrace(e.session.Clock)) }()
+		go func() { done <- pr.wait(t.Context(), op.NewTrace(e.Session.Clock)) }()
 		const multi = `Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) cnsb-r1-w-0-one`
 		e.warn("Pod", name, "FailedScheduling", "0/2 nodes are available")
 		e.see(watch.Modified, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{NodeName: "n"}})
@@ -132,7 +132,7 @@ func TestWaitsOfAll(t *testing.T) {
 		{"restore", func(e *waitingBed) func(context.Context) error {
 			pr := e.newProvision()
 			pr.addClaim("v-0", false)
-			return func(ctx context.Context) error { return pr.wait(ctx, op.NewTrace(e.session.Clock)) }
+			return func(ctx context.Context) error { return pr.wait(ctx, op.NewTrace(e.Session.Clock)) }
 		}, func(e *waitingBed) {
 			e.warn("PersistentVolumeClaim", claim.Name, "ProvisioningFailed", "error getting snapshot s from api server")
 		}, func(e *waitingBed) {
@@ -141,7 +141,7 @@ func TestWaitsOfAll(t *testing.T) {
 			e.see(watch.Modified, bound)
 		}, "v-0 waits: ProvisioningFailed: error getting snapshot s from api server"},
 		{"snapshot", func(e *waitingBed) func(context.Context) error {
-			c := e.newSnapshotCreation(op.NewTrace(e.session.Clock))
+			c := e.newSnapshotCreation(op.NewTrace(e.Session.Clock))
 			c.follow("s-0", vs.Name)
 			return func(ctx context.Context) error { defer c.close(); return c.wait(ctx) }
 		}, func(e *waitingBed) {
@@ -149,13 +149,13 @@ func TestWaitsOfAll(t *testing.T) {
 		}, func(e *waitingBed) { e.see(watch.Modified, taken) },
 			"s-0 waits: SnapshotContentCreationFailed: no class"},
 		{"snapshot, by its status", func(e *waitingBed) func(context.Context) error {
-			c := e.newSnapshotCreation(op.NewTrace(e.session.Clock))
+			c := e.newSnapshotCreation(op.NewTrace(e.Session.Clock))
 			c.follow("s-0", vs.Name)
 			return func(ctx context.Context) error { defer c.close(); return c.wait(ctx) }
 		}, func(e *waitingBed) { e.see(watch.Modified, wrong) }, func(e *waitingBed) { e.see(watch.Modified, taken) },
 			"s-0 waits: SnapshotError: " + cause},
 		{"group", func(e *waitingBed) func(context.Context) error {
-			c := e.newSnapshotCreation(op.NewTrace(e.session.Clock))
+			c := e.newSnapshotCreation(op.NewTrace(e.Session.Clock))
 			c.group = &tracker.Pending{Object: "g-0", Names: []string{"cnsb-r1-g-0", "g-0"}}
 			c.Feed.Add(tracker.GroupSnapshot.Key("cnsb-r1-g-0"))
 			c.Feed.Add(tracker.EventsOf.Key("cnsb-r1-g-0"))
@@ -172,7 +172,7 @@ func TestWaitsOfAll(t *testing.T) {
 				Status: &api.GroupSnapshotStatus{ReadyToUse: &yes}})
 		}, "g-0 waits: GroupSnapshotContentCreationFailed: no class"},
 		{"resize", func(e *waitingBed) func(context.Context) error {
-			c := e.newClaimUpdate(&volume{name: claim.Name, object: engine.Object{Name: "v-0"}}, op.NewTrace(e.session.Clock))
+			c := e.newClaimUpdate(&volume{name: claim.Name, object: engine.Object{Name: "v-0"}}, op.NewTrace(e.Session.Clock))
 			return func(ctx context.Context) error {
 				defer c.close()
 				return c.wait(ctx, func(ev watch.Event) bool { return true })
@@ -207,7 +207,7 @@ func TestWaitsOfAll(t *testing.T) {
 		{"deletion of a snapshot", func(e *waitingBed) func(context.Context) error {
 			d := e.newSnapshotDeletion([]*snapshot{{object: engine.Object{Name: "s-0"}, kind: api.VolumeSnapshots, name: vs.Name}})
 			return func(ctx context.Context) error {
-				_, err := d.wait(ctx, op.NewTrace(e.session.Clock))
+				_, err := d.wait(ctx, op.NewTrace(e.Session.Clock))
 				return err
 			}
 		}, func(e *waitingBed) {
@@ -242,7 +242,7 @@ func TestSnapshotStillThere(t *testing.T) {
 		e.warn("VolumeSnapshot", "cnsb-r1-s-0", "SnapshotDeletePending", "in use")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err := d.wait(ctx, op.NewTrace(e.session.Clock))
+		_, err := d.wait(ctx, op.NewTrace(e.Session.Clock))
 		var coded *engine.Error
 		if !errors.As(err, &coded) || coded.Message != "snapshot cnsb-r1-s-0 is still there (SnapshotDeletePending: in use)" {
 			t.Errorf("%v", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -79,10 +80,10 @@ func (e *Engine) createObjects(ctx context.Context, w *workload, r engine.Reques
 	for i := range r.Workload.Claims {
 		object := r.Workload.Claims[i].Name
 		claim := r.Workload.Claims[i].DeepCopy()
-		claim.ObjectMeta = e.meta(claim.ObjectMeta, r.Action, object)
+		claim.ObjectMeta = e.Meta(claim.ObjectMeta, r.Action, object)
 		refs.Claims[object] = claim.Name
 		states[object] = pr.addClaim(object, mounted[object])
-		if _, err := e.create(ctx, api.PersistentVolumeClaims, claim); err != nil {
+		if _, err := e.Create(ctx, api.PersistentVolumeClaims, claim); err != nil {
 			return err
 		}
 		w.addClaim(claim, object, r.Action)
@@ -91,7 +92,7 @@ func (e *Engine) createObjects(ctx context.Context, w *workload, r engine.Reques
 		p := &r.Workload.Pods[i]
 		for _, claim := range e.ephemeral(p, r.Action) {
 			object := p.Name + "-" + claim.Name
-			claim.Name = e.name(object)
+			claim.Name = e.Name(object)
 			states[object] = pr.addClaim(object, true)
 			w.addClaim(claim, object, r.Action)
 		}
@@ -127,7 +128,7 @@ func (e *Engine) ephemeral(p *engine.Pod, action string) []*corev1.PersistentVol
 			continue
 		}
 		t := v.Ephemeral.VolumeClaimTemplate
-		t.Labels = e.labels(t.Labels, action, p.Name+"-"+v.Name)
+		t.Labels = e.Labels(t.Labels, action, p.Name+"-"+v.Name)
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: *t.ObjectMeta.DeepCopy(), Spec: *t.Spec.DeepCopy()}
 		claim.Name = v.Name
 		list = append(list, claim)
@@ -140,7 +141,7 @@ func (e *Engine) createReferenced(ctx context.Context, w *workload, r engine.Req
 	refs := &names.References{Claims: map[string]string{}, ConfigMaps: map[string]string{}, Secrets: map[string]string{}, Services: map[string]string{}}
 	send := func(kind api.Kind, o api.Object, names map[string]string, object string) error {
 		names[object] = o.GetName()
-		if _, err := e.create(ctx, kind, o); err != nil {
+		if _, err := e.Create(ctx, kind, o); err != nil {
 			return err
 		}
 		w.objects = append(w.objects, namedObject{kind, o.GetName()})
@@ -149,7 +150,7 @@ func (e *Engine) createReferenced(ctx context.Context, w *workload, r engine.Req
 	for i := range r.Workload.ConfigMaps {
 		c := r.Workload.ConfigMaps[i].DeepCopy()
 		object := c.Name
-		c.ObjectMeta = e.meta(c.ObjectMeta, r.Action, object)
+		c.ObjectMeta = e.Meta(c.ObjectMeta, r.Action, object)
 		if err := send(api.ConfigMaps, c, refs.ConfigMaps, object); err != nil {
 			return nil, err
 		}
@@ -157,7 +158,7 @@ func (e *Engine) createReferenced(ctx context.Context, w *workload, r engine.Req
 	for i := range r.Workload.Secrets {
 		c := r.Workload.Secrets[i].DeepCopy()
 		object := c.Name
-		c.ObjectMeta = e.meta(c.ObjectMeta, r.Action, object)
+		c.ObjectMeta = e.Meta(c.ObjectMeta, r.Action, object)
 		if err := send(api.Secrets, c, refs.Secrets, object); err != nil {
 			return nil, err
 		}
@@ -165,8 +166,8 @@ func (e *Engine) createReferenced(ctx context.Context, w *workload, r engine.Req
 	for i := range r.Workload.Services {
 		c := r.Workload.Services[i].DeepCopy()
 		object := c.Name
-		c.ObjectMeta = e.meta(c.ObjectMeta, r.Action, object)
-		if err := send(services, c, refs.Services, object); err != nil {
+		c.ObjectMeta = e.Meta(c.ObjectMeta, r.Action, object)
+		if err := send(core.Services, c, refs.Services, object); err != nil {
 			return nil, err
 		}
 	}
@@ -189,11 +190,11 @@ func mountedClaims(w *engine.Workload) map[string]bool {
 func (e *Engine) createPod(ctx context.Context, w *workload, r engine.Request, p *engine.Pod, pr *provision, refs *names.References) (*managedPod, error) {
 	pod := p.Pod.DeepCopy()
 	plan := e.planAgents(p, r.Workload)
-	pod.ObjectMeta = e.meta(pod.ObjectMeta, r.Action, p.Name)
+	pod.ObjectMeta = e.Meta(pod.ObjectMeta, r.Action, p.Name)
 	pod.Status = corev1.PodStatus{}
 	refs.Apply(&pod.Spec)
 	podspec.Colocate(pod, refs.Colocated[p.Name])
-	podspec.LimitOutput(&pod.Spec, p, e.session.MaxOutput)
+	podspec.LimitOutput(&pod.Spec, p, e.Session.MaxOutput)
 	m := &managedPod{engine: e, object: p.Name, instance: w.name, service: p.Service, mainContainers: p.Sync, phases: p.Phases}
 	if len(r.Workload.Pods) > 1 {
 		m.containerPrefix = strings.TrimPrefix(p.Name, w.name+"-") + "."
@@ -229,7 +230,7 @@ func (e *Engine) planAgents(p *engine.Pod, w *engine.Workload) agentPlan {
 			continue
 		}
 		plan.wrapped = append(plan.wrapped, c.Name)
-		o := agent.Options{MaxOutput: e.session.MaxOutput}
+		o := agent.Options{MaxOutput: e.Session.MaxOutput}
 		main := len(p.Sync) == 0 || slices.Contains(p.Sync, c.Name)
 		if main {
 			o.Outputs = p.Outputs
@@ -266,12 +267,12 @@ func (e *Engine) firstIOSpecs(c *corev1.Container, claimOf map[string]string, do
 			continue
 		}
 		done[claim] = true
-		list = append(list, protocol.TouchSpec{Volume: e.name(claim), Path: m.MountPath, Write: !m.ReadOnly, Read: m.ReadOnly})
+		list = append(list, protocol.TouchSpec{Volume: e.Name(claim), Path: m.MountPath, Write: !m.ReadOnly, Read: m.ReadOnly})
 	}
 	for _, d := range c.VolumeDevices {
 		if claim := claimOf[d.Name]; claim != "" && !done[claim] {
 			done[claim] = true
-			list = append(list, protocol.TouchSpec{Volume: e.name(claim), Path: d.DevicePath, Read: true, Device: true})
+			list = append(list, protocol.TouchSpec{Volume: e.Name(claim), Path: d.DevicePath, Read: true, Device: true})
 		}
 	}
 	return list
@@ -355,9 +356,9 @@ func (w *workload) follow(ctx context.Context) {
 	mu.Lock()
 	defer mu.Unlock()
 	if !end.At.Known() {
-		end.At = w.engine.session.Clock.Now()
+		end.At = w.engine.Session.Clock.Now()
 	}
-	w.engine.session.Sink.Ended(end)
+	w.engine.Session.Sink.Ended(end)
 }
 
 func (w *workload) eachPod(f func(*managedPod) error) error {

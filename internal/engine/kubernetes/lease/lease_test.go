@@ -1,4 +1,4 @@
-package kubernetes
+package lease
 
 import (
 	"testing"
@@ -10,22 +10,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 )
 
-func tenant() *leaseHolder {
-	e := newCore(Options{})
-	e.session = engine.Session{RunID: "11112222", StorageClasses: map[string]storagev1.StorageClass{"c": {Provisioner: "D_x.example"}},
+func tenant() *Holder {
+	e := core.New(core.Options{})
+	e.Session = engine.Session{RunID: "11112222", StorageClasses: map[string]storagev1.StorageClass{"c": {Provisioner: "D_x.example"}},
 		Needs: engine.Needs{Drivers: []string{"static.example", "D_x.example"}}}
-	return newLeaseHolder(e)
+	return New(e)
 }
 
 func TestDriversInUse(t *testing.T) {
 	e := tenant().run
-	if diff := cmp.Diff([]string{"D_x.example", "static.example"}, e.driversInUse()); diff != "" {
+	if diff := cmp.Diff([]string{"D_x.example", "static.example"}, e.DriversInUse()); diff != "" {
 		t.Error(diff)
 	}
-	if got := leaseName("D_x.example"); got != "cnsbench-d-x.example" {
+	if got := core.LeaseName("D_x.example"); got != "cnsbench-d-x.example" {
 		t.Errorf("Lease %s", got)
 	}
 }
@@ -55,9 +56,9 @@ func TestNeighbour(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tn := tenant()
-			tn.observeVolume(tt.ev)
-			tn.observeVolume(tt.ev)
-			if got := tn.findings(); len(got) != tt.want {
+			tn.ObserveVolume(tt.ev)
+			tn.ObserveVolume(tt.ev)
+			if got := tn.Findings(); len(got) != tt.want {
 				t.Errorf("%v, want %d findings", got, tt.want)
 			}
 		})
@@ -76,8 +77,8 @@ func TestMeetAll(t *testing.T) {
 	if diff := cmp.Diff(want, tn.concurrentRuns); diff != "" {
 		t.Error(diff)
 	}
-	(*leaseHolder)(nil).noteRun("x", "y") // an engine that was not opened
-	if got := (*leaseHolder)(nil).findings(); got != nil {
+	(*Holder)(nil).noteRun("x", "y") // an engine that was not opened
+	if got := (*Holder)(nil).Findings(); got != nil {
 		t.Errorf("findings %v of no tenancy", got)
 	}
 }

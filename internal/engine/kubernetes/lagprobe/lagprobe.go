@@ -1,4 +1,5 @@
-package kubernetes
+// Package lagprobe measures the lag of watches by writing to small objects of the run.
+package lagprobe
 
 import (
 	"context"
@@ -13,14 +14,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 const (
 	// probeEvery is how long a kind may go without a write of ours.
-	probeInterval = 2 * time.Second
-	probeName     = "probe"
+	Interval   = 2 * time.Second
+	ObjectName = "probe"
 	// nobody is a driver that no sidecar serves, and a node that there is not.
 	probeDriver = "probe.cnsbench.dev"
 )
@@ -29,8 +31,8 @@ const (
 // nothing else of its kind was written, so that the lag of its watch is known
 // at any time. Objects under test are never touched for that: a controller
 // that is at work on one would have to try again.
-type probes struct {
-	run     *Run
+type Probes struct {
+	run     *core.Run
 	watches *watch.Watches
 	stop    context.CancelFunc
 	done    sync.WaitGroup
@@ -45,8 +47,8 @@ type probeObject struct {
 
 // probed are the kinds that have such an object. One that may not be made is
 // left out, except the ConfigMap, which stands for all kinds.
-func probeObjects(e *Run) []probeObject {
-	meta := e.meta(metav1.ObjectMeta{}, "", probeName)
+func probeObjects(e *core.Run) []probeObject {
+	meta := e.Meta(metav1.ObjectMeta{}, "", ObjectName)
 	global := meta
 	global.Namespace = ""
 	name, size := meta.Name, resource.MustParse("1Mi")
@@ -65,15 +67,15 @@ func probeObjects(e *Run) []probeObject {
 
 // probe makes the objects, which are the first probes, and goes on changing
 // them until quit.
-func startProbes(ctx context.Context, e *Run, watches *watch.Watches) (*probes, error) {
-	p := &probes{run: e, watches: watches, methods: map[string]string{}}
+func Start(ctx context.Context, e *core.Run, watches *watch.Watches) (*Probes, error) {
+	p := &Probes{run: e, watches: watches, methods: map[string]string{}}
 	var kinds []api.Kind
 	for _, one := range probeObjects(e) {
 		name := one.object.GetName()
-		if err := e.ledgerAdd(one.kind, name); err != nil {
+		if err := e.LedgerAdd(one.kind, name); err != nil {
 			return p, err
 		}
-		_, err := e.create(ctx, one.kind, one.object)
+		_, err := e.Create(ctx, one.kind, one.object)
 		switch {
 		case err == nil || apierrors.IsAlreadyExists(err):
 			kinds = append(kinds, one.kind)
@@ -82,20 +84,20 @@ func startProbes(ctx context.Context, e *Run, watches *watch.Watches) (*probes, 
 		case one.kind.Resource == api.ConfigMaps.Resource:
 			return p, fmt.Errorf("make the ConfigMap by which the lag of watches is measured: %w", err)
 		case !apierrors.IsForbidden(err):
-			e.session.Sink.Log("watch", fmt.Sprintf("no probe of %s: %v", one.kind, err))
+			e.Session.Sink.Log("watch", fmt.Sprintf("no probe of %s: %v", one.kind, err))
 		}
-		if err := e.ledgerDone(one.kind, name); err != nil {
+		if err := e.LedgerDone(one.kind, name); err != nil {
 			return p, err
 		}
 	}
-	ctx, p.stop = context.WithCancel(e.ctx)
+	ctx, p.stop = context.WithCancel(e.Ctx)
 	p.done.Go(func() { p.runProbes(ctx, kinds) })
 	return p, nil
 }
 
 // keepProbing spreads the probes over the interval.
-func (p *probes) runProbes(ctx context.Context, kinds []api.Kind) {
-	tick := time.NewTicker(probeInterval / time.Duration(len(kinds)))
+func (p *Probes) runProbes(ctx context.Context, kinds []api.Kind) {
+	tick := time.NewTicker(Interval / time.Duration(len(kinds)))
 	defer tick.Stop()
 	failed := false
 	for n := 0; ; n++ {
@@ -105,27 +107,27 @@ func (p *probes) runProbes(ctx context.Context, kinds []api.Kind) {
 		case <-tick.C:
 		}
 		kind := kinds[n%len(kinds)]
-		if !p.watches.Idle(kind, p.run.session.Clock.Now()-op.Time(probeInterval)/2) {
+		if !p.watches.Idle(kind, p.run.Session.Clock.Now()-op.Time(Interval)/2) {
 			continue
 		}
 		body := fmt.Appendf(nil, `{"metadata":{"annotations":{"cnsbench.dev/probe":"%d"}}}`, n)
 		if err := p.probeOnce(ctx, kind, body); err != nil && ctx.Err() == nil && !failed {
 			failed = true // once is enough: the watch's error says how the rest went
-			p.run.session.Sink.Log("watch", fmt.Sprintf("probe of %s: %v", kind, err))
+			p.run.Session.Sink.Log("watch", fmt.Sprintf("probe of %s: %v", kind, err))
 		}
 	}
 }
 
 // probeOnce gives up when further probes are overdue.
-func (p *probes) probeOnce(ctx context.Context, kind api.Kind, body []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*probeInterval)
+func (p *Probes) probeOnce(ctx context.Context, kind api.Kind, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*Interval)
 	defer cancel()
-	_, err := p.run.patch(ctx, kind, p.run.name(probeName), body)
+	_, err := p.run.Patch(ctx, kind, p.run.Name(ObjectName), body)
 	return err
 }
 
 // quit stops probing; the objects are still there. It may be called again.
-func (p *probes) stopProbing() {
+func (p *Probes) Stop() {
 	if p != nil && p.stop != nil {
 		p.stop()
 		p.done.Wait()
@@ -133,7 +135,7 @@ func (p *probes) stopProbing() {
 }
 
 // howKnown says how the lag of a kind's watch was found.
-func (p *probes) method(s watch.Summary) string {
+func (p *Probes) method(s watch.Summary) string {
 	probe := ""
 	if p != nil {
 		probe = p.methods[s.Kind]
@@ -149,7 +151,7 @@ func (p *probes) method(s watch.Summary) string {
 
 // lagsForRecord are the lags of all watches: how late what they showed was, from
 // the answer to a write of ours to its event.
-func watchLags(watches *watch.Watches, p *probes) []op.Distribution {
+func Lags(watches *watch.Watches, p *Probes) []op.Distribution {
 	if watches == nil {
 		return nil
 	}

@@ -1,4 +1,6 @@
-package kubernetes
+// Package lease keeps two runs from using a driver at the same time, or has both report
+// it, by a Lease for each driver.
+package lease
 
 import (
 	"context"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 )
 
@@ -27,8 +30,8 @@ import (
 const (
 	// leaseLife is for how long a run whose process is gone still counts, and
 	// leaseRenew how often a living one says so.
-	leaseDuration     = 15 * time.Second
-	renewInterval     = 5 * time.Second
+	Duration          = 15 * time.Second
+	RenewInterval     = 5 * time.Second
 	leasePollInterval = time.Second
 	// companion begins the annotations by which further runs make themselves
 	// known to the holder; the rest is their id, the value says more of them.
@@ -36,8 +39,8 @@ const (
 )
 
 // tenancy is the run's part in the Leases of its drivers.
-type leaseHolder struct {
-	run     *Run
+type Holder struct {
+	run     *core.Run
 	drivers []string
 	stop    context.CancelFunc
 	done    sync.WaitGroup
@@ -46,19 +49,19 @@ type leaseHolder struct {
 	concurrentRuns map[string]string // runs that were at work too, for people
 }
 
-func newLeaseHolder(run *Run) *leaseHolder {
-	return &leaseHolder{run: run, drivers: run.driversInUse(), concurrentRuns: map[string]string{}}
+func New(run *core.Run) *Holder {
+	return &Holder{run: run, drivers: run.DriversInUse(), concurrentRuns: map[string]string{}}
 }
 
 // occupy takes the Leases of the drivers that the run uses, or joins their
 // holders where the user allows it, and keeps them until release.
-func (h *leaseHolder) acquireAll(ctx context.Context) error {
+func (h *Holder) Acquire(ctx context.Context) error {
 	for _, driver := range h.drivers {
-		if err := h.acquire(ctx, driver); err != nil {
+		if err := h.acquireOne(ctx, driver); err != nil {
 			return err
 		}
 	}
-	ctx, h.stop = context.WithCancel(h.run.ctx)
+	ctx, h.stop = context.WithCancel(h.run.Ctx)
 	h.done.Go(func() { h.renewAll(ctx) })
 	return nil
 }
@@ -66,9 +69,9 @@ func (h *leaseHolder) acquireAll(ctx context.Context) error {
 // take returns when the Lease is ours or was joined. A holder that is dead is
 // found by looking, for a Lease's life, whether it renews: no two clocks are
 // compared.
-func (h *leaseHolder) acquire(ctx context.Context, driver string) error {
-	e, name := h.run, leaseName(driver)
-	if err := e.ledgerAdd(leaseKind, name); err != nil {
+func (h *Holder) acquireOne(ctx context.Context, driver string) error {
+	e, name := h.run, core.LeaseName(driver)
+	if err := e.LedgerAdd(core.Leases, name); err != nil {
 		return err
 	}
 	var seen *coordinationv1.Lease
@@ -82,13 +85,13 @@ func (h *leaseHolder) acquire(ctx context.Context, driver string) error {
 			return fmt.Errorf("take the Lease %s/%s, so that no other run uses driver %s meanwhile: %w", e.Namespace, name, driver, err)
 		}
 		l := new(coordinationv1.Lease)
-		if _, err := e.client.Get(ctx, leaseKind, e.Namespace, name, l); apierrors.IsNotFound(err) {
+		if _, err := e.Client.Get(ctx, core.Leases, e.Namespace, name, l); apierrors.IsNotFound(err) {
 			continue
 		} else if err != nil {
 			return fmt.Errorf("read the Lease %s/%s: %w", e.Namespace, name, err)
 		}
 		switch {
-		case holderOfLease(l) == e.session.RunID:
+		case holderOfLease(l) == e.Session.RunID:
 			return nil
 		case e.Concurrent:
 			return h.join(ctx, name, l)
@@ -97,8 +100,8 @@ func (h *leaseHolder) acquire(ctx context.Context, driver string) error {
 		case seen.Spec.RenewTime != nil && l.Spec.RenewTime != nil && !seen.Spec.RenewTime.Equal(l.Spec.RenewTime):
 			return errors.Join(&engine.Error{Code: "InUse", Message: fmt.Sprintf(
 				"%s is using driver %s now (Lease %s/%s), and two runs at once would measure each other: wait for its end, or give this one --concurrent, and both records will say so",
-				describeHolder(l), driver, e.Namespace, name)}, e.ledgerDone(leaseKind, name))
-		case time.Since(since) > leaseDuration:
+				describeHolder(l), driver, e.Namespace, name)}, e.LedgerDone(core.Leases, name))
+		case time.Since(since) > Duration:
 			if err := removeLease(ctx, e, l); err != nil {
 				return fmt.Errorf("take over the Lease %s/%s, which nobody renews: %w", e.Namespace, name, err)
 			}
@@ -112,8 +115,8 @@ func (h *leaseHolder) acquire(ctx context.Context, driver string) error {
 }
 
 // met notes another run.
-func (h *leaseHolder) noteRun(run, what string) {
-	if h == nil || run == "" || run == h.run.session.RunID {
+func (h *Holder) noteRun(run, what string) {
+	if h == nil || run == "" || run == h.run.Session.RunID {
 		return
 	}
 	h.mu.Lock()
@@ -123,21 +126,21 @@ func (h *leaseHolder) noteRun(run, what string) {
 	}
 }
 
-func (h *leaseHolder) create(ctx context.Context, driver string) error {
+func (h *Holder) create(ctx context.Context, driver string) error {
 	e := h.run
-	now, life := metav1.NowMicro(), int32(leaseDuration/time.Second)
+	now, life := metav1.NowMicro(), int32(Duration/time.Second)
 	l := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: leaseName(driver), Namespace: e.Namespace, Labels: e.labels(nil, "", ""),
+		ObjectMeta: metav1.ObjectMeta{Name: core.LeaseName(driver), Namespace: e.Namespace, Labels: e.Labels(nil, "", ""),
 			Annotations: map[string]string{"cnsbench.dev/driver": driver}},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: &e.session.RunID, LeaseDurationSeconds: &life, AcquireTime: &now, RenewTime: &now},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &e.Session.RunID, LeaseDurationSeconds: &life, AcquireTime: &now, RenewTime: &now},
 	}
-	_, err := e.client.Create(ctx, leaseKind, e.Namespace, l, nil)
+	_, err := e.Client.Create(ctx, core.Leases, e.Namespace, l, nil)
 	return err
 }
 
 // removeLease deletes a Lease unless it was changed since it was read.
-func removeLease(ctx context.Context, e *Run, l *coordinationv1.Lease) error {
-	_, err := e.client.Delete(ctx, leaseKind, e.Namespace, l.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}})
+func removeLease(ctx context.Context, e *core.Run, l *coordinationv1.Lease) error {
+	_, err := e.Client.Delete(ctx, core.Leases, e.Namespace, l.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
@@ -145,14 +148,14 @@ func removeLease(ctx context.Context, e *Run, l *coordinationv1.Lease) error {
 }
 
 // join makes this run known to the holder.
-func (h *leaseHolder) join(ctx context.Context, name string, l *coordinationv1.Lease) error {
+func (h *Holder) join(ctx context.Context, name string, l *coordinationv1.Lease) error {
 	e := h.run
 	h.noteRuns(l)
-	if _, known := l.Annotations[concurrentAnnotation+e.session.RunID]; known {
+	if _, known := l.Annotations[concurrentAnnotation+e.Session.RunID]; known {
 		return nil
 	}
-	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, concurrentAnnotation+e.session.RunID, "in namespace "+e.Namespace)
-	_, err := e.client.Patch(ctx, leaseKind, e.Namespace, name, types.MergePatchType, body, nil)
+	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, concurrentAnnotation+e.Session.RunID, "in namespace "+e.Namespace)
+	_, err := e.Client.Patch(ctx, core.Leases, e.Namespace, name, types.MergePatchType, body, nil)
 	if apierrors.IsNotFound(err) {
 		return nil // its holder has just ended; keep takes it
 	}
@@ -163,7 +166,7 @@ func (h *leaseHolder) join(ctx context.Context, name string, l *coordinationv1.L
 }
 
 // meetAll notes whoever a Lease knows of.
-func (h *leaseHolder) noteRuns(l *coordinationv1.Lease) {
+func (h *Holder) noteRuns(l *coordinationv1.Lease) {
 	h.noteRun(holderOfLease(l), describeHolder(l))
 	for k, v := range l.Annotations {
 		if run, ok := strings.CutPrefix(k, concurrentAnnotation); ok {
@@ -188,8 +191,8 @@ func describeHolder(l *coordinationv1.Lease) string {
 }
 
 // keep renews what is held, and looks after what is not, until ctx ends.
-func (h *leaseHolder) renewAll(ctx context.Context) {
-	tick := time.NewTicker(renewInterval)
+func (h *Holder) renewAll(ctx context.Context) {
+	tick := time.NewTicker(RenewInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -199,7 +202,7 @@ func (h *leaseHolder) renewAll(ctx context.Context) {
 		}
 		for _, driver := range h.drivers {
 			if err := h.renew(ctx, driver); err != nil && ctx.Err() == nil {
-				h.run.session.Sink.Log("engine", fmt.Sprintf("Lease %s: %v", leaseName(driver), err))
+				h.run.Session.Sink.Log("engine", fmt.Sprintf("Lease %s: %v", core.LeaseName(driver), err))
 			}
 		}
 	}
@@ -207,10 +210,10 @@ func (h *leaseHolder) renewAll(ctx context.Context) {
 
 // renew takes one look at a Lease: ours is renewed, one that is gone is taken,
 // and in another's this run is written down.
-func (h *leaseHolder) renew(ctx context.Context, driver string) error {
-	e, name := h.run, leaseName(driver)
+func (h *Holder) renew(ctx context.Context, driver string) error {
+	e, name := h.run, core.LeaseName(driver)
 	l := new(coordinationv1.Lease)
-	_, err := e.client.Get(ctx, leaseKind, e.Namespace, name, l)
+	_, err := e.Client.Get(ctx, core.Leases, e.Namespace, name, l)
 	if apierrors.IsNotFound(err) {
 		return h.create(ctx, driver)
 	}
@@ -218,7 +221,7 @@ func (h *leaseHolder) renew(ctx context.Context, driver string) error {
 		return err
 	}
 	h.noteRuns(l)
-	if holderOfLease(l) != e.session.RunID {
+	if holderOfLease(l) != e.Session.RunID {
 		return h.join(ctx, name, l)
 	}
 	now, err := metav1.NowMicro().MarshalJSON()
@@ -226,7 +229,7 @@ func (h *leaseHolder) renew(ctx context.Context, driver string) error {
 		return err
 	}
 	body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"renewTime":%s}}`, l.ResourceVersion, now)
-	_, err = e.client.Patch(ctx, leaseKind, e.Namespace, name, types.MergePatchType, body, nil)
+	_, err = e.Client.Patch(ctx, core.Leases, e.Namespace, name, types.MergePatchType, body, nil)
 	if apierrors.IsConflict(err) {
 		return nil // somebody has just joined: the next look shows who
 	}
@@ -234,7 +237,7 @@ func (h *leaseHolder) renew(ctx context.Context, driver string) error {
 }
 
 // quit stops renewing; the Leases are still there. It may be called again.
-func (h *leaseHolder) stopRenewing() {
+func (h *Holder) Stop() {
 	if h != nil && h.stop != nil {
 		h.stop()
 		h.done.Wait()
@@ -243,18 +246,18 @@ func (h *leaseHolder) stopRenewing() {
 
 // vacate deletes the Leases that a run holds, whoever made them: a dead run's
 // are found by its label.
-func releaseLeases(ctx context.Context, e *Run, h *leaseHolder) error {
-	h.stopRenewing()
-	list, _, err := e.client.List(ctx, leaseKind, e.Namespace, metav1.ListOptions{LabelSelector: e.selector()})
+func Release(ctx context.Context, e *core.Run, h *Holder) error {
+	h.Stop()
+	list, _, err := e.Client.List(ctx, core.Leases, e.Namespace, metav1.ListOptions{LabelSelector: e.Selector()})
 	if apierrors.IsForbidden(err) {
 		return nil // who may not look has not made any
 	}
 	if err != nil {
-		return fmt.Errorf("list the Leases of run %s: %w", e.session.RunID, err)
+		return fmt.Errorf("list the Leases of run %s: %w", e.Session.RunID, err)
 	}
 	var errs []error
 	for _, o := range list {
-		err := e.checkOwner(leaseKind, o)
+		err := e.CheckOwner(core.Leases, o)
 		if err == nil {
 			err = removeLease(ctx, e, o.(*coordinationv1.Lease))
 		}
@@ -268,21 +271,21 @@ func releaseLeases(ctx context.Context, e *Run, h *leaseHolder) error {
 // neighbour takes a change of a PersistentVolume: one of another run that is
 // at work, be it in another namespace, on a driver of this one. What was there
 // when the watch was opened may be what a run has kept.
-func (h *leaseHolder) observeVolume(ev watch.Event) {
+func (h *Holder) ObserveVolume(ev watch.Event) {
 	pv, ok := ev.Object.(*corev1.PersistentVolume)
 	if !ok || h == nil || ev.Type == watch.Listed || pv.Spec.ClaimRef == nil || pv.Spec.CSI == nil {
 		return
 	}
 	rest, ours := strings.CutPrefix(pv.Spec.ClaimRef.Name, "cnsb-")
 	run, _, named := strings.Cut(rest, "-")
-	if !ours || !named || run == h.run.session.RunID || !slices.Contains(h.drivers, pv.Spec.CSI.Driver) {
+	if !ours || !named || run == h.run.Session.RunID || !slices.Contains(h.drivers, pv.Spec.CSI.Driver) {
 		return
 	}
 	h.noteRun(run, fmt.Sprintf("run %s (in namespace %s)", run, pv.Spec.ClaimRef.Namespace))
 }
 
 // findings say who else was at work.
-func (h *leaseHolder) findings() []engine.Finding {
+func (h *Holder) Findings() []engine.Finding {
 	if h == nil {
 		return nil
 	}

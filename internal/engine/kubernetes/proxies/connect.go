@@ -1,4 +1,6 @@
-package kubernetes
+// Package proxies connects to CSI proxies: they report the calls of a driver, and list
+// its volumes and snapshots.
+package proxies
 
 import (
 	"context"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 )
 
@@ -39,7 +42,7 @@ type proxy struct {
 
 // followProxies connects to the proxies that the user has named, else to those
 // that are installed and that this run may follow.
-func connectProxies(ctx context.Context, e *Run, t *tracker.Tracker) ([]*csiproxy.Client, error) {
+func Connect(ctx context.Context, e *core.Run, t *tracker.Tracker) ([]*csiproxy.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, proxyDialTimeout)
 	defer cancel()
 	var list []proxy
@@ -47,13 +50,13 @@ func connectProxies(ctx context.Context, e *Run, t *tracker.Tracker) ([]*csiprox
 		list = append(list, proxy{address: address, token: e.ProxyToken, must: true})
 	}
 	if len(list) == 0 && e.ProxyNamespace != "" {
-		list = installedProxies(ctx, e)
+		list = installed(ctx, e)
 	}
 	clients := make([]*csiproxy.Client, len(list))
 	var g errgroup.Group
 	for i, p := range list {
 		g.Go(func() error {
-			c, err := connectProxy(ctx, e, t, p)
+			c, err := connectTo(ctx, e, t, p)
 			clients[i] = c
 			return err
 		})
@@ -62,40 +65,40 @@ func connectProxies(ctx context.Context, e *Run, t *tracker.Tracker) ([]*csiprox
 	return slices.DeleteFunc(clients, func(c *csiproxy.Client) bool { return c == nil }), err
 }
 
-func connectProxy(ctx context.Context, e *Run, t *tracker.Tracker, p proxy) (*csiproxy.Client, error) {
+func connectTo(ctx context.Context, e *core.Run, t *tracker.Tracker, p proxy) (*csiproxy.Client, error) {
 	where := "csi-proxy " + p.address
-	c, err := csiproxy.Dial(ctx, p.address, p.token, e.session.Clock, csiproxy.Handlers{
+	c, err := csiproxy.Dial(ctx, p.address, p.token, e.Session.Clock, csiproxy.Handlers{
 		Call: t.SeeCall,
 		Gap: func(g csiproxy.Gap) {
-			e.session.Sink.Log(where, fmt.Sprintf("its records have a gap from %v to %v: %s", time.Duration(g.From), time.Duration(g.To), g.Reason))
+			e.Session.Sink.Log(where, fmt.Sprintf("its records have a gap from %v to %v: %s", time.Duration(g.From), time.Duration(g.To), g.Reason))
 		},
 	})
 	switch {
 	case err != nil && p.must:
 		return nil, fmt.Errorf("follow the CSI proxy at %s: %w", p.address, err)
 	case err != nil:
-		e.session.Sink.Log(where, fmt.Sprintf("what it records is missing: %v", err))
+		e.Session.Sink.Log(where, fmt.Sprintf("what it records is missing: %v", err))
 		return nil, nil
 	}
-	e.session.Sink.Log(where, fmt.Sprintf("calls of driver %s on node %s are recorded", c.Driver(), c.Node()))
+	e.Session.Sink.Log(where, fmt.Sprintf("calls of driver %s on node %s are recorded", c.Driver(), c.Node()))
 	return c, nil
 }
 
 // installedProxies lists the proxies of the run's drivers that an installation
 // has. Where there is no installation the API says the same as where there is
 // no right to it.
-func installedProxies(ctx context.Context, e *Run) []proxy {
+func installed(ctx context.Context, e *core.Run) []proxy {
 	secret := &corev1.Secret{}
-	_, err := e.client.Get(ctx, api.Secrets, e.ProxyNamespace, proxySecret, secret)
+	_, err := e.Client.Get(ctx, api.Secrets, e.ProxyNamespace, proxySecret, secret)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return nil
 	}
 	var pods []api.Object
 	if err == nil {
-		pods, _, err = e.client.List(ctx, api.Pods, e.ProxyNamespace, metav1.ListOptions{LabelSelector: proxyLabel})
+		pods, _, err = e.Client.List(ctx, api.Pods, e.ProxyNamespace, metav1.ListOptions{LabelSelector: proxyLabel})
 	}
 	if err != nil {
-		e.session.Sink.Log("engine", fmt.Sprintf("CSI proxies are not used: %v", err))
+		e.Session.Sink.Log("engine", fmt.Sprintf("CSI proxies are not used: %v", err))
 		return nil
 	}
 	drivers := runDrivers(e)
@@ -111,10 +114,10 @@ func installedProxies(ctx context.Context, e *Run) []proxy {
 }
 
 // runDrivers are those of the plan's StorageClasses; none: any may be meant.
-func runDrivers(e *Run) map[string]bool {
+func runDrivers(e *core.Run) map[string]bool {
 	drivers := map[string]bool{}
-	for name, sc := range e.session.StorageClasses {
-		if known, ok := e.classes[name]; ok {
+	for name, sc := range e.Session.StorageClasses {
+		if known, ok := e.Classes[name]; ok {
 			sc = known
 		}
 		if sc.Provisioner != "" {
@@ -125,7 +128,7 @@ func runDrivers(e *Run) map[string]bool {
 }
 
 // followed describes the proxies for the record.
-func describeProxies(clients []*csiproxy.Client) []map[string]string {
+func Describe(clients []*csiproxy.Client) []map[string]string {
 	list := []map[string]string{}
 	for _, c := range clients {
 		list = append(list, map[string]string{"driver": c.Driver(), "node": c.Node()})

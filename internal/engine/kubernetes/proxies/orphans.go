@@ -1,4 +1,4 @@
-package kubernetes
+package proxies
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 )
 
@@ -22,7 +23,7 @@ import (
 const orphanGracePeriod = 5 * time.Second
 
 // takeStock asks the drivers behind the proxies what they have, before the run.
-func listInventory(ctx context.Context, e *Run) map[string]*csiproxy.Inventory {
+func ListInventory(ctx context.Context, e *core.Run) map[string]*csiproxy.Inventory {
 	inventory := map[string]*csiproxy.Inventory{}
 	for _, address := range e.Proxies {
 		list, err := csiproxy.List(ctx, address, e.ProxyToken)
@@ -30,7 +31,7 @@ func listInventory(ctx context.Context, e *Run) map[string]*csiproxy.Inventory {
 		case err == nil && list.Driver != "":
 			inventory[address] = list
 		case err != nil && !errors.Is(err, csiproxy.ErrNoList):
-			e.session.Sink.Log("engine", fmt.Sprintf("orphans will not be found: %v", err))
+			e.Session.Sink.Log("engine", fmt.Sprintf("orphans will not be found: %v", err))
 		}
 	}
 	return inventory
@@ -38,7 +39,7 @@ func listInventory(ctx context.Context, e *Run) map[string]*csiproxy.Inventory {
 
 // orphans are what drivers have by their own lists, had not before the run, and
 // no object of the cluster refers to. listed names the drivers that were asked.
-func findOrphans(ctx context.Context, e *Run, inventory map[string]*csiproxy.Inventory) (list []engine.Finding, listed map[string]bool) {
+func FindOrphans(ctx context.Context, e *core.Run, inventory map[string]*csiproxy.Inventory) (list []engine.Finding, listed map[string]bool) {
 	listed = map[string]bool{}
 	for _, address := range slices.Sorted(maps.Keys(inventory)) {
 		before := inventory[address]
@@ -54,7 +55,7 @@ func findOrphans(ctx context.Context, e *Run, inventory map[string]*csiproxy.Inv
 			}
 		}
 		if err != nil {
-			e.session.Sink.Log("engine", fmt.Sprintf("orphans of driver %s cannot be found: %v", before.Driver, err))
+			e.Session.Sink.Log("engine", fmt.Sprintf("orphans of driver %s cannot be found: %v", before.Driver, err))
 			continue
 		}
 		listed[before.Driver] = before.Volumes != nil && before.Snapshots != nil && !left.Cut
@@ -64,7 +65,7 @@ func findOrphans(ctx context.Context, e *Run, inventory map[string]*csiproxy.Inv
 }
 
 // unreferred is what a driver has more than before, and nothing refers to.
-func unreferenced(ctx context.Context, e *Run, address string, before *csiproxy.Inventory) (*csiproxy.Inventory, error) {
+func unreferenced(ctx context.Context, e *core.Run, address string, before *csiproxy.Inventory) (*csiproxy.Inventory, error) {
 	now, err := csiproxy.List(ctx, address, e.ProxyToken)
 	if err != nil {
 		return nil, err
@@ -87,9 +88,9 @@ func remaining(now, before map[string]csiproxy.Item, referred map[string]bool) m
 }
 
 // referred are the handles of a driver that the cluster knows, whoever made them.
-func referencedHandles(ctx context.Context, e *Run, driver string) (map[string]bool, error) {
+func referencedHandles(ctx context.Context, e *core.Run, driver string) (map[string]bool, error) {
 	handles := map[string]bool{}
-	list, _, err := e.client.List(ctx, api.PersistentVolumes, "", metav1.ListOptions{})
+	list, _, err := e.Client.List(ctx, api.PersistentVolumes, "", metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -98,8 +99,8 @@ func referencedHandles(ctx context.Context, e *Run, driver string) (map[string]b
 			handles[csi.VolumeHandle] = true
 		}
 	}
-	list, _, err = e.client.List(ctx, api.VolumeSnapshotContents, "", metav1.ListOptions{})
-	if err != nil && !notServed(err) {
+	list, _, err = e.Client.List(ctx, api.VolumeSnapshotContents, "", metav1.ListOptions{})
+	if err != nil && !core.NotServed(err) {
 		return nil, err
 	}
 	for _, o := range list {

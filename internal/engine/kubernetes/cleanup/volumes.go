@@ -1,4 +1,4 @@
-package kubernetes
+package cleanup
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
@@ -28,37 +29,37 @@ const (
 )
 
 // volume is what a PersistentVolume is to the run: pure, but for what was seen.
-func (cl *cleanup) volumeRelation(pv *corev1.PersistentVolume) relation {
-	e, c := cl.engine, pv.Spec.ClaimRef
+func (cl *remover) volumeRelation(pv *corev1.PersistentVolume) relation {
+	e, c := cl.cleaner, pv.Spec.ClaimRef
 	switch {
-	case pv.Labels[names.LabelRun] == e.own.RunID && e.checkOwner(api.PersistentVolumes, pv) == nil:
+	case pv.Labels[names.LabelRun] == e.ID.RunID && e.CheckOwner(api.PersistentVolumes, pv) == nil:
 		return relCreated
-	case pv.Labels[names.LabelRun] == e.own.RunID:
+	case pv.Labels[names.LabelRun] == e.ID.RunID:
 		return relUnproven
 	case cl.backing[pv.UID]:
 		return relBacking
-	case c == nil || c.Namespace != e.Namespace || pv.Annotations[provisionedBy] == "":
+	case c == nil || c.Namespace != e.Namespace || pv.Annotations[core.ProvisionedBy] == "":
 		return relForeign
-	case e.marked(pv, retainedAnnotation):
+	case e.Marked(pv, core.RetainedAnnotation):
 		return relBacking
 	}
 	if claim, ours := cl.claims[c.UID]; ours {
-		if madeFor(claim, pv) {
+		if core.CreatedFor(claim, pv) {
 			return relBacking
 		}
 		return relForeign
 	}
 	// A StatefulSet puts its claims' names before its own.
-	if !strings.Contains(c.Name, names.Prefix(e.own.RunID)) {
+	if !strings.Contains(c.Name, names.Prefix(e.ID.RunID)) {
 		return relForeign
 	}
 	return cl.relationByName(pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain)
 }
 
 // byName is what is behind an object that is gone, by its name alone.
-func (cl *cleanup) relationByName(retained bool) relation {
+func (cl *remover) relationByName(retained bool) relation {
 	switch {
-	case cl.engine.executing || cl.engine.byLabel:
+	case cl.cleaner.Executing || cl.cleaner.ByLabel:
 		return relBacking
 	case retained:
 		return relUnproven
@@ -67,17 +68,17 @@ func (cl *cleanup) relationByName(retained bool) relation {
 }
 
 // content is what a VolumeSnapshotContent is to the run.
-func (cl *cleanup) contentRelation(c *api.VolumeSnapshotContent) relation {
-	e, ref := cl.engine, c.Spec.VolumeSnapshotRef
+func (cl *remover) contentRelation(c *api.VolumeSnapshotContent) relation {
+	e, ref := cl.cleaner, c.Spec.VolumeSnapshotRef
 	dynamic := c.Spec.Source.VolumeHandle != nil || c.Status != nil && c.Status.VolumeGroupSnapshotHandle != nil
 	switch {
 	case cl.backing[c.UID]:
 		return relBacking
 	case ref.Namespace != e.Namespace || !dynamic:
 		return relForeign
-	case e.marked(c, retainedAnnotation) || cl.snapshots[types.UID(ref.UID)]:
+	case e.Marked(c, core.RetainedAnnotation) || cl.snapshots[types.UID(ref.UID)]:
 		return relBacking
-	case !strings.HasPrefix(ref.Name, names.Prefix(e.own.RunID)) && !e.IsGroupMember(ref.Name):
+	case !strings.HasPrefix(ref.Name, names.Prefix(e.ID.RunID)) && !e.IsGroupMember(ref.Name):
 		return relForeign
 	}
 	return cl.relationByName(c.Spec.DeletionPolicy == "Retain")
@@ -85,9 +86,9 @@ func (cl *cleanup) contentRelation(c *api.VolumeSnapshotContent) relation {
 
 // behindClaims has the volumes behind the run's claims go with them, and deletes
 // the PersistentVolumes that the run has made.
-func (cl *cleanup) deleteVolumes(ctx context.Context) error {
-	e := cl.engine
-	list, _, err := e.client.List(ctx, api.PersistentVolumes, "", metav1.ListOptions{})
+func (cl *remover) deleteVolumes(ctx context.Context) error {
+	e := cl.cleaner
+	list, _, err := e.Client.List(ctx, api.PersistentVolumes, "", metav1.ListOptions{})
 	if apierrors.IsForbidden(err) && !cl.ledgerKinds[api.PersistentVolumeClaims.String()] {
 		return nil
 	}
@@ -117,10 +118,10 @@ func (cl *cleanup) deleteVolumes(ctx context.Context) error {
 }
 
 // behindSnapshots does the same for the contents behind the run's snapshots.
-func (cl *cleanup) deleteContents(ctx context.Context) error {
-	e := cl.engine
-	list, _, err := e.client.List(ctx, api.VolumeSnapshotContents, "", metav1.ListOptions{})
-	if notServed(err) || apierrors.IsForbidden(err) && !cl.ledgerKinds[api.VolumeSnapshots.String()] {
+func (cl *remover) deleteContents(ctx context.Context) error {
+	e := cl.cleaner
+	list, _, err := e.Client.List(ctx, api.VolumeSnapshotContents, "", metav1.ListOptions{})
+	if core.NotServed(err) || apierrors.IsForbidden(err) && !cl.ledgerKinds[api.VolumeSnapshots.String()] {
 		return nil
 	}
 	if err != nil {
@@ -149,25 +150,25 @@ func (cl *cleanup) deleteContents(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (cl *cleanup) unprovenError() error {
-	return owned.Refuse("its name is one of run %s, and nothing else proves that it was made for it", cl.engine.own.RunID)
+func (cl *remover) unprovenError() error {
+	return owned.Refuse("its name is one of run %s, and nothing else proves that it was made for it", cl.cleaner.ID.RunID)
 }
 
 // takeAlong remembers what is to go with its claim or snapshot, which is soon gone,
 // and has it deleted with that where it would be retained.
-func (cl *cleanup) deleteWithOwner(ctx context.Context, kind api.Kind, o api.Object, policy string, retained bool) error {
+func (cl *remover) deleteWithOwner(ctx context.Context, kind api.Kind, o api.Object, policy string, retained bool) error {
 	cl.backing[o.GetUID()] = true
 	if !retained || cl.dryRun {
 		return nil
 	}
 	body := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%q}},"spec":{%q:"Delete"}}`,
-		o.GetUID(), retainedAnnotation, cl.engine.mark(), policy)
-	return cl.engine.setDeletePolicy(ctx, kind, o.GetName(), body)
+		o.GetUID(), core.RetainedAnnotation, cl.cleaner.Mark(), policy)
+	return cl.cleaner.setDeletePolicy(ctx, kind, o.GetName(), body)
 }
 
 // release makes what was to be retained go with its owner.
 func (e *Cleaner) setDeletePolicy(ctx context.Context, k api.Kind, name, patch string) error {
-	_, err := e.client.Patch(ctx, k, e.namespaceOf(k), name, types.MergePatchType, []byte(patch), nil)
+	_, err := e.Client.Patch(ctx, k, e.NamespaceOf(k), name, types.MergePatchType, []byte(patch), nil)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -1,4 +1,6 @@
-package kubernetes
+// Package core has what the parts of the Kubernetes engine share: one run's client,
+// identity, session and ledger, and the proof that an object belongs to the run.
+package core
 
 import (
 	"cmp"
@@ -22,21 +24,21 @@ import (
 // Run is one run on a cluster: its options, identity and session, and the client.
 type Run struct {
 	Options
-	session      engine.Session
-	own          owned.Identity
-	executing    bool            // false: another process cleans up after the run
-	byLabel      bool            // the user names the run: its label and names prove ownership
-	annotating   sync.WaitGroup  // markRetained in the background
-	ctx          context.Context // of the run, without its cancellation
-	client       *api.Client
-	classes      map[string]storagev1.StorageClass
-	drivers      map[string]storagev1.CSIDriver
-	mu           sync.Mutex
-	groupVersion string // of VolumeGroupSnapshots; empty: not served
+	Session              engine.Session
+	ID                   owned.Identity
+	Executing            bool            // false: another process cleans up after the run
+	ByLabel              bool            // the user names the run: its label and names prove ownership
+	Annotating           sync.WaitGroup  // markRetained in the background
+	Ctx                  context.Context // of the run, without its cancellation
+	Client               *api.Client
+	Classes              map[string]storagev1.StorageClass
+	Drivers              map[string]storagev1.CSIDriver
+	mu                   sync.Mutex
+	GroupSnapshotVersion string // of VolumeGroupSnapshots; empty: not served
 }
 
-func newCore(o Options) *Run {
-	return &Run{Options: o, own: o.Identity, session: engine.Session{RunID: o.Identity.RunID}}
+func New(o Options) *Run {
+	return &Run{Options: o, ID: o.Identity, Session: engine.Session{RunID: o.Identity.RunID}}
 }
 
 // Options say which cluster, and how its pods reach the runner.
@@ -71,75 +73,75 @@ type Options struct {
 }
 
 // metadata names and labels the objects of the run.
-func (r *Run) metadata() names.Metadata {
-	return names.Metadata{RunID: r.session.RunID, Proof: r.own.Proof(), Namespace: r.Namespace}
+func (r *Run) Metadata() names.Metadata {
+	return names.Metadata{RunID: r.Session.RunID, Proof: r.ID.Proof(), Namespace: r.Namespace}
 }
 
-func (r *Run) name(object string) string {
-	return names.Metadata{RunID: r.session.RunID}.Name(object)
+func (r *Run) Name(object string) string {
+	return names.Metadata{RunID: r.Session.RunID}.Name(object)
 }
 
-func (r *Run) labels(given map[string]string, action, object string) map[string]string {
-	return r.metadata().Labels(given, action, object)
+func (r *Run) Labels(given map[string]string, action, object string) map[string]string {
+	return r.Metadata().Labels(given, action, object)
 }
 
-func (r *Run) meta(given metav1.ObjectMeta, action, object string) metav1.ObjectMeta {
-	return r.metadata().Object(given, action, object)
+func (r *Run) Meta(given metav1.ObjectMeta, action, object string) metav1.ObjectMeta {
+	return r.Metadata().Object(given, action, object)
 }
 
-func (r *Run) connect(clock op.Clock) error {
+func (r *Run) Connect(clock op.Clock) error {
 	var err error
-	r.client, err = api.New(r.Config, clock)
+	r.Client, err = api.New(r.Config, clock)
 	return err
 }
 
 // attachRequired says whether volumes of a driver get a VolumeAttachment.
-func (r *Run) attachRequired(driver string) bool {
-	d, ok := r.drivers[driver]
+func (r *Run) AttachRequired(driver string) bool {
+	d, ok := r.Drivers[driver]
 	return !ok || d.Spec.AttachRequired == nil || *d.Spec.AttachRequired
 }
 
 // connected makes the client of an engine that was not opened.
-func (r *Run) ensureClient() error {
-	if r.client != nil {
+func (r *Run) EnsureClient() error {
+	if r.Client != nil {
 		return nil
 	}
-	return r.connect(op.NewClock())
+	return r.Connect(op.NewClock())
 }
 
 // groups is the version in which the cluster serves VolumeGroupSnapshots; empty: it
 // does not.
-func (r *Run) groupSnapshotVersion(ctx context.Context) string {
+func (r *Run) FindGroupSnapshotVersion(ctx context.Context) string {
 	r.mu.Lock()
-	version := r.groupVersion
+	version := r.GroupSnapshotVersion
 	r.mu.Unlock()
 	if version != "" {
 		return version
 	}
-	options := metav1.ListOptions{LabelSelector: r.selector()}
+	options := metav1.ListOptions{LabelSelector: r.Selector()}
 	for _, v := range []string{"v1", "v1beta2", "v1beta1"} {
-		_, _, err := r.client.List(ctx, api.VolumeGroupSnapshots(v), r.Namespace, options)
+		_, _, err := r.Client.List(ctx, api.VolumeGroupSnapshots(v), r.Namespace, options)
 		if err == nil {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.groupVersion = v
+			r.GroupSnapshotVersion = v
 			return v
 		}
 	}
 	return ""
 }
 
-func (r *Run) selector() string { return r.metadata().Selector() }
+func (r *Run) Selector() string { return r.Metadata().Selector() }
 
-func (r *Run) inHurry() bool { return r.session.Hurry != nil && r.session.Hurry.Err() != nil }
+func (r *Run) InHurry() bool { return r.Session.Hurry != nil && r.Session.Hurry.Err() != nil }
 
 // driversInUse are those of the classes that the plan names.
-func (r *Run) driversInUse() []string {
+func (r *Run) DriversInUse() []string {
 	drivers := map[string]bool{}
-	for name, sc := range r.session.StorageClasses {
-		drivers[cmp.Or(r.classes[name].Provisioner, sc.Provisioner)] = true
+	for name, sc := range r.Session.StorageClasses {
+		drivers[cmp.Or(r.Classes[name].Provisioner, sc.Provisioner)] = true
 	}
-	for _, d := range r.session.Needs.Drivers {
+	for _, d := range r.Session.Needs.Drivers {
 		drivers[d] = true
 	}
 	delete(drivers, "")

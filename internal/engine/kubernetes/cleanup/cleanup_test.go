@@ -1,4 +1,4 @@
-package kubernetes
+package cleanup
 
 import (
 	"context"
@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/apitest"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/lease"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
@@ -59,9 +61,9 @@ func deadRun(t testing.TB, s *apitest.Server) owned.Identity {
 }
 
 func cleaning(own owned.Identity, s *apitest.Server) *Cleaner {
-	run := newCore(Options{Config: &rest.Config{Host: s.URL}, Namespace: "ns", Identity: own})
+	run := core.New(core.Options{Config: &rest.Config{Host: s.URL}, Namespace: "ns", Identity: own})
 	return &Cleaner{Run: run, StopProbes: func() {}, IsGroupMember: func(string) bool { return false },
-		ReleaseLeases: func(ctx context.Context) error { return releaseLeases(ctx, run, nil) }}
+		ReleaseLeases: func(ctx context.Context) error { return lease.Release(ctx, run, nil) }}
 }
 
 // data is what an entry of the run says beside its kind and name.
@@ -112,12 +114,12 @@ func others(t testing.TB, s *apitest.Server, own owned.Identity) {
 }
 
 func cordonedBy(mark string) string {
-	return fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}},"spec":{"unschedulable":true}}`, cordonAnnotation, mark)
+	return fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}},"spec":{"unschedulable":true}}`, core.CordonAnnotation, mark)
 }
 
 func volumeText(namespace, claim, uid, policy string) string {
 	return fmt.Sprintf(`{"metadata":{"annotations":{%q:"driver"}},"spec":{"persistentVolumeReclaimPolicy":%q,
-		"claimRef":{"namespace":%q,"name":%q,"uid":%q}}}`, provisionedBy, policy, namespace, claim, uid)
+		"claimRef":{"namespace":%q,"name":%q,"uid":%q}}}`, core.ProvisionedBy, policy, namespace, claim, uid)
 }
 
 // TestHostileLedger: whatever a ledger lists, nothing is changed on a cluster that
@@ -227,11 +229,11 @@ func leave(t testing.TB, s *apitest.Server, own owned.Identity) *entries {
 			"source":{"volumeHandle":"h"},"volumeSnapshotRef":{"namespace":"ns","name":"cnsb-0abc-snap","uid":"snap"}}}`,
 		// The run itself has deleted the claim and the snapshot, and marked what was behind.
 		"/api/v1/persistentvolumes/pvc-m": strings.Replace(volumeText("ns", "cnsb-0abc-m", "gone", "Retain"),
-			`"annotations":{`, fmt.Sprintf(`"annotations":{%q:%q,`, retainedAnnotation, e.mark()), 1),
+			`"annotations":{`, fmt.Sprintf(`"annotations":{%q:%q,`, core.RetainedAnnotation, e.Mark()), 1),
 		"/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents/marked": fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}},
 			"spec":{"deletionPolicy":"Retain","source":{"volumeHandle":"h"},
-			"volumeSnapshotRef":{"namespace":"ns","name":"cnsb-0abc-m","uid":"gone"}}}`, retainedAnnotation, e.mark()),
-		"/api/v1/nodes/ours": cordonedBy(e.mark()),
+			"volumeSnapshotRef":{"namespace":"ns","name":"cnsb-0abc-m","uid":"gone"}}}`, core.RetainedAnnotation, e.Mark()),
+		"/api/v1/nodes/ours": cordonedBy(e.Mark()),
 		"/api/v1/nodes/free": `{}`,
 	} {
 		s.Add(t, path, content)
@@ -368,10 +370,10 @@ func TestRelations(t *testing.T) {
 			pv.Spec.ClaimRef.UID, pv.Spec.PersistentVolumeReclaimPolicy = "u", corev1.PersistentVolumeReclaimDelete
 		}, relPending, relBacking},
 		{"its claim is gone, it is marked", func(pv *corev1.PersistentVolume) {
-			pv.Spec.ClaimRef.UID, pv.Annotations[retainedAnnotation] = "u", e.mark()
+			pv.Spec.ClaimRef.UID, pv.Annotations[core.RetainedAnnotation] = "u", e.Mark()
 		}, relBacking, relBacking},
 		{"marked by another", func(pv *corev1.PersistentVolume) {
-			pv.Spec.ClaimRef.UID, pv.Annotations[retainedAnnotation] = "u", own.RunID+".0"
+			pv.Spec.ClaimRef.UID, pv.Annotations[core.RetainedAnnotation] = "u", own.RunID+".0"
 		}, relUnproven, relBacking},
 		{"static", func(pv *corev1.PersistentVolume) {
 			pv.Labels = map[string]string{names.LabelRun: own.RunID, names.LabelIdentity: own.Proof()}
@@ -381,13 +383,13 @@ func TestRelations(t *testing.T) {
 		}, relUnproven, relUnproven},
 	} {
 		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", UID: "pv", CreationTimestamp: now,
-			Annotations: map[string]string{provisionedBy: "d"}}, Spec: corev1.PersistentVolumeSpec{
+			Annotations: map[string]string{core.ProvisionedBy: "d"}}, Spec: corev1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
 			ClaimRef:                      &corev1.ObjectReference{Namespace: "ns", Name: "cnsb-0abc-v", UID: "claim"}}}
 		tt.change(pv)
 		for _, living := range []bool{false, true} {
-			e.executing = living
-			sw := e.newCleanup(nil)
+			e.Executing = living
+			sw := e.newRemover(nil)
 			sw.claims[types.UID("claim")] = now
 			want := tt.dead
 			if living {
@@ -403,14 +405,14 @@ func TestRelations(t *testing.T) {
 // TestIdentityIsOnAllObjects: the label goes with the run's own, into each request
 // that makes an object.
 func TestIdentityIsOnAllObjects(t *testing.T) {
-	e := newCore(Options{})
-	e.own, e.session.RunID = owned.New("0abc"), "0abc"
-	l := e.labels(map[string]string{"given": "x"}, "a", "o")
-	if l[names.LabelRun] != "0abc" || l[names.LabelIdentity] != e.own.Proof() || l["given"] != "x" ||
+	e := core.New(core.Options{})
+	e.ID, e.Session.RunID = owned.New("0abc"), "0abc"
+	l := e.Labels(map[string]string{"given": "x"}, "a", "o")
+	if l[names.LabelRun] != "0abc" || l[names.LabelIdentity] != e.ID.Proof() || l["given"] != "x" ||
 		len(l[names.LabelIdentity]) > names.MaxValue {
 		t.Errorf("%v", l)
 	}
-	if text, _ := json.Marshal(l); strings.Contains(string(text), e.own.Nonce) {
+	if text, _ := json.Marshal(l); strings.Contains(string(text), e.ID.Nonce) {
 		t.Error("the nonce is on the cluster")
 	}
 }
@@ -452,7 +454,7 @@ func FuzzCheck(f *testing.F) {
 			l[names.LabelIdentity] = own.Proof()
 		}
 		carries := labels&3 == 0
-		if k, known := entryKind(op.LedgerEntry{Kind: kind, Data: d}); known && there {
+		if k, known := core.EntryKind(op.LedgerEntry{Kind: kind, Data: d}); known && there {
 			text, _ := json.Marshal(map[string]any{"metadata": map[string]any{"labels": l}})
 			path := k.Path("ns", name)
 			if !strings.ContainsAny(path, "%?#") && s.Serves(path) {
@@ -460,10 +462,10 @@ func FuzzCheck(f *testing.F) {
 				defer s.Remove(path)
 			}
 		}
-		if kind == cordonKind && there && s.Serves("/api/v1/nodes/"+name) {
+		if kind == core.CordonKind && there && s.Serves("/api/v1/nodes/"+name) {
 			value := own.RunID + "." + l[names.LabelIdentity]
 			text, _ := json.Marshal(map[string]any{"spec": map[string]any{"unschedulable": true},
-				"metadata": map[string]any{"annotations": map[string]string{cordonAnnotation: value}}})
+				"metadata": map[string]any{"annotations": map[string]string{core.CordonAnnotation: value}}})
 			s.Add(t, "/api/v1/nodes/"+name, string(text))
 			defer s.Remove("/api/v1/nodes/" + name)
 			carries = l[names.LabelIdentity] != ""
@@ -481,8 +483,8 @@ func FuzzCheck(f *testing.F) {
 		if run != own.RunID || !server || namespace != "ns" && namespace != "" {
 			t.Fatalf("%v is accepted: it is of another run, cluster or namespace", entry)
 		}
-		lease := kind == leaseKind.String()
-		if kind != cordonKind && !lease && !strings.HasPrefix(name, "cnsb-0abc-") {
+		lease := kind == core.Leases.String()
+		if kind != core.CordonKind && !lease && !strings.HasPrefix(name, "cnsb-0abc-") {
 			t.Fatalf("%v is accepted: it has not the name of an object of the run", entry)
 		}
 		if there && !carries && len(s.Paths()) > 0 {

@@ -1,4 +1,4 @@
-package kubernetes
+package core
 
 import (
 	"strings"
@@ -13,33 +13,33 @@ import (
 )
 
 // services is the kind Service.
-var services = api.Kind{Version: "v1", Resource: "services", Name: "Service", Namespaced: true, New: func() api.Object { return new(corev1.Service) }}
+var Services = api.Kind{Version: "v1", Resource: "services", Name: "Service", Namespaced: true, New: func() api.Object { return new(corev1.Service) }}
 
 // volumeAttributesClasses is the kind; it is GA since Kubernetes 1.34.
-var volumeAttributesClasses = api.Kind{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattributesclasses", Name: "VolumeAttributesClass",
+var VolumeAttributesClasses = api.Kind{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattributesclasses", Name: "VolumeAttributesClass",
 	New: func() api.Object { return new(storagev1.VolumeAttributesClass) }}
 
-var leaseKind = api.Kind{Group: "coordination.k8s.io", Version: "v1", Resource: "leases", Name: "Lease", Namespaced: true,
+var Leases = api.Kind{Group: "coordination.k8s.io", Version: "v1", Resource: "leases", Name: "Lease", Namespaced: true,
 	New: func() api.Object { return new(coordinationv1.Lease) }}
 
 // leaseName is the Lease of a driver.
-func leaseName(driver string) string {
+func LeaseName(driver string) string {
 	return "cnsbench-" + strings.ToLower(strings.ReplaceAll(driver, "_", "-"))
 }
 
 // labelledKinds are those that a run makes and labels, dependants first.
-func labelledKinds(groupVersion string) []api.Kind {
+func LabelledKinds(groupVersion string) []api.Kind {
 	kinds := []api.Kind{api.Pods}
 	if groupVersion != "" {
 		kinds = append(kinds, api.VolumeGroupSnapshots(groupVersion))
 	}
-	return append(kinds, api.VolumeSnapshots, api.PersistentVolumeClaims, services, api.ConfigMaps, api.Secrets,
-		api.VolumeAttachments, volumeAttributesClasses)
+	return append(kinds, api.VolumeSnapshots, api.PersistentVolumeClaims, Services, api.ConfigMaps, api.Secrets,
+		api.VolumeAttachments, VolumeAttributesClasses)
 }
 
 // controllerKinds are the kinds of manifest that are looked for by their label where
 // there is no ledger that lists them.
-func controllerKinds() []api.Kind {
+func ControllerKinds() []api.Kind {
 	var list []api.Kind
 	for _, k := range []api.Kind{
 		{Group: "apps", Resource: "deployments", Name: "Deployment"}, {Group: "apps", Resource: "statefulsets", Name: "StatefulSet"},
@@ -51,15 +51,15 @@ func controllerKinds() []api.Kind {
 	return list
 }
 
-const snapshotGroup = "snapshot.storage.k8s.io"
+const SnapshotGroup = "snapshot.storage.k8s.io"
 
 // provisionedBy is the annotation by which a PersistentVolume says that it was made
 // for a claim.
-const provisionedBy = "pv.kubernetes.io/provisioned-by"
+const ProvisionedBy = "pv.kubernetes.io/provisioned-by"
 
 // madeFor says whether a volume can have been provisioned for a claim of this age: a
 // volume that is older than its claim was not.
-func madeFor(claim metav1.Time, pv *corev1.PersistentVolume) bool {
+func CreatedFor(claim metav1.Time, pv *corev1.PersistentVolume) bool {
 	return !pv.CreationTimestamp.Add(clockSkew).Before(claim.Time)
 }
 
@@ -68,13 +68,13 @@ const clockSkew = 5 * time.Second
 
 // Kinds of ledger entries that are no API resources.
 const (
-	dirKind    = "dir"    // a directory on the runner's machine
-	cordonKind = "cordon" // a node to uncordon
+	DirKind    = "dir"    // a directory on the runner's machine
+	CordonKind = "cordon" // a node to uncordon
 )
 
 // Annotations of objects that the run changed but did not create. Their value is
 // Run.Mark.
 const (
-	cordonAnnotation   = "cnsbench.dev/cordoned" // of a node that the run cordoned
-	retainedAnnotation = "cnsbench.dev/behind"   // of a retained volume or content
+	CordonAnnotation   = "cnsbench.dev/cordoned" // of a node that the run cordoned
+	RetainedAnnotation = "cnsbench.dev/behind"   // of a retained volume or content
 )

@@ -1,4 +1,6 @@
-package kubernetes
+// Package cleanup removes what a run created, of a run of this process or of one that
+// ended without cleaning up.
+package cleanup
 
 import (
 	"context"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
@@ -34,7 +37,7 @@ const (
 
 // Cleaner removes what a run created.
 type Cleaner struct {
-	*Run
+	*core.Run
 	// StopProbes stops writing to objects that are about to be removed.
 	StopProbes func()
 	// ReleaseLeases deletes the run's Leases. It is called last: a removal is work for
@@ -50,19 +53,19 @@ type Cleaner struct {
 // contents behind that, whose policy is set to Delete if it was Retain. It returns
 // when all is gone, or names what is not, and what it leaves alone.
 func (e *Cleaner) Teardown(ctx context.Context, ledger engine.Ledger) error {
-	if e.session.RunID == "" && len(ledger.Open()) == 0 {
+	if e.Session.RunID == "" && len(ledger.Open()) == 0 {
 		return nil // it was not opened, and no run is known
 	}
-	if !e.byLabel {
-		if err := e.checkCluster(); err != nil {
+	if !e.ByLabel {
+		if err := e.CheckCluster(); err != nil {
 			return errors.Join(append(refuseAll(ledger, err), err)...)
 		}
 	}
-	if err := e.ensureClient(); err != nil {
+	if err := e.EnsureClient(); err != nil {
 		return err
 	}
-	e.session.Ledger = ledger
-	e.annotating.Wait()
+	e.Session.Ledger = ledger
+	e.Annotating.Wait()
 	entries, alone := e.checkedEntries(ctx, ledger)
 	err := e.removeObjects(ctx, entries)
 	return errors.Join(append(alone, err, e.removeScratch(entries))...)
@@ -89,8 +92,8 @@ func (e *Cleaner) checkedEntries(ctx context.Context, ledger engine.Ledger) ([]o
 	for i, entry := range open {
 		g.Go(func() error {
 			check := e.Check
-			if e.executing {
-				check = func(_ context.Context, entry op.LedgerEntry) error { return e.checkEntry(entry) }
+			if e.Executing {
+				check = func(_ context.Context, entry op.LedgerEntry) error { return e.CheckEntry(entry) }
 			}
 			if err := check(ctx, entry); err != nil {
 				refused[i] = fmt.Errorf("%s %s: %w", entry.Kind, entry.Name, err)
@@ -113,15 +116,15 @@ func (e *Cleaner) checkedEntries(ctx context.Context, ledger engine.Ledger) ([]o
 func (e *Cleaner) removeScratch(entries []op.LedgerEntry) error {
 	var errs []error
 	for _, entry := range entries {
-		if entry.Kind != dirKind {
+		if entry.Kind != core.DirKind {
 			continue
 		}
-		err := errors.Join(e.own.Owns(entry.Name), owned.Unmounted(entry.Name))
+		err := errors.Join(e.ID.Owns(entry.Name), owned.Unmounted(entry.Name))
 		if err == nil {
-			err = e.own.RemoveAll(entry.Name)
+			err = e.ID.RemoveAll(entry.Name)
 		}
 		if err == nil {
-			err = e.session.Ledger.Done(entry.Kind, entry.Name)
+			err = e.Session.Ledger.Done(entry.Kind, entry.Name)
 		}
 		errs = append(errs, err)
 	}
@@ -132,7 +135,7 @@ func (e *Cleaner) removeObjects(ctx context.Context, entries []op.LedgerEntry) e
 	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
 	e.StopProbes()
-	cl := e.newCleanup(entries)
+	cl := e.newRemover(entries)
 	err := cl.removeAll(ctx)
 	err = errors.Join(err, e.ReleaseLeases(context.WithoutCancel(ctx))) // removing is work for the driver too
 	return errors.Join(err, cl.updateLedger(), cl.skippedError())
@@ -145,20 +148,20 @@ func (e *Cleaner) TeardownRun(ctx context.Context, runID string) error {
 	if err := owned.CheckRunID(runID); err != nil {
 		return err
 	}
-	if e.own.RunID != runID {
-		e.own, e.byLabel = owned.Identity{RunID: runID, Namespace: e.Namespace}, true
+	if e.ID.RunID != runID {
+		e.ID, e.ByLabel = owned.Identity{RunID: runID, Namespace: e.Namespace}, true
 	}
-	e.session.RunID = runID
+	e.Session.RunID = runID
 	return e.Teardown(ctx, noLedger{})
 }
 
 // Owed lists what Teardown would remove of a run beside what the ledger lists; the
 // error lists what it would leave alone. It changes nothing.
 func (e *Cleaner) Owed(ctx context.Context) ([]string, error) {
-	if err := errors.Join(e.checkCluster(), e.ensureClient()); err != nil {
+	if err := errors.Join(e.CheckCluster(), e.EnsureClient()); err != nil {
 		return nil, err
 	}
-	cl := e.newCleanup(nil)
+	cl := e.newRemover(nil)
 	cl.dryRun = true
 	err := cl.round(ctx, cl.kinds(ctx))
 	return slices.Compact(slices.Sorted(slices.Values(cl.remaining))), errors.Join(err, cl.skippedError())
@@ -172,8 +175,8 @@ func (noLedger) Done(string, string) error { return nil }
 func (noLedger) Open() []op.LedgerEntry    { return nil }
 
 // sweep looks for what a run has made until there is nothing more.
-type cleanup struct {
-	engine      *Cleaner
+type remover struct {
+	cleaner     *Cleaner
 	entries     []op.LedgerEntry     // of the ledger, that are the run's
 	dryRun      bool                 // and nothing else
 	requested   map[string]bool      // deletions that were accepted
@@ -187,8 +190,8 @@ type cleanup struct {
 	snapshots, backing, present map[types.UID]bool
 }
 
-func (e *Cleaner) newCleanup(entries []op.LedgerEntry) *cleanup {
-	cl := &cleanup{engine: e, entries: entries, requested: map[string]bool{}, heldSince: map[string]time.Time{},
+func (e *Cleaner) newRemover(entries []op.LedgerEntry) *remover {
+	cl := &remover{cleaner: e, entries: entries, requested: map[string]bool{}, heldSince: map[string]time.Time{},
 		ledgerKinds: map[string]bool{}, skipped: map[string]error{}, claims: map[types.UID]metav1.Time{},
 		snapshots: map[types.UID]bool{}, backing: map[types.UID]bool{}}
 	for _, entry := range entries {
@@ -197,11 +200,11 @@ func (e *Cleaner) newCleanup(entries []op.LedgerEntry) *cleanup {
 	return cl
 }
 
-func (cl *cleanup) addRemaining(what string) { cl.remaining = append(cl.remaining, what) }
+func (cl *remover) addRemaining(what string) { cl.remaining = append(cl.remaining, what) }
 
-func (cl *cleanup) skip(what string, why error) { cl.skipped[what] = why }
+func (cl *remover) skip(what string, why error) { cl.skipped[what] = why }
 
-func (cl *cleanup) skippedError() error {
+func (cl *remover) skippedError() error {
 	var errs []error
 	for _, what := range slices.Sorted(maps.Keys(cl.skipped)) {
 		errs = append(errs, fmt.Errorf("%s: %w", what, cl.skipped[what]))
@@ -211,15 +214,15 @@ func (cl *cleanup) skippedError() error {
 
 // kinds are those that are looked for by their label. The ledger that a dead run
 // has left need not list what it has made last.
-func (cl *cleanup) kinds(ctx context.Context) []api.Kind {
-	kinds := labelledKinds(cl.engine.groupSnapshotVersion(ctx))
-	if cl.engine.executing {
+func (cl *remover) kinds(ctx context.Context) []api.Kind {
+	kinds := core.LabelledKinds(cl.cleaner.FindGroupSnapshotVersion(ctx))
+	if cl.cleaner.Executing {
 		return kinds
 	}
-	return append(controllerKinds(), kinds...)
+	return append(core.ControllerKinds(), kinds...)
 }
 
-func (cl *cleanup) removeAll(ctx context.Context) error {
+func (cl *remover) removeAll(ctx context.Context) error {
 	kinds := cl.kinds(ctx)
 	refused := 0
 	for {
@@ -227,7 +230,7 @@ func (cl *cleanup) removeAll(ctx context.Context) error {
 		if len(cl.remaining) == 0 && err == nil {
 			return nil
 		}
-		if apierrors.IsForbidden(err) || cl.engine.inHurry() && err != nil {
+		if apierrors.IsForbidden(err) || cl.cleaner.InHurry() && err != nil {
 			refused++
 		}
 		if refused == maxForbidden { // waiting gives nobody a right
@@ -244,7 +247,7 @@ func (cl *cleanup) removeAll(ctx context.Context) error {
 
 // round looks at what there is, and asks for the deletion of what is the run's: what
 // controllers and nodes hold first, and what would be retained before its owner.
-func (cl *cleanup) round(ctx context.Context, kinds []api.Kind) error {
+func (cl *remover) round(ctx context.Context, kinds []api.Kind) error {
 	cl.remaining, cl.present = nil, map[types.UID]bool{}
 	objects := make([][]api.Object, len(kinds))
 	var errs []error
@@ -268,18 +271,18 @@ func (cl *cleanup) round(ctx context.Context, kinds []api.Kind) error {
 
 // list finds what there is of one kind and carries the run's label and proof. What
 // lacks the proof is left alone.
-func (cl *cleanup) list(ctx context.Context, k api.Kind) ([]api.Object, error) {
-	e := cl.engine
-	list, _, err := e.client.List(ctx, k, e.namespaceOf(k), metav1.ListOptions{LabelSelector: e.selector()})
-	if notServed(err) || apierrors.IsForbidden(err) && !cl.ledgerKinds[k.String()] {
+func (cl *remover) list(ctx context.Context, k api.Kind) ([]api.Object, error) {
+	e := cl.cleaner
+	list, _, err := e.Client.List(ctx, k, e.NamespaceOf(k), metav1.ListOptions{LabelSelector: e.Selector()})
+	if core.NotServed(err) || apierrors.IsForbidden(err) && !cl.ledgerKinds[k.String()] {
 		return nil, nil // who may not look has not made any
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list %s of run %s: %w", k, e.session.RunID, err)
+		return nil, fmt.Errorf("list %s of run %s: %w", k, e.Session.RunID, err)
 	}
 	var ours []api.Object
 	for _, o := range list {
-		if err := e.checkOwner(k, o); err != nil {
+		if err := e.CheckOwner(k, o); err != nil {
 			cl.skip(k.String()+" "+o.GetName(), err)
 			continue
 		}
@@ -290,7 +293,7 @@ func (cl *cleanup) list(ctx context.Context, k api.Kind) ([]api.Object, error) {
 }
 
 // remember keeps what tells which volumes and contents are behind the run's objects.
-func (cl *cleanup) rememberUIDs(ctx context.Context, o api.Object) error {
+func (cl *remover) rememberUIDs(ctx context.Context, o api.Object) error {
 	switch o := o.(type) {
 	case *corev1.PersistentVolumeClaim:
 		cl.claims[o.UID] = o.CreationTimestamp
@@ -303,8 +306,8 @@ func (cl *cleanup) rememberUIDs(ctx context.Context, o api.Object) error {
 }
 
 // members are the snapshots of a group, which the cluster has made.
-func (cl *cleanup) rememberGroupMembers(ctx context.Context, group string) error {
-	list, _, err := cl.engine.client.List(ctx, api.VolumeSnapshots, cl.engine.Namespace, metav1.ListOptions{})
+func (cl *remover) rememberGroupMembers(ctx context.Context, group string) error {
+	list, _, err := cl.cleaner.Client.List(ctx, api.VolumeSnapshots, cl.cleaner.Namespace, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the snapshots of group %s: %w", group, err)
 	}
@@ -328,8 +331,8 @@ const (
 
 // unprotect takes that finalizer from a claim of the run that is deleted, if
 // nothing else holds it and no snapshot is of it.
-func (cl *cleanup) removeSourceProtection(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
-	e := cl.engine
+func (cl *remover) removeSourceProtection(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
+	e := cl.cleaner
 	if cl.dryRun || c.DeletionTimestamp == nil || len(c.Finalizers) != 1 || c.Finalizers[0] != sourceProtection {
 		return nil
 	}
@@ -339,7 +342,7 @@ func (cl *cleanup) removeSourceProtection(ctx context.Context, c *corev1.Persist
 		}
 		return nil
 	}
-	list, _, err := e.client.List(ctx, api.VolumeSnapshots, e.Namespace, metav1.ListOptions{})
+	list, _, err := e.Client.List(ctx, api.VolumeSnapshots, e.Namespace, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("look for snapshots of claim %s: %w", c.Name, err)
 	}
@@ -348,32 +351,32 @@ func (cl *cleanup) removeSourceProtection(ctx context.Context, c *corev1.Persist
 			return nil
 		}
 	}
-	if e.session.Sink != nil {
-		e.session.Sink.Log("engine", fmt.Sprintf("claim %s is held by %s, though no snapshot is of it: the snapshot-controller has forgotten it, and the clean-up takes it away", c.Name, sourceProtection))
+	if e.Session.Sink != nil {
+		e.Session.Sink.Log("engine", fmt.Sprintf("claim %s is held by %s, though no snapshot is of it: the snapshot-controller has forgotten it, and the clean-up takes it away", c.Name, sourceProtection))
 	}
 	return e.setDeletePolicy(ctx, api.PersistentVolumeClaims, c.Name, fmt.Sprintf(`{"metadata":{"finalizers":null,"resourceVersion":%q}}`, c.ResourceVersion))
 }
 
 // delete asks once for the very object that was looked at, and again if it was
 // refused; in a hurry pods are not waited for.
-func (cl *cleanup) delete(ctx context.Context, k api.Kind, o api.Object) error {
+func (cl *remover) delete(ctx context.Context, k api.Kind, o api.Object) error {
 	uid := o.GetUID()
 	id := k.Resource + "/" + string(uid)
 	if cl.dryRun || cl.requested[id] {
 		return nil
 	}
 	opts := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
-	if k.JSON && k.Group != snapshotGroup {
+	if k.JSON && k.Group != core.SnapshotGroup {
 		opts.PropagationPolicy = new(metav1.DeletePropagationForeground)
 	}
 	if k.Resource == api.Pods.Resource {
 		grace := int64(podGraceSeconds)
-		if cl.engine.inHurry() {
+		if cl.cleaner.InHurry() {
 			grace = 0
 		}
 		opts.GracePeriodSeconds = &grace
 	}
-	err := cl.engine.deleteWith(ctx, k, o.GetName(), opts)
+	err := cl.cleaner.DeleteWith(ctx, k, o.GetName(), opts)
 	if apierrors.IsConflict(err) {
 		return nil // another has its name by now: the next round looks at that
 	}
@@ -384,7 +387,7 @@ func (cl *cleanup) delete(ctx context.Context, k api.Kind, o api.Object) error {
 }
 
 // nodes uncordons what a drain has left cordoned.
-func (cl *cleanup) uncordonNodes(ctx context.Context) error {
+func (cl *remover) uncordonNodes(ctx context.Context) error {
 	cordoned, err := cl.cordonedNodes(ctx)
 	errs := []error{err}
 	for _, n := range cordoned {
@@ -392,7 +395,7 @@ func (cl *cleanup) uncordonNodes(ctx context.Context) error {
 			cl.addRemaining("node " + n.Name)
 			continue
 		}
-		if err := cl.engine.undoCordon(ctx, n); err != nil {
+		if err := cl.cleaner.UndoCordon(ctx, n); err != nil {
 			cl.addRemaining("node " + n.Name)
 			if !apierrors.IsConflict(err) {
 				errs = append(errs, err)
@@ -404,33 +407,33 @@ func (cl *cleanup) uncordonNodes(ctx context.Context) error {
 
 // cordoned are the nodes that say that the run has cordoned them: those that the
 // ledger lists, or all where there is no ledger that lists them.
-func (cl *cleanup) cordonedNodes(ctx context.Context) ([]*corev1.Node, error) {
-	e := cl.engine
+func (cl *remover) cordonedNodes(ctx context.Context) ([]*corev1.Node, error) {
+	e := cl.cleaner
 	var list []*corev1.Node
 	var errs []error
 	for _, entry := range cl.entries {
-		if entry.Kind != cordonKind {
+		if entry.Kind != core.CordonKind {
 			continue
 		}
-		n, err := e.cordonedNode(ctx, entry.Name)
+		n, err := e.CordonedNode(ctx, entry.Name)
 		if n != nil {
 			list = append(list, n)
 		}
 		if refusal := (*owned.Refusal)(nil); errors.As(err, &refusal) {
-			cl.skip(cordonKind+" "+entry.Name, refusal)
+			cl.skip(core.CordonKind+" "+entry.Name, refusal)
 			continue
 		}
 		errs = append(errs, err)
 	}
-	if e.executing || len(list) > 0 {
+	if e.Executing || len(list) > 0 {
 		return list, errors.Join(errs...)
 	}
-	all, _, err := e.client.List(ctx, api.Nodes, "", metav1.ListOptions{})
-	if err != nil && !apierrors.IsForbidden(err) && !notServed(err) { // who may not look has not cordoned any
+	all, _, err := e.Client.List(ctx, api.Nodes, "", metav1.ListOptions{})
+	if err != nil && !apierrors.IsForbidden(err) && !core.NotServed(err) { // who may not look has not cordoned any
 		errs = append(errs, fmt.Errorf("list Nodes: %w", err))
 	}
 	for _, o := range all {
-		if e.marked(o, cordonAnnotation) {
+		if e.Marked(o, core.CordonAnnotation) {
 			list = append(list, o.(*corev1.Node))
 		}
 	}
@@ -439,22 +442,22 @@ func (cl *cleanup) cordonedNodes(ctx context.Context) ([]*corev1.Node, error) {
 
 // manifests deletes the objects of manifests that the ledger lists, before their
 // controllers make anew what is removed after them.
-func (cl *cleanup) deleteManifests(ctx context.Context) error {
-	e := cl.engine
+func (cl *remover) deleteManifests(ctx context.Context) error {
+	e := cl.cleaner
 	var errs []error
 	for _, entry := range cl.entries {
 		if entry.Data["resource"] == "" {
 			continue
 		}
-		k, _ := entryKind(entry) // checked
+		k, _ := core.EntryKind(entry) // checked
 		o := new(api.Any)
-		_, err := e.client.Get(ctx, k, entry.Data["namespace"], entry.Name, o)
-		if apierrors.IsNotFound(err) || notServed(err) {
+		_, err := e.Client.Get(ctx, k, entry.Data["namespace"], entry.Name, o)
+		if apierrors.IsNotFound(err) || core.NotServed(err) {
 			continue
 		}
 		what := k.Resource + " " + entry.Name
 		if err == nil {
-			if err := e.checkOwner(k, o); err != nil {
+			if err := e.CheckOwner(k, o); err != nil {
 				cl.skip(k.String()+" "+entry.Name, err)
 				continue
 			}
@@ -467,7 +470,7 @@ func (cl *cleanup) deleteManifests(ctx context.Context) error {
 }
 
 // settle strikes the entries of what is gone.
-func (cl *cleanup) updateLedger() error {
+func (cl *remover) updateLedger() error {
 	left := map[string]bool{}
 	for _, l := range cl.remaining {
 		_, name, _ := strings.Cut(l, " ")
@@ -479,8 +482,8 @@ func (cl *cleanup) updateLedger() error {
 	}
 	var errs []error
 	for _, entry := range cl.entries {
-		if entry.Kind != dirKind && !left[entry.Name] {
-			errs = append(errs, cl.engine.session.Ledger.Done(entry.Kind, entry.Name))
+		if entry.Kind != core.DirKind && !left[entry.Name] {
+			errs = append(errs, cl.cleaner.Session.Ledger.Done(entry.Kind, entry.Name))
 		}
 	}
 	return errors.Join(errs...)
