@@ -25,13 +25,12 @@ import (
 )
 
 const (
-	// patience is how long the removal of everything may take.
+	// cleanupTimeout bounds the removal of all objects.
 	cleanupTimeout = 3 * time.Minute
-	// lookAgain is how often the cluster is asked what is left.
-	pollInterval = 500 * time.Millisecond
-	// giveUp is after how many looks that were refused for want of rights.
+	pollInterval   = 500 * time.Millisecond
+	// maxForbidden is the number of refused rounds after which the removal gives up.
 	maxForbidden = 20
-	// lastGrace is how long pods have to end in a clean-up, in seconds.
+	// podGraceSeconds is the grace period of pods that a clean-up deletes.
 	podGraceSeconds = 5
 )
 
@@ -40,21 +39,21 @@ type Cleaner struct {
 	*core.Run
 	// StopProbes stops writing to objects that are about to be removed.
 	StopProbes func()
-	// ReleaseLeases deletes the run's Leases. It is called last: a removal is work for
-	// the drivers too.
+	// ReleaseLeases deletes the run's Leases. It is called last, since a removal also uses the
+	// drivers.
 	ReleaseLeases func(context.Context) error
-	// IsGroupMember says whether a snapshot belongs to a group snapshot of the run; it
-	// knows only what this process has seen.
+	// IsGroupMember says whether a snapshot belongs to a group snapshot of the run, as far as this
+	// process has seen it.
 	IsGroupMember func(snapshot string) bool
 }
 
-// Teardown removes everything the run made: what carries its label and the proof
-// of its identity, what the ledger lists and Check accepts, and the volumes and
-// contents behind that, whose policy is set to Delete if it was Retain. It returns
-// when all is gone, or names what is not, and what it leaves alone.
+// Teardown removes everything that the run created: objects with its label and the proof of its
+// identity, objects that the ledger lists and Check accepts, and the volumes and contents that
+// back them, whose policy it changes from Retain to Delete. It returns when all is gone, or an
+// error that names what remains and what it skipped.
 func (e *Cleaner) Teardown(ctx context.Context, ledger engine.Ledger) error {
 	if e.Session.RunID == "" && len(ledger.Open()) == 0 {
-		return nil // it was not opened, and no run is known
+		return nil // not opened, and no run is known
 	}
 	if !e.ByLabel {
 		if err := e.CheckCluster(); err != nil {
@@ -79,11 +78,10 @@ func refuseAll(ledger engine.Ledger, why error) []error {
 	return errs
 }
 
-// checkers is how many entries are checked at once.
 const parallelChecks = 8
 
-// checked are the open entries of the ledger that are the run's; the error lists
-// the others. What this process has entered itself need not be looked at.
+// checkedEntries returns the open ledger entries that belong to the run; the errors name the
+// others. Entries that this process added are not looked up in the cluster.
 func (e *Cleaner) checkedEntries(ctx context.Context, ledger engine.Ledger) ([]op.LedgerEntry, []error) {
 	open := ledger.Open()
 	refused := make([]error, len(open))
@@ -111,8 +109,7 @@ func (e *Cleaner) checkedEntries(ctx context.Context, ledger engine.Ledger) ([]o
 	return ours, refused
 }
 
-// removeScratch removes the run's directory on the runner's machine; that of
-// another machine is not there.
+// removeScratch removes the run's directory on the runner's machine.
 func (e *Cleaner) removeScratch(entries []op.LedgerEntry) error {
 	var errs []error
 	for _, entry := range entries {
@@ -137,13 +134,13 @@ func (e *Cleaner) removeObjects(ctx context.Context, entries []op.LedgerEntry) e
 	e.StopProbes()
 	cl := e.newRemover(entries)
 	err := cl.removeAll(ctx)
-	err = errors.Join(err, e.ReleaseLeases(context.WithoutCancel(ctx))) // removing is work for the driver too
+	err = errors.Join(err, e.ReleaseLeases(context.WithoutCancel(ctx))) // a removal uses the drivers too
 	return errors.Join(err, cl.updateLedger(), cl.skippedError())
 }
 
-// TeardownRun removes what carries the label of a run whose ledger is not at
-// hand, and what is behind that. Where the engine has no identity of that run, its
-// label and the names of its objects decide: the user names it.
+// TeardownRun removes what carries the label of a run without a ledger, and what backs that.
+// Without an identity of that run, its label and the names of its objects are enough: the user
+// names the run.
 func (e *Cleaner) TeardownRun(ctx context.Context, runID string) error {
 	if err := owned.CheckRunID(runID); err != nil {
 		return err
@@ -155,8 +152,8 @@ func (e *Cleaner) TeardownRun(ctx context.Context, runID string) error {
 	return e.Teardown(ctx, noLedger{})
 }
 
-// Owed lists what Teardown would remove of a run beside what the ledger lists; the
-// error lists what it would leave alone. It changes nothing.
+// Owed lists what Teardown would remove beside the entries of the ledger; the error lists what it
+// would skip. It changes nothing.
 func (e *Cleaner) Owed(ctx context.Context) ([]string, error) {
 	if err := errors.Join(e.CheckCluster(), e.EnsureClient()); err != nil {
 		return nil, err
@@ -167,25 +164,25 @@ func (e *Cleaner) Owed(ctx context.Context) ([]string, error) {
 	return slices.Compact(slices.Sorted(slices.Values(cl.remaining))), errors.Join(err, cl.skippedError())
 }
 
-// noLedger lists nothing.
+// noLedger is an empty ledger.
 type noLedger struct{}
 
 func (noLedger) Add(op.LedgerEntry) error  { return nil }
 func (noLedger) Done(string, string) error { return nil }
 func (noLedger) Open() []op.LedgerEntry    { return nil }
 
-// sweep looks for what a run has made until there is nothing more.
+// remover looks for objects of a run and deletes them until none is left.
 type remover struct {
 	cleaner     *Cleaner
-	entries     []op.LedgerEntry     // of the ledger, that are the run's
-	dryRun      bool                 // and nothing else
-	requested   map[string]bool      // deletions that were accepted
-	heldSince   map[string]time.Time // claims that only a finalizer holds, since when it was seen
-	ledgerKinds map[string]bool      // kinds that the ledger has entries of
+	entries     []op.LedgerEntry     // ledger entries of the run
+	dryRun      bool                 // look only
+	requested   map[string]bool      // accepted deletions
+	heldSince   map[string]time.Time // claims that only a finalizer holds
+	ledgerKinds map[string]bool      // kinds in the ledger
 	remaining   []string
-	skipped     map[string]error // what is left alone, and why
-	// What was seen of the run, by UID: its claims with the time that they were made
-	// at, its snapshots, what is behind them, and which snapshots there are now.
+	skipped     map[string]error // left alone, with the reason
+	// What was seen of the run, by UID: the creation times of its claims, its snapshots, the
+	// objects that back them, and the snapshots that still exist.
 	claims                      map[types.UID]metav1.Time
 	snapshots, backing, present map[types.UID]bool
 }
@@ -212,8 +209,8 @@ func (cl *remover) skippedError() error {
 	return errors.Join(errs...)
 }
 
-// kinds are those that are looked for by their label. The ledger that a dead run
-// has left need not list what it has made last.
+// kinds lists the kinds to look for by label. The ledger of a run that crashed may lack the last
+// objects.
 func (cl *remover) kinds(ctx context.Context) []api.Kind {
 	kinds := core.LabelledKinds(cl.cleaner.FindGroupSnapshotVersion(ctx))
 	if cl.cleaner.Executing {
@@ -233,7 +230,7 @@ func (cl *remover) removeAll(ctx context.Context) error {
 		if apierrors.IsForbidden(err) || cl.cleaner.InHurry() && err != nil {
 			refused++
 		}
-		if refused == maxForbidden { // waiting gives nobody a right
+		if refused == maxForbidden { // waiting does not help
 			return err
 		}
 		select {
@@ -245,8 +242,8 @@ func (cl *remover) removeAll(ctx context.Context) error {
 	}
 }
 
-// round looks at what there is, and asks for the deletion of what is the run's: what
-// controllers and nodes hold first, and what would be retained before its owner.
+// round lists the run's objects and requests their deletion: first controllers and nodes, and
+// retained objects before their owners.
 func (cl *remover) round(ctx context.Context, kinds []api.Kind) error {
 	cl.remaining, cl.present = nil, map[types.UID]bool{}
 	objects := make([][]api.Object, len(kinds))
@@ -269,13 +266,13 @@ func (cl *remover) round(ctx context.Context, kinds []api.Kind) error {
 	return errors.Join(errs...)
 }
 
-// list finds what there is of one kind and carries the run's label and proof. What
-// lacks the proof is left alone.
+// list returns the objects of a kind with the run's label and proof. It skips objects that lack
+// the proof.
 func (cl *remover) list(ctx context.Context, k api.Kind) ([]api.Object, error) {
 	e := cl.cleaner
 	list, _, err := e.Client.List(ctx, k, e.NamespaceOf(k), metav1.ListOptions{LabelSelector: e.Selector()})
 	if core.NotServed(err) || apierrors.IsForbidden(err) && !cl.ledgerKinds[k.String()] {
-		return nil, nil // who may not look has not made any
+		return nil, nil // without the right to list, none was created
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list %s of run %s: %w", k, e.Session.RunID, err)
@@ -292,7 +289,7 @@ func (cl *remover) list(ctx context.Context, k api.Kind) ([]api.Object, error) {
 	return ours, err
 }
 
-// remember keeps what tells which volumes and contents are behind the run's objects.
+// rememberUIDs records the UIDs that identify the volumes and contents of the run's objects.
 func (cl *remover) rememberUIDs(ctx context.Context, o api.Object) error {
 	switch o := o.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -305,7 +302,7 @@ func (cl *remover) rememberUIDs(ctx context.Context, o api.Object) error {
 	return nil
 }
 
-// members are the snapshots of a group, which the cluster has made.
+// rememberGroupMembers records the snapshots of a group, which the cluster creates.
 func (cl *remover) rememberGroupMembers(ctx context.Context, group string) error {
 	list, _, err := cl.cleaner.Client.List(ctx, api.VolumeSnapshots, cl.cleaner.Namespace, metav1.ListOptions{})
 	if err != nil {
@@ -321,16 +318,16 @@ func (cl *remover) rememberGroupMembers(ctx context.Context, group string) error
 }
 
 const (
-	// sourceProtection is the snapshot-controller's finalizer of a claim that a
-	// snapshot is being taken of. It stays for ever where the snapshot is deleted
-	// before its content was made (external-snapshotter v8).
+	// sourceProtection is the snapshot-controller's finalizer on a claim that is being
+	// snapshotted. It is never removed if the snapshot is deleted before its content exists
+	// (external-snapshotter v8).
 	sourceProtection = "snapshot.storage.kubernetes.io/pvc-as-source-protection"
-	// unprotectAfter is how long the controller has to take it away itself.
+	// sourceProtectionTimeout is how long the controller has to remove the finalizer.
 	sourceProtectionTimeout = 10 * time.Second
 )
 
-// unprotect takes that finalizer from a claim of the run that is deleted, if
-// nothing else holds it and no snapshot is of it.
+// removeSourceProtection removes the finalizer from a deleted claim of the run if no other
+// finalizer and no snapshot holds it.
 func (cl *remover) removeSourceProtection(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
 	e := cl.cleaner
 	if cl.dryRun || c.DeletionTimestamp == nil || len(c.Finalizers) != 1 || c.Finalizers[0] != sourceProtection {
@@ -357,8 +354,8 @@ func (cl *remover) removeSourceProtection(ctx context.Context, c *corev1.Persist
 	return e.setDeletePolicy(ctx, api.PersistentVolumeClaims, c.Name, fmt.Sprintf(`{"metadata":{"finalizers":null,"resourceVersion":%q}}`, c.ResourceVersion))
 }
 
-// delete asks once for the very object that was looked at, and again if it was
-// refused; in a hurry pods are not waited for.
+// delete requests the deletion of the object that was read, once unless it is refused. In a hurry
+// the grace period of pods is 0.
 func (cl *remover) delete(ctx context.Context, k api.Kind, o api.Object) error {
 	uid := o.GetUID()
 	id := k.Resource + "/" + string(uid)
@@ -378,7 +375,7 @@ func (cl *remover) delete(ctx context.Context, k api.Kind, o api.Object) error {
 	}
 	err := cl.cleaner.DeleteWith(ctx, k, o.GetName(), opts)
 	if apierrors.IsConflict(err) {
-		return nil // another has its name by now: the next round looks at that
+		return nil // replaced by another of its name: the next round reads that
 	}
 	if err == nil {
 		cl.requested[id] = true
@@ -386,7 +383,7 @@ func (cl *remover) delete(ctx context.Context, k api.Kind, o api.Object) error {
 	return err
 }
 
-// nodes uncordons what a drain has left cordoned.
+// uncordonNodes uncordons the nodes that a drain left cordoned.
 func (cl *remover) uncordonNodes(ctx context.Context) error {
 	cordoned, err := cl.cordonedNodes(ctx)
 	errs := []error{err}
@@ -405,8 +402,8 @@ func (cl *remover) uncordonNodes(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// cordoned are the nodes that say that the run has cordoned them: those that the
-// ledger lists, or all where there is no ledger that lists them.
+// cordonedNodes returns the nodes that the run has cordoned: those in the ledger or, if it lists
+// none, all with the run's annotation.
 func (cl *remover) cordonedNodes(ctx context.Context) ([]*corev1.Node, error) {
 	e := cl.cleaner
 	var list []*corev1.Node
@@ -429,7 +426,7 @@ func (cl *remover) cordonedNodes(ctx context.Context) ([]*corev1.Node, error) {
 		return list, errors.Join(errs...)
 	}
 	all, _, err := e.Client.List(ctx, api.Nodes, "", metav1.ListOptions{})
-	if err != nil && !apierrors.IsForbidden(err) && !core.NotServed(err) { // who may not look has not cordoned any
+	if err != nil && !apierrors.IsForbidden(err) && !core.NotServed(err) { // without the right to list, none was cordoned
 		errs = append(errs, fmt.Errorf("list Nodes: %w", err))
 	}
 	for _, o := range all {
@@ -440,8 +437,8 @@ func (cl *remover) cordonedNodes(ctx context.Context) ([]*corev1.Node, error) {
 	return list, errors.Join(errs...)
 }
 
-// manifests deletes the objects of manifests that the ledger lists, before their
-// controllers make anew what is removed after them.
+// deleteManifests deletes the manifest objects in the ledger, before their controllers recreate
+// what is removed after them.
 func (cl *remover) deleteManifests(ctx context.Context) error {
 	e := cl.cleaner
 	var errs []error
@@ -449,7 +446,7 @@ func (cl *remover) deleteManifests(ctx context.Context) error {
 		if entry.Data["resource"] == "" {
 			continue
 		}
-		k, _ := core.EntryKind(entry) // checked
+		k, _ := core.EntryKind(entry) // checked before
 		o := new(api.Any)
 		_, err := e.Client.Get(ctx, k, entry.Data["namespace"], entry.Name, o)
 		if apierrors.IsNotFound(err) || core.NotServed(err) {
@@ -469,7 +466,7 @@ func (cl *remover) deleteManifests(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// settle strikes the entries of what is gone.
+// updateLedger marks the entries of removed objects as done.
 func (cl *remover) updateLedger() error {
 	left := map[string]bool{}
 	for _, l := range cl.remaining {

@@ -17,18 +17,18 @@ import (
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
-// relation is what a volume is to a run, or the content of a snapshot.
+// relation is how a PersistentVolume or VolumeSnapshotContent relates to a run.
 type relation int
 
 const (
 	relForeign  relation = iota
-	relCreated           // the run has made the object, for a volume that stays
-	relBacking           // it was made for a claim or snapshot of the run
-	relPending           // it may be, and the cluster deletes it: it is waited for
-	relUnproven          // its name alone says that it is
+	relCreated           // the run created the object for a static volume
+	relBacking           // backs a claim or snapshot of the run
+	relPending           // may back one, and the cluster deletes it: wait for it
+	relUnproven          // may back one, but only by its name
 )
 
-// volume is what a PersistentVolume is to the run: pure, but for what was seen.
+// volumeRelation classifies a PersistentVolume by what was read so far.
 func (cl *remover) volumeRelation(pv *corev1.PersistentVolume) relation {
 	e, c := cl.cleaner, pv.Spec.ClaimRef
 	switch {
@@ -49,14 +49,14 @@ func (cl *remover) volumeRelation(pv *corev1.PersistentVolume) relation {
 		}
 		return relForeign
 	}
-	// A StatefulSet puts its claims' names before its own.
+	// A StatefulSet prefixes the names of its claims.
 	if !strings.Contains(c.Name, names.Prefix(e.ID.RunID)) {
 		return relForeign
 	}
 	return cl.relationByName(pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain)
 }
 
-// byName is what is behind an object that is gone, by its name alone.
+// relationByName classifies an object whose claim or snapshot is gone.
 func (cl *remover) relationByName(retained bool) relation {
 	switch {
 	case cl.cleaner.Executing || cl.cleaner.ByLabel:
@@ -67,7 +67,7 @@ func (cl *remover) relationByName(retained bool) relation {
 	return relPending
 }
 
-// content is what a VolumeSnapshotContent is to the run.
+// contentRelation classifies a VolumeSnapshotContent.
 func (cl *remover) contentRelation(c *api.VolumeSnapshotContent) relation {
 	e, ref := cl.cleaner, c.Spec.VolumeSnapshotRef
 	dynamic := c.Spec.Source.VolumeHandle != nil || c.Status != nil && c.Status.VolumeGroupSnapshotHandle != nil
@@ -84,8 +84,8 @@ func (cl *remover) contentRelation(c *api.VolumeSnapshotContent) relation {
 	return cl.relationByName(c.Spec.DeletionPolicy == "Retain")
 }
 
-// behindClaims has the volumes behind the run's claims go with them, and deletes
-// the PersistentVolumes that the run has made.
+// deleteVolumes has the volumes of the run's claims deleted with them, and deletes the
+// PersistentVolumes that the run created.
 func (cl *remover) deleteVolumes(ctx context.Context) error {
 	e := cl.cleaner
 	list, _, err := e.Client.List(ctx, api.PersistentVolumes, "", metav1.ListOptions{})
@@ -117,7 +117,7 @@ func (cl *remover) deleteVolumes(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// behindSnapshots does the same for the contents behind the run's snapshots.
+// deleteContents does the same for the contents of the run's snapshots.
 func (cl *remover) deleteContents(ctx context.Context) error {
 	e := cl.cleaner
 	list, _, err := e.Client.List(ctx, api.VolumeSnapshotContents, "", metav1.ListOptions{})
@@ -136,7 +136,7 @@ func (cl *remover) deleteContents(ctx context.Context) error {
 			cl.addRemaining(what)
 			retained := c.Spec.DeletionPolicy == "Retain"
 			errs = append(errs, cl.deleteWithOwner(ctx, api.VolumeSnapshotContents, c, "deletionPolicy", retained))
-			// The snapshot-controller deletes no content whose snapshot is gone.
+			// The snapshot-controller does not delete a content whose snapshot is gone.
 			if !retained && !cl.present[types.UID(c.Spec.VolumeSnapshotRef.UID)] && c.DeletionTimestamp == nil {
 				errs = append(errs, cl.delete(ctx, api.VolumeSnapshotContents, c))
 			}
@@ -154,8 +154,8 @@ func (cl *remover) unprovenError() error {
 	return owned.Refuse("its name is one of run %s, and nothing else proves that it was made for it", cl.cleaner.ID.RunID)
 }
 
-// takeAlong remembers what is to go with its claim or snapshot, which is soon gone,
-// and has it deleted with that where it would be retained.
+// deleteWithOwner records an object that goes with its claim or snapshot, and changes its policy
+// from Retain to Delete.
 func (cl *remover) deleteWithOwner(ctx context.Context, kind api.Kind, o api.Object, policy string, retained bool) error {
 	cl.backing[o.GetUID()] = true
 	if !retained || cl.dryRun {
@@ -166,7 +166,7 @@ func (cl *remover) deleteWithOwner(ctx context.Context, kind api.Kind, o api.Obj
 	return cl.cleaner.setDeletePolicy(ctx, kind, o.GetName(), body)
 }
 
-// release makes what was to be retained go with its owner.
+// setDeletePolicy patches an object so that it is deleted with its owner.
 func (e *Cleaner) setDeletePolicy(ctx context.Context, k api.Kind, name, patch string) error {
 	_, err := e.Client.Patch(ctx, k, e.NamespaceOf(k), name, types.MergePatchType, []byte(patch), nil)
 	if apierrors.IsNotFound(err) {

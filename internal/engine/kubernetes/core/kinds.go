@@ -12,22 +12,22 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 )
 
-// services is the kind Service.
+// Services is the kind Service.
 var Services = api.Kind{Version: "v1", Resource: "services", Name: "Service", Namespaced: true, New: func() api.Object { return new(corev1.Service) }}
 
-// volumeAttributesClasses is the kind; it is GA since Kubernetes 1.34.
+// VolumeAttributesClasses is the kind VolumeAttributesClass, which is GA since Kubernetes 1.34.
 var VolumeAttributesClasses = api.Kind{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattributesclasses", Name: "VolumeAttributesClass",
 	New: func() api.Object { return new(storagev1.VolumeAttributesClass) }}
 
 var Leases = api.Kind{Group: "coordination.k8s.io", Version: "v1", Resource: "leases", Name: "Lease", Namespaced: true,
 	New: func() api.Object { return new(coordinationv1.Lease) }}
 
-// leaseName is the Lease of a driver.
+// LeaseName returns the name of the Lease of a driver.
 func LeaseName(driver string) string {
 	return "cnsbench-" + strings.ToLower(strings.ReplaceAll(driver, "_", "-"))
 }
 
-// labelledKinds are those that a run makes and labels, dependants first.
+// LabelledKinds lists the kinds that a run creates and labels, dependents first.
 func LabelledKinds(groupVersion string) []api.Kind {
 	kinds := []api.Kind{api.Pods}
 	if groupVersion != "" {
@@ -37,8 +37,8 @@ func LabelledKinds(groupVersion string) []api.Kind {
 		api.VolumeAttachments, VolumeAttributesClasses)
 }
 
-// controllerKinds are the kinds of manifest that are looked for by their label where
-// there is no ledger that lists them.
+// ControllerKinds lists the kinds of manifest that a clean-up finds by label when no ledger lists
+// them.
 func ControllerKinds() []api.Kind {
 	var list []api.Kind
 	for _, k := range []api.Kind{
@@ -53,20 +53,19 @@ func ControllerKinds() []api.Kind {
 
 const SnapshotGroup = "snapshot.storage.k8s.io"
 
-// provisionedBy is the annotation by which a PersistentVolume says that it was made
-// for a claim.
+// ProvisionedBy is the annotation that external-provisioner sets on a PersistentVolume.
 const ProvisionedBy = "pv.kubernetes.io/provisioned-by"
 
-// madeFor says whether a volume can have been provisioned for a claim of this age: a
-// volume that is older than its claim was not.
+// CreatedFor says whether a volume can have been provisioned for a claim of this age. A volume
+// that is older than its claim was not.
 func CreatedFor(claim metav1.Time, pv *corev1.PersistentVolume) bool {
 	return !pv.CreationTimestamp.Add(clockSkew).Before(claim.Time)
 }
 
-// clockSkew is how far the clocks of two API servers may be apart.
+// clockSkew is the largest clock difference allowed between two API servers.
 const clockSkew = 5 * time.Second
 
-// Kinds of ledger entries that are no API resources.
+// Kinds of ledger entries that are not API resources.
 const (
 	DirKind    = "dir"    // a directory on the runner's machine
 	CordonKind = "cordon" // a node to uncordon

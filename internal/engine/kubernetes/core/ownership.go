@@ -20,13 +20,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
-// mark is the value of the annotations that say which run has changed an object
-// that it did not make.
+// Mark returns the value of the annotations on objects that the run changed but did not create.
 func (r *Run) Mark() string { return markPrefix(r.ID.RunID) + r.ID.Proof() }
 
 func markPrefix(runID string) string { return runID + "." }
 
-// marked says whether an annotation names this run.
+// Marked says whether an annotation names this run.
 func (r *Run) Marked(o api.Object, annotation string) bool {
 	value := o.GetAnnotations()[annotation]
 	if r.ByLabel {
@@ -35,9 +34,10 @@ func (r *Run) Marked(o api.Object, annotation string) bool {
 	return value == r.Mark()
 }
 
-// Check says why an entry of the ledger is left alone: it is not derived from the
-// run's identity, or what it names does not carry that; nil: it is the run's, or
-// gone. Other errors say that it cannot be looked at. Nothing is changed.
+// Check returns an error if a ledger entry must be left alone: it does not derive from the run's
+// identity, or the object does not carry that identity. It returns nil for an object of the run
+// and for one that is gone. Other errors mean that the object cannot be read. Check changes
+// nothing.
 func (r *Run) Check(ctx context.Context, entry op.LedgerEntry) error {
 	if err := r.CheckEntry(entry); err != nil {
 		return err
@@ -60,13 +60,12 @@ func (r *Run) Check(ctx context.Context, entry op.LedgerEntry) error {
 	return r.CheckOwner(kind, o)
 }
 
-// checkPlace refuses an identity that is not one of a run on this cluster, in this
-// namespace.
+// CheckCluster refuses an identity of another cluster or namespace.
 func (r *Run) CheckCluster() error {
 	if err := r.ID.OnCluster(); err != nil {
 		return err
 	}
-	if r.Executing { // its runner may know the server by another address than its command
+	if r.Executing { // the runner may know the server by another address than the command line
 		return nil
 	}
 	if server := cmp.Or(r.Server, r.Config.Host); r.ID.Server != server {
@@ -83,7 +82,7 @@ var (
 	apiVersions = regexp.MustCompile(`^v[0-9][a-z0-9]*$`)
 )
 
-// derived refuses an entry that does not follow from the run's identity.
+// CheckEntry refuses a ledger entry that does not derive from the run's identity.
 func (r *Run) CheckEntry(entry op.LedgerEntry) error {
 	if err := r.CheckCluster(); err != nil {
 		return err
@@ -121,8 +120,8 @@ func (r *Run) checkDirEntry(entry op.LedgerEntry) error {
 	return r.ID.OwnsScratch()
 }
 
-// entryKind is the kind that an entry of the ledger names: one that the engine
-// makes itself, or, with all that the API needs to know, that of a manifest.
+// EntryKind returns the kind that a ledger entry names: one of the engine's own, or that of a
+// manifest, whose entry has all that the API needs.
 func EntryKind(entry op.LedgerEntry) (api.Kind, bool) {
 	d := entry.Data
 	if d["resource"] == "" {
@@ -140,8 +139,8 @@ func EntryKind(entry op.LedgerEntry) (api.Kind, bool) {
 	return k, known
 }
 
-// find reads an object; nil: there is none. A list needs no right that the run's
-// own clean-up does not.
+// find reads an object, or returns nil if there is none. It lists, since a clean-up has the right
+// to list in any case.
 func (r *Run) find(ctx context.Context, kind api.Kind, name string) (api.Object, error) {
 	if kind.Group == api.VolumeGroupSnapshots("v1").Group && kind.Resource == api.VolumeGroupSnapshots("v1").Resource {
 		if kind = api.VolumeGroupSnapshots(r.FindGroupSnapshotVersion(ctx)); kind.Version == "" {
@@ -164,9 +163,8 @@ func (r *Run) find(ctx context.Context, kind api.Kind, name string) (api.Object,
 	return nil, nil
 }
 
-// carries refuses an object that the run did not make: it lacks the run's label,
-// or the proof of its identity. The Lease of a driver may be another run's by now,
-// which says that this run's is gone.
+// CheckOwner refuses an object that lacks the run's label or the proof of its identity. A driver's
+// Lease that belongs to another run is accepted: it means that this run's Lease is gone.
 func (r *Run) CheckOwner(kind api.Kind, o api.Object) error {
 	l := o.GetLabels()
 	switch run := l[names.LabelRun]; {
@@ -180,7 +178,7 @@ func (r *Run) CheckOwner(kind api.Kind, o api.Object) error {
 	return owned.Refuse("it does not carry the label of run %s", r.ID.RunID)
 }
 
-// cordonedNode finds a node that the run has cordoned; nil: there is nothing to undo.
+// CordonedNode returns a node that the run has cordoned, or nil if there is nothing to undo.
 func (r *Run) CordonedNode(ctx context.Context, name string) (*corev1.Node, error) {
 	n := new(corev1.Node)
 	_, err := r.Client.Get(ctx, api.Nodes, "", name, n)
@@ -199,8 +197,8 @@ func (r *Run) CordonedNode(ctx context.Context, name string) (*corev1.Node, erro
 	return nil, nil
 }
 
-// undoCordon uncordons a node that says that this run has cordoned it, unless it
-// was changed since it was looked at.
+// UndoCordon uncordons a node that this run has cordoned, unless the node has changed since it was
+// read.
 func (r *Run) UndoCordon(ctx context.Context, n *corev1.Node) error {
 	body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q,"annotations":{%q:null}},"spec":{"unschedulable":null}}`,
 		n.ResourceVersion, CordonAnnotation)
@@ -211,9 +209,9 @@ func (r *Run) UndoCordon(ctx context.Context, n *corev1.Node) error {
 	return nil
 }
 
-// markBehind marks what outlives the claim or snapshot that the run has just
-// deleted, so that a clean-up by another process knows it. It is no part of an op,
-// and not waited for before Teardown.
+// MarkRetained annotates an object that outlives the claim or snapshot that the run deleted, so
+// that another process can clean it up. It runs in the background and is not part of an op;
+// Teardown waits for it.
 func (r *Run) MarkRetained(kind api.Kind, o api.Object) {
 	body := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, o.GetUID(), RetainedAnnotation, r.Mark())
 	r.Annotating.Go(func() {

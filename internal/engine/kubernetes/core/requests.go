@@ -15,7 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// create makes an object and returns when the server had answered.
+// Create creates an object and returns the time of the server's answer.
 func (r *Run) Create(ctx context.Context, kind api.Kind, o api.Object) (op.Time, error) {
 	namespace := ""
 	if kind.Namespaced {
@@ -25,7 +25,7 @@ func (r *Run) Create(ctx context.Context, kind api.Kind, o api.Object) (op.Time,
 	return call.Answered, APIError(ctx, err)
 }
 
-// patch changes an object by a JSON merge patch.
+// Patch applies a JSON merge patch and returns the time of the server's answer.
 func (r *Run) Patch(ctx context.Context, kind api.Kind, name string, data []byte) (op.Time, error) {
 	namespace := ""
 	if kind.Namespaced {
@@ -35,7 +35,7 @@ func (r *Run) Patch(ctx context.Context, kind api.Kind, name string, data []byte
 	return call.Answered, APIError(ctx, err)
 }
 
-// delete asks for an object to be deleted; one that is gone is no error.
+// Delete deletes an object. A missing object is not an error.
 func (r *Run) Delete(ctx context.Context, kind api.Kind, name string) error {
 	return r.DeleteWith(ctx, kind, name, metav1.DeleteOptions{})
 }
@@ -50,7 +50,7 @@ func (r *Run) DeleteWith(ctx context.Context, kind api.Kind, name string, opts m
 	return err
 }
 
-// deleteFound is deleteWith, and says whether there was anything to delete.
+// DeleteIfExists deletes an object and says whether it existed.
 func (r *Run) DeleteIfExists(ctx context.Context, kind api.Kind, name string, opts metav1.DeleteOptions) (bool, error) {
 	namespace := ""
 	if kind.Namespaced {
@@ -63,8 +63,8 @@ func (r *Run) DeleteIfExists(ctx context.Context, kind api.Kind, name string, op
 	return true, APIError(ctx, err)
 }
 
-// apiError translates the API server's error into the engine's; its reason is
-// the code. The end of the op's own context stays recognisable.
+// APIError translates an error of the API server: its reason becomes the code. The end of ctx
+// remains in the error chain.
 func APIError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -74,18 +74,18 @@ func APIError(ctx context.Context, err error) error {
 	}
 	code := string(apierrors.ReasonForError(err))
 	if code == "" {
-		code = "Unavailable" // there was no answer, or not one of Kubernetes
+		code = "Unavailable" // no answer, or not one of Kubernetes
 	}
 	return &engine.Error{Code: code, Message: err.Error(), Err: err}
 }
 
-// notServed says whether the cluster does not know a kind at all.
+// NotServed says whether the cluster does not serve a kind.
 func NotServed(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code == http.StatusNotFound
 }
 
-// Kinds of ledger entries are resources; their data say where.
+// LedgerAdd adds an object to the ledger.
 func (r *Run) LedgerAdd(kind api.Kind, name string) error {
 	return r.Session.Ledger.Add(op.LedgerEntry{Kind: kind.String(), Name: name, Data: map[string]string{
 		"namespace": r.Namespace, "server": r.ID.Server, "run": r.Session.RunID}})
@@ -95,10 +95,10 @@ func (r *Run) LedgerDone(kind api.Kind, name string) error {
 	return r.Session.Ledger.Done(kind.String(), name)
 }
 
-// labelWithin bounds the labelling of one claim.
+// RequestTimeout bounds a single request outside an op.
 const RequestTimeout = 30 * time.Second
 
-// within is the namespace of a request.
+// NamespaceOf returns the namespace for requests of a kind.
 func (r *Run) NamespaceOf(kind api.Kind) string {
 	if kind.Namespaced {
 		return r.Namespace

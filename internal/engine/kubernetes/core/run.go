@@ -28,7 +28,7 @@ type Run struct {
 	ID                   owned.Identity
 	Executing            bool            // false: another process cleans up after the run
 	ByLabel              bool            // the user names the run: its label and names prove ownership
-	Annotating           sync.WaitGroup  // markRetained in the background
+	Annotating           sync.WaitGroup  // MarkRetained in the background
 	Ctx                  context.Context // of the run, without its cancellation
 	Client               *api.Client
 	Classes              map[string]storagev1.StorageClass
@@ -41,38 +41,35 @@ func New(o Options) *Run {
 	return &Run{Options: o, ID: o.Identity, Session: engine.Session{RunID: o.Identity.RunID}}
 }
 
-// Options say which cluster, and how its pods reach the runner.
+// Options say which cluster to use and how its pods reach the runner.
 type Options struct {
 	Config    *rest.Config
 	Namespace string
-	// Listen is where agents are listened for, "HOST:PORT"; empty: any port of
-	// all addresses.
+	// Listen is the address for agents, "HOST:PORT"; empty: any port on all addresses.
 	Listen string
-	// Advertise is the host that pods dial; empty: the address that the route to
-	// the API server has.
+	// Advertise is the host that pods dial; empty: the local address of the route to the API
+	// server.
 	Advertise string
-	// Image is the product's, for agents and for the pods that hold volumes.
+	// Image is the product's image, for agents and for holder pods.
 	Image    string
 	Delivery podspec.Delivery
-	// Proxies are the addresses of CSI proxies to follow, HOST:PORT each, with
-	// the token that they have.
+	// Proxies are the addresses of CSI proxies, HOST:PORT each; ProxyToken is their token.
 	Proxies    []string
 	ProxyToken string
-	// ProxyNamespace is where installed CSI proxies are looked for if Proxies is
-	// empty; empty: nowhere.
+	// ProxyNamespace is the namespace of installed CSI proxies, used if Proxies is empty; empty:
+	// none.
 	ProxyNamespace string
-	// Concurrent lets the run go on although another one uses the same driver;
-	// both records say so.
+	// Concurrent allows another run on the same driver; both records say so.
 	Concurrent bool
-	// Metrics are further places with metrics of controllers, URL or NAME=URL.
+	// Metrics are further metrics endpoints of controllers, URL or NAME=URL.
 	Metrics []string
-	// Identity is that of a dead run, for Teardown of an engine that is not opened.
+	// Identity is the identity of an ended run, for Teardown without Open.
 	Identity owned.Identity
-	// Server is the address that the cluster had for a dead run; empty: Config's.
+	// Server is the address that the cluster had for an ended run; empty: Config's.
 	Server string
 }
 
-// metadata names and labels the objects of the run.
+// Metadata names and labels the objects of the run.
 func (r *Run) Metadata() names.Metadata {
 	return names.Metadata{RunID: r.Session.RunID, Proof: r.ID.Proof(), Namespace: r.Namespace}
 }
@@ -95,13 +92,13 @@ func (r *Run) Connect(clock op.Clock) error {
 	return err
 }
 
-// attachRequired says whether volumes of a driver get a VolumeAttachment.
+// AttachRequired says whether volumes of a driver get a VolumeAttachment.
 func (r *Run) AttachRequired(driver string) bool {
 	d, ok := r.Drivers[driver]
 	return !ok || d.Spec.AttachRequired == nil || *d.Spec.AttachRequired
 }
 
-// connected makes the client of an engine that was not opened.
+// EnsureClient creates the client of an engine that was not opened.
 func (r *Run) EnsureClient() error {
 	if r.Client != nil {
 		return nil
@@ -109,8 +106,8 @@ func (r *Run) EnsureClient() error {
 	return r.Connect(op.NewClock())
 }
 
-// groups is the version in which the cluster serves VolumeGroupSnapshots; empty: it
-// does not.
+// FindGroupSnapshotVersion returns the version in which the cluster serves VolumeGroupSnapshots;
+// empty: not served.
 func (r *Run) FindGroupSnapshotVersion(ctx context.Context) string {
 	r.mu.Lock()
 	version := r.GroupSnapshotVersion
@@ -135,7 +132,7 @@ func (r *Run) Selector() string { return r.Metadata().Selector() }
 
 func (r *Run) InHurry() bool { return r.Session.Hurry != nil && r.Session.Hurry.Err() != nil }
 
-// driversInUse are those of the classes that the plan names.
+// DriversInUse lists the drivers of the classes that the plan names.
 func (r *Run) DriversInUse() []string {
 	drivers := map[string]bool{}
 	for name, sc := range r.Session.StorageClasses {

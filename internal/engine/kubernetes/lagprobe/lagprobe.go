@@ -20,24 +20,23 @@ import (
 )
 
 const (
-	// probeEvery is how long a kind may go without a write of ours.
+	// Interval is how long a kind may go without a write of the run.
 	Interval   = 2 * time.Second
 	ObjectName = "probe"
-	// nobody is a driver that no sidecar serves, and a node that there is not.
+	// probeDriver is the name of a driver and of a node that do not exist.
 	probeDriver = "probe.cnsbench.dev"
 )
 
-// probes are small objects of ours that nobody acts on. Each is changed when
-// nothing else of its kind was written, so that the lag of its watch is known
-// at any time. Objects under test are never touched for that: a controller
-// that is at work on one would have to try again.
+// Probes are small objects that no controller acts on. Each is changed when the run has not
+// written to its kind for a while, so that the lag of its watch is always known. Objects under
+// test are not used: a write could make a controller's update conflict.
 type Probes struct {
 	run     *core.Run
 	watches *watch.Watches
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 
-	methods map[string]string // by kind: how its lag is known, beside our own writes
+	methods map[string]string // how the lag is measured, by kind
 }
 
 type probeObject struct {
@@ -45,8 +44,8 @@ type probeObject struct {
 	object api.Object
 }
 
-// probed are the kinds that have such an object. One that may not be made is
-// left out, except the ConfigMap, which stands for all kinds.
+// probeObjects returns the objects to create. A kind that the run may not create is left out,
+// except ConfigMaps, which stand for all kinds.
 func probeObjects(e *core.Run) []probeObject {
 	meta := e.Meta(metav1.ObjectMeta{}, "", ObjectName)
 	global := meta
@@ -58,15 +57,14 @@ func probeObjects(e *core.Run) []probeObject {
 			Capacity: corev1.ResourceList{corev1.ResourceStorage: size}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
 			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: probeDriver, VolumeHandle: name}},
-			// Promised to a claim that will never be, so that no other gets it.
+			// Reserved for a claim that never exists, so that no other claim binds it.
 			ClaimRef: &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: e.Namespace, Name: name}}}},
 		{api.VolumeAttachments, &storagev1.VolumeAttachment{ObjectMeta: global, Spec: storagev1.VolumeAttachmentSpec{
 			Attacher: probeDriver, NodeName: probeDriver, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}}}},
 	}
 }
 
-// probe makes the objects, which are the first probes, and goes on changing
-// them until quit.
+// Start creates the objects, which are the first probes, and changes them until Stop.
 func Start(ctx context.Context, e *core.Run, watches *watch.Watches) (*Probes, error) {
 	p := &Probes{run: e, watches: watches, methods: map[string]string{}}
 	var kinds []api.Kind
@@ -95,7 +93,7 @@ func Start(ctx context.Context, e *core.Run, watches *watch.Watches) (*Probes, e
 	return p, nil
 }
 
-// keepProbing spreads the probes over the interval.
+// runProbes spreads the probes over the interval.
 func (p *Probes) runProbes(ctx context.Context, kinds []api.Kind) {
 	tick := time.NewTicker(Interval / time.Duration(len(kinds)))
 	defer tick.Stop()
@@ -112,13 +110,13 @@ func (p *Probes) runProbes(ctx context.Context, kinds []api.Kind) {
 		}
 		body := fmt.Appendf(nil, `{"metadata":{"annotations":{"cnsbench.dev/probe":"%d"}}}`, n)
 		if err := p.probeOnce(ctx, kind, body); err != nil && ctx.Err() == nil && !failed {
-			failed = true // once is enough: the watch's error says how the rest went
+			failed = true // log once: the watch's error shows the rest
 			p.run.Session.Sink.Log("watch", fmt.Sprintf("probe of %s: %v", kind, err))
 		}
 	}
 }
 
-// probeOnce gives up when further probes are overdue.
+// probeOnce gives up when further probes are due.
 func (p *Probes) probeOnce(ctx context.Context, kind api.Kind, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*Interval)
 	defer cancel()
@@ -126,7 +124,7 @@ func (p *Probes) probeOnce(ctx context.Context, kind api.Kind, body []byte) erro
 	return err
 }
 
-// quit stops probing; the objects are still there. It may be called again.
+// Stop stops probing and leaves the objects. It may be called more than once.
 func (p *Probes) Stop() {
 	if p != nil && p.stop != nil {
 		p.stop()
@@ -134,7 +132,7 @@ func (p *Probes) Stop() {
 	}
 }
 
-// howKnown says how the lag of a kind's watch was found.
+// method says how the lag of a kind's watch was measured.
 func (p *Probes) method(s watch.Summary) string {
 	probe := ""
 	if p != nil {
@@ -149,8 +147,7 @@ func (p *Probes) method(s watch.Summary) string {
 	return "not measured: nothing of this kind was ours to write; the error is that of the slowest other watch"
 }
 
-// lagsForRecord are the lags of all watches: how late what they showed was, from
-// the answer to a write of ours to its event.
+// Lags returns the lag of each watch: the time from the answer to a write until its event.
 func Lags(watches *watch.Watches, p *Probes) []op.Distribution {
 	if watches == nil {
 		return nil

@@ -23,22 +23,18 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 )
 
-// Two runs at once on one driver measure each other. A Lease for each driver, in
-// the run's namespace, keeps a second one out, or lets both know of it; what is
-// in other namespaces shows itself by its PersistentVolumes.
-
 const (
-	// leaseLife is for how long a run whose process is gone still counts, and
-	// leaseRenew how often a living one says so.
+	// Duration is how long a run counts as alive after its last renewal.
 	Duration          = 15 * time.Second
 	RenewInterval     = 5 * time.Second
 	leasePollInterval = time.Second
-	// companion begins the annotations by which further runs make themselves
-	// known to the holder; the rest is their id, the value says more of them.
+	// concurrentAnnotation is the prefix of the annotations that further runs add to the holder's
+	// Lease, followed by their run ID.
 	concurrentAnnotation = "cnsbench.dev/concurrent."
 )
 
-// tenancy is the run's part in the Leases of its drivers.
+// Holder holds or joins the Leases of a run's drivers, in the run's namespace. It also notes runs
+// in other namespaces, by their PersistentVolumes.
 type Holder struct {
 	run     *core.Run
 	drivers []string
@@ -46,15 +42,15 @@ type Holder struct {
 	done    sync.WaitGroup
 
 	mu             sync.Mutex
-	concurrentRuns map[string]string // runs that were at work too, for people
+	concurrentRuns map[string]string // descriptions by run ID
 }
 
 func New(run *core.Run) *Holder {
 	return &Holder{run: run, drivers: run.DriversInUse(), concurrentRuns: map[string]string{}}
 }
 
-// occupy takes the Leases of the drivers that the run uses, or joins their
-// holders where the user allows it, and keeps them until release.
+// Acquire takes the Leases of the run's drivers, or joins their holders if the user allows it, and
+// renews them until Stop.
 func (h *Holder) Acquire(ctx context.Context) error {
 	for _, driver := range h.drivers {
 		if err := h.acquireOne(ctx, driver); err != nil {
@@ -66,9 +62,8 @@ func (h *Holder) Acquire(ctx context.Context) error {
 	return nil
 }
 
-// take returns when the Lease is ours or was joined. A holder that is dead is
-// found by looking, for a Lease's life, whether it renews: no two clocks are
-// compared.
+// acquireOne returns when the Lease is held or joined. It takes over a Lease that is not renewed
+// while it watches for Duration; it compares no clocks of two machines.
 func (h *Holder) acquireOne(ctx context.Context, driver string) error {
 	e, name := h.run, core.LeaseName(driver)
 	if err := e.LedgerAdd(core.Leases, name); err != nil {
@@ -114,7 +109,7 @@ func (h *Holder) acquireOne(ctx context.Context, driver string) error {
 	}
 }
 
-// met notes another run.
+// noteRun records another run.
 func (h *Holder) noteRun(run, what string) {
 	if h == nil || run == "" || run == h.run.Session.RunID {
 		return
@@ -138,7 +133,7 @@ func (h *Holder) create(ctx context.Context, driver string) error {
 	return err
 }
 
-// removeLease deletes a Lease unless it was changed since it was read.
+// removeLease deletes a Lease unless it has changed since it was read.
 func removeLease(ctx context.Context, e *core.Run, l *coordinationv1.Lease) error {
 	_, err := e.Client.Delete(ctx, core.Leases, e.Namespace, l.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
@@ -147,7 +142,7 @@ func removeLease(ctx context.Context, e *core.Run, l *coordinationv1.Lease) erro
 	return err
 }
 
-// join makes this run known to the holder.
+// join announces this run to the holder.
 func (h *Holder) join(ctx context.Context, name string, l *coordinationv1.Lease) error {
 	e := h.run
 	h.noteRuns(l)
@@ -157,7 +152,7 @@ func (h *Holder) join(ctx context.Context, name string, l *coordinationv1.Lease)
 	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, concurrentAnnotation+e.Session.RunID, "in namespace "+e.Namespace)
 	_, err := e.Client.Patch(ctx, core.Leases, e.Namespace, name, types.MergePatchType, body, nil)
 	if apierrors.IsNotFound(err) {
-		return nil // its holder has just ended; keep takes it
+		return nil // the holder has ended; renewAll acquires the Lease
 	}
 	if err != nil {
 		return fmt.Errorf("tell the holder of Lease %s/%s of this run: %w", e.Namespace, name, err)
@@ -165,7 +160,7 @@ func (h *Holder) join(ctx context.Context, name string, l *coordinationv1.Lease)
 	return nil
 }
 
-// meetAll notes whoever a Lease knows of.
+// noteRuns records the runs that a Lease names.
 func (h *Holder) noteRuns(l *coordinationv1.Lease) {
 	h.noteRun(holderOfLease(l), describeHolder(l))
 	for k, v := range l.Annotations {
@@ -190,7 +185,7 @@ func describeHolder(l *coordinationv1.Lease) string {
 	return text
 }
 
-// keep renews what is held, and looks after what is not, until ctx ends.
+// renewAll renews the Leases periodically until ctx ends.
 func (h *Holder) renewAll(ctx context.Context) {
 	tick := time.NewTicker(RenewInterval)
 	defer tick.Stop()
@@ -208,8 +203,7 @@ func (h *Holder) renewAll(ctx context.Context) {
 	}
 }
 
-// renew takes one look at a Lease: ours is renewed, one that is gone is taken,
-// and in another's this run is written down.
+// renew renews a Lease of this run, acquires one that is gone, and joins one of another run.
 func (h *Holder) renew(ctx context.Context, driver string) error {
 	e, name := h.run, core.LeaseName(driver)
 	l := new(coordinationv1.Lease)
@@ -231,12 +225,12 @@ func (h *Holder) renew(ctx context.Context, driver string) error {
 	body := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"renewTime":%s}}`, l.ResourceVersion, now)
 	_, err = e.Client.Patch(ctx, core.Leases, e.Namespace, name, types.MergePatchType, body, nil)
 	if apierrors.IsConflict(err) {
-		return nil // somebody has just joined: the next look shows who
+		return nil // another run joined: the next renewal sees it
 	}
 	return err
 }
 
-// quit stops renewing; the Leases are still there. It may be called again.
+// Stop stops renewing and leaves the Leases. It may be called more than once.
 func (h *Holder) Stop() {
 	if h != nil && h.stop != nil {
 		h.stop()
@@ -244,13 +238,12 @@ func (h *Holder) Stop() {
 	}
 }
 
-// vacate deletes the Leases that a run holds, whoever made them: a dead run's
-// are found by its label.
+// Release deletes the Leases that carry the run's label.
 func Release(ctx context.Context, e *core.Run, h *Holder) error {
 	h.Stop()
 	list, _, err := e.Client.List(ctx, core.Leases, e.Namespace, metav1.ListOptions{LabelSelector: e.Selector()})
 	if apierrors.IsForbidden(err) {
-		return nil // who may not look has not made any
+		return nil // without the right to list, none was created
 	}
 	if err != nil {
 		return fmt.Errorf("list the Leases of run %s: %w", e.Session.RunID, err)
@@ -268,9 +261,8 @@ func Release(ctx context.Context, e *core.Run, h *Holder) error {
 	return errors.Join(errs...)
 }
 
-// neighbour takes a change of a PersistentVolume: one of another run that is
-// at work, be it in another namespace, on a driver of this one. What was there
-// when the watch was opened may be what a run has kept.
+// ObserveVolume records another run when a PersistentVolume of a driver in use changes. Volumes
+// that existed when the watch opened are ignored: an ended run may have kept them.
 func (h *Holder) ObserveVolume(ev watch.Event) {
 	pv, ok := ev.Object.(*corev1.PersistentVolume)
 	if !ok || h == nil || ev.Type == watch.Listed || pv.Spec.ClaimRef == nil || pv.Spec.CSI == nil {
@@ -284,7 +276,7 @@ func (h *Holder) ObserveVolume(ev watch.Event) {
 	h.noteRun(run, fmt.Sprintf("run %s (in namespace %s)", run, pv.Spec.ClaimRef.Namespace))
 }
 
-// findings say who else was at work.
+// Findings reports the runs that used a driver at the same time.
 func (h *Holder) Findings() []engine.Finding {
 	if h == nil {
 		return nil

@@ -13,20 +13,17 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 )
 
-// limiting are the flags of controllers that bound how fast control operations
-// can be.
+// limitingFlagNames are the flags of controllers that limit the rate of control operations.
 var limitingFlagNames = []string{
 	"kube-api-qps", "kube-api-burst", "timeout", "worker-threads", "workers", "retry-interval-start", "retry-interval-max",
 	"cloning-protection-threads", "capacity-poll-interval", "reconcile-sync", "concurrent-attach-detach-syncs",
 	"attach-detach-reconcile-sync-period", "feature-gates",
 }
 
-// controllers are programs whose flags are worth knowing, by a part of their
-// image's or command's name.
+// controllerNames are programs whose flags are read, by a part of their image or command.
 var controllerNames = []string{"csi-provisioner", "csi-attacher", "csi-snapshotter", "csi-resizer", "snapshot-controller", "kube-controller-manager", "kube-scheduler"}
 
-// Limits lists the flags of the storage sidecars and controllers that run as
-// pods, as far as they may be read: what bounds the rates that are measured.
+// Limits lists the rate-limiting flags of storage sidecars and controllers that run as pods.
 func Limits(ctx context.Context, client *api.Client) any {
 	list, _, err := client.List(ctx, api.Pods, "", metav1.ListOptions{})
 	if err != nil {
@@ -57,14 +54,14 @@ func controllerOf(c *corev1.Container) string {
 	return ""
 }
 
-// limitingFlags picks the flags that bound rates.
+// limitingFlags returns the flags that limit rates.
 func limitingFlags(args []string) map[string]string {
 	flags := flagsOf(args)
 	maps.DeleteFunc(flags, func(name, _ string) bool { return !slices.Contains(limitingFlagNames, name) })
 	return flags
 }
 
-// flagsOf reads flags in the forms -f=v, --f=v, --f v, --f.
+// flagsOf parses flags of the forms -f=v, --f=v, --f v and --f.
 func flagsOf(args []string) map[string]string {
 	flags := map[string]string{}
 	for i, a := range args {

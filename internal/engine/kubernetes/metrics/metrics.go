@@ -30,33 +30,32 @@ import (
 )
 
 const (
-	// maxKubelets bounds how many nodes are read: each answers about a MiB.
-	maxKubelets = 50
-	// scrapesAtOnce bounds how many are read at the same time.
+	// maxKubelets limits the number of nodes that are read; each answers about 1 MiB.
+	maxKubelets   = 50
 	scrapesAtOnce = 8
 	scrapeWithin  = 10 * time.Second
 	maxScrape     = 64 << 20
 )
 
-// exporter is one place with metrics. kubelet says that it is one.
+// exporter is a metrics endpoint.
 type exporter struct {
 	source  string
 	read    func(ctx context.Context) ([]byte, error)
 	kubelet bool
 }
 
-// metrics are the first readings of a run.
+// Collector has the first readings of a run.
 type Collector struct {
 	exporters []exporter
-	before    []families // of each exporter; nil: it could not be read
-	kubelets  bool       // at least one could
-	unread    []string   // why what was not read was not
+	before    []families // by exporter; nil: not readable
+	kubelets  bool       // at least one kubelet was read
+	unread    []string   // reasons of failed readings
 }
 
 type families map[string]*dto.MetricFamily
 
-// StartMetrics finds exporters and reads them for the first time. endpoints are further
-// ones, URL or NAME=URL.
+// Start finds exporters and reads them for the first time. endpoints are further ones, URL or
+// NAME=URL.
 func Start(ctx context.Context, client *api.Client, endpoints []string) *Collector {
 	m := &Collector{exporters: append(kubelets(ctx, client), controllerPods(ctx, client)...)}
 	for _, endpoint := range endpoints {
@@ -85,8 +84,8 @@ func Start(ctx context.Context, client *api.Client, endpoints []string) *Collect
 	return m
 }
 
-// kubelets are reached through the API server, which asks for the right to get
-// nodes/proxy.
+// kubelets lists the kubelets. They are read through the API server, which requires the right to
+// get nodes/proxy.
 func kubelets(ctx context.Context, client *api.Client) []exporter {
 	nodes, _, err := client.List(ctx, api.Nodes, "", metav1.ListOptions{})
 	if err != nil {
@@ -99,8 +98,7 @@ func kubelets(ctx context.Context, client *api.Client) []exporter {
 	return list
 }
 
-// controllers are the sidecars and controllers that run as pods and say where
-// their metrics are.
+// controllerPods lists the sidecars and controllers that run as pods and have a metrics flag.
 func controllerPods(ctx context.Context, client *api.Client) []exporter {
 	pods, _, err := client.List(ctx, api.Pods, "", metav1.ListOptions{})
 	if err != nil {
@@ -123,7 +121,7 @@ func controllerPods(ctx context.Context, client *api.Client) []exporter {
 	return list
 }
 
-// metricsAt is the port and path of a sidecar's metrics, by its flags.
+// metricsAt returns the port and path of a sidecar's metrics from its flags.
 func metricsAt(args []string) (port, path string) {
 	path = "/metrics"
 	for name, value := range flagsOf(args) {
@@ -142,7 +140,7 @@ func proxied(client *api.Client, path string) func(context.Context) ([]byte, err
 	return func(ctx context.Context) ([]byte, error) { return client.Text(ctx, path) }
 }
 
-// named is an exporter that the user has given, as URL or NAME=URL.
+// urlExporter returns an exporter that the user has given, as URL or NAME=URL.
 func urlExporter(at string) exporter {
 	name, url, ok := strings.Cut(at, "=")
 	if !ok || strings.Contains(name, "/") {
@@ -165,7 +163,7 @@ func urlExporter(at string) exporter {
 	}}
 }
 
-// readAll reads exporters, several at once.
+// readAll reads exporters in parallel.
 func readAll(ctx context.Context, list []exporter) ([]families, []error) {
 	found, errs := make([]families, len(list)), make([]error, len(list))
 	var g errgroup.Group
@@ -182,11 +180,11 @@ func readAll(ctx context.Context, list []exporter) ([]families, []error) {
 			return nil
 		})
 	}
-	_ = g.Wait() // each has its own error
+	_ = g.Wait() // errors are in errs
 	return found, errs
 }
 
-// parseMetrics keeps the families that are of use.
+// parseMetrics keeps the families in sampleName.
 func parseMetrics(text []byte) (families, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	all, err := parser.TextToMetricFamilies(bytes.NewReader(text))
@@ -202,8 +200,7 @@ func parseMetrics(text []byte) (families, error) {
 	return kept, nil
 }
 
-// told says, for each family of use, what a sample of it is about; "" leaves
-// the sample out.
+// sampleName returns, for each used family, the name of a sample; "" leaves it out.
 var sampleName = map[string]func(labels map[string]string) string{
 	"csi_operations_seconds":         csiCall,
 	"csi_sidecar_operations_seconds": csiCall,
@@ -226,12 +223,12 @@ const rateLimiter = "rest_client_rate_limiter_duration_seconds"
 func csiCall(l map[string]string) string {
 	method := l["method_name"][strings.LastIndex(l["method_name"], "/")+1:]
 	if method == "" || strings.Contains(method, "Get") || method == "Probe" {
-		return "" // questions that change nothing
+		return "" // calls that change nothing
 	}
 	return method + ifNot(l["grpc_status_code"], "OK") + ", " + l["driver_name"]
 }
 
-// unless says how something ended, unless it ended well.
+// ifNot returns " how" unless how is well.
 func ifNot(how, well string) string {
 	if how == well {
 		return ""
@@ -239,7 +236,7 @@ func ifNot(how, well string) string {
 	return " " + how
 }
 
-// ofStorage are the names of queues of storage controllers.
+// storageQueues matches the names of queues of storage controllers.
 var storageQueues = regexp.MustCompile(`claim|volume|pvc|pv\b|snapshot|content|attach|csi|resiz|modify`)
 
 func queue(what string) func(map[string]string) string {
@@ -251,9 +248,8 @@ func queue(what string) func(map[string]string) string {
 	}
 }
 
-// difference is what an exporter has counted between two readings. A counter
-// that is smaller than before was reset: its process is another, and what it
-// has now came after that.
+// difference returns what an exporter counted between two readings. A counter that decreased was
+// reset by a restart: all of its value counts.
 func difference(source string, before, after families) []op.Distribution {
 	var list []op.Distribution
 	for name, f := range after {
@@ -279,7 +275,7 @@ func difference(source string, before, after families) []op.Distribution {
 	return list
 }
 
-// count fills a distribution with what one sample has more than before.
+// setDifference sets the counts of d to the difference of two samples.
 func setDifference(d *op.Distribution, before, after *dto.Metric) {
 	h, old := after.GetHistogram(), before.GetHistogram()
 	if h == nil {
@@ -327,7 +323,7 @@ func labelsKey(m *dto.Metric) string {
 	return strings.Join(parts, "\x00")
 }
 
-// counted reads everything again: what was counted, and what follows from it.
+// Collect reads everything again. It returns the differences, and findings from them.
 func (m *Collector) Collect(ctx context.Context, drivers []string) (list []op.Distribution, findings []engine.Finding) {
 	if m == nil {
 		return nil, nil
@@ -335,7 +331,7 @@ func (m *Collector) Collect(ctx context.Context, drivers []string) (list []op.Di
 	after, errs := readAll(ctx, m.exporters)
 	for i, x := range m.exporters {
 		if m.before[i] == nil {
-			continue // said already
+			continue // reported by Start
 		}
 		if errs[i] != nil {
 			m.unread = append(m.unread, fmt.Sprintf("%s, after the run: %v", x.source, errs[i]))
@@ -348,7 +344,7 @@ func (m *Collector) Collect(ctx context.Context, drivers []string) (list []op.Di
 	return list, findings
 }
 
-// ofInterest leaves out what kubelets counted of other drivers.
+// ofDrivers drops the kubelets' counts of other drivers.
 func ofDrivers(x exporter, all []op.Distribution, drivers []string) []op.Distribution {
 	if !x.kubelet {
 		return all
@@ -358,11 +354,11 @@ func ofDrivers(x exporter, all []op.Distribution, drivers []string) []op.Distrib
 	})
 }
 
-// limitedMean is from which mean on the wait for a client's own rate limiter is
-// worth a word, in nanoseconds.
+// rateLimitedMean is the mean wait for a client's rate limiter above which it is reported, in
+// nanoseconds.
 const rateLimitedMean = 10e6
 
-// limited names what held a controller up, by its own count.
+// rateLimitFindings reports controllers that their own rate limiter delayed.
 func rateLimitFindings(source string, all []op.Distribution) []engine.Finding {
 	var list []engine.Finding
 	for _, d := range all {

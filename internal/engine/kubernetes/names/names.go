@@ -12,28 +12,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Labels of everything that a run makes.
+// Labels of all objects of a run.
 const (
 	LabelRun = "cnsbench.dev/run"
-	// LabelIdentity has the proof of the run's identity, which a clean-up asks for.
+	// LabelIdentity has the proof of the run's identity, which a clean-up checks.
 	LabelIdentity = "cnsbench.dev/identity"
 	LabelAction   = "cnsbench.dev/action"
-	// LabelObject is the name that the loop has for it, without the run.
+	// LabelObject is the object's name in the run, without the run's prefix.
 	LabelObject = "cnsbench.dev/object"
-	// labelGroup marks the claims of one group snapshot.
+	// LabelGroup selects the claims of a group snapshot.
 	LabelGroup = "cnsbench.dev/group"
 )
 
-// prefix begins the name of every object of a run.
+// Prefix returns the prefix of all object names of a run.
 func Prefix(runID string) string { return "cnsb-" + runID + "-" }
 
-// rawName marks a loop's name that is the cluster's own.
+// Raw is the prefix of an object name that the cluster has chosen.
 const Raw = "k8s:"
 
-// maxLabel is how long the value of a label may be.
+// MaxValue is the maximum length of a label value.
 const MaxValue = 63
 
-// labelValue makes a label's value of a name; a long one becomes its hash.
+// LabelValue returns name, or its hash if it is too long for a label value.
 func LabelValue(name string) string {
 	if len(name) <= MaxValue {
 		return name
@@ -43,26 +43,24 @@ func LabelValue(name string) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// references maps the names that the loop gave to objects of one instance to
-// the cluster's; a name that is in none of the maps is of something that exists
-// already and stays as it is.
+// References maps the names of an instance's objects in the run to those in the cluster. A name
+// that is in no map refers to an existing object and is not changed.
 type References struct {
 	Claims, ConfigMaps, Secrets, Services map[string]string
-	Colocated                             map[string]string // of pods that belong on one node: see together
+	Colocated                             map[string]string // pods that belong on one node: podspec.Colocation
 }
 
-// to is the cluster's name for a name of the loop's.
+// replace replaces a name that the map has.
 func replace(names map[string]string, name *string) {
 	if n, ok := names[*name]; ok {
 		*name = n
 	}
 }
 
-// serviceVar begins the variables whose value is a Service's name.
+// serviceVar is the prefix of environment variables whose value is the name of a Service.
 const serviceVar = "SERVICE_"
 
-// rename points the references of a pod at what the cluster calls the objects
-// of its instance.
+// Apply rewrites the references of a pod.
 func (r *References) Apply(spec *corev1.PodSpec) {
 	replace(r.Services, &spec.Subdomain)
 	for i := range spec.Volumes {
@@ -120,12 +118,11 @@ func (r *References) applyToEnv(c *corev1.Container) {
 	}
 }
 
-// Metadata makes the metadata of an object of a run.
+// Metadata makes the metadata of a run's objects.
 type Metadata struct{ RunID, Proof, Namespace string }
 
-// Name returns the cluster's name of an object that the run calls so. It depends on
-// the run and on the object's name alone. A name that the cluster has chosen (of the
-// members of a group snapshot) is kept.
+// Name returns an object's name in the cluster. It depends only on the run and the object's name.
+// Names that the cluster has chosen (members of a group snapshot) are kept.
 func (m Metadata) Name(object string) string {
 	if raw, ok := strings.CutPrefix(object, Raw); ok {
 		return raw

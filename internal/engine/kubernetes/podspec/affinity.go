@@ -12,13 +12,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 )
 
-// labelTogether has the same value in pods that share a volume which one node at a
-// time may have: on two nodes one of them would wait for the other's end
-// ("Multi-Attach error").
+// labelOneNode has the same value in pods that share a volume with access by one node. On two
+// nodes, one of them would fail with a Multi-Attach error.
 const labelOneNode = "cnsbench.dev/one-node"
 
-// together maps the pods of an instance that belong on one node to the claim that
-// stands for their group. Claims that have a pod in common are of one group.
+// Colocation maps the pods of an instance that belong on one node to the claim that names their
+// group. Claims with a common pod are in one group.
 func Colocation(w *engine.Workload) map[string]string {
 	group := map[string]string{}
 	for _, s := range engine.SharedClaims(w.Claims, w.Pods) {
@@ -37,8 +36,8 @@ func Colocation(w *engine.Workload) map[string]string {
 	return group
 }
 
-// place puts a pod on the node of the others of its group. The scheduler lets the
-// first go anywhere; a pod that is made again goes to those that are left.
+// Colocate requires a pod to run on the node of its group. The scheduler places the first pod
+// anywhere.
 func Colocate(pod *corev1.Pod, group string) {
 	if group == "" {
 		return
@@ -58,8 +57,8 @@ func Colocate(pod *corev1.Pod, group string) {
 		TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: others}})
 }
 
-// bindTo keeps a pod on a node, or off it, beside what it asks for itself. It is
-// the scheduler that decides, so that volumes which wait for it are not forgotten.
+// RequireNode requires a pod to run on a node, or not to, beside its own requirements. The
+// scheduler decides, so that volumes with late binding are considered.
 func RequireNode(p *corev1.Pod, how corev1.NodeSelectorOperator, node string) {
 	if p.Spec.Affinity == nil {
 		p.Spec.Affinity = &corev1.Affinity{}
@@ -72,7 +71,7 @@ func RequireNode(p *corev1.Pod, how corev1.NodeSelectorOperator, node string) {
 		a.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}
 	}
 	terms := a.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	for i := range terms { // one of them has to hold
+	for i := range terms { // the terms are alternatives
 		terms[i].MatchFields = append(terms[i].MatchFields, corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: how, Values: []string{node}})
 	}
 }
@@ -84,14 +83,14 @@ func Tolerates(p *corev1.Pod, t *corev1.Taint) bool {
 	})
 }
 
-// selects says whether one of a selector's terms holds for a node's labels.
+// Selects says whether a node matches one of a selector's terms.
 func Selects(s *corev1.NodeSelector, n *corev1.Node) bool {
 	return slices.ContainsFunc(s.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
 		return !slices.ContainsFunc(t.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return !matches(r, n.Labels) })
 	})
 }
 
-// holds is for requirements of labels; one that cannot be judged is left to the scheduler.
+// matches evaluates a requirement of labels. An invalid one is left to the scheduler.
 func matches(r corev1.NodeSelectorRequirement, of labels.Set) bool {
 	how, known := map[corev1.NodeSelectorOperator]selection.Operator{
 		corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn,

@@ -15,14 +15,14 @@ import (
 // Delivery is how the agent gets into a pod.
 type Delivery string
 
-// The deliveries, see docs/design/kubernetes.md.
+// The deliveries; see docs/design/kubernetes.md.
 const (
 	DeliverInit  Delivery = "init"  // an init container copies it to an emptyDir
 	DeliverImage Delivery = "image" // the product's image is mounted as a volume
 	DeliverBaked Delivery = "baked" // the workload's image has it at /cnsbench-agent
 )
 
-// ParseDelivery reads the word of the command line.
+// ParseDelivery parses the value of the --agent flag.
 func ParseDelivery(s string) (Delivery, error) {
 	switch d := Delivery(s); d {
 	case DeliverInit, DeliverImage, DeliverBaked:
@@ -32,12 +32,12 @@ func ParseDelivery(s string) (Delivery, error) {
 }
 
 const (
-	agentVolume = "cnsbench-agent" // the name of the volume and of the init container
+	agentVolume = "cnsbench-agent" // also the name of the init container
 	agentDir    = "/.cnsbench"
 	AgentBinary = "/cnsbench-agent" // in the product's image
 )
 
-// path is where the agent is inside the workload's containers.
+// agentPath is the agent's path in the workload's containers.
 func (d Delivery) agentPath() string {
 	if d == DeliverBaked {
 		return AgentBinary
@@ -45,7 +45,7 @@ func (d Delivery) agentPath() string {
 	return agentDir + AgentBinary
 }
 
-// deliver adds to a pod what brings the agent into its wrapped containers.
+// Deliver adds the agent to the wrapped containers of a pod.
 func (d Delivery) Deliver(spec *corev1.PodSpec, image string, wrapped []string) {
 	if d == DeliverBaked || len(wrapped) == 0 {
 		return
@@ -70,17 +70,17 @@ func (d Delivery) Deliver(spec *corev1.PodSpec, image string, wrapped []string) 
 	}
 }
 
-// wrap puts the agent in the place of a container's command.
+// Wrap runs a container's command under the agent.
 func (d Delivery) Wrap(c *corev1.Container, public []string, secret string) {
 	c.Command = append([]string{d.agentPath(), "wrap", "--log-dir", "none", "--"}, append(c.Command, c.Args...)...)
 	c.Args = nil
 	SetAgentEnv(c, public, secret)
 }
 
-// anyUser is who containers of ours run as: nobody in particular, not root.
+// User is the non-root user of the product's containers.
 const User = 65532
 
-// restricted is what the Pod Security Standard of that name asks of a container.
+// Restricted returns the security context of the Pod Security Standard "restricted".
 func Restricted() *corev1.SecurityContext {
 	no, yes, user := false, true, int64(User)
 	return &corev1.SecurityContext{
@@ -90,8 +90,8 @@ func Restricted() *corev1.SecurityContext {
 	}
 }
 
-// lastWords has the kubelet report the end of the log of a container that fails,
-// where its author has not decided otherwise.
+// SetTerminationMessages has the kubelet report the end of a failed container's log, unless the
+// container sets a policy.
 func SetTerminationMessages(spec *corev1.PodSpec) {
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
@@ -102,7 +102,7 @@ func SetTerminationMessages(spec *corev1.PodSpec) {
 	}
 }
 
-// setEnv tells a container's agent where the runner is and what its token is.
+// SetAgentEnv passes the runner's address and the token to a container's agent.
 func SetAgentEnv(c *corev1.Container, public []string, secret string) {
 	for _, kv := range public {
 		k, v, _ := strings.Cut(kv, "=")

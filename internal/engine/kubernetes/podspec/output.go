@@ -11,18 +11,16 @@ import (
 )
 
 const (
-	// agentRoom is what the volume may hold that the agent is copied to: it has a few
-	// MiB.
+	// agentVolumeSize limits the volume of the agent's binary, which has a few MiB.
 	agentVolumeSize = 64 << 20
-	// outputRoom is what a volume for output may hold beside twice what is kept of it.
+	// outputReserve is added to twice the kept size of output.
 	outputReserve = 1 << 30
-	// outputDir is where pods of role workload have a volume for output.
+	// outputDir is the output volume's mount path in pods of role workload.
 	outputDir = "/output"
 )
 
-// boundOutput gives the emptyDirs of a pod that are for its output a limit, so that
-// no tool fills the disk of a node: the kubelet evicts a pod that is beyond it. One
-// that its author has given is left.
+// LimitOutput sets a size limit on the emptyDirs of a pod's output, so that a tool cannot fill a
+// node's disk. A limit in the manifest is kept.
 func LimitOutput(spec *corev1.PodSpec, p *engine.Pod, kept int64) {
 	if kept == 0 {
 		return
@@ -39,12 +37,11 @@ func LimitOutput(spec *corev1.PodSpec, p *engine.Pod, kept int64) {
 	}
 }
 
-// forOutput says whether what is mounted there is for output: by its name, or
-// because output files are in it.
+// forOutput says whether a mount path holds output: by its name, or because it contains output
+// files.
 func forOutput(path string, outputs []string) bool {
 	dir := strings.TrimSuffix(path, "/")
 	return dir == outputDir || slices.ContainsFunc(outputs, func(file string) bool { return strings.HasPrefix(file, dir+"/") })
 }
 
-// sizeLimit is a number of bytes as manifests have it.
 func sizeLimit(n int64) *resource.Quantity { return resource.NewQuantity(n, resource.BinarySI) }

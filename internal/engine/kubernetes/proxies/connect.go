@@ -20,28 +20,26 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 )
 
-// What an installation calls its CSI proxies (config/csi-proxy).
+// Names of installed CSI proxies (config/csi-proxy).
 const (
 	proxySecret   = "cnsbench-csi-proxy"
 	proxyTokenKey = "token"
 	proxyLabel    = "app.kubernetes.io/component=csi-proxy"
-	// proxyDriver is the label with the name of a proxy's driver.
+	// proxyDriver is the label with the driver of a proxy.
 	proxyDriver = "cnsbench.dev/csi-driver"
 	proxyPort   = "9443"
 )
 
-// proxyWithin is how long a proxy may take to be reached.
 const proxyDialTimeout = 15 * time.Second
 
-// proxy is one to follow. A user's own must be reached; one that an
-// installation has is only of use.
+// proxy is a CSI proxy to connect to. must is set for a proxy that the user named: it has to be
+// reachable.
 type proxy struct {
 	address, token string
 	must           bool
 }
 
-// followProxies connects to the proxies that the user has named, else to those
-// that are installed and that this run may follow.
+// Connect connects to the proxies that the user named, or else to the installed ones.
 func Connect(ctx context.Context, e *core.Run, t *tracker.Tracker) ([]*csiproxy.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, proxyDialTimeout)
 	defer cancel()
@@ -84,9 +82,8 @@ func connectTo(ctx context.Context, e *core.Run, t *tracker.Tracker, p proxy) (*
 	return c, nil
 }
 
-// installedProxies lists the proxies of the run's drivers that an installation
-// has. Where there is no installation the API says the same as where there is
-// no right to it.
+// installed lists the installed proxies of the run's drivers. A missing installation and a missing
+// right look the same.
 func installed(ctx context.Context, e *core.Run) []proxy {
 	secret := &corev1.Secret{}
 	_, err := e.Client.Get(ctx, api.Secrets, e.ProxyNamespace, proxySecret, secret)
@@ -113,7 +110,7 @@ func installed(ctx context.Context, e *core.Run) []proxy {
 	return list
 }
 
-// runDrivers are those of the plan's StorageClasses; none: any may be meant.
+// runDrivers returns the drivers of the plan's StorageClasses; empty: any.
 func runDrivers(e *core.Run) map[string]bool {
 	drivers := map[string]bool{}
 	for name, sc := range e.Session.StorageClasses {
@@ -127,7 +124,7 @@ func runDrivers(e *core.Run) map[string]bool {
 	return drivers
 }
 
-// followed describes the proxies for the record.
+// Describe describes the proxies for the record.
 func Describe(clients []*csiproxy.Client) []map[string]string {
 	list := []map[string]string{}
 	for _, c := range clients {

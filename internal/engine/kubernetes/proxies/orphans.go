@@ -18,11 +18,10 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 )
 
-// orphanPatience is how long something may exist at a driver before the cluster
-// has an object that refers to it.
+// orphanGracePeriod is how long a volume may exist at a driver before the cluster refers to it.
 const orphanGracePeriod = 5 * time.Second
 
-// takeStock asks the drivers behind the proxies what they have, before the run.
+// ListInventory lists what the drivers of the proxies have before the run.
 func ListInventory(ctx context.Context, e *core.Run) map[string]*csiproxy.Inventory {
 	inventory := map[string]*csiproxy.Inventory{}
 	for _, address := range e.Proxies {
@@ -37,14 +36,14 @@ func ListInventory(ctx context.Context, e *core.Run) map[string]*csiproxy.Invent
 	return inventory
 }
 
-// orphans are what drivers have by their own lists, had not before the run, and
-// no object of the cluster refers to. listed names the drivers that were asked.
+// FindOrphans reports what drivers list after the run, did not list before, and no object of the
+// cluster refers to. listed names the drivers with complete lists.
 func FindOrphans(ctx context.Context, e *core.Run, inventory map[string]*csiproxy.Inventory) (list []engine.Finding, listed map[string]bool) {
 	listed = map[string]bool{}
 	for _, address := range slices.Sorted(maps.Keys(inventory)) {
 		before := inventory[address]
 		left, err := unreferenced(ctx, e, address, before)
-		if err == nil && len(left.Volumes)+len(left.Snapshots) > 0 { // it may only be on its way
+		if err == nil && len(left.Volumes)+len(left.Snapshots) > 0 { // it may be in creation
 			select {
 			case <-time.After(orphanGracePeriod):
 			case <-ctx.Done():
@@ -64,13 +63,13 @@ func FindOrphans(ctx context.Context, e *core.Run, inventory map[string]*csiprox
 	return list, listed
 }
 
-// unreferred is what a driver has more than before, and nothing refers to.
+// unreferenced returns what a driver has beyond the earlier inventory and without a reference.
 func unreferenced(ctx context.Context, e *core.Run, address string, before *csiproxy.Inventory) (*csiproxy.Inventory, error) {
 	now, err := csiproxy.List(ctx, address, e.ProxyToken)
 	if err != nil {
 		return nil, err
 	}
-	referred, err := referencedHandles(ctx, e, before.Driver) // after the list: what is in both was not missed
+	referred, err := referencedHandles(ctx, e, before.Driver) // read after the list, so that no reference is missed
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +86,7 @@ func remaining(now, before map[string]csiproxy.Item, referred map[string]bool) m
 	return left
 }
 
-// referred are the handles of a driver that the cluster knows, whoever made them.
+// referencedHandles returns the handles of a driver that the cluster refers to.
 func referencedHandles(ctx context.Context, e *core.Run, driver string) (map[string]bool, error) {
 	handles := map[string]bool{}
 	list, _, err := e.Client.List(ctx, api.PersistentVolumes, "", metav1.ListOptions{})

@@ -11,11 +11,10 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 )
 
-// ready says whether an object is, and whether it is known what that means for
-// its kind. Deployments, StatefulSets and DaemonSets: their controller has seen
-// the last change, all replicas are of it and ready, and no others are left. Jobs:
-// complete, or with as many pods ready as may run at once. Pods: ready or done.
-// Claims: bound.
+// Ready says whether an object is ready, and whether readiness is known for its kind. Deployments,
+// StatefulSets and DaemonSets: the controller has observed the last change, and all replicas are
+// updated and ready. Jobs: complete, or as many pods ready as may run in parallel. Pods: ready or
+// succeeded. Claims: bound.
 func Ready(gvk schema.GroupVersionKind, o *unstructured.Unstructured) (done, known bool) {
 	n := func(or int64, path ...string) int64 {
 		if v, found, err := unstructured.NestedInt64(o.Object, path...); err == nil && found {
@@ -50,7 +49,7 @@ func Ready(gvk schema.GroupVersionKind, o *unstructured.Unstructured) (done, kno
 	return true, false
 }
 
-// failed says why an object will not become ready; nil if it may.
+// ObjectError returns why an object will not become ready, or nil.
 func ObjectError(gvk schema.GroupVersionKind, o *unstructured.Unstructured) error {
 	phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
 	switch {
@@ -84,7 +83,7 @@ func conditionsOf(o *unstructured.Unstructured) []map[string]any {
 	return all
 }
 
-// condition puts what an object's status says into words.
+// Conditions describes an object's conditions.
 func Conditions(o *unstructured.Unstructured) string {
 	if o == nil {
 		return "it was not seen"

@@ -13,7 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// reached lists the milestones that a pod's status shows.
+// PodMilestones lists the milestones that a pod's status shows.
 func PodMilestones(p *corev1.Pod) []string {
 	var names []string
 	if p.Spec.NodeName != "" {
@@ -40,8 +40,8 @@ func PodMilestones(p *corev1.Pod) []string {
 	return names
 }
 
-// podReady is the milestone at which the kubelet calls a pod ready. The op's
-// own op.Ready may be later: an agent's word counts more.
+// PodReady is the milestone of the kubelet's condition Ready. The op's milestone op.Ready comes
+// from the agent if there is one.
 const PodReady = "podReady"
 
 // allStarted says whether every main container runs or has run.
@@ -57,9 +57,8 @@ func allStarted(p *corev1.Pod) bool {
 	return true
 }
 
-// hopeless says why a pod will not become ready without somebody's help; nil
-// if it still may. What Kubernetes goes on trying, such as to schedule it, is
-// not hopeless: there the op's deadline decides.
+// PodError returns why a pod will not become ready without help, or nil. Conditions that
+// Kubernetes retries, such as scheduling, are left to the op's deadline.
 func PodError(p *corev1.Pod) *engine.Error {
 	statuses := append(append([]corev1.ContainerStatus(nil), p.Status.InitContainerStatuses...), p.Status.ContainerStatuses...)
 	for _, c := range statuses {
@@ -86,8 +85,8 @@ func PodError(p *corev1.Pod) *engine.Error {
 	return nil
 }
 
-// doubtful says why the kubelet has failed to start a container in a way that
-// may pass by itself; nil if it has not.
+// StartError returns why the kubelet failed to start a container, if that may pass by itself; else
+// nil.
 func StartError(p *corev1.Pod) *engine.Error {
 	for _, c := range append(append([]corev1.ContainerStatus(nil), p.Status.InitContainerStatuses...), p.Status.ContainerStatuses...) {
 		if w := c.State.Waiting; w != nil && (w.Reason == "CreateContainerError" || w.Reason == "RunContainerError") {
@@ -104,7 +103,7 @@ func failureCode(p *corev1.Pod) string {
 	return "PodFailed"
 }
 
-// failure puts a failed pod's causes into words.
+// describeFailure describes the causes of a failed pod.
 func describeFailure(p *corev1.Pod) string {
 	var parts []string
 	if p.Status.Reason != "" || p.Status.Message != "" {
@@ -135,7 +134,7 @@ func describeExit(t *corev1.ContainerStateTerminated) string {
 	return text
 }
 
-// pending says what a pod that is not ready waits for, in Kubernetes' words.
+// PodPending says what a pod waits for.
 func PodPending(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
@@ -150,7 +149,7 @@ func PodPending(p *corev1.Pod) string {
 	return "its phase is " + string(p.Status.Phase)
 }
 
-// exits reads how the containers of a pod ended.
+// ContainerEnds returns the ends of a pod's containers.
 func ContainerEnds(p *corev1.Pod) []op.ContainerEnd {
 	var list []op.ContainerEnd
 	read := func(statuses []corev1.ContainerStatus, init bool) {
@@ -171,7 +170,7 @@ func ContainerEnds(p *corev1.Pod) []op.ContainerEnd {
 	return list
 }
 
-// controlledBy is the kind of a pod's controller; empty if it has none.
+// ControllerKind returns the kind of a pod's controller, if any.
 func ControllerKind(p *corev1.Pod) string {
 	if c := metav1.GetControllerOf(p); c != nil {
 		return c.Kind

@@ -15,29 +15,27 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// attempts keeps, over a whole run, what was tried in vain beneath its ops, and
-// which creations ended without anybody knowing what became of them. It is safe
-// for concurrent use.
+// Attempts counts, over a whole run, the failed attempts beneath its ops, and the creations whose
+// outcome is unknown. It is safe for concurrent use.
 type Attempts struct {
 	mu        sync.Mutex
 	causes    map[string]*cause
-	uncertain map[string]Creation // by the name that the driver was given
-	handles   map[string]bool     // names whose handle the cluster has
-	refused   map[string]bool     // objects that a driver has refused for certain
-	unbound   []string            // deleted before they had a volume
+	uncertain map[string]Creation // by the name in the driver's request
+	handles   map[string]bool     // names in requests with a known handle
+	refused   map[string]bool     // objects whose creation a driver refused
+	unbound   []string            // claims deleted before they were bound
 }
 
-// cause is why attempts failed.
+// cause is a reason of failed attempts.
 type cause struct {
 	ops, times int
 	first      string // object and message
 }
 
-// creation is something that a driver was asked to make, without the cluster
-// learning whether it did.
+// Creation is a request to a driver whose outcome the cluster did not learn.
 type Creation struct {
 	RPC, Driver string
-	Object      string // of the run
+	Object      string // in the run
 	Times       int
 	Message     string
 }
@@ -47,10 +45,9 @@ func NewAttempts() *Attempts {
 		refused: map[string]bool{}}
 }
 
-// tried counts the attempts of one op that failed: the calls that a proxy saw
-// fail, which are in the trace already, and otherwise as many as the cluster
-// speaks of, which are that many at least: a message that stays the same is told
-// once.
+// Count counts the failed attempts of an op: the failed calls that a proxy saw, which the trace
+// has already, or those that events report. Events report a lower bound, since a repeated message
+// is reported once.
 func (a *Attempts) Count(tr *op.Trace, object string, w Warnings, r *CSICalls) {
 	for range w.Count() - r.failed() {
 		tr.Attempt()
@@ -90,8 +87,8 @@ func (a *Attempts) add(found map[string]*cause) {
 	}
 }
 
-// lost notes a creation that has failed when its op ended, so that nobody may
-// know of what the driver has made.
+// CreationFailed records a creation that had failed when its op ended. name is the name in the
+// request.
 func (a *Attempts) CreationFailed(name string, c Creation) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -103,7 +100,7 @@ func (a *Attempts) CreationFailed(name string, c Creation) {
 	}
 }
 
-// deletedUnbound notes an object whose claim went before it had a volume.
+// DeletedUnbound records an object whose claim was deleted before it was bound.
 func (a *Attempts) DeletedUnbound(object string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -112,7 +109,7 @@ func (a *Attempts) DeletedUnbound(object string) {
 	}
 }
 
-// see learns from the cluster which of what was created has a handle.
+// See records the handles that the cluster learns.
 func (a *Attempts) See(ev watch.Event) {
 	name := ""
 	switch o := ev.Object.(type) {
@@ -138,35 +135,34 @@ func (a *Attempts) See(ev watch.Event) {
 	}
 }
 
-// claimAsked and snapshotAsked are what sidecars call a volume and a snapshot
-// when they ask the driver for it, unless they were told other prefixes.
+// VolumeRequestName and SnapshotRequestName return the names that sidecars pass to the driver with
+// their default prefixes.
 func VolumeRequestName(uid string) string   { return "pvc-" + uid }
 func SnapshotRequestName(uid string) string { return "snapshot-" + uid }
 
-// refusals are the codes by which a driver says that it has made nothing.
+// refusalCodes are the gRPC codes by which a driver says that it created nothing.
 var refusalCodes = map[string]bool{"InvalidArgument": true, "NotFound": true, "AlreadyExists": true, "PermissionDenied": true,
 	"FailedPrecondition": true, "OutOfRange": true, "Unimplemented": true, "Unauthenticated": true, "ResourceExhausted": true}
 
-// notAsked are words by which csi-provisioner says that it has not asked the driver,
-// because of the source of a volume.
+// driverNotCalled is part of csi-provisioner's message when it did not call the driver because of
+// the volume's source.
 const driverNotCalled = "error getting handle for DataSource"
 
-// refused says whether a message means that the driver has made nothing.
+// refused says whether a message means that the driver created nothing.
 func refused(message string) bool {
 	return refusalCodes[codeIn(message)] || strings.Contains(message, driverNotCalled)
 }
 
-// unsuited are the codes by which a driver says that it will refuse the same claim
-// each time. csi-provisioner itself calls the first of them infeasible.
+// permanentCodes are the gRPC codes with which a driver refuses a claim each time. csi-provisioner
+// calls InvalidArgument infeasible.
 var permanentCodes = map[string]bool{"InvalidArgument": true, "OutOfRange": true}
 
-// tooSmall are the words by which csi-provisioner refuses a claim that is smaller
-// than the volume or the snapshot from which it is to be made.
+// tooSmall are parts of csi-provisioner's messages about a claim that is smaller than its source.
 var tooSmall = []string{
 	"must be greater than or equal in size to the specified PVC data source", "is less than the size"}
 
-// hopelessClaim says why a claim that was not provisioned will never be, by the
-// message of its Event; nil if it may be. csi-provisioner goes on trying in any case.
+// ProvisioningError returns an error if the message of an event means that a claim will never be
+// provisioned, although csi-provisioner retries.
 func ProvisioningError(claim, reason, message string) *engine.Error {
 	if reason != "ProvisioningFailed" {
 		return nil
@@ -176,7 +172,7 @@ func ProvisioningError(claim, reason, message string) *engine.Error {
 	says := func(words string) bool { return strings.Contains(message, words) }
 	switch {
 	case source && slices.ContainsFunc(tooSmall, says):
-		code = "OutOfRange" // as a driver would say
+		code = "OutOfRange" // the code a driver would use
 	case source || !permanentCodes[code]:
 		return nil
 	}
@@ -184,11 +180,11 @@ func ProvisioningError(claim, reason, message string) *engine.Error {
 		Message: fmt.Sprintf("claim %s will not be provisioned: %s: %s", claim, reason, strings.TrimSpace(message))}
 }
 
-// maxNamed is how many things one finding names.
+// maxListed is how many items a finding lists.
 const maxListed = 20
 
-// findings say what was tried again, and what may be left of it at the drivers
-// whose own lists were not to be had.
+// Findings reports retries and their causes, and objects that may remain at drivers that are not
+// in listed.
 func (a *Attempts) Findings(listed map[string]bool) []engine.Finding {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -217,7 +213,7 @@ func (a *Attempts) Findings(listed map[string]bool) []engine.Finding {
 	return list
 }
 
-// firstNames joins the first names of a list.
+// JoinFirst joins the first items of a list.
 func JoinFirst(all []string) string {
 	text := strings.Join(all[:min(maxListed, len(all))], "; ")
 	if more := len(all) - maxListed; more > 0 {

@@ -8,11 +8,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// callsOf keys the RPCs that a proxy on a driver's socket has seen end, by the
-// name that a sidecar gave to what is created, or by the driver's handle.
+// CallsOf keys the finished RPCs of a driver that a proxy saw, by the name in the request or by
+// the driver's handle.
 const CallsOf Subject = "calls of"
 
-// called takes an RPC from a proxy; those in flight are of interest when they end.
+// SeeCall records a finished RPC.
 func (t *Tracker) SeeCall(c csiproxy.Call) {
 	if !c.End.Known() {
 		return
@@ -42,25 +42,23 @@ func (t *Tracker) SeeCall(c csiproxy.Call) {
 	}
 }
 
-// seesNodes says whether calls of a node service were ever seen, so that others
-// are worth waiting for.
+// SeesNodeCalls says whether a proxy has seen calls of a node service.
 func (t *Tracker) SeesNodeCalls() bool { return t.nodeCalls.Load() }
 
-// keepCalls is of how many things the calls are kept that no op has asked for:
-// an op learns the name of its volume after the call, and most calls of a busy
-// driver are of others.
+// maxUnfollowedCalls bounds the names for which calls are kept that no op follows. An op learns
+// the name of its volume after the call.
 const maxUnfollowedCalls = 10000
 
-// rpcs gathers the calls of one op.
+// CSICalls collects the CSI calls of one op.
 type CSICalls struct {
-	methods map[string]bool   // RPCs that belong to the op
-	Since   op.Time           // calls that began before are of earlier ops
-	owners  map[string]string // name or handle → the loop's name of the object
+	methods map[string]bool   // RPCs of the op
+	Since   op.Time           // earlier calls belong to earlier ops
+	owners  map[string]string // name or handle to the object's name
 	calls   []*csiproxy.Call
 	seen    map[*csiproxy.Call]bool
 }
 
-// The calls of each kind of op.
+// The RPCs of each kind of op.
 var (
 	ProvisionCalls        = methodSet("CreateVolume", "ControllerPublishVolume", "NodeStageVolume", "NodePublishVolume")
 	RemovalCalls          = methodSet("NodeUnpublishVolume", "NodeUnstageVolume", "ControllerUnpublishVolume", "DeleteVolume")
@@ -81,7 +79,7 @@ func newCSICalls(wanted map[string]bool, since op.Time) *CSICalls {
 	return &CSICalls{methods: wanted, Since: since, owners: map[string]string{}, seen: map[*csiproxy.Call]bool{}}
 }
 
-// own follows the calls about something by its name or handle.
+// Follow follows the calls with a name or handle.
 func (r *CSICalls) Follow(f *Feed, id, object string) {
 	if id == "" || r.owners[id] != "" {
 		return
@@ -90,7 +88,7 @@ func (r *CSICalls) Follow(f *Feed, id, object string) {
 	f.Add(CallsOf.Key(id))
 }
 
-// see takes a call; false if it is none of the op's.
+// See records a call. It returns false if the call is not one of the op.
 func (r *CSICalls) See(c *csiproxy.Call) (object string, ours bool) {
 	if !r.methods[c.RPC] || r.seen[c] || c.Start+op.Time(c.Err) < r.Since {
 		return "", false
@@ -105,9 +103,8 @@ func (r *CSICalls) See(c *csiproxy.Call) (object string, ours bool) {
 	return object, true
 }
 
-// fill writes the calls to a trace, each with its start and its end; one that
-// failed was one more attempt. Where the op has several objects the milestones
-// carry their names.
+// Fill writes the start and end of each call to a trace and counts failed calls as attempts. With
+// several objects the milestones carry the object's name.
 func (r *CSICalls) Fill(tr *op.Trace, several bool) {
 	for _, c := range r.calls {
 		suffix := ""
@@ -131,7 +128,6 @@ func (r *CSICalls) ownerOf(c *csiproxy.Call) string {
 	return ""
 }
 
-// failed is how many calls did.
 func (r *CSICalls) failed() int {
 	n := 0
 	for _, c := range r.calls {
@@ -142,7 +138,7 @@ func (r *CSICalls) failed() int {
 	return n
 }
 
-// failures says which calls failed, for people.
+// Failures describes the failed calls.
 func (r *CSICalls) Failures() string {
 	text := ""
 	for _, c := range r.calls {

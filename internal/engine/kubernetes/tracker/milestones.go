@@ -5,20 +5,19 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// stamps are when each milestone was first seen of each object of an op.
+// Milestones has the first instant of each milestone, by its name and object.
 type Milestones map[string]map[string]op.Milestone
 
-// add notes what a watch event shows, unless it is known.
+// Add adds the instant of a watch event unless one is known.
 func (s Milestones) Add(name, id string, ev watch.Event) {
 	source := "watch"
 	if ev.Interval {
-		source = "list" // seen after a gap: somewhere inside it
+		source = "list" // seen after a gap: somewhere in it
 	}
 	s.Set(name, id, op.Milestone{At: ev.At, Err: ev.Err, Source: source})
 }
 
-// set notes an instant; the first one counts, except that an agent's, who was
-// there, replaces one that was only watched.
+// Set sets an instant. The first one counts, but one from an agent replaces one from a watch.
 func (s Milestones) Set(name, id string, m op.Milestone) {
 	of := s[name]
 	if of == nil {
@@ -31,7 +30,7 @@ func (s Milestones) Set(name, id string, m op.Milestone) {
 	of[id] = m
 }
 
-// last is the latest instant of the given milestones; Never if there is none.
+// Last returns the latest instant of the given milestones, or Never.
 func (s Milestones) Last(names ...string) op.Time {
 	at := op.Never
 	for _, n := range names {
@@ -42,8 +41,8 @@ func (s Milestones) Last(names ...string) op.Time {
 	return at
 }
 
-// fill writes the milestones to a trace. One that can be of several objects
-// carries their names, and by its plain name it is when the last was there.
+// Fill writes the milestones to a trace. A milestone of several objects is written for each, and
+// by its plain name when all objects have reached it.
 func (s Milestones) Fill(tr *op.Trace, ids map[string][]string) {
 	for name, of := range s {
 		latest := op.Milestone{At: op.Never}
@@ -61,7 +60,7 @@ func (s Milestones) Fill(tr *op.Trace, ids map[string][]string) {
 	}
 }
 
-// milestone is the instant of an event.
+// MilestoneOf returns the instant of an event.
 func MilestoneOf(ev watch.Event) op.Milestone {
 	source := "watch"
 	if ev.Interval {

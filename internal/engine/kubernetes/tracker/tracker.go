@@ -19,8 +19,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 )
 
-// key names what an op follows: an object by its kind and name, or an object
-// by what it belongs to, since its own name is not known beforehand.
+// Key identifies what an op follows: an object by its kind and name, or by its owner if its own
+// name is not known in advance.
 type Key struct {
 	Subject Subject
 	Name    string
@@ -32,7 +32,7 @@ type Subject string
 // Key names the object, or the owner of the objects.
 func (s Subject) Key(name string) Key { return Key{s, name} }
 
-// What keys are about. Those with "Of" name the owner.
+// Subjects of keys. Those with "Of" are identified by the owner.
 const (
 	Claim              Subject = "persistentvolumeclaims"
 	Pod                Subject = "pods"
@@ -43,31 +43,29 @@ const (
 	GroupSnapshot      Subject = "volumegroupsnapshots"
 	SnapshotOfGroup    Subject = "volumesnapshot of group"
 	EventsOf           Subject = "events of"
-	PodsOfObject       Subject = "pods of object" // made by the controller of a manifest
+	PodsOfObject       Subject = "pods of object" // created by the controller of a manifest
 )
 
-// keepEvents is how many of the latest events of an object are kept for those
-// who come later; an object's whole youth is shorter.
+// maxHistory is how many events are kept of an object. No object has more until it is ready.
 const maxHistory = 32
 
-// tracker hands each watch event to the ops that follow its object, with what
-// came before. It is safe for concurrent use, and never blocks a watch.
+// Tracker passes each watch event to the ops that follow its object, with the earlier events. It
+// is safe for concurrent use and never blocks a watch.
 type Tracker struct {
 	namespace string
-	nodeCalls atomic.Bool // calls of node services are seen
+	nodeCalls atomic.Bool // a proxy sees calls of node services
 
 	mu              sync.Mutex
 	objects         map[Key]*entry
-	unfollowedCalls []Key // of calls, in order of the first
+	unfollowedCalls []Key // keys of calls, oldest first
 }
 
 type entry struct {
-	history []any // watch events, or calls of a driver
+	history []any // watch events or CSI calls
 	feeds   map[*Feed]bool
 }
 
-// gone says whether the last that is known of an object is its deletion, or
-// nothing is known.
+// deleted says whether the object is deleted or was never seen.
 func (o *entry) deleted() bool {
 	if len(o.history) == 0 {
 		return true
@@ -80,7 +78,7 @@ func New(namespace string) *Tracker {
 	return &Tracker{namespace: namespace, objects: map[Key]*entry{}}
 }
 
-// see takes one event from a watch.
+// See records an event of a watch.
 func (t *Tracker) See(ev watch.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,8 +87,7 @@ func (t *Tracker) See(ev watch.Event) {
 	}
 }
 
-// put hands something on to those who follow a key, and keeps it for those who
-// will. t.mu is held.
+// publish passes v to the feeds of a key and keeps it for later ones. t.mu is held.
 func (t *Tracker) publish(k Key, v any) {
 	o := t.entryOf(k)
 	if len(o.history) == maxHistory {
@@ -114,7 +111,7 @@ func (t *Tracker) entryOf(k Key) *entry {
 	return o
 }
 
-// keys are what an object may be followed by.
+// keys returns the keys of an object.
 func (t *Tracker) keys(object any) []Key {
 	switch o := object.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -152,7 +149,7 @@ func (t *Tracker) keys(object any) []Key {
 	return nil
 }
 
-// latest is the last object seen under a key that is not deleted; nil if none.
+// Latest returns the last state of an object; nil if it is deleted or was never seen.
 func (t *Tracker) Latest(k Key) any {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -166,7 +163,7 @@ func (t *Tracker) Latest(k Key) any {
 	return nil
 }
 
-// feed is the events of the objects that one op follows, in order for each.
+// Feed has the events of the objects that one op follows, in order for each object.
 type Feed struct {
 	tracker *Tracker
 	keys    map[Key]bool
@@ -176,7 +173,7 @@ type Feed struct {
 	notify chan struct{}
 }
 
-// follow begins a feed; what is known of the keys already comes first.
+// Follow begins a feed with the known events of the keys.
 func (t *Tracker) Follow(keys ...Key) *Feed {
 	f := &Feed{tracker: t, keys: map[Key]bool{}, notify: make(chan struct{}, 1)}
 	for _, k := range keys {
@@ -185,7 +182,7 @@ func (t *Tracker) Follow(keys ...Key) *Feed {
 	return f
 }
 
-// add follows a further key.
+// Add follows a further key.
 func (f *Feed) Add(k Key) {
 	t := f.tracker
 	t.mu.Lock()
@@ -201,8 +198,7 @@ func (f *Feed) Add(k Key) {
 	}
 }
 
-// put appends something to look at: a watch event, or what a goroutine of the
-// op itself has to say.
+// Put appends a watch event, or a message from a goroutine of the op.
 func (f *Feed) Put(v any) {
 	f.mu.Lock()
 	f.queue = append(f.queue, v)
@@ -213,14 +209,14 @@ func (f *Feed) Put(v any) {
 	}
 }
 
-// drop forgets what waits: what happened before is of no interest.
+// Drop discards the queued events.
 func (f *Feed) Drop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.queue = nil
 }
 
-// next waits for the next thing; its error is the cause of ctx's end.
+// Next returns the next event; its error is that of ctx.
 func (f *Feed) Next(ctx context.Context) (any, error) {
 	for {
 		f.mu.Lock()
@@ -239,7 +235,7 @@ func (f *Feed) Next(ctx context.Context) (any, error) {
 	}
 }
 
-// close ends the feed and lets go of objects that are gone.
+// Close ends the feed and forgets deleted objects.
 func (f *Feed) Close() {
 	t := f.tracker
 	t.mu.Lock()
@@ -253,7 +249,7 @@ func (f *Feed) Close() {
 	}
 }
 
-// livePods lists the run's pods in order of their names.
+// Pods lists the run's pods by name.
 func (t *Tracker) Pods() []*corev1.Pod {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -270,8 +266,8 @@ func (t *Tracker) Pods() []*corev1.Pod {
 	return list
 }
 
-// pastAttachments maps those of a volume that are remembered to their last
-// state; nil for one that is gone.
+// PastAttachments maps the known attachments of a volume to their last state; nil for a deleted
+// one.
 func (t *Tracker) PastAttachments(volume string) map[types.UID]*storagev1.VolumeAttachment {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -294,7 +290,7 @@ func (t *Tracker) PastAttachments(volume string) map[types.UID]*storagev1.Volume
 	return list
 }
 
-// uids are those of the objects that are remembered under a key.
+// UIDs returns the UIDs of the known objects of a key.
 func (t *Tracker) UIDs(k Key) map[types.UID]bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -309,7 +305,7 @@ func (t *Tracker) UIDs(k Key) map[types.UID]bool {
 	return list
 }
 
-// attachments lists those of a volume that are not known to be gone.
+// Attachments lists the attachments of a volume that are not deleted.
 func (t *Tracker) Attachments(volume string) []*storagev1.VolumeAttachment {
 	var list []*storagev1.VolumeAttachment
 	for _, va := range t.PastAttachments(volume) {
@@ -320,21 +316,20 @@ func (t *Tracker) Attachments(volume string) []*storagev1.VolumeAttachment {
 	return list
 }
 
-// keyOf is what an object of a manifest is followed by, beside what one of its
-// kind is followed by in any case.
+// ObjectKey returns the key of a manifest's object.
 func ObjectKey(k api.Kind, namespace, name string) Key {
 	return Subject("object " + k.String()).Key(namespace + "/" + name)
 }
 
-// keep takes an event of an object that goes by no other key.
+// SeeObject records an event of a manifest's object.
 func (t *Tracker) SeeObject(k Key, ev watch.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.publish(k, ev)
 }
 
-// claimsOfObject lists the claims that the controller of an object has made, or
-// that are the object.
+// ClaimsOfObject lists the claims that the controller of an object created, and the object itself
+// if it is a claim.
 func (t *Tracker) ClaimsOfObject(object, name string) []*corev1.PersistentVolumeClaim {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,35 +8,34 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 )
 
-// waitsAfter is how long after the first warning about its objects it is said what an
-// op waits for: most warnings are of what is about to pass.
+// WaitsAfter is the time from the first warning until the wait is logged. Most warnings pass by
+// themselves.
 const WaitsAfter = 3 * time.Second
 
-// stillWaits is put into a feed when that time is over.
+// waitsDue is put into a feed after WaitsAfter.
 type waitsDue struct{}
 
-// waits says what the objects of an op wait for, in the cluster's words, once that
-// takes long, and again when it is something else. It is for one goroutine, which
-// reads the op's feed.
+// Waits logs what the objects of an op wait for, once that takes long, and each change of it. It
+// is used by the goroutine that reads the op's feed.
 type Waits struct {
 	sink     engine.Sink
 	feed     *Feed
-	warnings Warnings // the op's
-	// pending lists the objects that are waited for at the moment.
+	warnings Warnings // of the op
+	// pending lists the objects that the op waits for.
 	pending func() []Pending
-	// told is what each object was said to wait for. timed: a first warning was seen.
+	// reported is the last logged reason of each object.
 	reported      map[string]string
 	timerSet, due bool
 }
 
-// awaited is an object that is waited for, by the loop's name, and the names of what
-// there may be warnings about for its sake.
+// Pending is an object that an op waits for, and the names of the objects in the cluster whose
+// warnings explain the wait.
 type Pending struct {
 	Object string
 	Names  []string
 }
 
-// saw follows each thing from the feed, when the op has taken it.
+// Saw is called after the op has handled an item of the feed.
 func (w *Waits) Saw(v any) {
 	if _, over := v.(waitsDue); over {
 		w.due = true
@@ -50,7 +49,7 @@ func (w *Waits) Saw(v any) {
 	}
 }
 
-// tell says of each object what it waits for now, unless that was said before.
+// report logs the changed reasons.
 func (w *Waits) report() {
 	now := map[string]string{}
 	for _, p := range w.pending() {
@@ -61,7 +60,7 @@ func (w *Waits) report() {
 	w.set(now)
 }
 
-// over says that nothing is waited for any more, where that was said.
+// Done logs the end of all logged waits.
 func (w *Waits) Done() { w.set(nil) }
 
 func (w *Waits) set(now map[string]string) {

@@ -12,14 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// warnings are the last words of the cluster's controllers on each object.
+// Warnings are the last events of type Warning, by object and reason.
 type Warnings map[string]event
 
 type event struct {
 	reason, message string
 	count           int
-	at              metav1.Time // as the cluster says, to tell the same from one more, and the last
-	over            bool        // what it is about has passed
+	at              metav1.Time // by the cluster's clock
+	over            bool        // the condition has passed
 }
 
 func (w Warnings) See(e *corev1.Event) {
@@ -31,14 +31,14 @@ func (w Warnings) See(e *corev1.Event) {
 		n = int(e.Series.Count)
 	}
 	k := e.InvolvedObject.Name + " " + e.Reason
-	if e.Reason == "Failed" { // what a kubelet calls the cause, and then the consequence
+	if e.Reason == "Failed" { // the kubelet reports cause and consequence with one reason
 		k += " " + e.Message
 	}
 	w[k] = event{reason: e.Reason, message: e.Message, count: max(1, n), at: lastSeen(e)}
 }
 
-// lastSeen is when an Event was last told; the recorders of the two APIs of Events
-// note it in different fields.
+// lastSeen returns the time of an event's last occurrence. The two event APIs use different
+// fields.
 func lastSeen(e *corev1.Event) metav1.Time {
 	at := e.LastTimestamp
 	for _, other := range []metav1.MicroTime{e.EventTime, seriesTime(e)} {
@@ -56,8 +56,7 @@ func seriesTime(e *corev1.Event) metav1.MicroTime {
 	return e.Series.LastObservedTime
 }
 
-// note takes a failure from the status of an object, where it stands until the
-// next; false if it was noted before.
+// Note adds a failure from the status of an object. It returns false if it is known.
 func (w Warnings) Note(object, reason, message string, at *metav1.Time) bool {
 	if at == nil {
 		at = new(metav1.Time)
@@ -71,7 +70,7 @@ func (w Warnings) Note(object, reason, message string, at *metav1.Time) bool {
 	return true
 }
 
-// of is the last that was said of one more failed attempt at an object.
+// FailedAttempts returns the last message and the number of failed attempts at an object.
 func (w Warnings) FailedAttempts(object string) (message string, times int) {
 	for k, x := range w {
 		if strings.HasPrefix(k, object+" ") && failedAttemptReasons[x.reason] {
@@ -81,7 +80,7 @@ func (w Warnings) FailedAttempts(object string) (message string, times int) {
 	return message, times
 }
 
-// attempts is how often a sidecar has tried in vain.
+// Count returns the number of failed attempts.
 func (w Warnings) Count() int {
 	n := 0
 	for _, x := range w {
@@ -92,8 +91,7 @@ func (w Warnings) Count() int {
 	return n
 }
 
-// failedAttempts are the reasons of events by which sidecars and kubelets tell
-// of one more attempt that failed.
+// failedAttemptReasons are the reasons of events that report a failed attempt.
 var failedAttemptReasons = map[string]bool{
 	"ProvisioningFailed": true, "FailedAttachVolume": true, "FailedAttach": true, "FailedMount": true, "FailedMapVolume": true,
 	ContentError: true, "SnapshotContentCreationFailed": true, "SnapshotCreationFailed": true, "VolumeResizeFailed": true,
@@ -101,8 +99,8 @@ var failedAttemptReasons = map[string]bool{
 	"GroupSnapshotContentCreationFailed": true,
 }
 
-// contentError is what we call a failure that stands in the status of a
-// VolumeSnapshotContent: its Events are in namespace default, which few may read.
+// ContentError is the reason of failures in the status of a VolumeSnapshotContent. Its events are
+// in namespace default, which few may read.
 const ContentError = "SnapshotContentError"
 
 func (w Warnings) String() string {
@@ -126,14 +124,14 @@ func (w Warnings) AppendTo(text string) string {
 	return text
 }
 
-// failedAttach is the reason of a warning that a volume of a pod cannot be attached,
-// which the kubelet follows by those that it is not mounted.
+// FailedAttach is the reason of the event that precedes FailedMount when a volume cannot be
+// attached.
 const FailedAttach = "FailedAttachVolume"
 
 func failedMount(x event) bool { return x.reason == "FailedMount" || x.reason == "FailedMapVolume" }
 
-// cause is the latest warning about objects by these names, by the cluster's own time,
-// that is not over; the cause before its consequences. Empty if there is none.
+// cause returns the latest open warning about objects, a cause before its consequences; empty if
+// there is none.
 func (w Warnings) cause(about []string) string {
 	var all []event
 	for _, k := range slices.Sorted(maps.Keys(w)) {
@@ -157,7 +155,7 @@ func (w Warnings) cause(about []string) string {
 	return latest.reason + ": " + strings.TrimSpace(latest.message)
 }
 
-// attached ends the warnings that a volume could not be, and their consequences.
+// Attached ends the warnings that a volume could not be attached, and their consequences.
 func (w Warnings) Attached(volume string) {
 	for k, x := range w {
 		if x.reason == FailedAttach && strings.Contains(x.message, strconv.Quote(volume)) {
@@ -167,12 +165,12 @@ func (w Warnings) Attached(volume string) {
 	}
 }
 
-// scheduled ends the warnings that a pod could not be scheduled.
+// Scheduled ends the warnings that a pod could not be scheduled.
 func (w Warnings) Scheduled(pod string) {
 	w.pass(pod, func(x event) bool { return x.reason == "FailedScheduling" })
 }
 
-// pass ends the warnings of an object that no longer hold.
+// pass ends the warnings of an object for which ended is true.
 func (w Warnings) pass(object string, ended func(event) bool) {
 	for k, x := range w {
 		if strings.HasPrefix(k, object+" ") && ended(x) {
@@ -184,7 +182,7 @@ func (w Warnings) pass(object string, ended func(event) bool) {
 
 var grpcCode = regexp.MustCompile(`code = (\w+)`)
 
-// codeIn is the gRPC code in a sidecar's message; empty if there is none.
+// codeIn returns the gRPC code in a sidecar's message, if any.
 func codeIn(message string) string {
 	if m := grpcCode.FindStringSubmatch(message); m != nil {
 		return m[1]
@@ -192,5 +190,5 @@ func codeIn(message string) string {
 	return ""
 }
 
-// isFailedAttempt says whether an event of this reason reports a failed attempt.
+// IsFailedAttempt says whether an event with this reason reports a failed attempt.
 func IsFailedAttempt(reason string) bool { return failedAttemptReasons[reason] }
