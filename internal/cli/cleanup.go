@@ -15,6 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
@@ -183,7 +184,7 @@ func byHand(run string) string {
 	}
 	return fmt.Sprintf("; kubectl get pods,services,configmaps,secrets,leases,persistentvolumeclaims "+
 		"--all-namespaces -l %s=%s lists what carries the run's label, and cnsbench cleanup --engine kubernetes "+
-		"--namespace NAMESPACE --run %s removes it", kubernetes.LabelRun, run, run)
+		"--namespace NAMESPACE --run %s removes it", names.LabelRun, run, run)
 }
 
 // unprovable leaves all alone that a run has left, and says why.

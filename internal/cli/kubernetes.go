@@ -26,6 +26,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
@@ -92,7 +93,7 @@ func (f *clusterFlags) running(c *cobra.Command) {
 	fl.StringVar(&f.identity, "run-identity", "",
 		"file with the identity of the run, which the command has drawn that started this runner")
 	_ = errors.Join(fl.MarkHidden("runner-lease"), fl.MarkHidden("run-identity"))
-	fl.StringVar(&f.delivery, "agent", string(kubernetes.DeliverInit), "kubernetes: how the agent gets into pods: init, image (a volume), or baked")
+	fl.StringVar(&f.delivery, "agent", string(podspec.DeliverInit), "kubernetes: how the agent gets into pods: init, image (a volume), or baked")
 }
 
 // defaultImage is the product's own of this version; $CNSBENCH_IMAGE overrides.
@@ -315,7 +316,7 @@ func (c *cluster) mayAccount(name string) accessReview {
 
 // engine is the engine of a run on this cluster.
 func (f *clusterFlags) engine(c *cluster) (*kubernetes.Engine, error) {
-	delivery, err := kubernetes.ParseDelivery(f.delivery)
+	delivery, err := podspec.ParseDelivery(f.delivery)
 	if err != nil {
 		return nil, err
 	}

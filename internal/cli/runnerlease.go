@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
@@ -235,7 +235,7 @@ func (r runner) owns(labels map[string]string) error {
 	switch {
 	case labels[labelRunner] != r.run:
 		return owned.Refuse("it does not carry the label of the runner of run %s", r.run)
-	case r.proof != "" && labels[kubernetes.LabelIdentity] != r.proof:
+	case r.proof != "" && labels[names.LabelIdentity] != r.proof:
 		return owned.Refuse("it carries the label of the runner of run %s, and not the proof of its identity", r.run)
 	}
 	return nil
@@ -271,7 +271,7 @@ func endRunner(ctx context.Context, s *streams, on *cluster, of runner) error {
 			return err
 		}
 	}
-	if lease, err = renewed(ctx, on, kubernetes.LabelRun+"="+of.run); err != nil {
+	if lease, err = renewed(ctx, on, names.LabelRun+"="+of.run); err != nil {
 		return err
 	}
 	if lease != "" {

@@ -24,7 +24,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/summary"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/bundle/server"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/operator"
 	"github.com/cnsbench/cnsbench/internal/owned"
@@ -122,7 +122,7 @@ func (r *podRun) name() string { return runnerName(r.id) }
 func runnerName(run string) string { return "cnsb-" + run + "-runner" }
 
 func (r *podRun) meta() metav1.ObjectMeta {
-	labels := map[string]string{labelRunner: r.id, kubernetes.LabelIdentity: r.identity.Proof()}
+	labels := map[string]string{labelRunner: r.id, names.LabelIdentity: r.identity.Proof()}
 	return metav1.ObjectMeta{Name: r.name(), Namespace: r.namespace, Labels: labels, OwnerReferences: r.owner}
 }
 

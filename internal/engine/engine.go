@@ -78,15 +78,15 @@ type ProcessLister interface {
 	Processes() []int
 }
 
-// Witness is implemented by engines that know more of a run than its ops say.
-// Witnessed is called once, after Teardown and before Close, in every run whose
+// Reporter is implemented by engines that report on a run as a whole, beside its
+// ops. Report is called once, after Teardown and before Close, in every run whose
 // Open was called; ctx bounds it.
-type Witness interface {
-	Witnessed(ctx context.Context) Testimony
+type Reporter interface {
+	Report(ctx context.Context) RunReport
 }
 
-// Testimony is what an engine has to say of a run as a whole.
-type Testimony struct {
+// RunReport is an engine's report on a whole run.
+type RunReport struct {
 	Findings      []Finding
 	Distributions []op.Distribution
 }

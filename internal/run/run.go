@@ -297,7 +297,7 @@ func (r *runner) wind(err error) {
 		r.result.Leftovers = r.Engine.Teardown(downCtx, r.Session.Ledger)
 		cancel()
 	}
-	r.hear(ctx)
+	r.collectReport(ctx)
 	if err := r.Engine.Close(); err != nil {
 		r.result.Leftovers = errors.Join(r.result.Leftovers, err)
 	}
@@ -327,23 +327,23 @@ const (
 	probeLimit  = 10 * time.Second
 	stopLimit   = 30 * time.Second
 	removeLimit = 5 * time.Minute
-	hearLimit   = 30 * time.Second
+	reportLimit = 30 * time.Second
 )
 
-// hear takes down what the engine has to say of the run as a whole.
-func (r *runner) hear(ctx context.Context) {
-	w, ok := r.Engine.(engine.Witness)
+// collectReport adds the engine's report on the whole run to the result.
+func (r *runner) collectReport(ctx context.Context) {
+	reporter, ok := r.Engine.(engine.Reporter)
 	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, hearLimit)
+	ctx, cancel := context.WithTimeout(ctx, reportLimit)
 	defer cancel()
-	said := w.Witnessed(ctx)
-	for _, f := range said.Findings {
+	report := reporter.Report(ctx)
+	for _, f := range report.Findings {
 		r.log("engine", f.Evidence)
 		r.result.Flags = append(r.result.Flags, bundle.Flag{Name: f.Name, Severity: f.Severity, Evidence: f.Evidence})
 	}
-	r.result.Distributions = said.Distributions
+	r.result.Distributions = report.Distributions
 }
 
 func (r *runner) note(err error) {

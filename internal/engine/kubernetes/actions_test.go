@@ -20,6 +20,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -110,7 +111,7 @@ func TestDeployment(t *testing.T) {
 	b.has(o, op.Acked, op.Ready)
 	b.fails(engine.Request{Rollout: &engine.Rollout{Target: web, Undo: true}}, "FailedPrecondition")
 	d := new(api.Any)
-	if _, err := b.client.Get(t.Context(), b.engine.manifest("web-0").kind, b.engine.Namespace, b.engine.name("web-0"), d); err != nil {
+	if _, err := b.client.Get(t.Context(), b.engine.manifest("web-0").kind, b.engine.Namespace, b.engine.Name("web-0"), d); err != nil {
 		t.Fatal(err)
 	}
 	if a, _, _ := unstructured.NestedStringMap(d.Object, "spec", "template", "metadata", "annotations"); a[restartedAt] != "" {
@@ -121,7 +122,7 @@ func TestDeployment(t *testing.T) {
 	b.fails(engine.Request{Kill: &engine.Kill{Target: web, Signal: "SIGKILL"}}, "FailedPrecondition")
 	o, _ = b.must(engine.Request{Delete: &engine.Delete{Target: web}})
 	b.has(o, op.Acked, objectGone, op.Gone)
-	if left := b.pods(LabelRun); len(left) > 0 {
+	if left := b.pods(names.LabelRun); len(left) > 0 {
 		t.Errorf("%d pods are left of the Deployment", len(left))
 	}
 	b.fails(engine.Request{Delete: &engine.Delete{Target: web}}, "NotFound")
@@ -131,7 +132,7 @@ func TestDeployment(t *testing.T) {
 func TestStatefulSet(t *testing.T) {
 	b := newBed(t)
 	_, db := b.must(engine.Request{Name: "db-0", Action: "db", Manifest: manifestOf(t, statefulSet)})
-	list, _, err := b.client.List(t.Context(), api.PersistentVolumeClaims, b.engine.Namespace, metav1.ListOptions{LabelSelector: b.engine.selector()})
+	list, _, err := b.client.List(t.Context(), api.PersistentVolumeClaims, b.engine.Namespace, metav1.ListOptions{LabelSelector: b.engine.Selector()})
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%d claims carry the run's label, want 2: %v", len(list), err)
 	}
@@ -215,16 +216,16 @@ set -e
 test "$1" = %s; test "$2" = 3; test "$NAMESPACE" = %s; test "$KIND" = Deployment
 test -s /var/run/secrets/kubernetes.io/serviceaccount/token
 while [ ! -e /nonexistent ] && [ "$(wc -c < /var/run/secrets/kubernetes.io/serviceaccount/token)" = 0 ]; do sleep 1; done
-`, b.engine.name("web-0"), ns)}
+`, b.engine.Name("web-0"), ns)}
 	go func() {
 		time.Sleep(2 * time.Second)
-		_, err := b.client.Patch(ctx, b.engine.manifest("web-0").kind, ns, b.engine.name("web-0"), types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), nil, "scale")
+		_, err := b.client.Patch(ctx, b.engine.manifest("web-0").kind, ns, b.engine.Name("web-0"), types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), nil, "scale")
 		if err != nil {
 			t.Error(err)
 		}
 	}()
 	o, _ := b.must(engine.Request{Name: "s-0", Scale: &engine.Scale{Target: web, Replicas: 3, Script: script}})
-	b.has(o, op.Acked, scripted, op.Ready)
+	b.has(o, op.Acked, scriptEnded, op.Ready)
 	_, _, err := b.do(ctx, engine.Request{Name: "s-1", Scale: &engine.Scale{Target: web, Replicas: 3,
 		Script: &engine.Script{Image: tools, Text: "#!/bin/sh\necho no-such-luck >&2\nexit 4\n"}}})
 	var coded *engine.Error
@@ -266,7 +267,7 @@ func TestDrain(t *testing.T) {
 	}
 	go func() { // with a third pod, one at a time may go
 		time.Sleep(3 * time.Second)
-		_, err := b.client.Patch(context.WithoutCancel(t.Context()), b.engine.manifest("web-0").kind, b.engine.Namespace, b.engine.name("web-0"), types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), nil, "scale")
+		_, err := b.client.Patch(context.WithoutCancel(t.Context()), b.engine.manifest("web-0").kind, b.engine.Namespace, b.engine.Name("web-0"), types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), nil, "scale")
 		if err != nil {
 			t.Error(err)
 		}
@@ -311,7 +312,7 @@ func TestDrainInterrupted(t *testing.T) {
 	}
 	b.fails(engine.Request{Drain: &engine.Drain{Node: node}}, "FailedPrecondition") // cordoned already
 	options := b.engine.Options                                                     // of the clean-up after the runner was lost
-	options.Identity = b.engine.own
+	options.Identity = b.engine.ID
 	again := New(options)
 	if err := again.Teardown(t.Context(), b.ledger); err != nil {
 		t.Error(err)

@@ -162,7 +162,7 @@ func (b *bed) volume(name, class string) engine.Object {
 func (b *bed) node(object string) string {
 	b.t.Helper()
 	p := new(corev1.Pod)
-	if _, err := b.client.Get(b.t.Context(), api.Pods, b.engine.Namespace, b.engine.name(object), p); err != nil {
+	if _, err := b.client.Get(b.t.Context(), api.Pods, b.engine.Namespace, b.engine.Name(object), p); err != nil {
 		b.t.Fatal(err)
 	}
 	return p.Spec.NodeName

@@ -18,6 +18,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/enginetest"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
@@ -102,7 +104,7 @@ func TestConformance(t *testing.T) {
 				NeedsAll:      true, Shared: tt.shared,
 				Patience: 2 * time.Minute, Size: "320Mi", Skip: tt.skip,
 				Leaks: func(t *testing.T) []string {
-					return slices.DeleteFunc(leaks(t, client, ns), func(left string) bool { return strings.HasPrefix(left, volumeAttributesClasses.Resource) })
+					return slices.DeleteFunc(leaks(t, client, ns), func(left string) bool { return strings.HasPrefix(left, core.VolumeAttributesClasses.Resource) })
 				},
 			}
 			enginetest.Run(t, target)
@@ -123,12 +125,12 @@ func snapshotClass(class string) string { return strings.TrimSuffix(class, "-xfs
 func leaks(t *testing.T, c *api.Client, ns string) []string {
 	t.Helper()
 	var left []string
-	for _, k := range []api.Kind{api.Pods, api.PersistentVolumeClaims, api.ConfigMaps, api.Secrets, services, api.VolumeSnapshots, volumeAttributesClasses} {
+	for _, k := range []api.Kind{api.Pods, api.PersistentVolumeClaims, api.ConfigMaps, api.Secrets, core.Services, api.VolumeSnapshots, core.VolumeAttributesClasses} {
 		where := ns
 		if !k.Namespaced {
 			where = ""
 		}
-		list, _, err := c.List(context.WithoutCancel(t.Context()), k, where, metav1.ListOptions{LabelSelector: LabelRun})
+		list, _, err := c.List(context.WithoutCancel(t.Context()), k, where, metav1.ListOptions{LabelSelector: names.LabelRun})
 		if err != nil {
 			t.Fatal(err)
 		}

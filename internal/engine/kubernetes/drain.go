@@ -19,34 +19,32 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 const (
-	// cordonKind is the kind of the ledger's entry of a node that is to be
-	// uncordoned.
-	cordonKind = "cordon"
-	// cordonMark is the annotation of a node that a run has cordoned: it says which.
-	cordonMark = "cnsbench.dev/cordoned"
 	// evictAgain is how long after a refusal by a PodDisruptionBudget the next
 	// attempt is made, where the server does not ask for longer.
-	evictAgain = time.Second
+	evictRetryInterval = time.Second
 	// uncordonWithin bounds the uncordoning.
-	uncordonWithin = 30 * time.Second
+	uncordonTimeout = 30 * time.Second
 )
 
 // drain cordons a node, evicts the run's own pods, has them made again elsewhere
 // and uncordons the node, whatever came of it.
 func (e *Engine) drain(ctx context.Context, r engine.Request, tr *op.Trace) (err error) {
-	node, err := e.drained(ctx, r)
+	node, err := e.drainedNode(ctx, r)
 	if err != nil {
 		return err
 	}
 	tr.On(node, node)
-	members, others := e.podsOn(node)
-	for _, m := range members {
-		if err := e.otherNode(ctx, m, node); err != nil {
+	pods, others := e.podsOn(node)
+	for _, m := range pods {
+		if err := e.checkOtherNode(ctx, m, node); err != nil {
 			return err
 		}
 	}
@@ -55,22 +53,22 @@ func (e *Engine) drain(ctx context.Context, r engine.Request, tr *op.Trace) (err
 	}
 	defer func() { err = errors.Join(err, e.uncordon(ctx, node)) }()
 	crowds := make(chan error, 1)
-	controlled := stamps{}
-	go func() { crowds <- e.evictOthers(ctx, others, controlled, tr) }()
-	all, err := e.moveEach(members, func(v *moving) error {
-		if err := v.end(ctx, v.evicts(ctx, tr)); err != nil {
+	controlled := tracker.Milestones{}
+	go func() { crowds <- e.evictControlled(ctx, others, controlled, tr) }()
+	replacements, err := e.replaceEach(pods, func(rp *replacement) error {
+		if err := rp.removeOld(ctx, rp.byEviction(ctx, tr)); err != nil {
 			return err
 		}
-		return v.begin(ctx, tr, nil)
+		return rp.recreate(ctx, tr, nil)
 	})
-	err = first(err, <-crowds)
-	tell(tr, node, controlled, all...)
+	err = firstError(err, <-crowds)
+	recordReplacements(tr, node, controlled, replacements...)
 	tr.On(node, node)
 	return err
 }
 
 // drained is the node that a request means; Prepare has found it before.
-func (e *Engine) drained(ctx context.Context, r engine.Request) (string, error) {
+func (e *Engine) drainedNode(ctx context.Context, r engine.Request) (string, error) {
 	e.mu.Lock()
 	node, known := e.drains[r.ID]
 	delete(e.drains, r.ID)
@@ -86,9 +84,9 @@ func (e *Engine) pickNode(ctx context.Context, d *engine.Drain) (string, error) 
 	if d.Node != "" {
 		return d.Node, nil
 	}
-	list, _, err := e.client.List(ctx, api.Nodes, "", metav1.ListOptions{LabelSelector: labels.SelectorFromSet(d.Labels).String()})
+	list, _, err := e.Client.List(ctx, api.Nodes, "", metav1.ListOptions{LabelSelector: labels.SelectorFromSet(d.Labels).String()})
 	if err != nil {
-		return "", apiError(ctx, err)
+		return "", core.APIError(ctx, err)
 	}
 	if len(list) == 0 {
 		return "", &engine.Error{Code: "NotFound", Message: fmt.Sprintf("no node has the labels %s", labels.Set(d.Labels))}
@@ -99,7 +97,7 @@ func (e *Engine) pickNode(ctx context.Context, d *engine.Drain) (string, error) 
 
 // prepareDrain notes before the node is cordoned that it is to be uncordoned.
 func (e *Engine) prepareDrain(r engine.Request) error {
-	ctx, cancel := context.WithTimeout(e.ctx, labelWithin)
+	ctx, cancel := context.WithTimeout(e.Ctx, core.RequestTimeout)
 	defer cancel()
 	node, err := e.pickNode(ctx, r.Drain)
 	if err != nil {
@@ -113,11 +111,11 @@ func (e *Engine) prepareDrain(r engine.Request) error {
 
 // podsOn lists the run's pods on a node: members, and the pods of controllers
 // that the run has made. Those of DaemonSets belong there.
-func (e *Engine) podsOn(node string) ([]*member, []*corev1.Pod) {
-	byName := map[string]*member{}
+func (e *Engine) podsOn(node string) ([]*managedPod, []*corev1.Pod) {
+	byName := map[string]*managedPod{}
 	e.mu.Lock()
 	for _, w := range e.workloads {
-		for _, m := range w.members {
+		for _, m := range w.pods {
 			byName[m.name()] = m
 		}
 	}
@@ -127,52 +125,27 @@ func (e *Engine) podsOn(node string) ([]*member, []*corev1.Pod) {
 		}
 	}
 	e.mu.Unlock()
-	var members []*member
+	var pods []*managedPod
 	var others []*corev1.Pod
-	for _, p := range e.tracker.livePods() {
+	for _, p := range e.tracker.Pods() {
 		if p.Spec.NodeName != node || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 			continue
 		}
 		switch m := byName[p.Name]; {
 		case m != nil && m.template != nil:
-			members = append(members, m)
-		case m == nil && controlledBy(p) != "" && controlledBy(p) != "DaemonSet":
+			pods = append(pods, m)
+		case m == nil && status.ControllerKind(p) != "" && status.ControllerKind(p) != "DaemonSet":
 			others = append(others, p)
 		}
 	}
-	return members, others
-}
-
-// controlledBy is the kind of a pod's controller; empty if it has none.
-func controlledBy(p *corev1.Pod) string {
-	if c := metav1.GetControllerOf(p); c != nil {
-		return c.Kind
-	}
-	return ""
-}
-
-// livePods lists the run's pods in order of their names.
-func (t *tracker) livePods() []*corev1.Pod {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var list []*corev1.Pod
-	for k, o := range t.objects {
-		if k.what != pods || len(o.history) == 0 {
-			continue
-		}
-		if ev, ok := o.history[len(o.history)-1].(watch.Event); ok && ev.Type != watch.Deleted {
-			list = append(list, ev.Object.(*corev1.Pod))
-		}
-	}
-	slices.SortFunc(list, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	return list
+	return pods, others
 }
 
 // cordon keeps new pods off a node. One that somebody has cordoned is theirs.
 func (e *Engine) cordon(ctx context.Context, node string, tr *op.Trace) error {
 	n := new(corev1.Node)
-	if _, err := e.client.Get(ctx, api.Nodes, "", node, n); err != nil {
-		return apiError(ctx, err)
+	if _, err := e.Client.Get(ctx, api.Nodes, "", node, n); err != nil {
+		return core.APIError(ctx, err)
 	}
 	e.mu.Lock()
 	ours := e.cordoned[node]
@@ -183,13 +156,13 @@ func (e *Engine) cordon(ctx context.Context, node string, tr *op.Trace) error {
 	if ours || n.Spec.Unschedulable {
 		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("node %s is cordoned already: it is drained by somebody, or by another operation", node)}
 	}
-	err := e.session.Ledger.Add(op.LedgerEntry{Kind: cordonKind, Name: node,
-		Data: map[string]string{"server": e.own.Server, "run": e.session.RunID}})
+	err := e.Session.Ledger.Add(op.LedgerEntry{Kind: core.CordonKind, Name: node,
+		Data: map[string]string{"server": e.ID.Server, "run": e.Session.RunID}})
 	if err != nil {
 		return err
 	}
-	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}},"spec":{"unschedulable":true}}`, cordonMark, e.mark())
-	answered, err := e.patch(ctx, api.Nodes, node, body)
+	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}},"spec":{"unschedulable":true}}`, core.CordonAnnotation, e.Mark())
+	answered, err := e.Patch(ctx, api.Nodes, node, body)
 	if err != nil {
 		return errors.Join(err, e.uncordon(ctx, node)) // it may have been done all the same
 	}
@@ -199,24 +172,24 @@ func (e *Engine) cordon(ctx context.Context, node string, tr *op.Trace) error {
 
 // uncordon undoes what cordon did, also where the op has no time left.
 func (e *Engine) uncordon(ctx context.Context, node string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), uncordonWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), uncordonTimeout)
 	defer cancel()
-	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}},"spec":{"unschedulable":null}}`, cordonMark)
-	_, err := e.client.Patch(ctx, api.Nodes, "", node, types.MergePatchType, body, nil)
+	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}},"spec":{"unschedulable":null}}`, core.CordonAnnotation)
+	_, err := e.Client.Patch(ctx, api.Nodes, "", node, types.MergePatchType, body, nil)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("node %s is still cordoned, and stays so until the run is cleaned up: %w", node, err)
 	}
 	e.mu.Lock()
 	delete(e.cordoned, node)
 	e.mu.Unlock()
-	return e.session.Ledger.Done(cordonKind, node)
+	return e.Session.Ledger.Done(core.CordonKind, node)
 }
 
 // evicts asks for a pod's eviction until no PodDisruptionBudget forbids it.
-func (v *moving) evicts(ctx context.Context, tr *op.Trace) func(*member, *life) error {
-	return func(m *member, l *life) error {
-		at, err := v.engine.evict(ctx, m.name(), l.uid, tr)
-		v.mark(op.Evicted, m, op.Milestone{At: at, Source: "runner"})
+func (rp *replacement) byEviction(ctx context.Context, tr *op.Trace) func(*managedPod, *incarnation) error {
+	return func(m *managedPod, inc *incarnation) error {
+		at, err := rp.engine.evict(ctx, m.name(), inc.uid, tr)
+		rp.mark(op.Evicted, m, op.Milestone{At: at, Source: "runner"})
 		return err
 	}
 }
@@ -225,13 +198,13 @@ func (v *moving) evicts(ctx context.Context, tr *op.Trace) func(*member, *life) 
 // budget counts as an attempt.
 func (e *Engine) evict(ctx context.Context, name string, uid types.UID, tr *op.Trace) (op.Time, error) {
 	for {
-		call, err := e.client.Evict(ctx, e.Namespace, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		call, err := e.Client.Evict(ctx, e.Namespace, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 		if err == nil || !apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
 			return call.Answered, err
 		}
 		tr.Attempt()
 		select {
-		case <-time.After(max(evictAgain, call.RetryAfter)):
+		case <-time.After(max(evictRetryInterval, call.RetryAfter)):
 		case <-ctx.Done():
 			return call.Answered, &engine.Error{Code: "DisruptionBudget", Message: fmt.Sprintf("pod %s may not be evicted: %v", name, err), Err: ctx.Err()}
 		}
@@ -240,36 +213,36 @@ func (e *Engine) evict(ctx context.Context, name string, uid types.UID, tr *op.T
 
 // evictOthers evicts the pods of controllers, which make others, and waits until
 // each of them has as many ready pods elsewhere as before.
-func (e *Engine) evictOthers(ctx context.Context, list []*corev1.Pod, seen stamps, tr *op.Trace) error {
+func (e *Engine) evictControlled(ctx context.Context, list []*corev1.Pod, seen tracker.Milestones, tr *op.Trace) error {
 	byObject := map[string][]*corev1.Pod{}
 	for _, p := range list {
-		byObject[p.Labels[LabelObject]] = append(byObject[p.Labels[LabelObject]], p)
+		byObject[p.Labels[names.LabelObject]] = append(byObject[p.Labels[names.LabelObject]], p)
 	}
 	var g errgroup.Group
 	var mu sync.Mutex
 	for object, of := range byObject {
 		g.Go(func() error {
-			c := e.crowd(object)
-			defer c.feed.close()
-			before := c.standing()
+			set := e.newPodSet(object)
+			defer set.feed.Close()
+			before := set.activeCount()
 			var errs []error
 			for _, p := range of {
 				at, err := e.evict(ctx, p.Name, p.UID, tr)
 				if apierrors.IsNotFound(err) {
 					err = nil
 				}
-				errs = append(errs, apiError(ctx, err))
+				errs = append(errs, core.APIError(ctx, err))
 				mu.Lock()
-				seen.set(op.Evicted, p.Name, op.Milestone{At: at, Source: "runner"})
+				seen.Set(op.Evicted, p.Name, op.Milestone{At: at, Source: "runner"})
 				mu.Unlock()
 			}
-			if err := first(errs...); err != nil {
+			if err := firstError(errs...); err != nil {
 				return err
 			}
-			return c.replaced(ctx, of, before, func(name, id string, at op.Milestone) {
+			return set.awaitReplaced(ctx, of, before, func(name, id string, at op.Milestone) {
 				mu.Lock()
 				defer mu.Unlock()
-				seen.set(name, id, at)
+				seen.Set(name, id, at)
 			})
 		})
 	}

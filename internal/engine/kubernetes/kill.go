@@ -12,6 +12,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -27,9 +28,9 @@ func (e *Engine) kill(ctx context.Context, r engine.Request, tr *op.Trace) error
 	}
 	w := e.workload(k.Target.Name)
 	if w == nil {
-		return gone(k.Target)
+		return notFound(k.Target)
 	}
-	if err := allInUse(w.members); err != nil {
+	if err := checkAllRunning(w.pods); err != nil {
 		return err
 	}
 	tr.On("", k.Target.Name)
@@ -40,19 +41,19 @@ func (e *Engine) kill(ctx context.Context, r engine.Request, tr *op.Trace) error
 	if !ok {
 		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("there is no signal %s", k.Signal)}
 	}
-	for _, m := range w.members {
-		if err := m.reachable(); err != nil {
+	for _, m := range w.pods {
+		if err := m.checkAgents(); err != nil {
 			return err
 		}
 	}
 	if sig == syscall.SIGSTOP {
-		return e.hang(ctx, w, k.StopFor, tr)
+		return e.pauseProcesses(ctx, w, k.StopFor, tr)
 	}
 	return e.killBySignal(ctx, w, sig, tr)
 }
 
 // reachable says why no signal can be sent to a member.
-func (m *member) reachable() error {
+func (m *managedPod) checkAgents() error {
 	sessions := m.current().sessions
 	if len(sessions) == 0 {
 		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("pod %s has no agent that could send a signal: its containers give no command; delete the pod instead (deletePodSpec)", m.name())}
@@ -68,43 +69,43 @@ func (m *member) reachable() error {
 // killByDeletion deletes all pods at once and makes each again when it is gone.
 func (e *Engine) killByDeletion(ctx context.Context, w *workload, k *engine.Kill, tr *op.Trace) error {
 	grace := int64((k.Grace + time.Second - 1) / time.Second)
-	all, err := e.moveEach(w.members, func(v *moving) error {
-		if err := v.end(ctx, v.deletes(ctx, op.Signalled, &grace)); err != nil {
+	replacements, err := e.replaceEach(w.pods, func(rp *replacement) error {
+		if err := rp.removeOld(ctx, rp.byDeletion(ctx, op.Signalled, &grace)); err != nil {
 			return err
 		}
-		return v.begin(ctx, tr, nil)
+		return rp.recreate(ctx, tr, nil)
 	})
-	tell(tr, w.name, nil, all...)
+	recordReplacements(tr, w.name, nil, replacements...)
 	return err
 }
 
 // moveEach takes members through f, each by itself and all at once.
-func (e *Engine) moveEach(members []*member, f func(*moving) error) ([]*moving, error) {
-	var all []*moving
-	for _, m := range members {
-		v, err := e.move([]*member{m}, false)
+func (e *Engine) replaceEach(pods []*managedPod, f func(*replacement) error) ([]*replacement, error) {
+	var replacements []*replacement
+	for _, m := range pods {
+		rp, err := e.newReplacement([]*managedPod{m}, false)
 		if err != nil { // nothing was begun
-			for _, v := range all {
-				v.close(err)
+			for _, rp := range replacements {
+				rp.close(err)
 			}
 			return nil, err
 		}
-		all = append(all, v)
+		replacements = append(replacements, rp)
 	}
-	errs := make([]error, len(all))
+	errs := make([]error, len(replacements))
 	var wg sync.WaitGroup
-	for i, v := range all {
+	for i, rp := range replacements {
 		wg.Go(func() {
-			errs[i] = f(v)
-			v.close(errs[i])
+			errs[i] = f(rp)
+			rp.close(errs[i])
 		})
 	}
 	wg.Wait()
-	return all, first(errs...)
+	return replacements, firstError(errs...)
 }
 
 // first is one error of several: the others are seldom of another cause.
-func first(errs ...error) error {
+func firstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
 			return err
@@ -116,38 +117,38 @@ func first(errs ...error) error {
 // killBySignal sends a signal to the processes of all containers. What the
 // kubelet does not start again by itself is deleted and made again.
 func (e *Engine) killBySignal(ctx context.Context, w *workload, sig syscall.Signal, tr *op.Trace) error {
-	all, err := e.moveEach(w.members, func(v *moving) error {
-		m := v.members[0]
+	replacements, err := e.replaceEach(w.pods, func(rp *replacement) error {
+		m := rp.pods[0]
 		if restarts(m.template) {
-			return v.restart(ctx, m, sig, tr)
+			return rp.restart(ctx, m, sig, tr)
 		}
-		if err := v.signal(ctx, m, sig); err != nil {
+		if err := rp.signal(ctx, m, sig); err != nil {
 			return err
 		}
-		if err := v.end(ctx, v.deletes(ctx, op.Acked, nil)); err != nil {
+		if err := rp.removeOld(ctx, rp.byDeletion(ctx, op.Acked, nil)); err != nil {
 			return err
 		}
-		return v.begin(ctx, tr, nil)
+		return rp.recreate(ctx, tr, nil)
 	})
-	tell(tr, w.name, nil, all...)
+	recordReplacements(tr, w.name, nil, replacements...)
 	return err
 }
 
 // restart sends a signal to containers that the kubelet starts again.
-func (v *moving) restart(ctx context.Context, m *member, sig syscall.Signal, tr *op.Trace) error {
-	l := v.lives[m]
-	n, err := m.next(l) // before the signal: the kubelet is quick
+func (rp *replacement) restart(ctx context.Context, m *managedPod, sig syscall.Signal, tr *op.Trace) error {
+	inc := rp.old[m]
+	next, err := m.nextIncarnation(inc) // before the signal: the kubelet is quick
 	if err != nil {
 		return err
 	}
-	if err := v.signal(ctx, m, sig); err != nil {
-		n.abandon(err)
+	if err := rp.signal(ctx, m, sig); err != nil {
+		next.abandon(err)
 		return err
 	}
-	m.settle(l, n, nil)
-	v.b.standingPod(m, n)
-	m.expect(ctx, n, v.b)
-	return v.use(ctx, tr)
+	m.finishReplace(inc, next, nil)
+	rp.provision.addExistingPod(m, next)
+	m.awaitAgents(ctx, next, rp.provision)
+	return rp.waitUsable(ctx, tr)
 }
 
 // restarts says whether the kubelet starts the containers of a pod again that
@@ -158,16 +159,16 @@ func restarts(p *corev1.Pod) bool {
 
 // signal sends a signal to all containers of a life and waits until the agents
 // have told of their end.
-func (v *moving) signal(ctx context.Context, m *member, sig syscall.Signal) error {
-	l := v.lives[m]
-	for _, s := range l.sessions {
+func (rp *replacement) signal(ctx context.Context, m *managedPod, sig syscall.Signal) error {
+	inc := rp.old[m]
+	for _, s := range inc.sessions {
 		if err := s.Signal(sig, 0); err != nil {
 			return &engine.Error{Code: agent.CodeLost, Message: err.Error(), Err: err}
 		}
 	}
-	v.mark(op.Signalled, m, op.Milestone{At: v.engine.session.Clock.Now(), Source: "runner"})
+	rp.mark(op.Signalled, m, op.Milestone{At: rp.engine.Session.Clock.Now(), Source: "runner"})
 	gone := op.Milestone{At: op.Never}
-	for _, s := range l.sessions {
+	for _, s := range inc.sessions {
 		select {
 		case <-s.Done():
 		case <-ctx.Done():
@@ -177,16 +178,16 @@ func (v *moving) signal(ctx context.Context, m *member, sig syscall.Signal) erro
 			gone = op.Milestone{At: end.At, Err: end.Err, Source: "agent"}
 		}
 	}
-	v.asked[m] = true
-	v.r.stamps.set(op.Gone, m.object, gone)
+	rp.accepted[m] = true
+	rp.removal.Milestones.Set(op.Gone, m.object, gone)
 	return nil
 }
 
 // hang stops all processes and lets them go on after a while. They go on also
 // where the op has no time left.
-func (e *Engine) hang(ctx context.Context, w *workload, d time.Duration, tr *op.Trace) error {
+func (e *Engine) pauseProcesses(ctx context.Context, w *workload, d time.Duration, tr *op.Trace) error {
 	var all []*agent.Session
-	for _, m := range w.members {
+	for _, m := range w.pods {
 		for _, s := range m.current().sessions {
 			select {
 			case <-s.Done(): // a phase that is over
@@ -218,7 +219,7 @@ func (e *Engine) hang(ctx context.Context, w *workload, d time.Duration, tr *op.
 	if err != nil {
 		return &engine.Error{Code: "Canceled", Message: fmt.Sprintf("%s was not stopped for %v: %v", w.name, d, err), Err: err}
 	}
-	return e.touchAgain(ctx, all, tr)
+	return e.repeatFirstIO(ctx, all, tr)
 }
 
 // phaseOver says whether a session that cannot be asked has ended with its phase;
@@ -233,8 +234,8 @@ func phaseOver(s *agent.Session) bool {
 }
 
 // touchAgain has the agents repeat their first writes and reads.
-func (e *Engine) touchAgain(ctx context.Context, all []*agent.Session, tr *op.Trace) error {
-	seen, ids := stamps{}, map[string][]string{}
+func (e *Engine) repeatFirstIO(ctx context.Context, all []*agent.Session, tr *op.Trace) error {
+	seen, ids := tracker.Milestones{}, map[string][]string{}
 	for _, s := range all {
 		touches, err := s.Touch(ctx)
 		if err != nil && phaseOver(s) {
@@ -256,11 +257,11 @@ func (e *Engine) touchAgain(ctx context.Context, all []*agent.Session, tr *op.Tr
 				object = v.object.Name
 			}
 			ids[name] = append(ids[name], object)
-			seen.set(name, object, op.Milestone{At: t.At, Err: t.Err, Source: "agent"})
+			seen.Set(name, object, op.Milestone{At: t.At, Err: t.Err, Source: "agent"})
 		}
 	}
-	seen.fill(tr, ids)
-	if at := seen.last(op.FirstWrite, op.FirstRead); at.Known() {
+	seen.Fill(tr, ids)
+	if at := seen.Last(op.FirstWrite, op.FirstRead); at.Known() {
 		tr.EndedAt(at)
 	}
 	return nil

@@ -20,105 +20,74 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/cleanup"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/lagprobe"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/lease"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/metrics"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/proxies"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
-// Options say which cluster, and how its pods reach the runner.
-type Options struct {
-	Config    *rest.Config
-	Namespace string
-	// Listen is where agents are listened for, "HOST:PORT"; empty: any port of
-	// all addresses.
-	Listen string
-	// Advertise is the host that pods dial; empty: the address that the route to
-	// the API server has.
-	Advertise string
-	// Image is the product's, for agents and for the pods that hold volumes.
-	Image    string
-	Delivery Delivery
-	// Proxies are the addresses of CSI proxies to follow, HOST:PORT each, with
-	// the token that they have.
-	Proxies    []string
-	ProxyToken string
-	// ProxyNamespace is where installed CSI proxies are looked for if Proxies is
-	// empty; empty: nowhere.
-	ProxyNamespace string
-	// Concurrent lets the run go on although another one uses the same driver;
-	// both records say so.
-	Concurrent bool
-	// Metrics are further places with metrics of controllers, URL or NAME=URL.
-	Metrics []string
-	// Identity is that of a dead run, for Teardown of an engine that is not opened.
-	Identity owned.Identity
-	// Server is the address that the cluster had for a dead run; empty: Config's.
-	Server string
-}
+// Options say which cluster to use and how its pods reach the runner.
+type Options = core.Options
 
 // Engine is the engine of one run. It implements engine.Engine.
 type Engine struct {
-	Options
-	session      engine.Session
-	own          owned.Identity
-	living       bool            // this process carries the run out
-	byLabel      bool            // the user names the run: its label and names decide
-	marking      sync.WaitGroup  // of what the run's own deletions have left, see mark
-	ctx          context.Context // of the run, without its cancellation
-	client       *api.Client
+	*core.Run
 	watches      *watch.Watches
-	tracker      *tracker
+	tracker      *tracker.Tracker
 	agents       *agent.Server
 	proxies      []*csiproxy.Client
-	tenancy      *tenancy
-	probes       *probes
-	metrics      *metrics
-	attempts     *attempts
-	stock        map[string]*csiproxy.Inventory // by proxy: what its driver had before
-	classes      map[string]storagev1.StorageClass
-	drivers      map[string]storagev1.CSIDriver
-	groupVersion string // of VolumeGroupSnapshots; empty: not served
+	leases       *lease.Holder
+	probes       *lagprobe.Probes
+	metrics      *metrics.Collector
+	attempts     *tracker.Attempts
+	inventory    map[string]*csiproxy.Inventory // by proxy: what its driver had before
 	hasSnapshots bool
 	closed       chan struct{}
 	closeOnce    sync.Once
 
-	mu         sync.Mutex
-	volumes    map[string]*volume
-	snapshots  map[string]*snap
-	workloads  map[string]*workload
-	attributes map[string]bool // VolumeAttributesClasses that the run made
-	foreign    map[string]bool // and whether the cluster has one of this name itself
-	manifests  map[string]*manifest
-	kinds      map[schema.GroupVersionKind]api.Kind
-	drains     map[int64]string // nodes of drains that were prepared, by request
-	cordoned   map[string]bool  // nodes that we have cordoned
+	mu                sync.Mutex
+	volumes           map[string]*volume
+	snapshots         map[string]*snapshot
+	workloads         map[string]*workload
+	attributesClasses map[string]bool // VolumeAttributesClasses that the run made
+	existingClasses   map[string]bool // and whether the cluster has one of this name itself
+	manifests         map[string]*manifest
+	kinds             map[schema.GroupVersionKind]api.Kind
+	drains            map[int64]string // nodes of drains that were prepared, by request
+	cordoned          map[string]bool  // nodes that we have cordoned
 
-	opening  sync.Mutex                // held while a further watch is opened
-	watching sync.Mutex                // never held during a request, each of which is told to all watches
-	further  map[string]*watch.Watches // of the kinds of manifests
+	openingMu       sync.Mutex                // held while a further watch is opened
+	watchesMu       sync.Mutex                // never held during a request, each of which is told to all watches
+	manifestWatches map[string]*watch.Watches // of the kinds of manifests
 }
 
 var (
 	_ engine.Engine   = (*Engine)(nil)
 	_ engine.Preparer = (*Engine)(nil)
-	_ engine.Witness  = (*Engine)(nil)
+	_ engine.Reporter = (*Engine)(nil)
 )
 
 // New returns an engine that has not touched the cluster yet.
 func New(o Options) *Engine {
-	o.Delivery = cmp.Or(o.Delivery, DeliverInit)
+	o.Delivery = cmp.Or(o.Delivery, podspec.DeliverInit)
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceDefault)
 	o.Listen = cmp.Or(o.Listen, ":0")
-	return &Engine{Options: o, own: o.Identity, session: engine.Session{RunID: o.Identity.RunID},
-		closed: make(chan struct{}), attempts: newAttempts(),
-		volumes: map[string]*volume{}, snapshots: map[string]*snap{}, workloads: map[string]*workload{}, attributes: map[string]bool{}, foreign: map[string]bool{},
-		manifests: map[string]*manifest{}, kinds: map[schema.GroupVersionKind]api.Kind{}, drains: map[int64]string{}, cordoned: map[string]bool{}, further: map[string]*watch.Watches{}}
+	return &Engine{Run: core.New(o), closed: make(chan struct{}), attempts: tracker.NewAttempts(),
+		volumes: map[string]*volume{}, snapshots: map[string]*snapshot{}, workloads: map[string]*workload{}, attributesClasses: map[string]bool{}, existingClasses: map[string]bool{},
+		manifests: map[string]*manifest{}, kinds: map[schema.GroupVersionKind]api.Kind{}, drains: map[int64]string{}, cordoned: map[string]bool{}, manifestWatches: map[string]*watch.Watches{}}
 }
 
 // Capabilities of Kubernetes. What a driver offers is known when it is asked.
@@ -141,82 +110,79 @@ func Capabilities() engine.Capabilities {
 // Open connects, learns what the cluster offers, opens the watches and
 // listens for agents.
 func (e *Engine) Open(ctx context.Context, s engine.Session) error {
-	e.session, e.ctx, e.living = s, context.WithoutCancel(ctx), true
-	if e.own = s.Identity; e.own == (owned.Identity{}) {
-		e.own = owned.New(s.RunID)
+	e.Session, e.Ctx, e.Executing = s, context.WithoutCancel(ctx), true
+	if e.ID = s.Identity; e.ID == (owned.Identity{}) {
+		e.ID = owned.New(s.RunID)
 	}
-	e.own.Namespace, e.own.Server = e.Namespace, cmp.Or(e.own.Server, e.Config.Host)
-	if err := e.connect(s.Clock); err != nil {
+	e.ID.Namespace, e.ID.Server = e.Namespace, cmp.Or(e.ID.Server, e.Config.Host)
+	if err := e.Connect(s.Clock); err != nil {
 		return err
 	}
-	if err := e.learn(ctx); err != nil {
+	if err := e.readClasses(ctx); err != nil {
 		return err
 	}
-	if err := e.occupy(ctx); err != nil {
+	e.leases = lease.New(e.Run)
+	if err := e.leases.Acquire(ctx); err != nil {
 		return err
 	}
 	if err := e.listen(ctx); err != nil {
 		return err
 	}
-	if err := e.watch(ctx); err != nil {
+	if err := e.openWatches(ctx); err != nil {
 		return err
 	}
-	if err := e.probe(ctx); err != nil {
-		return err
-	}
-	e.meter(ctx)
-	e.takeStock(ctx)
-	return e.followProxies(ctx)
-}
-
-func (e *Engine) connect(clock op.Clock) error {
 	var err error
-	e.client, err = api.New(e.Config, clock)
+	if e.probes, err = lagprobe.Start(ctx, e.Run, e.watches); err != nil {
+		return err
+	}
+	e.metrics = metrics.Start(ctx, e.Client, e.Metrics)
+	e.inventory = proxies.ListInventory(ctx, e.Run)
+	e.proxies, err = proxies.Connect(ctx, e.Run, e.tracker)
 	return err
 }
 
 // learn reads the classes and drivers, and which kinds of snapshot there are.
-func (e *Engine) learn(ctx context.Context) error {
-	e.classes, e.drivers = map[string]storagev1.StorageClass{}, map[string]storagev1.CSIDriver{}
-	list, _, err := e.client.List(ctx, api.StorageClasses, "", metav1.ListOptions{})
+func (e *Engine) readClasses(ctx context.Context) error {
+	e.Classes, e.Drivers = map[string]storagev1.StorageClass{}, map[string]storagev1.CSIDriver{}
+	list, _, err := e.Client.List(ctx, api.StorageClasses, "", metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("read the cluster's StorageClasses: %w", err)
 	}
 	for _, o := range list {
-		e.classes[o.GetName()] = *o.(*storagev1.StorageClass)
+		e.Classes[o.GetName()] = *o.(*storagev1.StorageClass)
 	}
-	list, _, err = e.client.List(ctx, api.CSIDrivers, "", metav1.ListOptions{})
+	list, _, err = e.Client.List(ctx, api.CSIDrivers, "", metav1.ListOptions{})
 	if err != nil { // a right that few need: without it, all drivers are taken to attach
-		e.session.Sink.Log("engine", fmt.Sprintf("the cluster's CSIDrivers cannot be read: %v", err))
+		e.Session.Sink.Log("engine", fmt.Sprintf("the cluster's CSIDrivers cannot be read: %v", err))
 	}
 	for _, o := range list {
-		e.drivers[o.GetName()] = *o.(*storagev1.CSIDriver)
+		e.Drivers[o.GetName()] = *o.(*storagev1.CSIDriver)
 	}
-	return e.learnSnapshots(ctx)
+	return e.findSnapshotKinds(ctx)
 }
 
 // learnSnapshots finds which of the snapshot kinds the cluster serves.
-func (e *Engine) learnSnapshots(ctx context.Context) error {
+func (e *Engine) findSnapshotKinds(ctx context.Context) error {
 	if !e.needsSnapshots() {
 		return nil // so that no right to them is needed either
 	}
 	one := metav1.ListOptions{}
-	_, _, err := e.client.List(ctx, api.VolumeSnapshots, e.Namespace, one)
+	_, _, err := e.Client.List(ctx, api.VolumeSnapshots, e.Namespace, one)
 	switch {
 	case err == nil:
 		e.hasSnapshots = true
-	case notServed(err):
+	case core.NotServed(err):
 		return &engine.Error{Code: "Unimplemented", Message: "the cluster has no VolumeSnapshots (snapshot.storage.k8s.io/v1): install the external snapshotter's CRDs and controller"}
 	default:
 		return fmt.Errorf("look for VolumeSnapshots: %w", err)
 	}
-	if !e.session.Needs.Features["groupSnapshot"] {
+	if !e.Session.Needs.Features["groupSnapshot"] {
 		return nil
 	}
 	for _, version := range []string{"v1", "v1beta2", "v1beta1"} {
-		_, _, err := e.client.List(ctx, api.VolumeGroupSnapshots(version), e.Namespace, one)
+		_, _, err := e.Client.List(ctx, api.VolumeGroupSnapshots(version), e.Namespace, one)
 		if err == nil {
-			e.groupVersion = version
+			e.GroupSnapshotVersion = version
 			return nil
 		}
 	}
@@ -225,13 +191,7 @@ func (e *Engine) learnSnapshots(ctx context.Context) error {
 
 // needsSnapshots says whether the plan makes or uses snapshots.
 func (e *Engine) needsSnapshots() bool {
-	return e.session.Needs.Kinds[op.Snapshot] || e.session.Needs.Kinds[op.Restore]
-}
-
-// attachRequired says whether volumes of a driver get a VolumeAttachment.
-func (e *Engine) attachRequired(driver string) bool {
-	d, ok := e.drivers[driver]
-	return !ok || d.Spec.AttachRequired == nil || *d.Spec.AttachRequired
+	return e.Session.Needs.Kinds[op.Snapshot] || e.Session.Needs.Kinds[op.Restore]
 }
 
 func (e *Engine) listen(ctx context.Context) error {
@@ -243,7 +203,7 @@ func (e *Engine) listen(ctx context.Context) error {
 		}
 	}
 	var err error
-	e.agents, err = agent.ListenTLS(context.WithoutCancel(ctx), e.Listen, advertise, e.session.Clock, e.session.Sink)
+	e.agents, err = agent.ListenTLS(context.WithoutCancel(ctx), e.Listen, advertise, e.Session.Clock, e.Session.Sink)
 	return err
 }
 
@@ -264,62 +224,67 @@ func routeTo(ctx context.Context, server string) (string, error) {
 }
 
 // watch opens all watches; they are open before the first op.
-func (e *Engine) watch(ctx context.Context) error {
-	e.tracker = newTracker(e.Namespace)
-	ours := LabelRun + "=" + e.session.RunID
+func (e *Engine) openWatches(ctx context.Context) error {
+	e.tracker = tracker.New(e.Namespace)
+	ours := e.Selector()
 	kinds := []watch.Source{
 		{Kind: api.Pods, Namespace: e.Namespace, LabelSelector: ours},
 		{Kind: api.PersistentVolumeClaims, Namespace: e.Namespace, LabelSelector: ours},
 		{Kind: api.PersistentVolumes},
 		{Kind: api.VolumeAttachments},
 		{Kind: api.Events, Namespace: e.Namespace},
-		{Kind: api.ConfigMaps, Namespace: e.Namespace, FieldSelector: "metadata.name=" + e.name(probeName)},
+		{Kind: api.ConfigMaps, Namespace: e.Namespace, FieldSelector: "metadata.name=" + e.Name(lagprobe.ObjectName)},
 	}
 	if e.hasSnapshots {
 		kinds = append(kinds, watch.Source{Kind: api.VolumeSnapshots, Namespace: e.Namespace}, watch.Source{Kind: api.VolumeSnapshotContents})
 	}
-	if e.groupVersion != "" {
-		kinds = append(kinds, watch.Source{Kind: api.VolumeGroupSnapshots(e.groupVersion), Namespace: e.Namespace})
+	if e.GroupSnapshotVersion != "" {
+		kinds = append(kinds, watch.Source{Kind: api.VolumeGroupSnapshots(e.GroupSnapshotVersion), Namespace: e.Namespace})
 	}
 	var err error
-	e.watches, err = watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.session.Clock, Sources: kinds, Handler: e.see, Gap: e.gap})
+	e.watches, err = watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.Session.Clock, Sources: kinds, Handler: e.handleEvent, Gap: e.logGap})
 	if err != nil {
 		return err
 	}
-	e.client.Sending, e.client.Seen = e.sending, e.wrote
+	e.Client.Sending, e.Client.Seen = e.sending, e.wrote
 	return nil
 }
 
 // see takes an event of a watch.
-func (e *Engine) see(ev watch.Event) {
-	e.tenancy.neighbour(ev)
-	e.attempts.see(ev)
-	e.tracker.see(ev)
+func (e *Engine) handleEvent(ev watch.Event) {
+	e.leases.ObserveVolume(ev)
+	e.attempts.See(ev)
+	e.tracker.See(ev)
+}
+
+// observe begins the observation of an op from now on.
+func (e *Engine) observe(calls map[string]bool, pending func() []tracker.Pending) tracker.Observation {
+	return e.tracker.Observe(e.Session.Sink, e.Session.Clock.Now(), calls, pending)
 }
 
 // gap says when a watch was lost and when it was back.
-func (e *Engine) gap(g watch.Gap) {
+func (e *Engine) logGap(g watch.Gap) {
 	if !g.To.Known() {
-		e.session.Sink.Log("watch", fmt.Sprintf("the watch of %s was lost: %s; what happens until it is back is known to that interval only", g.Kind, g.Cause))
+		e.Session.Sink.Log("watch", fmt.Sprintf("the watch of %s was lost: %s; what happens until it is back is known to that interval only", g.Kind, g.Cause))
 		return
 	}
 	line := fmt.Sprintf("the watch of %s is back after %v, at attempt %d", g.Kind, time.Duration(g.To-g.From).Round(time.Millisecond), g.Attempts)
 	if g.Last != "" {
 		line += "; before that: " + g.Last
 	}
-	e.session.Sink.Log("watch", line)
+	e.Session.Sink.Log("watch", line)
 }
 
 // accountForWatches notes how good the clocks were.
-func (e *Engine) accountForWatches() {
+func (e *Engine) logWatchStats() {
 	for _, l := range e.watches.Lags() {
 		line, err := json.Marshal(l)
 		if err == nil {
-			e.session.Sink.Log("watch", string(line))
+			e.Session.Sink.Log("watch", string(line))
 		}
 	}
-	if n := e.client.Throttled(); n > 0 {
-		e.session.Sink.Log("engine", fmt.Sprintf("the API server refused %d requests for being too many (429); none was repeated", n))
+	if n := e.Client.Throttled(); n > 0 {
+		e.Session.Sink.Log("engine", fmt.Sprintf("the API server refused %d requests for being too many (429); none was repeated", n))
 	}
 }
 
@@ -330,16 +295,16 @@ func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engi
 	}
 	tr.On("", r.Name)
 	tr.Attempt()
-	defer e.settle(tr)
+	defer e.refineMilestones(tr)
 	switch {
 	case r.Workload != nil:
 		return e.createWorkload(ctx, r, tr)
 	case r.Volume != nil:
 		return e.createVolume(ctx, r, tr)
 	case r.Snapshot != nil && r.Snapshot.Group:
-		return e.takeGroup(ctx, r, tr)
+		return e.createGroupSnapshot(ctx, r, tr)
 	case r.Snapshot != nil:
-		return e.takeSnapshot(ctx, r, tr)
+		return e.createSnapshot(ctx, r, tr)
 	case r.Resize != nil:
 		return e.resize(ctx, r, tr)
 	case r.Modify != nil:
@@ -381,16 +346,16 @@ func (e *Engine) deleteObject(ctx context.Context, o engine.Object, tr *op.Trace
 func (e *Engine) Environment(ctx context.Context) (map[string]any, error) {
 	env := map[string]any{
 		"server": e.Config.Host, "namespace": e.Namespace, "agentDelivery": e.Delivery, "image": e.Image,
-		"storageClasses": e.classes, "groupSnapshots": e.groupVersion,
+		"storageClasses": e.Classes, "groupSnapshots": e.GroupSnapshotVersion,
 	}
-	nodes, _, err := e.client.List(ctx, api.Nodes, "", metav1.ListOptions{})
+	nodes, _, err := e.Client.List(ctx, api.Nodes, "", metav1.ListOptions{})
 	if err != nil {
 		env["nodes"] = fmt.Sprintf("cannot be read: %v", err)
 	} else {
 		env["nodes"] = describeNodes(nodes)
 	}
-	env["limits"] = e.limits(ctx)
-	env["csiProxies"] = e.followed()
+	env["limits"] = metrics.Limits(ctx, e.Client)
+	env["csiProxies"] = proxies.Describe(e.proxies)
 	return env, nil
 }
 
@@ -415,8 +380,8 @@ func (e *Engine) Close() error {
 	var errs []error
 	e.closeOnce.Do(func() {
 		close(e.closed)
-		e.probes.quit()
-		e.tenancy.quit()
+		e.probes.Stop()
+		e.leases.Stop()
 		if e.agents != nil {
 			errs = append(errs, e.agents.Close())
 		}
@@ -425,16 +390,42 @@ func (e *Engine) Close() error {
 				errs = append(errs, p.Close())
 			}
 		}
-		for _, w := range e.further {
+		for _, w := range e.manifestWatches {
 			w.Close()
 		}
 		if e.watches != nil {
-			e.accountForWatches()
+			e.logWatchStats()
 			e.watches.Close()
 		}
-		if e.client != nil {
-			e.client.Close()
+		if e.Client != nil {
+			e.Client.Close()
 		}
 	})
 	return errors.Join(errs...)
+}
+
+func (e *Engine) cleaner() *cleanup.Cleaner {
+	return &cleanup.Cleaner{Run: e.Run, StopProbes: e.probes.Stop, IsGroupMember: e.isGroupMember,
+		ReleaseLeases: func(ctx context.Context) error { return lease.Release(ctx, e.Run, e.leases) }}
+}
+
+// Teardown removes everything that the run created; see cleanup.Cleaner.
+func (e *Engine) Teardown(ctx context.Context, ledger engine.Ledger) error {
+	return e.cleaner().Teardown(ctx, ledger)
+}
+
+// TeardownRun removes what carries the label of a run; see cleanup.Cleaner.
+func (e *Engine) TeardownRun(ctx context.Context, runID string) error {
+	return e.cleaner().TeardownRun(ctx, runID)
+}
+
+// Owed lists what Teardown would remove; see cleanup.Cleaner.
+func (e *Engine) Owed(ctx context.Context) ([]string, error) { return e.cleaner().Owed(ctx) }
+
+// isMember says whether this process has seen a snapshot come with a group of the run.
+func (e *Engine) isGroupMember(snapshot string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, member := e.snapshots[names.Raw+snapshot]
+	return member
 }

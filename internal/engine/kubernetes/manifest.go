@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,6 +13,10 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -27,17 +30,11 @@ type manifest struct {
 	namespace string // empty: the cluster's
 	name      string // in the cluster
 	foreign   bool
-	crowded   bool  // its controller makes pods that carry our labels
+	hasPods   bool  // its controller makes pods that carry our labels
 	templates []any // of its pods, before each rollout
 }
 
-func (m *manifest) key() key { return keyOf(m.kind, m.namespace, m.name) }
-
-// keyOf is what an object of a manifest is followed by, beside what one of its
-// kind is followed by in any case.
-func keyOf(k api.Kind, namespace, name string) key {
-	return key{"object " + k.String(), namespace + "/" + name}
-}
+func (m *manifest) key() tracker.Key { return tracker.ObjectKey(m.kind, m.namespace, m.name) }
 
 func (e *Engine) manifest(object string) *manifest {
 	e.mu.Lock()
@@ -46,15 +43,15 @@ func (e *Engine) manifest(object string) *manifest {
 }
 
 // objectOf finds what an action of an object is done to.
-func (e *Engine) objectOf(ctx context.Context, o engine.Object) (*manifest, error) {
+func (e *Engine) manifestOf(ctx context.Context, o engine.Object) (*manifest, error) {
 	if o.Ref == nil {
 		m := e.manifest(o.Name)
 		if m == nil {
-			return nil, gone(o)
+			return nil, notFound(o)
 		}
 		return m, nil
 	}
-	kind, err := e.kindOf(ctx, schema.FromAPIVersionAndKind(o.Ref.APIVersion, o.Ref.Kind))
+	kind, err := e.findKind(ctx, schema.FromAPIVersionAndKind(o.Ref.APIVersion, o.Ref.Kind))
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +61,7 @@ func (e *Engine) objectOf(ctx context.Context, o engine.Object) (*manifest, erro
 	}
 	e.mu.Lock() // what a rollout has changed is remembered
 	defer e.mu.Unlock()
-	id := rawName + m.key().what + " " + m.key().name
+	id := names.Raw + string(m.key().Subject) + " " + m.key().Name
 	if e.manifests[id] == nil {
 		e.manifests[id] = m
 	}
@@ -72,16 +69,16 @@ func (e *Engine) objectOf(ctx context.Context, o engine.Object) (*manifest, erro
 }
 
 // kindOf asks for each kind once.
-func (e *Engine) kindOf(ctx context.Context, gvk schema.GroupVersionKind) (api.Kind, error) {
+func (e *Engine) findKind(ctx context.Context, gvk schema.GroupVersionKind) (api.Kind, error) {
 	e.mu.Lock()
 	k, known := e.kinds[gvk]
 	e.mu.Unlock()
 	if known {
 		return k, nil
 	}
-	k, err := e.client.Find(ctx, gvk)
+	k, err := e.Client.Find(ctx, gvk)
 	if err != nil {
-		return k, apiError(ctx, err)
+		return k, core.APIError(ctx, err)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -92,62 +89,55 @@ func (e *Engine) kindOf(ctx context.Context, gvk schema.GroupVersionKind) (api.K
 // watchObject opens the watch that shows an object: one for all objects of the
 // run of a kind, one for each other.
 func (e *Engine) watchObject(ctx context.Context, m *manifest) error {
-	src := watch.Source{Kind: m.kind, Namespace: m.namespace, LabelSelector: e.selector()}
+	src := watch.Source{Kind: m.kind, Namespace: m.namespace, LabelSelector: e.Selector()}
 	if m.foreign {
 		src.LabelSelector, src.FieldSelector = "", "metadata.name="+m.name
 	}
 	id := src.String() + " " + src.Namespace + " " + src.FieldSelector
-	e.opening.Lock()
-	defer e.opening.Unlock()
-	e.watching.Lock()
-	there := e.further[id] != nil
-	e.watching.Unlock()
+	e.openingMu.Lock()
+	defer e.openingMu.Unlock()
+	e.watchesMu.Lock()
+	there := e.manifestWatches[id] != nil
+	e.watchesMu.Unlock()
 	if there {
 		return nil
 	}
-	w, err := watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.session.Clock, Sources: []watch.Source{src}, Gap: e.gap,
+	w, err := watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.Session.Clock, Sources: []watch.Source{src}, Gap: e.logGap,
 		Handler: func(ev watch.Event) {
-			e.tracker.keep(keyOf(m.kind, ev.Object.GetNamespace(), ev.Object.GetName()), ev)
+			e.tracker.SeeObject(tracker.ObjectKey(m.kind, ev.Object.GetNamespace(), ev.Object.GetName()), ev)
 		}})
 	if err != nil {
-		return apiError(ctx, err)
+		return core.APIError(ctx, err)
 	}
-	e.watching.Lock()
-	defer e.watching.Unlock()
-	e.further[id] = w
+	e.watchesMu.Lock()
+	defer e.watchesMu.Unlock()
+	e.manifestWatches[id] = w
 	return nil
 }
 
-// keep takes an event of an object that goes by no other key.
-func (t *tracker) keep(k key, ev watch.Event) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.put(k, ev)
-}
-
 // sending and wrote tell the watches of a write of ours.
-func (e *Engine) sending(c api.Call) { e.ofWatches(func(w *watch.Watches) { w.Sending(c) }) }
-func (e *Engine) wrote(c api.Call)   { e.ofWatches(func(w *watch.Watches) { w.Wrote(c) }) }
+func (e *Engine) sending(c api.Call) { e.eachWatch(func(w *watch.Watches) { w.Sending(c) }) }
+func (e *Engine) wrote(c api.Call)   { e.eachWatch(func(w *watch.Watches) { w.Wrote(c) }) }
 
 // ofWatches is for what concerns all watches.
-func (e *Engine) ofWatches(do func(*watch.Watches)) {
+func (e *Engine) eachWatch(do func(*watch.Watches)) {
 	if e.watches == nil {
 		return // not open
 	}
 	do(e.watches)
-	e.watching.Lock()
-	defer e.watching.Unlock()
-	for _, w := range e.further {
+	e.watchesMu.Lock()
+	defer e.watchesMu.Unlock()
+	for _, w := range e.manifestWatches {
 		do(w)
 	}
 }
 
 // settle gives the milestones of an op, which is over, the errors that their
 // stamps have by what came after them too.
-func (e *Engine) settle(tr *op.Trace) {
+func (e *Engine) refineMilestones(tr *op.Trace) {
 	tr.Refine(func(m *op.Milestone) {
 		if m.Source == "watch" {
-			e.ofWatches(func(w *watch.Watches) { m.Err = w.Settled(m.At, m.Err) })
+			e.eachWatch(func(w *watch.Watches) { m.Err = w.Settled(m.At, m.Err) })
 		}
 	})
 }
@@ -155,14 +145,14 @@ func (e *Engine) settle(tr *op.Trace) {
 // prepareManifest finds out what kind a manifest is of, enters it into the
 // ledger and opens its watch.
 func (e *Engine) prepareManifest(r engine.Request) error {
-	ctx, cancel := context.WithTimeout(e.ctx, labelWithin)
+	ctx, cancel := context.WithTimeout(e.Ctx, core.RequestTimeout)
 	defer cancel()
 	m, err := e.newManifest(ctx, r)
 	if err != nil {
 		return err
 	}
-	err = e.session.Ledger.Add(op.LedgerEntry{Kind: m.kind.String(), Name: m.name, Data: map[string]string{
-		"namespace": m.namespace, "server": e.own.Server, "run": e.session.RunID,
+	err = e.Session.Ledger.Add(op.LedgerEntry{Kind: m.kind.String(), Name: m.name, Data: map[string]string{
+		"namespace": m.namespace, "server": e.ID.Server, "run": e.Session.RunID,
 		"version": m.kind.Version, "group": m.kind.Group, "resource": m.kind.Resource, "kind": m.kind.Name}})
 	return errors.Join(err, e.watchObject(ctx, m))
 }
@@ -170,11 +160,11 @@ func (e *Engine) prepareManifest(r engine.Request) error {
 // newManifest is what a request makes.
 func (e *Engine) newManifest(ctx context.Context, r engine.Request) (*manifest, error) {
 	gvk := r.Manifest.Object.GroupVersionKind()
-	kind, err := e.kindOf(ctx, gvk)
+	kind, err := e.findKind(ctx, gvk)
 	if err != nil {
 		return nil, fmt.Errorf("manifest of %s: %w", r.Action, err)
 	}
-	m := &manifest{engine: e, kind: kind, name: e.name(r.Name),
+	m := &manifest{engine: e, kind: kind, name: e.Name(r.Name),
 		object: engine.Object{Kind: engine.ManifestObject, Name: r.Name, Action: r.Action, Labels: r.Manifest.Object.GetLabels()}}
 	if kind.Namespaced {
 		m.namespace = e.Namespace
@@ -193,23 +183,23 @@ func (e *Engine) createManifest(ctx context.Context, r engine.Request, tr *op.Tr
 		return nil, err
 	}
 	o := &api.Any{Unstructured: *r.Manifest.Object.DeepCopy()}
-	m.crowded = e.adopt(&o.Unstructured, m, r)
-	f := e.tracker.follow(m.key())
-	defer f.close()
-	call, err := e.client.Create(ctx, m.kind, m.namespace, o, o)
+	m.hasPods = e.adopt(&o.Unstructured, m, r)
+	f := e.tracker.Follow(m.key())
+	defer f.Close()
+	call, err := e.Client.Create(ctx, m.kind, m.namespace, o, o)
 	if err != nil {
-		return nil, apiError(ctx, err)
+		return nil, core.APIError(ctx, err)
 	}
 	tr.MarkAt(op.Acked, call.Answered, 0, "runner")
 	e.mu.Lock()
 	e.manifests[r.Name] = m
 	e.mu.Unlock()
 	made := []engine.Object{m.object}
-	if _, known := ready(m.kind.GVK(), &o.Unstructured); !known {
-		isReady(tr, op.Milestone{At: call.Answered, Source: "runner"})
+	if _, known := status.Ready(m.kind.GVK(), &o.Unstructured); !known {
+		markReady(tr, op.Milestone{At: call.Answered, Source: "runner"})
 		return made, nil
 	}
-	return made, m.until(ctx, f, tr, call, o.GetGeneration())
+	return made, m.waitReady(ctx, f, tr, call, o.GetGeneration())
 }
 
 // adopt makes a manifest one of the run: its name, its labels, and those of the
@@ -218,7 +208,7 @@ func (e *Engine) adopt(o *unstructured.Unstructured, m *manifest, r engine.Reque
 	o.SetName(m.name)
 	o.SetGenerateName("")
 	o.SetNamespace(m.namespace)
-	o.SetLabels(e.labels(o.GetLabels(), r.Action, r.Name))
+	o.SetLabels(e.Labels(o.GetLabels(), r.Action, r.Name))
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"} {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
 	}
@@ -229,7 +219,7 @@ func (e *Engine) adopt(o *unstructured.Unstructured, m *manifest, r engine.Reque
 			return false
 		}
 		given, _, err := unstructured.NestedStringMap(t, "metadata", "labels")
-		return err == nil && unstructured.SetNestedStringMap(t, e.labels(given, r.Action, r.Name), "metadata", "labels") == nil
+		return err == nil && unstructured.SetNestedStringMap(t, e.Labels(given, r.Action, r.Name), "metadata", "labels") == nil
 	}
 	spec, _ := o.Object["spec"].(map[string]any)
 	if job, ok := spec["jobTemplate"].(map[string]any); ok && label(job) {
@@ -245,12 +235,12 @@ func (e *Engine) adopt(o *unstructured.Unstructured, m *manifest, r engine.Reque
 
 // until waits until the object of a request is ready, of at least a generation. One
 // that was so before the request counts from its answer.
-func (m *manifest) until(ctx context.Context, f *feed, tr *op.Trace, request api.Call, generation int64) error {
+func (m *manifest) waitReady(ctx context.Context, f *tracker.Feed, tr *op.Trace, request api.Call, generation int64) error {
 	var last *unstructured.Unstructured
 	for {
-		v, err := f.next(ctx)
+		v, err := f.Next(ctx)
 		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s %s is not ready: %s", m.kind.Name, m.name, condition(last)), Err: err}
+			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s %s is not ready: %s", m.kind.Name, m.name, status.Conditions(last)), Err: err}
 		}
 		ev, ok := v.(watch.Event)
 		if !ok {
@@ -267,23 +257,23 @@ func (m *manifest) until(ctx context.Context, f *feed, tr *op.Trace, request api
 		if o.GetGeneration() < generation {
 			continue
 		}
-		done, _ := ready(m.kind.GVK(), last)
-		if err := failed(m.kind.GVK(), last); err != nil {
+		done, _ := status.Ready(m.kind.GVK(), last)
+		if err := status.ObjectError(m.kind.GVK(), last); err != nil {
 			return err
 		}
 		if done {
-			at := milestone(ev)
+			at := tracker.MilestoneOf(ev)
 			if at.At < request.Sent {
 				at = op.Milestone{At: request.Answered, Source: "runner"}
 			}
-			isReady(tr, at)
+			markReady(tr, at)
 			return nil
 		}
 	}
 }
 
 // isReady notes that an object is: that is the op's end.
-func isReady(tr *op.Trace, at op.Milestone) {
+func markReady(tr *op.Trace, at op.Milestone) {
 	tr.MarkAt(op.ObjectReady, at.At, at.Err, at.Source)
 	tr.MarkAt(op.Ready, at.At, at.Err, at.Source)
 	tr.EndedAt(at.At)
@@ -292,46 +282,46 @@ func isReady(tr *op.Trace, at op.Milestone) {
 // deleteManifest deletes an object with all that depends on it, and the claims
 // that its controller has made, and waits until that is gone with its volumes.
 func (e *Engine) deleteManifest(ctx context.Context, target engine.Object, tr *op.Trace) error {
-	m, err := e.objectOf(ctx, target)
+	m, err := e.manifestOf(ctx, target)
 	if err != nil {
 		return err
 	}
 	if err := e.watchObject(ctx, m); err != nil {
 		return err
 	}
-	r := e.removing()
-	defer r.feed.close()
-	defer func() { r.stamps.fill(tr, r.all) }()
+	r := e.newRemoval()
+	defer r.Feed.Close()
+	defer func() { r.Milestones.Fill(tr, r.objectsOf) }()
 	there := new(api.Any)
-	if _, err := e.client.Get(ctx, m.kind, m.namespace, m.name, there); err != nil {
-		return apiError(ctx, err)
+	if _, err := e.Client.Get(ctx, m.kind, m.namespace, m.name, there); err != nil {
+		return core.APIError(ctx, err)
 	}
-	r.objects[m.key().name] = leaving{m.name, there.GetUID()}
-	r.all[objectGone] = []string{m.name}
-	r.feed.add(m.key())
+	r.objects[m.key().Name] = pendingDeletion{m.name, there.GetUID()}
+	r.objectsOf[objectGone] = []string{m.name}
+	r.Feed.Add(m.key())
 	var claims []*volume
 	if !m.foreign {
-		for _, c := range e.tracker.claimsOfObject(target.Name, m.name) {
+		for _, c := range e.tracker.ClaimsOfObject(target.Name, m.name) {
 			x := &volume{name: c.Name, object: engine.Object{Kind: engine.VolumeObject, Name: c.Name}}
 			claims = append(claims, x)
-			r.claim(x)
+			r.addClaim(x)
 		}
 	}
 	uid, foreground := there.GetUID(), metav1.DeletePropagationForeground
 	opts := metav1.DeleteOptions{PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: &uid}}
-	if _, err := e.client.Delete(ctx, m.kind, m.namespace, m.name, opts); err != nil && !apierrors.IsNotFound(err) {
-		return apiError(ctx, err)
+	if _, err := e.Client.Delete(ctx, m.kind, m.namespace, m.name, opts); err != nil && !apierrors.IsNotFound(err) {
+		return core.APIError(ctx, err)
 	}
 	for _, x := range claims {
-		if err := e.delete(ctx, api.PersistentVolumeClaims, x.name); err != nil {
+		if err := e.Delete(ctx, api.PersistentVolumeClaims, x.name); err != nil {
 			return err
 		}
 	}
 	tr.Mark(op.Acked, "runner")
-	if err := r.until(ctx); err != nil {
+	if err := r.wait(ctx); err != nil {
 		return err
 	}
-	end := r.stamps.last(objectGone, claimGone, op.Detached, volumeGone)
+	end := r.Milestones.Last(objectGone, claimGone, op.Detached, volumeGone)
 	tr.EndedAt(end)
 	tr.MarkAt(op.Gone, end, 0, "watch")
 	e.mu.Lock()
@@ -340,29 +330,8 @@ func (e *Engine) deleteManifest(ctx context.Context, target engine.Object, tr *o
 	if m.foreign {
 		return nil
 	}
-	return e.done(m.kind, m.name)
+	return e.LedgerDone(m.kind, m.name)
 }
 
 // objectGone is the milestone at which an object of a manifest is gone.
 const objectGone = "objectGone"
-
-// claimsOfObject lists the claims that the controller of an object has made, or
-// that are the object.
-func (t *tracker) claimsOfObject(object, name string) []*corev1.PersistentVolumeClaim {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var list []*corev1.PersistentVolumeClaim
-	for k, o := range t.objects {
-		if k.what != claims || len(o.history) == 0 {
-			continue
-		}
-		ev, ok := o.history[len(o.history)-1].(watch.Event)
-		if !ok || ev.Type == watch.Deleted {
-			continue
-		}
-		if c := ev.Object.(*corev1.PersistentVolumeClaim); c.Labels[LabelObject] == object || c.Name == name {
-			list = append(list, c)
-		}
-	}
-	return list
-}

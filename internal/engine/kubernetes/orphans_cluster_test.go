@@ -264,7 +264,7 @@ func TestOrphans(t *testing.T) {
 				t.Error(err)
 			}
 			left := f.left()
-			said := r.Witnessed(context.WithoutCancel(t.Context()))
+			said := r.Report(context.WithoutCancel(t.Context()))
 			var text []string
 			for _, x := range said.Findings {
 				text = append(text, x.Name+": "+x.Evidence)
@@ -322,10 +322,10 @@ func (r *runOn) do(ctx context.Context, request engine.Request) (op.Op, []engine
 	if err := r.Prepare(request); err != nil {
 		r.t.Fatal(err)
 	}
-	tr := op.NewTrace(r.session.Clock)
-	o := op.Op{Started: r.session.Clock.Now()}
+	tr := op.NewTrace(r.Session.Clock)
+	o := op.Op{Started: r.Session.Clock.Now()}
 	made, err := r.Do(ctx, enginetest.Complete(request), tr)
-	o.Ended = r.session.Clock.Now()
+	o.Ended = r.Session.Clock.Now()
 	tr.Fill(&o)
 	return o, made, err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -27,9 +28,11 @@ const (
 	parserVolume = "cnsbench-parser"
 	parserName   = "parser" // of the container
 	// parserScratch is what a parser has in /tmp.
-	parserScratch = "256Mi"
+	parserTmpSize = "256Mi"
 	// parserGone bounds the wait for a parser's pod to be gone.
-	parserGone = 30 * time.Second
+	parserRemovalTimeout = 30 * time.Second
+	// podPollInterval is how often it is looked whether the pod is gone.
+	podPollInterval = 500 * time.Millisecond
 )
 
 var _ engine.Parser = (*Engine)(nil)
@@ -41,7 +44,7 @@ func (e *Engine) Parse(ctx context.Context, p engine.Parsing) ([]byte, error) {
 	if e.agents == nil || e.tracker == nil {
 		return nil, &engine.Error{Code: "NotOpen", Message: "the engine was not opened: no parser is run"}
 	}
-	script := filepath.Join(e.session.Dir, p.Name+".script")
+	script := filepath.Join(e.Session.Dir, p.Name+".script")
 	if err := os.WriteFile(script, []byte(p.Script.Text), 0o600); err != nil {
 		return nil, &engine.Error{Code: "ParserFailed", Message: err.Error(), Err: err}
 	}
@@ -70,7 +73,7 @@ type parserRun struct {
 	session *agent.Session
 }
 
-func (r *parserRun) name() string { return r.engine.name(r.object) }
+func (r *parserRun) name() string { return r.engine.Name(r.object) }
 
 // run makes the pod and returns how the script ended; the error says why it did
 // not run, or not to its end.
@@ -81,18 +84,18 @@ func (r *parserRun) run(ctx context.Context, pod *corev1.Pod, gifts []agent.Gift
 	if err != nil {
 		return none, err
 	}
-	b := r.engine.bring()
-	b.pod(r.object, 1, true)
+	pr := r.engine.newProvision()
+	pr.addPod(r.object, 1, true)
 	if err := r.create(ctx, pod); err != nil {
-		b.feed.close()
+		pr.Feed.Close()
 		return none, err
 	}
 	go func() {
-		a := arrived{pod: pod.Name, ready: op.Milestone{Source: "agent"}}
+		a := agentReady{pod: pod.Name, ready: op.Milestone{Source: "agent"}}
 		a.ready.At, a.ready.Err, a.failure = r.session.Started(ctx)
-		b.feed.put(a)
+		pr.Feed.Put(a)
 	}()
-	err = b.await(ctx, op.NewTrace(r.engine.session.Clock))
+	err = pr.wait(ctx, op.NewTrace(r.engine.Session.Clock))
 	if err == nil {
 		select {
 		case <-r.session.Done():
@@ -116,21 +119,21 @@ func (r *parserRun) run(ctx context.Context, pod *corev1.Pod, gifts []agent.Gift
 func (r *parserRun) create(ctx context.Context, pod *corev1.Pod) error {
 	e := r.engine
 	delivery := e.Delivery
-	if delivery == DeliverBaked { // into the images of workloads, which a parser's need not be
-		delivery = DeliverInit
+	if delivery == podspec.DeliverBaked { // into the images of workloads, which a parser's need not be
+		delivery = podspec.DeliverInit
 	}
 	public, _ := r.session.SecretEnv()
-	delivery.wrap(&pod.Spec.Containers[0], public, pod.Name)
-	delivery.deliver(&pod.Spec, e.Image, []string{parserName})
-	lastWords(&pod.Spec)
-	secret := &corev1.Secret{ObjectMeta: e.meta(metav1.ObjectMeta{}, "", r.object), StringData: map[string]string{parserName: r.session.Token()}}
-	if err := errors.Join(e.owe(api.Pods, pod.Name), e.owe(api.Secrets, pod.Name)); err != nil {
+	delivery.Wrap(&pod.Spec.Containers[0], public, pod.Name)
+	delivery.Deliver(&pod.Spec, e.Image, []string{parserName})
+	podspec.SetTerminationMessages(&pod.Spec)
+	secret := &corev1.Secret{ObjectMeta: e.Meta(metav1.ObjectMeta{}, "", r.object), StringData: map[string]string{parserName: r.session.Token()}}
+	if err := errors.Join(e.LedgerAdd(api.Pods, pod.Name), e.LedgerAdd(api.Secrets, pod.Name)); err != nil {
 		return err
 	}
-	if _, err := e.create(ctx, api.Secrets, secret); err != nil {
+	if _, err := e.Create(ctx, api.Secrets, secret); err != nil {
 		return err
 	}
-	_, err := e.create(ctx, api.Pods, pod)
+	_, err := e.Create(ctx, api.Pods, pod)
 	return err
 }
 
@@ -143,16 +146,16 @@ func (r *parserRun) remove(ctx context.Context) error {
 	}
 	r.session.Abandon(errors.New("its parser is no longer wanted"))
 	e.agents.Forget(r.object)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), parserGone)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), parserRemovalTimeout)
 	defer cancel()
-	err := errors.Join(e.delete(ctx, api.Pods, r.name()), e.delete(ctx, api.Secrets, r.name()))
+	err := errors.Join(e.Delete(ctx, api.Pods, r.name()), e.Delete(ctx, api.Secrets, r.name()))
 	for err == nil {
-		_, err = e.client.Get(ctx, api.Pods, e.Namespace, r.name(), &corev1.Pod{})
+		_, err = e.Client.Get(ctx, api.Pods, e.Namespace, r.name(), &corev1.Pod{})
 		if apierrors.IsNotFound(err) {
-			return errors.Join(e.done(api.Pods, r.name()), e.done(api.Secrets, r.name()))
+			return errors.Join(e.LedgerDone(api.Pods, r.name()), e.LedgerDone(api.Secrets, r.name()))
 		}
 		select {
-		case <-time.After(lookAgain):
+		case <-time.After(podPollInterval):
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
@@ -163,7 +166,7 @@ func (r *parserRun) remove(ctx context.Context) error {
 // parserPod meets the restricted Pod Security Standard whatever the image's
 // user: the script runs as nobody in particular.
 func (e *Engine) parserPod(ctx context.Context, p engine.Parsing, size int64) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: e.meta(metav1.ObjectMeta{}, "", p.Name)}
+	pod := &corev1.Pod{ObjectMeta: e.Meta(metav1.ObjectMeta{}, "", p.Name)}
 	no := false
 	scratch := func(name string, limit resource.Quantity) corev1.Volume {
 		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: &limit}}}
@@ -173,7 +176,7 @@ func (e *Engine) parserPod(ctx context.Context, p engine.Parsing, size int64) *c
 		TerminationGracePeriodSeconds: new(int64(1)),
 		Volumes: []corev1.Volume{
 			scratch(parserVolume, *resource.NewQuantity(size+int64(len(p.Script.Text))+1<<20, resource.BinarySI)),
-			scratch("tmp", resource.MustParse(parserScratch)),
+			scratch("tmp", resource.MustParse(parserTmpSize)),
 		},
 		Containers: []corev1.Container{{
 			Name: parserName, Image: p.Script.Image, ImagePullPolicy: corev1.PullIfNotPresent,
@@ -183,7 +186,7 @@ func (e *Engine) parserPod(ctx context.Context, p engine.Parsing, size int64) *c
 				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
 				Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("512Mi")},
 			},
-			SecurityContext: restricted(),
+			SecurityContext: podspec.Restricted(),
 		}},
 	}
 	if until, ok := ctx.Deadline(); ok { // also where the runner is lost

@@ -15,7 +15,7 @@ import (
 // the first write, each has a canary of its own, and they are awaited in order.
 func TestPhasesOfAgents(t *testing.T) {
 	e := New(Options{Namespace: "ns"})
-	e.session = engine.Session{RunID: "r"}
+	e.Session = engine.Session{RunID: "r"}
 	p := engine.Pod{Pod: *pod("w-0-main"), Sync: []string{"main", "beside", "main-phase-1"}, Phases: []engine.Phase{
 		{Container: "main", Until: time.Second}, {Container: "beside", Until: time.Second}, {Container: "main-phase-1", Number: 1, From: time.Second}}}
 	p.Spec.Containers = nil
@@ -23,14 +23,14 @@ func TestPhasesOfAgents(t *testing.T) {
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: name, Command: []string{"sleep"}, VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}})
 	}
 	p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "w-0-data"}}}}
-	w := e.plan(&p, &engine.Workload{SyncGroup: "main", Canary: &engine.Canary{Write: true}, Pods: []engine.Pod{p}})
+	w := e.planAgents(&p, &engine.Workload{SyncGroup: "main", Canary: &engine.Canary{Write: true}, Pods: []engine.Pod{p}})
 	type told struct {
 		Phase                  engine.Phase
 		Waits, Canary, Touches bool
 		Later                  bool
 	}
 	got := map[string]told{}
-	for name, o := range w.by {
+	for name, o := range w.byContainer {
 		got[name] = told{o.Phase, o.Barrier != "", o.Canary != nil, len(o.Touch) > 0, o.TouchLater}
 	}
 	want := map[string]told{
@@ -42,9 +42,9 @@ func TestPhasesOfAgents(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	m := member{phases: p.Phases}
-	l := &life{sessions: map[string]*agent.Session{"server": nil, "main-phase-1": nil, "beside": nil, "main": nil}}
-	if diff := cmp.Diff([]string{"server", "main", "beside", "main-phase-1"}, m.inOrder(l)); diff != "" {
+	m := managedPod{phases: p.Phases}
+	inc := &incarnation{sessions: map[string]*agent.Session{"server": nil, "main-phase-1": nil, "beside": nil, "main": nil}}
+	if diff := cmp.Diff([]string{"server", "main", "beside", "main-phase-1"}, m.containersInOrder(inc)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -9,10 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -23,80 +25,61 @@ func (e *Engine) reattach(ctx context.Context, r engine.Request, tr *op.Trace) e
 	tr.On("", target.Name)
 	x := e.volume(target.Name)
 	if x == nil {
-		return gone(target)
+		return notFound(target)
 	}
-	members := e.usersOf(x)
+	pods := e.podsUsing(x)
 	switch {
-	case len(members) == 0:
+	case len(pods) == 0:
 		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("no pod of the run has volume %s: give it attach: true, or make it with a workload", target.Name)}
-	case e.ephemeralOf(x) != nil:
+	case e.ephemeralOwner(x) != nil:
 		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("volume %s lives and dies with its pod: it cannot be attached again", target.Name)}
 	}
-	if err := allInUse(members); err != nil {
+	if err := checkAllRunning(pods); err != nil {
 		return err
 	}
-	place, err := e.placement(ctx, r.Reattach.Node, members)
+	place, err := e.placement(ctx, r.Reattach.Node, pods)
 	if err != nil {
 		return err
 	}
-	v, err := e.move(members, true)
+	rp, err := e.newReplacement(pods, true)
 	if err != nil {
 		return err
 	}
-	err = v.end(ctx, v.deletes(ctx, op.Acked, nil))
+	err = rp.removeOld(ctx, rp.byDeletion(ctx, op.Acked, nil))
 	if err == nil {
-		err = v.begin(ctx, tr, place)
+		err = rp.recreate(ctx, tr, place)
 	}
-	v.close(err)
-	tell(tr, target.Name, nil, v)
+	rp.close(err)
+	recordReplacements(tr, target.Name, nil, rp)
 	return err
 }
 
 // placement says how the pods are to be bound to nodes, as they are now.
-func (e *Engine) placement(ctx context.Context, node string, members []*member) (func(*member, *corev1.Pod), error) {
-	was := map[*member]string{}
-	for _, m := range members {
-		was[m] = m.pod().Spec.NodeName
+func (e *Engine) placement(ctx context.Context, node string, pods []*managedPod) (func(*managedPod, *corev1.Pod), error) {
+	was := map[*managedPod]string{}
+	for _, m := range pods {
+		was[m] = m.livePod().Spec.NodeName
 	}
 	switch node {
 	case engine.NodeSame:
-		return func(m *member, p *corev1.Pod) { bindTo(p, corev1.NodeSelectorOpIn, was[m]) }, nil
+		return func(m *managedPod, p *corev1.Pod) { podspec.RequireNode(p, corev1.NodeSelectorOpIn, was[m]) }, nil
 	case engine.NodeOther:
-		for _, m := range members {
-			if err := e.otherNode(ctx, m, was[m]); err != nil {
+		for _, m := range pods {
+			if err := e.checkOtherNode(ctx, m, was[m]); err != nil {
 				return nil, err
 			}
 		}
-		return func(m *member, p *corev1.Pod) { bindTo(p, corev1.NodeSelectorOpNotIn, was[m]) }, nil
+		return func(m *managedPod, p *corev1.Pod) { podspec.RequireNode(p, corev1.NodeSelectorOpNotIn, was[m]) }, nil
 	}
 	return nil, nil
 }
 
-// bindTo keeps a pod on a node, or off it, beside what it asks for itself. It is
-// the scheduler that decides, so that volumes which wait for it are not forgotten.
-func bindTo(p *corev1.Pod, how corev1.NodeSelectorOperator, node string) {
-	if p.Spec.Affinity == nil {
-		p.Spec.Affinity = &corev1.Affinity{}
-	}
-	if p.Spec.Affinity.NodeAffinity == nil {
-		p.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
-	}
-	a := p.Spec.Affinity.NodeAffinity
-	if a.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		a.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}}
-	}
-	terms := a.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	for i := range terms { // one of them has to hold
-		terms[i].MatchFields = append(terms[i].MatchFields, corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: how, Values: []string{node}})
-	}
-}
-
 // otherNode says why a member's pod can go to no node but the one it is on, as
 // far as that can be told before it is tried.
-func (e *Engine) otherNode(ctx context.Context, m *member, node string) error {
-	list, _, err := e.client.List(ctx, api.Nodes, "", metav1.ListOptions{})
+func (e *Engine) checkOtherNode(ctx context.Context, m *managedPod, node string) error {
+	list, _, err := e.Client.List(ctx, api.Nodes, "", metav1.ListOptions{})
 	if err != nil {
-		return apiError(ctx, err)
+		return core.APIError(ctx, err)
 	}
 	var reasons []string
 	for _, o := range list {
@@ -104,7 +87,7 @@ func (e *Engine) otherNode(ctx context.Context, m *member, node string) error {
 		if n.Name == node {
 			continue
 		}
-		why := e.refuses(n, m)
+		why := e.nodeRefusal(n, m)
 		if why == "" {
 			return nil
 		}
@@ -119,7 +102,7 @@ func (e *Engine) otherNode(ctx context.Context, m *member, node string) error {
 }
 
 // refuses says why a node does not take a member's pod; empty if it may.
-func (e *Engine) refuses(n *corev1.Node, m *member) string {
+func (e *Engine) nodeRefusal(n *corev1.Node, m *managedPod) string {
 	if n.Spec.Unschedulable {
 		return "is cordoned"
 	}
@@ -135,40 +118,15 @@ func (e *Engine) refuses(n *corev1.Node, m *member) string {
 		if t.Key == corev1.TaintNodeUnschedulable { // it follows the field, which is asked for above
 			continue
 		}
-		if t.Effect != corev1.TaintEffectPreferNoSchedule && !tolerated(m.template, &t) {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && !podspec.Tolerates(m.template, &t) {
 			return "has the taint " + t.Key
 		}
 	}
-	for _, x := range e.mountedBy([]*member{m}) {
-		pv, ok := e.tracker.latest(key{volumeOfClaim, x.name}).(*corev1.PersistentVolume)
-		if ok && pv.Spec.NodeAffinity != nil && pv.Spec.NodeAffinity.Required != nil && !selects(pv.Spec.NodeAffinity.Required, n) {
+	for _, x := range e.volumesOf([]*managedPod{m}) {
+		pv, ok := e.tracker.Latest(tracker.VolumeOfClaim.Key(x.name)).(*corev1.PersistentVolume)
+		if ok && pv.Spec.NodeAffinity != nil && pv.Spec.NodeAffinity.Required != nil && !podspec.Selects(pv.Spec.NodeAffinity.Required, n) {
 			return "is out of reach of volume " + x.object.Name
 		}
 	}
 	return ""
-}
-
-func tolerated(p *corev1.Pod, t *corev1.Taint) bool {
-	return slices.ContainsFunc(p.Spec.Tolerations, func(o corev1.Toleration) bool {
-		return (o.Effect == "" || o.Effect == t.Effect) && (o.Key == "" || o.Key == t.Key) &&
-			(o.Operator == corev1.TolerationOpExists || o.Value == t.Value)
-	})
-}
-
-// selects says whether one of a selector's terms holds for a node's labels.
-func selects(s *corev1.NodeSelector, n *corev1.Node) bool {
-	return slices.ContainsFunc(s.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool {
-		return !slices.ContainsFunc(t.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool { return !holds(r, n.Labels) })
-	})
-}
-
-// holds is for requirements of labels; one that cannot be judged is left to the scheduler.
-func holds(r corev1.NodeSelectorRequirement, of labels.Set) bool {
-	how, known := map[corev1.NodeSelectorOperator]selection.Operator{
-		corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn,
-		corev1.NodeSelectorOpExists: selection.Exists, corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
-		corev1.NodeSelectorOpGt: selection.GreaterThan, corev1.NodeSelectorOpLt: selection.LessThan,
-	}[r.Operator]
-	want, err := labels.NewRequirement(r.Key, how, r.Values)
-	return !known || err != nil || want.Matches(of)
 }

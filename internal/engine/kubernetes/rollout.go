@@ -21,32 +21,32 @@ func (e *Engine) rollout(ctx context.Context, r engine.Request, tr *op.Trace) er
 	}
 	w := e.workload(target.Name)
 	if w == nil {
-		return gone(target)
+		return notFound(target)
 	}
-	if err := allInUse(w.members); err != nil {
+	if err := checkAllRunning(w.pods); err != nil {
 		return err
 	}
 	revision, err := w.revise(r.Rollout.Undo)
 	if err != nil {
 		return err
 	}
-	var all []*moving
-	for _, m := range w.members {
-		var v *moving
-		if v, err = e.move([]*member{m}, false); err != nil {
+	var replacements []*replacement
+	for _, m := range w.pods {
+		var rp *replacement
+		if rp, err = e.newReplacement([]*managedPod{m}, false); err != nil {
 			break
 		}
-		all = append(all, v)
-		m.annotate(annotationRollout, revision)
-		if err = v.end(ctx, v.deletes(ctx, op.Acked, nil)); err == nil {
-			err = v.begin(ctx, tr, nil)
+		replacements = append(replacements, rp)
+		m.annotateTemplate(annotationRollout, revision)
+		if err = rp.removeOld(ctx, rp.byDeletion(ctx, op.Acked, nil)); err == nil {
+			err = rp.recreate(ctx, tr, nil)
 		}
-		v.close(err)
+		rp.close(err)
 		if err != nil {
 			break
 		}
 	}
-	tell(tr, target.Name, nil, all...)
+	recordReplacements(tr, target.Name, nil, replacements...)
 	return err
 }
 
@@ -69,7 +69,7 @@ func (w *workload) revise(undo bool) (string, error) {
 }
 
 // annotate changes the template of what is made again.
-func (m *member) annotate(key, value string) {
+func (m *managedPod) annotateTemplate(key, value string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t := m.template.DeepCopy()

@@ -13,6 +13,10 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -21,77 +25,77 @@ import (
 // are ready and the others gone.
 func (e *Engine) scale(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	s := r.Scale
-	m, err := e.objectOf(ctx, s.Target)
+	m, err := e.manifestOf(ctx, s.Target)
 	if err != nil {
 		return err
 	}
 	tr.On("", s.Target.Name)
-	var c *crowd
-	if m.crowded {
-		c = e.crowd(m.object.Name)
-		defer c.feed.close()
+	var set *podSet
+	if m.hasPods {
+		set = e.newPodSet(m.object.Name)
+		defer set.feed.Close()
 	}
 	if s.Script != nil {
 		err = e.runScript(ctx, r, m, tr)
 	} else {
 		var call api.Call
-		call, err = e.client.Patch(ctx, m.kind, m.namespace, m.name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, s.Replicas), nil, "scale")
-		err = apiError(ctx, err)
+		call, err = e.Client.Patch(ctx, m.kind, m.namespace, m.name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, s.Replicas), nil, "scale")
+		err = core.APIError(ctx, err)
 		tr.MarkAt(op.Acked, call.Answered, 0, "runner")
 	}
 	switch {
 	case err != nil:
 		return err
-	case c != nil:
-		return c.become(ctx, int(s.Replicas), tr)
+	case set != nil:
+		return set.awaitReplicas(ctx, int(s.Replicas), tr)
 	}
-	return m.become(ctx, s.Replicas, tr)
+	return m.awaitReplicas(ctx, s.Replicas, tr)
 }
 
 // become waits until there are so many pods, all ready.
-func (c *crowd) become(ctx context.Context, want int, tr *op.Trace) error {
-	surplus := len(c.pods) > want
-	return c.until(ctx, func(ev watch.Event) bool {
-		if surplus && len(c.pods) <= want {
+func (set *podSet) awaitReplicas(ctx context.Context, want int, tr *op.Trace) error {
+	surplus := len(set.pods) > want
+	return set.wait(ctx, func(ev watch.Event) bool {
+		if surplus && len(set.pods) <= want {
 			surplus = false
-			at := milestone(ev)
+			at := tracker.MilestoneOf(ev)
 			tr.MarkAt(op.Gone, at.At, at.Err, at.Source)
 		}
-		if len(c.pods) != want || c.ready() != want {
+		if len(set.pods) != want || set.readyCount() != want {
 			return false
 		}
 		if ev.Object == nil { // there was nothing to do
 			tr.Mark(op.Ready, "runner")
 			return true
 		}
-		isReady(tr, milestone(ev))
+		markReady(tr, tracker.MilestoneOf(ev))
 		return true
 	})
 }
 
 // lookEach is how often an object is looked at whose pods are not followed.
-const lookEach = 200 * time.Millisecond
+const replicasPollInterval = 200 * time.Millisecond
 
 // become looks until the scale subresource says that there are so many replicas,
 // and the pods that its selector names are as many and ready.
-func (m *manifest) become(ctx context.Context, want int32, tr *op.Trace) error {
-	clock := m.engine.session.Clock
+func (m *manifest) awaitReplicas(ctx context.Context, want int32, tr *op.Trace) error {
+	clock := m.engine.Session.Clock
 	for before, now := clock.Now(), clock.Now(); ; before, now = now, clock.Now() {
-		s, err := m.engine.client.Scale(ctx, m.kind, m.namespace, m.name)
+		s, err := m.engine.Client.Scale(ctx, m.kind, m.namespace, m.name)
 		if err != nil {
-			return apiError(ctx, err)
+			return core.APIError(ctx, err)
 		}
 		there, ready := s.Status.Replicas, s.Status.Replicas
 		if s.Status.Selector != "" {
-			list, _, err := m.engine.client.List(ctx, api.Pods, m.namespace, metav1.ListOptions{LabelSelector: s.Status.Selector})
+			list, _, err := m.engine.Client.List(ctx, api.Pods, m.namespace, metav1.ListOptions{LabelSelector: s.Status.Selector})
 			if err != nil {
-				return apiError(ctx, err)
+				return core.APIError(ctx, err)
 			}
-			c := crowd{pods: map[types.UID]*corev1.Pod{}}
+			set := podSet{pods: map[types.UID]*corev1.Pod{}}
 			for _, p := range list {
-				c.pods[p.GetUID()] = p.(*corev1.Pod)
+				set.pods[p.GetUID()] = p.(*corev1.Pod)
 			}
-			there, ready = int32(len(list)), int32(c.ready())
+			there, ready = int32(len(list)), int32(set.readyCount())
 		}
 		if s.Status.Replicas == want && there == want && ready == want {
 			between := time.Duration(clock.Now() - before)
@@ -100,7 +104,7 @@ func (m *manifest) become(ctx context.Context, want int32, tr *op.Trace) error {
 			return nil
 		}
 		select {
-		case <-time.After(lookEach):
+		case <-time.After(replicasPollInterval):
 		case <-ctx.Done():
 			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s %s has %d replicas, %d of them ready, of %d", m.kind.Name, m.name, there, ready, want), Err: ctx.Err()}
 		}
@@ -111,7 +115,7 @@ const (
 	scriptDir  = "/cnsbench"
 	scriptFile = "scale.sh"
 	// scriptGone bounds the removal of a script's pod.
-	scriptGone = 30 * time.Second
+	scriptRemovalTimeout = 30 * time.Second
 )
 
 // scriptOf is what the loop would call the pod of a request's script.
@@ -121,9 +125,9 @@ func scriptOf(r engine.Request) string { return r.Name + "-script" }
 // rights of the script's ServiceAccount, and returns when it has succeeded.
 func (e *Engine) runScript(ctx context.Context, r engine.Request, m *manifest, tr *op.Trace) error {
 	s, object := r.Scale.Script, scriptOf(r)
-	config := &corev1.ConfigMap{ObjectMeta: e.meta(metav1.ObjectMeta{}, r.Action, object), Data: map[string]string{scriptFile: s.Text}}
+	config := &corev1.ConfigMap{ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, object), Data: map[string]string{scriptFile: s.Text}}
 	mode, no, yes := int32(0o555), false, true // the script scales by the API
-	pod := &corev1.Pod{ObjectMeta: e.meta(metav1.ObjectMeta{}, r.Action, object), Spec: corev1.PodSpec{
+	pod := &corev1.Pod{ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, object), Spec: corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, ServiceAccountName: s.ServiceAccount, AutomountServiceAccountToken: &yes,
 		EnableServiceLinks: &no, TerminationGracePeriodSeconds: new(int64(1)),
 		Volumes: []corev1.Volume{{Name: "script", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
@@ -132,32 +136,32 @@ func (e *Engine) runScript(ctx context.Context, r engine.Request, m *manifest, t
 			Command:                  []string{scriptDir + "/" + scriptFile, m.name, strconv.Itoa(int(r.Scale.Replicas))},
 			Env:                      []corev1.EnvVar{{Name: "NAMESPACE", Value: m.namespace}, {Name: "KIND", Value: m.kind.Name}, {Name: "RESOURCE", Value: m.kind.String()}},
 			VolumeMounts:             []corev1.VolumeMount{{Name: "script", MountPath: scriptDir, ReadOnly: true}},
-			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError, SecurityContext: restricted()}},
+			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError, SecurityContext: podspec.Restricted()}},
 	}}
-	if _, err := e.create(ctx, api.ConfigMaps, config); err != nil {
+	if _, err := e.Create(ctx, api.ConfigMaps, config); err != nil {
 		return err
 	}
-	f := e.tracker.follow(key{pods, pod.Name})
-	defer f.close()
-	call, err := e.client.Create(ctx, api.Pods, e.Namespace, pod, nil)
+	f := e.tracker.Follow(tracker.Pod.Key(pod.Name))
+	defer f.Close()
+	call, err := e.Client.Create(ctx, api.Pods, e.Namespace, pod, nil)
 	if err != nil {
-		return apiError(ctx, err)
+		return core.APIError(ctx, err)
 	}
 	tr.MarkAt(op.Acked, call.Answered, 0, "runner")
-	err = f.untilDone(ctx, pod.Name, call.UID, tr)
+	err = untilSucceeded(ctx, f, pod.Name, call.UID, tr)
 	return errors.Join(err, e.removeScript(ctx, pod.Name))
 }
 
 // scripted is the milestone at which a script has ended.
-const scripted = "scripted"
+const scriptEnded = "scripted"
 
-// untilDone waits until a pod has succeeded.
-func (f *feed) untilDone(ctx context.Context, name string, uid types.UID, tr *op.Trace) error {
+// untilSucceeded waits until a pod has succeeded.
+func untilSucceeded(ctx context.Context, f *tracker.Feed, name string, uid types.UID, tr *op.Trace) error {
 	last := &corev1.Pod{}
 	for {
-		v, err := f.next(ctx)
+		v, err := f.Next(ctx)
 		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("the script's pod %s has not ended: %s", name, pending(last)), Err: err}
+			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("the script's pod %s has not ended: %s", name, status.PodPending(last)), Err: err}
 		}
 		ev, ok := v.(watch.Event)
 		if !ok || ev.Object.GetUID() != uid {
@@ -168,10 +172,10 @@ func (f *feed) untilDone(ctx context.Context, name string, uid types.UID, tr *op
 			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("the script's pod %s was deleted before it had ended", name)}
 		}
 		if last.Status.Phase == corev1.PodSucceeded {
-			tr.MarkAt(scripted, ev.At, ev.Err, "watch")
+			tr.MarkAt(scriptEnded, ev.At, ev.Err, "watch")
 			return nil
 		}
-		if err := hopeless(last); err != nil {
+		if err := status.PodError(last); err != nil {
 			return &engine.Error{Code: "ScriptFailed", Message: err.Message, Err: err}
 		}
 	}
@@ -179,7 +183,7 @@ func (f *feed) untilDone(ctx context.Context, name string, uid types.UID, tr *op
 
 // removeScript does not wait until the pod is gone: the clean-up does.
 func (e *Engine) removeScript(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), scriptGone)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), scriptRemovalTimeout)
 	defer cancel()
-	return errors.Join(e.deletePod(ctx, name, 0), e.delete(ctx, api.ConfigMaps, name))
+	return errors.Join(e.DeletePod(ctx, name, 0), e.Delete(ctx, api.ConfigMaps, name))
 }

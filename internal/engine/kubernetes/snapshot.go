@@ -12,12 +12,14 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // snap is what the engine knows of one snapshot, or of a group of them.
-type snap struct {
+type snapshot struct {
 	object  engine.Object
 	kind    api.Kind
 	name    string   // in the cluster
@@ -25,48 +27,48 @@ type snap struct {
 }
 
 // contentSeen is the milestone at which the content of a snapshot appeared.
-const contentSeen = "content"
+const contentCreated = "content"
 
 // attemptFailed is the milestone at which the cluster said that one more
 // attempt had failed.
 const attemptFailed = "attemptFailed"
 
 // asked is what a sidecar has asked a driver for.
-type asked struct{ name, driver string }
+type driverRequest struct{ name, driver string }
 
 // contentGone is the milestone at which it went.
 const contentGone = "contentGone"
 
 // takeSnapshot makes a VolumeSnapshot and follows it until it is ready.
-func (e *Engine) takeSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+func (e *Engine) createSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	source := r.Snapshot.Sources[0]
 	v := e.volume(source.Name)
 	if v == nil {
-		return nil, gone(source)
+		return nil, notFound(source)
 	}
 	vs := &api.VolumeSnapshot{
-		ObjectMeta: e.meta(metav1.ObjectMeta{}, r.Action, r.Name),
+		ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, r.Name),
 		Spec:       api.VolumeSnapshotSpec{VolumeSnapshotClassName: optionalString(r.Snapshot.Class), Source: api.VolumeSnapshotSource{PersistentVolumeClaimName: &v.name}},
 	}
-	s := &snap{kind: api.VolumeSnapshots, name: vs.Name, object: engine.Object{
+	s := &snapshot{kind: api.VolumeSnapshots, name: vs.Name, object: engine.Object{
 		Kind: engine.SnapshotObject, Name: r.Name, Action: r.Action, Source: source.Name, Class: r.Snapshot.Class}}
-	c := e.cut(tr)
+	c := e.newSnapshotCreation(tr)
 	defer c.close()
 	c.follow(r.Name, vs.Name)
-	answered, err := e.create(ctx, api.VolumeSnapshots, vs)
+	answered, err := e.Create(ctx, api.VolumeSnapshots, vs)
 	if err != nil {
 		return nil, err
 	}
-	e.keepSnapshot(s)
+	e.storeSnapshot(s)
 	tr.MarkAt(op.Acked, answered, 0, "runner")
-	err = c.await(ctx)
+	err = c.wait(ctx)
 	c.describe(&s.object, source)
 	return []engine.Object{s.object}, err
 }
 
 // describe completes a snapshot's object. Where its restoreSize is not known it may
 // be as large as its source.
-func (c *cutting) describe(o *engine.Object, source engine.Object) {
+func (c *snapshotCreation) describe(o *engine.Object, source engine.Object) {
 	o.Handle, o.Bytes = c.handles[o.Name], c.bytes[o.Name]
 	if o.Bytes == 0 {
 		o.Bytes = c.engine.claimedSize(&source)
@@ -80,103 +82,99 @@ func optionalString(s string) *string {
 	return &s
 }
 
-func (e *Engine) snapshot(name string) *snap {
+func (e *Engine) snapshot(name string) *snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.snapshots[name]
 }
 
-func (e *Engine) keepSnapshot(s *snap) {
+func (e *Engine) storeSnapshot(s *snapshot) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.snapshots[s.object.Name] = s
 }
 
 // cutting follows snapshots until they are ready to use.
-type cutting struct {
+type snapshotCreation struct {
+	tracker.Observation
 	engine   *Engine
 	tr       *op.Trace
-	feed     *feed
 	objects  map[string]string // snapshot in the cluster → the loop's name
 	names    []string
 	ready    map[string]bool
-	stamps   stamps
-	warnings warnings
-	asked    map[string]asked // by object: what has no handle yet
+	requests map[string]driverRequest // by object: what has no handle yet
 	handles  map[string]string
 	bytes    map[string]int64 // by object: its restoreSize
-	rpcs     *rpcs
-	waits    *waits
-	group    *awaited // that is not ready yet, if any
+	group    *tracker.Pending // that is not ready yet, if any
 }
 
-func (e *Engine) cut(tr *op.Trace) *cutting {
-	c := &cutting{engine: e, tr: tr, feed: e.tracker.follow(), objects: map[string]string{}, ready: map[string]bool{}, stamps: stamps{}, warnings: warnings{}, asked: map[string]asked{},
-		handles: map[string]string{}, bytes: map[string]int64{}, rpcs: newRPCs(cuttingCalls, e.session.Clock.Now())}
-	c.waits = e.waits(c.feed, c.warnings, c.pending)
+func (e *Engine) newSnapshotCreation(tr *op.Trace) *snapshotCreation {
+	c := &snapshotCreation{engine: e, tr: tr, objects: map[string]string{}, ready: map[string]bool{}, requests: map[string]driverRequest{},
+		handles: map[string]string{}, bytes: map[string]int64{}}
+	c.Observation = e.observe(tracker.SnapshotCalls, c.pending)
 	return c
 }
 
 // pending lists the snapshots that are not ready yet.
-func (c *cutting) pending() (list []awaited) {
+func (c *snapshotCreation) pending() (list []tracker.Pending) {
 	if c.group != nil {
 		list = append(list, *c.group)
 	}
 	for name, object := range c.objects {
 		if !c.ready[name] {
-			list = append(list, awaited{object, []string{name, object}})
+			list = append(list, tracker.Pending{Object: object, Names: []string{name, object}})
 		}
 	}
 	return list
 }
 
-func (c *cutting) follow(object, name string) {
+func (c *snapshotCreation) follow(object, name string) {
 	c.objects[name] = object
 	c.names = append(c.names, object)
-	c.feed.add(key{snapshots, name})
-	c.feed.add(key{contentOfSnapshot, name})
-	c.feed.add(key{eventsOf, name})
+	c.Feed.Add(tracker.Snapshot.Key(name))
+	c.Feed.Add(tracker.ContentOfSnapshot.Key(name))
+	c.Feed.Add(tracker.EventsOf.Key(name))
 }
 
-func (c *cutting) close() {
-	c.waits.over()
-	c.feed.close()
-	ids := map[string][]string{contentSeen: c.names, op.Taken: c.names, op.Ready: c.names}
-	c.stamps.fill(c.tr, ids)
-	c.rpcs.fill(c.tr, len(c.names) > 1)
-	for object, x := range c.asked {
-		message, times := c.warnings.of(object)
-		c.engine.attempts.lost(x.name, creation{"CreateSnapshot", x.driver, object, times, message})
+func (c *snapshotCreation) close() {
+	c.Waits.Done()
+	c.Feed.Close()
+	ids := map[string][]string{contentCreated: c.names, op.Taken: c.names, op.Ready: c.names}
+	c.Milestones.Fill(c.tr, ids)
+	c.Calls.Fill(c.tr, len(c.names) > 1)
+	for object, x := range c.requests {
+		message, times := c.Warnings.FailedAttempts(object)
+		c.engine.attempts.CreationFailed(x.name, tracker.Creation{RPC: "CreateSnapshot", Driver: x.driver, Object: object, Times: times, Message: message})
 	}
-	c.engine.tried(c.tr, strings.Join(c.names, ", "), c.warnings, c.rpcs)
+	c.engine.attempts.Count(c.tr, strings.Join(c.names, ", "), c.Warnings, c.Calls)
 }
 
 // await returns when all are ready.
-func (c *cutting) await(ctx context.Context) error {
-	for len(c.ready) < len(c.objects) || len(c.stamps[op.Taken]) < len(c.objects) {
-		v, err := c.feed.next(ctx)
+func (c *snapshotCreation) wait(ctx context.Context) error {
+	for len(c.ready) < len(c.objects) || len(c.Milestones[op.Taken]) < len(c.objects) {
+		v, err := c.Feed.Next(ctx)
 		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: c.left(), Err: err}
+			return &engine.Error{Code: "Waiting", Message: c.describePending(), Err: err}
 		}
 		switch v := v.(type) {
 		case *csiproxy.Call:
-			c.rpcs.see(v)
+			c.Calls.See(v)
 		case watch.Event:
-			if err := c.see(v); err != nil {
+			if err := c.handle(v); err != nil {
 				return err
 			}
 		}
-		c.waits.saw(v)
+		c.Waits.Saw(v)
 	}
-	c.tr.EndedAt(c.stamps.last(op.Ready))
+	c.tr.EndedAt(c.Milestones.Last(op.Ready))
 	return nil
 }
 
-func (c *cutting) see(ev watch.Event) error {
+func (c *snapshotCreation) handle(ev watch.Event) error {
 	switch o := ev.Object.(type) {
 	case *api.VolumeSnapshot:
 		object := c.objects[o.Name]
-		c.rpcs.own(c.feed, snapshotAsked(string(o.UID)), object)
+		c.Calls.Follow(c.Feed, tracker.SnapshotRequestName(string(o.UID)), object)
 		if ev.Type == watch.Deleted {
 			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("snapshot %s was deleted by somebody else", o.Name)}
 		}
@@ -185,13 +183,13 @@ func (c *cutting) see(ev watch.Event) error {
 			return nil
 		}
 		if s.CreationTime != nil {
-			c.stamps.add(op.Taken, object, ev)
+			c.Milestones.Add(op.Taken, object, ev)
 		}
 		if s.Error != nil && s.Error.Message != nil {
-			c.warnings.note(object, "SnapshotError", *s.Error.Message, s.Error.Time)
+			c.Warnings.Note(object, "SnapshotError", *s.Error.Message, s.Error.Time)
 		}
 		if s.ReadyToUse != nil && *s.ReadyToUse {
-			c.stamps.add(op.Ready, object, ev)
+			c.Milestones.Add(op.Ready, object, ev)
 			c.ready[o.Name] = true
 			if s.RestoreSize != nil {
 				c.bytes[object] = s.RestoreSize.Value()
@@ -202,29 +200,29 @@ func (c *cutting) see(ev watch.Event) error {
 		if ev.Type == watch.Deleted {
 			return nil
 		}
-		c.stamps.add(contentSeen, object, ev)
+		c.Milestones.Add(contentCreated, object, ev)
 		if c.handles[object] == "" {
-			c.asked[object] = asked{snapshotAsked(o.Spec.VolumeSnapshotRef.UID), o.Spec.Driver}
+			c.requests[object] = driverRequest{tracker.SnapshotRequestName(o.Spec.VolumeSnapshotRef.UID), o.Spec.Driver}
 		}
 		if s := o.Status; s != nil {
 			if s.CreationTime != nil && *s.CreationTime > 0 {
-				c.stamps.add(op.Taken, object, ev)
+				c.Milestones.Add(op.Taken, object, ev)
 			}
 			if s.SnapshotHandle != nil {
 				c.handles[object] = *s.SnapshotHandle
-				delete(c.asked, object)
+				delete(c.requests, object)
 			}
-			if s.Error != nil && s.Error.Message != nil && c.warnings.note(object, contentError, *s.Error.Message, s.Error.Time) {
+			if s.Error != nil && s.Error.Message != nil && c.Warnings.Note(object, tracker.ContentError, *s.Error.Message, s.Error.Time) {
 				c.tr.MarkAt(attemptFailed, ev.At, ev.Err, "watch")
 			}
 		}
 	case *corev1.Event:
-		c.warnings.see(o)
+		c.Warnings.See(o)
 	}
 	return nil
 }
 
-func (c *cutting) left() string {
+func (c *snapshotCreation) describePending() string {
 	var parts []string
 	for name := range c.objects {
 		if !c.ready[name] {
@@ -232,93 +230,86 @@ func (c *cutting) left() string {
 		}
 	}
 	slices.Sort(parts)
-	text := strings.Join(parts, "; ")
-	if said := c.warnings.String(); said != "" {
-		text += " (" + said + ")"
-	}
-	if said := c.rpcs.failures(); said != "" {
-		text += "; " + said
-	}
-	return text
+	return c.Explain(strings.Join(parts, "; "))
 }
 
 // takeGroup makes a VolumeGroupSnapshot of claims, which were labelled by
 // Prepare, and follows its members until all are ready.
-func (e *Engine) takeGroup(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
-	if e.groupVersion == "" {
+func (e *Engine) createGroupSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+	if e.GroupSnapshotVersion == "" {
 		return nil, &engine.Error{Code: "Unimplemented", Message: "the cluster does not serve VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)"}
 	}
 	for _, o := range r.Snapshot.Sources {
 		if e.volume(o.Name) == nil {
-			return nil, gone(o)
+			return nil, notFound(o)
 		}
 	}
-	kind := api.VolumeGroupSnapshots(e.groupVersion)
-	name := e.name(r.Name)
+	kind := api.VolumeGroupSnapshots(e.GroupSnapshotVersion)
+	name := e.Name(r.Name)
 	g := &api.VolumeGroupSnapshot{
-		ObjectMeta: e.meta(metav1.ObjectMeta{}, r.Action, r.Name),
+		ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, r.Name),
 		Spec: api.VolumeGroupSnapshotSpec{VolumeGroupSnapshotClassName: optionalString(r.Snapshot.Class),
-			Source: api.VolumeGroupSnapshotSource{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{labelGroup: name}}}},
+			Source: api.VolumeGroupSnapshotSource{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{names.LabelGroup: name}}}},
 	}
-	group := &snap{kind: kind, name: name, object: engine.Object{Kind: engine.GroupSnapshotObject, Name: r.Name, Action: r.Action, Class: r.Snapshot.Class}}
-	c := e.cut(tr)
+	group := &snapshot{kind: kind, name: name, object: engine.Object{Kind: engine.GroupSnapshotObject, Name: r.Name, Action: r.Action, Class: r.Snapshot.Class}}
+	c := e.newSnapshotCreation(tr)
 	defer c.close()
-	c.group = &awaited{r.Name, []string{name, r.Name}}
-	c.feed.add(key{groups, name})
-	c.feed.add(key{memberOfGroup, name})
-	c.feed.add(key{eventsOf, name})
-	answered, err := e.create(ctx, kind, g)
+	c.group = &tracker.Pending{Object: r.Name, Names: []string{name, r.Name}}
+	c.Feed.Add(tracker.GroupSnapshot.Key(name))
+	c.Feed.Add(tracker.SnapshotOfGroup.Key(name))
+	c.Feed.Add(tracker.EventsOf.Key(name))
+	answered, err := e.Create(ctx, kind, g)
 	if err != nil {
 		return nil, err
 	}
-	e.keepSnapshot(group)
+	e.storeSnapshot(group)
 	tr.MarkAt(op.Acked, answered, 0, "runner")
 	made, err := e.awaitGroup(ctx, r, group, c)
 	return append(made, group.object), err
 }
 
 // awaitGroup follows the group's members, whose names the cluster chooses.
-func (e *Engine) awaitGroup(ctx context.Context, r engine.Request, group *snap, c *cutting) ([]engine.Object, error) {
+func (e *Engine) awaitGroup(ctx context.Context, r engine.Request, group *snapshot, c *snapshotCreation) ([]engine.Object, error) {
 	bySource := map[string]engine.Object{}
 	for _, o := range r.Snapshot.Sources {
-		bySource[e.name(o.Name)] = o
+		bySource[e.Name(o.Name)] = o
 	}
 	members := map[string]engine.Object{}
 	for c.group != nil || len(members) < len(r.Snapshot.Sources) {
-		v, err := c.feed.next(ctx)
+		v, err := c.Feed.Next(ctx)
 		if err != nil {
-			return nil, &engine.Error{Code: "Waiting", Message: fmt.Sprintf("group snapshot %s has %d of %d members; %s", group.name, len(members), len(r.Snapshot.Sources), c.warnings), Err: err}
+			return nil, &engine.Error{Code: "Waiting", Message: fmt.Sprintf("group snapshot %s has %d of %d members; %s", group.name, len(members), len(r.Snapshot.Sources), c.Warnings), Err: err}
 		}
 		switch v := v.(type) {
 		case *csiproxy.Call:
-			c.rpcs.see(v)
+			c.Calls.See(v)
 		case watch.Event:
-			if err := c.seeOfGroup(v, r, bySource, members); err != nil {
+			if err := c.handleGroup(v, r, bySource, members); err != nil {
 				return nil, err
 			}
 		}
-		c.waits.saw(v)
+		c.Waits.Saw(v)
 	}
-	err := c.await(ctx)
+	err := c.wait(ctx)
 	var made []engine.Object
 	for name, o := range members {
-		c.describe(&o, bySource[e.name(o.Source)])
+		c.describe(&o, bySource[e.Name(o.Source)])
 		made = append(made, o)
 		group.members = append(group.members, o.Name)
-		e.keepSnapshot(&snap{kind: api.VolumeSnapshots, name: name, object: o})
+		e.storeSnapshot(&snapshot{kind: api.VolumeSnapshots, name: name, object: o})
 	}
 	slices.SortFunc(made, func(a, b engine.Object) int { return strings.Compare(a.Name, b.Name) })
 	return made, err
 }
 
 // seeOfGroup takes one event while a group is not ready, or not complete.
-func (c *cutting) seeOfGroup(ev watch.Event, r engine.Request, bySource, members map[string]engine.Object) error {
+func (c *snapshotCreation) handleGroup(ev watch.Event, r engine.Request, bySource, members map[string]engine.Object) error {
 	switch o := ev.Object.(type) {
 	case *api.VolumeGroupSnapshot:
-		c.rpcs.own(c.feed, "groupsnapshot-"+string(o.UID), r.Name)
+		c.Calls.Follow(c.Feed, "groupsnapshot-"+string(o.UID), r.Name)
 		s := o.Status
 		if s != nil && s.Error != nil && s.Error.Message != nil {
-			c.warnings.note(r.Name, "GroupSnapshotError", *s.Error.Message, s.Error.Time)
+			c.Warnings.Note(r.Name, "GroupSnapshotError", *s.Error.Message, s.Error.Time)
 		}
 		if s != nil && s.ReadyToUse != nil && *s.ReadyToUse {
 			c.group = nil
@@ -332,10 +323,10 @@ func (c *cutting) seeOfGroup(ev watch.Event, r engine.Request, bySource, members
 		if source == nil || ev.Type == watch.Deleted {
 			return nil
 		}
-		object := rawName + o.Name
+		object := names.Raw + o.Name
 		members[o.Name] = engine.Object{Kind: engine.SnapshotObject, Name: object, Action: r.Action, Owner: r.Name,
 			Source: bySource[*source].Name, Class: r.Snapshot.Class}
 		c.follow(object, o.Name)
 	}
-	return c.see(ev)
+	return c.handle(ev)
 }

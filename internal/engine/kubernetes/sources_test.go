@@ -13,6 +13,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -28,7 +30,7 @@ func sized(bytes int64) corev1.ResourceList {
 func TestSizeOfSource(t *testing.T) {
 	const mi = 1 << 20
 	planned := engine.Object{Kind: engine.VolumeObject, Name: "v-0", Bytes: 400 * mi}
-	snapshot := engine.Object{Kind: engine.SnapshotObject, Name: "s-0", Bytes: 400 * mi}
+	fromSnapshot := engine.Object{Kind: engine.SnapshotObject, Name: "s-0", Bytes: 400 * mi}
 	tests := []struct {
 		name                string
 		claimed, has, asked int64 // of the source's claim; asked by the new claim
@@ -46,18 +48,18 @@ func TestSizeOfSource(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			e := New(Options{Namespace: "ns"})
-			e.tracker, e.session.RunID = newTracker("ns"), "r1"
-			e.keepVolume(&volume{name: e.name("v-0"), object: planned})
-			e.keepSnapshot(&snap{name: e.name("s-0"), object: snapshot})
-			source := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: e.name("v-0")}}
+			e.tracker, e.Session.RunID = tracker.New("ns"), "r1"
+			e.storeVolume(&volume{name: e.Name("v-0"), object: planned})
+			e.storeSnapshot(&snapshot{name: e.Name("s-0"), object: fromSnapshot})
+			source := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: e.Name("v-0")}}
 			source.Spec.Resources.Requests, source.Status.Capacity = sized(tt.claimed), sized(tt.has)
-			e.tracker.see(watch.Event{Object: source})
+			e.tracker.See(watch.Event{Object: source})
 			want := &engine.Volume{FromVolume: &planned}
 			if tt.restore > 0 {
-				want = &engine.Volume{FromSnapshot: &snapshot}
-				vs := &api.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: e.name("s-0")}}
+				want = &engine.Volume{FromSnapshot: &fromSnapshot}
+				vs := &api.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: e.Name("s-0")}}
 				vs.Status = &api.SnapshotStatus{RestoreSize: resource.NewQuantity(tt.restore, resource.BinarySI)}
-				e.tracker.see(watch.Event{Object: vs})
+				e.tracker.See(watch.Event{Object: vs})
 			}
 			spec := corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: sized(tt.asked)}}
 			if err := e.setSource(&spec, &engine.Object{}, want); err != nil {
@@ -73,25 +75,25 @@ func TestSizeOfSource(t *testing.T) {
 // The members of a group have their own sizes and handles.
 func TestSizesOfGroupMembers(t *testing.T) {
 	e := New(Options{Namespace: "ns"})
-	e.tracker, e.session.RunID = newTracker("ns"), "r1"
-	e.session.Clock = op.NewClock()
-	c := e.cut(op.NewTrace(e.session.Clock))
+	e.tracker, e.Session.RunID = tracker.New("ns"), "r1"
+	e.Session.Clock = op.NewClock()
+	c := e.newSnapshotCreation(op.NewTrace(e.Session.Clock))
 	defer c.close()
 	for name, size := range map[string]string{"a": "300Mi", "b": "500Mi"} {
-		c.follow(rawName+name, name)
+		c.follow(names.Raw+name, name)
 		ready, handle, q := true, "h-"+name, resource.MustParse(size)
 		at := metav1.Now()
-		e.tracker.see(watch.Event{Object: &api.VolumeSnapshotContent{
+		e.tracker.See(watch.Event{Object: &api.VolumeSnapshotContent{
 			Spec:   api.VolumeSnapshotContentSpec{VolumeSnapshotRef: api.ObjectRef{Namespace: "ns", Name: name}},
 			Status: &api.SnapshotContentStatus{SnapshotHandle: &handle}}})
-		e.tracker.see(watch.Event{Object: &api.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: name},
+		e.tracker.See(watch.Event{Object: &api.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Status: &api.SnapshotStatus{ReadyToUse: &ready, CreationTime: &at, RestoreSize: &q}}})
 	}
-	if err := c.await(t.Context()); err != nil {
+	if err := c.wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for name, mi := range map[string]int64{"a": 300, "b": 500} {
-		o := engine.Object{Kind: engine.SnapshotObject, Name: rawName + name}
+		o := engine.Object{Kind: engine.SnapshotObject, Name: names.Raw + name}
 		c.describe(&o, engine.Object{Bytes: 400 << 20})
 		if o.Bytes != mi<<20 || o.Handle != "h-"+name {
 			t.Errorf("%+v, want %d MiB", o, mi)
@@ -122,23 +124,23 @@ func TestRefusedClaim(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			e := New(Options{Namespace: "ns"})
-			e.tracker, e.session.RunID = newTracker("ns"), "r1"
-			e.session.Clock = op.NewClock()
-			b := e.bring()
-			b.claim("c-0", false)
-			name := e.name("c-0")
-			at := e.session.Clock.Now() + 1
+			e.tracker, e.Session.RunID = tracker.New("ns"), "r1"
+			e.Session.Clock = op.NewClock()
+			pr := e.newProvision()
+			pr.addClaim("c-0", false)
+			name := e.Name("c-0")
+			at := e.Session.Clock.Now() + 1
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u"}}
-			e.tracker.see(watch.Event{Object: claim, At: at})
-			e.tracker.see(watch.Event{At: at, Object: &corev1.Event{Type: corev1.EventTypeWarning, Reason: "ProvisioningFailed",
+			e.tracker.See(watch.Event{Object: claim, At: at})
+			e.tracker.See(watch.Event{At: at, Object: &corev1.Event{Type: corev1.EventTypeWarning, Reason: "ProvisioningFailed",
 				Message: tt.message, InvolvedObject: corev1.ObjectReference{Name: name, UID: "u"}}})
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			if tt.code == "" {
 				cancel() // what is queued is still read
 			}
-			tr := op.NewTrace(e.session.Clock)
-			err := b.await(ctx, tr)
+			tr := op.NewTrace(e.Session.Clock)
+			err := pr.wait(ctx, tr)
 			var coded *engine.Error
 			if !errors.As(err, &coded) || !strings.Contains(coded.Message, tt.message) {
 				t.Fatalf("%v, want the words of the provisioner", err)
@@ -146,8 +148,8 @@ func TestRefusedClaim(t *testing.T) {
 			if waits := coded.Code == "Waiting"; waits != (tt.code == "") || !waits && coded.Code != tt.code {
 				t.Errorf("code %s, want %q", coded.Code, tt.code)
 			}
-			e.attempts.deletedUnbound("c-0")
-			for _, f := range e.attempts.findings(nil) {
+			e.attempts.DeletedUnbound("c-0")
+			for _, f := range e.attempts.Findings(nil) {
 				if tt.code != "" && f.Name != "retried" {
 					t.Errorf("of a refusal: %s: %s", f.Name, f.Evidence)
 				}

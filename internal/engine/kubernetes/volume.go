@@ -11,6 +11,9 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -20,20 +23,18 @@ type volume struct {
 	name     string // of the claim in the cluster
 	block    bool
 	readOnly bool
-	holder   *member // the pod that holds an attached volume without a workload
+	holder   *managedPod // the pod that holds an attached volume without a workload
 	// template of the claim that the cluster makes for the holder: a generic
 	// ephemeral volume.
 	template *corev1.PersistentVolumeClaim
 	static   string // the PersistentVolume that we made for a volume that exists
 }
 
-const snapshotGroup = "snapshot.storage.k8s.io"
-
 // createVolume makes a claim and, if it is to be attached, a pod that holds
 // it, both at once, as a user would.
 func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	claim := r.Volume.Claim.DeepCopy()
-	claim.ObjectMeta = e.meta(claim.ObjectMeta, r.Action, r.Name)
+	claim.ObjectMeta = e.Meta(claim.ObjectMeta, r.Action, r.Name)
 	object := engine.Object{Kind: engine.VolumeObject, Name: r.Name, Action: r.Action, Labels: r.Volume.Claim.Labels}
 	if claim.Spec.StorageClassName != nil {
 		object.Class = *claim.Spec.StorageClassName
@@ -47,37 +48,37 @@ func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trac
 	}
 	v := &volume{object: object, name: claim.Name, readOnly: readOnly(claim), block: isBlock(claim)}
 	if r.Volume.Ephemeral {
-		v.name, v.template = e.name(holderOf(r.Name))+"-"+holderVolume, claim
+		v.name, v.template = e.Name(holderOf(r.Name))+"-"+holderVolume, claim
 	}
-	b := e.bring()
-	state := b.claimNamed(r.Name, v.name, r.Volume.Attach)
+	pr := e.newProvision()
+	state := pr.addClaimNamed(r.Name, v.name, r.Volume.Attach)
 	made := func() []engine.Object {
 		v.object.Handle, v.object.Bytes = state.handle, state.bytes
-		e.keepVolume(v)
+		e.storeVolume(v)
 		return []engine.Object{v.object}
 	}
-	if err := e.makeClaim(ctx, v, claim, r, tr); err != nil {
-		b.feed.close()
+	if err := e.createClaim(ctx, v, claim, r, tr); err != nil {
+		pr.Feed.Close()
 		return nil, err
 	}
 	if r.Volume.Attach {
-		if err := e.hold(ctx, v, r, b); err != nil {
-			b.feed.close()
+		if err := e.hold(ctx, v, r, pr); err != nil {
+			pr.Feed.Close()
 			return made(), err
 		}
 		if v.template != nil {
 			tr.Mark(op.Acked, "runner")
 		}
 	}
-	err := b.await(ctx, tr)
+	err := pr.wait(ctx, tr)
 	return made(), err
 }
 
 // makeClaim makes the claim, and before it the PersistentVolume of a volume
 // that exists already. A claim that comes with its pod is made by the cluster.
-func (e *Engine) makeClaim(ctx context.Context, v *volume, claim *corev1.PersistentVolumeClaim, r engine.Request, tr *op.Trace) error {
+func (e *Engine) createClaim(ctx context.Context, v *volume, claim *corev1.PersistentVolumeClaim, r engine.Request, tr *op.Trace) error {
 	if v.template != nil {
-		e.keepVolume(v)
+		e.storeVolume(v)
 		return nil
 	}
 	if s := r.Volume.Static; s != nil {
@@ -85,15 +86,15 @@ func (e *Engine) makeClaim(ctx context.Context, v *volume, claim *corev1.Persist
 		v.static = pv.Name
 		empty := ""
 		claim.Spec.StorageClassName, claim.Spec.VolumeName = &empty, pv.Name
-		if _, err := e.create(ctx, api.PersistentVolumes, pv); err != nil {
+		if _, err := e.Create(ctx, api.PersistentVolumes, pv); err != nil {
 			return err
 		}
 	}
-	answered, err := e.create(ctx, api.PersistentVolumeClaims, claim)
+	answered, err := e.Create(ctx, api.PersistentVolumeClaims, claim)
 	if err != nil {
 		return err
 	}
-	e.keepVolume(v)
+	e.storeVolume(v)
 	tr.MarkAt(op.Acked, answered, 0, "runner")
 	return nil
 }
@@ -101,7 +102,7 @@ func (e *Engine) makeClaim(ctx context.Context, v *volume, claim *corev1.Persist
 // staticVolume is the PersistentVolume of a volume that the driver has, and
 // keeps: its policy is Retain.
 func (e *Engine) staticVolume(s *engine.StaticVolume, claim *corev1.PersistentVolumeClaim, r engine.Request) *corev1.PersistentVolume {
-	pv := &corev1.PersistentVolume{ObjectMeta: e.meta(metav1.ObjectMeta{}, r.Action, r.Name)}
+	pv := &corev1.PersistentVolume{ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, r.Name)}
 	pv.Namespace = ""
 	pv.Spec = corev1.PersistentVolumeSpec{
 		Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes, VolumeMode: claim.Spec.VolumeMode,
@@ -135,16 +136,16 @@ func (e *Engine) setSource(spec *corev1.PersistentVolumeClaimSpec, object *engin
 	case want.FromSnapshot != nil:
 		source = want.FromSnapshot
 		if e.snapshot(source.Name) == nil {
-			return gone(*source)
+			return notFound(*source)
 		}
 		bytes = e.restoreSize(source)
-		group := snapshotGroup
-		spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: &group, Kind: "VolumeSnapshot", Name: e.name(source.Name)}
+		group := core.SnapshotGroup
+		spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: &group, Kind: "VolumeSnapshot", Name: e.Name(source.Name)}
 	case want.FromVolume != nil:
 		source = want.FromVolume
 		v := e.volume(source.Name)
 		if v == nil {
-			return gone(*source)
+			return notFound(*source)
 		}
 		bytes = e.claimedSize(source)
 		spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: v.name}
@@ -165,7 +166,7 @@ func (e *Engine) claimedSize(source *engine.Object) int64 {
 	if v == nil {
 		return source.Bytes
 	}
-	c, ok := e.tracker.latest(key{claims, v.name}).(*corev1.PersistentVolumeClaim)
+	c, ok := e.tracker.Latest(tracker.Claim.Key(v.name)).(*corev1.PersistentVolumeClaim)
 	if !ok {
 		return source.Bytes
 	}
@@ -177,7 +178,7 @@ func (e *Engine) claimedSize(source *engine.Object) int64 {
 func (e *Engine) restoreSize(source *engine.Object) int64 {
 	s := e.snapshot(source.Name)
 	if s != nil {
-		vs, ok := e.tracker.latest(key{snapshots, s.name}).(*api.VolumeSnapshot)
+		vs, ok := e.tracker.Latest(tracker.Snapshot.Key(s.name)).(*api.VolumeSnapshot)
 		if ok && vs.Status != nil && vs.Status.RestoreSize != nil {
 			return vs.Status.RestoreSize.Value()
 		}
@@ -185,7 +186,7 @@ func (e *Engine) restoreSize(source *engine.Object) int64 {
 	return source.Bytes
 }
 
-func gone(o engine.Object) error {
+func notFound(o engine.Object) error {
 	return &engine.Error{Code: "NotFound", Message: fmt.Sprintf("%s %s exists no more", o.Kind, o.Name)}
 }
 
@@ -195,7 +196,7 @@ func (e *Engine) volume(name string) *volume {
 	return e.volumes[name]
 }
 
-func (e *Engine) keepVolume(v *volume) {
+func (e *Engine) storeVolume(v *volume) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.volumes[v.object.Name] = v
@@ -203,7 +204,7 @@ func (e *Engine) keepVolume(v *volume) {
 
 // waitsForConsumer says whether a StorageClass of the cluster binds late.
 func (e *Engine) waitsForConsumer(class string) bool {
-	mode := e.classes[class].VolumeBindingMode
+	mode := e.Classes[class].VolumeBindingMode
 	return mode != nil && *mode == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
@@ -218,21 +219,21 @@ func holderOf(volume string) string { return volume + "-holder" }
 
 // hold starts a pod of the product's image that does nothing but hold the
 // volume, and reports the first write or read.
-func (e *Engine) hold(ctx context.Context, v *volume, r engine.Request, b *bringing) error {
+func (e *Engine) hold(ctx context.Context, v *volume, r engine.Request, pr *provision) error {
 	object := holderOf(r.Name)
 	c := corev1.Container{
 		Name: "hold", Image: e.Image, ImagePullPolicy: corev1.PullIfNotPresent,
-		Command: []string{agentBinary, "hold"}, SecurityContext: holderSecurity(v.block),
+		Command: []string{podspec.AgentBinary, "hold"}, SecurityContext: holderSecurity(v.block),
 	}
 	if v.block {
 		c.VolumeDevices = []corev1.VolumeDevice{{Name: holderVolume, DevicePath: holderDevice}}
 	} else {
 		c.VolumeMounts = []corev1.VolumeMount{{Name: holderVolume, MountPath: holderDir, ReadOnly: v.readOnly}}
 	}
-	user := int64(anyUser)
+	user := int64(podspec.User)
 	no := false
 	pod := &corev1.Pod{
-		ObjectMeta: e.meta(metav1.ObjectMeta{}, r.Action, object),
+		ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, object),
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{c}, AutomountServiceAccountToken: &no,
 			TerminationGracePeriodSeconds: new(int64(holderGrace)),
@@ -242,9 +243,9 @@ func (e *Engine) hold(ctx context.Context, v *volume, r engine.Request, b *bring
 	if !v.block {
 		pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: &user}
 	}
-	m := &member{engine: e, object: object, instance: object, quiet: true}
+	m := &managedPod{engine: e, object: object, instance: object, holder: true}
 	v.holder = m
-	return m.start(ctx, pod, []string{"hold"}, e.holderAgent(v), b)
+	return m.start(ctx, pod, []string{"hold"}, e.holderAgent(v), pr)
 }
 
 // source is how a pod refers to the volume.
@@ -261,7 +262,7 @@ const holderGrace = 5
 
 // holderSecurity is restricted. A block device belongs to root.
 func holderSecurity(block bool) *corev1.SecurityContext {
-	s := restricted()
+	s := podspec.Restricted()
 	if block {
 		root, no := int64(0), false
 		s.RunAsUser, s.RunAsNonRoot = &root, &no
@@ -274,11 +275,11 @@ func holderSecurity(block bool) *corev1.SecurityContext {
 func (e *Engine) deleteVolume(ctx context.Context, name string, tr *op.Trace) error {
 	v := e.volume(name)
 	if v == nil {
-		return gone(engine.Object{Kind: engine.VolumeObject, Name: name})
+		return notFound(engine.Object{Kind: engine.VolumeObject, Name: name})
 	}
-	var members []*member
+	var pods []*managedPod
 	if v.holder != nil {
-		members = []*member{v.holder}
+		pods = []*managedPod{v.holder}
 	}
-	return e.remove(ctx, tr, members, []*volume{v}, nil)
+	return e.deleteAndWait(ctx, tr, pods, []*volume{v}, nil)
 }

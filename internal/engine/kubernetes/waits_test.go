@@ -15,6 +15,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -41,12 +42,12 @@ type waitingBed struct {
 
 func newWaitingBed() *waitingBed {
 	b := &waitingBed{Engine: New(Options{Namespace: "ns"}), lines: &lines{}}
-	b.tracker, b.session = newTracker("ns"), engine.Session{RunID: "r1", Clock: op.NewClock(), Sink: b.lines}
+	b.tracker, b.Session = tracker.New("ns"), engine.Session{RunID: "r1", Clock: op.NewClock(), Sink: b.lines}
 	return b
 }
 
 func (b *waitingBed) see(typ watch.Type, o api.Object) {
-	b.tracker.see(watch.Event{Type: typ, At: b.session.Clock.Now(), Object: o})
+	b.tracker.See(watch.Event{Type: typ, At: b.Session.Clock.Now(), Object: o})
 }
 
 // warn is a warning about an object, a second after the one before.
@@ -80,21 +81,21 @@ func attachment(volume string, attached bool) *storagev1.VolumeAttachment {
 func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWaitingBed()
-		b := e.bring()
-		b.pod("w-0-two", 1, false)
-		c := b.claim("w-0-data", true)
+		pr := e.newProvision()
+		pr.addPod("w-0-two", 1, false)
+		c := pr.addClaim("w-0-data", true)
 		c.bound = true
-		b.knows(c, "pvc-1")
-		name := e.name("w-0-two")
+		pr.followVolume(c, "pvc-1")
+		name := e.Name("w-0-two")
 		done := make(chan error, 1)
-		go func() { done <- b.await(t.Context(), op.NewTrace(e.session.Clock)) }()
+		go func() { done <- pr.wait(t.Context(), op.NewTrace(e.Session.Clock)) }()
 		const multi = `Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) cnsb-r1-w-0-one`
 		e.warn("Pod", name, "FailedScheduling", "0/2 nodes are available")
 		e.see(watch.Modified, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{NodeName: "n"}})
-		e.warn("Pod", name, failedAttach, multi)
+		e.warn("Pod", name, tracker.FailedAttach, multi)
 		e.says(t)
-		time.Sleep(waitsAfter + time.Second)
-		e.warn("Pod", name, failedAttach, multi)
+		time.Sleep(tracker.WaitsAfter + time.Second)
+		e.warn("Pod", name, tracker.FailedAttach, multi)
 		e.warn("Pod", name, "FailedMount", "timed out")
 		e.says(t, "waits: w-0-two waits: FailedAttachVolume: "+multi)
 		e.see(watch.Modified, attachment("other", true))
@@ -102,7 +103,7 @@ func TestWaits(t *testing.T) {
 		e.says(t, "waits: w-0-two waits no longer")
 		e.warn("Pod", name, "FailedMount", "MountVolume.MountDevice failed")
 		e.says(t, "waits: w-0-two waits: FailedMount: MountVolume.MountDevice failed")
-		b.feed.put(arrived{pod: name})
+		pr.Feed.Put(agentReady{pod: name})
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
@@ -113,12 +114,12 @@ func TestWaits(t *testing.T) {
 // TestWaitsOfAll: every op that waits for the cluster says what for.
 func TestWaitsOfAll(t *testing.T) {
 	deleted := func(o api.Object) func(*waitingBed) { return func(e *waitingBed) { e.see(watch.Deleted, o) } }
-	snapshot := &api.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "cnsb-r1-s-0"}}
+	vs := &api.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "cnsb-r1-s-0"}}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "cnsb-r1-v-0", UID: "1"}}
 	yes, now, cause := true, metav1.Now(), "the pool is full"
-	taken := &api.VolumeSnapshot{ObjectMeta: snapshot.ObjectMeta,
+	taken := &api.VolumeSnapshot{ObjectMeta: vs.ObjectMeta,
 		Status: &api.SnapshotStatus{ReadyToUse: &yes, CreationTime: &now}}
-	wrong := &api.VolumeSnapshot{ObjectMeta: snapshot.ObjectMeta,
+	wrong := &api.VolumeSnapshot{ObjectMeta: vs.ObjectMeta,
 		Status: &api.SnapshotStatus{Error: &api.SnapshotError{Message: &cause, Time: &now}}}
 	stuck := attachment("pv", true)
 	stuck.Status.DetachError = &storagev1.VolumeError{Message: "the device is busy"}
@@ -129,9 +130,9 @@ func TestWaitsOfAll(t *testing.T) {
 		want       string // begins with the object
 	}{
 		{"restore", func(e *waitingBed) func(context.Context) error {
-			b := e.bring()
-			b.claim("v-0", false)
-			return func(ctx context.Context) error { return b.await(ctx, op.NewTrace(e.session.Clock)) }
+			pr := e.newProvision()
+			pr.addClaim("v-0", false)
+			return func(ctx context.Context) error { return pr.wait(ctx, op.NewTrace(e.Session.Clock)) }
 		}, func(e *waitingBed) {
 			e.warn("PersistentVolumeClaim", claim.Name, "ProvisioningFailed", "error getting snapshot s from api server")
 		}, func(e *waitingBed) {
@@ -140,28 +141,28 @@ func TestWaitsOfAll(t *testing.T) {
 			e.see(watch.Modified, bound)
 		}, "v-0 waits: ProvisioningFailed: error getting snapshot s from api server"},
 		{"snapshot", func(e *waitingBed) func(context.Context) error {
-			c := e.cut(op.NewTrace(e.session.Clock))
-			c.follow("s-0", snapshot.Name)
-			return func(ctx context.Context) error { defer c.close(); return c.await(ctx) }
+			c := e.newSnapshotCreation(op.NewTrace(e.Session.Clock))
+			c.follow("s-0", vs.Name)
+			return func(ctx context.Context) error { defer c.close(); return c.wait(ctx) }
 		}, func(e *waitingBed) {
-			e.warn("VolumeSnapshot", snapshot.Name, "SnapshotContentCreationFailed", "no class")
+			e.warn("VolumeSnapshot", vs.Name, "SnapshotContentCreationFailed", "no class")
 		}, func(e *waitingBed) { e.see(watch.Modified, taken) },
 			"s-0 waits: SnapshotContentCreationFailed: no class"},
 		{"snapshot, by its status", func(e *waitingBed) func(context.Context) error {
-			c := e.cut(op.NewTrace(e.session.Clock))
-			c.follow("s-0", snapshot.Name)
-			return func(ctx context.Context) error { defer c.close(); return c.await(ctx) }
+			c := e.newSnapshotCreation(op.NewTrace(e.Session.Clock))
+			c.follow("s-0", vs.Name)
+			return func(ctx context.Context) error { defer c.close(); return c.wait(ctx) }
 		}, func(e *waitingBed) { e.see(watch.Modified, wrong) }, func(e *waitingBed) { e.see(watch.Modified, taken) },
 			"s-0 waits: SnapshotError: " + cause},
 		{"group", func(e *waitingBed) func(context.Context) error {
-			c := e.cut(op.NewTrace(e.session.Clock))
-			c.group = &awaited{"g-0", []string{"cnsb-r1-g-0", "g-0"}}
-			c.feed.add(key{groups, "cnsb-r1-g-0"})
-			c.feed.add(key{eventsOf, "cnsb-r1-g-0"})
+			c := e.newSnapshotCreation(op.NewTrace(e.Session.Clock))
+			c.group = &tracker.Pending{Object: "g-0", Names: []string{"cnsb-r1-g-0", "g-0"}}
+			c.Feed.Add(tracker.GroupSnapshot.Key("cnsb-r1-g-0"))
+			c.Feed.Add(tracker.EventsOf.Key("cnsb-r1-g-0"))
 			r := engine.Request{Name: "g-0", Snapshot: &engine.Snapshot{}}
 			return func(ctx context.Context) error {
 				defer c.close()
-				_, err := e.awaitGroup(ctx, r, &snap{}, c)
+				_, err := e.awaitGroup(ctx, r, &snapshot{}, c)
 				return err
 			}
 		}, func(e *waitingBed) {
@@ -171,47 +172,47 @@ func TestWaitsOfAll(t *testing.T) {
 				Status: &api.GroupSnapshotStatus{ReadyToUse: &yes}})
 		}, "g-0 waits: GroupSnapshotContentCreationFailed: no class"},
 		{"resize", func(e *waitingBed) func(context.Context) error {
-			c := e.change(&volume{name: claim.Name, object: engine.Object{Name: "v-0"}}, op.NewTrace(e.session.Clock))
+			c := e.newClaimUpdate(&volume{name: claim.Name, object: engine.Object{Name: "v-0"}}, op.NewTrace(e.Session.Clock))
 			return func(ctx context.Context) error {
 				defer c.close()
-				return c.until(ctx, func(ev watch.Event) bool { return true })
+				return c.wait(ctx, func(ev watch.Event) bool { return true })
 			}
 		}, func(e *waitingBed) {
 			e.warn("PersistentVolumeClaim", claim.Name, "VolumeResizeFailed", cause)
 		}, func(e *waitingBed) { e.see(watch.Modified, claim) }, "v-0 waits: VolumeResizeFailed: " + cause},
 		{"deletion", func(e *waitingBed) func(context.Context) error {
-			r := e.removing()
-			r.claim(&volume{name: claim.Name, object: engine.Object{Name: "v-0"}})
-			return r.until
+			r := e.newRemoval()
+			r.addClaim(&volume{name: claim.Name, object: engine.Object{Name: "v-0"}})
+			return r.wait
 		}, func(e *waitingBed) {
 			e.warn("PersistentVolumeClaim", claim.Name, "ProvisioningFailed", "of before")
 			e.warn("PersistentVolumeClaim", claim.Name, "VolumeFailedDelete", cause)
 		}, deleted(claim), "v-0 waits: VolumeFailedDelete: " + cause},
 		{"detachment", func(e *waitingBed) func(context.Context) error {
 			e.see(watch.Added, attachment("pv", true))
-			r := e.removing()
-			r.attached(&volume{object: engine.Object{Name: "v-0"}}, "pv")
-			return r.until
+			r := e.newRemoval()
+			r.addAttachments(&volume{object: engine.Object{Name: "v-0"}}, "pv")
+			return r.wait
 		}, func(e *waitingBed) { e.see(watch.Modified, stuck) }, deleted(stuck),
 			"v-0 waits: FailedDetach: the device is busy"},
 		{"deletion of a pod", func(e *waitingBed) func(context.Context) error {
-			r := e.removing()
-			r.pod(&member{engine: e.Engine, object: "w-0", life: &life{uid: "1"}}, podGone)
-			return r.until
+			r := e.newRemoval()
+			r.addPod(&managedPod{engine: e.Engine, object: "w-0", latest: &incarnation{uid: "1"}}, podGone)
+			return r.wait
 		}, func(e *waitingBed) {
 			e.warn("Pod", "cnsb-r1-w-0", "FailedMount", "of before")
 			e.warn("Pod", "cnsb-r1-w-0", "FailedKillPod", "error killing pod")
 		}, deleted(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "cnsb-r1-w-0", UID: "1"}}),
 			"w-0 waits: FailedKillPod: error killing pod"},
 		{"deletion of a snapshot", func(e *waitingBed) func(context.Context) error {
-			u := e.uncut([]*snap{{object: engine.Object{Name: "s-0"}, kind: api.VolumeSnapshots, name: snapshot.Name}})
+			d := e.newSnapshotDeletion([]*snapshot{{object: engine.Object{Name: "s-0"}, kind: api.VolumeSnapshots, name: vs.Name}})
 			return func(ctx context.Context) error {
-				_, err := u.await(ctx, op.NewTrace(e.session.Clock))
+				_, err := d.wait(ctx, op.NewTrace(e.Session.Clock))
 				return err
 			}
 		}, func(e *waitingBed) {
-			e.warn("VolumeSnapshot", snapshot.Name, "SnapshotDeletePending", "Snapshot is being used to restore a PVC")
-		}, deleted(snapshot), "s-0 waits: SnapshotDeletePending: Snapshot is being used to restore a PVC"},
+			e.warn("VolumeSnapshot", vs.Name, "SnapshotDeletePending", "Snapshot is being used to restore a PVC")
+		}, deleted(vs), "s-0 waits: SnapshotDeletePending: Snapshot is being used to restore a PVC"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -221,7 +222,7 @@ func TestWaitsOfAll(t *testing.T) {
 				go func() { ended <- await(t.Context()) }()
 				tt.warn(e)
 				e.says(t)
-				time.Sleep(waitsAfter + time.Second)
+				time.Sleep(tracker.WaitsAfter + time.Second)
 				e.says(t, "waits: "+tt.want)
 				tt.done(e)
 				if err := <-ended; err != nil {
@@ -237,11 +238,11 @@ func TestWaitsOfAll(t *testing.T) {
 func TestSnapshotStillThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWaitingBed()
-		u := e.uncut([]*snap{{object: engine.Object{Name: "s-0"}, kind: api.VolumeSnapshots, name: "cnsb-r1-s-0"}})
+		d := e.newSnapshotDeletion([]*snapshot{{object: engine.Object{Name: "s-0"}, kind: api.VolumeSnapshots, name: "cnsb-r1-s-0"}})
 		e.warn("VolumeSnapshot", "cnsb-r1-s-0", "SnapshotDeletePending", "in use")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err := u.await(ctx, op.NewTrace(e.session.Clock))
+		_, err := d.wait(ctx, op.NewTrace(e.Session.Clock))
 		var coded *engine.Error
 		if !errors.As(err, &coded) || coded.Message != "snapshot cnsb-r1-s-0 is still there (SnapshotDeletePending: in use)" {
 			t.Errorf("%v", err)

@@ -18,6 +18,10 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/lagprobe"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/lease"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -97,7 +101,7 @@ func (r *runOn) end() {
 // concurrent is what the run says of others; the test bed has further users.
 func (r *runOn) concurrent() string {
 	var all []string
-	for _, f := range r.tenancy.findings() {
+	for _, f := range r.leases.Findings() {
 		if f.Name == "concurrentRun" {
 			all = append(all, f.Evidence)
 		}
@@ -133,7 +137,7 @@ func TestTwoRuns(t *testing.T) {
 		if got := third.concurrent(); !strings.Contains(got, "run 0000aaaa") {
 			t.Errorf("the third run says %q, want the first named", got)
 		}
-		for deadline := time.Now().Add(3 * leaseRenew); !strings.Contains(first.concurrent(), "0000cccc") && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(3 * lease.RenewInterval); !strings.Contains(first.concurrent(), "0000cccc") && time.Now().Before(deadline); {
 			time.Sleep(100 * time.Millisecond)
 		}
 		if got := first.concurrent(); !strings.Contains(got, "run 0000cccc") {
@@ -142,9 +146,9 @@ func TestTwoRuns(t *testing.T) {
 	})
 	t.Run("a dead one", func(t *testing.T) {
 		dead, long := "0000dddd", metav1.NewMicroTime(time.Now().Add(time.Hour)) // its clock was wrong, too
-		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName("null.csi.cnsbench.dev"), Labels: map[string]string{LabelRun: dead}},
+		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: core.LeaseName("null.csi.cnsbench.dev"), Labels: map[string]string{names.LabelRun: dead}},
 			Spec: coordinationv1.LeaseSpec{HolderIdentity: &dead, RenewTime: &long}}
-		if _, err := client.Create(t.Context(), leases, ns, l, nil); err != nil {
+		if _, err := client.Create(t.Context(), core.Leases, ns, l, nil); err != nil {
 			t.Fatal(err)
 		}
 		begun := time.Now()
@@ -152,8 +156,8 @@ func TestTwoRuns(t *testing.T) {
 		if err := next.open(); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begun); took < leaseLife {
-			t.Errorf("it was taken over after %v, want not before %v", took, leaseLife)
+		if took := time.Since(begun); took < lease.Duration {
+			t.Errorf("it was taken over after %v, want not before %v", took, lease.Duration)
 		}
 		if got := next.concurrent(); strings.Contains(got, dead) {
 			t.Errorf("a dead run is said to have been at work: %s", got)
@@ -176,7 +180,7 @@ func TestTwoRuns(t *testing.T) {
 			t.Errorf("the run says %q, want %q in it", got, want)
 		}
 	})
-	list, _, err := client.List(t.Context(), leases, ns, metav1.ListOptions{})
+	list, _, err := client.List(t.Context(), core.Leases, ns, metav1.ListOptions{})
 	if err != nil || len(list) > 0 {
 		t.Errorf("%d Leases are left, error %v", len(list), err)
 	}
@@ -194,8 +198,8 @@ func TestProbes(t *testing.T) {
 	if err := r.open(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(4 * probeEvery)
-	for _, d := range r.lagsForRecord() {
+	time.Sleep(4 * lagprobe.Interval)
+	for _, d := range lagprobe.Lags(r.watches, r.probes) {
 		if d.Source != "watch" {
 			continue
 		}
@@ -228,7 +232,7 @@ func TestCounted(t *testing.T) {
 	if err := r.Teardown(context.WithoutCancel(t.Context()), r.ledger); err != nil {
 		t.Error(err)
 	}
-	said := r.Witnessed(context.WithoutCancel(t.Context()))
+	said := r.Report(context.WithoutCancel(t.Context()))
 	counted := map[string]int64{}
 	for _, d := range said.Distributions {
 		if strings.HasPrefix(d.Source, "kubelet ") {

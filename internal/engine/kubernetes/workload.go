@@ -14,6 +14,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -22,8 +25,8 @@ type workload struct {
 	engine  *Engine
 	name    string
 	volumes []string
-	members []*member
-	others  []other
+	pods    []*managedPod
+	objects []namedObject
 	// rollouts counts those of its pods; revision is the present one, revisions
 	// are those before that can be gone back to.
 	rollouts, revision int
@@ -31,7 +34,7 @@ type workload struct {
 }
 
 // other is an object that goes with an instance.
-type other struct {
+type namedObject struct {
 	kind api.Kind
 	name string // in the cluster
 }
@@ -43,20 +46,20 @@ func (e *Engine) createWorkload(ctx context.Context, r engine.Request, tr *op.Tr
 	e.mu.Lock()
 	e.workloads[w.name] = w
 	e.mu.Unlock()
-	b := e.bring()
+	pr := e.newProvision()
 	states := map[string]*claimState{}
-	err := e.makeObjects(ctx, w, r, b, states)
+	err := e.createObjects(ctx, w, r, pr, states)
 	tr.Mark(op.Acked, "runner")
 	if err == nil {
-		err = b.await(ctx, tr)
+		err = pr.wait(ctx, tr)
 	} else {
-		b.feed.close()
+		pr.Feed.Close()
 	}
 	made := []engine.Object{{Kind: engine.WorkloadObject, Name: w.name, Action: r.Action}}
 	for _, name := range w.volumes {
 		v := e.volume(name)
 		v.object.Handle, v.object.Bytes = states[name].handle, states[name].bytes
-		e.keepVolume(v)
+		e.storeVolume(v)
 		made = append(made, v.object)
 	}
 	if err != nil {
@@ -67,35 +70,35 @@ func (e *Engine) createWorkload(ctx context.Context, r engine.Request, tr *op.Tr
 }
 
 // makeObjects sends everything to the API server: what pods refer to first.
-func (e *Engine) makeObjects(ctx context.Context, w *workload, r engine.Request, b *bringing, states map[string]*claimState) error {
-	refs, err := e.makeReferred(ctx, w, r)
+func (e *Engine) createObjects(ctx context.Context, w *workload, r engine.Request, pr *provision, states map[string]*claimState) error {
+	refs, err := e.createReferenced(ctx, w, r)
 	if err != nil {
 		return err
 	}
-	refs.groups = together(r.Workload)
+	refs.Colocated = podspec.Colocation(r.Workload)
 	mounted := mountedClaims(r.Workload)
 	for i := range r.Workload.Claims {
 		object := r.Workload.Claims[i].Name
 		claim := r.Workload.Claims[i].DeepCopy()
-		claim.ObjectMeta = e.meta(claim.ObjectMeta, r.Action, object)
-		refs.claims[object] = claim.Name
-		states[object] = b.claim(object, mounted[object])
-		if _, err := e.create(ctx, api.PersistentVolumeClaims, claim); err != nil {
+		claim.ObjectMeta = e.Meta(claim.ObjectMeta, r.Action, object)
+		refs.Claims[object] = claim.Name
+		states[object] = pr.addClaim(object, mounted[object])
+		if _, err := e.Create(ctx, api.PersistentVolumeClaims, claim); err != nil {
 			return err
 		}
-		w.owns(claim, object, r.Action)
+		w.addClaim(claim, object, r.Action)
 	}
 	for i := range r.Workload.Pods {
 		p := &r.Workload.Pods[i]
 		for _, claim := range e.ephemeral(p, r.Action) {
 			object := p.Name + "-" + claim.Name
-			claim.Name = e.name(object)
-			states[object] = b.claim(object, true)
-			w.owns(claim, object, r.Action)
+			claim.Name = e.Name(object)
+			states[object] = pr.addClaim(object, true)
+			w.addClaim(claim, object, r.Action)
 		}
-		m, err := e.makePod(ctx, w, r, p, b, refs)
+		m, err := e.createPod(ctx, w, r, p, pr, refs)
 		if m != nil {
-			w.members = append(w.members, m)
+			w.pods = append(w.pods, m)
 		}
 		if err != nil {
 			return err
@@ -105,13 +108,13 @@ func (e *Engine) makeObjects(ctx context.Context, w *workload, r engine.Request,
 }
 
 // owns takes a claim into the instance.
-func (w *workload) owns(claim *corev1.PersistentVolumeClaim, object, action string) {
+func (w *workload) addClaim(claim *corev1.PersistentVolumeClaim, object, action string) {
 	v := &volume{name: claim.Name, readOnly: readOnly(claim), block: isBlock(claim),
 		object: engine.Object{Kind: engine.VolumeObject, Name: object, Action: action, Owner: w.name, Labels: claim.Labels}}
 	if claim.Spec.StorageClassName != nil {
 		v.object.Class = *claim.Spec.StorageClassName
 	}
-	w.engine.keepVolume(v)
+	w.engine.storeVolume(v)
 	w.volumes = append(w.volumes, object)
 }
 
@@ -125,7 +128,7 @@ func (e *Engine) ephemeral(p *engine.Pod, action string) []*corev1.PersistentVol
 			continue
 		}
 		t := v.Ephemeral.VolumeClaimTemplate
-		t.Labels = e.labels(t.Labels, action, p.Name+"-"+v.Name)
+		t.Labels = e.Labels(t.Labels, action, p.Name+"-"+v.Name)
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: *t.ObjectMeta.DeepCopy(), Spec: *t.Spec.DeepCopy()}
 		claim.Name = v.Name
 		list = append(list, claim)
@@ -134,45 +137,42 @@ func (e *Engine) ephemeral(p *engine.Pod, action string) []*corev1.PersistentVol
 }
 
 // makeReferred makes what pods refer to by name, apart from claims.
-func (e *Engine) makeReferred(ctx context.Context, w *workload, r engine.Request) (*references, error) {
-	refs := &references{claims: map[string]string{}, configs: map[string]string{}, secrets: map[string]string{}, services: map[string]string{}}
+func (e *Engine) createReferenced(ctx context.Context, w *workload, r engine.Request) (*names.References, error) {
+	refs := &names.References{Claims: map[string]string{}, ConfigMaps: map[string]string{}, Secrets: map[string]string{}, Services: map[string]string{}}
 	send := func(kind api.Kind, o api.Object, names map[string]string, object string) error {
 		names[object] = o.GetName()
-		if _, err := e.create(ctx, kind, o); err != nil {
+		if _, err := e.Create(ctx, kind, o); err != nil {
 			return err
 		}
-		w.others = append(w.others, other{kind, o.GetName()})
+		w.objects = append(w.objects, namedObject{kind, o.GetName()})
 		return nil
 	}
 	for i := range r.Workload.ConfigMaps {
 		c := r.Workload.ConfigMaps[i].DeepCopy()
 		object := c.Name
-		c.ObjectMeta = e.meta(c.ObjectMeta, r.Action, object)
-		if err := send(api.ConfigMaps, c, refs.configs, object); err != nil {
+		c.ObjectMeta = e.Meta(c.ObjectMeta, r.Action, object)
+		if err := send(api.ConfigMaps, c, refs.ConfigMaps, object); err != nil {
 			return nil, err
 		}
 	}
 	for i := range r.Workload.Secrets {
 		c := r.Workload.Secrets[i].DeepCopy()
 		object := c.Name
-		c.ObjectMeta = e.meta(c.ObjectMeta, r.Action, object)
-		if err := send(api.Secrets, c, refs.secrets, object); err != nil {
+		c.ObjectMeta = e.Meta(c.ObjectMeta, r.Action, object)
+		if err := send(api.Secrets, c, refs.Secrets, object); err != nil {
 			return nil, err
 		}
 	}
 	for i := range r.Workload.Services {
 		c := r.Workload.Services[i].DeepCopy()
 		object := c.Name
-		c.ObjectMeta = e.meta(c.ObjectMeta, r.Action, object)
-		if err := send(services, c, refs.services, object); err != nil {
+		c.ObjectMeta = e.Meta(c.ObjectMeta, r.Action, object)
+		if err := send(core.Services, c, refs.Services, object); err != nil {
 			return nil, err
 		}
 	}
 	return refs, nil
 }
-
-// services is the kind Service.
-var services = api.Kind{Version: "v1", Resource: "services", Name: "Service", Namespaced: true, New: func() api.Object { return new(corev1.Service) }}
 
 func mountedClaims(w *engine.Workload) map[string]bool {
 	mounted := map[string]bool{}
@@ -187,33 +187,33 @@ func mountedClaims(w *engine.Workload) map[string]bool {
 }
 
 // makePod makes one pod with its agents, where its group is if it has one.
-func (e *Engine) makePod(ctx context.Context, w *workload, r engine.Request, p *engine.Pod, b *bringing, refs *references) (*member, error) {
+func (e *Engine) createPod(ctx context.Context, w *workload, r engine.Request, p *engine.Pod, pr *provision, refs *names.References) (*managedPod, error) {
 	pod := p.Pod.DeepCopy()
-	plan := e.plan(p, r.Workload)
-	pod.ObjectMeta = e.meta(pod.ObjectMeta, r.Action, p.Name)
+	plan := e.planAgents(p, r.Workload)
+	pod.ObjectMeta = e.Meta(pod.ObjectMeta, r.Action, p.Name)
 	pod.Status = corev1.PodStatus{}
-	refs.rename(&pod.Spec)
-	place(pod, refs.groups[p.Name])
-	boundOutput(&pod.Spec, p, e.session.MaxOutput)
-	m := &member{engine: e, object: p.Name, instance: w.name, service: p.Service, mains: p.Sync, phases: p.Phases}
+	refs.Apply(&pod.Spec)
+	podspec.Colocate(pod, refs.Colocated[p.Name])
+	podspec.LimitOutput(&pod.Spec, p, e.Session.MaxOutput)
+	m := &managedPod{engine: e, object: p.Name, instance: w.name, service: p.Service, mainContainers: p.Sync, phases: p.Phases}
 	if len(r.Workload.Pods) > 1 {
-		m.within = strings.TrimPrefix(p.Name, w.name+"-") + "."
+		m.containerPrefix = strings.TrimPrefix(p.Name, w.name+"-") + "."
 	}
-	return m, m.start(ctx, pod, plan.wrapped, plan.options, b)
+	return m, m.start(ctx, pod, plan.wrapped, plan.options, pr)
 }
 
 // watched is what the agents of a pod are to do.
-type watched struct {
-	wrapped []string
-	by      map[string]agent.Options
+type agentPlan struct {
+	wrapped     []string
+	byContainer map[string]agent.Options
 }
 
-func (w watched) options(container string) agent.Options { return w.by[container] }
+func (w agentPlan) options(container string) agent.Options { return w.byContainer[container] }
 
 // plan decides what each agent of a pod does. Containers that leave their
 // command to the image cannot be wrapped.
-func (e *Engine) plan(p *engine.Pod, w *engine.Workload) watched {
-	plan := watched{by: map[string]agent.Options{}}
+func (e *Engine) planAgents(p *engine.Pod, w *engine.Workload) agentPlan {
+	plan := agentPlan{byContainer: map[string]agent.Options{}}
 	claimOf := map[string]string{} // volume of the pod → claim of the loop
 	for _, v := range p.Spec.Volumes {
 		switch {
@@ -230,7 +230,7 @@ func (e *Engine) plan(p *engine.Pod, w *engine.Workload) watched {
 			continue
 		}
 		plan.wrapped = append(plan.wrapped, c.Name)
-		o := agent.Options{MaxOutput: e.session.MaxOutput}
+		o := agent.Options{MaxOutput: e.Session.MaxOutput}
 		main := len(p.Sync) == 0 || slices.Contains(p.Sync, c.Name)
 		if main {
 			o.Outputs = p.Outputs
@@ -239,18 +239,18 @@ func (e *Engine) plan(p *engine.Pod, w *engine.Workload) watched {
 				o.Phase, _ = p.Phase(c.Name)
 			}
 			if w.Canary != nil {
-				o.Canary = canary(w.Canary, c, claimOf, of(canaried, o.Phase.Number))
+				o.Canary = canary(w.Canary, c, claimOf, phaseSet(canaried, o.Phase.Number))
 			}
 		}
 		// That of a later phase writes when it is asked to, in place of the first.
-		o.Touch, o.TouchLater = e.touches(c, claimOf, of(touched, o.Phase.Number)), o.Phase.Number > 0
-		plan.by[c.Name] = o
+		o.Touch, o.TouchLater = e.firstIOSpecs(c, claimOf, phaseSet(touched, o.Phase.Number)), o.Phase.Number > 0
+		plan.byContainer[c.Name] = o
 	}
 	return plan
 }
 
 // of is the set of a phase.
-func of(sets map[int]map[string]bool, phase int) map[string]bool {
+func phaseSet(sets map[int]map[string]bool, phase int) map[string]bool {
 	if sets[phase] == nil {
 		sets[phase] = map[string]bool{}
 	}
@@ -259,7 +259,7 @@ func of(sets map[int]map[string]bool, phase int) map[string]bool {
 
 // touches asks for a first write or read of each claim that no container
 // before has.
-func (e *Engine) touches(c *corev1.Container, claimOf map[string]string, done map[string]bool) []protocol.TouchSpec {
+func (e *Engine) firstIOSpecs(c *corev1.Container, claimOf map[string]string, done map[string]bool) []protocol.TouchSpec {
 	var list []protocol.TouchSpec
 	for _, m := range c.VolumeMounts {
 		claim := claimOf[m.Name]
@@ -267,12 +267,12 @@ func (e *Engine) touches(c *corev1.Container, claimOf map[string]string, done ma
 			continue
 		}
 		done[claim] = true
-		list = append(list, protocol.TouchSpec{Volume: e.name(claim), Path: m.MountPath, Write: !m.ReadOnly, Read: m.ReadOnly})
+		list = append(list, protocol.TouchSpec{Volume: e.Name(claim), Path: m.MountPath, Write: !m.ReadOnly, Read: m.ReadOnly})
 	}
 	for _, d := range c.VolumeDevices {
 		if claim := claimOf[d.Name]; claim != "" && !done[claim] {
 			done[claim] = true
-			list = append(list, protocol.TouchSpec{Volume: e.name(claim), Path: d.DevicePath, Read: true, Device: true})
+			list = append(list, protocol.TouchSpec{Volume: e.Name(claim), Path: d.DevicePath, Read: true, Device: true})
 		}
 	}
 	return list
@@ -326,13 +326,13 @@ func (w *workload) follow(ctx context.Context) {
 		end.Containers = append(end.Containers, e.Containers...)
 		end.At, end.OK = max(end.At, e.At), end.OK && e.OK
 	}
-	failed := make(chan struct{}, len(w.members))
+	failed := make(chan struct{}, len(w.pods))
 	var mains sync.WaitGroup
 	waits := 0
-	for _, m := range w.members {
+	for _, m := range w.pods {
 		if m.service {
 			go func() {
-				if e := m.await(ctx); !e.OK {
+				if e := m.awaitEnd(ctx); !e.OK {
 					take(e)
 					failed <- struct{}{}
 				}
@@ -340,7 +340,7 @@ func (w *workload) follow(ctx context.Context) {
 			continue
 		}
 		waits++
-		mains.Go(func() { take(m.await(ctx)) })
+		mains.Go(func() { take(m.awaitEnd(ctx)) })
 	}
 	var over chan struct{} // nil of servers only: they end when they are stopped or one fails
 	if waits > 0 {
@@ -356,15 +356,15 @@ func (w *workload) follow(ctx context.Context) {
 	mu.Lock()
 	defer mu.Unlock()
 	if !end.At.Known() {
-		end.At = w.engine.session.Clock.Now()
+		end.At = w.engine.Session.Clock.Now()
 	}
-	w.engine.session.Sink.Ended(end)
+	w.engine.Session.Sink.Ended(end)
 }
 
-func (w *workload) each(f func(*member) error) error {
-	failed := make([]error, len(w.members))
+func (w *workload) eachPod(f func(*managedPod) error) error {
+	failed := make([]error, len(w.pods))
 	var wg sync.WaitGroup
-	for i, m := range w.members {
+	for i, m := range w.pods {
 		wg.Go(func() { failed[i] = f(m) })
 	}
 	wg.Wait()
@@ -374,14 +374,14 @@ func (w *workload) each(f func(*member) error) error {
 // Release opens the barrier for the given instances.
 func (e *Engine) Release(ctx context.Context, _ string, instances []string, at op.Time) error {
 	return e.eachWorkload(instances, func(w *workload) error {
-		return w.each(func(m *member) error { return m.release(ctx, at) })
+		return w.eachPod(func(m *managedPod) error { return m.release(ctx, at) })
 	})
 }
 
 // Stop ends the given instances.
 func (e *Engine) Stop(ctx context.Context, instances []string, grace time.Duration) error {
 	return e.eachWorkload(instances, func(w *workload) error {
-		return w.each(func(m *member) error { return m.stop(ctx, grace) })
+		return w.eachPod(func(m *managedPod) error { return m.stop(ctx, grace) })
 	})
 }
 
@@ -407,7 +407,7 @@ func (e *Engine) workload(name string) *workload {
 func (e *Engine) deleteWorkload(ctx context.Context, name string, tr *op.Trace) error {
 	w := e.workload(name)
 	if w == nil {
-		return gone(engine.Object{Kind: engine.WorkloadObject, Name: name})
+		return notFound(engine.Object{Kind: engine.WorkloadObject, Name: name})
 	}
 	var volumes []*volume
 	for _, n := range w.volumes {
@@ -415,13 +415,13 @@ func (e *Engine) deleteWorkload(ctx context.Context, name string, tr *op.Trace) 
 			volumes = append(volumes, v)
 		}
 	}
-	others := slices.Clone(w.others)
-	for _, m := range w.members {
+	others := slices.Clone(w.objects)
+	for _, m := range w.pods {
 		if len(m.current().sessions) > 0 {
-			others = append(others, other{api.Secrets, m.name()})
+			others = append(others, namedObject{api.Secrets, m.name()})
 		}
 	}
-	if err := e.remove(ctx, tr, w.members, volumes, others); err != nil {
+	if err := e.deleteAndWait(ctx, tr, w.pods, volumes, others); err != nil {
 		return err
 	}
 	e.mu.Lock()

@@ -1,0 +1,249 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// resize asks for a larger claim and follows it: the controller's part is done
+// when the PersistentVolume is larger, the node's when the claim is.
+func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+	v := e.volume(r.Resize.Target.Name)
+	if v == nil {
+		return nil, notFound(r.Resize.Target)
+	}
+	ch := e.newClaimUpdate(v, tr)
+	defer ch.close()
+	want := *resource.NewQuantity(r.Resize.Bytes, resource.BinarySI)
+	body := map[string]any{"spec": map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": want.String()}}}}
+	if err := ch.patch(ctx, body); err != nil {
+		return nil, err
+	}
+	mounted := v.holder != nil || v.object.Owner != ""
+	var larger resource.Quantity // what the volume is already
+	stuck := false
+	err := ch.wait(ctx, func(ev watch.Event) bool {
+		switch o := ev.Object.(type) {
+		case *corev1.PersistentVolume:
+			if larger = o.Spec.Capacity[corev1.ResourceStorage]; larger.Cmp(want) >= 0 {
+				ch.Milestones.Add(op.Controller, v.object.Name, ev)
+			}
+		case *corev1.PersistentVolumeClaim:
+			if c := o.Status.Capacity[corev1.ResourceStorage]; c.Cmp(want) >= 0 {
+				ch.Milestones.Add(op.Node, v.object.Name, ev)
+				v.object.Bytes = c.Value()
+				return ch.finish(op.Node)
+			}
+			// Nobody mounts it: the file system grows when somebody does.
+			switch upTo, pending := nodeResize(o, larger); {
+			case mounted || !pending:
+			case upTo.Cmp(want) >= 0:
+				v.object.Bytes = r.Resize.Bytes
+				ch.Milestones.Add(nodePending, v.object.Name, ev)
+				return ch.finish(nodePending)
+			case o.Status.AllocatedResourceStatuses != nil:
+				stuck = true
+				return true
+			}
+		}
+		return false
+	})
+	if stuck {
+		return nil, &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf(
+			"claim %s has not grown since an earlier resize, since no pod mounts it, and until one does Kubernetes does not carry out another: give the volume attach: true", v.name)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	e.storeVolume(v)
+	return []engine.Object{v.object}, nil
+}
+
+// nodePending is the milestone at which all that is left of a resize is the
+// node's part, of a volume that no pod uses.
+const nodePending = "nodePending"
+
+// nodesPart says whether all that a claim's last resize waits for is a node that
+// mounts it, and up to which size the controller has carried that out. Before
+// Kubernetes 1.32 a claim does not say the size: then it is what the volume has.
+func nodeResize(c *corev1.PersistentVolumeClaim, volume resource.Quantity) (upTo resource.Quantity, pending bool) {
+	if c.Status.AllocatedResourceStatuses != nil {
+		return c.Status.AllocatedResources[corev1.ResourceStorage],
+			c.Status.AllocatedResourceStatuses[corev1.ResourceStorage] == corev1.PersistentVolumeClaimNodeResizePending
+	}
+	return volume, slices.ContainsFunc(c.Status.Conditions, func(cond corev1.PersistentVolumeClaimCondition) bool {
+		return cond.Type == corev1.PersistentVolumeClaimFileSystemResizePending && cond.Status == corev1.ConditionTrue
+	})
+}
+
+// modify gives a claim another VolumeAttributesClass and follows it until the
+// driver has taken it over.
+func (e *Engine) modify(ctx context.Context, r engine.Request, tr *op.Trace) error {
+	v := e.volume(r.Modify.Target.Name)
+	if v == nil {
+		return notFound(r.Modify.Target)
+	}
+	class := r.Modify.Class
+	if !e.hasAttributesClass(ctx, class) {
+		var err error
+		if class, err = e.attributesClass(ctx, v, r.Modify.Parameters); err != nil {
+			return err
+		}
+	}
+	ch := e.newClaimUpdate(v, tr)
+	defer ch.close()
+	if err := ch.patch(ctx, map[string]any{"spec": map[string]any{"volumeAttributesClassName": class}}); err != nil {
+		return err
+	}
+	return ch.wait(ctx, func(ev watch.Event) bool {
+		o, ok := ev.Object.(*corev1.PersistentVolumeClaim)
+		if !ok || o.Status.CurrentVolumeAttributesClassName == nil || *o.Status.CurrentVolumeAttributesClassName != class || o.Status.ModifyVolumeStatus != nil {
+			return false
+		}
+		ch.Milestones.Add(op.Modified, v.object.Name, ev)
+		return ch.finish(op.Modified)
+	})
+}
+
+// hasAttributesClass says whether the cluster has a class of this name already.
+func (e *Engine) hasAttributesClass(ctx context.Context, name string) bool {
+	if name == "" {
+		return false
+	}
+	e.mu.Lock()
+	has, known := e.existingClasses[name]
+	e.mu.Unlock()
+	if known {
+		return has
+	}
+	_, err := e.Client.Get(ctx, core.VolumeAttributesClasses, "", name, new(storagev1.VolumeAttributesClass))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.existingClasses[name] = err == nil
+	return err == nil
+}
+
+// attributesClass makes a VolumeAttributesClass of the run for a set of
+// parameters and a driver, once.
+func (e *Engine) attributesClass(ctx context.Context, v *volume, parameters map[string]string) (string, error) {
+	if len(parameters) == 0 {
+		return "", &engine.Error{Code: "InvalidArgument", Message: "a VolumeAttributesClass has at least one parameter"}
+	}
+	driver := e.Classes[v.object.Class].Provisioner
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s\n", driver)
+	for _, k := range slices.Sorted(maps.Keys(parameters)) {
+		fmt.Fprintf(h, "%s=%s\n", k, parameters[k])
+	}
+	name := e.Name(fmt.Sprintf("vac-%016x", h.Sum64()))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.attributesClasses[name] {
+		return name, nil
+	}
+	c := &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: e.Labels(nil, "", "")}, DriverName: driver, Parameters: parameters}
+	if err := e.LedgerAdd(core.VolumeAttributesClasses, name); err != nil {
+		return "", err
+	}
+	if _, err := e.Create(ctx, core.VolumeAttributesClasses, c); err != nil {
+		return "", err
+	}
+	e.attributesClasses[name] = true
+	return name, nil
+}
+
+// changing follows a claim that was patched.
+type claimUpdate struct {
+	tracker.Observation
+	engine *Engine
+	v      *volume
+	tr     *op.Trace
+}
+
+// change begins to follow a claim from now on: what was seen of it before is
+// passed over.
+func (e *Engine) newClaimUpdate(v *volume, tr *op.Trace) *claimUpdate {
+	c := &claimUpdate{engine: e, v: v, tr: tr}
+	c.Observation = e.observe(tracker.ClaimUpdateCalls, func() []tracker.Pending { return []tracker.Pending{{Object: v.object.Name, Names: []string{v.name}}} })
+	for _, what := range []tracker.Subject{tracker.Claim, tracker.VolumeOfClaim, tracker.EventsOf} {
+		c.Feed.Add(what.Key(v.name))
+	}
+	return c
+}
+
+func (c *claimUpdate) close() {
+	c.Feed.Close()
+	c.Milestones.Fill(c.tr, map[string][]string{})
+	c.Calls.Fill(c.tr, false)
+	c.engine.attempts.Count(c.tr, c.v.object.Name, c.Warnings, c.Calls)
+}
+
+func (c *claimUpdate) patch(ctx context.Context, body any) error {
+	c.Feed.Drop()
+	c.Calls.Follow(c.Feed, c.v.object.Handle, c.v.object.Name)
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	answered, err := c.engine.Patch(ctx, api.PersistentVolumeClaims, c.v.name, data)
+	if err == nil {
+		c.tr.MarkAt(op.Acked, answered, 0, "runner")
+	}
+	return err
+}
+
+// end makes the last of the given milestones the op's end.
+func (c *claimUpdate) finish(names ...string) bool {
+	at := c.Milestones.Last(names...)
+	c.tr.EndedAt(at)
+	c.Milestones.Set(op.Ready, c.v.object.Name, op.Milestone{At: at, Source: "runner"})
+	return true
+}
+
+func (c *claimUpdate) wait(ctx context.Context, done func(watch.Event) bool) error {
+	defer c.Waits.Done()
+	for {
+		v, err := c.Feed.Next(ctx)
+		if err != nil {
+			return &engine.Error{Code: "Waiting", Message: c.Explain(fmt.Sprintf("claim %s was not changed yet", c.v.name)), Err: err}
+		}
+		switch v := v.(type) {
+		case *csiproxy.Call:
+			c.Calls.See(v)
+		case watch.Event:
+			if over, err := c.handle(v, done); over {
+				return err
+			}
+		}
+		c.Waits.Saw(v)
+	}
+}
+
+// see takes one event; over says that the change has ended by it.
+func (c *claimUpdate) handle(ev watch.Event, done func(watch.Event) bool) (over bool, err error) {
+	switch e, isEvent := ev.Object.(*corev1.Event); {
+	case isEvent:
+		c.Warnings.See(e)
+		return false, nil
+	case ev.Type == watch.Deleted:
+		return true, &engine.Error{Code: "Deleted", Message: fmt.Sprintf("claim %s was deleted meanwhile", c.v.name)}
+	}
+	return done(ev), nil
+}

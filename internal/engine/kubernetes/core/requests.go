@@ -1,0 +1,107 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Create creates an object and returns the time of the server's answer.
+func (r *Run) Create(ctx context.Context, kind api.Kind, o api.Object) (op.Time, error) {
+	namespace := ""
+	if kind.Namespaced {
+		namespace = r.Namespace
+	}
+	call, err := r.Client.Create(ctx, kind, namespace, o, nil)
+	return call.Answered, APIError(ctx, err)
+}
+
+// Patch applies a JSON merge patch and returns the time of the server's answer.
+func (r *Run) Patch(ctx context.Context, kind api.Kind, name string, data []byte) (op.Time, error) {
+	namespace := ""
+	if kind.Namespaced {
+		namespace = r.Namespace
+	}
+	call, err := r.Client.Patch(ctx, kind, namespace, name, types.MergePatchType, data, nil)
+	return call.Answered, APIError(ctx, err)
+}
+
+// Delete deletes an object. A missing object is not an error.
+func (r *Run) Delete(ctx context.Context, kind api.Kind, name string) error {
+	return r.DeleteWith(ctx, kind, name, metav1.DeleteOptions{})
+}
+
+func (r *Run) DeletePod(ctx context.Context, name string, grace time.Duration) error {
+	seconds := int64(grace / time.Second)
+	return r.DeleteWith(ctx, api.Pods, name, metav1.DeleteOptions{GracePeriodSeconds: &seconds})
+}
+
+func (r *Run) DeleteWith(ctx context.Context, kind api.Kind, name string, opts metav1.DeleteOptions) error {
+	_, err := r.DeleteIfExists(ctx, kind, name, opts)
+	return err
+}
+
+// DeleteIfExists deletes an object and says whether it existed.
+func (r *Run) DeleteIfExists(ctx context.Context, kind api.Kind, name string, opts metav1.DeleteOptions) (bool, error) {
+	namespace := ""
+	if kind.Namespaced {
+		namespace = r.Namespace
+	}
+	_, err := r.Client.Delete(ctx, kind, namespace, name, opts)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return true, APIError(ctx, err)
+}
+
+// APIError translates an error of the API server: its reason becomes the code. The end of ctx
+// remains in the error chain.
+func APIError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return &engine.Error{Code: "Canceled", Message: err.Error(), Err: errors.Join(ctx.Err(), err)}
+	}
+	code := string(apierrors.ReasonForError(err))
+	if code == "" {
+		code = "Unavailable" // no answer, or not one of Kubernetes
+	}
+	return &engine.Error{Code: code, Message: err.Error(), Err: err}
+}
+
+// NotServed says whether the cluster does not serve a kind.
+func NotServed(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == http.StatusNotFound
+}
+
+// LedgerAdd adds an object to the ledger.
+func (r *Run) LedgerAdd(kind api.Kind, name string) error {
+	return r.Session.Ledger.Add(op.LedgerEntry{Kind: kind.String(), Name: name, Data: map[string]string{
+		"namespace": r.Namespace, "server": r.ID.Server, "run": r.Session.RunID}})
+}
+
+func (r *Run) LedgerDone(kind api.Kind, name string) error {
+	return r.Session.Ledger.Done(kind.String(), name)
+}
+
+// RequestTimeout bounds a single request outside an op.
+const RequestTimeout = 30 * time.Second
+
+// NamespaceOf returns the namespace for requests of a kind.
+func (r *Run) NamespaceOf(kind api.Kind) string {
+	if kind.Namespaced {
+		return r.Namespace
+	}
+	return ""
+}

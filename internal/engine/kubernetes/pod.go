@@ -1,0 +1,242 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnsbench/cnsbench/internal/agent"
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// member is one pod of the run with the agents in it, over all its lives.
+type managedPod struct {
+	engine          *Engine
+	object          string // what the loop would call it
+	instance        string // under which its agents report
+	containerPrefix string // before the names of its containers, where the instance has several pods
+	service         bool   // does not end by itself
+	holder          bool   // a holder, of whose agent the record hears nothing
+	mainContainers  []string
+	phases          []engine.Phase
+	template        *corev1.Pod     // as it was sent first
+	waits           map[string]bool // containers that wait at the barrier
+
+	creating sync.Mutex // held while its pod is made, or called off for good
+	mu       sync.Mutex
+	latest   *incarnation
+	// released says that the barrier has been opened for it, at barrier: what
+	// comes after it does not wait.
+	released bool
+	barrier  op.Time
+	stopping bool
+	removed  bool
+}
+
+func (m *managedPod) name() string { return m.engine.Name(m.object) }
+
+// start makes the pod. The containers named in wrapped get the agent in the
+// place of their command; b learns when the agents have come.
+func (m *managedPod) start(ctx context.Context, pod *corev1.Pod, wrapped []string, options func(container string) agent.Options, pr *provision) error {
+	inc := &incarnation{sessions: map[string]*agent.Session{}}
+	m.latest, m.waits = inc, map[string]bool{}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, Labels: pod.Labels}, StringData: map[string]string{}}
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		if !slices.Contains(wrapped, c.Name) {
+			continue
+		}
+		o := options(c.Name)
+		m.waits[c.Name] = o.Barrier != ""
+		s, err := m.engine.agents.Expect(agent.ID{Instance: m.instance, Container: m.containerPrefix + c.Name}, o)
+		if err != nil {
+			return err
+		}
+		inc.sessions[c.Name] = s
+		secret.StringData[c.Name] = s.Token()
+		public, _ := s.SecretEnv()
+		if m.holder {
+			podspec.SetAgentEnv(c, public, secret.Name)
+		} else {
+			m.engine.Delivery.Wrap(c, public, secret.Name)
+		}
+	}
+	if !m.holder {
+		m.engine.Delivery.Deliver(&pod.Spec, m.engine.Image, wrapped)
+	}
+	podspec.SetTerminationMessages(&pod.Spec)
+	m.template = pod.DeepCopy()
+	err := m.createSecret(ctx, secret)
+	if err == nil {
+		err = m.create(ctx, pod, inc, nil, pr)
+	}
+	if err != nil {
+		inc.abandon(err)
+	}
+	return err
+}
+
+func (m *managedPod) createSecret(ctx context.Context, secret *corev1.Secret) error {
+	if len(secret.StringData) == 0 {
+		return nil
+	}
+	_, err := m.engine.Create(ctx, api.Secrets, secret)
+	return err
+}
+
+// create makes the pod of a life, in place of prev if there was one, unless the
+// member is to end; b learns when its agents have come.
+func (m *managedPod) create(ctx context.Context, pod *corev1.Pod, inc, prev *incarnation, pr *provision) error {
+	m.creating.Lock()
+	defer m.creating.Unlock()
+	m.mu.Lock()
+	over := m.removed || m.stopping
+	m.mu.Unlock()
+	if over {
+		return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("pod %s was to end meanwhile", m.name())}
+	}
+	state := pr.addPod(m.object, len(inc.sessions), len(pod.Spec.InitContainers) > 0)
+	call, err := m.engine.Client.Create(ctx, api.Pods, m.engine.Namespace, pod, nil)
+	inc.uid, state.uid = call.UID, call.UID
+	if err != nil {
+		return core.APIError(ctx, err)
+	}
+	if prev != nil {
+		m.finishReplace(prev, inc, nil)
+	}
+	m.awaitAgents(ctx, inc, pr)
+	return nil
+}
+
+// callOff says that the pod is not to be made again.
+func (m *managedPod) forbidCreation() {
+	m.creating.Lock()
+	defer m.creating.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.removed, m.stopping = true, true
+}
+
+// expect has b learn when the agents of a life have come.
+func (m *managedPod) awaitAgents(ctx context.Context, inc *incarnation, pr *provision) {
+	for name, s := range inc.sessions {
+		go func() {
+			m.awaitAgent(ctx, s, m.waits[name], pr)
+			m.mu.Lock()
+			late, barrier := m.released && inc.restarts > 0 && m.waits[name], m.barrier
+			m.mu.Unlock()
+			if late {
+				_ = s.Rejoin(ctx, barrier) // it fails where the agent has ended, which is followed
+			}
+		}()
+	}
+}
+
+// arrive tells b when an agent stands at its barrier, or its command has begun.
+func (m *managedPod) awaitAgent(ctx context.Context, s *agent.Session, waits bool, pr *provision) {
+	wait := s.Started
+	if waits || m.holder {
+		wait = s.Ready
+	}
+	a := agentReady{pod: m.name(), ready: op.Milestone{Source: "agent"}}
+	a.ready.At, a.ready.Err, a.failure = wait(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	a.started = a.ready
+	if came, ok := s.Arrival(); ok {
+		a.started = op.Milestone{At: came.Began, Err: came.Err, Source: "agent"}
+	}
+	for _, t := range s.Touches() {
+		a.firstIO = append(a.firstIO, firstIO{claim: t.Volume, at: t.At, err: t.Err, write: t.Write, failure: t.Failure})
+	}
+	pr.Feed.Put(a)
+}
+
+// release opens the barrier for the containers that wait.
+func (m *managedPod) release(ctx context.Context, at op.Time) error {
+	m.mu.Lock()
+	if !m.released {
+		m.released, m.barrier = true, at
+	}
+	inc, replaced := m.latest, m.latest.successor != nil
+	m.mu.Unlock()
+	if replaced {
+		return nil // what takes its place does not wait
+	}
+	return m.openBarrier(ctx, inc, at)
+}
+
+// open opens the barrier for the containers of one life.
+func (m *managedPod) openBarrier(ctx context.Context, inc *incarnation, at op.Time) error {
+	var wg sync.WaitGroup
+	failed := make(chan error, len(inc.sessions))
+	for name, s := range inc.sessions {
+		if m.waits[name] {
+			wg.Go(func() { failed <- s.Release(ctx, at) })
+		}
+	}
+	wg.Wait()
+	close(failed)
+	for err := range failed {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stop asks the pod to end and returns when it has. A pod without agents is
+// deleted, since the API knows no other way to end one.
+func (m *managedPod) stop(ctx context.Context, grace time.Duration) error {
+	m.mu.Lock()
+	m.stopping = true
+	sessions := m.latest.sessions
+	m.mu.Unlock()
+	if len(sessions) == 0 {
+		return m.engine.DeletePod(ctx, m.name(), grace)
+	}
+	sig := syscall.SIGTERM
+	if grace <= 0 {
+		sig = syscall.SIGKILL
+	}
+	for _, s := range sessions {
+		if !s.Connected() {
+			s.Abandon(fmt.Errorf("pod %s was stopped before its agent had come", m.name()))
+			continue
+		}
+		if err := s.Signal(sig, grace); err != nil {
+			s.Abandon(err)
+		}
+	}
+	for _, s := range sessions {
+		select {
+		case <-s.Done():
+		case <-time.After(grace + endReportTimeout):
+			s.Abandon(fmt.Errorf("pod %s did not end within %v of being asked to", m.name(), grace+endReportTimeout))
+			<-s.Done()
+		case <-ctx.Done():
+			return fmt.Errorf("stop pod %s: %w", m.name(), context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// killAfter is how long beyond its grace a pod may take to report its end.
+const endReportTimeout = 10 * time.Second
+
+func (m *managedPod) isStopping() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.stopping
+}

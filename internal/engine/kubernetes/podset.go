@@ -1,0 +1,105 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// crowd follows the pods that the controller of an object has made.
+type podSet struct {
+	object string
+	start  op.Time // of the op
+	feed   *tracker.Feed
+	pods   map[types.UID]*corev1.Pod
+}
+
+// crowd begins with those that there are. The caller closes its feed.
+func (e *Engine) newPodSet(object string) *podSet {
+	set := &podSet{object: object, start: e.Session.Clock.Now(), pods: map[types.UID]*corev1.Pod{}}
+	set.feed = e.tracker.Follow(tracker.PodsOfObject.Key(object))
+	set.feed.Drop() // what is known is read here; what comes from now on is at least as new
+	for _, p := range e.tracker.Pods() {
+		if p.Labels[names.LabelObject] == object && status.ControllerKind(p) != "" {
+			set.pods[p.UID] = p
+		}
+	}
+	return set
+}
+
+// until returns when done holds of the pods, with the last event. The first that
+// it is given has no object, and the time of the op's beginning.
+func (set *podSet) wait(ctx context.Context, done func(watch.Event) bool) error {
+	for ev := (watch.Event{At: set.start}); !done(ev); {
+		v, err := set.feed.Next(ctx)
+		if err != nil {
+			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("of the pods of %s %d are there, %d of them ready", set.object, len(set.pods), set.readyCount()), Err: err}
+		}
+		ev = v.(watch.Event)
+		if p := ev.Object.(*corev1.Pod); ev.Type == watch.Deleted {
+			delete(set.pods, p.UID)
+		} else {
+			set.pods[p.UID] = p
+		}
+	}
+	return nil
+}
+
+// standing counts those that are not on their way out.
+func (set *podSet) activeCount() int {
+	n := 0
+	for _, p := range set.pods {
+		if p.DeletionTimestamp == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// ready counts those that are.
+func (set *podSet) readyCount() int {
+	n := 0
+	for _, p := range set.pods {
+		if p.DeletionTimestamp == nil && slices.Contains(status.PodMilestones(p), status.PodReady) {
+			n++
+		}
+	}
+	return n
+}
+
+// replaced waits until certain pods are gone and as many are ready as there
+// were, and tells when each of that was.
+func (set *podSet) awaitReplaced(ctx context.Context, old []*corev1.Pod, want int, mark func(name, id string, at op.Milestone)) error {
+	left := map[types.UID]bool{}
+	for _, p := range old {
+		left[p.UID] = true
+	}
+	return set.wait(ctx, func(ev watch.Event) bool {
+		for uid := range left {
+			if set.pods[uid] == nil {
+				delete(left, uid)
+				mark(op.Gone, podName(old, uid), tracker.MilestoneOf(ev))
+			}
+		}
+		if len(left) > 0 || set.readyCount() < want {
+			return false
+		}
+		mark(op.Replaced, set.object, tracker.MilestoneOf(ev))
+		return true
+	})
+}
+
+func podName(list []*corev1.Pod, uid types.UID) string {
+	i := slices.IndexFunc(list, func(p *corev1.Pod) bool { return p.UID == uid })
+	return list[i].Name
+}

@@ -1,0 +1,52 @@
+package kubernetes
+
+import (
+	"context"
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/lagprobe"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/proxies"
+)
+
+// Report says what the run as a whole has shown: who else was at work, what
+// sidecars did in vain and may have left, what kubelets and controllers counted.
+func (e *Engine) Report(ctx context.Context) engine.RunReport {
+	if e.Client == nil || e.watches == nil {
+		return engine.RunReport{Findings: e.leases.Findings()} // it was not opened
+	}
+	counted, findings := e.metrics.Collect(ctx, e.DriversInUse())
+	orphans, listed := proxies.FindOrphans(ctx, e.Run, e.inventory)
+	findings = append(findings, orphans...)
+	findings = append(findings, e.attempts.Findings(listed)...)
+	findings = append(findings, e.unobservedFindings()...)
+	findings = append(findings, e.leases.Findings()...)
+	return engine.RunReport{Findings: findings, Distributions: append(lagprobe.Lags(e.watches, e.probes), counted...)}
+}
+
+// unobserved names what nobody could see of volumes on their way to pods.
+func (e *Engine) unobservedFindings() []engine.Finding {
+	if e.tracker.SeesNodeCalls() || !e.hadPods() {
+		return nil
+	}
+	why := "no CSI proxy was given, and none is installed that this run may follow (docs/kubernetes.md)"
+	switch {
+	case e.metrics.Kubelets():
+		why += "; the kubelets' own counts of the whole run stand beside the result"
+	case len(e.metrics.Unread()) > 0:
+		why += ", and kubelets' metrics could not be read: " + strings.Join(e.metrics.Unread(), "; ")
+	}
+	return []engine.Finding{{Name: "stagedUnobserved", Severity: "info",
+		Evidence: "when volumes were staged and published was not seen in any op: " + why}}
+}
+
+// hadPods says whether the run had any pod.
+func (e *Engine) hadPods() bool {
+	for _, s := range e.watches.Lags() {
+		if s.Kind == api.Pods.String() {
+			return s.Events > 0
+		}
+	}
+	return false
+}

@@ -1,0 +1,110 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// restartedAt is kubectl's annotation of a template that is to be rolled out anew.
+const restartedAt = "kubectl.kubernetes.io/restartedAt"
+
+// rolloutObject has the controller of an object replace its pods, by an
+// annotation of their template, or by the template that it had before.
+func (e *Engine) rolloutObject(ctx context.Context, r *engine.Rollout, tr *op.Trace) error {
+	m, err := e.manifestOf(ctx, r.Target)
+	if err != nil {
+		return err
+	}
+	if err := e.watchObject(ctx, m); err != nil {
+		return err
+	}
+	now := new(api.Any)
+	if _, err := e.Client.Get(ctx, m.kind, m.namespace, m.name, now); err != nil {
+		return core.APIError(ctx, err)
+	}
+	template, found, _ := unstructured.NestedFieldCopy(now.Object, "spec", "template")
+	_, known := status.Ready(m.kind.GVK(), &now.Unstructured)
+	if !found || !known {
+		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("%s %s has no template of pods that it would roll out", m.kind.Name, m.name)}
+	}
+	how, body, err := m.change(template, r.Undo)
+	if err != nil {
+		return err
+	}
+	f := e.tracker.Follow(m.key())
+	defer f.Close()
+	after := new(api.Any)
+	call, err := e.Client.Patch(ctx, m.kind, m.namespace, m.name, how, body, after)
+	if err != nil {
+		return core.APIError(ctx, err)
+	}
+	tr.MarkAt(op.Acked, call.Answered, 0, "runner")
+	return m.waitReady(ctx, f, tr, call, after.GetGeneration())
+}
+
+// change is the patch of a rollout, whose template so far is remembered, or of
+// the last one's undoing.
+func (m *manifest) change(template any, undo bool) (types.PatchType, []byte, error) {
+	m.engine.mu.Lock()
+	defer m.engine.mu.Unlock()
+	if !undo {
+		m.templates = append(m.templates, template)
+		body := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, restartedAt, time.Now().Format(time.RFC3339Nano))
+		return types.MergePatchType, body, nil
+	}
+	last := len(m.templates) - 1
+	if last < 0 {
+		return "", nil, &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("there is no rollout of %s %s to undo", m.kind.Name, m.name)}
+	}
+	body, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec/template", "value": m.templates[last]}})
+	m.templates = m.templates[:last]
+	return types.JSONPatchType, body, err
+}
+
+// killPods deletes the pods of an object's controller, which makes others.
+func (e *Engine) killPods(ctx context.Context, r engine.Request, tr *op.Trace) error {
+	k := r.Kill
+	m, err := e.manifestOf(ctx, k.Target)
+	if err != nil {
+		return err
+	}
+	if k.Signal != "" || !m.hasPods {
+		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("the pods of %s have no agents that could send a signal, or are not the run's: delete them instead (deletePodSpec)", m.name)}
+	}
+	set := e.newPodSet(m.object.Name)
+	defer set.feed.Close()
+	var old []*corev1.Pod
+	grace := int64((k.Grace + time.Second - 1) / time.Second)
+	for _, p := range set.pods {
+		if p.DeletionTimestamp == nil {
+			old = append(old, p)
+		}
+	}
+	slices.SortFunc(old, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	seen := tracker.Milestones{}
+	for _, p := range old {
+		call, err := e.Client.Delete(ctx, api.Pods, e.Namespace, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: &metav1.Preconditions{UID: &p.UID}})
+		if err != nil {
+			return core.APIError(ctx, err)
+		}
+		seen.Set(op.Signalled, p.Name, op.Milestone{At: call.Answered, Source: "runner"})
+	}
+	err = set.awaitReplaced(ctx, old, len(old), seen.Set)
+	recordReplacements(tr, k.Target.Name, seen)
+	return err
+}

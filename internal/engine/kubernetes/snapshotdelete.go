@@ -1,0 +1,187 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// deleteSnapshot deletes a snapshot, or a group with its members, and returns
+// when the contents are gone too, unless their class retains them.
+func (e *Engine) deleteSnapshot(ctx context.Context, object engine.Object, tr *op.Trace) error {
+	s := e.snapshot(object.Name)
+	if s == nil {
+		return notFound(object)
+	}
+	list := []*snapshot{s}
+	for _, m := range s.members {
+		if member := e.snapshot(m); member != nil {
+			list = append(list, member)
+		}
+	}
+	d := e.newSnapshotDeletion(list)
+	defer d.Feed.Close()
+	defer func() { d.Calls.Fill(tr, len(list) > 1) }()
+	if err := e.Delete(ctx, s.kind, s.name); err != nil {
+		return err
+	}
+	tr.Mark(op.Acked, "runner")
+	end, err := d.wait(ctx, tr)
+	if err != nil {
+		return err
+	}
+	if end.At.Known() {
+		tr.MarkAt(op.Gone, end.At, end.Err, end.Source)
+		tr.EndedAt(end.At)
+	}
+	for _, c := range d.kept {
+		e.MarkRetained(api.VolumeSnapshotContents, c)
+	}
+	return e.forgetSnapshots(list)
+}
+
+// uncutting follows snapshots to their end.
+type snapshotDeletion struct {
+	tracker.Observation
+	left map[string]pendingSnapshot // by "kind name"
+	kept []*api.VolumeSnapshotContent
+}
+
+// goingSnap is what is still there of a snapshot: the loop's name of it, and the
+// milestone of its end.
+type pendingSnapshot struct{ object, name, milestone string }
+
+// uncut begins to follow snapshots, groups and the contents that go with them.
+func (e *Engine) newSnapshotDeletion(list []*snapshot) *snapshotDeletion {
+	d := &snapshotDeletion{left: map[string]pendingSnapshot{}}
+	d.Observation = e.observe(tracker.SnapshotDeletionCalls, d.pending)
+	for _, one := range list {
+		object := one.object.Name
+		d.Feed.Add(tracker.EventsOf.Key(one.name))
+		if one.kind.Resource != api.VolumeSnapshots.Resource {
+			d.Feed.Add(tracker.GroupSnapshot.Key(one.name))
+			d.left["group "+one.name] = pendingSnapshot{object, one.name, op.Gone}
+			continue
+		}
+		d.Feed.Add(tracker.Snapshot.Key(one.name))
+		d.left["snapshot "+one.name] = pendingSnapshot{object, one.name, op.Gone}
+		c, _ := e.tracker.Latest(tracker.ContentOfSnapshot.Key(one.name)).(*api.VolumeSnapshotContent)
+		if c == nil {
+			continue
+		}
+		if c.Spec.DeletionPolicy == "Retain" {
+			d.kept = append(d.kept, c)
+			continue
+		}
+		d.Feed.Add(tracker.ContentOfSnapshot.Key(one.name))
+		d.Feed.Add(tracker.EventsOf.Key(c.Name))
+		d.left["content "+one.name] = pendingSnapshot{object, c.Name, contentGone}
+		if c.Status != nil && c.Status.SnapshotHandle != nil {
+			d.Calls.Follow(d.Feed, *c.Status.SnapshotHandle, object)
+		}
+	}
+	return d
+}
+
+// pending lists the snapshots of which something is still there.
+func (d *snapshotDeletion) pending() (list []tracker.Pending) {
+	for _, what := range slices.Sorted(maps.Keys(d.left)) {
+		g := d.left[what]
+		i := slices.IndexFunc(list, func(p tracker.Pending) bool { return p.Object == g.object })
+		if i < 0 {
+			i, list = len(list), append(list, tracker.Pending{Object: g.object, Names: []string{g.object}})
+		}
+		list[i].Names = append(list[i].Names, g.name)
+	}
+	return list
+}
+
+// await waits until all that is left was deleted; the result is the last.
+func (d *snapshotDeletion) wait(ctx context.Context, tr *op.Trace) (op.Milestone, error) {
+	defer d.Waits.Done()
+	end := op.Milestone{At: op.Never}
+	for len(d.left) > 0 {
+		v, err := d.Feed.Next(ctx)
+		if err != nil {
+			return end, &engine.Error{Code: "Waiting", Message: d.describePending(), Err: err}
+		}
+		switch v := v.(type) {
+		case *csiproxy.Call:
+			d.Calls.See(v)
+		case watch.Event:
+			if at := d.handle(v, tr); at.At > end.At {
+				end = at
+			}
+		}
+		d.Waits.Saw(v)
+	}
+	return end, nil
+}
+
+func (d *snapshotDeletion) describePending() string {
+	var names []string
+	for what := range d.left {
+		names = append(names, what+" is still there")
+	}
+	slices.Sort(names)
+	return d.Warnings.AppendTo(strings.Join(names, "; "))
+}
+
+// see takes one event; the result is when something of it was gone, if it was.
+func (d *snapshotDeletion) handle(ev watch.Event, tr *op.Trace) op.Milestone {
+	what := ""
+	switch o := ev.Object.(type) {
+	case *api.VolumeSnapshot:
+		what = "snapshot " + o.Name
+	case *api.VolumeSnapshotContent:
+		what = "content " + o.Spec.VolumeSnapshotRef.Name
+		d.noteError(ev, what, o)
+	case *api.VolumeGroupSnapshot:
+		what = "group " + o.Name
+	case *corev1.Event:
+		if ev.At >= d.Calls.Since { // what failed before is of other ops
+			d.Warnings.See(o)
+		}
+		return op.Milestone{At: op.Never}
+	}
+	g, waited := d.left[what]
+	if !waited || ev.Type != watch.Deleted {
+		return op.Milestone{At: op.Never}
+	}
+	delete(d.left, what)
+	if g.milestone != op.Gone {
+		tr.MarkAt(g.milestone, ev.At, ev.Err, "watch")
+	}
+	return op.Milestone{At: ev.At, Err: ev.Err, Source: "watch"}
+}
+
+// failed notes a failure that has come into the status of a content.
+func (d *snapshotDeletion) noteError(ev watch.Event, what string, o *api.VolumeSnapshotContent) {
+	if s := o.Status; s != nil && s.Error != nil && s.Error.Message != nil && ev.At >= d.Calls.Since {
+		d.Warnings.Note(d.left[what].object, tracker.ContentError, *s.Error.Message, s.Error.Time)
+	}
+}
+
+func (e *Engine) forgetSnapshots(list []*snapshot) error {
+	var errs []error
+	e.mu.Lock()
+	for _, s := range list {
+		delete(e.snapshots, s.object.Name)
+	}
+	e.mu.Unlock()
+	for _, s := range list {
+		errs = append(errs, e.LedgerDone(s.kind, s.name))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,32 @@
+package tracker
+
+import (
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// observation is what one op sees of the objects that it follows.
+type Observation struct {
+	Feed       *Feed
+	Milestones Milestones
+	Warnings   Warnings
+	Calls      *CSICalls
+	Waits      *Waits
+}
+
+// observe begins an observation without any object. It counts the given CSI calls that
+// begin at since or later. pending lists the objects that the op waits for.
+func (t *Tracker) Observe(sink engine.Sink, since op.Time, calls map[string]bool, pending func() []Pending) Observation {
+	o := Observation{Feed: t.Follow(), Milestones: Milestones{}, Warnings: Warnings{}, Calls: newCSICalls(calls, since)}
+	o.Waits = &Waits{sink: sink, feed: o.Feed, warnings: o.Warnings, pending: pending}
+	return o
+}
+
+// explain appends the warnings and the failed CSI calls to a text.
+func (o *Observation) Explain(text string) string {
+	text = o.Warnings.AppendTo(text)
+	if failures := o.Calls.Failures(); failures != "" {
+		text += "; " + failures
+	}
+	return text
+}
