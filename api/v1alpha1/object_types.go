@@ -21,7 +21,7 @@ type ObjectSpec struct {
 
 // ObjectStorage is an object store.
 //
-// +kubebuilder:validation:ExactlyOneOf=s3Spec;swiftSpec;fileSpec;nullSpec
+// +kubebuilder:validation:ExactlyOneOf=s3Spec;swiftSpec;fileSpec;nullSpec;otherSpec
 type ObjectStorage struct {
 	// s3Spec is a store that speaks S3.
 	// +optional
@@ -36,6 +36,9 @@ type ObjectStorage struct {
 	// nullSpec keeps nothing and answers at once, in the program itself.
 	// +optional
 	NullSpec *ObjectNullSpec `json:"nullSpec,omitempty"`
+	// otherSpec is a store of a kind that has no field of its own, by its settings.
+	// +optional
+	OtherSpec *ObjectOtherSpec `json:"otherSpec,omitempty"`
 	// credentials of s3Spec or swiftSpec; without them, on engine local those of
 	// the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
 	// AWS_SESSION_TOKEN, OS_PASSWORD, OS_AUTH_TOKEN), on kubernetes none.
@@ -190,6 +193,19 @@ type ObjectNullSpec struct {
 	// +optional
 	// +kubebuilder:default="4Ki"
 	Size *resource.Quantity `json:"size,omitempty"`
+}
+
+// ObjectOtherSpec is a store of a kind that has no field of its own.
+type ObjectOtherSpec struct {
+	// type of storage.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Type string `json:"type"`
+	// settings of that type, without credentials.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Settings map[string]string `json:"settings,omitempty"`
 }
 
 // ObjectStage does its works side by side and ends when all have.

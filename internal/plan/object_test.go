@@ -148,7 +148,7 @@ func TestObjectStorage(t *testing.T) {
 // On a cluster no environment has a password, and no file of this machine is there.
 func TestObjectCredentialsOnACluster(t *testing.T) {
 	for storage, want := range map[string]string{
-		`{swiftSpec: {authURL: "http://h/auth/v1.0", username: u}}`:                                  `x.yaml:10:20: spec.actions[0].createObjSpec.objectSpec.storage: nobody gives a token without a password (credentials: {secretName: NAME}, with the key password)`,
+		`{swiftSpec: {authURL: "http://h/auth/v1.0", username: u}}`:                                  `x.yaml:10:20: spec.actions[0].createObjSpec.objectSpec.storage: a token from authURL needs a password (credentials: {secretName: NAME}, with the key password)`,
 		`{swiftSpec: {storageURL: "http://h/v1/AUTH_a"}}`:                                            `storage: without an authURL the credentials have the token (credentials: {secretName: NAME}, with the key token)`,
 		`{swiftSpec: {}, credentials: {secretName: s}}`:                                              `storage.swiftSpec: give authURL, or storageURL with a token among the credentials`,
 		`{swiftSpec: {storageURL: "http://h/v1/a", username: u}, credentials: {secretName: s}}`:      `storage.swiftSpec: authURL and username belong together`,

@@ -48,16 +48,19 @@ func TestExtending(t *testing.T) {
 			}
 		}
 	}
-	if edited < 7 || len(commands) != 4 {
+	if edited < 8 || len(commands) != 5 {
 		t.Fatalf("%d edits and %d blocks of commands: the document is not as this test knows it", edited, len(commands))
 	}
 	if n := lines["api/v1alpha1/rate_types.go"]; n > 2 {
 		t.Errorf("a rate takes %d edited lines, not two", n)
 	}
+	if n := lines["internal/object/backend/descriptor.go"]; n > 1 {
+		t.Errorf("a backend of object storage takes %d edited lines, not one", n)
+	}
 	do(t, dir, "gofmt -w internal/op api internal/engine internal/plan internal/run")
 	do(t, dir, "hack/generate.sh")
 	do(t, dir, "mkdir -p bin && CGO_ENABLED=0 go build -o bin/ ./cmd/cnsbench ./cmd/cnsbench-agent")
-	do(t, dir, "go vet ./api/... ./internal/plan/... ./internal/run ./internal/csi/csidriver ./internal/engine/local")
+	do(t, dir, "go vet ./api/... ./internal/plan/... ./internal/run ./internal/csi/csidriver ./internal/engine/local ./internal/object/backend")
 	for _, c := range commands {
 		do(t, dir, c)
 	}

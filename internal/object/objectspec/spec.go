@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/metrics"
 	"github.com/cnsbench/cnsbench/internal/object/model"
@@ -39,7 +40,7 @@ func Resolve(r workload.SpecRequest) *workload.ResolvedSpec {
 		o.fail(r.Path+".phases", "stages follow one another", "an object workload has no phases")
 	}
 	w := o.workload(path, r.Create.ObjectSpec)
-	for _, p := range model.Check(w, words) {
+	for _, p := range model.Check(w, words, backend.Traits) {
 		where := o.place(path, p)
 		if p.Warning {
 			o.file.Warn(where, p.Hint, "%s", p.Message)
@@ -100,8 +101,8 @@ func (o *reader) line(path string) int {
 	return len(o.paths)
 }
 
-// fields are those whose names differ from COSBench's settings.
-var fields = map[string]string{"closuredelay": "closureDelay", "rampup": "rampUp", "rampdown": "rampDown", "partsize": "partSize",
+// renamed are the fields whose names differ from COSBench's settings.
+var renamed = map[string]string{"closuredelay": "closureDelay", "rampup": "rampUp", "rampdown": "rampDown", "partsize": "partSize",
 	"cprefix": "containerPrefix", "oprefix": "objectPrefix"}
 
 // words are those of an ObjectSpec.
@@ -111,7 +112,7 @@ var words = model.Words{
 	Set:   func(key, value string) string { return fieldOf(key) + ": " + value },
 }
 
-func fieldOf(key string) string { return cmp.Or(fields[key], key) }
+func fieldOf(key string) string { return cmp.Or(renamed[key], key) }
 
 // place is where in the file a problem is: at its field, of the operation or,
 // where it says nothing of it, of its work.
