@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/cnsbench/cnsbench/internal/object/coordinator"
 	"github.com/cnsbench/cnsbench/internal/object/metrics"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/objectspec"
-	"github.com/cnsbench/cnsbench/internal/object/shard"
 	"github.com/cnsbench/cnsbench/internal/workload"
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
@@ -41,7 +41,7 @@ const anObjectWorkload = `spec:
 `
 
 // mountsOf are the volumes of the program as PATH=WHAT, and what it is to do.
-func mountsOf(t *testing.T, p *Plan) (mounts []string, claims []corev1.PersistentVolumeClaim, store model.Store, order *shard.Order) {
+func mountsOf(t *testing.T, p *Plan) (mounts []string, claims []corev1.PersistentVolumeClaim, store model.Store, order *coordinator.ShardOrder) {
 	t.Helper()
 	w, err := p.Actions[0].Workload.Render("run", 0)
 	if err != nil {
@@ -62,7 +62,7 @@ func mountsOf(t *testing.T, p *Plan) (mounts []string, claims []corev1.Persisten
 			mounts = append(mounts, m.MountPath+"=claim")
 		}
 	}
-	if order, err = shard.ParseOrder([]byte(w.ConfigMaps[0].Data["order.json"])); err != nil {
+	if order, err = coordinator.ParseShardOrder([]byte(w.ConfigMaps[0].Data["order.json"])); err != nil {
 		t.Fatal(err)
 	}
 	return mounts, w.Claims, order.Workload.Stages[0].Works[0].Store, order

@@ -14,10 +14,10 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
+	"github.com/cnsbench/cnsbench/internal/object/coordinator"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/metrics"
 	"github.com/cnsbench/cnsbench/internal/object/model"
-	"github.com/cnsbench/cnsbench/internal/object/shard"
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
@@ -199,7 +199,7 @@ func (o *reader) variables(w *model.Workload, seed uint64) map[string]string {
 		volumes = append(volumes, map[string]any{"name": name, "hostPath": map[string]any{"path": m.path, "type": m.kind}})
 	}
 	return map[string]string{
-		"OBJECT_ORDER":   string(inJSON(shard.Order{Workload: *w, Seed: seed, Grace: grace})),
+		"OBJECT_ORDER":   string(inJSON(coordinator.ShardOrder{Workload: *w, Seed: seed, Grace: grace})),
 		"OBJECT_CLAIM":   claim,
 		"OBJECT_MOUNTS":  string(inJSON(mounts)),
 		"OBJECT_VOLUMES": string(inJSON(volumes)),
