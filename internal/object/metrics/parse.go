@@ -104,18 +104,9 @@ func (o *objects) judge() {
 		for j := range s.Works {
 			w := &s.Works[j]
 			measured = measured || w.Work.Kind == model.Normal
-			if bad, all := w.Violated(); bad > 0 {
-				o.warn("inconsistent", "%s, stage %s, work %s: %d of %d checks found the store inconsistent", who, s.Name, w.Work.Name, bad, all)
-			}
-			if lost, all := w.Lost(); lost > 0 {
-				o.warn("lost-operations", "%s, stage %s, work %s: %d of %d operations that were due had not begun, or not ended, when it ended", who, s.Name, w.Work.Name, lost, all)
-			}
-			if evidence, invalid, ok := w.NoSuccess(); ok {
-				o.warn("noSuccess", "%s, stage %s, work %s: %s", who, s.Name, w.Work.Name, evidence)
-				o.res.Warnings[len(o.res.Warnings)-1].Invalid = invalid
-			}
-			if evidence, ok := w.NoRamp(); ok {
-				o.warn("no-ramp-up", "%s, stage %s, work %s: %s", who, s.Name, w.Work.Name, evidence)
+			for _, f := range w.Findings() {
+				o.res.Warnings = append(o.res.Warnings, parser.Warning{Code: f.Code, Invalid: f.Invalid,
+					Message: fmt.Sprintf("%s, stage %s, work %s: %s", who, s.Name, w.Work.Name, f.Text)})
 			}
 		}
 		if b, evidence := s.Bound(); measured && b == loadgen.ClientBound {
