@@ -21,7 +21,7 @@ type ObjectSpec struct {
 
 // ObjectStorage is an object store.
 //
-// +kubebuilder:validation:ExactlyOneOf=s3Spec;swiftSpec;fileSpec;nullSpec
+// +kubebuilder:validation:ExactlyOneOf=s3Spec;swiftSpec;fileSpec;nullSpec;otherSpec
 type ObjectStorage struct {
 	// s3Spec is a store with the S3 API.
 	// +optional
@@ -35,6 +35,9 @@ type ObjectStorage struct {
 	// nullSpec stores nothing and answers at once, within the client process.
 	// +optional
 	NullSpec *ObjectNullSpec `json:"nullSpec,omitempty"`
+	// otherSpec is a store of a kind that has no field of its own, by its settings.
+	// +optional
+	OtherSpec *ObjectOtherSpec `json:"otherSpec,omitempty"`
 	// credentials for s3Spec or swiftSpec. Without them engine local reads the environment (AWS_ACCESS_KEY_ID,
 	// AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, OS_PASSWORD, OS_AUTH_TOKEN) and engine kubernetes uses none.
 	// +optional
@@ -187,6 +190,19 @@ type ObjectNullSpec struct {
 	// +optional
 	// +kubebuilder:default="4Ki"
 	Size *resource.Quantity `json:"size,omitempty"`
+}
+
+// ObjectOtherSpec is a store of a kind that has no field of its own.
+type ObjectOtherSpec struct {
+	// type of storage.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Type string `json:"type"`
+	// settings of that type, without credentials.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Settings map[string]string `json:"settings,omitempty"`
 }
 
 // ObjectStage runs its works in parallel and ends when all of them have ended.

@@ -336,8 +336,9 @@ func (r *objectRun) conclude(result *oload.Result) error {
 // which not all that was due was done.
 func (r *objectRun) validity(result *oload.Result) []bundle.Flag {
 	var flags []bundle.Flag
-	flag := func(name, format string, args ...any) {
-		flags = append(flags, bundle.Flag{Name: name, Severity: "warning", Evidence: fmt.Sprintf(format, args...)})
+	flag := func(name string, invalid bool, format string, args ...any) {
+		severity := map[bool]string{false: "warning", true: "invalid"}[invalid]
+		flags = append(flags, bundle.Flag{Name: name, Severity: severity, Evidence: fmt.Sprintf(format, args...)})
 	}
 	for i := range result.Stages {
 		s := &result.Stages[i]
@@ -348,32 +349,17 @@ func (r *objectRun) validity(result *oload.Result) []bundle.Flag {
 		for j := range s.Works {
 			w := &s.Works[j]
 			normal = normal || w.Work.Kind == model.Normal
-			if bad, all := w.Violated(); bad > 0 {
-				flag("inconsistent", "stage %s, work %s: %d of %d checks found the store inconsistent", s.Name, w.Work.Name, bad, all)
-			}
-			if lost, all := w.Lost(); lost > 0 {
-				flag("lost-operations", "stage %s, work %s: %d of %d operations that were due had not begun, or not ended, when it ended; they count as infinite", s.Name, w.Work.Name, lost, all)
-			}
-			if evidence, invalid, ok := w.NoSuccess(); ok {
-				severity := "warning"
-				if invalid {
-					severity = "invalid"
-				}
-				flags = append(flags, bundle.Flag{Name: "noSuccess", Severity: severity,
-					Evidence: fmt.Sprintf("stage %s, work %s: %s", s.Name, w.Work.Name, evidence)})
-			}
-			if evidence, ok := w.NoRamp(); ok {
-				flag("no-ramp-up", "stage %s, work %s: %s", s.Name, w.Work.Name, evidence)
+			for _, f := range w.Findings() {
+				flag(f.Code, f.Invalid, "stage %s, work %s: %s", s.Name, w.Work.Name, f.Text)
 			}
 		}
 		for j := range s.Hosts {
 			if h := &s.Hosts[j]; h.Lost != nil {
-				flags = append(flags, bundle.Flag{Name: "incomplete", Severity: "invalid",
-					Evidence: fmt.Sprintf("stage %s: host %s was lost: %v; %s", s.Name, h.Host, h.Lost, strings.Join(h.Missing, "; "))})
+				flag("incomplete", true, "stage %s: host %s was lost: %v; %s", s.Name, h.Host, h.Lost, strings.Join(h.Missing, "; "))
 			}
 		}
 		if b, evidence := s.Bound(); normal && b == oload.ClientBound {
-			flag(string(b), "stage %s: %s", s.Name, evidence)
+			flag(string(b), false, "stage %s: %s", s.Name, evidence)
 		}
 	}
 	return flags

@@ -73,7 +73,7 @@ func placesOf(s *streams, name string) ([]model.Place, error) {
 			return nil, err
 		}
 		warnUnsigned(s, name, w)
-		places = model.Places(w)
+		places = model.Places(w, backend.Traits)
 	}
 	if len(places) == 0 {
 		return nil, fmt.Errorf("%s makes no containers in a store that keeps them: it has no work of type init", name)
@@ -104,7 +104,7 @@ func placesIn(r *bundle.Run) (places []model.Place, err error) {
 	if r.ObjectsOnly() {
 		var w model.Workload
 		err = json.Unmarshal(r.Plan, &w)
-		return model.Places(&w), err
+		return model.Places(&w, backend.Traits), err
 	}
 	if len(r.Plan) == 0 {
 		return nil, nil
@@ -248,7 +248,7 @@ func mayLeave(w *model.Workload, r *oload.Result) bool {
 				return true
 			}
 		}
-		made = made || became.MadeContainers()
+		made = made || became.MadeContainers(backend.Traits)
 	}
 	return false
 }

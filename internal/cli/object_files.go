@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/run"
 )
@@ -48,7 +49,7 @@ func enoughFiles(w *model.Workload, parts int, limit uint64) error {
 // the object's, and what it sends.
 func filesOf(w *model.Work) int {
 	n := 1
-	if w.Kind == model.Delay || w.Store.Kind == "null" {
+	if w.Kind == model.Delay || backend.Traits(w.Store.Kind).Transient {
 		n = 0
 	}
 	for i := range w.Ops {

@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/object/coordinator"
 	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/output"
-	"github.com/cnsbench/cnsbench/internal/object/shard"
 )
 
 // removedAll says whether it is known from a bundle that its run removed all
@@ -113,11 +113,11 @@ func instanceOf(instance, action string) bool {
 	return ok && err == nil
 }
 
-func readPart(bundle fs.FS, name string) (*shard.Part, error) {
+func readPart(bundle fs.FS, name string) (*coordinator.Shard, error) {
 	f, err := bundle.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() // only read
-	return shard.Read(f)
+	return coordinator.ReadShard(f)
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/agent/rendezvous"
 	"github.com/cnsbench/cnsbench/internal/object/backend"
-	"github.com/cnsbench/cnsbench/internal/object/shard"
+	"github.com/cnsbench/cnsbench/internal/object/coordinator"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/internal/version"
@@ -40,11 +40,11 @@ func runPart(ctx context.Context, order, out string) (err error) {
 	if err != nil {
 		return err
 	}
-	todo, err := shard.ParseOrder(text)
+	todo, err := coordinator.ParseShardOrder(text)
 	if err != nil {
 		return fmt.Errorf("%s: %w", order, err)
 	}
-	c := shard.Config{Order: todo, Version: version.Version, Clock: op.NewClock(), Sleep: run.PreciseSleep}
+	c := coordinator.ShardConfig{Order: todo, Version: version.Version, Clock: op.NewClock(), Sleep: run.PreciseSleep}
 	if err := partOf(&c); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func runPart(ctx context.Context, order, out string) (err error) {
 		return err
 	}
 	if company != nil {
-		c.Company = company
+		c.Rendezvous = company
 	}
 	opener := backend.Opener{Clock: c.Clock, Getenv: os.Getenv}
 	c.Open = opener.Store
@@ -68,12 +68,12 @@ func runPart(ctx context.Context, order, out string) (err error) {
 	c.Out = file
 	soft, hard, stop := signalled(ctx, func() error { return nil }, nil, nil)
 	defer stop()
-	return shard.Run(soft, hard, c)
+	return coordinator.RunShard(soft, hard, c)
 }
 
 // partOf says which part this is: the instances that one trigger makes share a
 // workload.
-func partOf(c *shard.Config) error {
+func partOf(c *coordinator.ShardConfig) error {
 	number := func(name string, least int) (n int, err error) {
 		if n, err = strconv.Atoi(os.Getenv(name)); err != nil || n < least {
 			return 0, fmt.Errorf("%s=%q is no number: this is called by a run", name, os.Getenv(name))

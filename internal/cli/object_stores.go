@@ -60,20 +60,20 @@ func checkStores(s *streams, file string, w *model.Workload, here bool) error {
 	return nil
 }
 
-// warnUnsigned says where requests of S3 are not signed for want of credentials: a
-// store may be open to anybody, but it is seldom meant.
+// warnUnsigned warns of stores whose requests are not signed because there are no credentials.
 func warnUnsigned(s *streams, file string, w *model.Workload) {
 	opener, problems := backend.Opener{Getenv: os.Getenv}, model.Problems{}
 	for i := range w.Stages {
 		for j := range w.Stages[i].Works {
 			work := &w.Stages[i].Works[j]
-			if m := &work.Store; work.Kind == model.Delay || m.Kind != "s3" || m.Settings["credentials"] != "" || // which has to have some
+			m := &work.Store
+			d := backend.Find(m.Kind)
+			if work.Kind == model.Delay || d == nil || d.Unsigned == "" || m.Settings["credentials"] != "" || // which has to have some
 				slices.ContainsFunc(problems, func(p model.Problem) bool { return p.Line == m.Line }) {
 				continue
 			}
-			if secrets, err := opener.Secrets(&work.Store); err == nil && len(secrets) == 0 {
-				problems.Warn(work.Store.Line, "write accesskey and secretkey, name a file by credentials, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-					"there are no credentials for storage s3: its requests are not signed")
+			if secrets, err := opener.Secrets(m); err == nil && len(secrets) == 0 {
+				problems.Warn(m.Line, d.Unsigned, "there are no credentials for storage %s: its requests are not signed", m.Kind)
 			}
 		}
 	}

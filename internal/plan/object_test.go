@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/cnsbench/cnsbench/internal/object/coordinator"
 	"github.com/cnsbench/cnsbench/internal/object/metrics"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/objectspec"
-	"github.com/cnsbench/cnsbench/internal/object/shard"
 	"github.com/cnsbench/cnsbench/internal/workload"
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
@@ -41,7 +41,7 @@ const anObjectWorkload = `spec:
 `
 
 // mountsOf are the volumes of the program as PATH=WHAT, and what it is to do.
-func mountsOf(t *testing.T, p *Plan) (mounts []string, claims []corev1.PersistentVolumeClaim, store model.Store, order *shard.Order) {
+func mountsOf(t *testing.T, p *Plan) (mounts []string, claims []corev1.PersistentVolumeClaim, store model.Store, order *coordinator.ShardOrder) {
 	t.Helper()
 	w, err := p.Actions[0].Workload.Render("run", 0)
 	if err != nil {
@@ -62,7 +62,7 @@ func mountsOf(t *testing.T, p *Plan) (mounts []string, claims []corev1.Persisten
 			mounts = append(mounts, m.MountPath+"=claim")
 		}
 	}
-	if order, err = shard.ParseOrder([]byte(w.ConfigMaps[0].Data["order.json"])); err != nil {
+	if order, err = coordinator.ParseShardOrder([]byte(w.ConfigMaps[0].Data["order.json"])); err != nil {
 		t.Fatal(err)
 	}
 	return mounts, w.Claims, order.Workload.Stages[0].Works[0].Store, order
@@ -148,7 +148,7 @@ func TestObjectStorage(t *testing.T) {
 // On a cluster no environment has a password, and no file of this machine is there.
 func TestObjectCredentialsOnACluster(t *testing.T) {
 	for storage, want := range map[string]string{
-		`{swiftSpec: {authURL: "http://h/auth/v1.0", username: u}}`:                                  `x.yaml:10:20: spec.actions[0].createObjSpec.objectSpec.storage: nobody gives a token without a password (credentials: {secretName: NAME}, with the key password)`,
+		`{swiftSpec: {authURL: "http://h/auth/v1.0", username: u}}`:                                  `x.yaml:10:20: spec.actions[0].createObjSpec.objectSpec.storage: a token from authURL needs a password (credentials: {secretName: NAME}, with the key password)`,
 		`{swiftSpec: {storageURL: "http://h/v1/AUTH_a"}}`:                                            `storage: without an authURL the credentials have the token (credentials: {secretName: NAME}, with the key token)`,
 		`{swiftSpec: {}, credentials: {secretName: s}}`:                                              `storage.swiftSpec: give authURL, or storageURL with a token among the credentials`,
 		`{swiftSpec: {storageURL: "http://h/v1/a", username: u}, credentials: {secretName: s}}`:      `storage.swiftSpec: authURL and username belong together`,

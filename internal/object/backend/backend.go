@@ -1,5 +1,5 @@
-// Package backend turns what a workload says of a store into a store: the one
-// place that knows all adaptors, and where credentials come from.
+// Package backend has the kinds of object storage, a Descriptor each, opens their stores, and finds their
+// credentials. No other package compares the name of a kind.
 package backend
 
 import (
@@ -12,12 +12,7 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/object/client"
-	"github.com/cnsbench/cnsbench/internal/object/filestore"
 	"github.com/cnsbench/cnsbench/internal/object/model"
-	"github.com/cnsbench/cnsbench/internal/object/nullstore"
-	"github.com/cnsbench/cnsbench/internal/object/s3"
-	"github.com/cnsbench/cnsbench/internal/object/selector"
-	"github.com/cnsbench/cnsbench/internal/object/swift"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -35,29 +30,8 @@ func (o *Opener) Store(m *model.Store) (client.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch m.Kind {
-	case "s3":
-		return s3.New(s3.Config{Settings: m.Settings, Clock: o.Clock,
-			Credentials: s3.Credentials{AccessKey: secrets["accesskey"], SecretKey: secrets["secretkey"], SessionToken: secrets["sessiontoken"]}})
-	case "swift":
-		authenticated := m.AuthKind != "" && m.AuthKind != "none"
-		switch {
-		case !authenticated && m.Settings["storage_url"] != "" && secrets["token"] == "":
-			return nil, fmt.Errorf("storage swift: there is no token for %s: put it into the credentials or into OS_AUTH_TOKEN", m.Settings["storage_url"])
-		case authenticated && secrets["password"] == "":
-			return nil, fmt.Errorf("storage swift: there is no password for %s: put it into the credentials or into OS_PASSWORD", m.Auth["username"])
-		}
-		return swift.New(swift.Config{Settings: m.Settings, AuthKind: m.AuthKind, Auth: m.Auth, Password: secrets["password"], Token: secrets["token"], Clock: o.Clock})
-	case "file":
-		return filestore.New(m.Settings, o.Clock)
-	case "null":
-		size := int64(4096)
-		if text := m.Settings["size"]; text != "" {
-			if size, err = selector.ParseBytes(text); err != nil {
-				return nil, fmt.Errorf("storage null: size: %w", err)
-			}
-		}
-		return &nullstore.Store{Size: size, Clock: o.Clock}, nil
+	if d := Find(m.Kind); d != nil {
+		return d.Open(m, secrets, o.Clock)
 	}
 	return nil, fmt.Errorf("there is no storage %q", m.Kind)
 }
@@ -67,21 +41,24 @@ func (o *Opener) Store(m *model.Store) (client.Store, error) {
 func (o *Opener) Check(m *model.Store) error {
 	s := *m
 	if len(s.Secrets) == 0 {
-		s.Secrets = model.Secrets{"accesskey": "a", "secretkey": "a", "password": "a", "token": "a"}
+		s.Secrets = model.Secrets{}
+		for _, key := range SecretKeys() {
+			s.Secrets[key] = "a"
+		}
 	}
 	_, err := o.Store(&s)
 	return err
 }
 
-// variables are those of the environment that hold credentials, as other
-// programs have them.
-var variables = map[string]map[string]string{
-	"s3":    {"accesskey": "AWS_ACCESS_KEY_ID", "secretkey": "AWS_SECRET_ACCESS_KEY", "sessiontoken": "AWS_SESSION_TOKEN"},
-	"swift": {"password": "OS_PASSWORD", "token": "OS_AUTH_TOKEN"},
+// SecretKeys are the keys of credentials, of all kinds of storage.
+func SecretKeys() (keys []string) {
+	for _, d := range All() {
+		for _, v := range d.Variables {
+			keys = append(keys, v.Key)
+		}
+	}
+	return keys
 }
-
-// keys of credentials.
-var keys = []string{"accesskey", "secretkey", "sessiontoken", "password", "token"}
 
 // Secrets are the credentials of a store.
 func (o *Opener) Secrets(m *model.Store) (model.Secrets, error) {
@@ -92,15 +69,17 @@ func (o *Opener) Secrets(m *model.Store) (model.Secrets, error) {
 		if path := settings["credentials"]; path != "" {
 			secrets, err := readSecrets(path)
 			if err == nil && len(secrets) == 0 {
-				err = fmt.Errorf("credentials: %s has none of %s", path, strings.Join(keys, ", "))
+				err = fmt.Errorf("credentials: %s has none of %s", path, strings.Join(SecretKeys(), ", "))
 			}
 			return secrets, err
 		}
 	}
 	secrets := model.Secrets{}
-	for key, name := range variables[m.Kind] {
-		if v := o.Getenv(name); v != "" {
-			secrets[key] = v
+	if d := Find(m.Kind); d != nil {
+		for _, v := range d.Variables {
+			if value := o.Getenv(v.Name); value != "" {
+				secrets[v.Key] = value
+			}
 		}
 	}
 	return secrets, nil
@@ -115,7 +94,7 @@ func readSecrets(path string) (model.Secrets, error) {
 	}
 	secrets := model.Secrets{}
 	if info.IsDir() {
-		for _, key := range keys {
+		for _, key := range SecretKeys() {
 			b, err := os.ReadFile(filepath.Join(path, key))
 			if errors.Is(err, os.ErrNotExist) {
 				continue
@@ -151,27 +130,22 @@ func readSecrets(path string) (model.Secrets, error) {
 		if !ok {
 			return nil, fmt.Errorf("credentials: %s:%d is no line key=value", path, n)
 		}
-		if key = canonical(key); slices.Contains(keys, key) {
+		if key = canonical(key); slices.Contains(SecretKeys(), key) {
 			secrets[key] = strings.TrimSpace(value)
 		}
 	}
 	return secrets, lines.Err()
 }
 
-// canonical takes the names of the AWS tools too.
+// canonical turns the name of a variable of the environment into the key that it holds.
 func canonical(key string) string {
-	key = strings.ToLower(strings.TrimSpace(key))
-	switch key {
-	case "aws_access_key_id":
-		return "accesskey"
-	case "aws_secret_access_key":
-		return "secretkey"
-	case "aws_session_token":
-		return "sessiontoken"
-	case "os_password":
-		return "password"
-	case "os_auth_token":
-		return "token"
+	key = strings.TrimSpace(key)
+	for _, d := range All() {
+		for _, v := range d.Variables {
+			if strings.EqualFold(v.Name, key) {
+				return v.Key
+			}
+		}
 	}
-	return key
+	return strings.ToLower(key)
 }

@@ -1,4 +1,4 @@
-package backend
+package backend_test
 
 import (
 	"bufio"
@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/clienttest"
 	"github.com/cnsbench/cnsbench/internal/object/cosbench"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
@@ -177,7 +178,7 @@ func readFor(t *testing.T, address string, timeout time.Duration) (f loadgen.Fig
 		t.Fatal(problems)
 	}
 	clock := op.NewClock()
-	opener := Opener{Clock: clock, Getenv: func(string) string { return "" }}
+	opener := backend.Opener{Clock: clock, Getenv: func(string) string { return "" }}
 	start := time.Now()
 	r := loadgen.Run(t.Context(), t.Context(), loadgen.Config{Workload: w, Open: opener.Store, Clock: clock, Seed: 1, Grace: time.Second, Observer: ignore{}, Sleep: clienttest.Sleep})
 	took = time.Since(start)

@@ -1,4 +1,4 @@
-package backend
+package backend_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/clienttest"
 	"github.com/cnsbench/cnsbench/internal/object/cosbench"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
@@ -64,7 +65,7 @@ func TestBucketsOfOtherAccounts(t *testing.T) {
 		t.Fatal(problems)
 	}
 	clock := op.NewClock()
-	opener := Opener{Clock: clock, Getenv: func(string) string { return "" }}
+	opener := backend.Opener{Clock: clock, Getenv: func(string) string { return "" }}
 	r := loadgen.Run(t.Context(), t.Context(), loadgen.Config{Workload: w, Open: opener.Store, Clock: clock, Seed: 1, Grace: time.Second, Observer: ignore{}, Sleep: clienttest.Sleep})
 	if r.Err == nil || !strings.Contains(r.Err.Error(), "b1 does not carry CNSBench's mark") {
 		t.Errorf("the run: %v", r.Err)

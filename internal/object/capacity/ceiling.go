@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -24,7 +24,7 @@ func (n NullServer) Instead(ctx context.Context, works []model.Work, size int64)
 		return nil, err
 	}
 	for i := range works {
-		works[i].Store = instead(&works[i].Store, address, size)
+		works[i].Store = backend.OnNullServer(&works[i].Store, address, size)
 	}
 	return stop, nil
 }
@@ -197,27 +197,4 @@ func (c *Ceilings) stage(s *model.Stage) (*model.Stage, bool) {
 		stage.Works = append(stage.Works, w)
 	}
 	return stage, len(stage.Works) > 0
-}
-
-// instead is a store like s on a null server.
-func instead(s *model.Store, address string, size int64) model.Store {
-	n := model.Store{Kind: s.Kind, Settings: maps.Clone(s.Settings)}
-	if n.Settings == nil {
-		n.Settings = map[string]string{}
-	}
-	for _, own := range []string{"cafile", "no_verify_ssl", "credentials", "storage_url", "token", "root",
-		"proxyhost", "proxyport"} {
-		delete(n.Settings, own)
-	}
-	switch s.Kind {
-	case "s3":
-		n.Settings["endpoint"], n.Settings["path_style_access"] = address, "true"
-		n.Secrets = model.Secrets{"accesskey": "ceiling", "secretkey": "ceiling"}
-	case "swift":
-		n.AuthKind, n.Auth = "tempauth", map[string]string{"auth_url": address + "/auth/v1.0", "username": "ceiling"}
-		n.Secrets = model.Secrets{"password": "ceiling"}
-	default: // no network: in this process, nothing is kept
-		n.Kind, n.Settings = "null", map[string]string{"size": fmt.Sprintf("%dB", size)}
-	}
-	return n
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -143,11 +144,11 @@ func TestCeilingsOfHosts(t *testing.T) {
 }
 
 func TestInstead(t *testing.T) {
-	swift := instead(&model.Store{Kind: "swift", AuthKind: "keystonev3", Auth: map[string]string{"auth_url": "http://far"}, Settings: map[string]string{"storage_url": "http://far/v1", "policy": "p"}}, "http://near", 5)
+	swift := backend.OnNullServer(&model.Store{Kind: "swift", AuthKind: "keystonev3", Auth: map[string]string{"auth_url": "http://far"}, Settings: map[string]string{"storage_url": "http://far/v1", "policy": "p"}}, "http://near", 5)
 	if swift.AuthKind != "tempauth" || swift.Auth["auth_url"] != "http://near/auth/v1.0" || swift.Settings["storage_url"] != "" || swift.Secrets["password"] == "" {
 		t.Errorf("%+v", swift)
 	}
-	if file := instead(&model.Store{Kind: "file", Settings: map[string]string{"root": "/"}}, "", 5); file.Kind != "null" || file.Settings["size"] != "5B" || file.Settings["root"] != "" {
+	if file := backend.OnNullServer(&model.Store{Kind: "file", Settings: map[string]string{"root": "/"}}, "", 5); file.Kind != "null" || file.Settings["size"] != "5B" || file.Settings["root"] != "" {
 		t.Errorf("%+v", file)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/stats/knee"
@@ -57,7 +58,7 @@ func (s *Scale) Expand(w *model.Workload, seed uint64) (*model.Workload, error) 
 			}
 		}
 	}
-	for _, problem := range model.Check(&expanded, model.COSBench) {
+	for _, problem := range model.Check(&expanded, model.COSBench, backend.Traits) {
 		if !problem.Warning {
 			return nil, errors.New(problem.String())
 		}

@@ -83,7 +83,7 @@ type Fleet struct {
 // event is what a host said, or that it is lost.
 type event struct {
 	from *peer
-	letter
+	frame
 	lost error
 }
 
@@ -92,7 +92,7 @@ type peer struct {
 	Host
 	index  int
 	link   *transport.Link
-	mail   *message.Conn
+	conn   *message.Conn
 	clocks clocksync.Join
 	about  json.RawMessage
 
@@ -130,7 +130,7 @@ func Dial(ctx context.Context, c Config) (*Fleet, error) {
 	for _, p := range f.peers {
 		f.reading.Go(func() { f.listen(p) })
 		// A host that has nothing to do is to hear of us too.
-		f.reading.Go(func() { p.mail.KeepAsking(life, min(askEach, f.Silence/4)) })
+		f.reading.Go(func() { p.conn.KeepAsking(life, min(askEach, f.Silence/4)) })
 	}
 	return f, nil
 }
@@ -188,16 +188,16 @@ func (f *Fleet) reach(ctx context.Context, p *peer) error {
 		return err
 	}
 	p.link = l
-	p.mail = newPost(l, f.Clock, f.Silence)
+	p.conn = newConn(l, f.Clock, f.Silence)
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
 	if err := f.introduce(p); err != nil {
 		return err
 	}
-	if err := p.mail.Join(&p.clocks); err != nil {
+	if err := p.conn.Join(&p.clocks); err != nil {
 		return err
 	}
-	return p.mail.Write(&letter{Setup: &setup{Run: f.RunID, Seed: f.Seed, Grace: f.Grace, OwnCredentials: f.OwnCredentials}})
+	return p.conn.Write(&frame{Setup: &setup{Run: f.RunID, Seed: f.Seed, Grace: f.Grace, OwnCredentials: f.OwnCredentials}})
 }
 
 // introduce proves the token and checks that the host has it too.
@@ -206,11 +206,11 @@ func (f *Fleet) introduce(p *peer) error {
 	if err != nil {
 		return err
 	}
-	if err := p.mail.Write(&letter{Hello: &hello{Magic: magic, Proto: Proto, Version: f.Version, Proof: proof}}); err != nil {
+	if err := p.conn.Write(&frame{Hello: &hello{Magic: magic, Proto: Proto, Version: f.Version, Proof: proof}}); err != nil {
 		return err
 	}
-	var l letter
-	err = p.mail.Read(&l)
+	var l frame
+	err = p.conn.Read(&l)
 	switch {
 	case errors.Is(err, io.EOF):
 		return errors.New("it closed the connection: it may have too many, or is no worker of CNSBench")
@@ -239,8 +239,8 @@ func (f *Fleet) introduce(p *peer) error {
 // listen hands on what a host says until it is lost.
 func (f *Fleet) listen(p *peer) {
 	for {
-		var l letter
-		err := p.mail.Read(&l)
+		var l frame
+		err := p.conn.Read(&l)
 		if err == nil && l.Pong != nil {
 			p.clocks.Add(l.Exchange())
 			continue

@@ -139,7 +139,7 @@ func (r *round) order(todo *model.Stage) error {
 	}
 	for p, s := range r.shares {
 		r.tally.begin(p, s)
-		r.send(p, &letter{Order: r.orderOf(s)})
+		r.send(p, &frame{Order: r.orderOf(s)})
 	}
 	return nil
 }
@@ -162,8 +162,8 @@ func (r *round) orderOf(s *model.Stage) *order {
 }
 
 // send tells a host something; the reader learns of an error.
-func (r *round) send(p *peer, l *letter) {
-	if err := p.mail.Write(l); err != nil {
+func (r *round) send(p *peer, l *frame) {
+	if err := p.conn.Write(l); err != nil {
 		_ = p.link.Close()
 	}
 }
@@ -187,7 +187,7 @@ func (r *round) start() {
 	r.tally.start(at)
 	for p := range r.shares {
 		on, _ := p.hostTime(at)
-		r.send(p, &letter{Start: &start{At: on}})
+		r.send(p, &frame{Start: &start{At: on}})
 	}
 }
 
@@ -195,7 +195,7 @@ func (r *round) start() {
 func (r *round) stop(atOnce bool) {
 	r.stopped, r.tally.stopped = true, true
 	for p := range r.shares {
-		r.send(p, &letter{Stop: &stop{AtOnce: atOnce}})
+		r.send(p, &frame{Stop: &stop{AtOnce: atOnce}})
 	}
 }
 

@@ -64,8 +64,8 @@ func Serve(ctx context.Context, listener net.Listener, o ServeOptions) error {
 
 // session serves one controller until either side ends it.
 func (h *host) session(ctx context.Context, l *transport.Link) error {
-	s := &session{host: h, mail: newPost(l, h.Clock, h.Silence), stopRound: func(bool) {}}
-	if err := h.admit(s.mail, l); err != nil {
+	s := &session{host: h, conn: newConn(l, h.Clock, h.Silence), stopRound: func(bool) {}}
+	if err := h.admit(s.conn, l); err != nil {
 		return err
 	}
 	defer h.free()
@@ -81,9 +81,9 @@ func (h *host) session(ctx context.Context, l *transport.Link) error {
 
 // admit checks the controller's proof and gives ours, in that order: who does
 // not know the token gets nothing that depends on it, and learns nothing.
-func (h *host) admit(mail *message.Conn, l *transport.Link) error {
-	var first letter
-	if err := mail.ReadHello(&first); err != nil {
+func (h *host) admit(conn *message.Conn, l *transport.Link) error {
+	var first frame
+	if err := conn.ReadHello(&first); err != nil {
 		return err
 	}
 	c := first.Hello
@@ -92,7 +92,7 @@ func (h *host) admit(mail *message.Conn, l *transport.Link) error {
 	}
 	no := func(kind, format string, args ...any) error {
 		r := refuse{Kind: kind, Reason: fmt.Sprintf(format, args...)}
-		return errors.Join(errors.New("refused: "+r.Reason), mail.Write(&letter{Refuse: &r}))
+		return errors.Join(errors.New("refused: "+r.Reason), conn.Write(&frame{Refuse: &r}))
 	}
 	knows, err := l.Proven(h.Token, asController, c.Proof)
 	if err != nil {
@@ -111,7 +111,7 @@ func (h *host) admit(mail *message.Conn, l *transport.Link) error {
 	if other := h.take(l.RemoteAddr().String()); other != "" {
 		return no(kindBusy, "it works for the controller at %s", other)
 	}
-	if err := mail.Write(&letter{Welcome: &welcome{Proof: ours, About: h.About}}); err != nil {
+	if err := conn.Write(&frame{Welcome: &welcome{Proof: ours, About: h.About}}); err != nil {
 		h.free()
 		return err
 	}

@@ -16,10 +16,9 @@ import (
 // session is a host's with one controller.
 type session struct {
 	*host
-	mail   *message.Conn
+	conn   *message.Conn
 	runner *loadgen.Runner
 	begin  chan op.Time // of the stage under way
-	share  *model.Stage // the same
 	rounds sync.WaitGroup
 
 	mu        sync.Mutex
@@ -30,17 +29,17 @@ type session struct {
 // listen does what the controller says until it ends.
 func (s *session) listen(ctx context.Context) error {
 	for {
-		var l letter
-		err := s.mail.Read(&l)
+		var l frame
+		err := s.conn.Read(&l)
 		if err != nil {
 			return err
 		}
 		switch {
 		case l.Ping != nil:
-			err = s.mail.Answer(&l.Time)
+			err = s.conn.Answer(&l.Time)
 		case l.Setup != nil && s.runner == nil:
 			s.runner = loadgen.NewRunner(loadgen.Config{Open: s.Open(l.Setup.OwnCredentials), Clock: s.Clock, Sleep: s.Sleep,
-				Seed: l.Setup.Seed, Grace: l.Setup.Grace, Observer: teller{s}, Begin: s.atOnce})
+				Seed: l.Setup.Seed, Grace: l.Setup.Grace, Observer: reporter{s}, Begin: s.atOnce})
 			s.Say("run " + l.Setup.Run)
 		case l.Order != nil && s.runner != nil:
 			err = s.round(ctx, l.Order)
@@ -81,7 +80,7 @@ func (s *session) round(ctx context.Context, o *order) error {
 		end()
 		return errors.New("it ordered a stage while another was under way")
 	}
-	s.busy, s.share, s.begin = true, &o.Stage, make(chan op.Time, 1)
+	s.busy, s.begin = true, make(chan op.Time, 1)
 	s.stopRound = func(atOnce bool) {
 		if end(); atOnce {
 			kill()
@@ -96,7 +95,7 @@ func (s *session) round(ctx context.Context, o *order) error {
 		s.busy, s.stopRound = false, func(bool) {}
 		s.mu.Unlock()
 		if ctx.Err() == nil { // else it was cut short, and nobody is to take it for ended
-			_ = s.mail.Write(&letter{Ended: report(result)}) // the reader learns of it
+			_ = s.conn.Write(&frame{Ended: endedOf(0, result)}) // the reader learns of it
 		}
 	})
 	return nil
@@ -133,7 +132,7 @@ func (o *order) complete() error {
 // begin. Windows and what is due count from it, also on a host that comes late,
 // which so is seen in its responses.
 func (s *session) atOnce(ctx context.Context) (op.Time, error) {
-	if err := s.mail.Write(&letter{Ready: &ready{}}); err != nil {
+	if err := s.conn.Write(&frame{Ready: &ready{}}); err != nil {
 		return op.Never, err
 	}
 	var at op.Time
@@ -145,41 +144,18 @@ func (s *session) atOnce(ctx context.Context) (op.Time, error) {
 			return op.Never, errors.New("stopped before it began")
 		}
 	}
-	return at, s.mail.Write(&letter{Began: &began{At: s.Clock.Now()}})
+	return at, s.conn.Write(&frame{Began: &began{At: s.Clock.Now()}})
 }
 
-// report is what a stage came to, but for the cells, which were told each
-// second.
-func report(r *loadgen.StageResult) *ended {
-	e := &ended{Usage: r.Usage, At: r.Ended}
-	if r.Err != nil {
-		e.Err = r.Err.Error()
-	}
-	for i := range r.Works {
-		w := &r.Works[i]
-		s := span{Began: w.Began, From: w.From, To: w.To, Ended: w.Ended}
-		if w.Err != nil {
-			s.Err = w.Err.Error()
-		}
-		e.Works = append(e.Works, s)
-	}
-	return e
+// reporter is the loadgen.Observer that sends each second to the controller.
+type reporter struct{ *session }
+
+func (reporter) StageBegan(*model.Stage, op.Time) {}
+
+func (t reporter) Second(_ string, w *model.Work, from, to op.Time, cells loadgen.Cells) {
+	_ = t.conn.Write(&frame{Second: secondOf(0, w, from, to, cells)}) // the reader notices an error
 }
 
-// teller is the load's observer: it hands each second to the controller.
-type teller struct{ *session }
+func (reporter) Interval(string, *model.Work, op.Time, op.Time, loadgen.Cells) {}
 
-func (teller) StageBegan(*model.Stage, op.Time) {}
-
-func (t teller) Second(_ string, w *model.Work, from, to op.Time, cells loadgen.Cells) {
-	for i := range t.share.Works {
-		if w == &t.share.Works[i] {
-			// The reader learns of an error.
-			_ = t.mail.Write(&letter{Second: &second{Work: i, From: from, To: to, Cells: cells, Usage: loadgen.UsageNow()}})
-		}
-	}
-}
-
-func (teller) Interval(string, *model.Work, op.Time, op.Time, loadgen.Cells) {}
-
-func (teller) StageEnded(*loadgen.StageResult) {}
+func (reporter) StageEnded(*loadgen.StageResult) {}

@@ -121,19 +121,20 @@ func (t *tally) began(p *peer, s *model.Stage, at op.Time) {
 
 // second takes in what a host did of a work in about a second.
 func (t *tally) second(p *peer, s *model.Stage, m *second) error {
-	if m.Work < 0 || m.Work >= len(s.Works) {
-		return fmt.Errorf("it tells of work %d of %d", m.Work, len(s.Works))
+	n := slices.IndexFunc(s.Works, func(w model.Work) bool { return w.Name == m.Work })
+	if n < 0 {
+		return fmt.Errorf("invalid report: work %q is not one of its share", m.Work)
 	}
-	w := &s.Works[m.Work]
+	w := &s.Works[n]
 	for k := range m.Cells {
 		if k.Op >= len(w.Ops) {
-			return fmt.Errorf("it tells of operation %d of %d of work %s", k.Op, len(w.Ops), w.Name)
+			return fmt.Errorf("invalid report: operation %d of %d of work %s", k.Op, len(w.Ops), w.Name)
 		}
 	}
 	i := t.work(w)
 	g := t.hosts[p.index].works[i]
 	if !m.From.Known() || m.To < m.From || g == nil || !g.open {
-		return errors.New("it tells of a second that cannot be")
+		return errors.New("invalid report: a second outside of its work")
 	}
 	end, _ := p.runTime(m.To)
 	to := max(end, g.until) // what is known of its clock changes, by less than ±

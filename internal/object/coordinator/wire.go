@@ -1,5 +1,6 @@
-// Package coordinator carries one object workload out on several hosts: a controller
-// (Dial, Fleet.Run) and the hosts (Serve), who know each other by a token.
+// Package coordinator carries one object workload out with several processes. A controller deals stages to
+// hosts that serve it (Dial, Serve); the instances of a workload of a Benchmark are shards that agree on each
+// stage at the run's rendezvous (RunShard), and write files that ReadShard reads.
 package coordinator
 
 import (
@@ -7,20 +8,19 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/agent/message"
-	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Proto is the version of what a controller and a host say to each other.
-const Proto = 2
+// Proto is the version of the protocol between controller and host.
+const Proto = 3
 
 const magic = "cnsbench-object-worker"
 
 const maxFrame = 32 << 20
 
-// letter is one of package message: exactly one pointer is set. Times are of the side that
-// took them, unless it says otherwise.
+// frame is a message of the protocol: exactly one pointer is set. Times are on the clock of the side that took
+// them, unless stated otherwise.
 //
 //	controller  hello                         proof of the token
 //	host        welcome or refuse             proof of the token
@@ -35,7 +35,7 @@ const maxFrame = 32 << 20
 //	host        began, second, second, …
 //	controller  stop                          at any time
 //	host        ended                         also in place of ready
-type letter struct {
+type frame struct {
 	message.Time
 	Hello   *hello   `json:"hello,omitempty"`
 	Welcome *welcome `json:"welcome,omitempty"`
@@ -103,39 +103,10 @@ type start struct {
 	At op.Time `json:"at"`
 }
 
-type began struct {
-	At op.Time `json:"at"`
-}
-
-// second is what a work did in about a second.
-type second struct {
-	Work  int           `json:"work"` // in the order's stage
-	From  op.Time       `json:"from"`
-	To    op.Time       `json:"to"`
-	Cells loadgen.Cells `json:"cells"`
-	Usage loadgen.Usage `json:"usage"` // since the process began
-}
-
 // stop ends the works of the stage: Grace later what is in flight too, or at
 // once.
 type stop struct {
 	AtOnce bool `json:"atOnce"`
-}
-
-type ended struct {
-	Err   string        `json:"err,omitempty"`
-	Works []span        `json:"works"`
-	Usage loadgen.Usage `json:"usage"` // during the stage
-	At    op.Time       `json:"at"`
-}
-
-// span is when a work was carried out and measured.
-type span struct {
-	Began op.Time `json:"began"`
-	From  op.Time `json:"from"`
-	To    op.Time `json:"to"`
-	Ended op.Time `json:"ended"`
-	Err   string  `json:"err,omitempty"`
 }
 
 // Who proves that it knows the token. It holds for all versions: a difference
@@ -145,8 +116,8 @@ const (
 	asHost       = magic + " host"
 )
 
-// newPost is for one side's link, whose clock that is; a peer that takes nothing
+// newConn is for one side's link, whose clock that is; a peer that takes nothing
 // for so long is lost.
-func newPost(l message.Stream, clock op.Clock, silence time.Duration) *message.Conn {
+func newConn(l message.Stream, clock op.Clock, silence time.Duration) *message.Conn {
 	return message.New(l, func() int64 { return int64(clock.Now()) }, maxFrame, silence)
 }

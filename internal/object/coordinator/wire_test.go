@@ -21,7 +21,7 @@ type pipe struct{ bytes.Buffer }
 func (*pipe) Close() error                     { return nil }
 func (*pipe) SetWriteDeadline(time.Time) error { return nil }
 
-func over(p *pipe) *message.Conn { return newPost(p, op.NewClock(), time.Second) }
+func over(p *pipe) *message.Conn { return newConn(p, op.NewClock(), time.Second) }
 
 // cell is that of k, made where it is not there.
 func cell(c loadgen.Cells, k loadgen.Key) *loadgen.Cell {
@@ -60,10 +60,10 @@ func TestMergeOfAThousandHostsIsExact(t *testing.T) {
 				add(cell(told, k), v)
 			}
 			p := &pipe{}
-			if err := over(p).Write(&letter{Second: &second{Cells: told}}); err != nil {
+			if err := over(p).Write(&frame{Second: &second{Cells: told}}); err != nil {
 				t.Fatal(err)
 			}
-			var l letter
+			var l frame
 			if err := over(p).Read(&l); err != nil {
 				t.Fatal(err)
 			}
@@ -89,24 +89,24 @@ func TestMergeOfAThousandHostsIsExact(t *testing.T) {
 
 func TestCellsThatCannotBe(t *testing.T) {
 	tests := map[string]string{
-		"cells twice":     frame(`{"second":{"cells":[{"Key":{"Op":0},"Cell":{"N":1}},{"Key":{"Op":0},"Cell":{"N":1}}]}}`),
-		"negative counts": frame(`{"second":{"cells":[{"Key":{"Op":0},"Cell":{"N":-1}}]}}`),
-		"no cell":         frame(`{"second":{"cells":[{"Key":{"Op":0}}]}}`),
-		"cut histogram":   frame(`{"second":{"cells":[{"Key":{"Op":0},"Cell":{"N":1},"Hist":[{"s":1,"l":1,"h":1,"c":"AQ=="}]}]}}`),
-		"empty histogram": frame(`{"second":{"cells":[{"Key":{"Op":0},"Cell":{"N":1},"Hist":[{"s":1,"l":1,"h":1,"c":""}]}]}}`),
-		"wrong extremes":  frame(`{"second":{"cells":[{"Key":{"Op":0},"Cell":{"N":1},"Hist":[{"s":1,"l":3,"h":1,"c":"AQE="}]}]}}`),
+		"cells twice":     framed(`{"second":{"cells":[{"Key":{"Op":0},"Cell":{"N":1}},{"Key":{"Op":0},"Cell":{"N":1}}]}}`),
+		"negative counts": framed(`{"second":{"cells":[{"Key":{"Op":0},"Cell":{"N":-1}}]}}`),
+		"no cell":         framed(`{"second":{"cells":[{"Key":{"Op":0}}]}}`),
+		"cut histogram":   framed(`{"second":{"cells":[{"Key":{"Op":0},"Cell":{"N":1},"Hist":[{"s":1,"l":1,"h":1,"c":"AQ=="}]}]}}`),
+		"empty histogram": framed(`{"second":{"cells":[{"Key":{"Op":0},"Cell":{"N":1},"Hist":[{"s":1,"l":1,"h":1,"c":""}]}]}}`),
+		"wrong extremes":  framed(`{"second":{"cells":[{"Key":{"Op":0},"Cell":{"N":1},"Hist":[{"s":1,"l":3,"h":1,"c":"AQE="}]}]}}`),
 	}
 	for name, text := range tests {
 		p := &pipe{}
 		p.WriteString(text)
-		var l letter
+		var l frame
 		if err := over(p).Read(&l); err == nil {
 			t.Errorf("%s was read: %+v", name, l)
 		}
 	}
 }
 
-func frame(text string) string {
+func framed(text string) string {
 	n := len(text)
 	return string([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}) + text
 }
@@ -114,16 +114,16 @@ func frame(text string) string {
 // FuzzRead reads what anybody may send. What is read can be sent on and is the
 // same then.
 func FuzzRead(f *testing.F) {
-	for _, text := range []string{"", "\x00", frame("{}"), frame(`{"hello":{"magic":"m","proto":1,"version":"v","proof":"AA=="}}`), frame(`{"ping":{"sent":1}}`),
-		frame(`{"second":{"work":0,"from":1,"to":2,"cells":[{"Key":{"Op":0,"Label":"200","OK":true},"Cell":{"N":1},"Hist":[{"s":5,"l":5,"h":5,"c":"BQE="}]}],"usage":{"CPU":1}}}`),
-		frame(`{"order":{"stage":{"name":"s","works":[{"name":"w","kind":"normal","workers":1,"rate":"poisson(5)","operations":[{"type":"read","name":"read","weight":100,"sizes":{"Kind":1,"Unit":1}}]}]},"secrets":[{"password":"x"}]}}`),
-		frame(`{"ended":{"works":[{"began":1,"from":null,"to":2,"ended":3}],"at":5}}`), "\x00\x00\x00\x09{\"ping\":{", "\xff\xff\xff\xff"} {
+	for _, text := range []string{"", "\x00", framed("{}"), framed(`{"hello":{"magic":"m","proto":1,"version":"v","proof":"AA=="}}`), framed(`{"ping":{"sent":1}}`),
+		framed(`{"second":{"work":"w","from":1,"to":2,"cells":[{"Key":{"Op":0,"Label":"200","OK":true},"Cell":{"N":1},"Hist":[{"s":5,"l":5,"h":5,"c":"BQE="}]}],"usage":{"CPU":1}}}`),
+		framed(`{"order":{"stage":{"name":"s","works":[{"name":"w","kind":"normal","workers":1,"rate":"poisson(5)","operations":[{"type":"read","name":"read","weight":100,"sizes":{"Kind":1,"Unit":1}}]}]},"secrets":[{"password":"x"}]}}`),
+		framed(`{"ended":{"works":[{"began":1,"from":null,"to":2,"ended":3}],"at":5}}`), "\x00\x00\x00\x09{\"ping\":{", "\xff\xff\xff\xff"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p := &pipe{}
 		p.Write(data)
-		var l letter
+		var l frame
 		if over(p).Read(&l) != nil {
 			return
 		}

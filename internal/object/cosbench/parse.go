@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
@@ -34,7 +35,7 @@ func Parse(data []byte, o Options) (*model.Workload, model.Problems) {
 		w = p.workload(root)
 		w.MarkParts()
 		if !p.Fatal() {
-			p.Problems = append(p.Problems, model.Check(w, model.COSBench)...)
+			p.Problems = append(p.Problems, model.Check(w, model.COSBench, backend.Traits)...)
 			p.exposed(root, Secrets(w, o.Secrets))
 			p.empty(w)
 		}

@@ -307,7 +307,7 @@ func TestSwitches(t *testing.T) {
 	}
 }
 
-// S3 takes no chunks of HTTP: that is said of each operation that would send
+// S3 refuses chunked transfer encoding: that is said of each operation that would send
 // them, special works too, and of no other.
 func TestChunksToS3(t *testing.T) {
 	const s3 = "<storage type=\"s3\" config=\"endpoint=http://192.0.2.1:1\"/>"
@@ -320,8 +320,8 @@ func TestChunksToS3(t *testing.T) {
 	for _, p := range problems {
 		got = append(got, p.String())
 	}
-	want := []string{"4: S3 takes no chunks of HTTP, so that each write would fail: leave chunked=true out", "6: S3 takes no chunks of HTTP, so that each write would fail: leave chunked=true out",
-		"7: S3 takes no chunks of HTTP, so that each filewrite would fail: leave chunked=true out", "8: warning: chunked=true has no effect on a multipart to storage s3"}
+	want := []string{"4: storage s3 refuses chunked transfer encoding: each write would fail: leave chunked=true out", "6: storage s3 refuses chunked transfer encoding: each write would fail: leave chunked=true out",
+		"7: storage s3 refuses chunked transfer encoding: each filewrite would fail: leave chunked=true out", "8: warning: chunked=true has no effect on a multipart to storage s3"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

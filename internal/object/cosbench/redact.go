@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/cnsbench/cnsbench/internal/object/backend"
 )
 
 // secretKey matches the keys of credentials, as they stand in config strings.
@@ -20,8 +22,8 @@ var attributes = strings.Fields("name description config type workers interval d
 // keyName matches the name of a key that is known, or of a secret.
 var keyName = func() *regexp.Regexp {
 	names := slices.Concat(authKeys, operationKeys, attributes)
-	for _, keys := range storageKeys {
-		names = append(names, keys...)
+	for _, d := range backend.All() {
+		names = append(names, d.Keys...)
 	}
 	for _, of := range aliases {
 		names = slices.AppendSeq(names, maps.Keys(of))

@@ -2,22 +2,19 @@ package cosbench
 
 import (
 	"fmt"
-	"maps"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 )
 
-// Kinds of storage: those of COSBench by what carries them out here, and why
-// others are declined.
+// Types of storage that are declined, with the reason, and the kinds of auth.
 var (
-	storageKinds = map[string]string{"s3": "s3", "s3v4": "s3", "swift": "swift", "": "null", "none": "null", "mock": "null", "noop": "null", "null": "null", "file": "file"}
-	declined     = map[string]string{
+	declined = map[string]string{
 		"gcs": "use s3 with its S3-compatible endpoint", "aliyun": "use s3 with its S3-compatible endpoint", "ecs": "use s3 with its S3-compatible endpoint",
 		"ehualu": "use s3 with its S3-compatible endpoint", "openio": "use s3 or swift with its gateway", "librados": "use s3 with a RADOS gateway",
 		"cdmi": "CDMI is declined, see docs/object.md; use s3 or swift", "cdmi_base": "CDMI is declined, see docs/object.md; use s3 or swift",
@@ -28,20 +25,8 @@ var (
 		"keystone": "keystone", "keystonev2": "keystonev2", "keystonev3": "keystonev3"}
 )
 
-// authPaths are where services that give tokens are most often found.
-var authPaths = map[string]string{"tempauth": "/auth/v1.0", "keystone": "/v3", "keystonev2": "/v2.0", "keystonev3": "/v3"}
-
 // Keys that storages and auths take; those that are secrets are kept apart.
 var (
-	storageKeys = map[string][]string{
-		"s3": {"endpoint", "region", "path_style_access", "timeout", "signature", "payload", "no_verify_ssl", "cafile", "credentials",
-			"proxyhost", "proxyport", "is_range_request", "file_length", "chunk_length",
-			"accesskey", "secretkey", "sessiontoken"},
-		"swift": {"storage_url", "policy", "timeout", "no_verify_ssl", "cafile", "credentials", "token",
-			"proxyhost", "proxyport"},
-		"file": {"root", "sync"},
-		"null": {"size"},
-	}
 	authKeys = []string{"username", "password", "auth_url", "tenant_name", "tenant", "project_name", "domain", "user_domain", "project_domain",
 		"region", "credentials", "interface"}
 	// aliases are further names that COSBench has for keys of an auth or a storage.
@@ -63,7 +48,7 @@ var (
 	unsupported = map[string]string{"storage_class": "STANDARD"}
 	// switches are true or false, in whatever letters.
 	switches   = []string{"path_style_access", "no_verify_ssl"}
-	secretKeys = []string{"accesskey", "secretkey", "sessiontoken", "password", "token"}
+	secretKeys = backend.SecretKeys()
 )
 
 func (p *parser) store(work *node, l level) model.Store {
@@ -76,19 +61,20 @@ func (p *parser) store(work *node, l level) model.Store {
 	s.Line = l.storage.line
 	p.only(l.storage, "type config", "")
 	kind := strings.ToLower(l.storage.attrs["type"].value)
-	var ok bool
-	if s.Kind, ok = storageKinds[kind]; !ok {
+	d := backend.OfType(kind)
+	if d == nil {
 		why := declined[kind]
 		if why == "" {
-			why = "there are " + strings.Join(slices.Sorted(maps.Keys(storageKinds))[1:], ", ")
+			why = "there are " + strings.Join(storageTypes(), ", ")
 		}
 		p.failOnce(l.storage.line, why, "storage %q cannot be had", kind)
 		return s
 	}
-	p.settings(l.storage, storageKeys[s.Kind], s.Settings, s.Secrets)
+	s.Kind = d.Kind
+	p.settings(l.storage, d.Keys, s.Settings, s.Secrets)
 	if l.auth != nil {
 		p.only(l.auth, "type config", "")
-		kind := strings.ToLower(l.auth.attrs["type"].value)
+		kind, ok := strings.ToLower(l.auth.attrs["type"].value), false
 		if s.AuthKind, ok = authKinds[kind]; !ok {
 			p.failOnce(l.auth.line, "there are none, tempauth (also swauth), keystone, keystonev2, keystonev3", "auth %q cannot be had", kind)
 			return s
@@ -96,14 +82,14 @@ func (p *parser) store(work *node, l level) model.Store {
 		switch {
 		case s.AuthKind == "none":
 			p.settings(l.auth, nil, nil, nil)
-		case s.Kind != "swift":
+		case !d.Auth:
 			p.warnOnce(l.auth.line, "", "auth %s is ignored: storage %s needs none", kind, s.Kind)
 			s.AuthKind = "none"
 		default:
 			p.settings(l.auth, authKeys, s.Auth, s.Secrets)
 		}
 	}
-	p.complete(&s, l)
+	p.complete(d, &s, l)
 	return s
 }
 
@@ -115,47 +101,37 @@ func (p *parser) failOnce(line int, hint, format string, args ...any) {
 	}
 }
 
-// complete refuses a store that cannot be reached as it stands.
-func (p *parser) complete(s *model.Store, l level) {
-	line := l.storage.line
-	given := func(n *node, key string) bool { // what was refused has been said
-		c, _ := settingsOf(n)
-		return c[key].value != ""
+// storageTypes are the types of storage that can be had, sorted.
+func storageTypes() (types []string) {
+	for _, d := range backend.All() {
+		types = append(append(types, d.Kind), d.Types...)
 	}
-	switch s.Kind {
-	case "s3":
-		if !given(l.storage, "endpoint") {
-			hint := "endpoint=http://HOST:PORT; COSBench's default is http://s3.amazonaws.com"
-			p.failOnce(line, hint, "storage s3 does not say where it is")
-		} else if s.Settings["path_style_access"] == "" && named(s.Settings["endpoint"]) {
-			p.warnOnce(line, "", "buckets are part of the path: COSBench has them in the host's name, which path_style_access=false says here")
-		}
-	case "file":
-		if s.Settings["root"] == "" {
-			p.failOnce(line, "root=/DIRECTORY", "storage file does not say where it is")
-		}
-	case "swift":
-		authenticated := s.AuthKind != "" && s.AuthKind != "none"
-		switch {
-		case !authenticated && !given(l.storage, "storage_url"):
-			p.failOnce(line, `give <auth type="tempauth" …>, or storage_url and a token, which may be among the credentials`, "storage swift does not say how to get a token")
-		case authenticated && !given(l.auth, "auth_url"):
-			p.failOnce(l.auth.line, "such as auth_url=http://HOST:PORT"+authPaths[s.AuthKind], "auth %s does not say where it is", s.AuthKind)
-		case authenticated && !given(l.auth, "username"):
-			p.failOnce(l.auth.line, "username=…", "auth %s does not say whom it is for", s.AuthKind)
-		}
-	}
+	types = slices.DeleteFunc(types, func(t string) bool { return t == "" })
+	slices.Sort(types)
+	return types
 }
 
-// named says whether an address has a name and no number; before a number
-// COSBench's library puts no bucket.
-func named(address string) bool {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" {
-		return false
+// complete refuses a store that cannot be reached as it stands.
+func (p *parser) complete(d *backend.Descriptor, s *model.Store, l level) {
+	if d.Check == nil {
+		return
 	}
-	_, err = netip.ParseAddr(u.Hostname())
-	return err != nil
+	given := func(n *node) func(key string) bool { // settings with problems of their own count too
+		return func(key string) bool {
+			c, _ := settingsOf(n)
+			return c[key].value != ""
+		}
+	}
+	for _, f := range d.Check(s, given(l.storage), given(l.auth)) {
+		line, report := l.storage.line, p.failOnce
+		if f.Auth {
+			line = l.auth.line
+		}
+		if f.Warning {
+			report = p.warnOnce
+		}
+		report(line, f.Hint, "%s", f.Message)
+	}
 }
 
 // settingsOf reads the config string of a storage or an auth. Its keys have the names

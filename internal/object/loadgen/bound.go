@@ -106,7 +106,7 @@ func MayHaveDone(label string) bool {
 }
 
 // MadeContainers says whether the works of type init of a stage may have made any.
-func (s *StageResult) MadeContainers() bool {
+func (s *StageResult) MadeContainers(kinds model.Kinds) bool {
 	for i := range s.Hosts {
 		if s.Hosts[i].Lost != nil { // nobody knows
 			return true
@@ -114,7 +114,7 @@ func (s *StageResult) MadeContainers() bool {
 	}
 	for i := range s.Works {
 		w := &s.Works[i]
-		if w.Work.Kind != model.Init || w.Work.Store.Kind == "null" {
+		if w.Work.Kind != model.Init || kinds(w.Work.Store.Kind).Transient {
 			continue
 		}
 		for k := range w.Cells {

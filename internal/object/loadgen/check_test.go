@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/client"
 	"github.com/cnsbench/cnsbench/internal/object/clienttest"
 	"github.com/cnsbench/cnsbench/internal/object/httpconn"
@@ -126,7 +127,7 @@ func runChecked(t *testing.T, l *lagging, w model.Work) (*Result, []Figures) {
 	t.Helper()
 	l.clock, l.objects, l.writers, l.lagged = op.NewClock(), map[string][]version{}, map[string]map[<-chan struct{}]bool{}, map[string]int{}
 	workload := &model.Workload{Stages: []model.Stage{{Name: "main", Works: []model.Work{w}}}}
-	if problems := model.Check(workload, model.COSBench); problems.Fatal() {
+	if problems := model.Check(workload, model.COSBench, backend.Traits); problems.Fatal() {
 		t.Fatal(problems)
 	}
 	r := Run(t.Context(), t.Context(), Config{Workload: workload, Open: func(*model.Store) (client.Store, error) { return clienttest.Func(l.do), nil },

@@ -11,9 +11,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/object/coordinator"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
-	"github.com/cnsbench/cnsbench/internal/object/shard"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
@@ -49,7 +49,7 @@ func Parse(in parser.Input) (parser.Result, error) {
 }
 
 // readPart finds the one file of a part.
-func readPart(files fs.FS) (*shard.Part, error) {
+func readPart(files fs.FS) (*coordinator.Shard, error) {
 	found := ""
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if ok, _ := path.Match("*.objects.jsonl", path.Base(name)); err == nil && !d.IsDir() && ok {
@@ -68,7 +68,7 @@ func readPart(files fs.FS) (*shard.Part, error) {
 		return nil, err
 	}
 	defer f.Close() // only read
-	p, err := shard.Read(f)
+	p, err := coordinator.ReadShard(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", found, err)
 	}
@@ -77,7 +77,7 @@ func readPart(files fs.FS) (*shard.Part, error) {
 
 // objects is the work on one part's file.
 type objects struct {
-	part *shard.Part
+	part *coordinator.Shard
 	res  parser.Result
 }
 
@@ -104,18 +104,9 @@ func (o *objects) judge() {
 		for j := range s.Works {
 			w := &s.Works[j]
 			measured = measured || w.Work.Kind == model.Normal
-			if bad, all := w.Violated(); bad > 0 {
-				o.warn("inconsistent", "%s, stage %s, work %s: %d of %d checks found the store inconsistent", who, s.Name, w.Work.Name, bad, all)
-			}
-			if lost, all := w.Lost(); lost > 0 {
-				o.warn("lost-operations", "%s, stage %s, work %s: %d of %d operations that were due had not begun, or not ended, when it ended", who, s.Name, w.Work.Name, lost, all)
-			}
-			if evidence, invalid, ok := w.NoSuccess(); ok {
-				o.warn("noSuccess", "%s, stage %s, work %s: %s", who, s.Name, w.Work.Name, evidence)
-				o.res.Warnings[len(o.res.Warnings)-1].Invalid = invalid
-			}
-			if evidence, ok := w.NoRamp(); ok {
-				o.warn("no-ramp-up", "%s, stage %s, work %s: %s", who, s.Name, w.Work.Name, evidence)
+			for _, f := range w.Findings() {
+				o.res.Warnings = append(o.res.Warnings, parser.Warning{Code: f.Code, Invalid: f.Invalid,
+					Message: fmt.Sprintf("%s, stage %s, work %s: %s", who, s.Name, w.Work.Name, f.Text)})
 			}
 		}
 		if b, evidence := s.Bound(); measured && b == loadgen.ClientBound {
@@ -129,7 +120,7 @@ func (o *objects) judge() {
 }
 
 // stage puts all figures of a stage into the result.
-func (o *objects) stage(s *shard.Stage) error {
+func (o *objects) stage(s *coordinator.ShardStage) error {
 	prefix := stagePrefix(&o.part.Workload, s.Name)
 	var each []loadgen.Metrics
 	for i := range s.Works {
@@ -194,7 +185,7 @@ func (o *objects) metrics(prefix string, m loadgen.Metrics) {
 
 // slices are the responses of each interval of a work. Those of works that go on
 // side by side share the name of their stage.
-func (o *objects) slices(s *shard.Stage, i int, prefix string) error {
+func (o *objects) slices(s *coordinator.ShardStage, i int, prefix string) error {
 	w := &s.Works[i]
 	cells, from, to := loadgen.Cells{}, op.Never, op.Never
 	flush := func() {
@@ -231,7 +222,7 @@ const wholeSecond = 20 * time.Millisecond
 // side did in one is added up. What a work did in less than half a second, at its
 // end, belongs to the second before; what is no whole second otherwise stands for
 // itself, as long as it is: so they add up to the totals.
-func (o *objects) series(prefix string, s *shard.Stage, wanted func(work int) bool) error {
+func (o *objects) series(prefix string, s *coordinator.ShardStage, wanted func(work int) bool) error {
 	type second struct {
 		at   op.Time
 		long op.Time

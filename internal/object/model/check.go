@@ -42,8 +42,8 @@ var COSBench = Words{
 
 // Check finds what is wrong with a workload whose text was understood: what
 // contradicts itself, never ends or cannot be meant. It says so in these words.
-func Check(w *Workload, words Words) Problems {
-	ps := checker{words: words}
+func Check(w *Workload, words Words, kinds Kinds) Problems {
+	ps := checker{words: words, kinds: kinds}
 	if len(w.Stages) == 0 {
 		ps.Fail(0, "add a "+words.Stage, "the workload has no stages")
 	}
@@ -70,6 +70,7 @@ func Check(w *Workload, words Words) Problems {
 type checker struct {
 	Problems
 	words Words
+	kinds Kinds
 }
 
 // fail adds a problem with a setting of what is at that line.
@@ -137,7 +138,8 @@ func (ps *checker) op(w *Work, o *Op) {
 	if n := o.Containers.Size(); n > maxContainers {
 		ps.fail(o.Line, "containers", fmt.Sprintf("at most %d", maxContainers), "%d containers cannot be meant", n)
 	}
-	if in := o.ContainerName.Prefix + o.ContainerName.Suffix; w.Store.Kind == "s3" && w.Store.Settings["path_style_access"] == "false" && strings.Trim(in, hostLetters) != "" {
+	hostNames := ps.kinds(w.Store.Kind).HostNames
+	if in := o.ContainerName.Prefix + o.ContainerName.Suffix; hostNames != nil && hostNames(&w.Store) && strings.Trim(in, hostLetters) != "" {
 		ps.fail(o.Line, "cprefix", "leave the bucket in the path", "a bucket whose name has %q in it cannot be part of a host's name", in)
 	}
 	if o.Sizes.Unit > 0 && o.Sizes.Max() > largestObject {
@@ -158,13 +160,13 @@ func (ps *checker) op(w *Work, o *Op) {
 	ps.divided(w, o)
 }
 
-// chunked says where bodies are not sent in chunks of HTTP.
+// chunked finds where bodies are not sent in chunked transfer encoding.
 func (ps *checker) chunked(w *Work, o *Op) {
 	set, sends := ps.words.Set("chunked", "true"), o.Type == Write || o.Type == FileWrite || o.Type == MultipartWrite
-	switch {
-	case !o.Chunked || !sends || w.Store.Kind == "swift":
-	case w.Store.Kind == "s3" && o.Type != MultipartWrite:
-		ps.fail(o.Line, "chunked", "leave "+set+" out", "S3 takes no chunks of HTTP, so that each %s would fail", o.Type)
+	switch chunked := ps.kinds(w.Store.Kind).Chunked; {
+	case !o.Chunked || !sends || chunked == ChunkedAccepted:
+	case chunked == ChunkedRefused && o.Type != MultipartWrite:
+		ps.fail(o.Line, "chunked", "leave "+set+" out", "storage %s refuses chunked transfer encoding: each %s would fail", w.Store.Kind, o.Type)
 	default:
 		ps.warn(o.Line, "chunked", "", "%s has no effect on a %s to storage %s", set, o.Type, w.Store.Kind)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 	"github.com/cnsbench/cnsbench/internal/schedule"
@@ -37,7 +38,7 @@ func TestWorkersWithNothingToDo(t *testing.T) {
 						w.Rate = schedule.Constant{Rate: 10}
 					}
 				})
-				ps := model.Check(&model.Workload{Stages: []model.Stage{{Name: "s", Works: []model.Work{w}}}}, model.COSBench)
+				ps := model.Check(&model.Workload{Stages: []model.Stage{{Name: "s", Works: []model.Work{w}}}}, model.COSBench, backend.Traits)
 				said := fmt.Sprint(ps)
 				if tt.want == "" && len(ps) > 0 || !strings.Contains(said, tt.want) || ps.Fatal() != (tt.want != "" && open) {
 					t.Errorf("%s; want %q", said, tt.want)

@@ -159,13 +159,16 @@ type Name struct {
 // Store is where a work's operations go. Settings and Auth hold no secrets:
 // those are in Secrets, which is never written anywhere.
 type Store struct {
-	Kind     string            `json:"kind"` // s3, swift, file, null
+	Kind     string            `json:"kind"` // of a backend.Descriptor
 	Settings map[string]string `json:"settings,omitempty"`
 	AuthKind string            `json:"authKind,omitempty"`
 	Auth     map[string]string `json:"auth,omitempty"`
 	Secrets  Secrets           `json:"-"`
 	Line     int               `json:"-"`
 }
+
+// Authenticated says whether a service gives the token that the store is used with.
+func (s *Store) Authenticated() bool { return s.AuthKind != "" && s.AuthKind != "none" }
 
 // Secrets are the credentials that stood in the file, or that it named.
 type Secrets map[string]string

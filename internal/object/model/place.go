@@ -28,12 +28,12 @@ func (n Numbered) All() iter.Seq[string] {
 	}
 }
 
-// Places are the containers that the works of type init make, by their stores.
-func Places(w *Workload) (places []Place) {
+// Places are the containers that the works of type init make, by their stores, but for stores that keep nothing.
+func Places(w *Workload, kinds Kinds) (places []Place) {
 	for i := range w.Stages {
 		for j := range w.Stages[i].Works {
 			work := &w.Stages[i].Works[j]
-			if work.Kind != Init || work.Store.Kind == "null" { // that keeps nothing
+			if work.Kind != Init || kinds(work.Store.Kind).Transient {
 				continue
 			}
 			for k := range work.Ops {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
@@ -20,7 +21,7 @@ func TestPlaces(t *testing.T) {
 		{Works: []model.Work{init(model.Init, "s3", "a", 1, 2), init(model.Init, "s3", "a", 7, 7), init(model.Prepare, "s3", "a", 5, 5)}},
 	}}
 	var got []string
-	for _, p := range model.Places(w) {
+	for _, p := range model.Places(w, backend.Traits) {
 		for _, n := range p.Containers {
 			got = append(got, fmt.Sprint(p.Store.Secrets["accesskey"], slices.Collect(n.All())))
 		}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/object/model"
-	"github.com/cnsbench/cnsbench/internal/object/selector"
 )
 
 // Convert makes a Benchmark with one object workload of a workload of object
@@ -218,40 +217,16 @@ func (c *converted) storage(s *model.Store) (*v1alpha1.ObjectStorage, error) {
 			out.Credentials = &v1alpha1.ObjectCredentials{File: v}
 		}
 	}
-	http, err := c.http(s.Settings)
-	if err != nil {
-		return nil, err
-	}
-	switch s.Kind {
-	case "s3":
-		out.S3Spec = &v1alpha1.S3Spec{Endpoint: s.Settings["endpoint"], Region: s.Settings["region"], Signature: s.Settings["signature"], Payload: s.Settings["payload"], HTTPEndpoint: http}
-		if s.Settings["path_style_access"] == "false" {
-			out.S3Spec.Addressing = virtualHost
-		}
-	case "swift":
-		out.SwiftSpec = &v1alpha1.SwiftSpec{AuthURL: s.Auth["auth_url"], StorageURL: s.Settings["storage_url"], Username: s.Auth["username"], Project: first(s.Auth, "project_name", "tenant_name", "tenant"),
-			UserDomain: first(s.Auth, "user_domain", "domain"), ProjectDomain: first(s.Auth, "project_domain", "domain"), Region: s.Auth["region"], Interface: s.Auth["interface"],
-			Policy: s.Settings["policy"], HTTPEndpoint: http}
-		if s.Auth["auth_url"] != "" {
-			out.SwiftSpec.Auth = s.AuthKind
-		}
-	case "file":
-		c.note("the files of storage file were in %s: here they are on a volume of the instance's own, in a directory as there (fileSpec.storageClass: hostdir); name another class to measure that", s.Settings["root"])
-		out.FileSpec = &v1alpha1.ObjectFileSpec{StorageClass: "hostdir", Sync: s.Settings["sync"]}
-	case "null":
-		out.NullSpec = &v1alpha1.ObjectNullSpec{}
-		if text := s.Settings["size"]; text != "" {
-			n, err := selector.ParseBytes(text)
-			if err != nil {
-				return nil, err
-			}
-			out.NullSpec.Size = bytesOf(n)
+	for _, f := range fields() {
+		if f.kind == s.Kind || f.kind == "" {
+			return out, f.write(c, s, out)
 		}
 	}
 	return out, nil
 }
 
-func (c *converted) http(settings map[string]string) (v1alpha1.HTTPEndpoint, error) {
+// httpEndpoint is the inverse of (*reader).http.
+func httpEndpoint(settings map[string]string) (v1alpha1.HTTPEndpoint, error) {
 	e := v1alpha1.HTTPEndpoint{CAFile: settings["cafile"]}
 	if host := settings["proxyhost"]; host != "" {
 		e.Proxy = "http://" + net.JoinHostPort(strings.Trim(host, "[]"), settings["proxyport"])

@@ -13,10 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/object/backend"
+	"github.com/cnsbench/cnsbench/internal/object/coordinator"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/metrics"
 	"github.com/cnsbench/cnsbench/internal/object/model"
-	"github.com/cnsbench/cnsbench/internal/object/shard"
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
@@ -39,7 +40,7 @@ func Resolve(r workload.SpecRequest) *workload.ResolvedSpec {
 		o.fail(r.Path+".phases", "stages follow one another", "an object workload has no phases")
 	}
 	w := o.workload(path, r.Create.ObjectSpec)
-	for _, p := range model.Check(w, words) {
+	for _, p := range model.Check(w, words, backend.Traits) {
 		where := o.place(path, p)
 		if p.Warning {
 			o.file.Warn(where, p.Hint, "%s", p.Message)
@@ -101,8 +102,8 @@ func (o *reader) line(path string) int {
 	return len(o.paths)
 }
 
-// fields are those whose names differ from COSBench's settings.
-var fields = map[string]string{"closuredelay": "closureDelay", "rampup": "rampUp", "rampdown": "rampDown", "partsize": "partSize",
+// renamed are the fields whose names differ from COSBench's settings.
+var renamed = map[string]string{"closuredelay": "closureDelay", "rampup": "rampUp", "rampdown": "rampDown", "partsize": "partSize",
 	"cprefix": "containerPrefix", "oprefix": "objectPrefix"}
 
 // words are those of an ObjectSpec.
@@ -112,7 +113,7 @@ var words = model.Words{
 	Set:   func(key, value string) string { return fieldOf(key) + ": " + value },
 }
 
-func fieldOf(key string) string { return cmp.Or(fields[key], key) }
+func fieldOf(key string) string { return cmp.Or(renamed[key], key) }
 
 // place is where in the file a problem is: at its field, of the operation or,
 // where it says nothing of it, of its work.
@@ -199,7 +200,7 @@ func (o *reader) variables(w *model.Workload, seed uint64) map[string]string {
 		volumes = append(volumes, map[string]any{"name": name, "hostPath": map[string]any{"path": m.path, "type": m.kind}})
 	}
 	return map[string]string{
-		"OBJECT_ORDER":   string(inJSON(shard.Order{Workload: *w, Seed: seed, Grace: grace})),
+		"OBJECT_ORDER":   string(inJSON(coordinator.ShardOrder{Workload: *w, Seed: seed, Grace: grace})),
 		"OBJECT_CLAIM":   claim,
 		"OBJECT_MOUNTS":  string(inJSON(mounts)),
 		"OBJECT_VOLUMES": string(inJSON(volumes)),

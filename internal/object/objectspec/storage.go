@@ -1,6 +1,7 @@
 package objectspec
 
 import (
+	"cmp"
 	"maps"
 	"net"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/object/backend"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 )
 
@@ -28,76 +30,42 @@ func (o *reader) given(path, kind string) string {
 	return hostDir + path
 }
 
-// virtualHost is the addressing with buckets in the name of the host.
-const virtualHost = "virtualHost"
-
 // storage is where a work goes.
 func (o *reader) storage(path string, s *v1alpha1.ObjectStorage) model.Store {
 	m := model.Store{Settings: map[string]string{}, Auth: map[string]string{}}
-	set := func(key, value string) {
-		if value != "" {
-			m.Settings[key] = value
+	for _, f := range fields() {
+		if f.read(o, path, s, &m) {
+			m.Kind = cmp.Or(m.Kind, f.kind)
 		}
-	}
-	http := func(path string, e *v1alpha1.HTTPEndpoint) {
-		set("cafile", o.given(e.CAFile, "File"))
-		if e.Proxy != "" { // the schema has its form
-			host, port, err := net.SplitHostPort(strings.TrimPrefix(e.Proxy, "http://"))
-			if err != nil {
-				o.fail(path+".proxy", "such as http://HOST:PORT", "%q is no address", e.Proxy)
-			}
-			set("proxyhost", host)
-			set("proxyport", port)
-		}
-		if e.InsecureSkipVerify {
-			set("no_verify_ssl", "true")
-		}
-		if d := o.positive(path+".timeout", e.Timeout); d > 0 {
-			set("timeout", strconv.FormatInt(max(1, d.Milliseconds()), 10))
-		}
-	}
-	switch {
-	case s.S3Spec != nil:
-		m.Kind = "s3"
-		o.address(path+".s3Spec.endpoint", s.S3Spec.Endpoint)
-		set("endpoint", s.S3Spec.Endpoint)
-		set("region", s.S3Spec.Region)
-		if s.S3Spec.Addressing == virtualHost {
-			set("path_style_access", "false")
-		}
-		set("signature", s.S3Spec.Signature)
-		set("payload", s.S3Spec.Payload)
-		http(path+".s3Spec", &s.S3Spec.HTTPEndpoint)
-	case s.SwiftSpec != nil:
-		m.Kind, m.AuthKind = "swift", s.SwiftSpec.Auth
-		if s.SwiftSpec.AuthURL == "" { // the credentials have the token
-			m.AuthKind = "none"
-		}
-		o.address(path+".swiftSpec.authURL", s.SwiftSpec.AuthURL)
-		o.address(path+".swiftSpec.storageURL", s.SwiftSpec.StorageURL)
-		set("storage_url", s.SwiftSpec.StorageURL)
-		for key, value := range map[string]string{"auth_url": s.SwiftSpec.AuthURL, "username": s.SwiftSpec.Username, "project_name": s.SwiftSpec.Project,
-			"user_domain": s.SwiftSpec.UserDomain, "project_domain": s.SwiftSpec.ProjectDomain, "region": s.SwiftSpec.Region, "interface": s.SwiftSpec.Interface} {
-			if value != "" {
-				m.Auth[key] = value
-			}
-		}
-		set("policy", s.SwiftSpec.Policy)
-		http(path+".swiftSpec", &s.SwiftSpec.HTTPEndpoint)
-	case s.FileSpec != nil:
-		m.Kind = "file"
-		set("root", volumeDir)
-		set("sync", s.FileSpec.Sync)
-		if o.volume != nil && o.volume != s.FileSpec {
-			o.fail(path+".fileSpec", "", "a second volume for objects cannot be")
-		}
-		o.volume = s.FileSpec
-	case s.NullSpec != nil:
-		m.Kind = "null"
-		set("size", strconv.FormatInt(o.bytes(path+".nullSpec.size", s.NullSpec.Size), 10))
 	}
 	o.credentials(path, s, &m)
 	return m
+}
+
+// http reads the settings of a store that speaks HTTP.
+func (o *reader) http(path string, e *v1alpha1.HTTPEndpoint, m *model.Store) {
+	set(m.Settings, "cafile", o.given(e.CAFile, "File"))
+	if e.Proxy != "" { // the schema has its form
+		host, port, err := net.SplitHostPort(strings.TrimPrefix(e.Proxy, "http://"))
+		if err != nil {
+			o.fail(path+".proxy", "such as http://HOST:PORT", "%q is no address", e.Proxy)
+		}
+		set(m.Settings, "proxyhost", host)
+		set(m.Settings, "proxyport", port)
+	}
+	if e.InsecureSkipVerify {
+		m.Settings["no_verify_ssl"] = "true"
+	}
+	if d := o.positive(path+".timeout", e.Timeout); d > 0 {
+		m.Settings["timeout"] = strconv.FormatInt(max(1, d.Milliseconds()), 10)
+	}
+}
+
+// set leaves out what is empty.
+func set(settings map[string]string, key, value string) {
+	if value != "" {
+		settings[key] = value
+	}
 }
 
 // address refuses what is none, and credentials in one. Whether there has to be
@@ -115,36 +83,28 @@ func (o *reader) address(path, text string) {
 	}
 }
 
-// environment are the variables that have credentials, as other programs have
-// them.
-var environment = map[string][]string{
-	"s3":    {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"},
-	"swift": {"OS_PASSWORD", "OS_AUTH_TOKEN"},
-}
-
 func (o *reader) credentials(path string, s *v1alpha1.ObjectStorage, m *model.Store) {
-	c, cluster := s.Credentials, o.cluster
-	names := environment[m.Kind]
+	c, cluster, d := s.Credentials, o.cluster, backend.Find(m.Kind)
 	switch {
-	case c != nil && names == nil:
+	case d == nil: // the schema, or its field, has said it
+	case c != nil && len(d.Variables) == 0:
 		o.fail(path+".credentials", "leave them out", "storage %s needs no credentials", m.Kind)
 	case c == nil && !cluster:
-		for _, n := range names {
-			if !slices.Contains(o.pass, n) {
-				o.pass = append(o.pass, n)
+		for _, v := range d.Variables {
+			if !slices.Contains(o.pass, v.Name) {
+				o.pass = append(o.pass, v.Name)
 			}
 		}
-	case c == nil && m.Kind == "swift":
-		key, why := "password", "nobody gives a token without a password"
-		if s.SwiftSpec.AuthURL == "" {
-			key, why = "token", "without an authURL the credentials have the token"
-		}
-		o.fail(path, "credentials: {secretName: NAME}, with the key "+key, "%s", why)
+	case c == nil && d.Credential != nil:
+		needed := d.Credential(m)
+		o.fail(path, "credentials: {secretName: NAME}, with the key "+needed.Key, "%s", needed.Why)
 	case c == nil:
 	case c.SecretName != "" && !cluster:
 		o.fail(path+".credentials.secretName", "file, or the environment", "there are no Secrets on engine %s", o.engine)
 	case c.File != "" && cluster:
-		o.fail(path+".credentials.file", "kubectl create secret generic NAME --from-literal=accesskey=… --from-literal=secretkey=…, and secretName", "a file of this machine is not on the cluster's nodes")
+		o.fail(path+".credentials.file",
+			"kubectl create secret generic NAME --from-literal=accesskey=… --from-literal=secretkey=…, and secretName",
+			"a file of this machine is not on the cluster's nodes")
 	case c.File != "":
 		m.Settings["credentials"] = o.given(c.File, "File")
 	case o.secret != "" && o.secret != c.SecretName:
@@ -159,7 +119,7 @@ func (o *reader) credentials(path string, s *v1alpha1.ObjectStorage, m *model.St
 // reaches their stores: what the program finds below hostDir is here, and of
 // what a Secret has the environment must tell.
 func places(w *model.Workload) []model.Place {
-	made := model.Places(w)
+	made := model.Places(w, backend.Traits)
 	for i := range made {
 		s := &made[i].Store
 		s.Settings = maps.Clone(s.Settings)

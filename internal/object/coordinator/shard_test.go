@@ -1,4 +1,4 @@
-package shard_test
+package coordinator_test
 
 import (
 	"bytes"
@@ -16,10 +16,10 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/rendezvous"
 	"github.com/cnsbench/cnsbench/internal/object/client"
 	"github.com/cnsbench/cnsbench/internal/object/clienttest"
+	"github.com/cnsbench/cnsbench/internal/object/coordinator"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/object/selector"
-	"github.com/cnsbench/cnsbench/internal/object/shard"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
@@ -148,8 +148,8 @@ func stage(name string, kind model.WorkKind, workers int, o model.Op, change fun
 	return model.Stage{Name: name, Works: []model.Work{w}}
 }
 
-func whole(main func(*model.Work)) *shard.Order {
-	return &shard.Order{Seed: 7, Grace: time.Second, Workload: model.Workload{Name: "w", Stages: []model.Stage{
+func whole(main func(*model.Work)) *coordinator.ShardOrder {
+	return &coordinator.ShardOrder{Seed: 7, Grace: time.Second, Workload: model.Workload{Name: "w", Stages: []model.Stage{
 		stage("init", model.Init, 1, op1(model.MakeContainer, model.ByContainer), nil),
 		stage("prepare", model.Prepare, 5, op1(model.Write, model.ByObject), nil),
 		stage("main", model.Normal, 7, op1(model.Read, model.ByNone), main),
@@ -159,7 +159,7 @@ func whole(main func(*model.Work)) *shard.Order {
 
 // outcome is what the parts of a run left.
 type outcome struct {
-	parts []*shard.Part
+	parts []*coordinator.Shard
 	texts []string
 	errs  []error
 	store *slow
@@ -167,11 +167,11 @@ type outcome struct {
 }
 
 // carryOut runs n parts together in virtual time.
-func carryOut(t *testing.T, order *shard.Order, n int, during func(r *room, s *slow, cancel []context.CancelFunc)) outcome {
+func carryOut(t *testing.T, order *coordinator.ShardOrder, n int, during func(r *room, s *slow, cancel []context.CancelFunc)) outcome {
 	t.Helper()
 	clock := op.NewClock()
 	s, r := &slow{clock: clock}, newRoom(n)
-	out := outcome{store: s, parts: make([]*shard.Part, n), texts: make([]string, n), errs: make([]error, n)}
+	out := outcome{store: s, parts: make([]*coordinator.Shard, n), texts: make([]string, n), errs: make([]error, n)}
 	files := make([]bytes.Buffer, n)
 	cancels := make([]context.CancelFunc, n)
 	var wait sync.WaitGroup
@@ -179,7 +179,7 @@ func carryOut(t *testing.T, order *shard.Order, n int, during func(r *room, s *s
 		var ctx context.Context
 		ctx, cancels[i] = context.WithCancel(t.Context())
 		wait.Go(func() {
-			out.errs[i] = shard.Run(ctx, t.Context(), shard.Config{Order: order, Index: i, Parts: n, Group: "g", Company: seat{r, i}, Out: &files[i], Version: "test",
+			out.errs[i] = coordinator.RunShard(ctx, t.Context(), coordinator.ShardConfig{Order: order, Index: i, Parts: n, Group: "g", Rendezvous: seat{r, i}, Out: &files[i], Version: "test",
 				Open: func(*model.Store) (client.Store, error) { return clienttest.Func(s.do), nil }, Clock: clock,
 				Sleep: clienttest.Sleep})
 		})
@@ -197,7 +197,7 @@ func carryOut(t *testing.T, order *shard.Order, n int, during func(r *room, s *s
 	wait.Wait()
 	for i := range files {
 		out.texts[i] = files[i].String()
-		p, err := shard.Read(&files[i])
+		p, err := coordinator.ReadShard(&files[i])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -291,13 +291,13 @@ func TestLatePart(t *testing.T) {
 		close(r.open)
 		var file bytes.Buffer
 		var barrier sync.Once
-		err := shard.Run(t.Context(), t.Context(), shard.Config{Order: order, Parts: 1, Group: "g", Company: seat{r, 0}, Out: &file, Version: "test", Clock: clock,
+		err := coordinator.RunShard(t.Context(), t.Context(), coordinator.ShardConfig{Order: order, Parts: 1, Group: "g", Rendezvous: seat{r, 0}, Out: &file, Version: "test", Clock: clock,
 			Open: func(*model.Store) (client.Store, error) { return clienttest.Func(s.do), nil },
 			Sleep: func(ctx context.Context, until time.Time) bool {
 				barrier.Do(func() { until = until.Add(late) })
 				return clienttest.Sleep(ctx, until)
 			}})
-		p, bad := shard.Read(&file)
+		p, bad := coordinator.ReadShard(&file)
 		if err = errors.Join(err, bad); err != nil {
 			t.Fatal(err)
 		}
@@ -401,7 +401,7 @@ func TestLostPart(t *testing.T) {
 			}
 			cut = append(cut, line)
 		}
-		p, err := shard.Read(strings.NewReader(strings.Join(cut, "") + `{"second":{"sta`))
+		p, err := coordinator.ReadShard(strings.NewReader(strings.Join(cut, "") + `{"second":{"sta`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -439,16 +439,16 @@ func TestReadRefuses(t *testing.T) {
 		"no such stage": head + `{"began":{"stage":1,"at":5}}` + "\n", "a work before it began": head + `{"second":{"work":"w","from":1,"to":2,"cells":[]}}` + "\n",
 		"no such operation": head + `{"began":{"stage":0,"at":5}}` + "\n" + `{"second":{"work":"w","from":1,"to":2,"cells":[{"Key":{"Op":3},"Cell":{"N":1}}]}}` + "\n",
 	} {
-		if p, err := shard.Read(strings.NewReader(text)); err == nil {
+		if p, err := coordinator.ReadShard(strings.NewReader(text)); err == nil {
 			t.Errorf("%s: read as %+v", name, p)
 		}
 	}
-	if p, err := shard.Read(strings.NewReader(head)); err != nil || !p.Torn {
+	if p, err := coordinator.ReadShard(strings.NewReader(head)); err != nil || !p.Torn {
 		t.Errorf("a head alone: %v", err)
 	}
 }
 
-func FuzzRead(f *testing.F) {
+func FuzzReadShard(f *testing.F) {
 	f.Add([]byte(`{"head":{"format":1,"parts":1,"workload":{"stages":[{"name":"s","works":[{"name":"w","kind":"normal","workers":1,"rate":"poisson(5)","operations":[{"type":"read","name":"read"}]}]}]}}}
 {"began":{"stage":0,"at":5,"barrier":true}}
 {"second":{"stage":0,"work":"w","from":5,"to":9,"cells":[{"Key":{"Op":0,"Label":"200","OK":true},"Cell":{"N":1}}]}}
@@ -456,7 +456,7 @@ func FuzzRead(f *testing.F) {
 {"done":{}}
 `))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := shard.Read(bytes.NewReader(data))
+		p, err := coordinator.ReadShard(bytes.NewReader(data))
 		if err == nil && p == nil {
 			t.Fatal(errors.New("neither a part nor an error"))
 		}

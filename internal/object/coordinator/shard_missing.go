@@ -1,4 +1,4 @@
-package shard
+package coordinator
 
 import (
 	"fmt"
@@ -8,11 +8,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Missing accounts for the share of a part that was lost: for each work that it
+// Missing accounts for the share of a lost shard: for each work that it
 // did not end, what it had to do, what is kept of it and what is not. Operations
 // of an open loop that were due, or were to be, after the last that is known of
 // it are added to the work as lost.
-func (p *Part) Missing() []string {
+func (p *Shard) Missing() []string {
 	var list []string
 	for i := range p.Stages {
 		s := &p.Stages[i]
@@ -35,8 +35,8 @@ func (p *Part) Missing() []string {
 	return list
 }
 
-// Shift moves all instants of the part by d.
-func (p *Part) Shift(d op.Time) {
+// Shift moves all instants of the shard by d.
+func (p *Shard) Shift(d op.Time) {
 	move := func(list ...*op.Time) {
 		for _, t := range list {
 			if t.Known() {

@@ -1,4 +1,4 @@
-package shard
+package coordinator
 
 import (
 	"bufio"
@@ -16,13 +16,13 @@ import (
 // maxRow bounds a line: a second of many operations in many outcomes.
 const maxRow = 64 << 20
 
-// writer writes rows; after an error it writes nothing more.
-type writer struct {
+// rowWriter writes rows; after an error it writes nothing more.
+type rowWriter struct {
 	to  io.Writer
 	err error
 }
 
-func (w *writer) row(r row) {
+func (w *rowWriter) row(r row) {
 	if w.err != nil {
 		return
 	}
@@ -33,43 +33,43 @@ func (w *writer) row(r row) {
 	w.err = err
 }
 
-// Part is what a part's file tells.
-type Part struct {
-	Head
+// Shard is what a shard's file tells.
+type Shard struct {
+	ShardHead
 	// Barrier is when the first stage that is measured began, for which the run's
 	// barrier had opened; Never if it did not.
 	Barrier op.Time
-	Stages  []Stage
-	// Last is the last instant that the file has, and Torn says that it ends there
-	// without the last line: the part was lost.
+	Stages  []ShardStage
+	// Last is the last instant in the file. Torn: the file ends without its last line, because the shard was
+	// lost.
 	Last op.Time
 	Torn bool
-	// Err is why the part failed; empty: it did not.
+	// Err is why the shard failed; empty: it did not.
 	Err         string
 	Interrupted bool
 }
 
-// Stage is what a part did in one.
-type Stage struct {
+// ShardStage is what a shard did in a stage.
+type ShardStage struct {
 	loadgen.StageResult
-	Seconds []Second
+	Seconds []ShardSecond
 	// Over: it has ended, or was skipped.
 	Over bool
 }
 
-// Second is what ended in about a second of a work, the i-th of its stage.
-type Second struct {
+// ShardSecond is what ended in about a second of a work, the i-th of its stage.
+type ShardSecond struct {
 	Work     int
 	From, To op.Time
 	Cells    loadgen.Cells
 	Usage    loadgen.Usage // of the process, since it began
 }
 
-// Read reads a part's file. What is cut off at its end is left out; an error
-// means that the file is none, or is damaged.
-func Read(from io.Reader) (*Part, error) {
+// ReadShard reads a shard's file. It leaves out an incomplete last line; an error means that the file is not
+// a shard's, or is damaged.
+func ReadShard(from io.Reader) (*Shard, error) {
 	lines := bufio.NewReader(from)
-	p := &Part{Barrier: op.Never, Torn: true}
+	p := &Shard{Barrier: op.Never, Torn: true}
 	for n := 1; ; n++ {
 		line, err := readLine(lines)
 		if errors.Is(err, io.EOF) {
@@ -114,7 +114,7 @@ func readLine(from *bufio.Reader) ([]byte, error) {
 	}
 }
 
-func (p *Part) take(n int, r *row) error {
+func (p *Shard) take(n int, r *row) error {
 	if r.Head != nil {
 		return p.begin(n, r.Head)
 	}
@@ -149,24 +149,24 @@ func (p *Part) take(n int, r *row) error {
 	return nil
 }
 
-func (p *Part) begin(n int, h *Head) error {
+func (p *Shard) begin(n int, h *ShardHead) error {
 	switch {
 	case n > 1:
 		return errors.New("it is a second head")
-	case h.Format > Format:
-		return fmt.Errorf("its format is %d, which is newer than this program, that knows %d", h.Format, Format)
+	case h.Format > shardFormat:
+		return fmt.Errorf("its format is %d, which is newer than this program, that knows %d", h.Format, shardFormat)
 	case h.Format < 1 || h.Parts < 1 || h.Index < 0 || h.Index >= h.Parts:
 		return fmt.Errorf("it is part %d of %d in format %d, which cannot be", h.Index, h.Parts, h.Format)
 	}
-	p.Head = *h
-	p.Stages = make([]Stage, len(h.Workload.Stages))
+	p.ShardHead = *h
+	p.Stages = make([]ShardStage, len(h.Workload.Stages))
 	for i := range p.Stages {
 		p.Stages[i].Name, p.Stages[i].Began, p.Stages[i].Ended = h.Workload.Stages[i].Name, op.Never, op.Never
 	}
 	return restore(&p.Workload)
 }
 
-func (p *Part) stage(i int) (*Stage, error) {
+func (p *Shard) stage(i int) (*ShardStage, error) {
 	if i < 0 || i >= len(p.Stages) {
 		return nil, fmt.Errorf("there is no stage %d", i)
 	}
@@ -174,7 +174,7 @@ func (p *Part) stage(i int) (*Stage, error) {
 }
 
 // works begins those that are measured.
-func (s *Stage) works(m *model.Stage) {
+func (s *ShardStage) works(m *model.Stage) {
 	s.Works = nil
 	for i := range m.Works {
 		w := &m.Works[i]
@@ -190,7 +190,7 @@ func (s *Stage) works(m *model.Stage) {
 	}
 }
 
-func (s *Stage) work(name string) (int, error) {
+func (s *ShardStage) work(name string) (int, error) {
 	i := slices.IndexFunc(s.Works, func(w loadgen.WorkResult) bool { return w.Work.Name == name })
 	if i < 0 {
 		return 0, fmt.Errorf("stage %q has no work %q that has begun", s.Name, name)
@@ -198,7 +198,7 @@ func (s *Stage) work(name string) (int, error) {
 	return i, nil
 }
 
-func (p *Part) second(x *second) error {
+func (p *Shard) second(x *second) error {
 	s, err := p.stage(x.Stage)
 	if err != nil {
 		return err
@@ -212,12 +212,12 @@ func (p *Part) second(x *second) error {
 			return fmt.Errorf("work %q has no operation %d", x.Work, k.Op)
 		}
 	}
-	s.Seconds = append(s.Seconds, Second{Work: i, From: x.From, To: x.To, Cells: x.Cells, Usage: x.Usage})
+	s.Seconds = append(s.Seconds, ShardSecond{Work: i, From: x.From, To: x.To, Cells: x.Cells, Usage: x.Usage})
 	p.Last = max(p.Last, x.To)
 	return nil
 }
 
-func (p *Part) ended(x *ended) error {
+func (p *Shard) ended(x *ended) error {
 	s, err := p.stage(x.Stage)
 	if err != nil {
 		return err
@@ -243,7 +243,7 @@ func (p *Part) ended(x *ended) error {
 
 // sum adds the seconds up, exactly. Of a work that was lost under way the
 // measured window ends with what is known of it.
-func (s *Stage) sum() error {
+func (s *ShardStage) sum() error {
 	for _, x := range s.Seconds {
 		if err := s.Works[x.Work].Cells.Merge(x.Cells); err != nil {
 			return fmt.Errorf("work %q: %w", s.Works[x.Work].Work.Name, err)
