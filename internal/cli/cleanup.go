@@ -13,11 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/owned"
+	"github.com/cnsbench/cnsbench/internal/runner/podrunner"
 )
 
 func newCleanup(s *streams) *cobra.Command {
@@ -46,7 +48,7 @@ another user, is listed and left alone; the exit status is 2 then.`,
 			case len(args) == 1:
 				return cleanBundle(ctx, s, &on, args[0], dryRun)
 			case platform == engineKubernetes && run != "":
-				return cleanCluster(ctx, s, &on.clusterFlags, run)
+				return cleanCluster(ctx, s, &on.Options, run)
 			case platform == engineKubernetes:
 				return errors.New("--run names the run to remove from the cluster; its label is cnsbench.dev/run")
 			}
@@ -60,40 +62,33 @@ another user, is listed and left alone; the exit status is 2 then.`,
 		"with a bundle: say what would be removed, and what left alone; remove nothing")
 	c.Flags().BoolVar(&on.sameCluster, "same-cluster", false,
 		"with a bundle: the kubeconfig's cluster is the run's, though its address is another")
-	on.connecting(c)
+	namespaceFlags(c, &on.Options, "kubernetes: namespace of the run")
 	return c
 }
 
 // cleanupFlags say on which cluster a bundle's run was.
 type cleanupFlags struct {
-	clusterFlags
+	cluster.Options
 	sameCluster bool
 }
 
 // cleanCluster removes what carries a run's label.
-func cleanCluster(ctx context.Context, s *streams, f *clusterFlags, run string) error {
+func cleanCluster(ctx context.Context, s *streams, f *cluster.Options, run string) error {
 	if err := owned.CheckRunID(run); err != nil {
 		return fmt.Errorf("--run: %w", err)
 	}
-	on, err := f.connect()
+	on, err := f.Connect()
 	if err != nil {
 		return failed(err)
 	}
-	if err := endRunner(ctx, s, on, runner{run: run}); err != nil {
+	if err := (podrunner.Owner{Run: run}).Stop(ctx, on, s.err); err != nil {
 		return failed(err)
 	}
-	if err := cleanRun(ctx, on, run, owned.Identity{}); err != nil {
+	if err := podrunner.Teardown(ctx, on, run, owned.Identity{}); err != nil {
 		return failed(fmt.Errorf("not everything could be removed: %w", err))
 	}
-	fmt.Fprintf(s.out, "nothing is left of run %s in namespace %s\n", run, on.namespace)
+	fmt.Fprintf(s.out, "nothing is left of run %s in namespace %s\n", run, on.Namespace)
 	return nil
-}
-
-// cleanRun removes what a run has left on a cluster; without its identity its label
-// decides what that is.
-func cleanRun(ctx context.Context, on *cluster, run string, own owned.Identity) error {
-	o := kubernetes.Options{Config: on.config, Namespace: on.namespace, Identity: own}
-	return kubernetes.New(o).TeardownRun(ctx, run)
 }
 
 // cleaner removes what a dead run has left on its platform.
@@ -146,7 +141,7 @@ func (h *localCleaner) teardown(ctx context.Context, ledger *bundle.Ledger) erro
 // clusterCleaner cleans up on a cluster.
 type clusterCleaner struct {
 	*streams
-	on     *cluster
+	on     *cluster.Cluster
 	own    owned.Identity
 	engine *kubernetes.Engine
 }
@@ -156,22 +151,22 @@ func (f *cleanupFlags) onCluster(s *streams, run string, own owned.Identity) (cl
 	if err := own.OnCluster(); err != nil {
 		return unprovable{fmt.Errorf("%w%s", err, byHand(run))}, nil
 	}
-	if f.namespace != "" && f.namespace != own.Namespace {
-		return nil, fmt.Errorf("--namespace %s: run %s was in namespace %s", f.namespace, own.RunID, own.Namespace)
+	if f.Namespace != "" && f.Namespace != own.Namespace {
+		return nil, fmt.Errorf("--namespace %s: run %s was in namespace %s", f.Namespace, own.RunID, own.Namespace)
 	}
-	f.namespace = own.Namespace
-	on, err := f.connect()
+	f.Namespace = own.Namespace
+	on, err := f.Connect()
 	if err != nil {
 		return nil, failed(err)
 	}
-	o := kubernetes.Options{Config: on.config, Namespace: on.namespace, Identity: own}
+	o := kubernetes.Options{Config: on.Config, Namespace: on.Namespace, Identity: own}
 	switch {
 	case f.sameCluster:
 		o.Server = own.Server
-	case own.Server != on.config.Host:
+	case own.Server != on.Config.Host:
 		return nil, failed(fmt.Errorf("run %s was on the cluster at %s, and the kubeconfig's is at %s: choose that "+
 			"cluster by --kubeconfig or --context, or say --same-cluster if it is the same by another address",
-			own.RunID, own.Server, on.config.Host))
+			own.RunID, own.Server, on.Config.Host))
 	}
 	return &clusterCleaner{s, on, own, kubernetes.New(o)}, nil
 }
@@ -208,24 +203,23 @@ func (t *clusterCleaner) check(ctx context.Context, entry op.LedgerEntry) error 
 }
 
 func (t *clusterCleaner) further(ctx context.Context) ([]string, error) {
-	of := runner{t.own.RunID, t.own.Proof()}
-	pods, err := t.on.set.CoreV1().Pods(t.on.namespace).List(ctx, of.selector())
+	pods, refused, err := t.runner().Pods(ctx, t.on)
 	if err != nil {
-		return nil, fmt.Errorf("look for the runner's pod: %w", err)
+		return nil, err
 	}
-	list, alone := t.engine.Owed(ctx)
-	for _, p := range pods.Items {
-		if err := of.owns(p.Labels); err != nil {
-			alone = errors.Join(alone, fmt.Errorf("pod %s: %w", p.Name, err))
-			continue
-		}
-		list = append(list, "runner pod "+p.Name)
+	list, left := t.engine.Owed(ctx)
+	for _, name := range pods {
+		list = append(list, "runner pod "+name)
 	}
-	return list, alone
+	return list, errors.Join(left, refused)
+}
+
+func (t *clusterCleaner) runner() podrunner.Owner {
+	return podrunner.Owner{Run: t.own.RunID, Proof: t.own.Proof()}
 }
 
 func (t *clusterCleaner) teardown(ctx context.Context, ledger *bundle.Ledger) error {
-	if err := endRunner(ctx, t.streams, t.on, runner{t.own.RunID, t.own.Proof()}); err != nil {
+	if err := t.runner().Stop(ctx, t.on, t.err); err != nil {
 		return err
 	}
 	return t.engine.Teardown(ctx, ledger)

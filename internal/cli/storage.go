@@ -40,7 +40,7 @@ func checkStorage(dir string) error {
 // below the storage directory, by name.
 func (f *runFlags) storing(p *plan.Plan) []classRoom {
 	var list []classRoom
-	if f.engine == engineKubernetes || f.endpoint != "" {
+	if f.Engine == engineKubernetes || f.Endpoint != "" {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.StorageClasses)) {
@@ -115,7 +115,7 @@ func (f *runFlags) room(p *plan.Plan) (*storageRoom, error) {
 	if len(classes) == 0 {
 		return nil, nil
 	}
-	r, err := roomAt(f.storage)
+	r, err := roomAt(f.StorageDir)
 	if err != nil {
 		return nil, err
 	}
@@ -216,15 +216,15 @@ func (r *storageRoom) print(w io.Writer) {
 // readyStorage checks the storage directory, makes the default one, and says
 // which device is measured.
 func (f *runFlags) readyStorage(s *streams, p *plan.Plan) error {
-	if f.endpoint == "" && f.storage == storageDir() {
-		if err := os.MkdirAll(f.storage, 0o755); err != nil {
+	if f.Endpoint == "" && f.StorageDir == storageDir() {
+		if err := os.MkdirAll(f.StorageDir, 0o755); err != nil {
 			return failed(fmt.Errorf("storage directory: %w (choose another with --storage-dir)", err))
 		}
 	}
 	if len(f.storing(p)) == 0 {
 		return nil
 	}
-	r, err := roomAt(f.storage)
+	r, err := roomAt(f.StorageDir)
 	if err != nil {
 		return failed(err)
 	}

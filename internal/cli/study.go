@@ -12,15 +12,17 @@ import (
 	"strings"
 	"syscall"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/analysis/sweep"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/report/html"
+	"github.com/cnsbench/cnsbench/internal/runner/inputs"
+	"github.com/cnsbench/cnsbench/internal/runner/runflags"
 	"github.com/cnsbench/cnsbench/internal/study"
 )
 
@@ -62,20 +64,14 @@ Exit status: as of run, of the worst trial; 130 as soon as one is interrupted.`,
 			return f.carryOut(cmd.Context(), s, args)
 		},
 	}
-	f.run.planning(c)
-	f.run.cluster.running(c)
+	f.run.addRunFlags(c, runflags.Study)
 	fl := c.Flags()
-	fl.StringVar(&f.run.out, "out", "", "directory of the study (default cnsbench-study-NAME)")
-	fl.StringVar(&f.run.storage, "storage-dir", storageDir(), "where our drivers keep volumes: on the disk you want to measure")
-	fl.StringVar(&f.run.inject, "inject", "", "file with delays, stalls and errors for our drivers to inject")
-	fl.BoolVar(&f.run.strict, "strict", false, "exit with 4 when a figure of a trial cannot be trusted")
-	fl.DurationVar(&f.run.sendWithin, "send-within", 20*time.Second, "how long after a trial its results are still sent")
-	fl.BoolVar(&f.run.dryRun, "dry-run", false, "check every cell, list the trials, make nothing")
+	fl.Lookup("out").Usage = "directory of the study (default cnsbench-study-NAME)"
+	fl.Lookup("dry-run").Usage = "check every cell and list the trials; create nothing"
 	fl.StringVar(&f.scale, "scale", "", "edition of the study: one of its scales; empty: in full")
 	fl.Int32Var(&f.repetitions, "repetitions", 0, "trials of each cell, instead of the study's number")
 	fl.StringArrayVar(&f.factors, "factor", nil, "KEY=VALUE,VALUE…: other values of a factor, or one more; KEY as of --set; may be repeated")
 	fl.BoolVar(&f.verbose, "verbose", false, "show each trial's progress and summary")
-	outputFlag(c, &f.run.output)
 	return c
 }
 
@@ -84,13 +80,13 @@ func (f *studyFlags) carryOut(ctx context.Context, s *streams, args []string) er
 	if err != nil {
 		return err
 	}
-	if f.run.out == "" {
-		f.run.out = "cnsbench-study-" + d.Name
+	if f.run.Out == "" {
+		f.run.Out = "cnsbench-study-" + d.Name
 	}
-	if f.run.dryRun {
+	if f.run.DryRun {
 		return f.preview(s, d, rooms)
 	}
-	dir, err := study.Begin(f.run.out, d)
+	dir, err := study.Begin(f.run.Out, d)
 	if err != nil {
 		return err
 	}
@@ -132,7 +128,7 @@ func (f *studyFlags) design(ctx context.Context, s *streams, args []string) (
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err = study.New(spec, study.Options{Scale: f.scale, Repetitions: f.repetitions, Factors: factors, Set: f.run.set,
+	d, err = study.New(spec, study.Options{Scale: f.scale, Repetitions: f.repetitions, Factors: factors, Set: f.run.Set,
 		Seed: int64(drawSeed())})
 	if err != nil {
 		return nil, nil, err
@@ -162,7 +158,7 @@ func (f *studyFlags) cell(ctx context.Context, s *streams, d *study.Design, i in
 	*storageRoom, error) {
 	c := d.Cells[i]
 	one := f.run
-	one.set, one.trial = slices.Concat(d.Base, c.Set), true
+	one.Set, one.trial = slices.Concat(d.Base, c.Set), true
 	quiet := &streams{in: strings.NewReader(""), out: io.Discard, err: s.err}
 	if i > 0 {
 		quiet.err = io.Discard // what is said of one cell is said of all
@@ -186,41 +182,32 @@ func (f *studyFlags) cell(ctx context.Context, s *streams, d *study.Design, i in
 			d.Responses = study.DefaultResponses(actionsOf(p))
 		}
 	}
-	if !f.run.dryRun {
+	if !f.run.DryRun {
 		return nil, nil
 	}
 	room, err := one.room(p)
 	return room, failed(err)
 }
 
-// flags are those that make a trial what it is and that the design does not have.
-func (f *studyFlags) flags() ([]string, error) {
-	list := []string{"--engine", f.run.engine}
-	if f.run.endpoint != "" {
-		list = append(list, "--csi-endpoint", f.run.endpoint)
+// flags are those that all trials share and that the design does not have.
+func (f *studyFlags) flags() (list []string, err error) {
+	shared := f.run.Flags
+	if shared.Engine != engineLocal {
+		shared.StorageDir = ""
+	} else if shared.StorageDir, err = filepath.Abs(shared.StorageDir); err != nil {
+		return nil, err
 	}
-	if f.run.engine == engineLocal {
-		dir, err := filepath.Abs(f.run.storage)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, "--storage-dir", dir)
-	}
-	injected, err := f.run.injection()
-	if injected != "" {
-		list = append(list, "--inject", injected)
-	}
-	return list, err
+	shared.Inject, err = f.run.injection()
+	return shared.Args(runflags.Trial), err
 }
 
 // traces adds those that a plan replays to what trials are made of.
 func traces(to []study.Source, p *plan.Plan, main string) ([]study.Source, error) {
-	open := openBeside(main)
 	for _, r := range p.Benchmark.Spec.Rates {
 		if r.TraceRateSpec == nil {
 			continue
 		}
-		f, err := open(r.TraceRateSpec.Source)
+		f, err := inputs.Open(main, r.TraceRateSpec.Source)
 		if err != nil {
 			return nil, err
 		}
@@ -322,8 +309,8 @@ func worse(a, b int) int {
 
 func (f *studyFlags) trial(ctx context.Context, s *streams, dir *study.Dir, t study.Trial, args []string) error {
 	one := f.run
-	one.out = dir.Of(t)
-	one.set, one.trial = slices.Concat(dir.Base, t.Set), true
+	one.Out = dir.Of(t)
+	one.Set, one.trial = slices.Concat(dir.Base, t.Set), true
 	one.output = ""
 	to := s
 	if !f.verbose {
@@ -344,7 +331,7 @@ func (f *studyFlags) clear(ctx context.Context, s *streams, dir *study.Dir, t st
 			return failed(err)
 		}
 		if run, err := bundle.ReadRun(path); open > 0 || err == nil && run.Engine == engineKubernetes {
-			if err := cleanBundle(ctx, s, &cleanupFlags{clusterFlags: f.run.cluster}, path, false); err != nil {
+			if err := cleanBundle(ctx, s, &cleanupFlags{Options: cluster.Options(f.run.Cluster)}, path, false); err != nil {
 				return err
 			}
 		}

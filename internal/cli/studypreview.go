@@ -12,7 +12,7 @@ import (
 // preview prints what study run would do: the trials in their order, and where
 // their volumes would be. A study that was begun goes on in its own order.
 func (f *studyFlags) preview(s *streams, d *study.Design, rooms []*storageRoom) error {
-	begun, err := study.Resume(f.run.out, d)
+	begun, err := study.Resume(f.run.Out, d)
 	if err != nil {
 		return err
 	}

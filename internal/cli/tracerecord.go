@@ -20,6 +20,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/capture"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
@@ -33,7 +34,7 @@ type recordFlags struct {
 	out, audit, bundle string
 	length             time.Duration
 	all                bool
-	cluster            clusterFlags
+	cluster            cluster.Options
 }
 
 func newTraceRecord(s *streams) *cobra.Command {
@@ -60,7 +61,7 @@ them. With --from-audit it reads an API server's audit log instead, with
 	fl.BoolVarP(&f.all, "all-namespaces", "A", false, "record all namespaces")
 	fl.StringVar(&f.audit, "from-audit", "", "audit log of an API server (JSON lines) to read")
 	fl.StringVar(&f.bundle, "from-bundle", "", "directory of a bundle to read")
-	f.cluster.connecting(c)
+	namespaceFlags(c, &f.cluster, "namespace to record")
 	c.MarkFlagsMutuallyExclusive("from-audit", "from-bundle", "duration")
 	return c
 }
@@ -96,7 +97,7 @@ func fromAudit(s *streams, name string) ([]trace.Record, error) {
 
 // watch records a live cluster.
 func (f *recordFlags) watch(ctx context.Context, s *streams) ([]trace.Record, error) {
-	config, namespace, err := f.cluster.config()
+	config, namespace, err := f.cluster.Load()
 	if err != nil {
 		return nil, err
 	}
