@@ -29,7 +29,7 @@ func (r *running) conclude(result *run.Result) error {
 	closed := r.writer.Close(func(b *bundle.Run) {
 		b.State, b.Reason = result.State, result.Reason
 		b.BarrierAt, b.EndedAt = result.BarrierAt, result.EndedAt
-		b.Rates, b.Validity, b.Distributions = rateStats(result), result.Flags, result.Distributions
+		b.Rates, b.Validity, b.Distributions = result.RateStats(), result.Flags, result.Distributions
 		b.Bounds = result.Bounds
 		b.ExitCode = exitOf(result)
 	})
@@ -116,21 +116,6 @@ func doubtful(flags []bundle.Flag) bool {
 		}
 	}
 	return false
-}
-
-func rateStats(result *run.Result) []bundle.RateStats {
-	var stats []bundle.RateStats
-	for _, c := range result.Rates {
-		s := bundle.RateStats{Name: c.Rate, Triggers: c.Triggers, Started: c.Started, Dropped: c.Dropped, Late: c.Late}
-		if c.Active > 0 {
-			s.Offered, s.Achieved = float64(c.Ops)/c.Active.Seconds(), float64(c.OK)/c.Active.Seconds()
-		}
-		if c.Lateness != nil && c.Lateness.N() > 0 {
-			s.LateP99Ns, _ = c.Lateness.Quantile(0.99)
-		}
-		stats = append(stats, s)
-	}
-	return stats
 }
 
 // clockInfo describes the clock that orders everything.

@@ -21,6 +21,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/internal/runner/inputs"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
 )
@@ -168,23 +169,8 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// facts are what the record keeps of a plan beside the Benchmark itself.
-type facts struct {
-	Runtime        string            `json:"runtime,omitempty"`
-	Grace          string            `json:"gracePeriod"`
-	StorageClasses map[string]string `json:"storageClasses"` // class → driver
-	Budget         plan.Budget       `json:"budget"`
-	Closed         []string          `json:"closedLoops,omitempty"` // actions whose ops have one view
-	Vars           map[string]any    `json:"vars,omitempty"`
-	// Variants are, of an action whose instances differ, the variables that set
-	// instance i apart: those at i modulo their number.
-	Variants map[string][]map[string]string `json:"variants,omitempty"`
-	Warnings []string                       `json:"warnings,omitempty"`
-	// Args are the flags that shaped the run; Inject is the text of what our
-	// drivers were told to inject.
-	Args   []string `json:"args,omitempty"`
-	Inject string   `json:"inject,omitempty"`
-}
+// facts are what a bundle has of a plan.
+type facts = run.Facts
 
 // recorded are the flags that shape a run, for its bundle.
 func (f *runFlags) recorded() []string {
@@ -208,35 +194,6 @@ func (f *runFlags) injection() (string, error) {
 		return string(b), nil
 	}
 	return f.Inject, nil
-}
-
-func planFacts(p *plan.Plan, args []string, injected string) facts {
-	f := facts{Args: args, Inject: injected, Grace: p.Grace.String(), StorageClasses: map[string]string{}, Budget: p.Budget, Vars: map[string]any{}, Variants: map[string][]map[string]string{}}
-	if p.Runtime > 0 {
-		f.Runtime = p.Runtime.String()
-	}
-	for n, sc := range p.StorageClasses {
-		f.StorageClasses[n] = sc.Provisioner
-	}
-	closed := map[string]bool{}
-	for _, r := range p.Rates {
-		closed[r.Name] = r.Closed()
-	}
-	for _, a := range p.Actions {
-		if closed[a.Rate] {
-			f.Closed = append(f.Closed, a.Name)
-		}
-		if a.Workload != nil {
-			f.Vars[a.Name] = a.Workload.Vars
-			if len(a.Workload.Own) > 1 {
-				f.Variants[a.Name] = a.Workload.Own
-			}
-		}
-	}
-	for _, w := range p.Warnings {
-		f.Warnings = append(f.Warnings, w.String())
-	}
-	return f
 }
 
 // printBudget is what --dry-run shows.

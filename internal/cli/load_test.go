@@ -82,7 +82,7 @@ spec:
 		if err != nil {
 			t.Fatalf("%s: %v", where, err)
 		}
-		described := describeRun("id", p, given, op.NewClock(), facts{})
+		described := new(runFlags).describe("id", p, given, op.NewClock(), "")
 		if diff := cmp.Diff(want, described.Source.Traces); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", where, diff)
 		}
@@ -108,7 +108,7 @@ spec:
 		if err != nil {
 			t.Fatal(err)
 		}
-		return describeRun("id", p, given, op.NewClock(), facts{}).Source.Workloads
+		return new(runFlags).describe("id", p, given, op.NewClock(), "").Source.Workloads
 	}
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i, command: [sleep, %q]}]}\n"
 	before, after := record(fmt.Sprintf(pod, "1")), record(fmt.Sprintf(pod, "2"))

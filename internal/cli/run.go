@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -177,8 +176,7 @@ func (f *runFlags) begin(s *streams, on *cluster.Cluster, p *plan.Plan, files []
 	}
 	f.defaultOut(p.Name)
 	clock := op.NewClock()
-	described := describeRun(id, p, files, clock, planFacts(p, f.recorded(), injected))
-	described.Engine = f.Engine
+	described := f.describe(id, p, files, clock, injected)
 	described.Identity, err = f.identity(id, on)
 	if err != nil {
 		return nil, err
@@ -346,37 +344,13 @@ func (r *running) interrupts(parent context.Context) (soft, hard context.Context
 	})
 }
 
-// describeRun is run.json at the start.
-func describeRun(id string, p *plan.Plan, files []plan.File, clock op.Clock, resolved facts) bundle.Run {
-	spec, _ := json.Marshal(p.Benchmark) // API types always marshal
-	facts, _ := json.Marshal(resolved)
-	source := bundle.Source{File: files[0].Name, Text: string(files[0].Data)}
-	for _, f := range files[1:] {
-		source.Text += "\n---\n# " + f.Name + "\n" + string(f.Data)
-	}
-	for _, r := range p.Rates {
-		if t := r.Trace; t != nil {
-			source.Traces = append(source.Traces, bundle.Trace{Rate: r.Name, File: t.Name, SHA256: t.SHA256, Records: t.Records})
-		}
-	}
-	source.Workloads = workloads(p)
-	return bundle.Run{
-		ID: id, Name: p.Name, State: bundle.Running, Spec: spec, Source: source, Plan: facts, Seed: p.Seed,
-		Versions: versions(), Engine: "local", Clock: clockInfo(clock), BarrierAt: op.Never, EndedAt: op.Never,
-	}
-}
-
-// workloads are the entries of the library that a plan creates, each once.
-func workloads(p *plan.Plan) (list []bundle.Workload) {
-	for _, a := range p.Actions {
-		if w := a.Workload; w != nil {
-			one := bundle.Workload{Name: w.Entry, Origin: w.Origin, SHA256: w.SHA256}
-			if !slices.Contains(list, one) {
-				list = append(list, one)
-			}
-		}
-	}
-	return list
+// describe makes run.json as it is at the start of a run; injected is the text of the faults to inject.
+func (f *runFlags) describe(id string, p *plan.Plan, files []plan.File, clock op.Clock, injected string) bundle.Run {
+	facts := run.NewFacts(p)
+	facts.Args, facts.Inject = f.recorded(), injected
+	described := run.Describe(id, p, files, facts)
+	described.Engine, described.Versions, described.Clock = f.Engine, versions(), clockInfo(clock)
+	return described
 }
 
 func newRunID() string {

@@ -40,8 +40,8 @@ func runInPod(ctx context.Context, s *streams, f *runFlags, on *cluster.Cluster,
 	r := &podrunner.Runner{Cluster: on, Flags: f.Flags, Plan: p, Files: files, Inputs: packed, ID: id,
 		Identity: on.NewIdentity(id), Log: s.err}
 	// Before anything is created, so that a clean-up finds it whenever this command is killed.
-	described := describeRun(id, p, files, op.NewClock(), planFacts(p, f.recorded(), ""))
-	described.Engine, described.Identity = f.Engine, r.Identity
+	described := f.describe(id, p, files, op.NewClock(), "")
+	described.Identity = r.Identity
 	if err := bundle.Announce(f.Out, described); err != nil {
 		return err
 	}
