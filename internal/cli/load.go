@@ -24,6 +24,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/internal/runner/inputs"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
+	"github.com/cnsbench/cnsbench/internal/storagedir"
 )
 
 // load reads and resolves the files, for engine kubernetes against the cluster
@@ -52,7 +53,7 @@ func load(ctx context.Context, s *streams, f *runFlags, names []string) (*plan.P
 	switch f.Engine {
 	case engineLocal:
 		if f.StorageDir != "" {
-			if err := checkStorage(f.StorageDir); err != nil {
+			if err := storagedir.Check(f.StorageDir); err != nil {
 				return nil, nil, nil, err
 			}
 		}
@@ -175,7 +176,7 @@ type facts = run.Facts
 // recorded are the flags that shape a run, for its bundle.
 func (f *runFlags) recorded() []string {
 	given := f.Flags
-	if given.StorageDir == storageDir() {
+	if given.StorageDir == storagedir.Default() {
 		given.StorageDir = ""
 	}
 	return given.Args(runflags.Record)
@@ -206,7 +207,7 @@ func (f *runFlags) printBudget(s *streams, p *plan.Plan) error {
 	if f.output == "json" {
 		return writeJSON(s.out, struct {
 			plan.Budget
-			Storage *storageRoom `json:",omitempty"`
+			Storage *storagedir.Room `json:",omitempty"`
 		}{b, room})
 	}
 	atLeast := ""
@@ -222,7 +223,7 @@ func (f *runFlags) printBudget(s *streams, p *plan.Plan) error {
 		fmt.Fprintf(s.out, "  and by %s\n", open)
 	}
 	if room != nil {
-		room.print(s.out)
+		room.Print(s.out)
 	}
 	printPhases(s, p)
 	if p.Runtime > 0 {

@@ -27,6 +27,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/run"
 	"github.com/cnsbench/cnsbench/internal/runner/podrunner"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
+	"github.com/cnsbench/cnsbench/internal/storagedir"
 )
 
 // runFlags are the flags of run, study run, validate and render.
@@ -47,7 +48,7 @@ func (f *runFlags) addPlanFlags(c *cobra.Command) {
 
 // addRunFlags adds the flags of a command that runs Benchmarks.
 func (f *runFlags) addRunFlags(c *cobra.Command, command runflags.Scope) {
-	f.Flags = runflags.Flags{Engine: defaultEngine(), StorageDir: storageDir(), Runner: runnerPod,
+	f.Flags = runflags.Flags{Engine: defaultEngine(), StorageDir: storagedir.Default(), Runner: runnerPod,
 		Advertise: os.Getenv("CNSBENCH_ADVERTISE"), Image: defaultImage(), Delivery: string(kubernetes.DeliverInit),
 		Patience: 5 * time.Minute, SendWithin: 20 * time.Second}
 	f.Add(c.Flags(), runflags.Plan|command)
@@ -145,7 +146,7 @@ func runLocal(ctx context.Context, s *streams, f *runFlags, p *plan.Plan, files 
 	if err := missingPrograms(p); err != nil {
 		return failed(err)
 	}
-	if err := f.readyStorage(s, p); err != nil {
+	if err := f.prepareStorage(s, p); err != nil {
 		return err
 	}
 	r, err := f.begin(s, nil, p, files, injected)

@@ -19,11 +19,13 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/analysis/sweep"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/cleanup"
 	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/report/html"
 	"github.com/cnsbench/cnsbench/internal/runner/inputs"
 	"github.com/cnsbench/cnsbench/internal/runner/runflags"
+	"github.com/cnsbench/cnsbench/internal/storagedir"
 	"github.com/cnsbench/cnsbench/internal/study"
 )
 
@@ -132,7 +134,7 @@ func worstOf(codes []int) int {
 }
 
 // design reads the study and checks every cell of it. rooms says where the volumes of each cell will be.
-func (f *studyFlags) design(ctx context.Context, x *trialRunner) (d *study.Design, rooms []*storageRoom, err error) {
+func (f *studyFlags) design(ctx context.Context, x *trialRunner) (d *study.Design, rooms []*storagedir.Room, err error) {
 	s, args := x.streams, x.args
 	files, err := readFiles(s, args)
 	if err != nil {
@@ -222,7 +224,8 @@ func (x *trialRunner) CleanUp(ctx context.Context, dir string, open int) error {
 	if run, err := bundle.ReadRun(dir); open == 0 && (err != nil || run.Engine != engineKubernetes) {
 		return nil
 	}
-	return cleanBundle(ctx, x.streams, &cleanupFlags{Options: cluster.Options(x.flags.run.Cluster)}, dir, false)
+	return cleanBundle(ctx, x.streams, cleanup.Options{Cluster: cluster.Options(x.flags.run.Cluster), Driver: driverCommand,
+		Log: x.err}, dir, false)
 }
 
 // Interrupted implements study.Executor.

@@ -103,4 +103,3 @@ func fromAudit(s *streams, name string) ([]trace.Record, error) {
 	}
 	return a.Records, nil
 }
-
