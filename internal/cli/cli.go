@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 
@@ -186,21 +185,6 @@ func readAll(name string, r io.Reader) ([]byte, error) {
 		err = fmt.Errorf("%s has more than %d MiB: that is no Benchmark", name, maxFile>>20)
 	}
 	return b, err
-}
-
-// storageDir is where our drivers keep volumes unless told otherwise.
-func storageDir() string {
-	if os.Geteuid() == 0 {
-		return "/var/lib/cnsbench"
-	}
-	if d := os.Getenv("XDG_STATE_HOME"); d != "" {
-		return filepath.Join(d, "cnsbench")
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return filepath.Join(os.TempDir(), fmt.Sprintf("cnsbench-%d", os.Geteuid()))
-	}
-	return filepath.Join(home, ".local", "state", "cnsbench")
 }
 
 // driverCommand starts one of our CSI drivers.

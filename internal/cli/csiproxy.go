@@ -17,11 +17,12 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
+	"github.com/cnsbench/cnsbench/internal/runner/runflags"
 )
 
 // The environment of the proxy.
 const (
-	envProxyToken   = "CNSBENCH_CSI_PROXY_TOKEN"
+	envProxyToken   = runflags.ProxyTokenVariable
 	envProxyGuarded = "CNSBENCH_CSI_PROXY_GUARDED" // set for the process that a guard watches over
 )
 

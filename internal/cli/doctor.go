@@ -12,6 +12,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
+	"github.com/cnsbench/cnsbench/internal/storagedir"
 )
 
 // finding is one thing the doctor looked at.
@@ -44,7 +45,7 @@ func newDoctor(s *streams) *cobra.Command {
 		},
 	}
 	outputFlag(c, &output)
-	c.Flags().StringVar(&storage, "storage-dir", storageDir(), "where our drivers keep volumes")
+	c.Flags().StringVar(&storage, "storage-dir", storagedir.Default(), "where our drivers keep volumes")
 	return c
 }
 

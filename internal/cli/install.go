@@ -15,13 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/cnsbench/cnsbench/config"
+	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/install"
 )
 
 type installFlags struct {
 	proxies []string
 	nodes   string
-	cluster clusterFlags
+	cluster cluster.Options
 	options config.Options
 	timeout time.Duration
 	dryRun  bool
@@ -30,7 +31,7 @@ type installFlags struct {
 }
 
 func (f *installFlags) add(c *cobra.Command) {
-	which(c, &f.cluster)
+	clusterFlags(c, &f.cluster)
 	c.Flags().StringVar(&f.options.Namespace, "namespace", config.DefaultNamespace, "namespace of operator and results service")
 	c.Flags().DurationVar(&f.timeout, "timeout", 3*time.Minute, "how long to wait")
 }
@@ -44,7 +45,7 @@ func (f *installFlags) start(cmd *cobra.Command, s *streams) (context.Context, c
 	if err != nil {
 		return nil, nil, nil, nil, err
 	}
-	rest, _, err := f.cluster.config()
+	rest, _, err := f.cluster.Load()
 	if err != nil {
 		return nil, nil, nil, nil, err
 	}

@@ -6,18 +6,15 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
-	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver"
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/inject"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes"
@@ -26,37 +23,41 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/metrics"
 	"github.com/cnsbench/cnsbench/internal/object/objectspec"
 	"github.com/cnsbench/cnsbench/internal/plan"
+	"github.com/cnsbench/cnsbench/internal/run"
+	"github.com/cnsbench/cnsbench/internal/runner/inputs"
+	"github.com/cnsbench/cnsbench/internal/runner/runflags"
+	"github.com/cnsbench/cnsbench/internal/storagedir"
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
 // load reads and resolves the files, for engine kubernetes against the cluster
 // that it returns. Problems are printed, all of them, and end the command with
 // exitUsage; warnings are printed and go on.
-func load(ctx context.Context, s *streams, f *runFlags, names []string) (*plan.Plan, []plan.File, *cluster, error) {
+func load(ctx context.Context, s *streams, f *runFlags, names []string) (*plan.Plan, []plan.File, *cluster.Cluster, error) {
 	files, err := readFiles(s, names)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	sets := f.set
+	sets := f.Set
 	if !f.trial {
-		if sets, err = firstCell(s, files, f.set); err != nil {
+		if sets, err = firstCell(s, files, f.Set); err != nil {
 			return nil, nil, nil, err
 		}
 	}
-	named, err := besideOf(names[0], f.files)
+	named, err := inputs.NewResolver(names[0], f.Files)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	in := plan.Input{Files: files, Set: sets, Folder: named.folder, Open: named.open, AnyDriver: f.endpoint != "", Seed: drawSeed(), Image: f.cluster.image,
+	in := plan.Input{Files: files, Set: sets, Folder: named.Folder, Open: named.Open, AnyDriver: f.Endpoint != "", Seed: drawSeed(), Image: f.Image,
 		ObjectSpec: objectspec.Resolve, Parsers: parsers()}
-	if f.job.inCluster { // an object of the API has nothing beside it
+	if f.InCluster { // an object of the API has nothing beside it
 		in.Folder, in.Open = nil, nil
 	}
-	var on *cluster
-	switch f.engine {
+	var on *cluster.Cluster
+	switch f.Engine {
 	case engineLocal:
-		if f.storage != "" {
-			if err := checkStorage(f.storage); err != nil {
+		if f.StorageDir != "" {
+			if err := storagedir.Check(f.StorageDir); err != nil {
 				return nil, nil, nil, err
 			}
 		}
@@ -68,7 +69,7 @@ func load(ctx context.Context, s *streams, f *runFlags, names []string) (*plan.P
 			return nil, nil, nil, err
 		}
 	default:
-		return nil, nil, nil, fmt.Errorf("--engine %q: there are local and kubernetes", f.engine)
+		return nil, nil, nil, fmt.Errorf("--engine %q: there are local and kubernetes", f.Engine)
 	}
 	p, problems := plan.Load(ctx, in)
 	if len(problems) > 0 {
@@ -86,18 +87,18 @@ func parsers() map[string]parser.Func { return map[string]parser.Func{"object": 
 
 // planOn connects to the cluster and adds what it has to a plan's input. Where
 // no cluster is needed, one that is not there is a warning.
-func (f *runFlags) planOn(ctx context.Context, s *streams, in *plan.Input) (*cluster, error) {
-	if err := f.onCluster(); err != nil {
+func (f *runFlags) planOn(ctx context.Context, s *streams, in *plan.Input) (*cluster.Cluster, error) {
+	if err := f.checkKubernetes(); err != nil {
 		return nil, err
 	}
-	on, wrong := f.cluster.connect() // nothing is asked of the cluster yet
+	on, wrong := cluster.Options(f.Cluster).Connect() // sends no request yet
 	err := wrong
 	if err == nil {
-		in.Classes, err = on.classes(ctx)
+		in.Classes, err = on.Classes(ctx)
 	}
 	switch {
 	case err == nil:
-		in.ConfigMaps = on.libraries
+		in.ConfigMaps = on.Libraries
 		return on, nil
 	case f.offline:
 		fmt.Fprintf(s.err, "warning: no cluster is at hand, so classes and libraries are not checked: %v\n", err)
@@ -106,21 +107,6 @@ func (f *runFlags) planOn(ctx context.Context, s *streams, in *plan.Input) (*clu
 		return nil, wrong
 	}
 	return nil, failed(err)
-}
-
-// folderBeside opens library folders relative to the Benchmark's file.
-func folderBeside(file string) func(string) (fs.FS, error) {
-	return func(path string) (fs.FS, error) {
-		if !filepath.IsAbs(path) && file != "-" {
-			path = filepath.Join(filepath.Dir(file), path)
-		}
-		if info, err := os.Stat(path); err != nil {
-			return nil, err
-		} else if !info.IsDir() {
-			return nil, fmt.Errorf("%s is not a folder", path)
-		}
-		return os.DirFS(path), nil
-	}
 }
 
 // substitutes says what an ordinary user gets in place of the backends that
@@ -191,158 +177,31 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-func newValidate(s *streams) *cobra.Command {
-	var f runFlags
-	c := &cobra.Command{
-		Use: "validate FILE [FILE…]", Short: "Check a Benchmark and report every problem with its place",
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			f.offline = true
-			p, _, _, err := load(cmd.Context(), s, &f, args)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(s.out, "%s is valid: %s, %s, %s\n", p.Name, count(len(p.Actions), "action"), count(len(p.Rates), "rate"), count(len(p.SLOs), "SLO"))
-			return nil
-		},
-	}
-	f.planning(c)
-	return c
-}
+// facts are what a bundle has of a plan.
+type facts = run.Facts
 
-// anchor makes the paths in a Benchmark absolute, which count from its file: what
-// is printed of it may be kept anywhere.
-func anchor(b *v1alpha1.Benchmark, file string) error {
-	if file == "-" {
-		return nil
+// recorded are the flags that shape a run, for its bundle.
+func (f *runFlags) recorded() []string {
+	given := f.Flags
+	if given.StorageDir == storagedir.Default() {
+		given.StorageDir = ""
 	}
-	var paths []*string
-	for i := range b.Spec.Rates {
-		if t := b.Spec.Rates[i].TraceRateSpec; t != nil {
-			paths = append(paths, &t.Source)
-		}
-	}
-	for i := range b.Spec.Library {
-		if f := b.Spec.Library[i].FolderSpec; f != nil {
-			paths = append(paths, &f.Path)
-		}
-	}
-	for _, p := range paths {
-		if filepath.IsAbs(*p) {
-			continue
-		}
-		path, err := filepath.Abs(filepath.Join(filepath.Dir(file), *p))
-		if err != nil {
-			return fmt.Errorf("the place of %s: %w", *p, err)
-		}
-		*p = path
-	}
-	return nil
-}
-
-func newRender(s *streams) *cobra.Command {
-	var f runFlags
-	c := &cobra.Command{
-		Use: "render FILE [FILE…]", Short: "Print the Benchmark with its defaults and every manifest it makes",
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			f.offline = true
-			p, _, _, err := load(cmd.Context(), s, &f, args)
-			if err != nil {
-				return err
-			}
-			if err := anchor(p.Benchmark, args[0]); err != nil {
-				return err
-			}
-			text, err := plan.Render(p, "example")
-			if err != nil {
-				return err
-			}
-			_, err = s.out.Write(text)
-			return err
-		},
-	}
-	f.planning(c)
-	return c
-}
-
-// facts are what the record keeps of a plan beside the Benchmark itself.
-type facts struct {
-	Runtime        string            `json:"runtime,omitempty"`
-	Grace          string            `json:"gracePeriod"`
-	StorageClasses map[string]string `json:"storageClasses"` // class → driver
-	Budget         plan.Budget       `json:"budget"`
-	Closed         []string          `json:"closedLoops,omitempty"` // actions whose ops have one view
-	Vars           map[string]any    `json:"vars,omitempty"`
-	// Variants are, of an action whose instances differ, the variables that set
-	// instance i apart: those at i modulo their number.
-	Variants map[string][]map[string]string `json:"variants,omitempty"`
-	Warnings []string                       `json:"warnings,omitempty"`
-	// Args are the flags that shaped the run; Inject is the text of what our
-	// drivers were told to inject.
-	Args   []string `json:"args,omitempty"`
-	Inject string   `json:"inject,omitempty"`
-}
-
-// args are the flags that shape a run, as they were given.
-func (f *runFlags) args() []string {
-	var args []string
-	for _, s := range f.set {
-		args = append(args, "--set", s)
-	}
-	for _, flag := range []struct{ name, value string }{{"--csi-endpoint", f.endpoint}, {"--inject", f.inject}} {
-		if flag.value != "" {
-			args = append(args, flag.name, flag.value)
-		}
-	}
-	if f.storage != storageDir() && f.storage != "" {
-		args = append(args, "--storage-dir", f.storage)
-	}
-	return args
+	return given.Args(runflags.Record)
 }
 
 // injection reads and checks what is to be injected, which is a file or its
 // text.
 func (f *runFlags) injection() (string, error) {
-	if f.inject == "" {
+	if f.Inject == "" {
 		return "", nil
 	}
-	if _, err := inject.Load(f.inject, csidriver.RPCs()); err != nil {
+	if _, err := inject.Load(f.Inject, csidriver.RPCs()); err != nil {
 		return "", fmt.Errorf("--inject: %w", err)
 	}
-	if b, err := readFile(f.inject); err == nil {
+	if b, err := readFile(f.Inject); err == nil {
 		return string(b), nil
 	}
-	return f.inject, nil
-}
-
-func planFacts(p *plan.Plan, args []string, injected string) facts {
-	f := facts{Args: args, Inject: injected, Grace: p.Grace.String(), StorageClasses: map[string]string{}, Budget: p.Budget, Vars: map[string]any{}, Variants: map[string][]map[string]string{}}
-	if p.Runtime > 0 {
-		f.Runtime = p.Runtime.String()
-	}
-	for n, sc := range p.StorageClasses {
-		f.StorageClasses[n] = sc.Provisioner
-	}
-	closed := map[string]bool{}
-	for _, r := range p.Rates {
-		closed[r.Name] = r.Closed()
-	}
-	for _, a := range p.Actions {
-		if closed[a.Rate] {
-			f.Closed = append(f.Closed, a.Name)
-		}
-		if a.Workload != nil {
-			f.Vars[a.Name] = a.Workload.Vars
-			if len(a.Workload.Own) > 1 {
-				f.Variants[a.Name] = a.Workload.Own
-			}
-		}
-	}
-	for _, w := range p.Warnings {
-		f.Warnings = append(f.Warnings, w.String())
-	}
-	return f
+	return f.Inject, nil
 }
 
 // printBudget is what --dry-run shows.
@@ -355,7 +214,7 @@ func (f *runFlags) printBudget(s *streams, p *plan.Plan) error {
 	if f.output == "json" {
 		return writeJSON(s.out, struct {
 			plan.Budget
-			Storage *storageRoom `json:",omitempty"`
+			Storage *storagedir.Room `json:",omitempty"`
 		}{b, room})
 	}
 	atLeast := ""
@@ -371,7 +230,7 @@ func (f *runFlags) printBudget(s *streams, p *plan.Plan) error {
 		fmt.Fprintf(s.out, "  and by %s\n", open)
 	}
 	if room != nil {
-		room.print(s.out)
+		room.Print(s.out)
 	}
 	printPhases(s, p)
 	if p.Runtime > 0 {

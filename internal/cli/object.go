@@ -398,6 +398,6 @@ func (f *runFlags) runObject(cmd *cobra.Command, s *streams, file string) error 
 		return fmt.Errorf("%s is an object workload, which takes no %s; see cnsbench object run --help", file, strings.Join(wrong, ", "))
 	}
 	o := defaultObjectFlags()
-	o.out, o.dryRun, o.strict = f.out, f.dryRun, f.strict
+	o.out, o.dryRun, o.strict = f.Out, f.DryRun, f.Strict
 	return runObject(cmd.Context(), s, &o, file)
 }

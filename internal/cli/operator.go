@@ -21,11 +21,12 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/cnsbench/cnsbench/internal/bundle/server"
+	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/operator"
 )
 
 type operatorFlags struct {
-	cluster   clusterFlags
+	cluster   cluster.Options
 	options   operator.Options
 	avoid     string
 	tokenFile string
@@ -44,7 +45,7 @@ install" puts it there), or anywhere with a kubeconfig.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			config, _, err := f.cluster.config()
+			config, _, err := f.cluster.Load()
 			if err != nil {
 				return err
 			}
@@ -57,7 +58,7 @@ install" puts it there), or anywhere with a kubeconfig.`,
 			return nil
 		},
 	}
-	which(c, &f.cluster)
+	clusterFlags(c, &f.cluster)
 	o, fl := &f.options, c.Flags()
 	fl.StringVar(&o.Image, "image", os.Getenv("CNSBENCH_IMAGE"), "image of runners (default $CNSBENCH_IMAGE)")
 	fl.StringVar(&o.ResultsURL, "results-url", "", "results service that runners push their bundles to")
@@ -73,13 +74,6 @@ install" puts it there), or anywhere with a kubeconfig.`,
 	fl.StringVar(&o.MetricsAddress, "metrics-address", "0", "address of the metrics, e.g. :8080; 0: none")
 	fl.StringVar(&o.HealthAddress, "health-address", "0", "address of /healthz and /readyz; 0: none")
 	return c
-}
-
-// which adds the flags that say which cluster, for commands that are about a
-// whole cluster.
-func which(c *cobra.Command, f *clusterFlags) {
-	c.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file (default $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount)")
-	c.Flags().StringVar(&f.context, "context", "", "context of the kubeconfig")
 }
 
 // transport trusts the results service by the pin that is given or published.

@@ -96,10 +96,10 @@ func (r *running) deliver(s *summary.Summary) error {
 	if ctx.Err() != nil {
 		ctx = r.sending.hard
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.flags.sendWithin)
+	ctx, cancel := context.WithTimeout(ctx, r.flags.SendWithin)
 	defer cancel()
 	notice := time.AfterFunc(time.Second, func() {
-		fmt.Fprintf(r.err, "results are being sent to the outputs, for at most %v; interrupt to leave the rest for later\n", r.flags.sendWithin)
+		fmt.Fprintf(r.err, "results are being sent to the outputs, for at most %v; interrupt to leave the rest for later\n", r.flags.SendWithin)
 	})
 	defer notice.Stop()
 	b, err := bundle.Open(r.writer.Dir())

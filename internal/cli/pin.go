@@ -30,7 +30,7 @@ func (f *serveFlags) publishPin(ctx context.Context, pin string) error {
 	if namespace == "" {
 		return errors.New("--publish-pin: the service's namespace is not known: it is not in a cluster")
 	}
-	config, _, err := f.cluster.config()
+	config, _, err := f.cluster.Load()
 	if err != nil {
 		return err
 	}

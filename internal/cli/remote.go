@@ -23,6 +23,7 @@ import (
 	"github.com/cnsbench/cnsbench/config"
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle/server"
+	"github.com/cnsbench/cnsbench/internal/cluster"
 )
 
 // remoteFlags say that a bundle lies at a results service, and at which.
@@ -34,7 +35,7 @@ type remoteFlags struct {
 	account   string
 	at        string // namespace of the service
 	borrowed  bool   // the token is one made for the account
-	cluster   clusterFlags
+	cluster   cluster.Options
 }
 
 func (f *remoteFlags) add(c *cobra.Command) {
@@ -48,8 +49,7 @@ func (f *remoteFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.account, "results-account", "default",
 		"ServiceAccount in the run's namespace to read as: a token for the results service alone is made for it")
 	fl.StringVar(&f.at, "results-namespace", config.DefaultNamespace, "namespace of the results service")
-	fl.StringVar(&f.cluster.kubeconfig, "kubeconfig", "", "kubeconfig file (default $KUBECONFIG or ~/.kube/config)")
-	fl.StringVar(&f.cluster.context, "context", "", "context of the kubeconfig")
+	clusterFlags(c, &f.cluster)
 }
 
 // args is how many arguments the command has: the directory, unless --cluster
@@ -167,7 +167,7 @@ func (f *remoteFlags) client(ctx context.Context, namespace string) (*server.Cli
 	if f.url != "" {
 		return client, nil
 	}
-	conf, _, err := f.cluster.config()
+	conf, _, err := f.cluster.Load()
 	if err != nil {
 		return nil, err
 	}
@@ -179,8 +179,8 @@ func (f *remoteFlags) client(ctx context.Context, namespace string) (*server.Cli
 	if err != nil {
 		return nil, failed(err)
 	}
-	on := &cluster{config: conf, namespace: f.at, set: set}
-	base.Proxy, base.DialContext = nil, func(ctx context.Context, _, _ string) (net.Conn, error) { return forward(ctx, on, pod, port) }
+	on := &cluster.Cluster{Config: conf, Namespace: f.at, Set: set}
+	base.Proxy, base.DialContext = nil, func(context.Context, string, string) (net.Conn, error) { return on.Forward(pod, port) }
 	if f.pin == "" {
 		if err := f.published(ctx, set, base); err != nil {
 			return nil, failed(err)

@@ -1,91 +1,67 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os/exec"
-	"runtime/debug"
-	"strings"
-	"time"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
-	"github.com/cnsbench/cnsbench/internal/analysis/summary"
-	"github.com/cnsbench/cnsbench/internal/bundle"
-	"github.com/cnsbench/cnsbench/internal/report/html"
+	"github.com/cnsbench/cnsbench/api/v1alpha1"
+	"github.com/cnsbench/cnsbench/internal/plan"
 )
 
-const (
-	// pageMemory is how much memory may be used to show one bundle.
-	pageMemory = 384 << 20
-	// pageSeconds is how much CPU time.
-	pageSeconds = 60
-	// pageCommand is what a results service starts for each page.
-	pageCommand = "show-in-bounds"
-)
-
-// renderApart shows a bundle in a process of its own: whatever is in the bundle,
-// it can take only that process's memory and time.
-func renderApart(ctx context.Context, what, dir string, w io.Writer) error {
-	cmd := exec.CommandContext(ctx, "/proc/self/exe", pageCommand, what, dir)
-	said := head{most: 16 << 10}
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = w, &said, time.Second
-	err := cmd.Run()
-	if err == nil {
+// anchor makes the paths in a Benchmark absolute, which count from its file: what
+// is printed of it may be kept anywhere.
+func anchor(b *v1alpha1.Benchmark, file string) error {
+	if file == "-" {
 		return nil
 	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("it takes too long; cnsbench show --cluster copies the bundle and shows it there: %w", ctx.Err())
+	var paths []*string
+	for i := range b.Spec.Rates {
+		if t := b.Spec.Rates[i].TraceRateSpec; t != nil {
+			paths = append(paths, &t.Source)
+		}
 	}
-	line, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
-	if strings.Contains(said.String(), "cannot allocate memory") || strings.Contains(said.String(), "out of memory") {
-		line = "it takes too much memory; cnsbench show --cluster copies the bundle and shows it there"
+	for i := range b.Spec.Library {
+		if f := b.Spec.Library[i].FolderSpec; f != nil {
+			paths = append(paths, &f.Path)
+		}
 	}
-	return fmt.Errorf("%s (%w)", line, err)
+	for _, p := range paths {
+		if filepath.IsAbs(*p) {
+			continue
+		}
+		path, err := filepath.Abs(filepath.Join(filepath.Dir(file), *p))
+		if err != nil {
+			return fmt.Errorf("the place of %s: %w", *p, err)
+		}
+		*p = path
+	}
+	return nil
 }
 
-// head keeps the beginning of what is written.
-type head struct {
-	strings.Builder
-	most int
-}
-
-func (h *head) Write(b []byte) (int, error) {
-	h.Builder.Write(b[:max(0, min(len(b), h.most-h.Len()))])
-	return len(b), nil
-}
-
-// newPage is the command that shows a bundle with bounded memory and time.
-func newPage(s *streams) *cobra.Command {
-	return &cobra.Command{
-		Use: pageCommand + " report|summary DIR", Hidden: true, Args: cobra.ExactArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error {
-			debug.SetMemoryLimit(pageMemory * 3 / 4)
-			err := errors.Join(
-				unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: pageMemory, Max: pageMemory}),
-				unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: pageSeconds, Max: pageSeconds}))
+func newRender(s *streams) *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use: "render FILE [FILE…]", Short: "Print the Benchmark with its defaults and every manifest it makes",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.offline = true
+			p, _, _, err := load(cmd.Context(), s, &f, args)
 			if err != nil {
-				return failed(fmt.Errorf("bound memory and time: %w", err))
+				return err
 			}
-			return failed(writePage(s.out, args[0], args[1]))
+			if err := anchor(p.Benchmark, args[0]); err != nil {
+				return err
+			}
+			text, err := plan.Render(p, "example")
+			if err != nil {
+				return err
+			}
+			_, err = s.out.Write(text)
+			return err
 		},
 	}
-}
-
-func writePage(w io.Writer, what, dir string) error {
-	b, err := bundle.Open(dir)
-	if err != nil {
-		return err
-	}
-	sum, err := summary.Make(b)
-	if err != nil {
-		return err
-	}
-	if what == "summary" {
-		return writeJSON(w, sum)
-	}
-	return html.Write(w, b, sum)
+	f.addPlanFlags(c)
+	return c
 }

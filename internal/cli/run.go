@@ -10,13 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/engine/local"
 	"github.com/cnsbench/cnsbench/internal/engine/local/pod"
 	"github.com/cnsbench/cnsbench/internal/machine"
@@ -24,78 +25,64 @@ import (
 	"github.com/cnsbench/cnsbench/internal/owned"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/run"
+	"github.com/cnsbench/cnsbench/internal/runner/podrunner"
+	"github.com/cnsbench/cnsbench/internal/runner/runflags"
+	"github.com/cnsbench/cnsbench/internal/storagedir"
 )
 
-// runFlags are the flags of run, validate and render; the latter two use
-// those that shape the plan.
+// runFlags are the flags of run, study run, validate and render.
 type runFlags struct {
-	engine   string
-	set      []string
-	out      string
-	endpoint string
-	storage  string
-	inject   string
-	output   string
-	dryRun   bool
-	strict   bool
-	keep     bool
-	// sendWithin is how long after the run its results are still sent.
-	sendWithin time.Duration
-	id         string   // of the run; drawn if empty
-	trial      bool     // of a study, whose factors are set
-	serve      string   // HOST:PORT at which the bundle is offered while it grows
-	files      []string // NAME=DIR: parts of a file that the Benchmark names
-	cluster    clusterFlags
-	offline    bool // the cluster need not be there: validate, render
-	job        jobFlags
+	runflags.Flags
+	output  string
+	trial   bool // of a study: its factors are set
+	offline bool // works without the cluster: validate, render
+
+	progress *jobProgress // of the operator's Job, once the run has begun
 }
 
-func (f *runFlags) planning(c *cobra.Command) {
-	c.Flags().StringVar(&f.engine, "engine", defaultEngine(), "platform that carries the Benchmark out: local or kubernetes")
-	c.Flags().StringArrayVar(&f.set, "set", nil, "override a field or a variable, e.g. spec.runtime=10s or fio.bs=8k; may be repeated")
-	c.Flags().StringVar(&f.endpoint, "csi-endpoint", "", "unix socket of a CSI driver to test (PATH or unix:///PATH), instead of one of ours")
-	f.cluster.connecting(c)
+// addPlanFlags adds the flags of a command that loads a Benchmark and runs nothing.
+func (f *runFlags) addPlanFlags(c *cobra.Command) {
+	f.Engine = defaultEngine()
+	f.Add(c.Flags(), runflags.Plan)
+}
+
+// addRunFlags adds the flags of a command that runs Benchmarks.
+func (f *runFlags) addRunFlags(c *cobra.Command, command runflags.Scope) {
+	f.Flags = runflags.Flags{Engine: defaultEngine(), StorageDir: storagedir.Default(), Runner: runnerPod,
+		Advertise: os.Getenv("CNSBENCH_ADVERTISE"), Image: defaultImage(), Delivery: string(podspec.DeliverInit),
+		Patience: 5 * time.Minute, SendWithin: 20 * time.Second}
+	f.Add(c.Flags(), runflags.Plan|command)
+	outputFlag(c, &f.output)
 }
 
 func newRun(s *streams) *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
 		Use:   "run FILE [FILE…]",
-		Short: "Carry a Benchmark out",
-		Long: `Carries a Benchmark out, on this machine or with --engine kubernetes on a
-cluster, where nothing needs to be installed, and leaves a bundle: what was asked, every operation with its milestones, what the workloads measured, and the
-environment. StorageClass, VolumeSnapshotClass and workload manifests may stand
-beside the Benchmark in the same file or in further ones.
+		Short: "Run a Benchmark",
+		Long: `Runs a Benchmark on this machine, or on a cluster with --engine kubernetes, where
+nothing needs to be installed. The result is a bundle: the Benchmark, every
+operation with its milestones, the measurements of the workloads, and the
+environment. StorageClass, VolumeSnapshotClass and workload manifests can be in
+the Benchmark's file or in further files.
 
-Ctrl-C ends the run cleanly; a second one at once. Either way everything that
-was made is removed and the bundle is closed.
+Ctrl-C ends the run cleanly; a second Ctrl-C ends it at once. In both cases
+cnsbench removes everything that it created and closes the bundle.
 
 Exit status: 0 done, 1 file or flags wrong, 2 run failed, 3 an SLO was missed or
 could not be judged, 4 a validity gate under --strict, 130 interrupted.`,
+		Example: `  cnsbench run examples/quickstart.yaml
+  cnsbench run --set spec.runtime=10s --out results examples/quickstart.yaml
+  cnsbench run --engine kubernetes -n bench benchmark.yaml`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if isObjectWorkload(args) {
 				return f.runObject(cmd, s, args[0])
 			}
-			return f.sayEnd(s, runBenchmark(cmd.Context(), s, &f, args))
+			return f.reportEnd(s, runBenchmark(cmd.Context(), s, &f, args))
 		},
 	}
-	f.planning(c)
-	f.cluster.running(c)
-	f.job.add(c)
-	fl := c.Flags()
-	fl.StringVar(&f.out, "out", "", "directory for the bundle; must not exist or be empty (default cnsbench-NAME-TIME)")
-	fl.StringVar(&f.storage, "storage-dir", storageDir(), "where our drivers keep volumes: on the disk you want to measure")
-	fl.StringVar(&f.inject, "inject", "", "file with delays, stalls and errors for our drivers to inject")
-	fl.BoolVar(&f.dryRun, "dry-run", false, "check the file, print the budget, make nothing")
-	fl.BoolVar(&f.strict, "strict", false, "exit with 4 when a figure cannot be trusted")
-	fl.DurationVar(&f.sendWithin, "send-within", 20*time.Second, "how long after the run its results are still sent to outputs that do not take them at once")
-	fl.BoolVar(&f.keep, "keep", false, "leave volumes and snapshots in place, for cnsbench cleanup BUNDLE to remove")
-	fl.StringVar(&f.id, "run-id", "", "id of the run")
-	fl.StringVar(&f.serve, "serve", "", "HOST:PORT at which to offer the bundle while it grows; --out must end in NAMESPACE/RUN")
-	fl.StringArrayVar(&f.files, "file", nil, "NAME=DIR: where the parts of a file, or of a folder, are that the Benchmark calls NAME; may be repeated")
-	_ = errors.Join(fl.MarkHidden("run-id"), fl.MarkHidden("serve"), fl.MarkHidden("file")) // for the runner's pod
-	outputFlag(c, &f.output)
+	f.addRunFlags(c, runflags.Run)
 	return c
 }
 
@@ -104,47 +91,49 @@ func runBenchmark(ctx context.Context, s *streams, f *runFlags, args []string) e
 	if err != nil {
 		return err
 	}
-	if f.dryRun {
+	if f.DryRun {
 		return f.printBudget(s, p)
 	}
 	if on == nil {
 		return runLocal(ctx, s, f, p, files)
 	}
-	if err := on.rights(ctx, p); err != nil {
+	if err := on.CheckRights(ctx, p); err != nil {
 		return err
 	}
-	if f.cluster.patience < minPatience {
-		return fmt.Errorf("--runner-patience %v: less than %v", f.cluster.patience, minPatience)
+	if f.Patience < podrunner.MinPatience {
+		return fmt.Errorf("invalid --runner-patience %v: want at least %v", f.Patience, podrunner.MinPatience)
 	}
-	if f.cluster.runner == runnerPod {
-		if err := on.needRights(ctx, s, &f.cluster, p); err != nil {
-			return err
-		}
+	if f.Runner == runnerPod {
 		return runInPod(ctx, s, f, on, p, files)
 	}
+	return runOnCluster(ctx, s, f, on, p, files)
+}
+
+// runOnCluster runs a plan on a cluster with this process as the runner.
+func runOnCluster(ctx context.Context, s *streams, f *runFlags, on *cluster.Cluster, p *plan.Plan, files []plan.File) error {
 	r, err := f.begin(s, on, p, files, "")
 	if err != nil {
 		return err
 	}
-	e, err := f.cluster.engine(on)
+	e, err := f.kubernetesEngine(on)
 	if err != nil {
 		return r.abort(err)
 	}
-	if f.serve == "" {
-		return r.pushing(ctx, on.namespace, func() error { return r.carryOut(ctx, e) })
+	if f.Serve == "" {
+		return r.pushing(ctx, on.Namespace, func() error { return r.execute(ctx, e) })
 	}
-	offered, err := serve(ctx, f.serve, r.writer.Dir())
+	served, err := serveBundle(ctx, f.Serve, r.writer.Dir())
 	if err != nil {
 		return r.abort(err)
 	}
-	lease := f.cluster.follow(ctx, s, on)
-	err = r.carryOut(ctx, e)
-	lease.running.Store(false)
-	err = errors.Join(err, offered.finish(lease.abandoned, codeOf(err) == exitInterrupted))
-	return errors.Join(err, lease.release(ctx))
+	lease := podrunner.WatchLease(ctx, on, f.Lease, s.err)
+	err = r.execute(ctx, e)
+	lease.Running.Store(false)
+	err = errors.Join(err, served.finish(lease.Expired, codeOf(err) == exitInterrupted))
+	return errors.Join(err, lease.Release(ctx))
 }
 
-// runLocal carries a plan out on this machine.
+// runLocal runs a plan on this machine.
 func runLocal(ctx context.Context, s *streams, f *runFlags, p *plan.Plan, files []plan.File) error {
 	injected, err := f.injection()
 	if err != nil {
@@ -157,7 +146,7 @@ func runLocal(ctx context.Context, s *streams, f *runFlags, p *plan.Plan, files 
 	if err := missingPrograms(p); err != nil {
 		return failed(err)
 	}
-	if err := f.readyStorage(s, p); err != nil {
+	if err := f.prepareStorage(s, p); err != nil {
 		return err
 	}
 	r, err := f.begin(s, nil, p, files, injected)
@@ -168,28 +157,32 @@ func runLocal(ctx context.Context, s *streams, f *runFlags, p *plan.Plan, files 
 	if err != nil {
 		return r.abort(err)
 	}
-	return r.carryOut(ctx, local.New(local.Options{Endpoint: f.endpoint, DriverCommand: command, StorageDir: f.storage,
-		AgentPath: agent, Inject: f.inject, Seed: p.Seed}))
+	return r.execute(ctx, local.New(local.Options{Endpoint: f.Endpoint, DriverCommand: command, StorageDir: f.StorageDir,
+		AgentPath: agent, Inject: f.Inject, Seed: p.Seed}))
 }
 
-// begin makes the bundle.
-func (f *runFlags) begin(s *streams, on *cluster, p *plan.Plan, files []plan.File,
+// defaultOut names the bundle's directory unless --out does.
+func (f *runFlags) defaultOut(name string) {
+	if f.Out == "" {
+		f.Out = fmt.Sprintf("cnsbench-%s-%s", name, time.Now().Format("20060102-150405"))
+	}
+}
+
+// begin creates the bundle.
+func (f *runFlags) begin(s *streams, on *cluster.Cluster, p *plan.Plan, files []plan.File,
 	injected string) (r *running, err error) {
-	id := f.id
+	id := f.RunID
 	if id == "" {
 		id = newRunID()
 	}
-	if f.out == "" {
-		f.out = fmt.Sprintf("cnsbench-%s-%s", p.Name, time.Now().Format("20060102-150405"))
-	}
+	f.defaultOut(p.Name)
 	clock := op.NewClock()
-	described := describeRun(id, p, files, clock, planFacts(p, f.args(), injected))
-	described.Engine = f.engine
+	described := f.describe(id, p, files, clock, injected)
 	described.Identity, err = f.identity(id, on)
 	if err != nil {
 		return nil, err
 	}
-	w, err := bundle.Create(f.out, described)
+	w, err := bundle.Create(f.Out, described)
 	if err != nil {
 		return nil, err
 	}
@@ -199,20 +192,19 @@ func (f *runFlags) begin(s *streams, on *cluster, p *plan.Plan, files []plan.Fil
 	return &running{streams: s, flags: f, plan: p, id: id, identity: described.Identity, clock: clock, writer: w}, nil
 }
 
-// identity draws what marks the things of a run as its own; the command that has
-// started a runner's pod has drawn it.
-func (f *runFlags) identity(id string, on *cluster) (owned.Identity, error) {
+// identity draws the identity of a run, or reads the one drawn by the command that started this runner's pod.
+func (f *runFlags) identity(id string, on *cluster.Cluster) (owned.Identity, error) {
 	own := owned.New(id)
 	switch {
-	case f.cluster.identity != "":
+	case f.Identity != "":
 		var err error
-		if own, err = readIdentity(f.cluster.identity, id); err != nil {
+		if own, err = readIdentity(f.Identity, id); err != nil {
 			return own, err
 		}
 	case on != nil:
-		own = on.identity(id)
+		own = on.NewIdentity(id)
 	default:
-		own.Storage, own.Endpoint = f.storage, local.SocketPath(f.endpoint)
+		own.Storage, own.Endpoint = f.StorageDir, local.SocketPath(f.Endpoint)
 	}
 	own.Scratch = filepath.Join(os.TempDir(), owned.ScratchName(id))
 	for _, path := range []*string{&own.Scratch, &own.Storage} {
@@ -228,7 +220,26 @@ func (f *runFlags) identity(id string, on *cluster) (owned.Identity, error) {
 	return own, nil
 }
 
-// running is one run of the command.
+// readIdentity reads the identity of a run that another process has drawn.
+func readIdentity(path, run string) (owned.Identity, error) {
+	var own owned.Identity
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &own)
+	}
+	if err == nil {
+		err = own.OnCluster()
+	}
+	if err == nil && own.RunID != run {
+		err = fmt.Errorf("it is of run %s, not %s", own.RunID, run)
+	}
+	if err != nil {
+		return own, fmt.Errorf("--run-identity %s: %w", path, err)
+	}
+	return own, nil
+}
+
+// running is a run of this process.
 type running struct {
 	*streams
 	flags    *runFlags
@@ -241,7 +252,7 @@ type running struct {
 	sending *sending // nil: the Benchmark has no outputs
 }
 
-func (r *running) carryOut(ctx context.Context, e engine.Engine) error {
+func (r *running) execute(ctx context.Context, e engine.Engine) error {
 	scratch, err := r.scratch()
 	if err != nil {
 		return r.abort(fmt.Errorf("scratch directory: %w (TMPDIR says where it is made)", err))
@@ -258,14 +269,14 @@ func (r *running) carryOut(ctx context.Context, e engine.Engine) error {
 		Watch: func(ctx context.Context, keep func(op.Machine)) error {
 			return machine.Watch(ctx, r.clock, processesOf(e), keep)
 		},
-		RawDir: filepath.Join(r.writer.Dir(), "raw"), Observer: r.observer(show), Keep: r.flags.keep, Sleep: run.PreciseSleep, Parsers: parsers(),
+		RawDir: filepath.Join(r.writer.Dir(), "raw"), Observer: r.observer(show), Keep: r.flags.Keep, Sleep: run.PreciseSleep, Parsers: parsers(),
 		Session: engine.Session{RunID: r.id, Identity: r.identity, Clock: r.clock, Ledger: r.writer.Ledger(),
 			Dir: scratch, Needs: r.plan.Needs, MaxOutput: r.plan.MaxOutput.PerInstance,
 			StorageClasses: r.plan.StorageClasses, SnapshotClasses: r.plan.SnapshotClasses},
 	})
 	thrifty()
 	show.close()
-	r.flags.job.teller.ended(&result)
+	r.flags.progress.ended(&result)
 	return r.conclude(&result)
 }
 
@@ -317,7 +328,7 @@ func (r *running) abort(err error) error {
 
 // describe writes environment.json: the machine, and what the opened engine says of its platform.
 func (r *running) describe(ctx context.Context, e engine.Engine) error {
-	env := bundle.CollectEnvironment(ctx, r.writer.Dir(), r.flags.storage)
+	env := bundle.CollectEnvironment(ctx, r.writer.Dir(), r.flags.StorageDir)
 	described, err := e.Environment(ctx)
 	if err != nil {
 		return err
@@ -337,37 +348,13 @@ func (r *running) interrupts(parent context.Context) (soft, hard context.Context
 	})
 }
 
-// describeRun is run.json at the start.
-func describeRun(id string, p *plan.Plan, files []plan.File, clock op.Clock, resolved facts) bundle.Run {
-	spec, _ := json.Marshal(p.Benchmark) // API types always marshal
-	facts, _ := json.Marshal(resolved)
-	source := bundle.Source{File: files[0].Name, Text: string(files[0].Data)}
-	for _, f := range files[1:] {
-		source.Text += "\n---\n# " + f.Name + "\n" + string(f.Data)
-	}
-	for _, r := range p.Rates {
-		if t := r.Trace; t != nil {
-			source.Traces = append(source.Traces, bundle.Trace{Rate: r.Name, File: t.Name, SHA256: t.SHA256, Records: t.Records})
-		}
-	}
-	source.Workloads = workloads(p)
-	return bundle.Run{
-		ID: id, Name: p.Name, State: bundle.Running, Spec: spec, Source: source, Plan: facts, Seed: p.Seed,
-		Versions: versions(), Engine: "local", Clock: clockInfo(clock), BarrierAt: op.Never, EndedAt: op.Never,
-	}
-}
-
-// workloads are the entries of the library that a plan creates, each once.
-func workloads(p *plan.Plan) (list []bundle.Workload) {
-	for _, a := range p.Actions {
-		if w := a.Workload; w != nil {
-			one := bundle.Workload{Name: w.Entry, Origin: w.Origin, SHA256: w.SHA256}
-			if !slices.Contains(list, one) {
-				list = append(list, one)
-			}
-		}
-	}
-	return list
+// describe makes run.json as it is at the start of a run; injected is the text of the faults to inject.
+func (f *runFlags) describe(id string, p *plan.Plan, files []plan.File, clock op.Clock, injected string) bundle.Run {
+	facts := run.NewFacts(p)
+	facts.Args, facts.Inject = f.recorded(), injected
+	described := run.Describe(id, p, files, facts)
+	described.Engine, described.Versions, described.Clock = f.Engine, versions(), clockInfo(clock)
+	return described
 }
 
 func newRunID() string {

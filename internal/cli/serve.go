@@ -19,6 +19,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle/server"
+	"github.com/cnsbench/cnsbench/internal/cluster"
 )
 
 // serveFlags are those of the results service.
@@ -31,7 +32,7 @@ type serveFlags struct {
 	insecure    bool
 	hosts       []string
 	maxGiB      int64
-	cluster     clusterFlags
+	cluster     cluster.Options
 }
 
 // The ways to tell who may do what at a results service.
@@ -75,8 +76,7 @@ whose Host and Origin are of this machine, or named by --allow-host).`,
 	fl.StringArrayVar(&f.hosts, "allow-host", nil,
 		"host name to answer to with --auth none, besides localhost and addresses; can be repeated")
 	fl.Int64Var(&f.maxGiB, "max-bundle", 64, "most GiB that one run may have")
-	fl.StringVar(&f.cluster.kubeconfig, "kubeconfig", "", "kubeconfig file of --auth kubernetes (default $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount)")
-	fl.StringVar(&f.cluster.context, "context", "", "context of the kubeconfig")
+	clusterFlags(c, &f.cluster)
 	return c
 }
 
@@ -157,7 +157,7 @@ func (f *serveFlags) authenticator() (server.Authenticator, error) {
 		}
 		return server.Token(token), nil
 	case authKubernetes:
-		config, _, err := f.cluster.config()
+		config, _, err := f.cluster.Load()
 		if err != nil {
 			return nil, err
 		}

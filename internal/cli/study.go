@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,15 +13,19 @@ import (
 	"strings"
 	"syscall"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/analysis/sweep"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/cleanup"
+	"github.com/cnsbench/cnsbench/internal/cluster"
 	"github.com/cnsbench/cnsbench/internal/plan"
 	"github.com/cnsbench/cnsbench/internal/report/html"
+	"github.com/cnsbench/cnsbench/internal/runner/inputs"
+	"github.com/cnsbench/cnsbench/internal/runner/runflags"
+	"github.com/cnsbench/cnsbench/internal/storagedir"
 	"github.com/cnsbench/cnsbench/internal/study"
 )
 
@@ -57,47 +62,55 @@ Exit status: as of run, of the worst trial; 130 as soon as one is interrupted.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("repetitions") && f.repetitions < 1 {
-				return fmt.Errorf("--repetitions %d: it must be at least 1", f.repetitions)
+				return fmt.Errorf("invalid --repetitions %d: want at least 1", f.repetitions)
 			}
-			return f.carryOut(cmd.Context(), s, args)
+			return f.execute(cmd.Context(), s, args)
 		},
 	}
-	f.run.planning(c)
-	f.run.cluster.running(c)
+	f.run.addRunFlags(c, runflags.Study)
 	fl := c.Flags()
-	fl.StringVar(&f.run.out, "out", "", "directory of the study (default cnsbench-study-NAME)")
-	fl.StringVar(&f.run.storage, "storage-dir", storageDir(), "where our drivers keep volumes: on the disk you want to measure")
-	fl.StringVar(&f.run.inject, "inject", "", "file with delays, stalls and errors for our drivers to inject")
-	fl.BoolVar(&f.run.strict, "strict", false, "exit with 4 when a figure of a trial cannot be trusted")
-	fl.DurationVar(&f.run.sendWithin, "send-within", 20*time.Second, "how long after a trial its results are still sent")
-	fl.BoolVar(&f.run.dryRun, "dry-run", false, "check every cell, list the trials, make nothing")
+	fl.Lookup("out").Usage = "directory of the study (default cnsbench-study-NAME)"
+	fl.Lookup("dry-run").Usage = "check every cell and list the trials; create nothing"
 	fl.StringVar(&f.scale, "scale", "", "edition of the study: one of its scales; empty: in full")
 	fl.Int32Var(&f.repetitions, "repetitions", 0, "trials of each cell, instead of the study's number")
 	fl.StringArrayVar(&f.factors, "factor", nil, "KEY=VALUE,VALUE…: other values of a factor, or one more; KEY as of --set; may be repeated")
 	fl.BoolVar(&f.verbose, "verbose", false, "show each trial's progress and summary")
-	outputFlag(c, &f.run.output)
 	return c
 }
 
-func (f *studyFlags) carryOut(ctx context.Context, s *streams, args []string) error {
-	d, rooms, err := f.design(ctx, s, args)
+func (f *studyFlags) execute(ctx context.Context, s *streams, args []string) error {
+	x := &trialRunner{streams: s, flags: f, args: args, signals: make(chan os.Signal, 1)}
+	d, rooms, err := f.design(ctx, x)
 	if err != nil {
 		return err
 	}
-	if f.run.out == "" {
-		f.run.out = "cnsbench-study-" + d.Name
+	if f.run.Out == "" {
+		f.run.Out = "cnsbench-study-" + d.Name
 	}
-	if f.run.dryRun {
+	if f.run.DryRun {
 		return f.preview(s, d, rooms)
 	}
-	dir, err := study.Begin(f.run.out, d)
+	dir, err := study.Begin(f.run.Out, d)
 	if err != nil {
 		return err
 	}
-	worst, err := f.trials(ctx, s, dir, args)
-	if err != nil {
+	// Each trial has a listener of its own; this one is for the time between trials.
+	signal.Notify(x.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(x.signals)
+	codes, err := dir.Run(ctx, x, s.err)
+	switch {
+	case errors.Is(err, study.ErrInterrupted):
+		return &exit{exitInterrupted, err}
+	case errors.Is(err, study.ErrInUse) || errors.As(err, new(*exit)):
 		return err
+	case err != nil:
+		return failed(err)
 	}
+	return f.conclude(s, dir, codes)
+}
+
+// conclude prints the table and writes the report.
+func (f *studyFlags) conclude(s *streams, dir *study.Dir, codes []int) error {
 	if err := f.show(s, dir); err != nil {
 		return err
 	}
@@ -106,16 +119,23 @@ func (f *studyFlags) carryOut(ctx context.Context, s *streams, args []string) er
 		return failed(err)
 	}
 	fmt.Fprintf(s.err, "study: %s\nreport: %s\n", dir.Path, page)
-	if worst == exitOK {
-		return nil
+	if worst := worstOf(codes); worst != exitOK {
+		return &exit{worst, errors.New("not every trial succeeded; repeat the command to rerun the incomplete ones")}
 	}
-	return &exit{worst, errors.New("not every trial ended well; the same command repeats those that did not come to their end")}
+	return nil
 }
 
-// design reads the study and checks every cell of it. rooms say, of each cell,
-// where its volumes will be.
-func (f *studyFlags) design(ctx context.Context, s *streams, args []string) (
-	d *study.Design, rooms []*storageRoom, err error) {
+// worstOf is the exit code of a study: a failed run ranks above a doubtful figure, and that above a missed SLO.
+func worstOf(codes []int) int {
+	rank := []int{exitOK, exitSLO, exitInvalid, exitFailed, exitUsage}
+	return slices.MaxFunc(append(codes, exitOK), func(a, b int) int {
+		return cmp.Compare(slices.Index(rank, a), slices.Index(rank, b))
+	})
+}
+
+// design reads the study and checks every cell of it. rooms says where the volumes of each cell will be.
+func (f *studyFlags) design(ctx context.Context, x *trialRunner) (d *study.Design, rooms []*storagedir.Room, err error) {
+	s, args := x.streams, x.args
 	files, err := readFiles(s, args)
 	if err != nil {
 		return nil, nil, err
@@ -132,7 +152,7 @@ func (f *studyFlags) design(ctx context.Context, s *streams, args []string) (
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err = study.New(spec, study.Options{Scale: f.scale, Repetitions: f.repetitions, Factors: factors, Set: f.run.set,
+	d, err = study.New(spec, study.Options{Scale: f.scale, Repetitions: f.repetitions, Factors: factors, Set: f.run.Set,
 		Seed: int64(drawSeed())})
 	if err != nil {
 		return nil, nil, err
@@ -143,110 +163,97 @@ func (f *studyFlags) design(ctx context.Context, s *streams, args []string) (
 	if d.Flags, err = f.flags(); err != nil {
 		return nil, nil, err
 	}
-	for i := range d.Cells {
-		room, err := f.cell(ctx, s, d, i, args)
-		if err != nil && i == 0 && spec.Spec.Description != "" {
-			fmt.Fprintf(s.err, "%s: %s\n", args[0], spec.Spec.Description) // a suite says in it what to give
+	err = d.Check(ctx, x, func(_ int, p *plan.Plan) error {
+		if !f.run.DryRun {
+			return nil
 		}
-		if err != nil {
-			return nil, nil, err
-		}
+		room, err := f.run.room(p)
 		rooms = append(rooms, room)
+		return failed(err)
+	})
+	if err != nil && x.loaded == 0 && spec.Spec.Description != "" {
+		fmt.Fprintf(s.err, "%s: %s\n", args[0], spec.Spec.Description) // a suite says here which factors to give
 	}
-	_, err = study.Responses(d.Responses)
 	return d, rooms, err
 }
 
-// cell checks one cell, and adds to the design what its trials are made of.
-func (f *studyFlags) cell(ctx context.Context, s *streams, d *study.Design, i int, args []string) (
-	*storageRoom, error) {
-	c := d.Cells[i]
-	one := f.run
-	one.set, one.trial = slices.Concat(d.Base, c.Set), true
-	quiet := &streams{in: strings.NewReader(""), out: io.Discard, err: s.err}
-	if i > 0 {
-		quiet.err = io.Discard // what is said of one cell is said of all
+// trialRunner implements study.Executor with the flags of the command.
+type trialRunner struct {
+	*streams
+	flags   *studyFlags
+	args    []string // the files
+	signals chan os.Signal
+	loaded  int // cells
+}
+
+// Load implements study.Executor.
+func (x *trialRunner) Load(ctx context.Context, set []string, verbose bool) (*plan.Plan, error) {
+	one := x.flags.run
+	one.Set, one.trial = set, true
+	s := &streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard}
+	if verbose {
+		s.err = x.err
 	}
-	p, _, _, err := load(ctx, quiet, &one, args)
-	if err != nil {
-		return nil, fmt.Errorf("cell %s: %w", c.Name(), err)
+	p, _, _, err := load(ctx, s, &one, x.args)
+	if err == nil {
+		x.loaded++
 	}
-	if d.Sources, err = traces(d.Sources, p, args[0]); err != nil {
+	return p, err
+}
+
+// Open implements study.Executor.
+func (x *trialRunner) Open(name string) (io.ReadCloser, error) { return inputs.Open(x.args[0], name) }
+
+// Run implements study.Executor.
+func (x *trialRunner) Run(ctx context.Context, dir string, set []string) (code int, err error) {
+	one := x.flags.run
+	one.Out, one.Set, one.trial, one.output = dir, set, true, ""
+	s := x.streams
+	if !x.flags.verbose {
+		s = &streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard}
+	}
+	err = runBenchmark(ctx, s, &one, x.args)
+	if code = codeOf(err); code == exitInterrupted {
+		return code, study.ErrInterrupted
+	}
+	return code, err
+}
+
+// CleanUp implements study.Executor. A run on a cluster may have left more than its ledger lists.
+func (x *trialRunner) CleanUp(ctx context.Context, dir string, open int) error {
+	if run, err := bundle.ReadRun(dir); open == 0 && (err != nil || run.Engine != engineKubernetes) {
+		return nil
+	}
+	return cleanBundle(ctx, x.streams, cleanup.Options{Cluster: cluster.Options(x.flags.run.Cluster), Driver: driverCommand,
+		Log: x.err}, dir, false)
+}
+
+// Interrupted implements study.Executor.
+func (x *trialRunner) Interrupted() bool { return len(x.signals) > 0 }
+
+// flags are those that all trials share and that the design does not have.
+func (f *studyFlags) flags() (list []string, err error) {
+	shared := f.run.Flags
+	if shared.Engine != engineLocal {
+		shared.StorageDir = ""
+	} else if shared.StorageDir, err = filepath.Abs(shared.StorageDir); err != nil {
 		return nil, err
 	}
-	for _, w := range workloads(p) {
-		source := study.Source{Name: "workload " + w.Name + " (" + w.Origin + ")", SHA256: w.SHA256}
-		if !slices.Contains(d.Sources, source) {
-			d.Sources = append(d.Sources, source)
-		}
-	}
-	if i == 0 {
-		d.Name = p.Name
-		if len(d.Responses) == 0 {
-			d.Responses = study.DefaultResponses(actionsOf(p))
-		}
-	}
-	if !f.run.dryRun {
-		return nil, nil
-	}
-	room, err := one.room(p)
-	return room, failed(err)
+	shared.Inject, err = f.run.injection()
+	return shared.Args(runflags.Trial), err
 }
 
-// flags are those that make a trial what it is and that the design does not have.
-func (f *studyFlags) flags() ([]string, error) {
-	list := []string{"--engine", f.run.engine}
-	if f.run.endpoint != "" {
-		list = append(list, "--csi-endpoint", f.run.endpoint)
-	}
-	if f.run.engine == engineLocal {
-		dir, err := filepath.Abs(f.run.storage)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, "--storage-dir", dir)
-	}
-	injected, err := f.run.injection()
-	if injected != "" {
-		list = append(list, "--inject", injected)
-	}
-	return list, err
-}
-
-// traces adds those that a plan replays to what trials are made of.
-func traces(to []study.Source, p *plan.Plan, main string) ([]study.Source, error) {
-	open := openBeside(main)
-	for _, r := range p.Benchmark.Spec.Rates {
-		if r.TraceRateSpec == nil {
-			continue
-		}
-		f, err := open(r.TraceRateSpec.Source)
-		if err != nil {
-			return nil, err
-		}
-		source, err := study.SourceFrom(r.TraceRateSpec.Source, f)
-		if err = errors.Join(err, f.Close()); err != nil {
-			return nil, err
-		}
-		if !slices.Contains(to, source) {
-			to = append(to, source)
-		}
-	}
-	return to, nil
-}
-
-// firstCell sets what the first cell of a Study does, where a command asks for
-// one Benchmark and the file is a Study.
+// firstCell adds the values of a Study's first cell, for a command that takes one Benchmark.
 func firstCell(s *streams, files []plan.File, own []string) ([]string, error) {
 	spec, problems := plan.LoadStudy(files)
 	if spec == nil || len(problems) > 0 {
-		return own, nil // no study, or one whose problems the caller finds
+		return own, nil // not a study, or the caller reports its problems
 	}
 	d, err := study.New(spec, study.Options{})
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(s.err, "warning: this is a Study; taken is its first cell, %s (cnsbench study run carries out all %s)\n", d.Cells[0].Name(), count(len(d.Trials), "trial"))
+	fmt.Fprintf(s.err, "warning: this is a Study; using its first cell, %s (cnsbench study run runs all %s)\n", d.Cells[0].Name(), count(len(d.Trials), "trial"))
 	return append(slices.Clone(d.Cells[0].Set), own...), nil
 }
 
@@ -256,107 +263,13 @@ func (f *studyFlags) factorValues() (map[string][]v1alpha1.Var, error) {
 	for _, text := range f.factors {
 		key, values, ok := strings.Cut(text, "=")
 		if !ok || key == "" || values == "" {
-			return nil, fmt.Errorf("--factor %s: not of the form KEY=VALUE,VALUE…", text)
+			return nil, fmt.Errorf("invalid --factor %q: want KEY=VALUE,VALUE…", text)
 		}
 		for v := range strings.SplitSeq(values, ",") {
 			factors[key] = append(factors[key], v1alpha1.Var(v))
 		}
 	}
 	return factors, nil
-}
-
-// actionsOf says what can be read of a plan's actions.
-func actionsOf(p *plan.Plan) []study.Action {
-	var list []study.Action
-	for _, a := range p.Actions {
-		one := study.Action{Name: a.Name, Repeated: a.Rate != "" || a.Chained}
-		if a.Workload != nil {
-			for _, o := range a.Workload.Outputs {
-				if o.Parser == "fio" {
-					one.IO = []string{"read", "write"}
-				}
-			}
-		}
-		list = append(list, one)
-	}
-	return list
-}
-
-// trials carries out those that are not done, and returns the worst exit code.
-func (f *studyFlags) trials(ctx context.Context, s *streams, dir *study.Dir, args []string) (worst int, err error) {
-	// Each trial listens for itself; this is for the time between them.
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(signals)
-	for i, t := range dir.Trials {
-		if b := dir.Bundle(t); b != nil {
-			worst = worse(worst, b.Run.ExitCode)
-			continue
-		}
-		if err := f.clear(ctx, s, dir, t); err != nil {
-			return worst, err
-		}
-		fmt.Fprintf(s.err, "trial %d of %d: %s, repetition %d\n", i+1, len(dir.Trials), dir.Cells[t.Cell].Name(), t.Repetition)
-		err := f.trial(ctx, s, dir, t, args)
-		code := codeOf(err)
-		if code == exitInterrupted || len(signals) > 0 {
-			return exitInterrupted, &exit{exitInterrupted, errors.New("the study was interrupted; the same command goes on with it")}
-		}
-		if err != nil {
-			fmt.Fprintf(s.err, "trial %s: %v\n", t.Name, err)
-		}
-		worst = worse(worst, code)
-	}
-	return worst, nil
-}
-
-// worse orders exit codes: a run that failed before a figure that is doubtful
-// before an objective that was missed.
-func worse(a, b int) int {
-	rank := map[int]int{exitOK: 0, exitSLO: 1, exitInvalid: 2, exitFailed: 3, exitUsage: 4, exitInterrupted: 5}
-	if rank[b] > rank[a] {
-		return b
-	}
-	return a
-}
-
-func (f *studyFlags) trial(ctx context.Context, s *streams, dir *study.Dir, t study.Trial, args []string) error {
-	one := f.run
-	one.out = dir.Of(t)
-	one.set, one.trial = slices.Concat(dir.Base, t.Set), true
-	one.output = ""
-	to := s
-	if !f.verbose {
-		to = &streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard}
-	}
-	return runBenchmark(ctx, to, &one, args)
-}
-
-// clear cleans up after a trial that did not come to its end.
-func (f *studyFlags) clear(ctx context.Context, s *streams, dir *study.Dir, t study.Trial) error {
-	path := dir.Of(t)
-	if b, err := bundle.Open(path); err == nil && b.Live {
-		return fmt.Errorf("trial %s is being carried out by another process", t.Name)
-	}
-	if ledger, err := bundle.OpenLedger(path); err == nil {
-		open := len(ledger.Open())
-		if err := ledger.Close(); err != nil {
-			return failed(err)
-		}
-		if run, err := bundle.ReadRun(path); open > 0 || err == nil && run.Engine == engineKubernetes {
-			if err := cleanBundle(ctx, s, &cleanupFlags{clusterFlags: f.run.cluster}, path, false); err != nil {
-				return err
-			}
-		}
-	}
-	to, err := dir.SetAside(t)
-	if err != nil {
-		return failed(err)
-	}
-	if to != "" {
-		fmt.Fprintf(s.err, "trial %s is repeated; what it left is in %s\n", t.Name, to)
-	}
-	return nil
 }
 
 func (f *studyFlags) show(s *streams, dir *study.Dir) error {
@@ -435,26 +348,9 @@ func reportStudy(dir *study.Dir, path string) error {
 	page := &html.Study{Name: t.Name, Factors: t.Factors, Responses: t.Responses,
 		Order: t.Order.String(), Note: t.Note, Sweeps: sweeps}
 	for _, r := range t.Rows {
-		page.Rows = append(page.Rows, html.StudyRow{Cells: cellsOf(r)})
+		page.Rows = append(page.Rows, html.StudyRow{Cells: r.Cells()})
 	}
 	return writeFile(path, func(w io.Writer) error { return html.WriteStudy(w, page) })
-}
-
-// cellsOf are a row's texts: its levels, its trials, its values.
-func cellsOf(r study.Row) []string {
-	var cells []string
-	for _, l := range r.Levels {
-		cells = append(cells, l.Value)
-	}
-	n := fmt.Sprint(r.Done)
-	if r.Done < r.Of {
-		n = fmt.Sprintf("%d of %d", r.Done, r.Of)
-	}
-	cells = append(cells, n)
-	for _, v := range r.Values {
-		cells = append(cells, v.String())
-	}
-	return cells
 }
 
 func newStudyShow(s *streams) *cobra.Command {
@@ -477,7 +373,7 @@ func writeTable(out io.Writer, t *study.Table) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintf(w, "%s\n", strings.Join(slices.Concat(t.Factors, []string{"n"}, t.Responses), "\t"))
 	for _, r := range t.Rows {
-		fmt.Fprintf(w, "%s\n", strings.Join(cellsOf(r), "\t"))
+		fmt.Fprintf(w, "%s\n", strings.Join(r.Cells(), "\t"))
 	}
 	if err := w.Flush(); err != nil {
 		return err

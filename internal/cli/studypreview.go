@@ -6,13 +6,14 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/cnsbench/cnsbench/internal/storagedir"
 	"github.com/cnsbench/cnsbench/internal/study"
 )
 
 // preview prints what study run would do: the trials in their order, and where
 // their volumes would be. A study that was begun goes on in its own order.
-func (f *studyFlags) preview(s *streams, d *study.Design, rooms []*storageRoom) error {
-	begun, err := study.Resume(f.run.out, d)
+func (f *studyFlags) preview(s *streams, d *study.Design, rooms []*storagedir.Room) error {
+	begun, err := study.Resume(f.run.Out, d)
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func (f *studyFlags) preview(s *streams, d *study.Design, rooms []*storageRoom) 
 
 // printRooms shows, of each cell with volumes on this machine, what they ask for
 // and what holds them. Trials follow one another, so that each has it all.
-func printRooms(w io.Writer, d *study.Design, rooms []*storageRoom) {
+func printRooms(w io.Writer, d *study.Design, rooms []*storagedir.Room) {
 	said := false
 	for i, r := range rooms {
 		if r == nil {
@@ -73,10 +74,10 @@ type studyPreview struct {
 
 type cellPreview struct {
 	study.Cell
-	Storage *storageRoom `json:"storage,omitempty"`
+	Storage *storagedir.Room `json:"storage,omitempty"`
 }
 
-func previewOf(d *study.Design, rooms []*storageRoom) studyPreview {
+func previewOf(d *study.Design, rooms []*storagedir.Room) studyPreview {
 	p := studyPreview{Name: d.Name, Order: d.Order, Trials: d.Trials}
 	for i, c := range d.Cells {
 		p.Cells = append(p.Cells, cellPreview{c, rooms[i]})

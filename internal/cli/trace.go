@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"text/tabwriter"
 	"time"
 
@@ -55,16 +54,6 @@ func writeTrace(s *streams, name string, records []trace.Record) error {
 		return failed(err)
 	}
 	return nil
-}
-
-// openBeside opens files that a Benchmark names, relative to its own.
-func openBeside(file string) func(string) (io.ReadCloser, error) {
-	return func(path string) (io.ReadCloser, error) {
-		if !filepath.IsAbs(path) && file != "-" {
-			path = filepath.Join(filepath.Dir(file), path)
-		}
-		return os.Open(path)
-	}
 }
 
 func newTraceStats(s *streams) *cobra.Command {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/operator/runnerstatus"
+	"github.com/cnsbench/cnsbench/internal/runner/runnerpod"
 )
 
 var (
@@ -58,7 +59,7 @@ func jobEnd(t batchv1.JobConditionType, at time.Time) batchv1.JobCondition {
 
 func podIn(s corev1.ContainerState, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "fio-pod"}, Spec: corev1.PodSpec{NodeName: "node-1"},
-		Status: corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{Name: container, State: s}}}}
+		Status: corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{Name: runnerpod.Container, State: s}}}}
 	for _, c := range change {
 		c(p)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/operator/runnerstatus"
+	"github.com/cnsbench/cnsbench/internal/runner/runnerpod"
 )
 
 // observed is all that a decision is made from.
@@ -137,7 +138,7 @@ func (f *foreign) Error() string {
 func state(p *corev1.Pod) corev1.ContainerState {
 	if p != nil {
 		for _, c := range p.Status.ContainerStatuses {
-			if c.Name == container {
+			if c.Name == runnerpod.Container {
 				return c.State
 			}
 		}

@@ -33,10 +33,9 @@ type descriptor struct {
 	// request completes what an op on a target asks of the engine; nil: the target
 	// is all. turn counts the ops of the action on this target, from 0.
 	request func(a *Action, q *engine.Request, turn func() int64)
-	// traced: a trace may have operations of this name, of which the action can
-	// carry out those that fits accepts; nil: all.
-	traced bool
-	fits   func(*info, *trace.Record) bool
+	// fits says whether the action can carry out a record of a trace whose operation
+	// has the name of the kind; nil: any.
+	fits func(*info, *trace.Record) bool
 }
 
 // actions has a descriptor for each kind, in the order in which they are
@@ -114,13 +113,6 @@ func (a *Action) Way() schedule.Way {
 		return schedule.Down
 	}
 	return schedule.NoWay
-}
-
-// TraceOp is the operation of a trace that an op of a kind is; false: a trace has
-// none for it.
-func TraceOp(kind op.Kind) (trace.Op, bool) {
-	d := describe(kind)
-	return trace.Op(kind), d != nil && d.traced
 }
 
 // volumeMilestones are those of a volume that comes into use.

@@ -12,12 +12,12 @@ import (
 
 var restoreAction = descriptor{
 	kind: op.Restore, field: "restoreSpec", resolve: (*loader).restore,
-	makes: makesVolumes, milestones: volumeMilestones, each: eachCopy, traced: true,
+	makes: makesVolumes, milestones: volumeMilestones, each: eachCopy,
 }
 
 var cloneAction = descriptor{
 	kind: op.Clone, field: "cloneSpec", resolve: (*loader).clone,
-	makes: makesVolumes, milestones: volumeMilestones, each: eachCopy, traced: true,
+	makes: makesVolumes, milestones: volumeMilestones, each: eachCopy,
 }
 
 func makesVolumes(*v1alpha1.Action) engine.ObjectKind { return engine.VolumeObject }

@@ -42,7 +42,6 @@ var createAction = descriptor{
 		}
 		return trigger{things, ops, n.sizes(count)}
 	},
-	traced: true,
 	fits: func(n *info, r *trace.Record) bool {
 		return r.Kind == trace.Volume && n.out.Volume != nil || r.Kind == trace.Workload && n.out.Workload != nil
 	},

@@ -16,7 +16,6 @@ var modifyAction = descriptor{
 	request: func(a *Action, q *engine.Request, _ func() int64) {
 		q.Modify = &engine.Modify{Target: q.Target, Class: a.ModifyClass, Parameters: a.Modify}
 	},
-	traced: true,
 }
 
 func (l *loader) modify(n *info) {

@@ -16,7 +16,6 @@ var resizeAction = descriptor{
 	request: func(a *Action, q *engine.Request, _ func() int64) {
 		q.Resize = &engine.Resize{Target: q.Target, Bytes: a.Resize.grown(q.Target.Bytes)}
 	},
-	traced: true,
 }
 
 func (l *loader) resize(n *info) {

@@ -27,8 +27,7 @@ var snapshotAction = descriptor{
 	request: func(a *Action, q *engine.Request, _ func() int64) {
 		q.Snapshot = &engine.Snapshot{Sources: []engine.Object{q.Target}, Class: a.Snapshot.Class}
 	},
-	traced: true,
-	fits:   func(n *info, _ *trace.Record) bool { return n.out.Snapshot != nil && !n.out.Snapshot.Group },
+	fits: func(n *info, _ *trace.Record) bool { return n.out.Snapshot != nil && !n.out.Snapshot.Group },
 }
 
 func (l *loader) snapshot(n *info) {

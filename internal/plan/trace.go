@@ -10,7 +10,6 @@ import (
 
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
-	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/schedule"
 	"github.com/cnsbench/cnsbench/internal/trace"
 )
@@ -144,7 +143,7 @@ func (p *replay) record(r *trace.Record) bool {
 
 // step finds out what a record does: which action, and to which object.
 func (p *replay) step(r *trace.Record) (s Step, reason string) {
-	if d := describe(op.Kind(r.Op)); d == nil || !d.traced { // attaching is part of creating
+	if !r.Op.Replayed() {
 		return s, fmt.Sprintf("%s has no action of its own", r.Op)
 	}
 	on := r.Key()

@@ -36,6 +36,23 @@ type Row struct {
 	Values []Value `json:"values"`
 }
 
+// Cells are the texts of a row: its levels, the number of its trials, its values.
+func (r *Row) Cells() []string {
+	var cells []string
+	for _, l := range r.Levels {
+		cells = append(cells, l.Value)
+	}
+	n := fmt.Sprint(r.Done)
+	if r.Done < r.Of {
+		n = fmt.Sprintf("%d of %d", r.Done, r.Of)
+	}
+	cells = append(cells, n)
+	for _, v := range r.Values {
+		cells = append(cells, v.String())
+	}
+	return cells
+}
+
 // Value is what the trials of a cell gave for one response.
 type Value struct {
 	N      int      `json:"n"` // trials that had one

@@ -77,6 +77,16 @@ var kinds = map[Op][]Kind{
 // outcomes are the values of Record.Outcome.
 var outcomes = []string{"", "ok", "error", "timeout", "censored"}
 
+// Replayed says whether an action can carry the operation out. The kind of that
+// action has the same name. Attaching and detaching are part of other operations.
+func (o Op) Replayed() bool {
+	switch o {
+	case Create, Snapshot, Restore, Clone, Resize, Modify, Delete:
+		return true
+	}
+	return false
+}
+
 // Makes says whether the operation makes its object.
 func (o Op) Makes() bool {
 	switch o {

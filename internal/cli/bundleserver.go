@@ -56,8 +56,8 @@ func (a *asks) over() bool {
 	return a.now == 0 && time.Since(a.last) > silence
 }
 
-// serve begins to serve the bundle, whose directory is <root>/<namespace>/<run>.
-func serve(ctx context.Context, address, dir string) (*serving, error) {
+// serveBundle begins to serve the bundle, whose directory is <root>/<namespace>/<run>.
+func serveBundle(ctx context.Context, address, dir string) (*serving, error) {
 	namespace, id := filepath.Base(filepath.Dir(dir)), filepath.Base(dir)
 	store, err := server.OpenStore(filepath.Dir(filepath.Dir(dir)), server.Limits{})
 	if err != nil {

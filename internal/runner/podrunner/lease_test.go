@@ -1,4 +1,4 @@
-package cli
+package podrunner
 
 import (
 	"strings"
@@ -11,6 +11,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/cnsbench/cnsbench/internal/cluster"
 )
 
 func leaseOf(name string, labels map[string]string) *coordinationv1.Lease {
@@ -23,13 +25,13 @@ func leaseOf(name string, labels map[string]string) *coordinationv1.Lease {
 // afterwards.
 func TestRunnerEndsWhenItsLeaseIsNotRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		on := &cluster{namespace: "n", set: fake.NewClientset(leaseOf("l", nil))}
+		on := &cluster.Cluster{Namespace: "n", Set: fake.NewClientset(leaseOf("l", nil))}
 		var said strings.Builder
-		f := (&clusterFlags{lease: "l"}).follow(t.Context(), &streams{err: &said}, on)
-		f.running.Store(false) // it would signal this process
+		f := WatchLease(t.Context(), on, "l", &said)
+		f.Running.Store(false) // it would signal this process
 		for i := range 30 {
 			time.Sleep(5 * time.Second)
-			if f.abandoned.Err() != nil {
+			if f.Expired.Err() != nil {
 				t.Fatalf("it ended after %d renewals: %s", i, said.String())
 			}
 			now, _ := metav1.NewMicroTime(time.Unix(int64(i), 0)).MarshalJSON()
@@ -38,14 +40,14 @@ func TestRunnerEndsWhenItsLeaseIsNotRenewed(t *testing.T) {
 			}
 		}
 		renewed := time.Now()
-		<-f.abandoned.Done()
+		<-f.Expired.Done()
 		if took := time.Since(renewed); took < 30*time.Second || took > 35*time.Second {
 			t.Errorf("it ended %v after the last renewal", took)
 		}
 		if !strings.Contains(said.String(), "n/l was not renewed for 30s") {
 			t.Errorf("it says %q", said.String())
 		}
-		if err := f.release(t.Context()); err != nil {
+		if err := f.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if left, _ := renewedNames(t, on); left != 0 {
@@ -54,15 +56,15 @@ func TestRunnerEndsWhenItsLeaseIsNotRenewed(t *testing.T) {
 	})
 }
 
-func renewedNames(t *testing.T, on *cluster) (int, error) {
-	list, err := on.set.CoordinationV1().Leases("n").List(t.Context(), metav1.ListOptions{})
+func renewedNames(t *testing.T, on *cluster.Cluster) (int, error) {
+	list, err := on.Set.CoordinationV1().Leases("n").List(t.Context(), metav1.ListOptions{})
 	return len(list.Items), err
 }
 
 // A clean-up refuses a run that goes on, and ends the runner of one whose command
 // is gone, with all that was made for it.
 func TestCleanupEndsRunners(t *testing.T) {
-	mine, ofRun := map[string]string{labelRunner: "r"}, map[string]string{"cnsbench.dev/run": "r"}
+	mine, ofRun := map[string]string{Label: "r"}, map[string]string{"cnsbench.dev/run": "r"}
 	for name, tt := range map[string]struct{ renewed, want string }{
 		"its command lives": {"cnsb-r-runner", "interrupt that command"},
 		"its runner lives":  {"cnsbench-driver", "end it first"},
@@ -72,7 +74,7 @@ func TestCleanupEndsRunners(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				meta := metav1.ObjectMeta{Name: "cnsb-r-runner", Namespace: "n", Labels: mine}
 				other := metav1.ObjectMeta{Name: "other", Namespace: "n"}
-				on := &cluster{namespace: "n", set: fake.NewClientset(
+				on := &cluster.Cluster{Namespace: "n", Set: fake.NewClientset(
 					leaseOf("cnsb-r-runner", mine), leaseOf("cnsbench-driver", ofRun),
 					&corev1.Pod{ObjectMeta: meta}, &corev1.ConfigMap{ObjectMeta: meta}, &corev1.Secret{ObjectMeta: meta},
 					&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: meta.Name, Labels: mine}},
@@ -81,18 +83,18 @@ func TestCleanupEndsRunners(t *testing.T) {
 					time.AfterFunc(4*time.Second, func() {
 						now, _ := metav1.NowMicro().MarshalJSON()
 						_ = renewLease(t.Context(), on, tt.renewed, now)
-						time.AfterFunc(renewedWithin, func() {
+						time.AfterFunc(renewWindow, func() {
 							_ = renewLease(t.Context(), on, tt.renewed, []byte(`"2001-01-01T00:00:00.000000Z"`))
 						})
 					})
 				}
-				err := endRunner(t.Context(), &streams{err: new(strings.Builder)}, on, runner{run: "r"})
+				err := Owner{Run: "r"}.Stop(t.Context(), on, new(strings.Builder))
 				if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("%v, want %q", err, tt.want)
 				}
-				pods, _ := on.set.CoreV1().Pods("n").List(t.Context(), metav1.ListOptions{})
-				configs, _ := on.set.CoreV1().ConfigMaps("n").List(t.Context(), metav1.ListOptions{})
-				bound, _ := on.set.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{})
+				pods, _ := on.Set.CoreV1().Pods("n").List(t.Context(), metav1.ListOptions{})
+				configs, _ := on.Set.CoreV1().ConfigMaps("n").List(t.Context(), metav1.ListOptions{})
+				bound, _ := on.Set.RbacV1().ClusterRoleBindings().List(t.Context(), metav1.ListOptions{})
 				if len(bound.Items) != 1-count01(tt.want == "") {
 					t.Errorf("%d ClusterRoleBindings are left", len(bound.Items))
 				}

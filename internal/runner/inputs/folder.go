@@ -1,4 +1,4 @@
-package cli
+package inputs
 
 import (
 	"archive/zip"
@@ -13,8 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
 
-// pack makes one file of what a library reads in a folder, and of nothing else
-// that may lie there. The same folder gives the same bytes.
+// pack makes a zip file of the files that a library reads in a folder. The same folder gives the same bytes.
 func pack(folder fs.FS, name string) (string, error) {
 	reads := &reading{folder, map[string][]byte{}}
 	if _, err := workload.FromFolders(reads, name); err != nil {
@@ -37,13 +36,13 @@ func pack(folder fs.FS, name string) (string, error) {
 	return packed.String(), nil
 }
 
-// reading keeps what is read of the files of a folder.
+// reading records what a library reads in a folder.
 type reading struct {
 	fs.FS
 	files map[string][]byte
 }
 
-// Open opens a file, of which what is read is kept.
+// Open opens a file and records what is read from it.
 func (r *reading) Open(name string) (fs.File, error) {
 	f, err := r.FS.Open(name)
 	if err != nil {
@@ -57,23 +56,23 @@ func (r *reading) Open(name string) (fs.File, error) {
 		return f, nil
 	}
 	r.files[name] = []byte{}
-	return &keptFile{f, r, name}, nil
+	return &recordedFile{f, r, name}, nil
 }
 
-type keptFile struct {
+type recordedFile struct {
 	fs.File
 	of   *reading
 	name string
 }
 
-// Read keeps what it reads.
-func (f *keptFile) Read(p []byte) (int, error) {
+// Read reads from the file and records the bytes.
+func (f *recordedFile) Read(p []byte) (int, error) {
 	n, err := f.File.Read(p)
 	f.of.files[f.name] = append(f.of.files[f.name], p[:n]...)
 	return n, err
 }
 
-// unpack opens a folder that pack made a file of, which is in parts.
+// unpack opens the folder whose packed file has its parts in dir.
 func unpack(dir string) (fs.FS, error) {
 	f, err := openParts(dir)
 	if err != nil {

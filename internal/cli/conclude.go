@@ -15,21 +15,21 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/report/html"
-	"github.com/cnsbench/cnsbench/internal/report/terminal"
 	"github.com/cnsbench/cnsbench/internal/run"
+	"github.com/cnsbench/cnsbench/internal/runner/podrunner"
 )
 
 // conclude closes the bundle, judges it from what it holds, writes the
 // verdicts into it, prints the summary and turns all that into an exit code.
 func (r *running) conclude(result *run.Result) error {
-	if same, err := bundle.SameFilesystem(r.writer.Dir(), r.flags.storage); err == nil && same && r.flags.endpoint == "" && r.flags.engine == engineLocal {
+	if same, err := bundle.SameFilesystem(r.writer.Dir(), r.flags.StorageDir); err == nil && same && r.flags.Endpoint == "" && r.flags.Engine == engineLocal {
 		result.Flags = append(result.Flags, bundle.Flag{Name: "bundleOnStorageUnderTest", Severity: validity.Info,
-			Evidence: fmt.Sprintf("the bundle and the volumes share a file system (%s): what is recorded is written beside what is measured; --out or --storage-dir can part them", r.flags.storage)})
+			Evidence: fmt.Sprintf("the bundle and the volumes share a file system (%s): what is recorded is written beside what is measured; --out or --storage-dir can part them", r.flags.StorageDir)})
 	}
 	closed := r.writer.Close(func(b *bundle.Run) {
 		b.State, b.Reason = result.State, result.Reason
 		b.BarrierAt, b.EndedAt = result.BarrierAt, result.EndedAt
-		b.Rates, b.Validity, b.Distributions = rateStats(result), result.Flags, result.Distributions
+		b.Rates, b.Validity, b.Distributions = result.RateStats(), result.Flags, result.Distributions
 		b.Bounds = result.Bounds
 		b.ExitCode = exitOf(result)
 	})
@@ -41,16 +41,12 @@ func (r *running) conclude(result *run.Result) error {
 		return failed(errors.Join(reasonOf(result), err))
 	}
 	page, err := r.report(s)
-	switch {
-	case r.flags.output == "json":
-		err = errors.Join(err, quietPipe(writeJSON(r.out, s)))
-	case os.Getenv(envNoSummary) == "":
-		err = errors.Join(err, quietPipe(terminal.Write(r.out, s, terminalOptions(r.out))))
-		fmt.Fprintf(r.out, "\nbundle: %s\nreport: %s\n", r.writer.Dir(), page)
+	if r.flags.output == "json" || os.Getenv(podrunner.NoSummaryVariable) == "" {
+		err = errors.Join(err, r.flags.printResult(r.streams, s, page))
 	}
 	err = errors.Join(err, r.deliver(s))
 	if result.Leftovers != nil {
-		err = errors.Join(err, fmt.Errorf("not everything could be removed: %w; try: cnsbench cleanup %s", result.Leftovers, r.flags.out))
+		err = errors.Join(err, fmt.Errorf("not everything could be removed: %w; try: cnsbench cleanup %s", result.Leftovers, r.flags.Out))
 	}
 	if err != nil && code != exitInterrupted {
 		code = exitFailed
@@ -60,10 +56,6 @@ func (r *running) conclude(result *run.Result) error {
 	}
 	return &exit{code, errors.Join(reasonOf(result), err)}
 }
-
-// envNoSummary is set for a runner whose bundle is copied to whoever started it:
-// they print the summary, with the paths of their own machine.
-const envNoSummary = "CNSBENCH_NO_SUMMARY"
 
 // report writes the page into the bundle's directory, beside what its manifest
 // lists: it can be made again from that.
@@ -90,7 +82,7 @@ func (r *running) judge(result *run.Result) (*summary.Summary, int, error) {
 	if code == exitOK && !slo.Met(s.Verdicts) {
 		code = exitSLO
 	}
-	if code == exitOK && r.flags.strict && doubtful(s.Validity) {
+	if code == exitOK && r.flags.Strict && doubtful(s.Validity) {
 		code = exitInvalid
 	}
 	return s, code, bundle.Amend(r.writer.Dir(), func(b *bundle.Run) {
@@ -124,21 +116,6 @@ func doubtful(flags []bundle.Flag) bool {
 		}
 	}
 	return false
-}
-
-func rateStats(result *run.Result) []bundle.RateStats {
-	var stats []bundle.RateStats
-	for _, c := range result.Rates {
-		s := bundle.RateStats{Name: c.Rate, Triggers: c.Triggers, Started: c.Started, Dropped: c.Dropped, Late: c.Late}
-		if c.Active > 0 {
-			s.Offered, s.Achieved = float64(c.Ops)/c.Active.Seconds(), float64(c.OK)/c.Active.Seconds()
-		}
-		if c.Lateness != nil && c.Lateness.N() > 0 {
-			s.LateP99Ns, _ = c.Lateness.Quantile(0.99)
-		}
-		stats = append(stats, s)
-	}
-	return stats
 }
 
 // clockInfo describes the clock that orders everything.

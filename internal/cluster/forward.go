@@ -1,7 +1,6 @@
-package cli
+package cluster
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,15 +15,14 @@ import (
 	"k8s.io/client-go/transport/spdy"
 )
 
-// forward is a connection to a port of a pod, through the API server and the
-// kubelet: one port-forward for one connection, so that a connection that is
-// refused ends nothing but itself.
-func forward(_ context.Context, on *cluster, pod string, port int) (net.Conn, error) {
-	transport, upgrader, err := spdy.RoundTripperFor(on.config)
+// Forward connects to a port of a pod in the namespace, through the API server and the kubelet. Each connection has
+// a port-forward of its own, so that a refused connection ends no other.
+func (c *Cluster) Forward(pod string, port int) (net.Conn, error) {
+	transport, upgrader, err := spdy.RoundTripperFor(c.Config)
 	if err != nil {
 		return nil, err
 	}
-	target := on.set.CoreV1().RESTClient().Post().Resource("pods").Namespace(on.namespace).Name(pod).SubResource("portforward").URL()
+	target := c.Set.CoreV1().RESTClient().Post().Resource("pods").Namespace(c.Namespace).Name(pod).SubResource("portforward").URL()
 	conn, _, err := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, target).Dial(portforward.PortForwardProtocolV1Name)
 	if err != nil {
 		return nil, fmt.Errorf("forward a port to pod %s: %w", pod, err)
@@ -54,15 +52,14 @@ func forward(_ context.Context, on *cluster, pod string, port int) (net.Conn, er
 	return t, nil
 }
 
-// tunnel is a net.Conn over a forwarded stream. It has no deadlines: whoever
-// uses it closes it.
+// tunnel is a net.Conn over a forwarded stream. It has no deadlines.
 type tunnel struct {
 	io.ReadWriter
 	close   func() error
 	refused chan string
 }
 
-// Read gives the kubelet's reason where the port did not answer.
+// Read returns the kubelet's reason if the port refused the connection.
 func (t *tunnel) Read(b []byte) (int, error) {
 	n, err := t.ReadWriter.Read(b)
 	if err != nil && n == 0 {

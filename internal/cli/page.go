@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/cnsbench/cnsbench/internal/analysis/summary"
+	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/report/html"
+)
+
+const (
+	// pageMemory is how much memory may be used to show one bundle.
+	pageMemory = 384 << 20
+	// pageSeconds is how much CPU time.
+	pageSeconds = 60
+	// pageCommand is what a results service starts for each page.
+	pageCommand = "show-in-bounds"
+)
+
+// renderApart shows a bundle in a process of its own: whatever is in the bundle,
+// it can take only that process's memory and time.
+func renderApart(ctx context.Context, what, dir string, w io.Writer) error {
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", pageCommand, what, dir)
+	said := head{most: 16 << 10}
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = w, &said, time.Second
+	err := cmd.Run()
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("it takes too long; cnsbench show --cluster copies the bundle and shows it there: %w", ctx.Err())
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
+	if strings.Contains(said.String(), "cannot allocate memory") || strings.Contains(said.String(), "out of memory") {
+		line = "it takes too much memory; cnsbench show --cluster copies the bundle and shows it there"
+	}
+	return fmt.Errorf("%s (%w)", line, err)
+}
+
+// head keeps the beginning of what is written.
+type head struct {
+	strings.Builder
+	most int
+}
+
+func (h *head) Write(b []byte) (int, error) {
+	h.Builder.Write(b[:max(0, min(len(b), h.most-h.Len()))])
+	return len(b), nil
+}
+
+// newPage is the command that shows a bundle with bounded memory and time.
+func newPage(s *streams) *cobra.Command {
+	return &cobra.Command{
+		Use: pageCommand + " report|summary DIR", Hidden: true, Args: cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			debug.SetMemoryLimit(pageMemory * 3 / 4)
+			err := errors.Join(
+				unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: pageMemory, Max: pageMemory}),
+				unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: pageSeconds, Max: pageSeconds}))
+			if err != nil {
+				return failed(fmt.Errorf("bound memory and time: %w", err))
+			}
+			return failed(writePage(s.out, args[0], args[1]))
+		},
+	}
+}
+
+func writePage(w io.Writer, what, dir string) error {
+	b, err := bundle.Open(dir)
+	if err != nil {
+		return err
+	}
+	sum, err := summary.Make(b)
+	if err != nil {
+		return err
+	}
+	if what == "summary" {
+		return writeJSON(w, sum)
+	}
+	return html.Write(w, b, sum)
+}

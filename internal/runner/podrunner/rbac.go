@@ -1,0 +1,171 @@
+package podrunner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/cnsbench/cnsbench/config"
+	"github.com/cnsbench/cnsbench/internal/cluster"
+	"github.com/cnsbench/cnsbench/internal/plan"
+)
+
+// MissingRights lists the rights that the plan needs and the Benchmark's ServiceAccount lacks. A user who may not
+// review the rights of others gets an empty list: the runner lists what is missing.
+func MissingRights(ctx context.Context, on *cluster.Cluster, p *plan.Plan) (missing []plan.Right, account string, err error) {
+	account = cmp.Or(p.Benchmark.Spec.ServiceAccountName, "default")
+	missing, err = on.Missing(ctx, p, on.MayAccount(account))
+	if apierrors.IsForbidden(err) {
+		return nil, account, nil
+	}
+	return missing, account, err
+}
+
+// createRights creates a ServiceAccount for the runner, with the rules of the roles cnsbench-runner (in its
+// namespace) and cnsbench-runner-cluster, and the further rules that this plan needs. It returns the account's name.
+func (r *Runner) createRights(ctx context.Context) (string, error) {
+	inside, outside, err := r.rules(ctx)
+	if err != nil {
+		return "", err
+	}
+	meta, rbac, opts := r.meta(), r.Set.RbacV1(), metav1.CreateOptions{}
+	wide := *meta.DeepCopy() // a cluster-scoped object cannot have an owner in a namespace
+	wide.Namespace, wide.OwnerReferences = "", nil
+	to := func(kind string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: meta.Name}
+	}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: meta.Name, Namespace: r.Namespace}}
+	for _, create := range []func() error{
+		func() error {
+			_, err := r.Set.CoreV1().ServiceAccounts(r.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, opts)
+			return err
+		},
+		func() error {
+			_, err := rbac.Roles(r.Namespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: inside}, opts)
+			return err
+		},
+		func() error {
+			b := &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: to("Role"), Subjects: subjects}
+			_, err := rbac.RoleBindings(r.Namespace).Create(ctx, b, opts)
+			return err
+		},
+		func() error {
+			_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: wide, Rules: outside}, opts)
+			return err
+		},
+		func() error {
+			b := &rbacv1.ClusterRoleBinding{ObjectMeta: wide, RoleRef: to("ClusterRole"), Subjects: subjects}
+			_, err := rbac.ClusterRoleBindings().Create(ctx, b, opts)
+			return err
+		},
+	} {
+		if err := create(); err != nil {
+			return "", fmt.Errorf("--create-rbac: %w; name a ServiceAccount that has the rights: spec.serviceAccountName", err)
+		}
+	}
+	return meta.Name, nil
+}
+
+// rules are the runner's rules in its namespace, and in the cluster.
+func (r *Runner) rules(ctx context.Context) (inside, outside []rbacv1.PolicyRule, err error) {
+	if inside, err = rulesOf("cnsbench-runner"); err != nil {
+		return nil, nil, err
+	}
+	if outside, err = rulesOf("cnsbench-runner-cluster"); err != nil {
+		return nil, nil, err
+	}
+	more, err := r.Missing(ctx, r.Plan, func(_ context.Context, a *authorizationv1.ResourceAttributes) (bool, error) {
+		return allow(outside, a) || a.Namespace == r.Namespace && allow(inside, a), nil
+	})
+	for _, m := range more {
+		rule := rbacv1.PolicyRule{APIGroups: []string{m.Group}, Resources: []string{resourceName(m.Resource, m.Subresource)}, Verbs: []string{m.Verb}}
+		if m.ClusterScoped || m.Namespace != "" && m.Namespace != r.Namespace {
+			outside = append(outside, rule)
+		} else {
+			inside = append(inside, rule)
+		}
+	}
+	return inside, outside, err
+}
+
+// allow says whether one of the rules grants a right.
+func allow(rules []rbacv1.PolicyRule, a *authorizationv1.ResourceAttributes) bool {
+	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool {
+		return slices.Contains(r.APIGroups, a.Group) && slices.Contains(r.Verbs, a.Verb) &&
+			slices.Contains(r.Resources, resourceName(a.Resource, a.Subresource))
+	})
+}
+
+// resourceName is the name of a resource in a role.
+func resourceName(resource, subresource string) string {
+	if subresource == "" {
+		return resource
+	}
+	return resource + "/" + subresource
+}
+
+// removeRights deletes what createRights has created for a run, if check accepts its labels; a nil check accepts all.
+func removeRights(ctx context.Context, on *cluster.Cluster, name string, check func(labels map[string]string) error) error {
+	rbac := on.Set.RbacV1()
+	return errors.Join(
+		removeRight(ctx, name, check, rbac.ClusterRoleBindings()),
+		removeRight(ctx, name, check, rbac.ClusterRoles()),
+		removeRight(ctx, name, check, rbac.RoleBindings(on.Namespace)),
+		removeRight(ctx, name, check, rbac.Roles(on.Namespace)),
+		removeRight(ctx, name, check, on.Set.CoreV1().ServiceAccounts(on.Namespace)),
+	)
+}
+
+// removable is a client of one kind of object.
+type removable[T metav1.Object] interface {
+	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
+	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
+}
+
+func removeRight[T metav1.Object](ctx context.Context, name string, check func(map[string]string) error,
+	from removable[T]) error {
+	opts := metav1.DeleteOptions{}
+	absent := func(err error) error {
+		if apierrors.IsForbidden(err) { // a user without rights on roles has created none
+			return nil
+		}
+		return ignoreNotFound(err)
+	}
+	if check != nil {
+		o, err := from.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return absent(err)
+		}
+		if err := check(o.GetLabels()); err != nil {
+			return fmt.Errorf("%T %s: %w", o, name, err)
+		}
+		uid := o.GetUID()
+		opts.Preconditions = &metav1.Preconditions{UID: &uid}
+	}
+	return absent(from.Delete(ctx, name, opts))
+}
+
+// rulesOf are the rules of a role of the installation.
+func rulesOf(name string) ([]rbacv1.PolicyRule, error) {
+	objects, err := config.Objects(config.Options{})
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		if o.GetKind() == "ClusterRole" && o.GetName() == name {
+			var role rbacv1.ClusterRole
+			err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role)
+			return role.Rules, err
+		}
+	}
+	return nil, fmt.Errorf("role %s not found", name)
+}
