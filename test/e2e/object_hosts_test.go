@@ -191,8 +191,14 @@ func TestObjectHostsFindMax(t *testing.T) {
 	}
 	ok := f.scalars("read.ok")
 	for _, s := range m.Steps {
-		if s.OfferedPerSecond < s.PerSecond/3 || s.OfferedPerSecond > 3*s.PerSecond || ok[s.Stage+"-0"] == 0 || ok[s.Stage+"-1"] == 0 {
-			t.Errorf("%+v: the hosts did %v and %v", s, ok[s.Stage+"-0"], ok[s.Stage+"-1"])
+		if s.OfferedPerSecond < s.PerSecond/3 || s.OfferedPerSecond > 3*s.PerSecond {
+			t.Errorf("%+v: offered at another rate", s)
+		}
+		for _, host := range []string{"-0", "-1"} {
+			// Above 80 a second what is due in the window may all end after it.
+			if n, has := ok[s.Stage+host]; !has || s.PerSecond < 80 && n == 0 {
+				t.Errorf("%+v: host %s did %v", s, host, n)
+			}
 		}
 	}
 }
