@@ -55,7 +55,7 @@ type Client struct {
 
 	// Of the one goroutine that follows.
 	instance string
-	clocks   *clocksync.Join
+	clocks   *clocksync.Estimator
 	next     int64
 	unseen   int64
 	heard    op.Time
@@ -134,7 +134,7 @@ type session struct {
 	*transport.Link
 	mail    *message.Conn
 	welcome welcome
-	clocks  *clocksync.Join
+	clocks  *clocksync.Estimator
 	first   *records // where it begins: nothing after that is missed
 }
 
@@ -142,7 +142,7 @@ type session struct {
 func (c *Client) connect(ctx context.Context, then func(*session) error) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, setUpWithin)
 	defer cancel()
-	l, err := transport.DialAnyone(ctx, c.address, silence)
+	l, err := transport.DialUnverified(ctx, c.address, silence)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (c *Client) connect(ctx context.Context, then func(*session) error) (*sessi
 
 // introduce proves the token and checks that the proxy has it too.
 func (c *Client) introduce(s *session) error {
-	proof, err := s.Prove(c.token, asRunner)
+	proof, err := s.Proof(c.token, asRunner)
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (c *Client) introduce(s *session) error {
 	case l.Welcome == nil:
 		return errors.New("something answers there that is no CSI proxy")
 	}
-	knows, err := s.Proven(c.token, asProxy, l.Welcome.Proof)
+	knows, err := s.VerifyProof(c.token, asProxy, l.Welcome.Proof)
 	if err != nil {
 		return err
 	}
@@ -197,11 +197,11 @@ func (c *Client) introduce(s *session) error {
 // same process ended, else from now on, and waits for the first page: what
 // happens once it returns is told.
 func (c *Client) begin(s *session) error {
-	s.clocks = &clocksync.Join{}
+	s.clocks = &clocksync.Estimator{}
 	if s.welcome.Instance == c.instance {
 		s.clocks = c.clocks // the same clock: what is known of it still holds
 	}
-	if err := s.mail.Join(s.clocks); err != nil {
+	if err := s.mail.SyncClock(s.clocks); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -260,7 +260,7 @@ func (c *Client) listen(ctx context.Context, s *session) error {
 	c.heard = c.clock.Now()
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go s.mail.KeepAsking(asking, askEach)
+	go s.mail.PingEvery(asking, askEach)
 	for {
 		var l letter
 		if err := s.mail.Read(&l); err != nil {

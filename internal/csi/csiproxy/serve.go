@@ -66,14 +66,14 @@ func (p *Proxy) admit(mail *message.Conn, l *transport.Link, token string) error
 	if h.Proto != Proto {
 		return no(refuse{Reason: fmt.Sprintf("the runner speaks version %d, this proxy %d", h.Proto, Proto)})
 	}
-	knows, err := l.Proven(token, asRunner, h.Proof)
+	knows, err := l.VerifyProof(token, asRunner, h.Proof)
 	if err != nil {
 		return err
 	}
 	if !knows {
 		return no(refuse{Reason: "the token is another one", Token: true})
 	}
-	ours, err := l.Prove(token, asProxy)
+	ours, err := l.Proof(token, asProxy)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (p *Proxy) answer(ctx context.Context, mail *message.Conn, begin chan<- fro
 		}
 		switch {
 		case l.Ping != nil:
-			if err := mail.Answer(&l.Time); err != nil {
+			if err := mail.SendPong(&l.Time); err != nil {
 				return err
 			}
 		case l.List != nil:

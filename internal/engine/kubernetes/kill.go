@@ -236,7 +236,7 @@ func phaseOver(s *agent.Session) bool {
 func (e *Engine) touchAgain(ctx context.Context, all []*agent.Session, tr *op.Trace) error {
 	seen, ids := stamps{}, map[string][]string{}
 	for _, s := range all {
-		touches, err := s.Touch(ctx)
+		touches, err := s.ProbeVolumes(ctx)
 		if err != nil && phaseOver(s) {
 			continue
 		}

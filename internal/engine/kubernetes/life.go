@@ -65,7 +65,7 @@ func (m *member) replace() (*life, error) {
 func (m *member) next(l *life) (*life, error) {
 	n := &life{n: l.n + 1, uid: l.uid, sessions: map[string]*agent.Session{}}
 	for container, prev := range l.sessions {
-		s, err := m.engine.agents.Again(prev, engine.Restarted(m.within+container, n.n))
+		s, err := m.engine.agents.ExpectRestarted(prev, engine.Restarted(m.within+container, n.n))
 		if err != nil {
 			n.abandon(err)
 			return nil, err

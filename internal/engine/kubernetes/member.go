@@ -158,7 +158,7 @@ func (m *member) expect(ctx context.Context, l *life, b *bringing) {
 			late, barrier := m.released && l.n > 0 && m.waits[name], m.barrier
 			m.mu.Unlock()
 			if late {
-				_ = s.Rejoin(ctx, barrier) // it fails where the agent has ended, which is followed
+				_ = s.ReleaseRestarted(ctx, barrier) // it fails where the agent has ended, which is followed
 			}
 		}()
 	}
@@ -179,7 +179,7 @@ func (m *member) arrive(ctx context.Context, s *agent.Session, waits bool, b *br
 	if came, ok := s.Arrival(); ok {
 		a.began = op.Milestone{At: came.Began, Err: came.Err, Source: "agent"}
 	}
-	for _, t := range s.Touches() {
+	for _, t := range s.VolumeProbes() {
 		a.touches = append(a.touches, touch{claim: t.Volume, at: t.At, err: t.Err, write: t.Write, failure: t.Failure})
 	}
 	b.feed.put(a)

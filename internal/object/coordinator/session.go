@@ -37,7 +37,7 @@ func (s *session) listen(ctx context.Context) error {
 		}
 		switch {
 		case l.Ping != nil:
-			err = s.mail.Answer(&l.Time)
+			err = s.mail.SendPong(&l.Time)
 		case l.Setup != nil && s.runner == nil:
 			s.runner = loadgen.NewRunner(loadgen.Config{Open: s.Open(l.Setup.OwnCredentials), Clock: s.Clock, Sleep: s.Sleep,
 				Seed: l.Setup.Seed, Grace: l.Setup.Grace, Observer: teller{s}, Begin: s.atOnce})

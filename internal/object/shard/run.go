@@ -16,11 +16,11 @@ import (
 )
 
 // Company is whom a part waits for: the barrier of the run and the other parts.
-// It is meet.Company.
+// It is a rendezvous.Client.
 type Company interface {
-	Meet(ctx context.Context, m rendezvous.Meeting) (a rendezvous.Answer, at time.Time, err error)
+	Wait(ctx context.Context, m rendezvous.Rendezvous) (a rendezvous.Reply, at time.Time, err error)
 	Barrier(ctx context.Context) (at time.Time, err error)
-	Began() error
+	ReportStart() error
 }
 
 // Config of a part.
@@ -127,17 +127,17 @@ func (p *part) takeOver(k int, present []int) (*model.Stage, error) {
 }
 
 // meet comes to a meeting of all parts; alone it takes place at once.
-func (p *part) meet(step int, failed bool) (rendezvous.Answer, error) {
+func (p *part) meet(step int, failed bool) (rendezvous.Reply, error) {
 	a, _, err := p.meeting(step, failed)
 	return a, err
 }
 
-func (p *part) meeting(step int, failed bool) (rendezvous.Answer, time.Time, error) {
+func (p *part) meeting(step int, failed bool) (rendezvous.Reply, time.Time, error) {
 	failed = failed || p.failed != nil
 	if p.Parts == 1 {
-		return rendezvous.Answer{Failed: failed, Present: []int{0}}, time.Now(), nil
+		return rendezvous.Reply{Failed: failed, Present: []int{0}}, time.Now(), nil
 	}
-	return p.Company.Meet(p.hard, rendezvous.Meeting{Group: p.Group, Step: step, Index: p.Index, Members: p.Parts, Failed: failed})
+	return p.Company.Wait(p.hard, rendezvous.Rendezvous{Group: p.Group, Step: step, Index: p.Index, Members: p.Parts, Failed: failed})
 }
 
 // errOthers is why a part does not begin a stage that it could begin.
@@ -154,7 +154,7 @@ func (p *part) begin(ctx context.Context) (op.Time, error) {
 	if atBarrier {
 		at, err = p.Company.Barrier(ctx)
 	} else {
-		var a rendezvous.Answer
+		var a rendezvous.Reply
 		a, at, err = p.meeting(2*p.k+1, ctx.Err() != nil)
 		if err == nil && a.Failed && !loadgen.Cleans(&p.share.Stages[p.k]) {
 			err = errOthers
@@ -165,7 +165,7 @@ func (p *part) begin(ctx context.Context) (op.Time, error) {
 	}
 	now := p.Clock.Now()
 	if err == nil && atBarrier {
-		err = p.Company.Began()
+		err = p.Company.ReportStart()
 	}
 	if err != nil {
 		return now, err
