@@ -1,6 +1,5 @@
-// Command cnsbench-agent runs one command of a benchmark's workload and
-// reports on it to the runner. It is started by cnsbench and in pods; people
-// have no need to.
+// Command cnsbench-agent runs one command of a benchmark's workload and reports on it to the runner. cnsbench
+// starts it, locally and in pods.
 package main
 
 import (
@@ -30,12 +29,12 @@ const usage = `usage:
       $CNSBENCH_AGENT_TOKEN and, over TLS, the certificate's hash in
       $CNSBENCH_AGENT_PIN
         --runner unix:PATH | tls:HOST:PORT   in place of the variable
-        --dial-for DURATION    how long to go on dialing (default 60s)
+        --dial-for DURATION    how long to keep dialing (default 60s)
         --log-dir DIR | none   where the output waits for the runner (default: the
                                temporary directory; none if it is not writable)
         --name NAME            of the files there
   cnsbench-agent hold [--runner …] [--dial-for …]
-      does the first I/O on volumes for the runner and waits until told to end
+      does the first I/O on volumes for the runner and waits until it is asked to end
   cnsbench-agent install DIR
       copies this program to DIR/cnsbench-agent
   cnsbench-agent jail
@@ -51,8 +50,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run returns the exit code: the command's own, 2 for a wrong call, 1 when
-// the agent itself failed.
+// run returns the exit code: the command's own, 2 for wrong usage, 1 when the agent itself failed.
 func run(ctx context.Context, args []string) (int, error) {
 	if len(args) == 0 {
 		return 2, errors.New(usage)
@@ -87,27 +85,26 @@ func exitCode(err error) (int, error) {
 	return 0, nil
 }
 
-// peer is how the runner is reached.
-type peer struct {
+// runnerAddr is how to reach the runner.
+type runnerAddr struct {
 	address  string
 	token    string
 	pin      string
-	patience time.Duration
-	once     bool // dialed only until it is connected
+	dialFor  time.Duration
+	dialOnce bool // do not dial again after the first connection
 }
 
-// flagsOf are the flags of a command that dials; the rest is in the
-// environment.
-func flagsOf(name string) (*flag.FlagSet, *peer) {
-	p := &peer{token: os.Getenv(protocol.EnvToken), pin: os.Getenv(protocol.EnvPin)}
+// flagsOf returns the flags of a command that dials; the rest is in the environment.
+func flagsOf(name string) (*flag.FlagSet, *runnerAddr) {
+	p := &runnerAddr{token: os.Getenv(protocol.EnvToken), pin: os.Getenv(protocol.EnvPin)}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.StringVar(&p.address, "runner", os.Getenv(protocol.EnvRunner), "")
-	flags.DurationVar(&p.patience, "dial-for", time.Minute, "")
+	flags.DurationVar(&p.dialFor, "dial-for", time.Minute, "")
 	flags.SetOutput(io.Discard)
 	return flags, p
 }
 
-// runWrap runs the command where the agent itself is.
+// runWrap runs the command in the agent's own environment.
 func runWrap(ctx context.Context, clock clock.Clock, args []string) (int, error) {
 	flags, runner := flagsOf("wrap")
 	logDir := flags.String("log-dir", "", "")
@@ -128,8 +125,7 @@ func runWrap(ctx context.Context, clock clock.Clock, args []string) (int, error)
 	return serve(ctx, runner, clock, cmd, logs, func(func(string)) error { return nil })
 }
 
-// openLogs has the output go through files in dir; "none": through none;
-// empty: in the temporary directory, if it can be written to.
+// openLogs returns logs in dir; "none": without files; empty: in the temporary directory, if it is writable.
 func openLogs(dir, name string) (*wrap.Logs, error) {
 	switch dir {
 	case "none":
@@ -137,7 +133,7 @@ func openLogs(dir, name string) (*wrap.Logs, error) {
 	case "":
 		logs, err := wrap.OpenLogs(os.TempDir(), name)
 		if err != nil {
-			return wrap.DirectLogs(fmt.Sprintf("the command's output goes to the runner without a file between: a slow runner can hold the command up (%v)", err)), nil
+			return wrap.DirectLogs(fmt.Sprintf("the command's output goes to the runner without a file: a slow runner can block the command (%v)", err)), nil
 		}
 		return logs, nil
 	}
@@ -150,15 +146,15 @@ func runHold(ctx context.Context, clock clock.Clock, args []string) (int, error)
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
 		return 2, fmt.Errorf("hold takes flags only: %w\n%s", err, usage)
 	}
-	conn, welcome, err := meet(ctx, runner, clock, func() {})
+	conn, welcome, err := connect(ctx, runner, clock, func() {})
 	if err != nil {
 		return 1, err
 	}
-	defer conn.Close() // the process ends
+	defer conn.Close()
 	return wrap.Hold(ctx, conn, welcome, clock)
 }
 
-// runJail runs the command in a root of its own.
+// runJail runs the command in a sandbox.
 func runJail(ctx context.Context) (int, error) {
 	spec, err := sandbox.Read()
 	if err != nil {
@@ -169,48 +165,47 @@ func runJail(ctx context.Context) (int, error) {
 		return 1, err
 	}
 	clock := clock.New(time.Duration(spec.ClockOffset))
-	// Once in the jail the socket is out of reach: it dials again only before.
-	runner := &peer{address: transport.Unix + ":" + spec.Socket, token: spec.Token, patience: time.Minute, once: true}
+	// The socket is not reachable inside the sandbox: dial again only before.
+	runner := &runnerAddr{address: transport.Unix + ":" + spec.Socket, token: spec.Token, dialFor: time.Minute, dialOnce: true}
 	return serve(ctx, runner, clock, spec.Cmd, logs, func(log func(string)) error {
 		return sandbox.Enter(spec, log)
 	})
 }
 
-// serve connects to the runner, enters the command's surroundings and runs it.
-func serve(ctx context.Context, runner *peer, clock clock.Clock, cmd wrap.Command, logs *wrap.Logs, enter func(log func(string)) error) (int, error) {
-	// The surroundings come before the hello: the sooner other volumes are let go
-	// of the better. What there was to say is said after the welcome.
+// serve connects to the runner, enters the sandbox and runs the command.
+func serve(ctx context.Context, runner *runnerAddr, clock clock.Clock, cmd wrap.Command, logs *wrap.Logs, enter func(log func(string)) error) (int, error) {
+	// Enter before the hello, to release other volumes as early as possible. Its log
+	// lines are sent after the welcome.
 	var notes []string
 	var entered error
-	conn, welcome, err := meet(ctx, runner, clock, sync.OnceFunc(func() {
+	conn, welcome, err := connect(ctx, runner, clock, sync.OnceFunc(func() {
 		entered = enter(func(line string) { notes = append(notes, line) })
 	}))
 	if err != nil {
 		return 1, err
 	}
-	defer conn.Close() // the process ends
+	defer conn.Close()
 	for _, line := range notes {
 		if err := conn.Write(protocol.Message{Log: &protocol.Log{Line: line}}); err != nil {
 			return 1, err
 		}
 	}
 	if entered != nil {
-		wrap.Fail(conn, clock, protocol.CodeJail, entered)
+		wrap.Fail(conn, clock, protocol.CodeSandbox, entered)
 		return 1, entered
 	}
 	return wrap.Run(ctx, conn, welcome, clock, cmd, logs)
 }
 
-// The wait before dialing again, which doubles.
+// Bounds of the pause between dials, which doubles.
 const (
 	firstPause   = 100 * time.Millisecond
 	longestPause = 2 * time.Second
 )
 
-// meet dials the runner, calls connected and says hello. Where the connection
-// ends before the runner's answer, as a runner with too many of them does, it
-// dials again for as long as the runner's patience lasts.
-func meet(ctx context.Context, runner *peer, clock clock.Clock, connected func()) (*protocol.Conn, *protocol.Welcome, error) {
+// connect dials the runner, calls connected and sends the hello. Where the connection ends before the
+// runner's answer, as with an overloaded runner, it dials again until dialFor has passed.
+func connect(ctx context.Context, runner *runnerAddr, clock clock.Clock, connected func()) (*protocol.Conn, *protocol.Welcome, error) {
 	attempts := 0
 	for began, pause := time.Now(), firstPause; ; pause = min(2*pause, longestPause) {
 		l, conn, err := dial(ctx, runner, clock)
@@ -220,32 +215,31 @@ func meet(ctx context.Context, runner *peer, clock clock.Clock, connected func()
 		connected()
 		attempts += l.Attempts
 		l.Attempts, l.Took = attempts, time.Since(began)
-		welcome, err := greet(l, conn, runner, clock)
+		welcome, err := hello(l, conn, runner, clock)
 		if err == nil {
 			return conn, welcome, nil
 		}
-		_ = conn.Close() // the handshake's error says more
-		if runner.once || !errors.Is(err, wrap.ErrUnanswered) || time.Since(began)+pause > runner.patience {
+		_ = conn.Close() // the handshake's error is the cause
+		if runner.dialOnce || !errors.Is(err, wrap.ErrUnanswered) || time.Since(began)+pause > runner.dialFor {
 			return nil, nil, err
 		}
 		time.Sleep(pause)
 	}
 }
 
-// dial connects to the runner. A signal that ends a process ends it: as PID 1
-// a process is not ended by signals that it does not take.
-func dial(ctx context.Context, runner *peer, clock clock.Clock) (*transport.Link, *protocol.Conn, error) {
+// dial connects to the runner. A terminating signal ends it: PID 1 ignores signals that it does not handle.
+func dial(ctx context.Context, runner *runnerAddr, clock clock.Clock) (*transport.Link, *protocol.Conn, error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	l, err := transport.Dial(ctx, runner.address, runner.pin, runner.patience)
+	l, err := transport.Dial(ctx, runner.address, runner.pin, runner.dialFor)
 	if err != nil {
 		return nil, nil, err
 	}
 	return l, protocol.NewConn(l, clock.Now), nil
 }
 
-// greet says hello, how the runner was reached included.
-func greet(l *transport.Link, conn *protocol.Conn, runner *peer, clock clock.Clock) (*protocol.Welcome, error) {
+// hello sends the hello with the connection's details.
+func hello(l *transport.Link, conn *protocol.Conn, runner *runnerAddr, clock clock.Clock) (*protocol.Welcome, error) {
 	welcome, err := wrap.Handshake(conn, protocol.Hello{
 		Token: runner.token, Began: clock.Began(), Attempts: l.Attempts, DialNanos: int64(l.Took),
 		Machine: machine.ID(),
@@ -256,7 +250,7 @@ func greet(l *transport.Link, conn *protocol.Conn, runner *peer, clock clock.Clo
 	return welcome, err
 }
 
-// clockFrom is the agent's clock, shifted by text for tests.
+// clockFrom returns the agent's clock, shifted by text for tests.
 func clockFrom(text string) (clock.Clock, error) {
 	if text == "" {
 		return clock.New(0), nil
@@ -268,7 +262,7 @@ func clockFrom(text string) (clock.Clock, error) {
 	return clock.New(offset), nil
 }
 
-// environ is the command's environment: ours without what is the agent's.
+// environ returns the command's environment: the agent's without its own variables.
 func environ() []string {
 	var env []string
 	for _, e := range os.Environ() {

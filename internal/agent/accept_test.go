@@ -13,7 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// broken is a listener without descriptors for a while, or for ever.
+// broken is a listener that fails for a while or for ever.
 type broken struct {
 	net.Listener
 	left int
@@ -29,7 +29,7 @@ func (b *broken) Accept() (net.Conn, error) {
 
 func (b *broken) Close() error { return nil }
 
-// verdict is a sink that only knows what was said of the listener.
+// verdict is a sink that records what the listener reports.
 type verdict struct {
 	engine.Sink
 	failed error
@@ -39,8 +39,8 @@ type verdict struct {
 func (v *verdict) Failed(err error)   { v.failed = err }
 func (v *verdict) Log(_, line string) { v.lines = append(v.lines, line) }
 
-// TestAcceptFails shows that a listener may fail for a while, not for ever,
-// and that the log is not filled meanwhile.
+// TestAcceptFails shows that a listener may fail temporarily, but not for ever, and that its log lines are
+// limited.
 func TestAcceptFails(t *testing.T) {
 	for name, tc := range map[string]struct {
 		failures int

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,10 +15,10 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/agenttest"
 )
 
-// nobody is a user without rights.
+// nobody is an unprivileged user.
 const nobody = 65534
 
-// TestInstall does what the init container does.
+// TestInstall copies the agent as the init container does.
 func TestInstall(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 { // again, as after a restart of the init container
@@ -46,9 +47,8 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// TestBareContainer runs the agent as PID 1 of a container whose image has
-// nothing but one program: no shell, no /tmp, no /proc, a root that cannot be
-// written to, a user without rights.
+// TestBareContainer runs the agent as PID 1 of a container with one program, no shell, no /tmp, no /proc, a
+// read-only root and an unprivileged user.
 func TestBareContainer(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("making a container needs root")
@@ -94,7 +94,7 @@ func TestBareContainer(t *testing.T) {
 		if !strings.Contains(string(out), "protocol") || p.Output() != string(out) {
 			t.Errorf("delivered %q, echoed %q", out, p.Output())
 		}
-		for _, want := range []string{"without a file between", "no samples"} {
+		for _, want := range []string{"without a file", "no samples"} {
 			if strings.Count(f.sink.Logs(), want) != 1 {
 				t.Errorf("not said once: %s\n%s", want, f.sink.Logs())
 			}
@@ -117,8 +117,15 @@ func TestBareContainer(t *testing.T) {
 	t.Run("deleted while it dials", func(t *testing.T) {
 		f := newTLSFixture(t)
 		s := f.expect("p", agent.Options{})
-		p := start(f, s, "hold", "--runner", "tls:127.0.0.1:1")
-		time.Sleep(200 * time.Millisecond)
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		p := start(f, s, "hold", "--runner", "tls:"+ln.Addr().String())
+		if _, err := ln.Accept(); err != nil { // it dials now
+			t.Fatal(err)
+		}
 		if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
@@ -128,8 +135,8 @@ func TestBareContainer(t *testing.T) {
 	})
 }
 
-// TestClosedProc has a command whose /proc/<pid>/io the agent may not read:
-// that is said once, and the rest is sampled.
+// TestClosedProc runs a command whose /proc/<pid>/io the agent cannot read: the agent logs that once and
+// samples the rest.
 func TestClosedProc(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("being somebody else needs root")
@@ -173,7 +180,7 @@ func TestClosedProc(t *testing.T) {
 	}
 }
 
-// TestDirectOutput sends a lot through the pipes alone, at the runner's pace.
+// TestDirectOutput sends a large output without log files, at the runner's pace.
 func TestDirectOutput(t *testing.T) {
 	f := newTLSFixture(t)
 	f.sink.OutputDelay = time.Millisecond

@@ -2,11 +2,11 @@ package agent
 
 import "time"
 
-// ListenTLSFor is ListenTLS with another limit to an agent's silence.
+// ListenTLSFor is ListenTLS with another silence limit.
 var ListenTLSFor = listenTLS
 
-// SetHelloWithin changes how long who dials over TLS has until the welcome.
+// SetHelloWithin sets the deadline from accept to welcome over TLS.
 func (s *Server) SetHelloWithin(d time.Duration) { s.helloWithin = d }
 
-// MaxStrangers is how many connections without a token there may be.
-const MaxStrangers = maxStrangers
+// MaxUnauthenticated is the maximum number of connections without a token.
+const MaxUnauthenticated = maxUnauthenticated

@@ -15,7 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// TestHold shows every way in which a holder ends.
+// TestHold covers every way in which hold ends.
 func TestHold(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -37,14 +37,14 @@ func TestHold(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newTLSFixture(t)
 			dir := t.TempDir()
-			s := f.expect("p", agent.Options{Offset: -3 * time.Second, Touch: []protocol.TouchSpec{{Volume: "v", Path: dir, Write: true, Read: true}}})
+			s := f.expect("p", agent.Options{Offset: -3 * time.Second, Probes: []protocol.VolumeProbeSpec{{Volume: "v", Path: dir, Write: true, Read: true}}})
 			before := f.clock.Now()
 			p := agenttest.Run(t, agentPath, s.Env(), "hold")
 			at, plusMinus, err := s.Ready(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			touches := s.Touches()
+			touches := s.VolumeProbes()
 			if len(touches) != 2 || !touches[0].Write || touches[1].Write || touches[0].Volume != "v" || touches[0].Failure+touches[1].Failure != "" {
 				t.Fatalf("touches %+v", touches)
 			}
@@ -70,12 +70,11 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestHoldBesideACutLine shows that a pod can be deleted promptly when its
-// runner cannot be reached any more.
-func TestHoldBesideACutLine(t *testing.T) {
+// TestHoldWithLostConnection shows that a pod ends promptly when its runner is unreachable.
+func TestHoldWithLostConnection(t *testing.T) {
 	f := newTLSFixture(t)
 	s := f.expect("p", agent.Options{})
-	cable := agenttest.NewCable(t, f.Address(), 0, 0)
+	cable := agenttest.NewProxy(t, f.Address(), 0, 0)
 	p := agenttest.Run(t, agentPath, cable.Env(s.Env()), "hold")
 	if _, _, err := s.Ready(t.Context()); err != nil {
 		t.Fatal(err)
@@ -89,12 +88,11 @@ func TestHoldBesideACutLine(t *testing.T) {
 	}
 }
 
-// TestFailedTouch shows that a volume that refuses is reported, and the
-// command runs all the same.
-func TestFailedTouch(t *testing.T) {
+// TestFailedVolumeProbe shows that a failed volume probe is reported and the command runs.
+func TestFailedVolumeProbe(t *testing.T) {
 	f := newTLSFixture(t)
 	absent := filepath.Join(t.TempDir(), "absent")
-	s := f.expect("p", agent.Options{Touch: []protocol.TouchSpec{
+	s := f.expect("p", agent.Options{Probes: []protocol.VolumeProbeSpec{
 		{Volume: "ro", Path: "/sys", Write: true},
 		{Volume: "absent", Path: absent, Read: true},
 	}})
@@ -102,8 +100,8 @@ func TestFailedTouch(t *testing.T) {
 	if end := f.done(s); !end.OK() {
 		t.Errorf("end %+v: %s", end, p.Output())
 	}
-	got := map[string]agent.Touch{}
-	for _, touch := range s.Touches() {
+	got := map[string]agent.VolumeProbe{}
+	for _, touch := range s.VolumeProbes() {
 		got[touch.Volume] = touch
 	}
 	if touch := got["absent"]; touch.Errno != syscall.ENOENT || !strings.Contains(touch.Failure, absent) {
@@ -112,8 +110,8 @@ func TestFailedTouch(t *testing.T) {
 	if touch := got["ro"]; touch.Errno == 0 || touch.Failure == "" || !touch.Write {
 		t.Errorf("read-only: %+v", touch)
 	}
-	for _, bad := range []protocol.TouchSpec{{Volume: "v", Path: "relative"}, {Path: "/p"}, {Volume: "v", Path: "/dev/x", Device: true, Write: true}} {
-		if _, err := f.Expect(agent.ID{}, agent.Options{Touch: []protocol.TouchSpec{bad}}); err == nil {
+	for _, bad := range []protocol.VolumeProbeSpec{{Volume: "v", Path: "relative"}, {Path: "/p"}, {Volume: "v", Path: "/dev/x", Device: true, Write: true}} {
+		if _, err := f.Expect(agent.ID{}, agent.Options{Probes: []protocol.VolumeProbeSpec{bad}}); err == nil {
 			t.Errorf("%+v was accepted", bad)
 		}
 	}

@@ -9,28 +9,28 @@ import (
 	"github.com/cnsbench/cnsbench/internal/quota"
 )
 
-// lines cuts a stream into lines for people.
-type lines struct {
-	name string
-	emit func(string)
-	part []byte
+// lineWriter splits a byte stream into lines and passes them to emit.
+type lineWriter struct {
+	name    string
+	emit    func(string)
+	partial []byte
 
-	// room is for lines in the log of the run, which gets them by log; nil: no
-	// bound. Behind it only the last lines of what comes at once are emitted.
-	room *quota.Lines
-	log  func(string)
+	// quota bounds the lines passed to log, the log of the run; nil: no lines go to log. Once the quota is
+	// used up, only the last lines of each write are emitted.
+	quota *quota.Lines
+	log   func(string)
 }
 
-// maxLine bounds what is held of a line without an end.
+// maxLine bounds the bytes kept of one line.
 const maxLine = 8 << 10
 
-func (l *lines) write(data []byte) {
-	if l.room != nil && l.room.Full() {
+func (l *lineWriter) write(data []byte) {
+	if l.quota != nil && l.quota.Full() {
 		data = l.last(data)
 	}
 	for len(data) > 0 {
 		line, rest, found := cut(data)
-		l.part = append(l.part, line[:min(len(line), maxLine-min(len(l.part), maxLine))]...)
+		l.partial = append(l.partial, line[:min(len(line), maxLine-min(len(l.partial), maxLine))]...)
 		if found {
 			l.flush()
 		}
@@ -38,7 +38,7 @@ func (l *lines) write(data []byte) {
 	}
 }
 
-// cut splits at the first line end; a carriage return is one too (progress bars).
+// cut splits at the first line end; a carriage return ends a line too (progress bars).
 func cut(data []byte) (line, rest []byte, found bool) {
 	for i, c := range data {
 		if c == '\n' || c == '\r' {
@@ -48,8 +48,8 @@ func cut(data []byte) (line, rest []byte, found bool) {
 	return data, nil, false
 }
 
-// last is the end of data that has tailLines lines, if it has more.
-func (l *lines) last(data []byte) []byte {
+// last returns the last tailLines lines of data.
+func (l *lineWriter) last(data []byte) []byte {
 	rest := data
 	for range tailLines + 1 {
 		at := bytes.LastIndexAny(rest, "\r\n")
@@ -58,33 +58,33 @@ func (l *lines) last(data []byte) []byte {
 		}
 		rest = rest[:at]
 	}
-	l.part = l.part[:0]
+	l.partial = l.partial[:0]
 	return data[len(rest)+1:]
 }
 
-func (l *lines) flush() {
-	if line := strings.TrimRight(string(l.part), " \t"); line != "" {
+func (l *lineWriter) flush() {
+	if line := strings.TrimRight(string(l.partial), " \t"); line != "" {
 		line = strings.ToValidUTF8(line, "�")
 		l.emit(line)
 		l.record(line)
 	}
-	l.part = l.part[:0]
+	l.partial = l.partial[:0]
 }
 
-// record adds a line to the log of the run while there is room for it.
-func (l *lines) record(line string) {
-	if l.room == nil {
+// record passes a line to the run's log while the quota lasts.
+func (l *lineWriter) record(line string) {
+	if l.quota == nil {
 		return
 	}
-	switch ok, last := l.room.Take(line); {
+	switch ok, last := l.quota.Take(line); {
 	case ok:
 		l.log(line)
 	case last:
-		l.log(fmt.Sprintf("agent: further lines of %s are not repeated here: the log has the first MiB", l.name))
+		l.log(fmt.Sprintf("agent: further lines of %s are not logged: limit of 1 MiB reached", l.name))
 	}
 }
 
-// tail keeps the last lines of a log.
+// tail keeps the last tailLines lines.
 type tail struct {
 	mu   sync.Mutex
 	last []string
@@ -101,8 +101,8 @@ func (t *tail) add(line string) {
 	t.last = append(t.last, line)
 }
 
-// under is a message with the log's last lines beneath it.
-func (t *tail) under(message string) string {
+// appendTo returns message followed by the kept lines.
+func (t *tail) appendTo(message string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := t.last

@@ -14,14 +14,13 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// maxSocket is what sun_path holds, less its final zero (unix(7)).
+// maxSocket is the longest path of a unix socket: sun_path without its final zero (unix(7)).
 const maxSocket = 107
 
-// Listen serves on a unix socket that it creates; one that a dead run has
-// left there is replaced. The server lives until Close, or until ctx ends.
+// Listen serves on a new unix socket and replaces a stale one. The server runs until Close or the end of ctx.
 func Listen(ctx context.Context, socket string, clock op.Clock, sink engine.Sink) (*Server, error) {
 	if len(socket) > maxSocket {
-		return nil, fmt.Errorf("the agents' socket %s is longer than the %d bytes a unix socket may have: use a shorter output or scratch directory", socket, maxSocket)
+		return nil, fmt.Errorf("path of the agent socket %s exceeds %d bytes: use a shorter output or scratch directory", socket, maxSocket)
 	}
 	if fi, err := os.Lstat(socket); err == nil && fi.Mode()&os.ModeSocket != 0 {
 		if err := os.Remove(socket); err != nil {
@@ -38,10 +37,9 @@ func Listen(ctx context.Context, socket string, clock op.Clock, sink engine.Sink
 	return newServer(ctx, ln, transport.Unix+":"+socket, nil, clock, sink, transport.Silence), nil
 }
 
-// ListenTLS serves on TCP with TLS 1.3 and a certificate made for this run,
-// which agents know by its Pin. addr is what to listen at (":0": any port of
-// all addresses); advertise is the host that agents dial, without a port;
-// empty: the one of addr. The server lives until Close, or until ctx ends.
+// ListenTLS serves on TCP with TLS 1.3 and a certificate made for this run, which agents verify by its Pin.
+// addr is the listen address (":0": any port on all addresses); advertise is the host that agents dial,
+// without a port (empty: the host of addr). The server runs until Close or the end of ctx.
 func ListenTLS(ctx context.Context, addr, advertise string, clock op.Clock, sink engine.Sink) (*Server, error) {
 	return listenTLS(ctx, addr, advertise, clock, sink, transport.Silence)
 }
@@ -57,7 +55,7 @@ func listenTLS(ctx context.Context, addr, advertise string, clock op.Clock, sink
 	}
 	host, port, err := net.SplitHostPort(ln.Addr().String())
 	if ip := net.ParseIP(host); err == nil && advertise == "" && ip.IsUnspecified() {
-		err = fmt.Errorf("listening at %s says nothing about the address that pods reach this runner at: name it", addr)
+		err = fmt.Errorf("listen address %s does not tell pods how to reach this runner: set the advertised address", addr)
 	}
 	if err != nil {
 		return nil, errors.Join(err, ln.Close())
@@ -68,8 +66,7 @@ func listenTLS(ctx context.Context, addr, advertise string, clock op.Clock, sink
 	return newServer(ctx, ln, transport.TLS+":"+net.JoinHostPort(advertise, port), identity, clock, sink, silence), nil
 }
 
-// newServer takes the connections that come in at ln. silence is how long an agent
-// may say nothing until it is lost.
+// newServer accepts connections from ln. An agent that sends nothing for the duration silence is lost.
 func newServer(ctx context.Context, ln net.Listener, address string, identity *transport.Identity, clock op.Clock, sink engine.Sink, silence time.Duration) *Server {
 	s := &Server{
 		ctx: ctx, address: address, identity: identity, silence: silence, clock: clock, sink: sink, ln: ln,
@@ -79,7 +76,7 @@ func newServer(ctx context.Context, ln net.Listener, address string, identity *t
 	}
 	if identity != nil {
 		s.machine = machine.ID()
-		s.strangers.most = maxStrangers
+		s.unauthenticated.limit = maxUnauthenticated
 	}
 	context.AfterFunc(ctx, func() { _ = s.Close() })
 	s.wg.Go(s.accept)

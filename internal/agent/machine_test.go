@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
+	"github.com/cnsbench/cnsbench/internal/agent/agenttest"
 	"github.com/cnsbench/cnsbench/internal/agent/clock"
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 	"github.com/cnsbench/cnsbench/internal/agent/transport"
@@ -13,8 +14,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// TestOneAgentReadsAMachine: of the agents on one machine one reads its counters,
-// another once that one has ended, and none where the runner is.
+// TestOneAgentReadsAMachine shows that one agent per machine reads its counters, another one after its end,
+// and none on the runner's machine.
 func TestOneAgentReadsAMachine(t *testing.T) {
 	f := newTLSFixture(t)
 	join := func(name, id string) (*protocol.Conn, func(), bool) {
@@ -48,11 +49,7 @@ func TestOneAgentReadsAMachine(t *testing.T) {
 	if err := first.Write(protocol.Message{Sample: &protocol.Sample{At: 1, Machine: &c}}); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); len(f.sink.Machines()) == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the reading did not arrive")
-		}
-	}
+	agenttest.Eventually(t, 10*time.Second, "a reading of the machine", func() bool { return len(f.sink.Machines()) > 0 })
 	if m := f.sink.Machines()[0]; m.ID != "node-1" || m.Instance != "a" || m.MachineCounters != c {
 		t.Errorf("got %+v", m)
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/quota"
 )
 
-// TestOutputBound: of a command that writes without end so much is sent as the
-// agent or the runner wants; all of it is counted, and the command ends as ever.
-func TestOutputBound(t *testing.T) {
+// TestOutputLimit runs a command that writes without end: the agent sends up to the limit of either side,
+// counts the rest, and the command ends normally.
+func TestOutputLimit(t *testing.T) {
 	const written = 64 << 20
 	for _, tt := range []struct {
 		name         string
@@ -30,7 +30,7 @@ func TestOutputBound(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newTLSFixture(t)
-			f.sink.Most = tt.most
+			f.sink.Limit = tt.most
 			file := filepath.Join(t.TempDir(), "file")
 			s := f.expect("p", agent.Options{MaxOutput: tt.limit, Outputs: []string{file}})
 			command := fmt.Sprintf("yes | head -c %d; head -c %d /dev/zero > %s", written, written, file)
@@ -59,9 +59,9 @@ func TestOutputBound(t *testing.T) {
 
 func none(*testing.T) string { return "none" }
 
-// TestLogBound: lines of a command are repeated in the log up to a bound, and the
-// last ones are known when it fails.
-func TestLogBound(t *testing.T) {
+// TestLogLimit shows that a command's lines are logged up to a limit and that its last lines are known when
+// it fails.
+func TestLogLimit(t *testing.T) {
 	f := newFixture(t)
 	s := f.expect("p", agent.Options{})
 	f.wrap(s, "sh", "-c", "yes a-line-like-any-other | head -n 200000; echo the-last; exit 3")

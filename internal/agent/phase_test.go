@@ -12,7 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// TestPhase shows how a command ends that has a part of the time to itself.
+// TestPhase covers the ends of a command with a phase.
 func TestPhase(t *testing.T) {
 	const ms = time.Millisecond
 	tests := []struct {
@@ -59,9 +59,8 @@ func TestPhase(t *testing.T) {
 	}
 }
 
-// TestPhaseCalledOff shows that a command which waits for its phase is called off
-// at once.
-func TestPhaseCalledOff(t *testing.T) {
+// TestPhaseCancelled shows that a command that waits for its phase can be cancelled at once.
+func TestPhaseCancelled(t *testing.T) {
 	f := newFixture(t)
 	s := f.expect("p", agent.Options{Barrier: "b", Phase: engine.Phase{From: time.Hour}})
 	f.wrap(s, "sleep", "100")
@@ -77,9 +76,8 @@ func TestPhaseCalledOff(t *testing.T) {
 	}
 }
 
-// TestPhaseHangs shows that a hang which began while the command waited holds it
-// from its beginning.
-func TestPhaseHangs(t *testing.T) {
+// TestPhaseStartsStopped shows that a SIGSTOP received before the phase applies from the command's start.
+func TestPhaseStartsStopped(t *testing.T) {
 	f := newFixture(t)
 	s := f.expect("p", agent.Options{Barrier: "b", Phase: engine.Phase{From: 300 * time.Millisecond}})
 	f.wrap(s, "sh", "-c", "sleep 0.1; echo done")
@@ -105,9 +103,8 @@ func TestPhaseHangs(t *testing.T) {
 	}
 }
 
-// TestPhaseRejoined shows what becomes of commands that are started anew in the
-// course of the phases.
-func TestPhaseRejoined(t *testing.T) {
+// TestPhaseAfterRestart restarts commands before, during and after their phases.
+func TestPhaseAfterRestart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		phase   engine.Phase
 		started bool
@@ -126,7 +123,7 @@ func TestPhaseRejoined(t *testing.T) {
 			}
 			now := f.clock.Now()
 			barrier := now - op.Time(time.Second)
-			if err := s.Rejoin(t.Context(), barrier); err != nil {
+			if err := s.ReleaseRestarted(t.Context(), barrier); err != nil {
 				t.Fatal(err)
 			}
 			end, starts := f.done(s), f.sink.Starts()
@@ -143,20 +140,19 @@ func TestPhaseRejoined(t *testing.T) {
 	}
 }
 
-// TestPhaseTouchesLater shows that the first write of a later phase is made when
-// it is asked for, and not before.
-func TestPhaseTouchesLater(t *testing.T) {
+// TestPhaseProbesLater shows that the volume probe of a later phase runs only on request.
+func TestPhaseProbesLater(t *testing.T) {
 	f := newFixture(t)
-	s := f.expect("p", agent.Options{Barrier: "b", TouchLater: true, Phase: engine.Phase{From: 10 * time.Millisecond},
-		Touch: []protocol.TouchSpec{{Volume: "v", Path: t.TempDir(), Write: true}}})
+	s := f.expect("p", agent.Options{Barrier: "b", ProbeLater: true, Phase: engine.Phase{From: 10 * time.Millisecond},
+		Probes: []protocol.VolumeProbeSpec{{Volume: "v", Path: t.TempDir(), Write: true}}})
 	f.wrap(s, "sleep", "100")
 	if err := s.Release(t.Context(), f.clock.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Started(t.Context()); err != nil || len(s.Touches()) > 0 {
-		t.Fatalf("touches %+v, %v", s.Touches(), err)
+	if _, _, err := s.Started(t.Context()); err != nil || len(s.VolumeProbes()) > 0 {
+		t.Fatalf("touches %+v, %v", s.VolumeProbes(), err)
 	}
-	if touches, err := s.Touch(t.Context()); err != nil || len(touches) != 1 || touches[0].Failure != "" {
+	if touches, err := s.ProbeVolumes(t.Context()); err != nil || len(touches) != 1 || touches[0].Failure != "" {
 		t.Errorf("touches %+v, %v", touches, err)
 	}
 	if err := s.Signal(syscall.SIGTERM, time.Second); err != nil {
@@ -165,7 +161,7 @@ func TestPhaseTouchesLater(t *testing.T) {
 	f.done(s)
 }
 
-func TestPhasesThatCannotBe(t *testing.T) {
+func TestInvalidPhases(t *testing.T) {
 	f := newFixture(t)
 	for _, o := range []agent.Options{{Phase: engine.Phase{From: 1}}, {Barrier: "b", Phase: engine.Phase{From: 2, Until: 2}}} {
 		if _, err := f.Expect(agent.ID{Instance: "p"}, o); err == nil {

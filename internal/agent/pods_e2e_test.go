@@ -22,8 +22,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// cluster is a namespace in which the restricted Pod Security Standard is
-// enforced, and a runner that its pods reach.
+// cluster is a namespace that enforces the restricted Pod Security Standard, and a runner reachable by its
+// pods.
 type cluster struct {
 	*fixture
 	kubectl   string
@@ -80,8 +80,8 @@ func (c *cluster) run(input string, args ...string) string {
 	return out.String()
 }
 
-// pod makes a pod of the product's image, which has no shell, whose agent
-// comes by an init container, as nobody on a root that is read-only.
+// pod creates a pod of the product's image, which has no shell, as an unprivileged user on a read-only root;
+// an init container installs the agent.
 func (c *cluster) pod(name, restart string, s *agent.Session, args ...string) {
 	c.t.Helper()
 	type m = map[string]any
@@ -118,12 +118,12 @@ func (c *cluster) pod(name, restart string, s *agent.Session, args ...string) {
 // TestPodWrap runs a command of an image without a shell in a restricted pod.
 func TestPodWrap(t *testing.T) {
 	c := newCluster(t)
-	s := c.expect("p", agent.Options{Barrier: "b", Offset: 3 * time.Second, Touch: []protocol.TouchSpec{{Volume: "data", Path: "/data", Write: true}}})
+	s := c.expect("p", agent.Options{Barrier: "b", Offset: 3 * time.Second, Probes: []protocol.VolumeProbeSpec{{Volume: "data", Path: "/data", Write: true}}})
 	c.pod("p", "Never", s, "wrap", "--", "/cnsbench-agent", "version")
 	if _, _, err := s.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	touches := s.Touches()
+	touches := s.VolumeProbes()
 	arrival, _ := s.Arrival()
 	if len(touches) != 1 || touches[0].Failure != "" || touches[0].Began < arrival.Began {
 		t.Errorf("touches %+v, arrival %+v", touches, arrival)
@@ -146,7 +146,7 @@ func TestPodWrap(t *testing.T) {
 	t.Log(c.sink.Logs())
 }
 
-// TestPodRestart has the kubelet start a container a second time.
+// TestPodRestart lets the kubelet restart a container.
 func TestPodRestart(t *testing.T) {
 	c := newCluster(t)
 	s := c.expect("p", agent.Options{})
@@ -159,7 +159,7 @@ func TestPodRestart(t *testing.T) {
 	agenttest.Eventually(t, 20*time.Second, "the pod's log says it", func() bool { return strings.Contains(c.run("", "logs", "p", "-c", "c"), want) })
 }
 
-// TestPodHold holds a volume until its pod is deleted, or told to end.
+// TestPodHold holds a volume until its pod is deleted or the runner ends it.
 func TestPodHold(t *testing.T) {
 	c := newCluster(t)
 	deleted, told := c.expect("deleted", agent.Options{}), c.expect("told", agent.Options{})

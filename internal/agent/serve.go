@@ -17,15 +17,15 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// serve reads until the agent has said its last word.
+// serve reads messages until the agent's exit report or the end of the connection.
 func (s *Session) serve(ctx context.Context, conn *protocol.Conn) {
 	s.mu.Lock()
 	s.conn = conn
 	lost := s.lost
 	s.mu.Unlock()
-	open(s.came)
+	closeOnce(s.arrived)
 	if lost != nil {
-		s.finish(s.vanished())
+		s.finish(s.lostEnd())
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -34,18 +34,18 @@ func (s *Session) serve(ctx context.Context, conn *protocol.Conn) {
 	defer keeper.Wait()
 	defer cancel()
 	keeper.Go(func() {
-		// It ends with the connection, whose end is noticed below.
-		_ = s.join.Keep(ctx, exchangeEvery, s.exchange)
+		// An error ends the connection, which the read loop detects.
+		_ = s.clocks.Run(ctx, exchangeEvery, s.exchange)
 	})
-	keeper.Go(func() { s.give(conn) })
-	deliver := make(chan protocol.Message, inbox)
+	keeper.Go(func() { s.sendFiles(conn) })
+	deliver := make(chan protocol.Message, deliverBuffer)
 	ended := make(chan End, 1)
 	go func() { ended <- s.deliver(deliver) }()
 	for {
 		m, err := conn.Read()
 		if err != nil {
-			s.unheard(err)
-			_ = conn.Close() // whoever writes is let go
+			s.recordReadError(err)
+			_ = conn.Close() // ends blocked writers
 			break
 		}
 		if m.Pong != nil {
@@ -62,20 +62,20 @@ func (s *Session) serve(ctx context.Context, conn *protocol.Conn) {
 	}
 	close(deliver)
 	end := <-ended
-	_ = conn.Write(protocol.Message{Bye: &protocol.Bye{}}) // it may be gone already
+	_ = conn.Write(protocol.Message{Bye: &protocol.Bye{}}) // best effort: the agent may be gone
 	s.finish(end)
 }
 
-// unheard keeps why nothing more is heard of the agent, if it says anything.
-func (s *Session) unheard(err error) {
+// recordReadError stores the cause of a connection that timed out.
+func (s *Session) recordReadError(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lost == nil && errors.Is(err, transport.ErrSilent) {
-		s.lost = fmt.Errorf("its agent went away (is its node lost?): %w", err)
+		s.lost = fmt.Errorf("agent lost (is its node down?): %w", err)
 	}
 }
 
-// greet exchanges stamps with an agent that has said hello, and welcomes it.
+// greet exchanges timestamps with an agent that has sent its hello, and welcomes it.
 func (s *Session) greet(conn *protocol.Conn, hello *protocol.Hello) error {
 	for range exchangeBurst {
 		if err := conn.Write(protocol.Message{Ping: &protocol.Ping{}}); err != nil {
@@ -86,20 +86,20 @@ func (s *Session) greet(conn *protocol.Conn, hello *protocol.Hello) error {
 			return err
 		}
 		if m.Pong == nil {
-			return errors.New("it answered a clock exchange with something else")
+			return errors.New("unexpected answer to a clock exchange")
 		}
-		s.join.Add(exchanged(m))
+		s.clocks.Add(exchangeOf(m))
 	}
-	s.arrived(hello)
-	gifts, err := s.gifts()
+	s.setArrival(hello)
+	gifts, err := s.fileSpecs()
 	if err != nil {
 		return err
 	}
 	return conn.Write(protocol.Message{Welcome: s.welcome(gifts, hello.Machine)})
 }
 
-// arrived keeps what a hello says of the way here.
-func (s *Session) arrived(hello *protocol.Hello) {
+// setArrival stores the connection details of a hello.
+func (s *Session) setArrival(hello *protocol.Hello) {
 	began := s.convert(hello.Began)
 	a := Arrival{
 		Began: began.at, Err: began.err, Version: hello.Version,
@@ -109,24 +109,22 @@ func (s *Session) arrived(hello *protocol.Hello) {
 	s.arrival = a
 	s.mu.Unlock()
 	if a.Attempts > 1 {
-		s.server.sink.Log(s.id.String(), fmt.Sprintf("agent: it reached the runner at attempt %d, after %v", a.Attempts, a.Dialing.Round(time.Millisecond)))
+		s.server.sink.Log(s.id.String(), fmt.Sprintf("agent: reached the runner at attempt %d, after %v", a.Attempts, a.Dialing.Round(time.Millisecond)))
 	}
 }
 
-// exchanged reads the four stamps of an answer.
-func exchanged(m protocol.Message) clocksync.Exchange {
+// exchangeOf returns the four timestamps of a pong.
+func exchangeOf(m protocol.Message) clocksync.Exchange {
 	return clocksync.Exchange{
 		Sent: op.Time(m.Pong.Ping), Received: m.Pong.Received,
 		Replied: m.Pong.Sent, Got: op.Time(m.Received),
 	}
 }
 
-// answerWithin bounds the wait for one answer, so that an agent whose answers
-// are stuck behind its outputs still hears from us often enough.
+// answerWithin bounds the wait for one pong, so that pings continue while pongs queue behind large outputs.
 const answerWithin = 5 * time.Second
 
-// exchange is one round trip while the session is served. Answers to no
-// question of ours, or to an old one, are passed over.
+// exchange performs one clock exchange. It ignores pongs to earlier pings.
 func (s *Session) exchange(ctx context.Context) (clocksync.Exchange, error) {
 	ping := &protocol.Ping{}
 	if err := s.conn.Write(protocol.Message{Ping: ping}); err != nil {
@@ -138,7 +136,7 @@ func (s *Session) exchange(ctx context.Context) (clocksync.Exchange, error) {
 		select {
 		case m := <-s.pongs:
 			if m.Pong.Ping == ping.Sent {
-				return exchanged(m), nil
+				return exchangeOf(m), nil
 			}
 		case <-late.C:
 			return clocksync.Exchange{}, clocksync.ErrUnanswered
@@ -148,29 +146,29 @@ func (s *Session) exchange(ctx context.Context) (clocksync.Exchange, error) {
 	}
 }
 
-// deliver passes messages on in order and returns how the session ended.
+// deliver handles messages in order and returns how the session ended.
 func (s *Session) deliver(messages <-chan protocol.Message) End {
 	for m := range messages {
 		switch {
-		case m.Touched != nil:
-			s.touched(m.Touched)
+		case m.VolumeProbe != nil:
+			s.addProbe(m.VolumeProbe)
 		case m.Ready != nil:
-			s.readiness(m.Ready.At)
+			s.setReady(m.Ready.At)
 		case m.GoAck != nil:
 			select {
 			case s.acked <- struct{}{}:
 			default:
 			}
 		case m.Started != nil:
-			s.begun(m.Started)
-		case m.Meet != nil:
-			s.server.meet(s, m.Meet)
+			s.commandStarted(m.Started)
+		case m.RendezvousRequest != nil:
+			s.server.arriveAt(s, m.RendezvousRequest)
 		case m.File != nil:
 			s.output(m.File, m.Body)
 		case m.Cut != nil:
 			s.sink.Cut(s.id.Instance, s.id.Container, m.Cut.Name, m.Cut.Discarded, m.Cut.Final)
 		case m.Sample != nil:
-			s.sink.Sample(s.server.sum(s.id, s.sample(m.Sample)))
+			s.sink.Sample(s.server.instanceSample(s.id, s.sample(m.Sample)))
 			s.machineSample(m.Sample)
 		case m.Canary != nil:
 			s.canary(m.Canary)
@@ -178,43 +176,42 @@ func (s *Session) deliver(messages <-chan protocol.Message) End {
 			s.tail.add("agent: " + m.Log.Line)
 			s.sink.Log(s.id.String(), "agent: "+m.Log.Line)
 		case m.Exit != nil:
-			return s.exited(m.Exit)
+			return s.commandEnded(m.Exit)
 		}
 	}
-	return s.vanished()
+	return s.lostEnd()
 }
 
-// touched keeps a first I/O; more than were asked for are a confused agent's.
-func (s *Session) touched(m *protocol.Touched) {
+// addProbe stores a probe result and drops results beyond the requested number.
+func (s *Session) addProbe(m *protocol.VolumeProbe) {
 	at := s.convert(m.At)
-	t := Touch{
+	t := VolumeProbe{
 		Volume: m.Volume, Write: m.Write, Began: at.at - op.Time(m.At-m.Began), At: at.at, Err: at.err,
 		Failure: m.Message, Errno: syscall.Errno(m.Errno),
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.again != nil {
+	if s.reprobes != nil {
 		select {
-		case s.again <- t:
-		default: // nobody asked for that many
+		case s.reprobes <- t:
+		default: // more than requested
 		}
 		return
 	}
-	if len(s.touches) < 2*len(s.opts.Touch) {
-		s.touches = append(s.touches, t)
+	if len(s.probes) < 2*len(s.opts.Probes) {
+		s.probes = append(s.probes, t)
 	}
 }
 
-func (s *Session) readiness(theirs int64) {
+func (s *Session) setReady(theirs int64) {
 	s.mu.Lock()
 	s.readyAt = s.convert(theirs)
 	s.mu.Unlock()
-	open(s.ready)
+	closeOnce(s.ready)
 }
 
-// open closes c, if a confused agent has not made us do it before. Only the
-// delivering goroutine calls it.
-func open(c chan struct{}) {
+// closeOnce closes c unless it is closed. Only the delivering goroutine calls it.
+func closeOnce(c chan struct{}) {
 	select {
 	case <-c:
 	default:
@@ -222,14 +219,14 @@ func open(c chan struct{}) {
 	}
 }
 
-// convert places an instant of the agent's clock on the runner's. There has
-// been an exchange before the agent was welcomed.
+// convert converts an instant of the agent's clock to the runner's. At least one clock exchange precedes the
+// welcome.
 func (s *Session) convert(theirs int64) stamp {
-	at, err := s.join.Runner(theirs)
+	at, err := s.clocks.ToRunner(theirs)
 	return stamp{at, err}
 }
 
-func (s *Session) begun(m *protocol.Stamp) {
+func (s *Session) commandStarted(m *protocol.Stamp) {
 	s.mu.Lock()
 	s.startAt = s.convert(m.At)
 	s.startAt.err += max(0, m.Within)
@@ -240,11 +237,11 @@ func (s *Session) begun(m *protocol.Stamp) {
 	}
 	s.mu.Unlock()
 	s.sink.Started(start)
-	open(s.started)
+	closeOnce(s.started)
 }
 
-// output delivers bytes of a file, and the command's own also as lines. It tells
-// the agent when no more of the file is wanted.
+// output delivers bytes of a file, and those of stdout and stderr also as lines. It notifies the agent once
+// when the sink truncates the file.
 func (s *Session) output(f *protocol.File, data []byte) {
 	kept := s.sink.Output(s.id.Instance, s.id.Container, f.Name, data)
 	switch f.Name {
@@ -253,9 +250,9 @@ func (s *Session) output(f *protocol.File, data []byte) {
 	case protocol.Stderr:
 		s.errs.write(data[:kept])
 	}
-	if kept < len(data) && !s.told[f.Name] {
-		s.told[f.Name] = true
-		_ = s.conn.Write(protocol.Message{Enough: &protocol.Enough{Name: f.Name}}) // it may be gone already
+	if kept < len(data) && !s.enoughSent[f.Name] {
+		s.enoughSent[f.Name] = true
+		_ = s.conn.Write(protocol.Message{Enough: &protocol.Enough{Name: f.Name}}) // best effort: the agent may be gone
 	}
 }
 
@@ -266,14 +263,14 @@ func (s *Session) sample(m *protocol.Sample) op.Sample {
 	}
 }
 
-// machineSample passes on what an agent read of its machine.
+// machineSample delivers the counters of the agent's machine, if the sample has any.
 func (s *Session) machineSample(m *protocol.Sample) {
 	if m.Machine != nil {
 		s.sink.Machine(op.Machine{ID: s.machine, Instance: s.id.Instance, At: s.convert(m.At).at, MachineCounters: *m.Machine})
 	}
 }
 
-// canary converts I/Os, each with one offset, so that its durations stay exact.
+// canary converts I/Os with one clock offset each, so that durations stay exact.
 func (s *Session) canary(m *protocol.Canary) {
 	ios := make([]op.CanaryIO, 0, len(m.IOs))
 	for _, io := range m.IOs {
@@ -287,13 +284,13 @@ func (s *Session) canary(m *protocol.Canary) {
 		ios = append(ios, op.CanaryIO{Intended: on(io.Intended), Started: on(io.Started), Ended: on(io.Ended), Write: io.Write, Errno: io.Errno})
 	}
 	if m.Dropped > 0 {
-		s.sink.Log(s.id.String(), fmt.Sprintf("agent: canary on %s: %d I/Os so far were never issued: too many were waiting", m.Volume, m.Dropped))
+		s.sink.Log(s.id.String(), fmt.Sprintf("agent: canary on %s: %d I/Os not issued so far: too many were pending", m.Volume, m.Dropped))
 	}
 	s.sink.Canary(s.id.Instance, m.Volume, ios)
 }
 
-// exited reads the agent's report.
-func (s *Session) exited(e *protocol.Exit) End {
+// commandEnded converts the agent's exit report.
+func (s *Session) commandEnded(e *protocol.Exit) End {
 	at := s.convert(e.At)
 	end := End{At: at.at, Err: at.err, Started: e.Started, Asked: e.Ours}
 	end.ContainerEnd = op.ContainerEnd{Name: s.id.Container, ExitCode: e.ExitCode, OOM: e.OOM, Message: e.Message, PhaseOver: e.PhaseOver}
@@ -306,24 +303,24 @@ func (s *Session) exited(e *protocol.Exit) End {
 	s.out.flush()
 	s.errs.flush()
 	if !end.OK() && end.Failure == nil {
-		end.Message = s.tail.under(end.Message)
+		end.Message = s.tail.appendTo(end.Message)
 	}
 	return end
 }
 
-// vanished is the end of a session whose agent did not report.
-func (s *Session) vanished() End {
+// lostEnd returns the end of a session whose agent did not report.
+func (s *Session) lostEnd() End {
 	s.out.flush()
 	s.errs.flush()
 	s.mu.Lock()
 	cause := s.lost
 	if cause == nil {
-		cause = errors.New("its agent went away without a report")
+		cause = errors.New("agent disconnected without a report")
 	}
 	begun := s.startAt.at.Known()
 	s.mu.Unlock()
 	end := End{At: s.server.clock.Now(), Started: begun}
-	end.ContainerEnd = op.ContainerEnd{Name: s.id.Container, ExitCode: -1, Message: s.tail.under(cause.Error())}
+	end.ContainerEnd = op.ContainerEnd{Name: s.id.Container, ExitCode: -1, Message: s.tail.appendTo(cause.Error())}
 	end.Failure = &engine.Error{Code: CodeLost, Message: fmt.Sprintf("container %s: %v", s.id, cause), Err: cause}
 	return end
 }

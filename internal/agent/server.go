@@ -1,7 +1,6 @@
-// Package agent is the runner's side of the agents: a listener that they dial,
-// a session for each, and the conversion of everything they say onto the
-// runner's clock. The agent's own side is in wrap, jail and canary, what both
-// speak in wire.
+// Package agent is the runner's side of the agents: a listener that they dial, a session for each agent, and
+// the conversion of their timestamps to the runner's clock. The agent's own side is in packages wrap, sandbox
+// and canary; both sides use package protocol.
 package agent
 
 import (
@@ -10,8 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,52 +23,51 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// How long a connection has to be secured, to show a good token and to be
-// welcomed. Anybody may dial a port. The socket is open to this user's processes
-// alone: an agent there makes its mounts between connecting and its hello, which
-// takes long where hundreds begin at once, and its process ends if it fails.
+// Deadlines for the TLS handshake and the hello, over TLS and over the unix socket. Any host can dial the TLS
+// port. Only processes of this user can open the socket; an agent there sets up its mounts before its hello,
+// which takes long when hundreds start at once.
 const (
 	helloWithin      = 10 * time.Second
 	localHelloWithin = 10 * time.Minute
 )
 
-// ID names one container of one instance.
+// ID identifies one container of one instance.
 type ID struct{ Instance, Container string }
 
-// String is "instance/container".
+// String returns "instance/container".
 func (id ID) String() string { return id.Instance + "/" + id.Container }
 
-// Server takes the agents' connections. Its methods are safe for concurrent use.
+// Server accepts the connections of agents. Its methods are safe for concurrent use.
 type Server struct {
 	ctx      context.Context
-	address  string              // as agents dial it
+	address  string              // the address that agents dial
 	identity *transport.Identity // nil: a unix socket
 	silence  time.Duration
 	clock    op.Clock
 	sink     engine.Sink
 	ln       net.Listener
 	wg       sync.WaitGroup
-	machine  string // where the runner is, which it reads itself
-	// helloWithin bounds the time until the welcome of who dials over TLS.
+	machine  string // boot ID of the runner's own machine, whose counters the runner reads itself
+	// helloWithin bounds the time from accept to welcome over TLS.
 	helloWithin time.Duration
 
-	strangers strangers
-	refusals  rarely
+	unauthenticated connLimiter
+	refusals        logLimiter
 
 	mu        sync.Mutex
-	sessions  map[string]*Session // by token, until the agent has come
-	spent     map[string]ID       // by token, once it has
+	sessions  map[string]*Session // by token, until the agent has connected
+	spent     map[string]ID       // by token, of agents that have connected
 	live      map[*Session]bool
-	groups    map[string]*group // that meet
+	groups    map[string]*group
 	instances map[string]*instance
-	machines  map[string]*Session // by ID: whose agent reads it
+	machines  map[string]*Session // by boot ID: the session that reads the machine's counters
 	closed    bool
 }
 
-// Address is where agents dial: "unix:PATH" or "tls:HOST:PORT".
+// Address returns the address that agents dial: "unix:PATH" or "tls:HOST:PORT".
 func (s *Server) Address() string { return s.address }
 
-// Socket is the path of the unix socket; empty with TLS.
+// Socket returns the path of the unix socket; empty with TLS.
 func (s *Server) Socket() string {
 	path, ok := strings.CutPrefix(s.address, transport.Unix+":")
 	if !ok {
@@ -76,7 +76,7 @@ func (s *Server) Socket() string {
 	return path
 }
 
-// Pin is the SHA-256 of the runner's certificate in hex; empty with a unix socket.
+// Pin returns the SHA-256 of the runner's certificate in hex; empty with a unix socket.
 func (s *Server) Pin() string {
 	if s.identity == nil {
 		return ""
@@ -84,8 +84,8 @@ func (s *Server) Pin() string {
 	return s.identity.Pin()
 }
 
-// Close stops listening and drops every connection, which ends the workloads
-// that are still running. It waits until all sessions have ended.
+// Close stops listening and closes every connection, which ends the running workloads. It waits until all
+// sessions have ended.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -93,106 +93,94 @@ func (s *Server) Close() error {
 		return nil
 	}
 	s.closed = true
-	var all []*Session
-	for _, sess := range s.sessions {
-		all = append(all, sess)
-	}
-	for sess := range s.live {
-		all = append(all, sess)
-	}
+	all := slices.AppendSeq(slices.Collect(maps.Values(s.sessions)), maps.Keys(s.live))
 	s.mu.Unlock()
 	err := s.ln.Close()
-	s.strangers.close()
+	s.unauthenticated.close()
 	for _, sess := range all {
-		sess.Abandon(errors.New("the runner has closed"))
+		sess.Abandon(errors.New("the runner closed the connection"))
 	}
 	s.wg.Wait()
 	s.refusals.flush(s.logRefusal)
 	return err
 }
 
-// Options say what an agent is to do beside its command.
+// Options configure one agent.
 type Options struct {
-	// Barrier that the command waits at until Release; empty: it starts at once.
+	// Barrier that the command waits at until Release; empty: the command starts at once.
 	Barrier string
-	// Meets: the command is started at once, stands at the barrier itself, and may
-	// meet others on the way; see package rendezvous.
-	Meets bool
-	// Outputs are glob patterns of files to stream, absolute, as the command
-	// sees them.
+	// Rendezvous: the command starts at once, waits at the barrier itself, and may wait for other instances;
+	// see package rendezvous.
+	Rendezvous bool
+	// Outputs are absolute glob patterns of files to stream, in the command's file system.
 	Outputs []string
-	// MaxOutput bounds, in bytes, what the agent sends of the command's output
-	// (package quota); 0: nothing does. What the sink does not keep it stops sending
-	// in any case.
+	// MaxOutput bounds the bytes of output that the agent sends (package quota); 0: no bound. The agent also
+	// stops sending a file that the sink truncates.
 	MaxOutput int64
-	// Sample is the interval of samples; 0: one second; negative: none.
+	// Sample is the sampling interval; 0: one second; negative: no samples.
 	Sample time.Duration
-	// Grace is how long a command has after SIGTERM if the runner is lost;
-	// 0: five seconds.
+	// Grace is the time from SIGTERM to SIGKILL if the runner is lost; 0: five seconds.
 	Grace time.Duration
-	// Touch asks for the first I/O on volumes, before Ready; see Session.Touches.
-	Touch []protocol.TouchSpec
-	// TouchLater asks for it only by Session.Touch.
-	TouchLater bool
+	// Probes asks for volume probes before Ready; see Session.VolumeProbes.
+	Probes []protocol.VolumeProbeSpec
+	// ProbeLater defers the probes to Session.ProbeVolumes.
+	ProbeLater bool
 	Canary     *protocol.CanarySpec
-	// Phase is when the command runs; the zero value is no phase.
+	// Phase is when the command runs; zero: no phase.
 	Phase engine.Phase
-	// Give lists files of this machine that the agent writes before the command
-	// is started.
-	Give []Gift
-	// Sink takes what the agent reports; nil: the server's. Lines for people
-	// about its way here go to the server's in any case.
+	// Files are written by the agent before the command starts.
+	Files []InputFile
+	// Sink receives the agent's reports; nil: the server's sink. Log lines about the connection always go to
+	// the server's sink.
 	Sink engine.Sink
-	// Offset shifts the agent's clock, for tests of the join.
+	// Offset shifts the agent's clock, for tests of the clock exchange.
 	Offset time.Duration
 }
 
-// Gift is a file for an agent.
-type Gift struct {
+// InputFile is a file that the runner copies to an agent.
+type InputFile struct {
 	Source string      // on this machine
-	Path   string      // for the command, who must be able to make it
+	Path   string      // absolute, in the command's file system
 	Mode   fs.FileMode // permission bits
 }
 
-// Expect announces an agent. The session's token, which is good once, is to
-// reach the agent by a way that others cannot read. An agent that never comes
-// costs nothing but memory; Abandon ends its session. One that comes a second
-// time (a container that was started anew) is refused, in its log and ours.
+// Expect announces an agent. The session's token is valid for one connection and must reach the agent over a
+// confidential channel. An agent that never connects costs only memory; Abandon ends its session. A second
+// connection with the token (a restarted container) is refused and logged on both sides.
 func (s *Server) Expect(id ID, o Options) (*Session, error) {
 	for _, p := range o.Outputs {
 		if _, err := filepath.Match(p, ""); err != nil || !filepath.IsAbs(p) {
-			return nil, fmt.Errorf("%s: output %q is not an absolute path or pattern", id, p)
+			return nil, fmt.Errorf("%s: invalid output %q: want an absolute path or pattern", id, p)
 		}
 	}
-	for _, t := range o.Touch {
+	for _, t := range o.Probes {
 		if !filepath.IsAbs(t.Path) || t.Volume == "" || t.Device && t.Write {
-			return nil, fmt.Errorf("%s: touch %+v needs a volume and an absolute path, and does not write to devices", id, t)
+			return nil, fmt.Errorf("%s: invalid volume probe %+v: want a volume and an absolute path, and no write to a device", id, t)
 		}
 	}
-	for _, g := range o.Give {
+	for _, g := range o.Files {
 		if !filepath.IsAbs(g.Path) {
-			return nil, fmt.Errorf("%s: %q is not an absolute path for a file", id, g.Path)
+			return nil, fmt.Errorf("%s: invalid file path %q: want an absolute path", id, g.Path)
 		}
 	}
 	if p := o.Phase; o.Barrier == "" && (p.From > 0 || p.Until > 0) || p.Until > 0 && p.Until <= p.From {
-		return nil, fmt.Errorf("%s: phase %+v needs a barrier to count from, and an end after its beginning", id, p)
+		return nil, fmt.Errorf("%s: invalid phase %+v: want a barrier, and an end after the beginning", id, p)
 	}
-	if o.Meets && o.Phase != (engine.Phase{}) {
-		return nil, fmt.Errorf("%s: a command that stands at the barrier itself has no phases", id)
+	if o.Rendezvous && o.Phase != (engine.Phase{}) {
+		return nil, fmt.Errorf("%s: a command that waits at the barrier itself cannot have phases", id)
 	}
 	sess := newSession(s, id, o, rand.Text())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, errors.New("the agents' server is closed")
+		return nil, errors.New("the agent server is closed")
 	}
 	s.sessions[sess.token] = sess
 	return sess, nil
 }
 
-// A listener that fails may recover: a machine out of descriptors, a network
-// that is down for a moment (accept(2)). After so many failures in a row, ten
-// seconds in all, it is taken for lost.
+// Retries of a failing listener, which may recover: out of file descriptors, network down (accept(2)). After
+// acceptFailures consecutive failures (ten seconds) the listener is lost.
 const (
 	acceptPause    = 50 * time.Millisecond
 	acceptFailures = 200
@@ -204,7 +192,7 @@ func (s *Server) accept() {
 		switch {
 		case err == nil:
 			failures = 0
-			if s.strangers.add(c) {
+			if s.unauthenticated.add(c) {
 				s.wg.Go(func() { s.serve(c) })
 			}
 		case errors.Is(err, net.ErrClosed):
@@ -214,19 +202,19 @@ func (s *Server) accept() {
 			return
 		default:
 			failures++
-			s.refusals.say("no connection can be taken for now: "+err.Error(), s.logRefusal)
+			s.refusals.log("accept agents: "+err.Error(), s.logRefusal)
 			time.Sleep(acceptPause)
 		}
 	}
 }
 
-// logRefusal is for what is no session's.
+// logRefusal logs a line that belongs to no session.
 func (s *Server) logRefusal(line string) { s.sink.Log("agent", line) }
 
-// serve is the life of one connection.
+// serve handles one connection.
 func (s *Server) serve(c net.Conn) {
-	defer c.Close() // the agent notices
-	defer s.strangers.remove(c)
+	defer c.Close()
+	defer s.unauthenticated.remove(c)
 	within, silence := s.helloWithin, s.silence
 	if s.identity == nil {
 		within, silence = localHelloWithin, localHelloWithin
@@ -235,16 +223,16 @@ func (s *Server) serve(c net.Conn) {
 	l, err := transport.Accept(s.ctx, c, s.identity, silence)
 	if err != nil {
 		late.Stop()
-		s.refusals.say(fmt.Sprintf("a connection from %s was not secured: %v", c.RemoteAddr(), err), s.logRefusal)
+		s.refusals.log(fmt.Sprintf("TLS handshake with %s failed: %v", c.RemoteAddr(), err), s.logRefusal)
 		return
 	}
-	defer l.Close() // says so to the agent where it can be said
+	defer l.Close() // sends TLS close_notify
 	conn := protocol.NewConn(l, func() int64 { return int64(s.clock.Now()) })
 	sess, err := s.greet(c, conn)
 	late.Stop()
 	l.SetSilence(s.silence)
 	if err != nil {
-		s.refusals.say(err.Error(), s.logRefusal)
+		s.refusals.log(err.Error(), s.logRefusal)
 		return
 	}
 	sess.serve(s.ctx, conn)
@@ -254,18 +242,18 @@ func (s *Server) serve(c net.Conn) {
 func (s *Server) greet(c net.Conn, conn *protocol.Conn) (*Session, error) {
 	m, err := conn.ReadHello()
 	if err != nil {
-		return nil, fmt.Errorf("a connection ended before its hello: %w", err)
+		return nil, fmt.Errorf("connection ended before the hello: %w", err)
 	}
 	if m.Hello == nil || m.Hello.Magic != protocol.Magic {
-		return nil, refuse(conn, "it is not a cnsbench agent")
+		return nil, refuseAgent(conn, "not a cnsbench agent")
 	}
-	sess, reason := s.claim(m.Hello.Token)
+	sess, reason := s.redeem(m.Hello.Token)
 	if sess == nil {
-		return nil, refuse(conn, reason)
+		return nil, refuseAgent(conn, reason)
 	}
-	s.strangers.remove(c)
+	s.unauthenticated.remove(c)
 	if m.Hello.Proto != protocol.Proto {
-		err := refuse(conn, fmt.Sprintf("the agent (version %s) speaks protocol %d, the runner (version %s) protocol %d: use the agent built with this runner",
+		err := refuseAgent(conn, fmt.Sprintf("agent version %s has protocol %d, runner version %s has protocol %d: use the agent built with this runner",
 			m.Hello.Version, m.Hello.Proto, protocol.Version, protocol.Proto))
 		sess.Abandon(err)
 		return nil, err
@@ -278,17 +266,17 @@ func (s *Server) greet(c net.Conn, conn *protocol.Conn) (*Session, error) {
 	return sess, nil
 }
 
-// refuse tells the agent and the runner's people the same.
-func refuse(conn *protocol.Conn, reason string) error {
-	err := errors.New("an agent was refused: " + reason)
+// refuseAgent sends the reason to the agent and returns it as an error for the runner's log.
+func refuseAgent(conn *protocol.Conn, reason string) error {
+	err := errors.New("agent refused: " + reason)
 	if writeErr := conn.Write(protocol.Message{Refuse: &protocol.Refuse{Reason: reason}}); writeErr != nil {
 		return errors.Join(err, writeErr)
 	}
 	return err
 }
 
-// claim spends a token, or says why it cannot.
-func (s *Server) claim(token string) (*Session, string) {
+// redeem returns the session of an unused token, or the reason for a refusal.
+func (s *Server) redeem(token string) (*Session, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sess := s.sessions[token]; sess != nil {
@@ -300,16 +288,16 @@ func (s *Server) claim(token string) (*Session, string) {
 		return sess, ""
 	}
 	if id, ok := s.spent[token]; ok {
-		return nil, fmt.Sprintf("container %s was started a second time: the run counts only the first start, whose token was used (what restarted it?)", id)
+		return nil, fmt.Sprintf("container %s was started a second time, but the run accepts only the first start: check what restarted it", id)
 	}
-	return nil, "its token is unknown: it is not of this run, or its container is no longer expected"
+	return nil, "unknown token: the agent belongs to another run, or its container is no longer expected"
 }
 
-// forget removes a session that has ended.
+// forget removes an ended session.
 func (s *Server) forget(sess *Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sessions[sess.token] == sess { // else it is another's by now
+	if s.sessions[sess.token] == sess { // another session may have reused it
 		delete(s.sessions, sess.token)
 	}
 	delete(s.live, sess)
@@ -318,9 +306,9 @@ func (s *Server) forget(sess *Session) {
 	}
 }
 
-// reads says whether an agent is to read the counters of its machine: one of those
-// on it does, and none on the runner's own.
-func (s *Server) reads(sess *Session, id string) bool {
+// assignMachine reports whether this agent reads the counters of its machine: one agent per machine does, and
+// none on the runner's machine.
+func (s *Server) assignMachine(sess *Session, id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sess.machine = id
@@ -331,7 +319,7 @@ func (s *Server) reads(sess *Session, id string) bool {
 	return true
 }
 
-// Forget lets go of what is kept of an instance that has ended for good.
+// Forget releases the state of an instance that does not restart.
 func (s *Server) Forget(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -343,14 +331,13 @@ func (s *Server) Forget(name string) {
 	delete(s.instances, name)
 }
 
-// instance is what is kept of all containers of one, also of those that have
-// ended.
+// instance is the state shared by the containers of one instance, including ended ones.
 type instance struct {
 	last   map[string]op.Sample // by container
-	tokens []string             // that were used
+	tokens []string             // used tokens
 }
 
-// instance is made when it is first asked for; call it with mu held.
+// instance returns the state of an instance and creates it on first use. The caller holds mu.
 func (s *Server) instance(name string) *instance {
 	of := s.instances[name]
 	if of == nil {
@@ -360,8 +347,8 @@ func (s *Server) instance(name string) *instance {
 	return of
 }
 
-// sum takes a container's sample and returns the instance's.
-func (s *Server) sum(id ID, sample op.Sample) op.Sample {
+// instanceSample stores a container's sample and returns the sum over the instance's containers.
+func (s *Server) instanceSample(id ID, sample op.Sample) op.Sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.instance(id.Instance)

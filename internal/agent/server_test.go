@@ -25,7 +25,7 @@ var agentPath string
 
 func TestMain(m *testing.M) { os.Exit(agenttest.Main(m, &agentPath)) }
 
-// fixture is a server with what it reports to.
+// fixture is a server with its sink.
 type fixture struct {
 	*agent.Server
 	t     *testing.T
@@ -61,7 +61,7 @@ func (f *fixture) expect(name string, o agent.Options) *agent.Session {
 	return s
 }
 
-// wrap runs the real agent, without a jail, as a pod's container would be.
+// wrap runs the real agent without a sandbox, like the container of a pod.
 func (f *fixture) wrap(s *agent.Session, command ...string) (*exec.Cmd, *bytes.Buffer) {
 	f.t.Helper()
 	cmd := exec.Command(agentPath, append([]string{"wrap", "--log-dir", f.t.TempDir(), "--"}, command...)...)
@@ -129,7 +129,7 @@ func TestSignalsOfTheAgentAreForwarded(t *testing.T) {
 	}
 }
 
-// TestLostRunner shows that without its runner a command ends, politely first.
+// TestLostRunner shows that a command ends when the runner is lost, first by SIGTERM.
 func TestLostRunner(t *testing.T) {
 	for name, script := range map[string]string{
 		"polite":   "trap 'echo ended > mark; exit 0' TERM; echo up; while :; do sleep 0.02; done",
@@ -172,8 +172,8 @@ func TestHandshake(t *testing.T) {
 		hello protocol.Message
 		want  string
 	}{
-		{"another protocol", protocol.Message{Hello: &protocol.Hello{Magic: protocol.Magic, Proto: 99, Version: "v9", Token: mismatch.Token()}}, "(version v9) speaks protocol 99"},
-		{"unknown token", protocol.Message{Hello: &protocol.Hello{Magic: protocol.Magic, Proto: protocol.Proto, Token: "guess"}}, "token is unknown"},
+		{"another protocol", protocol.Message{Hello: &protocol.Hello{Magic: protocol.Magic, Proto: 99, Version: "v9", Token: mismatch.Token()}}, "agent version v9 has protocol 99"},
+		{"unknown token", protocol.Message{Hello: &protocol.Hello{Magic: protocol.Magic, Proto: protocol.Proto, Token: "guess"}}, "unknown token"},
 		{"token of the one before", protocol.Message{Hello: &protocol.Hello{Magic: protocol.Magic, Proto: protocol.Proto, Token: mismatch.Token()}}, "old/c was started a second time"},
 		{"no agent", protocol.Message{Bye: &protocol.Bye{}}, "not a cnsbench agent"},
 	}
@@ -201,7 +201,7 @@ func TestHandshake(t *testing.T) {
 	}
 }
 
-// TestOldRunner shows what the agent says to a runner of another protocol.
+// TestOldRunner checks the agent's error for a runner with another protocol version.
 func TestOldRunner(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	ln, err := net.Listen("unix", socket)
@@ -221,7 +221,7 @@ func TestOldRunner(t *testing.T) {
 	}()
 	cmd := exec.Command(agentPath, "wrap", "--runner", "unix:"+socket, "--log-dir", t.TempDir(), "--", "true")
 	out, err := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "(version v7) speaks protocol 77") {
+	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "runner version v7 has protocol 77") {
 		t.Errorf("%v: %s", err, out)
 	}
 }
@@ -236,8 +236,8 @@ func (f *fixture) dial() *protocol.Conn {
 	return protocol.NewConn(c, func() int64 { return int64(f.clock.Now()) + 3e9 })
 }
 
-// TestConfusedAgents shows that what an agent says cannot harm the runner.
-func TestConfusedAgents(t *testing.T) {
+// TestInvalidMessages shows that no message of an agent can harm the runner.
+func TestInvalidMessages(t *testing.T) {
 	hello := func(s *agent.Session) protocol.Message {
 		return protocol.Message{Hello: &protocol.Hello{Magic: protocol.Magic, Proto: protocol.Proto, Token: s.Token()}}
 	}
@@ -280,8 +280,8 @@ func TestConfusedAgents(t *testing.T) {
 	}
 }
 
-// TestSum shows that an instance's samples are the sum of its containers'.
-func TestSum(t *testing.T) {
+// TestInstanceSample shows that an instance's sample is the sum of its containers'.
+func TestInstanceSample(t *testing.T) {
 	f := newFixture(t)
 	var sessions []*agent.Session
 	for _, c := range []string{"a", "b"} {

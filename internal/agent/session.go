@@ -15,43 +15,42 @@ import (
 	"github.com/cnsbench/cnsbench/internal/quota"
 )
 
-// The clock exchange: some before the welcome, so that there is no stamp that
-// cannot be placed, then one per second.
+// Clock exchanges: a burst before the welcome, so that every timestamp can be converted, then one per second.
 const (
 	exchangeBurst = 8
 	exchangeEvery = time.Second
 )
 
-// inbox is how many messages may wait for the sink; beyond it the agent's
-// streamer waits, never its command.
-const inbox = 16
+// deliverBuffer is the number of messages that may wait for the sink. When it is full the agent's streamer
+// waits, never its command.
+const deliverBuffer = 16
 
-// CodeLost is the code of a session whose agent went away without a report,
-// or from which nothing was heard for link.Silence.
+// CodeLost is the code of a session whose agent disconnected without a report or sent nothing for
+// transport.Silence.
 const CodeLost = "AgentLost"
 
-// Session is one agent: a container, from before it exists until its last
-// byte has arrived. Its methods are safe for concurrent use.
+// Session is one agent: one container, from before its start until its last byte has arrived. Its methods are
+// safe for concurrent use.
 type Session struct {
 	server *Server
 	sink   engine.Sink
 	id     ID
 	opts   Options
 	token  string
-	join   clocksync.Join
+	clocks clocksync.Estimator
 
-	machine string        // the ID of the agent's, with the server's mu
-	came    chan struct{} // it has said hello
-	ready   chan struct{} // at the barrier, or about to start
+	machine string        // boot ID of the agent's machine; guarded by the server's mutex
+	arrived chan struct{} // closed at the hello
+	ready   chan struct{} // closed when the command waits at its barrier or is about to start
 	started chan struct{}
 	acked   chan struct{}
 	done    chan struct{}
 
-	pongs chan protocol.Message
-	out   *lines
-	errs  *lines
-	tail  tail
-	told  map[string]bool // files of which the agent was told that no more is wanted
+	pongs      chan protocol.Message
+	out        *lineWriter
+	errs       *lineWriter
+	tail       tail
+	enoughSent map[string]bool // files for which the agent was asked to stop
 
 	mu       sync.Mutex
 	conn     *protocol.Conn
@@ -59,58 +58,57 @@ type Session struct {
 	startAt  stamp
 	intended op.Time
 	end      End
-	lost     error // why Abandon was called, or why reading ended
-	touches  []Touch
-	again    chan<- Touch // those of Touch; nil before
+	lost     error // cause of Abandon or of a failed read
+	probes   []VolumeProbe
+	reprobes chan<- VolumeProbe // results of ProbeVolumes; nil before its first call
 	arrival  Arrival
 
-	// Of the server, guarded by its mutex: where it meets others.
+	// group and member are guarded by the server's mutex; see package rendezvous.
 	group  string
 	member int
 }
 
-// Touch is the first I/O on one volume, as Options.Touch asked for it.
-type Touch struct {
+// VolumeProbe is the first I/O on one volume, requested by Options.Probes.
+type VolumeProbe struct {
 	Volume string
 	Write  bool
 	Began  op.Time
-	At     op.Time // done, or failed
-	Err    int64   // ± of Began and At
-	// Failure says why it failed, Errno too where the kernel said it (a
-	// read-only file system: EROFS); empty: it did not.
+	At     op.Time // completed or failed
+	Err    int64   // ± of Began and At, in nanoseconds
+	// Failure is the error text, Errno the kernel's error number if there is one (EROFS on a read-only file
+	// system). Failure is empty on success.
 	Failure string
 	Errno   syscall.Errno
 }
 
-// Arrival is how an agent came.
+// Arrival describes how an agent connected.
 type Arrival struct {
-	Began    op.Time       // when its process was started
-	Err      int64         // ± of Began
+	Began    op.Time       // start of the agent's process
+	Err      int64         // ± of Began, in nanoseconds
 	Version  string        // of the agent
-	Attempts int           // how often it dialed
-	Dialing  time.Duration // how long that took in all
+	Attempts int           // number of dials
+	Dialing  time.Duration // total time of the dials
 }
 
-// stamp is an instant of the run with its ± error.
+// stamp is an instant of the run with its ± error in nanoseconds.
 type stamp struct {
 	at  op.Time
 	err int64
 }
 
-// End is how a session ended.
+// End describes how a session ended.
 type End struct {
 	op.ContainerEnd
-	At      op.Time // when the command ended, or when the agent was lost
-	Err     int64   // ± of At
-	Started bool    // whether the command ever ran
-	Asked   bool    // whether it ended because the runner wanted it to
-	// Failure says why there was no command or what became of the agent; nil
-	// when the command ran, however it ended.
+	At      op.Time // when the command ended or the agent was lost
+	Err     int64   // ± of At, in nanoseconds
+	Started bool    // the command ran
+	Asked   bool    // the runner requested the end
+	// Failure is the reason why there was no command or the agent was lost; nil when the command ran,
+	// whatever its exit code.
 	Failure *engine.Error
 }
 
-// OK says whether the command ran and ended with exit code 0, or its phase was
-// over.
+// OK reports whether the command exited with code 0 or was ended by its phase.
 func (e End) OK() bool {
 	return e.Failure == nil && (e.PhaseOver || e.Started && e.ExitCode == 0 && e.Signal == "")
 }
@@ -122,31 +120,30 @@ func newSession(s *Server, id ID, o Options, token string) *Session {
 	}
 	sess := &Session{
 		server: s, sink: sink, id: id, opts: o, token: token,
-		came:  make(chan struct{}),
-		ready: make(chan struct{}), started: make(chan struct{}), acked: make(chan struct{}, 1), done: make(chan struct{}),
-		pongs: make(chan protocol.Message, 4), told: map[string]bool{}, intended: op.Never,
+		arrived: make(chan struct{}),
+		ready:   make(chan struct{}), started: make(chan struct{}), acked: make(chan struct{}, 1), done: make(chan struct{}),
+		pongs: make(chan protocol.Message, 4), enoughSent: map[string]bool{}, intended: op.Never,
 		readyAt: stamp{at: op.Never}, startAt: stamp{at: op.Never}, arrival: Arrival{Began: op.Never},
 	}
 	log := func(line string) { sink.Log(id.String(), line) }
-	sess.out = &lines{name: protocol.Stdout, emit: sess.tail.add, room: quota.NewLines(quota.OneSource), log: log}
-	sess.errs = &lines{name: protocol.Stderr, emit: sess.tail.add, room: quota.NewLines(quota.OneSource), log: log}
+	sess.out = &lineWriter{name: protocol.Stdout, emit: sess.tail.add, quota: quota.NewLines(quota.OneSource), log: log}
+	sess.errs = &lineWriter{name: protocol.Stderr, emit: sess.tail.add, quota: quota.NewLines(quota.OneSource), log: log}
 	return sess
 }
 
-// ID names the container.
+// ID returns the name of the container.
 func (s *Session) ID() ID { return s.id }
 
-// Token is what the agent shows at the socket.
+// Token returns the secret that the agent presents.
 func (s *Session) Token() string { return s.token }
 
-// Env is the environment that the agent needs.
+// Env returns the environment of the agent.
 func (s *Session) Env() []string {
 	public, secret := s.SecretEnv()
 	return append(public, secret...)
 }
 
-// SecretEnv is Env in two parts, of which nobody may read the second: it is
-// the token.
+// SecretEnv returns Env in two parts; the second holds the token and must stay secret.
 func (s *Session) SecretEnv() (public, secret []string) {
 	public = []string{protocol.EnvRunner + "=" + s.server.address}
 	if pin := s.server.Pin(); pin != "" {
@@ -160,9 +157,9 @@ func (s *Session) SecretEnv() (public, secret []string) {
 
 func (s *Session) welcome(gifts []protocol.FileSpec, machine string) *protocol.Welcome {
 	w := &protocol.Welcome{
-		Proto: protocol.Proto, Version: protocol.Version, Barrier: s.opts.Barrier, Meets: s.opts.Meets,
+		Proto: protocol.Proto, Version: protocol.Version, Barrier: s.opts.Barrier, Rendezvous: s.opts.Rendezvous,
 		Outputs: s.opts.Outputs, MaxOutput: s.opts.MaxOutput, GraceNanos: int64(s.opts.Grace), SilenceNanos: int64(s.server.silence),
-		Touch: s.opts.Touch, TouchLater: s.opts.TouchLater, Canary: s.opts.Canary, Files: gifts,
+		Probes: s.opts.Probes, ProbeLater: s.opts.ProbeLater, Canary: s.opts.Canary, Files: gifts,
 	}
 	if p := s.opts.Phase; p.From > 0 || p.Until > 0 {
 		w.Phase = &protocol.Phase{FromNanos: int64(p.From), UntilNanos: int64(p.Until), GraceNanos: int64(p.Grace)}
@@ -173,12 +170,12 @@ func (s *Session) welcome(gifts []protocol.FileSpec, machine string) *protocol.W
 	case s.opts.Sample > 0:
 		w.SampleNanos = int64(s.opts.Sample)
 	}
-	w.SampleMachine = s.server.reads(s, machine) && w.SampleNanos > 0
+	w.SampleMachine = s.server.assignMachine(s, machine) && w.SampleNanos > 0
 	return w
 }
 
-// Ready returns when the agent stands at its barrier, or is about to start
-// its command where there is none. Its error says why that will not happen.
+// Ready waits until the command stands at its barrier or, without one, is about to start. It fails when the
+// session ends first.
 func (s *Session) Ready(ctx context.Context) (at op.Time, plusMinus int64, err error) {
 	if err := s.await(ctx, s.ready); err != nil {
 		return op.Never, 0, err
@@ -188,22 +185,22 @@ func (s *Session) Ready(ctx context.Context) (at op.Time, plusMinus int64, err e
 	return s.readyAt.at, s.readyAt.err, nil
 }
 
-// Touches are the first I/Os that were asked for, in the order in which they
-// ended; complete once Ready has returned without an error.
-func (s *Session) Touches() []Touch {
+// VolumeProbes returns the probe results in order of completion; complete once Ready has returned without an
+// error.
+func (s *Session) VolumeProbes() []VolumeProbe {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.touches)
+	return slices.Clone(s.probes)
 }
 
-// Arrival is how the agent came; false before.
+// Arrival returns how the agent connected; false before the hello.
 func (s *Session) Arrival() (Arrival, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.arrival, s.arrival.Began.Known()
 }
 
-// Started returns when the command runs, with the instant.
+// Started waits until the command runs and returns the instant.
 func (s *Session) Started(ctx context.Context) (at op.Time, plusMinus int64, err error) {
 	if err := s.await(ctx, s.started); err != nil {
 		return op.Never, 0, err
@@ -213,7 +210,7 @@ func (s *Session) Started(ctx context.Context) (at op.Time, plusMinus int64, err
 	return s.startAt.at, s.startAt.err, nil
 }
 
-// await waits for c, which a session may never come to.
+// await waits for c, ctx or the end of the session.
 func (s *Session) await(ctx context.Context, c <-chan struct{}) error {
 	select {
 	case <-c:
@@ -227,7 +224,7 @@ func (s *Session) await(ctx context.Context, c <-chan struct{}) error {
 		return fmt.Errorf("container %s: %w", s.id, context.Cause(ctx))
 	case <-s.done:
 		select {
-		case <-c: // both: what came first counts
+		case <-c: // both are ready: c takes precedence
 			return nil
 		default:
 		}
@@ -235,7 +232,7 @@ func (s *Session) await(ctx context.Context, c <-chan struct{}) error {
 	}
 }
 
-// failure is why an ended session did not get further.
+// failure returns why an ended session did not get further.
 func (s *Session) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,17 +242,15 @@ func (s *Session) failure() error {
 	return &engine.Error{Code: "Ended", Message: fmt.Sprintf("container %s has ended: %s", s.id, s.end.Message)}
 }
 
-// Release has the command start at an instant of the run, or where it has a
-// phase that long after it, and returns when the agent has acknowledged it; one
-// in the past is as soon as possible.
+// Release starts the command at an instant of the run (or, with a phase, Phase.From later) and returns when
+// the agent has acknowledged it. An instant in the past means at once.
 func (s *Session) Release(ctx context.Context, at op.Time) error {
 	return s.release(ctx, at, at+op.Time(s.opts.Phase.From))
 }
 
-// Rejoin releases a command that was started anew after the barrier had opened:
-// at once, or where it has a phase when that comes; one whose phase is over has
-// ended.
-func (s *Session) Rejoin(ctx context.Context, barrier op.Time) error {
+// ReleaseRestarted releases a command that was restarted after the barrier opened: at once, or at its phase.
+// A command whose phase is over ends.
+func (s *Session) ReleaseRestarted(ctx context.Context, barrier op.Time) error {
 	now := s.server.clock.Now()
 	if s.opts.Phase.From == 0 && s.opts.Phase.Until == 0 {
 		return s.release(ctx, now, now)
@@ -263,18 +258,18 @@ func (s *Session) Rejoin(ctx context.Context, barrier op.Time) error {
 	return s.release(ctx, barrier, max(now, barrier+op.Time(s.opts.Phase.From)))
 }
 
-// release opens the barrier at an instant; the command is to start at intended.
+// release opens the barrier at an instant; intended is the scheduled start of the command.
 func (s *Session) release(ctx context.Context, at, intended op.Time) error {
 	if err := s.await(ctx, s.ready); err != nil {
 		return err
 	}
-	theirs, _, ok := s.join.Agent(at)
+	theirs, _, ok := s.clocks.ToAgent(at)
 	s.mu.Lock()
 	conn := s.conn
 	s.intended = intended
 	s.mu.Unlock()
 	if conn == nil || !ok {
-		return fmt.Errorf("container %s: its agent is not connected", s.id)
+		return fmt.Errorf("container %s: agent not connected", s.id)
 	}
 	if err := conn.Write(protocol.Message{Go: &protocol.Stamp{At: theirs}}); err != nil {
 		return fmt.Errorf("release %s: %w", s.id, err)
@@ -282,9 +277,8 @@ func (s *Session) release(ctx context.Context, at, intended op.Time) error {
 	return s.await(ctx, s.acked)
 }
 
-// Signal sends sig to the command; with a positive grace all that is left
-// after it is killed. A session that has ended, or whose agent has not come,
-// takes none: that is no error.
+// Signal sends sig to the command; with a positive grace the remaining processes are killed after it. It does
+// nothing to a session that has ended or whose agent has not connected.
 func (s *Session) Signal(sig syscall.Signal, grace time.Duration) error {
 	s.mu.Lock()
 	conn := s.conn
@@ -301,9 +295,8 @@ func (s *Session) Signal(sig syscall.Signal, grace time.Duration) error {
 	}
 }
 
-// Abandon ends the session because its agent is known to be gone, or is no
-// longer wanted; what was received before is delivered. It does nothing to a
-// session that has ended.
+// Abandon ends the session because its agent is gone or no longer needed. Messages received before are
+// delivered. It does nothing to an ended session.
 func (s *Session) Abandon(cause error) {
 	s.mu.Lock()
 	if s.lost == nil {
@@ -315,33 +308,33 @@ func (s *Session) Abandon(cause error) {
 		_ = conn.Close() // serve ends the session
 		return
 	}
-	s.finish(s.vanished())
+	s.finish(s.lostEnd())
 }
 
-// Connected says whether the agent has come.
+// Connected reports whether the agent has connected.
 func (s *Session) Connected() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.conn != nil
 }
 
-// Came is closed when the agent has said hello.
-func (s *Session) Came() <-chan struct{} { return s.came }
+// Arrived returns a channel that is closed at the agent's hello.
+func (s *Session) Arrived() <-chan struct{} { return s.arrived }
 
-// Done is closed when the session has ended and all of its outputs are delivered.
+// Done returns a channel that is closed when the session has ended and all of its outputs are delivered.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
-// End is how it ended; valid once Done is closed.
+// End returns how the session ended; valid once Done is closed.
 func (s *Session) End() End {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.end
 }
 
-// finish closes Done, once.
+// finish stores the end and closes Done, once.
 func (s *Session) finish(end End) {
 	s.server.forget(s)
-	s.server.leave(s, end.OK())
+	s.server.leaveGroup(s, end.OK())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {

@@ -20,13 +20,13 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// newTLSFixture is a server as pods reach it.
+// newTLSFixture is a server on TCP with TLS, as for pods.
 func newTLSFixture(t *testing.T) *fixture {
 	t.Helper()
 	return newSilenceFixture(t, transport.Silence)
 }
 
-// newSilenceFixture is one that takes silent agents for lost earlier.
+// newSilenceFixture is newTLSFixture with another silence limit.
 func newSilenceFixture(t *testing.T, silence time.Duration) *fixture {
 	t.Helper()
 	f := &fixture{t: t, clock: op.NewClock(), sink: agenttest.NewSink()}
@@ -49,7 +49,7 @@ func TestListenTLS(t *testing.T) {
 		{":0", "runner.bench.svc", "tls:runner.bench.svc:", ""},
 		{"127.0.0.1:0", "", "tls:127.0.0.1:", ""},
 		{":0", "fd00::1", "tls:[fd00::1]:", ""},
-		{":0", "", "", "name it"},
+		{":0", "", "", "set the advertised address"},
 		{"nowhere.invalid:0", "", "", "listen for agents"},
 	}
 	for _, tc := range tests {
@@ -72,7 +72,7 @@ func TestListenTLS(t *testing.T) {
 	}
 }
 
-// TestSecretEnv shows that what anybody may read says nothing of the token.
+// TestSecretEnv shows that the public environment does not contain the token.
 func TestSecretEnv(t *testing.T) {
 	f := newTLSFixture(t)
 	s := f.expect("p", agent.Options{})
@@ -85,8 +85,8 @@ func TestSecretEnv(t *testing.T) {
 	}
 }
 
-// TestClocksOverTLS has an agent with a clock of its own, on a line that is
-// slow on one side only, stamp instants of which the truth is known.
+// TestClocksOverTLS checks the timestamps of an agent with a shifted clock on a connection that is slow in
+// one direction.
 func TestClocksOverTLS(t *testing.T) {
 	const slow = 20 * time.Millisecond
 	for name, tc := range map[string]struct{ offset, there, back time.Duration }{
@@ -98,10 +98,10 @@ func TestClocksOverTLS(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newTLSFixture(t)
-			s := f.expect("p", agent.Options{Touch: []protocol.TouchSpec{{Volume: "v", Path: "/v", Read: true}}})
+			s := f.expect("p", agent.Options{Probes: []protocol.VolumeProbeSpec{{Volume: "v", Path: "/v", Read: true}}})
 			env := s.Env()
 			if tc.there+tc.back > 0 {
-				env = agenttest.NewCable(t, f.Address(), tc.there, tc.back).Env(env)
+				env = agenttest.NewProxy(t, f.Address(), tc.there, tc.back).Env(env)
 			}
 			clock := clock.New(tc.offset)
 			ahead := difference(clock, f.clock)
@@ -109,11 +109,11 @@ func TestClocksOverTLS(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(welcome.Touch) != 1 {
+			if len(welcome.Probes) != 1 {
 				t.Fatalf("welcome %+v", welcome)
 			}
 			touched, ready := clock.Now(), clock.Now()+1e6
-			for _, m := range []protocol.Message{{Touched: &protocol.Touched{Volume: "v", Began: touched - 1e6, At: touched}}, {Ready: &protocol.Stamp{At: ready}}} {
+			for _, m := range []protocol.Message{{VolumeProbe: &protocol.VolumeProbe{Volume: "v", Began: touched - 1e6, At: touched}}, {Ready: &protocol.Stamp{At: ready}}} {
 				if err := conn.Write(m); err != nil {
 					t.Fatal(err)
 				}
@@ -130,7 +130,7 @@ func TestClocksOverTLS(t *testing.T) {
 				}
 			}
 			check("ready", at, ready, plusMinus)
-			touches := s.Touches()
+			touches := s.VolumeProbes()
 			if len(touches) != 1 || touches[0].At-touches[0].Began != 1e6 {
 				t.Fatalf("touches %+v", touches)
 			}
@@ -142,8 +142,7 @@ func TestClocksOverTLS(t *testing.T) {
 	}
 }
 
-// difference is how far the agent's clock is ahead of the run's, from the
-// closest of many looks at both.
+// difference is the smallest measured difference between the agent's clock and the run's.
 func difference(theirs clock.Clock, ours op.Clock) int64 {
 	best, ahead := op.Time(1<<62), int64(0)
 	for range 1000 {
@@ -155,22 +154,20 @@ func difference(theirs clock.Clock, ours op.Clock) int64 {
 	return ahead
 }
 
-// TestVanishedNode cuts the line: nobody says anything any more, and both
-// sides are to notice in time.
-func TestVanishedNode(t *testing.T) {
+// TestLostNode cuts the connection without closing it; both sides detect the loss in time.
+func TestLostNode(t *testing.T) {
 	const silence = 3 * time.Second // pings come once a second
 	f := newSilenceFixture(t, silence)
 	s := f.expect("p", agent.Options{Grace: time.Second})
-	cable := agenttest.NewCable(t, f.Address(), 0, 0)
+	cable := agenttest.NewProxy(t, f.Address(), 0, 0)
 	p := agenttest.Run(t, agentPath, cable.Env(s.Env()), "wrap", "--log-dir", "none", "--", "sleep", "300")
 	if _, _, err := s.Started(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(silence + 500*time.Millisecond)
 	select {
 	case <-s.Done():
 		t.Fatalf("lost although nothing was cut: %+v", s.End())
-	default:
+	case <-time.After(silence + 500*time.Millisecond):
 	}
 	cable.Cut()
 	cut := time.Now()
@@ -181,13 +178,13 @@ func TestVanishedNode(t *testing.T) {
 	if end.Failure == nil || end.Failure.Code != agent.CodeLost || !errors.Is(end.Failure, transport.ErrSilent) || !end.Started {
 		t.Errorf("end %+v", end)
 	}
-	if code := p.Exit(t, 5*time.Second); code != 1 || !strings.Contains(p.Output(), "connection to the runner was lost: the other side has fallen silent") {
+	if code := p.Exit(t, 5*time.Second); code != 1 || !strings.Contains(p.Output(), "connection to the runner was lost: the peer stopped responding") {
 		t.Errorf("agent: %d, %s", code, p.Output())
 	}
 }
 
-// TestHostilePeers shows that whoever reaches the port can neither fail the
-// run, nor keep agents out, nor fill the log.
+// TestHostilePeers shows that unauthenticated peers can neither fail the run, nor keep agents out, nor fill
+// the log.
 func TestHostilePeers(t *testing.T) {
 	f := newTLSFixture(t)
 	s := f.expect("p", agent.Options{})
@@ -218,7 +215,7 @@ func TestHostilePeers(t *testing.T) {
 		_ = old.Close()
 		t.Error("TLS 1.2 was accepted")
 	}
-	silent := make([]net.Conn, agent.MaxStrangers+10)
+	silent := make([]net.Conn, agent.MaxUnauthenticated+10)
 	for i := range silent {
 		silent[i] = dial()
 	}
@@ -228,7 +225,7 @@ func TestHostilePeers(t *testing.T) {
 			env[i] = protocol.EnvToken + "=guess"
 		}
 	}
-	if _, _, err := agenttest.Connect(t, env, clock.New(0).Now); err == nil || !strings.Contains(err.Error(), "token is unknown") {
+	if _, _, err := agenttest.Connect(t, env, clock.New(0).Now); err == nil || !strings.Contains(err.Error(), "unknown token") {
 		t.Errorf("a guessed token: %v", err)
 	}
 	if _, _, err := agenttest.Connect(t, s.Env(), clock.New(0).Now); err != nil {
@@ -247,12 +244,12 @@ func TestHostilePeers(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(f.sink.Logs(), "were not logged") {
-		t.Error("nothing says that lines were left out")
+	if !strings.Contains(f.sink.Logs(), "suppressed") {
+		t.Error("the log does not mention the suppressed lines")
 	}
 }
 
-// TestWrongRunner shows that an agent talks to its own runner only.
+// TestWrongRunner shows that an agent accepts only its own runner.
 func TestWrongRunner(t *testing.T) {
 	f, other := newTLSFixture(t), newTLSFixture(t)
 	s := f.expect("p", agent.Options{})
@@ -266,9 +263,9 @@ func TestWrongRunner(t *testing.T) {
 	}
 }
 
-// TestPatience shows that an agent waits for a runner that is not there yet,
-// says how often it tried, and gives up in time.
-func TestPatience(t *testing.T) {
+// TestDialRetries shows that an agent retries until the runner is reachable, reports its attempts, and gives
+// up in time.
+func TestDialRetries(t *testing.T) {
 	f := newTLSFixture(t)
 	s := f.expect("p", agent.Options{})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -282,17 +279,23 @@ func TestPatience(t *testing.T) {
 	if code := p.Exit(t, 5*time.Second); code != 1 || !strings.Contains(p.Output(), "connection refused") || !strings.Contains(p.Output(), "attempts: ") {
 		t.Errorf("%d: %s", code, p.Output())
 	}
-	p = agenttest.Run(t, agentPath, env, "hold")
-	time.Sleep(300 * time.Millisecond)
 	if ln, err = net.Listen("tcp", address); err != nil {
-		t.Skipf("the port was taken by somebody else meanwhile: %v", err)
+		t.Skipf("another process took the port: %v", err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	p = agenttest.Run(t, agentPath, env, "hold")
+	for range 3 { // failed attempts
+		c, err := ln.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Close()
 	}
 	go forward(ln, strings.TrimPrefix(f.Address(), "tls:"))
-	t.Cleanup(func() { _ = ln.Close() })
 	if _, _, err := s.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if a, _ := s.Arrival(); a.Attempts < 2 || a.Dialing < 200*time.Millisecond || !strings.Contains(f.sink.Logs(), "it reached the runner at attempt") {
+	if a, _ := s.Arrival(); a.Attempts < 2 || a.Dialing < 200*time.Millisecond || !strings.Contains(f.sink.Logs(), "reached the runner at attempt") {
 		t.Errorf("arrival %+v\n%s", a, f.sink.Logs())
 	}
 	if err := s.Signal(syscall.SIGTERM, 0); err != nil {
@@ -303,7 +306,7 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// forward joins the first connection to target.
+// forward copies the first connection to target.
 func forward(ln net.Listener, target string) {
 	in, err := ln.Accept()
 	if err != nil {
@@ -318,7 +321,7 @@ func forward(ln net.Listener, target string) {
 	_, _ = in.(*net.TCPConn).WriteTo(out)
 }
 
-// TestSecondStart is what happens when the kubelet restarts a container.
+// TestSecondStart shows the refusal of a container that the kubelet restarted.
 func TestSecondStart(t *testing.T) {
 	f := newTLSFixture(t)
 	s := f.expect("p", agent.Options{})
@@ -341,8 +344,8 @@ func TestSecondStart(t *testing.T) {
 	}
 }
 
-// TestSlowHello has agents that connect and say hello late. Over TLS they may be
-// anybody's and are closed; at the socket they are this user's, and make mounts.
+// TestSlowHello connects agents that send their hello late. Over TLS they are closed; on the unix socket they
+// are accepted, since an agent sets up its mounts first.
 func TestSlowHello(t *testing.T) {
 	const within = 50 * time.Millisecond
 	for name, tt := range map[string]struct {
@@ -357,8 +360,14 @@ func TestSlowHello(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer l.Close() // a test's
-			time.Sleep(4 * within)
+			defer l.Close()
+			if l.SetSilence(time.Minute); tt.kept {
+				l.SetSilence(4 * within)
+			}
+			if _, err := l.Read(make([]byte, 1)); errors.Is(err, transport.ErrSilent) != tt.kept {
+				t.Fatalf("read before the hello: %v", err)
+			}
+			l.SetSilence(time.Minute)
 			_, err = wrap.Handshake(protocol.NewConn(l, clock.New(0).Now), protocol.Hello{Token: s.Token()})
 			if tt.kept && err != nil || !tt.kept && !errors.Is(err, wrap.ErrUnanswered) {
 				t.Errorf("kept %v, want %v", err, tt.kept)
@@ -367,7 +376,7 @@ func TestSlowHello(t *testing.T) {
 	}
 }
 
-// TestDialsAgain has a line that is cut twice between the handshake and the hello.
+// TestDialsAgain loses the connection twice between the handshake and the hello.
 func TestDialsAgain(t *testing.T) {
 	f := newTLSFixture(t)
 	s := f.expect("p", agent.Options{})

@@ -7,36 +7,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Abandon ends the bundle of a run that is lost: run.json says that it failed
-// and why. What was recorded stays where it is, without a manifest, so that
-// readers know the bundle as incomplete and use each stream as far as it is
-// sound. It is an error while a writer is at work, and for a complete bundle. A
-// bundle that says already how its run ended is left as it is.
+// Abandon ends the bundle of a lost run: run.json gets the state Failed and the reason. The streams stay
+// without a manifest, so that readers treat the bundle as incomplete and use each stream up to its last valid
+// record. It fails while a writer is at work and for a complete bundle, and does nothing to a bundle that
+// already has an end.
 func Abandon(dir, reason string) error {
 	lock, free, err := lockDir(dir, unix.LOCK_EX)
 	if err != nil {
-		return fmt.Errorf("record: %w", err)
+		return fmt.Errorf("bundle: %w", err)
 	}
 	if !free {
-		return fmt.Errorf("record: %s is in use: its run is still alive", dir)
+		return fmt.Errorf("bundle: %s is in use: its run is alive", dir)
 	}
 	defer lock.Close()
 	b := &Bundle{Dir: dir}
 	if err := b.readRun(); err != nil {
 		return err
 	}
-	if exists(filepath.Join(dir, manifestFile)) {
-		return fmt.Errorf("record: %s is complete", dir)
+	if pathExists(filepath.Join(dir, manifestFile)) {
+		return fmt.Errorf("bundle: %s is complete", dir)
 	}
 	if b.Run.State != Running {
 		return nil
 	}
 	if b.Run.Format != Version {
-		return fmt.Errorf("record: %s has format %d: only format %d is written", dir, b.Run.Format, Version)
+		return fmt.Errorf("bundle: %s has format %d: only format %d is written", dir, b.Run.Format, Version)
 	}
 	b.Run.State, b.Run.Reason, b.Run.ExitCode = Failed, reason, 2
 	if err := writeJSON(filepath.Join(dir, runFile), b.Run); err != nil {
-		return fmt.Errorf("record: %w", err)
+		return fmt.Errorf("bundle: %w", err)
 	}
 	return nil
 }

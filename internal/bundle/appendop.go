@@ -7,8 +7,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// appendOp appends what json.Marshal makes of an op, without reflection: it
-// runs beside what is measured, once an op.
+// appendOp appends the JSON of an op as json.Marshal encodes it, but without reflection, since it runs once
+// per op during the measurement.
 func appendOp(b []byte, o *op.Op) []byte {
 	b = appendInt(append(b, `{"id":`...), o.ID)
 	b = appendInt(append(b, `,"episode":`...), o.Episode)
@@ -56,11 +56,11 @@ func appendTime(b []byte, t op.Time) []byte {
 	return appendInt(b, int64(t))
 }
 
-// appendString leaves what must be escaped to package json.
+// appendString leaves strings that need escaping to package json.
 func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
-			quoted, _ := json.Marshal(s) // strings always marshal
+			quoted, _ := json.Marshal(s) // cannot fail for a string
 			return append(b, quoted...)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,32 +15,31 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Bundle is a bundle opened for reading, complete or not. Each iterator opens
-// its file anew; methods are safe for concurrent use.
+// Bundle is a bundle opened for reading, complete or not. Each iterator opens its file anew; methods are safe
+// for concurrent use.
 type Bundle struct {
 	Dir      string
 	Run      Run
-	Complete bool     // closed in order: nothing is missing
-	Live     bool     // a run is writing to it now
-	Warnings []string // what is missing or was dropped, for people
+	Complete bool     // closed properly: nothing is missing
+	Live     bool     // a run is writing to it
+	Warnings []string // what is missing or was dropped
 
-	columnar bool             // events are in the Parquet file
-	segments []string         // else here
-	good     map[string]int64 // incomplete: sound length of each stream, by path
+	columnar bool // events are in the Parquet file, otherwise in segments
+	segments []string
+	validLen map[string]int64 // of an incomplete bundle: valid length of each stream, by path
 }
 
-// Open opens the bundle in dir. Of a bundle that was never closed it checks
-// every stream and drops what is torn, which Warnings lists. The error names
-// the file that is missing, damaged, or of a newer format.
+// Open opens the bundle in dir. For a bundle that was not closed it checks every stream and drops torn tails,
+// which Warnings lists. The error names the file that is missing, damaged, or of a newer format.
 func Open(dir string) (*Bundle, error) {
-	b := &Bundle{Dir: dir, good: make(map[string]int64)}
+	b := &Bundle{Dir: dir, validLen: make(map[string]int64)}
 	if err := b.readRun(); err != nil {
 		return nil, err
 	}
 	if err := b.findEvents(); err != nil {
 		return nil, err
 	}
-	closed := exists(filepath.Join(dir, manifestFile))
+	closed := pathExists(filepath.Join(dir, manifestFile))
 	b.Complete = closed && b.columnar && b.Run.State != Running
 	if b.Complete {
 		return b, nil
@@ -50,34 +48,33 @@ func Open(dir string) (*Bundle, error) {
 		b.Live = !free
 		if free {
 			if err := lock.Close(); err != nil {
-				return nil, fmt.Errorf("record: %w", err)
+				return nil, fmt.Errorf("bundle: %w", err)
 			}
 		}
 	}
-	b.explain(closed)
-	if err := b.survey(); err != nil {
+	b.warnIncomplete(closed)
+	if err := b.checkStreams(); err != nil {
 		return nil, err
 	}
 	return b, nil
 }
 
-// ReadRun reads run.json alone. The error is os.ErrNotExist if there is none.
+// ReadRun reads run.json only. The error wraps os.ErrNotExist if there is none.
 func ReadRun(dir string) (Run, error) {
-	if !exists(filepath.Join(dir, runFile)) {
-		return Run{}, fmt.Errorf("record: %s has no %s: %w", dir, runFile, os.ErrNotExist)
+	if !pathExists(filepath.Join(dir, runFile)) {
+		return Run{}, fmt.Errorf("bundle: %s has no %s: %w", dir, runFile, os.ErrNotExist)
 	}
 	b := &Bundle{Dir: dir}
 	err := b.readRun()
 	return b.Run, err
 }
 
-func exists(path string) bool {
+func pathExists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-// readRun reads run.json, the format's version first: a newer one may have
-// fields of other types.
+// readRun reads run.json, the format version first: a newer version may have fields of other types.
 func (b *Bundle) readRun() error {
 	path := filepath.Join(b.Dir, runFile)
 	var head struct {
@@ -85,25 +82,25 @@ func (b *Bundle) readRun() error {
 	}
 	err := readJSON(path, &head)
 	switch {
-	case errors.Is(err, os.ErrNotExist) && !exists(b.Dir):
-		return fmt.Errorf("record: there is no bundle at %s", b.Dir)
+	case errors.Is(err, os.ErrNotExist) && !pathExists(b.Dir):
+		return fmt.Errorf("no bundle at %s", b.Dir)
 	case errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("record: %s is not a bundle: it has no %s", b.Dir, runFile)
+		return fmt.Errorf("%s is not a bundle: no %s", b.Dir, runFile)
 	case err != nil:
-		return fmt.Errorf("record: %w", err)
+		return fmt.Errorf("bundle: %w", err)
 	case head.Format < 1:
-		return fmt.Errorf("record: %s is not a bundle's: it has no format version", path)
+		return fmt.Errorf("bundle: %s has no format version", path)
 	case head.Format > Version:
-		return fmt.Errorf("record: %s has format %d, this program reads up to %d: use a newer cnsbench", path, head.Format, Version)
+		return fmt.Errorf("bundle: %s has format %d, this program reads formats up to %d: use a newer cnsbench", path, head.Format, Version)
 	}
 	if err := readJSON(path, &b.Run); err != nil {
-		return fmt.Errorf("record: %w", err)
+		return fmt.Errorf("bundle: %w", err)
 	}
 	return nil
 }
 
 func (b *Bundle) findEvents() (err error) {
-	b.columnar = exists(filepath.Join(b.Dir, columnarFile))
+	b.columnar = pathExists(filepath.Join(b.Dir, columnarFile))
 	if !b.columnar {
 		b.segments, err = listSegments(b.Dir)
 	}
@@ -114,7 +111,7 @@ func (b *Bundle) findEvents() (err error) {
 func listSegments(dir string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(dir, eventsDir))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("record: %w", err)
+		return nil, fmt.Errorf("bundle: %w", err)
 	}
 	var segments []string
 	for _, e := range entries {
@@ -129,34 +126,33 @@ func (b *Bundle) warn(format string, args ...any) {
 	b.Warnings = append(b.Warnings, fmt.Sprintf(format, args...))
 }
 
-// explain says why the bundle is incomplete.
-func (b *Bundle) explain(closed bool) {
+// warnIncomplete adds the warning why the bundle is incomplete.
+func (b *Bundle) warnIncomplete(closed bool) {
 	switch {
 	case b.Live:
-		b.warn("the run is still going on: what follows is what it has written so far")
+		b.warn("the run is still going on: the bundle contains what was written so far")
 	case closed && !b.columnar:
 		b.warn("%s is missing although the bundle was closed", columnarFile)
 	case b.Run.State == Running:
 		b.warn("the run was killed: the bundle was never closed, its last moments may be missing")
 	default:
-		b.warn("the bundle was not closed in order (%s): %s", b.Run.State, b.Run.Reason)
+		b.warn("the bundle was not closed properly (%s): %s", b.Run.State, b.Run.Reason)
 	}
 }
 
-// path of a file of the bundle.
+// path returns the path of a file of the bundle.
 func (b *Bundle) path(rel string) string { return filepath.Join(b.Dir, filepath.FromSlash(rel)) }
 
-// Ops yields the ops in the order in which they were recorded, which is that
-// of their ends; ids are in order of dispatch. Empty milestones are nil.
+// Ops yields the ops in the recorded order, which is that of their ends; ids are in order of dispatch. Empty
+// milestones are nil.
 func (b *Bundle) Ops() iter.Seq2[op.Op, error] {
 	if b.columnar {
 		return columnarOps(b.path(columnarFile))
 	}
-	return segmentOps(b.segments, b.good)
+	return segmentOps(b.segments, b.validLen)
 }
 
-// Columns yields blocks of ops, each valid until the next: the quick way to a
-// figure over all of them.
+// Columns yields blocks of ops, each valid until the next; the fastest way to compute a figure over all ops.
 func (b *Bundle) Columns() iter.Seq2[*Columns, error] {
 	return b.columns(allColumns)
 }
@@ -168,9 +164,9 @@ func (b *Bundle) columns(want []string) iter.Seq2[*Columns, error] {
 	return blocks(b.Ops())
 }
 
-// Latencies of the selected ops in one view.
+// Latencies returns one view of the selected ops.
 func (b *Bundle) Latencies(v View, f Filter) (Latencies, error) {
-	return gather(b.columns(f.columns(v)), v, f)
+	return collectLatencies(b.columns(f.columns(v)), v, f)
 }
 
 // Samples yields the counter readings in order of arrival.
@@ -193,19 +189,18 @@ func (b *Bundle) Scalars() iter.Seq2[Scalar, error] { return lines[Scalar](b, sc
 // Log yields the log in order of arrival.
 func (b *Bundle) Log() iter.Seq2[LogLine, error] { return lines[LogLine](b, logFile) }
 
-// Canary yields the canary I/Os in order of arrival; the order by intended
-// time holds for each volume.
+// Canary yields the canary I/Os in order of arrival; those of one volume are in order of their intended time.
 func (b *Bundle) Canary() iter.Seq2[CanaryBatch, error] {
 	return func(yield func(CanaryBatch, error) bool) {
 		path := b.path(canaryFile)
-		for payload, err := range frames(path, b.limit(path)) {
+		for payload, err := range frames(path, b.streamLimit(path)) {
 			if err != nil {
 				yield(CanaryBatch{}, err)
 				return
 			}
 			batches, err := decodeCanary(payload)
 			if err != nil {
-				yield(CanaryBatch{}, fmt.Errorf("record: %s is damaged: %w", path, err))
+				yield(CanaryBatch{}, fmt.Errorf("bundle: %s is damaged: %w", path, err))
 				return
 			}
 			for _, c := range batches {
@@ -217,8 +212,7 @@ func (b *Bundle) Canary() iter.Seq2[CanaryBatch, error] {
 	}
 }
 
-// Instances gathers what happened to each workload instance, in order of
-// first appearance.
+// Instances returns the workload instances in order of first appearance.
 func (b *Bundle) Instances() ([]Instance, error) {
 	byName := make(map[string]*Instance)
 	var order []*Instance
@@ -252,19 +246,19 @@ func (b *Bundle) Instances() ([]Instance, error) {
 // none, as those written before 2026-12.
 func (b *Bundle) Plan() ([]byte, error) { return os.ReadFile(filepath.Join(b.Dir, planFile)) }
 
-// Environment is environment.json; os.ErrNotExist is in the error when the
-// run ended before it was written.
+// Environment returns environment.json; the error wraps os.ErrNotExist when the run ended before it was
+// written.
 func (b *Bundle) Environment() (Environment, error) {
 	var e Environment
 	if err := readJSON(b.path(environmentFile), &e); err != nil {
-		return Environment{}, fmt.Errorf("record: %w", err)
+		return Environment{}, fmt.Errorf("bundle: %w", err)
 	}
 	return e, nil
 }
 
 // RawFiles lists the tools' files in order of their path.
 func (b *Bundle) RawFiles() ([]RawFile, error) {
-	byPath := make(map[string]RawFile)
+	var list []RawFile
 	root := b.path(rawDir)
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
@@ -279,29 +273,26 @@ func (b *Bundle) RawFiles() ([]RawFile, error) {
 		if err != nil || len(parts) < 3 {
 			return err
 		}
-		byPath[path] = RawFile{Instance: parts[0], Container: parts[1], File: parts[2], Path: path, Bytes: info.Size()}
+		list = append(list, RawFile{Instance: parts[0], Container: parts[1], File: parts[2], Path: path, Bytes: info.Size()})
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("record: %w", err)
+		return nil, fmt.Errorf("bundle: %w", err)
 	}
-	var list []RawFile
-	for _, p := range slices.Sorted(maps.Keys(byPath)) {
-		list = append(list, byPath[p])
-	}
+	slices.SortFunc(list, func(a, b RawFile) int { return strings.Compare(a.Path, b.Path) })
 	return list, nil
 }
 
-// Ledger lists what was not removed, oldest first.
+// Ledger lists the entries that are not done, oldest first.
 func (b *Bundle) Ledger() ([]op.LedgerEntry, error) {
 	f, err := os.Open(b.path(ledgerFile))
 	if err != nil {
-		return nil, fmt.Errorf("record: %w", err)
+		return nil, fmt.Errorf("bundle: %w", err)
 	}
 	defer f.Close()
 	s, _, err := readLedger(f)
 	if err != nil {
-		return nil, fmt.Errorf("record: read %s: %w", f.Name(), err)
+		return nil, fmt.Errorf("bundle: read %s: %w", f.Name(), err)
 	}
 	return s.list(), nil
 }

@@ -263,7 +263,7 @@ func TestCreateRefuses(t *testing.T) {
 	must(t, os.Mkdir(filepath.Join(tmp, "used"), 0o755))
 	must(t, os.WriteFile(filepath.Join(tmp, "used", "thesis.tex"), nil, 0o644))
 	for _, c := range []struct{ name, dir, want string }{
-		{"not empty", filepath.Join(tmp, "used"), "not empty (it holds thesis.tex)"},
+		{"not empty", filepath.Join(tmp, "used"), "not empty (it contains thesis.tex)"},
 		{"a file", filepath.Join(tmp, "file"), "cannot use"},
 		{"below a file", filepath.Join(tmp, "file", "b"), "cannot use"},
 		{"where nothing can be written", "/proc/cnsbench", "/proc/cnsbench"},
@@ -279,7 +279,7 @@ func TestCreateRefuses(t *testing.T) {
 
 func TestOpenRefuses(t *testing.T) {
 	for _, c := range []struct{ name, run, want string }{
-		{"empty directory", "", "is not a bundle: it has no run.json"},
+		{"empty directory", "", "is not a bundle: no run.json"},
 		{"damaged", `{"format": 1`, "run.json is damaged"},
 		{"foreign", `{"name": "npm"}`, "no format version"},
 		{"newer", `{"format": 99, "seed": "now a text"}`, "has format 99"},
@@ -395,7 +395,7 @@ func TestVerify(t *testing.T) {
 	}{
 		{"changed", func(d string) error { return os.WriteFile(filepath.Join(d, logFile), []byte("x"), 0o644) }, "log.jsonl has changed"},
 		{"missing", func(d string) error { return os.Remove(filepath.Join(d, logFile)) }, "log.jsonl is missing"},
-		{"added", func(d string) error { return os.WriteFile(filepath.Join(d, "raw", "x"), nil, 0o644) }, "raw/x was not there"},
+		{"added", func(d string) error { return os.WriteFile(filepath.Join(d, "raw", "x"), nil, 0o644) }, "raw/x was added"},
 		{"no manifest", func(d string) error { return os.Remove(filepath.Join(d, manifestFile)) }, "never closed"},
 		{"damaged manifest", func(d string) error { return os.WriteFile(filepath.Join(d, manifestFile), []byte("{"), 0o644) }, "manifest.json is damaged"},
 		{"manifest leads out", func(d string) error {
@@ -473,7 +473,7 @@ func TestManyRawFiles(t *testing.T) {
 			want[name] += part
 		}
 		must(t, w.Flush())
-		if n := w.files.recent.Len(); n > maxOpen {
+		if n := w.files.lru.Len(); n > maxOpen {
 			t.Fatalf("%d files are open, want at most %d", n, maxOpen)
 		}
 		must(t, w.files.sync())
@@ -538,7 +538,7 @@ func TestBehind(t *testing.T) {
 			t.Errorf("op %d has id %d", i, o.ID)
 		}
 	}
-	if len(ops) == 0 || b.Complete || b.Run.State != Failed || !strings.Contains(b.Run.Reason, "does not keep up") {
+	if len(ops) == 0 || b.Complete || b.Run.State != Failed || !strings.Contains(b.Run.Reason, "too slow") {
 		t.Errorf("%d ops, complete %v, run %+v", len(ops), b.Complete, b.Run)
 	}
 }
@@ -563,7 +563,7 @@ func TestNoSpace(t *testing.T) {
 		case <-time.After(time.Millisecond):
 		}
 	}
-	if !strings.Contains(failed.Error(), "no space left") || !strings.Contains(failed.Error(), "can no longer be written") {
+	if !strings.Contains(failed.Error(), "no space left") || !strings.Contains(failed.Error(), "write failed") {
 		t.Errorf("the message: %v", failed)
 	}
 	if err := w.Close(func(r *Run) { r.State = Interrupted }); err == nil || !strings.Contains(err.Error(), "no space left") {

@@ -7,10 +7,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// appendCanary encodes a batch: two strings (uvarint length, bytes), the
-// uvarint count, and for each I/O the varints intended − previous intended,
-// started − intended, ended − started, and the uvarint errno·2 + write.
-// Differences wrap around, so that Never survives.
+// appendCanary encodes a batch: two strings (uvarint length, bytes), the uvarint count, and for each I/O the
+// varints intended − previous intended, started − intended, ended − started, and the uvarint errno·2 +
+// write. Differences wrap around, so that Never is preserved.
 func appendCanary(b []byte, instance, volume string, ios []op.CanaryIO) []byte {
 	b = appendText(b, instance)
 	b = appendText(b, volume)
@@ -36,14 +35,14 @@ func appendText(b []byte, s string) []byte {
 
 var errCanary = errors.New("canary batch does not decode")
 
-// decodeCanary reads what one or more calls of appendCanary wrote.
+// decodeCanary decodes the output of one or more calls of appendCanary.
 func decodeCanary(b []byte) ([]CanaryBatch, error) {
 	d := varints{b: b}
 	var batches []CanaryBatch
 	for len(d.b) > 0 {
 		c := CanaryBatch{Instance: d.text(), Volume: d.text()}
 		n := d.uvarint()
-		if n > uint64(len(d.b))/4 { // an I/O takes at least four bytes
+		if n > uint64(len(d.b))/4 { // an I/O has at least four bytes
 			return nil, errCanary
 		}
 		c.IOs = make([]op.CanaryIO, n)
@@ -65,7 +64,7 @@ func decodeCanary(b []byte) ([]CanaryBatch, error) {
 	return batches, nil
 }
 
-// varints decodes a buffer; after a failure it returns zeros and bad is set.
+// varints decodes a buffer; after a failure it returns zeros and sets bad.
 type varints struct {
 	b   []byte
 	bad bool

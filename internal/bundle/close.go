@@ -7,14 +7,13 @@ import (
 	"path/filepath"
 )
 
-// Close writes the rest, turns the events into one Parquet file, applies f to
-// run.json (which sets State, Reason, EndedAt, …; a State left at Running
-// becomes Complete) and writes the manifest. The ledger closes too. After a
-// failure of the disk the events stay in segments, State is Failed and there
-// is no manifest: readable, but incomplete. Close is idempotent.
+// Close writes pending records, converts the events to one Parquet file, applies f to run.json (which sets
+// State, Reason, EndedAt, …; Running becomes Complete), writes the manifest and closes the ledger. After a
+// disk failure the events stay in segments, State is Failed and there is no manifest: readable, but
+// incomplete. Close is idempotent.
 //
-// A crash at any moment leaves a bundle that Open reads: each step replaces
-// whole files, and the segments go only after the Parquet file is durable.
+// A crash at any moment leaves a bundle that Open reads: each step replaces whole files, and the segments are
+// removed only after the Parquet file is durable.
 func (w *Writer) Close(f func(*Run)) error {
 	w.runMu.Lock()
 	defer w.runMu.Unlock()
@@ -40,14 +39,14 @@ func (w *Writer) Close(f func(*Run)) error {
 // seal completes a bundle whose streams are all on disk.
 func (w *Writer) seal(f func(*Run)) error {
 	if err := columnarize(w.dir); err != nil {
-		err = fmt.Errorf("record: events stay in segments: %w", err)
+		err = fmt.Errorf("bundle: events stay in segments: %w", err)
 		return errors.Join(err, w.finish(f, err))
 	}
 	if err := w.finish(f, nil); err != nil {
 		return err
 	}
 	if err := writeManifest(w.dir); err != nil {
-		return fmt.Errorf("record: %w", err)
+		return fmt.Errorf("bundle: %w", err)
 	}
 	return nil
 }
@@ -85,7 +84,7 @@ func columnarize(dir string) error {
 	if err := writeColumnar(to+tmpSuffix, segmentOps(segments, nil)); err != nil {
 		return errors.Join(err, ignoreMissing(os.Remove(to+tmpSuffix)))
 	}
-	if err := renameSynced(to+tmpSuffix, to); err != nil {
+	if err := renameSync(to+tmpSuffix, to); err != nil {
 		return err
 	}
 	for _, s := range segments {
@@ -103,24 +102,23 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// Amend changes run.json of a closed bundle, together with its entry in the
-// manifest: for verdicts that were judged from the bundle itself. A crash in
-// between shows in Verify, as a run.json that differs.
+// Amend changes run.json of a closed bundle and its entry in the manifest, for verdicts judged from the
+// bundle. After a crash in between, Verify reports run.json as changed.
 func Amend(dir string, f func(*Run)) error {
 	b, err := Open(dir)
 	if err != nil {
 		return err
 	}
 	if !b.Complete {
-		return fmt.Errorf("record: %s is incomplete: its run.json is not changed", dir)
+		return fmt.Errorf("bundle: %s is incomplete: run.json was not changed", dir)
 	}
 	if b.Run.Format != Version {
-		return fmt.Errorf("record: %s has format %d: only format %d is written", dir, b.Run.Format, Version)
+		return fmt.Errorf("bundle: %s has format %d: only format %d is written", dir, b.Run.Format, Version)
 	}
 	f(&b.Run)
 	path := filepath.Join(dir, runFile)
 	if err := writeJSON(path, b.Run); err != nil {
-		return fmt.Errorf("record: %w", err)
+		return fmt.Errorf("bundle: %w", err)
 	}
 	return amendManifest(dir, runFile)
 }

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tools are the programs whose versions shape results, and how to ask them.
+// tools are the programs whose versions affect results, with their version flags.
 var tools = map[string][]string{
 	"fio":       {"--version"},
 	"mkfs.xfs":  {"-V"},
@@ -26,9 +26,8 @@ var tools = map[string][]string{
 	"postgres":  {"--version"},
 }
 
-// CollectEnvironment describes this machine and the filesystems that hold
-// paths. What cannot be found out is left empty and said in Warnings; it does
-// not fail. ctx bounds the programs it asks for their versions.
+// CollectEnvironment describes this machine and the file systems of paths. Unknown values stay empty and are
+// listed in Warnings; it does not fail. ctx bounds the programs that report versions.
 func CollectEnvironment(ctx context.Context, paths ...string) Environment {
 	c := collector{}
 	e := Environment{CollectedAt: time.Now(), Tools: make(map[string]string)}
@@ -48,21 +47,21 @@ func CollectEnvironment(ctx context.Context, paths ...string) Environment {
 		}
 	}
 	for name, args := range tools {
-		e.Tools[name] = version(ctx, name, args)
+		e.Tools[name] = toolVersion(ctx, name, args)
 	}
 	e.Virtualization = c.virtualization(ctx)
 	e.Warnings = c.warnings
 	return e
 }
 
-// collector reads files and notes what is not there.
+// collector reads files and collects warnings about missing ones.
 type collector struct{ warnings []string }
 
 func (c *collector) warn(format string, args ...any) {
 	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
 }
 
-// text of a file that should exist on any Linux.
+// text reads a file that exists on any Linux.
 func (c *collector) text(path string) string {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -73,7 +72,7 @@ func (c *collector) text(path string) string {
 
 func (c *collector) line(path string) string { return strings.TrimSpace(c.text(path)) }
 
-// optional is a file that need not exist.
+// optional reads a file that may be missing.
 func optional(path string) string {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -123,7 +122,7 @@ func (c *collector) cgroup() Cgroup {
 	return g
 }
 
-// devices lists block devices that have a size: unused loop devices have not.
+// devices lists the block devices with a size, which excludes unused loop devices.
 func (c *collector) devices() []BlockDevice {
 	entries, err := os.ReadDir("/sys/block")
 	if err != nil {
@@ -144,7 +143,7 @@ func (c *collector) devices() []BlockDevice {
 			Name:          e.Name(),
 			Device:        optional(filepath.Join(dir, "dev")),
 			Model:         optional(filepath.Join(dir, "device/model")),
-			Bytes:         size * 512, // sysfs counts 512-byte sectors whatever the device's block
+			Bytes:         size * 512, // sysfs always counts 512-byte sectors
 			Rotational:    number("queue/rotational") == 1,
 			Scheduler:     parseScheduler(optional(filepath.Join(dir, "queue/scheduler"))),
 			LogicalBlock:  int(number("queue/logical_block_size")),
@@ -156,8 +155,7 @@ func (c *collector) devices() []BlockDevice {
 	return list
 }
 
-// filesystem finds the mount that holds path: the last one whose mount point
-// is the longest prefix of it.
+// filesystem returns the mount that holds path: the last one whose mount point is the longest prefix.
 func (c *collector) filesystem(path string, mounts []mountEntry) (Filesystem, bool) {
 	real, err := filepath.Abs(path)
 	if err == nil {
@@ -179,7 +177,7 @@ func (c *collector) filesystem(path string, mounts []mountEntry) (Filesystem, bo
 		Path: path, Device: deviceString(st.Dev),
 		Bytes: int64(sfs.Blocks) * sfs.Bsize, Free: int64(sfs.Bavail) * sfs.Bsize,
 	}
-	if m, ok := holding(real, mounts); ok {
+	if m, ok := mountOf(real, mounts); ok {
 		fs.Mount, fs.Type, fs.Source, fs.Options = m.Point, m.Type, m.Source, m.Options
 	}
 	return fs, true
@@ -189,9 +187,9 @@ func deviceString(dev uint64) string {
 	return fmt.Sprintf("%d:%d", unix.Major(dev), unix.Minor(dev))
 }
 
-// version asks a program for its version; "" when it is not installed.
-func version(ctx context.Context, name string, args []string) string {
-	path, err := lookTool(name)
+// toolVersion returns the first line of a program's version output; "" if it is not installed.
+func toolVersion(ctx context.Context, name string, args []string) string {
+	path, err := findTool(name)
 	if err != nil {
 		return ""
 	}
@@ -205,8 +203,8 @@ func version(ctx context.Context, name string, args []string) string {
 	return first
 }
 
-// lookTool also looks where Debian keeps mkfs for root only.
-func lookTool(name string) (string, error) {
+// findTool also searches the sbin directories, where Debian installs mkfs.
+func findTool(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	for _, dir := range []string{"/usr/sbin", "/sbin"} {
 		if err == nil {
@@ -217,13 +215,12 @@ func lookTool(name string) (string, error) {
 	return path, err
 }
 
-// virtualization asks systemd-detect-virt, and else looks for the marks of a
-// hypervisor and of a container.
+// virtualization uses systemd-detect-virt, or else signs of a hypervisor and a container.
 func (c *collector) virtualization(ctx context.Context) string {
 	if path, err := exec.LookPath("systemd-detect-virt"); err == nil {
 		out, err := exec.CommandContext(ctx, path).Output()
 		var exit *exec.ExitError
-		if err == nil || errors.As(err, &exit) { // exit 1 says "none"
+		if err == nil || errors.As(err, &exit) { // exit code 1: none
 			return strings.TrimSpace(string(out))
 		}
 	}
@@ -231,7 +228,7 @@ func (c *collector) virtualization(ctx context.Context) string {
 	if hasFlag(c.text("/proc/cpuinfo"), "hypervisor") {
 		marks = append(marks, strings.TrimSpace("virtual machine "+optional("/sys/class/dmi/id/sys_vendor")))
 	}
-	if exists("/.dockerenv") {
+	if pathExists("/.dockerenv") {
 		marks = append(marks, "docker")
 	}
 	if len(marks) == 0 {
@@ -244,9 +241,8 @@ func hasFlag(cpuinfo, flag string) bool {
 	return slices.Contains(strings.Fields(field(cpuinfo, "flags")), flag)
 }
 
-// SameFilesystem says whether a and b lie on one filesystem, by st_dev. A
-// path that does not exist yet counts as its nearest parent that does. Two
-// btrfs subvolumes of one filesystem count as two: a false no.
+// SameFilesystem reports whether a and b are on one file system, by st_dev. For a missing path its nearest
+// existing parent counts. Two btrfs subvolumes of one file system count as two.
 func SameFilesystem(a, b string) (bool, error) {
 	da, err := deviceOf(a)
 	if err != nil {
@@ -258,14 +254,14 @@ func SameFilesystem(a, b string) (bool, error) {
 
 func deviceOf(path string) (uint64, error) {
 	var st unix.Stat_t
-	if err := unix.Stat(Existing(path), &st); err != nil {
-		return 0, fmt.Errorf("record: stat %s: %w", path, err)
+	if err := unix.Stat(ExistingParent(path), &st); err != nil {
+		return 0, fmt.Errorf("bundle: stat %s: %w", path, err)
 	}
 	return st.Dev, nil
 }
 
-// Existing is path, or its nearest parent that exists.
-func Existing(path string) string {
+// ExistingParent returns path, or its nearest parent that exists.
+func ExistingParent(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
 	}
@@ -277,16 +273,16 @@ func Existing(path string) string {
 	return path
 }
 
-// FilesystemOf describes the file system that holds path, or will hold it.
+// FilesystemOf describes the file system that holds path, or would hold it.
 func FilesystemOf(path string) (Filesystem, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
-		return Filesystem{}, fmt.Errorf("record: %w", err)
+		return Filesystem{}, fmt.Errorf("bundle: %w", err)
 	}
 	c := collector{}
-	found, ok := c.filesystem(Existing(path), parseMountinfo(string(mounts)))
+	found, ok := c.filesystem(ExistingParent(path), parseMountinfo(string(mounts)))
 	if !ok {
-		return Filesystem{}, fmt.Errorf("record: %s", strings.Join(c.warnings, "; "))
+		return Filesystem{}, fmt.Errorf("bundle: %s", strings.Join(c.warnings, "; "))
 	}
 	return found, nil
 }

@@ -13,15 +13,13 @@ import (
 )
 
 const (
-	// rowsPerGroup bounds the memory of writing; a group is also the block
-	// that Columns yields.
+	// rowsPerGroup bounds the memory of writing; a group is also a block of Columns.
 	rowsPerGroup = 64 << 10
 	batchRows    = 1024
 )
 
-// row is an op in the Parquet file: instants that may be unknown are null
-// there. Instants come in nearly ascending order, so delta encoding makes
-// them small and quick to read; names repeat, so they have dictionaries.
+// row is an op in the Parquet file; unknown instants are null. Instants are almost ascending, so delta
+// encoding makes them small and fast to read; names repeat, so they have dictionaries.
 type row struct {
 	ID         int64          `parquet:"id"`
 	Episode    int64          `parquet:"episode"`
@@ -87,8 +85,8 @@ func (r *row) op() op.Op {
 	return o
 }
 
-// writeColumnar writes ops to path as Parquet, in the order given, and syncs.
-// Memory is bounded by one row group.
+// writeColumnar writes ops to path as Parquet, in the given order, and syncs. Memory is bounded by one row
+// group.
 func writeColumnar(path string, ops iter.Seq2[op.Op, error]) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
@@ -123,15 +121,15 @@ func writeColumnar(path string, ops iter.Seq2[op.Op, error]) (err error) {
 	return f.Sync()
 }
 
-// guard turns a panic of the Parquet library, which trusts some numbers of a
-// damaged file, into an error.
-func guard(err *error) {
+// recoverPanic converts a panic of the Parquet library, which trusts some numbers of a damaged file, to an
+// error.
+func recoverPanic(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("does not decode: %v", p)
 	}
 }
 
-// openColumnar opens a Parquet file of ours; close the os.File when done.
+// openColumnar opens a Parquet file; the caller closes the os.File.
 func openColumnar(path string) (*os.File, *parquet.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -143,18 +141,18 @@ func openColumnar(path string) (*os.File, *parquet.File, error) {
 	}
 	p, err := parseFooter(f, st.Size())
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("record: %s is damaged: %w", path, err), f.Close())
+		return nil, nil, errors.Join(fmt.Errorf("bundle: %s is damaged: %w", path, err), f.Close())
 	}
 	return f, p, nil
 }
 
 func parseFooter(f *os.File, size int64) (p *parquet.File, err error) {
-	defer guard(&err)
+	defer recoverPanic(&err)
 	return parquet.OpenFile(f, size, parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true), parquet.ReadBufferSize(256<<10))
 }
 
 func readRows(r *parquet.GenericReader[row], batch []row) (n int, err error) {
-	defer guard(&err)
+	defer recoverPanic(&err)
 	return r.Read(batch)
 }
 
@@ -181,10 +179,10 @@ func columnarOps(path string) iter.Seq2[op.Op, error] {
 				return
 			}
 			if err != nil {
-				yield(op.Op{}, fmt.Errorf("record: %s is damaged: %w", path, err))
+				yield(op.Op{}, fmt.Errorf("bundle: %s is damaged: %w", path, err))
 				return
 			}
-			clear(batch) // ops keep nothing of the last batch
+			clear(batch) // ops must not share memory with the batch
 		}
 	}
 }

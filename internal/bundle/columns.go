@@ -11,12 +11,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// columnReader reads single columns of a Parquet file without building rows.
+// columnReader reads columns of a Parquet file without building rows.
 type columnReader struct {
-	path  string
-	names *names
-	leaf  map[string]int
-	want  []string // columns to read; the others stay empty
+	path    string
+	names   *names
+	leaf    map[string]int
+	columns []string // columns to read; the others stay empty
 }
 
 // allColumns are the columns of Columns.
@@ -30,7 +30,7 @@ type names struct {
 
 func newNames() *names { return &names{index: make(map[string]int32)} }
 
-func (n *names) of(s string) int32 {
+func (n *names) id(s string) int32 {
 	i, ok := n.index[s]
 	if !ok {
 		i = int32(len(n.list))
@@ -40,7 +40,7 @@ func (n *names) of(s string) int32 {
 	return i
 }
 
-// columnarColumns yields one block a row group, with the wanted columns.
+// columnarColumns yields one block per row group, with the wanted columns.
 func columnarColumns(path string, want []string) iter.Seq2[*Columns, error] {
 	return func(yield func(*Columns, error) bool) {
 		f, p, err := openColumnar(path)
@@ -49,7 +49,7 @@ func columnarColumns(path string, want []string) iter.Seq2[*Columns, error] {
 			return
 		}
 		defer f.Close()
-		r := columnReader{path: path, names: newNames(), leaf: make(map[string]int), want: want}
+		r := columnReader{path: path, names: newNames(), leaf: make(map[string]int), columns: want}
 		for i, c := range p.Schema().Columns() {
 			if len(c) == 1 {
 				r.leaf[c[0]] = i
@@ -58,7 +58,7 @@ func columnarColumns(path string, want []string) iter.Seq2[*Columns, error] {
 		var c Columns
 		for _, g := range p.RowGroups() {
 			if err := r.read(g, &c); err != nil {
-				yield(nil, fmt.Errorf("record: %s is damaged: %w", path, err))
+				yield(nil, fmt.Errorf("bundle: %s is damaged: %w", path, err))
 				return
 			}
 			if !yield(&c, nil) {
@@ -70,8 +70,8 @@ func columnarColumns(path string, want []string) iter.Seq2[*Columns, error] {
 
 // read fills c from one row group, reusing its memory.
 func (r *columnReader) read(g parquet.RowGroup, c *Columns) (err error) {
-	defer guard(&err)
-	for _, column := range r.want {
+	defer recoverPanic(&err)
+	for _, column := range r.columns {
 		var n int
 		switch column {
 		case "id":
@@ -111,7 +111,7 @@ func (r *columnReader) read(g parquet.RowGroup, c *Columns) (err error) {
 func (r *columnReader) pages(g parquet.RowGroup, column string, f func(parquet.Page) error) (err error) {
 	i, ok := r.leaf[column]
 	if !ok {
-		return fmt.Errorf("there is no column %q", column)
+		return fmt.Errorf("column %q not found", column)
 	}
 	pages := g.ColumnChunks()[i].Pages()
 	defer func() { err = errors.Join(err, pages.Close()) }()
@@ -131,7 +131,7 @@ func (r *columnReader) pages(g parquet.RowGroup, column string, f func(parquet.P
 	}
 }
 
-// readInts appends an integer column to dst; null is op.Never.
+// readInts appends an integer column to dst; null becomes op.Never.
 func readInts[T ~int64](r *columnReader, g parquet.RowGroup, column string, dst []T) ([]T, error) {
 	err := r.pages(g, column, func(p parquet.Page) error {
 		if p.Type().Kind() != parquet.Int64 {
@@ -152,7 +152,7 @@ func readInts[T ~int64](r *columnReader, g parquet.RowGroup, column string, dst 
 				continue
 			}
 			if next == len(values) {
-				return errors.New("has fewer values than it says")
+				return errors.New("has fewer values than declared")
 			}
 			dst = append(dst, T(values[next]))
 			next++
@@ -171,7 +171,7 @@ func (r *columnReader) readNames(g parquet.RowGroup, column string, dst []int32)
 		}
 		number := make([]int32, d.Len())
 		for i := range number {
-			number[i] = r.names.of(d.Index(int32(i)).String())
+			number[i] = r.names.id(d.Index(int32(i)).String())
 		}
 		data := p.Data()
 		for _, i := range data.Int32() {
@@ -185,7 +185,7 @@ func (r *columnReader) readNames(g parquet.RowGroup, column string, dst []int32)
 	return dst, err
 }
 
-// plainNames reads a page that has outgrown its dictionary.
+// plainNames reads a page without a dictionary.
 func (r *columnReader) plainNames(p parquet.Page, dst *[]int32) error {
 	values := make([]parquet.Value, p.NumValues())
 	n, err := p.Values().ReadValues(values)
@@ -193,12 +193,12 @@ func (r *columnReader) plainNames(p parquet.Page, dst *[]int32) error {
 		return err
 	}
 	for _, v := range values[:n] {
-		*dst = append(*dst, r.names.of(v.String()))
+		*dst = append(*dst, r.names.id(v.String()))
 	}
 	return nil
 }
 
-// blocks gathers ops that are still in segments into Columns.
+// blocks collects ops from segments into Columns.
 func blocks(ops iter.Seq2[op.Op, error]) iter.Seq2[*Columns, error] {
 	return func(yield func(*Columns, error) bool) {
 		names, c := newNames(), &Columns{}
@@ -211,9 +211,9 @@ func blocks(ops iter.Seq2[op.Op, error]) iter.Seq2[*Columns, error] {
 			c.Intended = append(c.Intended, o.Intended)
 			c.Started = append(c.Started, o.Started)
 			c.Ended = append(c.Ended, o.Ended)
-			c.Action = append(c.Action, names.of(o.Action))
-			c.Kind = append(c.Kind, names.of(string(o.Kind)))
-			c.Outcome = append(c.Outcome, names.of(string(o.Outcome)))
+			c.Action = append(c.Action, names.id(o.Action))
+			c.Kind = append(c.Kind, names.id(string(o.Kind)))
+			c.Outcome = append(c.Outcome, names.id(string(o.Outcome)))
 			c.Names = names.list
 			if c.Len() == rowsPerGroup {
 				if !yield(c, nil) {

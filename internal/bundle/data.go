@@ -5,17 +5,15 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// HistogramSlice is the distribution of one metric of one instance over
-// [From, To), or over its whole measured time when Total is set. Totals are
-// not the sum of slices where Basis differs.
+// HistogramSlice is the distribution of one metric of one instance over [From, To), or over its whole
+// measured time if Total is set. Totals are not the sum of slices where Basis differs.
 type HistogramSlice struct {
 	Instance string `json:"instance"`
 	Action   string `json:"action"`
-	Phase    int    `json:"phase,omitempty"` // of the workload, from 0; so everywhere
+	Phase    int    `json:"phase,omitempty"` // of the workload, from 0
 	Metric   string `json:"metric"`          // "read", "write", "trim", …
 	Unit     string `json:"unit"`            // "ns"
-	// Basis is what the tool timed: for fio "lat" (submission and completion)
-	// or "clat" (completion only).
+	// Basis is what the tool timed: for fio "lat" (submission and completion) or "clat" (completion only).
 	Basis string          `json:"basis,omitempty"`
 	From  op.Time         `json:"from"`
 	To    op.Time         `json:"to"`
@@ -23,8 +21,8 @@ type HistogramSlice struct {
 	Hist  *hist.Histogram `json:"hist"`
 }
 
-// Series is a metric of one instance over time. Several Series of the same
-// instance and metric continue each other.
+// Series is a metric of one instance over time. Several Series of one instance and metric continue each
+// other.
 type Series struct {
 	Instance string  `json:"instance"`
 	Action   string  `json:"action"`
@@ -35,8 +33,7 @@ type Series struct {
 	Points   []Point `json:"points"`
 }
 
-// Point is one value. Non-finite
-// values are left out of the bundle.
+// Point is one value. Non-finite values are not stored.
 type Point struct {
 	At    op.Time `json:"at"`
 	Value float64 `json:"value"`
@@ -52,45 +49,44 @@ type Scalar struct {
 	Value    float64 `json:"value"`
 }
 
-// LogLine is a line for people.
+// LogLine is a line of the run's log.
 type LogLine struct {
 	At     op.Time `json:"at"`
 	Source string  `json:"source"` // "driver", "fio-0/fio", …
 	Line   string  `json:"line"`
 }
 
-// CanaryBatch is a run of canary I/Os on one volume, in order of their
-// intended time.
+// CanaryBatch is a sequence of canary I/Os on one volume, in order of their intended time.
 type CanaryBatch struct {
 	Instance string
 	Volume   string
 	IOs      []op.CanaryIO
 }
 
-// Instance is what happened to one workload instance.
+// Instance has the starts and the end of one workload instance.
 type Instance struct {
 	Name   string             `json:"name"`
 	Starts []op.InstanceStart `json:"starts"` // by container, in order of arrival
-	End    *op.InstanceEnd    `json:"end"`    // nil: never seen to end
+	End    *op.InstanceEnd    `json:"end"`    // nil: no end was recorded
 }
 
-// RawFile is a file that a tool wrote, kept as it was.
+// RawFile is an unmodified file that a tool wrote.
 type RawFile struct {
 	Instance  string
 	Container string
-	File      string // as seen inside the container, without the leading slash
-	Path      string // where it lies now
+	File      string // path inside the container, without the leading slash
+	Path      string // path in the bundle directory
 	Bytes     int64
 }
 
-// View selects which latency of an op is meant.
+// View selects a latency of an op.
 type View int
 
 // The views.
 const (
-	Response View = iota // ended − intended: what a user with a schedule meets
+	Response View = iota // ended − intended: from the scheduled start
 	Service              // ended − started: the platform alone
-	Lateness             // started − intended: the harness itself
+	Lateness             // started − intended: the delay of the harness
 )
 
 // Filter selects ops; an empty field selects all.
@@ -101,18 +97,18 @@ type Filter struct {
 	To      op.Time // intended before; the zero value means no bound
 }
 
-// Latencies are the values of one view of the selected ops, in record order,
-// in ns. For Lateness every op that was started is in OK.
+// Latencies are the values of one view of the selected ops, in record order, in ns. For Lateness every
+// started op is in OK.
 type Latencies struct {
 	OK      []int64 // of ops with outcome ok
 	Bounds  []int64 // lower bounds: ops timed out or censored
 	Errors  int64   // ops that failed
 	Dropped int64   // ops never started: +∞ in quantiles
-	Unknown int64   // ops otherwise without this view
+	Unknown int64   // other ops without this view
 }
 
-// Columns is a block of ops, column by column, in record order. The slices
-// have one entry an op; Action, Kind and Outcome index into Names.
+// Columns is a block of ops, column by column, in record order. The slices have one entry per op; Action,
+// Kind and Outcome index into Names.
 type Columns struct {
 	Names    []string
 	ID       []int64
@@ -124,5 +120,5 @@ type Columns struct {
 	Outcome  []int32
 }
 
-// Len is the number of ops in the block.
+// Len returns the number of ops in the block.
 func (c *Columns) Len() int { return len(c.ID) }

@@ -1,7 +1,6 @@
-// Package bundle is the bundle: the directory that a run leaves, and the only
-// place where what was measured is kept. docs/format/bundle.md is its
-// contract.
+// Package bundle reads and writes bundles: the directory that a run leaves, the only place where measurements
+// are stored. docs/format/bundle.md is its contract.
 //
-// A Writer takes records from any goroutine without waiting for the disk; a
-// Bundle reads what a Writer left, also where it was killed.
+// A Writer takes records from any goroutine without waiting for the disk; a Bundle reads the result, also
+// after a killed Writer.
 package bundle

@@ -2,8 +2,7 @@ package bundle
 
 import "time"
 
-// Environment is environment.json: the machine under which a run took place.
-// Fields that could not be found out are empty and named in Warnings.
+// Environment is environment.json: the machine of a run. Unknown fields are empty and named in Warnings.
 type Environment struct {
 	CollectedAt    time.Time         `json:"collectedAt"`
 	Hostname       string            `json:"hostname"`
@@ -18,7 +17,7 @@ type Environment struct {
 	Virtualization string            `json:"virtualization"` // "kvm", "docker", "none", …
 	Clocksource    string            `json:"clocksource"`
 	Load           [3]float64        `json:"load"` // 1, 5, 15 minutes at the start
-	// Engine is what engine.Environment said: driver, version, parameters.
+	// Engine is the result of engine.Environment: driver, version, parameters.
 	Engine   map[string]any `json:"engine,omitempty"`
 	Warnings []string       `json:"warnings,omitempty"`
 }
@@ -30,7 +29,7 @@ type Kernel struct {
 	Arch    string `json:"arch"`
 }
 
-// CPU of the machine. Count is of logical CPUs that this process may use.
+// CPU of the machine. Count is the number of logical CPUs available to this process.
 type CPU struct {
 	Model       string            `json:"model"`
 	Count       int               `json:"count"`

@@ -12,20 +12,20 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bounded"
 )
 
-// writeJSON replaces path by v as indented JSON: written beside it, synced,
-// renamed, so that a reader meets the old file or the new one.
+// writeJSON replaces path by v as indented JSON: written beside it, synced and renamed, so that a reader
+// finds either the old or the new file.
 func writeJSON(path string, v any) error {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", path, err)
 	}
-	if err := writeSynced(path+tmpSuffix, append(b, '\n')); err != nil {
+	if err := writeFileSync(path+tmpSuffix, append(b, '\n')); err != nil {
 		return err
 	}
-	return renameSynced(path+tmpSuffix, path)
+	return renameSync(path+tmpSuffix, path)
 }
 
-func writeSynced(path string, b []byte) (err error) {
+func writeFileSync(path string, b []byte) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func writeSynced(path string, b []byte) (err error) {
 	return f.Sync()
 }
 
-func renameSynced(from, to string) error {
+func renameSync(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
@@ -52,8 +52,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// maxJSON bounds a file that is read whole, such as run.json: a Benchmark has 8 MiB
-// at most.
+// maxJSON bounds a file that is read whole, such as run.json; a Benchmark has at most 8 MiB.
 const maxJSON = 64 << 20
 
 // readJSON reads one JSON file; the error names it.
@@ -68,9 +67,8 @@ func readJSON(path string, v any) error {
 	return nil
 }
 
-// lockDir takes the lock that says "a writer is at work in dir"; it goes when
-// the process does. how is unix.LOCK_EX for a writer, unix.LOCK_SH to ask. It
-// is nil and false when a writer holds it.
+// lockDir locks dir for a writer (unix.LOCK_EX) or to test for one (unix.LOCK_SH). The lock ends with the
+// process. It returns nil and false if a writer holds it.
 func lockDir(dir string, how int) (*os.File, bool, error) {
 	d, err := os.Open(dir)
 	if err != nil {

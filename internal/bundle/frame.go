@@ -9,40 +9,38 @@ import (
 	"io"
 )
 
-// A frame is [length uint32][crc32c of the payload uint32][payload], both
-// little-endian. It makes a torn tail visible.
+// A frame is [length uint32][crc32c of the payload uint32][payload], both little-endian. It makes a torn tail
+// detectable.
 const (
 	frameHeader = 8
-	// frameLimit refuses lengths that no writer produces: garbage.
+	// frameLimit rejects lengths that no writer produces.
 	frameLimit = 64 << 20
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errTorn says that a file ends within a frame or holds one that was never
-// written in full.
+// errTorn is returned if a file ends within a frame or has an incompletely written one.
 var errTorn = errors.New("torn or damaged frame")
 
-// sealFrame fills in the header of a frame whose first frameHeader bytes were
-// left free.
+// sealFrame sets the header in the first frameHeader bytes of a frame.
 func sealFrame(b []byte) {
 	binary.LittleEndian.PutUint32(b, uint32(len(b)-frameHeader))
 	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(b[frameHeader:], castagnoli))
 }
 
-// frameReader reads frames; Good is the offset after the last sound one.
+// frameReader reads frames; ValidLen is the offset after the last valid one.
 type frameReader struct {
-	r    *bufio.Reader
-	buf  []byte
-	Good int64
+	r        *bufio.Reader
+	buf      []byte
+	ValidLen int64
 }
 
 func newFrameReader(r io.Reader) *frameReader {
 	return &frameReader{r: bufio.NewReaderSize(r, 256<<10)}
 }
 
-// Next returns the next payload, valid until the next call; io.EOF at a clean
-// end, errTorn where the rest is of no use.
+// Next returns the next payload, valid until the next call; io.EOF at a clean end, errTorn if the rest is
+// unusable.
 func (f *frameReader) Next() ([]byte, error) {
 	var h [frameHeader]byte
 	if _, err := io.ReadFull(f.r, h[:]); err != nil {
@@ -61,12 +59,11 @@ func (f *frameReader) Next() ([]byte, error) {
 	if crc32.Checksum(f.buf, castagnoli) != binary.LittleEndian.Uint32(h[4:]) {
 		return nil, errTorn
 	}
-	f.Good += int64(n) + frameHeader
+	f.ValidLen += int64(n) + frameHeader
 	return f.buf, nil
 }
 
-// fill reads n bytes, growing the buffer only as data arrives: a damaged
-// length must not cost memory.
+// fill reads n bytes and grows the buffer only as data arrives, so that a damaged length costs no memory.
 func (f *frameReader) fill(n int) error {
 	const step = 1 << 20
 	f.buf = f.buf[:0]

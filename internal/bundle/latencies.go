@@ -7,8 +7,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// gather collects one view of the selected ops.
-func gather(columns iter.Seq2[*Columns, error], v View, f Filter) (Latencies, error) {
+// collectLatencies collects one view of the selected ops.
+func collectLatencies(columns iter.Seq2[*Columns, error], v View, f Filter) (Latencies, error) {
 	var l Latencies
 	for c, err := range columns {
 		if err != nil {
@@ -19,7 +19,7 @@ func gather(columns iter.Seq2[*Columns, error], v View, f Filter) (Latencies, er
 	return l, nil
 }
 
-// columns are those that the filter and the view need.
+// columns returns the columns that the filter and the view need.
 func (f *Filter) columns(v View) []string {
 	want := []string{"outcome", "intended"}
 	if v != Response {
@@ -39,7 +39,7 @@ func (f *Filter) columns(v View) []string {
 
 // collect adds one block, which has the columns that f.columns names.
 func (f *Filter) collect(c *Columns, v View, l *Latencies) {
-	action, kind := f.wanted(c.Names)
+	action, kind := f.selected(c.Names)
 	outcome := make([]op.Outcome, len(c.Names))
 	for i, n := range c.Names {
 		outcome[i] = op.Outcome(n)
@@ -49,7 +49,7 @@ func (f *Filter) collect(c *Columns, v View, l *Latencies) {
 	}
 	starts, ends := v.columns(c)
 	for i := range c.Intended {
-		if action != nil && !action[c.Action[i]] || kind != nil && !kind[c.Kind[i]] || !f.within(c.Intended[i]) {
+		if action != nil && !action[c.Action[i]] || kind != nil && !kind[c.Kind[i]] || !f.inRange(c.Intended[i]) {
 			continue
 		}
 		l.count(outcome[c.Outcome[i]], v, starts[i], ends[i])
@@ -73,13 +73,12 @@ func (l *Latencies) count(o op.Outcome, v View, from, to op.Time) {
 	}
 }
 
-func (f *Filter) within(t op.Time) bool {
+func (f *Filter) inRange(t op.Time) bool {
 	return (f.From == 0 || t >= f.From) && (f.To == 0 || t < f.To)
 }
 
-// wanted says, by number of name, which actions and kinds are selected; nil
-// means all.
-func (f *Filter) wanted(names []string) (action, kind []bool) {
+// selected returns, by number of name, the selected actions and kinds; nil means all.
+func (f *Filter) selected(names []string) (action, kind []bool) {
 	if len(f.Actions) > 0 {
 		action = make([]bool, len(names))
 	}
@@ -97,7 +96,7 @@ func (f *Filter) wanted(names []string) (action, kind []bool) {
 	return action, kind
 }
 
-// columns are the instants between which the view lies.
+// columns returns the start and end instants of the view.
 func (v View) columns(c *Columns) (from, to []op.Time) {
 	switch v {
 	case Service:

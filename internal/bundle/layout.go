@@ -7,8 +7,7 @@ const (
 	planFile        = "plan.json"
 	manifestFile    = "manifest.json"
 	ledgerFile      = "ledger"
-	// ReportFile is where a page made from the bundle may lie within it. It is
-	// derived, so the manifest does not list it.
+	// ReportFile is a page made from the bundle. It is derived, so the manifest does not list it.
 	ReportFile  = "report.html"
 	reserveFile = ".reserve"
 

@@ -18,8 +18,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Ledger remembers what must be removed, beyond the life of the process. It
-// is safe for concurrent use. Concurrent Adds share one sync of the disk.
+// Ledger records what must be removed, beyond the life of the process. It is safe for concurrent use.
+// Concurrent Adds share one sync.
 type Ledger struct {
 	file *os.File
 	lock *os.File // held by OpenLedger only
@@ -29,8 +29,8 @@ type Ledger struct {
 	mu      sync.Mutex
 	changed *sync.Cond // synced or err changed
 	pending []byte
-	queued  int64 // Adds and Dones appended so far
-	synced  int64 // of which durable
+	queued  int64 // Adds and Dones appended
+	synced  int64 // number of durable ones
 	err     error
 	closed  bool
 	open    ledgerState
@@ -85,8 +85,7 @@ func (s *ledgerState) list() []op.LedgerEntry {
 	return list
 }
 
-// readLedger replays a ledger. A torn last line is left out; good is the
-// length of what was read.
+// readLedger replays a ledger up to a torn last line; good is the length read.
 func readLedger(r io.Reader) (s ledgerState, good int64, err error) {
 	for line, err := range splitLines(r) {
 		if err != nil {
@@ -102,28 +101,27 @@ func readLedger(r io.Reader) (s ledgerState, good int64, err error) {
 	return s, good, nil
 }
 
-// CheckBundle is an error if dir is no bundle: it has neither run.json nor a
-// ledger, which a run has from its first moment, however it died.
+// CheckBundle fails unless dir is a bundle: it has run.json or a ledger, which a run has from its first
+// moment.
 func CheckBundle(dir string) error {
 	switch {
-	case exists(filepath.Join(dir, runFile)), exists(filepath.Join(dir, ledgerFile)):
+	case pathExists(filepath.Join(dir, runFile)), pathExists(filepath.Join(dir, ledgerFile)):
 		return nil
-	case !exists(dir):
-		return fmt.Errorf("record: there is no bundle at %s", dir)
+	case !pathExists(dir):
+		return fmt.Errorf("no bundle at %s", dir)
 	}
-	return fmt.Errorf("record: %s is not a bundle: it has no %s", dir, runFile)
+	return fmt.Errorf("%s is not a bundle: no %s", dir, runFile)
 }
 
-// OpenLedger opens the ledger of a bundle whose run is dead, to finish its
-// clean-up; a directory without one gets an empty one. It is an error while the
-// run still lives.
+// OpenLedger opens the ledger of a dead run's bundle to finish its clean-up; a directory without one gets an
+// empty one. It fails while the run is alive.
 func OpenLedger(dir string) (*Ledger, error) {
 	lock, free, err := lockDir(dir, unix.LOCK_EX)
 	if err != nil {
-		return nil, fmt.Errorf("record: open ledger: %w", err)
+		return nil, fmt.Errorf("bundle: open ledger: %w", err)
 	}
 	if !free {
-		return nil, fmt.Errorf("record: %s is in use: its run is still alive, stop it first", dir)
+		return nil, fmt.Errorf("bundle: %s is in use: its run is alive, stop it first", dir)
 	}
 	l, err := openLedgerFile(filepath.Join(dir, ledgerFile))
 	if err != nil {
@@ -133,11 +131,11 @@ func OpenLedger(dir string) (*Ledger, error) {
 	return l, nil
 }
 
-// openLedgerFile opens or makes the file, replays it and cuts a torn tail.
+// openLedgerFile opens or creates the file, replays it and truncates a torn tail.
 func openLedgerFile(path string) (*Ledger, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("record: open ledger: %w", err)
+		return nil, fmt.Errorf("bundle: open ledger: %w", err)
 	}
 	state, good, err := readLedger(f)
 	if err == nil {
@@ -147,7 +145,7 @@ func openLedgerFile(path string) (*Ledger, error) {
 		_, err = f.Seek(good, io.SeekStart)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("record: read ledger %s: %w", path, err), f.Close())
+		return nil, errors.Join(fmt.Errorf("bundle: read ledger %s: %w", path, err), f.Close())
 	}
 	l := &Ledger{file: f, work: make(chan struct{}, 1), done: make(chan struct{}), open: state}
 	l.changed = sync.NewCond(&l.mu)
@@ -155,7 +153,7 @@ func openLedgerFile(path string) (*Ledger, error) {
 	return l, nil
 }
 
-// Add returns after e is durable. Adding an entry again replaces its data.
+// Add returns when e is durable. Adding an entry again replaces its data.
 func (l *Ledger) Add(e op.LedgerEntry) error {
 	n, err := l.enqueue(ledgerLine{Add: &e})
 	if err != nil {
@@ -172,8 +170,8 @@ func (l *Ledger) Add(e op.LedgerEntry) error {
 	return nil
 }
 
-// Done notes that the thing is gone. It does not wait for the disk: to find
-// an entry again after a crash costs one harmless removal.
+// Done marks an entry as removed. It does not wait for the disk: an entry that reappears after a crash costs
+// one harmless removal.
 func (l *Ledger) Done(kind, name string) error {
 	_, err := l.enqueue(ledgerLine{Done: &ledgerKey{kind, name}})
 	return err
@@ -183,7 +181,7 @@ func (l *Ledger) Done(kind, name string) error {
 func (l *Ledger) enqueue(line ledgerLine) (int64, error) {
 	b, err := json.Marshal(line)
 	if err != nil {
-		return 0, fmt.Errorf("record: ledger: %w", err)
+		return 0, fmt.Errorf("bundle: ledger: %w", err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,7 +189,7 @@ func (l *Ledger) enqueue(line ledgerLine) (int64, error) {
 		return 0, l.err
 	}
 	if l.closed {
-		return 0, errors.New("record: the ledger is closed")
+		return 0, errors.New("bundle: the ledger is closed")
 	}
 	l.pending = append(append(l.pending, b...), '\n')
 	l.queued++
@@ -210,7 +208,7 @@ func (l *Ledger) Open() []op.LedgerEntry {
 	return l.open.list()
 }
 
-// commit writes what is pending and syncs once for all of it.
+// commit writes pending lines and syncs once for all of them.
 func (l *Ledger) commit() {
 	defer close(l.done)
 	var batch []byte
@@ -236,15 +234,15 @@ func (l *Ledger) write(b []byte) error {
 		return nil
 	}
 	if _, err := l.file.Write(b); err != nil {
-		return fmt.Errorf("record: write ledger: %w", err)
+		return fmt.Errorf("bundle: write ledger: %w", err)
 	}
 	if err := unix.Fdatasync(int(l.file.Fd())); err != nil {
-		return fmt.Errorf("record: sync ledger %s: %w", l.file.Name(), err)
+		return fmt.Errorf("bundle: sync ledger %s: %w", l.file.Name(), err)
 	}
 	return nil
 }
 
-// Close writes what is pending, syncs and closes the ledger. It is idempotent.
+// Close writes pending lines, syncs and closes the ledger. It is idempotent.
 func (l *Ledger) Close() error {
 	l.mu.Lock()
 	if l.closed {

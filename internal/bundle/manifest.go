@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// manifest is manifest.json: the files of a closed bundle. It is written
-// last, so that its presence says that the bundle is complete.
+// manifest is manifest.json: the files of a closed bundle. It is written last, so that its presence marks a
+// complete bundle.
 type manifest struct {
 	Format int             `json:"format"`
 	Files  []manifestEntry `json:"files"`
-	// Ledger is the ledger as it was when the bundle was closed.
+	// Ledger is the ledger at the close.
 	Ledger *manifestEntry `json:"ledger,omitempty"`
 }
 
@@ -28,15 +28,14 @@ type manifestEntry struct {
 	SHA256 string `json:"sha256"`
 }
 
-// inManifest leaves out what may change after the close. The ledger is in the
-// manifest in its state at the close: a later clean-up appends to it.
+// inManifest excludes files that may change after the close. The ledger has its own entry: a later clean-up
+// appends to it.
 func inManifest(rel string) bool {
-	return rel != manifestFile && rel != ledgerFile && rel != ReportFile && rel != reserveFile && !halfWritten(rel)
+	return rel != manifestFile && rel != ledgerFile && rel != ReportFile && rel != reserveFile && !isTemporary(rel)
 }
 
-// halfWritten says that a file was written beside the one that it was to replace.
-// In raw/ names are a workload's own, and mean nothing.
-func halfWritten(rel string) bool {
+// isTemporary reports whether a file is a partially written replacement. In raw/, names are a workload's own.
+func isTemporary(rel string) bool {
 	return strings.HasSuffix(rel, tmpSuffix) && !strings.HasPrefix(rel, rawDir+"/")
 }
 
@@ -56,7 +55,7 @@ func listFiles(dir string) ([]string, error) {
 	return files, err
 }
 
-// writeManifest sums and syncs every file, then writes the manifest.
+// writeManifest hashes and syncs every file, then writes the manifest.
 func writeManifest(dir string) error {
 	files, err := listFiles(dir)
 	if err != nil {
@@ -78,9 +77,8 @@ func writeManifest(dir string) error {
 	return writeJSON(filepath.Join(dir, manifestFile), m)
 }
 
-// VerifyLedger compares the ledger of a closed bundle with the manifest: it may
-// have grown, by the marks of a clean-up that entries are done, and not have
-// changed. Nothing can be said of a bundle that was not closed.
+// VerifyLedger compares the ledger of a closed bundle with the manifest: a clean-up may have appended done
+// marks, but earlier lines must not have changed. It returns nil for a bundle that was not closed.
 func VerifyLedger(dir string) error {
 	var m manifest
 	err := readJSON(filepath.Join(dir, manifestFile), &m)
@@ -88,7 +86,7 @@ func VerifyLedger(dir string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("record: %w", err)
+		return fmt.Errorf("bundle: %w", err)
 	}
 	return m.Ledger.verifyLedger(filepath.Join(dir, ledgerFile))
 }
@@ -96,25 +94,25 @@ func VerifyLedger(dir string) error {
 func (e *manifestEntry) verifyLedger(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return fmt.Errorf("record: %w", err)
+		return fmt.Errorf("bundle: %w", err)
 	}
 	defer f.Close()
 	h := sha256.New()
 	n, err := io.CopyN(h, f, e.Bytes)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("record: %w", err)
+		return fmt.Errorf("bundle: %w", err)
 	}
 	if n != e.Bytes || hex.EncodeToString(h.Sum(nil)) != e.SHA256 {
-		return fmt.Errorf("record: %s has changed since the bundle was closed", path)
+		return fmt.Errorf("bundle: %s has changed since the bundle was closed", path)
 	}
 	for line, err := range splitLines(f) {
 		if err != nil {
-			return fmt.Errorf("record: %w", err)
+			return fmt.Errorf("bundle: %w", err)
 		}
 		var l ledgerLine
 		if json.Unmarshal(line, &l) != nil || l.Add != nil {
-			return fmt.Errorf("record: %s has changed since the bundle was closed: "+
-				"it has an entry that the run did not make", path)
+			return fmt.Errorf("bundle: %s has changed since the bundle was closed: "+
+				"it has an entry that the run did not add", path)
 		}
 	}
 	return nil
@@ -124,11 +122,11 @@ func amendManifest(dir, rel string) error {
 	var m manifest
 	path := filepath.Join(dir, manifestFile)
 	if err := readJSON(path, &m); err != nil {
-		return fmt.Errorf("record: %w", err)
+		return fmt.Errorf("bundle: %w", err)
 	}
 	e, err := digest(dir, rel, false)
 	if err != nil {
-		return fmt.Errorf("record: %w", err)
+		return fmt.Errorf("bundle: %w", err)
 	}
 	for i := range m.Files {
 		if m.Files[i].Path == rel {
@@ -136,12 +134,12 @@ func amendManifest(dir, rel string) error {
 		}
 	}
 	if err := writeJSON(path, m); err != nil {
-		return fmt.Errorf("record: %w", err)
+		return fmt.Errorf("bundle: %w", err)
 	}
 	return nil
 }
 
-// digest sums one file, and makes it durable when asked.
+// digest hashes one file, and syncs it if durable is set.
 func digest(dir, rel string, durable bool) (e manifestEntry, err error) {
 	f, err := os.Open(filepath.Join(dir, filepath.FromSlash(rel)))
 	if err != nil {
@@ -161,33 +159,32 @@ func digest(dir, rel string, durable bool) (e manifestEntry, err error) {
 	return manifestEntry{Path: rel, Bytes: n, SHA256: hex.EncodeToString(h.Sum(nil))}, nil
 }
 
-// Verify compares the files with the manifest: the error names each that is
-// missing, differs, or was not there when the bundle closed. A bundle without
-// a manifest cannot be verified, which is an error too.
+// Verify compares the files with the manifest: the error names each file that is missing, changed, or was
+// added after the close. A bundle without a manifest is an error.
 func (b *Bundle) Verify() error {
 	var m manifest
 	if err := readJSON(filepath.Join(b.Dir, manifestFile), &m); err != nil {
 		if errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("record: %s has no %s: it was never closed and cannot be verified", b.Dir, manifestFile)
+			return fmt.Errorf("bundle: %s has no %s: it was never closed and cannot be verified", b.Dir, manifestFile)
 		}
-		return fmt.Errorf("record: %w", err)
+		return fmt.Errorf("bundle: %w", err)
 	}
 	var errs []error
 	known := make(map[string]bool)
 	for _, want := range m.Files {
 		known[want.Path] = true
 		if !filepath.IsLocal(filepath.FromSlash(want.Path)) {
-			errs = append(errs, fmt.Errorf("record: the manifest names %q, which is outside the bundle", want.Path))
+			errs = append(errs, fmt.Errorf("bundle: the manifest names %q outside the bundle", want.Path))
 			continue
 		}
 		got, err := digest(b.Dir, want.Path, false)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
-			errs = append(errs, fmt.Errorf("record: %s is missing", filepath.Join(b.Dir, want.Path)))
+			errs = append(errs, fmt.Errorf("bundle: %s is missing", filepath.Join(b.Dir, want.Path)))
 		case err != nil:
-			errs = append(errs, fmt.Errorf("record: %w", err))
+			errs = append(errs, fmt.Errorf("bundle: %w", err))
 		case got != want:
-			errs = append(errs, fmt.Errorf("record: %s has changed since the bundle was closed (%d bytes, were %d)", filepath.Join(b.Dir, want.Path), got.Bytes, want.Bytes))
+			errs = append(errs, fmt.Errorf("bundle: %s has changed since the bundle was closed (%d bytes, were %d)", filepath.Join(b.Dir, want.Path), got.Bytes, want.Bytes))
 		}
 	}
 	if err := VerifyLedger(b.Dir); err != nil {
@@ -195,11 +192,11 @@ func (b *Bundle) Verify() error {
 	}
 	files, err := listFiles(b.Dir)
 	if err != nil {
-		errs = append(errs, fmt.Errorf("record: %w", err))
+		errs = append(errs, fmt.Errorf("bundle: %w", err))
 	}
 	for _, rel := range files {
 		if !known[rel] {
-			errs = append(errs, fmt.Errorf("record: %s was not there when the bundle was closed", filepath.Join(b.Dir, rel)))
+			errs = append(errs, fmt.Errorf("bundle: %s was added after the bundle was closed", filepath.Join(b.Dir, rel)))
 		}
 	}
 	return errors.Join(errs...)

@@ -15,38 +15,37 @@ import (
 )
 
 const (
-	// segmentSize is where a new segment of events begins.
+	// segmentSize is the size at which a new segment of events begins.
 	segmentSize = 64 << 20
 	// maxOpen bounds the files held open for appending.
 	maxOpen = 32
 )
 
-// files appends to the files of a bundle. append is for one goroutine; sync
-// may run beside it.
+// files appends to the files of a bundle. append is for one goroutine; sync may run concurrently.
 type files struct {
 	root    string
 	segment int // number of the current segment
 
 	mu     sync.Mutex
 	byName map[string]*list.Element // of *openFile
-	recent *list.List               // front: used last
+	lru    *list.List               // front: most recently used
 }
 
 type openFile struct {
 	name  string
 	f     *os.File
-	size  int64 // length up to the last complete append
+	size  int64 // length after the last complete append
 	dirty bool
-	busy  int // syncs under way: not to be closed
+	busy  int // pending syncs: must not be closed
 }
 
 func newFiles(root string) *files {
-	return &files{root: root, segment: 1, byName: make(map[string]*list.Element), recent: list.New()}
+	return &files{root: root, segment: 1, byName: make(map[string]*list.Element), lru: list.New()}
 }
 
 func segmentName(n int) string { return fmt.Sprintf("%s/%06d%s", eventsDir, n, segmentSuffix) }
 
-// append writes b whole or, on failure, cuts the file back to where it was.
+// append writes b whole or, on failure, truncates the file to its previous size.
 func (fs *files) append(name string, b []byte) error {
 	events := name == eventsDir
 	if events {
@@ -69,13 +68,12 @@ func (fs *files) append(name string, b []byte) error {
 	return nil
 }
 
-// open returns the open file of that name, closing the least recently used
-// one beyond maxOpen.
+// open returns the open file of that name and closes the least recently used one beyond maxOpen.
 func (fs *files) open(name string) (*openFile, error) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	if e, ok := fs.byName[name]; ok {
-		fs.recent.MoveToFront(e)
+		fs.lru.MoveToFront(e)
 		return e.Value.(*openFile), nil
 	}
 	full := filepath.Join(fs.root, name)
@@ -91,16 +89,16 @@ func (fs *files) open(name string) (*openFile, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	of := &openFile{name: name, f: f, size: st.Size()}
-	fs.byName[name] = fs.recent.PushFront(of)
+	fs.byName[name] = fs.lru.PushFront(of)
 	return of, fs.evict()
 }
 
-// evict closes old files; what they hold is synced when the bundle closes.
+// evict closes files; their data is synced when the bundle closes.
 func (fs *files) evict() error {
-	for e := fs.recent.Back(); e != nil && fs.recent.Len() > maxOpen; {
+	for e := fs.lru.Back(); e != nil && fs.lru.Len() > maxOpen; {
 		of, prev := e.Value.(*openFile), e.Prev()
-		if of.busy == 0 && e != fs.recent.Front() {
-			fs.recent.Remove(e)
+		if of.busy == 0 && e != fs.lru.Front() {
+			fs.lru.Remove(e)
 			delete(fs.byName, of.name)
 			if err := of.f.Close(); err != nil {
 				return err
@@ -111,11 +109,11 @@ func (fs *files) evict() error {
 	return nil
 }
 
-// sync makes durable what was appended before the call.
+// sync makes data durable that was appended before the call.
 func (fs *files) sync() error {
 	fs.mu.Lock()
 	var dirty []*openFile
-	for e := fs.recent.Front(); e != nil; e = e.Next() {
+	for e := fs.lru.Front(); e != nil; e = e.Next() {
 		if of := e.Value.(*openFile); of.dirty {
 			of.dirty = false
 			of.busy++
@@ -133,50 +131,49 @@ func (fs *files) sync() error {
 	return errors.Join(errs...)
 }
 
-// close closes all files.
 func (fs *files) close() error {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	var errs []error
-	for e := fs.recent.Front(); e != nil; e = e.Next() {
+	for e := fs.lru.Front(); e != nil; e = e.Next() {
 		errs = append(errs, e.Value.(*openFile).f.Close())
 	}
-	fs.recent.Init()
+	fs.lru.Init()
 	clear(fs.byName)
 	return errors.Join(errs...)
 }
 
 const (
-	// longestRaw bounds the path of a tool's file, longestName each name in it:
-	// bundles are copied to other file systems, and by HTTP.
-	longestRaw, longestName = 900, 255
+	// maxRawPath bounds the path of a tool's file, maxRawName each name in it: bundles are copied to other
+	// file systems and over HTTP.
+	maxRawPath, maxRawName = 900, 255
 )
 
-// rawPath is where a tool's file goes. Names come from templates and from
-// inside containers and are not trusted. What no text can have is escaped.
+// rawPath returns the path of a tool's file. Names come from templates and containers and are not trusted.
+// Unprintable characters are escaped.
 func rawPath(instance, container, file string) (string, error) {
 	for _, name := range []string{instance, container} {
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
-			return "", fmt.Errorf("record: %q is no name for a directory of raw/", name)
+			return "", fmt.Errorf("bundle: invalid directory name %q in raw/", name)
 		}
 	}
 	inside := strings.TrimPrefix(file, "/")
 	if inside == "" || strings.ContainsRune(inside, 0) || !filepath.IsLocal(inside) || path.Clean(inside) != inside {
-		return "", fmt.Errorf("record: output file %q of %s/%s: its name would lead out of the bundle or is not clean", file, instance, container)
+		return "", fmt.Errorf("bundle: output file %q of %s/%s: want a clean path inside the bundle", file, instance, container)
 	}
-	to := path.Join(rawDir, instance, container, plainName(inside))
+	to := path.Join(rawDir, instance, container, escapeName(inside))
 	for name := range strings.SplitSeq(to, "/") {
-		if len(to) > longestRaw || len(name) > longestName {
-			return "", fmt.Errorf("record: output file %.80q… of %s/%s: its name is too long "+
-				"(%d bytes, %d for each directory)", file, instance, container, longestRaw, longestName)
+		if len(to) > maxRawPath || len(name) > maxRawName {
+			return "", fmt.Errorf("bundle: output file %.80q… of %s/%s: name too long "+
+				"(%d bytes, %d for each directory)", file, instance, container, maxRawPath, maxRawName)
 		}
 	}
 	return to, nil
 }
 
-// plainName writes bytes that a manifest cannot name, and characters that would
-// steer a terminal, as %XX; and the % of what looks like that.
-func plainName(name string) string {
+// escapeName encodes invalid UTF-8 and unprintable characters as %XX, and the % of what looks like such a
+// code.
+func escapeName(name string) string {
 	var b strings.Builder
 	for i := 0; i < len(name); {
 		r, n := utf8.DecodeRuneInString(name[i:])

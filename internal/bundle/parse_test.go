@@ -27,7 +27,7 @@ short line
 		{"/mnt", "xfs", "/dev/loop1", "rw;rw"},
 		{"/mnt", "btrfs", "/dev/loop2", "rw;rw"},
 	}
-	hold := func(path string) string { m, _ := holding(path, mounts); return m.Type }
+	hold := func(path string) string { m, _ := mountOf(path, mounts); return m.Type }
 	for _, c := range []struct {
 		name      string
 		got, want any
@@ -92,8 +92,8 @@ func FuzzFrames(f *testing.F) {
 		if !errors.Is(err, io.EOF) && !errors.Is(err, errTorn) {
 			t.Fatal(err)
 		}
-		if r.Good < int64(len(sound)) || r.Good > int64(len(sound)+len(garbage)) || (errors.Is(err, io.EOF) && r.Good != int64(len(sound)+len(garbage))) {
-			t.Fatalf("good %d of %d + %d, %v", r.Good, len(sound), len(garbage), err)
+		if r.ValidLen < int64(len(sound)) || r.ValidLen > int64(len(sound)+len(garbage)) || (errors.Is(err, io.EOF) && r.ValidLen != int64(len(sound)+len(garbage))) {
+			t.Fatalf("good %d of %d + %d, %v", r.ValidLen, len(sound), len(garbage), err)
 		}
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/moby/sys/mountinfo"
 )
 
 // field returns the first value of "name : value" lines, as in /proc/cpuinfo.
@@ -17,7 +19,7 @@ func field(text, name string) string {
 	return ""
 }
 
-// parseCPUModel reads /proc/cpuinfo: x86 names the model, arm64 only numbers.
+// parseCPUModel parses /proc/cpuinfo: x86 names the model, arm64 only has numbers.
 func parseCPUModel(text string) string {
 	if m := field(text, "model name"); m != "" {
 		return m
@@ -28,7 +30,7 @@ func parseCPUModel(text string) string {
 	return ""
 }
 
-// parseMeminfo reads /proc/meminfo, which counts in KiB.
+// parseMeminfo parses /proc/meminfo, which has KiB.
 func parseMeminfo(text string) Memory {
 	kib := func(name string) int64 {
 		n, _ := strconv.ParseInt(strings.TrimSuffix(field(text, name), " kB"), 10, 64)
@@ -37,7 +39,7 @@ func parseMeminfo(text string) Memory {
 	return Memory{Total: kib("MemTotal"), Available: kib("MemAvailable"), Swap: kib("SwapTotal")}
 }
 
-// parseOSRelease reads PRETTY_NAME of /etc/os-release.
+// parseOSRelease returns PRETTY_NAME of /etc/os-release.
 func parseOSRelease(text string) string {
 	for line := range strings.Lines(text) {
 		if v, ok := strings.CutPrefix(strings.TrimSpace(line), "PRETTY_NAME="); ok {
@@ -47,7 +49,7 @@ func parseOSRelease(text string) string {
 	return ""
 }
 
-// parseCgroup reads the version 2 path of /proc/self/cgroup.
+// parseCgroup returns the version 2 path of /proc/self/cgroup.
 func parseCgroup(text string) string {
 	for line := range strings.Lines(text) {
 		if p, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
@@ -57,7 +59,7 @@ func parseCgroup(text string) string {
 	return ""
 }
 
-// parseLoad reads /proc/loadavg.
+// parseLoad parses /proc/loadavg.
 func parseLoad(text string) (load [3]float64) {
 	for i, f := range strings.Fields(text) {
 		if i < len(load) {
@@ -67,7 +69,7 @@ func parseLoad(text string) (load [3]float64) {
 	return load
 }
 
-// parseScheduler reads queue/scheduler: the one in brackets is in use.
+// parseScheduler parses queue/scheduler: the active one is in brackets.
 func parseScheduler(text string) string {
 	_, rest, ok := strings.Cut(text, "[")
 	if !ok {
@@ -80,43 +82,23 @@ func parseScheduler(text string) string {
 // mountEntry is one line of mountinfo.
 type mountEntry struct{ Point, Type, Source, Options string }
 
-// parseMountinfo reads /proc/self/mountinfo (proc(5)): fields 5 and 6 are the
-// mount point and its options; after a lone "-" come the type, the source and
-// the superblock's options.
+// parseMountinfo parses /proc/self/mountinfo and skips malformed lines. Options are those of the mount and of
+// the superblock.
 func parseMountinfo(text string) []mountEntry {
 	var list []mountEntry
 	for line := range strings.Lines(text) {
-		left, right, ok := strings.Cut(line, " - ")
-		l, r := strings.Fields(left), strings.Fields(right)
-		if !ok || len(l) < 6 || len(r) < 3 {
+		mounts, err := mountinfo.GetMountsFromReader(strings.NewReader(line), nil)
+		if err != nil || len(mounts) != 1 || mounts[0].FSType == "" {
 			continue
 		}
-		list = append(list, mountEntry{
-			Point: unescapeMount(l[4]), Type: r[0], Source: unescapeMount(r[1]), Options: l[5] + ";" + r[2],
-		})
+		m := mounts[0]
+		list = append(list, mountEntry{Point: m.Mountpoint, Type: m.FSType, Source: m.Source, Options: m.Options + ";" + m.VFSOptions})
 	}
 	return list
 }
 
-// unescapeMount undoes the kernel's octal escapes of blanks and backslashes.
-func unescapeMount(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
-}
-
-// holding returns the mount that holds an absolute path; of two on one point
-// the later one hides the earlier.
-func holding(path string, mounts []mountEntry) (best mountEntry, ok bool) {
+// mountOf returns the mount that holds an absolute path; of two on one point the later one hides the earlier.
+func mountOf(path string, mounts []mountEntry) (best mountEntry, ok bool) {
 	for _, m := range mounts {
 		rel, err := filepath.Rel(m.Point, path)
 		if err == nil && filepath.IsLocal(rel) && len(m.Point) >= len(best.Point) {

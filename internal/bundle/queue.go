@@ -9,46 +9,43 @@ import (
 const (
 	// chunkSize is the size at which a stream begins a new frame.
 	chunkSize = 1 << 20
-	// maxBuffered bounds what waits for a disk that does not keep up, in
-	// bytes. Beyond it the run has to end: neither to block the loop nor to
-	// lose records silently would be honest.
+	// maxBuffered bounds the bytes that wait for a slow disk. Beyond it the run ends: blocking the loop or
+	// losing records silently would falsify the results.
 	maxBuffered = 256 << 20
 	// keepFree is how many empty chunks are kept for reuse.
 	keepFree = 4
 )
 
-// ErrBehind says that the disk under the bundle did not keep up.
-var ErrBehind = errors.New("the disk under the bundle does not keep up")
+// ErrBehind is returned when the bundle's disk is too slow.
+var ErrBehind = errors.New("the disk of the bundle is too slow")
 
-// chunk is bytes on their way to a file. Chunks of framed files begin with
-// frameHeader free bytes.
+// chunk is data for a file. Chunks of framed files begin with frameHeader free bytes.
 type chunk struct {
-	file string // relative to the bundle; the events stream is eventsDir
+	file string // relative to the bundle; eventsDir for the events
 	b    []byte
 }
 
-// queue takes records from any goroutine and hands them, in order for each
-// file, to the one that writes. Its methods never wait for a disk.
+// queue takes records from any goroutine and passes them, in order per file, to the writing one. Its methods
+// never wait for a disk.
 type queue struct {
-	kick  chan struct{} // a chunk is full: do not wait for the tick
-	limit int           // bytes that may wait
+	wake  chan struct{} // a chunk is full: do not wait for the tick
+	limit int           // maximum of buffered
 
 	mu       sync.Mutex
 	order    []*chunk          // in order of their first record
-	current  map[string]*chunk // the one that a file's records are appended to
+	current  map[string]*chunk // chunk to which a file's records are appended
 	free     [][]byte
 	buffered int
 	peak     int
-	refused  int64 // records that came after the queue had closed
-	err      error // closed
+	refused  int64 // records added after the close
+	err      error // set by close
 }
 
 func newQueue() *queue {
-	return &queue{kick: make(chan struct{}, 1), limit: maxBuffered, current: make(map[string]*chunk)}
+	return &queue{wake: make(chan struct{}, 1), limit: maxBuffered, current: make(map[string]*chunk)}
 }
 
-// add appends one record. framed files get room for a header in each chunk.
-// It fails only once the queue has been closed.
+// add appends one record. Chunks of framed files begin with room for a header. It fails only after close.
 func (q *queue) add(file string, framed bool, record []byte, end string) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -57,7 +54,7 @@ func (q *queue) add(file string, framed bool, record []byte, end string) error {
 		return q.err
 	}
 	if q.buffered+len(record) > q.limit {
-		q.err = fmt.Errorf("%w: %d MiB wait to be written", ErrBehind, q.buffered>>20)
+		q.err = fmt.Errorf("%w: %d MiB are waiting to be written", ErrBehind, q.buffered>>20)
 		q.refused++
 		return q.err
 	}
@@ -73,7 +70,7 @@ func (q *queue) add(file string, framed bool, record []byte, end string) error {
 	if len(c.b) >= chunkSize {
 		delete(q.current, file)
 		select {
-		case q.kick <- struct{}{}:
+		case q.wake <- struct{}{}:
 		default:
 		}
 	}
@@ -91,7 +88,7 @@ func (q *queue) buffer(framed bool) []byte {
 	return b
 }
 
-// take returns what waits; the caller gives each chunk back by release.
+// take returns the waiting chunks; the caller returns each with release.
 func (q *queue) take() []*chunk {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -111,8 +108,7 @@ func (q *queue) release(c *chunk, records int) {
 	}
 }
 
-// close refuses records from now on, with err as the reason. The first call
-// counts.
+// close makes add fail with err. Only the first call has an effect.
 func (q *queue) close(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -8,43 +8,42 @@ import (
 	"github.com/cnsbench/cnsbench/internal/owned"
 )
 
-// Version is the version of the bundle's format. It grows when a reader of
-// the former version would misread a bundle; readers accept older ones.
+// Version is the version of the bundle's format. It changes when an older reader would misread a bundle;
+// readers accept older versions.
 const Version = 1
 
-// State is how far a run has come.
+// State is the state of a run.
 type State string
 
-// The states. Only a closed bundle has one other than Running; one found
-// Running with nobody writing it was killed.
+// The states. Only a closed bundle has one other than Running; a bundle in state Running without a writer was
+// killed.
 const (
 	Running     State = "running"
 	Complete    State = "complete"
-	Interrupted State = "interrupted" // by the user: cleaned up, closed
+	Interrupted State = "interrupted" // by the user: cleaned up and closed
 	Failed      State = "failed"      // Reason says why
 )
 
-// Objects is the Engine of a run that is a workload of object storage on its own.
+// Objects is the Engine of a stand-alone object storage run.
 const Objects = "object"
 
-// ObjectsOnly says that the run had no operations and no objectives.
+// ObjectsOnly reports whether the run had no operations and no objectives.
 func (r *Run) ObjectsOnly() bool { return r.Engine == Objects }
 
-// Run is run.json: what was asked, with what, and what came of it. Secrets
-// must not enter: the caller removes them from Spec, Source and Plan.
+// Run is run.json: the input, the environment and the outcome of a run. The caller removes secrets from Spec,
+// Source and Plan.
 type Run struct {
 	Format int    `json:"format"` // Version, set by Create
 	ID     string `json:"runID"`
 	Name   string `json:"name"`
 	State  State  `json:"state"`
 	Reason string `json:"reason,omitempty"`
-	// Identity is what the things that the run made carry, for a clean-up to
-	// recognize them.
+	// Identity marks the objects that the run made, for the clean-up.
 	Identity owned.Identity `json:"identity,omitzero"`
 
 	Spec     json.RawMessage   `json:"spec,omitempty"` // the Benchmark with defaults
 	Source   Source            `json:"source"`
-	Plan     json.RawMessage   `json:"plan,omitempty"` // facts the plan resolved: variables, budget, warnings
+	Plan     json.RawMessage   `json:"plan,omitempty"` // resolved facts of the plan: variables, budget, warnings
 	Seed     uint64            `json:"seed"`
 	Versions map[string]string `json:"versions,omitempty"` // "cnsbench", "go", "agent", …
 	Engine   string            `json:"engine"`
@@ -57,16 +56,15 @@ type Run struct {
 	Verdicts []Verdict   `json:"verdicts,omitempty"`
 	Validity []Flag      `json:"validity,omitempty"`
 	ExitCode int         `json:"exitCode"`
-	// Distributions are what others counted of the whole run.
+	// Distributions are counted outside cnsbench over the whole run.
 	Distributions []op.Distribution `json:"distributions,omitempty"`
-	// Bounds are what limited the stages of object storage.
+	// Bounds are the bottlenecks of the stages of object storage.
 	Bounds []Bound `json:"bounds,omitempty"`
-	// Outputs says what other systems were sent of all this.
+	// Outputs says what was sent to other systems.
 	Outputs []OutputStats `json:"outputs,omitempty"`
 }
 
-// Bound says what limited a stage of object storage, and what an operation cost the
-// process that asked for it.
+// Bound is the bottleneck of a stage of object storage, and the client's CPU time per operation.
 type Bound struct {
 	Instance   string `json:"instance,omitempty"` // of a Benchmark; empty: all processes of the run
 	Stage      string `json:"stage"`
@@ -76,18 +74,18 @@ type Bound struct {
 	Ops        int64  `json:"ops"`
 }
 
-// OutputStats says what became of the documents for one output.
+// OutputStats counts the documents for one output.
 type OutputStats struct {
 	Name      string `json:"name"`
 	Delivered int64  `json:"delivered"`
-	Refused   int64  `json:"refused"` // the receiver will not take them
-	Retried   int64  `json:"retried"` // attempts that had to be repeated
+	Refused   int64  `json:"refused"` // rejected by the receiver
+	Retried   int64  `json:"retried"` // repeated attempts
 	Pending   int64  `json:"pending"` // not delivered yet
 	Error     string `json:"error,omitempty"`
 }
 
-// Source is the file as it was given, which files it names were read, and which
-// workloads of a library its actions created.
+// Source is the Benchmark file as given, the files that it names, and the library workloads that its actions
+// created.
 type Source struct {
 	File      string     `json:"file"`
 	Text      string     `json:"text"`
@@ -95,35 +93,35 @@ type Source struct {
 	Workloads []Workload `json:"workloads,omitempty"`
 }
 
-// Workload says which entry of which library it was.
+// Workload identifies an entry of a library.
 type Workload struct {
 	Name   string `json:"name"`
-	Origin string `json:"origin"` // for people
+	Origin string `json:"origin"` // description of the library
 	SHA256 string `json:"sha256"` // of its name, defaults and parts, in hex
 }
 
-// Trace says which file it was that a rate replayed.
+// Trace identifies the file that a rate replayed.
 type Trace struct {
 	Rate    string `json:"rate"`
 	File    string `json:"file"`   // as the Benchmark has it
-	SHA256  string `json:"sha256"` // of the file as it is, compressed or not, in hex
+	SHA256  string `json:"sha256"` // of the file as stored, possibly compressed, in hex
 	Records int    `json:"records"`
 }
 
-// ClockInfo names the clock that every op.Time of the bundle counts on.
+// ClockInfo describes the clock of every op.Time of the bundle.
 type ClockInfo struct {
-	Start      time.Time `json:"start"`      // wall-clock time of zero, for people only
+	Start      time.Time `json:"start"`      // wall-clock time of zero, informational
 	Source     string    `json:"source"`     // e.g. "CLOCK_MONOTONIC (tsc)"
-	Resolution int64     `json:"resolution"` // ns: smallest step seen
+	Resolution int64     `json:"resolution"` // ns: smallest observed step
 }
 
-// RateStats says what a rate offered and what became of it.
+// RateStats counts the triggers of a rate and their results.
 type RateStats struct {
 	Name      string  `json:"name"`
 	Triggers  int64   `json:"triggers"` // offered by the schedule
 	Started   int64   `json:"started"`  // ops started
 	Dropped   int64   `json:"dropped"`  // ops never started
-	Late      int64   `json:"late"`     // ops started after their intended time by more than the harness's own bound
+	Late      int64   `json:"late"`     // ops started later than the harness's own limit
 	Offered   float64 `json:"offeredPerSecond"`
 	Achieved  float64 `json:"achievedPerSecond"`
 	LateP99Ns int64   `json:"lateP99"`
@@ -141,12 +139,12 @@ const (
 	Error  Status = "error"
 )
 
-// Verdict is the judgement of one SLO.
+// Verdict is the result of one SLO.
 type Verdict struct {
 	Name     string `json:"name"`
 	Expr     string `json:"expr"`
 	Status   Status `json:"status"`
-	Observed string `json:"observed,omitempty"` // the figures that decided, for people
+	Observed string `json:"observed,omitempty"` // the deciding figures
 	Message  string `json:"message,omitempty"`
 }
 
@@ -155,7 +153,7 @@ type Flag struct {
 	Name     string `json:"name"`
 	Severity string `json:"severity"` // "info", "warning", "invalid"
 	Evidence string `json:"evidence"`
-	// Sources are the INSTANCE or INSTANCE/CONTAINER that it was found in, where it is
-	// about instances; bundles of before do not have them.
+	// Sources are the INSTANCE or INSTANCE/CONTAINER that the flag concerns, if any; older bundles do not
+	// have them.
 	Sources []string `json:"sources,omitempty"`
 }

@@ -16,16 +16,15 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// limit is how many bytes of a stream are sound.
-func (b *Bundle) limit(path string) int64 {
-	if n, ok := b.good[path]; ok {
+// streamLimit returns the number of valid bytes of a stream.
+func (b *Bundle) streamLimit(path string) int64 {
+	if n, ok := b.validLen[path]; ok {
 		return n
 	}
 	return math.MaxInt64
 }
 
-// lines yields the JSON lines of a stream; a stream that was never written
-// has none.
+// lines yields the JSON lines of a stream; none if it does not exist.
 func lines[T any](b *Bundle, rel string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
@@ -35,17 +34,17 @@ func lines[T any](b *Bundle, rel string) iter.Seq2[T, error] {
 			return
 		}
 		if err != nil {
-			yield(zero, fmt.Errorf("record: %w", err))
+			yield(zero, fmt.Errorf("bundle: %w", err))
 			return
 		}
 		defer f.Close()
-		for line, err := range splitLines(io.LimitReader(f, b.limit(path))) {
+		for line, err := range splitLines(io.LimitReader(f, b.streamLimit(path))) {
 			var v T
 			if err == nil {
 				err = json.Unmarshal(line, &v)
 			}
 			if err != nil {
-				yield(zero, fmt.Errorf("record: %s is damaged: %w", path, err))
+				yield(zero, fmt.Errorf("bundle: %s is damaged: %w", path, err))
 				return
 			}
 			if !yield(v, nil) {
@@ -55,10 +54,10 @@ func lines[T any](b *Bundle, rel string) iter.Seq2[T, error] {
 	}
 }
 
-// maxLine bounds a line of a stream: a series of a day, each second, has 3 MiB.
+// maxLine bounds a line of a stream; a day's series at one point per second has 3 MiB.
 const maxLine = 64 << 20
 
-// splitLines yields lines with their end; the last may have none.
+// splitLines yields lines with their ends; the last may have none.
 func splitLines(r io.Reader) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		br := bufio.NewReaderSize(r, 64<<10)
@@ -78,8 +77,7 @@ func splitLines(r io.Reader) iter.Seq2[[]byte, error] {
 	}
 }
 
-// frames yields the payloads of a framed file up to limit bytes, each valid
-// until the next.
+// frames yields the payloads of a framed file up to limit bytes, each valid until the next.
 func frames(path string, limit int64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		f, err := os.Open(path)
@@ -87,7 +85,7 @@ func frames(path string, limit int64) iter.Seq2[[]byte, error] {
 			return
 		}
 		if err != nil {
-			yield(nil, fmt.Errorf("record: %w", err))
+			yield(nil, fmt.Errorf("bundle: %w", err))
 			return
 		}
 		defer f.Close()
@@ -98,7 +96,7 @@ func frames(path string, limit int64) iter.Seq2[[]byte, error] {
 				return
 			}
 			if err != nil {
-				yield(nil, fmt.Errorf("record: %s at byte %d: %w", path, r.Good, err))
+				yield(nil, fmt.Errorf("bundle: %s at byte %d: %w", path, r.ValidLen, err))
 				return
 			}
 			if !yield(payload, nil) {
@@ -108,7 +106,7 @@ func frames(path string, limit int64) iter.Seq2[[]byte, error] {
 	}
 }
 
-// segmentOps yields the ops of segments, of each up to its sound length.
+// segmentOps yields the ops of segments, each up to its valid length.
 func segmentOps(segments []string, good map[string]int64) iter.Seq2[op.Op, error] {
 	return func(yield func(op.Op, error) bool) {
 		for _, path := range segments {
@@ -133,7 +131,7 @@ func yieldOps(path string, payload []byte, yield func(op.Op, error) bool) bool {
 	for line := range bytes.Lines(payload) {
 		var o op.Op
 		if err := json.Unmarshal(line, &o); err != nil {
-			yield(op.Op{}, fmt.Errorf("record: %s is damaged: %w", path, err))
+			yield(op.Op{}, fmt.Errorf("bundle: %s is damaged: %w", path, err))
 			return false
 		}
 		if len(o.Milestones) == 0 {
@@ -146,42 +144,42 @@ func yieldOps(path string, payload []byte, yield func(op.Op, error) bool) bool {
 	return true
 }
 
-// survey finds the sound length of every stream of an incomplete bundle.
-func (b *Bundle) survey() error {
+// checkStreams finds the valid length of every stream of an incomplete bundle.
+func (b *Bundle) checkStreams() error {
 	framed := append([]string{b.path(canaryFile)}, b.segments...)
 	for _, path := range framed {
-		if err := b.check(path, soundFrames); err != nil {
+		if err := b.checkStream(path, validFrames); err != nil {
 			return err
 		}
 	}
 	for _, rel := range linesFiles {
-		if err := b.check(b.path(rel), soundLines); err != nil {
+		if err := b.checkStream(b.path(rel), validLines); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// check measures one stream and warns of what is torn.
-func (b *Bundle) check(path string, sound func(io.Reader) (int64, error)) error {
+// checkStream finds the valid length of one stream and warns about a torn tail.
+func (b *Bundle) checkStream(path string, sound func(io.Reader) (int64, error)) error {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("record: %w", err)
+		return fmt.Errorf("bundle: %w", err)
 	}
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil {
-		return fmt.Errorf("record: %w", err)
+		return fmt.Errorf("bundle: %w", err)
 	}
-	// A live file may grow meanwhile: judge it at one length.
+	// A live file may grow: check it at one length.
 	good, err := sound(io.LimitReader(f, st.Size()))
 	if err != nil {
-		return fmt.Errorf("record: read %s: %w", path, err)
+		return fmt.Errorf("bundle: read %s: %w", path, err)
 	}
-	b.good[path] = good
+	b.validLen[path] = good
 	if torn := st.Size() - good; torn > 0 {
 		rel, err := filepath.Rel(b.Dir, path)
 		if err != nil {
@@ -192,20 +190,20 @@ func (b *Bundle) check(path string, sound func(io.Reader) (int64, error)) error 
 	return nil
 }
 
-func soundFrames(r io.Reader) (int64, error) {
+func validFrames(r io.Reader) (int64, error) {
 	f := newFrameReader(r)
 	for {
 		_, err := f.Next()
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, errTorn):
-			return f.Good, nil
+			return f.ValidLen, nil
 		case err != nil:
 			return 0, err
 		}
 	}
 }
 
-func soundLines(r io.Reader) (good int64, err error) {
+func validLines(r io.Reader) (good int64, err error) {
 	for line, err := range splitLines(r) {
 		if err != nil {
 			return 0, err

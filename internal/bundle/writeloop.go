@@ -21,7 +21,7 @@ func (w *Writer) writeLoop() {
 	for {
 		select {
 		case <-tick.C:
-		case <-w.queue.kick:
+		case <-w.queue.wake:
 		case reply := <-w.flushes:
 			w.drain()
 			reply <- w.failure.get()
@@ -34,8 +34,8 @@ func (w *Writer) writeLoop() {
 	}
 }
 
-// drain writes what waits. Once the disk has refused a write it only frees the
-// memory: bytes behind a gap would be worse than none.
+// drain writes the waiting chunks. After a failed write it only frees their memory: data after a gap would be
+// misleading.
 func (w *Writer) drain() {
 	for _, c := range w.queue.take() {
 		n := len(c.b)
@@ -54,10 +54,9 @@ func (w *Writer) drain() {
 
 func framed(file string) bool { return file == eventsDir || file == canaryFile }
 
-// fail latches err and gives the reserve back, so that run.json can be
-// written once more.
+// fail stores err and frees the reserve, so that run.json can be written once more.
 func (w *Writer) fail(err error) {
-	err = fmt.Errorf("record: the bundle can no longer be written: %w", err)
+	err = fmt.Errorf("bundle: write failed: %w", err)
 	w.broken.Store(true)
 	w.failure.set(err)
 	w.queue.close(err)
@@ -66,12 +65,11 @@ func (w *Writer) fail(err error) {
 
 func (w *Writer) dropReserve() {
 	if err := os.Remove(filepath.Join(w.dir, reserveFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		w.failure.set(fmt.Errorf("record: %w", err))
+		w.failure.set(fmt.Errorf("bundle: %w", err))
 	}
 }
 
-// syncLoop syncs each second what has been written since. It is apart from
-// writeLoop so that a slow sync does not hold up the batches.
+// syncLoop syncs once a second. It is separate from writeLoop so that a slow sync does not delay writes.
 func (w *Writer) syncLoop() {
 	defer w.ended.Done()
 	tick := time.NewTicker(syncEvery)
@@ -88,8 +86,7 @@ func (w *Writer) syncLoop() {
 	}
 }
 
-// Flush returns when all that was recorded before is in the files, so that
-// Open reads it. It does not wait for a sync.
+// Flush returns when all earlier records are in the files, so that Open reads them. It does not sync.
 func (w *Writer) Flush() error {
 	reply := make(chan error, 1)
 	select {

@@ -16,11 +16,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Writer writes the bundle of one run. Methods that record return at once,
-// never wait for the disk, and may be called from any goroutine; what they
-// take reaches the file within 100 ms and is synced each second. When the
-// disk fails, Err says so, later records are counted and refused, and what
-// was written stays readable.
+// Writer writes the bundle of one run. Methods that record return at once, never wait for the disk, and are
+// safe for concurrent use; records reach the file within 100 ms and are synced once a second. After a disk
+// failure Err delivers it, later records are counted and refused, and written data stays readable.
 type Writer struct {
 	dir    string
 	queue  *queue
@@ -32,14 +30,14 @@ type Writer struct {
 	flushes chan chan error
 	ended   sync.WaitGroup
 	failure failure
-	broken  atomic.Bool // the disk refused a write: nothing more goes there
+	broken  atomic.Bool // a write failed: write nothing more
 
 	runMu  sync.Mutex
 	run    Run
 	closed bool
 }
 
-// failure latches the first error and delivers it once.
+// failure keeps the first error and delivers it once.
 type failure struct {
 	mu  sync.Mutex
 	err error
@@ -61,24 +59,24 @@ func (f *failure) get() error {
 	return f.err
 }
 
-var errClosed = errors.New("record: the bundle is closed")
+var errClosed = errors.New("bundle: the bundle is closed")
 
-// Create makes the bundle's directory, which must not exist or be empty, and
-// writes run.json into it. Format and State of r are set here.
+// Create creates the bundle's directory, which must be missing or empty, and writes run.json. It sets Format
+// and State of r.
 func Create(dir string, r Run) (*Writer, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return nil, fmt.Errorf("record: %w", err)
+		return nil, fmt.Errorf("bundle: %w", err)
 	}
-	if err := prepare(dir); err != nil {
+	if err := prepareDir(dir); err != nil {
 		return nil, err
 	}
 	lock, free, err := lockDir(dir, unix.LOCK_EX)
 	if err != nil {
-		return nil, fmt.Errorf("record: %w", err)
+		return nil, fmt.Errorf("bundle: %w", err)
 	}
 	if !free {
-		return nil, fmt.Errorf("record: another run is writing to %s: choose another directory", dir)
+		return nil, fmt.Errorf("bundle: another run is writing to %s: choose another directory", dir)
 	}
 	r.Format, r.State = Version, Running
 	w := &Writer{
@@ -86,33 +84,32 @@ func Create(dir string, r Run) (*Writer, error) {
 		stop: make(chan struct{}), flushes: make(chan chan error),
 		failure: failure{ch: make(chan error, 1)},
 	}
-	if err := w.begin(); err != nil {
-		return nil, errors.Join(fmt.Errorf("record: cannot write to %s: %w", dir, err), empty(dir), lock.Close())
+	if err := w.createFiles(); err != nil {
+		return nil, errors.Join(fmt.Errorf("bundle: cannot write to %s: %w", dir, err), removeContents(dir), lock.Close())
 	}
 	return w, nil
 }
 
-// Announce makes the bundle's directory, as Create does, of a run whose bundle comes
-// from elsewhere, and writes run.json into it: a clean-up finds by it what the run
-// has made, however early the copying ended.
+// Announce creates the directory of a bundle that is copied from elsewhere, as Create does, and writes
+// run.json, by which a clean-up finds the run's objects however early the copy ended.
 func Announce(dir string, r Run) error {
-	if err := prepare(dir); err != nil {
+	if err := prepareDir(dir); err != nil {
 		return err
 	}
 	r.Format, r.State = Version, Running
 	if err := writeJSON(filepath.Join(dir, runFile), r); err != nil {
-		return fmt.Errorf("record: cannot write to %s: %w", dir, err)
+		return fmt.Errorf("bundle: cannot write to %s: %w", dir, err)
 	}
 	return nil
 }
 
-// Announced says whether a directory holds nothing but what Announce has written.
+// Announced reports whether a directory holds only what Announce has written.
 func Announced(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	return err == nil && len(entries) == 1 && entries[0].Name() == runFile
 }
 
-// Withdraw undoes Announce, where nothing else has come.
+// Withdraw undoes Announce if nothing else was written.
 func Withdraw(dir string) error {
 	if !Announced(dir) {
 		return nil
@@ -120,9 +117,8 @@ func Withdraw(dir string) error {
 	return errors.Join(os.Remove(filepath.Join(dir, runFile)), os.Remove(dir))
 }
 
-// empty takes away what begin has made in a directory that held nothing, so
-// that it can be used again.
-func empty(dir string) error {
+// removeContents removes what createFiles created in an empty directory, so that it can be reused.
+func removeContents(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
@@ -130,31 +126,31 @@ func empty(dir string) error {
 	return err
 }
 
-// prepare makes dir if it is not there, and refuses one in use.
-func prepare(dir string) error {
+// prepareDir creates dir if it does not exist and fails if it is not empty.
+func prepareDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		err = os.MkdirAll(dir, 0o755)
 	}
 	if err != nil {
-		return fmt.Errorf("record: cannot use %s for the bundle: %w", dir, err)
+		return fmt.Errorf("bundle: cannot use %s for the bundle: %w", dir, err)
 	}
 	if len(entries) > 0 {
-		return fmt.Errorf("record: %s is not empty (it holds %s): choose another directory or remove it", dir, entries[0].Name())
+		return fmt.Errorf("bundle: %s is not empty (it contains %s): choose another directory or remove it", dir, entries[0].Name())
 	}
 	return nil
 }
 
-// begin writes the first files and starts the goroutines.
-func (w *Writer) begin() error {
+// createFiles creates the first files and starts the goroutines.
+func (w *Writer) createFiles() error {
 	for _, d := range []string{eventsDir, "series", "histograms", "canary", rawDir} {
 		if err := os.MkdirAll(filepath.Join(w.dir, d), 0o755); err != nil {
 			return err
 		}
 	}
-	// The reserve is given back when the disk is full, so that run.json can
-	// still say why the run ended.
-	if err := writeSynced(filepath.Join(w.dir, reserveFile), make([]byte, 256<<10)); err != nil {
+	// The reserve is freed when the disk is full, so that run.json can
+	// still record why the run ended.
+	if err := writeFileSync(filepath.Join(w.dir, reserveFile), make([]byte, 256<<10)); err != nil {
 		return err
 	}
 	var err error
@@ -170,25 +166,24 @@ func (w *Writer) begin() error {
 	return nil
 }
 
-// Dir is the bundle's directory, absolute.
+// Dir returns the bundle's absolute directory.
 func (w *Writer) Dir() string { return w.dir }
 
-// Ledger of the run. Close closes it.
+// Ledger returns the run's ledger. Close closes it.
 func (w *Writer) Ledger() *Ledger { return w.ledger }
 
-// Err delivers the first failure of the disk, once: the run should end.
+// Err delivers the first disk failure, once; the run must end then.
 func (w *Writer) Err() <-chan error { return w.failure.ch }
 
-// Op records one op that has ended, timed out, failed, or was dropped or
-// censored. Each op is recorded once.
+// Op records one op that has ended, timed out, failed, or was dropped or censored. Each op is recorded once.
 func (w *Writer) Op(o op.Op) {
 	b := opBuffers.Get().(*[]byte)
 	*b = appendOp((*b)[:0], &o)
-	w.put(eventsDir, true, *b, "\n") // copies
+	w.enqueue(eventsDir, true, *b, "\n") // copies
 	opBuffers.Put(b)
 }
 
-// opBuffers are where ops are encoded.
+// opBuffers are buffers for encoding ops.
 var opBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // Sample records a counter reading.
@@ -197,9 +192,9 @@ func (w *Writer) Sample(s op.Sample) { w.line(samplesFile, &s) }
 // Machine records a reading of a machine.
 func (w *Writer) Machine(m op.Machine) { w.line(machinesFile, &m) }
 
-// Canary records canary I/Os of one volume; ios is not kept.
+// Canary records canary I/Os of one volume; it does not keep ios.
 func (w *Writer) Canary(instance, volume string, ios []op.CanaryIO) {
-	w.put(canaryFile, true, appendCanary(nil, instance, volume, ios), "")
+	w.enqueue(canaryFile, true, appendCanary(nil, instance, volume, ios), "")
 }
 
 // instanceLine is one line of instances.jsonl.
@@ -219,13 +214,13 @@ func (w *Writer) Log(at op.Time, source, line string) {
 	w.line(logFile, LogLine{At: at, Source: source, Line: line})
 }
 
-// Series records points; non-finite ones are left out, which JSON cannot hold.
+// Series records points; non-finite ones, which JSON cannot represent, are dropped.
 func (w *Writer) Series(s Series) {
 	s.Points = slices.DeleteFunc(slices.Clone(s.Points), func(p Point) bool { return !finite(p.Value) })
 	w.line(seriesFile, s)
 }
 
-// Scalar records one figure; a non-finite one is left out.
+// Scalar records one figure; a non-finite one is dropped.
 func (w *Writer) Scalar(s Scalar) {
 	if finite(s.Value) {
 		w.line(scalarsFile, s)
@@ -234,17 +229,17 @@ func (w *Writer) Scalar(s Scalar) {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// Histogram records one distribution; s.Hist is not kept.
+// Histogram records one distribution; it does not keep s.Hist.
 func (w *Writer) Histogram(s HistogramSlice) { w.line(histogramsFile, s) }
 
-// Raw appends to a file that a tool writes inside a container; data is not
-// kept. A name that leads out of raw/<instance>/<container> is an error.
+// Raw appends to a file that a tool writes inside a container; it does not keep data. A name outside
+// raw/<instance>/<container> is an error.
 func (w *Writer) Raw(instance, container, file string, data []byte) error {
 	path, err := rawPath(instance, container, file)
 	if err != nil {
 		return err
 	}
-	w.put(path, false, data, "")
+	w.enqueue(path, false, data, "")
 	return nil
 }
 
@@ -252,22 +247,22 @@ func (w *Writer) Raw(instance, container, file string, data []byte) error {
 func (w *Writer) line(file string, v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
-		w.failure.set(fmt.Errorf("record: %s: %w", file, err))
+		w.failure.set(fmt.Errorf("bundle: %s: %w", file, err))
 		return
 	}
-	w.put(file, false, b, "\n")
+	w.enqueue(file, false, b, "\n")
 }
 
-func (w *Writer) put(file string, framed bool, b []byte, end string) {
+func (w *Writer) enqueue(file string, framed bool, b []byte, end string) {
 	if err := w.queue.add(file, framed, b, end); err != nil && !errors.Is(err, errClosed) {
-		w.failure.set(fmt.Errorf("record: %w", err))
+		w.failure.set(fmt.Errorf("bundle: %w", err))
 	}
 }
 
 // Environment writes environment.json.
 func (w *Writer) Environment(e Environment) error {
 	if err := writeJSON(filepath.Join(w.dir, environmentFile), e); err != nil {
-		return fmt.Errorf("record: %w", err)
+		return fmt.Errorf("bundle: %w", err)
 	}
 	return nil
 }
@@ -280,8 +275,8 @@ func (w *Writer) Plan(plan any) error {
 	return nil
 }
 
-// Update changes run.json: f is applied to a copy and the file replaced, so
-// that a reader meets the old text or the new. Format is not f's to set.
+// Update changes run.json: f is applied to a copy and the file replaced, so that a reader finds the old or
+// the new text. f must not set Format.
 func (w *Writer) Update(f func(*Run)) error {
 	w.runMu.Lock()
 	defer w.runMu.Unlock()
@@ -296,7 +291,7 @@ func (w *Writer) update(f func(*Run)) error {
 	f(&r)
 	r.Format = Version
 	if err := writeJSON(filepath.Join(w.dir, runFile), r); err != nil {
-		return fmt.Errorf("record: %w", err)
+		return fmt.Errorf("bundle: %w", err)
 	}
 	w.run = r
 	return nil

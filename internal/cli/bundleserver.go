@@ -67,7 +67,7 @@ func serveBundle(ctx context.Context, address, dir string) (*serving, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve the bundle: %w", err)
 	}
-	h := &server.Handler{Store: store, Auth: server.Readers{}}
+	h := &server.Handler{Store: store, Auth: server.ReadOnly{}}
 	s := &serving{store: store, ns: namespace, id: id, asks: asks{Handler: h.Serve()}}
 	s.server = &http.Server{Handler: &s.asks, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.server.Serve(listener) }()

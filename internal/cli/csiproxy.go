@@ -55,7 +55,7 @@ token is in $` + envProxyToken + `, or in a file.`,
 			if p.restore != "" {
 				return failed(csiproxy.Restore(ctx, p.restore))
 			}
-			p.Say = func(line string) { fmt.Fprintln(s.err, "csi-proxy:", line) }
+			p.Log = func(line string) { fmt.Fprintln(s.err, "csi-proxy:", line) }
 			proxy, err := csiproxy.New(p.Options)
 			if err != nil {
 				return err
@@ -124,7 +124,7 @@ func runProxy(ctx context.Context, out io.Writer, proxy *csiproxy.Proxy, p proxy
 // others see that the proxy is where it should be.
 func serveRecords(ctx context.Context, proxy *csiproxy.Proxy, address, token string) error {
 	select {
-	case <-proxy.Stands():
+	case <-proxy.Ready():
 	case <-ctx.Done():
 		return nil
 	}

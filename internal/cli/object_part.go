@@ -51,7 +51,7 @@ func runPart(ctx context.Context, order, out string) (err error) {
 	if err := checkOpenFiles(&todo.Workload, c.Parts); err != nil {
 		return err
 	}
-	company, err := rendezvous.Here()
+	company, err := rendezvous.FromEnv()
 	if err != nil {
 		return err
 	}

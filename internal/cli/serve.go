@@ -145,7 +145,7 @@ func (f *serveFlags) authenticator() (server.Authenticator, error) {
 		if !f.insecure && !loopback(f.listen) {
 			return nil, fmt.Errorf("--auth none at %s: anybody could read, change and delete results; listen on 127.0.0.1, choose another --auth, or say --insecure", f.listen)
 		}
-		return server.Anyone{}, nil
+		return server.AllowAll{}, nil
 	case authToken:
 		b, err := bounded.ReadFile(nil, f.token, maxToken)
 		token := strings.TrimSpace(string(b))
@@ -188,7 +188,7 @@ func (f *serveFlags) tls(ctx context.Context, s *streams) (*tls.Config, string, 
 		return nil, "", errors.New("--tls-cert and --tls-key belong together")
 	case f.selfSigned:
 		host, _, _ := net.SplitHostPort(f.listen) // to listen will say what is wrong with it
-		cert, err := server.Kept(filepath.Join(f.dir, ".tls"), []string{host, "localhost"})
+		cert, err := server.LoadOrCreateCertificate(filepath.Join(f.dir, ".tls"), []string{host, "localhost"})
 		if err != nil {
 			return nil, "", failed(err)
 		}

@@ -50,7 +50,7 @@ func storageFinding(dir string) finding {
 	if err != nil {
 		return finding{what, false, true, err.Error()}
 	}
-	at := bundle.Existing(dir)
+	at := bundle.ExistingParent(dir)
 	if unix.Access(at, unix.W_OK) != nil {
 		return finding{what, false, true, fmt.Sprintf("%s: %s is not writable; choose another with --storage-dir", dir, at)}
 	}

@@ -205,10 +205,10 @@ type Pod struct {
 	corev1.Pod
 	// Sync names the containers that wait at the barrier.
 	Sync []string
-	// Meets: the containers in Sync are started at once and stand at the barrier
+	// Rendezvous: the containers in Sync are started at once and stand at the barrier
 	// themselves, when they have prepared what they need; they may meet those of
 	// other instances on the way. See package rendezvous.
-	Meets bool
+	Rendezvous bool
 	// Environment names variables of the runner's own environment that the
 	// containers have too (engine local): credentials, which stand in no manifest.
 	Environment []string

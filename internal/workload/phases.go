@@ -66,7 +66,7 @@ func (m *merger) phased(until time.Duration) error {
 	for i := range m.Pods {
 		p := &m.Pods[i]
 		m.names = append(m.names, slices.Clone(p.Sync))
-		if p.Meets {
+		if p.Rendezvous {
 			return &Error{Message: fmt.Sprintf("the containers of pod %q stand at the barrier themselves, and so cannot wait for a phase", p.Name), Hint: "an object workload has stages of its own"}
 		}
 		for _, name := range p.Sync {

@@ -115,7 +115,7 @@ func (r *renderer) annotate(t *template, p *engine.Pod) error {
 			}
 		}
 	}
-	p.Meets = len(p.Sync) > 0 && annotation(t.annotations, "meets") == "true"
+	p.Rendezvous = len(p.Sync) > 0 && annotation(t.annotations, "meets") == "true"
 	p.Environment = list(annotation(t.annotations, "environment"))
 	files := list(annotation(t.annotations, "outputFile"))
 	if len(files) == 0 {

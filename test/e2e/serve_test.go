@@ -72,7 +72,7 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	push, err := server.StartPush(t.Context(), b.bundle(), remote, server.Options{Every: 20 * time.Millisecond, Patience: 100 * time.Millisecond})
+	push, err := server.StartPush(t.Context(), b.bundle(), remote, server.Options{Every: 20 * time.Millisecond, MaxBackoff: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ spec:
 	for _, args := range [][]string{{"show", "--verify"}, {"show", "--output", "json"}, {"report", "-o", b.in("page.html")}} {
 		b.run(append(args, "--cluster", "team/r1", "--results", "http://"+at)...).wants(t, 0)
 	}
-	if r := b.run("show", "--cluster", "team/r2", "--results", "http://"+at).wants(t, 2); !strings.Contains(r.stderr, "no such run") {
+	if r := b.run("show", "--cluster", "team/r2", "--results", "http://"+at).wants(t, 2); !strings.Contains(r.stderr, "run not found") {
 		t.Errorf("%v", r)
 	}
 	s.signal(os.Interrupt)
@@ -140,7 +140,7 @@ func TestServeTLS(t *testing.T) {
 		{nil, "certificate"},
 		{[]string{"--results-pin", "sha256:" + strings.Repeat("0", 64), "--results-token-file", token}, "has the pin " + pin},
 		{[]string{"--results-pin", pin}, "bearer token"},
-		{[]string{"--results-pin", pin, "--results-token-file", token}, "no such run"},
+		{[]string{"--results-pin", pin, "--results-token-file", token}, "run not found"},
 	} {
 		if r := b.run(append(args, tt.more...)...).wants(t, 2); !strings.Contains(r.stderr, tt.want) {
 			t.Errorf("want %q: %v", tt.want, r)

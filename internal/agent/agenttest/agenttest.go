@@ -1,13 +1,15 @@
-// Package agenttest is what tests of the agent and of local pods share: the
-// agent built from this tree, a sink and a ledger that remember everything.
+// Package agenttest has helpers for tests of the agent and of local pods: the agent built from this tree, and
+// a sink and a ledger that record everything.
 package agenttest
 
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,15 +18,15 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Main builds the agent for the tests of a package and runs them; for TestMain.
+// Main builds the agent and runs the tests of a package; for TestMain.
 func Main(m *testing.M, agent *string) int {
 	dir, err := os.MkdirTemp("", "cnsbench-agent-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir) // a temporary directory
-	// Tests as another user run it too.
+	defer os.RemoveAll(dir)
+	// Tests run it as another user too.
 	if err := os.Chmod(dir, 0o755); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -40,12 +42,12 @@ func Main(m *testing.M, agent *string) int {
 	return m.Run()
 }
 
-// Sink remembers what it is given.
+// Sink records what it receives.
 type Sink struct {
-	// OutputDelay slows Output down; set it before use.
+	// OutputDelay delays every Output; set it before use.
 	OutputDelay time.Duration
-	// Most is how many bytes of each file are kept; 0: all; set it before use.
-	Most int
+	// Limit bounds the bytes kept of each file; 0: all; set it before use.
+	Limit int
 
 	mu       sync.Mutex
 	starts   []op.InstanceStart
@@ -59,40 +61,43 @@ type Sink struct {
 	failures []error
 }
 
-// NewSink is empty.
+// NewSink returns an empty sink.
 func NewSink() *Sink {
 	return &Sink{canaries: map[string][]op.CanaryIO{}, outputs: map[string][]byte{}, cuts: map[string]Cut{}}
 }
 
-// Started remembers s.
-func (s *Sink) Started(start op.InstanceStart) {
+// add appends v to a list of s, and list copies one.
+func add[T any](s *Sink, to *[]T, v ...T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.starts = append(s.starts, start)
+	*to = append(*to, v...)
 }
 
-// Ended remembers e.
-func (s *Sink) Ended(e op.InstanceEnd) {
+func list[T any](s *Sink, from *[]T) []T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ends = append(s.ends, e)
+	return slices.Clone(*from)
 }
 
-// Machine remembers a reading.
-func (s *Sink) Machine(m op.Machine) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.machines = append(s.machines, m)
-}
+// Started appends start.
+func (s *Sink) Started(start op.InstanceStart) { add(s, &s.starts, start) }
 
-// Sample remembers a sample.
-func (s *Sink) Sample(sample op.Sample) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.samples = append(s.samples, sample)
-}
+// Ended appends e.
+func (s *Sink) Ended(e op.InstanceEnd) { add(s, &s.ends, e) }
 
-// Canary remembers I/Os by instance/volume.
+// Machine appends a reading.
+func (s *Sink) Machine(m op.Machine) { add(s, &s.machines, m) }
+
+// Sample appends a sample.
+func (s *Sink) Sample(sample op.Sample) { add(s, &s.samples, sample) }
+
+// Log appends "source: line".
+func (s *Sink) Log(source, line string) { add(s, &s.logs, source+": "+line) }
+
+// Failed appends err.
+func (s *Sink) Failed(err error) { add(s, &s.failures, err) }
+
+// Canary appends I/Os by instance/volume.
 func (s *Sink) Canary(instance, volume string, ios []op.CanaryIO) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,123 +105,85 @@ func (s *Sink) Canary(instance, volume string, ios []op.CanaryIO) {
 	s.canaries[key] = append(s.canaries[key], ios...)
 }
 
-// Output appends to the file instance/container:name, as far as Most goes.
+// Output appends to the file instance/container:name, up to Limit.
 func (s *Sink) Output(instance, container, file string, data []byte) int {
 	time.Sleep(s.OutputDelay)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := instance + "/" + container + ":" + file
 	kept := len(data)
-	if s.Most > 0 {
-		kept = min(kept, max(0, s.Most-len(s.outputs[key])))
+	if s.Limit > 0 {
+		kept = min(kept, max(0, s.Limit-len(s.outputs[key])))
 	}
 	s.outputs[key] = append(s.outputs[key], data[:kept]...)
 	return kept
 }
 
-// Cut is what Sink.Cut was told last of a file.
+// Cut is the last Sink.Cut of a file.
 type Cut struct {
 	Discarded int64
 	Final     bool
 }
 
-// Cut remembers what was discarded of instance/container:name.
+// Cut stores the discarded bytes of instance/container:name.
 func (s *Sink) Cut(instance, container, file string, discarded int64, final bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cuts[instance+"/"+container+":"+file] = Cut{discarded, final}
 }
 
-// CutOf is what was discarded of a file so far.
+// CutOf returns the discarded bytes of a file.
 func (s *Sink) CutOf(instance, container, file string) Cut {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cuts[instance+"/"+container+":"+file]
 }
 
-// Log remembers "source: line".
-func (s *Sink) Log(source, line string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.logs = append(s.logs, source+": "+line)
-}
+// Failures returns the errors passed to Failed.
+func (s *Sink) Failures() []error { return list(s, &s.failures) }
 
-// Failed remembers err.
-func (s *Sink) Failed(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failures = append(s.failures, err)
-}
+// Starts returns the starts so far.
+func (s *Sink) Starts() []op.InstanceStart { return list(s, &s.starts) }
 
-// Failures are the failures of the platform so far.
-func (s *Sink) Failures() []error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]error(nil), s.failures...)
-}
+// Ends returns the ends so far.
+func (s *Sink) Ends() []op.InstanceEnd { return list(s, &s.ends) }
 
-// Starts are the starts so far.
-func (s *Sink) Starts() []op.InstanceStart {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]op.InstanceStart(nil), s.starts...)
-}
+// Machines returns the readings of machines so far.
+func (s *Sink) Machines() []op.Machine { return list(s, &s.machines) }
 
-// Ends are the ends so far.
-func (s *Sink) Ends() []op.InstanceEnd {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]op.InstanceEnd(nil), s.ends...)
-}
+// Samples returns the samples so far.
+func (s *Sink) Samples() []op.Sample { return list(s, &s.samples) }
 
-// Machines are the readings of machines so far.
-func (s *Sink) Machines() []op.Machine {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]op.Machine(nil), s.machines...)
-}
-
-// Samples are the samples so far.
-func (s *Sink) Samples() []op.Sample {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]op.Sample(nil), s.samples...)
-}
-
-// Canaries are the I/Os on one volume so far.
+// Canaries returns the I/Os on one volume so far.
 func (s *Sink) Canaries(instance, volume string) []op.CanaryIO {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]op.CanaryIO(nil), s.canaries[instance+"/"+volume]...)
+	return slices.Clone(s.canaries[instance+"/"+volume])
 }
 
-// OutputOf is a file so far, and whether anything came.
+// OutputOf returns a file and whether it was announced.
 func (s *Sink) OutputOf(instance, container, file string) ([]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, ok := s.outputs[instance+"/"+container+":"+file]
-	return append([]byte(nil), b...), ok
+	return slices.Clone(b), ok
 }
 
-// OutputNames are the keys of all files.
+// OutputNames returns the keys of all files.
 func (s *Sink) OutputNames() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []string
-	for k := range s.outputs {
-		all = append(all, k)
-	}
-	return all
+	return slices.Collect(maps.Keys(s.outputs))
 }
 
-// Logs is everything logged, a line each.
+// Logs returns the log, one line each.
 func (s *Sink) Logs() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.logs, "\n")
 }
 
-// Ledger keeps entries in memory.
+// Ledger is a ledger in memory.
 type Ledger struct {
 	mu      sync.Mutex
 	entries []op.LedgerEntry
@@ -238,28 +205,28 @@ func (l *Ledger) Done(kind, name string) error {
 	defer l.mu.Unlock()
 	for i := len(l.entries) - 1; i >= 0; i-- {
 		if e := l.entries[i]; e.Kind == kind && e.Name == name {
-			l.entries = append(l.entries[:i], l.entries[i+1:]...)
+			l.entries = slices.Delete(l.entries, i, i+1)
 			return nil
 		}
 	}
 	return fmt.Errorf("ledger: %s %s is not in it", kind, name)
 }
 
-// Open is what is not done.
+// Open returns the entries that are not done.
 func (l *Ledger) Open() []op.LedgerEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append([]op.LedgerEntry(nil), l.entries...)
+	return slices.Clone(l.entries)
 }
 
-// Ever is everything that was added.
+// Ever returns all entries ever added.
 func (l *Ledger) Ever() []op.LedgerEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append([]op.LedgerEntry(nil), l.all...)
+	return slices.Clone(l.all)
 }
 
-// Eventually waits for a condition, and fails the test after the time given.
+// Eventually polls until ok returns true and fails the test after the given time.
 func Eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {

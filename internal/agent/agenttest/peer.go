@@ -18,13 +18,13 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/wrap"
 )
 
-// Process is an agent, run as the main process of a container would be.
+// Process is an agent, run like the main process of a container.
 type Process struct {
 	*exec.Cmd
 	out buffer
 }
 
-// buffer is what a process has said so far.
+// buffer is a bytes.Buffer for concurrent use.
 type buffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -36,8 +36,8 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return b.buf.Write(p)
 }
 
-// Agent prepares the agent with env (of Session.Env) and a PATH, and nothing
-// else of our environment; Start it. It ends with the test.
+// Agent prepares the agent with env (of Session.Env) and a PATH as its whole environment; the caller starts
+// it. It ends with the test.
 func Agent(t testing.TB, agent string, env []string, args ...string) *Process {
 	t.Helper()
 	p := &Process{Cmd: exec.Command(agent, args...)} //nolint:noctx // it ends by the runner or the cleanup below
@@ -53,8 +53,7 @@ func Agent(t testing.TB, agent string, env []string, args ...string) *Process {
 	return p
 }
 
-// scratch is a directory for what an agent leaves, as containers do with their
-// /tmp; also for one of another user.
+// scratch returns a temporary directory that other users can write to.
 func scratch(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "agent-")
@@ -68,7 +67,7 @@ func scratch(t testing.TB) string {
 	return dir
 }
 
-// Run is Agent, started.
+// Run starts an Agent.
 func Run(t testing.TB, agent string, env []string, args ...string) *Process {
 	t.Helper()
 	p := Agent(t, agent, env, args...)
@@ -78,14 +77,14 @@ func Run(t testing.TB, agent string, env []string, args ...string) *Process {
 	return p
 }
 
-// Output is its stdout and stderr so far.
+// Output returns its stdout and stderr so far.
 func (p *Process) Output() string {
 	p.out.mu.Lock()
 	defer p.out.mu.Unlock()
 	return p.out.buf.String()
 }
 
-// Exit waits for its end and returns its exit code.
+// Exit waits for the process and returns its exit code.
 func (p *Process) Exit(t testing.TB, within time.Duration) int {
 	t.Helper()
 	late := time.AfterFunc(within, func() { _ = p.Process.Kill() })
@@ -96,7 +95,7 @@ func (p *Process) Exit(t testing.TB, within time.Duration) int {
 	return p.ProcessState.ExitCode()
 }
 
-// Value is the value of a variable in env.
+// Value returns the value of a variable in env.
 func Value(env []string, name string) string {
 	for _, e := range env {
 		if value, ok := strings.CutPrefix(e, name+"="); ok {
@@ -106,9 +105,8 @@ func Value(env []string, name string) string {
 	return ""
 }
 
-// Connect is an agent without a process: it connects with what env (of
-// Session.Env) says and is welcomed. What it says then is the test's; pings
-// are to be answered (Pong). now is its clock.
+// Connect connects as an agent without a process, with env of Session.Env. The test sends its messages and
+// must answer pings. now is its clock.
 func Connect(t testing.TB, env []string, now func() int64) (*protocol.Conn, *protocol.Welcome, error) {
 	t.Helper()
 	l, err := transport.Dial(t.Context(), Value(env, protocol.EnvRunner), Value(env, protocol.EnvPin), 0)
@@ -121,39 +119,39 @@ func Connect(t testing.TB, env []string, now func() int64) (*protocol.Conn, *pro
 	return conn, welcome, err
 }
 
-// Cable is a way to another side that can be slow, and cut: then nothing is
-// closed and nothing arrives any more.
-type Cable struct {
-	ln          net.Listener
-	to          string
-	there, back time.Duration
-	cut         chan struct{}
-	once        sync.Once
-	wg          sync.WaitGroup
+// Proxy is a TCP proxy that delays data and can be cut: then no connection is closed and nothing arrives any
+// more.
+type Proxy struct {
+	ln                  net.Listener
+	to                  string
+	delayOut, delayBack time.Duration
+	cut                 chan struct{}
+	once                sync.Once
+	wg                  sync.WaitGroup
 
 	mu   sync.Mutex
 	open []net.Conn
 }
 
-// NewCable leads to address (HOST:PORT, or of Server.Address), each piece of data taking
-// the times given there and back. It ends with the test.
-func NewCable(t testing.TB, address string, there, back time.Duration) *Cable {
+// NewProxy returns a proxy to address (HOST:PORT, or of Server.Address) that delays each read by the given
+// times per direction. It ends with the test.
+func NewProxy(t testing.TB, address string, there, back time.Duration) *Proxy {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test's
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Cable{ln: ln, to: strings.TrimPrefix(address, transport.TLS+":"), there: there, back: back, cut: make(chan struct{})}
+	c := &Proxy{ln: ln, to: strings.TrimPrefix(address, transport.TLS+":"), delayOut: there, delayBack: back, cut: make(chan struct{})}
 	c.wg.Go(c.accept)
 	t.Cleanup(c.close)
 	return c
 }
 
-// Address is our end of it, HOST:PORT.
-func (c *Cable) Address() string { return c.ln.Addr().String() }
+// Address returns the proxy's address, HOST:PORT.
+func (c *Proxy) Address() string { return c.ln.Addr().String() }
 
-// Env is env with the cable's end in place of the runner's address.
-func (c *Cable) Env(env []string) []string {
+// Env returns env with the proxy in place of the runner's address.
+func (c *Proxy) Env(env []string) []string {
 	var all []string
 	for _, e := range env {
 		if !strings.HasPrefix(e, protocol.EnvRunner+"=") {
@@ -163,10 +161,10 @@ func (c *Cable) Env(env []string) []string {
 	return append(all, fmt.Sprintf("%s=%s:%s", protocol.EnvRunner, transport.TLS, c.Address()))
 }
 
-// Cut cuts it.
-func (c *Cable) Cut() { c.once.Do(func() { close(c.cut) }) }
+// Cut stops all data.
+func (c *Proxy) Cut() { c.once.Do(func() { close(c.cut) }) }
 
-func (c *Cable) accept() {
+func (c *Proxy) accept() {
 	for {
 		in, err := c.ln.Accept()
 		if err != nil {
@@ -180,13 +178,13 @@ func (c *Cable) accept() {
 		c.mu.Lock()
 		c.open = append(c.open, in, out)
 		c.mu.Unlock()
-		c.wg.Go(func() { c.carry(out, in, c.there) })
-		c.wg.Go(func() { c.carry(in, out, c.back) })
+		c.wg.Go(func() { c.copy(out, in, c.delayOut) })
+		c.wg.Go(func() { c.copy(in, out, c.delayBack) })
 	}
 }
 
-// carry takes data from one end to the other, and its end.
-func (c *Cable) carry(to, from net.Conn, delay time.Duration) {
+// copy copies data, and its end, in one direction.
+func (c *Proxy) copy(to, from net.Conn, delay time.Duration) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
@@ -211,7 +209,7 @@ func (c *Cable) carry(to, from net.Conn, delay time.Duration) {
 	}
 }
 
-func (c *Cable) close() {
+func (c *Proxy) close() {
 	_ = c.ln.Close()
 	c.mu.Lock()
 	for _, conn := range c.open {

@@ -1,12 +1,10 @@
-// Package canary does a small I/O beside a workload, on its volume, at a
-// fixed schedule that does not wait for earlier I/Os (open loop): what the
-// storage makes one innocent request wait is seen at full length and weight,
-// also while the workload itself is stuck in it (coordinated omission).
+// Package canary performs a small I/O beside a workload, on its volume, on a fixed schedule that does not
+// wait for earlier I/Os (open loop), so that stalls are measured at full length and weight while the workload
+// itself is blocked (coordinated omission).
 //
-// It writes to a file of its own that is never visible: O_TMPFILE, or
-// unlinked right after it was made. The file is written once in full before
-// the first I/O, so that later writes are overwrites of allocated blocks: no
-// allocation, no change of size, next to no metadata.
+// It writes to an unnamed file (O_TMPFILE, or unlinked after creation). The file is written once in full
+// before the first I/O, so that later writes overwrite allocated blocks: no allocation, no change of size,
+// almost no metadata.
 package canary
 
 import (
@@ -27,38 +25,34 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 )
 
-// blocks is how many places the I/Os are spread over, at random.
+// blocks is the number of positions over which the I/Os are spread at random.
 const blocks = 64
 
-// workers bounds the I/Os that are under way at once on one volume. Each
-// claims the next I/O of the schedule, sleeps until it is due and does it:
-// there is no hand-over that could cost time, and while no more than this many
-// hang, the schedule is kept. When all hang, the I/Os that fall due are issued
-// as soon as one is free; their responses count from their intended times all
-// the same.
+// workers bounds the concurrent I/Os on one volume. Each worker takes the next I/O of the schedule, sleeps
+// until it is due and performs it, without a hand-over between goroutines. When all workers hang, due I/Os
+// are issued as soon as one is free; their response times count from the intended times.
 const workers = 16
 
-// backlog bounds the I/Os that are kept until an older one has ended; beyond
-// it they are counted as dropped.
-const backlog = 1 << 16
+// maxPending bounds the I/Os kept until an older one has ended; further ones are counted as dropped.
+const maxPending = 1 << 16
 
-// Canary is one volume's. Run drives it, Take collects what is done.
+// Canary is the canary of one volume. Run drives it, Take collects its results.
 type Canary struct {
 	Name string
 
 	file     *os.File
-	alarms   [workers]*clock.Alarm
-	block    bool // a device: never written
+	timers   [workers]*clock.Timer
+	block    bool // a device, never written
 	clock    clock.Clock
 	interval int64
 	size     int
-	kinds    []bool // of the I/Os of one interval: write?
+	writes   []bool // per I/O of one interval: whether it writes
 
 	mu      sync.Mutex
 	start   int64
-	stop    int64      // nothing is intended after it
-	claimed int64      // I/Os of the schedule that have been claimed
-	queue   []*pending // claimed and not taken, in order
+	stop    int64      // no I/O is intended after it
+	issued  int64      // number of I/Os of the schedule taken by workers
+	queue   []*pending // issued and not yet returned by Take, in order
 	dropped int64
 }
 
@@ -67,10 +61,9 @@ type pending struct {
 	done bool
 }
 
-// Open makes the canary's file on v and writes it once. Its log lines say
-// what it does otherwise than asked: a device and a read-only volume are only
-// read, a filesystem without O_DIRECT is used through its cache. An error
-// means that there is no canary on this volume.
+// Open creates the canary's file on v and writes it once. It logs deviations from s: a device or read-only
+// volume is only read, and a file system without O_DIRECT is used through its cache. On error the volume has
+// no canary.
 func Open(v protocol.CanaryVolume, s protocol.CanarySpec, clock clock.Clock, log func(string)) (*Canary, error) {
 	if s.Size <= 0 || s.Size%4096 != 0 || s.Size > 1<<20 {
 		return nil, fmt.Errorf("canary on %s: size %d is not a multiple of 4096 up to 1 MiB", v.Name, s.Size)
@@ -88,13 +81,13 @@ func Open(v protocol.CanaryVolume, s protocol.CanarySpec, clock clock.Clock, log
 		log(fmt.Sprintf("canary on %s: a raw device is only read: a write would be visible", v.Name))
 	}
 	if s.Write && !c.block {
-		c.kinds = append(c.kinds, true)
+		c.writes = append(c.writes, true)
 	}
 	if s.Read {
-		c.kinds = append(c.kinds, false)
+		c.writes = append(c.writes, false)
 	}
-	if len(c.kinds) == 0 {
-		return nil, fmt.Errorf("canary on %s: nothing to do", v.Name)
+	if len(c.writes) == 0 {
+		return nil, fmt.Errorf("canary on %s: neither read nor write requested", v.Name)
 	}
 	if err := c.open(v, log); err != nil {
 		c.close()
@@ -103,11 +96,11 @@ func Open(v protocol.CanaryVolume, s protocol.CanarySpec, clock clock.Clock, log
 	return c, nil
 }
 
-// open makes the alarms, and opens the device or makes the file.
+// open creates the timers, and opens the device or creates the file.
 func (c *Canary) open(v protocol.CanaryVolume, log func(string)) error {
 	var err error
-	for i := range c.alarms {
-		if c.alarms[i], err = clock.NewAlarm(c.clock); err != nil {
+	for i := range c.timers {
+		if c.timers[i], err = clock.NewTimer(c.clock); err != nil {
 			return err
 		}
 	}
@@ -115,38 +108,37 @@ func (c *Canary) open(v protocol.CanaryVolume, log func(string)) error {
 		c.file, err = os.OpenFile(v.Path, os.O_RDONLY|unix.O_DIRECT, 0)
 		return err
 	}
-	c.file, err = hidden(v.Path, unix.O_DIRECT)
+	c.file, err = createUnnamed(v.Path, unix.O_DIRECT)
 	if errors.Is(err, unix.EINVAL) {
-		log(fmt.Sprintf("canary on %s: the filesystem has no O_DIRECT: its I/O goes through the page cache", v.Name))
-		c.file, err = hidden(v.Path, 0)
+		log(fmt.Sprintf("canary on %s: the file system does not support O_DIRECT: using the page cache", v.Name))
+		c.file, err = createUnnamed(v.Path, 0)
 	}
 	if err != nil {
 		return err
 	}
-	return c.fill()
+	return c.writeAll()
 }
 
-// hidden makes a file in dir that has no name.
-func hidden(dir string, flags int) (*os.File, error) {
+// createUnnamed creates a file without a name in dir.
+func createUnnamed(dir string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(dir, os.O_RDWR|unix.O_TMPFILE|os.O_EXCL|flags, 0o600)
 	if err == nil || errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOSPC) {
 		return f, err
 	}
-	// No O_TMPFILE (EOPNOTSUPP, EISDIR), or no O_DIRECT (EINVAL): the second
-	// attempt tells which.
+	// Either O_TMPFILE (EOPNOTSUPP, EISDIR) or O_DIRECT (EINVAL) is unsupported:
+	// the second attempt distinguishes them.
 	name := fmt.Sprintf("%s/.cnsbench-canary-%d-%x", dir, os.Getpid(), rand.Uint64())
 	f, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL|flags, 0o600)
-	// A refused O_DIRECT may leave the file behind: it is removed in any case.
+	// A rejected O_DIRECT may leave the file behind.
 	if rmErr := os.Remove(name); rmErr != nil && err == nil {
 		return nil, errors.Join(rmErr, f.Close())
 	}
 	return f, err
 }
 
-// fill writes every block once, with bytes that neither compress nor repeat,
-// and has them on the device.
-func (c *Canary) fill() error {
-	buf := noise(c.size)
+// writeAll writes every block once, with incompressible bytes, and syncs.
+func (c *Canary) writeAll() error {
+	buf := randomBlock(c.size)
 	for i := range blocks {
 		buf[0] = byte(i)
 		if _, err := c.file.WriteAt(buf, int64(i*c.size)); err != nil {
@@ -159,8 +151,8 @@ func (c *Canary) fill() error {
 	return nil
 }
 
-// noise is size random bytes in memory aligned as O_DIRECT wants it.
-func noise(size int) []byte {
+// randomBlock returns size random bytes, aligned for O_DIRECT.
+func randomBlock(size int) []byte {
 	raw := make([]byte, size+4096)
 	skip := 4096 - int(uintptr(unsafe.Pointer(&raw[0]))%4096)
 	buf := raw[skip : skip+size]
@@ -170,24 +162,22 @@ func noise(size int) []byte {
 	return buf
 }
 
-// EndAt has it intend no I/O after an instant; call it before Run, which is to
-// end then.
+// EndAt sets the instant after which no I/O is intended. It must be called before Run, which must end then.
 func (c *Canary) EndAt(t int64) { c.stop = t }
 
-// Run does the I/Os: one of each kind at each multiple of the interval after
-// now, until ctx ends. I/Os that hang then are waited for no longer than a
-// second. It closes the file, which is gone with that.
+// Run performs one I/O of each kind at each multiple of the interval from now until ctx ends. It then waits
+// at most a second for hanging I/Os and closes the file.
 func (c *Canary) Run(ctx context.Context) {
 	c.mu.Lock()
 	c.start = c.clock.Now()
 	c.mu.Unlock()
 	var wg sync.WaitGroup
-	for _, alarm := range c.alarms {
-		wg.Go(func() { c.work(ctx, alarm) })
+	for _, timer := range c.timers {
+		wg.Go(func() { c.work(ctx, timer) })
 	}
 	<-ctx.Done()
-	for _, alarm := range c.alarms {
-		alarm.Stop()
+	for _, timer := range c.timers {
+		timer.Stop()
 	}
 	c.mu.Lock()
 	c.stop = min(c.stop, c.clock.Now())
@@ -204,27 +194,26 @@ func (c *Canary) Run(ctx context.Context) {
 	}
 }
 
-// close lets go of everything.
 func (c *Canary) close() {
-	for _, alarm := range c.alarms {
-		if alarm != nil {
-			alarm.Close() // a timer
+	for _, timer := range c.timers {
+		if timer != nil {
+			timer.Close()
 		}
 	}
 	if c.file != nil {
-		c.file.Close() // nothing of it is to be kept
+		c.file.Close()
 	}
 }
 
-// work does I/Os, one at a time, until ctx ends.
-func (c *Canary) work(ctx context.Context, alarm *clock.Alarm) {
-	buf := noise(c.size)
+// work performs I/Os, one at a time, until ctx ends.
+func (c *Canary) work(ctx context.Context, timer *clock.Timer) {
+	buf := randomBlock(c.size)
 	for {
-		p := c.claim()
-		if alarm.Wait(p.io.Intended) != nil || ctx.Err() != nil {
+		p := c.next()
+		if timer.Wait(p.io.Intended) != nil || ctx.Err() != nil {
 			return
 		}
-		io := p.io // p is also seen by Take
+		io := p.io // Take reads p concurrently
 		c.do(&io, buf)
 		c.mu.Lock()
 		p.io, p.done = io, true
@@ -232,26 +221,26 @@ func (c *Canary) work(ctx context.Context, alarm *clock.Alarm) {
 	}
 }
 
-// claim takes the next I/O of the schedule.
-func (c *Canary) claim() *pending {
+// next takes the next I/O of the schedule.
+func (c *Canary) next() *pending {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for len(c.queue) >= backlog && c.scheduled(c.claimed).Intended < c.clock.Now() {
-		c.claimed++
+	for len(c.queue) >= maxPending && c.ioAt(c.issued).Intended < c.clock.Now() {
+		c.issued++
 		c.dropped++
 	}
-	p := &pending{io: c.scheduled(c.claimed)}
-	c.claimed++
+	p := &pending{io: c.ioAt(c.issued)}
+	c.issued++
 	c.queue = append(c.queue, p)
 	return p
 }
 
-// scheduled is the n-th I/O of the schedule.
-func (c *Canary) scheduled(n int64) protocol.CanaryIO {
-	kinds := int64(len(c.kinds))
+// ioAt returns the n-th I/O of the schedule.
+func (c *Canary) ioAt(n int64) protocol.CanaryIO {
+	kinds := int64(len(c.writes))
 	return protocol.CanaryIO{
 		Intended: c.start + (n/kinds+1)*c.interval,
-		Started:  protocol.Never, Ended: protocol.Never, Write: c.kinds[n%kinds],
+		Started:  protocol.Never, Ended: protocol.Never, Write: c.writes[n%kinds],
 	}
 }
 
@@ -266,7 +255,7 @@ func (c *Canary) do(op *protocol.CanaryIO, buf []byte) {
 		_, err = c.file.ReadAt(buf, offset)
 	}
 	op.Ended = c.clock.Now()
-	if err == nil || errors.Is(err, io.EOF) { // a device shorter than our span
+	if err == nil || errors.Is(err, io.EOF) { // the device is shorter than the canary's span
 		return
 	}
 	errno := unix.EIO
@@ -274,11 +263,9 @@ func (c *Canary) do(op *protocol.CanaryIO, buf []byte) {
 	op.Errno = int(errno)
 }
 
-// Take removes and returns the I/Os that are done and before which all are
-// done, in order of their intended time, and how many were dropped since the
-// start. With final, which is for after Run, the I/Os that were intended
-// before its end and have not ended or were never issued are returned too,
-// those times being wire.Never.
+// Take removes and returns the leading I/Os that are done, in order of their intended time, and the number
+// dropped since the start. After Run, final also returns the I/Os that did not end or start, with times
+// protocol.Never.
 func (c *Canary) Take(final bool) (ios []protocol.CanaryIO, dropped int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -289,9 +276,9 @@ func (c *Canary) Take(final bool) (ios []protocol.CanaryIO, dropped int64) {
 		}
 	}
 	c.queue = append([]*pending(nil), c.queue[n:]...)
-	for final && c.scheduled(c.claimed).Intended <= c.stop {
-		ios = append(ios, c.scheduled(c.claimed))
-		c.claimed++
+	for final && c.ioAt(c.issued).Intended <= c.stop {
+		ios = append(ios, c.ioAt(c.issued))
+		c.issued++
 	}
 	return ios, c.dropped
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 )
 
-// volume is a fresh filesystem on a loop device.
+// volume returns a new file system on a loop device.
 func volume(t testing.TB, kind string) string {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -55,14 +55,14 @@ const (
 	fiThaw   = 0xc0045878
 )
 
-// freeze stops all writes to the filesystem of dir for d, and says for how long it did.
+// freeze blocks all writes to the file system of dir for d and returns the actual duration.
 func freeze(t testing.TB, dir string, d time.Duration) time.Duration {
 	t.Helper()
 	f, err := os.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() // was only read
+	defer f.Close()
 	// Writes wait from the beginning of the freeze, which then flushes.
 	began := time.Now()
 	if err := unix.IoctlSetPointerInt(int(f.Fd()), fiFreeze, 0); err != nil {
@@ -75,7 +75,7 @@ func freeze(t testing.TB, dir string, d time.Duration) time.Duration {
 	return time.Since(began)
 }
 
-// run drives a canary until during returns, and gives all its I/Os.
+// run runs a canary until during returns, and returns all its I/Os and its log.
 func run(t testing.TB, dir string, spec protocol.CanarySpec, during func()) ([]protocol.CanaryIO, string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -109,10 +109,9 @@ func run(t testing.TB, dir string, spec protocol.CanarySpec, during func()) ([]p
 	return ios, strings.Join(said, "\n")
 }
 
-// TestStallIsRecovered: the longest response is the freeze's length, and every
-// interval of the freeze has its I/O. A busy machine adds waits of its own: those
-// of the reads, which a freeze does not hold up, are allowed to the writes, and one
-// of three freezes must be met within 20 ms more.
+// TestStallIsRecovered shows that the longest response equals the length of a freeze and that every interval
+// of the freeze has its I/O. On a busy machine the longest read, which a freeze does not delay, is allowed in
+// addition, and one of three freezes must be measured within 20 ms.
 func TestStallIsRecovered(t *testing.T) {
 	for _, kind := range []string{"ext4", "xfs"} {
 		t.Run(kind, func(t *testing.T) {
@@ -131,8 +130,8 @@ func TestStallIsRecovered(t *testing.T) {
 	}
 }
 
-// stall freezes a volume for a while beneath a canary and returns how long it
-// was frozen and the longest responses of a write and of a read.
+// stall freezes a volume under a canary and returns the duration of the freeze and the longest responses of
+// writes and reads.
 func stall(t *testing.T, dir string) (frozen, longest, read time.Duration) {
 	t.Helper()
 	const interval = 5 * time.Millisecond
@@ -170,7 +169,7 @@ func stall(t *testing.T, dir string) (frozen, longest, read time.Duration) {
 	return frozen, longest, read
 }
 
-func TestNothingStays(t *testing.T) {
+func TestFileIsRemoved(t *testing.T) {
 	dir := volume(t, "ext4")
 	before := used(t, dir)
 	run(t, dir, protocol.CanarySpec{IntervalNanos: int64(time.Millisecond), Size: 8192, Write: true}, func() { time.Sleep(50 * time.Millisecond) })
@@ -241,8 +240,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// BenchmarkCanary measures what a canary costs: CPU time per I/O, and how
-// late its I/Os are issued, at its usual rates.
+// BenchmarkCanary measures the CPU time per I/O and the lateness of I/Os at the usual rates.
 func BenchmarkCanary(b *testing.B) {
 	dir := volume(b, "ext4")
 	for _, interval := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
@@ -267,7 +265,7 @@ func BenchmarkCanary(b *testing.B) {
 	}
 }
 
-// cpu is the time this process has used.
+// cpu returns the CPU time of this process.
 func cpu(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

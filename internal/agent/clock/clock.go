@@ -1,6 +1,5 @@
-// Package clock is the agent's clock: monotonic, with a zero of its own, and
-// able to wait for an instant far more exactly than Go's timers, which may be
-// a millisecond late.
+// Package clock provides the agent's monotonic clock and waits that are more exact than Go's timers, which
+// may be a millisecond late.
 package clock
 
 import (
@@ -11,44 +10,39 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Clock counts nanoseconds since it was made. It is a value, safe for
-// concurrent use.
+// Clock counts nanoseconds since it was made. It is a value, safe for concurrent use.
 type Clock struct {
 	start  time.Time
 	offset int64
 }
 
-// New starts a clock that reads offset now (tests shift it: on one machine
-// equal clocks would hide a wrong join).
+// New returns a clock that reads offset now. Tests shift it: with equal clocks on one machine a wrong
+// conversion would not show.
 func New(offset time.Duration) Clock {
 	return Clock{start: time.Now(), offset: int64(offset)}
 }
 
-// Now reads the clock.
 func (c Clock) Now() int64 { return int64(time.Since(c.start)) + c.offset }
 
-// Began is the instant at which the clock was made.
+// Began returns the instant at which the clock was made.
 func (c Clock) Began() int64 { return c.offset }
 
-// Exact has the calling goroutine's thread woken without the kernel's timer
-// slack (50 µs by default) and locks the goroutine to it; the function
-// returned undoes the lock.
-func Exact() func() {
+// MinimizeTimerSlack locks the goroutine to its thread and reduces the thread's timer slack (default 50 µs)
+// to 1 ns. The returned function unlocks the thread.
+func MinimizeTimerSlack() func() {
 	runtime.LockOSThread()
-	// Where it is refused the waits are merely less exact.
+	// On failure the waits are less exact.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	return runtime.UnlockOSThread
 }
 
-// far is left to the kernel's own sleep at the end of a wait that can be
-// cancelled until then.
-const far = 5 * time.Millisecond
+// uncancellable is the end of a wait, spent in the kernel's own sleep, during which ctx is not checked.
+const uncancellable = 5 * time.Millisecond
 
-// Wait returns at instant t of the clock, or when ctx ends, then with its
-// error. The last spin before t is spent in a loop rather than asleep (0:
-// none). ctx is not looked at in the last 5 ms.
+// Wait returns at instant t of the clock, or with ctx's error when ctx ends first. The last spin before t is
+// spent in a busy loop (0: none). ctx is not checked in the last 5 ms.
 func (c Clock) Wait(ctx context.Context, t int64, spin time.Duration) error {
-	if d := time.Duration(t-c.Now()) - far; d > 0 {
+	if d := time.Duration(t-c.Now()) - uncancellable; d > 0 {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		select {
@@ -63,7 +57,7 @@ func (c Clock) Wait(ctx context.Context, t int64, spin time.Duration) error {
 			break
 		}
 		ts := unix.NsecToTimespec(d)
-		// EINTR: the loop looks at the clock again.
+		// EINTR: the loop checks the clock.
 		_ = unix.Nanosleep(&ts, nil)
 	}
 	for c.Now() < t {

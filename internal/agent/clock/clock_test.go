@@ -18,7 +18,7 @@ func TestOffset(t *testing.T) {
 }
 
 func TestWait(t *testing.T) {
-	defer clock.Exact()()
+	defer clock.MinimizeTimerSlack()()
 	c := clock.New(-time.Hour)
 	var late []time.Duration
 	for i := range 40 {
@@ -52,9 +52,9 @@ func TestWaitIsCancelled(t *testing.T) {
 	}
 }
 
-func TestAlarm(t *testing.T) {
+func TestTimer(t *testing.T) {
 	c := clock.New(time.Minute)
-	a, err := clock.NewAlarm(c)
+	a, err := clock.NewTimer(c)
 	if err != nil {
 		t.Fatal(err)
 	}

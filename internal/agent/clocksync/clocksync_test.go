@@ -13,7 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// world is a link between two clocks of which the truth is known.
+// world is a connection between two clocks with a known offset and drift.
 type world struct {
 	offset int64   // agent − runner at the start
 	drift  float64 // rate of the agent's clock − 1
@@ -22,12 +22,12 @@ type world struct {
 	think  time.Duration
 }
 
-// agent is what the agent's clock shows at a true (runner's) instant.
+// agent returns the agent's clock at an instant of the runner's clock.
 func (w *world) agent(t op.Time) int64 { return int64(t) + w.offset + int64(w.drift*float64(t)) }
 
 func fixed(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
 
-// uneven is mostly lo and now and then up to hi.
+// uneven returns delays of mostly lo and sometimes up to hi.
 func uneven(seed uint64, lo, hi time.Duration) func() time.Duration {
 	r := rand.New(rand.NewPCG(seed, 1))
 	return func() time.Duration {
@@ -38,9 +38,9 @@ func uneven(seed uint64, lo, hi time.Duration) func() time.Duration {
 	}
 }
 
-// TestKeep runs the exchange in virtual time over links of all kinds and
-// checks that the truth is always within the stated error.
-func TestKeep(t *testing.T) {
+// TestRun runs exchanges in virtual time over various connections and checks that the true offset is always
+// within the stated error.
+func TestRun(t *testing.T) {
 	tests := []struct {
 		name  string
 		w     world
@@ -60,7 +60,7 @@ func TestKeep(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				clock := op.NewClock()
-				var j clocksync.Join
+				var j clocksync.Estimator
 				exchange := func(context.Context) (clocksync.Exchange, error) {
 					e := clocksync.Exchange{Sent: clock.Now()}
 					time.Sleep(tc.w.there())
@@ -73,7 +73,7 @@ func TestKeep(t *testing.T) {
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error)
-				go func() { ended <- j.Keep(ctx, time.Second, exchange) }()
+				go func() { ended <- j.Run(ctx, time.Second, exchange) }()
 				time.Sleep(10 * time.Second)
 				for range 600 {
 					time.Sleep(997 * time.Millisecond)
@@ -87,46 +87,46 @@ func TestKeep(t *testing.T) {
 				}
 				cancel()
 				if err := <-ended; !errors.Is(err, context.Canceled) {
-					t.Errorf("Keep: %v", err)
+					t.Errorf("Run: %v", err)
 				}
 			})
 		})
 	}
 }
 
-// check converts a true instant's stamp both ways.
-func check(t *testing.T, j *clocksync.Join, w *world, truth op.Time, worst time.Duration) {
+// check converts an instant both ways and compares with the truth.
+func check(t *testing.T, j *clocksync.Estimator, w *world, truth op.Time, worst time.Duration) {
 	t.Helper()
-	got, plusMinus := j.Runner(w.agent(truth))
+	got, plusMinus := j.ToRunner(w.agent(truth))
 	if miss := int64(got - truth); miss > plusMinus || -miss > plusMinus {
 		t.Fatalf("at %v: off by %v, stated ± %v", time.Duration(truth), time.Duration(miss), time.Duration(plusMinus))
 	}
 	if plusMinus > int64(worst) {
 		t.Fatalf("at %v: stated ± %v, expected at most %v", time.Duration(truth), time.Duration(plusMinus), worst)
 	}
-	theirs, plusMinus, ok := j.Agent(truth)
+	theirs, plusMinus, ok := j.ToAgent(truth)
 	if miss := theirs - w.agent(truth); !ok || miss > plusMinus+1 || -miss > plusMinus+1 {
 		t.Fatalf("to the agent's clock at %v: off by %v, stated ± %v", time.Duration(truth), time.Duration(miss), time.Duration(plusMinus))
 	}
 }
 
-func TestNothingKnown(t *testing.T) {
-	var j clocksync.Join
+func TestBeforeFirstExchange(t *testing.T) {
+	var j clocksync.Estimator
 	j.Add(clocksync.Exchange{Sent: 10, Received: 5, Replied: 100, Got: 20}) // answered for longer than it took
 	j.Add(clocksync.Exchange{Sent: 10, Received: 5, Replied: 4, Got: 20})   // answered before it was asked
-	if at, _ := j.Runner(5); at != op.Never {
+	if at, _ := j.ToRunner(5); at != op.Never {
 		t.Errorf("placed at %d without an exchange", at)
 	}
-	if _, _, ok := j.Agent(5); ok {
+	if _, _, ok := j.ToAgent(5); ok {
 		t.Error("placed without an exchange")
 	}
 }
 
-func ExampleJoin() {
-	var j clocksync.Join
+func ExampleEstimator() {
+	var j clocksync.Estimator
 	// The agent's clock is 1000 ahead; 30 there, 10 back.
 	j.Add(clocksync.Exchange{Sent: 100, Received: 1130, Replied: 1135, Got: 145})
-	at, plusMinus := j.Runner(1130)
+	at, plusMinus := j.ToRunner(1130)
 	fmt.Println(at, "±", plusMinus)
 	// Output: 120 ± 21
 }

@@ -1,8 +1,7 @@
-// Package message is how a run and its helpers on other machines write to each other
-// over a link: letters, each one JSON object in a frame, of which some ask for the
-// time, so that clocks are joined. What else a letter may be is the protocol's
-// that embeds Time: csiproxy's, and object/coordinator's. The agent's (package
-// wire) carries files besides.
+// Package message exchanges JSON messages between a run and its helpers on other machines over a
+// transport.Link. Some messages are pings and pongs that synchronise clocks; the others are defined by the
+// protocols that embed Time: csiproxy and object/coordinator. Package protocol, the agent's, also carries
+// files.
 package message
 
 import (
@@ -22,22 +21,21 @@ import (
 
 const maxHello = 4 << 10
 
-// Time is what every protocol's letter embeds: a question for the other side's
-// clock, or its answer. All pointers of a letter but one are nil.
+// Time is embedded by every protocol's message: a ping or a pong. Exactly one pointer of a message is set.
 type Time struct {
 	Ping *Ping `json:"ping,omitempty"`
 	Pong *Pong `json:"pong,omitempty"`
 
-	received int64 // when the letter was there, on the reader's clock
+	received int64 // when the message was complete, on the reader's clock
 }
 
-// Ping asks; Sent is of the clock of the side that asks, and set by Write.
+// Ping asks for the peer's clock. Write sets Sent, on the sender's clock.
 type Ping struct {
 	Sent int64 `json:"sent"`
 }
 
-// Pong answers: Ping is the Ping's Sent, the others are of the clock of the side
-// that answers. Sent is set by Write.
+// Pong answers a ping: Ping is the Sent of the ping, the other fields are of the answering side's clock.
+// Write sets Sent.
 type Pong struct {
 	Ping     int64 `json:"ping"`
 	Received int64 `json:"received"`
@@ -46,46 +44,45 @@ type Pong struct {
 
 func (t *Time) times() *Time { return t }
 
-// Exchange is what a letter with a Pong tells of the two clocks.
+// Exchange returns the clock exchange that a pong completes.
 func (t *Time) Exchange() clocksync.Exchange {
 	return clocksync.Exchange{Sent: op.Time(t.Pong.Ping), Received: t.Pong.Received, Replied: t.Pong.Sent, Got: op.Time(t.received)}
 }
 
-// Letter is a pointer to a struct that embeds Time.
-type Letter interface{ times() *Time }
+// Message is a pointer to a struct that embeds Time.
+type Message interface{ times() *Time }
 
-// Stream is what letters go over: a link.Link.
+// Stream carries messages: a transport.Link.
 type Stream interface {
 	io.ReadWriteCloser
 	SetWriteDeadline(t time.Time) error
 }
 
-// Conn sends and receives letters: a frame is a length in four bytes (big
-// endian), then the letter. Read is for one goroutine, all else for any.
+// Conn sends and receives messages. A frame is a length in four bytes (big endian) and the message. Read is
+// for one goroutine, the other methods for any number.
 type Conn struct {
-	stream   Stream
-	now      func() int64
-	patience time.Duration
-	most     int
-	in       bytes.Buffer
+	stream       Stream
+	now          func() int64
+	writeTimeout time.Duration
+	maxSize      int
+	in           bytes.Buffer
 
 	mu sync.Mutex
 }
 
-// New writes over s, which Close closes, letters of at most so many bytes; now is
-// the clock of this side, patience how long a peer may take nothing before a
-// Write fails.
+// New returns a Conn over s, which Close closes, for messages of at most maxSize bytes. now is the clock of
+// this side; a Write fails when the peer accepts nothing for writeTimeout.
 func New(s Stream, now func() int64, most int, patience time.Duration) *Conn {
-	return &Conn{stream: s, now: now, most: most, patience: patience}
+	return &Conn{stream: s, now: now, maxSize: most, writeTimeout: patience}
 }
 
-// Close closes the stream; Read and Write that are under way return.
+// Close closes the stream; pending Reads and Writes return.
 func (c *Conn) Close() error { return c.stream.Close() }
 
-var errTooLong = errors.New("a frame is longer than the protocol allows")
+var errTooLong = errors.New("frame exceeds the protocol's limit")
 
-// Write sends one letter whole, after any wait for other writers.
-func (c *Conn) Write(l Letter) error {
+// Write sends one message, after waiting for other writers.
+func (c *Conn) Write(l Message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch t := l.times(); {
@@ -95,27 +92,27 @@ func (c *Conn) Write(l Letter) error {
 		t.Pong.Sent = c.now()
 	}
 	text, err := json.Marshal(l)
-	if err == nil && len(text) > c.most {
+	if err == nil && len(text) > c.maxSize {
 		err = errTooLong
 	}
 	if err != nil {
 		return err
 	}
-	if err := c.stream.SetWriteDeadline(time.Now().Add(c.patience)); err != nil {
+	if err := c.stream.SetWriteDeadline(time.Now().Add(c.writeTimeout)); err != nil {
 		return err
 	}
 	_, err = c.stream.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
 	return err
 }
 
-// Read receives one letter into l, which must be empty. At the end of the stream
-// the error is io.EOF, within a frame io.ErrUnexpectedEOF.
-func (c *Conn) Read(l Letter) error { return c.read(l, c.most) }
+// Read receives one message into l, which must be empty. The error is io.EOF at the end of the stream and
+// io.ErrUnexpectedEOF within a frame.
+func (c *Conn) Read(l Message) error { return c.read(l, c.maxSize) }
 
-// ReadHello is Read for a peer that has shown no token yet, which is to be short.
-func (c *Conn) ReadHello(l Letter) error { return c.read(l, maxHello) }
+// ReadHello is Read with a small size limit, for a peer that has not authenticated.
+func (c *Conn) ReadHello(l Message) error { return c.read(l, maxHello) }
 
-func (c *Conn) read(l Letter, most int) error {
+func (c *Conn) read(l Message, most int) error {
 	var head [4]byte
 	if _, err := io.ReadFull(c.stream, head[:]); err != nil {
 		return err
@@ -124,7 +121,7 @@ func (c *Conn) read(l Letter, most int) error {
 	if n > int64(most) {
 		return errTooLong
 	}
-	// A length alone gets nobody memory: the buffer grows with what has come.
+	// The buffer grows with the received bytes, not with the announced length.
 	c.in.Reset()
 	if _, err := io.CopyN(&c.in, c.stream, n); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -134,23 +131,23 @@ func (c *Conn) read(l Letter, most int) error {
 	}
 	received := c.now()
 	if err := json.Unmarshal(c.in.Bytes(), l); err != nil {
-		return fmt.Errorf("a frame that is no message: %w", err)
+		return fmt.Errorf("decode message: %w", err)
 	}
 	l.times().received = received
 	return nil
 }
 
-// Answer answers a letter with a Ping.
-func (c *Conn) Answer(t *Time) error {
+// SendPong answers a message with a Ping.
+func (c *Conn) SendPong(t *Time) error {
 	return c.Write(&Time{Pong: &Pong{Ping: t.Ping.Sent, Received: t.received}})
 }
 
-// Ask asks for the time; the answer is among the letters that come.
-func (c *Conn) Ask() error { return c.Write(&Time{Ping: &Ping{}}) }
+// SendPing asks for the peer's clock; the pong is among the messages that Read returns.
+func (c *Conn) SendPing() error { return c.Write(&Time{Ping: &Ping{}}) }
 
-// KeepAsking asks at each interval until ctx ends. If it cannot, it closes the
-// stream, so that the reader learns of it.
-func (c *Conn) KeepAsking(ctx context.Context, interval time.Duration) {
+// PingEvery sends a ping at each interval until ctx ends. On failure it closes the stream, so that Read
+// returns.
+func (c *Conn) PingEvery(ctx context.Context, interval time.Duration) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
@@ -159,22 +156,22 @@ func (c *Conn) KeepAsking(ctx context.Context, interval time.Duration) {
 			return
 		case <-tick.C:
 		}
-		if c.Ask() != nil {
-			_ = c.Close() // it is of no use any more
+		if c.SendPing() != nil {
+			_ = c.Close() // the stream is broken
 			return
 		}
 	}
 }
 
-// burst is how many exchanges a session begins with: the one with the least round
-// trip of eight is hardly a bad one.
-const burst = 8
+// syncExchanges is the number of exchanges at the start of a session, of which the one with the smallest
+// round trip counts.
+const syncExchanges = 8
 
-// Join joins the peer's clock to ours, before anything else is said but who the
-// two are: no instant that it tells of cannot be placed then.
-func (c *Conn) Join(clocks *clocksync.Join) error {
-	for range burst {
-		if err := c.Ask(); err != nil {
+// SyncClock performs the first clock exchanges of a session, so that every later timestamp of the peer can be
+// converted.
+func (c *Conn) SyncClock(clocks *clocksync.Estimator) error {
+	for range syncExchanges {
+		if err := c.SendPing(); err != nil {
 			return err
 		}
 		var answer Time
@@ -182,7 +179,7 @@ func (c *Conn) Join(clocks *clocksync.Join) error {
 			return err
 		}
 		if answer.Pong == nil {
-			return errors.New("it did not answer the question for its time")
+			return errors.New("the peer did not answer a clock exchange")
 		}
 		clocks.Add(answer.Exchange())
 	}

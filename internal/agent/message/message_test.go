@@ -15,46 +15,46 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/message"
 )
 
-// letter is that of a protocol with one word.
-type letter struct {
+// word is a message of a test protocol.
+type word struct {
 	message.Time
 	Word string `json:"word,omitempty"`
 }
 
-// pipe is a connection within memory.
+// pipe is a connection in memory.
 type pipe struct{ bytes.Buffer }
 
 func (*pipe) Close() error                     { return nil }
 func (*pipe) SetWriteDeadline(time.Time) error { return nil }
 
-func over(p *pipe, most int) *message.Conn {
+func newConn(p *pipe, most int) *message.Conn {
 	return message.New(p, func() int64 { return 7 }, most, time.Second)
 }
 
-// TestFormat: these bytes are what other versions send and expect.
+// TestFormat pins the bytes that other versions send and expect.
 func TestFormat(t *testing.T) {
-	for text, l := range map[string]*letter{
+	for text, l := range map[string]*word{
 		"\x00\x00\x00\x0d" + `{"word":"hi"}`:       {Word: "hi"},
 		"\x00\x00\x00\x13" + `{"ping":{"sent":7}}`: {Time: message.Time{Ping: &message.Ping{}}},
 	} {
 		p := &pipe{}
-		if err := over(p, 100).Write(l); err != nil {
+		if err := newConn(p, 100).Write(l); err != nil {
 			t.Error(err)
 		}
 		if diff := cmp.Diff(text, p.String()); diff != "" {
 			t.Error(diff)
 		}
-		var again letter
-		if err := over(p, 100).Read(&again); err != nil || again.Word != l.Word || (again.Ping == nil) != (l.Ping == nil) {
+		var again word
+		if err := newConn(p, 100).Read(&again); err != nil || again.Word != l.Word || (again.Ping == nil) != (l.Ping == nil) {
 			t.Errorf("read %+v, %v; written %+v", again, err, l)
 		}
-		if err := over(p, 100).Read(&letter{}); !errors.Is(err, io.EOF) {
+		if err := newConn(p, 100).Read(&word{}); !errors.Is(err, io.EOF) {
 			t.Errorf("behind the last: %v", err)
 		}
 	}
 	p := &pipe{}
-	if err := over(p, 100).Write(&letter{Word: strings.Repeat("x", 100)}); err == nil || p.Len() > 0 {
-		t.Errorf("a letter that is too long was sent: %v, %d bytes", err, p.Len())
+	if err := newConn(p, 100).Write(&word{Word: strings.Repeat("x", 100)}); err == nil || p.Len() > 0 {
+		t.Errorf("a word that is too long was sent: %v, %d bytes", err, p.Len())
 	}
 }
 
@@ -68,13 +68,13 @@ func TestFrames(t *testing.T) {
 	} {
 		p := &pipe{}
 		p.WriteString(text)
-		if err := over(p, 1<<20).ReadHello(&letter{}); err == nil || errors.Is(err, io.EOF) {
+		if err := newConn(p, 1<<20).ReadHello(&word{}); err == nil || errors.Is(err, io.EOF) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// pair is a connection with a clock on each side, of which the second is ahead.
+// pair is a connection with a clock on each side; the second is ahead.
 func pair(t *testing.T, ahead time.Duration) (a, b *message.Conn) {
 	t.Helper()
 	x, y := net.Pipe()
@@ -85,47 +85,46 @@ func pair(t *testing.T, ahead time.Duration) (a, b *message.Conn) {
 	return a, b
 }
 
-// TestJoin: how far the other's clock is ahead is found, by answers alone.
-func TestJoin(t *testing.T) {
+// TestSyncClock finds the difference between the clocks.
+func TestSyncClock(t *testing.T) {
 	a, b := pair(t, time.Hour)
 	go func() {
 		for {
-			var l letter
-			if b.Read(&l) != nil || b.Answer(&l.Time) != nil {
+			var l word
+			if b.Read(&l) != nil || b.SendPong(&l.Time) != nil {
 				return
 			}
 		}
 	}()
-	var clocks clocksync.Join
-	if err := a.Join(&clocks); err != nil {
+	var clocks clocksync.Estimator
+	if err := a.SyncClock(&clocks); err != nil {
 		t.Fatal(err)
 	}
 	offset, plusMinus, ok := clocks.Offset(int64(time.Hour))
 	if wrong := offset - int64(time.Hour); !ok || wrong < -plusMinus || wrong > plusMinus || plusMinus > int64(time.Second) {
 		t.Errorf("the offset is %v ± %v", time.Duration(offset), time.Duration(plusMinus))
 	}
-	go a.KeepAsking(t.Context(), time.Millisecond)
+	go a.PingEvery(t.Context(), time.Millisecond)
 	for range 3 {
-		var l letter
+		var l word
 		if err := a.Read(&l); err != nil || l.Pong == nil || l.Exchange().Got < l.Exchange().Sent {
 			t.Fatalf("%+v, %v", l, err)
 		}
 	}
 }
 
-// TestNoAnswer: who says something else than its time has not answered, and who
-// takes nothing is lost.
+// TestNoAnswer covers peers that answer a ping with another message or do not read.
 func TestNoAnswer(t *testing.T) {
 	a, b := pair(t, 0)
 	go func() {
-		_ = b.Read(&letter{})
-		_ = b.Write(&letter{Word: "no"})
+		_ = b.Read(&word{})
+		_ = b.Write(&word{Word: "no"})
 	}()
-	if err := a.Join(&clocksync.Join{}); err == nil || !strings.Contains(err.Error(), "did not answer") {
+	if err := a.SyncClock(&clocksync.Estimator{}); err == nil || !strings.Contains(err.Error(), "did not answer") {
 		t.Errorf("%v", err)
 	}
-	a.KeepAsking(t.Context(), time.Millisecond) // returns: nobody reads
-	if err := a.Read(&letter{}); err == nil {
+	a.PingEvery(t.Context(), time.Millisecond) // returns: nobody reads
+	if err := a.Read(&word{}); err == nil {
 		t.Error("the stream is still open")
 	}
 }

@@ -1,15 +1,12 @@
-// Package protocol is what the agent and the runner say to each other, and how:
-// frames on one stream connection that the agent dials. It knows no clocks,
-// no processes and no platform, and imports only package op.
+// Package protocol defines the messages between agent and runner: frames on one stream connection that the
+// agent dials.
 //
-// A frame is the length of its header (4 bytes, big endian), the length of
-// its body (4 bytes), the header (one Message in JSON) and the body (bytes of
-// an output file). Both lengths are bounded, so that a broken or hostile peer
-// costs no more memory than one frame.
+// A frame is the length of its header (4 bytes, big endian), the length of its body (4 bytes), the header
+// (one Message in JSON) and the body (bytes of a file). Both lengths are bounded, so that a broken or hostile
+// peer costs at most the memory of one frame.
 //
-// All times on the wire are nanoseconds of the clock of the side that took
-// them: the runner converts in both directions (package clocksync), the agent
-// never sees the runner's clock except in Ping, whose content it does not read.
+// All times are nanoseconds of the clock of the side that took them. The runner converts in both directions
+// (package clocksync); the agent only echoes the runner's clock, in Pong.
 package protocol
 
 import (
@@ -24,67 +21,67 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Proto is the version of the protocol. Two sides that differ part with an
-// error that names both.
+// Proto is the version of the protocol. Peers with different versions disconnect with an error that names
+// both.
 const Proto = 5
 
 // Version is the version of the program that this package is linked into; set
 // by the build: -ldflags "-X github.com/cnsbench/cnsbench/internal/agent/protocol.Version=…".
 var Version = "dev"
 
-// Bounds of a frame, and what a sender puts into one at most.
+// Bounds of a frame.
 const (
 	MaxHeader = 1 << 20
 	MaxBody   = 1 << 20
-	Chunk     = 64 << 10 // of a file: small, so that a clock exchange is not stuck behind it
-	MaxHello  = 4 << 10  // from a peer that nobody knows yet
+	Chunk     = 64 << 10 // bytes of a file per message: small, so that a clock exchange does not wait long behind it
+	MaxHello  = 4 << 10  // header size from a peer that has not authenticated
 )
 
-// Magic is the first word of an agent.
+// Magic identifies an agent's hello.
 const Magic = "cnsbench-agent"
 
-// The environment of `cnsbench-agent wrap`; the command does not see it.
+// The environment of `cnsbench-agent wrap`; the agent removes it from the command's environment.
 const (
 	EnvPrefix      = "CNSBENCH_AGENT_"
 	EnvRunner      = EnvPrefix + "RUNNER"       // "unix:PATH" or "tls:HOST:PORT"
-	EnvToken       = EnvPrefix + "TOKEN"        // of the one process
+	EnvToken       = EnvPrefix + "TOKEN"        // token of one process
 	EnvPin         = EnvPrefix + "PIN"          // SHA-256 of the runner's certificate, in hex
 	EnvClockOffset = EnvPrefix + "CLOCK_OFFSET" // a duration, for tests
 )
 
 // Message is the header of a frame: exactly one pointer is set.
 type Message struct {
-	Hello   *Hello   `json:"hello,omitempty"`
-	Welcome *Welcome `json:"welcome,omitempty"`
-	Refuse  *Refuse  `json:"refuse,omitempty"`
-	Ping    *Ping    `json:"ping,omitempty"`
-	Pong    *Pong    `json:"pong,omitempty"`
-	Touched *Touched `json:"touched,omitempty"`
-	Touch   *Touch   `json:"touch,omitempty"`   // runner: repeat the first I/Os
-	Ready   *Stamp   `json:"ready,omitempty"`   // agent: prepared; waits at its barrier or starts now
-	Go      *Stamp   `json:"go,omitempty"`      // runner: start at, on the agent's clock
-	GoAck   *Stamp   `json:"goAck,omitempty"`   // agent: start time accepted
-	Started *Stamp   `json:"started,omitempty"` // agent: the process exists
-	Signal  *Signal  `json:"signal,omitempty"`
-	Log     *Log     `json:"log,omitempty"`
-	File    *File    `json:"file,omitempty"`   // with Body; runner: of a FileSpec
-	Cut     *Cut     `json:"cut,omitempty"`    // agent: of a file something is discarded
-	Enough  *Enough  `json:"enough,omitempty"` // runner: no more of a file
-	Sample  *Sample  `json:"sample,omitempty"`
-	Canary  *Canary  `json:"canary,omitempty"`
-	Exit    *Exit    `json:"exit,omitempty"` // agent: nothing follows
-	Bye     *Bye     `json:"bye,omitempty"`  // runner: Exit was received
-	Meet    *Meet    `json:"meet,omitempty"` // agent: the process has come to a meeting
-	Met     *Met     `json:"met,omitempty"`  // runner: it takes place
+	Hello             *Hello             `json:"hello,omitempty"`
+	Welcome           *Welcome           `json:"welcome,omitempty"`
+	Refuse            *Refuse            `json:"refuse,omitempty"`
+	Ping              *Ping              `json:"ping,omitempty"`
+	Pong              *Pong              `json:"pong,omitempty"`
+	VolumeProbe       *VolumeProbe       `json:"touched,omitempty"`
+	ProbeVolumes      *ProbeVolumes      `json:"touch,omitempty"`   // runner: repeat the volume probes
+	Ready             *Stamp             `json:"ready,omitempty"`   // agent: prepared; waits at its barrier or starts now
+	Go                *Stamp             `json:"go,omitempty"`      // runner: start at, on the agent's clock
+	GoAck             *Stamp             `json:"goAck,omitempty"`   // agent: start time accepted
+	Started           *Stamp             `json:"started,omitempty"` // agent: the process exists
+	Signal            *Signal            `json:"signal,omitempty"`
+	Log               *Log               `json:"log,omitempty"`
+	File              *File              `json:"file,omitempty"`   // with Body; from the runner: of a FileSpec
+	Cut               *Cut               `json:"cut,omitempty"`    // agent: bytes of a file are discarded
+	Enough            *Enough            `json:"enough,omitempty"` // runner: send no more of a file
+	Sample            *Sample            `json:"sample,omitempty"`
+	Canary            *Canary            `json:"canary,omitempty"`
+	Exit              *Exit              `json:"exit,omitempty"` // agent: nothing follows
+	Bye               *Bye               `json:"bye,omitempty"`  // runner: Exit was received
+	RendezvousRequest *RendezvousRequest `json:"meet,omitempty"` // agent: the process waits for its group
+	RendezvousReply   *RendezvousReply   `json:"met,omitempty"`  // runner: the group continues
 
-	// Body travels beside the header.
+	// Body follows the header.
 	Body []byte `json:"-"`
 	// Received is when Conn.Read had the whole frame, on the reader's clock.
 	Received int64 `json:"-"`
 }
 
-// Hello opens a connection. The first four fields are the same in all
-// versions of the protocol, so that both sides can say what does not fit.
+// Hello opens a connection. Its first four fields are the same in all versions of the protocol, so that both
+// sides can report a mismatch.
 type Hello struct {
 	Magic   string `json:"magic"`
 	Proto   int    `json:"proto"`
@@ -92,86 +89,79 @@ type Hello struct {
 	Token   string `json:"token"`
 	// Began is when the agent was started, on its clock.
 	Began int64 `json:"began"`
-	// Attempts is how often the agent dialed until it was connected, at least
-	// once; DialNanos how long that took in all.
+	// Attempts is the number of dials until connected, DialNanos their total time.
 	Attempts  int   `json:"attempts"`
 	DialNanos int64 `json:"dialNanos"`
-	// Machine is the ID of the boot of the machine; empty: unknown.
+	// Machine is the boot ID of the machine; empty: unknown.
 	Machine string `json:"machine,omitempty"`
 }
 
-// Welcome answers a Hello and says what is to be done beside the command.
+// Welcome answers a Hello and configures the agent.
 type Welcome struct {
 	Proto   int    `json:"proto"`
 	Version string `json:"version"`
-	// Barrier that the process waits at; empty: it starts at once.
+	// Barrier that the process waits at; empty: start at once.
 	Barrier string `json:"barrier,omitempty"`
-	// Meets: the process is started at once, stands at the barrier itself, and may
-	// meet others on the way; see package rendezvous.
-	Meets bool `json:"meets,omitempty"`
-	// Outputs are glob patterns of files to stream, as the process sees them.
+	// Rendezvous: the process starts at once, waits at the barrier itself, and may wait for its group; see
+	// package rendezvous.
+	Rendezvous bool `json:"meets,omitempty"`
+	// Outputs are glob patterns of files to stream, in the process's file system.
 	Outputs []string `json:"outputs,omitempty"`
-	// MaxOutput bounds what is sent of all files of the process, in bytes: package
-	// quota; 0: nothing does.
+	// MaxOutput bounds the bytes sent of all files of the process (package quota); 0: no bound.
 	MaxOutput int64 `json:"maxOutput,omitempty"`
-	// SampleNanos is the interval of samples; 0: none.
+	// SampleNanos is the sampling interval; 0: no samples.
 	SampleNanos int64 `json:"sampleNanos,omitempty"`
-	// SampleMachine asks for the machine's counters in each sample.
+	// SampleMachine adds the machine's counters to each sample.
 	SampleMachine bool `json:"sampleMachine,omitempty"`
-	// GraceNanos is how long after SIGTERM the process is killed when the
-	// runner is lost.
+	// GraceNanos is the time from SIGTERM to SIGKILL when the runner is lost.
 	GraceNanos int64 `json:"graceNanos,omitempty"`
-	// SilenceNanos is how long the runner may be silent until it is lost; 0:
-	// as the agent has it.
-	SilenceNanos int64       `json:"silenceNanos,omitempty"`
-	Touch        []TouchSpec `json:"touch,omitempty"` // before Ready
-	// TouchLater: only when a Touch asks for it.
-	TouchLater bool `json:"touchLater,omitempty"`
-	// Phase says when the process is there at all; nil: from the start, until it
-	// ends by itself.
+	// SilenceNanos is how long the runner may send nothing before it is lost; 0: the agent's default.
+	SilenceNanos int64             `json:"silenceNanos,omitempty"`
+	Probes       []VolumeProbeSpec `json:"touch,omitempty"` // before Ready
+	// ProbeLater defers Probes to ProbeVolumes.
+	ProbeLater bool `json:"touchLater,omitempty"`
+	// Phase is when the process runs; nil: from the start until it exits.
 	Phase  *Phase      `json:"phase,omitempty"`
 	Canary *CanarySpec `json:"canary,omitempty"`
-	// Files follow as File messages, before Ready, each whole and in order.
+	// Files follow as File messages before Ready, each whole and in order.
 	Files []FileSpec `json:"files,omitempty"`
 }
 
-// Phase is a part of the time that follows the start, which Go gives: the
-// process is started FromNanos after it and ended UntilNanos after it (0: not at
-// all) by SIGTERM, and what is left GraceNanos later by SIGKILL.
+// Phase is a part of the run, relative to the start that Go gives: the process starts at FromNanos and gets
+// SIGTERM at UntilNanos (0: never) and SIGKILL GraceNanos later.
 type Phase struct {
 	FromNanos  int64 `json:"fromNanos,omitempty"`
 	UntilNanos int64 `json:"untilNanos,omitempty"`
 	GraceNanos int64 `json:"graceNanos,omitempty"`
 }
 
-// FileSpec is a file that the runner gives to the process.
+// FileSpec is a file that the runner copies to the agent.
 type FileSpec struct {
 	Path string `json:"path"` // absolute
 	Size int64  `json:"size"`
 	Mode uint32 `json:"mode"` // permission bits
 }
 
-// TouchSpec asks for the first I/O on one volume, which shows that it is of
-// use. It leaves nothing behind.
-type TouchSpec struct {
-	Volume string `json:"volume"`           // what the record calls it
+// VolumeProbeSpec asks for the first I/O on one volume. It leaves nothing on the volume.
+type VolumeProbeSpec struct {
+	Volume string `json:"volume"`           // name in the bundle
 	Path   string `json:"path"`             // a directory on it, or its device
 	Write  bool   `json:"write,omitempty"`  // a durable write of 4 KiB; never done to a device
-	Read   bool   `json:"read,omitempty"`   // a read of what is there
+	Read   bool   `json:"read,omitempty"`   // a read of existing data
 	Device bool   `json:"device,omitempty"` // Path is a block device
 }
 
-// Touch asks for the I/Os of all TouchSpecs once more, beside the process.
-type Touch struct{}
+// ProbeVolumes asks to repeat all probes while the process runs.
+type ProbeVolumes struct{}
 
-// Touched reports one I/O of a TouchSpec, also one that failed.
-type Touched struct {
+// VolumeProbe reports one I/O of a VolumeProbeSpec, also a failed one.
+type VolumeProbe struct {
 	Volume  string `json:"volume"`
 	Write   bool   `json:"write,omitempty"`
 	Began   int64  `json:"began"`
-	At      int64  `json:"at"` // when it was done, or had failed
+	At      int64  `json:"at"` // completed or failed
 	Errno   int    `json:"errno,omitempty"`
-	Message string `json:"message,omitempty"` // why it failed; empty: it did not
+	Message string `json:"message,omitempty"` // error text; empty on success
 }
 
 // CanarySpec asks for a canary on each of Volumes.
@@ -183,23 +173,23 @@ type CanarySpec struct {
 	Volumes       []CanaryVolume `json:"volumes"`
 }
 
-// CanaryVolume is one volume as the process sees it.
+// CanaryVolume is one volume in the process's file system.
 type CanaryVolume struct {
-	Name string `json:"name"` // what the record calls it
+	Name string `json:"name"` // name in the bundle
 	Path string `json:"path"` // a directory on it, or its device
 }
 
-// Refuse ends a connection before it began.
+// Refuse rejects a connection in place of a Welcome.
 type Refuse struct {
 	Reason string `json:"reason"`
 }
 
-// Ping begins a clock exchange. Sent is set by Conn.Write.
+// Ping starts a clock exchange. Conn.Write sets Sent.
 type Ping struct {
 	Sent int64 `json:"sent"`
 }
 
-// Pong answers a Ping. Sent is set by Conn.Write.
+// Pong answers a Ping. Conn.Write sets Sent.
 type Pong struct {
 	Ping     int64 `json:"ping"`     // Ping.Sent, returned
 	Received int64 `json:"received"` // when the Ping was read
@@ -209,44 +199,43 @@ type Pong struct {
 // Stamp is an instant of the agent's clock.
 type Stamp struct {
 	At int64 `json:"at"`
-	// Within is how much earlier it may have been: a command runs before the agent
-	// that has started it runs again.
+	// Within is how much earlier the instant may have been: a started command may run before the agent is
+	// scheduled again.
 	Within int64 `json:"within,omitempty"`
 }
 
-// Signal is sent to the process; after GraceNanos (if > 0) everything that is
-// left of it is killed.
+// Signal is sent to the process; after GraceNanos (if > 0) the remaining processes are killed.
 type Signal struct {
 	Number     int   `json:"number"`
 	GraceNanos int64 `json:"graceNanos,omitempty"`
 }
 
-// Log is a line for people from the agent itself.
+// Log is a log line of the agent.
 type Log struct {
 	Line string `json:"line"`
 }
 
-// File delivers the bytes of a file at Offset, in order. The runner's have the
-// path of their FileSpec as their name.
+// File delivers bytes of a file at Offset, in order. Name is the path of the FileSpec when the runner sends
+// it.
 type File struct {
 	Name   string `json:"name"`
 	Offset int64  `json:"offset"`
 }
 
-// Cut reports that bytes of a file are discarded, behind those that were sent: once
-// when that begins, and once, Final, before Exit.
+// Cut reports that bytes of a file are discarded after those that were sent: once when that begins, and once,
+// with Final, before Exit.
 type Cut struct {
 	Name      string `json:"name"`
 	Discarded int64  `json:"discarded"` // so far
 	Final     bool   `json:"final,omitempty"`
 }
 
-// Enough has the agent discard what is still to come of a file.
+// Enough asks the agent to discard the rest of a file.
 type Enough struct {
 	Name string `json:"name"`
 }
 
-// Names of the two files that the process writes by being run.
+// Names of the standard output and standard error of the process.
 const (
 	Stdout = "stdout"
 	Stderr = "stderr"
@@ -261,7 +250,7 @@ type Sample struct {
 	WriteOps   int64 `json:"writeOps"`
 	CPUNanos   int64 `json:"cpuNanos"`
 	RSSBytes   int64 `json:"rssBytes"`
-	// Machine has the counters of the whole machine, if they were asked for.
+	// Machine has the counters of the machine if Welcome.SampleMachine is set.
 	Machine *op.MachineCounters `json:"machine,omitempty"`
 }
 
@@ -272,10 +261,10 @@ type Canary struct {
 	Dropped int64      `json:"dropped,omitempty"` // intended but never issued, so far
 }
 
-// Never is the time of what did not happen.
+// Never is the time of an event that did not happen.
 const Never = math.MinInt64
 
-// CanaryIO is one I/O; Started and Ended are Never where the agent ended first.
+// CanaryIO is one I/O; Started and Ended are Never if the agent ended first.
 type CanaryIO struct {
 	Intended int64 `json:"i"`
 	Started  int64 `json:"s"`
@@ -284,67 +273,64 @@ type CanaryIO struct {
 	Errno    int   `json:"n,omitempty"`
 }
 
-// Exit is how the process ended. The agent sends it last.
+// Exit is how the process ended. It is the agent's last message.
 type Exit struct {
 	At       int64 `json:"at"`
-	Started  bool  `json:"started"` // whether the process ever existed
+	Started  bool  `json:"started"` // the process existed
 	ExitCode int   `json:"exitCode"`
 	Signal   int   `json:"signal,omitempty"`
-	// Ours says that the signal, or the end, was asked for by the runner.
+	// Ours reports that the runner requested the signal or the end.
 	Ours bool `json:"ours,omitempty"`
 	OOM  bool `json:"oom,omitempty"`
-	// PhaseOver says that the process was ended, or never started, because its
-	// phase was over: however it ended, that is no failure.
+	// PhaseOver reports that the process was ended, or not started, because its phase was over, which is no
+	// failure.
 	PhaseOver bool `json:"phaseOver,omitempty"`
-	// Code and Message say what kept the process from being run.
+	// Code and Message say why the process could not run.
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
 }
 
 // Codes of an Exit without a process.
 const (
-	CodeNoProgram = "ProgramMissing" // the command was not found
-	CodeJail      = "JailFailed"     // its surroundings could not be made
-	CodeExec      = "ExecFailed"     // it was found but could not be run
+	CodeNoProgram = "ProgramMissing" // command not found
+	CodeSandbox   = "JailFailed"     // the sandbox could not be set up
+	CodeExec      = "ExecFailed"     // the command could not be executed
 )
 
-// Meet says that the process has come to a meeting, by a number of its own.
-type Meet struct {
+// RendezvousRequest reports that the process waits at a rendezvous. ID is chosen by the process.
+type RendezvousRequest struct {
 	ID int64 `json:"id"`
-	Meeting
+	Rendezvous
 }
 
-// Meeting is one of a group of so many members, who count from 0. It takes place
-// when each of them has come to this step, or a later one, or is gone: it has
-// ended, or is lost. A member that comes late finds it over and goes on.
-type Meeting struct {
+// Rendezvous is one step of a group. It takes place when each of the members (numbered from 0) has reached
+// this step or a later one, or has ended or is lost. A member that arrives afterwards continues at once.
+type Rendezvous struct {
 	Group   string `json:"group"`
 	Step    int    `json:"step"`
 	Index   int    `json:"index"`
 	Members int    `json:"members"`
-	// Failed: this member has failed; all are told.
+	// Failed: this member has failed; all members receive it.
 	Failed bool `json:"failed,omitempty"`
 }
 
-// Met answers a Meet.
-type Met struct {
+// RendezvousReply answers a RendezvousRequest.
+type RendezvousReply struct {
 	ID int64 `json:"id"`
-	// At is when all go on, on the agent's clock.
+	// At is when all members continue, on the agent's clock.
 	At int64 `json:"at"`
-	// Present are the members that are not gone, and Failed whether one has
-	// failed or gone without success.
+	// Present are the remaining members; Failed reports whether a member failed or left without success.
 	Present []int `json:"present,omitempty"`
 	Failed  bool  `json:"failed,omitempty"`
 }
 
-// Bye ends a connection.
+// Bye acknowledges Exit.
 type Bye struct{}
 
-// ErrTooLong is returned for a frame beyond the bounds.
-var ErrTooLong = errors.New("frame is longer than the protocol allows")
+// ErrTooLong is returned for a frame that exceeds the bounds.
+var ErrTooLong = errors.New("frame exceeds the protocol's limit")
 
-// Conn sends and receives messages on a stream. Read is for one goroutine,
-// Write for any number.
+// Conn sends and receives messages on a stream. Read is for one goroutine, Write for any number.
 type Conn struct {
 	rw  io.ReadWriteCloser
 	now func() int64
@@ -354,16 +340,16 @@ type Conn struct {
 	out []byte
 }
 
-// NewConn uses rw, which it closes in Close; now is the clock of this side.
+// NewConn returns a Conn over rw, which Close closes; now is the clock of this side.
 func NewConn(rw io.ReadWriteCloser, now func() int64) *Conn {
 	return &Conn{rw: rw, now: now}
 }
 
-// Close closes the stream; Read and Write that are under way return.
+// Close closes the stream; pending Reads and Writes return.
 func (c *Conn) Close() error { return c.rw.Close() }
 
-// Write sends one message whole. It blocks while the peer does not read. The
-// Sent of a Ping or Pong is stamped here, after any wait for other writers.
+// Write sends one message. It blocks while the peer does not read. It sets Sent of a Ping or Pong after
+// waiting for other writers.
 func (c *Conn) Write(m Message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -381,30 +367,28 @@ func (c *Conn) Write(m Message) error {
 	return err
 }
 
-// Read receives one message. Its Body is the caller's to keep. At the end of
-// the stream the error is io.EOF.
+// Read receives one message; the caller owns its Body. At the end of the stream the error is io.EOF.
 func (c *Conn) Read() (Message, error) {
 	m, err := Decode(c.rw, &c.in)
 	m.Received = c.now()
 	return m, err
 }
 
-// ReadHello receives a first message, of which no more than MaxHello is read:
-// whoever sends it has shown no token yet.
+// ReadHello receives a first message of at most MaxHello bytes, from a peer that has not authenticated.
 func (c *Conn) ReadHello() (Message, error) {
 	m, err := decode(c.rw, &c.in, MaxHello, 0)
 	m.Received = c.now()
 	return m, err
 }
 
-// Append encodes m behind b.
+// Append appends the encoded m to b.
 func Append(b []byte, m Message) ([]byte, error) {
 	header, err := json.Marshal(m)
 	if err != nil {
-		return b, fmt.Errorf("wire: %w", err)
+		return b, fmt.Errorf("protocol: %w", err)
 	}
 	if len(header) > MaxHeader || len(m.Body) > MaxBody {
-		return b, fmt.Errorf("wire: header %d, body %d bytes: %w", len(header), len(m.Body), ErrTooLong)
+		return b, fmt.Errorf("protocol: header %d, body %d bytes: %w", len(header), len(m.Body), ErrTooLong)
 	}
 	b = binary.BigEndian.AppendUint32(b, uint32(len(header)))
 	b = binary.BigEndian.AppendUint32(b, uint32(len(m.Body)))
@@ -412,9 +396,8 @@ func Append(b []byte, m Message) ([]byte, error) {
 	return append(b, m.Body...), nil
 }
 
-// Decode reads one message from r; buf is scratch space that is kept between
-// calls. A stream that ends between frames gives io.EOF, inside one
-// io.ErrUnexpectedEOF.
+// Decode reads one message from r; buf is scratch space kept between calls. The error is io.EOF between
+// frames and io.ErrUnexpectedEOF within one.
 func Decode(r io.Reader, buf *[]byte) (Message, error) { return decode(r, buf, MaxHeader, MaxBody) }
 
 func decode(r io.Reader, buf *[]byte, maxHeader, maxBody uint32) (Message, error) {
@@ -425,29 +408,29 @@ func decode(r io.Reader, buf *[]byte, maxHeader, maxBody uint32) (Message, error
 	}
 	head, body := binary.BigEndian.Uint32(lengths[:4]), binary.BigEndian.Uint32(lengths[4:])
 	if head > maxHeader || body > maxBody {
-		return m, fmt.Errorf("wire: header %d, body %d bytes: %w", head, body, ErrTooLong)
+		return m, fmt.Errorf("protocol: header %d, body %d bytes: %w", head, body, ErrTooLong)
 	}
 	if cap(*buf) < int(head) {
 		*buf = make([]byte, head)
 	}
 	header := (*buf)[:head]
 	if _, err := io.ReadFull(r, header); err != nil {
-		return m, inside(err)
+		return m, unexpectedEOF(err)
 	}
 	if err := json.Unmarshal(header, &m); err != nil {
-		return Message{}, fmt.Errorf("wire: header: %w", err)
+		return Message{}, fmt.Errorf("protocol: header: %w", err)
 	}
 	if body > 0 {
 		m.Body = make([]byte, body)
 		if _, err := io.ReadFull(r, m.Body); err != nil {
-			return Message{}, inside(err)
+			return Message{}, unexpectedEOF(err)
 		}
 	}
 	return m, nil
 }
 
-// inside turns an end of the stream into one in the middle of a frame.
-func inside(err error) error {
+// unexpectedEOF converts io.EOF within a frame.
+func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}

@@ -13,12 +13,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 )
 
-// messages is one of each shape that matters.
+// messages has one message of each shape.
 var messages = []protocol.Message{
 	{Hello: &protocol.Hello{Magic: protocol.Magic, Proto: 2, Version: "v1", Token: "t", Began: -3, Attempts: 2, DialNanos: 1e9}},
 	{Welcome: &protocol.Welcome{Proto: 1, Barrier: "main", Outputs: []string{"/a/*"}, Canary: &protocol.CanarySpec{Size: 4096, Volumes: []protocol.CanaryVolume{{Name: "v", Path: "/p"}}}}},
-	{Welcome: &protocol.Welcome{Proto: 2, Touch: []protocol.TouchSpec{{Volume: "v", Path: "/dev/v", Read: true, Device: true}}}},
-	{Touched: &protocol.Touched{Volume: "v", Write: true, Began: -7, At: 5, Errno: 30, Message: "read-only"}},
+	{Welcome: &protocol.Welcome{Proto: 2, Probes: []protocol.VolumeProbeSpec{{Volume: "v", Path: "/dev/v", Read: true, Device: true}}}},
+	{VolumeProbe: &protocol.VolumeProbe{Volume: "v", Write: true, Began: -7, At: 5, Errno: 30, Message: "read-only"}},
 	{File: &protocol.File{Name: "stdout", Offset: 1 << 40}, Body: []byte("bytes\x00\xff")},
 	{Canary: &protocol.Canary{Volume: "v", IOs: []protocol.CanaryIO{{Intended: -5, Started: protocol.Never, Ended: protocol.Never, Write: true, Errno: 28}}}},
 	{Exit: &protocol.Exit{At: -1, ExitCode: 137, Signal: 9, OOM: true}},
@@ -107,7 +107,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// stream is a connection that only says something.
+// stream is a connection that can only be read.
 type stream struct{ *bytes.Reader }
 
 func (stream) Write(b []byte) (int, error) { return len(b), nil }

@@ -1,11 +1,8 @@
-// Package rendezvous is what a wrapped command and its agent say to each other where
-// the command takes part in what the run agrees on: it stands at its barrier
-// itself, prepared, in place of being started when that opens, and it meets its
-// fellows, the same commands of other instances, on the way.
+// Package rendezvous lets a wrapped command wait at its barrier itself, after its own preparation, and wait
+// for the same commands of other instances at later steps.
 //
-// They speak over a descriptor that the agent leaves open for the command, named
-// by Env: one JSON object a line, each answer with the number of what was asked.
-// Instants are those of CLOCK_MONOTONIC, which both read.
+// The command talks to its agent over an inherited file descriptor named by Env: one JSON object per line,
+// each reply with the ID of its request. Instants are of CLOCK_MONOTONIC, which both sides read.
 package rendezvous
 
 import (
@@ -25,76 +22,74 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 )
 
-// Env names the descriptor in the command's environment.
+// Env is the environment variable with the number of the descriptor.
 const Env = "CNSBENCH_MEET"
 
-// MaxLine bounds what one side says at once.
+// MaxLine bounds the bytes of one message.
 const MaxLine = 256 << 10
 
-// Ask is what the command says: exactly one of the last three is set.
-type Ask struct {
+// Request is a message of the command: exactly one of the last three fields is set.
+type Request struct {
 	ID int64 `json:"id"`
-	// Barrier: it is prepared and stands at its barrier.
-	Barrier bool     `json:"barrier,omitempty"`
-	Meeting *Meeting `json:"meeting,omitempty"`
-	// Began is the instant at which it began its work, after the barrier; there is
-	// no answer.
+	// Barrier: the command is prepared and waits at its barrier.
+	Barrier    bool        `json:"barrier,omitempty"`
+	Rendezvous *Rendezvous `json:"meeting,omitempty"`
+	// Began is when the command started its work after the barrier; it has no reply.
 	Began int64 `json:"began,omitempty"`
 }
 
-// Meeting is what a command comes to.
-type Meeting = protocol.Meeting
+// Rendezvous is a step that a command waits at.
+type Rendezvous = protocol.Rendezvous
 
-// Answer to a barrier, of which it has the instant only, or to a meeting.
-type Answer = protocol.Met
+// Reply to a barrier, with the instant only, or to a rendezvous.
+type Reply = protocol.RendezvousReply
 
-// Now reads CLOCK_MONOTONIC.
+// Now reads CLOCK_MONOTONIC in nanoseconds.
 func Now() int64 {
 	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // every Linux has it
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // cannot fail on Linux
 	return t.Nano()
 }
 
-// Company is the command's side. Its methods are safe for concurrent use.
-type Company struct {
+// Client is the command's side. Its methods are safe for concurrent use.
+type Client struct {
 	conn io.ReadWriteCloser
 
 	mu      sync.Mutex
 	last    int64
-	waiting map[int64]chan Answer
-	lost    error
+	waiting map[int64]chan Reply
+	err     error
 }
 
-// Here is the company that this process is in by its environment; nil: it is in
-// none.
-func Here() (*Company, error) {
+// FromEnv returns the client that the environment describes, or nil if Env is not set.
+func FromEnv() (*Client, error) {
 	text := os.Getenv(Env)
 	if text == "" {
 		return nil, nil
 	}
 	fd, err := strconv.Atoi(text)
 	if err != nil || fd < 3 {
-		return nil, fmt.Errorf("%s=%q names no descriptor", Env, text)
+		return nil, fmt.Errorf("invalid %s=%q: want a file descriptor", Env, text)
 	}
 	unix.CloseOnExec(fd)
 	return New(os.NewFile(uintptr(fd), Env)), nil
 }
 
-// New speaks over conn.
-func New(conn io.ReadWriteCloser) *Company {
-	c := &Company{conn: conn, waiting: map[int64]chan Answer{}}
-	go c.listen()
+// New returns a client that communicates over conn.
+func New(conn io.ReadWriteCloser) *Client {
+	c := &Client{conn: conn, waiting: map[int64]chan Reply{}}
+	go c.readReplies()
 	return c
 }
 
-func (c *Company) listen() {
+func (c *Client) readReplies() {
 	lines := bufio.NewScanner(c.conn)
 	lines.Buffer(nil, MaxLine)
-	err := errors.New("the agent went away")
+	err := errors.New("the agent closed the connection")
 	for lines.Scan() {
-		var a Answer
+		var a Reply
 		if e := json.Unmarshal(lines.Bytes(), &a); e != nil {
-			err = fmt.Errorf("the agent said what cannot be read: %w", e)
+			err = fmt.Errorf("decode a reply of the agent: %w", e)
 			break
 		}
 		c.mu.Lock()
@@ -106,60 +101,59 @@ func (c *Company) listen() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lost = err
+	c.err = err
 	for _, w := range c.waiting {
 		close(w)
 	}
 	clear(c.waiting)
 }
 
-// Meet comes to a meeting, and returns when it takes place: at is the instant at
-// which all go on, which may still be to come.
-func (c *Company) Meet(ctx context.Context, m Meeting) (a Answer, at time.Time, err error) {
-	return c.ask(ctx, Ask{Meeting: &m})
+// Wait waits at a rendezvous until it takes place; at is when all members continue, which may lie in the
+// future.
+func (c *Client) Wait(ctx context.Context, m Rendezvous) (a Reply, at time.Time, err error) {
+	return c.call(ctx, Request{Rendezvous: &m})
 }
 
-// Barrier says that this process is prepared, and returns when it is known when
-// the barrier opens.
-func (c *Company) Barrier(ctx context.Context) (at time.Time, err error) {
-	_, at, err = c.ask(ctx, Ask{Barrier: true})
+// Barrier reports that the command is prepared and returns when the opening time of the barrier is known.
+func (c *Client) Barrier(ctx context.Context) (at time.Time, err error) {
+	_, at, err = c.call(ctx, Request{Barrier: true})
 	return at, err
 }
 
-// Began says that the work has begun, now.
-func (c *Company) Began() error { return c.say(Ask{Began: Now()}) }
+// ReportStart reports that the work starts now.
+func (c *Client) ReportStart() error { return c.send(Request{Began: Now()}) }
 
-func (c *Company) ask(ctx context.Context, q Ask) (Answer, time.Time, error) {
-	answer := make(chan Answer, 1)
+func (c *Client) call(ctx context.Context, q Request) (Reply, time.Time, error) {
+	answer := make(chan Reply, 1)
 	c.mu.Lock()
-	if c.lost != nil {
+	if c.err != nil {
 		defer c.mu.Unlock()
-		return Answer{}, time.Time{}, c.lost
+		return Reply{}, time.Time{}, c.err
 	}
 	c.last++
 	q.ID = c.last
 	c.waiting[q.ID] = answer
 	c.mu.Unlock()
-	if err := c.say(q); err != nil {
-		return Answer{}, time.Time{}, err
+	if err := c.send(q); err != nil {
+		return Reply{}, time.Time{}, err
 	}
 	select {
 	case a, ok := <-answer:
 		if !ok {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			return Answer{}, time.Time{}, c.lost
+			return Reply{}, time.Time{}, c.err
 		}
 		return a, time.Now().Add(time.Duration(a.At - Now())), nil
 	case <-ctx.Done():
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.waiting, q.ID)
-		return Answer{}, time.Time{}, context.Cause(ctx)
+		return Reply{}, time.Time{}, context.Cause(ctx)
 	}
 }
 
-func (c *Company) say(q Ask) error {
+func (c *Client) send(q Request) error {
 	line, err := json.Marshal(q)
 	if err != nil {
 		return err

@@ -6,17 +6,14 @@ import (
 	"syscall"
 )
 
-// Command is the agent in new mount and PID namespaces, and, unless this
-// process is root, in a user namespace in which it is root: the one identity
-// that is mapped there is our own. It reads its Spec from spec. The agent is
-// killed by the kernel when the thread that starts it ends, and everything in
-// its PID namespace with it: start it from a thread that lives as long as it
-// should. Its own messages go to stderr. With alone it has a network of its own
-// in which there is nothing; the runner's unix socket is reached all the same,
-// since that is a matter of the file system.
-func Command(agent string, spec, stderr *os.File, alone bool) *exec.Cmd {
-	cmd := exec.Command(agent, "jail") //nolint:noctx // its life is its session's, which ends it by the wire first
-	cmd.Env = []string{}               // nothing of the runner's reaches the workload
+// Command returns the agent's command in new mount and PID namespaces and, unless this process is root, in a
+// user namespace that maps its user to root. The agent reads its Spec from spec. The kernel kills it, and its
+// PID namespace, when the thread that starts it ends: start it from a thread that lives as long. Its own
+// messages go to stderr. With noNetwork it has an empty network namespace; the runner's unix socket stays
+// reachable through the file system.
+func Command(agent string, spec, stderr *os.File, noNetwork bool) *exec.Cmd {
+	cmd := exec.Command(agent, "jail") //nolint:noctx // the session ends it through the connection
+	cmd.Env = []string{}               // the workload must not see the runner's environment
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{spec}
 	cmd.Stdout, cmd.Stderr = stderr, stderr
@@ -24,7 +21,7 @@ func Command(agent string, spec, stderr *os.File, alone bool) *exec.Cmd {
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID,
 		Pdeathsig:  syscall.SIGKILL,
 	}
-	if alone {
+	if noNetwork {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWNET
 	}
 	if os.Geteuid() != 0 {

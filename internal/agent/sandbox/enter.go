@@ -2,39 +2,38 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// old is where the host's root is while the new one is made.
-const old = "/.host"
+// hostRoot is where the host's root is mounted while the new root is built.
+const hostRoot = "/.host"
 
-// Enter builds the new root for s and moves this process into it. It must be
-// called in a mount namespace of its own. log takes what is otherwise than
-// asked. After an error the process is of no more use.
+// Enter builds the new root for s and moves this process into it. The caller runs in its own mount namespace.
+// log receives deviations from s. After an error the process must exit.
 func Enter(s *Spec, log func(string)) error {
-	// Nothing that we mount or unmount may reach the host; what the host
-	// unmounts meanwhile shall go here too.
+	// Mounts made here must not propagate to the host; unmounts by the host
+	// must propagate here.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		if errors.Is(err, unix.EINVAL) {
-			return fmt.Errorf("part the mounts from the host's: / is not a mount point here, as in a plain chroot; mount --bind its directory onto itself before: %w", err)
+			return fmt.Errorf("make / a slave mount: / is not a mount point here (a plain chroot): run mount --bind on its directory first: %w", err)
 		}
-		return fmt.Errorf("part the mounts from the host's: %w", err)
+		return fmt.Errorf("make / a slave mount: %w", err)
 	}
-	sources, err := take(s.Mounts)
+	sources, err := cloneMounts(s.Mounts)
 	if err != nil {
 		return err
 	}
-	if err := letGo(s.Hide); err != nil {
-		log(fmt.Sprintf("other volumes of the run may be busy while this process lives: %v", err))
+	if err := unmountOthers(s.Hide); err != nil {
+		log(fmt.Sprintf("other volumes of the run may stay busy until this process ends: %v", err))
 	}
 	steps, targets, err := layout("/", s.Mounts)
 	if err != nil {
@@ -49,21 +48,21 @@ func Enter(s *Spec, log func(string)) error {
 	if err := mountProc(log); err != nil {
 		return err
 	}
-	if err := place(targets, sources); err != nil {
+	if err := attachVolumes(targets, sources); err != nil {
 		return err
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make the new root private: %w", err)
 	}
-	if err := unix.Unmount(old, unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("let go of the host's root: %w", err)
+	if err := unix.Unmount(hostRoot, unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("unmount the host's root: %w", err)
 	}
-	return os.Remove(old)
+	return os.Remove(hostRoot)
 }
 
-// take clones the mounts that stand at the sources, so that they are at hand
-// whatever is unmounted later. Keyed by target.
-func take(mounts []Mount) (map[string]int, error) {
+// cloneMounts clones the mounts at the sources, so that a later unmount does not affect them. The descriptors
+// are keyed by target.
+func cloneMounts(mounts []Mount) (map[string]int, error) {
 	fds := map[string]int{}
 	for _, m := range mounts {
 		if m.Source == "" {
@@ -78,28 +77,27 @@ func take(mounts []Mount) (map[string]int, error) {
 	return fds, nil
 }
 
-// clone is open_tree(2): a detached copy of the mounts at and beneath p.
+// clone returns a detached copy of the mounts at and beneath p (open_tree(2)).
 func clone(p string) (int, error) {
 	return unix.OpenTree(unix.AT_FDCWD, p, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 }
 
-// attach is move_mount(2): the detached fd, which is closed, at target.
+// attach mounts the detached fd at target (move_mount(2)) and closes fd.
 func attach(fd int, target string) error {
-	defer unix.Close(fd) // only a handle
+	defer unix.Close(fd)
 	return unix.MoveMount(fd, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-// readOnly makes the mount at p and all beneath it read-only.
+// readOnly makes the mounts at and beneath p read-only.
 func readOnly(p string) error {
 	return unix.MountSetattr(unix.AT_FDCWD, p, unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
-// system has the directories whose mounts a program may need to run at all.
+// system lists the directories whose mounts a program may need to run.
 var system = []string{"/bin", "/dev", "/etc", "/gnu", "/lib", "/lib32", "/lib64", "/nix", "/opt", "/proc", "/sbin", "/snap", "/sys", "/usr"}
 
-// needed says whether the mount at p comes along: the root, one on a directory
-// directly in it, one of the system's. All others may be volumes, of this run
-// or another's, which would stay busy as long as the container lives.
+// needed reports whether the sandbox keeps the mount at p: the root, a mount on a top-level directory, or one
+// of the system's. Any other mount may be a volume, which the container would keep busy.
 func needed(p string, hide []string) bool {
 	for _, dir := range hide {
 		if dir = filepath.Clean(dir); p != dir && within(dir, p) {
@@ -112,16 +110,16 @@ func needed(p string, hide []string) bool {
 	return slices.ContainsFunc(system, func(dir string) bool { return within(dir, p) })
 }
 
-// letGo unmounts, in this namespace, everything that is not needed. Without
-// being root it cannot; the error is about what lies in hide.
-func letGo(hide []string) error {
+// unmountOthers unmounts, in this namespace, everything that is not needed. An unprivileged process cannot;
+// the error covers mounts in hide.
+func unmountOthers(hide []string) error {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return err
 	}
 	points := slices.DeleteFunc(mountPoints(mounts), func(p string) bool { return needed(p, hide) })
-	// The deepest and latest first.
-	sort.SliceStable(points, func(i, j int) bool { return len(points[i]) > len(points[j]) })
+	// Deepest and latest first.
+	slices.SortStableFunc(points, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	var errs []error
 	for _, p := range points {
 		err := unix.Unmount(p, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
@@ -132,8 +130,8 @@ func letGo(hide []string) error {
 	return errors.Join(errs...)
 }
 
-// mountPoints reads the fifth field of each line of mountinfo, in which
-// blanks and backslashes are octal (proc_pid_mountinfo(5)).
+// mountPoints returns the fifth field of each line of mountinfo, in which blanks and backslashes are octal
+// (proc_pid_mountinfo(5)).
 func mountPoints(mountinfo []byte) []string {
 	var points []string
 	for line := range bytes.Lines(mountinfo) {
@@ -160,28 +158,27 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// pivot makes an empty tmpfs the root and puts the host's root at old. The
-// tmpfs is only for directories and what is written beside any volume.
+// pivot mounts an empty tmpfs as the root and the host's root at hostRoot. The tmpfs holds directories and
+// files written outside volumes.
 func pivot(root string) error {
 	if err := unix.Mount("cnsbench", root, "tmpfs", unix.MS_NOSUID, "mode=0755,size=64m"); err != nil {
 		return fmt.Errorf("mount the new root on %s: %w", root, err)
 	}
-	if err := os.Mkdir(root+old, 0o700); err != nil {
+	if err := os.Mkdir(root+hostRoot, 0o700); err != nil {
 		return err
 	}
-	if err := unix.PivotRoot(root, root+old); err != nil {
+	if err := unix.PivotRoot(root, root+hostRoot); err != nil {
 		return fmt.Errorf("change the root to %s: %w", root, err)
 	}
 	return os.Chdir("/")
 }
 
-// build carries the steps out. Directories of the host become read-only,
-// except /dev, whose devices and shared memory are for use.
+// build executes the steps. Directories of the host become read-only, except /dev.
 func build(steps []step, log func(string)) error {
 	var firstRO error
 	for _, s := range steps {
-		if err := s.do(); err != nil {
-			return fmt.Errorf("bring %s into the new root: %w", s.path, err)
+		if err := s.create(); err != nil {
+			return fmt.Errorf("create %s in the new root: %w", s.path, err)
 		}
 		if (s.kind == bindDir || s.kind == bindFile) && !within("/dev", s.path) {
 			if err := readOnly(s.path); err != nil && firstRO == nil && !errors.Is(err, unix.ENOENT) {
@@ -190,19 +187,19 @@ func build(steps []step, log func(string)) error {
 		}
 	}
 	if firstRO != nil {
-		log(fmt.Sprintf("directories of the host are writable inside, as they could not be made read-only: %v", firstRO))
+		log(fmt.Sprintf("directories of the host are writable in the sandbox: making them read-only failed: %v", firstRO))
 	}
 	return nil
 }
 
-// do makes one entry; the host's may have vanished since they were listed.
-func (s step) do() error {
+// create makes one entry. An entry of the host may have vanished since it was listed.
+func (s step) create() error {
 	switch s.kind {
 	case makeDir:
 		if err := os.Mkdir(s.path, s.mode); err != nil {
 			return err
 		}
-		return os.Chmod(s.path, s.mode) // whatever the umask
+		return os.Chmod(s.path, s.mode) // independent of the umask
 	case makeFile:
 		return os.WriteFile(s.path, nil, 0o644)
 	case makeLink:
@@ -216,7 +213,7 @@ func (s step) do() error {
 			return err
 		}
 	}
-	fd, err := clone(old + s.path)
+	fd, err := clone(hostRoot + s.path)
 	if errors.Is(err, unix.ENOENT) {
 		return os.Remove(s.path)
 	}
@@ -226,26 +223,24 @@ func (s step) do() error {
 	return attach(fd, s.path)
 }
 
-// mountProc mounts /proc for the new PID namespace. Where the kernel refuses
-// (a container with a masked /proc, not root) the host's is used: programs
-// find themselves in it under other numbers.
+// mountProc mounts /proc for the new PID namespace. Where the kernel refuses (a container with a masked /proc
+// and no root) it binds the host's, in which processes have other PIDs.
 func mountProc(log func(string)) error {
 	err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 	if err == nil {
 		return nil
 	}
-	log(fmt.Sprintf("/proc is the host's: mounting a new one was refused: %v", err))
-	fd, err := clone(old + "/proc")
+	log(fmt.Sprintf("using the host's /proc: mounting a new one failed: %v", err))
+	fd, err := clone(hostRoot + "/proc")
 	if err != nil {
-		return fmt.Errorf("bring /proc into the new root: %w", err)
+		return fmt.Errorf("bind /proc into the new root: %w", err)
 	}
 	return attach(fd, "/proc")
 }
 
-// place puts the volumes at their targets, parents first, and then takes the
-// right to write from those that are to be read-only. A mount point inside
-// another volume that is missing there is made in it, as the kubelet does.
-func place(targets []target, sources map[string]int) error {
+// attachVolumes mounts the volumes at their targets, parents first, and then makes the read-only ones
+// read-only. It creates a missing mount point inside another volume, as the kubelet does.
+func attachVolumes(targets []target, sources map[string]int) error {
 	for _, t := range targets {
 		if err := t.prepare(); err != nil {
 			return fmt.Errorf("mount point %s: %w", t.path, err)
@@ -268,7 +263,7 @@ func place(targets []target, sources map[string]int) error {
 	return nil
 }
 
-// prepare makes the mount point where it is still missing.
+// prepare creates a missing mount point.
 func (t target) prepare() error {
 	if _, err := os.Lstat(t.path); err == nil {
 		return nil

@@ -7,14 +7,14 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 )
 
-// A step makes one entry of the new root.
+// step creates one entry of the new root.
 type step struct {
 	kind stepKind
-	path string // in the jail
+	path string // in the sandbox
 	link string // of a symlink
 	mode fs.FileMode
 }
@@ -22,25 +22,24 @@ type step struct {
 type stepKind int
 
 const (
-	makeDir  stepKind = iota // a directory of our own
-	makeFile                 // an empty file of our own, to mount on
-	bindDir                  // the host's directory, with all mounted beneath it
+	makeDir  stepKind = iota // a new directory
+	makeFile                 // a new empty file, to mount on
+	bindDir                  // the host's directory with the mounts beneath it
 	bindFile                 // the host's file, socket or device
-	makeLink                 // the host's symbolic link, repeated
+	makeLink                 // a copy of the host's symbolic link
 )
 
-// target is a mount as it will be made: its path free of symbolic links.
+// target is a mount whose path is free of symbolic links.
 type target struct {
 	Mount
 	path string
-	file bool // the source is no directory
+	file bool // the source is not a directory
 }
 
-// layout plans a root in which every target's mount point exists. Directories
-// of the host appear whole, except those in which a mount point is missing:
-// these are made anew, with each of their entries brought in by itself, all
-// the way down to the missing one. It reads the host's file system at host
-// ("/", or a test's) and changes nothing.
+// layout plans a root in which every target's mount point exists. Directories of the host are bound whole,
+// except those in which a mount point is missing: they are created, and each of their entries is bound by
+// itself, down to the missing one. It reads the host's file system at host ("/", or a test's) and changes
+// nothing.
 func layout(host string, mounts []Mount) ([]step, []target, error) {
 	b := &builder{host: host, split: map[string]bool{"/": true}, made: map[string]step{}}
 	var targets []target
@@ -51,11 +50,11 @@ func layout(host string, mounts []Mount) ([]step, []target, error) {
 		}
 		targets = append(targets, t)
 	}
-	// Parents first: what lies inside another mount is that mount's affair.
-	sort.SliceStable(targets, func(i, j int) bool { return targets[i].path < targets[j].path })
+	// Parents first: a target inside another mount needs no mount point here.
+	slices.SortStableFunc(targets, func(a, b target) int { return strings.Compare(a.path, b.path) })
 	for i, t := range targets {
-		if !insideEarlier(targets[:i], t.path) {
-			b.need(t)
+		if !isCovered(targets[:i], t.path) {
+			b.addMissing(t)
 		}
 	}
 	if err := b.walk("/"); err != nil {
@@ -64,8 +63,8 @@ func layout(host string, mounts []Mount) ([]step, []target, error) {
 	return b.steps, targets, nil
 }
 
-// insideEarlier says whether p lies in the mount of one of ts.
-func insideEarlier(ts []target, p string) bool {
+// isCovered reports whether p lies in the mount of one of ts.
+func isCovered(ts []target, p string) bool {
 	for _, t := range ts {
 		if t.Source != "" && within(t.path, p) {
 			return true
@@ -74,20 +73,19 @@ func insideEarlier(ts []target, p string) bool {
 	return false
 }
 
-// within says whether p is dir or beneath it.
+// within reports whether p is dir or beneath it.
 func within(dir, p string) bool {
 	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }
 
 type builder struct {
 	host  string
-	split map[string]bool // directories of the host to be made anew
-	made  map[string]step // what the host does not have
+	split map[string]bool // directories of the host to create anew
+	made  map[string]step // entries that the host lacks
 	steps []step
 }
 
-// resolve checks a mount and follows the symbolic links of its target as far
-// as it exists on the host.
+// resolve checks a mount and follows the symbolic links of its target as far as it exists on the host.
 func (b *builder) resolve(m Mount) (target, error) {
 	if !path.IsAbs(m.Target) || path.Clean(m.Target) == "/" {
 		return target{}, fmt.Errorf("mount path %q must be an absolute path below /", m.Target)
@@ -118,8 +116,8 @@ func (b *builder) resolve(m Mount) (target, error) {
 	return t, nil
 }
 
-// need notes what must be made for t, and which directories be split for it.
-func (b *builder) need(t target) {
+// addMissing records the entries to create for t and the directories to split.
+func (b *builder) addMissing(t target) {
 	fi, err := os.Lstat(filepath.Join(b.host, t.path))
 	if err == nil && fi.IsDir() == !t.file {
 		return
@@ -141,11 +139,11 @@ func (b *builder) need(t target) {
 	}
 }
 
-// walk makes the entries of dir, which is split: the host's and the missing.
+// walk adds the entries of a split directory: the host's and the missing ones.
 func (b *builder) walk(dir string) error {
 	entries, err := os.ReadDir(filepath.Join(b.host, dir))
 	if err != nil {
-		return fmt.Errorf("a mount point is wanted in %s, which cannot be listed: %w", dir, err)
+		return fmt.Errorf("list %s, which needs a mount point: %w", dir, err)
 	}
 	for _, e := range entries {
 		p := path.Join(dir, e.Name())
@@ -156,51 +154,49 @@ func (b *builder) walk(dir string) error {
 			return err
 		}
 	}
-	var missing []string
-	for p := range b.made {
-		if path.Dir(p) == dir {
-			missing = append(missing, p)
-		}
-	}
-	sort.Strings(missing)
-	for _, p := range missing {
+	for _, p := range b.madeIn(dir) {
 		b.missing(p)
 	}
 	return nil
 }
 
-// missing makes p and what is missing beneath it.
-func (b *builder) missing(p string) {
-	b.steps = append(b.steps, b.made[p])
-	var below []string
-	for q := range b.made {
-		if path.Dir(q) == p && q != p {
-			below = append(below, q)
+// madeIn lists the missing entries directly in dir, sorted.
+func (b *builder) madeIn(dir string) []string {
+	var all []string
+	for p := range b.made {
+		if path.Dir(p) == dir && p != dir {
+			all = append(all, p)
 		}
 	}
-	sort.Strings(below)
-	for _, q := range below {
+	slices.Sort(all)
+	return all
+}
+
+// missing adds p and the missing entries beneath it.
+func (b *builder) missing(p string) {
+	b.steps = append(b.steps, b.made[p])
+	for _, q := range b.madeIn(p) {
 		b.missing(q)
 	}
 }
 
-// entry brings in one entry of the host.
+// entry adds one entry of the host.
 func (b *builder) entry(p string, e fs.DirEntry) error {
 	s := step{path: p}
 	switch {
 	case b.split[p]:
 		fi, err := e.Info()
 		if err != nil {
-			return gone(err)
+			return ignoreNotExist(err)
 		}
 		b.steps = append(b.steps, step{kind: makeDir, path: p, mode: fi.Mode().Perm()})
 		return b.walk(p)
 	case p == "/proc":
-		s.kind, s.mode = makeDir, 0o555 // mounted anew
+		s.kind, s.mode = makeDir, 0o555 // mounted by mountProc
 	case e.Type()&fs.ModeSymlink != 0:
 		link, err := os.Readlink(filepath.Join(b.host, p))
 		if err != nil {
-			return gone(err)
+			return ignoreNotExist(err)
 		}
 		s.kind, s.link = makeLink, link
 	case e.IsDir():
@@ -212,8 +208,8 @@ func (b *builder) entry(p string, e fs.DirEntry) error {
 	return nil
 }
 
-// gone forgives what has vanished since it was listed.
-func gone(err error) error {
+// ignoreNotExist ignores an entry that vanished since it was listed.
+func ignoreNotExist(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fakeHost is a small root file system.
+// fakeHost creates a small root file system.
 func fakeHost(t *testing.T) string {
 	t.Helper()
 	// EvalSymlinks is used on it.

@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// Identity is what the runner of one run proves itself by.
+// Identity is the runner's key and certificate for one run.
 type Identity struct {
 	config *tls.Config
 	pin    string
 }
 
-// NewIdentity makes a key and a certificate that live as long as the process.
+// NewIdentity generates a key and a certificate, which are kept in memory only.
 func NewIdentity() (*Identity, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -29,7 +29,7 @@ func NewIdentity() (*Identity, error) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1),
 		Subject:      pkix.Name{CommonName: "cnsbench runner"},
-		// Agents do not look at the times: a node's clock may be anywhere.
+		// Agents ignore the times, since a node's clock may be wrong.
 		NotBefore: time.Now().Add(-24 * time.Hour),
 		NotAfter:  time.Now().AddDate(1, 0, 0),
 		KeyUsage:  x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -41,18 +41,17 @@ func NewIdentity() (*Identity, error) {
 	return &Identity{pin: Pin(der), config: &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		Certificates:           []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
-		SessionTicketsDisabled: true, // an agent comes once
+		SessionTicketsDisabled: true, // an agent connects once
 	}}, nil
 }
 
-// Pin is the hash that agents know the certificate by.
+// Pin returns the hash by which agents verify the certificate.
 func (i *Identity) Pin() string { return i.pin }
 
-// Accept makes a link of a connection that came in; with an identity the
-// other side must manage a TLS handshake within ten seconds. On failure the
-// connection is closed.
+// Accept returns a link over an accepted connection. With an identity the peer must complete a TLS handshake
+// within ten seconds. On failure the connection is closed.
 func Accept(ctx context.Context, c net.Conn, i *Identity, silence time.Duration) (*Link, error) {
-	l := over(c, silence)
+	l := newLink(c, silence)
 	if i == nil {
 		return l, nil
 	}

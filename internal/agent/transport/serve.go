@@ -9,18 +9,16 @@ import (
 	"time"
 )
 
-// Bounds of those who come to Serve, and may know no token.
+// Limits for peers of Serve that have not authenticated.
 const (
 	maxSessions = 16
-	helloWithin = 10 * time.Second // until the session says otherwise
+	helloWithin = 10 * time.Second // until the session changes the silence limit
 )
 
-// Serve gives each connection that comes in at the listener to session, secured,
-// 16 at once (further ones are closed), until ctx ends. Both sides must Prove
-// themselves before anything else is said; the other side may be silent for ten
-// seconds unless session changes that. The link is closed when session returns,
-// and when ctx ends. Serve closes the listener, and returns when all sessions
-// have; failed is told of those that did not end with ctx, or by the other side.
+// Serve calls session for each TLS connection accepted by listener, at most 16 at once (further ones are
+// closed), until ctx ends. Both sides must exchange a Proof first; the silence limit is ten seconds unless
+// session changes it. The link is closed when session returns or ctx ends. Serve closes the listener and
+// waits for all sessions. failed receives the errors of sessions that neither ctx nor the peer ended.
 func Serve(ctx context.Context, listener net.Listener, i *Identity, session func(context.Context, *Link) error, failed func(from net.Addr, err error)) error {
 	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
 	defer stop()
@@ -36,7 +34,7 @@ func Serve(ctx context.Context, listener net.Listener, i *Identity, session func
 		case errors.Is(err, net.ErrClosed):
 			return err
 		default:
-			time.Sleep(10 * time.Millisecond) // out of descriptors
+			time.Sleep(10 * time.Millisecond) // out of file descriptors
 			continue
 		}
 		select {

@@ -1,6 +1,6 @@
-// Package transport makes the connection that an agent dials: a unix socket, or
-// TCP with TLS 1.3 where the runner's certificate is known by its hash alone;
-// and notices when the other side has vanished without closing it.
+// Package transport provides the connections that agents dial: a unix socket, or TCP with TLS 1.3 where the
+// runner's certificate is verified by its hash alone. It detects a peer that vanished without closing the
+// connection.
 package transport
 
 import (
@@ -24,20 +24,17 @@ const (
 	TLS  = "tls"
 )
 
-// Silence is how long the other side may be silent, although the runner asks
-// and the agent answers once a second, before it is taken for lost: a cut
-// cable and a dead node say nothing.
+// Silence is how long the peer may send nothing before it is lost. The runner pings once a second.
 const Silence = 30 * time.Second
 
-// ErrSilent is returned by Read when the other side was silent for too long.
-var ErrSilent = errors.New("the other side has fallen silent")
+// ErrSilent is returned by Read when the peer has sent nothing for too long.
+var ErrSilent = errors.New("the peer stopped responding")
 
-// Link is a connection with a limit to silence. Close ends a Read and a Write
-// that are under way.
+// Link is a connection with a limit on silence. Close ends pending Reads and Writes.
 type Link struct {
-	net.Conn // TLS where there is TLS
-	wire     *attentive
-	// Attempts is how often Dial tried, Took how long that was.
+	net.Conn // TLS if the link has it
+	wire     *silenceConn
+	// Attempts is the number of dials by Dial, Took their total time.
 	Attempts int
 	Took     time.Duration
 }
@@ -45,65 +42,64 @@ type Link struct {
 // SetSilence changes the limit from the next Read on.
 func (l *Link) SetSilence(d time.Duration) { l.wire.silence.Store(int64(d)) }
 
-// over wraps a connection as it comes from the kernel.
-func over(c net.Conn, silence time.Duration) *Link {
-	l := &Link{wire: &attentive{Conn: c}}
+// newLink wraps an accepted or dialed connection.
+func newLink(c net.Conn, silence time.Duration) *Link {
+	l := &Link{wire: &silenceConn{Conn: c}}
 	l.Conn = l.wire
 	l.SetSilence(silence)
 	return l
 }
 
-// attentive limits the silence beneath TLS, whose reads need not be the kernel's.
-type attentive struct {
+// silenceConn limits the silence beneath TLS, where one Read may take several reads of the socket.
+type silenceConn struct {
 	net.Conn
 	silence atomic.Int64
 }
 
-// second is the time for what has arrived while this very process was
-// stopped: the deadline has passed too then.
-const second = 100 * time.Millisecond
+// lateReadWithin is the time to read data that arrived while this process was stopped, in which case the
+// deadline has passed too.
+const lateReadWithin = 100 * time.Millisecond
 
-func (a *attentive) Read(b []byte) (int, error) {
+func (a *silenceConn) Read(b []byte) (int, error) {
 	silence := time.Duration(a.silence.Load())
-	n, err := a.within(silence, b)
+	n, err := a.readWithin(silence, b)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		n, err = a.within(second, b)
+		n, err = a.readWithin(lateReadWithin, b)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = fmt.Errorf("%w: not a byte for %v", ErrSilent, silence)
+		err = fmt.Errorf("%w: no data for %v", ErrSilent, silence)
 	}
 	return n, err
 }
 
-func (a *attentive) within(limit time.Duration, b []byte) (int, error) {
+func (a *silenceConn) readWithin(limit time.Duration, b []byte) (int, error) {
 	if err := a.Conn.SetReadDeadline(time.Now().Add(limit)); err != nil {
 		return 0, err
 	}
 	return a.Conn.Read(b)
 }
 
-// How long one attempt may take, and the wait between attempts.
+// Timeouts of one attempt, and the pauses between attempts.
 const (
-	connectWithin   = 2 * time.Second // a lost SYN is sent anew after one second
+	connectWithin   = 2 * time.Second // a lost SYN is resent after one second
 	handshakeWithin = 10 * time.Second
 	firstPause      = 50 * time.Millisecond
 	longestPause    = time.Second
 )
 
-// ErrAddress says that an address is not one of a runner.
-var ErrAddress = errors.New("the runner's address is not unix:PATH or tls:HOST:PORT")
+// ErrAddress is returned for an invalid runner address.
+var ErrAddress = errors.New("invalid runner address: want unix:PATH or tls:HOST:PORT")
 
-// ErrPin says that another certificate was shown than the one expected.
-var ErrPin = errors.New("it has not the certificate of this agent's runner: something else answers there, or it is another run's runner")
+// ErrPin is returned when the peer shows another certificate than the expected one.
+var ErrPin = errors.New("wrong certificate: the address belongs to another service or to another run's runner")
 
-// Dial connects to the runner, trying again for as long as patience lasts (0:
-// one attempt): the network of a new pod may take a moment. Wrong certificates
-// and addresses are not tried again. pin is the SHA-256 of the runner's
-// certificate in hex; not used with unix.
+// Dial connects to the runner and retries until patience has passed (0: one attempt): the network of a new
+// pod may need a moment. It does not retry after a wrong certificate or address. pin is the SHA-256 of the
+// runner's certificate in hex; unused with unix.
 func Dial(ctx context.Context, address, pin string, patience time.Duration) (*Link, error) {
 	network, target, ok := strings.Cut(address, ":")
 	if !ok || target == "" || network != Unix && network != TLS {
-		return nil, fmt.Errorf("%w: it is %q", ErrAddress, address)
+		return nil, fmt.Errorf("%w, not %q", ErrAddress, address)
 	}
 	began := time.Now()
 	pause := firstPause
@@ -134,28 +130,27 @@ func dialOnce(ctx context.Context, network, target, pin string) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := over(c, Silence)
+	l := newLink(c, Silence)
 	if network == Unix {
 		return l, nil
 	}
 	return l.secure(ctx, tls.Client(l.wire, clientConfig(pin)), handshakeWithin)
 }
 
-// secure puts TLS over the link; on failure the connection is closed.
+// secure adds TLS to the link; on failure it closes the connection.
 func (l *Link) secure(ctx context.Context, c *tls.Conn, within time.Duration) (*Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	if err := c.HandshakeContext(ctx); err != nil {
-		_ = l.wire.Close() // the handshake's error says more
+		_ = l.wire.Close() // the handshake's error is the cause
 		return nil, err
 	}
 	l.Conn = c
 	return l, nil
 }
 
-// clientConfig accepts the one certificate with that hash. Neither names nor
-// times nor authorities matter then; that the other side has the key is
-// proven by the handshake, which signs with it (RFC 8446 §4.4.3).
+// clientConfig accepts only the certificate with that hash, whatever its names, times and issuer. The
+// handshake proves that the peer has the key (RFC 8446 §4.4.3).
 func clientConfig(pin string) *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS13,
@@ -172,7 +167,7 @@ func clientConfig(pin string) *tls.Config {
 	}
 }
 
-// Pin is what a certificate is known by: the SHA-256 of its DER form, in hex.
+// Pin returns the SHA-256 of a certificate's DER form in hex.
 func Pin(certificate []byte) string {
 	sum := sha256.Sum256(certificate)
 	return hex.EncodeToString(sum[:])

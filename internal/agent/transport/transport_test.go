@@ -18,7 +18,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// TestDialEnds shows what ends the attempts, and what does not.
+// TestDialEnds covers what ends the attempts of Dial.
 func TestDialEnds(t *testing.T) {
 	const nobody = "tls:127.0.0.1:1"
 	// Two attempts, after 0 and 50 ms, or one where the machine is slow; never three.
@@ -33,7 +33,7 @@ func TestDialEnds(t *testing.T) {
 	}
 }
 
-// pair is both ends of a secured link with that limit on ours.
+// pair returns both ends of a TLS link with the given silence limit on ours.
 func pair(t *testing.T, silence time.Duration) (ours, theirs *Link) {
 	t.Helper()
 	identity, err := NewIdentity()
@@ -73,8 +73,10 @@ func TestSilence(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for range 5 { // for longer than the limit, but never silent for so long
-			time.Sleep(silence / 2)
+		tick := time.NewTicker(silence / 2)
+		defer tick.Stop()
+		for range 5 { // in all longer than the limit, but never silent for that long
+			<-tick.C
 			_, _ = theirs.Write([]byte("x"))
 		}
 	}()
@@ -91,8 +93,8 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// stopped is a connection of a process that was stopped: the deadline is past
-// when it goes on, and there is something to read.
+// stopped is a connection of a process that was stopped: the deadline has passed when it continues, and data
+// is available.
 type stopped struct {
 	net.Conn
 	reads int
@@ -108,14 +110,14 @@ func (s *stopped) Read(b []byte) (int, error) {
 	return copy(b, "x"), nil
 }
 
-func TestStoppedProcessLooksAgain(t *testing.T) {
-	l := over(&stopped{}, time.Second)
+func TestReadAfterStop(t *testing.T) {
+	l := newLink(&stopped{}, time.Second)
 	if n, err := l.Read(make([]byte, 1)); n != 1 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 }
 
-// TestPin shows that a certificate is as good as its hash and no better.
+// TestPin shows that a certificate is verified by its hash alone.
 func TestPin(t *testing.T) {
 	ours, err := NewIdentity()
 	if err != nil {

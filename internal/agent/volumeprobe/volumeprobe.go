@@ -1,5 +1,5 @@
-// Package volumeprobe does the first I/O on a volume: the proof that it is of use,
-// and the instant from which it is. Nothing of it remains.
+// Package volumeprobe performs the first I/O on a volume, which shows when the volume is usable. It leaves
+// nothing on the volume.
 package volumeprobe
 
 import (
@@ -17,14 +17,14 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 )
 
-// block is the size of a first I/O, and what O_DIRECT is aligned to.
+// block is the size of a probe's I/O and the alignment of O_DIRECT.
 const block = 4096
 
-// Do carries out what s asks for, first the write, then the read, and passes
-// on each when it has ended, whichever way. now is the agent's clock.
-func Do(s protocol.TouchSpec, now func() int64, done func(protocol.Touched)) {
+// Run performs the I/O that s asks for, first the write, then the read, and reports each result, also a
+// failed one. now is the agent's clock.
+func Run(s protocol.VolumeProbeSpec, now func() int64, done func(protocol.VolumeProbe)) {
 	once := func(write bool, io func() error) {
-		t := protocol.Touched{Volume: s.Volume, Write: write, Began: now()}
+		t := protocol.VolumeProbe{Volume: s.Volume, Write: write, Began: now()}
 		err := io()
 		t.At = now()
 		if err != nil {
@@ -37,7 +37,7 @@ func Do(s protocol.TouchSpec, now func() int64, done func(protocol.Touched)) {
 	if s.Write {
 		once(true, func() error {
 			if s.Device {
-				return fmt.Errorf("%s is a device: nothing is written to it", s.Path)
+				return fmt.Errorf("%s is a device: not written to", s.Path)
 			}
 			return firstWrite(s.Path)
 		})
@@ -47,12 +47,12 @@ func Do(s protocol.TouchSpec, now func() int64, done func(protocol.Touched)) {
 	}
 }
 
-// firstWrite makes one block durable in a file that has no name, where the
-// file system can do that, else in one that loses its name before it is written.
+// firstWrite writes and syncs one block in an unnamed file (O_TMPFILE) or, where the file system lacks those,
+// in a file that is unlinked before the write.
 func firstWrite(dir string) error {
 	f, err := os.OpenFile(dir, os.O_WRONLY|unix.O_TMPFILE, 0o600)
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL) {
-		f, err = unnamed(dir)
+		f, err = createUnnamed(dir)
 	}
 	if err != nil {
 		return err
@@ -61,8 +61,8 @@ func firstWrite(dir string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// unnamed makes a file in dir and takes its name away.
-func unnamed(dir string) (*os.File, error) {
+// createUnnamed creates a file in dir and unlinks it.
+func createUnnamed(dir string) (*os.File, error) {
 	name := fmt.Sprintf("%s/.cnsbench-touch-%x", dir, rand.Uint64())
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -74,9 +74,8 @@ func unnamed(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// firstRead reads the first block of a device, or of the first file of a file
-// system that has any bytes and may be read; without one, its directories have
-// been read.
+// firstRead reads the first block of a device, or of the first non-empty readable file of a file system.
+// Without such a file, reading the directories is enough.
 func firstRead(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -85,7 +84,7 @@ func firstRead(path string) error {
 	if !info.IsDir() {
 		return readBlock(path)
 	}
-	var refused error // of the files that are there
+	var refused error // by the files found so far
 	left := maxEntries
 	err = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
 		left--
@@ -115,17 +114,16 @@ func isEmpty(d fs.DirEntry) bool {
 	return err == nil && info.Size() == 0
 }
 
-// readBlock reads past the page cache where that can be done, so that the
-// bytes come from the volume.
+// readBlock reads with O_DIRECT where possible, so that the bytes come from the volume.
 func readBlock(path string) error {
-	err := readWith(path, unix.O_DIRECT)
-	if errors.Is(err, unix.EINVAL) { // when opened or, with some file systems, when read
-		err = readWith(path, 0)
+	err := readBlockWith(path, unix.O_DIRECT)
+	if errors.Is(err, unix.EINVAL) { // from open or, on some file systems, from read
+		err = readBlockWith(path, 0)
 	}
 	return err
 }
 
-func readWith(path string, flags int) error {
+func readBlockWith(path string, flags int) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|flags, 0)
 	if err != nil {
 		return err
@@ -133,13 +131,13 @@ func readWith(path string, flags int) error {
 	n, err := f.ReadAt(aligned(), 0)
 	if errors.Is(err, io.EOF) {
 		if err = nil; n == 0 {
-			err = fmt.Errorf("there is not a byte in %s", path)
+			err = fmt.Errorf("%s is empty", path)
 		}
 	}
 	return errors.Join(err, f.Close())
 }
 
-// aligned is a block of memory at a multiple of its size.
+// aligned returns a block of memory aligned to its size.
 func aligned() []byte {
 	raw := make([]byte, 2*block)
 	skip := block - int(uintptr(unsafe.Pointer(&raw[0]))%block)

@@ -14,11 +14,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 )
 
-// do returns what Do reports, on a clock that ticks at each look.
-func do(s protocol.TouchSpec) []protocol.Touched {
-	var all []protocol.Touched
+// do returns the reports of Run, with a clock that advances with each reading.
+func do(s protocol.VolumeProbeSpec) []protocol.VolumeProbe {
+	var all []protocol.VolumeProbe
 	clock := int64(0)
-	Do(s, func() int64 { clock++; return clock }, func(t protocol.Touched) { all = append(all, t) })
+	Run(s, func() int64 { clock++; return clock }, func(t protocol.VolumeProbe) { all = append(all, t) })
 	return all
 }
 
@@ -32,7 +32,7 @@ func put(t *testing.T, path, text string) {
 	}
 }
 
-func TestDo(t *testing.T) {
+func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	full, empty := filepath.Join(dir, "full"), filepath.Join(dir, "empty")
 	put(t, full+"/a/0-empty", "")
@@ -40,20 +40,20 @@ func TestDo(t *testing.T) {
 	put(t, empty+"/file", "")
 	tests := []struct {
 		name  string
-		spec  protocol.TouchSpec
+		spec  protocol.VolumeProbeSpec
 		want  int // how many I/Os
 		errno syscall.Errno
 		err   string
 	}{
-		{"write", protocol.TouchSpec{Path: empty, Write: true}, 1, 0, ""},
-		{"read", protocol.TouchSpec{Path: full, Read: true}, 1, 0, ""},
-		{"both", protocol.TouchSpec{Path: full, Write: true, Read: true}, 2, 0, ""},
-		{"nothing to read", protocol.TouchSpec{Path: empty, Read: true}, 1, 0, ""},
-		{"no such directory", protocol.TouchSpec{Path: dir + "/none", Write: true, Read: true}, 2, syscall.ENOENT, dir + "/none"},
-		{"a file as a volume", protocol.TouchSpec{Path: full + "/a/file", Write: true}, 1, syscall.ENOTDIR, ""},
-		{"an empty file", protocol.TouchSpec{Path: empty + "/file", Read: true}, 1, 0, "not a byte"},
-		{"nothing", protocol.TouchSpec{Path: full}, 0, 0, ""},
-		{"never to a device", protocol.TouchSpec{Path: full + "/a/file", Device: true, Write: true}, 1, 0, "nothing is written"},
+		{"write", protocol.VolumeProbeSpec{Path: empty, Write: true}, 1, 0, ""},
+		{"read", protocol.VolumeProbeSpec{Path: full, Read: true}, 1, 0, ""},
+		{"both", protocol.VolumeProbeSpec{Path: full, Write: true, Read: true}, 2, 0, ""},
+		{"nothing to read", protocol.VolumeProbeSpec{Path: empty, Read: true}, 1, 0, ""},
+		{"no such directory", protocol.VolumeProbeSpec{Path: dir + "/none", Write: true, Read: true}, 2, syscall.ENOENT, dir + "/none"},
+		{"a file as a volume", protocol.VolumeProbeSpec{Path: full + "/a/file", Write: true}, 1, syscall.ENOTDIR, ""},
+		{"an empty file", protocol.VolumeProbeSpec{Path: empty + "/file", Read: true}, 1, 0, "is empty"},
+		{"nothing", protocol.VolumeProbeSpec{Path: full}, 0, 0, ""},
+		{"never to a device", protocol.VolumeProbeSpec{Path: full + "/a/file", Device: true, Write: true}, 1, 0, "not written to"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -77,10 +77,10 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// TestUnnamed is the way of file systems without O_TMPFILE.
-func TestUnnamed(t *testing.T) {
+// TestCreateUnnamed covers file systems without O_TMPFILE.
+func TestCreateUnnamed(t *testing.T) {
 	dir := t.TempDir()
-	f, err := unnamed(dir)
+	f, err := createUnnamed(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,8 +93,8 @@ func TestUnnamed(t *testing.T) {
 	}
 }
 
-// TestVolumes goes through real file systems: a read-only one, one with files
-// that are past the page cache only if they are really read, and a device.
+// TestVolumes probes real file systems (a read-only one, and one with files that must be read past the page
+// cache) and a device.
 func TestVolumes(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("mounting needs root")
@@ -111,7 +111,7 @@ func TestVolumes(t *testing.T) {
 	put(t, mount+"/data", strings.Repeat("x", 10000))
 
 	before := sectors(t, device)
-	if got := do(protocol.TouchSpec{Volume: "v", Path: mount, Write: true}); got[0].Message != "" {
+	if got := do(protocol.VolumeProbeSpec{Volume: "v", Path: mount, Write: true}); got[0].Message != "" {
 		t.Errorf("write: %+v", got)
 	}
 	if after := sectors(t, device); after.written < before.written+8 {
@@ -119,23 +119,23 @@ func TestVolumes(t *testing.T) {
 	}
 	unix.Sync()
 	before = sectors(t, device)
-	if got := do(protocol.TouchSpec{Volume: "v", Path: mount, Read: true}); got[0].Message != "" {
+	if got := do(protocol.VolumeProbeSpec{Volume: "v", Path: mount, Read: true}); got[0].Message != "" {
 		t.Errorf("read: %+v", got)
 	}
 	if after := sectors(t, device); after.read < before.read+8 {
 		t.Errorf("the file came from the page cache: %d sectors, then %d", before.read, after.read)
 	}
-	if got := do(protocol.TouchSpec{Volume: "v", Path: device, Device: true, Read: true}); got[0].Message != "" {
+	if got := do(protocol.VolumeProbeSpec{Volume: "v", Path: device, Device: true, Read: true}); got[0].Message != "" {
 		t.Errorf("device: %+v", got)
 	}
 	run(t, "mount", "-o", "remount,ro", mount)
-	got := do(protocol.TouchSpec{Volume: "v", Path: mount, Write: true, Read: true})
+	got := do(protocol.VolumeProbeSpec{Volume: "v", Path: mount, Write: true, Read: true})
 	if got[0].Errno != int(unix.EROFS) || got[1].Message != "" {
 		t.Errorf("read-only: %+v", got)
 	}
 }
 
-// loop attaches a new image to a loop device, until the test's end.
+// loop attaches a new image to a loop device until the end of the test.
 func loop(t *testing.T, image string) string {
 	t.Helper()
 	if err := os.WriteFile(image, nil, 0o600); err != nil {
@@ -162,7 +162,7 @@ func run(t *testing.T, name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// traffic is what a device has done, in sectors of 512 bytes.
+// traffic is the I/O of a device, in sectors of 512 bytes.
 type traffic struct{ read, written int64 }
 
 func sectors(t *testing.T, device string) traffic {

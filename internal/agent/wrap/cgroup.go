@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// cgroupFile finds a file of our cgroup (version 2), or "".
+// cgroupFile returns the path of a file of the agent's cgroup (version 2), or "".
 func cgroupFile(name string) string {
 	return controllerFile("", "/sys/fs/cgroup", name)
 }
 
-// controllerFile finds a file of the cgroup that we are in under the given
-// version 1 controller ("" for version 2), in its hierarchy at root. In a
-// container the path that the kernel names may not be visible while the
-// hierarchy's root is our own cgroup: then that is used.
+// controllerFile returns the path of a file of the agent's cgroup under the given version 1 controller (""
+// for version 2), in the hierarchy at root. In a container the path that the kernel names may not be visible
+// while the hierarchy's root is the own cgroup; then the root is used.
 func controllerFile(controller, root, name string) string {
 	b, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -35,9 +34,8 @@ func controllerFile(controller, root, name string) string {
 	return ""
 }
 
-// oomCounter reads how often the kernel's OOM killer has struck as near to us
-// as can be seen: our cgroup (version 2, then 1), else the whole machine. The
-// difference over a process's life tells whether a SIGKILL was its work.
+// oomCounter counts kills by the kernel's OOM killer as close to the agent as visible: its cgroup (version 2,
+// then 1), else the machine. A rise during a process's life attributes its SIGKILL.
 type oomCounter struct {
 	path  string
 	where string
@@ -55,10 +53,10 @@ func newOOMCounter() *oomCounter {
 	return c
 }
 
-// Struck says whether the counter has risen since it was made.
+// Struck reports whether the counter has risen since it was made.
 func (c *oomCounter) Struck() bool { return c.read() > c.start }
 
-// read finds "oom_kill N", which all three files have.
+// read parses "oom_kill N", which all three files contain.
 func (c *oomCounter) read() int64 {
 	b, err := os.ReadFile(c.path)
 	if err != nil {

@@ -17,15 +17,14 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 )
 
-// DefaultPath is where programs are looked for when the command's environment
-// has no PATH; as container runtimes have it.
+// DefaultPath is the search path of programs when the command's environment has no PATH; the default of
+// container runtimes.
 const DefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// LookPath finds the command's program in the PATH of its environment and the
-// file system that the caller sees.
+// LookPath finds the command's program in the PATH of its environment and the caller's file system.
 func LookPath(cmd Command) (string, error) {
 	if len(cmd.Args) == 0 || cmd.Args[0] == "" {
-		return "", errors.New("there is no command to run")
+		return "", errors.New("no command to run")
 	}
 	name, path := cmd.Args[0], DefaultPath
 	for _, e := range cmd.Env {
@@ -47,7 +46,7 @@ func LookPath(cmd Command) (string, error) {
 	return name, runnable(name)
 }
 
-// runnable says why p cannot be run.
+// runnable returns why p cannot be executed, or nil.
 func runnable(p string) error {
 	if fi, err := os.Stat(p); err != nil || fi.IsDir() {
 		return fmt.Errorf("there is no program %s", p)
@@ -58,35 +57,34 @@ func runnable(p string) error {
 	return nil
 }
 
-// child is the command's process and all that it leaves behind.
+// child is the command's process and its descendants.
 type child struct {
 	pid  int
 	tree *tree
 
-	mu     sync.Mutex
-	killed bool // by us
-	asked  bool // any end that follows was asked for
-	over   bool // its phase is: it was told to end
-	gone   bool // reaped: its pid means nothing any more
+	mu        sync.Mutex
+	killed    bool // by this agent
+	requested bool // any later end was requested
+	phaseOver bool // any later end is that of its phase
+	reaped    bool // its PID is no longer valid
 }
 
-// start runs the program with its output going to the logs, in a process group of
-// its own.
-func start(program string, cmd Command, logs *Logs, t *tree, with *company) (*child, error) {
-	// Orphans come to us also where we are not PID 1. Nothing depends on it there.
+// start runs the program in its own process group, with its output going to the logs.
+func start(program string, cmd Command, logs *Logs, t *tree, with *commandConn) (*child, error) {
+	// Adopts orphans also when not PID 1; optional there.
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, fmt.Errorf("stdin of the command: %w", err)
 	}
-	defer null.Close() // read only
+	defer null.Close()
 	dir := cmd.Dir
 	if dir == "" {
 		dir = "/"
 	}
 	pid, err := syscall.ForkExec(program, cmd.Args, &syscall.ProcAttr{
 		Dir: dir, Env: append(slices.Clone(cmd.Env), with.environ()...),
-		Files: append([]uintptr{null.Fd(), logs.ends[0].Fd(), logs.ends[1].Fd()}, with.files()...),
+		Files: append([]uintptr{null.Fd(), logs.writeEnds[0].Fd(), logs.writeEnds[1].Fd()}, with.files()...),
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})
 	if err != nil {
@@ -105,58 +103,57 @@ func (c *child) Signal(sig unix.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if sig == unix.SIGTERM || sig == unix.SIGINT {
-		c.asked = true
+		c.requested = true
 	}
-	if c.gone {
+	if c.reaped {
 		return
 	}
 	pid := c.pid
 	if sig == unix.SIGSTOP || sig == unix.SIGCONT {
-		pid = -pid // its whole group: nobody passes these on
+		pid = -pid // the whole group: nothing forwards these signals
 	}
-	_ = unix.Kill(pid, sig) // it may have ended this moment
+	_ = unix.Kill(pid, sig) // it may just have ended
 }
 
-// PhaseOver says that any end that follows is that of its phase.
+// PhaseOver marks any later end as that of the phase.
 func (c *child) PhaseOver() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.over = !c.gone
+	c.phaseOver = !c.reaped
 }
 
-// Kill ends the command and everything it started.
+// Kill kills the command and its descendants.
 func (c *child) Kill() {
 	c.mu.Lock()
-	c.killed, c.asked = true, true
-	if !c.gone {
+	c.killed, c.requested = true, true
+	if !c.reaped {
 		_ = unix.Kill(c.pid, unix.SIGKILL)
 	}
 	c.mu.Unlock()
-	c.killRest()
+	c.killDescendants()
 }
 
-// killRest kills all our descendants: in a PID namespace of our own that is
-// everybody else.
-func (c *child) killRest() {
+// killDescendants kills all descendants of the agent: as PID 1, all other processes of the namespace.
+func (c *child) killDescendants() {
 	if os.Getpid() == 1 {
-		_ = unix.Kill(-1, unix.SIGKILL) // ESRCH: nobody is left
+		_ = unix.Kill(-1, unix.SIGKILL) // ESRCH: no process left
 		return
 	}
 	if c.tree == nil || c.tree.self != os.Getpid() {
-		return // nothing to tell our descendants by
+		return // descendants are not identifiable
 	}
 	for _, p := range c.tree.descendants() {
 		_ = unix.Kill(p.pid, unix.SIGKILL)
 	}
 }
 
-// Wait reaps all children until the command has ended, then kills and reaps
-// what it has left behind, as the end of a container does.
+// Wait reaps all children until the command has ended, then kills and reaps the remaining ones, as the end of
+// a container does.
 func (c *child) Wait(clock clock.Clock) protocol.Exit {
 	var exit protocol.Exit
 	for {
 		pid, err := waitAny()
-		if err != nil { // ECHILD: nobody is left
+		if err != nil { // ECHILD: no child left
 			return exit
 		}
 		now := clock.Now()
@@ -164,23 +161,23 @@ func (c *child) Wait(clock clock.Clock) protocol.Exit {
 		c.tree.Reaping(pid, func() (usage unix.Rusage) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			_, _ = unix.Wait4(pid, &ws, 0, &usage) // waitAny has seen it end
-			c.gone = c.gone || pid == c.pid
+			_, _ = unix.Wait4(pid, &ws, 0, &usage) // cannot block: waitAny saw it end
+			c.reaped = c.reaped || pid == c.pid
 			return usage
 		})
 		if pid == c.pid {
 			exit = c.exit(now, ws)
 		}
-		if c.gone {
-			c.killRest()
+		if c.reaped {
+			c.killDescendants()
 		}
 	}
 }
 
-// waitAny blocks until a child has ended, and leaves it unreaped.
+// waitAny blocks until a child has ended and does not reap it.
 func waitAny() (int, error) {
 	for {
-		// siginfo_t as waitid(2) fills it: signo, errno, code, padding, pid.
+
 		var info unix.Siginfo
 		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT, nil)
 		if err == nil {
@@ -196,7 +193,7 @@ func waitAny() (int, error) {
 func (c *child) exit(at int64, ws unix.WaitStatus) protocol.Exit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := protocol.Exit{At: at, Started: true, Ours: c.asked, PhaseOver: c.over}
+	e := protocol.Exit{At: at, Started: true, Ours: c.requested, PhaseOver: c.phaseOver}
 	if !ws.Signaled() {
 		e.ExitCode = ws.ExitStatus()
 		return e
@@ -205,14 +202,14 @@ func (c *child) exit(at int64, ws unix.WaitStatus) protocol.Exit {
 	e.ExitCode = 128 + e.Signal
 	if ws.Signal() == unix.SIGKILL && !c.killed {
 		e.Ours, e.PhaseOver = false, false
-		e.Message = "killed by a SIGKILL that cnsbench did not send"
+		e.Message = "killed by a SIGKILL not sent by cnsbench"
 	} else if ws.Signal() != unix.SIGKILL {
 		e.Message = "ended by signal " + SignalName(e.Signal)
 	}
 	return e
 }
 
-// SignalName is "SIGTERM" for 15.
+// SignalName returns "SIGTERM" for 15.
 func SignalName(n int) string {
 	if name := unix.SignalName(unix.Signal(n)); name != "" {
 		return name

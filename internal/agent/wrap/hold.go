@@ -13,63 +13,64 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 )
 
-// Hold does what a pod is there for that only holds volumes: it touches them,
-// says that it is ready, and ends when the runner or a signal says so, then
-// with 0, or when the runner is lost.
+// Hold keeps volumes mounted without a command: it probes them, reports ready, and returns 0 when the runner
+// or a signal ends it, 1 when the runner is lost.
 func Hold(ctx context.Context, conn *protocol.Conn, welcome *protocol.Welcome, clock clock.Clock) (int, error) {
 	s := newSession(conn, welcome, clock)
-	stop := s.ownSignals()
+	stop := s.forwardOwnSignals()
 	defer stop()
 	defer reapAll()()
 	go s.read()
-	go s.answer()
+	go s.sendPongs()
 	if welcome.Canary != nil || len(welcome.Outputs) > 0 {
-		s.log("there is no command here: no canary, no outputs")
+		s.log("hold runs no command: canary and outputs are ignored")
 	}
-	if s.touch(ctx) {
+	if s.probeVolumes(ctx) {
 		s.send(protocol.Message{Ready: &protocol.Stamp{At: clock.Now()}})
-		s.untilEnd(ctx)
+		awaitOr(ctx, s, (chan struct{})(nil))
 	}
 	select {
 	case <-s.lost:
 		return 1, s.runnerLost()
 	default:
 	}
-	// Whoever ends the pod has not long to wait, with or without a runner.
+	// Deleting the pod must not take long, with or without a runner.
 	defer time.AfterFunc(byeWithin, func() { conn.Close() }).Stop()
-	if err := s.report(protocol.Exit{At: clock.Now(), Started: true, Ours: true, Message: "held until it was told to end"}); err != nil {
+	if err := s.report(protocol.Exit{At: clock.Now(), Started: true, Ours: true, Message: "held until its end was requested"}); err != nil {
 		return 1, err
 	}
 	return 0, nil
 }
 
-// byeWithin is how long a holder waits for the runner to have heard of its end.
+// byeWithin bounds the wait for the runner's acknowledgement.
 const byeWithin = 2 * time.Second
 
-// untilEnd waits for a signal that ends a process, the loss of the runner, or ctx.
-func (s *session) untilEnd(ctx context.Context) {
+// awaitOr waits for a value from c, for a terminating signal, for the loss of the runner or for the end of
+// ctx. The last two count as SIGTERM; the signal is 0 if c delivered (or is closed).
+func awaitOr[T any](ctx context.Context, s *session, c <-chan T) (value T, sig unix.Signal) {
 	for {
 		select {
+		case value = <-c:
+			return value, 0
 		case sig := <-s.signals:
-			if ending(sig) {
-				return
+			if endsCommand(sig) {
+				return value, unix.Signal(sig.Number)
 			}
 		case <-s.lost:
-			return
+			return value, unix.SIGTERM
 		case <-ctx.Done():
-			return
+			return value, unix.SIGTERM
 		}
 	}
 }
 
-// ending says whether a signal is meant to end the command.
-func ending(sig protocol.Signal) bool {
+// endsCommand reports whether a signal is meant to end the command.
+func endsCommand(sig protocol.Signal) bool {
 	n := unix.Signal(sig.Number)
 	return n == unix.SIGTERM || n == unix.SIGINT || n == unix.SIGKILL
 }
 
-// reapAll has the children that PID 1 inherits (of kubectl exec, say) reaped,
-// until the function returned is called.
+// reapAll reaps the children that PID 1 inherits (from kubectl exec, for example) until stop is called.
 func reapAll() (stop func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, unix.SIGCHLD)

@@ -8,31 +8,31 @@ import (
 	"github.com/cnsbench/cnsbench/internal/quota"
 )
 
-// output decides what of the command's files goes to the runner, and counts the
-// rest. Its methods are safe for concurrent use.
+// output decides which bytes of the command's files go to the runner and counts the discarded ones. Its
+// methods are safe for concurrent use.
 type output struct {
 	quota *quota.Quota
 	send  func(protocol.Message)
 
 	mu      sync.Mutex
-	refused map[string]bool // by the runner
-	cut     []*protocol.Cut // in the order in which they were
+	refused map[string]bool // files that the runner does not want any more
+	cuts    []*protocol.Cut // in order of the first discarded byte
 }
 
 func newOutput(limit int64, send func(protocol.Message)) *output {
 	return &output{quota: quota.New(limit), send: send, refused: map[string]bool{}}
 }
 
-// take takes n bytes of a file and returns how many of them go to the runner.
-// Once that is fewer nothing more of the file does.
-func (o *output) take(name string, n int) int {
+// allow returns how many of n bytes of a file go to the runner. Once that is less than n, no further bytes of
+// the file do.
+func (o *output) allow(name string, n int) int {
 	if o.isRefused(name) {
 		return 0
 	}
 	return o.quota.Take(name, n)
 }
 
-// refuse is for a file of which the runner wants no more.
+// refuse marks a file of which the runner wants no more.
 func (o *output) refuse(name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -45,35 +45,35 @@ func (o *output) isRefused(name string) bool {
 	return o.refused[name]
 }
 
-// discard counts bytes that do not go to the runner, and says so when they are
-// the first of a file: the agent may be killed before its last words.
-func (o *output) discard(name string, n int64) {
+// addDiscarded counts discarded bytes and reports the first of each file at once, since the agent may be
+// killed before its final report.
+func (o *output) addDiscarded(name string, n int64) {
 	if n <= 0 {
 		return
 	}
-	if o.count(name, n) {
+	if o.record(name, n) {
 		o.send(protocol.Message{Cut: &protocol.Cut{Name: name, Discarded: n}})
 	}
 }
 
-// count says whether nothing of the file was discarded before.
-func (o *output) count(name string, n int64) (first bool) {
+// record adds n and reports whether these are the first discarded bytes of the file.
+func (o *output) record(name string, n int64) (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, c := range o.cut {
+	for _, c := range o.cuts {
 		if c.Name == name {
 			c.Discarded += n
 			return false
 		}
 	}
-	o.cut = append(o.cut, &protocol.Cut{Name: name, Discarded: n, Final: true})
+	o.cuts = append(o.cuts, &protocol.Cut{Name: name, Discarded: n, Final: true})
 	return true
 }
 
-// conclude reports what was discarded in all, when nothing more is.
-func (o *output) conclude() {
+// reportTotals sends the final numbers of discarded bytes.
+func (o *output) reportTotals() {
 	o.mu.Lock()
-	cut := slices.Clone(o.cut)
+	cut := slices.Clone(o.cuts)
 	o.mu.Unlock()
 	for _, c := range cut {
 		o.send(protocol.Message{Cut: c})

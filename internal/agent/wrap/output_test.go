@@ -19,18 +19,18 @@ func (s *said) send(m protocol.Message) { *s = append(*s, *m.Cut) }
 func TestOutput(t *testing.T) {
 	var got said
 	o := newOutput(100, got.send)
-	if n := o.take("stdout", 40); n != 25 {
+	if n := o.allow("stdout", 40); n != 25 {
 		t.Errorf("stdout had %d bytes, want a quarter", n)
 	}
-	o.discard("stdout", 15)
-	o.discard("stdout", 5)
-	o.discard("a", 0)
+	o.addDiscarded("stdout", 15)
+	o.addDiscarded("stdout", 5)
+	o.addDiscarded("a", 0)
 	o.refuse("a")
-	if n := o.take("a", 10); n != 0 {
+	if n := o.allow("a", 10); n != 0 {
 		t.Errorf("a had %d bytes after it was refused", n)
 	}
-	o.discard("a", 10)
-	o.conclude()
+	o.addDiscarded("a", 10)
+	o.reportTotals()
 	want := said{{Name: "stdout", Discarded: 15}, {Name: "a", Discarded: 10},
 		{Name: "stdout", Discarded: 20, Final: true}, {Name: "a", Discarded: 10, Final: true}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -38,9 +38,8 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// TestDrain: what is in a pipe is kept up to the bound, and the writer never waits
-// for the rest.
-func TestDrain(t *testing.T) {
+// TestReadAll shows that a pipe's data is kept up to the limit and that its writer never blocks.
+func TestReadAll(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		limit      int64
@@ -62,12 +61,12 @@ func TestDrain(t *testing.T) {
 			}()
 			var got said
 			out, kept := newOutput(tt.limit, got.send), 0
-			drain(r, protocol.Stdout, out, func(data []byte) int {
+			readAll(r, protocol.Stdout, out, func(data []byte) int {
 				n := min(len(data), tt.most)
 				kept += n
 				return n
 			})
-			out.conclude()
+			out.reportTotals()
 			discarded := int64(0)
 			for _, c := range got {
 				discarded = c.Discarded
@@ -79,9 +78,9 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestStreamerBound: a file that is cut is not read on, and is counted by its size
-// until the end; one that comes later is counted too.
-func TestStreamerBound(t *testing.T) {
+// TestStreamerLimit shows that a cut file is not read further but counted by its size to the end, as is a
+// later file.
+func TestStreamerLimit(t *testing.T) {
 	dir := t.TempDir()
 	grow := func(name string, n int) {
 		t.Helper()
@@ -117,7 +116,7 @@ func TestStreamerBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	drain()
-	out.conclude()
+	out.reportTotals()
 	sizes, discarded := map[string]int{}, map[string]int64{}
 	for name, text := range got {
 		sizes[filepath.Base(name)] = len(text)

@@ -12,49 +12,47 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 )
 
-// maxFiles bounds the files that are streamed, and so the open descriptors.
+// maxFiles bounds the streamed files, and so the open descriptors.
 const maxFiles = 512
 
-// turn is how many chunks of one file are sent before the next has its turn.
-const turn = 16
+// chunksPerTurn is how many chunks of one file are sent before the next file.
+const chunksPerTurn = 16
 
-// streamer sends files as they grow. It reads what the process has written to
-// the file system, so a slow runner holds up the streamer and never the
-// process, and memory is one chunk.
+// streamer sends files as they grow. It reads from the file system, so a slow runner never blocks the
+// process, and it buffers one chunk.
 //
-// A file is an inode: renamed it goes on under its first name; a new file at
-// an old name, and a file that was cut short, are delivered from their start
-// as "<name>~1", "<name>~2" and so on. A file that existed before the process
-// is sent only once it has changed. A file that is cut and grows beyond its
-// old length between two looks (200 ms) is not noticed. What is beyond the bound
-// of an output is counted by the file's size and never read.
+// A file is an inode: a renamed file continues under its first name; a new file at an old name, and a
+// truncated file, are delivered from their start as "<name>~1", "<name>~2" and so on. A file that existed
+// before the process is sent only once it has changed. A file that is truncated and regrows within one poll
+// interval (200 ms) is not detected. Bytes beyond the limit are counted by the file's size and never read.
 type streamer struct {
 	patterns []string
 	send     sendFile
 	log      func(string)
 	out      *output
 
-	before map[fileID]os.FileInfo // matched before the start
+	before map[fileID]os.FileInfo // matches before the start
 	tails  map[fileID]*tail
 	order  []*tail
-	used   map[string]int
-	buf    []byte
-	full   bool // maxFiles was reached and said
+	// number of files per path
+	names       map[string]int
+	buf         []byte
+	limitLogged bool // maxFiles was reached and logged
 }
 
 type fileID struct{ dev, ino uint64 }
 
 type tail struct {
-	id     fileID
-	file   *os.File
-	path   string // where it was first seen
-	name   string // what it is delivered as
-	offset int64
-	failed bool
-	sent   bool // something of it, or that it is empty
-	// taken: all that is in it is within the bound.
-	taken bool
-	// cut: nothing more of it is sent; discarded: what was counted of that.
+	id        fileID
+	file      *os.File
+	path      string // where it was first found
+	name      string // name of the delivered file
+	offset    int64
+	failed    bool
+	announced bool // a message with its name was sent
+	// admitted: all of its bytes are within the limit.
+	admitted bool
+	// cut: no more of it is sent; discarded counts the bytes since.
 	cut       bool
 	discarded int64
 }
@@ -62,23 +60,23 @@ type tail struct {
 func newStreamer(patterns []string, send sendFile, log func(string), out *output) *streamer {
 	s := &streamer{
 		patterns: patterns, send: send, log: log, out: out,
-		before: map[fileID]os.FileInfo{}, tails: map[fileID]*tail{}, used: map[string]int{},
+		before: map[fileID]os.FileInfo{}, tails: map[fileID]*tail{}, names: map[string]int{},
 		buf: make([]byte, protocol.Chunk),
 	}
 	s.match(func(_ string, id fileID, fi os.FileInfo) { s.before[id] = fi })
 	return s
 }
 
-// Follow streams an open file under the given name from its start, whose bytes are
-// within the bound already. The streamer closes it.
+// Follow streams an open file, whose bytes are within the limit, under the given name from its start. The
+// streamer closes it.
 func (s *streamer) Follow(f *os.File, name string) {
-	s.order = append(s.order, &tail{file: f, path: name, name: s.unique(name), sent: true, taken: true})
+	s.order = append(s.order, &tail{file: f, path: name, name: s.unique(name), announced: true, admitted: true})
 }
 
-// Poll looks for new files and sends what has grown; more says that there is
-// more to send at once. An error is of send: the runner is lost.
+// Poll looks for new files and sends growth; more reports that there is more to send at once. An error means
+// that the runner is lost.
 func (s *streamer) Poll() (more bool, err error) {
-	s.match(s.found)
+	s.match(s.followNew)
 	kept := s.order[:0]
 	for _, t := range s.order {
 		moved, err := s.advance(t)
@@ -87,7 +85,7 @@ func (s *streamer) Poll() (more bool, err error) {
 		}
 		more = more || moved
 		if !moved && (t.failed || deleted(t.file)) {
-			t.file.Close() // was only read
+			t.file.Close()
 			delete(s.tails, t.id)
 			continue
 		}
@@ -97,7 +95,7 @@ func (s *streamer) Poll() (more bool, err error) {
 	return more, nil
 }
 
-// Drain sends all that is left once nothing grows any more.
+// Drain sends the rest once no file grows any more.
 func (s *streamer) Drain() error {
 	for {
 		more, err := s.Poll()
@@ -105,16 +103,16 @@ func (s *streamer) Drain() error {
 			return err
 		}
 		if !more {
-			return s.empty()
+			return s.sendEmpty()
 		}
 	}
 }
 
-// empty sends the files that have remained empty, so that they exist.
-func (s *streamer) empty() error {
+// sendEmpty announces the files that stayed empty.
+func (s *streamer) sendEmpty() error {
 	for _, t := range s.order {
-		if !t.sent {
-			t.sent = true
+		if !t.announced {
+			t.announced = true
 			if err := s.send(t.name, 0, nil); err != nil {
 				return err
 			}
@@ -126,7 +124,7 @@ func (s *streamer) empty() error {
 // match calls fn for each regular file that a pattern matches.
 func (s *streamer) match(fn func(path string, id fileID, fi os.FileInfo)) {
 	for _, pattern := range s.patterns {
-		paths, _ := filepath.Glob(pattern) // patterns were checked before
+		paths, _ := filepath.Glob(pattern) // the runner validated the patterns
 		for _, path := range paths {
 			fi, err := os.Stat(path)
 			if err == nil && fi.Mode().IsRegular() {
@@ -136,8 +134,8 @@ func (s *streamer) match(fn func(path string, id fileID, fi os.FileInfo)) {
 	}
 }
 
-// found begins to follow a file that is not followed yet.
-func (s *streamer) found(path string, id fileID, fi os.FileInfo) {
+// followNew starts to follow a file.
+func (s *streamer) followNew(path string, id fileID, fi os.FileInfo) {
 	if s.tails[id] != nil {
 		return
 	}
@@ -145,23 +143,23 @@ func (s *streamer) found(path string, id fileID, fi os.FileInfo) {
 		return
 	}
 	if len(s.order) >= maxFiles {
-		if !s.full {
-			s.log(fmt.Sprintf("outputs: more than %d files match %s: the rest, from %s, is left out",
+		if !s.limitLogged {
+			s.log(fmt.Sprintf("outputs: more than %d files match %s: ignoring the rest, from %s",
 				maxFiles, strings.Join(s.patterns, " "), path))
 		}
-		s.full = true
+		s.limitLogged = true
 		return
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		if !os.IsNotExist(err) && s.used[path] == 0 {
-			s.used[path]++ // said once
+		if !os.IsNotExist(err) && s.names[path] == 0 {
+			s.names[path]++ // log once
 			s.log(fmt.Sprintf("outputs: %v", err))
 		}
 		return
 	}
-	if opened, err := f.Stat(); err != nil || idOf(opened) != id { // replaced meanwhile: next time
-		f.Close() // was only read
+	if opened, err := f.Stat(); err != nil || idOf(opened) != id { // replaced meanwhile: the next poll finds it
+		f.Close()
 		return
 	}
 	t := &tail{id: id, file: f, path: path, name: s.unique(path)}
@@ -169,28 +167,28 @@ func (s *streamer) found(path string, id fileID, fi os.FileInfo) {
 	s.order = append(s.order, t)
 }
 
-// unique is path the first time and path~N after that.
+// unique returns path the first time and path~N after that.
 func (s *streamer) unique(path string) string {
-	n := s.used[path]
-	s.used[path]++
+	n := s.names[path]
+	s.names[path]++
 	if n == 0 {
 		return path
 	}
 	return fmt.Sprintf("%s~%d", path, n)
 }
 
-// advance sends what the file has grown by, at most turn chunks.
+// advance sends at most chunksPerTurn chunks of a file's growth.
 func (s *streamer) advance(t *tail) (moved bool, err error) {
 	if t.cut {
-		s.discard(t)
+		s.countDiscarded(t)
 		return false, nil
 	}
 	if fi, err := t.file.Stat(); err == nil && fi.Size() < t.offset {
 		name := s.unique(t.path)
-		s.log(fmt.Sprintf("outputs: %s was cut from %d to %d bytes: from its start as %s", t.name, t.offset, fi.Size(), name))
+		s.log(fmt.Sprintf("outputs: %s was truncated from %d to %d bytes: continuing as %s from its start", t.name, t.offset, fi.Size(), name))
 		t.name, t.offset = name, 0
 	}
-	for range turn {
+	for range chunksPerTurn {
 		n, err := t.file.ReadAt(s.buf, t.offset)
 		kept := s.take(t, n)
 		if kept > 0 {
@@ -198,11 +196,11 @@ func (s *streamer) advance(t *tail) (moved bool, err error) {
 				return false, err
 			}
 			t.offset += int64(kept)
-			moved, t.sent = true, true
+			moved, t.announced = true, true
 		}
 		if kept < n {
 			t.cut = true
-			s.discard(t)
+			s.countDiscarded(t)
 			return moved, nil
 		}
 		if err != nil {
@@ -216,10 +214,10 @@ func (s *streamer) advance(t *tail) (moved bool, err error) {
 	return moved, nil
 }
 
-// take is how many of the next n bytes of a file are sent.
+// take returns how many of the next n bytes of a file are sent.
 func (s *streamer) take(t *tail, n int) int {
-	if !t.taken {
-		return s.out.take(t.name, n)
+	if !t.admitted {
+		return s.out.allow(t.name, n)
 	}
 	if s.out.isRefused(t.name) {
 		return 0
@@ -227,27 +225,27 @@ func (s *streamer) take(t *tail, n int) int {
 	return n
 }
 
-// discard counts what a file that was cut has grown by.
-func (s *streamer) discard(t *tail) {
+// countDiscarded counts the growth of a cut file.
+func (s *streamer) countDiscarded(t *tail) {
 	fi, err := t.file.Stat()
 	if err != nil {
 		return
 	}
 	if grown := fi.Size() - t.offset - t.discarded; grown > 0 {
 		t.discarded += grown
-		s.out.discard(t.name, grown)
+		s.out.addDiscarded(t.name, grown)
 	}
 }
 
-// Close lets go of all files.
+// Close closes all files.
 func (s *streamer) Close() {
 	for _, t := range s.order {
-		t.file.Close() // was only read
+		t.file.Close()
 	}
 	s.order = nil
 }
 
-// deleted says whether nobody can open the file any more.
+// deleted reports whether the file has no name left.
 func deleted(f *os.File) bool {
 	fi, err := f.Stat()
 	if err != nil {

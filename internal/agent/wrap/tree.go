@@ -17,37 +17,36 @@ import (
 
 // tree sums the counters of the agent's descendants.
 //
-// The kernel adds a process's I/O and CPU time to its parent when the parent
-// reaps it (wait_task_zombie), and /proc/<pid>/io and the cutime of stat show
-// that sum. So the total over the living descendants misses only those that
-// the agent itself has reaped: gone holds them, read while they were zombies.
-// A child that is reaped by a parent that was read a moment before is missing
-// for one sample; totals are held at their maximum so that they never decrease.
+// When a parent reaps a process, the kernel adds its I/O and CPU time to the parent's (wait_task_zombie),
+// visible in /proc/<pid>/io and the cutime of stat. So the sum over the living descendants misses only the
+// children that the agent itself reaped: field reaped holds them, read while they were zombies. A child
+// reaped by a parent that was read a moment before is missing from one sample; totals are held at their
+// maximum so that they never decrease.
 type tree struct {
 	proc   string // "/proc"
-	self   int    // our own pid as proc shows it
-	cgroup string // file io.stat of our cgroup, for where proc is closed; or empty
+	self   int    // the agent's PID in proc
+	cgroup string // io.stat of the agent's cgroup, used where proc is closed; or empty
 	log    func(string)
 
-	mu    sync.Mutex
-	held  map[int]*os.File // open io files, by pid as we know it
-	gone  protocol.Sample
-	total protocol.Sample // as last given out
-	base  protocol.Sample // of the cgroup at the start
-	said  bool            // that proc is closed
+	mu           sync.Mutex
+	ioFiles      map[int]*os.File // open io files, by PID in the agent's namespace
+	reaped       protocol.Sample
+	total        protocol.Sample // last returned
+	base         protocol.Sample // of the cgroup at the start
+	closedLogged bool            // the log says that proc is closed
 }
 
-// ticks is USER_HZ, which Linux fixes at 100 for all that user space sees.
+// tickNanos is one tick of USER_HZ, which Linux fixes at 100 for user space.
 const tickNanos = 1e9 / 100
 
-// newTree reads through the procfs at proc, and says to log what it cannot read.
+// newTree reads the procfs at proc and logs what it cannot read.
 func newTree(proc string, log func(string)) (*tree, error) {
-	// With the host's procfs in a PID namespace, our pid there is not getpid.
+	// In a PID namespace with the host's procfs, the PID there differs from getpid.
 	self, err := os.Readlink(filepath.Join(proc, "self"))
 	if err != nil {
 		return nil, fmt.Errorf("no samples: %w", err)
 	}
-	t := &tree{proc: proc, log: log, held: map[int]*os.File{}}
+	t := &tree{proc: proc, log: log, ioFiles: map[int]*os.File{}}
 	if t.self, err = strconv.Atoi(self); err != nil {
 		return nil, fmt.Errorf("no samples: %s/self: %w", proc, err)
 	}
@@ -62,7 +61,7 @@ func newTree(proc string, log func(string)) (*tree, error) {
 func (t *tree) Sample() protocol.Sample {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	sum := t.gone
+	sum := t.reaped
 	closed := false
 	for _, p := range t.descendants() {
 		s, ok := t.read(p.pid, p.stat)
@@ -71,44 +70,42 @@ func (t *tree) Sample() protocol.Sample {
 		sum.RSSBytes += s.RSSBytes
 	}
 	if closed {
-		t.sayClosed()
+		t.logClosedOnce()
 		t.fromCgroup(&sum)
 	}
-	rise(&t.total, sum)
+	raise(&t.total, sum)
 	return t.total
 }
 
-// sayClosed says once what samples show where /proc/<pid>/io may not be read.
-func (t *tree) sayClosed() {
-	if t.said {
+// logClosedOnce logs what samples contain where /proc/<pid>/io is not readable.
+func (t *tree) logClosedOnce() {
+	if t.closedLogged {
 		return
 	}
-	t.said = true
+	t.closedLogged = true
 	if t.cgroup != "" {
-		t.log("samples: /proc/<pid>/io of the command may not be read: its I/O is that of the whole container (" + t.cgroup + ")")
+		t.log("samples: /proc/<pid>/io of the command is not readable: using the I/O of the whole container (" + t.cgroup + ")")
 		return
 	}
-	t.log("samples: neither /proc/<pid>/io of the command nor an io.stat of its cgroup can be read: its I/O is missing from them")
+	t.log("samples: neither /proc/<pid>/io of the command nor io.stat of its cgroup is readable: samples have no I/O")
 }
 
-// Watch keeps a hold on the counters of a child: in a user namespace those of
-// a process that has ended can no longer be opened.
+// Watch opens the counters of a child: in a user namespace those of an ended process cannot be opened.
 func (t *tree) Watch(pid int) {
 	if t == nil {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if shown, ok := t.translate(pid); ok {
+	if shown, ok := t.hostPID(pid); ok {
 		if f, err := os.Open(t.file(shown, "io")); err == nil {
-			t.held[pid] = f
+			t.ioFiles[pid] = f
 		}
 	}
 }
 
-// Reaping is called for a child that has ended and is not yet reaped; reap is
-// called inside, so that no sample sees it in both places or in neither, and
-// returns what the kernel says of it then.
+// Reaping reads the counters of an ended child and calls reap, which reaps it and returns its usage, so that
+// every sample counts the child exactly once.
 func (t *tree) Reaping(pid int, reap func() unix.Rusage) {
 	if t == nil {
 		reap()
@@ -116,39 +113,39 @@ func (t *tree) Reaping(pid int, reap func() unix.Rusage) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s, ok := t.last(pid)
+	s, ok := t.lastIO(pid)
 	usage := reap()
 	if !ok {
-		// Without its own counters (an orphan, in a user namespace) its bytes
-		// are known, in blocks of 512 (getrusage(2)), and its calls are not.
+		// Without its own counters (an orphan in a user namespace) only its bytes are
+		// known, in blocks of 512 (getrusage(2)), not its calls.
 		s.ReadBytes, s.WriteBytes = usage.Inblock*512, usage.Oublock*512
 	}
 	s.CPUNanos = usage.Utime.Nano() + usage.Stime.Nano()
-	add(&t.gone, s)
+	add(&t.reaped, s)
 }
 
-// last reads the I/O counters of a child that has ended.
-func (t *tree) last(pid int) (protocol.Sample, bool) {
-	if f := t.held[pid]; f != nil {
-		delete(t.held, pid)
-		defer f.Close() // was only read
+// lastIO reads the I/O counters of an ended child.
+func (t *tree) lastIO(pid int) (protocol.Sample, bool) {
+	if f := t.ioFiles[pid]; f != nil {
+		delete(t.ioFiles, pid)
+		defer f.Close()
 		b, err := io.ReadAll(f)
 		return parseIO(b), err == nil && len(b) > 0
 	}
-	if shown, ok := t.translate(pid); ok {
+	if shown, ok := t.hostPID(pid); ok {
 		b, err := os.ReadFile(t.file(shown, "io"))
 		return parseIO(b), err == nil
 	}
 	return protocol.Sample{}, false
 }
 
-// file is a file of a process in proc.
+// file returns the path of a process's file in proc.
 func (t *tree) file(pid int, name string) string {
 	return t.proc + "/" + strconv.Itoa(pid) + "/" + name
 }
 
-// translate gives pid as proc shows it.
-func (t *tree) translate(pid int) (int, bool) {
+// hostPID returns pid as proc shows it.
+func (t *tree) hostPID(pid int) (int, bool) {
 	if t.self == os.Getpid() {
 		return pid, true
 	}
@@ -172,7 +169,7 @@ type process struct {
 	stat stat
 }
 
-// descendants lists all processes beneath us, parents before children.
+// descendants lists all descendants, parents before children.
 func (t *tree) descendants() []process {
 	entries, err := os.ReadDir(t.proc)
 	if err != nil {
@@ -195,11 +192,11 @@ func (t *tree) descendants() []process {
 	return found
 }
 
-// stat is what we need of /proc/<pid>/stat.
+// stat has the fields used of /proc/<pid>/stat.
 type stat struct {
 	state byte
 	ppid  int
-	ticks int64 // user and system, its own and of the children it reaped
+	ticks int64 // user and system time, including reaped children
 	rss   int64 // pages
 }
 
@@ -213,7 +210,7 @@ func readStat(proc string, pid int) (stat, error) {
 }
 
 func parseStat(b []byte) (stat, error) {
-	// The name in parentheses may contain anything, also ")".
+	// The name in parentheses may contain ")".
 	end := bytes.LastIndexByte(b, ')')
 	if end < 0 {
 		return stat{}, fmt.Errorf("stat without a name: %q", b)
@@ -235,13 +232,13 @@ func parseStat(b []byte) (stat, error) {
 	}, nil
 }
 
-// read gives the counters of one process; false when its I/O may not be read.
+// read returns the counters of one process; false when its I/O is not readable.
 func (t *tree) read(pid int, st stat) (protocol.Sample, bool) {
 	s := protocol.Sample{CPUNanos: st.ticks * tickNanos, RSSBytes: st.rss * int64(os.Getpagesize())}
 	b, err := os.ReadFile(t.file(pid, "io"))
 	if err != nil {
-		// A zombie that its parent has not reaped yet, in a user namespace, is
-		// no sign that all is closed.
+		// The io file of an unreaped zombie in a user namespace is unreadable, which
+		// does not mean that all are.
 		return s, os.IsNotExist(err) || st.state == 'Z'
 	}
 	add(&s, parseIO(b))
@@ -268,8 +265,7 @@ func parseIO(b []byte) protocol.Sample {
 	return s
 }
 
-// fromCgroup replaces the I/O counters by the cgroup's, which include the
-// agent's own.
+// fromCgroup replaces the I/O counters by the cgroup's, which include the agent's own.
 func (t *tree) fromCgroup(s *protocol.Sample) {
 	if t.cgroup == "" {
 		return
@@ -319,8 +315,8 @@ func add(sum *protocol.Sample, s protocol.Sample) {
 	sum.CPUNanos += s.CPUNanos
 }
 
-// rise sets last to now where now is higher; memory is no counter.
-func rise(last *protocol.Sample, now protocol.Sample) {
+// raise sets last to now where now is higher, and RSSBytes in any case.
+func raise(last *protocol.Sample, now protocol.Sample) {
 	last.ReadBytes = max(last.ReadBytes, now.ReadBytes)
 	last.WriteBytes = max(last.WriteBytes, now.WriteBytes)
 	last.ReadOps = max(last.ReadOps, now.ReadOps)

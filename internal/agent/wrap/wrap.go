@@ -1,7 +1,6 @@
-// Package wrap runs one command on behalf of the runner: it waits at the
-// barrier, starts the command at its instant, forwards signals, reaps what it
-// leaves, samples its I/O, runs the canary, streams its files and reports how
-// it ended. One process runs one command, once.
+// Package wrap runs one command on behalf of the runner: it waits at the barrier, starts the command at its
+// instant, forwards signals, reaps children, samples I/O, runs the canary, streams files and reports the
+// exit. One process runs one command, once.
 package wrap
 
 import (
@@ -19,14 +18,14 @@ import (
 	"github.com/cnsbench/cnsbench/internal/machine"
 )
 
-// Command is what to run. It is part of what the runner hands to a jail.
+// Command is the command to run; part of the sandbox's Spec.
 type Command struct {
 	Args []string `json:"args"` // Args[0] is looked up in the PATH of Env
 	Env  []string `json:"env"`
 	Dir  string   `json:"dir"` // working directory; empty: "/"
 }
 
-// intervals of the agent's own loops.
+// Intervals of the agent's loops.
 const (
 	pollEvery    = 200 * time.Millisecond // files
 	collectEvery = 500 * time.Millisecond // canary
@@ -34,39 +33,36 @@ const (
 	defaultGrace = 5 * time.Second
 )
 
-// ErrRunnerLost is returned by Run when the connection broke; the command was
-// ended.
+// ErrRunnerLost is returned by Run when the connection broke; the command was ended.
 var ErrRunnerLost = errors.New("the connection to the runner was lost")
 
-// ErrUnanswered is returned by Handshake when the connection ended before the
-// runner's answer. Where the runner has not read the hello another connection
-// may serve.
+// ErrUnanswered is returned by Handshake when the connection ended before the runner's answer. If the runner
+// has not read the hello, another connection may succeed.
 var ErrUnanswered = errors.New("the runner did not answer")
 
-// Handshake says hello and returns the runner's instructions; the caller fills
-// in of hello what is its own. Its errors are for people: they say which side
-// to replace.
+// Handshake sends the hello, whose remaining fields it sets, and returns the runner's welcome. Its errors say
+// which side to replace.
 func Handshake(conn *protocol.Conn, hello protocol.Hello) (*protocol.Welcome, error) {
 	hello.Magic, hello.Proto, hello.Version = protocol.Magic, protocol.Proto, protocol.Version
 	if err := conn.Write(protocol.Message{Hello: &hello}); err != nil {
-		return nil, fmt.Errorf("%w: say hello: %w", ErrUnanswered, err)
+		return nil, fmt.Errorf("%w: send the hello: %w", ErrUnanswered, err)
 	}
 	for {
 		m, err := conn.Read()
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("%w: %w", ErrUnanswered, err)
-		case m.Ping != nil: // it joins our clock to its own before anything happens
+		case m.Ping != nil: // the runner synchronises clocks first
 			pong := &protocol.Pong{Ping: m.Ping.Sent, Received: m.Received}
 			if err := conn.Write(protocol.Message{Pong: pong}); err != nil {
-				return nil, fmt.Errorf("%w: answer its ping: %w", ErrUnanswered, err)
+				return nil, fmt.Errorf("%w: send a pong: %w", ErrUnanswered, err)
 			}
 		case m.Refuse != nil:
 			return nil, fmt.Errorf("the runner refused this agent: %s", m.Refuse.Reason)
 		case m.Welcome == nil:
-			return nil, errors.New("the runner answered with something else than a welcome: is it a cnsbench runner?")
+			return nil, errors.New("unexpected answer instead of a welcome: check that the address is a cnsbench runner's")
 		case m.Welcome.Proto != protocol.Proto:
-			return nil, fmt.Errorf("the runner (version %s) speaks protocol %d, this agent (version %s) protocol %d: use the agent built with that runner",
+			return nil, fmt.Errorf("runner version %s has protocol %d, agent version %s has protocol %d: use the agent built with that runner",
 				m.Welcome.Version, m.Welcome.Proto, protocol.Version, protocol.Proto)
 		default:
 			return m.Welcome, nil
@@ -74,8 +70,7 @@ func Handshake(conn *protocol.Conn, hello protocol.Hello) (*protocol.Welcome, er
 	}
 }
 
-// Fail reports that the command could not be run and waits until the runner
-// has heard it.
+// Fail reports that the command could not run and waits for the acknowledgement.
 func Fail(conn *protocol.Conn, clock clock.Clock, code string, cause error) {
 	if conn.Write(protocol.Message{Exit: &protocol.Exit{At: clock.Now(), ExitCode: 127, Code: code, Message: cause.Error()}}) != nil {
 		return
@@ -87,7 +82,7 @@ func Fail(conn *protocol.Conn, clock clock.Clock, code string, cause error) {
 	}
 }
 
-// session is one Run.
+// session is the state of one Run.
 type session struct {
 	conn    *protocol.Conn
 	welcome *protocol.Welcome
@@ -95,22 +90,22 @@ type session struct {
 	cmd     Command
 	logs    *Logs
 
-	start   chan int64           // the barrier opens at
-	signals chan protocol.Signal // from the runner, or our own environment
+	start   chan int64           // opening instant of the barrier
+	signals chan protocol.Signal // from the runner or sent to the agent
 	pings   chan *protocol.Pong
-	lost    chan struct{} // the connection is gone
-	why     error         // valid once lost is closed
+	lost    chan struct{} // closed when the connection is gone
+	readErr error         // valid once lost is closed
 	bye     chan struct{}
 
-	over int64 // when its phase is; 0: never
-	hung bool  // it begins stopped
+	phaseEndAt   int64 // end of the phase; 0: none
+	startStopped bool  // the command starts stopped
 
-	intake  *intake
-	child   *child
-	company *company // nil: it stands at its barrier by not being started
-	tree    *tree
-	stream  *streamer
-	out     *output
+	inputFiles *fileReceiver
+	child      *child
+	command    *commandConn // nil: the command waits at its barrier by not being started
+	tree       *tree
+	stream     *streamer
+	out        *output
 }
 
 func newSession(conn *protocol.Conn, welcome *protocol.Welcome, clock clock.Clock) *session {
@@ -118,26 +113,25 @@ func newSession(conn *protocol.Conn, welcome *protocol.Welcome, clock clock.Cloc
 		conn: conn, welcome: welcome, clock: clock,
 		start: make(chan int64, 1), signals: make(chan protocol.Signal, 16),
 		pings: make(chan *protocol.Pong, 1), lost: make(chan struct{}), bye: make(chan struct{}),
-		intake: newIntake(welcome.Files),
+		inputFiles: newFileReceiver(welcome.Files),
 	}
 	s.out = newOutput(welcome.MaxOutput, s.send)
 	return s
 }
 
-// Run carries the command out and returns the exit code for the agent itself:
-// the command's, or 128 plus its signal. ctx only ends waiting; the runner
-// and the signals that the agent receives end the command.
+// Run runs the command and returns the agent's exit code: the command's, or 128 plus its signal. ctx only
+// ends waiting; the runner and the signals that the agent receives end the command.
 func Run(ctx context.Context, conn *protocol.Conn, welcome *protocol.Welcome, clock clock.Clock, cmd Command, logs *Logs) (int, error) {
 	s := newSession(conn, welcome, clock)
 	s.cmd, s.logs = cmd, logs
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := s.ownSignals()
+	stop := s.forwardOwnSignals()
 	defer stop()
 	go s.read()
-	go s.answer()
+	go s.sendPongs()
 
-	if exit := s.receive(ctx); exit != nil {
+	if exit := s.receiveFiles(ctx); exit != nil {
 		return exit.ExitCode, s.report(*exit)
 	}
 	program, err := LookPath(s.cmd)
@@ -149,7 +143,7 @@ func Run(ctx context.Context, conn *protocol.Conn, welcome *protocol.Welcome, cl
 		return 1, err
 	}
 	if exit.PhaseOver {
-		return 0, nil // so that the pod has not failed
+		return 0, nil // the pod succeeds
 	}
 	if exit.Signal != 0 {
 		return 128 + exit.Signal, nil
@@ -157,10 +151,10 @@ func Run(ctx context.Context, conn *protocol.Conn, welcome *protocol.Welcome, cl
 	return exit.ExitCode, nil
 }
 
-// run is the life of the command, from the barrier to its last byte.
+// run runs the command from the barrier to its last byte of output.
 func (s *session) run(ctx context.Context, program string) protocol.Exit {
-	if !s.touch(ctx) {
-		return s.calledOff(unix.SIGTERM)
+	if !s.probeVolumes(ctx) {
+		return s.cancelled(unix.SIGTERM)
 	}
 	var err error
 	if s.tree, err = newTree("/proc", s.log); err != nil {
@@ -168,18 +162,18 @@ func (s *session) run(ctx context.Context, program string) protocol.Exit {
 	}
 	s.stream = newStreamer(s.welcome.Outputs, s.file, s.log, s.out)
 	defer s.stream.Close()
-	s.logs.follow(s.stream, s.log)
+	s.logs.attach(s.stream, s.log)
 	canaries := s.openCanaries()
-	if s.company, err = newCompany(s.welcome); err != nil {
-		return protocol.Exit{At: s.clock.Now(), ExitCode: 126, Code: protocol.CodeExec, Message: err.Error()}
+	if s.command, err = newCommandConn(s.welcome); err != nil {
+		return s.execFailed(err)
 	}
-	defer s.company.close()
-	inside := s.company != nil && s.welcome.Barrier != "" // it says itself what is said here
+	defer s.command.close()
+	inside := s.command != nil && s.welcome.Barrier != "" // the command reports its own readiness and start
 	if !inside {
 		s.send(protocol.Message{Ready: &protocol.Stamp{At: s.clock.Now()}})
 	}
-	if err := s.logs.begin(s.log, s.file, s.out); err != nil {
-		return protocol.Exit{At: s.clock.Now(), ExitCode: 126, Code: protocol.CodeExec, Message: err.Error()}
+	if err := s.logs.start(s.log, s.file, s.out); err != nil {
+		return s.execFailed(err)
 	}
 	if s.welcome.Barrier != "" && !inside {
 		if exit, ended := s.wait(ctx); ended {
@@ -188,44 +182,44 @@ func (s *session) run(ctx context.Context, program string) protocol.Exit {
 	}
 	oom := newOOMCounter()
 	before := s.clock.Now()
-	s.child, err = start(program, s.cmd, s.logs, s.tree, s.company)
+	s.child, err = start(program, s.cmd, s.logs, s.tree, s.command)
 	at := s.clock.Now()
-	s.logs.started()
-	s.company.started()
+	s.logs.closeWriteEnds()
+	s.command.closeCommandEnd()
 	if err != nil {
-		return protocol.Exit{At: at, ExitCode: 126, Code: protocol.CodeExec, Message: err.Error()}
+		return s.execFailed(err)
 	}
 	if !inside {
 		s.send(protocol.Message{Started: &protocol.Stamp{At: at, Within: at - before}})
 	}
-	if s.hung {
+	if s.startStopped {
 		s.child.Signal(unix.SIGSTOP)
 	}
-	exit := s.beside(ctx, canaries)
-	// A shell reports the kill of its own child by its exit code.
+	exit := s.supervise(ctx, canaries)
+	// A shell reports the kill of its child as exit code 137.
 	exit.OOM = exit.ExitCode == 128+int(unix.SIGKILL) && !exit.Ours && oom.Struck()
 	if exit.OOM {
 		exit.Message = "killed by the kernel's out-of-memory killer (counted " + oom.where + ")"
 	}
-	s.afterPhase(&exit)
+	s.checkPhaseEnd(&exit)
 	s.logs.wait()
-	_ = s.stream.Drain() // an error is the runner's loss, which read notices
-	s.out.conclude()
+	_ = s.stream.Drain() // an error means a lost runner, which read detects
+	s.out.reportTotals()
 	return exit
 }
 
-// beside runs all that runs while the command does, and returns its end.
-func (s *session) beside(ctx context.Context, canaries []*canary.Canary) protocol.Exit {
+// supervise runs everything beside the command and returns its exit.
+func (s *session) supervise(ctx context.Context, canaries []*canary.Canary) protocol.Exit {
 	ctx, end := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { s.govern(ctx) })
+	wg.Go(func() { s.control(ctx) })
 	wg.Go(func() { s.sample(ctx) })
 	wg.Go(func() { s.follow(ctx) })
-	if s.company != nil {
-		wg.Go(func() { s.accompany(ctx) })
+	if s.command != nil {
+		wg.Go(func() { s.serveCommand(ctx) })
 	}
 	for _, c := range canaries {
-		wg.Go(func() { s.canary(ctx, c) })
+		wg.Go(func() { s.runCanary(ctx, c) })
 	}
 	exit := s.child.Wait(s.clock)
 	end()
@@ -236,39 +230,36 @@ func (s *session) beside(ctx context.Context, canaries []*canary.Canary) protoco
 	return exit
 }
 
-// wait stands at the barrier; ended says that the command was called off.
+// wait waits at the barrier; it returns true when the command was cancelled.
 func (s *session) wait(ctx context.Context) (protocol.Exit, bool) {
-	defer clock.Exact()()
-	for {
-		select {
-		case at := <-s.start:
-			s.send(protocol.Message{GoAck: &protocol.Stamp{At: at}})
-			if s.welcome.Phase != nil {
-				return s.phase(ctx, at)
-			}
-			if err := s.clock.Wait(ctx, at, spin); err != nil {
-				return s.calledOff(unix.SIGTERM), true
-			}
-			return protocol.Exit{}, false
-		case sig := <-s.signals:
-			if ending(sig) {
-				return s.calledOff(unix.Signal(sig.Number)), true
-			}
-		case <-s.lost:
-			return s.calledOff(unix.SIGTERM), true
-		case <-ctx.Done():
-			return s.calledOff(unix.SIGTERM), true
-		}
+	defer clock.MinimizeTimerSlack()()
+	at, sig := awaitOr(ctx, s, s.start)
+	if sig != 0 {
+		return s.cancelled(sig), true
 	}
+	s.send(protocol.Message{GoAck: &protocol.Stamp{At: at}})
+	if s.welcome.Phase != nil {
+		return s.waitPhase(ctx, at)
+	}
+	if err := s.clock.Wait(ctx, at, spin); err != nil {
+		return s.cancelled(unix.SIGTERM), true
+	}
+	return protocol.Exit{}, false
 }
 
-func (s *session) calledOff(sig unix.Signal) protocol.Exit {
-	return protocol.Exit{At: s.clock.Now(), Signal: int(sig), Ours: true, Message: "ended before its command was started"}
+// execFailed returns the exit of a command that could not be executed.
+func (s *session) execFailed(err error) protocol.Exit {
+	return protocol.Exit{At: s.clock.Now(), ExitCode: 126, Code: protocol.CodeExec, Message: err.Error()}
 }
 
-// govern passes signals on and ends the command when the runner is lost.
-func (s *session) govern(ctx context.Context) {
-	lost, over := s.lost, s.phaseEnd()
+// cancelled returns the exit of a command that was ended before its start.
+func (s *session) cancelled(sig unix.Signal) protocol.Exit {
+	return protocol.Exit{At: s.clock.Now(), Signal: int(sig), Ours: true, Message: "ended before the command was started"}
+}
+
+// control forwards signals and ends the command when the runner is lost or the phase is over.
+func (s *session) control(ctx context.Context) {
+	lost, over := s.lost, s.phaseTimer()
 	var kill <-chan time.Time
 	for {
 		select {
@@ -298,7 +289,7 @@ func (s *session) govern(ctx context.Context) {
 	}
 }
 
-// sample sends a reading each interval.
+// sample sends a sample at each interval.
 func (s *session) sample(ctx context.Context) {
 	if s.tree == nil || s.welcome.SampleNanos <= 0 {
 		return
@@ -333,7 +324,7 @@ func (s *session) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		more, err := s.stream.Poll()
 		if err != nil {
-			return // the runner is lost; govern acts on it
+			return // the runner is lost; control handles it
 		}
 		if more {
 			continue
@@ -345,8 +336,7 @@ func (s *session) follow(ctx context.Context) {
 	}
 }
 
-// openCanaries makes the canaries ready before the barrier; what cannot be
-// had is said and left out.
+// openCanaries prepares the canaries before the barrier; failures are logged.
 func (s *session) openCanaries() []*canary.Canary {
 	if s.welcome.Canary == nil {
 		return nil
@@ -363,12 +353,11 @@ func (s *session) openCanaries() []*canary.Canary {
 	return all
 }
 
-// canary runs one canary beside the command and sends what it sees. What comes
-// after its phase is the next one's.
-func (s *session) canary(ctx context.Context, c *canary.Canary) {
-	if s.over != 0 {
-		c.EndAt(s.over - 1)
-		until, cancel := context.WithTimeout(ctx, time.Duration(s.over-s.clock.Now()))
+// runCanary runs one canary beside the command, until the end of its phase, and sends its results.
+func (s *session) runCanary(ctx context.Context, c *canary.Canary) {
+	if s.phaseEndAt != 0 {
+		c.EndAt(s.phaseEndAt - 1)
+		until, cancel := context.WithTimeout(ctx, time.Duration(s.phaseEndAt-s.clock.Now()))
 		defer cancel()
 		ctx = until
 	}
@@ -382,16 +371,16 @@ func (s *session) canary(ctx context.Context, c *canary.Canary) {
 	for {
 		select {
 		case <-tick.C:
-			s.collect(c, false)
+			s.sendCanary(c, false)
 		case <-finished:
-			s.collect(c, true)
+			s.sendCanary(c, true)
 			return
 		}
 	}
 }
 
-// collect sends what a canary has, in frames well below the bound.
-func (s *session) collect(c *canary.Canary, final bool) {
+// sendCanary sends a canary's results in frames below the size limit.
+func (s *session) sendCanary(c *canary.Canary, final bool) {
 	const most = 4096
 	ios, dropped := c.Take(final)
 	for len(ios) > 0 {

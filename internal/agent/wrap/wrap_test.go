@@ -77,7 +77,7 @@ func TestLookPath(t *testing.T) {
 	}
 }
 
-// TestTreeNeverDecreases feeds a procfs in which processes come and go.
+// TestTreeNeverDecreases reads a fake procfs in which processes come and go.
 func TestTreeNeverDecreases(t *testing.T) {
 	proc := t.TempDir()
 	self := os.Getpid()

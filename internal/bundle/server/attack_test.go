@@ -29,7 +29,7 @@ func attacked(t *testing.T, l Limits, change func(*Handler)) (*httptest.Server, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &Handler{Store: store, Auth: Anyone{}}
+	h := &Handler{Store: store, Auth: AllowAll{}}
 	if change != nil {
 		change(h)
 	}
@@ -204,7 +204,7 @@ func answerOf(t *testing.T, conn net.Conn) (int, string) {
 // they were not there.
 func TestSlowBodiesConcernTheirNamespace(t *testing.T) {
 	s, _ := attacked(t, Limits{}, func(h *Handler) { h.Pace = Pace{Grace: time.Hour, Rate: 1} })
-	for i := range 3 * slotsEach {
+	for i := range 3 * slotsPerNamespace {
 		conn := dial(t, s)
 		fmt.Fprintf(conn, "PUT /v1/runs/slow/r%d/files/log.jsonl?offset=0 HTTP/1.1\r\nHost: h\r\n", i)
 		fmt.Fprint(conn, "Content-Length: 1000000\r\n\r\nx")
@@ -323,7 +323,7 @@ func TestPagesOfOthers(t *testing.T) {
 		fmt.Fprint(dial(t, s), "GET /v1/runs/hangs/r1/report HTTP/1.1\r\nHost: h\r\n\r\n")
 	}
 	// Well before what hangs is given up.
-	ctx, cancel := context.WithTimeout(t.Context(), renderWithin-10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), renderTimeout-10*time.Second)
 	defer cancel()
 	for range 3 {
 		if status, answer, err := send(ctx, s, http.MethodGet, "/v1/runs/quick/r1/report", nil); err != nil ||

@@ -17,8 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Verbs of the Kubernetes API, which say what a request wants to do with the
-// results of a namespace.
+// Verbs of the Kubernetes API for requests on the results of a namespace.
 const (
 	verbGet    = "get"
 	verbList   = "list"
@@ -27,21 +26,20 @@ const (
 	verbDelete = "delete"
 )
 
-// Authenticator tells whose a request is. It is asked before anything else is
-// done for the request.
+// Authenticator identifies the sender of a request, before anything else is done for the request.
 type Authenticator interface {
-	// Identify gives who sends the request. The error is a *Denied, or one of asking.
+	// Identify returns the sender. The error is a *Denied, or a failure of the check.
 	Identify(r *http.Request) (Caller, error)
 }
 
 // Caller is an authenticated sender of requests.
 type Caller interface {
-	// Allow says whether the caller may do verb with the results of a namespace
-	// ("": of all). The error is a *Denied, or one of asking.
+	// Allow fails unless the caller may do verb with the results of a namespace ("": of all). The error is a
+	// *Denied, or a failure of the check.
 	Allow(ctx context.Context, verb, namespace string) error
 }
 
-// Denied says that a request is refused.
+// Denied is the refusal of a request.
 type Denied struct {
 	Status  int // 401 or 403
 	Message string
@@ -49,33 +47,32 @@ type Denied struct {
 
 func (d *Denied) Error() string { return d.Message }
 
-// Anyone allows everything: for a loopback address.
-type Anyone struct{}
+// AllowAll allows all requests: for a loopback address.
+type AllowAll struct{}
 
-// Identify takes everybody.
-func (Anyone) Identify(*http.Request) (Caller, error) { return mayAll{}, nil }
+// Identify accepts every request.
+func (AllowAll) Identify(*http.Request) (Caller, error) { return fullAccess{}, nil }
 
-type mayAll struct{}
+type fullAccess struct{}
 
-func (mayAll) Allow(context.Context, string, string) error { return nil }
+func (fullAccess) Allow(context.Context, string, string) error { return nil }
 
-// Readers allows everybody to read, and nobody to write: for a run that offers
-// its own bundle.
-type Readers struct{}
+// ReadOnly allows every read and no write: for a run that offers its own bundle.
+type ReadOnly struct{}
 
-// Identify takes everybody.
-func (Readers) Identify(*http.Request) (Caller, error) { return mayRead{}, nil }
+// Identify accepts every request.
+func (ReadOnly) Identify(*http.Request) (Caller, error) { return readAccess{}, nil }
 
-type mayRead struct{}
+type readAccess struct{}
 
-func (mayRead) Allow(_ context.Context, verb, _ string) error {
+func (readAccess) Allow(_ context.Context, verb, _ string) error {
 	if verb == verbGet || verb == verbList {
 		return nil
 	}
-	return &Denied{http.StatusForbidden, "this bundle can only be read"}
+	return &Denied{http.StatusForbidden, "this bundle is read-only"}
 }
 
-// Token allows everything to whoever knows it.
+// Token allows everything to holders of the token.
 type Token string
 
 // Identify compares the bearer token.
@@ -85,61 +82,60 @@ func (t Token) Identify(r *http.Request) (Caller, error) {
 		return nil, err
 	}
 	if t == "" || subtle.ConstantTimeCompare([]byte(given), []byte(t)) != 1 {
-		return nil, &Denied{http.StatusUnauthorized, "this is not the service's token"}
+		return nil, &Denied{http.StatusUnauthorized, "invalid token"}
 	}
-	return mayAll{}, nil
+	return fullAccess{}, nil
 }
 
 func bearer(r *http.Request) (string, error) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || token == "" {
-		return "", &Denied{http.StatusUnauthorized, "a bearer token is needed: Authorization: Bearer TOKEN"}
+		return "", &Denied{http.StatusUnauthorized, "bearer token missing: want Authorization: Bearer TOKEN"}
 	}
 	return token, nil
 }
 
-// Audience is what tokens for a results service must be made for: whoever gets
-// hold of such a token, the service included, cannot use it elsewhere.
+// Audience is the required audience of tokens, so that a stolen token, also by the service itself, is of no
+// use elsewhere.
 const Audience = "cnsbench-results"
 
-// TokenReviewer tells whose a token is, as client-go's typed client does.
+// TokenReviewer is the part of client-go's typed client that creates TokenReviews.
 type TokenReviewer interface {
 	Create(context.Context, *authentication.TokenReview, metav1.CreateOptions) (*authentication.TokenReview, error)
 }
 
-// AccessReviewer tells what somebody may do, as client-go's typed client does.
+// AccessReviewer is the part of client-go's typed client that creates SubjectAccessReviews.
 type AccessReviewer interface {
 	Create(context.Context, *authorization.SubjectAccessReview, metav1.CreateOptions) (*authorization.SubjectAccessReview, error)
 }
 
-// Kubernetes lets the cluster decide: who a token is by a TokenReview, and what
-// its owner may do by a SubjectAccessReview of benchmarks.cnsbench.dev/results.
-// Answers are kept for ten seconds, never longer.
+// Kubernetes authenticates tokens by a TokenReview and authorizes requests by a SubjectAccessReview of
+// benchmarks.cnsbench.dev/results. Results are cached for ten seconds.
 type Kubernetes struct {
 	tokens TokenReviewer
 	access AccessReviewer
-	users  answers[tokenSum, authentication.UserInfo]
-	rights answers[question, struct{}]
+	users  answerCache[tokenSum, authentication.UserInfo]
+	rights answerCache[accessQuery, struct{}]
 }
 
-// tokenSum stands for a token, which itself is not kept.
+// tokenSum is the hash of a token, which itself is not stored.
 type tokenSum [sha256.Size]byte
 
-// question is what was asked.
-type question struct {
+// accessQuery is the key of a cached authorization.
+type accessQuery struct {
 	token           tokenSum
 	verb, namespace string
 }
 
 const (
-	keepAnswers = 10 * time.Second
-	maxAnswers  = 4096
-	askWithin   = 10 * time.Second
-	// longestToken is far more than any cluster issues.
-	longestToken = 16 << 10
+	cacheTTL      = 10 * time.Second
+	maxCached     = 4096
+	reviewTimeout = 10 * time.Second
+	// maxToken is longer than any token that a cluster issues.
+	maxToken = 16 << 10
 )
 
-// NewKubernetes asks the cluster by these clients.
+// NewKubernetes returns an Authenticator that uses these clients.
 func NewKubernetes(tokens TokenReviewer, access AccessReviewer) *Kubernetes {
 	k := &Kubernetes{tokens: tokens, access: access}
 	k.setClock(time.Now)
@@ -148,40 +144,40 @@ func NewKubernetes(tokens TokenReviewer, access AccessReviewer) *Kubernetes {
 
 func (k *Kubernetes) setClock(now func() time.Time) { k.users.now, k.rights.now = now, now }
 
-// Identify asks the cluster whose the token is, or remembers.
+// Identify reviews the token or uses a cached review.
 func (k *Kubernetes) Identify(r *http.Request) (Caller, error) {
 	token, err := bearer(r)
 	if err != nil {
 		return nil, err
 	}
-	if len(token) > longestToken {
+	if len(token) > maxToken {
 		return nil, &Denied{http.StatusUnauthorized, "the bearer token is too long"}
 	}
 	sum := tokenSum(sha256.Sum256([]byte(token)))
-	user, err := k.users.get(sum, func() (authentication.UserInfo, error) { return k.who(r.Context(), token) })
+	user, err := k.users.get(sum, func() (authentication.UserInfo, error) { return k.reviewToken(r.Context(), token) })
 	if err != nil {
 		return nil, err
 	}
 	return &clusterCaller{k, sum, user}, nil
 }
 
-// clusterCaller is somebody whom the cluster knows.
+// clusterCaller is a user known to the cluster.
 type clusterCaller struct {
 	k     *Kubernetes
 	token tokenSum
 	user  authentication.UserInfo
 }
 
-// Allow asks the cluster, or remembers.
+// Allow reviews the access or uses a cached review.
 func (c *clusterCaller) Allow(ctx context.Context, verb, namespace string) error {
-	_, err := c.k.rights.get(question{c.token, verb, namespace}, func() (struct{}, error) {
-		return struct{}{}, c.k.ask(ctx, c.user, verb, namespace)
+	_, err := c.k.rights.get(accessQuery{c.token, verb, namespace}, func() (struct{}, error) {
+		return struct{}{}, c.k.reviewAccess(ctx, c.user, verb, namespace)
 	})
 	return err
 }
 
-func (k *Kubernetes) ask(ctx context.Context, user authentication.UserInfo, verb, namespace string) error {
-	ctx, cancel := context.WithTimeout(ctx, askWithin)
+func (k *Kubernetes) reviewAccess(ctx context.Context, user authentication.UserInfo, verb, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	extra := map[string]authorization.ExtraValue{}
 	for key, v := range user.Extra {
@@ -200,16 +196,16 @@ func (k *Kubernetes) ask(ctx context.Context, user authentication.UserInfo, verb
 		if namespace == "" {
 			where = "in all namespaces"
 		}
-		return &Denied{http.StatusForbidden, fmt.Sprintf("%s may not %s benchmarks.cnsbench.dev/results %s: a Role with that verb, bound to them, would allow it", user.Username, verb, where)}
+		return &Denied{http.StatusForbidden, fmt.Sprintf("%s may not %s benchmarks.cnsbench.dev/results %s: bind a Role with that verb", user.Username, verb, where)}
 	}
 	return nil
 }
 
-// who asks whose token it is. Only one that was made for us counts: a token for
-// the API server would let us act as its owner. An authenticator that does not
-// know of audiences names none in its answer.
-func (k *Kubernetes) who(ctx context.Context, token string) (authentication.UserInfo, error) {
-	ctx, cancel := context.WithTimeout(ctx, askWithin)
+// reviewToken returns the token's user. Only tokens with this service's audience count: with a token for the
+// API server the service could act as its owner. An authenticator without audience support returns no
+// audiences.
+func (k *Kubernetes) reviewToken(ctx context.Context, token string) (authentication.UserInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	review, err := k.tokens.Create(ctx, &authentication.TokenReview{
 		Spec: authentication.TokenReviewSpec{Token: token, Audiences: []string{Audience}}}, metav1.CreateOptions{})
@@ -221,44 +217,43 @@ func (k *Kubernetes) who(ctx context.Context, token string) (authentication.User
 	}
 	why := review.Status.Error
 	if why == "" {
-		why = "it is unknown, or was made for another audience"
+		why = "it is unknown or has another audience"
 	}
 	return authentication.UserInfo{}, &Denied{http.StatusUnauthorized,
-		fmt.Sprintf("the cluster does not know this token for the audience %s: %s; "+
-			"kubectl create token ACCOUNT --audience %s makes one", Audience, why, Audience)}
+		fmt.Sprintf("token not accepted for the audience %s: %s: "+
+			"create one with kubectl create token ACCOUNT --audience %s", Audience, why, Audience)}
 }
 
-// answers keeps what the cluster answered: refusals too, failures to ask not. It
-// is safe for concurrent use.
-type answers[Q comparable, A any] struct {
+// answerCache caches reviews, including refusals, but not failed requests. It is safe for concurrent use.
+type answerCache[Q comparable, A any] struct {
 	now func() time.Time
 
-	mu   sync.Mutex
-	kept map[Q]answer[A]
+	mu      sync.Mutex
+	entries map[Q]cachedAnswer[A]
 }
 
-type answer[A any] struct {
-	is    A
+type cachedAnswer[A any] struct {
+	value A
 	err   error // nil or *Denied
 	until time.Time
 }
 
-func (a *answers[Q, A]) get(q Q, ask func() (A, error)) (A, error) {
+func (a *answerCache[Q, A]) get(q Q, ask func() (A, error)) (A, error) {
 	a.mu.Lock()
-	known, ok := a.kept[q]
+	known, ok := a.entries[q]
 	a.mu.Unlock()
 	if ok && a.now().Before(known.until) {
-		return known.is, known.err
+		return known.value, known.err
 	}
 	is, err := ask()
 	var denied *Denied
 	if err == nil || errors.As(err, &denied) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if a.kept == nil || len(a.kept) >= maxAnswers {
-			a.kept = map[Q]answer[A]{}
+		if a.entries == nil || len(a.entries) >= maxCached {
+			a.entries = map[Q]cachedAnswer[A]{}
 		}
-		a.kept[q] = answer[A]{is, err, a.now().Add(keepAnswers)}
+		a.entries[q] = cachedAnswer[A]{is, err, a.now().Add(cacheTTL)}
 	}
 	return is, err
 }

@@ -82,7 +82,7 @@ func TestKubernetesOfACluster(t *testing.T) {
 		req.Header.Set("Authorization", "Bearer "+tt.token)
 		// The role needs a moment to be seen by the authoriser.
 		for end := time.Now().Add(5 * time.Second); ; time.Sleep(100 * time.Millisecond) {
-			clear(k.rights.kept)
+			clear(k.rights.entries)
 			var who Caller
 			if who, err = k.Identify(req); err == nil {
 				err = who.Allow(ctx, tt.verb, tt.namespace)

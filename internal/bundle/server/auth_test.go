@@ -94,23 +94,23 @@ func TestKubernetesDecides(t *testing.T) {
 		t.Error("an answer is not remembered")
 	}
 	r.verbs = nil
-	now = now.Add(keepAnswers)
+	now = now.Add(cacheTTL)
 	if got := status("GET", "/v1/runs/team/r1", "good"); got != 403 {
 		t.Errorf("a right that was taken away ten seconds ago: %d", got)
 	}
 	r.verbs, r.audience = []string{"get"}, nil
-	now = now.Add(keepAnswers)
+	now = now.Add(cacheTTL)
 	if got := status("GET", "/v1/runs/team/r1", "good"); got != 401 {
 		t.Errorf("a token for the API server: %d", got)
 	}
 	r.audience, r.unaware = []string{Audience}, true
-	now = now.Add(keepAnswers)
+	now = now.Add(cacheTTL)
 	if got := status("GET", "/v1/runs/team/r1", "good"); got != 401 {
 		t.Errorf("a cluster that does not look at the audience: %d", got)
 	}
 	r.unaware = false
 	r.down = true
-	now = now.Add(keepAnswers)
+	now = now.Add(cacheTTL)
 	if got := status("GET", "/v1/runs/team/r1", "good"); got != http.StatusInternalServerError {
 		t.Errorf("while nobody can be asked: %d", got)
 	}

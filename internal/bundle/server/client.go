@@ -15,31 +15,30 @@ import (
 	"time"
 )
 
-// Client speaks to a results service. It is safe for concurrent use and repeats
-// nothing by itself.
+// Client calls a results service. It is safe for concurrent use and does not retry.
 type Client struct {
 	// URL of the service, such as https://cnsbench-results.cnsbench-system.svc:8443.
 	URL string
-	// HTTP sends; nil: a default one. Its transport brings credentials and trust.
+	// HTTP sends requests; nil: the default client. Its transport provides credentials and trust.
 	HTTP *http.Client
-	// Stall ends a request on which nothing moves for so long; default 30 s.
+	// Stall is how long a request may make no progress; default 30 s.
 	Stall time.Duration
 }
 
-// closePatience is how long the service may take to sum a bundle's files.
-const closePatience = 30 * time.Minute
+// closeTimeout bounds the time that the service needs to hash a bundle's files.
+const closeTimeout = 30 * time.Minute
 
-// StatusError is an answer that is an error.
+// StatusError is an error response.
 type StatusError struct {
 	Status  int
 	Message string
 }
 
 func (e *StatusError) Error() string {
-	return fmt.Sprintf("the results service answers %d: %s", e.Status, e.Message)
+	return fmt.Sprintf("the results service returned %d: %s", e.Status, e.Message)
 }
 
-// Unwrap gives the error that a caller decides by.
+// Unwrap returns the matching sentinel error.
 func (e *StatusError) Unwrap() error {
 	switch e.Status {
 	case http.StatusNotFound:
@@ -60,7 +59,7 @@ func (c *Client) Runs(ctx context.Context, namespace string) ([]Run, error) {
 	return runs, c.call(ctx, http.MethodGet, "/v1/runs?"+url.Values{"namespace": {namespace}}.Encode(), nil, 0, &runs)
 }
 
-// Run gives one run to read from or to write to; whether it is there shows then.
+// Run returns a handle of one run, without checking that it exists.
 func (c *Client) Run(namespace, id string) (*Remote, error) {
 	if err := checkRun(namespace, id); err != nil {
 		return nil, err
@@ -68,19 +67,19 @@ func (c *Client) Run(namespace, id string) (*Remote, error) {
 	return &Remote{client: c, base: "/v1/runs/" + namespace + "/" + id}, nil
 }
 
-// Remote is a run at a results service, as one end of a copy.
+// Remote is a run at a results service, one end of a copy.
 type Remote struct {
 	client *Client
 	base   string
 }
 
-// Info says where the run stands.
+// Info returns the state of the run.
 func (r *Remote) Info(ctx context.Context) (Run, error) {
 	var info Run
 	return info, r.client.call(ctx, http.MethodGet, r.base, nil, 0, &info)
 }
 
-// Files lists the bundle's files; of a run that is not there yet, none.
+// Files lists the bundle's files; none if the run does not exist.
 func (r *Remote) Files(ctx context.Context) ([]File, error) {
 	var files []File
 	err := r.client.call(ctx, http.MethodGet, r.base+"/files", nil, 0, &files)
@@ -102,28 +101,27 @@ func (r *Remote) file(name string, query url.Values) string {
 	return target
 }
 
-// Read streams a file from an offset to where it ends now. A stream that breaks
-// off is an error of Read, not its end.
+// Read streams a file from an offset to its current end. An interrupted stream is an error of Read, not
+// io.EOF.
 func (r *Remote) Read(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {
 	ctx, w := watch(ctx, r.client.stall())
-	resp, err := r.client.send(ctx, http.MethodGet, r.file(name, url.Values{"offset": {strconv.FormatInt(offset, 10)}}), nil, 0) //nolint:bodyclose // answered closes it
+	resp, err := r.client.send(ctx, http.MethodGet, r.file(name, url.Values{"offset": {strconv.FormatInt(offset, 10)}}), nil, 0) //nolint:bodyclose // responseBody closes it
 	if err != nil {
 		w.stop()
 		return nil, w.explain(err)
 	}
-	return &answered{watched{resp.Body, w}, resp.Body}, nil
+	return &responseBody{watchedBody{resp.Body, w}, resp.Body}, nil
 }
 
-// Append writes b at the end of a file, which must be at offset, and returns
-// its size when that is on the service's disk. If the end is elsewhere, the
-// error is an *OffsetError.
+// Append writes b at the end of a file, which must be at offset, and returns the file's size once that is
+// durable. If the end is elsewhere, the error is an *OffsetError.
 func (r *Remote) Append(ctx context.Context, name string, offset int64, b []byte) (int64, error) {
 	var ack Ack
 	err := r.client.call(ctx, http.MethodPut, r.file(name, url.Values{"offset": {strconv.FormatInt(offset, 10)}}), bytes.NewReader(b), int64(len(b)), &ack)
 	return ack.Size, err
 }
 
-// Replace puts what content yields in a file's place.
+// Replace replaces a file's content.
 func (r *Remote) Replace(ctx context.Context, name string, content io.Reader) error {
 	return r.client.call(ctx, http.MethodPut, r.file(name, url.Values{"replace": {"1"}}), content, -1, nil)
 }
@@ -133,10 +131,9 @@ func (r *Remote) Remove(ctx context.Context, name string) error {
 	return r.client.call(ctx, http.MethodDelete, r.file(name, nil), nil, 0, nil)
 }
 
-// Seal closes the run if its files are all as the manifest says; else it
-// returns what differs.
+// Seal closes the run if all files match the manifest; otherwise it returns the differences.
 func (r *Remote) Seal(ctx context.Context, manifest []byte) ([]Difference, error) {
-	ctx, cancel := context.WithTimeout(ctx, closePatience)
+	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
 	resp, err := r.client.send(ctx, http.MethodPost, r.base+"/close", bytes.NewReader(manifest), int64(len(manifest)))
 	var differs *differsError
@@ -170,13 +167,12 @@ func (c *Client) stall() time.Duration {
 	return c.Stall
 }
 
-// call sends a request and decodes the answer into v, unless that is nil.
-// size -1: not known.
+// call sends a request and decodes the response into v, unless v is nil. size -1: unknown.
 func (c *Client) call(ctx context.Context, method, target string, body io.Reader, size int64, v any) error {
 	ctx, w := watch(ctx, c.stall())
 	defer w.stop()
 	if body != nil {
-		body = &watched{body, w}
+		body = &watchedBody{body, w}
 	}
 	resp, err := c.send(ctx, method, target, body, size)
 	if err != nil {
@@ -186,13 +182,13 @@ func (c *Client) call(ctx context.Context, method, target string, body io.Reader
 	if v == nil {
 		return nil
 	}
-	if err := json.NewDecoder(&watched{resp.Body, w}).Decode(v); err != nil {
-		return fmt.Errorf("results: the answer to %s %s: %w", method, c.URL+target, w.explain(err))
+	if err := json.NewDecoder(&watchedBody{resp.Body, w}).Decode(v); err != nil {
+		return fmt.Errorf("results: response to %s %s: %w", method, c.URL+target, w.explain(err))
 	}
 	return nil
 }
 
-// differsError is an answer to close.
+// differsError is a response to close with differences.
 type differsError struct{ differs []Difference }
 
 func (*differsError) Error() string { return "files differ from the manifest" }
@@ -223,11 +219,11 @@ func (c *Client) send(ctx context.Context, method, target string, body io.Reader
 	return nil, errorOf(resp)
 }
 
-// errorOf turns an answer into the error that it tells of.
+// errorOf converts an error response.
 func errorOf(resp *http.Response) error {
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxManifest))
 	if err != nil {
-		return fmt.Errorf("results: the answer %s: %w", resp.Status, err)
+		return fmt.Errorf("results: response %s: %w", resp.Status, err)
 	}
 	var p struct {
 		problem
@@ -245,8 +241,7 @@ func errorOf(resp *http.Response) error {
 	return &StatusError{resp.StatusCode, p.Error}
 }
 
-// watchdog ends a request on which nothing moves. It knows no sizes: a slow
-// transfer is not a hanging one.
+// watchdog cancels a request that makes no progress, whatever the size of the transfer.
 type watchdog struct {
 	timer  *time.Timer
 	after  time.Duration
@@ -254,7 +249,7 @@ type watchdog struct {
 	ctx    context.Context
 }
 
-var errStalled = errors.New("nothing moved for too long")
+var errStalled = errors.New("no progress for too long")
 
 func watch(ctx context.Context, after time.Duration) (context.Context, *watchdog) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -270,7 +265,7 @@ func (w *watchdog) stop() {
 	w.cancel(nil)
 }
 
-// explain gives the reason in place of "context canceled".
+// explain replaces "context canceled" by the cause.
 func (w *watchdog) explain(err error) error {
 	if cause := context.Cause(w.ctx); errors.Is(cause, errStalled) {
 		return fmt.Errorf("results: %w", cause)
@@ -278,13 +273,13 @@ func (w *watchdog) explain(err error) error {
 	return err
 }
 
-// watched is a body that tells a watchdog of what moves.
-type watched struct {
+// watchedBody is a body that reports progress to a watchdog.
+type watchedBody struct {
 	io.Reader
 	w *watchdog
 }
 
-func (b *watched) Read(p []byte) (int, error) {
+func (b *watchedBody) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
 	if n > 0 {
 		b.w.moved()
@@ -295,14 +290,13 @@ func (b *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// answered is the body of an answer that the caller reads; closing it ends the
-// request.
-type answered struct {
-	watched
+// responseBody is a response body read by the caller; Close ends the request.
+type responseBody struct {
+	watchedBody
 	body io.Closer
 }
 
-func (a *answered) Close() error {
+func (a *responseBody) Close() error {
 	err := a.body.Close()
 	a.w.stop()
 	return err

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Push copies a bundle that this machine writes to a results service while it
-// grows. It only reads the bundle's files: the run does not wait for it, and
-// what the service has not acknowledged is still there.
+// Push copies a bundle to a results service while this machine writes it. It only reads the bundle's files:
+// the run does not wait for it, and unacknowledged data is still there.
 type Push struct {
 	m      *mirror
 	from   *Folder
@@ -20,7 +19,7 @@ type Push struct {
 	done   chan error
 }
 
-// StartPush begins to copy the bundle in dir. Finish must be called.
+// StartPush starts copying the bundle in dir. Finish or Abandon must be called.
 func StartPush(ctx context.Context, dir string, to *Remote, o Options) (*Push, error) {
 	from, err := OpenFolder(dir, Limits{})
 	if err != nil {
@@ -32,11 +31,9 @@ func StartPush(ctx context.Context, dir string, to *Remote, o Options) (*Push, e
 	return p, nil
 }
 
-// Finish copies the rest of the bundle, which must have been closed, and closes
-// the run at the service, whose every file is then what the manifest says. A
-// bundle without a manifest is closed there as incomplete. It tries until ctx
-// ends; the error then says what is missing. ErrClosed: the service was told
-// that the run is lost.
+// Finish copies the rest of the bundle, which must be closed, and closes the run at the service once every
+// file matches the manifest. A bundle without a manifest is closed as incomplete. It retries until ctx ends;
+// the error then says what is missing. ErrClosed: the run was reported lost at the service.
 func (p *Push) Finish(ctx context.Context) error {
 	defer p.from.Close()
 	defer p.cancel()
@@ -46,7 +43,7 @@ func (p *Push) Finish(ctx context.Context) error {
 		if errors.Is(err, ErrClosed) {
 			return err
 		}
-	case <-ctx.Done(): // it hangs in a request
+	case <-ctx.Done(): // a request hangs
 		p.cancel()
 		if err := <-p.done; errors.Is(err, ErrClosed) {
 			return err
@@ -69,10 +66,9 @@ func (p *Push) Abandon() error {
 	return p.from.Close()
 }
 
-// Pull copies a run from a service into dir, which may hold a part of it
-// already, until it is closed there, and verifies the copy. It tries until ctx
-// ends; the copy is then what had come so far. The returned Run says how the
-// run was closed.
+// Pull copies a run from a service into dir, which may hold a part of it, until it is closed there, and
+// verifies the copy. It retries until ctx ends; the copy then holds what had arrived. The returned Run says
+// how the run was closed.
 func Pull(ctx context.Context, from *Remote, dir string, o Options) (Run, error) {
 	m, to, err := pull(from, dir, o)
 	if err != nil {
@@ -80,7 +76,7 @@ func Pull(ctx context.Context, from *Remote, dir string, o Options) (Run, error)
 	}
 	defer to.Close()
 	failures := 0
-	var last error // that was not the end of ctx
+	var last error // other than the end of ctx
 	for {
 		info, err := from.Info(ctx)
 		if err == nil && info.Closed != "" {
@@ -98,21 +94,20 @@ func Pull(ctx context.Context, from *Remote, dir string, o Options) (Run, error)
 			if ctx.Err() == nil {
 				last = err
 			}
-			wait = m.away(&failures, err)
+			wait = m.backoff(&failures, err)
 		} else {
-			m.back(&failures)
+			m.resetBackoff(&failures)
 			last = nil
 		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return info, errors.Join(fmt.Errorf("the bundle's copy is not complete: %w", context.Cause(ctx)), last)
+			return info, errors.Join(fmt.Errorf("the copy of the bundle is incomplete: %w", context.Cause(ctx)), last)
 		}
 	}
 }
 
-// Fetch copies what a run has now into dir, and seals the copy if the run is
-// complete. Nothing is tried twice.
+// Fetch copies what a run has now into dir, and seals the copy if the run is complete. It does not retry.
 func Fetch(ctx context.Context, from *Remote, dir string, o Options) (Run, error) {
 	info, err := from.Info(ctx)
 	if err != nil {

@@ -1,11 +1,10 @@
-// Package server carries bundles over HTTP while they grow: appended to by
-// acknowledged offsets, read at the same time, closed when every file is what
-// the manifest says. docs/format/results-api.md is its contract.
+// Package server transfers bundles over HTTP while they grow: files are appended at acknowledged offsets,
+// read concurrently, and closed when every file matches the manifest. docs/format/results-api.md is its
+// contract.
 //
-// A Store keeps bundles in a directory and a Handler serves them. A Push copies
-// a local bundle to a Store while its run goes on, a Pull the other way round;
-// both are the same mirror with its ends exchanged, and both go on from what is
-// there already.
+// A Store keeps bundles in a directory and a Handler serves them. A Push copies a local bundle to a Store
+// during its run, a Pull copies the other way; both are the same mirror with its ends swapped, and both
+// resume.
 package server
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
-// The files of a bundle that this package must know, see docs/format/bundle.md.
+// Files of a bundle that this package treats specially, see docs/format/bundle.md.
 const (
 	runFile      = "run.json"
 	manifestFile = "manifest.json"
@@ -37,7 +36,7 @@ type File struct {
 	Modified time.Time `json:"modified"`
 }
 
-// Difference is a file that is not as a manifest says.
+// Difference is a file that does not match a manifest.
 type Difference struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"` // "missing", "differs", "notInManifest"
@@ -50,40 +49,40 @@ const (
 	NotInManifest = "notInManifest"
 )
 
-// Run says where a run stands.
+// Run is the state of a run.
 type Run struct {
 	Namespace string       `json:"namespace"`
 	ID        string       `json:"id"`
 	Name      string       `json:"name"`
-	State     bundle.State `json:"state"` // "" before run.json has come
+	State     bundle.State `json:"state"` // "" before run.json arrives
 	Reason    string       `json:"reason,omitempty"`
 	Started   time.Time    `json:"started"`
-	Ended     *time.Time   `json:"ended"` // null: still running, or never seen to end
+	Ended     *time.Time   `json:"ended"` // null: still running, or no end recorded
 	// Closed is empty while the bundle may grow, then Complete or Incomplete.
 	Closed string `json:"closed"`
 	// Seen is when the run last wrote.
 	Seen time.Time `json:"seen"`
 }
 
-// What Closed can say.
+// Values of Run.Closed.
 const (
-	Complete   = "complete"   // every file is what the manifest says
+	Complete   = "complete"   // every file matches the manifest
 	Incomplete = "incomplete" // the run was lost, or could not close its bundle
 )
 
-// OffsetError says that an append began elsewhere than at the end.
+// OffsetError is returned for an append that is not at the end.
 type OffsetError struct{ Size int64 }
 
 func (e *OffsetError) Error() string {
 	return fmt.Sprintf("the file has %d bytes: append there", e.Size)
 }
 
-// Errors that a caller decides by.
+// Sentinel errors.
 var (
-	ErrName     = errors.New("not a valid name")
+	ErrName     = errors.New("invalid name")
 	ErrTooLarge = errors.New("too large")
 	ErrClosed   = errors.New("the run is closed")
-	ErrNoRun    = errors.New("there is no such run")
+	ErrNoRun    = errors.New("run not found")
 	ErrBusy     = errors.New("another process is writing to the run")
 )
 
@@ -92,34 +91,33 @@ var (
 	runName       = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$`)
 )
 
-// checkRun refuses what could not be the name of a namespace or a run.
+// checkRun rejects invalid names of namespaces and runs.
 func checkRun(namespace, id string) error {
 	if !namespaceName.MatchString(namespace) {
-		return fmt.Errorf("%w: namespace %q (letters a to z, digits and -)", ErrName, clip(namespace))
+		return fmt.Errorf("%w: namespace %q: want letters a to z, digits and -", ErrName, clip(namespace))
 	}
 	if !runName.MatchString(id) || strings.Contains(id, "..") {
-		return fmt.Errorf("%w: run %q (letters a to z, digits, - and .)", ErrName, clip(id))
+		return fmt.Errorf("%w: run %q: want letters a to z, digits, - and .", ErrName, clip(id))
 	}
 	return nil
 }
 
-// checkPath refuses paths that lead out of a bundle or are none of its files.
+// checkPath rejects paths outside a bundle and those of temporary files.
 func checkPath(name string) error {
 	const longest, deepest = 1024, 450
 	switch {
 	case !fs.ValidPath(name) || name == "." || len(name) > longest || strings.Count(name, "/") > deepest ||
 		strings.Contains(name, "\x00"):
-		return fmt.Errorf("%w: file %q (a clean relative path of at most %d bytes, %d directories)", ErrName, clip(name),
+		return fmt.Errorf("%w: file %q: want a clean relative path of at most %d bytes and %d directories", ErrName, clip(name),
 			longest, deepest)
-	case leftover(name):
-		return fmt.Errorf("%w: file %q is no part of a bundle", ErrName, clip(name))
+	case isTemporary(name):
+		return fmt.Errorf("%w: file %q is not part of a bundle", ErrName, clip(name))
 	}
 	return nil
 }
 
-// leftover says that a file is none of the bundle's: received or written half.
-// In raw/ names are a workload's own, and mean nothing.
-func leftover(name string) bool {
+// isTemporary reports whether a file is partially received or written. In raw/, names are a workload's own.
+func isTemporary(name string) bool {
 	first, _, _ := strings.Cut(name, "/")
 	return first == incomingDir || name == reserveFile || strings.HasSuffix(name, tmpSuffix) && first != rawDir
 }
@@ -131,9 +129,8 @@ func clip(s string) string {
 	return s
 }
 
-// appended says that a file only grows while its run goes on; the others are
-// replaced whole.
-func appended(name string) bool {
+// isAppendOnly reports whether a file only grows during its run; others are replaced whole.
+func isAppendOnly(name string) bool {
 	switch path.Ext(name) {
 	case ".seg", ".jsonl", ".frames":
 		return true
@@ -141,6 +138,6 @@ func appended(name string) bool {
 	return name == ledgerFile || strings.HasPrefix(name, "raw/")
 }
 
-// afterClose says that a file need not be in the manifest: where a run writes its
-// bundle, it may change after the close.
-func afterClose(name string) bool { return name == ledgerFile || name == bundle.ReportFile }
+// mayChangeAfterClose reports whether a file need not be in the manifest because the run's machine may change
+// it after the close.
+func mayChangeAfterClose(name string) bool { return name == ledgerFile || name == bundle.ReportFile }

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits bound what a bundle may take. Zero fields mean the defaults.
+// Limits bound a bundle. Zero fields mean the defaults.
 type Limits struct {
 	RunBytes int64 // all files of a run; default 64 GiB
 	RunFiles int   // default 100 000
@@ -29,21 +29,21 @@ func (l Limits) orDefault() Limits {
 	return l
 }
 
-// Folder is a bundle's directory as one end of a copy. Reading takes no lock;
-// writers follow one another. Nothing outside the directory can be reached.
+// Folder is a bundle's directory, one end of a copy. Reading takes no lock; writers are serialised. Paths
+// cannot leave the directory.
 type Folder struct {
 	root   *os.Root
 	limits Limits
 
-	mu     sync.Mutex // one writer at a time
-	lock   *os.File   // says to record.Open that a run is writing; nil: not taken
-	bytes  int64      // of all files, once lock was taken
-	files  int
-	coming int64 // bytes of files that are on their way, see upload
-	frozen bool  // closed: nothing may change
+	mu           sync.Mutex // one writer at a time
+	lock         *os.File   // marks the bundle as live for bundle.Open; nil: not taken
+	bytes        int64      // of all files, once lock is taken
+	files        int
+	pendingBytes int64 // bytes of files being received, see upload
+	frozen       bool  // closed: no changes
 }
 
-// OpenFolder opens a directory that exists. Close gives it back.
+// OpenFolder opens an existing directory.
 func OpenFolder(dir string, l Limits) (*Folder, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -57,9 +57,8 @@ func (f *Folder) Close() error {
 	return errors.Join(f.Unlock(), f.root.Close())
 }
 
-// Lock marks the bundle as being written to, as the run itself would: readers
-// then show it as live. ErrBusy if another process does so. It is taken by the
-// first write and idempotent.
+// Lock marks the bundle as being written to, so that readers show it as live. ErrBusy if another process
+// holds the lock. The first write takes it; it is idempotent.
 func (f *Folder) Lock() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,11 +80,11 @@ func (f *Folder) lockHeld() error {
 		return errors.Join(fmt.Errorf("results: %s: %w", f.root.Name(), err), d.Close())
 	}
 	f.lock, f.bytes, f.files = d, 0, 0
-	// Nobody else writes here: what lies there is of a process that was killed.
+	// No other process writes here: these files are of a killed process.
 	if err := f.root.RemoveAll(incomingDir); err != nil {
-		return fmt.Errorf("results: remove what was half received: %w", err)
+		return fmt.Errorf("results: remove partially received files: %w", err)
 	}
-	files, err := f.Files(context.Background()) // not to be given up: half a count is none
+	files, err := f.Files(context.Background()) // must not be cancelled
 	for _, file := range files {
 		f.bytes += file.Size
 		f.files++
@@ -93,7 +92,7 @@ func (f *Folder) lockHeld() error {
 	return err
 }
 
-// Unlock takes the mark of Lock away.
+// Unlock undoes Lock.
 func (f *Folder) Unlock() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -105,15 +104,15 @@ func (f *Folder) Unlock() error {
 	return d.Close()
 }
 
-// Freeze refuses changes of the bundle from now on.
+// Freeze refuses further changes of the bundle.
 func (f *Folder) Freeze() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.frozen = true
 }
 
-// allowed takes the lock for a change of a file, or refuses it.
-func (f *Folder) allowed(name string) error {
+// checkWritable takes the lock for a change of a file, or refuses it.
+func (f *Folder) checkWritable(name string) error {
 	if f.frozen {
 		return fmt.Errorf("results: %s: %w", name, ErrClosed)
 	}
@@ -125,7 +124,7 @@ func (f *Folder) Files(ctx context.Context) ([]File, error) {
 	files := []File{}
 	err := fs.WalkDir(f.root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) && name != "." {
-			return nil // it went while we looked
+			return nil // removed meanwhile
 		}
 		if err != nil || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
@@ -138,7 +137,7 @@ func (f *Folder) Files(ctx context.Context) ([]File, error) {
 		}
 		info, err := d.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it went while we looked
+			return nil // removed meanwhile
 		}
 		if err == nil {
 			files = append(files, File{Path: name, Size: info.Size(), Modified: info.ModTime()})
@@ -151,9 +150,8 @@ func (f *Folder) Files(ctx context.Context) ([]File, error) {
 	return files, nil
 }
 
-// Read opens a file at an offset. What it yields ends where the file ended at
-// the call; fs.ErrNotExist is in the error of a file that is not there,
-// *OffsetError in that of an offset behind its end.
+// Read opens a file at an offset and returns its content up to its current end. The error wraps
+// fs.ErrNotExist for a missing file and is an *OffsetError for an offset beyond the end.
 func (f *Folder) Read(_ context.Context, name string, offset int64) (io.ReadCloser, error) {
 	r, _, err := f.open(name, offset)
 	return r, err
@@ -164,7 +162,7 @@ type section struct {
 	io.Closer
 }
 
-// open is Read with the size of the file.
+// open is Read that also returns the size of the file.
 func (f *Folder) open(name string, offset int64) (io.ReadCloser, int64, error) {
 	if err := checkPath(name); err != nil {
 		return nil, 0, err
@@ -179,10 +177,10 @@ func (f *Folder) open(name string, offset int64) (io.ReadCloser, int64, error) {
 	return section{io.NewSectionReader(file, offset, size-offset), file}, size, nil
 }
 
-// openRegular opens a regular file and nothing else: a pipe would block.
+// openRegular opens a regular file only: a pipe would block.
 func (f *Folder) openRegular(name string, flags int) (*os.File, int64, error) {
 	if info, err := f.root.Lstat(name); err == nil && !info.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("results: %s: %w: it is no regular file", name, ErrName)
+		return nil, 0, fmt.Errorf("results: %s: %w: not a regular file", name, ErrName)
 	}
 	file, err := f.root.OpenFile(name, flags, 0o644)
 	if err != nil {
@@ -195,9 +193,8 @@ func (f *Folder) openRegular(name string, flags int) (*os.File, int64, error) {
 	return file, info.Size(), nil
 }
 
-// Append writes b at the end of a file, which must be at offset, and returns
-// its size when that is on disk. If the end is elsewhere, the error is an
-// *OffsetError, and what lies before its Size is on disk.
+// Append writes b at the end of a file, which must be at offset, and returns the file's size once that is
+// durable. If the end is elsewhere, the error is an *OffsetError, and the data before its Size is durable.
 func (f *Folder) Append(_ context.Context, name string, offset int64, b []byte) (int64, error) {
 	if err := checkAppend(name); err != nil {
 		return 0, err
@@ -205,17 +202,16 @@ func (f *Folder) Append(_ context.Context, name string, offset int64, b []byte) 
 	return f.append(name, offset, b, 0, true)
 }
 
-// appendFrom is Append of what r yields, announced bytes (-1: not known) and at
-// most limit. It is written as it comes: when r breaks off, what came before is
-// in the file.
+// appendFrom appends from r, of announced length (-1: unknown) and at most limit bytes. It writes as data
+// arrives: when r fails, the file has what arrived before.
 func (f *Folder) appendFrom(name string, offset int64, r io.Reader, announced, limit int64) (int64, error) {
 	if err := checkAppend(name); err != nil {
 		return 0, err
 	}
 	if announced > limit {
-		return 0, fmt.Errorf("%w: a body of %d bytes; at most %d", ErrTooLarge, announced, limit)
+		return 0, fmt.Errorf("%w: body of %d bytes: want at most %d", ErrTooLarge, announced, limit)
 	}
-	if err := f.admit(name, max(announced, 0)); err != nil {
+	if err := f.checkRoom(name, max(announced, 0)); err != nil {
 		return 0, err
 	}
 	b := make([]byte, pieceSize)
@@ -223,7 +219,7 @@ func (f *Folder) appendFrom(name string, offset int64, r io.Reader, announced, l
 		n, end, broken := readPiece(r, b)
 		came := size - offset + int64(n)
 		if came > limit {
-			return size, fmt.Errorf("%w: the body has more than %d bytes", ErrTooLarge, limit)
+			return size, fmt.Errorf("%w: body longer than %d bytes", ErrTooLarge, limit)
 		}
 		var err error
 		size, err = f.append(name, size, b[:n], max(announced-came, 0), end || broken != nil)
@@ -236,21 +232,21 @@ func (f *Folder) appendFrom(name string, offset int64, r io.Reader, announced, l
 	}
 }
 
-// admit says whether so many bytes may come at all, before any is waited for.
-func (f *Folder) admit(name string, n int64) error {
+// checkRoom reports whether n bytes may be received.
+func (f *Folder) checkRoom(name string, n int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.allowed(name); err != nil {
+	if err := f.checkWritable(name); err != nil {
 		return err
 	}
 	return f.fits(n)
 }
 
-// append appends; more bytes are to follow, for which there must be room too.
+// append appends b; more is the number of bytes that follow and need room too.
 func (f *Folder) append(name string, offset int64, b []byte, more int64, sync bool) (int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	isNew, err := f.room(name, int64(len(b))+more)
+	isNew, err := f.prepareWrite(name, int64(len(b))+more)
 	if err != nil {
 		return 0, err
 	}
@@ -281,10 +277,10 @@ func (f *Folder) append(name string, offset int64, b []byte, more int64, sync bo
 	return size, err
 }
 
-// room says whether the file is new, makes its directory then, and checks that
-// the run may grow by n bytes.
-func (f *Folder) room(name string, n int64) (isNew bool, err error) {
-	if err := f.allowed(name); err != nil {
+// prepareWrite reports whether the file is new, creates its directory then, and checks that the run may grow
+// by n bytes.
+func (f *Folder) prepareWrite(name string, n int64) (isNew bool, err error) {
+	if err := f.checkWritable(name); err != nil {
 		return false, err
 	}
 	if err := f.fits(n); err != nil {
@@ -294,7 +290,7 @@ func (f *Folder) room(name string, n int64) (isNew bool, err error) {
 		return false, nil
 	}
 	if f.files >= f.limits.RunFiles {
-		return false, fmt.Errorf("results: %w: the run has %d files, which is the limit", ErrTooLarge, f.files)
+		return false, fmt.Errorf("results: %w: the run has reached the limit of %d files", ErrTooLarge, f.files)
 	}
 	if err := f.root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return false, fmt.Errorf("results: %w", err)
@@ -302,10 +298,10 @@ func (f *Folder) room(name string, n int64) (isNew bool, err error) {
 	return true, nil
 }
 
-// fits checks that the run, with what is on its way, may grow by n bytes.
+// fits checks that the run, with pending uploads, may grow by n bytes.
 func (f *Folder) fits(n int64) error {
-	if has := f.bytes + f.coming; n > f.limits.RunBytes-has {
-		return fmt.Errorf("%w: the run has %d bytes, %d more are over the limit of %d", ErrTooLarge, has, n,
+	if has := f.bytes + f.pendingBytes; n > f.limits.RunBytes-has {
+		return fmt.Errorf("%w: the run has %d bytes, %d more exceed the limit of %d", ErrTooLarge, has, n,
 			f.limits.RunBytes)
 	}
 	return nil
@@ -319,14 +315,14 @@ func (f *Folder) syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Remove removes a file; one that is not there is none to remove.
+// Remove removes a file; a missing one is no error.
 func (f *Folder) Remove(_ context.Context, name string) error {
 	if err := checkPath(name); err != nil {
 		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.allowed(name); err != nil {
+	if err := f.checkWritable(name); err != nil {
 		return err
 	}
 	info, err := f.root.Lstat(name)

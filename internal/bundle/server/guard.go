@@ -10,32 +10,31 @@ import (
 	"strings"
 )
 
-// Guard refuses what a browser sends for a page of somebody else's: requests to
-// a host name that is not of this machine, which such a page can let point here,
-// and requests that another page has made. hosts are further names to answer to.
-// It is for a service that does not ask who a request comes from.
+// Guard refuses cross-site requests of a browser: requests to a foreign host name, which an attacker's DNS
+// may point here, and requests with a foreign origin. hosts are further accepted names. It is for a service
+// without authentication.
 func Guard(next http.Handler, hosts []string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		why := ""
 		switch origin := r.Header.Values("Origin"); {
-		case !answersTo(r.Host, hosts):
-			why = fmt.Sprintf("this service does not answer to the host %q; serve --allow-host adds a name", clip(r.Host))
+		case !acceptsHost(r.Host, hosts):
+			why = fmt.Sprintf("host %q not allowed: add it with serve --allow-host", clip(r.Host))
 		case len(origin) > 0 && !slices.Equal(origin, []string{"http://" + r.Host}) &&
-			!slices.Equal(origin, []string{"https://" + r.Host}) && !fromHost(origin, hosts):
-			why = fmt.Sprintf("this request is of a page from %q; serve --allow-host adds a name", clip(origin[0]))
+			!slices.Equal(origin, []string{"https://" + r.Host}) && !acceptsOrigin(origin, hosts):
+			why = fmt.Sprintf("origin %q not allowed: add it with serve --allow-host", clip(origin[0]))
 		}
 		if why == "" {
 			next.ServeHTTP(w, r)
 			return
 		}
-		w.Header().Set("Connection", "close") // what is left of the body is of no interest
+		w.Header().Set("Connection", "close") // the rest of the body is not read
 		reply(w, http.StatusForbidden, problem{Error: why})
 	})
 }
 
-// answersTo says whether a request for a host, with or without a port, is meant
-// for us. No name can be made to point at what is an address already.
-func answersTo(host string, names []string) bool {
+// acceptsHost reports whether a host, with or without a port, is this service's. An address cannot be rebound
+// by DNS.
+func acceptsHost(host string, names []string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
@@ -46,8 +45,8 @@ func answersTo(host string, names []string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, host) })
 }
 
-// fromHost says whether the one origin of a request is of an allowed name.
-func fromHost(origin, names []string) bool {
+// acceptsOrigin reports whether the single origin of a request has an allowed name.
+func acceptsOrigin(origin, names []string) bool {
 	u, err := url.Parse(origin[0])
 	return err == nil && len(origin) == 1 &&
 		slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, u.Hostname()) })

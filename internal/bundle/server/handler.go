@@ -21,30 +21,30 @@ const (
 	sizeHeader = "Cnsbench-Size"
 )
 
-// Handler serves a Store; docs/format/results-api.md describes it, and
-// docs/design/results.md how it withstands its users.
+// Handler serves a Store; docs/format/results-api.md describes its API, and docs/design/results.md its
+// defences.
 type Handler struct {
 	Store *Store
 	Auth  Authenticator
-	// Render writes a page about the bundle in a directory; nil: there are none.
+	// Render renders a page about the bundle in a directory; nil: no pages.
 	Render Renderer
-	// Log is told of errors that are the server's own; may be nil.
+	// Log receives the server's own errors; may be nil.
 	Log func(string)
-	// Pace bounds bodies and answers; zero: a default.
+	// Pace bounds the duration of bodies and responses; zero: the default.
 	Pace Pace
 
-	mux   *http.ServeMux
-	each  *slots        // requests of a namespace
-	heavy *slots        // pages made of, or bundles closed in, a namespace: one at a time
-	pages chan struct{} // pages made at once
+	mux          *http.ServeMux
+	requestSlots *slots        // requests per namespace
+	heavySlots   *slots        // pages and closings per namespace: one at a time
+	pages        chan struct{} // concurrently rendered pages
 }
 
-// Serve makes the handler ready to serve.
+// Serve returns the HTTP handler.
 func (h *Handler) Serve() http.Handler {
 	h.mux, h.pages = http.NewServeMux(), make(chan struct{}, maxPages)
-	h.each, h.heavy = newSlots(slotsEach, slotWait), newSlots(1, renderWithin)
+	h.requestSlots, h.heavySlots = newSlots(slotsPerNamespace, slotWait), newSlots(1, renderTimeout)
 	h.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	h.mux.HandleFunc("GET /v1/runs", h.known(h.list))
+	h.mux.HandleFunc("GET /v1/runs", h.authenticated(h.list))
 	const run, file = "/v1/runs/{ns}/{id}", "/v1/runs/{ns}/{id}/files/{path...}"
 	for pattern, serve := range map[string]func(http.ResponseWriter, *http.Request) error{
 		"GET " + run:              h.info,
@@ -58,7 +58,7 @@ func (h *Handler) Serve() http.Handler {
 		"GET " + run + "/report":  h.page("report", "text/html; charset=utf-8"),
 		"GET " + run + "/summary": h.page("summary", "application/json"),
 	} {
-		h.mux.HandleFunc(pattern, h.allowed(serve))
+		h.mux.HandleFunc(pattern, h.authorized(serve))
 	}
 	return h.paced(h.mux)
 }
@@ -70,19 +70,19 @@ func (h *Handler) pace() Pace {
 	return h.Pace
 }
 
-// paced gives every request deadlines, before anything is known of its sender.
+// paced sets deadlines for every request before its sender is known.
 func (h *Handler) paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
-		if r.Body != http.NoBody { // where there is none, the deadline would end the request
+		if r.Body != http.NoBody { // without a body the deadline would end the request
 			_ = control.SetReadDeadline(time.Now().Add(h.pace().Grace))
 		}
 		next.ServeHTTP(&pacedAnswer{ResponseWriter: w, control: control, pace: h.pace()}, r)
 	})
 }
 
-// known asks who sends a request before it is served.
-func (h *Handler) known(serve func(http.ResponseWriter, *http.Request, Caller) error) http.HandlerFunc {
+// authenticated identifies the sender of a request before it is served.
+func (h *Handler) authenticated(serve func(http.ResponseWriter, *http.Request, Caller) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, err := h.Auth.Identify(r)
 		if err == nil {
@@ -94,10 +94,9 @@ func (h *Handler) known(serve func(http.ResponseWriter, *http.Request, Caller) e
 	}
 }
 
-// allowed asks who sends a request about one run, and whether they may, before
-// it is served in a slot of its namespace.
-func (h *Handler) allowed(serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
-	return h.known(func(w http.ResponseWriter, r *http.Request, who Caller) error {
+// authorized checks the sender's rights on one run before the request is served in a slot of its namespace.
+func (h *Handler) authorized(serve func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return h.authenticated(func(w http.ResponseWriter, r *http.Request, who Caller) error {
 		namespace, id := r.PathValue("ns"), r.PathValue("id")
 		if err := checkRun(namespace, id); err != nil {
 			return err
@@ -105,7 +104,7 @@ func (h *Handler) allowed(serve func(http.ResponseWriter, *http.Request) error) 
 		if err := who.Allow(r.Context(), h.verb(r, namespace, id), namespace); err != nil {
 			return err
 		}
-		release, err := h.each.take(r.Context(), namespace)
+		release, err := h.requestSlots.take(r.Context(), namespace)
 		if err != nil {
 			return err
 		}
@@ -114,8 +113,8 @@ func (h *Handler) allowed(serve func(http.ResponseWriter, *http.Request) error) 
 	})
 }
 
-// verb says what a request wants. Whatever changes a run, its files gone
-// included, is an update of it; its first write creates it.
+// verb returns the verb of a request. Any change of a run, including removing its files, is an update; its
+// first write creates it.
 func (h *Handler) verb(r *http.Request, namespace, id string) string {
 	switch {
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
@@ -128,13 +127,13 @@ func (h *Handler) verb(r *http.Request, namespace, id string) string {
 	return verbUpdate
 }
 
-// problem is the body of an answer that is an error.
+// problem is the body of an error response.
 type problem struct {
 	Error string `json:"error"`
-	Size  *int64 `json:"size,omitempty"` // where to append instead
+	Size  *int64 `json:"size,omitempty"` // offset at which to append
 }
 
-// fail answers with an error, in the status that says whose it is.
+// fail sends an error response.
 func (h *Handler) fail(w http.ResponseWriter, err error) {
 	p := problem{Error: strings.TrimPrefix(err.Error(), "results: ")}
 	status := http.StatusInternalServerError
@@ -166,7 +165,7 @@ func (h *Handler) fail(w http.ResponseWriter, err error) {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusGone,
 		http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable:
-		w.Header().Set("Connection", "close") // what is left of the body is of no interest
+		w.Header().Set("Connection", "close") // the rest of the body is not read
 	}
 	if status >= 500 && h.Log != nil {
 		h.Log(p.Error)
@@ -182,7 +181,7 @@ func reply(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n')) // a reader that is gone needs no answer
+	_, _ = w.Write(append(b, '\n')) // the reader may be gone
 }
 
 func (h *Handler) list(w http.ResponseWriter, r *http.Request, who Caller) error {
@@ -193,7 +192,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, who Caller) error
 	if err := who.Allow(r.Context(), verbList, namespace); err != nil {
 		return err
 	}
-	release, err := h.each.take(r.Context(), namespace)
+	release, err := h.requestSlots.take(r.Context(), namespace)
 	if err != nil {
 		return err
 	}
@@ -221,7 +220,7 @@ func (h *Handler) deleteRun(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// folder gives the run of a request for reading.
+// folder opens the run of a request for reading.
 func (h *Handler) folder(r *http.Request) (*Folder, func(), error) {
 	run, release, err := h.Store.open(r.PathValue("ns"), r.PathValue("id"), false)
 	if err != nil {
@@ -262,7 +261,7 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Length", strconv.FormatInt(size-offset, 10))
 	w.Header().Set(sizeHeader, strconv.FormatInt(size, 10))
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	// A reader that is gone needs no more; one that is not sees by the length that it broke off.
+	// On an error the reader is gone, or detects the truncation by Content-Length.
 	_, _ = io.CopyBuffer(w, body, make([]byte, pieceSize))
 	return nil
 }
@@ -274,12 +273,12 @@ func offsetOf(r *http.Request) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("%w: offset %q is no number of bytes", ErrName, clip(text))
+		return 0, fmt.Errorf("%w: offset %q: want a number of bytes", ErrName, clip(text))
 	}
 	return n, nil
 }
 
-// Ack is the answer to an append: so many bytes of the file are on disk.
+// Ack acknowledges an append: Size bytes of the file are durable.
 type Ack struct {
 	Size int64 `json:"size"`
 }
@@ -312,7 +311,7 @@ func (h *Handler) remove(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// Closing is the answer to close.
+// Closing is the response to close.
 type Closing struct {
 	Closed  bool         `json:"closed"`
 	Differs []Difference `json:"differs"`
@@ -320,7 +319,7 @@ type Closing struct {
 
 func (h *Handler) close(w http.ResponseWriter, r *http.Request) error {
 	namespace, id := r.PathValue("ns"), r.PathValue("id")
-	release, err := h.heavy.take(r.Context(), namespace)
+	release, err := h.heavySlots.take(r.Context(), namespace)
 	if err != nil {
 		return err
 	}
@@ -346,7 +345,7 @@ func (h *Handler) lost(w http.ResponseWriter, r *http.Request) error {
 	const most = 16 << 10
 	b, err := io.ReadAll(io.LimitReader(h.body(w, r), most+1))
 	if err == nil && len(b) > most {
-		err = fmt.Errorf("%w: the body has more than %d bytes", ErrTooLarge, most)
+		err = fmt.Errorf("%w: body longer than %d bytes", ErrTooLarge, most)
 	}
 	if err != nil {
 		return err
@@ -354,7 +353,7 @@ func (h *Handler) lost(w http.ResponseWriter, r *http.Request) error {
 	loss := Loss{Reason: "the runner was lost"}
 	if len(b) > 0 {
 		if err := json.Unmarshal(b, &loss); err != nil {
-			return fmt.Errorf("%w: the body is no {\"reason\": …}: %w", ErrName, err)
+			return fmt.Errorf("%w: body: want {\"reason\": …}: %w", ErrName, err)
 		}
 	}
 	if err := h.Store.Lost(r.PathValue("ns"), r.PathValue("id"), loss.Reason); err != nil {

@@ -12,14 +12,13 @@ import (
 	"strings"
 )
 
-// incomingDir is where files lie while they are received, inside a bundle's
-// directory but no part of the bundle.
+// incomingDir holds files while they are received, inside a bundle's directory but not part of the bundle.
 const incomingDir = ".incoming"
 
 const (
 	// maxRunFile bounds run.json, which is read whole.
 	maxRunFile = 8 << 20
-	// maxRunValues bounds the JSON values in it: each takes more memory than text.
+	// maxRunValues bounds its JSON values, each of which takes more memory than text.
 	maxRunValues = 200_000
 	// maxManifest bounds the manifest.
 	maxManifest = 32 << 20
@@ -27,40 +26,39 @@ const (
 	maxDocument = 32 << 20
 )
 
-// document says that a file is read whole by whoever reads the bundle.
-func document(name string) bool { return !strings.Contains(name, "/") && path.Ext(name) == ".json" }
+// isDocument reports whether readers of the bundle read a file whole.
+func isDocument(name string) bool { return !strings.Contains(name, "/") && path.Ext(name) == ".json" }
 
-// checkAppend refuses names that cannot be appended to.
+// checkAppend rejects files that cannot be appended to.
 func checkAppend(name string) error {
 	if err := checkPath(name); err != nil {
 		return err
 	}
-	if document(name) {
-		return fmt.Errorf("%w: file %q is replaced whole (?replace=1)", ErrName, clip(name))
+	if isDocument(name) {
+		return fmt.Errorf("%w: file %q cannot be appended to: use ?replace=1", ErrName, clip(name))
 	}
 	return nil
 }
 
-// largest is how large one file may be; 0: as large as the run.
-func largest(name string) int64 {
+// maxFileSize returns the maximum size of a file; 0: the run's limit.
+func maxFileSize(name string) int64 {
 	switch {
 	case name == runFile:
 		return maxRunFile
 	case name == manifestFile:
 		return maxManifest
-	case document(name):
+	case isDocument(name):
 		return maxDocument
 	}
 	return 0
 }
 
-// Replace puts all that r yields in a file's place, durably: a reader meets the
-// old content or the new. An error of r leaves the old.
+// Replace replaces a file by the content of r, durably and atomically. An error of r keeps the old file.
 func (f *Folder) Replace(_ context.Context, name string, r io.Reader) error {
 	return f.replace(name, r, -1)
 }
 
-// replace is Replace of announced bytes; -1: not known.
+// replace is Replace with an announced length; -1: unknown.
 func (f *Folder) replace(name string, r io.Reader, announced int64) error {
 	u, err := f.receive(name, r, announced)
 	if err != nil {
@@ -69,26 +67,25 @@ func (f *Folder) replace(name string, r io.Reader, announced int64) error {
 	return u.finish(u.put)
 }
 
-// upload is a file that is received: written beside the bundle, and counted as
-// if it were part of it. finish ends it.
+// upload is a file being received: written beside the bundle and counted against its limits. finish ends it.
 type upload struct {
 	f         *Folder
 	name, tmp string
 	n         int64
 }
 
-// receive writes what r yields into a file of its own. What cannot be kept is
-// refused before it is written. The folder's lock is not held: r may be slow.
+// receive writes r to a temporary file. Data beyond the limits is refused before it is written. The folder's
+// lock is not held, since r may be slow.
 func (f *Folder) receive(name string, r io.Reader, announced int64) (*upload, error) {
 	if err := checkPath(name); err != nil {
 		return nil, err
 	}
 	u := &upload{f: f, name: name, tmp: path.Join(incomingDir, rand.Text())}
-	file, err := u.begin(announced)
+	file, err := u.createFile(announced)
 	if err != nil {
 		return nil, err
 	}
-	err = u.fill(file, r)
+	err = u.copyFrom(file, r)
 	if err == nil && name == runFile {
 		err = checkValues(file, maxRunValues)
 	}
@@ -98,14 +95,14 @@ func (f *Folder) receive(name string, r io.Reader, announced int64) (*upload, er
 	return u, nil
 }
 
-// begin makes the file, if so many bytes may come.
-func (u *upload) begin(announced int64) (*os.File, error) {
+// createFile creates the temporary file if the announced bytes may be received.
+func (u *upload) createFile(announced int64) (*os.File, error) {
 	u.f.mu.Lock()
 	defer u.f.mu.Unlock()
-	if err := u.f.allowed(u.name); err != nil {
+	if err := u.f.checkWritable(u.name); err != nil {
 		return nil, err
 	}
-	if err := u.mayHave(max(announced, 0)); err != nil {
+	if err := u.checkLimits(max(announced, 0)); err != nil {
 		return nil, err
 	}
 	if err := u.f.root.MkdirAll(incomingDir, 0o755); err != nil {
@@ -118,24 +115,24 @@ func (u *upload) begin(announced int64) (*os.File, error) {
 	return file, nil
 }
 
-// mayHave says whether n more bytes may come. The file in whose place it is put
-// makes room only then: the run may take its limit and that file, no more.
-func (u *upload) mayHave(n int64) error {
-	if most := largest(u.name); most > 0 && u.n+n > most {
-		return fmt.Errorf("%w: %s may have %d bytes", ErrTooLarge, u.name, most)
+// checkLimits reports whether n more bytes may be received. The run may exceed its limit by the file that is
+// replaced, no more.
+func (u *upload) checkLimits(n int64) error {
+	if most := maxFileSize(u.name); most > 0 && u.n+n > most {
+		return fmt.Errorf("%w: %s: want at most %d bytes", ErrTooLarge, u.name, most)
 	}
 	old := int64(0)
 	info, err := u.f.root.Lstat(u.name)
 	if err == nil {
 		old = info.Size()
 	} else if u.f.files >= u.f.limits.RunFiles {
-		return fmt.Errorf("%w: the run has %d files, which is the limit", ErrTooLarge, u.f.files)
+		return fmt.Errorf("%w: the run has reached the limit of %d files", ErrTooLarge, u.f.files)
 	}
 	return u.f.fits(n - old)
 }
 
-// fill writes the file, asking for each piece whether it may come.
-func (u *upload) fill(file *os.File, r io.Reader) error {
+// copyFrom writes the file and checks the limits for each piece.
+func (u *upload) copyFrom(file *os.File, r io.Reader) error {
 	b := make([]byte, pieceSize)
 	for {
 		n, end, err := readPiece(r, b)
@@ -154,7 +151,7 @@ func (u *upload) fill(file *os.File, r io.Reader) error {
 	}
 }
 
-// readPiece fills b unless r ends before. What breaks off has not ended.
+// readPiece fills b unless r ends before; end reports io.EOF.
 func readPiece(r io.Reader, b []byte) (n int, end bool, err error) {
 	for n < len(b) && err == nil {
 		var m int
@@ -170,37 +167,36 @@ func readPiece(r io.Reader, b []byte) (n int, end bool, err error) {
 func (u *upload) reserve(n int64) error {
 	u.f.mu.Lock()
 	defer u.f.mu.Unlock()
-	if err := u.f.allowed(u.name); err != nil { // it may have been closed meanwhile
+	if err := u.f.checkWritable(u.name); err != nil { // the run may have been closed meanwhile
 		return err
 	}
-	if err := u.mayHave(n); err != nil {
+	if err := u.checkLimits(n); err != nil {
 		return err
 	}
 	u.n += n
-	u.f.coming += n
+	u.f.pendingBytes += n
 	return nil
 }
 
-// finish ends the upload: by use, under the folder's lock, then what is left is
-// removed.
+// finish ends the upload: it calls use under the folder's lock and removes the temporary file.
 func (u *upload) finish(use func() error) error {
 	u.f.mu.Lock()
 	defer u.f.mu.Unlock()
-	u.f.coming -= u.n
+	u.f.pendingBytes -= u.n
 	err := use()
 	err = errors.Join(err, ignoreMissing(u.f.root.Remove(u.tmp)))
-	_ = u.f.root.Remove(incomingDir) // unless others are on their way
+	_ = u.f.root.Remove(incomingDir) // fails if other uploads are pending
 	return err
 }
 
-// put renames the file to its name. The folder's lock is held.
+// put renames the file to its name. The caller holds the folder's lock.
 func (u *upload) put() error {
 	f := u.f
 	var old int64
 	if info, err := f.root.Lstat(u.name); err == nil {
 		old = info.Size()
 	}
-	isNew, err := f.room(u.name, u.n-old)
+	isNew, err := f.prepareWrite(u.name, u.n-old)
 	if err != nil {
 		return err
 	}
@@ -214,7 +210,7 @@ func (u *upload) put() error {
 	return f.syncDir(path.Dir(u.name))
 }
 
-// checkValues refuses JSON of more than limit values, without holding it.
+// checkValues rejects JSON of more than limit values, without storing it.
 func checkValues(file *os.File, limit int) error {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err

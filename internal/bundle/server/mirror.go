@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// source is where a bundle grows.
+// source is a growing bundle.
 type source interface {
 	Files(ctx context.Context) ([]File, error)
 	Read(ctx context.Context, name string, offset int64) (io.ReadCloser, error)
 }
 
-// sink is where its copy is made. Append and Seal are as Folder's.
+// sink is its copy. Append and Seal are as Folder's.
 type sink interface {
 	Files(ctx context.Context) ([]File, error)
 	Append(ctx context.Context, name string, offset int64, b []byte) (int64, error)
@@ -30,13 +30,12 @@ type sink interface {
 
 // Options of a copy. Zero fields mean the defaults.
 type Options struct {
-	Every time.Duration // how often the source is looked at; default 250 ms
-	// Patience is the longest wait between attempts while the other side is
-	// away; default 10 s.
-	Patience time.Duration
-	// Skip leaves files out; the copy then cannot be sealed.
+	Every time.Duration // polling interval of the source; default 250 ms
+	// MaxBackoff is the longest pause between attempts while the other side is unreachable; default 10 s.
+	MaxBackoff time.Duration
+	// Skip excludes files; the copy then cannot be sealed.
 	Skip func(path string) bool
-	// Log is told when the other side goes away and comes back; may be nil.
+	// Log receives a line when the other side becomes unreachable and reachable; may be nil.
 	Log func(string)
 }
 
@@ -44,8 +43,8 @@ func (o Options) orDefault() Options {
 	if o.Every == 0 {
 		o.Every = 250 * time.Millisecond
 	}
-	if o.Patience == 0 {
-		o.Patience = 10 * time.Second
+	if o.MaxBackoff == 0 {
+		o.MaxBackoff = 10 * time.Second
 	}
 	if o.Log == nil {
 		o.Log = func(string) {}
@@ -54,12 +53,11 @@ func (o Options) orDefault() Options {
 }
 
 const (
-	// chunk is how much one append carries.
+	// chunk is the maximum size of one append.
 	chunk = 4 << 20
-	// heartbeat is how often something is written even if nothing changes, so
-	// that the run counts as living.
+	// heartbeat is how often something is written even without changes, so that the run counts as live.
 	heartbeat = 10 * time.Second
-	// cpuShare bounds looking: it may take one part in so many of the time.
+	// cpuShare bounds polling to one part in so many of the time.
 	cpuShare = 20
 )
 
@@ -69,14 +67,13 @@ type mirror struct {
 	from source
 	to   sink
 
-	have  map[string]copied // what the sink has; nil: not yet known
-	gone  map[string]bool   // was missing at the source at the last look
-	wrote time.Time
-	buf   []byte
+	sinkFiles map[string]copied // files of the sink; nil: not yet known
+	missing   map[string]bool   // was missing at the source at the last poll
+	wrote     time.Time
+	buf       []byte
 }
 
-// copied is a file at the sink; whole: its content is that of the source's file
-// with this size and time.
+// copied is a file at the sink; whole: it is equal to the source's file with this size and time.
 type copied struct {
 	size     int64
 	modified time.Time
@@ -84,12 +81,12 @@ type copied struct {
 }
 
 func newMirror(from source, to sink, o Options) *mirror {
-	return &mirror{Options: o.orDefault(), from: from, to: to, gone: map[string]bool{}}
+	return &mirror{Options: o.orDefault(), from: from, to: to, missing: map[string]bool{}}
 }
 
-// round copies what is new, and says whether anything was.
+// round copies what is new, and reports whether anything was.
 func (m *mirror) round(ctx context.Context) (changed bool, err error) {
-	if err := m.ask(ctx); err != nil {
+	if err := m.loadSinkFiles(ctx); err != nil {
 		return false, err
 	}
 	files, err := m.from.Files(ctx)
@@ -102,7 +99,7 @@ func (m *mirror) round(ctx context.Context) (changed bool, err error) {
 	for _, f := range files {
 		did, err := m.file(ctx, f, beat)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it went meanwhile: the next look shows
+			continue // removed meanwhile: the next round handles it
 		}
 		if err != nil {
 			return changed, fmt.Errorf("%s: %w", f.Path, err)
@@ -115,40 +112,40 @@ func (m *mirror) round(ctx context.Context) (changed bool, err error) {
 	return changed || did, err
 }
 
-// order puts what says what a run is before what it measured.
+// order sorts run.json and other documents before the measurements.
 func order(name string) int {
 	switch {
 	case name == runFile:
 		return 0
-	case !appended(name):
+	case !isAppendOnly(name):
 		return 1
 	}
 	return 2
 }
 
-// ask learns what the sink has already, once: should it lose something later,
-// an append is told of it, and Seal finds the rest.
-func (m *mirror) ask(ctx context.Context) error {
-	if m.have != nil {
+// loadSinkFiles lists the sink's files, once. If the sink loses data later, an append detects it, and Seal
+// finds the rest.
+func (m *mirror) loadSinkFiles(ctx context.Context) error {
+	if m.sinkFiles != nil {
 		return nil
 	}
 	files, err := m.to.Files(ctx)
 	if err != nil {
 		return err
 	}
-	m.have = map[string]copied{}
+	m.sinkFiles = map[string]copied{}
 	for _, f := range files {
-		m.have[f.Path] = copied{size: f.Size}
+		m.sinkFiles[f.Path] = copied{size: f.Size}
 	}
 	return nil
 }
 
 func (m *mirror) file(ctx context.Context, f File, beat bool) (bool, error) {
-	have, there := m.have[f.Path]
+	have, there := m.sinkFiles[f.Path]
 	switch {
-	case appended(f.Path) && there && have.size == f.Size:
+	case isAppendOnly(f.Path) && there && have.size == f.Size:
 		return false, nil
-	case appended(f.Path) && have.size <= f.Size:
+	case isAppendOnly(f.Path) && have.size <= f.Size:
 		return true, m.extend(ctx, f, have.size)
 	case there && have.whole && have.size == f.Size && have.modified.Equal(f.Modified) && !(beat && f.Path == runFile):
 		return false, nil
@@ -156,8 +153,7 @@ func (m *mirror) file(ctx context.Context, f File, beat bool) (bool, error) {
 	return true, m.replace(ctx, f)
 }
 
-// extend appends what the sink lacks. Where the sink's file ends elsewhere than
-// we thought, we go on from there.
+// extend appends what the sink lacks. If the sink's file ends elsewhere, the next round continues there.
 func (m *mirror) extend(ctx context.Context, f File, offset int64) error {
 	r, err := m.from.Read(ctx, f.Path, offset)
 	if err != nil {
@@ -175,14 +171,14 @@ func (m *mirror) extend(ctx context.Context, f File, offset int64) error {
 		size, err := m.to.Append(ctx, f.Path, offset, b)
 		var elsewhere *OffsetError
 		if errors.As(err, &elsewhere) {
-			m.have[f.Path] = copied{size: elsewhere.Size}
-			return nil // the next round goes on there
+			m.sinkFiles[f.Path] = copied{size: elsewhere.Size}
+			return nil // the next round continues there
 		}
 		if err != nil {
 			return err
 		}
 		offset = size
-		m.have[f.Path] = copied{size: size}
+		m.sinkFiles[f.Path] = copied{size: size}
 	}
 	return nil
 }
@@ -193,55 +189,54 @@ func (m *mirror) replace(ctx context.Context, f File) error {
 		return err
 	}
 	defer r.Close()
-	// The file may be another one by now; then its time or size differ at the
-	// next look.
-	n := &counted{r: r}
+	// The file may have been replaced meanwhile; then its time or size differ
+	// in the next round.
+	n := &countingReader{r: r}
 	if err := m.to.Replace(ctx, f.Path, n); err != nil {
 		return err
 	}
-	m.have[f.Path] = copied{size: n.n, modified: f.Modified, whole: true}
+	m.sinkFiles[f.Path] = copied{size: n.n, modified: f.Modified, whole: true}
 	return nil
 }
 
-type counted struct {
+type countingReader struct {
 	r io.Reader
 	n int64
 }
 
-func (c *counted) Read(b []byte) (int, error) {
+func (c *countingReader) Read(b []byte) (int, error) {
 	n, err := c.r.Read(b)
 	c.n += int64(n)
 	return n, err
 }
 
-// removals removes what the source no longer has. One look is not enough: while
-// it goes over a directory, a file may come that stands for the one that goes.
+// removals removes what the source no longer has. A file must be missing twice: during one listing, a file
+// may be renamed over another.
 func (m *mirror) removals(ctx context.Context, files []File) (changed bool, err error) {
 	there := map[string]bool{manifestFile: true}
 	for _, f := range files {
 		there[f.Path] = true
 	}
-	for name := range m.have {
+	for name := range m.sinkFiles {
 		switch {
 		case there[name]:
-			delete(m.gone, name)
-		case !m.gone[name]:
-			m.gone[name], changed = true, true // look again
+			delete(m.missing, name)
+		case !m.missing[name]:
+			m.missing[name], changed = true, true // check again
 		default:
 			if err := m.to.Remove(ctx, name); err != nil {
 				return changed, fmt.Errorf("%s: %w", name, err)
 			}
-			delete(m.gone, name)
-			delete(m.have, name)
+			delete(m.missing, name)
+			delete(m.sinkFiles, name)
 			changed = true
 		}
 	}
 	return changed, nil
 }
 
-// follow copies until stop is closed or ctx ends. Whatever fails is tried again:
-// what was not copied still lies at the source. Only a sink that is closed ends
-// it, with ErrClosed.
+// follow copies until stop is closed or ctx ends, and retries failures, since uncopied data is still at the
+// source. Only a closed sink ends it, with ErrClosed.
 func (m *mirror) follow(ctx context.Context, stop <-chan struct{}) error {
 	failures := 0
 	for {
@@ -252,9 +247,9 @@ func (m *mirror) follow(ctx context.Context, stop <-chan struct{}) error {
 		}
 		wait := max(m.Every, cpuShare*time.Since(began))
 		if err != nil {
-			wait = m.away(&failures, err)
+			wait = m.backoff(&failures, err)
 		} else {
-			m.back(&failures)
+			m.resetBackoff(&failures)
 			wait = min(wait, 10*time.Second)
 		}
 		select {
@@ -267,33 +262,32 @@ func (m *mirror) follow(ctx context.Context, stop <-chan struct{}) error {
 	}
 }
 
-// away counts a failure and gives how long to wait after it.
-func (m *mirror) away(failures *int, err error) time.Duration {
+// backoff counts a failure and returns the pause after it.
+func (m *mirror) backoff(failures *int, err error) time.Duration {
 	*failures++
 	if *failures == 2 {
-		m.Log(fmt.Sprintf("the copy of the bundle waits, nothing is lost: %v", err))
+		m.Log(fmt.Sprintf("the copy of the bundle is waiting, no data is lost: %v", err))
 	}
-	wait := min(m.Patience, m.Every<<min(*failures-1, 16))
+	wait := min(m.MaxBackoff, m.Every<<min(*failures-1, 16))
 	return wait/2 + rand.N(wait/2+1)
 }
 
-func (m *mirror) back(failures *int) {
+func (m *mirror) resetBackoff(failures *int) {
 	if *failures >= 2 {
-		m.Log("the copy of the bundle goes on")
+		m.Log("the copy of the bundle continues")
 	}
 	*failures = 0
 }
 
-// finish copies the rest of a bundle that no longer changes and seals it,
-// trying until ctx ends. Without a manifest at the source there is nothing to
-// seal: sealed is false.
+// finish copies the rest of a bundle that no longer changes and seals it, retrying until ctx ends. Without a
+// manifest at the source sealed is false.
 func (m *mirror) finish(ctx context.Context) (sealed bool, err error) {
 	failures, mended := 0, 0
 	var last error
 	for {
 		sealed, err = m.finishOnce(ctx, &mended)
 		if err == nil {
-			m.back(&failures)
+			m.resetBackoff(&failures)
 			return sealed, nil
 		}
 		var final *finalError
@@ -301,17 +295,17 @@ func (m *mirror) finish(ctx context.Context) (sealed bool, err error) {
 			return false, err
 		}
 		if last == nil || ctx.Err() == nil {
-			last = err // the end of ctx is not why
+			last = err // keep the cause, not the end of ctx
 		}
 		select {
-		case <-time.After(m.away(&failures, err)):
+		case <-time.After(m.backoff(&failures, err)):
 		case <-ctx.Done():
-			return false, fmt.Errorf("the bundle's copy is not complete: %w", last)
+			return false, fmt.Errorf("the copy of the bundle is incomplete: %w", last)
 		}
 	}
 }
 
-// finalError is one that trying again does not mend.
+// finalError is an error that a retry cannot fix.
 type finalError struct{ differs []Difference }
 
 func (e *finalError) Error() string {
@@ -319,16 +313,16 @@ func (e *finalError) Error() string {
 	for _, d := range e.differs[:min(len(e.differs), 8)] {
 		list = append(list, d.Path+" ("+d.Reason+")")
 	}
-	return fmt.Sprintf("the source itself is not as its manifest says: %s", strings.Join(list, ", "))
+	return fmt.Sprintf("the source does not match its own manifest: %s", strings.Join(list, ", "))
 }
 
-// finishOnce copies until nothing is new, seals, and mends what differs.
+// finishOnce copies until nothing is new, seals, and repairs differences.
 func (m *mirror) finishOnce(ctx context.Context, mended *int) (bool, error) {
 	for changed := true; changed; {
 		var err error
 		changed, err = m.round(ctx)
 		if errors.Is(err, ErrClosed) {
-			break // perhaps by us, whom the answer did not reach: Seal knows
+			break // perhaps by an earlier attempt whose response was lost: Seal knows
 		}
 		if err != nil {
 			return false, err
@@ -349,7 +343,7 @@ func (m *mirror) finishOnce(ctx context.Context, mended *int) (bool, error) {
 		if *mended++; *mended > 3 {
 			return false, &finalError{differs}
 		}
-		if err := m.mend(ctx, differs); err != nil {
+		if err := m.repair(ctx, differs); err != nil {
 			return false, err
 		}
 	}
@@ -368,13 +362,13 @@ func (m *mirror) manifest(ctx context.Context) ([]byte, error) {
 	return b.Bytes(), errors.Join(err, r.Close())
 }
 
-// mend replaces what differs, whole.
-func (m *mirror) mend(ctx context.Context, differs []Difference) error {
+// repair replaces the files that differ.
+func (m *mirror) repair(ctx context.Context, differs []Difference) error {
 	for _, d := range differs {
 		err := m.replace(ctx, File{Path: d.Path})
 		if errors.Is(err, fs.ErrNotExist) {
 			if err = m.to.Remove(ctx, d.Path); err == nil {
-				delete(m.have, d.Path)
+				delete(m.sinkFiles, d.Path)
 			}
 		}
 		if err != nil {

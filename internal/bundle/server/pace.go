@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// Pace bounds how long a whole body may take, in either direction: Grace, and a
-// second more for every Rate bytes that have passed. A sender that is only slow
-// is waited for; one that trickles is not.
+// Pace bounds the duration of a body, in either direction: Grace, plus a second for every Rate bytes
+// transferred. It tolerates slow senders, not trickling ones.
 type Pace struct {
 	Grace time.Duration
 	Rate  int64
@@ -19,13 +18,12 @@ type Pace struct {
 
 var defaultPace = Pace{Grace: 30 * time.Second, Rate: 64 << 10}
 
-// deadline is when a body that began then, and of which n bytes have passed,
-// must have gone on.
+// deadline returns when a body that began at began must have made progress beyond n bytes.
 func (p Pace) deadline(began time.Time, n int64) time.Time {
 	return began.Add(p.Grace + time.Duration(float64(n)/float64(p.Rate)*float64(time.Second)))
 }
 
-// pacedBody is the body of a request, with a deadline.
+// pacedBody is a request body with a deadline.
 type pacedBody struct {
 	body    io.Reader
 	control *http.ResponseController
@@ -38,14 +36,13 @@ func (h *Handler) body(w http.ResponseWriter, r *http.Request) io.Reader {
 	return &pacedBody{body: r.Body, control: http.NewResponseController(w), pace: h.pace(), began: time.Now()}
 }
 
-// Read fails with os.ErrDeadlineExceeded if the body takes too long. Where the
-// body ends, so does the deadline: what follows may take its time.
+// Read fails with os.ErrDeadlineExceeded if the body takes too long. The deadline ends with the body.
 func (p *pacedBody) Read(b []byte) (int, error) {
 	deadline := p.pace.deadline(p.began, p.n)
 	if time.Now().After(deadline) {
-		return 0, fmt.Errorf("the body comes too slowly: %w", os.ErrDeadlineExceeded)
+		return 0, fmt.Errorf("body too slow: %w", os.ErrDeadlineExceeded)
 	}
-	// Without the power to set a deadline (a test's recorder) there is none.
+	// Fails for writers without deadlines (a test's recorder).
 	_ = p.control.SetReadDeadline(deadline)
 	n, err := p.body.Read(b)
 	p.n += int64(n)
@@ -55,19 +52,19 @@ func (p *pacedBody) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// pacedAnswer is an answer whose reader must take it within a deadline.
+// pacedAnswer is a response whose reader must take it within a deadline.
 type pacedAnswer struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	pace    Pace
-	began   time.Time // of the answer; zero: not yet
+	began   time.Time // of the response; zero: not yet
 	n       int64
 }
 
 // Unwrap is for http.ResponseController.
 func (p *pacedAnswer) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// pieceSize is what is written, or appended, at once.
+// pieceSize is the size of one write or append.
 const pieceSize = 256 << 10
 
 func (p *pacedAnswer) Write(b []byte) (written int, err error) {

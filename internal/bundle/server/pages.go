@@ -11,20 +11,19 @@ import (
 )
 
 const (
-	// maxPages is how many pages are made at once: each takes memory.
+	// maxPages bounds the concurrently rendered pages, each of which takes memory.
 	maxPages = 2
-	// renderWithin is how long making one may take, and waiting for the turn.
-	renderWithin = time.Minute
+	// renderTimeout bounds rendering, and waiting for a slot.
+	renderTimeout = time.Minute
 	// maxPage bounds a page.
 	maxPage = 64 << 20
 )
 
-// Renderer writes what is shown of the bundle in dir, "report" or "summary". It
-// ends with ctx. A bundle is what somebody chose to send: the renderer must
-// bound its memory.
+// Renderer renders the bundle in dir as what, "report" or "summary". It ends with ctx. Bundles are untrusted:
+// the renderer must bound its memory.
 type Renderer func(ctx context.Context, what, dir string, w io.Writer) error
 
-// page serves what the renderer makes of a run.
+// page serves a rendered page of a run.
 func (h *Handler) page(what, contentType string) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		f, release, err := h.folder(r)
@@ -33,10 +32,10 @@ func (h *Handler) page(what, contentType string) func(http.ResponseWriter, *http
 		}
 		defer release()
 		if _, err := f.root.Lstat(runFile); err != nil {
-			return err // nothing to show yet
+			return err // no run.json yet
 		}
 		if h.Render == nil {
-			return fmt.Errorf("%w: this service makes no pages", ErrName)
+			return fmt.Errorf("%w: this service renders no pages", ErrName)
 		}
 		page, err := h.render(r.Context(), r.PathValue("ns"), what, f.root.Name())
 		if err != nil {
@@ -45,17 +44,16 @@ func (h *Handler) page(what, contentType string) func(http.ResponseWriter, *http
 		defer page.Close()
 		w.Header().Set("Content-Type", contentType)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		// The page needs nothing but itself, and names in it are not ours.
+		// The page is self-contained, and the names in it are untrusted.
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox")
-		_, _ = io.CopyBuffer(w, page, make([]byte, pieceSize)) // a reader that is gone needs none
+		_, _ = io.CopyBuffer(w, page, make([]byte, pieceSize)) // the reader may be gone
 		return nil
 	}
 }
 
-// render makes a page, in turn, as a file that has no name. To send it is up to
-// its reader, whom nobody waits for.
+// render renders a page into an unnamed file, with a limit on concurrency. Sending it does not occupy a slot.
 func (h *Handler) render(ctx context.Context, namespace, what, dir string) (_ *os.File, err error) {
-	leave, err := h.heavy.take(ctx, namespace)
+	leave, err := h.heavySlots.take(ctx, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -78,10 +76,10 @@ func (h *Handler) render(ctx context.Context, namespace, what, dir string) (_ *o
 	if err := os.Remove(page.Name()); err != nil {
 		return nil, fmt.Errorf("results: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, renderWithin)
+	ctx, cancel := context.WithTimeout(ctx, renderTimeout)
 	defer cancel()
-	if err := h.Render(ctx, what, dir, &bounded{page, maxPage}); err != nil {
-		return nil, fmt.Errorf("make the %s: %w", what, err)
+	if err := h.Render(ctx, what, dir, &limitedFile{page, maxPage}); err != nil {
+		return nil, fmt.Errorf("render the %s: %w", what, err)
 	}
 	if _, err := page.Seek(0, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("results: %w", err)
@@ -89,15 +87,15 @@ func (h *Handler) render(ctx context.Context, namespace, what, dir string) (_ *o
 	return page, nil
 }
 
-// bounded is a file that may have so many more bytes.
-type bounded struct {
+// limitedFile is a file of limited size.
+type limitedFile struct {
 	file *os.File
 	left int
 }
 
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *limitedFile) Write(p []byte) (int, error) {
 	if len(p) > b.left {
-		return 0, fmt.Errorf("%w: the page has more than %d bytes", ErrTooLarge, maxPage)
+		return 0, fmt.Errorf("%w: page longer than %d bytes", ErrTooLarge, maxPage)
 	}
 	b.left -= len(p)
 	return b.file.Write(p)

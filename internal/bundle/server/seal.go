@@ -13,7 +13,7 @@ import (
 	"os"
 )
 
-// maxDifferences bounds what one comparison tells of.
+// maxDifferences bounds the reported differences.
 const maxDifferences = 1000
 
 // manifestEntry is a file in manifest.json, see docs/format/bundle.md.
@@ -23,22 +23,20 @@ type manifestEntry struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Seal compares every file with a manifest. Where all are as it says, it is
-// written, which makes the bundle complete and freezes it; else the differences
-// are returned (at most maxDifferences) and nothing changes.
+// Seal compares every file with a manifest. If all match, it writes the manifest, which completes and freezes
+// the bundle; otherwise it returns the differences (at most maxDifferences) and changes nothing.
 func (f *Folder) Seal(ctx context.Context, text []byte) ([]Difference, error) {
 	return f.sealFrom(ctx, bytes.NewReader(text), int64(len(text)))
 }
 
-// sealFrom is Seal with a manifest that is received: announced bytes, -1 if that
-// is not known.
+// sealFrom is Seal with a received manifest of announced length, -1: unknown.
 func (f *Folder) sealFrom(ctx context.Context, r io.Reader, announced int64) (differences []Difference, err error) {
 	u, err := f.receive(manifestFile, r, announced)
 	if err != nil {
 		return nil, err
 	}
 	err = u.finish(func() error {
-		if f.frozen { // by somebody else, while this was on its way
+		if f.frozen { // closed by another request meanwhile
 			return f.sealedAs(u.tmp)
 		}
 		if differences, err = f.compare(ctx, u.tmp); err != nil || len(differences) > 0 {
@@ -66,8 +64,7 @@ func (f *Folder) sealedAs(name string) error {
 	return err
 }
 
-// sealed says whether what r yields is the manifest with which the bundle was
-// closed.
+// sealed reports whether r is the manifest of the closed bundle.
 func (f *Folder) sealed(r io.Reader) (bool, error) {
 	file, size, err := f.openRegular(manifestFile, os.O_RDONLY)
 	if err != nil {
@@ -82,8 +79,7 @@ func (f *Folder) sealed(r io.Reader) (bool, error) {
 	return err == nil && n == size && given == have, err
 }
 
-// compare says which files are not as a manifest says. The manifest is not held
-// in memory: whoever sends one chooses what is in it.
+// compare lists the files that do not match a manifest, without holding the untrusted manifest in memory.
 func (f *Folder) compare(ctx context.Context, manifest string) ([]Difference, error) {
 	file, err := f.root.Open(manifest)
 	if err != nil {
@@ -96,7 +92,7 @@ func (f *Folder) compare(ctx context.Context, manifest string) ([]Difference, er
 	}
 	files, err := f.Files(ctx)
 	for _, file := range files {
-		if !c.known[sha256.Sum256([]byte(file.Path))] && !afterClose(file.Path) {
+		if !c.known[sha256.Sum256([]byte(file.Path))] && !mayChangeAfterClose(file.Path) {
 			c.differs(file.Path, NotInManifest)
 		}
 	}
@@ -106,7 +102,7 @@ func (f *Folder) compare(ctx context.Context, manifest string) ([]Difference, er
 type comparison struct {
 	f           *Folder
 	ctx         context.Context
-	known       map[[sha256.Size]byte]bool // sums of the names: they may be long
+	known       map[[sha256.Size]byte]bool // hashes of the names, which may be long
 	differences []Difference
 }
 
@@ -120,10 +116,10 @@ func (c *comparison) differs(name, reason string) {
 func (c *comparison) entries(d *json.Decoder) error {
 	format := 0
 	bad := func(err error) error {
-		return fmt.Errorf("results: %w: the manifest cannot be read: %w", ErrName, err)
+		return fmt.Errorf("results: %w: decode the manifest: %w", ErrName, err)
 	}
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return bad(errors.Join(err, errors.New("it is no object")))
+		return bad(errors.Join(err, errors.New("want an object")))
 	}
 	for d.More() {
 		key, err := d.Token()
@@ -135,7 +131,7 @@ func (c *comparison) entries(d *json.Decoder) error {
 			err = d.Decode(&format)
 		case "files":
 			if t, terr := d.Token(); terr != nil || t != json.Delim('[') {
-				return bad(errors.Join(terr, errors.New("files is no list")))
+				return bad(errors.Join(terr, errors.New("files: want a list")))
 			}
 			for d.More() {
 				var e manifestEntry
@@ -159,7 +155,7 @@ func (c *comparison) entries(d *json.Decoder) error {
 		return bad(err)
 	}
 	if format < 1 || len(c.known) == 0 {
-		return fmt.Errorf("results: %w: this is no manifest: it has no format or no files", ErrName)
+		return fmt.Errorf("results: %w: manifest without format or files", ErrName)
 	}
 	return nil
 }
@@ -188,7 +184,7 @@ func (c *comparison) entry(want manifestEntry) error {
 	return nil
 }
 
-// digest sums a file; one of another size than it should have is not read.
+// digest hashes a file; it does not read one of another size.
 func (f *Folder) digest(ctx context.Context, name string, size int64) (string, int64, error) {
 	file, n, err := f.openRegular(name, os.O_RDONLY)
 	if err != nil {
@@ -198,7 +194,7 @@ func (f *Folder) digest(ctx context.Context, name string, size int64) (string, i
 	if n != size {
 		return "", n, nil
 	}
-	text, n, err := sum(&cancelable{ctx, file})
+	text, n, err := sum(&contextReader{ctx, file})
 	if err != nil {
 		return "", 0, fmt.Errorf("results: read %s: %w", name, err)
 	}
@@ -211,13 +207,13 @@ func sum(r io.Reader) (text string, n int64, err error) {
 	return hex.EncodeToString(h.Sum(nil)), n, err
 }
 
-// cancelable ends a long read with its context.
-type cancelable struct {
+// contextReader ends a long read with its context.
+type contextReader struct {
 	ctx context.Context
 	r   io.Reader
 }
 
-func (c *cancelable) Read(b []byte) (int, error) {
+func (c *contextReader) Read(b []byte) (int, error) {
 	if err := c.ctx.Err(); err != nil {
 		return 0, err
 	}

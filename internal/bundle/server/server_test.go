@@ -84,7 +84,7 @@ func (s *service) run(t *testing.T, ns, id string) *Remote {
 	return r
 }
 
-var quick = Options{Every: 2 * time.Millisecond, Patience: 20 * time.Millisecond}
+var quick = Options{Every: 2 * time.Millisecond, MaxBackoff: 20 * time.Millisecond}
 
 // contents reads a directory, but for what the copy may lack.
 func contents(t *testing.T, dir string) map[string]string {
@@ -218,7 +218,7 @@ func opsOf(t *testing.T, dir string) int {
 
 // A bundle grows here, is there a moment later, and in the end both are equal.
 func TestPushFollowsARun(t *testing.T) {
-	s := serve(t, t.TempDir(), Anyone{})
+	s := serve(t, t.TempDir(), AllowAll{})
 	to := s.run(t, "team", "r1")
 	g := newGrower(t)
 	p, err := StartPush(t.Context(), g.w.Dir(), to, quick)
@@ -306,7 +306,7 @@ func TestPushOutlastsTheReceiver(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := serve(t, t.TempDir(), Anyone{})
+			s := serve(t, t.TempDir(), AllowAll{})
 			g := newGrower(t)
 			g.step()
 			said := make(chan string, 100)
@@ -328,7 +328,7 @@ func TestPushOutlastsTheReceiver(t *testing.T) {
 				time.Sleep(20 * time.Millisecond)
 			}
 			if name != "each second request fails" {
-				if text := <-said; !strings.Contains(text, "nothing is lost") {
+				if text := <-said; !strings.Contains(text, "no data is lost") {
 					t.Error(text)
 				}
 				s.breaks(nil)
@@ -346,7 +346,7 @@ func TestPushOutlastsTheReceiver(t *testing.T) {
 // when the service was restarted meanwhile.
 func TestPushResumes(t *testing.T) {
 	dir := t.TempDir()
-	s := serve(t, dir, Anyone{})
+	s := serve(t, dir, AllowAll{})
 	g := newGrower(t)
 	g.step()
 	sent := atomic.Int64{}
@@ -387,7 +387,7 @@ func TestPushResumes(t *testing.T) {
 
 // What was changed behind the back is found by its sum, and mended.
 func TestCloseFindsWhatDiffers(t *testing.T) {
-	s := serve(t, t.TempDir(), Anyone{})
+	s := serve(t, t.TempDir(), AllowAll{})
 	b, _ := analysistest.Demo(t)
 	to := s.run(t, "team", "r1")
 	p, err := StartPush(t.Context(), b.Dir, to, quick)
@@ -424,7 +424,7 @@ func TestCloseFindsWhatDiffers(t *testing.T) {
 
 // A source that is not what its manifest says must not be taken for a bundle.
 func TestPushOfDamage(t *testing.T) {
-	s := serve(t, t.TempDir(), Anyone{})
+	s := serve(t, t.TempDir(), AllowAll{})
 	b, _ := analysistest.Demo(t)
 	if err := os.WriteFile(filepath.Join(b.Dir, "log.jsonl"), []byte("damage\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -439,7 +439,7 @@ func TestPushOfDamage(t *testing.T) {
 }
 
 func TestFinishGivesUpWithItsContext(t *testing.T) {
-	s := serve(t, t.TempDir(), Anyone{})
+	s := serve(t, t.TempDir(), AllowAll{})
 	s.breaks(func(w http.ResponseWriter, _ *http.Request) bool {
 		http.Error(w, "full", http.StatusInsufficientStorage)
 		return true
@@ -452,7 +452,7 @@ func TestFinishGivesUpWithItsContext(t *testing.T) {
 	g.close()
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	if err := p.Finish(ctx); err == nil || !strings.Contains(err.Error(), "507") || !strings.Contains(err.Error(), "not complete") {
+	if err := p.Finish(ctx); err == nil || !strings.Contains(err.Error(), "507") || !strings.Contains(err.Error(), "incomplete") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -460,7 +460,7 @@ func TestFinishGivesUpWithItsContext(t *testing.T) {
 // A runner that is gone leaves an incomplete bundle, and one that was only
 // thought to be gone cannot add to it.
 func TestLost(t *testing.T) {
-	s := serve(t, t.TempDir(), Anyone{})
+	s := serve(t, t.TempDir(), AllowAll{})
 	to := s.run(t, "team", "r1")
 	g := newGrower(t)
 	p, err := StartPush(t.Context(), g.w.Dir(), to, quick)
@@ -572,7 +572,7 @@ func (b bearerOf) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestRequests(t *testing.T) {
-	s := serve(t, t.TempDir(), Anyone{})
+	s := serve(t, t.TempDir(), AllowAll{})
 	do := func(method, target, body string) (int, string) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), method, s.URL+target, strings.NewReader(body))
@@ -598,7 +598,7 @@ func TestRequests(t *testing.T) {
 		want                       string // in the answer
 	}{
 		{"health", "GET", "/healthz", "", 200, "ok"},
-		{"no run", "GET", "/v1/runs/ns/r1", "", 404, "no such run"},
+		{"no run", "GET", "/v1/runs/ns/r1", "", 404, "run not found"},
 		{"no runs", "GET", "/v1/runs", "", 200, "[]"},
 		{"append to nothing at 5", "PUT", f + "log.jsonl?offset=5", "x", 409, `"size":0`},
 		{"append", "PUT", f + "log.jsonl?offset=0", "abc\n", 200, `{"size":4}`},
@@ -623,11 +623,11 @@ func TestRequests(t *testing.T) {
 		{"files", "GET", "/v1/runs/ns/r1/files", "", 200, `"path":"log.jsonl","size":8`},
 		{"summary", "GET", "/v1/runs/ns/r1/summary", "", 200, `summary of "r1": "n"`},
 		{"report", "GET", "/v1/runs/ns/r1/report", "", 200, `report of "r1": "n"`},
-		{"run.json by appends", "PUT", f + "run.json?offset=0", "{}", 400, "replaced whole"},
+		{"run.json by appends", "PUT", f + "run.json?offset=0", "{}", 400, "cannot be appended to"},
 		{"run.json that is none", "PUT", f + "run.json?replace=1", "{", 400, "invalid JSON"},
 		{"manifest by put", "PUT", f + "manifest.json?replace=1", "{}", 400, "closing the run"},
-		{"left-over", "PUT", f + "run.json.tmp?replace=1", "{}", 400, "no part of a bundle"},
-		{"in the way of what is received", "PUT", f + ".incoming/x?offset=0", "x", 400, "no part of a bundle"},
+		{"left-over", "PUT", f + "run.json.tmp?replace=1", "{}", 400, "not part of a bundle"},
+		{"in the way of what is received", "PUT", f + ".incoming/x?offset=0", "x", 400, "not part of a bundle"},
 		{"a workload's own names", "PUT", f + "raw/fio-0/fio/a%5Cb.tmp?offset=0", "x", 200, `{"size":1}`},
 		{"deep", "PUT", f + strings.Repeat("d/", 460) + "x?offset=0", "x", 400, "450 directories"},
 		{"out", "PUT", f + "..%2f..%2fx?offset=0", "x", 400, "clean relative path"},
@@ -730,7 +730,7 @@ func (failing) Read([]byte) (int, error) { return 0, syscall.ECONNRESET }
 
 // Many writers at once: each file is whole, none is mixed.
 func TestConcurrentWriters(t *testing.T) {
-	s := serve(t, t.TempDir(), Anyone{})
+	s := serve(t, t.TempDir(), AllowAll{})
 	to := s.run(t, "team", "r1")
 	var writers sync.WaitGroup
 	var accepted atomic.Int64
@@ -792,11 +792,11 @@ func TestPinned(t *testing.T) {
 		}
 	}
 	dir := filepath.Join(t.TempDir(), "tls")
-	first, err := Kept(dir, nil)
+	first, err := LoadOrCreateCertificate(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := Kept(dir, nil); err != nil || Pin(again.Certificate[0]) != Pin(first.Certificate[0]) {
+	if again, err := LoadOrCreateCertificate(dir, nil); err != nil || Pin(again.Certificate[0]) != Pin(first.Certificate[0]) {
 		t.Errorf("the pin of a service that starts again is another one: %v", err)
 	}
 	for _, bad := range []string{"", "sha256:", "sha256:xy", "ab"} {

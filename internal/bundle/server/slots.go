@@ -8,21 +8,19 @@ import (
 )
 
 const (
-	// slotsEach is how many requests of one namespace are served at once.
-	slotsEach = 16
-	// slotWait is how long a further one waits.
+	// slotsPerNamespace is the number of concurrently served requests of one namespace.
+	slotsPerNamespace = 16
+	// slotWait is how long a further request waits.
 	slotWait = 30 * time.Second
 )
 
-// errNoSlot says that a namespace has too many requests under way. Others are
-// not concerned.
+// errNoSlot is returned when a namespace has too many concurrent requests. Other namespaces are not affected.
 var errNoSlot = errors.New("too many requests for this namespace at once: try again later")
 
-// slots bounds what goes on at once for each key. Keys do not wait for one
-// another. It is safe for concurrent use.
+// slots bounds concurrency per key; keys are independent. It is safe for concurrent use.
 type slots struct {
-	each int
-	wait time.Duration
+	limit int
+	wait  time.Duration
 
 	mu    sync.Mutex
 	byKey map[string]*slot
@@ -30,44 +28,43 @@ type slots struct {
 
 type slot struct {
 	taken chan struct{}
-	users int // that hold a slot or wait for one
+	users int // holders and waiters
 }
 
 func newSlots(each int, wait time.Duration) *slots {
-	return &slots{each: each, wait: wait, byKey: map[string]*slot{}}
+	return &slots{limit: each, wait: wait, byKey: map[string]*slot{}}
 }
 
-// take waits for a slot of a key; release gives it back. The error is errNoSlot,
-// or that of ctx.
+// take waits for a slot of a key, which release returns. The error is errNoSlot, or ctx's.
 func (s *slots) take(ctx context.Context, key string) (release func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.wait, errNoSlot)
 	defer cancel()
-	one := s.of(key)
+	one := s.get(key)
 	select {
 	case one.taken <- struct{}{}:
 		return func() {
 			<-one.taken
-			s.leave(key, one)
+			s.release(key, one)
 		}, nil
 	case <-ctx.Done():
-		s.leave(key, one)
+		s.release(key, one)
 		return nil, context.Cause(ctx)
 	}
 }
 
-func (s *slots) of(key string) *slot {
+func (s *slots) get(key string) *slot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one := s.byKey[key]
 	if one == nil {
-		one = &slot{taken: make(chan struct{}, s.each)}
+		one = &slot{taken: make(chan struct{}, s.limit)}
 		s.byKey[key] = one
 	}
 	one.users++
 	return one
 }
 
-func (s *slots) leave(key string, one *slot) {
+func (s *slots) release(key string, one *slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if one.users--; one.users == 0 {

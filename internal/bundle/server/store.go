@@ -21,36 +21,35 @@ import (
 )
 
 const (
-	// maxWhole is how many run.json are in memory at once.
-	maxWhole = 4
-	// maxMark bounds the mark of a closed run.
+	// maxOpenRunFiles bounds the run.json files in memory.
+	maxOpenRunFiles = 4
+	// maxMark bounds the marker file of a closed run.
 	maxMark = 64 << 10
-	// maxReason bounds why a run was lost.
+	// maxReason bounds the reason of a lost run.
 	maxReason = 4 << 10
 )
 
-// lease is how long after its last write a run counts as living.
+// lease is how long after its last write a run counts as live.
 const lease = 30 * time.Second
 
-// Store keeps the bundles of many runs, <dir>/<namespace>/<run>/ each. That a
-// run is closed lies beside its bundle, in .<run>.closed. One process has a
-// directory; methods are safe for concurrent use.
+// Store keeps the bundles of many runs in <dir>/<namespace>/<run>/. A closed run has a marker file
+// .<run>.closed beside its bundle. One process uses a directory; methods are safe for concurrent use.
 type Store struct {
 	dir    string
 	root   *os.Root
-	lock   *os.File // says that this process has the directory
+	lock   *os.File // held while this process uses the directory
 	limits Limits
 	now    func() time.Time
 	stop   chan struct{}
 	ended  sync.WaitGroup
-	// whole bounds how many run.json are in memory at once.
-	whole chan struct{}
+	// runFileSlots bounds the run.json files in memory.
+	runFileSlots chan struct{}
 
 	mu   sync.Mutex
 	runs map[string]*openRun // by namespace/run
 }
 
-// openRun is a run that somebody uses or used lately.
+// openRun is a run in use or recently used.
 type openRun struct {
 	namespace, id string
 	folder        *Folder
@@ -58,18 +57,18 @@ type openRun struct {
 	used          time.Time
 	wrote         time.Time // zero: not since the store was opened
 
-	mu     sync.Mutex // one closes it at a time
+	mu     sync.Mutex // serialises closing
 	closed string
 }
 
-// mark is what .<run>.closed holds.
+// mark is the content of .<run>.closed.
 type mark struct {
 	Closed string    `json:"closed"`
 	At     time.Time `json:"at"`
 	Reason string    `json:"reason,omitempty"`
 }
 
-// OpenStore opens a directory, and makes it if it is not there.
+// OpenStore opens a directory and creates it if it does not exist.
 func OpenStore(dir string, l Limits) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("results: %w", err)
@@ -83,37 +82,36 @@ func OpenStore(dir string, l Limits) (*Store, error) {
 		return nil, fmt.Errorf("results: %w", err)
 	}
 	s := &Store{dir: dir, root: root, limits: l.orDefault(), now: time.Now, stop: make(chan struct{}),
-		whole: make(chan struct{}, maxWhole), runs: map[string]*openRun{}}
-	if err := s.claim(); err != nil {
+		runFileSlots: make(chan struct{}, maxOpenRunFiles), runs: map[string]*openRun{}}
+	if err := s.lockDir(); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
 	s.ended.Add(1)
-	go s.tend()
+	go s.expireLoop()
 	return s, nil
 }
 
-// claim takes the directory for this process and removes what a killed one has
-// half received.
-func (s *Store) claim() error {
+// lockDir locks the directory for this process and removes partially received files of a killed one.
+func (s *Store) lockDir() error {
 	d, err := s.root.Open(".")
 	if err != nil {
 		return fmt.Errorf("results: %w", err)
 	}
 	if err := unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return errors.Join(fmt.Errorf("results: %s is used by another results service: %w", s.dir, err), d.Close())
+		return errors.Join(fmt.Errorf("results: %s is in use by another results service: %w", s.dir, err), d.Close())
 	}
 	s.lock = d
-	if err := s.sweep(); err != nil {
+	if err := s.removeIncoming(); err != nil {
 		return errors.Join(err, d.Close())
 	}
 	return nil
 }
 
-func (s *Store) sweep() error {
+func (s *Store) removeIncoming() error {
 	namespaces, err := s.directories(".")
 	for _, ns := range namespaces {
 		if !namespaceName.MatchString(ns) {
-			continue // a volume's lost+found, which is not ours to read
+			continue // for example lost+found
 		}
 		ids, derr := s.directories(ns)
 		err = errors.Join(err, derr)
@@ -122,13 +120,12 @@ func (s *Store) sweep() error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("results: remove what was half received: %w", err)
+		return fmt.Errorf("results: remove partially received files: %w", err)
 	}
 	return nil
 }
 
-// Close ends the store. Runs that were written to are no longer marked as
-// living.
+// Close closes the store. Runs being written are no longer marked as live.
 func (s *Store) Close() error {
 	close(s.stop)
 	s.ended.Wait()
@@ -142,8 +139,8 @@ func (s *Store) Close() error {
 	return errors.Join(append(errs, s.lock.Close(), s.root.Close())...)
 }
 
-// tend lets go of runs that nobody has used for a while.
-func (s *Store) tend() {
+// expireLoop closes runs that were not used for a while.
+func (s *Store) expireLoop() {
 	defer s.ended.Done()
 	tick := time.NewTicker(lease / 6)
 	defer tick.Stop()
@@ -162,13 +159,13 @@ func (s *Store) expire() {
 	defer s.mu.Unlock()
 	for key, r := range s.runs {
 		if r.users == 0 && s.now().Sub(r.used) > lease {
-			_ = r.folder.Close() // only closes descriptors; there is nobody to tell
+			_ = r.folder.Close() // only closes descriptors
 			delete(s.runs, key)
 		}
 	}
 }
 
-// open gives a run to use until release is called. ErrNoRun without create.
+// open returns a run to use until release is called. Without create, a missing run is ErrNoRun.
 func (s *Store) open(namespace, id string, create bool) (r *openRun, release func(), err error) {
 	if err := checkRun(namespace, id); err != nil {
 		return nil, nil, err
@@ -244,7 +241,7 @@ func (s *Store) writeMark(r *openRun, m mark) error {
 	return r.folder.Unlock()
 }
 
-// write calls f for a run that may be written to, which then counts as living.
+// write calls f for a writable run, which then counts as live.
 func (s *Store) write(namespace, id, name string, create bool, f func(*Folder) error) error {
 	if err := checkRun(namespace, id); err != nil {
 		return err
@@ -270,13 +267,13 @@ func (s *Store) write(namespace, id, name string, create bool, f func(*Folder) e
 	return nil
 }
 
-// Append is Folder.Append for a run, which is made by its first file.
+// Append is Folder.Append for a run; its first file creates it.
 func (s *Store) Append(_ context.Context, namespace, id, name string, offset int64, b []byte) (int64, error) {
 	return s.AppendFrom(namespace, id, name, offset, bytes.NewReader(b), int64(len(b)))
 }
 
-// AppendFrom appends what r yields, announced bytes (-1: not known) and at most
-// maxChunk, as it comes: when r breaks off, what came before is in the file.
+// AppendFrom appends from r, of announced length (-1: unknown) and at most maxChunk bytes, as data arrives:
+// when r fails, the file has what arrived before.
 func (s *Store) AppendFrom(namespace, id, name string, offset int64, r io.Reader, announced int64) (
 	size int64, err error) {
 	err = s.write(namespace, id, name, true, func(f *Folder) (err error) {
@@ -286,8 +283,7 @@ func (s *Store) AppendFrom(namespace, id, name string, offset int64, r io.Reader
 	return size, err
 }
 
-// Replace is Folder.Replace, of announced bytes (-1: not known), for a run,
-// which is made by its first file.
+// Replace is Folder.Replace, of announced length (-1: unknown), for a run; its first file creates it.
 func (s *Store) Replace(namespace, id, name string, content io.Reader, announced int64) error {
 	return s.write(namespace, id, name, true, func(f *Folder) error { return f.replace(name, content, announced) })
 }
@@ -297,9 +293,9 @@ func (s *Store) Remove(ctx context.Context, namespace, id, name string) error {
 	return s.write(namespace, id, name, false, func(f *Folder) error { return f.Remove(ctx, name) })
 }
 
-// Seal closes a run whose files are all as the manifest says that r yields,
-// announced bytes (-1: not known); else it returns what differs and the run
-// stays open. Sealing again with the same manifest changes nothing.
+// Seal closes a run whose files all match the manifest read from r, of announced length (-1: unknown);
+// otherwise it returns the differences and the run stays open. Repeating it with the same manifest changes
+// nothing.
 func (s *Store) Seal(ctx context.Context, namespace, id string, manifest io.Reader, announced int64) (
 	[]Difference, error) {
 	r, release, err := s.open(namespace, id, false)
@@ -319,11 +315,11 @@ func (s *Store) Seal(ctx context.Context, namespace, id string, manifest io.Read
 	return differences, err
 }
 
-// sealedAgain says whether a closed run was closed with that manifest.
+// sealedAgain reports whether a closed run was closed with that manifest.
 func (s *Store) sealedAgain(r *openRun, manifest io.Reader) error {
 	if r.closed != Incomplete {
 		same, err := r.folder.sealed(manifest)
-		if err == nil && same && r.closed == "" { // the mark could not be written then
+		if err == nil && same && r.closed == "" { // writing the mark had failed
 			err = s.writeMark(r, mark{Closed: Complete, At: s.now()})
 		}
 		if same || err != nil {
@@ -333,9 +329,8 @@ func (s *Store) sealedAgain(r *openRun, manifest io.Reader) error {
 	return fmt.Errorf("%w: %s/%s is %s", ErrClosed, r.namespace, r.id, r.closed)
 }
 
-// Lost closes a run whose runner is gone, as incomplete: see record.Abandon.
-// Nothing of it may be written afterwards. A run that is
-// closed as incomplete already stays so; a complete one is an error, ErrClosed.
+// Lost closes a run whose runner is gone as incomplete, see bundle.Abandon. It accepts no further writes. It
+// does nothing to an incomplete run; for a complete one it returns ErrClosed.
 func (s *Store) Lost(namespace, id, reason string) error {
 	r, release, err := s.open(namespace, id, false)
 	if err != nil {
@@ -351,7 +346,7 @@ func (s *Store) Lost(namespace, id, reason string) error {
 		return nil
 	}
 	r.folder.Freeze()
-	if err := r.folder.Unlock(); err != nil { // Abandon takes the lock itself
+	if err := r.folder.Unlock(); err != nil { // abandon takes the lock
 		return err
 	}
 	if len(reason) > maxReason {
@@ -363,20 +358,19 @@ func (s *Store) Lost(namespace, id, reason string) error {
 	return s.writeMark(r, mark{Closed: Incomplete, At: s.now(), Reason: reason})
 }
 
-// abandon says in run.json that the run failed, if it got so far as to have one
-// that can be read.
+// abandon sets the state in run.json, if that exists and is readable.
 func (s *Store) abandon(r *openRun, reason string) error {
 	info, err := r.folder.root.Lstat(runFile)
 	if err != nil || info.Size() > maxRunFile {
 		return ignoreMissing(err)
 	}
-	s.whole <- struct{}{}
-	defer func() { <-s.whole }()
+	s.runFileSlots <- struct{}{}
+	defer func() { <-s.runFileSlots }()
 	return bundle.Abandon(s.path(r.namespace, r.id), reason)
 }
 
-// Finish marks a run of this machine as closed: its own writer has done what
-// Seal does. A bundle without a manifest is incomplete.
+// Finish marks a local run as closed after its writer has sealed it. A bundle without a manifest is
+// incomplete.
 func (s *Store) Finish(namespace, id string) error {
 	r, release, err := s.open(namespace, id, false)
 	if err != nil {
@@ -401,7 +395,7 @@ func (s *Store) Delete(namespace, id string) error {
 	defer release()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.folder.Freeze() // whoever still writes to it is refused
+	r.folder.Freeze() // refuses concurrent writers
 	s.mu.Lock()
 	delete(s.runs, path.Join(namespace, id))
 	s.mu.Unlock()
@@ -412,7 +406,7 @@ func (s *Store) Delete(namespace, id string) error {
 	return nil
 }
 
-// Info says where a run stands.
+// Info returns the state of a run.
 func (s *Store) Info(namespace, id string) (Run, error) {
 	if err := checkRun(namespace, id); err != nil {
 		return Run{}, err
@@ -442,7 +436,7 @@ func (s *Store) Info(namespace, id string) (Run, error) {
 	return info, s.describe(path.Join(dir, runFile), &info)
 }
 
-// exists says whether there is such a run, without reading anything of it.
+// exists reports whether a run exists, without reading its files.
 func (s *Store) exists(namespace, id string) bool {
 	info, err := s.root.Stat(path.Join(namespace, id))
 	return err == nil && info.IsDir()
@@ -460,13 +454,13 @@ func (s *Store) readFile(name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	if info.Size() > most {
-		return nil, fmt.Errorf("%w: it has %d bytes, at most %d are read", ErrTooLarge, info.Size(), most)
+		return nil, fmt.Errorf("%w: %d bytes: want at most %d", ErrTooLarge, info.Size(), most)
 	}
 	return io.ReadAll(io.LimitReader(file, most))
 }
 
-// described is what Info tells of run.json.
-type described struct {
+// runFileFields are the fields of run.json that Info uses.
+type runFileFields struct {
 	Name   string       `json:"name"`
 	State  bundle.State `json:"state"`
 	Reason string       `json:"reason"`
@@ -476,15 +470,15 @@ type described struct {
 	EndedAt op.Time `json:"endedAt"`
 }
 
-// describe adds what run.json says; a run has none at its very beginning.
+// describe adds the fields of run.json, if that exists.
 func (s *Store) describe(name string, info *Run) error {
-	s.whole <- struct{}{}
-	defer func() { <-s.whole }()
+	s.runFileSlots <- struct{}{}
+	defer func() { <-s.runFileSlots }()
 	b, err := s.readFile(name, maxRunFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	r := described{EndedAt: op.Never}
+	r := runFileFields{EndedAt: op.Never}
 	if err == nil {
 		err = json.Unmarshal(b, &r)
 	}
@@ -502,8 +496,8 @@ func (s *Store) describe(name string, info *Run) error {
 	return nil
 }
 
-// List lists the runs of a namespace, or of all with "", in order of name. A
-// run whose run.json is damaged is listed with the error as its reason.
+// List lists the runs of a namespace, or of all with "", in order of name. A run with a damaged run.json is
+// listed with the error as its reason.
 func (s *Store) List(ctx context.Context, namespace string) ([]Run, error) {
 	namespaces := []string{namespace}
 	if namespace == "" {
@@ -552,5 +546,5 @@ func (s *Store) directories(dir string) ([]string, error) {
 	return names, nil
 }
 
-// path of a run's bundle; the names were checked.
+// path returns the directory of a run's bundle; the names were validated.
 func (s *Store) path(namespace, id string) string { return filepath.Join(s.dir, namespace, id) }

@@ -21,16 +21,16 @@ import (
 	"time"
 )
 
-// SelfSigned makes a certificate for the given host names and addresses that
-// nobody vouches for: a client trusts it by its pin.
+// SelfSigned creates a self-signed certificate for the given host names and addresses; clients trust it by
+// its pin.
 func SelfSigned(hosts []string) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("results: make a key: %w", err)
+		return tls.Certificate{}, fmt.Errorf("results: create a key: %w", err)
 	}
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("results: make a certificate: %w", err)
+		return tls.Certificate{}, fmt.Errorf("results: create a certificate: %w", err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "cnsbench results"},
@@ -47,14 +47,14 @@ func SelfSigned(hosts []string) (tls.Certificate, error) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("results: make a certificate: %w", err)
+		return tls.Certificate{}, fmt.Errorf("results: create a certificate: %w", err)
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
-// Kept gives the certificate that lies in a directory, and makes one if there is
-// none, so that its pin stays when a service starts again.
-func Kept(dir string, hosts []string) (tls.Certificate, error) {
+// LoadOrCreateCertificate loads the certificate in a directory and creates it if it does not exist, so that
+// its pin survives a restart.
+func LoadOrCreateCertificate(dir string, hosts []string) (tls.Certificate, error) {
 	file := filepath.Join(dir, "certificate.pem")
 	cert, err := tls.LoadX509KeyPair(file, file)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
@@ -65,7 +65,7 @@ func Kept(dir string, hosts []string) (tls.Certificate, error) {
 	}
 	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
 	if err != nil {
-		return cert, fmt.Errorf("results: keep the certificate: %w", err)
+		return cert, fmt.Errorf("results: store the certificate: %w", err)
 	}
 	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]}),
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
@@ -77,14 +77,14 @@ func Kept(dir string, hosts []string) (tls.Certificate, error) {
 		err = os.Rename(file+tmpSuffix, file)
 	}
 	if err != nil {
-		return cert, fmt.Errorf("results: keep the certificate: %w", err)
+		return cert, fmt.Errorf("results: store the certificate: %w", err)
 	}
 	return cert, nil
 }
 
 const pinPrefix = "sha256:"
 
-// Pin names a certificate by the SHA-256 of its DER form.
+// Pin returns the pin of a certificate: the SHA-256 of its DER form.
 func Pin(der []byte) string {
 	sum := sha256.Sum256(der)
 	return pinPrefix + hex.EncodeToString(sum[:])
@@ -93,12 +93,12 @@ func Pin(der []byte) string {
 func checkPin(pin string) error {
 	b, err := hex.DecodeString(strings.TrimPrefix(pin, pinPrefix))
 	if err != nil || len(b) != sha256.Size || !strings.HasPrefix(pin, pinPrefix) {
-		return fmt.Errorf("results: %q is no pin: sha256: and 64 hexadecimal digits", clip(pin))
+		return fmt.Errorf("results: invalid pin %q: want sha256: and 64 hexadecimal digits", clip(pin))
 	}
 	return nil
 }
 
-// Pinned trusts exactly the certificate with that pin, whatever its names are.
+// Pinned trusts exactly the certificate with that pin, whatever its names.
 func Pinned(pin string) (*tls.Config, error) {
 	if err := checkPin(pin); err != nil {
 		return nil, err
@@ -106,14 +106,14 @@ func Pinned(pin string) (*tls.Config, error) {
 	return PinnedBy(func() (string, error) { return pin, nil }), nil
 }
 
-// PinnedBy is Pinned with a pin that is asked for at each connection.
+// PinnedBy is Pinned with a pin that is queried for each connection.
 func PinnedBy(current func() (string, error)) *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS13,
-		InsecureSkipVerify: true, // the pin is the verification, below
+		InsecureSkipVerify: true, // VerifyConnection checks the pin
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if len(s.PeerCertificates) == 0 {
-				return errors.New("results: the server shows no certificate")
+				return errors.New("results: the server has no certificate")
 			}
 			pin, err := current()
 			if err == nil {
@@ -123,7 +123,7 @@ func PinnedBy(current func() (string, error)) *tls.Config {
 				return err
 			}
 			if got := Pin(s.PeerCertificates[0].Raw); got != strings.ToLower(pin) {
-				return fmt.Errorf("results: the server's certificate has the pin %s, not %s", got, pin)
+				return fmt.Errorf("results: the server's certificate has the pin %s, want %s", got, pin)
 			}
 			return nil
 		},

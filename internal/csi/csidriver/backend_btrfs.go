@@ -13,8 +13,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/hostfs"
 )
 
-// btrfs keeps each volume in a subvolume and each snapshot in a read-only one. Sizes are enforced by quota groups when
-// the StorageClass asks for that, else only accounted for.
+// btrfs keeps each volume in a subvolume and each snapshot in a read-only one. Quota groups enforce sizes if
+// the StorageClass asks for that; otherwise sizes are only accounted for.
 type btrfs struct{ pool }
 
 const paramQuota = "quota"
@@ -38,10 +38,10 @@ func (btrfs) parameters() []string                          { return []string{pa
 
 func (btrfs) shape(v *volume, _ *origin) (int64, int64, error) {
 	if v.Block {
-		return 0, 0, invalid("backend btrfs has no raw block volumes; loopfile has")
+		return 0, 0, invalid("backend btrfs does not support raw block volumes: use loopfile")
 	}
 	if q := v.Params[paramQuota]; q != "" && q != "true" && q != "false" {
-		return 0, 0, invalid("the parameter %s is %q, neither true nor false", paramQuota, q)
+		return 0, 0, invalid("invalid parameter %s=%q: want true or false", paramQuota, q)
 	}
 	return mib, mib, nil
 }
@@ -63,14 +63,14 @@ func (b btrfs) create(ctx context.Context, v *volume, src *origin) error {
 		return err
 	}
 	if src == nil {
-		if err := os.Chmod(path, 0o777); err != nil { // a fresh volume belongs to whichever user the pod runs as
+		if err := os.Chmod(path, 0o777); err != nil { // the pod may run as any user
 			return err
 		}
 	}
 	return b.limit(ctx, *v, v.Size)
 }
 
-// limit sets the quota of a volume that asks for one. Enabling quotas again is no error.
+// limit sets the quota of a volume that asks for one. Enabling quotas is idempotent.
 func (b btrfs) limit(ctx context.Context, v volume, size int64) error {
 	if v.Params[paramQuota] != "true" {
 		return nil
@@ -114,7 +114,8 @@ func (b btrfs) publish(_ context.Context, v *volume, _, path string, readOnly bo
 
 func (btrfs) unpublish(_ context.Context, _ volume, path string) error { return unpublishDir(path) }
 
-// destroy deletes subvolumes only where the pool is the base directory's own file system; an image goes as a whole.
+// destroy deletes the subvolumes if the pool is the base directory's own file system; a pool image is removed
+// as a whole.
 func (b btrfs) destroy(ctx context.Context) error {
 	var problems []error
 	if m, err := hostfs.At(b.dir()); err == nil && m == nil {

@@ -15,8 +15,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/hostfs"
 )
 
-// hostdir keeps each volume and snapshot in a directory, and copies to make one from the other. Sizes are accounted for
-// but not enforced. As root a volume is published by a bind mount; where the kernel refuses that, by a symbolic link.
+// hostdir keeps each volume and snapshot in a directory and copies one to make the other. Sizes are accounted
+// for but not enforced. A volume is published by a bind mount or, where the kernel refuses that, by a
+// symbolic link.
 type hostdir struct{ base string }
 
 func newHostdir(d *driver) backend { return hostdir{d.opts.BaseDir} }
@@ -33,15 +34,15 @@ func (h hostdir) prepare(context.Context) error {
 
 func (hostdir) shape(v *volume, _ *origin) (int64, int64, error) {
 	if v.Block {
-		return 0, 0, invalid("backend hostdir has no raw block volumes; loopfile has")
+		return 0, 0, invalid("backend hostdir does not support raw block volumes: use loopfile")
 	}
 	return 1, 1, nil
 }
 
-func (h hostdir) available(int64) (int64, error) { return diskLeft(h.base) }
+func (h hostdir) available(int64) (int64, error) { return diskAvailable(h.base) }
 
-// diskLeft is what an ordinary user can still write to the file system that holds dir, in bytes.
-func diskLeft(dir string) (int64, error) {
+// diskAvailable returns the bytes that an ordinary user can still write to the file system of dir.
+func diskAvailable(dir string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, os.NewSyscallError("statfs", err)
@@ -49,11 +50,11 @@ func diskLeft(dir string) (int64, error) {
 	return int64(st.Bavail) * st.Bsize, nil
 }
 
-func (h hostdir) room() (of, cure string) { return diskRoom(h.base) }
+func (h hostdir) describeSpace() (of, cure string) { return describeDisk(h.base) }
 
-// diskRoom names what diskLeft has measured.
-func diskRoom(dir string) (of, cure string) {
-	return "the file system of " + dir, "free some of it, or choose another: run --storage-dir, or csi-driver --base-dir"
+// describeDisk describes what diskAvailable measures.
+func describeDisk(dir string) (of, cure string) {
+	return "the file system of " + dir, "free some space, or choose another file system: run --storage-dir, or csi-driver --base-dir"
 }
 
 func (h hostdir) create(_ context.Context, v *volume, src *origin) error {
@@ -66,7 +67,7 @@ func (h hostdir) create(_ context.Context, v *volume, src *origin) error {
 		if err := os.Mkdir(path, 0o777); err != nil {
 			return err
 		}
-		return os.Chmod(path, 0o777) // a fresh volume belongs to whichever user the pod runs as
+		return os.Chmod(path, 0o777) // the pod may run as any user
 	case src.snapshot != nil:
 		return hostfs.CopyTree(h.snapshotPath(src.snapshot.ID), path)
 	}
@@ -94,13 +95,13 @@ func (h hostdir) publish(_ context.Context, v *volume, _, path string, readOnly 
 	return publishDir(h.volumePath(v.ID), path, readOnly)
 }
 
-// publishDir makes a directory appear at path.
+// publishDir mounts a directory at path.
 func publishDir(dir, path string, readOnly bool) error {
 	if link, err := os.Readlink(path); err == nil && link == dir {
 		return nil
 	}
 	if m, err := hostfs.At(path); err != nil || m != nil {
-		return err // mounted already: the common part has checked that it is this volume's
+		return err // already mounted; the common part has checked that it is this volume
 	}
 	err := hostfs.Bind(dir, path, readOnly)
 	if !errors.Is(err, unix.EPERM) {
@@ -109,7 +110,7 @@ func publishDir(dir, path string, readOnly bool) error {
 	if readOnly {
 		return status.Errorf(codes.InvalidArgument, "publishing read-only needs a bind mount, and the kernel refuses that: %v", err)
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // an empty directory made by the caller
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // empty directory created by the caller
 		return err
 	}
 	return os.Symlink(dir, path)
@@ -120,13 +121,13 @@ func (hostdir) unpublish(_ context.Context, _ volume, path string) error {
 }
 
 func unpublishDir(path string) error {
-	if err := hostfs.Unmount(path, busyPatience); err != nil && !errors.Is(err, unix.EPERM) {
+	if err := hostfs.Unmount(path, busyTimeout); err != nil && !errors.Is(err, unix.EPERM) {
 		return err
 	}
 	return hostfs.RemovePoint(path)
 }
 
-// destroy removes the directories; Destroy has unmounted them.
+// destroy removes the directories, which Destroy has unmounted.
 func (h hostdir) destroy(context.Context) error {
 	return errors.Join(hostfs.RemoveTree(h.volumePath("")), hostfs.RemoveTree(h.snapshotPath("")))
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/loopdev"
 )
 
-// loopfile keeps each volume in an image file on a loop device. Attaching is binding the device, staging is mkfs and
-// mount, publishing a bind mount; a snapshot freezes the file system, reflinks the image and thaws.
+// loopfile keeps each volume in an image file on a loop device. Attaching binds the device, staging formats
+// and mounts it, publishing bind-mounts it; a snapshot freezes the file system, reflinks the image and thaws.
 type loopfile struct {
 	pool
 	d *driver
@@ -31,16 +31,16 @@ func newLoopfile(d *driver) backend {
 	}}
 }
 
-// smallestFS is the least that mkfs makes of each file system. mkfs.xfs refuses less than 300 MiB.
+// smallestFS is the smallest size of each file system in bytes. mkfs.xfs refuses less than 300 MiB.
 var smallestFS = map[string]int64{"ext4": 16 * mib, "xfs": 300 * mib}
 
 // Parameters of loopfile.
 const (
 	paramFSType    = "csi.storage.k8s.io/fstype"
-	mutFreezeHold  = "freezeHold"   // how much longer a snapshot holds the freeze; a duration
+	mutFreezeHold  = "freezeHold"   // additional duration of a snapshot's freeze
 	mutReadAhead   = "readAheadKiB" // of the block device
 	maxFreezeHold  = time.Minute
-	wrongFSMessage = "loopfile makes ext4 and xfs, not %q"
+	wrongFSMessage = "invalid file system %q: loopfile supports ext4 and xfs"
 )
 
 func (l *loopfile) image(id string) string         { return filepath.Join(l.volumes(), id+".img") }
@@ -81,7 +81,7 @@ func (l *loopfile) shape(v *volume, src *origin) (smallest, granularity int64, e
 	return smallest, mib, nil
 }
 
-// fs is the file system of what a volume is made from, and whether it is there already.
+// fs returns the file system of the content source and whether it is formatted.
 func (o *origin) fs() (string, bool) {
 	switch {
 	case o == nil:
@@ -115,30 +115,30 @@ func (l *loopfile) create(ctx context.Context, v *volume, src *origin) error {
 		if err := hostfs.Reflink(l.snapshotImage(src.snapshot.ID), image); err != nil {
 			return err
 		}
-	} else if err := l.take([]shot{{vol: *src.volume, to: image}}); err != nil {
+	} else if err := l.copyFrozen([]imageCopy{{vol: *src.volume, to: image}}); err != nil {
 		return err
 	}
 	if err := errors.Join(os.Truncate(image, v.Size), hostfs.SyncFile(image)); err != nil {
 		return err
 	}
-	return l.adoptRaw(v, src)
+	return l.checkRawSource(v, src)
 }
 
-// adoptRaw lets a file system volume be made from raw block data only when that holds the file system: it would be
-// formatted over otherwise.
-func (l *loopfile) adoptRaw(v *volume, src *origin) error {
+// checkRawSource accepts raw block data as the source of a file system volume only if it contains that file
+// system; it would be formatted otherwise.
+func (l *loopfile) checkRawSource(v *volume, src *origin) error {
 	if v.Block || !src.block() {
 		return nil
 	}
-	found, err := probe(l.image(v.ID))
+	found, err := fsTypeOf(l.image(v.ID))
 	if err == nil && found != v.FSType {
-		err = invalid("the content source is raw data without %s", v.FSType)
+		err = invalid("the content source is raw data, not an %s file system", v.FSType)
 	}
 	v.Formatted = true
 	return err
 }
 
-// remove frees the devices of a volume whose making was interrupted, and removes its image.
+// remove detaches the devices of an interrupted creation and removes the image.
 func (l *loopfile) remove(_ context.Context, v volume) error {
 	devices, err := loopdev.Below(l.volumes())
 	if err != nil {
@@ -178,20 +178,20 @@ func (l *loopfile) detach(_ context.Context, v volume) error {
 	return detachDevice(v.Attached.Device, l.image(v.ID))
 }
 
-// detachDevice names, when the device stays busy, who keeps it so.
+// detachDevice names the processes that keep a busy device mounted.
 func detachDevice(dev, image string) error {
-	err := loopdev.Detach(dev, image, busyPatience)
+	err := loopdev.Detach(dev, image, busyTimeout)
 	if holders := hostfs.Holders(dev); err != nil && len(holders) > 0 {
-		return fmt.Errorf("%w; these processes have it mounted in namespaces of their own: %s", err, strings.Join(holders, ", "))
+		return fmt.Errorf("%w; processes with it mounted in other mount namespaces: %s", err, strings.Join(holders, ", "))
 	}
 	return err
 }
 
 func (*loopfile) checkMutable(params map[string]string) error {
-	return checkMutable(params, map[string]func(string) error{mutReadAhead: natural, mutFreezeHold: func(s string) error {
+	return checkMutable(params, map[string]func(string) error{mutReadAhead: checkUint, mutFreezeHold: func(s string) error {
 		hold, err := time.ParseDuration(s)
 		if err != nil || hold < 0 || hold > maxFreezeHold {
-			return fmt.Errorf("%q is not a duration between 0s and %v", s, maxFreezeHold)
+			return fmt.Errorf("invalid duration %q: want 0s to %v", s, maxFreezeHold)
 		}
 		return nil
 	}})
@@ -206,7 +206,7 @@ func (l *loopfile) modify(_ context.Context, v volume) error {
 
 func (l *loopfile) publish(_ context.Context, v *volume, staging, path string, readOnly bool) error {
 	if m, err := hostfs.At(path); err != nil || m != nil {
-		return err // mounted already: the common part has checked that it is this volume's
+		return err // already mounted; the common part has checked that it is this volume
 	}
 	if v.Block {
 		if readOnly && !v.Attached.ReadOnly {
@@ -228,7 +228,7 @@ func (l *loopfile) unpublish(_ context.Context, _ volume, path string) error {
 	return unpublishDir(path)
 }
 
-// mountedAt says whether the volume's file system is mounted at the path; another mount there is an error.
+// mountedAt reports whether the volume's file system is mounted at path; another mount there is an error.
 func (l *loopfile) mountedAt(v volume, path string) (bool, error) {
 	m, err := hostfs.At(path)
 	if err != nil || m == nil {
@@ -240,7 +240,7 @@ func (l *loopfile) mountedAt(v volume, path string) (bool, error) {
 	return true, nil
 }
 
-// reconcile attaches again what a reboot has detached, and frees devices that no volume knows of.
+// reconcile attaches what a reboot has detached and frees devices of unknown volumes.
 func (l *loopfile) reconcile(ctx context.Context) error {
 	devices, err := loopdev.Below(l.volumes())
 	if err != nil {
@@ -266,7 +266,7 @@ func (l *loopfile) reconcile(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// destroy needs no state: the kernel knows which devices carry our images and where they are mounted.
+// destroy needs no state: the kernel's tables list the devices of the images and their mounts.
 func (l *loopfile) destroy(context.Context) error {
 	devices, err := loopdev.Below(l.volumes())
 	if err != nil {
@@ -277,16 +277,16 @@ func (l *loopfile) destroy(context.Context) error {
 		return err
 	}
 	var problems []error
-	for _, m := range mounts { // all, before any: a process that a frozen one holds up keeps others busy
+	for _, m := range mounts { // all first: a process blocked on a frozen file system keeps other mounts busy
 		if devices[m.Source] != "" {
 			problems = append(problems, thawPath(m.Mountpoint))
 		}
 	}
 	for _, m := range mounts {
 		if devices[m.Source] != "" {
-			problems = append(problems, unmountHard(m.Mountpoint))
+			problems = append(problems, forceUnmount(m.Mountpoint))
 		} else if name, isNode := strings.CutPrefix(m.Root, "/loop"); isNode && devices["/dev/loop"+name] != "" {
-			problems = append(problems, unmountHard(m.Mountpoint)) // a published raw block device
+			problems = append(problems, forceUnmount(m.Mountpoint)) // a published raw block device
 		}
 	}
 	for dev, image := range devices {

@@ -19,21 +19,21 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/hostfs"
 )
 
-// nullCapacity is what null pretends to have: 1 PiB.
+// nullCapacity is the reported capacity of null: 1 PiB.
 const nullCapacity = int64(1) << 50
 
-// null does nothing but make target paths: a directory, or for a block volume a sparse file. The lists that the common
-// part keeps are all there is to a volume.
+// null only creates target paths: a directory, or a sparse file for a block volume. The common part keeps the
+// lists.
 type null struct{ d *driver }
 
 func newNull(d *driver) backend { return null{d} }
 
-// nullMutable are the parameters that null accepts and records.
+// nullMutable are the mutable parameters that null accepts and records.
 var nullMutable = []string{"iops", "throughput"}
 
 func (null) modes() []csi.VolumeCapability_AccessMode_Mode { return anyMode }
 
-// anyMode: on one node, directories serve every mode.
+// anyMode has all access modes: on one node, directories serve every mode.
 var anyMode = []csi.VolumeCapability_AccessMode_Mode{
 	csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,
 	csi.VolumeCapability_AccessMode_SINGLE_NODE_READER_ONLY,
@@ -61,15 +61,15 @@ func (null) removeSnapshot(context.Context, snapshot) error            { return 
 func (null) snapshotGroup(context.Context, []snapshot, []volume) error { return nil }
 
 func (null) checkMutable(params map[string]string) error {
-	return checkMutable(params, map[string]func(string) error{nullMutable[0]: natural, nullMutable[1]: natural})
+	return checkMutable(params, map[string]func(string) error{nullMutable[0]: checkUint, nullMutable[1]: checkUint})
 }
 
-// checkMutable holds parameters against a table of checks.
+// checkMutable validates parameters with a table of checks.
 func checkMutable(params map[string]string, checks map[string]func(string) error) error {
 	for key, value := range params {
 		check, ok := checks[key]
 		if !ok {
-			return invalid("there is no mutable parameter %q; there are %s", key, strings.Join(slices.Sorted(maps.Keys(checks)), ", "))
+			return invalid("unknown mutable parameter %q: want one of %s", key, strings.Join(slices.Sorted(maps.Keys(checks)), ", "))
 		}
 		if err := check(value); err != nil {
 			return invalid("mutable parameter %s: %v", key, err)
@@ -78,9 +78,9 @@ func checkMutable(params map[string]string, checks map[string]func(string) error
 	return nil
 }
 
-func natural(s string) error {
+func checkUint(s string) error {
 	if _, err := strconv.ParseUint(s, 10, 63); err != nil {
-		return fmt.Errorf("%q is not a whole number", s)
+		return fmt.Errorf("invalid integer %q", s)
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func (null) stage(_ context.Context, _ *volume, path string, _ []string) error {
 	return os.MkdirAll(path, 0o755)
 }
 
-// unstage removes the directory only when it is empty.
+// unstage removes the directory if it is empty.
 func (null) unstage(_ context.Context, _ volume, path string) error {
 	err := os.Remove(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTEMPTY) {
@@ -104,7 +104,7 @@ func (n null) publish(_ context.Context, v *volume, _, path string, _ bool) erro
 	}
 	err := os.Mkdir(path, 0o777)
 	if err == nil {
-		return os.Chmod(path, 0o777) // a fresh volume belongs to whichever user the pod runs as
+		return os.Chmod(path, 0o777) // the pod may run as any user
 	}
 	if !errors.Is(err, fs.ErrExist) {
 		return err
@@ -120,7 +120,7 @@ func (n null) publish(_ context.Context, v *volume, _, path string, _ bool) erro
 	return nil
 }
 
-// publishSparse makes a sparse file that stands for a block device.
+// publishSparse creates a sparse file in place of a block device.
 func publishSparse(path string, size int64) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o666)
 	if err != nil {
@@ -129,7 +129,7 @@ func publishSparse(path string, size int64) error {
 	return errors.Join(f.Truncate(size), f.Close())
 }
 
-// unpublish removes the path and what pods wrote there, for it is nowhere else; not when something is mounted below.
+// unpublish removes the path and what pods wrote there, unless something is mounted below it.
 func (null) unpublish(_ context.Context, _ volume, path string) error {
 	mounts, err := hostfs.Mounts(path)
 	if err != nil {

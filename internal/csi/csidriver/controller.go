@@ -3,6 +3,7 @@ package csidriver
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -13,19 +14,19 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// errWith adds what went wrong while undoing, keeping the code of the first error.
-func errWith(err error, undoing ...error) error {
+// withUndoErrors adds the errors of undoing and keeps the code of the first error.
+func withUndoErrors(err error, undoing ...error) error {
 	also := errors.Join(undoing...)
 	if also == nil {
 		return err
 	}
 	s := status.Convert(toStatus(err))
-	return status.Errorf(s.Code(), "%s; and while undoing it: %v", s.Message(), also)
+	return status.Errorf(s.Code(), "%s; undoing it failed too: %v", s.Message(), also)
 }
 
 // ControllerPublishVolume implements csi.ControllerServer.
 func (d *driver) ControllerPublishVolume(ctx context.Context, req *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
-	a, ok := d.be.(attacher)
+	a, ok := d.backend.(attacher)
 	if !ok {
 		return d.UnimplementedControllerServer.ControllerPublishVolume(ctx, req)
 	}
@@ -52,11 +53,11 @@ func (d *driver) ControllerPublishVolume(ctx context.Context, req *csi.Controlle
 	return resp, err
 }
 
-// checkAttach refuses what cannot be attached.
+// checkAttach validates an attachment.
 func (d *driver) checkAttach(v volume, req *csi.ControllerPublishVolumeRequest) error {
 	node := req.GetNodeId()
 	if !slices.Contains(d.nodeIDs(), node) {
-		return status.Errorf(codes.NotFound, "no node has the id %q; there is %s", node, strings.Join(d.nodeIDs(), ", "))
+		return status.Errorf(codes.NotFound, "node %q not found: want one of %s", node, strings.Join(d.nodeIDs(), ", "))
 	}
 	if err := d.fits(v, req.GetVolumeCapability()); err != nil {
 		return err
@@ -66,7 +67,7 @@ func (d *driver) checkAttach(v volume, req *csi.ControllerPublishVolumeRequest) 
 	}
 	mode, nodes := req.GetVolumeCapability().GetAccessMode().GetMode(), d.nodesOf(v)
 	if !slices.Contains(nodes, node) && !manyNodes(mode) {
-		return status.Errorf(codes.FailedPrecondition, "volume %s is attached to node %s; detach it there first", v.ID, strings.Join(nodes, ", "))
+		return status.Errorf(codes.FailedPrecondition, "volume %s is attached to node %s: detach it there first", v.ID, strings.Join(nodes, ", "))
 	}
 	if v.Attached.ReadOnly != req.GetReadonly() || v.Attached.Mode != mode.String() {
 		return status.Errorf(codes.AlreadyExists, "volume %s is attached with read-only %t and mode %s", v.ID, v.Attached.ReadOnly, v.Attached.Mode)
@@ -83,7 +84,7 @@ func manyNodes(mode csi.VolumeCapability_AccessMode_Mode) bool {
 	return false
 }
 
-// with returns an attachment to one node more; the old one is part of a record that may be kept.
+// with returns a copy with one more node.
 func (at attachment) with(node string) *attachment {
 	if !slices.Contains(at.Nodes, node) {
 		at.Nodes = append(slices.Clone(at.Nodes), node)
@@ -91,7 +92,7 @@ func (at attachment) with(node string) *attachment {
 	return &at
 }
 
-// without returns an attachment to one node less.
+// without returns a copy without a node.
 func (at attachment) without(node string) *attachment {
 	at.Nodes = slices.DeleteFunc(slices.Clone(at.Nodes), func(n string) bool { return n == node })
 	return &at
@@ -99,12 +100,12 @@ func (at attachment) without(node string) *attachment {
 
 // ControllerUnpublishVolume implements csi.ControllerServer.
 func (d *driver) ControllerUnpublishVolume(ctx context.Context, req *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
-	a, ok := d.be.(attacher)
+	a, ok := d.backend.(attacher)
 	if !ok {
 		return d.UnimplementedControllerServer.ControllerUnpublishVolume(ctx, req)
 	}
 	if req.GetVolumeId() == "" {
-		return nil, invalid("the request names no volume")
+		return nil, invalid("the request has no volume id")
 	}
 	resp := &csi.ControllerUnpublishVolumeResponse{}
 	if v, ok := d.vols.get(req.GetVolumeId()); !ok || v.Phase != ready {
@@ -112,8 +113,8 @@ func (d *driver) ControllerUnpublishVolume(ctx context.Context, req *csi.Control
 	}
 	err := d.withVolume(ctx, req.GetVolumeId(), func(ctx context.Context, v *volume) error {
 		nodes := d.nodesOf(*v)
-		if req.GetNodeId() != "" { // without one, from all
-			nodes = keep(nodes, func(node string) bool { return node == req.GetNodeId() })
+		if req.GetNodeId() != "" { // without a node id: all nodes
+			nodes = slices.DeleteFunc(nodes, func(node string) bool { return node != req.GetNodeId() })
 		}
 		for _, node := range nodes {
 			if err := d.detachFrom(ctx, a, v, node); err != nil {
@@ -125,10 +126,10 @@ func (d *driver) ControllerUnpublishVolume(ctx context.Context, req *csi.Control
 	return resp, err
 }
 
-// detachFrom takes one node from the attachment, and detaches with the last. A node that still uses the volume is in the
-// way, unless it is lost to the orchestrator and the backend can do without it.
+// detachFrom removes one node from the attachment and detaches with the last. It fails while the node uses
+// the volume, unless the backend can fence the node.
 func (d *driver) detachFrom(ctx context.Context, a attacher, v *volume, node string) error {
-	_, fences := d.be.(fencer)
+	_, fences := d.backend.(fencer)
 	if staged, published := v.usedOn(node); staged+published > 0 && !fences {
 		return status.Errorf(codes.FailedPrecondition, "volume %s is still staged at %d and published at %d paths of node %s", v.ID, staged, published, node)
 	}
@@ -148,7 +149,7 @@ func (d *driver) ControllerExpandVolume(ctx context.Context, req *csi.Controller
 	if req.GetVolumeId() == "" || r == nil {
 		return nil, invalid("the request lacks a volume id or a capacity range")
 	}
-	_, onNode := d.be.(nodeGrower)
+	_, onNode := d.backend.(nodeGrower)
 	resp := &csi.ControllerExpandVolumeResponse{NodeExpansionRequired: onNode}
 	err := d.withVolume(ctx, req.GetVolumeId(), func(ctx context.Context, v *volume) error {
 		resp.CapacityBytes = v.Size
@@ -158,7 +159,7 @@ func (d *driver) ControllerExpandVolume(ctx context.Context, req *csi.Controller
 			}
 			return nil
 		}
-		smallest, granularity, err := d.be.shape(v, nil)
+		smallest, granularity, err := d.backend.shape(v, nil)
 		if err != nil {
 			return err
 		}
@@ -173,8 +174,8 @@ func (d *driver) ControllerExpandVolume(ctx context.Context, req *csi.Controller
 		if err := d.reserve(size - old); err != nil {
 			return err
 		}
-		if err := d.be.expand(ctx, v, size); err != nil {
-			return errWith(err, d.reserve(old-size))
+		if err := d.backend.expand(ctx, v, size); err != nil {
+			return withUndoErrors(err, d.reserve(old-size))
 		}
 		v.Size, resp.CapacityBytes = size, size
 		v.NeedsGrow = onNode
@@ -185,12 +186,12 @@ func (d *driver) ControllerExpandVolume(ctx context.Context, req *csi.Controller
 
 // ControllerModifyVolume implements csi.ControllerServer.
 func (d *driver) ControllerModifyVolume(ctx context.Context, req *csi.ControllerModifyVolumeRequest) (*csi.ControllerModifyVolumeResponse, error) {
-	m, ok := d.be.(modifier)
+	m, ok := d.backend.(modifier)
 	if !ok {
 		return d.UnimplementedControllerServer.ControllerModifyVolume(ctx, req)
 	}
 	if req.GetVolumeId() == "" {
-		return nil, invalid("the request names no volume")
+		return nil, invalid("the request has no volume id")
 	}
 	err := d.withVolume(ctx, req.GetVolumeId(), func(ctx context.Context, v *volume) error {
 		if err := d.checkMutable(req.GetMutableParameters()); err != nil {
@@ -199,16 +200,14 @@ func (d *driver) ControllerModifyVolume(ctx context.Context, req *csi.Controller
 		if v.Mutable == nil {
 			v.Mutable = map[string]string{}
 		}
-		for key, value := range req.GetMutableParameters() {
-			v.Mutable[key] = value
-		}
+		maps.Copy(v.Mutable, req.GetMutableParameters())
 		return m.modify(ctx, *v)
 	})
 	return &csi.ControllerModifyVolumeResponse{}, err
 }
 
 func (d *driver) checkMutable(params map[string]string) error {
-	m, ok := d.be.(modifier)
+	m, ok := d.backend.(modifier)
 	if !ok {
 		return invalid("backend %s has no mutable parameters", d.opts.Backend)
 	}
@@ -219,19 +218,19 @@ func (d *driver) checkMutable(params map[string]string) error {
 func (d *driver) GetCapacity(_ context.Context, req *csi.GetCapacityRequest) (*csi.GetCapacityResponse, error) {
 	for _, c := range req.GetVolumeCapabilities() {
 		if d.checkCapability(c) != nil {
-			return &csi.GetCapacityResponse{}, nil // what cannot be had has no capacity
+			return &csi.GetCapacityResponse{}, nil // unsupported capabilities have no capacity
 		}
 	}
 	d.allocMu.Lock()
 	defer d.allocMu.Unlock()
-	left, err := d.left()
+	left, err := d.availableCapacity()
 	return &csi.GetCapacityResponse{AvailableCapacity: left, MaximumVolumeSize: wrapperspb.Int64(left)}, err
 }
 
 // ControllerGetVolume implements csi.ControllerServer.
 func (d *driver) ControllerGetVolume(_ context.Context, req *csi.ControllerGetVolumeRequest) (*csi.ControllerGetVolumeResponse, error) {
 	if req.GetVolumeId() == "" {
-		return nil, invalid("the request names no volume")
+		return nil, invalid("the request has no volume id")
 	}
 	v, err := d.volumeOrNotFound(req.GetVolumeId())
 	if err != nil {
@@ -245,16 +244,16 @@ func (d *driver) nodesOf(v volume) []string {
 	switch {
 	case v.Attached == nil:
 		return nil
-	case len(v.Attached.Nodes) == 0: // kept by a driver that knew one node only
+	case len(v.Attached.Nodes) == 0: // written by a version with a single node
 		return []string{d.opts.NodeID}
 	}
 	return slices.Clone(v.Attached.Nodes)
 }
 
-// ListVolumes implements csi.ControllerServer. A token is the id after which the next page begins, so that pages stay
-// right when volumes come and go between them.
+// ListVolumes implements csi.ControllerServer. A token is the id after which the next page begins, so that
+// pages stay valid when volumes are created and deleted.
 func (d *driver) ListVolumes(_ context.Context, req *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
-	all := keep(d.vols.all(), func(v volume) bool { return v.Phase == ready })
+	all := slices.DeleteFunc(d.vols.all(), func(v volume) bool { return v.Phase != ready })
 	page, next, err := paginate(all, func(v volume) string { return v.ID }, "vol-", req.GetStartingToken(), req.GetMaxEntries())
 	if err != nil {
 		return nil, err
@@ -267,25 +266,15 @@ func (d *driver) ListVolumes(_ context.Context, req *csi.ListVolumesRequest) (*c
 	return resp, nil
 }
 
-func keep[T any](rows []T, wanted func(T) bool) []T {
-	kept := rows[:0]
-	for _, r := range rows {
-		if wanted(r) {
-			kept = append(kept, r)
-		}
-	}
-	return kept
-}
-
-// paginate returns the rows after the token, at most limit of them when limit is positive, and the token of the next
-// page. The rows are ordered by id.
+// paginate returns at most limit rows (0: all) after the token, and the token of the next page. The rows are
+// ordered by id.
 func paginate[T any](rows []T, id func(T) string, prefix, token string, limit int32) ([]T, string, error) {
 	if limit < 0 {
 		return nil, "", invalid("max_entries is negative")
 	}
 	if token != "" {
 		if !strings.HasPrefix(token, prefix) {
-			return nil, "", status.Errorf(codes.Aborted, "%q is not a token of this list; begin again without one", token)
+			return nil, "", status.Errorf(codes.Aborted, "invalid token %q: list again without a token", token)
 		}
 		rows = rows[sort.Search(len(rows), func(i int) bool { return id(rows[i]) > token }):]
 	}

@@ -16,7 +16,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// TestKilledAfterUse: the volumes of a killed driver go on being used, and the next driver takes them over.
+// TestKilledAfterUse shows that the volumes of a killed driver stay usable and that the next driver manages
+// them.
 func TestKilledAfterUse(t *testing.T) {
 	for _, tt := range stores {
 		t.Run(tt.backend+tt.fsType, func(t *testing.T) {
@@ -88,7 +89,8 @@ func wantWritten(t *testing.T, written chan error) {
 	}
 }
 
-// TestKilledWhileFrozen: the next driver thaws, the half-made snapshot is gone, and asking again makes it.
+// TestKilledWhileFrozen shows that the next driver thaws and removes the unfinished snapshot, and that a
+// repeated request creates it.
 func TestKilledWhileFrozen(t *testing.T) {
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 	v := p.create("v", 32*mib, mountCap(""), nil, nil).use()
@@ -114,7 +116,7 @@ func TestKilledWhileFrozen(t *testing.T) {
 	}
 }
 
-// TestDestroyWhileFrozen: no driver is needed to thaw. That nothing is left is checked by start's clean-up.
+// TestDestroyWhileFrozen shows that Destroy thaws without a driver. start's clean-up checks for leftovers.
 func TestDestroyWhileFrozen(t *testing.T) {
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 	v := p.create("v", 32*mib, mountCap(""), nil, nil).use()
@@ -126,16 +128,17 @@ func TestDestroyWhileFrozen(t *testing.T) {
 	wantWritten(t, written)
 }
 
-// TestTerminatedWhileFrozen: a driver that is told to end finishes the snapshot first.
+// TestTerminatedWhileFrozen shows that a terminated driver finishes the snapshot first.
 func TestTerminatedWhileFrozen(t *testing.T) {
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 	v := p.create("v", 32*mib, mountCap(""), nil, nil).use()
-	written := freezeForLong(t, v, stopPatience+time.Second)
+	written := freezeForLong(t, v, stopTimeout+time.Second)
 	p.terminate()
 	wantWritten(t, written)
 }
 
-// TestLeakedDeviceIsFreed: a device attached just before the driver was killed, and so unknown to the state, is freed.
+// TestLeakedDeviceIsFreed shows that a device attached just before the driver was killed, unknown to the
+// state, is freed.
 func TestLeakedDeviceIsFreed(t *testing.T) {
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 	v := p.create("v", 16*mib, mountCap(""), nil, nil)
@@ -154,7 +157,7 @@ func TestLeakedDeviceIsFreed(t *testing.T) {
 	v.use()
 }
 
-// TestDestroyBusy: what cannot be unmounted is named; destroying again, once it is free, succeeds.
+// TestDestroyBusy shows that Destroy names what it cannot unmount and succeeds once that is free.
 func TestDestroyBusy(t *testing.T) {
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 	v := p.create("v", 32*mib, mountCap(""), nil, nil).use()
@@ -175,7 +178,7 @@ func TestDestroyBusy(t *testing.T) {
 	waitFor(t, "the devices to go with their last user", func() bool { return Destroy(p.config.Options) == nil })
 }
 
-// TestUnprivileged: an ordinary user gets hostdir, by symbolic links.
+// TestUnprivileged runs hostdir as an ordinary user, with symbolic links.
 func TestUnprivileged(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("becoming an ordinary user needs root; the other hostdir tests run as one already")
@@ -205,8 +208,8 @@ func TestUnprivileged(t *testing.T) {
 	}
 }
 
-// TestKilledAnywhere kills the driver at random moments of a volume's life. Asking for everything again must then lead to
-// the same end, with no data lost and, by start's clean-up, nothing leaked.
+// TestKilledAnywhere kills the driver at random moments of a volume's life. Repeating all requests must then
+// give the same result, without lost data and, by start's clean-up, without leaks.
 func TestKilledAnywhere(t *testing.T) {
 	const rounds = 12
 	for _, backend := range []string{"hostdir", "loopfile", "btrfs"} {
@@ -281,7 +284,7 @@ func (p *process) live(ctx context.Context, name string) {
 	}
 }
 
-// TestDestroyPinned: a process whose mount namespace still has the volume is named.
+// TestDestroyPinned shows that Destroy names a process whose mount namespace still has the volume.
 func TestDestroyPinned(t *testing.T) {
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 	p.create("v", 32*mib, mountCap(""), nil, nil).use()

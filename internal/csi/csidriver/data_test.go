@@ -46,7 +46,8 @@ func total(t *testing.T, path string) int64 {
 	return int64(st.Blocks) * st.Bsize
 }
 
-// TestData: a snapshot and a clone hold what the volume held then, and share nothing with it afterwards.
+// TestData shows that a snapshot and a clone have the volume's data of their instant and are independent of
+// it afterwards.
 func TestData(t *testing.T) {
 	for _, tt := range stores {
 		t.Run(tt.backend+tt.fsType, func(t *testing.T) {
@@ -95,7 +96,7 @@ func TestData(t *testing.T) {
 	}
 }
 
-// TestGrowOnline: the mounted file system is larger afterwards, and holds what it held.
+// TestGrowOnline shows that a mounted file system grows and keeps its data.
 func TestGrowOnline(t *testing.T) {
 	for _, tt := range stores[1:3] {
 		t.Run(tt.fsType, func(t *testing.T) {
@@ -122,7 +123,7 @@ func TestGrowOnline(t *testing.T) {
 	}
 }
 
-// TestQuota: a btrfs volume with quota cannot hold more than its size, and holds more once expanded.
+// TestQuota shows that a btrfs volume with quota holds no more than its size, and more once expanded.
 func TestQuota(t *testing.T) {
 	p := start(t, Options{Backend: "btrfs", PoolSize: gib})
 	v := p.create("v", 16*mib, mountCap(""), nil, map[string]string{"quota": "true"}).use()
@@ -211,7 +212,7 @@ func TestBlock(t *testing.T) {
 	restored.drop()
 }
 
-// TestModeConversion: a file system goes through a raw block volume and comes back.
+// TestModeConversion restores a file system through a raw block volume.
 func TestModeConversion(t *testing.T) {
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 	v := p.create("v", 32*mib, mountCap("ext4"), nil, nil).use()
@@ -311,8 +312,8 @@ func (v *testVolume) hold(d time.Duration) {
 		MutableParameters: map[string]string{"freezeHold": d.String()}}))(v.p.t)
 }
 
-// TestFreezeIsLoggedAsWritersFeelIt compares the logged freeze with the longest write of a workload of our own.
-func TestFreezeIsLoggedAsWritersFeelIt(t *testing.T) {
+// TestFreezeLogMatchesWriterStall compares the logged freeze with the longest write of a workload of our own.
+func TestFreezeLogMatchesWriterStall(t *testing.T) {
 	for _, fsType := range []string{"ext4", "xfs"} {
 		t.Run(fsType, func(t *testing.T) {
 			p := start(t, Options{Backend: "loopfile", PoolSize: gib})
@@ -366,7 +367,7 @@ func TestFreezeIsLoggedAsWritersFeelIt(t *testing.T) {
 	}
 }
 
-// TestQueueIsLogged: a call that waits for another on the same volume says so.
+// TestQueueIsLogged shows that the log has the time that a call waited for another on the same volume.
 func TestQueueIsLogged(t *testing.T) {
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 	v := p.create("v", 32*mib, mountCap(""), nil, nil).use()
@@ -391,7 +392,7 @@ func TestQueueIsLogged(t *testing.T) {
 	}
 }
 
-// TestTmpfs: without reflink and disk below, the pool image does the same in memory.
+// TestTmpfs shows that the pool image works on a file system without reflinks and disk.
 func TestTmpfs(t *testing.T) {
 	needs(t, "loopfile")
 	base := filepath.Join(t.TempDir(), "tmpfs")
@@ -422,7 +423,7 @@ func TestTmpfs(t *testing.T) {
 	t.Error("no attach record")
 }
 
-// TestReflinkingBase: where the base directory can reflink, no pool image is made; it survives being destroyed.
+// TestReflinkingBase shows that no pool image is made where the base directory can reflink.
 func TestReflinkingBase(t *testing.T) {
 	outer := start(t, Options{Backend: "loopfile", PoolSize: 2 * gib})
 	p := start(t, Options{Backend: "loopfile", BaseDir: filepath.Join(outer.config.BaseDir, "pool", "inner")})
@@ -438,7 +439,7 @@ func TestReflinkingBase(t *testing.T) {
 	}
 }
 
-// TestBtrfsBase: the same for btrfs, whose subvolumes must go one by one.
+// TestBtrfsBase is TestReflinkingBase for btrfs, whose subvolumes are deleted one by one.
 func TestBtrfsBase(t *testing.T) {
 	outer := start(t, Options{Backend: "btrfs", PoolSize: gib})
 	p := start(t, Options{Backend: "btrfs", BaseDir: filepath.Join(outer.config.BaseDir, "pool", "inner")})
@@ -450,7 +451,8 @@ func TestBtrfsBase(t *testing.T) {
 	}
 }
 
-// TestMountOptions: those of the StorageClass reach the file system; what is no option is refused.
+// TestMountOptions shows that the StorageClass's options reach the file system and that invalid ones are
+// refused.
 func TestMountOptions(t *testing.T) {
 	p := start(t, Options{Backend: "loopfile", PoolSize: gib})
 	c := mountCap("ext4")
@@ -468,7 +470,7 @@ func TestMountOptions(t *testing.T) {
 	t.Errorf("no mount at %s with the options asked for", v.staging)
 }
 
-// TestReadOnly: nothing can be written where a volume is published read-only.
+// TestReadOnly shows that a volume published read-only is not writable.
 func TestReadOnly(t *testing.T) {
 	for _, backend := range []string{"hostdir", "loopfile", "btrfs"} {
 		t.Run(backend, func(t *testing.T) {

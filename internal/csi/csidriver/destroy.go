@@ -12,9 +12,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/hostfs"
 )
 
-// Destroy undoes everything that drivers did under BaseDir: it thaws and unmounts the volumes, frees their loop devices,
-// removes volumes, snapshots, pool and state. It needs no running driver, and refuses while there is one; it is
-// idempotent, and Options need only Backend and BaseDir. What it could not undo is in the error.
+// Destroy undoes everything that drivers did under BaseDir: it thaws and unmounts the volumes, frees their
+// loop devices, and removes volumes, snapshots, pool and state. It fails while a driver is running, is
+// idempotent, and needs only Backend and BaseDir of o. The error lists what it could not undo.
 func Destroy(o Options) error {
 	o, err := o.complete()
 	if err != nil {
@@ -31,28 +31,28 @@ func Destroy(o Options) error {
 		return err
 	}
 	d := &driver{opts: o}
-	d.be = backends[o.Backend](d)
-	_ = d.openTables() // what a damaged record hides, the backend finds in the kernel's tables
-	// The root of a call path, and one that is not to be cut short.
+	d.backend = backends[o.Backend](d)
+	_ = d.openTables() // the backend finds what a damaged record hides in the kernel's tables
+	// Must not be interrupted.
 	if err = errors.Join(d.destroy(context.Background()), d.close()); err == nil {
 		err = os.RemoveAll(filepath.Join(o.BaseDir, "state"))
-		// Another Destroy may have been at work until its end gave us the lock.
+		// Another Destroy may have held the lock until its end.
 		if gone := os.Remove(filepath.Join(o.BaseDir, "lock")); !errors.Is(gone, os.ErrNotExist) {
 			err = errors.Join(err, gone)
 		}
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("clearing %s: %w", o.BaseDir, err), closeFile(lock))
+		return errors.Join(fmt.Errorf("clear %s: %w", o.BaseDir, err), closeFile(lock))
 	}
-	_ = os.Remove(o.BaseDir) // when nothing else is in it
+	_ = os.Remove(o.BaseDir) // if empty
 	return closeFile(lock)
 }
 
-// destroy takes away what the state knows of, then what the backend finds.
+// destroy removes what the state lists, then what the backend finds.
 func (d *driver) destroy(ctx context.Context) error {
 	var problems []error
-	rec, _ := d.be.(recoverer)
-	// All are thawed before any is unmounted: a process that waits for a frozen one keeps others busy until it can die.
+	rec, _ := d.backend.(recoverer)
+	// Thaw all before unmounting any: a process blocked on a frozen file system keeps other mounts busy.
 	for _, v := range d.vols.all() {
 		if rec != nil {
 			problems = append(problems, rec.thaw(v))
@@ -60,24 +60,24 @@ func (d *driver) destroy(ctx context.Context) error {
 	}
 	for _, v := range d.vols.all() {
 		for path := range v.Published {
-			problems = append(problems, unmountHard(path), d.be.unpublish(ctx, v, path))
+			problems = append(problems, forceUnmount(path), d.backend.unpublish(ctx, v, path))
 		}
 		for path := range v.Staged {
-			problems = append(problems, unmountHard(path))
+			problems = append(problems, forceUnmount(path))
 		}
 	}
-	return errors.Join(append(problems, d.be.destroy(ctx))...)
+	return errors.Join(append(problems, d.backend.destroy(ctx))...)
 }
 
-// unmountHard unmounts a path, lazily when it stays busy, which it then reports.
-func unmountHard(path string) error {
+// forceUnmount unmounts a path, lazily if it stays busy, which is reported as an error.
+func forceUnmount(path string) error {
 	if m, err := hostfs.At(path); err != nil || m == nil {
 		return err
 	}
-	err := hostfs.Unmount(path, busyPatience)
+	err := hostfs.Unmount(path, busyTimeout)
 	if errors.Is(err, unix.EBUSY) {
 		_ = unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
-		return fmt.Errorf("%w; it is in use by a process and was detached lazily: end that process and destroy again", err)
+		return fmt.Errorf("%w; a process uses it, so it was unmounted lazily: end that process and destroy again", err)
 	}
 	return err
 }

@@ -20,37 +20,37 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// backend does the physical work behind the common part. The common part serialises the calls on one volume or
-// snapshot, keeps the state, and calls nothing twice at once for one object. A method that fails leaves nothing behind
-// that remove or its counterpart cannot remove; removing what is not there succeeds.
+// backend does the physical work behind the common part, which serialises the calls on one volume or snapshot
+// and keeps the state. After a failed method, remove or its counterpart must be able to clean up; removing a
+// missing object succeeds.
 type backend interface {
-	// modes lists the access modes that can be served.
+	// modes lists the supported access modes.
 	modes() []csi.VolumeCapability_AccessMode_Mode
-	// parameters lists the StorageClass parameters that are understood.
+	// parameters lists the supported StorageClass parameters.
 	parameters() []string
-	// shape checks a volume against what the backend can do and sets its file system; it returns the smallest size and
-	// the granularity of sizes in bytes. src is what a new volume is made from, or nil.
+	// shape validates a volume and sets its file system; it returns the smallest size and the granularity of
+	// sizes in bytes. src is the content source of a new volume, or nil.
 	shape(v *volume, src *origin) (smallest, granularity int64, err error)
-	// available returns the bytes left for new volumes when the existing ones take allocated.
+	// available returns the bytes left for new volumes if the existing ones take allocated.
 	available(allocated int64) (int64, error)
 
-	// create makes the volume, from nothing or from src; it may note in v what it made.
+	// create creates the volume, empty or from src; it may record in v what it made.
 	create(ctx context.Context, v *volume, src *origin) error
 	remove(ctx context.Context, v volume) error
 	snapshot(ctx context.Context, s snapshot, v volume) error
 	removeSnapshot(ctx context.Context, s snapshot) error
-	// expand makes the volume larger, as far as that needs no file system.
+	// expand enlarges the volume without its file system.
 	expand(ctx context.Context, v *volume, size int64) error
 
-	// publish makes the volume appear at path; unpublish makes path disappear. Both are idempotent. A publish that fails
-	// leaves path as it was.
+	// publish makes the volume available at path; unpublish removes path. Both are idempotent. A failed
+	// publish leaves path unchanged.
 	publish(ctx context.Context, v *volume, staging, path string, readOnly bool) error
 	unpublish(ctx context.Context, v volume, path string) error
 	// destroy frees everything below the base directory; the tables may be empty.
 	destroy(ctx context.Context) error
 }
 
-// origin is what a volume is made from: one field is set.
+// origin is the content source of a volume: one field is set.
 type origin struct {
 	snapshot *snapshot
 	volume   *volume
@@ -68,7 +68,7 @@ type (
 		stage(ctx context.Context, v *volume, path string, flags []string) error
 		unstage(ctx context.Context, v volume, path string) error
 	}
-	// fencer says that a volume can be taken from a node that still has it staged: nothing of the node's reaches it.
+	// fencer: a volume can be detached from a node that still has it staged, since the node's I/O cannot reach it.
 	fencer interface{ fences() }
 	// nodeGrower offers NodeExpandVolume.
 	nodeGrower interface {
@@ -85,9 +85,9 @@ type (
 	grouper interface {
 		snapshotGroup(ctx context.Context, snaps []snapshot, vols []volume) error
 	}
-	// roomer says what available is about, and how to have more of it.
-	roomer interface {
-		room() (of, cure string)
+	// spaceDescriber describes what available measures and how to increase it.
+	spaceDescriber interface {
+		describeSpace() (of, cure string)
 	}
 	// preparer makes the pool before anything else happens.
 	preparer interface {
@@ -107,13 +107,13 @@ type driver struct {
 	csi.UnimplementedGroupControllerServer
 	csi.UnimplementedNodeServer
 
-	opts   Options
-	be     backend
-	log    *truthLog
-	locks  keyLocks
-	vols   *table[volume]
-	snaps  *table[snapshot]
-	groups *table[group]
+	opts    Options
+	backend backend
+	log     *truthLog
+	locks   keyLocks
+	vols    *table[volume]
+	snaps   *table[snapshot]
+	groups  *table[group]
 
 	allocMu   sync.Mutex
 	allocated int64 // the sum of the volumes' sizes
@@ -121,18 +121,18 @@ type driver struct {
 
 func newDriver(o Options, log *truthLog) (*driver, error) {
 	d := &driver{opts: o, log: log}
-	d.be = backends[o.Backend](d)
-	ctx := context.Background() // the root of start-up: nobody is waiting who could cancel it
-	if p, ok := d.be.(preparer); ok {
+	d.backend = backends[o.Backend](d)
+	ctx := context.Background() // start-up has no caller that could cancel it
+	if p, ok := d.backend.(preparer); ok {
 		if err := p.prepare(ctx); err != nil {
-			return nil, fmt.Errorf("preparing %s for backend %s: %w", o.BaseDir, o.Backend, err)
+			return nil, fmt.Errorf("prepare %s for backend %s: %w", o.BaseDir, o.Backend, err)
 		}
 	}
 	if err := d.openTables(); err != nil {
 		return nil, err
 	}
 	if err := d.recover(ctx); err != nil {
-		return nil, fmt.Errorf("recovering the state in %s: %w", o.BaseDir, err)
+		return nil, fmt.Errorf("recover the state in %s: %w", o.BaseDir, err)
 	}
 	for _, v := range d.vols.all() {
 		d.allocated += v.Size
@@ -147,7 +147,7 @@ func (d *driver) openTables() error {
 		}
 		return filepath.Join(d.opts.BaseDir, "state", kind+".jsonl")
 	}
-	// null is meant to cost nothing; its lists still survive the death of the process.
+	// null avoids the cost of syncing; its lists still survive the end of the process.
 	durable := d.opts.Backend != "null"
 	var errVols, errSnaps, errGroups error
 	d.vols, errVols = openTable[volume](path("volumes"), durable)
@@ -160,9 +160,10 @@ func (d *driver) close() error {
 	return errors.Join(d.vols.close(), d.snaps.close(), d.groups.close(), d.log.close())
 }
 
-// recover undoes what a killed driver left half done. Thawing comes first: a frozen file system blocks everything else.
+// recover undoes what a killed driver left half done. Thawing comes first: a frozen file system blocks
+// everything else.
 func (d *driver) recover(ctx context.Context) error {
-	rec, _ := d.be.(recoverer)
+	rec, _ := d.backend.(recoverer)
 	var problems []error
 	if rec != nil {
 		for _, id := range d.maybeFrozen() {
@@ -183,7 +184,7 @@ func (d *driver) recover(ctx context.Context) error {
 	}
 	for _, v := range d.vols.all() {
 		if v.Phase != ready {
-			problems = append(problems, errors.Join(d.be.remove(ctx, v), d.vols.delete(v.ID)))
+			problems = append(problems, errors.Join(d.backend.remove(ctx, v), d.vols.delete(v.ID)))
 		}
 	}
 	if rec != nil {
@@ -194,7 +195,7 @@ func (d *driver) recover(ctx context.Context) error {
 
 type nodeKey struct{}
 
-// nodeOf is the node on whose socket a call came.
+// nodeOf returns the node whose socket received a call.
 func (d *driver) nodeOf(ctx context.Context) string {
 	if node, ok := ctx.Value(nodeKey{}).(string); ok {
 		return node
@@ -202,12 +203,12 @@ func (d *driver) nodeOf(ctx context.Context) string {
 	return d.opts.NodeID
 }
 
-// nodeIDs lists the nodes that this driver serves, its own first.
+// nodeIDs lists the served nodes, the driver's own first.
 func (d *driver) nodeIDs() []string {
 	return append([]string{d.opts.NodeID}, slices.Sorted(maps.Keys(d.opts.Nodes))...)
 }
 
-// maybeFrozen lists the volumes of which a snapshot or clone was being made.
+// maybeFrozen lists the volumes with an unfinished snapshot or clone.
 func (d *driver) maybeFrozen() []string {
 	var ids []string
 	for _, s := range d.snaps.all() {
@@ -223,13 +224,14 @@ func (d *driver) maybeFrozen() []string {
 	return ids
 }
 
-// objectID derives an id from a name, so that a request repeated after a crash finds the remains of the first attempt.
+// objectID derives an id from a name, so that a request repeated after a crash finds the remains of the first
+// attempt.
 func objectID(kind, name string) string {
 	sum := sha256.Sum256([]byte(name))
 	return kind + "-" + hex.EncodeToString(sum[:10])
 }
 
-// toStatus gives an error the code that CSI asks for.
+// toStatus converts an error to a gRPC status with the code that CSI defines.
 func toStatus(err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err
@@ -249,17 +251,17 @@ func invalid(format string, args ...any) error {
 	return status.Errorf(codes.InvalidArgument, format, args...)
 }
 
-// volumeOrNotFound returns a clone that the caller may change and put.
+// volumeOrNotFound returns a clone, which the caller may change and put.
 func (d *driver) volumeOrNotFound(id string) (volume, error) {
 	v, ok := d.vols.get(id)
 	if !ok || v.Phase != ready {
-		return volume{}, status.Errorf(codes.NotFound, "no volume has the id %q", id)
+		return volume{}, status.Errorf(codes.NotFound, "volume %q not found", id)
 	}
 	return v.clone(), nil
 }
 
-// withVolume runs change on a clone of the volume under its lock and keeps the result when that succeeds. The work goes
-// on when the caller gives up, so that a repeated call finds it done.
+// withVolume calls change with a clone of the volume under its lock and stores the result on success. The
+// work continues when the caller gives up, so that a repeated call finds it done.
 func (d *driver) withVolume(ctx context.Context, id string, change func(context.Context, *volume) error) error {
 	unlock, err := d.locks.lock(ctx, id)
 	if err != nil {
@@ -276,12 +278,12 @@ func (d *driver) withVolume(ctx context.Context, id string, change func(context.
 	return d.vols.put(id, v)
 }
 
-// reserve takes bytes from the capacity, or refuses; a negative amount gives back.
+// reserve takes bytes from the capacity or fails; a negative amount returns bytes.
 func (d *driver) reserve(bytes int64) error {
 	d.allocMu.Lock()
 	defer d.allocMu.Unlock()
 	if bytes > 0 {
-		left, err := d.left()
+		left, err := d.availableCapacity()
 		if err != nil {
 			return err
 		}
@@ -293,27 +295,27 @@ func (d *driver) reserve(bytes int64) error {
 	return nil
 }
 
-// exhausted says of what there is too little, and the cure.
+// exhausted returns an error that says which capacity is exhausted and how to raise it.
 func (d *driver) exhausted(bytes, left int64) error {
 	of, cure := "the capacity", ""
 	if d.opts.Capacity > 0 {
-		of, cure = fmt.Sprintf("the capacity (%s)", readable(d.opts.Capacity)), "raise it: "+option("capacity")
-	} else if r, ok := d.be.(roomer); ok {
-		of, cure = r.room()
+		of, cure = fmt.Sprintf("the capacity (%s)", formatSize(d.opts.Capacity)), "raise it: "+option("capacity")
+	} else if r, ok := d.backend.(spaceDescriber); ok {
+		of, cure = r.describeSpace()
 	}
 	if cure != "" {
 		cure = "; " + cure
 	}
-	return status.Errorf(codes.ResourceExhausted, "%s is asked for, %s are left of %s%s", readable(bytes), readable(left), of, cure)
+	return status.Errorf(codes.ResourceExhausted, "%s requested, %s available of %s%s", formatSize(bytes), formatSize(left), of, cure)
 }
 
-// option tells where an option of the driver is set.
+// option says where an option of the driver is set.
 func option(name string) string {
 	return fmt.Sprintf("StorageClass parameter driver.cnsbench.dev/%s, or csi-driver --%s", name, name)
 }
 
-// readable writes a size for people, rounded down to a tenth of its unit.
-func readable(bytes int64) string {
+// formatSize formats a size, rounded down to a tenth of its unit.
+func formatSize(bytes int64) string {
 	for i, unit := range []string{"Ti", "Gi", "Mi", "Ki"} {
 		size := kib << (10 * (3 - i))
 		if bytes < size {
@@ -327,17 +329,17 @@ func readable(bytes int64) string {
 	return strconv.FormatInt(bytes, 10)
 }
 
-// left is the capacity for new volumes; allocMu is held.
-func (d *driver) left() (int64, error) {
+// availableCapacity returns the capacity for new volumes; the caller holds allocMu.
+func (d *driver) availableCapacity() (int64, error) {
 	if d.opts.Capacity > 0 {
 		return max(0, d.opts.Capacity-d.allocated), nil
 	}
-	left, err := d.be.available(d.allocated)
+	left, err := d.backend.available(d.allocated)
 	return max(0, left), err
 }
 
-// resolveSize finds the size of a volume from the CSI capacity range: at least required and smallest, rounded up to the
-// granularity, at most limit. With nothing required the default is taken, or the limit when that is lower.
+// resolveSize returns the size for a CSI capacity range: at least required and smallest, rounded up to the
+// granularity, at most limit. If nothing is required it is the default, or the limit if that is lower.
 func resolveSize(required, limit, smallest, granularity int64) (int64, error) {
 	if required < 0 || limit < 0 || limit > 0 && limit < required {
 		return 0, invalid("the capacity range (required %d, limit %d bytes) is empty", required, limit)
@@ -361,7 +363,6 @@ func resolveSize(required, limit, smallest, granularity int64) (int64, error) {
 	return size, nil
 }
 
-// busyPatience is how long a busy mount or device is tried again before that is an error. A
-// process that is just being started has copies of all mounts until it has a root of its own,
-// which takes more than a second on a loaded machine.
-const busyPatience = 5 * time.Second
+// busyTimeout is how long a busy mount or device is retried. A starting process has copies of all mounts
+// until it has its own root, which takes more than a second on a loaded machine.
+const busyTimeout = 5 * time.Second

@@ -62,7 +62,7 @@ func TestOptions(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{"backend", Options{Backend: "zfs", BaseDir: "x"}, `"zfs"; there are btrfs, hostdir, loopfile, null`},
+		{"backend", Options{Backend: "zfs", BaseDir: "x"}, `"zfs": want one of btrfs, hostdir, loopfile, null`},
 		{"base", Options{Backend: "hostdir"}, "needs a base directory"},
 		{"capacity", Options{Backend: "null", Capacity: -1}, "negative"},
 		{"injection", Options{Backend: "null", Inject: "rpcs: {Nope: {delay: 1s}}"}, "Nope"},
@@ -75,7 +75,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestIdempotency: the same name gives the same object, another request under it is refused.
+// TestIdempotency shows that the same name gives the same object and that a different request with it is
+// refused.
 func TestIdempotency(t *testing.T) {
 	for _, backend := range Backends() {
 		t.Run(backend, func(t *testing.T) {
@@ -118,7 +119,7 @@ func TestIdempotency(t *testing.T) {
 	}
 }
 
-// TestConcurrentCreate: many at once under one name make one volume.
+// TestConcurrentCreate shows that many concurrent requests with one name create one volume.
 func TestConcurrentCreate(t *testing.T) {
 	p := start(t, Options{Backend: "hostdir"})
 	var (
@@ -173,7 +174,7 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// TestPoolIsFinite: without an explicit capacity, the pool's own size is the limit.
+// TestPoolIsFinite shows that the pool's size is the limit without an explicit capacity.
 func TestPoolIsFinite(t *testing.T) {
 	for _, backend := range []string{"loopfile", "btrfs"} {
 		t.Run(backend, func(t *testing.T) {
@@ -200,7 +201,7 @@ func TestRounding(t *testing.T) {
 	}
 }
 
-// TestListPages: pages stay right when volumes are deleted between them.
+// TestListPages shows that pages stay valid when volumes are deleted between them.
 func TestListPages(t *testing.T) {
 	p := start(t, Options{Backend: "null"})
 	want := map[string]bool{}
@@ -324,7 +325,7 @@ windows:
 	for rpc, w := range want {
 		r := p.truthOf(rpc)[0]
 		code := r.Code
-		if code == "Canceled" || code == "DeadlineExceeded" { // whichever of the client's two reasons arrives first
+		if code == "Canceled" || code == "DeadlineExceeded" { // depends on which of the client's two reasons arrives first
 			code = "given up"
 		}
 		if diff := cmp.Diff(w, fate{r.Injected, code}); diff != "" {
@@ -345,7 +346,7 @@ func TestHungCallDoesNotPreventStopping(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 	began := time.Now()
 	p.terminate()
-	if took := time.Since(began); took >= stopPatience {
+	if took := time.Since(began); took >= stopTimeout {
 		t.Errorf("stopping took %v", took)
 	}
 	wantCode(t, "the hung call", <-done, codes.Unavailable)
@@ -386,7 +387,7 @@ func TestDestroyTwice(t *testing.T) {
 	}
 }
 
-// TestRecoverHalfDone: what a driver was in the middle of when it was killed is undone at the next start.
+// TestRecoverHalfDone shows that a restarted driver undoes unfinished work.
 func TestRecoverHalfDone(t *testing.T) {
 	p := start(t, Options{Backend: "hostdir"})
 	v := p.create("a", mib, mountCap(""), nil, nil)
@@ -431,7 +432,7 @@ func appendTo(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// TestJournal: the records survive, the history does not grow without bound, damage is reported.
+// TestJournal shows that records survive, that the history is bounded and that damage is reported.
 func TestJournal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "x.jsonl")
 	open := func() *table[volume] {
@@ -465,7 +466,7 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// BenchmarkNull is what the harness itself costs: one volume created and deleted, through the socket.
+// BenchmarkNull measures the cost of the harness: one volume created and deleted through the socket.
 func BenchmarkNull(b *testing.B) {
 	p := start(b, Options{Backend: "null"})
 	var n atomic.Int64

@@ -188,7 +188,7 @@ func (p *process) run() {
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
-	// Dialled by hand first: gRPC waits a second after a connection that failed.
+	// Dial directly first: gRPC waits a second after a failed connection.
 	waitFor(p.t, "the driver's socket", func() bool {
 		conn, err := net.Dial("unix", p.config.Socket)
 		if err == nil {
@@ -212,7 +212,7 @@ func waitFor(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timeout waiting for %s", what)
 		}
 	}
 }

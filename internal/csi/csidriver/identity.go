@@ -15,7 +15,7 @@ func (d *driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi
 // GetPluginCapabilities implements csi.IdentityServer.
 func (d *driver) GetPluginCapabilities(context.Context, *csi.GetPluginCapabilitiesRequest) (*csi.GetPluginCapabilitiesResponse, error) {
 	services := []csi.PluginCapability_Service_Type{csi.PluginCapability_Service_CONTROLLER_SERVICE}
-	if _, ok := d.be.(grouper); ok {
+	if _, ok := d.backend.(grouper); ok {
 		services = append(services, csi.PluginCapability_Service_GROUP_CONTROLLER_SERVICE)
 	}
 	resp := &csi.GetPluginCapabilitiesResponse{}
@@ -49,13 +49,13 @@ func (d *driver) ControllerGetCapabilities(context.Context, *csi.ControllerGetCa
 		csi.ControllerServiceCapability_RPC_EXPAND_VOLUME,
 		csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
 	}
-	if _, ok := d.be.(attacher); ok {
+	if _, ok := d.backend.(attacher); ok {
 		types = append(types,
 			csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME,
 			csi.ControllerServiceCapability_RPC_LIST_VOLUMES_PUBLISHED_NODES,
 			csi.ControllerServiceCapability_RPC_PUBLISH_READONLY)
 	}
-	if _, ok := d.be.(modifier); ok {
+	if _, ok := d.backend.(modifier); ok {
 		types = append(types, csi.ControllerServiceCapability_RPC_MODIFY_VOLUME)
 	}
 	resp := &csi.ControllerGetCapabilitiesResponse{}
@@ -79,10 +79,10 @@ func (d *driver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRe
 		csi.NodeServiceCapability_RPC_GET_VOLUME_STATS,
 		csi.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
 	}
-	if _, ok := d.be.(stager); ok {
+	if _, ok := d.backend.(stager); ok {
 		types = append(types, csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME)
 	}
-	if _, ok := d.be.(nodeGrower); ok {
+	if _, ok := d.backend.(nodeGrower); ok {
 		types = append(types, csi.NodeServiceCapability_RPC_EXPAND_VOLUME)
 	}
 	resp := &csi.NodeGetCapabilitiesResponse{}

@@ -14,7 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/inject"
 )
 
-// RPCs lists every RPC that can be named in an injection.
+// RPCs lists the RPCs that an injection can name.
 func RPCs() []string {
 	var names []string
 	for _, desc := range []grpc.ServiceDesc{csi.Identity_ServiceDesc, csi.Controller_ServiceDesc,
@@ -26,25 +26,26 @@ func RPCs() []string {
 	return names
 }
 
-// note collects what a handler knows and the truth log wants. One goroutine serves a call, so it needs no lock.
-type note struct{ queued time.Duration }
+// callInfo collects what a handler reports to the truth log. One goroutine serves a call, so it needs no
+// lock.
+type callInfo struct{ queued time.Duration }
 
-type noteKey struct{}
+type callInfoKey struct{}
 
-func callNote(ctx context.Context) *note {
-	if n, ok := ctx.Value(noteKey{}).(*note); ok {
+func callInfoOf(ctx context.Context) *callInfo {
+	if n, ok := ctx.Value(callInfoKey{}).(*callInfo); ok {
 		return n
 	}
-	return &note{}
+	return &callInfo{}
 }
 
-// intercept injects what the seed decided and logs the truth about each call.
+// intercept applies the injector's decision and logs the call.
 func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	start := time.Now()
 	rpc := path.Base(info.FullMethod)
-	fate := s.inject.Decide(rpc, start.Sub(s.start))
-	n := &note{}
-	resp, err := s.suffer(context.WithValue(ctx, noteKey{}, n), req, fate, handler)
+	decision := s.inject.Decide(rpc, start.Sub(s.start))
+	n := &callInfo{}
+	resp, err := s.callInjected(context.WithValue(ctx, callInfoKey{}, n), req, decision, handler)
 	if err != nil {
 		err = toStatus(err)
 	}
@@ -52,7 +53,7 @@ func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerI
 
 	r := Record{
 		Event: eventRPC, RPC: rpc, Node: s.driver.nodeOf(ctx), StartUnixNs: start.UnixNano(), EndUnixNs: wall(start, took), DurationNs: int64(took),
-		InjectedDelayNs: int64(fate.Window + fate.Delay + fate.Stall), Injected: describe(fate), QueuedNs: int64(n.queued),
+		InjectedDelayNs: int64(decision.Window + decision.Delay + decision.Stall), Injected: injectedNames(decision), QueuedNs: int64(n.queued),
 		Code: status.Code(err).String(), Message: status.Convert(err).Message(),
 	}
 	identify(&r, req, resp)
@@ -60,28 +61,28 @@ func (s *Server) intercept(ctx context.Context, req any, info *grpc.UnaryServerI
 	return resp, err
 }
 
-// suffer runs the handler and what is injected before and after it.
-func (s *Server) suffer(ctx context.Context, req any, fate inject.Decision, handler grpc.UnaryHandler) (any, error) {
-	if err := s.sleep(ctx, fate.Window); err != nil {
+// callInjected runs the handler with the injected effects before or after it.
+func (s *Server) callInjected(ctx context.Context, req any, decision inject.Decision, handler grpc.UnaryHandler) (any, error) {
+	if err := s.sleep(ctx, decision.Window); err != nil {
 		return nil, err
 	}
-	if !fate.After {
-		if err := s.afflict(ctx, fate); err != nil {
+	if !decision.After {
+		if err := s.applyInjection(ctx, decision); err != nil {
 			return nil, err
 		}
 	}
 	resp, err := handler(ctx, req)
-	if fate.After && err == nil {
-		if err := s.afflict(ctx, fate); err != nil {
+	if decision.After && err == nil {
+		if err := s.applyInjection(ctx, decision); err != nil {
 			return nil, err
 		}
 	}
 	return resp, err
 }
 
-// afflict delays, hangs or fails a call.
-func (s *Server) afflict(ctx context.Context, fate inject.Decision) error {
-	if fate.Hang {
+// applyInjection delays, hangs or fails a call.
+func (s *Server) applyInjection(ctx context.Context, decision inject.Decision) error {
+	if decision.Hang {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -89,11 +90,11 @@ func (s *Server) afflict(ctx context.Context, fate inject.Decision) error {
 			return status.Error(codes.Unavailable, "the driver is stopping")
 		}
 	}
-	if err := s.sleep(ctx, fate.Delay+fate.Stall); err != nil {
+	if err := s.sleep(ctx, decision.Delay+decision.Stall); err != nil {
 		return err
 	}
-	if fate.Code != codes.OK {
-		return status.Error(fate.Code, "injected error")
+	if decision.Code != codes.OK {
+		return status.Error(decision.Code, "injected error")
 	}
 	return nil
 }
@@ -115,14 +116,14 @@ func (s *Server) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func describe(fate inject.Decision) string {
+func injectedNames(decision inject.Decision) string {
 	var what []string
 	for _, w := range []struct {
 		on   bool
 		name string
 	}{
-		{fate.Window > 0, "window"}, {fate.Delay > 0, "delay"}, {fate.Stall > 0, "stall"},
-		{fate.Hang, "hang"}, {fate.Code != codes.OK, "error"},
+		{decision.Window > 0, "window"}, {decision.Delay > 0, "delay"}, {decision.Stall > 0, "stall"},
+		{decision.Hang, "hang"}, {decision.Code != codes.OK, "error"},
 	} {
 		if w.on {
 			what = append(what, w.name)
@@ -131,7 +132,7 @@ func describe(fate inject.Decision) string {
 	return strings.Join(what, "+")
 }
 
-// identify fills in what the call was about, from the request's fields and, for what was created, the answer's.
+// identify sets the objects of the call from the request's fields and, for created objects, the response's.
 func identify(r *Record, req, resp any) {
 	if m, ok := req.(interface{ GetName() string }); ok {
 		r.Name = m.GetName()

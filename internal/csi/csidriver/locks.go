@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// keyLocks serialises the calls that concern one object. A call waits its turn rather than being refused with ABORTED:
-// a refusal would make the caller's retry interval part of what is measured. How long it waited is in the truth log.
+// keyLocks serialises the calls on one object. A call waits rather than failing with ABORTED, which would
+// make the caller's retry interval part of the measurement. The waiting time is in the truth log.
 type keyLocks struct {
 	mu   sync.Mutex
 	held map[string]*keyLock
@@ -19,7 +19,8 @@ type keyLock struct {
 	users int
 }
 
-// lock takes the locks of all keys, in an order that excludes deadlock, or none. The returned function releases them.
+// lock takes the locks of all keys, in an order that excludes deadlock, or none. The returned function
+// releases them.
 func (l *keyLocks) lock(ctx context.Context, keys ...string) (func(), error) {
 	keys = slices.Clone(keys)
 	slices.Sort(keys)
@@ -31,7 +32,7 @@ func (l *keyLocks) lock(ctx context.Context, keys ...string) (func(), error) {
 			return nil, err
 		}
 	}
-	callNote(ctx).queued += time.Since(began)
+	callInfoOf(ctx).queued += time.Since(began)
 	return func() { l.release(keys) }, nil
 }
 

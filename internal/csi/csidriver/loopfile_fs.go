@@ -20,7 +20,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/loopdev"
 )
 
-// stage formats a fresh volume and mounts it.
+// stage formats a new volume and mounts it.
 func (l *loopfile) stage(ctx context.Context, v *volume, path string, flags []string) error {
 	if v.Block {
 		return nil
@@ -51,18 +51,18 @@ func (l *loopfile) stage(ctx context.Context, v *volume, path string, flags []st
 		return nil
 	}
 	if err := l.growAt(ctx, *v, path); err != nil {
-		return errors.Join(err, hostfs.Unmount(path, busyPatience))
+		return errors.Join(err, hostfs.Unmount(path, busyTimeout))
 	}
 	v.NeedsGrow = false
 	return nil
 }
 
 func (l *loopfile) unstage(_ context.Context, _ volume, path string) error {
-	return hostfs.Unmount(path, busyPatience)
+	return hostfs.Unmount(path, busyTimeout)
 }
 
-// format makes the file system of a volume that has none, and keeps that before the volume is mounted: after a crash, a
-// volume that may hold data must never look fresh.
+// format creates the file system and records that before the volume is mounted: after a crash, a volume that
+// may hold data must not be formatted again.
 func (l *loopfile) format(ctx context.Context, v *volume) error {
 	if v.Attached.ReadOnly {
 		return status.Errorf(codes.FailedPrecondition, "volume %s has no file system yet and is attached read-only", v.ID)
@@ -74,8 +74,8 @@ func (l *loopfile) format(ctx context.Context, v *volume) error {
 	return l.d.keepIntent(*v)
 }
 
-// mkfs formats a device that is known to be all zeros. mkfs.ext4 is told so, or it would leave a kernel thread zeroing
-// inode tables under the first minutes of the workload.
+// mkfs formats a device that is all zeros. Without the option, mkfs.ext4 would leave a kernel thread zeroing
+// inode tables during the first minutes of the workload.
 func mkfs(ctx context.Context, fsType, device string) error {
 	if fsType == "xfs" {
 		return hostfs.Run(ctx, "mkfs.xfs", "-q", "-f", "-K", device)
@@ -88,22 +88,22 @@ func mkfs(ctx context.Context, fsType, device string) error {
 	return err
 }
 
-// probe names the file system in an image: "ext4", "xfs", or "" when it is neither.
-func probe(image string) (string, error) {
+// fsTypeOf returns the file system of an image: "ext4", "xfs", or "" for neither.
+func fsTypeOf(image string) (string, error) {
 	f, err := os.Open(image)
 	if err != nil {
 		return "", err
 	}
-	defer f.Close() // only read
+	defer f.Close()
 	head := make([]byte, 4*kib)
 	if _, err := io.ReadFull(f, head); err != nil {
 		return "", err
 	}
-	return sniff(head), nil
+	return detectFS(head), nil
 }
 
-// sniff knows the magic numbers of the kernel's fs/ext4/ext4.h and fs/xfs/libxfs/xfs_format.h.
-func sniff(head []byte) string {
+// detectFS checks the magic numbers of the kernel's fs/ext4/ext4.h and fs/xfs/libxfs/xfs_format.h.
+func detectFS(head []byte) string {
 	const extMagicAt = 1024 + 0x38
 	switch {
 	case len(head) > extMagicAt+1 && head[extMagicAt] == 0x53 && head[extMagicAt+1] == 0xef:
@@ -114,15 +114,15 @@ func sniff(head []byte) string {
 	return ""
 }
 
-// mountFlag are the mount options that the kernel takes as flags; the others go to the file system as text.
+// mountFlag has the mount options that are kernel flags; the others are passed to the file system as text.
 var mountFlag = map[string]uintptr{
 	"ro": unix.MS_RDONLY, "rw": 0, "defaults": 0, "noatime": unix.MS_NOATIME, "nodiratime": unix.MS_NODIRATIME, "relatime": unix.MS_RELATIME,
 	"strictatime": unix.MS_STRICTATIME, "lazytime": unix.MS_LAZYTIME, "sync": unix.MS_SYNCHRONOUS, "dirsync": unix.MS_DIRSYNC,
 	"nosuid": unix.MS_NOSUID, "nodev": unix.MS_NODEV, "noexec": unix.MS_NOEXEC,
 }
 
-// mountOptions translates the mount options of a StorageClass. XFS snapshots and clones carry their source's UUID, which
-// XFS refuses to mount beside it unless told.
+// mountOptions converts the mount options of a StorageClass. XFS snapshots and clones have their source's
+// UUID, so XFS needs nouuid to mount them.
 func mountOptions(v volume, options []string) (flags uintptr, data string, err error) {
 	var rest []string
 	if v.FSType == "xfs" {
@@ -145,7 +145,7 @@ func mountOptions(v volume, options []string) (flags uintptr, data string, err e
 	return flags, strings.Join(rest, ","), nil
 }
 
-// grow makes the device and the mounted file system as large as the image.
+// grow resizes the device and the mounted file system to the image's size.
 func (l *loopfile) grow(ctx context.Context, v *volume) error {
 	if v.Attached == nil {
 		return status.Errorf(codes.FailedPrecondition, "volume %s is not attached", v.ID)
@@ -163,7 +163,7 @@ func (l *loopfile) grow(ctx context.Context, v *volume) error {
 	return status.Errorf(codes.FailedPrecondition, "volume %s is not mounted; stage it first", v.ID)
 }
 
-// mountPoint is a path at which the volume's file system is mounted; empty when it is nowhere.
+// mountPoint returns a path at which the volume's file system is mounted, or "".
 func (l *loopfile) mountPoint(v volume) (string, error) {
 	for path := range v.Staged {
 		if mounted, err := l.mountedAt(v, path); err != nil || mounted {
@@ -173,13 +173,13 @@ func (l *loopfile) mountPoint(v volume) (string, error) {
 	return "", nil
 }
 
-// growsMounted says whether this process may grow the volume's file system while it is mounted: the kernel lets only
-// holders of CAP_SYS_RESOURCE do that to ext4, and containers often lack it.
+// growsMounted reports whether this process may grow the volume's mounted file system: for ext4 the kernel
+// requires CAP_SYS_RESOURCE, which containers often lack.
 func growsMounted(v volume) bool {
 	return v.FSType != "ext4" || hostfs.HasCapability(unix.CAP_SYS_RESOURCE)
 }
 
-// growUnmounted grows an ext4 file system that is not mounted; resize2fs insists on a check first.
+// growUnmounted grows an unmounted ext4 file system; resize2fs requires a check first.
 func growUnmounted(ctx context.Context, device string) error {
 	err := hostfs.Run(ctx, "e2fsck", "-f", "-p", device)
 	var exit *exec.ExitError
@@ -202,8 +202,8 @@ func (l *loopfile) growAt(ctx context.Context, v volume, path string) error {
 	return hostfs.Run(ctx, "resize2fs", v.Attached.Device)
 }
 
-// shot is one image to be taken: of a volume, to a file that does not exist.
-type shot struct {
+// imageCopy is one image to be copied, to a file that does not exist.
+type imageCopy struct {
 	vol  volume
 	snap string // the snapshot's id; empty for a clone
 	to   string
@@ -214,28 +214,28 @@ func (l *loopfile) snapshot(ctx context.Context, s snapshot, v volume) error {
 }
 
 func (l *loopfile) snapshotGroup(_ context.Context, snaps []snapshot, vols []volume) error {
-	shots := make([]shot, len(snaps))
+	shots := make([]imageCopy, len(snaps))
 	for i, s := range snaps {
-		shots[i] = shot{vol: vols[i], snap: s.ID, to: l.snapshotImage(s.ID)}
+		shots[i] = imageCopy{vol: vols[i], snap: s.ID, to: l.snapshotImage(s.ID)}
 		if err := os.RemoveAll(shots[i].to); err != nil {
 			return err
 		}
 	}
-	if err := l.take(shots); err != nil {
+	if err := l.copyFrozen(shots); err != nil {
 		return err
 	}
-	// Durability comes after the thaw: workloads do not wait for it.
+	// Sync after the thaw, so that workloads do not wait for it.
 	for _, s := range shots {
 		if err := hostfs.SyncFile(s.to); err != nil {
 			return err
 		}
 	}
-	return syncDir(l.snapshots())
+	return hostfs.SyncFile(l.snapshots())
 }
 
-// take freezes all volumes, reflinks all images and thaws, so that the images are of one instant. Freezing writes back
-// what the file system holds; reflinking writes back what the page cache holds of the image.
-func (l *loopfile) take(shots []shot) (err error) {
+// copyFrozen freezes all volumes, reflinks their images and thaws, so that the copies are of one instant.
+// Freezing writes back the file system; reflinking writes back the page cache of the image.
+func (l *loopfile) copyFrozen(shots []imageCopy) (err error) {
 	var frozen []*freeze
 	defer func() {
 		for _, f := range slices.Backward(frozen) {
@@ -264,18 +264,18 @@ func (l *loopfile) take(shots []shot) (err error) {
 	return nil
 }
 
-// freeze is a frozen file system, until it is thawed.
+// freeze is a frozen file system.
 type freeze struct {
-	shot
+	imageCopy
 	dir         *os.File
 	hold        time.Duration
 	began       time.Time
 	untilFrozen time.Duration
 }
 
-// freeze freezes the volume's file system; nil when it is not mounted. A raw block device is only written back: its
-// image is as after a power failure.
-func (l *loopfile) freeze(s shot) (*freeze, error) {
+// freeze freezes the volume's file system; nil if it is not mounted. A raw block device is only written back:
+// its image is as after a power failure.
+func (l *loopfile) freeze(s imageCopy) (*freeze, error) {
 	if s.vol.Attached == nil {
 		return nil, nil
 	}
@@ -289,13 +289,13 @@ func (l *loopfile) freeze(s shot) (*freeze, error) {
 	return freezeAt(s, path)
 }
 
-func freezeAt(s shot, path string) (*freeze, error) {
+func freezeAt(s imageCopy, path string) (*freeze, error) {
 	dir, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	hold, _ := time.ParseDuration(s.vol.Mutable[mutFreezeHold]) // checked when it was set; absent is none
-	f := &freeze{shot: s, dir: dir, hold: hold, began: time.Now()}
+	hold, _ := time.ParseDuration(s.vol.Mutable[mutFreezeHold]) // validated when it was set; absent: 0
+	f := &freeze{imageCopy: s, dir: dir, hold: hold, began: time.Now()}
 	if err := hostfs.Freeze(dir); err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}
@@ -303,7 +303,7 @@ func freezeAt(s shot, path string) (*freeze, error) {
 	return f, nil
 }
 
-// thaw thaws and logs the truth.
+// thaw thaws the file system and logs the freeze.
 func (f *freeze) thaw(log *truthLog) error {
 	err := hostfs.Thaw(f.dir)
 	took := time.Since(f.began)

@@ -14,12 +14,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/hostfs"
 )
 
-func TestReadable(t *testing.T) {
+func TestFormatSize(t *testing.T) {
 	for bytes, want := range map[int64]string{
 		0: "0", 1023: "1023", kib: "1Ki", 960 * mib: "960Mi", gib - 1: "1023.9Mi", gib: "1Gi", 3 * gib / 2: "1.5Gi",
 		16 * gib: "16Gi", 1024 * gib: "1Ti", 5000 * 1024 * gib: "5000Ti",
 	} {
-		if got := readable(bytes); got != want {
+		if got := formatSize(bytes); got != want {
 			t.Errorf("%d bytes read %s, want %s", bytes, got, want)
 		}
 	}
@@ -34,7 +34,7 @@ func wantText(t *testing.T, err error, texts ...string) {
 	}
 }
 
-// TestExhausted: the message says of what there is too little, and the cure.
+// TestExhausted shows that the error names the exhausted capacity and how to raise it.
 func TestExhausted(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -42,11 +42,11 @@ func TestExhausted(t *testing.T) {
 		want []string
 	}{
 		{"capacity", Options{Backend: "null", Capacity: 2 * gib},
-			[]string{"4096Ti is asked for, 2Gi are left of the capacity (2Gi)", "driver.cnsbench.dev/capacity, or csi-driver --capacity"}},
-		{"null", Options{Backend: "null"}, []string{"4096Ti is asked for, 1024Ti are left of the capacity"}},
-		{"disk", Options{Backend: "hostdir"}, []string{"left of the file system of ", "--storage-dir"}},
+			[]string{"4096Ti requested, 2Gi available of the capacity (2Gi)", "driver.cnsbench.dev/capacity, or csi-driver --capacity"}},
+		{"null", Options{Backend: "null"}, []string{"4096Ti requested, 1024Ti available of the capacity"}},
+		{"disk", Options{Backend: "hostdir"}, []string{"available of the file system of ", "--storage-dir"}},
 		{"pool", Options{Backend: "btrfs", PoolSize: 512 * mib},
-			[]string{"left of the pool (512Mi)", "driver.cnsbench.dev/pool-size, or csi-driver --pool-size"}},
+			[]string{"available of the pool (512Mi)", "driver.cnsbench.dev/pool-size, or csi-driver --pool-size"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -63,8 +63,8 @@ func TestExhausted(t *testing.T) {
 }
 
 func TestUnknownMutable(t *testing.T) {
-	wantText(t, null{}.checkMutable(map[string]string{"size": "1"}), `no mutable parameter "size"; there are iops, throughput`)
-	wantText(t, (*loopfile)(nil).checkMutable(map[string]string{"iops": "1"}), `"iops"; there are freezeHold, readAheadKiB`)
+	wantText(t, null{}.checkMutable(map[string]string{"size": "1"}), `unknown mutable parameter "size": want one of iops, throughput`)
+	wantText(t, (*loopfile)(nil).checkMutable(map[string]string{"iops": "1"}), `"iops": want one of freezeHold, readAheadKiB`)
 }
 
 func TestLimit(t *testing.T) {
@@ -76,7 +76,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestWithoutRoot: what needs root makes nothing when it has not got it.
+// TestWithoutRoot shows that a backend that needs root creates nothing without it.
 func TestWithoutRoot(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o777); err != nil {

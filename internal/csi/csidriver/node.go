@@ -16,7 +16,7 @@ import (
 
 // NodeStageVolume implements csi.NodeServer.
 func (d *driver) NodeStageVolume(ctx context.Context, req *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
-	st, ok := d.be.(stager)
+	st, ok := d.backend.(stager)
 	if !ok {
 		return d.UnimplementedNodeServer.NodeStageVolume(ctx, req)
 	}
@@ -31,10 +31,10 @@ func (d *driver) NodeStageVolume(ctx context.Context, req *csi.NodeStageVolumeRe
 		if err := d.fits(*v, req.GetVolumeCapability()); err != nil {
 			return err
 		}
-		if _, attaches := d.be.(attacher); attaches && !slices.Contains(d.nodesOf(*v), d.nodeOf(ctx)) {
+		if _, attaches := d.backend.(attacher); attaches && !slices.Contains(d.nodesOf(*v), d.nodeOf(ctx)) {
 			return status.Errorf(codes.FailedPrecondition, "volume %s is not attached to node %s", v.ID, d.nodeOf(ctx))
 		}
-		// The path is kept before the work as well: a driver killed in between must find the mount.
+		// Record the path before the work too: a restarted driver must find the mount.
 		_, again := v.Staged[path]
 		v.Staged[path] = d.nodeOf(ctx)
 		if err := d.keepIntent(*v); err != nil {
@@ -44,7 +44,7 @@ func (d *driver) NodeStageVolume(ctx context.Context, req *csi.NodeStageVolumeRe
 			if !again {
 				delete(v.Staged, path)
 			}
-			return errWith(err, d.keepIntent(*v))
+			return withUndoErrors(err, d.keepIntent(*v))
 		}
 		return nil
 	})
@@ -53,7 +53,7 @@ func (d *driver) NodeStageVolume(ctx context.Context, req *csi.NodeStageVolumeRe
 
 // NodeUnstageVolume implements csi.NodeServer.
 func (d *driver) NodeUnstageVolume(ctx context.Context, req *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
-	st, ok := d.be.(stager)
+	st, ok := d.backend.(stager)
 	if !ok {
 		return d.UnimplementedNodeServer.NodeUnstageVolume(ctx, req)
 	}
@@ -99,18 +99,18 @@ func (d *driver) NodePublishVolume(ctx context.Context, req *csi.NodePublishVolu
 		if err := d.keepIntent(*v); err != nil {
 			return err
 		}
-		if err := d.be.publish(ctx, v, staging, path, req.GetReadonly()); err != nil {
+		if err := d.backend.publish(ctx, v, staging, path, req.GetReadonly()); err != nil {
 			if !again {
 				delete(v.Published, path)
 			}
-			return errWith(err, d.keepIntent(*v))
+			return withUndoErrors(err, d.keepIntent(*v))
 		}
 		return nil
 	})
 	return &csi.NodePublishVolumeResponse{}, err
 }
 
-// checkPublish refuses what cannot be published and returns the staging path, empty without one.
+// checkPublish validates a publication and returns the staging path, if any.
 func (d *driver) checkPublish(v volume, req *csi.NodePublishVolumeRequest, path string) (string, error) {
 	if err := d.fits(v, req.GetVolumeCapability()); err != nil {
 		return "", err
@@ -124,7 +124,7 @@ func (d *driver) checkPublish(v volume, req *csi.NodePublishVolumeRequest, path 
 			return "", status.Errorf(codes.FailedPrecondition, "volume %s has a single writer and is published at %s", v.ID, other)
 		}
 	}
-	if _, stages := d.be.(stager); !stages {
+	if _, stages := d.backend.(stager); !stages {
 		return "", nil
 	}
 	if req.GetStagingTargetPath() == "" {
@@ -148,9 +148,9 @@ func (d *driver) NodeUnpublishVolume(ctx context.Context, req *csi.NodeUnpublish
 	}
 	err = d.withVolume(ctx, req.GetVolumeId(), func(ctx context.Context, v *volume) error {
 		if _, ok := v.Published[path]; !ok {
-			return nil // never ours, or gone already: touch nothing that another may have put there
+			return nil // not published there: the path may belong to someone else
 		}
-		if err := d.be.unpublish(ctx, *v, path); err != nil {
+		if err := d.backend.unpublish(ctx, *v, path); err != nil {
 			return err
 		}
 		delete(v.Published, path)
@@ -159,7 +159,7 @@ func (d *driver) NodeUnpublishVolume(ctx context.Context, req *csi.NodeUnpublish
 	return &csi.NodeUnpublishVolumeResponse{}, err
 }
 
-// keepIntent writes the record before the work it announces.
+// keepIntent writes the record before the work that it announces.
 func (d *driver) keepIntent(v volume) error {
 	if !d.physical() {
 		return nil
@@ -169,7 +169,7 @@ func (d *driver) keepIntent(v volume) error {
 
 // NodeExpandVolume implements csi.NodeServer.
 func (d *driver) NodeExpandVolume(ctx context.Context, req *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
-	g, ok := d.be.(nodeGrower)
+	g, ok := d.backend.(nodeGrower)
 	if !ok {
 		return d.UnimplementedNodeServer.NodeExpandVolume(ctx, req)
 	}
@@ -178,7 +178,7 @@ func (d *driver) NodeExpandVolume(ctx context.Context, req *csi.NodeExpandVolume
 	}
 	resp := &csi.NodeExpandVolumeResponse{}
 	err := d.withVolume(ctx, req.GetVolumeId(), func(ctx context.Context, v *volume) error {
-		if err := holds(*v, req.GetVolumePath()); err != nil {
+		if err := checkAtPath(*v, req.GetVolumePath()); err != nil {
 			return err
 		}
 		if r := req.GetCapacityRange(); r.GetRequiredBytes() > v.Size {
@@ -194,8 +194,8 @@ func (d *driver) NodeExpandVolume(ctx context.Context, req *csi.NodeExpandVolume
 	return resp, err
 }
 
-// holds says whether the volume is at the path.
-func holds(v volume, path string) error {
+// checkAtPath fails unless the volume is staged or published at path.
+func checkAtPath(v volume, path string) error {
 	abs, err := filepath.Abs(path)
 	_, published := v.Published[abs]
 	_, staged := v.Staged[abs]
@@ -214,7 +214,7 @@ func (d *driver) NodeGetVolumeStats(_ context.Context, req *csi.NodeGetVolumeSta
 	if err != nil {
 		return nil, err
 	}
-	if err := holds(v, req.GetVolumePath()); err != nil {
+	if err := checkAtPath(v, req.GetVolumePath()); err != nil {
 		return nil, err
 	}
 	if v.Block {

@@ -17,27 +17,27 @@ import (
 type Options struct {
 	// Backend is one of Backends().
 	Backend string
-	// BaseDir holds everything the driver keeps: state, images, the pool. It is made when absent. Only one driver may use
-	// it at a time. With the null backend it may be empty: the lists then live in memory only.
+	// BaseDir holds the driver's state, images and pool. It is created if it does not exist. One driver may
+	// use it at a time. It may be empty with the null backend, whose lists are then in memory only.
 	BaseDir string
-	// NodeID is what NodeGetInfo returns and ControllerPublishVolume accepts.
+	// NodeID is the node of NodeGetInfo and ControllerPublishVolume.
 	NodeID string
-	// Nodes are further nodes that share this driver's storage because they are on the same machine: id → unix socket on
+	// Nodes are further nodes on the same machine, which share the driver's storage: id → unix socket on
 	// which Serve answers as that node. A volume of a single-node mode is attached to one of them at a time.
 	Nodes map[string]string
-	// Capacity limits the sum of the volumes' sizes in bytes; 0 leaves the limit to the backend.
+	// Capacity limits the total size of the volumes in bytes; 0: the backend's limit.
 	Capacity int64
-	// RoundTo is the granularity in bytes to which sizes are rounded up; 0 means the backend's own.
+	// RoundTo is the granularity of sizes in bytes; 0: the backend's.
 	RoundTo int64
-	// Inject is the path of an injection file, or its YAML itself; empty injects nothing.
+	// Inject is the path of an injection file, or its YAML; empty: no injection.
 	Inject string
 	// Seed makes the injected faults repeatable.
 	Seed uint64
-	// TruthLog is the file to which one JSON line per RPC is appended; empty keeps no log.
+	// TruthLog is the file to which one JSON line per RPC is appended; empty: no log.
 	TruthLog string
 	// FSType is the file system of loopfile volumes whose request names none; default ext4.
 	FSType string
-	// PoolSize is the size in bytes of the sparse pool image, for the backends that make one; default 16 GiB.
+	// PoolSize is the size in bytes of the sparse pool image, if the backend makes one; default 16 GiB.
 	PoolSize int64
 	// Version is returned by GetPluginInfo; default "devel".
 	Version string
@@ -48,7 +48,7 @@ const (
 	mib = kib << 10
 	gib = mib << 10
 
-	// DefaultPoolSize is the size of a pool image that nothing else is said of.
+	// DefaultPoolSize is the default size of a pool image.
 	DefaultPoolSize   = 16 * gib
 	defaultVolumeSize = gib
 )
@@ -64,13 +64,13 @@ var backends = map[string]func(*driver) backend{
 // Backends lists the backends by name, sorted.
 func Backends() []string { return slices.Sorted(maps.Keys(backends)) }
 
-// DriverName is the CSI name of a backend's driver, as StorageClasses give it.
+// DriverName returns the CSI driver name of a backend.
 func DriverName(backend string) string { return backend + ".csi.cnsbench.dev" }
 
-// complete checks the options and fills in the defaults.
+// complete validates the options and sets the defaults.
 func (o Options) complete() (Options, error) {
 	if backends[o.Backend] == nil {
-		return o, fmt.Errorf("no CSI backend is called %q; there are %s", o.Backend, strings.Join(Backends(), ", "))
+		return o, fmt.Errorf("invalid CSI backend %q: want one of %s", o.Backend, strings.Join(Backends(), ", "))
 	}
 	if o.BaseDir == "" && o.Backend != "null" {
 		return o, fmt.Errorf("backend %s needs a base directory", o.Backend)
@@ -82,7 +82,7 @@ func (o Options) complete() (Options, error) {
 		o.NodeID = "local"
 	}
 	if _, twice := o.Nodes[o.NodeID]; twice {
-		return o, fmt.Errorf("the node id %q is given twice: as the driver's own and as a further node", o.NodeID)
+		return o, fmt.Errorf("node id %q is both the driver's own and a further node's", o.NodeID)
 	}
 	if o.PoolSize == 0 {
 		o.PoolSize = DefaultPoolSize
@@ -116,12 +116,12 @@ func (o Options) injector() (*inject.Injector, error) {
 	return inject.New(spec, o.Seed), nil
 }
 
-// Program is a host program that a backend calls, and the Debian package that brings it.
+// Program is a host program that a backend calls and its Debian package.
 type Program struct{ Name, Package string }
 
-// Requirement is what a backend needs of the machine.
+// Requirement is what a backend needs on the machine.
 type Requirement struct {
-	// Root: the backend mounts and attaches, and cannot work without root.
+	// Root: the backend needs root to mount and attach.
 	Root     bool
 	Programs []Program
 }
@@ -139,18 +139,18 @@ func programs(names ...string) []Program {
 	return all
 }
 
-// Requirements says what a backend needs of the machine.
+// Requirements returns what a backend needs on the machine.
 func Requirements(backend string) Requirement { return requirements[backend] }
 
-// check refuses a backend that this process has not the rights for, before it makes anything.
+// check fails if this process lacks the privileges.
 func (r Requirement) check(backend string) error {
 	if r.Root && os.Geteuid() != 0 {
-		return fmt.Errorf("backend %s mounts and attaches devices: run it as root, or take hostdir", backend)
+		return fmt.Errorf("backend %s mounts and attaches devices: run it as root, or use hostdir", backend)
 	}
 	return nil
 }
 
-// Limit says what a backend that has all it requires still cannot do on this machine; empty: nothing is known.
+// Limit returns a known limitation of a backend on this machine, or "".
 func Limit(backend string) string {
 	if backend == "loopfile" && !growsMounted(volume{FSType: "ext4"}) {
 		return "a mounted ext4 cannot be grown here (no CAP_SYS_RESOURCE); xfs can"
@@ -158,8 +158,8 @@ func Limit(backend string) string {
 	return ""
 }
 
-// MakesPool says whether a backend makes an image for its volumes on a file
-// system of that type: it uses one that can share blocks between files itself.
+// MakesPool reports whether a backend makes an image for its volumes on a file system of that type, because
+// it cannot share blocks between files.
 func MakesPool(backend, fsType string) bool {
 	switch backend {
 	case "loopfile":
@@ -170,7 +170,7 @@ func MakesPool(backend, fsType string) bool {
 	return false
 }
 
-// Missing lists the programs of a requirement that are not on this machine's PATH.
+// Missing lists the programs that are not on this machine's PATH.
 func (r Requirement) Missing() []Program {
 	return slices.DeleteFunc(slices.Clone(r.Programs), func(p Program) bool {
 		_, err := hostfs.Find(p.Name)

@@ -13,16 +13,17 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/loopdev"
 )
 
-// pool is a file system that can share blocks between files: the base directory's own, or one in a sparse image file
-// that is mounted below it.
+// pool is a file system that can share blocks between files: the base directory's own, or one in a sparse
+// image file mounted below it.
 type pool struct {
 	base string
 	size int64
-	// fsType is that of the image, smallest its smallest size, mkfs the program and arguments that format a file.
+	// fsType is the image's file system, smallest its smallest size in bytes, mkfs the program and arguments
+	// that format a file.
 	fsType   string
 	smallest int64
 	mkfs     []string
-	// native says whether a directory's own file system will do.
+	// native reports whether a directory's own file system is suitable.
 	native func(dir string) (bool, error)
 }
 
@@ -32,7 +33,7 @@ func (p pool) image() string { return filepath.Join(p.base, "pool.img") }
 func (p pool) volumes() string   { return filepath.Join(p.dir(), "volumes") }
 func (p pool) snapshots() string { return filepath.Join(p.dir(), "snapshots") }
 
-// prepare makes the pool, or mounts the one that an earlier process made.
+// prepare creates the pool or mounts an existing one.
 func (p pool) prepare(ctx context.Context) error {
 	if err := os.MkdirAll(p.dir(), 0o755); err != nil {
 		return err
@@ -62,10 +63,10 @@ func (p pool) provide(ctx context.Context) error {
 	return p.mount()
 }
 
-// format makes the image under another name first, so that an image of the final name is always whole.
+// format creates the image under a temporary name, so that an image with the final name is always complete.
 func (p pool) format(ctx context.Context) error {
 	if p.size < p.smallest {
-		return fmt.Errorf("a pool of %d bytes is too small for %s; give it at least %d", p.size, p.fsType, p.smallest)
+		return fmt.Errorf("pool of %d bytes is too small for %s: want at least %d", p.size, p.fsType, p.smallest)
 	}
 	fresh := p.image() + ".new"
 	if err := os.RemoveAll(fresh); err != nil {
@@ -77,10 +78,10 @@ func (p pool) format(ctx context.Context) error {
 	if err := hostfs.Run(ctx, p.mkfs[0], append(p.mkfs[1:len(p.mkfs):len(p.mkfs)], fresh)...); err != nil {
 		return errors.Join(err, os.Remove(fresh))
 	}
-	return errors.Join(hostfs.SyncFile(fresh), os.Rename(fresh, p.image()), syncDir(p.base))
+	return errors.Join(hostfs.SyncFile(fresh), os.Rename(fresh, p.image()), hostfs.SyncFile(p.base))
 }
 
-// mount attaches the image with autoclear, so that the device goes with the mount.
+// mount attaches the image with autoclear, so that the device is detached with the unmount.
 func (p pool) mount() error {
 	dev, err := loopdev.Attach(p.image(), loopdev.Options{AutoClear: true})
 	if err != nil {
@@ -89,11 +90,11 @@ func (p pool) mount() error {
 	return errors.Join(hostfs.Mount(dev.Path, p.dir(), p.fsType, unix.MS_NOATIME, ""), dev.Close())
 }
 
-// available is what the pool's volumes may still claim. An image is not overcommitted by volumes; snapshots take from
-// the same space as they diverge, so a pool wants room beyond its volumes.
+// available returns what the pool's volumes may still claim. An image is not overcommitted by volumes;
+// snapshots use the same space as they diverge, so a pool needs room beyond its volumes.
 func (p pool) available(allocated int64) (int64, error) {
 	if _, err := os.Stat(p.image()); err != nil {
-		return diskLeft(p.dir())
+		return diskAvailable(p.dir())
 	}
 	var st unix.Statfs_t
 	if err := unix.Statfs(p.dir(), &st); err != nil {
@@ -102,16 +103,16 @@ func (p pool) available(allocated int64) (int64, error) {
 	return int64(st.Blocks)*st.Bsize - allocated, nil
 }
 
-// room names what available has measured.
-func (p pool) room() (of, cure string) {
+// describeSpace describes what available measures.
+func (p pool) describeSpace() (of, cure string) {
 	image, err := os.Stat(p.image())
 	if err != nil {
-		return diskRoom(p.dir())
+		return describeDisk(p.dir())
 	}
-	return fmt.Sprintf("the pool (%s)", readable(image.Size())), "make the pool larger: " + option("pool-size")
+	return fmt.Sprintf("the pool (%s)", formatSize(image.Size())), "make the pool larger: " + option("pool-size")
 }
 
-// destroy unmounts whatever is left of the pool, below it and of it elsewhere, and removes it.
+// destroy unmounts and removes the pool, including its mounts elsewhere.
 func (p pool) destroy() error {
 	at, err := hostfs.At(p.dir())
 	if err != nil {
@@ -119,7 +120,7 @@ func (p pool) destroy() error {
 	}
 	if at != nil {
 		if _, err := os.Stat(p.image()); err == nil && p.fsType == "xfs" {
-			_ = hostfs.Abandon(p.dir()) // it only saves time
+			_ = hostfs.ShutdownXFS(p.dir()) // an optimisation
 		}
 		mounts, err := hostfs.AllMounts()
 		if err != nil {
@@ -127,7 +128,7 @@ func (p pool) destroy() error {
 		}
 		for _, m := range mounts {
 			if m.Major == at.Major && m.Minor == at.Minor {
-				err = errors.Join(err, unmountHard(m.Mountpoint))
+				err = errors.Join(err, forceUnmount(m.Mountpoint))
 			}
 		}
 		if err != nil {

@@ -19,10 +19,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csidriver/inject"
 )
 
-// stopPatience is how long a stopping server answers calls in progress; their work is finished in any case.
-const stopPatience = 2 * time.Second
+// stopTimeout is how long a stopping server answers calls in progress; their work is finished in any case.
+const stopTimeout = 2 * time.Second
 
-// Server is one driver. New prepares it, Serve answers calls, Close releases what the process holds; volumes stay.
+// Server is one driver. New prepares it, Serve answers calls, Close releases the process's resources; volumes
+// stay.
 type Server struct {
 	driver *driver
 	inject *inject.Injector
@@ -35,8 +36,8 @@ type Server struct {
 	closeErr  error
 }
 
-// New prepares the pool, reads the state of an earlier process and repairs what that left half done. It fails when
-// another driver is using the same base directory.
+// New prepares the pool, reads the state of an earlier process and repairs what that left half done. It fails
+// when another driver uses the same base directory.
 func New(o Options) (_ *Server, err error) {
 	if err := Requirements(o.Backend).check(o.Backend); err != nil {
 		return nil, err
@@ -72,8 +73,8 @@ func New(o Options) (_ *Server, err error) {
 	return s, nil
 }
 
-// Serve listens on the unix socket, and on those of the further nodes, until ctx ends, then lets calls in progress finish
-// for a few seconds. A socket left behind by a killed process is replaced. Injected windows count from here.
+// Serve listens on the unix socket, and on those of the further nodes, until ctx ends, then lets calls in
+// progress finish for a few seconds. It replaces a stale socket. Injected windows count from here.
 func (s *Server) Serve(ctx context.Context, socket string) error {
 	sockets := map[string]string{s.driver.opts.NodeID: socket}
 	maps.Copy(sockets, s.driver.opts.Nodes)
@@ -90,7 +91,7 @@ func (s *Server) Serve(ctx context.Context, socket string) error {
 	}
 	s.start = time.Now()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // one that fails ends the others
+	defer cancel() // a failure ends the other listeners
 	ended := make(chan error)
 	for node, listener := range listeners {
 		go func() { ended <- s.serveNode(ctx, node, listener) }()
@@ -108,12 +109,12 @@ func (s *Server) serveNode(ctx context.Context, node string, listener net.Listen
 	as := func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		return s.intercept(context.WithValue(ctx, nodeKey{}, node), req, info, handler)
 	}
-	// Work in progress is always waited for: leaving in the middle of it could leave a file system frozen.
+	// Always wait for work in progress, which could leave a file system frozen.
 	server := grpc.NewServer(grpc.UnaryInterceptor(as), grpc.WaitForHandlers(true))
 	csi.RegisterIdentityServer(server, s.driver)
 	csi.RegisterControllerServer(server, s.driver)
 	csi.RegisterNodeServer(server, s.driver)
-	if _, ok := s.driver.be.(grouper); ok {
+	if _, ok := s.driver.backend.(grouper); ok {
 		csi.RegisterGroupControllerServer(server, s.driver)
 	}
 
@@ -121,7 +122,7 @@ func (s *Server) serveNode(ctx context.Context, node string, listener net.Listen
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
 		s.stopOnce.Do(func() { close(s.stopping) })
-		hard := time.AfterFunc(stopPatience, server.Stop)
+		hard := time.AfterFunc(stopTimeout, server.Stop)
 		defer hard.Stop()
 		server.GracefulStop()
 	})
@@ -133,8 +134,8 @@ func (s *Server) serveNode(ctx context.Context, node string, listener net.Listen
 	return err
 }
 
-// Close releases the state's lock and the truth log. Volumes, mounts and devices stay for the next driver; Destroy
-// removes them. It is idempotent.
+// Close releases the state's lock and the truth log. Volumes, mounts and devices stay for the next driver;
+// Destroy removes them. It is idempotent.
 func (s *Server) Close() error {
 	s.closeOnce.Do(func() {
 		s.closeErr = errors.Join(s.driver.close(), closeFile(s.lock))
@@ -142,12 +143,12 @@ func (s *Server) Close() error {
 	return s.closeErr
 }
 
-// listen takes a unix socket. It refuses one that a live process answers on.
+// listen listens on a unix socket and fails if a process serves on it.
 func listen(ctx context.Context, socket string) (net.Listener, error) {
 	dialer := net.Dialer{Timeout: time.Second}
 	if conn, err := dialer.DialContext(ctx, "unix", socket); err == nil {
 		_ = conn.Close()
-		return nil, fmt.Errorf("another process is serving on %s; stop it or choose another socket", socket)
+		return nil, fmt.Errorf("another process is serving on %s: stop it or choose another socket", socket)
 	}
 	if info, err := os.Lstat(socket); err == nil && info.Mode()&fs.ModeSocket != 0 {
 		if err := os.Remove(socket); err != nil {
@@ -158,11 +159,11 @@ func listen(ctx context.Context, socket string) (net.Listener, error) {
 	return config.Listen(ctx, "unix", socket)
 }
 
-// ErrInUse says that a living driver serves from the base directory.
-var ErrInUse = errors.New("is in use by another driver process; stop that first")
+// ErrInUse is returned when a driver process uses the base directory.
+var ErrInUse = errors.New("is in use by another driver process: stop it first")
 
-// lockBase excludes other drivers from the base directory. The lock goes with the process, or a moment later: a child that
-// a killed driver had just forked holds it until it is killed as well.
+// lockBase excludes other drivers from the base directory. The lock ends with the process or shortly after: a
+// child that a killed driver had just forked holds it until it is killed too.
 func lockBase(dir string) (*os.File, error) {
 	if dir == "" {
 		return nil, nil
@@ -171,7 +172,7 @@ func lockBase(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	for deadline := time.Now().Add(busyPatience); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(busyTimeout); ; time.Sleep(10 * time.Millisecond) {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
 			return f, nil

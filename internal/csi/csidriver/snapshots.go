@@ -34,7 +34,7 @@ func (d *driver) CreateSnapshot(ctx context.Context, req *csi.CreateSnapshotRequ
 		return nil, err
 	}
 	s := newSnapshot(id, req.GetName(), v)
-	err = d.makeSnapshots(context.WithoutCancel(ctx), []snapshot{s}, func(ctx context.Context) error { return d.be.snapshot(ctx, s, v) })
+	err = d.makeSnapshots(context.WithoutCancel(ctx), []snapshot{s}, func(ctx context.Context) error { return d.backend.snapshot(ctx, s, v) })
 	if err != nil {
 		return nil, err
 	}
@@ -46,8 +46,8 @@ func newSnapshot(id, name string, v volume) snapshot {
 		Block: v.Block, FSType: v.FSType, Formatted: v.Formatted}
 }
 
-// makeSnapshots takes snapshots whose locks are held: the intents are written first, so that a driver killed in between
-// knows which volumes it may have frozen.
+// makeSnapshots takes snapshots whose locks are held. The intents are written first, so that a restarted
+// driver knows which volumes may be frozen.
 func (d *driver) makeSnapshots(ctx context.Context, snaps []snapshot, take func(context.Context) error) error {
 	err := error(nil)
 	for _, s := range snaps {
@@ -70,11 +70,11 @@ func (d *driver) makeSnapshots(ctx context.Context, snaps []snapshot, take func(
 	for _, s := range snaps {
 		undoing = append(undoing, d.dropSnapshot(ctx, s))
 	}
-	return errWith(err, undoing...)
+	return withUndoErrors(err, undoing...)
 }
 
 func (d *driver) dropSnapshot(ctx context.Context, s snapshot) error {
-	if err := d.be.removeSnapshot(ctx, s); err != nil {
+	if err := d.backend.removeSnapshot(ctx, s); err != nil {
 		return err
 	}
 	return d.snaps.delete(s.ID)
@@ -84,7 +84,7 @@ func (d *driver) dropSnapshot(ctx context.Context, s snapshot) error {
 func (d *driver) DeleteSnapshot(ctx context.Context, req *csi.DeleteSnapshotRequest) (*csi.DeleteSnapshotResponse, error) {
 	id := req.GetSnapshotId()
 	if id == "" {
-		return nil, invalid("the request names no snapshot")
+		return nil, invalid("the request has no snapshot id")
 	}
 	unlock, err := d.locks.lock(ctx, id)
 	if err != nil {
@@ -113,9 +113,9 @@ func (d *driver) deleteSnapshot(ctx context.Context, s snapshot) error {
 
 // ListSnapshots implements csi.ControllerServer.
 func (d *driver) ListSnapshots(_ context.Context, req *csi.ListSnapshotsRequest) (*csi.ListSnapshotsResponse, error) {
-	all := keep(d.snaps.all(), func(s snapshot) bool {
-		return s.Phase == ready && (req.GetSnapshotId() == "" || s.ID == req.GetSnapshotId()) &&
-			(req.GetSourceVolumeId() == "" || s.Volume == req.GetSourceVolumeId())
+	all := slices.DeleteFunc(d.snaps.all(), func(s snapshot) bool {
+		return s.Phase != ready || req.GetSnapshotId() != "" && s.ID != req.GetSnapshotId() ||
+			req.GetSourceVolumeId() != "" && s.Volume != req.GetSourceVolumeId()
 	})
 	page, next, err := paginate(all, func(s snapshot) string { return s.ID }, "snap-", req.GetStartingToken(), req.GetMaxEntries())
 	if err != nil {
@@ -131,11 +131,11 @@ func (d *driver) ListSnapshots(_ context.Context, req *csi.ListSnapshotsRequest)
 // GetSnapshot implements csi.ControllerServer.
 func (d *driver) GetSnapshot(_ context.Context, req *csi.GetSnapshotRequest) (*csi.GetSnapshotResponse, error) {
 	if req.GetSnapshotId() == "" {
-		return nil, invalid("the request names no snapshot")
+		return nil, invalid("the request has no snapshot id")
 	}
 	s, ok := d.snaps.get(req.GetSnapshotId())
 	if !ok || s.Phase != ready {
-		return nil, status.Errorf(codes.NotFound, "no snapshot has the id %q", req.GetSnapshotId())
+		return nil, status.Errorf(codes.NotFound, "snapshot %q not found", req.GetSnapshotId())
 	}
 	return &csi.GetSnapshotResponse{Snapshot: s.proto()}, nil
 }
@@ -185,9 +185,9 @@ func (d *driver) makeGroup(ctx context.Context, g *group) error {
 		vols, snaps, g.Snapshots = append(vols, v), append(snaps, s), append(g.Snapshots, s.ID)
 	}
 	g.Created = time.Now().UnixNano()
-	// The group's record comes last: without it a restarted driver removes the snapshots.
+	// The group's record is written last: without it a restarted driver removes the snapshots.
 	return d.makeSnapshots(ctx, snaps, func(ctx context.Context) error {
-		if err := d.be.(grouper).snapshotGroup(ctx, snaps, vols); err != nil {
+		if err := d.backend.(grouper).snapshotGroup(ctx, snaps, vols); err != nil {
 			return err
 		}
 		return d.groups.put(g.ID, *g)
@@ -198,7 +198,7 @@ func (d *driver) makeGroup(ctx context.Context, g *group) error {
 func (d *driver) DeleteVolumeGroupSnapshot(ctx context.Context, req *csi.DeleteVolumeGroupSnapshotRequest) (*csi.DeleteVolumeGroupSnapshotResponse, error) {
 	id := req.GetGroupSnapshotId()
 	if id == "" {
-		return nil, invalid("the request names no group snapshot")
+		return nil, invalid("the request has no group snapshot id")
 	}
 	g, ok := d.groups.get(id)
 	if !ok {
@@ -229,11 +229,11 @@ func (d *driver) DeleteVolumeGroupSnapshot(ctx context.Context, req *csi.DeleteV
 // GetVolumeGroupSnapshot implements csi.GroupControllerServer.
 func (d *driver) GetVolumeGroupSnapshot(_ context.Context, req *csi.GetVolumeGroupSnapshotRequest) (*csi.GetVolumeGroupSnapshotResponse, error) {
 	if req.GetGroupSnapshotId() == "" {
-		return nil, invalid("the request names no group snapshot")
+		return nil, invalid("the request has no group snapshot id")
 	}
 	g, ok := d.groups.get(req.GetGroupSnapshotId())
 	if !ok {
-		return nil, status.Errorf(codes.NotFound, "no group snapshot has the id %q", req.GetGroupSnapshotId())
+		return nil, status.Errorf(codes.NotFound, "group snapshot %q not found", req.GetGroupSnapshotId())
 	}
 	return &csi.GetVolumeGroupSnapshotResponse{GroupSnapshot: d.groupProto(g)}, nil
 }

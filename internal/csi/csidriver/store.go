@@ -11,10 +11,12 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/cnsbench/cnsbench/internal/csi/csidriver/hostfs"
 )
 
-// phase says whether an object is whole. It is written before the physical work begins, so that a driver that was
-// killed in between knows what to undo.
+// phase says whether an object is complete. It is written before the physical work, so that a restarted
+// driver knows what to undo.
 type phase string
 
 const (
@@ -23,7 +25,7 @@ const (
 	deleting phase = "deleting"
 )
 
-// volume is the record of one volume. Records are values: whoever changes one changes a clone and puts it.
+// volume is the record of one volume. Records are values: change a clone and put it.
 type volume struct {
 	ID, Name string
 	Phase    phase             `json:",omitempty"`
@@ -33,21 +35,21 @@ type volume struct {
 	Params   map[string]string `json:",omitempty"`
 	Mutable  map[string]string `json:",omitempty"`
 	Source   *source           `json:",omitempty"`
-	// Formatted: the image carries a file system. NeedsGrow: it is smaller than the image.
+	// Formatted: the image contains a file system. NeedsGrow: the file system is smaller than the image.
 	Formatted, NeedsGrow bool                   `json:",omitempty"`
 	Attached             *attachment            `json:",omitempty"`
 	Staged               map[string]string      `json:"StagedOn,omitempty"` // staging path → node
 	Published            map[string]publication `json:",omitempty"`         // target path → how
 }
 
-// source is what a volume was made from; one field is set.
+// source is the content source of a volume; one field is set.
 type source struct{ Snapshot, Volume string }
 
 type attachment struct {
 	ReadOnly bool
 	Mode     string   // access mode
 	Device   string   `json:",omitempty"`
-	Nodes    []string // to which it is attached; more than one in a multi-node mode only
+	Nodes    []string // attached nodes; more than one only in a multi-node mode
 }
 
 type publication struct {
@@ -56,7 +58,7 @@ type publication struct {
 	Node     string
 }
 
-// usedOn counts the paths at which a node has the volume staged and published.
+// usedOn counts the paths at which the volume is staged and published on a node.
 func (v volume) usedOn(node string) (staged, published int) {
 	for _, on := range v.Staged {
 		if on == node {
@@ -90,7 +92,7 @@ type snapshot struct {
 	Size     int64 // bytes
 	Created  int64 // wall clock, ns
 	Group    string
-	// What the volume was, for the volumes made from it.
+	// Block, FSType and Formatted are the volume's, for volumes made from the snapshot.
 	Block     bool   `json:",omitempty"`
 	FSType    string `json:",omitempty"`
 	Formatted bool   `json:",omitempty"`
@@ -105,12 +107,12 @@ type group struct {
 	Created   int64
 }
 
-// table keeps the records of one kind, in memory and in a journal of one JSON line per change: a file each would cost
-// null a quarter of a millisecond per change. It is safe for concurrent use; two writers of one record exclude each other
-// by the driver's locks.
+// table keeps the records of one kind in memory and in a journal with one JSON line per change: a file per
+// record would cost null a quarter of a millisecond per change. It is safe for concurrent use; the driver's
+// locks exclude two writers of one record.
 type table[T any] struct {
 	path    string // empty: memory only
-	durable bool   // survive power loss, not only the death of the process
+	durable bool   // survive power loss, not only the end of the process
 
 	mu    sync.RWMutex
 	rows  map[string]T
@@ -119,17 +121,17 @@ type table[T any] struct {
 	size  int64 // of the journal, bytes
 }
 
-// change is one line of the journal; without a row, the record is gone.
+// change is one line of the journal; without a row the record is deleted.
 type change[T any] struct {
 	ID  string
 	Row *T `json:",omitempty"`
 }
 
-// spareLines is how far the journal outgrows the records before it is written anew.
+// spareLines is how many lines the journal may exceed the records before it is rewritten.
 const spareLines = 100_000
 
-// openTable reads the journal and writes it anew, without its history. A last line that a killed writer left unfinished
-// is dropped. With an error it returns the records that could be read.
+// openTable reads the journal and compacts it. It drops an unfinished last line. With an error it returns the
+// readable records.
 func openTable[T any](path string, durable bool) (*table[T], error) {
 	t := &table[T]{path: path, durable: durable, rows: map[string]T{}}
 	if path == "" {
@@ -143,7 +145,7 @@ func openTable[T any](path string, durable bool) (*table[T], error) {
 	for line := range bytes.Lines(whole) {
 		var c change[T]
 		if err := json.Unmarshal(line, &c); err != nil {
-			return t, fmt.Errorf("state file %s is damaged: %w; destroy the base directory to begin anew", path, err)
+			return t, fmt.Errorf("state file %s is damaged: %w: destroy the base directory to start over", path, err)
 		}
 		if c.Row != nil {
 			t.rows[c.ID] = *c.Row
@@ -157,7 +159,7 @@ func openTable[T any](path string, durable bool) (*table[T], error) {
 	return t, t.compact()
 }
 
-// compact replaces the journal by one line per record; mu is held, or t not shared yet.
+// compact replaces the journal by one line per record; the caller holds mu, or t is not shared yet.
 func (t *table[T]) compact() error {
 	var text bytes.Buffer
 	for id, row := range t.rows {
@@ -208,25 +210,25 @@ func (t *table[T]) write(c change[T]) error {
 	}
 	file, err := t.apply(c, append(line, '\n'))
 	if err == nil && file != nil && t.durable {
-		// Outside the lock, so that concurrent changes share a commit. A file that is closed by now was replaced by one
-		// that has the change and is durable.
+		// Outside the lock, so that concurrent changes share a commit. A closed file was replaced by one
+		// that contains the change and is durable.
 		if err = file.Sync(); errors.Is(err, os.ErrClosed) {
 			err = nil
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("writing the state of %s: %w", c.ID, err)
+		return fmt.Errorf("write the state of %s: %w", c.ID, err)
 	}
 	return nil
 }
 
-// apply changes journal and record together and returns the journal to be synced, if any.
+// apply changes journal and record together and returns the journal to sync, if any.
 func (t *table[T]) apply(c change[T], line []byte) (*os.File, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.file != nil {
 		if _, err := t.file.Write(line); err != nil {
-			return nil, errors.Join(err, t.file.Truncate(t.size)) // a part of a line, on a full disk
+			return nil, errors.Join(err, t.file.Truncate(t.size)) // a partial line on a full disk
 		}
 		t.lines++
 		t.size += int64(len(line))
@@ -262,13 +264,5 @@ func replaceFile(path string, text []byte, durable bool) error {
 	if err := os.Rename(path+".new", path); err != nil || !durable {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return hostfs.SyncFile(filepath.Dir(path))
 }

@@ -15,29 +15,29 @@ const (
 	eventAttach = "attach"
 )
 
-// Record is one line of the truth log. Fields that do not apply are absent. Times are of the driver's wall clock;
-// durations are of its monotonic clock.
+// Record is one line of the truth log. Fields that do not apply are absent. Times are of the driver's wall
+// clock, durations of its monotonic clock.
 type Record struct {
 	// Event is "start", "rpc", "freeze" or "attach".
 	Event string `json:"event"`
 	RPC   string `json:"rpc,omitempty"`
-	// Node is the node on whose socket the call came.
+	// Node is the node whose socket received the call.
 	Node string `json:"node,omitempty"`
 
-	// StartUnixNs is when the call arrived; of a freeze, when FIFREEZE was called.
+	// StartUnixNs is when the call arrived or, for a freeze, when FIFREEZE was called.
 	StartUnixNs int64 `json:"start_unix_ns"`
 	// FrozenUnixNs is when FIFREEZE returned.
 	FrozenUnixNs int64 `json:"frozen_unix_ns,omitempty"`
-	// EndUnixNs is when the answer was handed to the transport; of a freeze, when FITHAW returned.
+	// EndUnixNs is when the response was passed to the transport or, for a freeze, when FITHAW returned.
 	EndUnixNs  int64 `json:"end_unix_ns,omitempty"`
 	DurationNs int64 `json:"duration_ns"`
-	// HeldNs is, of a freeze, from the return of FIFREEZE to that of FITHAW: the least that a writer was blocked. The most is
-	// DurationNs. FIFREEZE begins with an RCU grace period, 5 to 25 ms, in which writers still get through, and goes on to
-	// write back what is dirty, during which they do not.
+	// HeldNs is the time from the return of FIFREEZE to that of FITHAW: the lower bound of how long a writer
+	// was blocked; DurationNs is the upper bound. FIFREEZE begins with an RCU grace period of 5 to 25 ms, in
+	// which writers still proceed, and then writes back dirty data, during which they do not.
 	HeldNs int64 `json:"held_ns,omitempty"`
-	// InjectedDelayNs is what was meant to be slept: delay, stall and window together.
+	// InjectedDelayNs is the injected sleep: delay, stall and window together.
 	InjectedDelayNs int64 `json:"injected_delay_ns,omitempty"`
-	// Injected lists what befell the call, joined by "+": window, delay, stall, hang, error.
+	// Injected lists the injected effects, joined by "+": window, delay, stall, hang, error.
 	Injected string `json:"injected,omitempty"`
 	// QueuedNs is how long the call waited for another call on the same object.
 	QueuedNs int64 `json:"queued_ns,omitempty"`
@@ -54,7 +54,7 @@ type Record struct {
 	Device   string `json:"device,omitempty"`
 	DirectIO *bool  `json:"direct_io,omitempty"`
 
-	// Of the start event only.
+	// Driver and the following fields belong to the start event.
 	Driver  string `json:"driver,omitempty"`
 	Version string `json:"version,omitempty"`
 	PID     int    `json:"pid,omitempty"`
@@ -62,8 +62,8 @@ type Record struct {
 	Inject  string `json:"inject,omitempty"`
 }
 
-// truthLog appends records, each with one write, so that a killed driver loses none that it has answered. It is safe
-// for concurrent use; a nil log keeps nothing.
+// truthLog appends records, each with one write, so that a killed driver loses none that it has answered. It
+// is safe for concurrent use; a nil log discards records.
 type truthLog struct {
 	mu   sync.Mutex
 	file *os.File
@@ -108,6 +108,6 @@ func (l *truthLog) close() error {
 	return l.err
 }
 
-// wall is the wall-clock instant of a reading of the monotonic clock, by way of one pair of readings: steps of the wall
-// clock during a call then cannot make its end precede its start.
+// wall converts a duration since start to wall-clock time, from one pair of readings, so that a step of the
+// wall clock cannot place a call's end before its start.
 func wall(start time.Time, since time.Duration) int64 { return start.UnixNano() + int64(since) }

@@ -39,18 +39,18 @@ func (d *driver) CreateVolume(ctx context.Context, req *csi.CreateVolumeRequest)
 	return &csi.CreateVolumeResponse{Volume: v.proto()}, nil
 }
 
-// newVolume turns a request into a record, without size, refusing what no volume could satisfy.
+// newVolume converts a request to a record without a size and rejects invalid requests.
 func (d *driver) newVolume(req *csi.CreateVolumeRequest) (volume, error) {
 	if req.GetName() == "" {
-		return volume{}, invalid("the request names no volume")
+		return volume{}, invalid("the request has no volume id")
 	}
 	if err := d.checkCapabilities(req.GetVolumeCapabilities()); err != nil {
 		return volume{}, err
 	}
-	known := d.be.parameters()
+	known := d.backend.parameters()
 	for _, p := range slices.Sorted(maps.Keys(req.GetParameters())) {
 		if !slices.Contains(known, p) && !strings.HasPrefix(p, "csi.storage.k8s.io/") {
-			return volume{}, invalid("backend %s has no parameter %q; it has %s", d.opts.Backend, p, orNone(known))
+			return volume{}, invalid("unknown parameter %[2]q of backend %[1]s: want one of %[3]s", d.opts.Backend, p, orNone(known))
 		}
 	}
 	v := volume{
@@ -83,14 +83,14 @@ func orNone(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// sameVolume says whether a volume that exists is the one asked for.
+// sameVolume fails unless the existing volume satisfies the request.
 func sameVolume(old, wanted volume, r *csi.CapacityRange) error {
 	differs := func(what string) error {
 		return status.Errorf(codes.AlreadyExists, "volume %q exists with another %s", old.Name, what)
 	}
 	switch {
 	case old.Name != wanted.Name:
-		return status.Errorf(codes.Internal, "the names %q and %q have the same hash; choose another name", old.Name, wanted.Name)
+		return status.Errorf(codes.Internal, "names %q and %q have the same hash: choose another name", old.Name, wanted.Name)
 	case old.Size < r.GetRequiredBytes() || r.GetLimitBytes() > 0 && old.Size > r.GetLimitBytes():
 		return differs("size")
 	case old.Block != wanted.Block:
@@ -111,7 +111,7 @@ func (d *driver) makeVolume(ctx context.Context, v *volume, r *csi.CapacityRange
 	if err != nil {
 		return err
 	}
-	smallest, granularity, err := d.be.shape(v, src)
+	smallest, granularity, err := d.backend.shape(v, src)
 	if err != nil {
 		return err
 	}
@@ -132,12 +132,12 @@ func (d *driver) makeVolume(ctx context.Context, v *volume, r *csi.CapacityRange
 		return err
 	}
 	if err := d.createReserved(ctx, v, src); err != nil {
-		return errWith(err, d.reserve(-v.Size))
+		return withUndoErrors(err, d.reserve(-v.Size))
 	}
 	return nil
 }
 
-// createReserved creates a volume: the intent is written first, so that a crash in between leaves a record to undo.
+// createReserved creates a volume. The intent is written first, so that a crash leaves a record to undo.
 func (d *driver) createReserved(ctx context.Context, v *volume, src *origin) error {
 	if d.physical() {
 		intent := *v
@@ -146,17 +146,17 @@ func (d *driver) createReserved(ctx context.Context, v *volume, src *origin) err
 			return err
 		}
 	}
-	err := d.be.create(ctx, v, src)
+	err := d.backend.create(ctx, v, src)
 	if err == nil {
 		err = d.vols.put(v.ID, *v)
 	}
 	if err != nil {
-		return errWith(err, d.be.remove(ctx, *v), d.vols.delete(v.ID))
+		return withUndoErrors(err, d.backend.remove(ctx, *v), d.vols.delete(v.ID))
 	}
 	return nil
 }
 
-// physical says whether there is work that a crash can leave half done.
+// physical reports whether the backend does work that a crash can leave half done.
 func (d *driver) physical() bool { return d.opts.Backend != "null" }
 
 func (d *driver) origin(v *volume) (*origin, error) {
@@ -166,7 +166,7 @@ func (d *driver) origin(v *volume) (*origin, error) {
 	case v.Source.Snapshot != "":
 		s, ok := d.snaps.get(v.Source.Snapshot)
 		if !ok || s.Phase != ready {
-			return nil, status.Errorf(codes.NotFound, "no snapshot has the id %q", v.Source.Snapshot)
+			return nil, status.Errorf(codes.NotFound, "snapshot %q not found", v.Source.Snapshot)
 		}
 		return &origin{snapshot: &s}, nil
 	}
@@ -185,7 +185,7 @@ func (o *origin) size() int64 {
 func (d *driver) DeleteVolume(ctx context.Context, req *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
 	id := req.GetVolumeId()
 	if id == "" {
-		return nil, invalid("the request names no volume")
+		return nil, invalid("the request has no volume id")
 	}
 	unlock, err := d.locks.lock(ctx, id)
 	if err != nil {
@@ -206,7 +206,7 @@ func (d *driver) DeleteVolume(ctx context.Context, req *csi.DeleteVolumeRequest)
 			return nil, err
 		}
 	}
-	if err := d.be.remove(context.WithoutCancel(ctx), v); err != nil {
+	if err := d.backend.remove(context.WithoutCancel(ctx), v); err != nil {
 		return nil, err
 	}
 	if err := d.vols.delete(id); err != nil {
@@ -235,7 +235,7 @@ func (d *driver) ValidateVolumeCapabilities(_ context.Context, req *csi.Validate
 	}}, nil
 }
 
-// checkCapabilities refuses a set of capabilities that no volume of this backend can have.
+// checkCapabilities rejects capabilities that no volume of this backend can have.
 func (d *driver) checkCapabilities(caps []*csi.VolumeCapability) error {
 	if len(caps) == 0 {
 		return invalid("the request lacks volume capabilities")
@@ -255,16 +255,16 @@ func (d *driver) checkCapability(c *csi.VolumeCapability) error {
 	if c.GetBlock() == nil && c.GetMount() == nil {
 		return invalid("the volume capability lacks an access type")
 	}
-	if mode := c.GetAccessMode().GetMode(); !slices.Contains(d.be.modes(), mode) {
+	if mode := c.GetAccessMode().GetMode(); !slices.Contains(d.backend.modes(), mode) {
 		return invalid("backend %s cannot serve the access mode %s", d.opts.Backend, mode)
 	}
-	if _, stages := d.be.(stager); !stages && len(c.GetMount().GetMountFlags()) > 0 {
+	if _, stages := d.backend.(stager); !stages && len(c.GetMount().GetMountFlags()) > 0 {
 		return invalid("backend %s mounts no file system of the volume's own and takes no mount options", d.opts.Backend)
 	}
 	return nil
 }
 
-// fits says whether an existing volume has a capability.
+// fits fails unless the volume has a capability.
 func (d *driver) fits(v volume, c *csi.VolumeCapability) error {
 	if err := d.checkCapability(c); err != nil {
 		return err

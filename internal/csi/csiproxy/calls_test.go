@@ -116,8 +116,8 @@ func truthOf(t *testing.T, d *driver, rpc string) csidriver.Record {
 // wall turns the driver's wall clock into the run's: one machine, one process.
 func wall(clock op.Clock, ns int64) op.Time { return op.Time(ns - clock.Start().UnixNano()) }
 
-// TestInFlight: a call that hangs is seen as it hangs; how it was given up is
-// told from how it was cancelled.
+// TestInFlight shows that a hanging call is visible, and that a deadline and a cancellation are recorded
+// differently.
 func TestInFlight(t *testing.T) {
 	_, p, socket := beside(t, csidriver.Options{Inject: "rpcs: {CreateVolume: {hang: 100%}}"}, csiproxy.Options{})
 	address := serveRecords(t, p)
@@ -156,7 +156,7 @@ func TestInFlight(t *testing.T) {
 	}
 }
 
-// TestConcurrent: each of many calls at once is recorded once, with its own name.
+// TestConcurrent shows that each of many concurrent calls is recorded once, with its own name.
 func TestConcurrent(t *testing.T) {
 	_, p, socket := beside(t, csidriver.Options{Inject: `rpcs: {CreateVolume: {delay: "uniform(0ms,20ms)"}}`}, csiproxy.Options{})
 	var w watcher
@@ -206,7 +206,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestDriverEnds: calls in flight end when the driver does, also in the record.
+// TestDriverEnds shows that calls in flight end with the driver, also in the records.
 func TestDriverEnds(t *testing.T) {
 	d, p, socket := beside(t, csidriver.Options{Inject: "rpcs: {CreateVolume: {hang: 100%}}"}, csiproxy.Options{})
 	var w watcher

@@ -13,58 +13,56 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// ErrToken says that the two sides do not have the same token.
-var ErrToken = errors.New("the proxy has another token, or it is not a proxy of this run")
+// ErrToken is returned when the two sides have different tokens.
+var ErrToken = errors.New("token mismatch, or not a proxy of this run")
 
-// ErrProto says that the two sides are of different versions.
-var ErrProto = errors.New("the proxy is of another version")
+// ErrProto is returned when the two sides have different protocol versions.
+var ErrProto = errors.New("the proxy has another protocol version")
 
-// Handlers are told what the proxy saw, by one goroutine, in order. One that
-// is slow delays the others, and may have records lost, which is told.
+// Handlers receive what the proxy recorded, in order, from one goroutine. A slow handler delays the others;
+// records lost that way are reported as a Gap.
 type Handlers struct {
-	// Call gets each call when it began and when it ended.
+	// Call receives each call when it begins and again when it ends.
 	Call func(Call)
-	// Gap is told that records are missing; it may be nil.
+	// Gap receives each gap in the records; may be nil.
 	Gap func(Gap)
 }
 
-// Gap is a stretch of time of which calls may be missing.
+// Gap is a period with missing calls.
 type Gap struct {
-	From, To op.Time // To is when the proxy was heard again
-	// Lost is how many records are missing; -1: nobody knows.
+	From, To op.Time // To is when the proxy was reached again
+	// Lost is the number of missing records; -1: unknown.
 	Lost int64
-	// Restarted says that the proxy is a new process. Calls that were in
-	// flight are not heard of again; Seq begins anew.
+	// Restarted reports that the proxy is a new process: calls in flight have no end, and Seq restarts.
 	Restarted bool
 	Reason    string
 }
 
-// Client follows one proxy. It connects again when it has lost it, and misses
-// nothing by that as long as the proxy lives.
+// Client follows one proxy. It reconnects after a loss and misses no calls as long as the proxy's process
+// lives.
 type Client struct {
 	address, token string
 	clock          op.Clock
-	to             Handlers
+	handlers       Handlers
 
 	cancel context.CancelFunc
 	done   chan struct{}
 
 	mu           sync.Mutex
 	driver, node string
-	lost         error // why there is no connection
+	err          error // why there is no connection
 
-	// Of the one goroutine that follows.
-	instance string
-	clocks   *clocksync.Join
-	next     int64
-	unseen   int64
-	heard    op.Time
+	// instance and the following fields belong to the goroutine of follow.
+	instance    string
+	clocks      *clocksync.Estimator
+	next        int64
+	unseen      int64
+	lastContact op.Time
 }
 
-// Dial connects to the proxy that serves at address (HOST:PORT), joins its
-// clock to the run's, and follows the calls from now on. It tries until ctx
-// ends; a proxy with another token or version is not tried again. ctx does
-// not matter after that.
+// Dial connects to the proxy at address (HOST:PORT), synchronises its clock with the run's, and follows the
+// calls from now on. It retries until ctx ends, except after a wrong token or version. ctx has no effect
+// after Dial returns.
 func Dial(ctx context.Context, address, token string, clock op.Clock, to Handlers) (*Client, error) {
 	if err := transport.CheckToken(token); err != nil {
 		return nil, err
@@ -72,8 +70,8 @@ func Dial(ctx context.Context, address, token string, clock op.Clock, to Handler
 	if to.Gap == nil {
 		to.Gap = func(Gap) {}
 	}
-	c := &Client{address: address, token: token, clock: clock, to: to, done: make(chan struct{}), next: -1, unseen: -1}
-	s, err := c.reach(ctx)
+	c := &Client{address: address, token: token, clock: clock, handlers: to, done: make(chan struct{}), next: -1, unseen: -1}
+	s, err := c.connectWithRetry(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("CSI proxy at %s: %w", address, err)
 	}
@@ -83,40 +81,38 @@ func Dial(ctx context.Context, address, token string, clock op.Clock, to Handler
 	return c, nil
 }
 
-// Close ends it; no handler is called afterwards. It must not be called by a
-// handler.
+// Close stops following; no handler is called afterwards. It must not be called by a handler.
 func (c *Client) Close() error {
 	c.cancel()
 	<-c.done
 	return nil
 }
 
-// Driver is the name of the driver behind the proxy, Node the node; "" where
-// the proxy does not know.
+// Driver returns the name of the driver behind the proxy; "" if unknown.
 func (c *Client) Driver() string { c.mu.Lock(); defer c.mu.Unlock(); return c.driver }
 
-// Node is the node whose socket the proxy sits on; empty on a controller.
+// Node returns the node of the proxy's socket; empty on a controller.
 func (c *Client) Node() string { c.mu.Lock(); defer c.mu.Unlock(); return c.node }
 
-// Err says why the proxy cannot be heard at the moment; nil: it can.
-func (c *Client) Err() error { c.mu.Lock(); defer c.mu.Unlock(); return c.lost }
+// Err returns why the proxy is unreachable at the moment, or nil.
+func (c *Client) Err() error { c.mu.Lock(); defer c.mu.Unlock(); return c.err }
 
-func (c *Client) setErr(err error) { c.mu.Lock(); defer c.mu.Unlock(); c.lost = err }
+func (c *Client) setErr(err error) { c.mu.Lock(); defer c.mu.Unlock(); c.err = err }
 
-// How a proxy is sought, and how long it may be silent: it is asked for its
-// clock once a second.
+// Pauses between attempts, the deadline of one attempt, and the limit on silence; the client pings once a
+// second.
 const (
-	firstPause  = 50 * time.Millisecond
-	longPause   = 2 * time.Second
-	setUpWithin = 20 * time.Second
-	silence     = 15 * time.Second
-	askEach     = time.Second
+	firstPause   = 50 * time.Millisecond
+	longPause    = 2 * time.Second
+	setupTimeout = 20 * time.Second
+	silence      = 15 * time.Second
+	pingInterval = time.Second
 )
 
-// reach connects, again and again until ctx ends or there is no point.
-func (c *Client) reach(ctx context.Context) (*session, error) {
+// connectWithRetry connects and retries until ctx ends or the error is permanent.
+func (c *Client) connectWithRetry(ctx context.Context) (*session, error) {
 	for pause := firstPause; ; pause = min(2*pause, longPause) {
-		s, err := c.connect(ctx, c.begin)
+		s, err := c.connect(ctx, c.startSession)
 		if err == nil || errors.Is(err, ErrToken) || errors.Is(err, ErrProto) {
 			return s, err
 		}
@@ -132,23 +128,23 @@ func (c *Client) reach(ctx context.Context) (*session, error) {
 // session is one connection.
 type session struct {
 	*transport.Link
-	mail    *message.Conn
+	conn    *message.Conn
 	welcome welcome
-	clocks  *clocksync.Join
-	first   *records // where it begins: nothing after that is missed
+	clocks  *clocksync.Estimator
+	first   *recordPage // first page of records; every later one follows
 }
 
-// connect makes one attempt: TLS, proofs, and then what the session is for.
+// connect makes one attempt: TLS, mutual authentication, and then.
 func (c *Client) connect(ctx context.Context, then func(*session) error) (*session, error) {
-	ctx, cancel := context.WithTimeout(ctx, setUpWithin)
+	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
 	defer cancel()
-	l, err := transport.DialAnyone(ctx, c.address, silence)
+	l, err := transport.DialUnverified(ctx, c.address, silence)
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
-	s := &session{Link: l, mail: message.New(l, func() int64 { return int64(c.clock.Now()) }, maxFrame, silence)}
-	if err = c.introduce(s); err == nil {
+	s := &session{Link: l, conn: message.New(l, func() int64 { return int64(c.clock.Now()) }, maxFrame, silence)}
+	if err = c.authenticate(s); err == nil {
 		err = then(s)
 	}
 	if !stop() {
@@ -161,94 +157,93 @@ func (c *Client) connect(ctx context.Context, then func(*session) error) (*sessi
 	return s, nil
 }
 
-// introduce proves the token and checks that the proxy has it too.
-func (c *Client) introduce(s *session) error {
-	proof, err := s.Prove(c.token, asRunner)
+// authenticate proves the token and verifies the proxy's proof.
+func (c *Client) authenticate(s *session) error {
+	proof, err := s.Proof(c.token, asRunner)
 	if err != nil {
 		return err
 	}
-	if err := s.mail.Write(&letter{Hello: &hello{Magic: magic, Proto: Proto, Proof: proof}}); err != nil {
+	if err := s.conn.Write(&wireMessage{Hello: &hello{Magic: magic, Proto: Proto, Proof: proof}}); err != nil {
 		return err
 	}
-	var l letter
-	if err := s.mail.ReadHello(&l); err != nil {
+	var l wireMessage
+	if err := s.conn.ReadHello(&l); err != nil {
 		return err
 	}
 	switch {
 	case l.Refuse != nil && l.Refuse.Token:
-		return fmt.Errorf("%w (it says: %s)", ErrToken, l.Refuse.Reason)
+		return fmt.Errorf("%w (reason: %s)", ErrToken, l.Refuse.Reason)
 	case l.Refuse != nil:
 		return fmt.Errorf("%w: %s", ErrProto, l.Refuse.Reason)
 	case l.Welcome == nil:
-		return errors.New("something answers there that is no CSI proxy")
+		return errors.New("the peer is not a CSI proxy")
 	}
-	knows, err := s.Proven(c.token, asProxy, l.Welcome.Proof)
+	knows, err := s.VerifyProof(c.token, asProxy, l.Welcome.Proof)
 	if err != nil {
 		return err
 	}
 	if !knows {
-		return fmt.Errorf("%w: it could not prove it", ErrToken)
+		return fmt.Errorf("%w: invalid proof", ErrToken)
 	}
 	s.welcome = *l.Welcome
 	return nil
 }
 
-// begin joins the clocks and asks for the records where the last session with the
-// same process ended, else from now on, and waits for the first page: what
-// happens once it returns is told.
-func (c *Client) begin(s *session) error {
-	s.clocks = &clocksync.Join{}
+// startSession synchronises the clocks, requests the records from the end of the last session with the same
+// process, or else from now on, and waits for the first page.
+func (c *Client) startSession(s *session) error {
+	s.clocks = &clocksync.Estimator{}
 	if s.welcome.Instance == c.instance {
-		s.clocks = c.clocks // the same clock: what is known of it still holds
+		s.clocks = c.clocks // the same clock: earlier exchanges stay valid
 	}
-	if err := s.mail.Join(s.clocks); err != nil {
+	if err := s.conn.SyncClock(s.clocks); err != nil {
 		return err
 	}
 	c.mu.Lock()
-	c.driver, c.node, c.lost = s.welcome.Driver, s.welcome.Node, nil
+	c.driver, c.node, c.err = s.welcome.Driver, s.welcome.Node, nil
 	c.mu.Unlock()
-	f := from{Now: true}
+	f := startAt{Now: true}
 	if c.instance == s.welcome.Instance && c.next >= 0 {
-		f = from{At: c.next}
+		f = startAt{At: c.next}
 	}
-	if err := s.mail.Write(&letter{From: &f}); err != nil {
+	if err := s.conn.Write(&wireMessage{Start: &f}); err != nil {
 		return err
 	}
-	var l letter
-	err := s.mail.Read(&l)
+	var l wireMessage
+	err := s.conn.Read(&l)
 	if err == nil && l.Page == nil {
-		err = errors.New("it did not answer the question for its records")
+		err = errors.New("the proxy did not send its records")
 	}
 	s.first = l.Page
 	return err
 }
 
-// follow reads until the client is closed, over as many connections as it takes.
+// follow reads until the client is closed, reconnecting as needed.
 func (c *Client) follow(ctx context.Context, s *session) {
 	defer close(c.done)
 	for {
-		why := c.listen(ctx, s)
+		why := c.readSession(ctx, s)
 		if ctx.Err() != nil {
 			return
 		}
 		c.setErr(why)
-		again, err := c.reach(ctx)
+		again, err := c.connectWithRetry(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
 				c.setErr(err)
-				c.to.Gap(Gap{From: c.heard, To: c.clock.Now(), Lost: -1, Restarted: true, Reason: err.Error()})
+				c.handlers.Gap(Gap{From: c.lastContact, To: c.clock.Now(), Lost: -1, Restarted: true, Reason: err.Error()})
 			}
 			return
 		}
 		if again.welcome.Instance != c.instance {
-			c.to.Gap(Gap{From: c.heard, To: c.clock.Now(), Lost: -1, Restarted: true, Reason: why.Error()})
+			c.handlers.Gap(Gap{From: c.lastContact, To: c.clock.Now(), Lost: -1, Restarted: true, Reason: why.Error()})
 		}
 		s = again
 	}
 }
 
-// listen follows one connection to its end.
-func (c *Client) listen(ctx context.Context, s *session) error {
+// readSession follows one connection to its end.
+func (c *Client) readSession(ctx context.Context, s *session) error {
 	defer func() { _ = s.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
 	defer stop()
@@ -256,46 +251,46 @@ func (c *Client) listen(ctx context.Context, s *session) error {
 		c.next, c.unseen = -1, -1
 	}
 	c.instance, c.clocks = s.welcome.Instance, s.clocks
-	c.page(s.first)
-	c.heard = c.clock.Now()
+	c.deliver(s.first)
+	c.lastContact = c.clock.Now()
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go s.mail.KeepAsking(asking, askEach)
+	go s.conn.PingEvery(asking, pingInterval)
 	for {
-		var l letter
-		if err := s.mail.Read(&l); err != nil {
+		var l wireMessage
+		if err := s.conn.Read(&l); err != nil {
 			return err
 		}
 		switch {
 		case l.Pong != nil:
 			s.clocks.Add(l.Exchange())
 		case l.Page != nil:
-			c.page(l.Page)
+			c.deliver(l.Page)
 		}
-		c.heard = c.clock.Now()
+		c.lastContact = c.clock.Now()
 	}
 }
 
-// page hands records on, and what is missing before them.
-func (c *Client) page(p *records) {
+// deliver passes records, and gaps before them, to the handlers.
+func (c *Client) deliver(p *recordPage) {
 	if p.Lost > 0 {
-		c.to.Gap(Gap{From: c.heard, To: c.clock.Now(), Lost: p.Lost, Reason: "the proxy keeps records for so long only; this runner was too slow or away"})
+		c.handlers.Gap(Gap{From: c.lastContact, To: c.clock.Now(), Lost: p.Lost, Reason: "the proxy discarded records before this runner read them"})
 	}
 	if c.unseen >= 0 && p.Unseen > c.unseen {
-		c.to.Gap(Gap{From: c.heard, To: c.clock.Now(), Lost: p.Unseen - c.unseen, Reason: "calls that the proxy could not read"})
+		c.handlers.Gap(Gap{From: c.lastContact, To: c.clock.Now(), Lost: p.Unseen - c.unseen, Reason: "calls that the proxy could not parse"})
 	}
 	c.unseen, c.next = p.Unseen, p.Next
 	for _, r := range p.Records {
-		c.to.Call(c.convert(r))
+		c.handlers.Call(c.convert(r))
 	}
 }
 
-// convert places a record on the run's clock: both ends by one exchange, so
-// that their difference stays what the proxy measured.
+// convert converts a record to the run's clock: both ends with one exchange, so that the duration stays
+// exact.
 func (c *Client) convert(r Record) Call {
 	call := Call{Seq: r.Seq, RPC: r.RPC, Subject: r.Subject, End: op.Never, Code: r.Code, Message: r.Message}
 	at := max(r.Start, r.End)
-	offset, plusMinus, _ := c.clocks.Offset(at) // there are exchanges: a session begins with them
+	offset, plusMinus, _ := c.clocks.Offset(at) // a session starts with clock exchanges
 	call.Start, call.Err = op.Time(r.Start-offset), plusMinus
 	if r.End != 0 {
 		call.End = op.Time(r.End - offset)

@@ -1,14 +1,11 @@
-// Package csiproxy makes the RPCs of a CSI driver visible, which no API of
-// Kubernetes shows: a proxy sits on the driver's unix socket, hands every
-// byte on as it came, and reads along: when each RPC began and ended, how, and
-// for which volume. A runner that knows the proxy's token follows its records
-// (Dial), joined to the run's clock.
+// Package csiproxy records the RPCs of a CSI driver, which no Kubernetes API exposes: a proxy on the driver's
+// unix socket forwards all bytes unchanged and parses a copy: when each RPC began and ended, with which
+// result, and for which volume. A runner that has the proxy's token follows the records (Dial) on the run's
+// clock.
 //
-// The proxy is no party to the protocol: it copies bytes between each client
-// and a connection of that client's own to the driver, and parses the copy.
-// Deadlines, cancellation, metadata, flow control and unknown services are
-// therefore the driver's own, and a mistake in the parser costs records,
-// never calls.
+// The proxy does not take part in the protocol: it copies bytes between each client and a separate connection
+// to the driver. Deadlines, cancellation, metadata, flow control and unknown services are therefore the
+// driver's own, and a parser error costs records, never calls.
 //
 // See docs/design/csi-proxy.md.
 package csiproxy

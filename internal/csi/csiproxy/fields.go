@@ -11,9 +11,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// wanted are the fields that are read, wherever a message has them, and where
-// they go. Of those that go to one place, an earlier line wins.
-var wanted = []struct {
+// fieldPaths are the recorded message fields and their destinations. For one destination, an earlier entry
+// wins.
+var fieldPaths = []struct {
 	path string
 	to   func(*Subject) *string
 	list bool // several values are joined
@@ -37,10 +37,10 @@ var wanted = []struct {
 	{"staging_target_path", func(s *Subject) *string { return &s.Path }, false},
 }
 
-// field is one that is wanted (index into wanted) or leads to such.
+// field is a recorded field or leads to one.
 type field struct {
-	wanted int // -1: it only leads on
-	below  fields
+	path  int // index into fieldPaths; -1: only leads to others
+	below fields
 }
 
 type fields map[protowire.Number]*field
@@ -48,11 +48,11 @@ type fields map[protowire.Number]*field
 // method is an RPC of CSI.
 type method struct {
 	name              string
-	node              bool // of the node service
+	node              bool // belongs to the node service
 	request, response fields
 }
 
-// methods are the RPCs of CSI by their path.
+// methods returns the RPCs of CSI by their path.
 var methods = sync.OnceValue(func() map[string]method {
 	all := map[string]method{}
 	services := csi.File_csi_proto.Services()
@@ -62,18 +62,17 @@ var methods = sync.OnceValue(func() map[string]method {
 			m := service.Methods().Get(j)
 			all[fmt.Sprintf("/%s/%s", service.FullName(), m.Name())] = method{
 				name: string(m.Name()), node: service.Name() == "Node",
-				request: find(m.Input()), response: find(m.Output()),
+				request: fieldsOf(m.Input()), response: fieldsOf(m.Output()),
 			}
 		}
 	}
 	return all
 })
 
-// find looks up which of the wanted fields a message has. A field that is
-// marked as secret is not among them, nor what is below it.
-func find(message protoreflect.MessageDescriptor) fields {
+// fieldsOf returns the fieldPaths that a message has, without fields marked secret and what is below them.
+func fieldsOf(message protoreflect.MessageDescriptor) fields {
 	found := fields{}
-	for i, w := range wanted {
+	for i, w := range fieldPaths {
 		if numbers := resolve(message, strings.Split(w.path, ".")); numbers != nil {
 			found.add(numbers, i)
 		}
@@ -84,17 +83,17 @@ func find(message protoreflect.MessageDescriptor) fields {
 func (f fields) add(numbers []protowire.Number, index int) {
 	at := f[numbers[0]]
 	if at == nil {
-		at = &field{wanted: -1, below: fields{}}
+		at = &field{path: -1, below: fields{}}
 		f[numbers[0]] = at
 	}
 	if len(numbers) == 1 {
-		at.wanted = index
+		at.path = index
 		return
 	}
 	at.below.add(numbers[1:], index)
 }
 
-// resolve turns a path of names into one of numbers; nil where there is none.
+// resolve converts a path of names to one of field numbers; nil if the message lacks it.
 func resolve(message protoreflect.MessageDescriptor, path []string) []protowire.Number {
 	fd := message.Fields().ByName(protoreflect.Name(path[0]))
 	if fd == nil || secret(fd) {
@@ -122,14 +121,14 @@ func secret(fd protoreflect.FieldDescriptor) bool {
 	return ok && marked
 }
 
-// extract reads the fields from an encoded message, or from the beginning of
-// one. What is malformed ends the reading; what was found before stays.
+// extract reads the fields from an encoded message or its beginning. Malformed data ends the reading; fields
+// found before are kept.
 func extract(b []byte, f fields) Subject {
-	values := make([]string, len(wanted))
+	values := make([]string, len(fieldPaths))
 	walk(b, f, values)
 	var s Subject
 	for i, v := range values {
-		if to := wanted[i].to(&s); v != "" && *to == "" {
+		if to := fieldPaths[i].to(&s); v != "" && *to == "" {
 			*to = v
 		}
 	}
@@ -156,15 +155,15 @@ func walk(b []byte, f fields, values []string) {
 			return
 		}
 		b = b[n:]
-		if at.wanted >= 0 {
-			put(&values[at.wanted], value, wanted[at.wanted].list)
+		if at.path >= 0 {
+			setValue(&values[at.path], value, fieldPaths[at.path].list)
 		}
 		walk(value, at.below, values)
 	}
 }
 
-// put keeps a value: the last one, as protobuf has it, or all of a list.
-func put(to *string, value []byte, list bool) {
+// setValue stores a value: the last one, as in protobuf, or all of a list, joined by commas.
+func setValue(to *string, value []byte, list bool) {
 	text := strings.ToValidUTF8(string(value[:min(len(value), maxText)]), "�")
 	if list && *to != "" {
 		text = *to + "," + text

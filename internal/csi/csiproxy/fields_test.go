@@ -68,13 +68,13 @@ func TestExtract(t *testing.T) {
 	}
 }
 
-// TestWanted: every line of the table finds something in this version of CSI.
-func TestWanted(t *testing.T) {
+// TestFieldPaths shows that every entry of the table matches a field of this version of CSI.
+func TestFieldPaths(t *testing.T) {
 	found := map[int]bool{}
 	var collect func(fields)
 	collect = func(f fields) {
 		for _, at := range f {
-			found[at.wanted] = true
+			found[at.path] = true
 			collect(at.below)
 		}
 	}
@@ -82,7 +82,7 @@ func TestWanted(t *testing.T) {
 		collect(m.request)
 		collect(m.response)
 	}
-	for i, w := range wanted {
+	for i, w := range fieldPaths {
 		if !found[i] {
 			t.Errorf("no message of CSI has %s", w.path)
 		}

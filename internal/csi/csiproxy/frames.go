@@ -9,10 +9,10 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// preface is what an HTTP/2 client says first (RFC 9113 §3.4).
+// preface is the connection preface of an HTTP/2 client (RFC 9113 §3.4).
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
-// Frames of HTTP/2 that matter here (RFC 9113 §6), and their flags.
+// HTTP/2 frame types (RFC 9113 §6) and flags that the parser uses.
 const (
 	frameData         = 0x0
 	frameHeaders      = 0x1
@@ -26,42 +26,42 @@ const (
 	flagPriority   = 0x20
 )
 
-// Bounds of a header block, as it comes and with its table.
+// Limits of a header block and of its dynamic table.
 const (
 	maxBlock = 1 << 20
 	maxTable = 1 << 20
 )
 
 var (
-	errNotHTTP2 = errors.New("it is not HTTP/2")
-	errFrame    = errors.New("it is HTTP/2 of a kind that gRPC does not use")
+	errNotHTTP2 = errors.New("not HTTP/2")
+	errFrame    = errors.New("unexpected HTTP/2 frame")
 )
 
-// headers are the ones that matter.
+// headers are the header fields that the parser uses.
 type headers struct {
 	path, status, message, http string
 	timeout                     time.Duration
 }
 
-// frames parses one direction of a connection as its bytes come.
+// frames parses one direction of a connection incrementally.
 type frames struct {
 	onHeaders func(id uint32, h headers, last bool, at int64)
 	onData    func(id uint32, b []byte)
 	onEnd     func(id uint32, at int64) // behind data
 	onReset   func(id uint32, code uint32, at int64)
 
-	preface int // bytes of it that are still to come
+	preface int // bytes of the preface still to come
 	head    [9]byte
-	got     int // bytes of head
-	kind    byte
+	got     int // bytes of head received
+	typ     byte
 	flags   byte
 	id      uint32
-	left    int // of the payload
-	data    int // of the payload without padding
+	left    int // bytes of the payload still to come
+	data    int // same, without padding
 	padded  bool
 
-	control  []byte // payload of a frame that is read whole
-	block    []byte // a header block in several frames
+	control  []byte // payload of a frame that is parsed whole
+	block    []byte // header block, possibly of several frames
 	blockEnd bool   // the stream ends with it
 	decoder  *hpack.Decoder
 	h        headers
@@ -70,7 +70,7 @@ type frames struct {
 func newFrames(preface int) *frames {
 	f := &frames{preface: preface}
 	f.decoder = hpack.NewDecoder(4096, f.header)
-	// The table follows the sender's own announcements, which its peer has allowed.
+	// The table size follows the sender's announcements, which its peer has accepted.
 	f.decoder.SetAllowedMaxDynamicTableSize(maxTable)
 	return f
 }
@@ -90,7 +90,7 @@ func (f *frames) header(h hpack.HeaderField) {
 	}
 }
 
-// feed parses the next bytes; after an error it is not to be used.
+// feed parses the next bytes; it must not be called after an error.
 func (f *frames) feed(b []byte, at int64) error {
 	for len(b) > 0 {
 		switch {
@@ -129,25 +129,25 @@ func (f *frames) feed(b []byte, at int64) error {
 	return nil
 }
 
-// start reads the head of a frame.
+// start parses a frame header.
 func (f *frames) start() {
 	f.left = int(f.head[0])<<16 | int(f.head[1])<<8 | int(f.head[2])
-	f.kind, f.flags = f.head[3], f.head[4]
+	f.typ, f.flags = f.head[3], f.head[4]
 	f.id = binary.BigEndian.Uint32(f.head[5:]) & (1<<31 - 1)
 	f.data, f.padded = f.left, f.flags&flagPadded != 0
 	f.control = f.control[:0]
 }
 
-// payload takes the next bytes of a frame.
+// payload handles the next bytes of a payload.
 func (f *frames) payload(b []byte) error {
-	switch f.kind {
+	switch f.typ {
 	case frameData:
 		if f.padded {
 			f.data -= 1 + int(b[0])
 			f.padded = false
 			b = b[1:]
 			if f.data < 0 {
-				return fmt.Errorf("%w: padding is longer than its frame", errFrame)
+				return fmt.Errorf("%w: padding longer than the frame", errFrame)
 			}
 		}
 		n := min(f.data, len(b))
@@ -156,18 +156,18 @@ func (f *frames) payload(b []byte) error {
 		return nil
 	case frameHeaders, frameContinuation, frameReset:
 		if len(f.control)+len(b) > maxBlock {
-			return fmt.Errorf("%w: headers beyond %d bytes", errFrame, maxBlock)
+			return fmt.Errorf("%w: headers longer than %d bytes", errFrame, maxBlock)
 		}
 		f.control = append(f.control, b...)
 	case framePush:
-		return fmt.Errorf("%w: a pushed stream", errFrame) // its headers would be missing from the table
+		return fmt.Errorf("%w: server push", errFrame) // its headers would be missing from the dynamic table
 	}
 	return nil
 }
 
-// finish acts on a frame that is whole.
+// finish handles a complete frame.
 func (f *frames) finish(at int64) error {
-	switch f.kind {
+	switch f.typ {
 	case frameData:
 		if f.flags&flagEndStream == 0 {
 			return nil
@@ -183,20 +183,20 @@ func (f *frames) finish(at int64) error {
 		return f.decode(at)
 	case frameContinuation:
 		if len(f.block)+len(f.control) > maxBlock {
-			return fmt.Errorf("%w: headers beyond %d bytes", errFrame, maxBlock)
+			return fmt.Errorf("%w: headers longer than %d bytes", errFrame, maxBlock)
 		}
 		f.block = append(f.block, f.control...)
 		return f.decode(at)
 	case frameReset:
 		if len(f.control) != 4 {
-			return fmt.Errorf("%w: a reset of %d bytes", errFrame, len(f.control))
+			return fmt.Errorf("%w: RST_STREAM of %d bytes", errFrame, len(f.control))
 		}
 		f.onReset(f.id, binary.BigEndian.Uint32(f.control), at)
 	}
 	return nil
 }
 
-// decode reads a header block once it is whole.
+// decode decodes a header block once it is complete.
 func (f *frames) decode(at int64) error {
 	if f.flags&flagEndHeaders == 0 {
 		return nil
@@ -212,7 +212,7 @@ func (f *frames) decode(at int64) error {
 	return nil
 }
 
-// fragment is a HEADERS frame's payload without padding and priority.
+// fragment returns a HEADERS frame's payload without padding and priority.
 func fragment(b []byte, flags byte) ([]byte, error) {
 	pad := 0
 	if flags&flagPadded != 0 && len(b) > 0 {
@@ -222,7 +222,7 @@ func fragment(b []byte, flags byte) ([]byte, error) {
 		b = b[min(5, len(b)):]
 	}
 	if pad > len(b) {
-		return nil, fmt.Errorf("%w: padding is longer than its frame", errFrame)
+		return nil, fmt.Errorf("%w: padding longer than the frame", errFrame)
 	}
 	return b[:len(b)-pad], nil
 }

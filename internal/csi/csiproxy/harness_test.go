@@ -121,7 +121,7 @@ func startProxy(t testing.TB, o csiproxy.Options) (*csiproxy.Proxy, func()) {
 	if o.Grace == 0 {
 		o.Grace = 5 * time.Second
 	}
-	o.Say = func(line string) { t.Log("proxy: " + line) }
+	o.Log = func(line string) { t.Log("proxy: " + line) }
 	p, err := csiproxy.New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func beside(t testing.TB, o csidriver.Options, po csiproxy.Options) (*driver, *c
 	return d, p, po.Listen
 }
 
-// shortDir is a directory whose name leaves room for a socket's: 107 characters.
+// shortDir returns a directory short enough for a socket path of 107 characters.
 func shortDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "csip")
@@ -175,7 +175,7 @@ func dial(t testing.TB, socket string) *grpc.ClientConn {
 func answers(ctx context.Context, socket string) bool { return probe(ctx, socket) == nil }
 
 func probe(ctx context.Context, socket string) error {
-	// Looked at by hand first: gRPC waits a second after a connection that failed.
+	// Dial directly first: gRPC waits a second after a failed connection.
 	c, err := net.Dial("unix", socket)
 	if err != nil {
 		return err
@@ -196,7 +196,7 @@ func waitFor(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timeout waiting for %s", what)
 		}
 	}
 }
@@ -222,7 +222,7 @@ func serveRecords(t testing.TB, p *csiproxy.Proxy) string {
 	return listener.Addr().String()
 }
 
-// watcher gathers what a client is told.
+// watcher collects what a client's handlers receive.
 type watcher struct {
 	mu    sync.Mutex
 	calls []csiproxy.Call

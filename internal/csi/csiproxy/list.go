@@ -14,31 +14,30 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Item is something that a driver has, by its own list.
+// Item is an object in a driver's list.
 type Item struct {
 	ID string `json:"id"`
-	// Source is the volume that a snapshot is of; Group the group that it is in.
+	// Source is the source volume of a snapshot; Group its group.
 	Source string `json:"source,omitempty"`
 	Group  string `json:"group,omitempty"`
 }
 
-// Inventory is what a driver says that it has. A list that it does not offer is
-// nil.
+// Inventory holds the objects that a driver lists. A list that it does not support is nil.
 type Inventory struct {
 	Driver             string
 	Volumes, Snapshots map[string]Item // by id
-	// Cut says that there was more than is asked for.
+	// Cut reports that the driver has more objects than were requested.
 	Cut bool
 }
 
-// ErrNoList says that the proxy, or the driver behind it, has no list to give.
-var ErrNoList = errors.New("the driver behind the proxy cannot list what it has")
+// ErrNoList is returned when the proxy, or its driver, cannot list objects.
+var ErrNoList = errors.New("the driver behind the proxy cannot list its volumes and snapshots")
 
-// listing is a part of an inventory as it is sent; the last has More false.
+// listing is a part of an inventory; the last part has More false.
 type listing struct {
 	Volumes   []Item `json:"volumes,omitempty"`
 	Snapshots []Item `json:"snapshots,omitempty"`
-	// CanVolumes, CanSnapshots say, in the first part, which lists there are.
+	// CanVolumes and CanSnapshots, in the first part, say which lists the driver supports.
 	CanVolumes   bool   `json:"canVolumes,omitempty"`
 	CanSnapshots bool   `json:"canSnapshots,omitempty"`
 	More         bool   `json:"more,omitempty"`
@@ -48,12 +47,12 @@ type listing struct {
 
 const (
 	listPage   = 500
-	maxItems   = 100_000 // of each list: as far as a driver is asked
+	maxItems   = 100_000 // of each list
 	listWithin = time.Minute
 )
 
-// List asks the proxy at address what the driver behind it has: the proxy calls
-// the driver's own lists, which changes nothing. ErrNoList where there are none.
+// List returns the objects of the driver behind the proxy at address, by the driver's read-only list calls.
+// ErrNoList if it supports none.
 func List(ctx context.Context, address, token string) (*Inventory, error) {
 	if err := transport.CheckToken(token); err != nil {
 		return nil, err
@@ -65,8 +64,8 @@ func List(ctx context.Context, address, token string) (*Inventory, error) {
 		if !s.welcome.Lists {
 			return ErrNoList
 		}
-		s.SetSilence(listWithin) // a driver may take its time
-		return s.mail.Write(&letter{List: &list{}})
+		s.SetSilence(listWithin) // the driver may be slow
+		return s.conn.Write(&wireMessage{List: &listRequest{}})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("CSI proxy at %s: %w", address, err)
@@ -76,15 +75,15 @@ func List(ctx context.Context, address, token string) (*Inventory, error) {
 	defer stop()
 	found := &Inventory{Driver: s.welcome.Driver}
 	for {
-		var l letter
-		err := s.mail.Read(&l)
+		var l wireMessage
+		err := s.conn.Read(&l)
 		switch {
 		case err != nil:
 			return nil, errors.Join(err, ctx.Err())
 		case l.Listing == nil:
 			continue
 		case l.Listing.Error != "":
-			return nil, fmt.Errorf("CSI proxy at %s: the driver's list: %s", address, l.Listing.Error)
+			return nil, fmt.Errorf("CSI proxy at %s: list of the driver: %s", address, l.Listing.Error)
 		}
 		found.add(l.Listing)
 		if !l.Listing.More {
@@ -113,12 +112,12 @@ func (v *Inventory) add(l *listing) {
 	v.Cut = v.Cut || l.Cut
 }
 
-// inventory asks the driver what it has and sends it in parts. A failure of the
-// driver's is the last of them; the error is of sending.
-func (p *Proxy) inventory(ctx context.Context, send func(listing) error) error {
+// sendInventory lists the driver's objects and sends them in parts. A failure of the driver is reported in
+// the last part; the returned error is from send.
+func (p *Proxy) sendInventory(ctx context.Context, send func(listing) error) error {
 	ctx, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
-	cut, err := p.walk(ctx, func(part listing) error {
+	cut, err := p.listAll(ctx, func(part listing) error {
 		part.More = true
 		return send(part)
 	})
@@ -129,15 +128,15 @@ func (p *Proxy) inventory(ctx context.Context, send func(listing) error) error {
 	return send(last)
 }
 
-// walk hands on what the driver lists, page by page; cut says that it has more.
-func (p *Proxy) walk(ctx context.Context, emit func(listing) error) (cut bool, err error) {
-	conn, err := clientOf(p.front.dial)
+// listAll passes the driver's lists to emit, page by page; cut reports that there is more.
+func (p *Proxy) listAll(ctx context.Context, emit func(listing) error) (cut bool, err error) {
+	conn, err := grpcClient(p.endpoint.dial)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = conn.Close() }()
 	driver := csi.NewControllerClient(conn)
-	first, err := lists(ctx, driver)
+	first, err := listCapabilities(ctx, driver)
 	if err != nil {
 		return false, err
 	}
@@ -166,8 +165,8 @@ func (p *Proxy) walk(ctx context.Context, emit func(listing) error) (cut bool, e
 	return cut, nil
 }
 
-// lists says which lists a driver has. One without a controller has none.
-func lists(ctx context.Context, driver csi.ControllerClient) (listing, error) {
+// listCapabilities returns the lists that a driver supports: none without a controller service.
+func listCapabilities(ctx context.Context, driver csi.ControllerClient) (listing, error) {
 	answer, err := driver.ControllerGetCapabilities(ctx, &csi.ControllerGetCapabilitiesRequest{})
 	if status.Code(err) == codes.Unimplemented {
 		return listing{}, nil

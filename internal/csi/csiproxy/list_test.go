@@ -49,8 +49,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestListFails: a driver that cannot answer is said to, and another token gets
-// nothing.
+// TestListFails covers a driver that cannot list and a wrong token.
 func TestListFails(t *testing.T) {
 	_, p, _ := beside(t, csidriver.Options{Inject: "rpcs: {ListVolumes: {error: 100% UNAVAILABLE}}"}, csiproxy.Options{})
 	address := serveRecords(t, p)

@@ -6,15 +6,14 @@ import (
 	"sync"
 )
 
-// Bounds of a Log.
+// Limits of a Log.
 const (
 	maxEvents = 200_000 // two for each of 100,000 calls
 	maxBytes  = 64 << 20
 )
 
-// Log keeps what happened last, in order, for any number of readers at their
-// own pace. A reader that is too slow is told how much it has missed. Methods
-// are safe for concurrent use and do not block.
+// Log keeps the latest events, in order, for any number of readers at their own pace. A reader that falls
+// behind learns how many it missed. Methods are safe for concurrent use and do not block.
 type Log struct {
 	mu       sync.Mutex
 	capacity int
@@ -29,26 +28,26 @@ type Log struct {
 
 // event is the begin or the end of a call; both share the record.
 type event struct {
-	of    *Record
-	ended bool
-	size  int
+	record *Record
+	ended  bool
+	size   int
 }
 
 func newLog(capacity int) *Log {
 	return &Log{capacity: capacity, open: map[*Record]struct{}{}, wake: make(chan struct{})}
 }
 
-// begin takes a new record, which is the log's from now on, and numbers it.
+// begin takes ownership of a new record and numbers it.
 func (l *Log) begin(r *Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.seq++
 	r.Seq = l.seq
 	l.open[r] = struct{}{}
-	l.append(event{of: r, size: r.size()})
+	l.append(event{record: r, size: r.size()})
 }
 
-// end completes a record that was begun; answer has what the response says.
+// end completes a record; answer has the fields of the response.
 func (l *Log) end(r *Record, answer Subject, at int64, code, message string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,15 +57,15 @@ func (l *Log) end(r *Record, answer Subject, at int64, code, message string) {
 	delete(l.open, r)
 	r.Subject.fill(answer)
 	r.End, r.Code, r.Message = at, code, clip(message)
-	l.append(event{of: r, ended: true, size: len(r.Message)})
+	l.append(event{record: r, ended: true, size: len(r.Message)})
 }
 
-// miss counts n calls of which nothing could be seen.
-func (l *Log) miss(n int64) {
+// countUnseen counts n calls that could not be parsed.
+func (l *Log) countUnseen(n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unseen += n
-	l.tell()
+	l.notify()
 }
 
 func (l *Log) append(e event) {
@@ -78,17 +77,16 @@ func (l *Log) append(e event) {
 		l.events = l.events[1:]
 		l.first++
 	}
-	l.tell()
+	l.notify()
 }
 
-func (l *Log) tell() {
+func (l *Log) notify() {
 	close(l.wake)
 	l.wake = make(chan struct{})
 }
 
-// now returns the position behind the last event, and the calls that are in
-// flight, in order.
-func (l *Log) now() (int64, []Record) {
+// snapshot returns the position after the last event and the calls in flight, in order.
+func (l *Log) snapshot() (int64, []Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var open []Record
@@ -99,13 +97,13 @@ func (l *Log) now() (int64, []Record) {
 	return l.first + int64(len(l.events)), open
 }
 
-// page is what a reader gets at once.
+// page is the result of one read.
 type page struct {
 	records []Record
-	next    int64           // where to go on
-	lost    int64           // events before records that are no longer kept
-	unseen  int64           // calls of which nothing could be seen, ever
-	wake    <-chan struct{} // closed when there is more
+	next    int64           // position of the next read
+	lost    int64           // discarded events before records
+	unseen  int64           // total of calls that could not be parsed
+	wake    <-chan struct{} // closed when there are more events
 }
 
 // read returns at most limit events from a position on.
@@ -118,7 +116,7 @@ func (l *Log) read(from int64, limit int) page {
 		if len(p.records) == limit {
 			break
 		}
-		r := *e.of
+		r := *e.record
 		if !e.ended {
 			r.End, r.Code, r.Message = 0, "", ""
 		}
@@ -128,7 +126,7 @@ func (l *Log) read(from int64, limit int) page {
 	return p
 }
 
-// fill adds what is not known yet.
+// fill sets the empty fields of s from o.
 func (s *Subject) fill(o Subject) {
 	for _, f := range []struct{ to, from *string }{
 		{&s.Driver, &o.Driver}, {&s.Node, &o.Node}, {&s.Name, &o.Name}, {&s.Volume, &o.Volume},

@@ -20,73 +20,70 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/clock"
 )
 
-// Options configure a Proxy. Either TakeOver or both Upstream and Listen are
-// set; all three are paths of unix sockets.
+// Options configure a Proxy. Either TakeOver or both Upstream and Listen are set; all three are paths of unix
+// sockets.
 type Options struct {
-	// Upstream is the driver's socket, Listen where clients find the proxy.
+	// Upstream is the driver's socket, Listen the proxy's.
 	Upstream, Listen string
-	// TakeOver is the driver's socket, whose name the proxy takes for as long
-	// as it runs.
+	// TakeOver is the driver's socket, whose path the proxy takes while it runs.
 	TakeOver string
-	// Driver is the driver's name; empty: it is asked once, by GetPluginInfo.
+	// Driver is the driver's name; empty: ask the driver once (GetPluginInfo).
 	Driver string
-	// Node is the node that the socket belongs to; it stands in records whose
-	// requests name none. Empty on a controller.
+	// Node is the node of the socket, recorded for requests without a node; empty on a controller.
 	Node string
-	// Grace is how long calls in flight may go on when Run ends; 0: 20 s.
+	// Grace is how long calls in flight may continue when Run ends; 0: 20 s.
 	Grace time.Duration
-	// Say takes lines for people; it may be nil.
-	Say func(line string)
+	// Log receives log lines; may be nil.
+	Log func(line string)
 	// Offset is added to the proxy's clock, for tests.
 	Offset time.Duration
-	// Keep is how many calls are kept at most; 0: 100,000.
-	Keep int
+	// MaxCalls is the maximum number of recorded calls; 0: 100,000.
+	MaxCalls int
 }
 
 const defaultGrace = 20 * time.Second
 
-// Proxy stands between a CSI driver's socket and its clients and records
-// their calls.
+// Proxy forwards the calls on a CSI driver's socket and records them.
 type Proxy struct {
-	o        Options
+	opts     Options
 	clock    clock.Clock
 	log      *Log
-	front    front
+	endpoint endpoint
 	relays   relays
 	driver   atomic.Pointer[string]
 	instance string
-	stands   chan struct{}
+	ready    chan struct{}
 }
 
-// front is where clients connect.
-type front interface {
+// endpoint is where clients connect.
+type endpoint interface {
 	// dial connects to the driver.
 	dial(ctx context.Context) (*net.UnixConn, error)
-	// serve hands connections to take until ctx ends; by then the socket is
-	// the driver's again, or gone. It calls stands when it begins to, at least once.
+	// serve passes connections to take until ctx ends; when it returns, the driver has its socket back. It
+	// calls ready when it starts serving, at least once.
 	serve(ctx context.Context, take func(*net.UnixConn), stands func()) error
 }
 
-// New prepares a proxy; nothing is touched before Run.
+// New returns a proxy; it changes nothing before Run.
 func New(o Options) (*Proxy, error) {
-	if o.Say == nil {
-		o.Say = func(string) {}
+	if o.Log == nil {
+		o.Log = func(string) {}
 	}
 	if o.Grace == 0 {
 		o.Grace = defaultGrace
 	}
 	capacity := maxEvents
-	if o.Keep > 0 {
-		capacity = 2 * o.Keep
+	if o.MaxCalls > 0 {
+		capacity = 2 * o.MaxCalls
 	}
-	p := &Proxy{o: o, clock: clock.New(o.Offset), log: newLog(capacity), relays: relays{all: map[*relay]struct{}{}}, instance: rand.Text(), stands: make(chan struct{})}
+	p := &Proxy{opts: o, clock: clock.New(o.Offset), log: newLog(capacity), relays: relays{all: map[*relay]struct{}{}}, instance: rand.Text(), ready: make(chan struct{})}
 	switch {
 	case o.TakeOver != "" && o.Upstream == "" && o.Listen == "":
 		path, err := socketPath(o.TakeOver)
 		if err != nil {
 			return nil, err
 		}
-		p.front = &takeover{socket: path, say: o.Say}
+		p.endpoint = &takeover{socket: path, log: o.Log}
 	case o.TakeOver == "" && o.Upstream != "" && o.Listen != "":
 		up, err1 := socketPath(o.Upstream)
 		down, err2 := socketPath(o.Listen)
@@ -94,25 +91,25 @@ func New(o Options) (*Proxy, error) {
 			return nil, err
 		}
 		if up == down {
-			return nil, fmt.Errorf("the driver's socket and the proxy's are both %s; to stand in its place, take it over", up)
+			return nil, fmt.Errorf("the driver's socket and the proxy's are both %s: take the socket over instead", up)
 		}
-		p.front = &plain{driver: up, listen: down}
+		p.endpoint = &besideSocket{driver: up, listen: down}
 	default:
-		return nil, errors.New("give either the socket to take over, or the driver's socket and the one to listen on")
+		return nil, errors.New("want either the socket to take over, or the driver's socket and the socket to listen on")
 	}
 	if o.Driver != "" {
-		p.learn(o.Driver)
+		p.setDriver(o.Driver)
 	}
 	return p, nil
 }
 
-// socketPath is an absolute path; kubelet's form "unix://…" is understood.
+// socketPath returns an absolute path and accepts kubelet's form "unix://…".
 func socketPath(s string) (string, error) {
 	return filepath.Abs(strings.TrimPrefix(strings.TrimPrefix(s, "unix://"), "unix:"))
 }
 
-// learn returns the driver's name; one that is not empty is remembered.
-func (p *Proxy) learn(name string) string {
+// setDriver stores the driver's name unless it is empty, and returns the known name.
+func (p *Proxy) setDriver(name string) string {
 	if name != "" {
 		p.driver.Store(&name)
 		return name
@@ -123,52 +120,51 @@ func (p *Proxy) learn(name string) string {
 	return ""
 }
 
-// Run proxies until ctx ends. Then the driver has its socket back, no new
-// connection is taken, and calls in flight may go on for the grace period.
-// Waiting for a driver that is not there yet is no error.
+// Run proxies until ctx ends. Then the driver has its socket back, no connection is accepted, and calls in
+// flight may continue for the grace period. A missing driver is waited for.
 func (p *Proxy) Run(ctx context.Context) error {
 	asking, stop := context.WithCancel(ctx)
 	defer stop()
-	if p.o.Driver == "" {
-		go p.ask(asking)
+	if p.opts.Driver == "" {
+		go p.queryDriver(asking)
 	}
 	lasting := context.WithoutCancel(ctx)
-	err := p.front.serve(ctx, func(c *net.UnixConn) { p.take(lasting, c) }, sync.OnceFunc(func() { close(p.stands) }))
-	grace, cancel := context.WithTimeout(lasting, p.o.Grace)
+	err := p.endpoint.serve(ctx, func(c *net.UnixConn) { p.relayClient(lasting, c) }, sync.OnceFunc(func() { close(p.ready) }))
+	grace, cancel := context.WithTimeout(lasting, p.opts.Grace)
 	defer cancel()
 	p.relays.drain(grace, p.clock.Now)
 	return err
 }
 
-// Stands is closed when clients of the driver first meet the proxy in its place.
-func (p *Proxy) Stands() <-chan struct{} { return p.stands }
+// Ready returns a channel that is closed when the proxy first serves in the driver's place.
+func (p *Proxy) Ready() <-chan struct{} { return p.ready }
 
-// take joins a client to the driver. Where the driver does not answer the
-// client's connection is closed, which is what it would have met without us.
-func (p *Proxy) take(ctx context.Context, down *net.UnixConn) {
-	up, err := p.front.dial(ctx)
+// relayClient connects a client to the driver. If the driver does not answer, it closes the client's
+// connection, as a dead driver's socket would.
+func (p *Proxy) relayClient(ctx context.Context, down *net.UnixConn) {
+	up, err := p.endpoint.dial(ctx)
 	if err != nil {
-		p.o.Say(fmt.Sprintf("a client was turned away, as without the proxy: %v", err))
+		p.opts.Log(fmt.Sprintf("client connection closed: the driver is unreachable: %v", err))
 		_ = down.Close()
 		return
 	}
-	r := &relay{down: down, up: up, tap: newTap(p.log, p.o.Node, p.learn)}
-	r.tap.active = p.clock.Now()
+	r := &relay{down: down, up: up, tap: newTap(p.log, p.opts.Node, p.setDriver)}
+	r.tap.lastActive = p.clock.Now()
 	p.relays.add(r)
 	p.relays.wg.Go(func() {
 		defer p.relays.remove(r)
 		r.run(p.clock.Now)
-		if err := r.tap.closed(p.clock.Now()); err != nil {
-			p.o.Say(fmt.Sprintf("calls of one connection were not recorded, only handed on: %v", err))
+		if err := r.tap.close(p.clock.Now()); err != nil {
+			p.opts.Log(fmt.Sprintf("calls of one connection were forwarded but not recorded: %v", err))
 		}
 	})
 }
 
-// ask finds the driver's name by one call of ours, which is not recorded.
-func (p *Proxy) ask(ctx context.Context) {
-	for p.learn("") == "" && ctx.Err() == nil {
-		if name, err := driverName(ctx, p.front.dial); err == nil && name != "" {
-			p.learn(name)
+// queryDriver asks the driver for its name; the call is not recorded.
+func (p *Proxy) queryDriver(ctx context.Context) {
+	for p.setDriver("") == "" && ctx.Err() == nil {
+		if name, err := driverName(ctx, p.endpoint.dial); err == nil && name != "" {
+			p.setDriver(name)
 			return
 		}
 		select {
@@ -178,17 +174,17 @@ func (p *Proxy) ask(ctx context.Context) {
 	}
 }
 
-// clientOf is a client of ours to the driver.
-func clientOf(dial func(context.Context) (*net.UnixConn, error)) (*grpc.ClientConn, error) {
+// grpcClient returns a client of the driver.
+func grpcClient(dial func(context.Context) (*net.UnixConn, error)) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///localhost", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithIdleTimeout(0),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
 }
 
-// vigil waits beside the driver with an idle connection. over is closed when
-// the driver ends it or cannot be reached, and when ctx ends.
-func vigil(ctx context.Context, dial func(context.Context) (*net.UnixConn, error)) (over <-chan struct{}) {
+// watchDriver holds an idle connection to the driver. The channel is closed when the driver ends it or is
+// unreachable, and when ctx ends.
+func watchDriver(ctx context.Context, dial func(context.Context) (*net.UnixConn, error)) (over <-chan struct{}) {
 	ended := make(chan struct{})
-	conn, err := clientOf(dial)
+	conn, err := grpcClient(dial)
 	if err != nil {
 		close(ended)
 		return ended
@@ -207,7 +203,7 @@ func vigil(ctx context.Context, dial func(context.Context) (*net.UnixConn, error
 }
 
 func driverName(ctx context.Context, dial func(context.Context) (*net.UnixConn, error)) (string, error) {
-	conn, err := clientOf(dial)
+	conn, err := grpcClient(dial)
 	if err != nil {
 		return "", err
 	}
@@ -218,11 +214,10 @@ func driverName(ctx context.Context, dial func(context.Context) (*net.UnixConn, 
 	return info.GetName(), err
 }
 
-// Follow calls handle with each record from now on, in order, until ctx ends:
-// when a call begins, and when it has ended. Calls in flight come first. lost
-// counts the records before it that were missed because handle was too slow.
+// Follow calls handle with each record from now on, in order, until ctx ends: at the begin and at the end of
+// each call. Calls in flight come first. lost is the number of missed records before it.
 func (p *Proxy) Follow(ctx context.Context, handle func(r Record, lost int64) error) error {
-	at, open := p.log.now()
+	at, open := p.log.snapshot()
 	for _, r := range open {
 		if err := handle(r, 0); err != nil {
 			return err
@@ -248,5 +243,5 @@ func (p *Proxy) Follow(ctx context.Context, handle func(r Record, lost int64) er
 	}
 }
 
-// pageLimit is how many records are handed on at once.
+// pageLimit is the maximum number of records per page.
 const pageLimit = 128

@@ -2,8 +2,8 @@ package csiproxy
 
 import "github.com/cnsbench/cnsbench/internal/op"
 
-// Subject is what an RPC is about, as far as its messages say so. Fields that
-// the CSI specification marks as secret are never read.
+// Subject identifies the objects of an RPC, as far as its messages name them. Fields that CSI marks as secret
+// are never read.
 type Subject struct {
 	Driver   string `json:"driver,omitempty"`   // name of the driver, once it is known
 	Node     string `json:"node,omitempty"`     // node_id of the request; else the proxy's own node
@@ -15,8 +15,7 @@ type Subject struct {
 	Path     string `json:"path,omitempty"`     // target path, else volume path, else staging path
 }
 
-// Record is one RPC on the proxy's clock. It is delivered when the RPC began
-// and again when it ended.
+// Record is one RPC on the proxy's clock. It is delivered when the RPC begins and again when it ends.
 type Record struct {
 	Seq int64  `json:"seq"` // from 1, in the order in which the RPCs were seen
 	RPC string `json:"rpc"` // "NodeStageVolume"; "/service/Method" where CSI does not know it
@@ -27,7 +26,7 @@ type Record struct {
 	Message string `json:"message,omitempty"`
 }
 
-// CodeUnseen is the code, beside gRPC's, of a call whose end could not be seen.
+// CodeUnseen is the code of a call whose end could not be parsed.
 const CodeUnseen = "Unseen"
 
 // Call is one RPC on the run's clock.
@@ -37,19 +36,19 @@ type Call struct {
 	Subject
 	Start op.Time
 	End   op.Time // op.Never: in flight
-	// Err is the ± error of Start and End in ns. Their difference has only
-	// that of the proxy's clock rate: both were stamped by it.
+	// Err is the ± error of Start and End in ns. The duration End − Start has only the error of the
+	// proxy's clock rate.
 	Err     int64
 	Code    string // "" in flight; "OK", "DeadlineExceeded", …
 	Message string
 }
 
-// maxText bounds a text of a record in bytes.
+// maxText bounds a text field of a record in bytes.
 const maxText = 1 << 10
 
 func clip(s string) string { return s[:min(len(s), maxText)] }
 
-// size is about what a record takes in memory.
+// size is the approximate memory use of a record in bytes.
 func (r *Record) size() int {
 	return 320 + len(r.Driver) + len(r.Node) + len(r.Name) + len(r.Volume) + len(r.Snapshot) +
 		len(r.Group) + len(r.Source) + len(r.Path) + len(r.Message)

@@ -2,23 +2,24 @@ package csiproxy
 
 import (
 	"context"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
 
-// relay joins a client's connection to one of its own to the driver, until
-// both directions have ended.
+// relay connects a client's connection with one to the driver until both directions have ended.
 type relay struct {
 	down, up *net.UnixConn
 	tap      *tap
 }
 
-// run copies both ways. An end of one direction is handed on as such.
+// run copies both directions and forwards half-closes.
 func (r *relay) run(now func() int64) {
 	var both sync.WaitGroup
-	both.Go(func() { pass(r.up, r.down, now, r.tap.fromClient) })
-	both.Go(func() { pass(r.down, r.up, now, r.tap.fromDriver) })
+	both.Go(func() { copyAlong(r.up, r.down, now, r.tap.fromClient) })
+	both.Go(func() { copyAlong(r.down, r.up, now, r.tap.fromDriver) })
 	both.Wait()
 	r.close()
 }
@@ -28,18 +29,17 @@ func (r *relay) close() {
 	_ = r.up.Close()
 }
 
-// chunk is what is copied at once.
+// chunk is the size of the copy buffer.
 const chunk = 64 << 10
 
 var chunks = sync.Pool{New: func() any { return new([chunk]byte) }}
 
-// pass copies until either side has had enough. Bytes are read along before
-// they go on: an answer can then not overtake its request in the record, and
-// whoever has an answer finds its record complete.
-func pass(to, from *net.UnixConn, now func() int64, along func([]byte, int64)) {
+// copyAlong copies until either side ends. Bytes are parsed before they are forwarded, so that a response is
+// never recorded before its request, and the record is complete when the client has the response.
+func copyAlong(to, from *net.UnixConn, now func() int64, along func([]byte, int64)) {
 	buffer := chunks.Get().(*[chunk]byte)
 	defer func() {
-		clear(buffer[:]) // there may have been secrets in it
+		clear(buffer[:]) // may contain secrets
 		chunks.Put(buffer)
 	}()
 	for {
@@ -47,7 +47,7 @@ func pass(to, from *net.UnixConn, now func() int64, along func([]byte, int64)) {
 		if n > 0 {
 			along(buffer[:n], now())
 			if _, err := to.Write(buffer[:n]); err != nil {
-				_ = from.CloseRead() // the writer learns of it by its next write
+				_ = from.CloseRead() // the writer's next write fails
 				return
 			}
 		}
@@ -80,15 +80,10 @@ func (rs *relays) remove(r *relay) {
 func (rs *relays) list() []*relay {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	var all []*relay
-	for r := range rs.all {
-		all = append(all, r)
-	}
-	return all
+	return slices.Collect(maps.Keys(rs.all))
 }
 
-// drain closes each connection when it has had no call in flight for a
-// moment, and all that are left when ctx ends.
+// drain closes each connection once it is idle, and all remaining ones when ctx ends.
 func (rs *relays) drain(ctx context.Context, now func() int64) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -53,8 +53,8 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestStrangers: who is no runner is sent away, and the proxy serves on.
-func TestStrangers(t *testing.T) {
+// TestNotARunner shows that peers that are no runners are refused and the proxy continues.
+func TestNotARunner(t *testing.T) {
 	_, p, _ := beside(t, csidriver.Options{}, csiproxy.Options{})
 	address := serveRecords(t, p)
 	for name, say := range map[string]string{
@@ -72,7 +72,7 @@ func TestStrangers(t *testing.T) {
 			io.WriteString(c, say)
 			c.CloseWrite()
 			answer, _ := io.ReadAll(c)
-			want := map[string]string{"another version": "the runner speaks version 99, this proxy 1", "no proof": "the token is another one"}[name]
+			want := map[string]string{"another version": "the runner has protocol version 99, this proxy 1", "no proof": "token mismatch"}[name]
 			if (len(answer) > 0) != (want != "") || !strings.Contains(string(answer), want) {
 				t.Errorf("answered %q", answer)
 			}
@@ -178,7 +178,7 @@ func (c *cable) set(to string, cut bool) {
 	c.conns = nil
 }
 
-// TestReconnect: a lost connection loses no call; a new proxy is a gap.
+// TestReconnect shows that a lost connection loses no call and that a new proxy is a gap.
 func TestReconnect(t *testing.T) {
 	_, p, socket := beside(t, csidriver.Options{}, csiproxy.Options{})
 	address := serveRecords(t, p)
@@ -228,10 +228,9 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// TestLost: a runner that was away for longer than the proxy remembers is
-// told how much it has missed.
+// TestLost shows that a runner that was away longer than the proxy keeps records learns how many it missed.
 func TestLost(t *testing.T) {
-	_, p, socket := beside(t, csidriver.Options{}, csiproxy.Options{Keep: 10})
+	_, p, socket := beside(t, csidriver.Options{}, csiproxy.Options{MaxCalls: 10})
 	address := serveRecords(t, p)
 	line := newCable(t, address)
 	var w watcher
@@ -254,7 +253,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestUnreachable: nobody there ends with the context, and says so.
+// TestUnreachable shows that dialing a missing proxy ends with the context and an error.
 func TestUnreachable(t *testing.T) {
 	address := closed(t).Addr().String()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

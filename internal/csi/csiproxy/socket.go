@@ -14,10 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// plain listens beside the driver's socket; somebody points the clients at it.
-type plain struct{ driver, listen string }
+// besideSocket listens on a socket beside the driver's, to which the clients are configured.
+type besideSocket struct{ driver, listen string }
 
-func (p *plain) dial(ctx context.Context) (*net.UnixConn, error) { return dialUnix(ctx, p.driver) }
+func (p *besideSocket) dial(ctx context.Context) (*net.UnixConn, error) {
+	return dialUnix(ctx, p.driver)
+}
 
 func dialUnix(ctx context.Context, path string) (*net.UnixConn, error) {
 	c, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "unix", path)
@@ -27,11 +29,11 @@ func dialUnix(ctx context.Context, path string) (*net.UnixConn, error) {
 	return c.(*net.UnixConn), nil
 }
 
-func (p *plain) serve(ctx context.Context, take func(*net.UnixConn), stands func()) error {
-	switch look(p.listen) {
-	case alive:
-		return fmt.Errorf("another process is serving on %s; stop it or choose another socket", p.listen)
-	case dead:
+func (p *besideSocket) serve(ctx context.Context, take func(*net.UnixConn), stands func()) error {
+	switch probeSocket(p.listen) {
+	case serving:
+		return fmt.Errorf("another process is serving on %s: stop it or choose another socket", p.listen)
+	case stale:
 		if err := os.Remove(p.listen); err != nil {
 			return err
 		}
@@ -41,7 +43,7 @@ func (p *plain) serve(ctx context.Context, take func(*net.UnixConn), stands func
 		return err
 	}
 	defer func() {
-		if l.mine(p.listen) {
+		if l.owns(p.listen) {
 			_ = os.Remove(p.listen)
 		}
 	}()
@@ -49,51 +51,50 @@ func (p *plain) serve(ctx context.Context, take func(*net.UnixConn), stands func
 	accepting.Go(func() { l.accept(take) })
 	stands()
 	<-ctx.Done()
-	l.retire()
+	l.shutdown()
 	accepting.Wait()
 	return nil
 }
 
-// suffix is what the driver's socket is called while we have its name.
-const suffix = ".cnsbench-upstream"
+// asideSuffix is appended to the driver's socket while the proxy has its path.
+const asideSuffix = ".cnsbench-upstream"
 
-// period is how often a taken socket is looked at.
-const period = time.Second
+// checkInterval is how often a taken socket is checked.
+const checkInterval = time.Second
 
-// calm bounds how often a driver is looked at that ends its connections.
-const calm = 50 * time.Millisecond
+// recheckPause limits how often a driver that closes its connections is checked.
+const recheckPause = 50 * time.Millisecond
 
-// errLater is a state that passes: the driver is about to be there, or gone.
-var errLater = errors.New("the driver's socket is not there")
+// errNotReady is a temporary state: the driver is starting or stopping.
+var errNotReady = errors.New("the driver's socket is not there")
 
-// takeover stands at the driver's own path. The two names, the driver's
-// (socket) and the one with the suffix (aside), only ever change places by
-// one system call, so that at each instant somebody is at the driver's name.
+// takeover serves at the driver's own path. The driver's path (socket) and the path with the suffix (aside)
+// are only ever swapped by one system call, so that a process serves at the driver's path at each instant.
 type takeover struct {
 	socket string
-	say    func(string)
+	log    func(string)
 
-	at        *listener       // ours at socket; nil: not yet
-	over      <-chan struct{} // closed when the driver has ended, perhaps
-	accepting sync.WaitGroup
-	moving    sync.RWMutex // held while names change: a dial must not find ourselves
-	back      bool         // the driver has its name again
-	last      string       // what was said last
+	listener    *listener       // the proxy's at socket; nil: not yet
+	driverEnded <-chan struct{} // closed when the driver may have ended
+	accepting   sync.WaitGroup
+	renameMu    sync.RWMutex // held while paths change, so that dial does not reach the proxy itself
+	returned    bool         // the driver has its path back
+	lastNote    string       // last log line
 }
 
-func (t *takeover) aside() string { return t.socket + suffix }
+func (t *takeover) aside() string { return t.socket + asideSuffix }
 
 func (t *takeover) dial(ctx context.Context) (*net.UnixConn, error) {
-	t.moving.RLock()
-	defer t.moving.RUnlock()
-	if t.back {
+	t.renameMu.RLock()
+	defer t.renameMu.RUnlock()
+	if t.returned {
 		return dialUnix(ctx, t.socket)
 	}
 	return dialUnix(ctx, t.aside())
 }
 
-// serve takes the socket over as soon as a driver is there, again whenever
-// the driver has made a new one, and gives it back at the end.
+// serve takes the socket over as soon as a driver serves on it, again whenever the driver creates a new one,
+// and gives it back at the end.
 func (t *takeover) serve(ctx context.Context, take func(*net.UnixConn), stands func()) (err error) {
 	unlock, err := lock(ctx, t.socket)
 	if err != nil {
@@ -103,95 +104,93 @@ func (t *takeover) serve(ctx context.Context, take func(*net.UnixConn), stands f
 	if err := restore(t.socket); err != nil {
 		return err
 	}
-	tick := time.NewTicker(period)
+	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	for {
-		if err := t.look(ctx, take); err != nil {
-			t.note(fmt.Sprintf("not recording: %v", err))
+		if err := t.step(ctx, take); err != nil {
+			t.logChange(fmt.Sprintf("not recording: %v", err))
 		} else {
-			t.note("recording at " + t.socket)
+			t.logChange("recording at " + t.socket)
 			stands()
 		}
 		select {
 		case <-ctx.Done():
 			err := t.giveBack()
-			if t.at != nil {
-				t.at.retire()
+			if t.listener != nil {
+				t.listener.shutdown()
 			}
 			t.accepting.Wait()
 			return err
-		case <-t.over:
-			time.Sleep(calm)
+		case <-t.driverEnded:
+			time.Sleep(recheckPause)
 		case <-tick.C:
 		}
 	}
 }
 
-// note says what has changed.
-func (t *takeover) note(line string) {
-	if line != t.last {
-		t.say(line)
-		t.last = line
+// logChange logs a line that differs from the last.
+func (t *takeover) logChange(line string) {
+	if line != t.lastNote {
+		t.log(line)
+		t.lastNote = line
 	}
 }
 
-// look does what the state of the two names asks for; an error says why
-// nothing is being recorded.
-func (t *takeover) look(ctx context.Context, take func(*net.UnixConn)) error {
-	if t.at != nil && t.at.mine(t.socket) {
-		return t.check(ctx)
+// step reacts to the state of the two paths; an error says why nothing is recorded.
+func (t *takeover) step(ctx context.Context, take func(*net.UnixConn)) error {
+	if t.listener != nil && t.listener.owns(t.socket) {
+		return t.checkDriver(ctx)
 	}
-	switch look(t.socket) {
-	case alive: // the driver's, at first or again
-		return t.take(ctx, take)
+	switch probeSocket(t.socket) {
+	case serving: // the driver's, initially or again
+		return t.takeOver(ctx, take)
 	case absent:
-		// A driver that ends removes its name, which is ours now. Only the name
-		// is gone if the driver still answers.
-		if look(t.aside()) != alive {
-			return errLater
+		// A driver that ends removes its path, which is the proxy's now. If the
+		// driver still answers, only the path was removed.
+		if probeSocket(t.aside()) != serving {
+			return errNotReady
 		}
-		l, err := listenAt(t.socket) // fails if somebody was faster
+		l, err := listenAt(t.socket) // fails if another process was faster
 		if err != nil {
 			return err
 		}
-		t.begin(ctx, l, take)
-		return l.like(t.aside())
-	case dead:
-		return fmt.Errorf("%w: nobody answers at %s", errLater, t.socket)
+		t.startAccepting(ctx, l, take)
+		return l.copyAttributes(t.aside())
+	case stale:
+		return fmt.Errorf("%w: no process serves at %s", errNotReady, t.socket)
 	default:
 		return fmt.Errorf("%s is not a socket", t.socket)
 	}
 }
 
-// check sees to a driver that has ended. Its socket goes back to its name,
-// dead as it is: a driver that starts may well refuse to if somebody answers
-// there, and no client is better off with us.
-func (t *takeover) check(ctx context.Context) error {
+// checkDriver handles a driver that has ended. Its stale socket goes back to its path: a starting driver may
+// refuse a path on which a process serves, and the proxy is of no use to clients meanwhile.
+func (t *takeover) checkDriver(ctx context.Context) error {
 	select {
-	case <-t.over:
+	case <-t.driverEnded:
 	default:
 		return nil
 	}
-	switch look(t.aside()) {
-	case alive:
-		t.over = vigil(ctx, t.dial)
+	switch probeSocket(t.aside()) {
+	case serving:
+		t.driverEnded = watchDriver(ctx, t.dial)
 		return nil
 	case absent:
-		return fmt.Errorf("%s was removed: the driver cannot be reached until it is started anew", t.aside())
+		return fmt.Errorf("%s was removed: the driver is unreachable until it is restarted", t.aside())
 	}
 	if err := t.giveBack(); err != nil {
 		return err
 	}
-	t.at.retire()
-	t.at = nil
-	return errLater
+	t.listener.shutdown()
+	t.listener = nil
+	return errNotReady
 }
 
-// take puts a new socket of ours in the place of the driver's.
-func (t *takeover) take(ctx context.Context, take func(*net.UnixConn)) error {
-	t.moving.Lock()
-	defer t.moving.Unlock()
-	// What is aside belongs to a driver that has been succeeded.
+// takeOver puts a new socket of the proxy in place of the driver's.
+func (t *takeover) takeOver(ctx context.Context, take func(*net.UnixConn)) error {
+	t.renameMu.Lock()
+	defer t.renameMu.Unlock()
+	// The socket aside belongs to a previous driver.
 	if err := remove(t.aside()); err != nil {
 		return err
 	}
@@ -199,55 +198,54 @@ func (t *takeover) take(ctx context.Context, take func(*net.UnixConn)) error {
 	if err != nil {
 		return err
 	}
-	err = l.like(t.socket)
+	err = l.copyAttributes(t.socket)
 	if err == nil {
-		err = exchange(t.aside(), t.socket)
+		err = swapNames(t.aside(), t.socket)
 	}
-	if err != nil || !l.mine(t.socket) {
-		l.drop(t.aside())
-		return errors.Join(errLater, err)
+	if err != nil || !l.owns(t.socket) {
+		l.discard(t.aside())
+		return errors.Join(errNotReady, err)
 	}
-	t.back = false
-	t.begin(ctx, l, take)
+	t.returned = false
+	t.startAccepting(ctx, l, take)
 	return nil
 }
 
-// begin accepts at a new listener, and has done with the one before.
-func (t *takeover) begin(ctx context.Context, l *listener, take func(*net.UnixConn)) {
-	if t.at != nil {
-		t.at.retire()
+// startAccepting accepts at a new listener and shuts down the previous one.
+func (t *takeover) startAccepting(ctx context.Context, l *listener, take func(*net.UnixConn)) {
+	if t.listener != nil {
+		t.listener.shutdown()
 	}
-	t.at = l
+	t.listener = l
 	t.accepting.Go(func() { l.accept(take) })
-	t.over = vigil(ctx, t.dial)
+	t.driverEnded = watchDriver(ctx, t.dial)
 }
 
-// giveBack gives the name back to the driver.
+// giveBack returns the path to the driver.
 func (t *takeover) giveBack() (err error) {
-	t.moving.Lock()
-	defer t.moving.Unlock()
-	defer func() { t.back = err == nil }()
-	if t.at == nil || !t.at.mine(t.socket) {
-		return restore(t.socket) // as if after a crash: the driver's new socket stays
+	t.renameMu.Lock()
+	defer t.renameMu.Unlock()
+	defer func() { t.returned = err == nil }()
+	if t.listener == nil || !t.listener.owns(t.socket) {
+		return restore(t.socket) // as after a crash: the driver's new socket stays
 	}
-	if look(t.aside()) == absent {
+	if probeSocket(t.aside()) == absent {
 		return remove(t.socket)
 	}
-	if err := exchange(t.aside(), t.socket); err != nil {
+	if err := swapNames(t.aside(), t.socket); err != nil {
 		return fmt.Errorf("give %s back to the driver: %w", t.socket, err)
 	}
-	if !t.at.mine(t.aside()) {
-		// The driver had made a new one a moment before.
-		if err := exchange(t.aside(), t.socket); err != nil {
+	if !t.listener.owns(t.aside()) {
+		// The driver has just created a new socket.
+		if err := swapNames(t.aside(), t.socket); err != nil {
 			return fmt.Errorf("give %s back to the driver: %w", t.socket, err)
 		}
 	}
 	return remove(t.aside())
 }
 
-// Restore gives a socket that was taken over back to its driver, after a
-// proxy that could not do so itself. Nothing is done where nothing is amiss.
-// It fails while a proxy is at work.
+// Restore returns a socket that was taken over to its driver after a proxy died. It does nothing if nothing
+// is wrong, and fails while a proxy is running.
 func Restore(ctx context.Context, socket string) error {
 	path, err := socketPath(socket)
 	if err != nil {
@@ -261,29 +259,28 @@ func Restore(ctx context.Context, socket string) error {
 	return restore(path)
 }
 
-// restore decides by who answers at the two names; the lock is held, so none
-// of them is a proxy's that is alive.
+// restore decides by the state of the two paths; the lock is held, so no live proxy serves on either.
 //
-//	socket   aside    it is                                      done
-//	any      absent   as it should be                            nothing
-//	absent   alive    a name was removed under a dead proxy      aside → socket
-//	dead     alive    a proxy died here                          aside → socket
-//	alive    any      a proxy died before or after its exchange, aside removed
-//	                  or the driver has made a new socket
-//	any      dead     driver and proxy are both gone             aside removed
+//	socket   aside    meaning                                   action
+//	any      absent   normal                                    none
+//	absent   serving  a path was removed under a dead proxy     aside → socket
+//	stale    serving  a proxy died here                         aside → socket
+//	serving  any      a proxy died before or after its swap,    aside removed
+//	                  or the driver has created a new socket
+//	any      stale    driver and proxy have both ended          aside removed
 func restore(socket string) error {
-	aside := socket + suffix
-	for range 10 { // again when the driver has just moved
-		there, back := look(socket), look(aside)
+	aside := socket + asideSuffix
+	for range 10 { // retry when the driver has just changed a path
+		there, back := probeSocket(socket), probeSocket(aside)
 		switch {
 		case back == absent:
 			return nil
-		case there == other || back == other:
+		case there == notSocket || back == notSocket:
 			return fmt.Errorf("%s or %s is not a socket: nothing was changed", socket, aside)
-		case back == alive && there == absent:
-			// Should the driver be faster, the next look finds its new socket.
+		case back == serving && there == absent:
+			// If the driver is faster, the next iteration finds its new socket.
 			_ = unix.Renameat2(unix.AT_FDCWD, aside, unix.AT_FDCWD, socket, unix.RENAME_NOREPLACE)
-		case back == alive && there == dead:
+		case back == serving && there == stale:
 			if err := swapBack(aside, socket); err != nil {
 				return err
 			}
@@ -291,16 +288,15 @@ func restore(socket string) error {
 			return remove(aside)
 		}
 	}
-	return fmt.Errorf("%s does not come to rest: the driver is being started again and again", socket)
+	return fmt.Errorf("%s keeps changing: the driver restarts continuously", socket)
 }
 
-// swapBack puts the driver's socket in the place of a dead one. They are
-// exchanged, so that a socket which the driver has made at that very moment is
-// found, and is put back.
+// swapBack puts the driver's socket in place of a stale one. It swaps them, so that a socket that the driver
+// creates at that moment is detected and put back.
 func swapBack(aside, socket string) error {
-	err := exchange(aside, socket)
-	if err == nil && look(aside) == alive {
-		err = exchange(aside, socket)
+	err := swapNames(aside, socket)
+	if err == nil && probeSocket(aside) == serving {
+		err = swapNames(aside, socket)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("give %s back to the driver: %w", socket, err)
@@ -308,41 +304,40 @@ func swapBack(aside, socket string) error {
 	return nil
 }
 
-// What is at a name.
-type presence int
+// socketState is what a path refers to.
+type socketState int
 
 const (
-	absent presence = iota
-	alive           // a process accepts there
-	dead            // a socket that nobody listens on any more
-	other           // not a socket
+	absent  socketState = iota
+	serving             // a process accepts there
+	stale               // a socket without a listener
+	notSocket
 )
 
-// look connects, which a listener that is full answers too, by EAGAIN.
-func look(path string) presence {
+// probeSocket connects; a full listener answers too (EAGAIN).
+func probeSocket(path string) socketState {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return absent
 	}
 	if info.Mode()&fs.ModeSocket == 0 {
-		return other
+		return notSocket
 	}
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return alive // out of descriptors: nothing is moved on a guess
+		return serving // out of file descriptors: assume the safe state
 	}
 	defer func() { _ = unix.Close(fd) }()
 	switch err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); {
 	case errors.Is(err, unix.ENOENT):
 		return absent
 	case errors.Is(err, unix.ECONNREFUSED):
-		return dead
+		return stale
 	}
-	return alive
+	return serving
 }
 
-// listener is a socket of ours. It is known by its inode, which nobody else
-// can have while we hold it; its name may change.
+// listener is a socket of the proxy, identified by its inode, since its path may change.
 type listener struct {
 	*net.UnixListener
 	dev, ino uint64
@@ -350,13 +345,13 @@ type listener struct {
 
 func listenAt(path string) (*listener, error) {
 	if len(path) > 107 {
-		return nil, fmt.Errorf("%s has more than 107 characters, which a socket's path may not: mount its directory at a shorter one", path)
+		return nil, fmt.Errorf("socket path %s exceeds 107 characters: mount its directory at a shorter path", path)
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, err
 	}
-	l.SetUnlinkOnClose(false) // its name may be the driver's by then
+	l.SetUnlinkOnClose(false) // the path may be the driver's by then
 	st, err := inode(path)
 	if err != nil {
 		_ = l.Close()
@@ -372,19 +367,19 @@ func inode(path string) (*syscall.Stat_t, error) {
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return nil, fmt.Errorf("%s: this system does not tell files apart", path)
+		return nil, fmt.Errorf("%s: no inode number", path)
 	}
 	return st, nil
 }
 
-// mine says whether it is this listener that has the name.
-func (l *listener) mine(path string) bool {
+// owns reports whether the path refers to this listener.
+func (l *listener) owns(path string) bool {
 	st, err := inode(path)
 	return err == nil && st.Dev == l.dev && st.Ino == l.ino
 }
 
-// like gives it the owner and mode of another; it still has its first name.
-func (l *listener) like(path string) error {
+// copyAttributes gives the listener, at its first path, the owner and mode of another socket.
+func (l *listener) copyAttributes(path string) error {
 	st, err := inode(path)
 	if err != nil {
 		return err
@@ -399,7 +394,7 @@ func (l *listener) like(path string) error {
 	return nil
 }
 
-// accept hands connections on until the listener is retired.
+// accept passes connections to take until the listener is shut down.
 func (l *listener) accept(take func(*net.UnixConn)) {
 	for {
 		c, err := l.AcceptUnix()
@@ -415,26 +410,25 @@ func (l *listener) accept(take func(*net.UnixConn)) {
 	}
 }
 
-// retire has it serve whoever had connected already, and end. Its name is
-// somebody else's by now, or none.
-func (l *listener) retire() { _ = l.SetDeadline(time.Now().Add(50 * time.Millisecond)) }
+// shutdown accepts the pending connections and closes the listener. It does not remove its path.
+func (l *listener) shutdown() { _ = l.SetDeadline(time.Now().Add(50 * time.Millisecond)) }
 
-// drop ends one that was never used.
-func (l *listener) drop(path string) {
-	if l.mine(path) {
+// discard closes an unused listener and removes its path.
+func (l *listener) discard(path string) {
+	if l.owns(path) {
 		_ = os.Remove(path)
 	}
 	_ = l.Close()
 }
 
-// exchange swaps two names in one step.
-func exchange(a, b string) error {
+// swapNames swaps two paths atomically.
+func swapNames(a, b string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS):
-		return fmt.Errorf("the file system of %s cannot exchange two names at once, without which the socket is not taken over: listen beside it instead: %w", b, err)
+		return fmt.Errorf("the file system of %s cannot swap two names atomically, which taking over a socket needs: listen beside it instead: %w", b, err)
 	}
 	return &os.LinkError{Op: "exchange", Old: a, New: b, Err: err}
 }
@@ -446,20 +440,20 @@ func remove(path string) error {
 	return nil
 }
 
-// lockPatience is how long a proxy waits for one that is just ending.
-const lockPatience = 30 * time.Second
+// lockTimeout is how long a proxy waits for another one to end.
+const lockTimeout = 30 * time.Second
 
-// lock keeps other proxies away from a socket, by a file beside it that is
-// gone when it is unlocked; the lock itself goes with the process.
+// lock excludes other proxies from a socket with a file beside it, which unlock removes. The lock ends with
+// the process.
 func lock(ctx context.Context, socket string) (unlock func(), err error) {
 	name := socket + ".cnsbench-lock"
-	for deadline := time.Now().Add(lockPatience); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(lockTimeout); ; time.Sleep(20 * time.Millisecond) {
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 		if err != nil {
-			return nil, fmt.Errorf("beside the driver's socket: %w", err)
+			return nil, fmt.Errorf("create a lock file beside the driver's socket: %w", err)
 		}
 		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil && same(f, name) {
+		if err == nil && stillNamed(f, name) {
 			return func() {
 				_ = os.Remove(name)
 				_ = f.Close()
@@ -467,14 +461,13 @@ func lock(ctx context.Context, socket string) (unlock func(), err error) {
 		}
 		_ = f.Close()
 		if ctx.Err() != nil || time.Now().After(deadline) {
-			return nil, fmt.Errorf("another proxy is at work at %s; stop that first: %w", socket, errors.Join(err, ctx.Err()))
+			return nil, fmt.Errorf("another proxy is running at %s: stop it first: %w", socket, errors.Join(err, ctx.Err()))
 		}
 	}
 }
 
-// same says whether a file still has its name: whoever had it locked before
-// has removed it.
-func same(f *os.File, name string) bool {
+// stillNamed reports whether a file still has its name: the previous holder of the lock removes it.
+func stillNamed(f *os.File, name string) bool {
 	mine, err1 := f.Stat()
 	there, err2 := os.Stat(name)
 	return err1 == nil && err2 == nil && os.SameFile(mine, there)

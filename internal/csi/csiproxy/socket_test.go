@@ -19,7 +19,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 )
 
-// socketAt puts a socket at a path whose owner says name to who connects.
+// socketAt serves a socket that sends name to each client.
 func socketAt(t *testing.T, path, name string) net.Listener {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -41,7 +41,7 @@ func socketAt(t *testing.T, path, name string) net.Listener {
 	return l
 }
 
-// who says what is at a path: the name that its owner says, "dead", "file" or "".
+// who returns the owner of a path: the name that it sends, "dead", "file" or "".
 func who(path string) string {
 	info, err := os.Lstat(path)
 	switch {
@@ -116,8 +116,7 @@ func takeOver(t *testing.T, socket string) (*csiproxy.Proxy, func()) {
 	return p, stop
 }
 
-// TestTakeOver: whoever dials finds the driver at any instant of a proxy's
-// coming and going, and nothing of it stays.
+// TestTakeOver shows that clients reach the driver at any instant of a proxy's start and end.
 func TestTakeOver(t *testing.T) {
 	socket := filepath.Join(shortDir(t), "csi.sock")
 	startDriver(t, socket, csidriver.Options{})
@@ -137,14 +136,18 @@ func TestTakeOver(t *testing.T) {
 	}()
 	recorded := 0
 	for range 5 {
+		n := 0
 		p, stop := takeOver(t, socket)
 		following, end := context.WithCancel(t.Context())
-		ended := make(chan struct{})
+		ended, seen := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(ended)
 			p.Follow(following, func(r csiproxy.Record, _ int64) error {
 				if r.End != 0 && r.RPC == "Probe" && r.Code == "OK" {
 					recorded++
+					if n++; n == 5 {
+						close(seen)
+					}
 				}
 				return nil
 			})
@@ -152,7 +155,11 @@ func TestTakeOver(t *testing.T) {
 		if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o640 {
 			t.Errorf("the proxy's socket: %v %v", info.Mode(), err)
 		}
-		time.Sleep(50 * time.Millisecond)
+		select {
+		case <-seen:
+		case <-time.After(10 * time.Second):
+			t.Error("too few calls were recorded")
+		}
 		stop()
 		end()
 		<-ended
@@ -168,7 +175,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestTakeOverRefused: no contradictory options, no second proxy.
+// TestTakeOverRefused covers contradictory options and a second proxy.
 func TestTakeOverRefused(t *testing.T) {
 	for _, o := range []csiproxy.Options{{}, {Upstream: "/a"}, {Listen: "/a"}, {TakeOver: "/a", Listen: "/b"}, {Upstream: "/a", Listen: "unix:///a"}} {
 		if _, err := csiproxy.New(o); err == nil {
@@ -188,7 +195,7 @@ func TestTakeOverRefused(t *testing.T) {
 	}
 }
 
-// driverProcess starts a driver as kubelet would: again when it ends at once.
+// driverProcess starts a driver as the kubelet does: again when it ends at once.
 func driverProcess(t *testing.T, socket string) *exec.Cmd {
 	t.Helper()
 	var cmd *exec.Cmd
@@ -216,7 +223,7 @@ func driverProcess(t *testing.T, socket string) *exec.Cmd {
 	return cmd
 }
 
-// TestNeighbours: each socket of a directory has its own proxy.
+// TestNeighbours shows that each socket of a directory has its own proxy.
 func TestNeighbours(t *testing.T) {
 	dir := shortDir(t)
 	for _, name := range []string{"a.sock", "b.sock"} {

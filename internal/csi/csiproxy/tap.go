@@ -13,21 +13,21 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// maxStreams bounds how many calls of one connection are followed at once.
+// maxStreams bounds the concurrently followed calls of one connection.
 const maxStreams = 10_000
 
-// tap reads along on one connection. Its two directions may be fed at once.
+// tap parses one connection. Its two directions may be fed concurrently.
 type tap struct {
 	log    *Log
-	driver func(learned string) string // the driver's name; tells it where learned
+	driver func(learned string) string // returns the driver's name and stores a learned one
 	node   string
 
-	mu       sync.Mutex
-	streams  map[uint32]*stream
-	problem  error // it gave up
-	active   int64 // when it was fed last, or made
-	requests *frames
-	answers  *frames
+	mu         sync.Mutex
+	streams    map[uint32]*stream
+	err        error // why it gave up
+	lastActive int64 // time of the last bytes, or of its creation
+	requests   *frames
+	responses  *frames
 }
 
 // stream is one call.
@@ -43,40 +43,40 @@ type stream struct {
 
 func newTap(log *Log, node string, driver func(string) string) *tap {
 	t := &tap{log: log, node: node, driver: driver, streams: map[uint32]*stream{}}
-	t.requests, t.answers = newFrames(len(preface)), newFrames(0)
-	t.requests.onHeaders, t.requests.onData, t.requests.onEnd, t.requests.onReset = t.opened, t.asked, t.askedAll, t.cancelled
-	t.answers.onHeaders, t.answers.onData, t.answers.onEnd, t.answers.onReset = t.headed, t.answered, t.brokenOff, t.refused
+	t.requests, t.responses = newFrames(len(preface)), newFrames(0)
+	t.requests.onHeaders, t.requests.onData, t.requests.onEnd, t.requests.onReset = t.requestHeaders, t.requestData, t.requestEnd, t.requestReset
+	t.responses.onHeaders, t.responses.onData, t.responses.onEnd, t.responses.onReset = t.responseHeaders, t.responseData, t.responseEnd, t.responseReset
 	return t
 }
 
-// fromClient takes bytes on their way to the driver, read at an instant.
+// fromClient parses bytes on their way to the driver, read at an instant.
 func (t *tap) fromClient(b []byte, at int64) { t.feed(t.requests, b, at) }
 
-// fromDriver takes bytes on their way to the client.
-func (t *tap) fromDriver(b []byte, at int64) { t.feed(t.answers, b, at) }
+// fromDriver parses bytes on their way to the client.
+func (t *tap) fromDriver(b []byte, at int64) { t.feed(t.responses, b, at) }
 
-// feed parses; whatever is wrong with that ends the tap, not the connection.
+// feed parses bytes. A failure ends the tap, not the connection.
 func (t *tap) feed(f *frames, b []byte, at int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer func() {
 		if p := recover(); p != nil {
-			t.giveUp(fmt.Errorf("a fault of the parser: %v", p), at)
+			t.giveUp(fmt.Errorf("parser panic: %v", p), at)
 		}
 	}()
-	if t.problem != nil {
+	if t.err != nil {
 		return
 	}
-	t.active = at
+	t.lastActive = at
 	if err := f.feed(b, at); err != nil {
 		t.giveUp(err, at)
 	}
 }
 
 func (t *tap) giveUp(err error, at int64) {
-	t.problem = err
-	t.log.miss(1) // at least: the connection's later calls are not seen
-	t.endAll(at, CodeUnseen, "the connection cannot be read any more: "+err.Error())
+	t.err = err
+	t.log.countUnseen(1) // at least 1: later calls of the connection are not parsed
+	t.endAll(at, CodeUnseen, "the connection cannot be parsed any more: "+err.Error())
 }
 
 func (t *tap) endAll(at int64, code, message string) {
@@ -86,34 +86,32 @@ func (t *tap) endAll(at int64, code, message string) {
 	clear(t.streams)
 }
 
-// closed ends what is in flight when the connection is gone. It returns why
-// the tap gave up, if it did.
-func (t *tap) closed(at int64) error {
+// close ends the calls in flight when the connection is closed. It returns why the tap gave up, if it did.
+func (t *tap) close(at int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.endAll(at, codes.Unavailable.String(), "the connection was closed")
-	return t.problem
+	return t.err
 }
 
-// settled is how long a connection is left to a client that has just opened
-// it, or may be about to call again.
-const settled = int64(250 * time.Millisecond)
+// idleAfter is how long a connection is left to a client that has just opened it or may call again.
+const idleAfter = int64(250 * time.Millisecond)
 
-// idle says that no call is in flight, and that none seems to be coming. A
-// connection that cannot be read is never idle.
+// idle reports that no call is in flight and none has been for idleAfter. A connection that cannot be parsed
+// is never idle.
 func (t *tap) idle(now int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.problem == nil && len(t.streams) == 0 && now-t.active > settled
+	return t.err == nil && len(t.streams) == 0 && now-t.lastActive > idleAfter
 }
 
-// opened: the headers of a request.
-func (t *tap) opened(id uint32, h headers, last bool, at int64) {
+// requestHeaders handles the headers of a request.
+func (t *tap) requestHeaders(id uint32, h headers, last bool, at int64) {
 	if _, ok := t.streams[id]; ok {
-		return // a client's trailers: gRPC has none
+		return // client trailers, which gRPC does not use
 	}
 	if len(t.streams) >= maxStreams {
-		t.log.miss(1)
+		t.log.countUnseen(1)
 		return
 	}
 	m, known := methods()[h.path]
@@ -143,8 +141,8 @@ func (t *tap) begin(s *stream) {
 	t.log.begin(s.rec)
 }
 
-// asked: bytes of a request.
-func (t *tap) asked(id uint32, b []byte) {
+// requestData handles bytes of a request.
+func (t *tap) requestData(id uint32, b []byte) {
 	if s := t.streams[id]; s != nil && s.req.add(b) {
 		subject := s.req.read(s.method.request)
 		if !s.begun {
@@ -154,38 +152,37 @@ func (t *tap) asked(id uint32, b []byte) {
 	}
 }
 
-// askedAll: the request is whole; it may have had no message.
-func (t *tap) askedAll(id uint32, _ int64) {
+// requestEnd handles the end of a request, which may have had no message.
+func (t *tap) requestEnd(id uint32, _ int64) {
 	if s := t.streams[id]; s != nil {
 		t.begin(s)
 	}
 }
 
-// cancelled: the client gave a call up.
-func (t *tap) cancelled(id uint32, code uint32, at int64) {
-	t.reset(id, at, codes.Canceled, fmt.Sprintf("the client gave up (HTTP/2 code %d)", code))
+// requestReset handles a stream reset by the client.
+func (t *tap) requestReset(id uint32, code uint32, at int64) {
+	t.reset(id, at, codes.Canceled, fmt.Sprintf("the client reset the stream (HTTP/2 code %d)", code))
 }
 
-// almost is how far deadlines are rounded on the wire, up to a millisecond,
-// and how much later than the client we read them.
-const almost = int64(5 * time.Millisecond)
+// deadlineTolerance covers the rounding of deadlines (up to a millisecond) and the delay between the client
+// and the proxy.
+const deadlineTolerance = int64(5 * time.Millisecond)
 
-// reset ends a call by either side. Whose timer was first does not matter:
-// both reset the stream when its deadline passes.
+// reset ends a call that either side reset. Both sides reset the stream when its deadline passes.
 func (t *tap) reset(id uint32, at int64, code codes.Code, message string) {
 	s := t.streams[id]
 	if s == nil {
 		return
 	}
 	delete(t.streams, id)
-	if s.deadline > 0 && at >= s.deadline-almost {
+	if s.deadline > 0 && at >= s.deadline-deadlineTolerance {
 		code, message = codes.DeadlineExceeded, "the client's deadline passed"
 	}
 	t.end(s, at, code.String(), message)
 }
 
-// answered: bytes of a response.
-func (t *tap) answered(id uint32, b []byte) {
+// responseData handles bytes of a response.
+func (t *tap) responseData(id uint32, b []byte) {
 	if s := t.streams[id]; s != nil && s.resp.add(b) {
 		s.answer = s.resp.read(s.method.response)
 		if s.method.name == "GetPluginInfo" {
@@ -194,11 +191,11 @@ func (t *tap) answered(id uint32, b []byte) {
 	}
 }
 
-// brokenOff: the driver ended a call without a status.
-func (t *tap) brokenOff(id uint32, at int64) { t.headed(id, headers{}, true, at) }
+// responseEnd handles the end of a call without a status.
+func (t *tap) responseEnd(id uint32, at int64) { t.responseHeaders(id, headers{}, true, at) }
 
-// headed: headers or trailers of a response.
-func (t *tap) headed(id uint32, h headers, last bool, at int64) {
+// responseHeaders handles headers or trailers of a response.
+func (t *tap) responseHeaders(id uint32, h headers, last bool, at int64) {
 	s := t.streams[id]
 	if s == nil || !last {
 		return
@@ -209,16 +206,16 @@ func (t *tap) headed(id uint32, h headers, last bool, at int64) {
 	if n, err := strconv.ParseUint(h.status, 10, 32); err == nil {
 		code = codes.Code(n).String()
 	} else {
-		message = strings.TrimSpace("no gRPC status came " + h.http)
+		message = strings.TrimSpace("no gRPC status received " + h.http)
 	}
 	if text, err := url.PathUnescape(message); err == nil {
-		message = text // gRPC percent-encodes it
+		message = text // percent-encoded by gRPC
 	}
 	t.end(s, at, code, message)
 }
 
-// refused: the driver reset a call.
-func (t *tap) refused(id uint32, code uint32, at int64) {
+// responseReset handles a stream reset by the driver.
+func (t *tap) responseReset(id uint32, code uint32, at int64) {
 	t.reset(id, at, codes.Unavailable, fmt.Sprintf("the driver reset the stream (HTTP/2 code %d)", code))
 }
 
@@ -229,11 +226,11 @@ func (t *tap) end(s *stream, at int64, code, message string) {
 	t.log.end(s.rec, s.answer, at, code, message)
 }
 
-// maxMessage bounds how much of a message is kept until it is whole. CSI's
-// are some kilobytes; of a larger one the beginning is read.
+// maxMessage bounds the kept bytes of a message. CSI messages have some kilobytes; of a larger one the
+// beginning is parsed.
 const maxMessage = 256 << 10
 
-// grpcMessage gathers the first message of a stream in one direction.
+// grpcMessage collects the first message of a stream in one direction.
 type grpcMessage struct {
 	wanted bool
 	prefix [5]byte // compressed, length
@@ -242,7 +239,7 @@ type grpcMessage struct {
 	body   []byte
 }
 
-// add takes bytes and says that the message can be read now.
+// add appends bytes and reports whether the message can be read.
 func (m *grpcMessage) add(b []byte) bool {
 	if !m.wanted {
 		return false
@@ -255,7 +252,7 @@ func (m *grpcMessage) add(b []byte) bool {
 	}
 	m.size = min(maxMessage, int(m.prefix[1])<<24|int(m.prefix[2])<<16|int(m.prefix[3])<<8|int(m.prefix[4]))
 	if m.body == nil {
-		m.body = make([]byte, 0, m.size) // in one piece, so that it can be wiped
+		m.body = make([]byte, 0, m.size) // preallocated, so that it can be wiped
 	}
 	m.body = append(m.body, b[:min(len(b), m.size-len(m.body))]...)
 	if len(m.body) < m.size {
@@ -263,12 +260,12 @@ func (m *grpcMessage) add(b []byte) bool {
 	}
 	m.wanted = false
 	if m.prefix[0] != 0 {
-		m.wipe() // compressed, which no client of CSI asks for
+		m.wipe() // compressed: not used by CSI clients
 	}
 	return true
 }
 
-// read extracts the fields and wipes the rest: there may be secrets in it.
+// read extracts the fields and wipes the message, which may contain secrets.
 func (m *grpcMessage) read(f fields) Subject {
 	defer m.wipe()
 	return extract(m.body, f)
@@ -279,7 +276,7 @@ func (m *grpcMessage) wipe() {
 	m.body, m.wanted = nil, false
 }
 
-// timeout reads gRPC's form of a deadline: digits and a unit. 0: there is none.
+// timeout parses gRPC's deadline format: digits and a unit; 0: no deadline.
 func timeout(s string) time.Duration {
 	if len(s) < 2 || len(s) > 9 {
 		return 0

@@ -97,7 +97,7 @@ func told(client, server []byte, piece func() int) ([]Record, error) {
 			b = b[n:]
 		}
 	}
-	err := tap.closed(at + 1)
+	err := tap.close(at + 1)
 	var ended []Record
 	for _, r := range log.read(0, maxEvents).records {
 		if r.End != 0 {
@@ -113,7 +113,7 @@ func TestTap(t *testing.T) {
 	v := func(id string) Subject { return Subject{Driver: "d", Volume: id} }
 	want := []Record{
 		{Seq: 2, RPC: "DeleteVolume", Subject: v("v3"), Code: "DeadlineExceeded", Message: "the client's deadline passed"},
-		{Seq: 3, RPC: "DeleteVolume", Subject: v("v5"), Code: "Canceled", Message: "the client gave up (HTTP/2 code 8)"},
+		{Seq: 3, RPC: "DeleteVolume", Subject: v("v5"), Code: "Canceled", Message: "the client reset the stream (HTTP/2 code 8)"},
 		{Seq: 1, RPC: "CreateVolume", Subject: Subject{Driver: "d", Name: "pvc-1", Volume: "v1"}, Code: "OK"},
 		{Seq: 4, RPC: "/a.b/C", Subject: Subject{Driver: "d"}, Code: "Unimplemented", Message: "no such\nservice"},
 		{Seq: 5, RPC: "DeleteVolume", Subject: v("v11"), Code: "Unavailable", Message: "the driver reset the stream (HTTP/2 code 7)"},
@@ -159,10 +159,10 @@ func TestUnreadable(t *testing.T) {
 			tap := newTap(log, "", func(string) string { return "" })
 			tap.fromClient(bad, 1)
 			tap.fromClient([]byte("more"), 2)
-			if tap.problem == nil || log.read(0, 0).unseen != 1 || tap.idle(1<<60) {
-				t.Errorf("problem %v", tap.problem)
+			if tap.err == nil || log.read(0, 0).unseen != 1 || tap.idle(1<<60) {
+				t.Errorf("problem %v", tap.err)
 			}
-			if _, open := log.now(); len(open) > 0 {
+			if _, open := log.snapshot(); len(open) > 0 {
 				t.Errorf("still open: %v", open)
 			}
 		})
@@ -211,7 +211,7 @@ func TestLog(t *testing.T) {
 	if p.lost != 3 || p.next != 7 || len(p.records) != 4 || p.records[0].RPC != "3" || p.records[0].End != 0 || p.records[1].End != 9 {
 		t.Errorf("read %+v", p)
 	}
-	if next, open := l.now(); next != 7 || len(open) != 1 || open[0].RPC != "3" {
+	if next, open := l.snapshot(); next != 7 || len(open) != 1 || open[0].RPC != "3" {
 		t.Errorf("now %d %v", next, open)
 	}
 	huge := string(make([]byte, maxBytes/2))

@@ -6,39 +6,39 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/message"
 )
 
-// Proto is the version of what a proxy and a runner say to each other. Two
-// sides that differ part with an error that names both.
+// Proto is the version of the protocol between proxy and runner. Peers with different versions disconnect
+// with an error that names both.
 const Proto = 1
 
 const magic = "cnsbench-csi-proxy"
 
 const maxFrame = 4 << 20
 
-// letter is one of package message: exactly one pointer is set. Times are of the side that
-// took them.
+// wireMessage is a message of package message: exactly one pointer is set. Times are of the side that took
+// them.
 //
 //	runner  hello                                   proof of the token
 //	proxy   welcome or refuse                       proof of the token
-//	runner  ping … proxy pong, from now on          the clocks are joined
-//	runner  from                                    where to begin
+//	runner  ping … proxy pong, from now on          clock synchronisation
+//	runner  from                                    position of the first record
 //	proxy   page, page, …
 //
-// or, in place of all that follows the proofs:
+// or, in place of everything after the proofs:
 //
-//	runner  list                                    what the driver has
+//	runner  list                                    objects of the driver
 //	proxy   listing, listing, …
-type letter struct {
+type wireMessage struct {
 	message.Time
-	Hello   *hello   `json:"hello,omitempty"`
-	Welcome *welcome `json:"welcome,omitempty"`
-	Refuse  *refuse  `json:"refuse,omitempty"`
-	From    *from    `json:"from,omitempty"`
-	Page    *records `json:"page,omitempty"`
-	List    *list    `json:"list,omitempty"`
-	Listing *listing `json:"listing,omitempty"`
+	Hello   *hello       `json:"hello,omitempty"`
+	Welcome *welcome     `json:"welcome,omitempty"`
+	Refuse  *refuse      `json:"refuse,omitempty"`
+	Start   *startAt     `json:"from,omitempty"`
+	Page    *recordPage  `json:"page,omitempty"`
+	List    *listRequest `json:"list,omitempty"`
+	Listing *listing     `json:"listing,omitempty"`
 }
 
-// hello opens a session. The first two fields are the same in all versions.
+// hello opens a session. Its first two fields are the same in all versions.
 type hello struct {
 	Magic string `json:"magic"`
 	Proto int    `json:"proto"`
@@ -48,34 +48,34 @@ type hello struct {
 type welcome struct {
 	Proto    int    `json:"proto"`
 	Proof    []byte `json:"proof"`
-	Instance string `json:"instance"` // positions and the clock are this process's
+	Instance string `json:"instance"` // positions and the clock belong to this process
 	Driver   string `json:"driver,omitempty"`
 	Node     string `json:"node,omitempty"`
-	Lists    bool   `json:"lists,omitempty"` // it knows the letter list
+	Lists    bool   `json:"lists,omitempty"` // supports listRequest
 }
 
-// list asks what the driver has.
-type list struct{}
+// listRequest asks for the driver's objects.
+type listRequest struct{}
 
 type refuse struct {
 	Reason string `json:"reason"`
-	Token  bool   `json:"token,omitempty"` // the reason is the token
+	Token  bool   `json:"token,omitempty"` // the token is wrong
 }
 
-// from asks for records: of an earlier position, or from now on.
-type from struct {
+// startAt requests records from an earlier position, or from now on.
+type startAt struct {
 	Now bool  `json:"now,omitempty"`
 	At  int64 `json:"at"`
 }
 
-type records struct {
+type recordPage struct {
 	Records []Record `json:"records"`
-	Next    int64    `json:"next"`   // the position behind them
-	Lost    int64    `json:"lost"`   // records before them that are kept no longer
-	Unseen  int64    `json:"unseen"` // calls that could not be read, in all
+	Next    int64    `json:"next"`   // position after them
+	Lost    int64    `json:"lost"`   // discarded records before them
+	Unseen  int64    `json:"unseen"` // total of calls that could not be parsed
 }
 
-// Who proves that it knows the token, by the version that both speak.
+// Roles in the token proofs, by protocol version.
 var (
 	asRunner = fmt.Sprintf("%s %d runner", magic, Proto)
 	asProxy  = fmt.Sprintf("%s %d proxy", magic, Proto)

@@ -67,7 +67,7 @@ func (m *managedPod) beginReplace() (*incarnation, error) {
 func (m *managedPod) nextIncarnation(inc *incarnation) (*incarnation, error) {
 	next := &incarnation{restarts: inc.restarts + 1, uid: inc.uid, sessions: map[string]*agent.Session{}}
 	for container, prev := range inc.sessions {
-		s, err := m.engine.agents.Again(prev, engine.Restarted(m.containerPrefix+container, next.restarts))
+		s, err := m.engine.agents.ExpectRestarted(prev, engine.Restarted(m.containerPrefix+container, next.restarts))
 		if err != nil {
 			next.abandon(err)
 			return nil, err

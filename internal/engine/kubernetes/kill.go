@@ -237,7 +237,7 @@ func phaseOver(s *agent.Session) bool {
 func (e *Engine) repeatFirstIO(ctx context.Context, all []*agent.Session, tr *op.Trace) error {
 	seen, ids := tracker.Milestones{}, map[string][]string{}
 	for _, s := range all {
-		touches, err := s.Touch(ctx)
+		touches, err := s.ProbeVolumes(ctx)
 		if err != nil && phaseOver(s) {
 			continue
 		}

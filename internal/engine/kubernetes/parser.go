@@ -56,7 +56,7 @@ func (e *Engine) Parse(ctx context.Context, p engine.Parsing) ([]byte, error) {
 	r := &parserRun{engine: e, object: p.Name, capture: agent.NewCapture(engine.MaxPrinted)}
 	pod := e.parserPod(ctx, p, data.Size())
 	command := pod.Spec.Containers[0].Command
-	end, err := r.run(ctx, pod, []agent.Gift{{Source: script, Path: command[0], Mode: 0o755}, {Source: p.File, Path: command[1], Mode: 0o444}})
+	end, err := r.run(ctx, pod, []agent.InputFile{{Source: script, Path: command[0], Mode: 0o755}, {Source: p.File, Path: command[1], Mode: 0o444}})
 	var coded *engine.Error
 	if errors.As(err, &coded) && coded.Code == protocol.CodeExec {
 		err = fmt.Errorf("%w (its first line asks for %q, in image %s)", err, p.Script.Interpreter(), p.Script.Image)
@@ -77,10 +77,10 @@ func (r *parserRun) name() string { return r.engine.Name(r.object) }
 
 // run makes the pod and returns how the script ended; the error says why it did
 // not run, or not to its end.
-func (r *parserRun) run(ctx context.Context, pod *corev1.Pod, gifts []agent.Gift) (op.ContainerEnd, error) {
+func (r *parserRun) run(ctx context.Context, pod *corev1.Pod, gifts []agent.InputFile) (op.ContainerEnd, error) {
 	none := op.ContainerEnd{}
 	var err error
-	r.session, err = r.engine.agents.Expect(agent.ID{Instance: r.object, Container: parserName}, agent.Options{Sample: -1, MaxOutput: agent.CaptureOutput, Sink: r.capture, Give: gifts})
+	r.session, err = r.engine.agents.Expect(agent.ID{Instance: r.object, Container: parserName}, agent.Options{Sample: -1, MaxOutput: agent.CaptureOutput, Sink: r.capture, Files: gifts})
 	if err != nil {
 		return none, err
 	}

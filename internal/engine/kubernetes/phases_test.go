@@ -31,7 +31,7 @@ func TestPhasesOfAgents(t *testing.T) {
 	}
 	got := map[string]told{}
 	for name, o := range w.byContainer {
-		got[name] = told{o.Phase, o.Barrier != "", o.Canary != nil, len(o.Touch) > 0, o.TouchLater}
+		got[name] = told{o.Phase, o.Barrier != "", o.Canary != nil, len(o.Probes) > 0, o.ProbeLater}
 	}
 	want := map[string]told{
 		"main":         {p.Phases[0], true, true, true, false},

@@ -136,7 +136,7 @@ func (m *managedPod) awaitAgents(ctx context.Context, inc *incarnation, pr *prov
 			late, barrier := m.released && inc.restarts > 0 && m.waits[name], m.barrier
 			m.mu.Unlock()
 			if late {
-				_ = s.Rejoin(ctx, barrier) // it fails where the agent has ended, which is followed
+				_ = s.ReleaseRestarted(ctx, barrier) // it fails where the agent has ended, which is followed
 			}
 		}()
 	}
@@ -157,7 +157,7 @@ func (m *managedPod) awaitAgent(ctx context.Context, s *agent.Session, waits boo
 	if came, ok := s.Arrival(); ok {
 		a.started = op.Milestone{At: came.Began, Err: came.Err, Source: "agent"}
 	}
-	for _, t := range s.Touches() {
+	for _, t := range s.VolumeProbes() {
 		a.firstIO = append(a.firstIO, firstIO{claim: t.Volume, at: t.At, err: t.Err, write: t.Write, failure: t.Failure})
 	}
 	pr.Feed.Put(a)

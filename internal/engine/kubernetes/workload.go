@@ -235,7 +235,7 @@ func (e *Engine) planAgents(p *engine.Pod, w *engine.Workload) agentPlan {
 		if main {
 			o.Outputs = p.Outputs
 			if w.SyncGroup != "" && slices.Contains(p.Sync, c.Name) {
-				o.Barrier, o.Meets = w.SyncGroup, p.Meets
+				o.Barrier, o.Rendezvous = w.SyncGroup, p.Rendezvous
 				o.Phase, _ = p.Phase(c.Name)
 			}
 			if w.Canary != nil {
@@ -243,7 +243,7 @@ func (e *Engine) planAgents(p *engine.Pod, w *engine.Workload) agentPlan {
 			}
 		}
 		// That of a later phase writes when it is asked to, in place of the first.
-		o.Touch, o.TouchLater = e.firstIOSpecs(c, claimOf, phaseSet(touched, o.Phase.Number)), o.Phase.Number > 0
+		o.Probes, o.ProbeLater = e.firstIOSpecs(c, claimOf, phaseSet(touched, o.Phase.Number)), o.Phase.Number > 0
 		plan.byContainer[c.Name] = o
 	}
 	return plan
@@ -259,20 +259,20 @@ func phaseSet(sets map[int]map[string]bool, phase int) map[string]bool {
 
 // touches asks for a first write or read of each claim that no container
 // before has.
-func (e *Engine) firstIOSpecs(c *corev1.Container, claimOf map[string]string, done map[string]bool) []protocol.TouchSpec {
-	var list []protocol.TouchSpec
+func (e *Engine) firstIOSpecs(c *corev1.Container, claimOf map[string]string, done map[string]bool) []protocol.VolumeProbeSpec {
+	var list []protocol.VolumeProbeSpec
 	for _, m := range c.VolumeMounts {
 		claim := claimOf[m.Name]
 		if claim == "" || done[claim] || m.SubPath != "" || m.SubPathExpr != "" {
 			continue
 		}
 		done[claim] = true
-		list = append(list, protocol.TouchSpec{Volume: e.Name(claim), Path: m.MountPath, Write: !m.ReadOnly, Read: m.ReadOnly})
+		list = append(list, protocol.VolumeProbeSpec{Volume: e.Name(claim), Path: m.MountPath, Write: !m.ReadOnly, Read: m.ReadOnly})
 	}
 	for _, d := range c.VolumeDevices {
 		if claim := claimOf[d.Name]; claim != "" && !done[claim] {
 			done[claim] = true
-			list = append(list, protocol.TouchSpec{Volume: e.Name(claim), Path: d.DevicePath, Read: true, Device: true})
+			list = append(list, protocol.VolumeProbeSpec{Volume: e.Name(claim), Path: d.DevicePath, Read: true, Device: true})
 		}
 	}
 	return list
@@ -306,13 +306,13 @@ func canary(want *engine.Canary, c *corev1.Container, claimOf map[string]string,
 // holderAgent is what the agent of a holder does: one first write, or a read
 // of what is there already.
 func (e *Engine) holderAgent(v *volume) func(string) agent.Options {
-	t := protocol.TouchSpec{Volume: v.name, Path: holderDir, Write: true}
+	t := protocol.VolumeProbeSpec{Volume: v.name, Path: holderDir, Write: true}
 	if v.block {
-		t = protocol.TouchSpec{Volume: v.name, Path: holderDevice, Read: true, Device: true}
+		t = protocol.VolumeProbeSpec{Volume: v.name, Path: holderDevice, Read: true, Device: true}
 	} else if v.readOnly || v.object.Source != "" {
 		t.Write, t.Read = false, true
 	}
-	return func(string) agent.Options { return agent.Options{Touch: []protocol.TouchSpec{t}, Sample: -1} }
+	return func(string) agent.Options { return agent.Options{Probes: []protocol.VolumeProbeSpec{t}, Sample: -1} }
 }
 
 // follow reports the end of the instance: that of its last pod that is no

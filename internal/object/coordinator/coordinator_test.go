@@ -361,7 +361,7 @@ func TestLostHost(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, b *bench) (hosts []Host, lose func()){
 		"gone": func(_ *testing.T, b *bench) ([]Host, func()) { return b.hosts, b.stop[1] },
 		"silent": func(t *testing.T, b *bench) ([]Host, func()) {
-			cable := agenttest.NewCable(t, b.hosts[1].Address, 0, 0)
+			cable := agenttest.NewProxy(t, b.hosts[1].Address, 0, 0)
 			return []Host{b.hosts[0], {b.hosts[1].Name, cable.Address()}, b.hosts[2]}, cable.Cut
 		},
 	} {

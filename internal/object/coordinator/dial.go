@@ -93,7 +93,7 @@ type peer struct {
 	index  int
 	link   *transport.Link
 	conn   *message.Conn
-	clocks clocksync.Join
+	clocks clocksync.Estimator
 	about  json.RawMessage
 
 	// Of the goroutine that runs stages.
@@ -130,7 +130,7 @@ func Dial(ctx context.Context, c Config) (*Fleet, error) {
 	for _, p := range f.peers {
 		f.reading.Go(func() { f.listen(p) })
 		// A host that has nothing to do is to hear of us too.
-		f.reading.Go(func() { p.conn.KeepAsking(life, min(askEach, f.Silence/4)) })
+		f.reading.Go(func() { p.conn.PingEvery(life, min(askEach, f.Silence/4)) })
 	}
 	return f, nil
 }
@@ -183,7 +183,7 @@ const (
 func (f *Fleet) reach(ctx context.Context, p *peer) error {
 	ctx, cancel := context.WithTimeout(ctx, setUpWithin)
 	defer cancel()
-	l, err := transport.DialAnyone(ctx, p.Address, f.Silence)
+	l, err := transport.DialUnverified(ctx, p.Address, f.Silence)
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (f *Fleet) reach(ctx context.Context, p *peer) error {
 	if err := f.introduce(p); err != nil {
 		return err
 	}
-	if err := p.conn.Join(&p.clocks); err != nil {
+	if err := p.conn.SyncClock(&p.clocks); err != nil {
 		return err
 	}
 	return p.conn.Write(&frame{Setup: &setup{Run: f.RunID, Seed: f.Seed, Grace: f.Grace, OwnCredentials: f.OwnCredentials}})
@@ -202,7 +202,7 @@ func (f *Fleet) reach(ctx context.Context, p *peer) error {
 
 // introduce proves the token and checks that the host has it too.
 func (f *Fleet) introduce(p *peer) error {
-	proof, err := p.link.Prove(f.Token, asController)
+	proof, err := p.link.Proof(f.Token, asController)
 	if err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (f *Fleet) introduce(p *peer) error {
 	case l.Welcome == nil:
 		return errors.New("what answers there is no worker of CNSBench")
 	}
-	knows, err := p.link.Proven(f.Token, asHost, l.Welcome.Proof)
+	knows, err := p.link.VerifyProof(f.Token, asHost, l.Welcome.Proof)
 	if err != nil {
 		return err
 	}
@@ -269,11 +269,11 @@ func (p *peer) runTime(t op.Time) (op.Time, int64) {
 	if !t.Known() {
 		return op.Never, 0
 	}
-	return p.clocks.Runner(int64(t))
+	return p.clocks.ToRunner(int64(t))
 }
 
 // hostTime is the host's time of an instant of the run, with ± in ns.
 func (p *peer) hostTime(t op.Time) (op.Time, int64) {
-	at, plusMinus, _ := p.clocks.Agent(t) // a session begins with exchanges
+	at, plusMinus, _ := p.clocks.ToAgent(t) // a session begins with exchanges
 	return op.Time(at), plusMinus
 }

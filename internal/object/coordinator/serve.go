@@ -94,7 +94,7 @@ func (h *host) admit(conn *message.Conn, l *transport.Link) error {
 		r := refuse{Kind: kind, Reason: fmt.Sprintf(format, args...)}
 		return errors.Join(errors.New("refused: "+r.Reason), conn.Write(&frame{Refuse: &r}))
 	}
-	knows, err := l.Proven(h.Token, asController, c.Proof)
+	knows, err := l.VerifyProof(h.Token, asController, c.Proof)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (h *host) admit(conn *message.Conn, l *transport.Link) error {
 	if c.Proto != Proto || c.Version != h.Version {
 		return no(kindVersion, "the controller is version %s (protocol %d), this host is %s (%d)", c.Version, c.Proto, h.Version, Proto)
 	}
-	ours, err := l.Prove(h.Token, asHost)
+	ours, err := l.Proof(h.Token, asHost)
 	if err != nil {
 		return err
 	}

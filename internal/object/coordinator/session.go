@@ -36,7 +36,7 @@ func (s *session) listen(ctx context.Context) error {
 		}
 		switch {
 		case l.Ping != nil:
-			err = s.conn.Answer(&l.Time)
+			err = s.conn.SendPong(&l.Time)
 		case l.Setup != nil && s.runner == nil:
 			s.runner = loadgen.NewRunner(loadgen.Config{Open: s.Open(l.Setup.OwnCredentials), Clock: s.Clock, Sleep: s.Sleep,
 				Seed: l.Setup.Seed, Grace: l.Setup.Grace, Observer: reporter{s}, Begin: s.atOnce})

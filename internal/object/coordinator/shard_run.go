@@ -17,9 +17,9 @@ import (
 
 // Rendezvous is where a shard waits for the run's barrier and for the other shards.
 type Rendezvous interface {
-	Meet(ctx context.Context, m rendezvous.Meeting) (a rendezvous.Answer, at time.Time, err error)
+	Wait(ctx context.Context, m rendezvous.Rendezvous) (a rendezvous.Reply, at time.Time, err error)
 	Barrier(ctx context.Context) (at time.Time, err error)
-	Began() error
+	ReportStart() error
 }
 
 // ShardConfig of one shard.
@@ -126,17 +126,17 @@ func (p *shardRun) takeOver(k int, present []int) (*model.Stage, error) {
 }
 
 // meet waits for all shards; a single shard does not wait.
-func (p *shardRun) meet(step int, failed bool) (rendezvous.Answer, error) {
+func (p *shardRun) meet(step int, failed bool) (rendezvous.Reply, error) {
 	a, _, err := p.meeting(step, failed)
 	return a, err
 }
 
-func (p *shardRun) meeting(step int, failed bool) (rendezvous.Answer, time.Time, error) {
+func (p *shardRun) meeting(step int, failed bool) (rendezvous.Reply, time.Time, error) {
 	failed = failed || p.failed != nil
 	if p.Parts == 1 {
-		return rendezvous.Answer{Failed: failed, Present: []int{0}}, time.Now(), nil
+		return rendezvous.Reply{Failed: failed, Present: []int{0}}, time.Now(), nil
 	}
-	return p.Rendezvous.Meet(p.hard, rendezvous.Meeting{Group: p.Group, Step: step, Index: p.Index, Members: p.Parts, Failed: failed})
+	return p.Rendezvous.Wait(p.hard, rendezvous.Rendezvous{Group: p.Group, Step: step, Index: p.Index, Members: p.Parts, Failed: failed})
 }
 
 // errOthers is why a shard does not begin a stage that it could begin.
@@ -152,7 +152,7 @@ func (p *shardRun) begin(ctx context.Context) (op.Time, error) {
 	if atBarrier {
 		at, err = p.Rendezvous.Barrier(ctx)
 	} else {
-		var a rendezvous.Answer
+		var a rendezvous.Reply
 		a, at, err = p.meeting(2*p.k+1, ctx.Err() != nil)
 		if err == nil && a.Failed && !loadgen.Cleans(&p.share.Stages[p.k]) {
 			err = errOthers
@@ -163,7 +163,7 @@ func (p *shardRun) begin(ctx context.Context) (op.Time, error) {
 	}
 	now := p.Clock.Now()
 	if err == nil && atBarrier {
-		err = p.Rendezvous.Began()
+		err = p.Rendezvous.ReportStart()
 	}
 	if err != nil {
 		return now, err

@@ -97,7 +97,7 @@ type seat struct {
 	index int
 }
 
-func (s seat) Meet(_ context.Context, m rendezvous.Meeting) (rendezvous.Answer, time.Time, error) {
+func (s seat) Wait(_ context.Context, m rendezvous.Rendezvous) (rendezvous.Reply, time.Time, error) {
 	s.mu.Lock()
 	at := s.step(m.Step)
 	at.come[m.Index], at.failed = true, at.failed || m.Failed
@@ -106,7 +106,7 @@ func (s seat) Meet(_ context.Context, m rendezvous.Meeting) (rendezvous.Answer, 
 	<-at.all
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := rendezvous.Answer{Failed: at.failed}
+	a := rendezvous.Reply{Failed: at.failed}
 	for i := range s.parts {
 		a.Present = append(a.Present, i)
 	}
@@ -125,7 +125,7 @@ func (s seat) Barrier(ctx context.Context) (time.Time, error) {
 	}
 }
 
-func (s seat) Began() error { return nil }
+func (s seat) ReportStart() error { return nil }
 
 func rng(n int64) selector.Spec { return selector.Spec{Kind: selector.Range, Low: 1, High: n} }
 

@@ -179,7 +179,7 @@ func testCutOff(p *project) {
 	cut := time.Now()
 	p.removes(c)
 	noticed := time.Since(cut)
-	p.ended(c, 2, "workload two-0 failed", "the other side has fallen silent: not a byte for 30s")
+	p.ended(c, 2, "workload two-0 failed", "the peer stopped responding: no data for 30s")
 	p.t.Logf("cut off: noticed after %v; the run ended and all was removed after %v", noticed.Round(time.Millisecond), time.Since(cut).Round(time.Millisecond))
 }
 

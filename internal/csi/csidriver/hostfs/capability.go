@@ -2,7 +2,8 @@ package hostfs
 
 import "golang.org/x/sys/unix"
 
-// HasCapability says whether this process holds a Linux capability effectively, such as unix.CAP_SYS_RESOURCE.
+// HasCapability reports whether this process has an effective Linux capability, such as
+// unix.CAP_SYS_RESOURCE.
 func HasCapability(capability int) bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

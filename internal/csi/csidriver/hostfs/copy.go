@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CopyTree copies a directory with its files, links, modes, owners and modification times, and syncs the file system at
-// the end. It follows no link. Holes, hard links and extended attributes are not kept; pipes, sockets and devices are
-// refused. What vanishes while it is being copied is left out.
+// CopyTree copies a directory with its files, links, modes, owners and modification times, and syncs the
+// target file system. It follows no link. Holes, hard links and extended attributes are not preserved; pipes,
+// sockets and devices are errors. Files that vanish meanwhile are skipped.
 func CopyTree(from, to string) error {
-	var dirs []func() error // their modes and times are set last: making entries needs one and changes the other
+	var dirs []func() error // modes and times are set last: creating entries needs write permission and changes the times
 	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil {
 			err = copyEntry(path, filepath.Join(to, path[len(from):]), entry, &dirs)
@@ -31,7 +31,7 @@ func CopyTree(from, to string) error {
 		err = errors.Join(err, finish())
 	}
 	if err != nil {
-		return fmt.Errorf("copying %s: %w", from, err)
+		return fmt.Errorf("copy %s: %w", from, err)
 	}
 	return SyncFS(to)
 }
@@ -57,7 +57,7 @@ func copyEntry(from, to string, entry fs.DirEntry, dirs *[]func() error) error {
 		}
 		return copyMeta(info, to)
 	default:
-		return fmt.Errorf("%s is of the kind %s, which cannot be copied", from, kind)
+		return fmt.Errorf("%s: cannot copy a file of type %s", from, kind)
 	}
 }
 
@@ -66,7 +66,7 @@ func copyFile(from, to string) error {
 	if err != nil {
 		return err
 	}
-	defer in.Close() // only read
+	defer in.Close()
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func copyMeta(info fs.FileInfo, to string) error {
 	return errors.Join(copyOwner(info, to), os.Chmod(to, info.Mode()), os.Chtimes(to, info.ModTime(), info.ModTime()))
 }
 
-// copyOwner needs root; an ordinary user owns what it copies.
+// copyOwner copies the owner if this process is root.
 func copyOwner(info fs.FileInfo, to string) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || os.Geteuid() != 0 {
@@ -88,8 +88,8 @@ func copyOwner(info fs.FileInfo, to string) error {
 	return os.Lchown(to, int(st.Uid), int(st.Gid))
 }
 
-// RemoveTree removes path and all below it, also directories that an ordinary user has made read-only. That path is gone
-// is no error.
+// RemoveTree removes path and everything below it, including read-only directories. A missing path is no
+// error.
 func RemoveTree(path string) error {
 	err := os.RemoveAll(path)
 	if !errors.Is(err, fs.ErrPermission) {
@@ -97,7 +97,7 @@ func RemoveTree(path string) error {
 	}
 	_ = filepath.WalkDir(path, func(p string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
-			_ = os.Chmod(p, 0o700) // it is about to be removed; what fails shows below
+			_ = os.Chmod(p, 0o700) // errors show in RemoveAll below
 		}
 		return nil
 	})

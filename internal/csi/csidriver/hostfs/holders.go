@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Holders names the processes of other mount namespaces that keep a device mounted, such as "fio (812)": such a copy of a
-// mount keeps the device busy though it is unmounted here.
+// Holders names the processes of other mount namespaces that have a device mounted, such as "fio (812)". Such
+// a copy of a mount keeps the device busy after an unmount here.
 func Holders(device string) []string {
 	own, _ := os.Readlink("/proc/self/ns/mnt")
 	tables, _ := filepath.Glob("/proc/[0-9]*/mountinfo")

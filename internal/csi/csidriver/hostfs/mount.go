@@ -1,4 +1,5 @@
-// Package hostfs wraps what the drivers ask of the Linux kernel's file systems: mounts, freezing, reflinks and copies.
+// Package hostfs wraps the file system operations of the Linux kernel that the drivers use: mounts, freezing,
+// reflinks and copies.
 package hostfs
 
 import (
@@ -15,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mounts lists the mounts of this process's namespace whose mount point is one of the paths or lies below it, the
-// latest first, so that they can be unmounted in this order.
+// Mounts lists the mounts at or below a path in this process's namespace, the latest first, which is the
+// order of unmounting.
 func Mounts(below string) ([]*mountinfo.Info, error) {
 	all, err := AllMounts()
 	if err != nil {
@@ -29,13 +30,13 @@ func Mounts(below string) ([]*mountinfo.Info, error) {
 func AllMounts() ([]*mountinfo.Info, error) {
 	all, err := mountinfo.GetMounts(nil)
 	if err != nil {
-		return nil, fmt.Errorf("reading the mount table: %w", err)
+		return nil, fmt.Errorf("read the mount table: %w", err)
 	}
 	slices.Reverse(all)
 	return all, nil
 }
 
-// Within says whether path is dir or lies below it; both are clean.
+// Within reports whether path is dir or below it; both are clean.
 func Within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
@@ -67,8 +68,8 @@ func resolve(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
-// Bind makes source, a directory or a file, appear at target, which is made when absent. It removes what it made when it
-// fails.
+// Bind mounts source, a directory or a file, at target and creates target if it does not exist. On failure it
+// removes what it created.
 func Bind(source, target string, readOnly bool) error {
 	info, err := os.Stat(source)
 	if err != nil {
@@ -90,7 +91,7 @@ func Bind(source, target string, readOnly bool) error {
 	return err
 }
 
-// Mount mounts a device; target is made when absent, and removed again when mounting fails.
+// Mount mounts a device and creates target if it does not exist. On failure it removes what it created.
 func Mount(device, target, fsType string, flags uintptr, options string) error {
 	made, err := makePoint(target, true)
 	if err != nil {
@@ -107,12 +108,12 @@ func Mount(device, target, fsType string, flags uintptr, options string) error {
 
 func mount(source, target, fsType string, flags uintptr, options string) error {
 	if err := unix.Mount(source, target, fsType, flags, options); err != nil {
-		return fmt.Errorf("mounting %s at %s: %w", source, target, err)
+		return fmt.Errorf("mount %s at %s: %w", source, target, err)
 	}
 	return nil
 }
 
-// makePoint makes a mount point and says whether it had to.
+// makePoint creates a mount point if it does not exist and reports whether it did.
 func makePoint(path string, dir bool) (bool, error) {
 	if _, err := os.Lstat(path); err == nil {
 		return false, nil
@@ -127,7 +128,7 @@ func makePoint(path string, dir bool) (bool, error) {
 	return true, f.Close()
 }
 
-// Unmount takes away every mount at path; that none is there is no error. A busy one is tried again for patience.
+// Unmount removes every mount at path; none is no error. A busy mount is retried for patience.
 func Unmount(path string, patience time.Duration) error {
 	deadline := time.Now().Add(patience)
 	for {
@@ -138,12 +139,12 @@ func Unmount(path string, patience time.Duration) error {
 		case errors.Is(err, unix.EBUSY) && time.Now().Before(deadline):
 			time.Sleep(20 * time.Millisecond)
 		default:
-			return fmt.Errorf("unmounting %s: %w", path, err)
+			return fmt.Errorf("unmount %s: %w", path, err)
 		}
 	}
 }
 
-// RemovePoint removes the empty directory, file or link that was a mount point; that it is gone is no error.
+// RemovePoint removes the empty directory, file or link of a mount point; a missing one is no error.
 func RemovePoint(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -158,11 +159,10 @@ const (
 	noLogFlush = 2
 )
 
-// Abandon makes the XFS mounted at dir forget what it has not written yet, so
-// that unmounting it costs nothing: for one whose image is about to be
-// removed. To free the extents of files that were snapshotted under random
-// writes can take longer than the run that made them.
-func Abandon(dir string) error {
+// ShutdownXFS discards the unwritten data of the XFS mounted at dir, so that unmounting costs nothing; for an
+// image that is about to be removed. Freeing the extents of files snapshotted under random writes can take
+// longer than the run.
+func ShutdownXFS(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -11,16 +11,16 @@ import (
 	"syscall"
 )
 
-// packages names the Debian package of each program that the drivers call.
+// packages maps each program that the drivers call to its Debian package.
 var packages = map[string]string{
 	"mkfs.ext4": "e2fsprogs", "resize2fs": "e2fsprogs", "e2fsck": "e2fsprogs", "mkfs.xfs": "xfsprogs", "xfs_growfs": "xfsprogs",
 	"mkfs.btrfs": "btrfs-progs", "btrfs": "btrfs-progs",
 }
 
-// Package is the Debian package that brings a program.
+// Package returns the Debian package of a program.
 func Package(program string) string { return packages[program] }
 
-// Find returns the path of a program, looking also where ordinary users' PATH does not lead.
+// Find returns the path of a program; it also searches the sbin directories.
 func Find(program string) (string, error) {
 	if path, err := exec.LookPath(program); err == nil {
 		return path, nil
@@ -30,11 +30,11 @@ func Find(program string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("the program %s is not installed; the Debian package %s brings it", program, packages[program])
+	return "", fmt.Errorf("program %s not found: install the Debian package %s", program, packages[program])
 }
 
-// Run runs a program to its end; its error carries what the program printed. The program is killed when this process
-// dies: an mkfs that outlived its driver would write beside the next driver's.
+// Run runs a program to its end; the error includes its output. The program is killed when this process dies:
+// an mkfs that outlives its driver would write concurrently with the next driver's.
 func Run(ctx context.Context, program string, args ...string) error {
 	path, err := Find(program)
 	if err != nil {
@@ -44,7 +44,7 @@ func Run(ctx context.Context, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	// The signal comes when the thread that started the program ends, so that thread must stay.
+	// Pdeathsig applies to the starting thread, so the thread must live as long.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := cmd.Run(); err != nil {

@@ -1,6 +1,7 @@
-// Package inject decides, from a seed, what a storage driver is made to suffer: how long each call is delayed, which
-// calls stall, fail or never answer, and when the whole driver hangs. It is pure: it draws and decides; the caller sleeps
-// and answers. The n-th call of an RPC always meets the same fate under the same seed, however calls interleave.
+// Package inject decides, from a seed, which effects to inject into a storage driver: how long each call is
+// delayed, which calls stall, fail or hang, and when the whole driver stalls. It is pure: the caller sleeps
+// and answers. The n-th call of an RPC always gets the same decision for the same seed, however calls
+// interleave.
 //
-// The grammar is described in docs/design/csi-drivers.md.
+// docs/design/csi-drivers.md describes the grammar.
 package inject

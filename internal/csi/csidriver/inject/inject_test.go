@@ -20,7 +20,7 @@ var known = []string{"CreateVolume", "DeleteVolume", "CreateSnapshot", "Probe"}
 func TestParseErrors(t *testing.T) {
 	tests := []struct{ name, yaml, want string }{
 		{"unknown field", "rpcs: {CreateVolume: {dealy: 1ms}}", "dealy"},
-		{"unknown RPC", "rpcs: {CreateVolumes: {delay: 1ms}}", `no RPC is called "CreateVolumes"`},
+		{"unknown RPC", "rpcs: {CreateVolumes: {delay: 1ms}}", `unknown RPC "CreateVolumes"`},
 		{"unknown distribution", "rpcs: {CreateVolume: {delay: weibull(1ms)}}", `no distribution is called "weibull"`},
 		{"no unit", "rpcs: {CreateVolume: {delay: 5}}", "not a duration"},
 		{"negative", "rpcs: {CreateVolume: {delay: -5ms}}", "not between"},
@@ -32,9 +32,9 @@ func TestParseErrors(t *testing.T) {
 		{"stall form", "rpcs: {CreateVolume: {stall: 1s}}", "1% of 2s"},
 		{"code", "rpcs: {CreateVolume: {error: 1% BROKEN}}", "gRPC error code"},
 		{"OK is no error", "rpcs: {CreateVolume: {error: 1% OK}}", "gRPC error code"},
-		{"when", "rpcs: {CreateVolume: {when: later}}", "neither before nor after"},
+		{"when", "rpcs: {CreateVolume: {when: later}}", "want before or after"},
 		{"window", "windows: [{after: 1s}]", "not a duration"},
-		{"window since", "windows: [{after: 1s, for: 1s, since: dawn}]", "neither start nor first"},
+		{"window since", "windows: [{after: 1s, for: 1s, since: dawn}]", "want start or first"},
 		{"window RPC", "windows: [{after: 1s, for: 1s, rpcs: [Nope]}]", `"Nope"`},
 	}
 	for _, tt := range tests {

@@ -11,21 +11,21 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Decision is the fate of one call.
+// Decision has the injected effects of one call.
 type Decision struct {
-	// Window is how long the call waits for a stall window to end, always before its work.
+	// Window is how long the call waits for the end of a stall window, always before its work.
 	Window time.Duration
 	// Delay and Stall are slept one after the other.
 	Delay, Stall time.Duration
 	// Hang: the call is never answered.
 	Hang bool
-	// Code is the error to answer with, or codes.OK.
+	// Code is the error to return, or codes.OK.
 	Code codes.Code
 	// After: Delay, Stall, Hang and Code apply after the work rather than before it.
 	After bool
 }
 
-// Injector draws the decisions of one driver process. It is safe for concurrent use.
+// Injector makes the decisions of one driver process. It is safe for concurrent use.
 type Injector struct {
 	spec Spec
 	seed uint64
@@ -35,7 +35,7 @@ type Injector struct {
 	opening []time.Duration // when each window opens, since the driver's start; -1 while it waits for its first call
 }
 
-// New makes an injector; time counts from the driver's start.
+// New returns an injector; time counts from the driver's start.
 func New(spec Spec, seed uint64) *Injector {
 	in := &Injector{spec: spec, seed: seed, calls: map[string]uint64{}, opening: make([]time.Duration, len(spec.Windows))}
 	for i, w := range spec.Windows {
@@ -47,7 +47,7 @@ func New(spec Spec, seed uint64) *Injector {
 	return in
 }
 
-// Decide draws the fate of the next call of an RPC, which arrived at sinceStart.
+// Decide returns the decision for the next call of an RPC, which arrived at sinceStart.
 func (in *Injector) Decide(rpc string, sinceStart time.Duration) Decision {
 	in.mu.Lock()
 	in.calls[rpc]++
@@ -64,8 +64,8 @@ func (in *Injector) Decide(rpc string, sinceStart time.Duration) Decision {
 	return d
 }
 
-// draw uses the same number of draws for each part whatever is configured, so that adding an error rate to a file does
-// not change which calls stall.
+// draw uses the same number of random draws for each part whatever is configured, so that adding an error
+// rate does not change which calls stall.
 func (r Rule) draw(rnd *rand.Rand) Decision {
 	d := Decision{After: r.After}
 	hang, fails, stalls := rnd.Float64() < r.HangProb, rnd.Float64() < r.ErrorProb, rnd.Float64() < r.StallProb
@@ -80,7 +80,7 @@ func (r Rule) draw(rnd *rand.Rand) Decision {
 	return d
 }
 
-// windowWait returns how long a call arriving now waits; mu is held.
+// windowWait returns how long a call that arrives now waits; the caller holds mu.
 func (in *Injector) windowWait(rpc string, now time.Duration) time.Duration {
 	var wait time.Duration
 	for i, w := range in.spec.Windows {
@@ -100,13 +100,13 @@ func (in *Injector) windowWait(rpc string, now time.Duration) time.Duration {
 	return wait
 }
 
-// exempt RPCs are those by which clients find out what a driver is.
+// exempt reports whether clients use an RPC to discover a driver.
 func exempt(rpc string) bool {
 	return strings.HasSuffix(rpc, "Capabilities") && rpc != "ValidateVolumeCapabilities" ||
 		rpc == "GetPluginInfo" || rpc == "Probe" || rpc == "NodeGetInfo"
 }
 
-// callRand gives each call a generator of its own. SplitMix64's finaliser spreads neighbouring call numbers over the
+// callRand returns a generator for one call. SplitMix64's finaliser spreads consecutive call numbers over the
 // whole state, since PCG does not hash its seeds.
 func callRand(seed uint64, rpc string, n uint64) *rand.Rand {
 	h := fnv.New64a()

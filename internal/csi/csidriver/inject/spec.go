@@ -16,8 +16,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/dist"
 )
 
-// Every is the rule name that stands for each RPC of the controller, group controller and node services without a rule
-// of its own. The identity service and the queries of capabilities are exempt, so that clients can still connect.
+// Every is the rule name for all RPCs of the controller, group controller and node services without a rule of
+// their own. The identity service and capability queries are exempt, so that clients can still connect.
 const Every = "*"
 
 // file is the YAML form. Field comments give the grammar.
@@ -41,7 +41,7 @@ type fileWindow struct {
 	RPCs  []string `json:"rpcs"`  // none: all, the identity service too
 }
 
-// Rule is what happens to the calls of one RPC.
+// Rule has the injected effects of one RPC.
 type Rule struct {
 	Delay     dist.Dist
 	StallProb float64
@@ -49,12 +49,12 @@ type Rule struct {
 	ErrorProb float64
 	Error     codes.Code
 	HangProb  float64
-	// After injects when the work is done rather than before it begins, so that a client which gives up, or is told of
-	// an error, leaves an object behind.
+	// After injects after the work rather than before it, so that a client that gives up or gets an error
+	// leaves an object behind.
 	After bool
 }
 
-// Window is a time during which matching calls wait for its end.
+// Window is a period during which matching calls wait for its end.
 type Window struct {
 	After, For time.Duration
 	SinceFirst bool
@@ -67,10 +67,10 @@ type Spec struct {
 	Windows []Window
 }
 
-// maxText is the most that is read of a file with an injection.
+// maxText bounds the bytes read of an injection file.
 const maxText = 1 << 20
 
-// Load parses an injection given as a path to a YAML file or, when no such file exists, as YAML itself. An empty
+// Load parses an injection, given as a path to a YAML file or, if no such file exists, as YAML. An empty
 // argument injects nothing. known lists the RPCs that can be named.
 func Load(pathOrYAML string, known []string) (Spec, error) {
 	if pathOrYAML == "" {
@@ -93,7 +93,7 @@ func Load(pathOrYAML string, known []string) (Spec, error) {
 	return spec, nil
 }
 
-// Parse parses the YAML of an injection; every problem is reported at once.
+// Parse parses the YAML of an injection and reports all problems.
 func Parse(text []byte, known []string) (Spec, error) {
 	var f file
 	if err := yaml.UnmarshalStrict(text, &f); err != nil {
@@ -148,7 +148,7 @@ func parseRule(f fileRule) (Rule, error) {
 	case "after":
 		r.After = true
 	default:
-		problems = append(problems, fmt.Errorf("when: %q is neither before nor after", f.When))
+		problems = append(problems, fmt.Errorf("invalid when %q: want before or after", f.When))
 	}
 	return r, errors.Join(problems...)
 }
@@ -156,7 +156,7 @@ func parseRule(f fileRule) (Rule, error) {
 func parseStall(s string) (float64, dist.Dist, error) {
 	chance, length, ok := strings.Cut(s, " of ")
 	if !ok {
-		return 0, dist.Dist{}, fmt.Errorf("stall: %q is not of the form \"1%% of 2s\"", s)
+		return 0, dist.Dist{}, fmt.Errorf("invalid stall %q: want a form like \"1%% of 2s\"", s)
 	}
 	p, errP := parsePercent(chance)
 	d, errD := dist.Parse(strings.TrimSpace(length))
@@ -167,11 +167,11 @@ func parseError(s string) (float64, codes.Code, error) {
 	chance, name, _ := strings.Cut(strings.TrimSpace(s), " ")
 	p, err := parsePercent(chance)
 	if err != nil {
-		return 0, 0, fmt.Errorf("error: %w; the form is \"0.5%% UNAVAILABLE\"", err)
+		return 0, 0, fmt.Errorf("error: %w: want a form like \"0.5%% UNAVAILABLE\"", err)
 	}
 	var code codes.Code
 	if err := code.UnmarshalJSON([]byte(`"` + strings.TrimSpace(name) + `"`)); err != nil || code == codes.OK {
-		return 0, 0, fmt.Errorf("error: %q is not the name of a gRPC error code, such as UNAVAILABLE", strings.TrimSpace(name))
+		return 0, 0, fmt.Errorf("invalid error %q: want a gRPC error code such as UNAVAILABLE", strings.TrimSpace(name))
 	}
 	return p, code, nil
 }
@@ -184,7 +184,7 @@ func parseWindow(f fileWindow, known []string) (Window, error) {
 	w.For, errFor = dist.ParseDuration(f.For)
 	problems = append(problems, errAfter, errFor)
 	if f.Since != "" && f.Since != "start" && f.Since != "first" {
-		problems = append(problems, fmt.Errorf("since: %q is neither start nor first", f.Since))
+		problems = append(problems, fmt.Errorf("invalid since %q: want start or first", f.Since))
 	}
 	for _, rpc := range f.RPCs {
 		problems = append(problems, checkRPC(rpc, known))
@@ -196,7 +196,7 @@ func checkRPC(rpc string, known []string) error {
 	if slices.Contains(known, rpc) {
 		return nil
 	}
-	return fmt.Errorf("no RPC is called %q; there are %s", rpc, strings.Join(known, ", "))
+	return fmt.Errorf("unknown RPC %q: want one of %s", rpc, strings.Join(known, ", "))
 }
 
 // parsePercent parses "1%" into 0.01.
@@ -204,7 +204,7 @@ func parsePercent(s string) (float64, error) {
 	number, ok := strings.CutSuffix(strings.TrimSpace(s), "%")
 	p, err := strconv.ParseFloat(number, 64)
 	if !ok || err != nil || !(p >= 0 && p <= 100) {
-		return 0, fmt.Errorf("%q is not a percentage between 0%% and 100%%", s)
+		return 0, fmt.Errorf("invalid percentage %q: want 0%% to 100%%", s)
 	}
 	return p / 100, nil
 }

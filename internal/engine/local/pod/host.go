@@ -169,7 +169,7 @@ func (h *Host) admit(ctx context.Context) (give func(*process), err error) {
 			late := time.NewTimer(startWithin)
 			defer late.Stop()
 			select {
-			case <-p.session.Came():
+			case <-p.session.Arrived():
 			case <-p.session.Done():
 			case <-late.C:
 			}

@@ -137,7 +137,7 @@ func (p *planner) observe() {
 		c.options.Outputs = p.Pod.Outputs
 		if p.Barrier != "" && slices.Contains(p.Pod.Sync, c.name) {
 			c.waits = true
-			c.options.Barrier, c.options.Meets = p.Barrier, p.Pod.Meets
+			c.options.Barrier, c.options.Rendezvous = p.Barrier, p.Pod.Rendezvous
 			c.options.Phase, c.phased = p.Pod.Phase(c.name)
 		}
 		if canary != nil { // each volume has one, in the first container that has it in a phase

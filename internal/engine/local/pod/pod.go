@@ -141,7 +141,7 @@ func (p *Pod) Release(ctx context.Context, at op.Time) error {
 // Rejoin is Release of a pod that was made again after the barrier had opened:
 // its containers begin at once, those with phases when theirs come.
 func (p *Pod) Rejoin(ctx context.Context, barrier op.Time) error {
-	return p.release(ctx, func(s *agent.Session) error { return s.Rejoin(ctx, barrier) })
+	return p.release(ctx, func(s *agent.Session) error { return s.ReleaseRestarted(ctx, barrier) })
 }
 
 func (p *Pod) release(ctx context.Context, open func(*agent.Session) error) error {

@@ -11,14 +11,14 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent"
 )
 
-// TestGive: files reach the command whole, before it is started, with their
-// modes; what it says goes to the session's own sink.
-func TestGive(t *testing.T) {
-	t.Run("unix", func(t *testing.T) { testGive(t, newFixture(t)) })
-	t.Run("tls", func(t *testing.T) { testGive(t, newTLSFixture(t)) })
+// TestInputFiles shows that files arrive whole and with their modes before the command starts, and that its
+// reports go to the session's own sink.
+func TestInputFiles(t *testing.T) {
+	t.Run("unix", func(t *testing.T) { testInputFiles(t, newFixture(t)) })
+	t.Run("tls", func(t *testing.T) { testInputFiles(t, newTLSFixture(t)) })
 }
 
-func testGive(t *testing.T, f *fixture) {
+func testInputFiles(t *testing.T, f *fixture) {
 	from, to := t.TempDir(), filepath.Join(t.TempDir(), "made", "for it")
 	script, data, empty := filepath.Join(from, "script"), filepath.Join(from, "data"), filepath.Join(from, "empty")
 	for name, text := range map[string][]byte{
@@ -29,7 +29,7 @@ func testGive(t *testing.T, f *fixture) {
 		}
 	}
 	capture := agent.NewCapture(1 << 20)
-	s := f.expect("p", agent.Options{Sink: capture, Give: []agent.Gift{
+	s := f.expect("p", agent.Options{Sink: capture, Files: []agent.InputFile{
 		{Source: empty, Path: filepath.Join(to, "empty"), Mode: 0o444}, {Source: script, Path: filepath.Join(to, "script"), Mode: 0o755}, {Source: data, Path: filepath.Join(to, "data"), Mode: 0o444}}})
 	f.wrap(s, filepath.Join(to, "script"), filepath.Join(to, "data"), filepath.Join(to, "empty"))
 	end := f.done(s)
@@ -37,7 +37,7 @@ func testGive(t *testing.T, f *fixture) {
 	if lines := strings.Fields(string(printed)); err != nil || end.Failure != nil || len(lines) < 3 || lines[0] != "5242880" || lines[1] != "0" {
 		t.Errorf("%q, %v, %+v", printed, err, end)
 	}
-	if words := capture.LastWords(); words != "aside" {
+	if words := capture.StderrTail(); words != "aside" {
 		t.Errorf("last words %q", words)
 	}
 	if strings.Contains(f.sink.Logs(), "aside") {
@@ -48,19 +48,19 @@ func testGive(t *testing.T, f *fixture) {
 	}
 }
 
-// A file that cannot be written, or read, ends the session before its command
-// is started.
-func TestGiveFails(t *testing.T) {
+// TestInputFilesFail shows that a file that cannot be read or written ends the session before the command
+// starts.
+func TestInputFilesFail(t *testing.T) {
 	f := newFixture(t)
 	from := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(from, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, gift := range map[string]agent.Gift{
+	for name, gift := range map[string]agent.InputFile{
 		"unwritable": {Source: from, Path: from + "/below a file"},
 		"unreadable": {Source: from + ".none", Path: filepath.Join(t.TempDir(), "x")},
 	} {
-		s := f.expect(name, agent.Options{Give: []agent.Gift{gift}})
+		s := f.expect(name, agent.Options{Files: []agent.InputFile{gift}})
 		f.wrap(s, "echo", "it ran")
 		if _, _, err := s.Started(context.Background()); err == nil {
 			t.Errorf("%s: it was started", name)

@@ -7,19 +7,20 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
+	"github.com/cnsbench/cnsbench/internal/agent/agenttest"
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 )
 
-// A container that is started anew is welcome where it is expected, with the
-// token that it has, and known by another name; the first one's end is not its own.
-func TestAgain(t *testing.T) {
+// TestExpectRestarted shows that a restarted container connects with the same token under another name, and
+// that the end of the first session does not affect the second.
+func TestExpectRestarted(t *testing.T) {
 	f := newFixture(t)
 	first := f.expect("p", agent.Options{})
 	_, _ = f.wrap(first, "sleep", "60")
 	if _, _, err := first.Started(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	second, err := f.Again(first, "c~1") // before the first has ended
+	second, err := f.ExpectRestarted(first, "c~1") // before the first has ended
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,24 +39,24 @@ func TestAgain(t *testing.T) {
 	}
 	third, out := f.wrap(second, "true")
 	if err := third.Wait(); err == nil || !strings.Contains(out.String(), "started a second time") {
-		t.Errorf("a third start, which nobody expected: %v, %q", err, out)
+		t.Errorf("a third start, which was not expected: %v, %q", err, out)
 	}
 }
 
-// A stopped command stands still with all of its group, goes on afterwards, and
-// its volume can be touched again meanwhile.
-func TestStopAndTouchAgain(t *testing.T) {
+// TestStopAndProbeAgain stops a command's process group, probes its volume meanwhile, and continues the
+// group.
+func TestStopAndProbeAgain(t *testing.T) {
 	f := newFixture(t)
-	s := f.expect("p", agent.Options{Touch: []protocol.TouchSpec{{Volume: "v", Path: t.TempDir(), Write: true, Read: true}}})
+	s := f.expect("p", agent.Options{Probes: []protocol.VolumeProbeSpec{{Volume: "v", Path: t.TempDir(), Write: true, Read: true}}})
 	_, _ = f.wrap(s, "sh", "-c", "(while :; do echo tick; sleep 0.02; done) & wait")
 	if _, _, err := s.Started(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	before := s.Touches()
+	before := s.VolumeProbes()
 	if err := s.Signal(syscall.SIGSTOP, 0); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(500 * time.Millisecond) // what was written before is on its way
+	time.Sleep(500 * time.Millisecond) // earlier output is still being streamed
 	written := func() int {
 		b, _ := f.sink.OutputOf("p", "c", protocol.Stdout)
 		return len(b)
@@ -65,24 +66,19 @@ func TestStopAndTouchAgain(t *testing.T) {
 	if n := written(); n != still {
 		t.Errorf("a child wrote %d bytes while its group was stopped", n-still)
 	}
-	again, err := s.Touch(t.Context())
+	again, err := s.ProbeVolumes(t.Context())
 	if err != nil || len(again) != len(before) || len(again) != 2 {
-		t.Fatalf("touched %v first, then %v: %v", before, again, err)
+		t.Fatalf("probed %v first, then %v: %v", before, again, err)
 	}
-	for _, touch := range again {
-		if touch.Failure != "" || touch.At <= before[1].At {
-			t.Errorf("touched again: %+v, after %v", touch, before[1].At)
+	for _, probe := range again {
+		if probe.Failure != "" || probe.At <= before[1].At {
+			t.Errorf("probed again: %+v, after %v", probe, before[1].At)
 		}
 	}
 	if err := s.Signal(syscall.SIGCONT, 0); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); written() == still; {
-		if time.Now().After(deadline) {
-			t.Fatal("it did not go on")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	agenttest.Eventually(t, 10*time.Second, "more output", func() bool { return written() > still })
 	if err := s.Signal(syscall.SIGKILL, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 )
 
-// gifts says how large the files to give are.
-func (s *Session) gifts() ([]protocol.FileSpec, error) {
+// fileSpecs lists the input files with their sizes.
+func (s *Session) fileSpecs() ([]protocol.FileSpec, error) {
 	var list []protocol.FileSpec
-	for _, g := range s.opts.Give {
+	for _, g := range s.opts.Files {
 		fi, err := os.Stat(g.Source)
 		if err != nil {
 			return nil, err
@@ -22,23 +22,22 @@ func (s *Session) gifts() ([]protocol.FileSpec, error) {
 	return list, nil
 }
 
-// give sends the files; a session whose file cannot be read is abandoned. It
-// ends with the connection.
-func (s *Session) give(conn *protocol.Conn) {
-	for _, g := range s.opts.Give {
-		if err := send(conn, g); err != nil {
-			s.Abandon(fmt.Errorf("give it %s: %w", g.Path, err))
+// sendFiles sends the input files. It abandons the session if a file cannot be read.
+func (s *Session) sendFiles(conn *protocol.Conn) {
+	for _, g := range s.opts.Files {
+		if err := sendFile(conn, g); err != nil {
+			s.Abandon(fmt.Errorf("send %s: %w", g.Path, err))
 			return
 		}
 	}
 }
 
-func send(conn *protocol.Conn, g Gift) error {
+func sendFile(conn *protocol.Conn, g InputFile) error {
 	f, err := os.Open(g.Source)
 	if err != nil {
 		return err
 	}
-	defer f.Close() // was only read
+	defer f.Close()
 	buf := make([]byte, protocol.Chunk)
 	for offset := int64(0); ; {
 		n, err := f.Read(buf)

@@ -10,12 +10,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 )
 
-// report sends the exit as the last word and waits until it was heard.
+// report sends the exit as the last message and waits for its acknowledgement.
 func (s *session) report(exit protocol.Exit) error {
 	if err := s.conn.Write(protocol.Message{Exit: &exit}); err != nil {
-		s.conn.Close() // so that reading ends
+		s.conn.Close() // ends the read
 	}
-	<-s.lost // reading ends in every case
+	<-s.lost // the read ends in every case
 	select {
 	case <-s.bye:
 		return nil
@@ -24,13 +24,13 @@ func (s *session) report(exit protocol.Exit) error {
 	}
 }
 
-// runnerLost is for when lost is closed.
-func (s *session) runnerLost() error { return fmt.Errorf("%w: %w", ErrRunnerLost, s.why) }
+// runnerLost returns the cause; valid once lost is closed.
+func (s *session) runnerLost() error { return fmt.Errorf("%w: %w", ErrRunnerLost, s.readErr) }
 
-// file sends bytes of a file, and repeats the command's output on ours.
+// file sends bytes of a file and repeats the command's output on the agent's.
 func (s *session) file(name string, offset int64, data []byte) error {
 	if s.logs.Echo {
-		switch name { // what cannot be echoed is still sent
+		switch name { // a failed echo does not stop the transfer
 		case protocol.Stdout:
 			_, _ = os.Stdout.Write(data)
 		case protocol.Stderr:
@@ -42,38 +42,38 @@ func (s *session) file(name string, offset int64, data []byte) error {
 
 func (s *session) log(line string) { s.send(protocol.Message{Log: &protocol.Log{Line: line}}) }
 
-// send is for what may be lost with the runner; read notices the loss.
+// send sends a message that may be lost with the runner; read detects the loss.
 func (s *session) send(m protocol.Message) { _ = s.conn.Write(m) }
 
-// read takes what the runner says until it is gone.
+// read handles the runner's messages until the connection ends.
 func (s *session) read() {
 	defer close(s.lost)
 	for {
 		m, err := s.conn.Read()
 		if err != nil {
-			s.why = err
-			s.conn.Close() // whoever writes to a runner that has vanished is let go
+			s.readErr = err
+			s.conn.Close() // ends blocked writers
 			return
 		}
 		switch {
 		case m.Ping != nil:
 			select {
 			case s.pings <- &protocol.Pong{Ping: m.Ping.Sent, Received: m.Received}:
-			default: // the last answer is not out yet: one exchange fewer
+			default: // the last pong is still queued: skip this exchange
 			}
 		case m.Go != nil:
 			select {
 			case s.start <- m.Go.At:
 			default:
 			}
-		case m.Met != nil:
-			s.met(m.Met)
+		case m.RendezvousReply != nil:
+			s.forwardRendezvous(m.RendezvousReply)
 		case m.File != nil:
-			s.intake.take(m.File, m.Body)
+			s.inputFiles.write(m.File, m.Body)
 		case m.Enough != nil:
 			s.out.refuse(m.Enough.Name)
-		case m.Touch != nil:
-			go s.touchAll() // one that hangs is left to itself
+		case m.ProbeVolumes != nil:
+			go s.probeAll() // may hang
 		case m.Signal != nil:
 			select {
 			case s.signals <- *m.Signal:
@@ -86,9 +86,8 @@ func (s *session) read() {
 	}
 }
 
-// answer sends pongs apart from read, which must not wait for the runner to
-// read: it is how a stop arrives.
-func (s *session) answer() {
+// sendPongs sends pongs outside of read, which must not block on writing: it receives the request to stop.
+func (s *session) sendPongs() {
 	for {
 		select {
 		case pong := <-s.pings:
@@ -99,9 +98,8 @@ func (s *session) answer() {
 	}
 }
 
-// ownSignals takes the signals sent to the agent, which stands in the
-// command's place, as if the runner had sent them.
-func (s *session) ownSignals() (stop func()) {
+// forwardOwnSignals handles signals sent to the agent as if the runner had sent them.
+func (s *session) forwardOwnSignals() (stop func()) {
 	c := make(chan os.Signal, 16)
 	signal.Notify(c, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT)
 	done := make(chan struct{})
@@ -112,7 +110,7 @@ func (s *session) ownSignals() (stop func()) {
 				if n, ok := sig.(unix.Signal); ok {
 					select {
 					case s.signals <- protocol.Signal{Number: int(n)}:
-					default: // 16 are waiting already
+					default: // queue full
 					}
 				}
 			case <-done:
