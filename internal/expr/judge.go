@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/cel-go/common/types"
+
+	"github.com/cnsbench/cnsbench/internal/metric"
 )
 
 // Status is a verdict in one word. Only Pass is good.
@@ -142,11 +144,11 @@ func observe(q Query, v Value, err error) Observation {
 func (f Func) Unit() string {
 	switch f {
 	case Quantile, Min, Max, Mean:
-		return "ns"
+		return metric.Nanoseconds
 	case Throughput:
-		return "B/s"
+		return metric.BytesPerSecond
 	case Rate, IOPS:
-		return "1/s"
+		return metric.PerSecond
 	}
 	return ""
 }
@@ -155,13 +157,13 @@ func (f Func) Unit() string {
 // of an Observation's, "B" for bytes, or "digits" for a bare number.
 func Format(v float64, unit string) string {
 	switch unit {
-	case "ns":
+	case metric.Nanoseconds:
 		return formatDuration(v)
 	case "":
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	case "digits":
 		return significant(v)
-	case "1/s":
+	case metric.PerSecond:
 		return significant(v) + "/s"
 	}
 	prefixes := []string{"", "Ki", "Mi", "Gi", "Ti"}

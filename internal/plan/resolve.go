@@ -13,6 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/expr"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/workload"
@@ -304,9 +305,9 @@ func opMetrics(kind op.Kind) []string {
 
 // workloadMetrics are what a parser gives, and the canary.
 func workloadMetrics(parser string) []string {
-	metrics := []string{"canaryRead", "canaryWrite"}
+	metrics := []string{metric.CanaryRead, metric.CanaryWrite}
 	if parser == "fio" {
-		metrics = append(metrics, "read", "write", "trim", "sync")
+		metrics = append(metrics, metric.Read, metric.Write, metric.Trim, metric.Sync)
 	}
 	return metrics
 }

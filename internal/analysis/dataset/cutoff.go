@@ -7,6 +7,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -69,14 +70,15 @@ func (d *Data) rampEnd(instance, action string) op.Time {
 }
 
 // counted is what a rate adds up to: the scalar's name by the series'.
-var counted = map[string]string{".iops": ".ok", ".bandwidth": ".bytes", ".failed": ".failed", ".lost": ".lost"}
+var counted = map[string]string{metric.IOPS: metric.Completed, metric.Bandwidth: metric.Transferred,
+	metric.Failed: metric.Failed, metric.Lost: metric.Lost}
 
 // rateCutOff adds the scalars that instances would have had at their end. What no
 // slice reaches to was not measured, or is not known whole.
 func (d *Data) rateCutOff(totals []bundle.HistogramSlice) {
 	type key struct {
-		instance, metric string
-		phase            int
+		instance, name string
+		phase          int
 	}
 	sums, times := map[key]float64{}, map[key]float64{}
 	var order []bundle.Scalar
@@ -93,7 +95,10 @@ func (d *Data) rateCutOff(totals []bundle.HistogramSlice) {
 				continue
 			}
 			if _, known := sums[k]; !known {
-				order = append(order, bundle.Scalar{Instance: s.Instance, Action: s.Action, Phase: s.Phase, Metric: s.Metric, Unit: s.Unit})
+				order = append(order, bundle.Scalar{
+					Labels: bundle.Labels{Instance: s.Instance, Action: s.Action, Phase: s.Phase},
+					Scalar: metric.Scalar{Metric: s.Metric, Unit: s.Unit},
+				})
 			}
 			sums[k] += p.Value * float64(s.Step)
 			times[k] += float64(s.Step)
@@ -110,6 +115,9 @@ func (d *Data) rateCutOff(totals []bundle.HistogramSlice) {
 			x.Value = sums[k] / times[k]
 			d.Scalars = append(d.Scalars, x)
 		}
-		d.Scalars = append(d.Scalars, bundle.Scalar{Instance: x.Instance, Action: x.Action, Phase: x.Phase, Metric: x.Metric[:i] + count, Value: math.Round(sums[k] / 1e9)})
+		d.Scalars = append(d.Scalars, bundle.Scalar{
+			Labels: bundle.Labels{Instance: x.Instance, Action: x.Action, Phase: x.Phase},
+			Scalar: metric.Scalar{Metric: x.Metric[:i] + count, Value: math.Round(sums[k] / 1e9)},
+		})
 	}
 }

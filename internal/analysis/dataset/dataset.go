@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -352,22 +353,22 @@ func (d *Data) OfObjects(instance string) bool {
 // from where the first window began to where the last one ended, for a part that
 // was over sooner did nothing in the rest of it. instances is of how many that is:
 // none where nobody counted, as other tools do not, whose rates can only be added up.
-func (d *Data) Throughput(metric string, wanted func(instance string, phase int) bool) (perSecond, bytes float64, instances int) {
+func (d *Data) Throughput(operation string, wanted func(instance string, phase int) bool) (perSecond, bytes float64, instances int) {
 	for _, x := range d.Scalars {
 		if !wanted(x.Instance, x.Phase) || !d.OfObjects(x.Instance) {
 			continue
 		}
 		switch x.Metric {
-		case metric + ".ok":
+		case operation + metric.Completed:
 			perSecond += x.Value
 			instances++
-		case metric + ".bytes":
+		case operation + metric.Transferred:
 			bytes += x.Value
 		}
 	}
 	from, to := op.Time(math.MaxInt64), op.Never
 	for _, h := range d.Totals {
-		if h.Metric == metric && wanted(h.Instance, h.Phase) && d.OfObjects(h.Instance) {
+		if h.Metric == operation && wanted(h.Instance, h.Phase) && d.OfObjects(h.Instance) {
 			from, to = min(from, h.From), max(to, h.To)
 		}
 	}

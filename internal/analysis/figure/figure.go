@@ -12,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -224,12 +225,12 @@ func (t *Timeline) panels(d *dataset.Data) {
 		return byName[instance]
 	}
 	for _, s := range d.Series {
-		metric, ok := strings.CutSuffix(s.Metric, ".bandwidth")
-		if !ok || metric != "read" && metric != "write" && !moves(d, s, metric) {
+		name, ok := strings.CutSuffix(s.Metric, metric.Bandwidth)
+		if !ok || name != metric.Read && name != metric.Write && !moves(d, s, name) {
 			continue
 		}
 		for _, p := range s.Points {
-			appendRate(&at(s.Instance).Bandwidth, metric, Point{p.At, p.At + op.Time(s.Step), p.Value})
+			appendRate(&at(s.Instance).Bandwidth, name, Point{p.At, p.At + op.Time(s.Step), p.Value})
 		}
 	}
 	for _, h := range d.Slices {
@@ -261,9 +262,9 @@ func (t *Timeline) panels(d *dataset.Data) {
 
 // moves says whether a series is of an operation that moves bytes, and that a
 // panel has the latency of.
-func moves(d *dataset.Data, s bundle.Series, metric string) bool {
-	return slices.ContainsFunc(s.Points, func(p bundle.Point) bool { return p.Value > 0 }) &&
-		slices.ContainsFunc(d.Slices, func(h bundle.HistogramSlice) bool { return h.Instance == s.Instance && h.Metric == metric })
+func moves(d *dataset.Data, s bundle.Series, name string) bool {
+	return slices.ContainsFunc(s.Points, func(p metric.Point) bool { return p.Value > 0 }) &&
+		slices.ContainsFunc(d.Slices, func(h bundle.HistogramSlice) bool { return h.Instance == s.Instance && h.Metric == name })
 }
 
 // canaryName tells volumes apart where an instance has several.

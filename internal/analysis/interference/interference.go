@@ -11,6 +11,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -190,7 +191,7 @@ func streams(d *dataset.Data) []stream {
 	var list []stream
 	for _, c := range d.Canaries {
 		for _, write := range []bool{false, true} {
-			s := stream{action: c.Action, instance: c.Instance, volume: c.Volume, metric: canaryMetric(write)}
+			s := stream{action: c.Action, instance: c.Instance, volume: c.Volume, metric: metric.Canary(write)}
 			for _, io := range c.IOs {
 				if io.Write == write && io.Errno == 0 && io.Ended.Known() {
 					s.steps = append(s.steps, step{io.Intended, io.Ended, stats.One(int64(io.Ended - io.Intended))})
@@ -216,11 +217,4 @@ func streams(d *dataset.Data) []stream {
 		s.steps = append(s.steps, step{h.From, h.To, stats.OfHistogram(h.Hist)})
 	}
 	return list
-}
-
-func canaryMetric(write bool) string {
-	if write {
-		return "canaryWrite"
-	}
-	return "canaryRead"
 }

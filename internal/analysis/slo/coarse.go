@@ -60,8 +60,7 @@ func Coarse(d *dataset.Data) ([]bundle.Flag, error) {
 // slices, or the steps of its rate.
 func slicesOf(d *dataset.Data, q expr.Query) []dataset.Span {
 	var list []dataset.Span
-	rate := map[expr.Func]string{expr.IOPS: ".iops", expr.Throughput: ".bandwidth"}[q.Func]
-	if rate != "" {
+	if rate := rateSuffix[q.Func]; rate != "" {
 		for _, x := range d.Series {
 			if x.Action == q.Metric.Action && x.Metric == q.Metric.Name+rate && inPhase(q, x.Phase) {
 				for _, p := range x.Points {

@@ -10,17 +10,17 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// The canary's metrics, which every workload has when it is switched on.
-const (
-	canaryRead  = "canaryRead"
-	canaryWrite = "canaryWrite"
-)
+// rateSuffix has the suffixes of the metrics that functions ask for.
+var rateSuffix = map[expr.Func]string{expr.IOPS: metric.IOPS, expr.Throughput: metric.Bandwidth}
+
+func isCanary(name string) bool { return name == metric.CanaryRead || name == metric.CanaryWrite }
 
 func (s *source) io(q expr.Query) (expr.Value, error) {
-	canary := q.Metric.Name == canaryRead || q.Metric.Name == canaryWrite
+	canary := isCanary(q.Metric.Name)
 	switch q.Func {
 	case expr.IOPS, expr.Throughput:
 		if canary {
@@ -33,7 +33,7 @@ func (s *source) io(q expr.Query) (expr.Value, error) {
 		s.canaries(q, &sample)
 	} else {
 		// An open loop has both views: that of its response has the metric's name.
-		if service := q.Metric.Name + ".service"; hasMetric(s.data.Totals, expr.Metric{Action: q.Metric.Action, Name: service}) {
+		if service := q.Metric.Name + metric.Service; hasMetric(s.data.Totals, expr.Metric{Action: q.Metric.Action, Name: service}) {
 			if q.Metric.View == expr.Service {
 				q.Metric.Name = service
 			}
@@ -69,7 +69,7 @@ func (s *source) histograms(q expr.Query, sample *stats.Sample) error {
 		}
 	}
 	for _, x := range s.data.Scalars { // what was due and was never done is infinite
-		if x.Action == q.Metric.Action && x.Metric == q.Metric.Name+".lost" && len(q.Windows) == 0 && q.Phase == nil {
+		if x.Action == q.Metric.Action && x.Metric == q.Metric.Name+metric.Lost && len(q.Windows) == 0 && q.Phase == nil {
 			sample.AddInfinite(int64(x.Value))
 		}
 	}
@@ -105,7 +105,7 @@ func (s *source) canaries(q expr.Query, sample *stats.Sample) {
 			if q.Metric.View == expr.Service {
 				from = io.Started
 			}
-			if io.Write != (q.Metric.Name == canaryWrite) || io.Errno != 0 || !from.Known() || io.Intended < begin || io.Intended >= end || !s.inside(q.Windows, io.Intended, endOf(io)) {
+			if io.Write != (q.Metric.Name == metric.CanaryWrite) || io.Errno != 0 || !from.Known() || io.Intended < begin || io.Intended >= end || !s.inside(q.Windows, io.Intended, endOf(io)) {
 				continue
 			}
 			if io.Ended.Known() {
@@ -128,10 +128,7 @@ func endOf(io op.CanaryIO) op.Time {
 // with windows, and over several phases, those of its series over the steps in
 // them. Of objects it is what all did together, over the time of all.
 func (s *source) perSecond(q expr.Query) (expr.Value, error) {
-	name := q.Metric.Name + ".iops"
-	if q.Func == expr.Throughput {
-		name = q.Metric.Name + ".bandwidth"
-	}
+	name := q.Metric.Name + rateSuffix[q.Func]
 	byInstance := map[string]*average{}
 	at := func(instance string) *average {
 		if s.data.OfObjects(instance) {

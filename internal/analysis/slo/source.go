@@ -10,6 +10,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -110,7 +111,7 @@ func (s *source) Value(q expr.Query) (expr.Value, error) {
 }
 
 func (s *source) isIO(m expr.Metric) bool {
-	if m.Name == canaryRead || m.Name == canaryWrite {
+	if isCanary(m.Name) {
 		return true
 	}
 	if m.Name == "" || m.From != "" {
@@ -123,7 +124,8 @@ func (s *source) isIO(m expr.Metric) bool {
 	}
 	// A parser may know rates and no latencies.
 	return slices.ContainsFunc(s.data.Scalars, func(x bundle.Scalar) bool {
-		return x.Action == m.Action && (x.Metric == m.Name+".iops" || x.Metric == m.Name+".bandwidth")
+		operation, ok := metric.RateOf(x.Metric)
+		return ok && x.Action == m.Action && operation == m.Name
 	})
 }
 

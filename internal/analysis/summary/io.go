@@ -11,6 +11,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/stats"
 	"github.com/cnsbench/cnsbench/internal/analysis/validity"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -234,20 +235,21 @@ func metrics(d *dataset.Data, instances func(instance string) bool, phase int) [
 		_ = samples[h.Metric].AddHistogram(h.Hist)
 	}
 	for _, x := range d.Scalars {
-		name, ok := ratedBy(x.Metric)
+		name, ok := metric.RateOf(x.Metric)
 		if ok && wanted(x.Instance, x.Phase) && !slices.ContainsFunc(ms, func(m Metric) bool { return m.Name == name }) {
 			ms = append(ms, Metric{Name: name})
 		}
 	}
 	for i := range ms {
 		m := &ms[i]
-		m.Errors = count(sumOf(d, m.Name+".failed", wanted, phase))
+		m.Errors = count(sumOf(d, m.Name+metric.Failed, wanted, phase))
 		if s := samples[m.Name]; s != nil {
 			// What was due and was never done is infinite.
-			s.AddInfinite(count(sumOf(d, m.Name+".lost", wanted, phase)))
+			s.AddInfinite(count(sumOf(d, m.Name+metric.Lost, wanted, phase)))
 			m.Latency = ofIO(s)
 		}
-		m.PerSecond, m.BandwidthBytesSec = sumOf(d, m.Name+".iops", wanted, phase), sumOf(d, m.Name+".bandwidth", wanted, phase)
+		m.PerSecond = sumOf(d, m.Name+metric.IOPS, wanted, phase)
+		m.BandwidthBytesSec = sumOf(d, m.Name+metric.Bandwidth, wanted, phase)
 		if ops, bytes, n := d.Throughput(m.Name, wanted); n > 0 {
 			m.PerSecond, m.BandwidthBytesSec = &ops, &bytes
 		}
@@ -283,21 +285,13 @@ func ofIO(s *stats.Sample) Latency {
 	return l
 }
 
-// ratedBy is the metric whose rate or bandwidth a scalar is.
-func ratedBy(scalar string) (metric string, ok bool) {
-	if metric, ok = strings.CutSuffix(scalar, ".iops"); ok {
-		return metric, true
-	}
-	return strings.CutSuffix(scalar, ".bandwidth")
-}
-
 // sumOf adds a metric up over instances, and over phases; of a rate there is no
 // sum over those.
-func sumOf(d *dataset.Data, metric string, wanted func(instance string, phase int) bool, phase int) *float64 {
+func sumOf(d *dataset.Data, name string, wanted func(instance string, phase int) bool, phase int) *float64 {
 	var sum *float64
-	_, rate := ratedBy(metric)
+	_, rate := metric.RateOf(name)
 	for _, x := range d.Scalars {
-		if x.Metric == metric && wanted(x.Instance, x.Phase) {
+		if x.Metric == name && wanted(x.Instance, x.Phase) {
 			if rate && phase == allPhases && len(d.Phases(x.Action)) > 0 {
 				return nil
 			}
@@ -315,10 +309,7 @@ func sumOf(d *dataset.Data, metric string, wanted func(instance string, phase in
 func canaryMetrics(d *dataset.Data, canaries []dataset.Canary, volume string) []Metric {
 	var ms []Metric
 	for _, write := range []bool{false, true} {
-		m := Metric{Name: "canaryRead", Volume: volume}
-		if write {
-			m.Name = "canaryWrite"
-		}
+		m := Metric{Name: metric.Canary(write), Volume: volume}
 		var s stats.Sample
 		for _, c := range canaries {
 			watched := d.Watched(&c)

@@ -6,16 +6,17 @@ import (
 	"math"
 
 	"github.com/cnsbench/cnsbench/internal/expr"
+	"github.com/cnsbench/cnsbench/internal/metric"
 )
 
 // Duration of nanoseconds: "412 ms".
-func Duration(ns float64) string { return expr.Format(ns, "ns") }
+func Duration(ns float64) string { return expr.Format(ns, metric.Nanoseconds) }
 
 // Bandwidth of bytes per second: "48.1 MiB/s".
-func Bandwidth(v float64) string { return expr.Format(v, "B/s") }
+func Bandwidth(v float64) string { return expr.Format(v, metric.BytesPerSecond) }
 
 // Bytes is a size: "2 GiB".
-func Bytes(v float64) string { return expr.Format(v, "B") }
+func Bytes(v float64) string { return expr.Format(v, metric.Bytes) }
 
 // Count is a number of things, or of things per second: "12.3k".
 func Count(v float64) string {

@@ -12,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/host"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -244,7 +245,7 @@ func readsFromCache(d *dataset.Data) []bundle.Flag {
 		}
 		client := 0.0
 		for _, x := range d.Series {
-			if x.Instance != s.instance || x.Metric != "read.bandwidth" {
+			if x.Instance != s.instance || x.Metric != metric.Read+metric.Bandwidth {
 				continue
 			}
 			for _, p := range x.Points {

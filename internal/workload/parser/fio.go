@@ -16,6 +16,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -25,7 +26,8 @@ func isTruncated(err error) bool {
 
 var histLogName = regexp.MustCompile(`_clat_hist(?:\.(\d+))?\.log$`)
 
-var fioMetrics = []string{"read", "write", "trim"}
+// fioDirections are the directions of I/O in the order of fio's numbers.
+var fioDirections = []string{metric.Read, metric.Write, metric.Trim}
 
 // Fio reads the JSON+ reports (*.json) and the histogram logs
 // (*_clat_hist.N.log) of one container.
@@ -229,32 +231,32 @@ func (f *fioRun) groups() ([]string, map[string][]*fioJob) {
 func (f *fioRun) totals() error {
 	order, groups := f.groups()
 	for _, prefix := range order {
-		for _, metric := range append(slices.Clone(fioMetrics), "sync") {
-			if err := f.total(prefix+metric, metric, groups[prefix]); err != nil {
-				return fmt.Errorf("fio: %s: %w", prefix+metric, err)
+		for _, direction := range append(slices.Clone(fioDirections), metric.Sync) {
+			if err := f.total(prefix+direction, direction, groups[prefix]); err != nil {
+				return fmt.Errorf("fio: %s: %w", prefix+direction, err)
 			}
 		}
 	}
 	return nil
 }
 
-func (f *fioRun) total(name, metric string, jobs []*fioJob) error {
+func (f *fioRun) total(name, direction string, jobs []*fioJob) error {
 	basis := "lat"
 	for _, j := range jobs {
-		if d := j.directions()[metric]; max(d.Lat.N, d.Clat.N) > 0 && len(d.Lat.Bins) == 0 {
+		if d := j.directions()[direction]; max(d.Lat.N, d.Clat.N) > 0 && len(d.Lat.Bins) == 0 {
 			basis = "clat"
 		}
 	}
 	h, from, to := hist.New(), op.Time(math.MaxInt64), op.Time(math.MinInt64)
 	for _, j := range jobs {
-		d := j.directions()[metric]
+		d := j.directions()[direction]
 		l := &d.Lat
 		if basis == "clat" {
 			l = &d.Clat
 		}
 		one, err := l.exact()
 		if err != nil {
-			f.warn("latencyDoubtful", "%s%s: %v", f.of(j), metric, err)
+			f.warn("latencyDoubtful", "%s%s: %v", f.of(j), direction, err)
 		}
 		if err := h.Merge(one); err != nil {
 			return err
@@ -263,7 +265,7 @@ func (f *fioRun) total(name, metric string, jobs []*fioJob) error {
 		from, to = min(from, a), max(to, b)
 	}
 	if h.N() > 0 {
-		f.res.Totals = append(f.res.Totals, Histogram{Metric: name, Unit: "ns", Basis: basis, From: from, To: to, Hist: h})
+		f.res.Totals = append(f.res.Totals, metric.Histogram{Metric: name, Unit: metric.Nanoseconds, Basis: basis, From: from, To: to, Hist: h})
 	}
 	return nil
 }
@@ -310,25 +312,25 @@ func (f *fioRun) scalars() {
 		}
 		f.scalar(prefix+"cpu.user", "% of a CPU", user)
 		f.scalar(prefix+"cpu.system", "% of a CPU", system)
-		for _, metric := range fioMetrics {
+		for _, direction := range fioDirections {
 			var d fioDirection
 			for _, j := range jobs {
-				x := j.directions()[metric]
+				x := j.directions()[direction]
 				d.IOs, d.Bytes, d.IOPS, d.BytesPS = d.IOs+x.IOs, d.Bytes+x.Bytes, d.IOPS+x.IOPS, d.BytesPS+x.BytesPS
 			}
 			if d.IOs == 0 {
 				continue
 			}
-			f.scalar(prefix+metric+".ios", "1", float64(d.IOs))
-			f.scalar(prefix+metric+".bytes", "B", float64(d.Bytes))
+			f.scalar(prefix+direction+".ios", "1", float64(d.IOs))
+			f.scalar(prefix+direction+metric.Transferred, metric.Bytes, float64(d.Bytes))
 			if !apart {
-				f.scalar(prefix+metric+".iops", "1/s", d.IOPS)
-				f.scalar(prefix+metric+".bandwidth", "B/s", d.BytesPS)
+				f.scalar(prefix+direction+metric.IOPS, metric.PerSecond, d.IOPS)
+				f.scalar(prefix+direction+metric.Bandwidth, metric.BytesPerSecond, d.BytesPS)
 			}
 		}
 	}
 }
 
-func (f *fioRun) scalar(metric, unit string, v float64) {
-	f.res.Scalars = append(f.res.Scalars, Scalar{Metric: metric, Unit: unit, Value: v})
+func (f *fioRun) scalar(name, unit string, v float64) {
+	f.res.Scalars = append(f.res.Scalars, metric.Scalar{Metric: name, Unit: unit, Value: v})
 }

@@ -38,7 +38,7 @@ func (j *fioJob) has(names ...string) bool {
 }
 
 func (j *fioJob) ios() (n int64) {
-	for _, name := range fioMetrics {
+	for _, name := range fioDirections {
 		n += j.directions()[name].IOs
 	}
 	return n
@@ -81,7 +81,7 @@ func askedSize(j *fioJob) string {
 		return ""
 	}
 	sizes := strings.Split(value, ",")
-	for i, direction := range fioMetrics {
+	for i, direction := range fioDirections {
 		d := j.directions()[direction]
 		size := sizes[min(i, len(sizes)-1)]
 		if d.IOs == 0 || size == "" {
@@ -171,7 +171,7 @@ func askedDirection(j *fioJob) string {
 		return ""
 	}
 	pattern, _, _ := strings.Cut(value, ":")
-	for _, direction := range fioMetrics {
+	for _, direction := range fioDirections {
 		n := j.directions()[direction].IOs
 		mixed := strings.HasSuffix(pattern, "rw") || pattern == "readwrite"
 		if n > 0 && !strings.Contains(pattern, direction) && (!mixed || direction == "trim") {

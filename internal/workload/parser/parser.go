@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"slices"
 
-	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -30,10 +30,10 @@ type Input struct {
 
 // Result is what a parser found. The caller adds instance and action.
 type Result struct {
-	Totals   []Histogram
-	Slices   []Histogram
-	Series   []Series
-	Scalars  []Scalar
+	Totals   []metric.Histogram
+	Slices   []metric.Histogram
+	Series   []metric.Series
+	Scalars  []metric.Scalar
 	Warnings []Warning
 	// Bounds are what limited the stages of object storage that are measured.
 	Bounds []Bound
@@ -44,37 +44,6 @@ type Result struct {
 type Bound struct {
 	Stage, Bound, Evidence string
 	CPUPerOpNs, Ops        int64
-}
-
-// Histogram is the distribution of one metric over [From, To).
-type Histogram struct {
-	Metric   string // "read", "write", "trim"
-	Unit     string // "ns"
-	Basis    string // what the tool timed, e.g. fio's "lat" or "clat"
-	From, To op.Time
-	Hist     *hist.Histogram
-}
-
-// Series is a metric over time; Step is the length of each point's interval
-// in ns, which begins at the point's At.
-type Series struct {
-	Metric string // e.g. "read.iops"
-	Unit   string // "1/s", "B/s"
-	Step   int64
-	Points []Point
-}
-
-// Point of a series.
-type Point struct {
-	At    op.Time
-	Value float64
-}
-
-// Scalar is one figure over the whole measured time.
-type Scalar struct {
-	Metric string
-	Unit   string
-	Value  float64
 }
 
 // Warning says what cannot be trusted or is missing. Code is stable and

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -29,25 +30,25 @@ func newRates(step time.Duration) *rates {
 // maxCells bounds the grid: a log with an absurd stamp must not fill memory.
 const maxCells = 1 << 16
 
-func (r *rates) add(metric string, from, to op.Time, n, size float64) {
+func (r *rates) add(name string, from, to op.Time, n, size float64) {
 	if to <= from || (to-from)/r.step > maxCells {
 		return
 	}
 	if len(r.cells) == 0 {
 		r.base = from
 	}
-	if r.cells[metric] == nil {
-		r.cells[metric] = make(map[int64]*cell)
-		r.first[metric], r.last[metric] = from, to
+	if r.cells[name] == nil {
+		r.cells[name] = make(map[int64]*cell)
+		r.first[name], r.last[name] = from, to
 	}
-	r.first[metric], r.last[metric] = min(r.first[metric], from), max(r.last[metric], to)
+	r.first[name], r.last[name] = min(r.first[name], from), max(r.last[name], to)
 	for i := int64(math.Floor(float64(from-r.base) / float64(r.step))); r.edge(i) < to; i++ {
 		lo, hi := max(from, r.edge(i)), min(to, r.edge(i+1))
 		share := n * float64(hi-lo) / float64(to-from)
-		c := r.cells[metric][i]
+		c := r.cells[name][i]
 		if c == nil {
 			c = &cell{}
-			r.cells[metric][i] = c
+			r.cells[name][i] = c
 		}
 		c.ios += share
 		c.bytes += share * size
@@ -60,20 +61,20 @@ func (r *rates) edge(i int64) op.Time { return r.base + op.Time(i)*r.step }
 // series are the rates of each step; the first and the last, which are only
 // partly covered, are divided by the part, and left out where that is less
 // than a tenth: a rate over a few ms is noise.
-func (r *rates) series() []Series {
-	var list []Series
-	for _, metric := range slices.Sorted(maps.Keys(r.cells)) {
-		cells := r.cells[metric]
-		iops := Series{Metric: metric + ".iops", Unit: "1/s", Step: int64(r.step)}
-		bandwidth := Series{Metric: metric + ".bandwidth", Unit: "B/s", Step: int64(r.step)}
+func (r *rates) series() []metric.Series {
+	var list []metric.Series
+	for _, name := range slices.Sorted(maps.Keys(r.cells)) {
+		cells := r.cells[name]
+		iops := metric.Series{Metric: name + metric.IOPS, Unit: metric.PerSecond, Step: int64(r.step)}
+		bandwidth := metric.Series{Metric: name + metric.Bandwidth, Unit: metric.BytesPerSecond, Step: int64(r.step)}
 		for _, i := range slices.Sorted(maps.Keys(cells)) {
-			lo, hi := max(r.first[metric], r.edge(i)), min(r.last[metric], r.edge(i+1))
+			lo, hi := max(r.first[name], r.edge(i)), min(r.last[name], r.edge(i+1))
 			if hi-lo < r.step/10 && len(cells) > 1 {
 				continue
 			}
 			seconds := float64(hi-lo) / float64(time.Second)
-			iops.Points = append(iops.Points, Point{At: lo, Value: cells[i].ios / seconds})
-			bandwidth.Points = append(bandwidth.Points, Point{At: lo, Value: cells[i].bytes / seconds})
+			iops.Points = append(iops.Points, metric.Point{At: lo, Value: cells[i].ios / seconds})
+			bandwidth.Points = append(bandwidth.Points, metric.Point{At: lo, Value: cells[i].bytes / seconds})
 		}
 		list = append(list, iops, bandwidth)
 	}

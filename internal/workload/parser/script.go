@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -28,7 +29,7 @@ var ErrNoMetric = errors.New("it printed no metric; docs/format/parser.md says w
 // docs/format/parser.md. Of in, Files is not used. What is no metric is left
 // out with a warning; an error says that there was none at all.
 func Printed(in Input, text []byte) (Result, error) {
-	p := &printed{in: in, scalars: map[string]Scalar{}, series: map[line]*Series{}}
+	p := &printed{in: in, scalars: map[string]metric.Scalar{}, series: map[line]*metric.Series{}}
 	text = bytes.TrimSpace(text)
 	if len(text) > 0 && (text[0] == '{' || text[0] == '[') {
 		p.json(text)
@@ -41,8 +42,8 @@ func Printed(in Input, text []byte) (Result, error) {
 // printed gathers the metrics of one print.
 type printed struct {
 	in      Input
-	scalars map[string]Scalar
-	series  map[line]*Series
+	scalars map[string]metric.Scalar
+	series  map[line]*metric.Series
 	lists   []string // names of the lists that were left out
 	twice   []string
 	bad     int
@@ -55,8 +56,8 @@ type line struct {
 	step         int64
 }
 
-// metric is one JSON object of a print.
-type metric struct {
+// value is one metric of the output, as a JSON object has it.
+type value struct {
 	Metric  string   `json:"metric"`
 	Value   *float64 `json:"value"`
 	Unit    string   `json:"unit"`
@@ -99,7 +100,7 @@ func (p *printed) object(raw json.RawMessage) {
 		p.document("", members)
 		return
 	}
-	var m metric
+	var m value
 	if err := json.Unmarshal(raw, &m); err != nil || m.Value == nil || m.Time != nil && m.Elapsed != nil {
 		p.reject(string(raw))
 		return
@@ -108,7 +109,7 @@ func (p *printed) object(raw json.RawMessage) {
 }
 
 // add takes one metric; text is how it was printed.
-func (p *printed) add(m metric, text string) {
+func (p *printed) add(m value, text string) {
 	switch {
 	case !nameable(m.Metric) || !finite(*m.Value):
 		p.reject(text)
@@ -116,7 +117,7 @@ func (p *printed) add(m metric, text string) {
 		if _, ok := p.scalars[m.Metric]; ok {
 			p.twice = append(p.twice, m.Metric)
 		}
-		p.scalars[m.Metric] = Scalar{Metric: m.Metric, Unit: m.Unit, Value: *m.Value}
+		p.scalars[m.Metric] = metric.Scalar{Metric: m.Metric, Unit: m.Unit, Value: *m.Value}
 	default:
 		at, ok := p.at(m)
 		if !ok || !finite(m.Step) || m.Step < 0 || m.Step > maxSeconds {
@@ -125,9 +126,9 @@ func (p *printed) add(m metric, text string) {
 		}
 		key := line{m.Metric, m.Unit, int64(m.Step * float64(time.Second))}
 		if p.series[key] == nil {
-			p.series[key] = &Series{Metric: key.metric, Unit: key.unit, Step: key.step}
+			p.series[key] = &metric.Series{Metric: key.metric, Unit: key.unit, Step: key.step}
 		}
-		p.series[key].Points = append(p.series[key].Points, Point{At: at, Value: *m.Value})
+		p.series[key].Points = append(p.series[key].Points, metric.Point{At: at, Value: *m.Value})
 	}
 }
 
@@ -135,7 +136,7 @@ func (p *printed) add(m metric, text string) {
 const maxSeconds = 9e9
 
 // at places a point on the run's clock, where that can be done.
-func (p *printed) at(m metric) (op.Time, bool) {
+func (p *printed) at(m value) (op.Time, bool) {
 	if m.Time != nil {
 		if math.Abs(*m.Time) > maxSeconds || p.in.AtWall == nil {
 			return 0, false
@@ -156,10 +157,10 @@ func (p *printed) document(path string, members map[string]any) {
 		name := strings.TrimPrefix(path+"."+key, ".")
 		switch v := members[key].(type) {
 		case float64:
-			p.add(metric{Metric: name, Value: &v}, name)
+			p.add(value{Metric: name, Value: &v}, name)
 		case string:
 			if f, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err == nil {
-				p.add(metric{Metric: name, Value: &f}, name)
+				p.add(value{Metric: name, Value: &f}, name)
 			}
 		case map[string]any:
 			p.document(name, v)
@@ -190,7 +191,7 @@ func (p *printed) table(text string) {
 			p.reject(row)
 			continue
 		}
-		m := metric{Metric: f[0], Value: &v}
+		m := value{Metric: f[0], Value: &v}
 		if len(f) == 3 {
 			m.Unit = f[2]
 		}
@@ -217,10 +218,10 @@ func (p *printed) result() (Result, error) {
 		r.Scalars = append(r.Scalars, p.scalars[name])
 	}
 	for _, s := range p.series {
-		slices.SortStableFunc(s.Points, func(a, b Point) int { return cmp.Compare(a.At, b.At) })
+		slices.SortStableFunc(s.Points, func(a, b metric.Point) int { return cmp.Compare(a.At, b.At) })
 		r.Series = append(r.Series, *s)
 	}
-	slices.SortFunc(r.Series, func(a, b Series) int {
+	slices.SortFunc(r.Series, func(a, b metric.Series) int {
 		return cmp.Or(cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Step, b.Step))
 	})
 	warn := func(code, format string, args ...any) {
