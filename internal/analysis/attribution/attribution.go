@@ -189,9 +189,9 @@ type Share struct {
 
 // Tally adds ops up. The zero Tally is ready; it is for one goroutine.
 type Tally struct {
-	// Local says that one machine did it: what are components of Kubernetes
-	// elsewhere is there the engine itself.
-	Local bool
+	// OneMachine gives the time of Kubernetes' components to the engine, which
+	// does their work where all runs on one machine.
+	OneMachine bool
 
 	n     int64
 	total int64
@@ -208,31 +208,28 @@ func (t *Tally) Add(o *op.Op) {
 	}
 	t.n++
 	for by, ns := range Path(o) {
-		if t.Local {
-			by = here(by)
+		if t.OneMachine {
+			by = onOneMachine(by)
 		}
 		t.by[by] += ns
 		t.total += ns
 	}
 }
 
-// localOf names what stands in for a component on one machine.
-var localOf = map[string]string{
+// substitutes has the components that do the work of others on one machine.
+var substitutes = map[string]string{
 	API: Engine, Provisioner: Engine, Attacher: Engine, Snapshotter: Engine, Resizer: Engine, Binder: Engine, Scheduler: Engine,
 	Kubelet: Processes,
 }
 
-// here names what stands in on one machine for a component, or the component.
-func here(by string) string {
+// onOneMachine returns the component that does the work of another on one machine.
+func onOneMachine(by string) string {
 	for known, or := range unseen {
 		if by == or {
 			by = known
 		}
 	}
-	if local := localOf[by]; local != "" {
-		return local
-	}
-	return by
+	return cmp.Or(substitutes[by], by)
 }
 
 // Shares lists the components, the largest first; empty without ops.

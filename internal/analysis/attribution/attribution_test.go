@@ -134,8 +134,8 @@ func TestShares(t *testing.T) {
 }
 
 // On one machine the engine makes the calls itself: nothing is unseen of its driver.
-func TestLocalShares(t *testing.T) {
-	tally := Tally{Local: true}
+func TestSharesOnOneMachine(t *testing.T) {
+	tally := Tally{OneMachine: true}
 	tally.Add(&op.Op{Kind: op.Reattach, Outcome: op.OK, Ended: 100, Milestones: milestones("gone", 40, "replaced", 70, "firstWrite", 100)})
 	want := []Share{{Workload, 0.4, 40}, {Processes, 0.3, 30}, {Volume, 0.3, 30}}
 	if diff := cmp.Diff(want, tally.Shares()); diff != "" {

@@ -27,7 +27,7 @@ type tally struct {
 
 func newTally(d *dataset.Data, name string, kind op.Kind) *tally {
 	t := &tally{name: name, kind: kind, outcomes: map[op.Outcome]int64{}, failures: map[[2]string]*Failure{}}
-	t.attribution.Local = d.Bundle.Run.Engine == "local"
+	t.attribution.OneMachine = d.Bundle.Run.OneMachine()
 	return t
 }
 

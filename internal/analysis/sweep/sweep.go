@@ -76,8 +76,8 @@ type Gather struct {
 
 // Trial adds one trial's operations of the action. ends says when the pod of an
 // instance ended; nil: not known.
-func (g *Gather) Trial(ops []op.Op, local bool, ends map[string]op.Time) {
-	g.tally.Local = local
+func (g *Gather) Trial(ops []op.Op, oneMachine bool, ends map[string]op.Time) {
+	g.tally.OneMachine = oneMachine
 	var first, last op.Time
 	done := 0
 	for i := range ops {

@@ -50,7 +50,7 @@ func where(d *dataset.Data, u *host.Use) string {
 	switch {
 	case u.Instance != "":
 		return "the node of " + u.Instance
-	case d.Bundle.Run.Engine == "kubernetes":
+	case !d.Bundle.Run.OneMachine() && !d.Bundle.Run.ObjectsOnly():
 		return "the runner's machine"
 	}
 	return "this machine"

@@ -184,11 +184,11 @@ func driverUnseen(actions []Action) (bundle.Flag, bool) {
 }
 
 // generatorBusy compares the CPU time of all instances with the time in which
-// any of them was read twice: instances that ran in turn do not add up. Only
-// the machine of the local engine has a known number of CPUs.
+// any of them was read twice: instances that ran in turn do not add up. The
+// number of CPUs is known only where all ran on one machine.
 func generatorBusy(d *dataset.Data) (bundle.Flag, bool) {
 	env, err := d.Bundle.Environment()
-	if err != nil || env.CPU.Count == 0 || d.Bundle.Run.Engine != "local" {
+	if err != nil || env.CPU.Count == 0 || !d.Bundle.Run.OneMachine() {
 		return bundle.Flag{}, false
 	}
 	var cpu int64
