@@ -88,7 +88,8 @@ spec:
 			}
 		}
 		s.kill()
-		time.Sleep(200 * time.Millisecond)
+		recorded := b.recorded()
+		run.until("more is recorded while the service is down", func() bool { return b.recorded() > recorded })
 		s = service()
 	}
 	if r := run.wait(); r.code != 0 {
