@@ -11,10 +11,10 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// totalCutOff gives totals to instances of a bundle without its end that have
-// slices and no totals: they were cut off, or are under way still. Latencies are
-// those of their slices together, rates those of their series in that time.
-func (d *Data) totalCutOff() {
+// addCutOffTotals adds totals of instances of an incomplete bundle that have slices and
+// no totals: they were cut off, or still run. Latencies are merged from the slices,
+// rates averaged from the series in that time.
+func (d *Data) addCutOffTotals() {
 	if d.Bundle.Complete {
 		return
 	}
@@ -40,16 +40,16 @@ func (d *Data) totalCutOff() {
 		_ = t.Hist.Merge(h.Hist) // counts of a run do not overflow
 		t.From, t.To = min(t.From, h.From), max(t.To, h.To)
 	}
-	for i := range totals { // a slice may have begun in the ramp, of which it has nothing
+	for i := range totals { // a slice may begin in the ramp, which it does not contain
 		t := &totals[i]
 		t.From = min(max(t.From, d.rampEnd(t.Instance, t.Action)), t.To)
 	}
 	d.Totals = append(d.Totals, totals...)
-	d.rateCutOff(totals)
+	d.addCutOffScalars(totals)
 }
 
-// rampEnd is from when on an instance of a run of object storage on its own was
-// measured; op.Never if that is not known.
+// rampEnd returns from when an instance of an object storage run was measured; op.Never
+// if unknown.
 func (d *Data) rampEnd(instance, action string) op.Time {
 	at := op.Never
 	for _, i := range d.Instances {
@@ -69,13 +69,13 @@ func (d *Data) rampEnd(instance, action string) op.Time {
 	return op.Never
 }
 
-// counted is what a rate adds up to: the scalar's name by the series'.
-var counted = map[string]string{metric.IOPS: metric.Completed, metric.Bandwidth: metric.Transferred,
+// countOf has the suffix of the scalar that a series integrates to.
+var countOf = map[string]string{metric.IOPS: metric.Completed, metric.Bandwidth: metric.Transferred,
 	metric.Failed: metric.Failed, metric.Lost: metric.Lost}
 
-// rateCutOff adds the scalars that instances would have had at their end. What no
-// slice reaches to was not measured, or is not known whole.
-func (d *Data) rateCutOff(totals []bundle.HistogramSlice) {
+// addCutOffScalars adds the scalars that instances would have written at their end, over
+// the time of their slices.
+func (d *Data) addCutOffScalars(totals []bundle.HistogramSlice) {
 	type key struct {
 		instance, name string
 		phase          int
@@ -107,7 +107,7 @@ func (d *Data) rateCutOff(totals []bundle.HistogramSlice) {
 	for _, x := range order {
 		k := key{x.Instance, x.Metric, x.Phase}
 		i := max(0, strings.LastIndexByte(x.Metric, '.'))
-		count, ok := counted[x.Metric[i:]]
+		count, ok := countOf[x.Metric[i:]]
 		if !ok || times[k] == 0 {
 			continue
 		}

@@ -95,7 +95,7 @@ func (s *source) canaries(q expr.Query, sample *stats.Sample) {
 		if c.Action != q.Metric.Action {
 			continue
 		}
-		watched := s.data.Watched(&c)
+		watched := s.data.WatchedUntil(&c)
 		begin, end := op.Time(math.MinInt64), op.Time(math.MaxInt64)
 		if q.Phase != nil {
 			begin, end, _ = s.data.PhaseSpan(c.Instance, *q.Phase)
@@ -131,7 +131,7 @@ func (s *source) perSecond(q expr.Query) (expr.Value, error) {
 	name := q.Metric.Name + rateSuffix[q.Func]
 	byInstance := map[string]*average{}
 	at := func(instance string) *average {
-		if s.data.OfObjects(instance) {
+		if s.data.IsObjectWorkload(instance) {
 			instance = q.Metric.Action // all together
 		}
 		if byInstance[instance] == nil {
@@ -164,7 +164,7 @@ func (s *source) perSecond(q expr.Query) (expr.Value, error) {
 			for _, p := range x.Points {
 				if s.insideIO(q.Windows, x.Instance, p.At, p.At+op.Time(x.Step)) {
 					m := at(x.Instance)
-					if m.add(p.Value, max(1, float64(x.Step))); s.data.OfObjects(x.Instance) {
+					if m.add(p.Value, max(1, float64(x.Step))); s.data.IsObjectWorkload(x.Instance) {
 						m.together = append(m.together, dataset.Window{From: p.At, To: p.At + op.Time(x.Step)})
 					}
 				}

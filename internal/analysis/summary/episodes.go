@@ -41,8 +41,8 @@ type Step struct {
 	Broken  int64   `json:"broken"` // episodes that broke off here
 }
 
-// course is one action with its followers.
-type course struct {
+// chain is one action with its followers.
+type chain struct {
 	name     string
 	steps    []string
 	response stats.Sample
@@ -56,27 +56,27 @@ type course struct {
 
 // episode is one on its way. at is when its last step ended.
 type episode struct {
-	of           *course
+	of           *chain
 	intended, at op.Time
 	ends         []op.Time
 	outcome      op.Outcome // of the first step that was not ok
 }
 
-// courses gathers the ops of episodes.
-type courses struct {
-	byHead map[string]*course
-	order  []*course
+// chains gathers the ops of episodes.
+type chains struct {
+	byHead map[string]*chain
+	order  []*chain
 	open   map[int64]*episode
 }
 
-func coursesOf(spec dataset.Spec) *courses {
-	cs := &courses{byHead: map[string]*course{}, open: map[int64]*episode{}}
+func newChains(spec dataset.Spec) *chains {
+	cs := &chains{byHead: map[string]*chain{}, open: map[int64]*episode{}}
 	for _, a := range spec.Actions {
 		if len(a.Then) == 0 {
 			continue
 		}
 		n := 1 + len(a.Then)
-		c := &course{name: a.Name, steps: append([]string{a.Name}, a.Then...), latency: make([]stats.Sample, n), spent: make([]int64, n),
+		c := &chain{name: a.Name, steps: append([]string{a.Name}, a.Then...), latency: make([]stats.Sample, n), spent: make([]int64, n),
 			broken: make([]int64, n), outcomes: map[op.Outcome]int64{}}
 		cs.byHead[a.Name] = c
 		cs.order = append(cs.order, c)
@@ -85,7 +85,7 @@ func coursesOf(spec dataset.Spec) *courses {
 }
 
 // add takes one op; those of an episode come in its order.
-func (cs *courses) add(o *op.Op) {
+func (cs *chains) add(o *op.Op) {
 	if c := cs.byHead[o.Action]; c != nil {
 		cs.open[o.Episode] = &episode{of: c, intended: o.Intended, at: o.Intended, ends: make([]op.Time, len(c.steps))}
 	}
@@ -94,7 +94,7 @@ func (cs *courses) add(o *op.Op) {
 	}
 }
 
-func (cs *courses) list() []Episode {
+func (cs *chains) list() []Episode {
 	for _, id := range slices.Sorted(maps.Keys(cs.open)) {
 		cs.open[id].close()
 	}
@@ -107,7 +107,7 @@ func (cs *courses) list() []Episode {
 
 // episodes adds up the ops of each episode; none without then in the spec.
 func episodes(d *dataset.Data) ([]Episode, error) {
-	cs := coursesOf(d.Spec)
+	cs := newChains(d.Spec)
 	if len(cs.order) == 0 {
 		return nil, nil
 	}
@@ -173,7 +173,7 @@ func (e *episode) close() {
 	c.outcomes[e.outcome]++
 }
 
-func (c *course) episode() Episode {
+func (c *chain) episode() Episode {
 	out := Episode{Name: c.name, N: c.n, Outcomes: c.outcomes, Response: latencyOf(&c.response)}
 	var all int64
 	for _, ns := range c.spent {

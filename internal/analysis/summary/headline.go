@@ -430,9 +430,9 @@ func plural(n int64, word string) string {
 	return fmt.Sprintf("%d %ss", n, word)
 }
 
-// Whose says in one line whose the time of an action's ops was: the largest
+// AttributionLine says in one line whose the time of an action's ops was: the largest
 // parts, until nine tenths of it are named.
-func (a Action) Whose() string {
+func (a Action) AttributionLine() string {
 	const named = 0.9
 	var parts []string
 	sum := 0.0

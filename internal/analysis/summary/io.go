@@ -53,7 +53,7 @@ func (s *Summary) invalidate() {
 			if w.Invalid != "" || f.Severity != validity.Invalid || f.Name != validity.NoIO && f.Name != validity.OutputCut {
 				continue
 			}
-			if those := w.among(validity.Sources(f)); len(those) > 0 {
+			if those := w.instancesOf(validity.Sources(f)); len(those) > 0 {
 				_, what, _ := strings.Cut(f.Evidence, ": ")
 				w.Invalid = validity.Instances(those) + ": " + what
 			}
@@ -61,8 +61,8 @@ func (s *Summary) invalidate() {
 	}
 }
 
-// among lists the instances of the workload that sources of a flag are of.
-func (w *Workload) among(sources []string) (names []string) {
+// instancesOf lists the instances of the workload that sources of a flag are of.
+func (w *Workload) instancesOf(sources []string) (names []string) {
 	for _, in := range w.Instances {
 		if slices.ContainsFunc(sources, func(s string) bool { return s == in.Name || strings.HasPrefix(s, in.Name+"/") }) {
 			names = append(names, in.Name)
@@ -312,7 +312,7 @@ func canaryMetrics(d *dataset.Data, canaries []dataset.Canary, volume string) []
 		m := Metric{Name: metric.Canary(write), Volume: volume}
 		var s stats.Sample
 		for _, c := range canaries {
-			watched := d.Watched(&c)
+			watched := d.WatchedUntil(&c)
 			for _, io := range c.IOs {
 				switch {
 				case io.Write != write:

@@ -65,7 +65,7 @@ func tallyOps(d *dataset.Data) ([]*tally, error) {
 		}
 		t.add(&o)
 	}
-	addUnfired(d, byName)
+	addActionsWithoutOps(d, byName)
 	position := map[string]int{}
 	for i, a := range d.Spec.Actions {
 		position[a.Name] = i - len(d.Spec.Actions)

@@ -249,7 +249,7 @@ func Of(d *dataset.Data) (*Summary, error) {
 	s.Validity = validity.Check(d, facts, coarse...)
 	s.invalidate()
 	s.Headline = headline(s)
-	s.noNulls()
+	s.emptyLists()
 	return s, nil
 }
 
@@ -260,8 +260,8 @@ func seed(r bundle.Run) uint64 {
 	return r.Seed ^ h.Sum64()
 }
 
-// noNulls makes every list one, so that a reader need not expect null.
-func (s *Summary) noNulls() {
+// emptyLists makes every list one, so that a reader need not expect null.
+func (s *Summary) emptyLists() {
 	list(&s.Headline)
 	list(&s.Verdicts)
 	list(&s.Actions)
@@ -295,16 +295,16 @@ func (s *Summary) noNulls() {
 		for j := range w.Variants {
 			list(&w.Variants[j].Metrics)
 		}
-		noNullPhases(w.Phases)
+		emptyPhaseLists(w.Phases)
 		for j := range w.Instances {
-			noNullPhases(w.Instances[j].Phases)
+			emptyPhaseLists(w.Instances[j].Phases)
 			list(&w.Instances[j].Metrics)
 			list(&w.Instances[j].Containers)
 		}
 	}
 }
 
-func noNullPhases(ps []Phase) {
+func emptyPhaseLists(ps []Phase) {
 	for i := range ps {
 		list(&ps[i].Metrics)
 	}

@@ -11,15 +11,15 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
-// addUnfired adds the actions of the file that had no op, and why. What a full
+// addActionsWithoutOps adds the actions of the file that had no op, and why. What a full
 // maxInFlight kept from starting is none of them: it is an op that was dropped.
-func addUnfired(d *dataset.Data, tallies map[string]*tally) {
+func addActionsWithoutOps(d *dataset.Data, tallies map[string]*tally) {
 	var unfired []*tally
 	for i := range d.Spec.Actions {
 		a := &d.Spec.Actions[i]
 		if tallies[a.Name] == nil {
 			t := newTally(d, a.Name, a.Kind)
-			t.noOps = whyNone(d, a, func(action string) bool { return tallies[action] != nil && tallies[action].started.n > 0 })
+			t.noOps = noOpReason(d, a, func(action string) bool { return tallies[action] != nil && tallies[action].started.n > 0 })
 			unfired = append(unfired, t)
 		}
 	}
@@ -28,8 +28,8 @@ func addUnfired(d *dataset.Data, tallies map[string]*tally) {
 	}
 }
 
-// whyNone says why an action had no op; began says whether another's did begin.
-func whyNone(d *dataset.Data, a *dataset.Action, began func(action string) bool) string {
+// noOpReason says why an action had no op; began says whether another's did begin.
+func noOpReason(d *dataset.Data, a *dataset.Action, began func(action string) bool) string {
 	run := &d.Bundle.Run
 	rate := rateOf(d, a.RateName)
 	start := dataset.Start{

@@ -169,7 +169,7 @@ func (p *printer) operations(s *summary.Summary) {
 	p.table(t)
 	p.note("response times, counted from when the schedule wanted the op; n<29: too few values for that quantile")
 	for _, a := range s.Actions {
-		if text := a.Whose(); text != "" {
+		if text := a.AttributionLine(); text != "" {
 			p.wrap("  ", a.Name+": "+text)
 		}
 	}
