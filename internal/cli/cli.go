@@ -237,5 +237,5 @@ func terminalOptions(w io.Writer) terminal.Options {
 	if !ok {
 		return terminal.Options{}
 	}
-	return terminal.For(f)
+	return terminal.OptionsFor(f)
 }

@@ -133,8 +133,8 @@ func (p *parser) firstError(issues *cel.Issues) error {
 	})
 	first := errs[0]
 	e := &Error{Line: max(1, first.Location.Line()), Column: max(1, first.Location.Column()+1)}
-	if e.Message = p.plain(first.Message); isSyntax(first) {
-		e.Message = unreadable(p.src, e.Line, e.Column, e.Message)
+	if e.Message = p.translate(first.Message); isSyntax(first) {
+		e.Message = syntaxMessage(p.src, e.Line, e.Column, e.Message)
 	}
 	return e
 }
@@ -143,8 +143,8 @@ const syntaxError = "Syntax error: "
 
 func isSyntax(e *cel.Error) bool { return strings.HasPrefix(e.Message, syntaxError) }
 
-// plain says CEL's own messages in the words of this language.
-func (p *parser) plain(message string) string {
+// translate says CEL's own messages in the words of this language.
+func (p *parser) translate(message string) string {
 	message, _, _ = strings.Cut(message, "\n")
 	if name, ok := between(message, "undeclared reference to '", "'"); ok {
 		if _, isAction := p.known.Actions[name]; isAction {

@@ -95,13 +95,13 @@ type problem struct {
 	message string
 }
 
-func complain(at ast.Expr, format string, args ...any) *problem {
+func problemAt(at ast.Expr, format string, args ...any) *problem {
 	return &problem{at: at, message: fmt.Sprintf(format, args...)}
 }
 
 func (p *parser) query(name string, args []ast.Expr) (*Query, *problem) {
 	if len(args) == 0 {
-		return nil, complain(nil, "%s takes a metric, such as %s(snapshots)", name, name)
+		return nil, problemAt(nil, "%s takes a metric, such as %s(snapshots)", name, name)
 	}
 	q := &Query{Func: Func(name)}
 	if v, ok := quantiles[name]; ok {
@@ -114,11 +114,11 @@ func (p *parser) query(name string, args []ast.Expr) (*Query, *problem) {
 	rest := args[1:]
 	if name == string(Quantile) {
 		if len(rest) == 0 {
-			return nil, complain(nil, "quantile takes a metric and a number in (0, 1), such as quantile(snapshots, 0.75)")
+			return nil, problemAt(nil, "quantile takes a metric and a number in (0, 1), such as quantile(snapshots, 0.75)")
 		}
 		v, ok := number(rest[0])
 		if !ok || !(v > 0 && v < 1) {
-			return nil, complain(rest[0], "the second argument of quantile is a number in (0, 1)")
+			return nil, problemAt(rest[0], "the second argument of quantile is a number in (0, 1)")
 		}
 		q.Q, rest = v, rest[1:]
 	}
@@ -128,19 +128,19 @@ func (p *parser) query(name string, args []ast.Expr) (*Query, *problem) {
 	if q.Windows, pr = p.windows(name, rest); pr != nil {
 		return nil, pr
 	}
-	return q, p.fits(args[0], q)
+	return q, p.checkFunction(args[0], q)
 }
 
-// fits says whether the function goes with the metric at all.
-func (p *parser) fits(at ast.Expr, q *Query) *problem {
+// checkFunction says whether the function goes with the metric at all.
+func (p *parser) checkFunction(at ast.Expr, q *Query) *problem {
 	switch q.Func {
 	case Ops, Errors, Dropped, Censored, Rate:
 		if q.Metric.Name != "" || q.Metric.From != "" {
-			return complain(at, "%s is about whole ops: write %s(%s)", q.Func, q.Func, Metric{Action: q.Metric.Action})
+			return problemAt(at, "%s is about whole ops: write %s(%s)", q.Func, q.Func, Metric{Action: q.Metric.Action})
 		}
 	case IOPS, Throughput:
 		if q.Metric.Name == "" {
-			return complain(at, "%s is about a workload's metric: write %s(%s.read) or .write", q.Func, q.Func, Metric{Action: q.Metric.Action})
+			return problemAt(at, "%s is about a workload's metric: write %s(%s.read) or .write", q.Func, q.Func, Metric{Action: q.Metric.Action})
 		}
 	}
 	return nil
@@ -162,13 +162,13 @@ func (p *parser) phase(q *Query, args []ast.Expr) (rest []ast.Expr, pr *problem)
 		k := int(n)
 		switch count := p.known.Phases[q.Metric.Action]; {
 		case n < 0 || n != float64(k) || q.Phase != nil:
-			return nil, complain(a, "phase takes the number of one phase, from 0: phase(1) is the first of phases")
+			return nil, problemAt(a, "phase takes the number of one phase, from 0: phase(1) is the first of phases")
 		case q.Metric.Name == "" || q.Metric.From != "":
-			return nil, complain(a, "phase is of a workload's I/O, such as %s.read", Metric{Action: q.Metric.Action})
+			return nil, problemAt(a, "phase is of a workload's I/O, such as %s.read", Metric{Action: q.Metric.Action})
 		case p.known.Phases != nil && count == 0:
-			return nil, complain(a, "%s has no phases", q.Metric.Action)
+			return nil, problemAt(a, "%s has no phases", q.Metric.Action)
 		case p.known.Phases != nil && k >= count:
-			return nil, complain(a, "%s has no phase %d: there are 0 to %d", q.Metric.Action, k, count-1)
+			return nil, problemAt(a, "%s has no phase %d: there are 0 to %d", q.Metric.Action, k, count-1)
 		}
 		q.Phase = &k
 	}
@@ -179,12 +179,12 @@ func (p *parser) windows(name string, args []ast.Expr) ([]Window, *problem) {
 	var ws []Window
 	for _, a := range args {
 		if a.Kind() != ast.CallKind || a.AsCall().FunctionName() != "during" && a.AsCall().FunctionName() != "outside" {
-			return nil, complain(a, `%s takes a metric and windows: during("action") or outside("action"), or phase(1)`, name)
+			return nil, problemAt(a, `%s takes a metric and windows: during("action") or outside("action"), or phase(1)`, name)
 		}
 		call := a.AsCall()
 		action, ok := oneString(call.Args())
 		if !ok {
-			return nil, complain(a, `%s takes the name of an action: %s("snapshots")`, call.FunctionName(), call.FunctionName())
+			return nil, problemAt(a, `%s takes the name of an action: %s("snapshots")`, call.FunctionName(), call.FunctionName())
 		}
 		if pr := p.action(a, action); pr != nil {
 			return nil, pr
@@ -237,7 +237,7 @@ func (p *parser) path(e ast.Expr) (action string, path []string, pr *problem) {
 			if name, ok := oneString(c.Args()); ok && name != "" {
 				return name, nil, nil
 			}
-			return "", nil, complain(e, `action takes a name: action("my-action")`)
+			return "", nil, problemAt(e, `action takes a name: action("my-action")`)
 		}
 		if c.FunctionName() == operators.Index {
 			if name, ok := oneString(c.Args()[1:]); ok && name != "" {
@@ -247,9 +247,9 @@ func (p *parser) path(e ast.Expr) (action string, path []string, pr *problem) {
 		}
 	}
 	if name, rest := p.dashed(e); name != "" {
-		return "", nil, complain(e, `a name with dashes is written action("...") here: action(%q)%s`, name, rest)
+		return "", nil, problemAt(e, `a name with dashes is written action("...") here: action(%q)%s`, name, rest)
 	}
-	return "", nil, complain(e, `a metric is wanted here, such as snapshots, snapshots.ready or action("my-action").ready`)
+	return "", nil, problemAt(e, `a metric is wanted here, such as snapshots, snapshots.ready or action("my-action").ready`)
 }
 
 // dashed finds the action that a subtraction was meant to be, mk-ext4.ready,
@@ -292,7 +292,7 @@ func (p *parser) plainName(e ast.Expr) (name, rest string) {
 
 func (p *parser) span(e ast.Expr) (Metric, *problem) {
 	args := e.AsCall().Args()
-	usage := complain(e, `span takes an action and two milestones: span(snapshots, "taken", "ready")`)
+	usage := problemAt(e, `span takes an action and two milestones: span(snapshots, "taken", "ready")`)
 	if len(args) != 3 {
 		return Metric{}, usage
 	}
@@ -320,7 +320,7 @@ func (p *parser) action(at ast.Expr, name string) *problem {
 	if _, ok := p.known.Actions[name]; ok || p.known.Actions == nil {
 		return nil
 	}
-	return complain(at, "there is no action %q%s", name, suggest(name, sortedKeys(p.known.Actions)))
+	return problemAt(at, "there is no action %q%s", name, suggest(name, sortedKeys(p.known.Actions)))
 }
 
 func isView(s string) bool { return s == string(Response) || s == string(Service) }
@@ -333,7 +333,7 @@ func (p *parser) name(at ast.Expr, action, name string) *problem {
 	if known == nil || slices.Contains(known, base) {
 		return nil
 	}
-	return complain(at, "%s has no metric %q%s", action, name, suggest(base, known))
+	return problemAt(at, "%s has no metric %q%s", action, name, suggest(base, known))
 }
 
 func oneString(args []ast.Expr) (string, bool) {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// unreadable says what CEL's parser could not read, at a place of the source,
+// syntaxMessage says what CEL's parser could not read, at a place of the source,
 // and what may have been meant. Its own words are used only where they say
 // more than where it stopped.
-func unreadable(src string, line, column int, message string) string {
+func syntaxMessage(src string, line, column int, message string) string {
 	before, after := around(src, line, column)
 	where := fmt.Sprintf("column %d", column)
 	if line > 1 {
@@ -23,7 +23,7 @@ func unreadable(src string, line, column int, message string) string {
 			return says(`a duration is written duration("%s%s")`, strings.TrimSpace(n), m[0])
 		}
 	}
-	for _, w := range otherwise {
+	for _, w := range otherLanguages {
 		if strings.HasPrefix(after, w.written) {
 			return says("write %s", w.meant)
 		}
@@ -52,8 +52,8 @@ var (
 	word      = regexp.MustCompile(`^(\w+|.)`)
 )
 
-// otherwise are operators of other languages; the longer ones go first.
-var otherwise = []struct{ written, meant string }{
+// otherLanguages are operators of other languages; the longer ones go first.
+var otherLanguages = []struct{ written, meant string }{
 	{"=<", "<="}, {"=>", ">="}, {"===", "=="}, {"<>", "!="}, {"= ", "=="}, {"and ", "&&"}, {"or ", "||"}, {"not ", "!"},
 }
 

@@ -26,8 +26,8 @@ type head struct {
 	Engine    string    `json:"engine"`
 }
 
-// about makes the head of one document of a run; at is an instant of the run.
-func about(r *bundle.Run, kind, key string, at op.Time) head {
+// newHead makes the head of one document of a run; at is an instant of the run.
+func newHead(r *bundle.Run, kind, key string, at op.Time) head {
 	stamp := r.Clock.Start
 	if at.Known() {
 		stamp = stamp.Add(time.Duration(at))
@@ -60,12 +60,12 @@ type runDocument struct {
 }
 
 func startDocument(r *bundle.Run) any {
-	return runDocument{head: about(r, "run", keyStart, 0), Event: "start", Seed: r.Seed, Versions: r.Versions, Spec: r.Spec,
+	return runDocument{head: newHead(r, "run", keyStart, 0), Event: "start", Seed: r.Seed, Versions: r.Versions, Spec: r.Spec,
 		Started: r.Clock.Start.UTC(), State: bundle.Running}
 }
 
 func endDocument(r *bundle.Run) any {
-	d := runDocument{head: about(r, "run", keyEnd, r.EndedAt), Event: "end", Seed: r.Seed, Versions: r.Versions, Spec: r.Spec,
+	d := runDocument{head: newHead(r, "run", keyEnd, r.EndedAt), Event: "end", Seed: r.Seed, Versions: r.Versions, Spec: r.Spec,
 		Started: r.Clock.Start.UTC(), State: r.State, Reason: r.Reason, ExitCode: &r.ExitCode, Rates: r.Rates, Verdicts: r.Verdicts, Validity: r.Validity}
 	if r.EndedAt.Known() {
 		at := r.Clock.Start.Add(time.Duration(r.EndedAt)).UTC()
@@ -84,11 +84,11 @@ type opDocument struct {
 	LatenessNs *int64 `json:"latenessNs"` // started − intended
 }
 
-func documentOf(r *bundle.Run, o *op.Op) any {
+func opDocumentOf(r *bundle.Run, o *op.Op) any {
 	if o.Milestones == nil {
 		o.Milestones = []op.Milestone{} // a list, also of none
 	}
-	d := opDocument{head: about(r, "op", opKey(o.ID), o.Intended), Action: o.Action, Op: o}
+	d := opDocument{head: newHead(r, "op", opKey(o.ID), o.Intended), Action: o.Action, Op: o}
 	known := func(ns int64, ok bool) *int64 {
 		if !ok {
 			return nil
@@ -145,7 +145,7 @@ func workloads(b *bundle.Bundle, s *summary.Summary, wanted map[string]bool) ([]
 		}
 		for _, in := range w.Instances {
 			index[in.Name] = len(list)
-			list = append(list, workloadDocument{head: about(&b.Run, "workload", "workload/"+in.Name, in.EndedAt), Action: w.Action,
+			list = append(list, workloadDocument{head: newHead(&b.Run, "workload", "workload/"+in.Name, in.EndedAt), Action: w.Action,
 				Instance: in.Name, OK: in.OK, Metrics: map[string]float64{}, Units: map[string]string{}, Latency: latencies(in.Metrics)})
 			for _, p := range in.Phases {
 				d := &list[len(list)-1]
@@ -224,7 +224,7 @@ func documents(b *bundle.Bundle, s *summary.Summary, wanted map[string]bool) ite
 				yield(document{}, err)
 				return
 			}
-			if wanted[o.Action] && !yield(document{opKey(o.ID), func() any { return documentOf(&b.Run, &o) }}, nil) {
+			if wanted[o.Action] && !yield(document{opKey(o.ID), func() any { return opDocumentOf(&b.Run, &o) }}, nil) {
 				return
 			}
 		}

@@ -110,7 +110,7 @@ func Start(ctx context.Context, dir string, r bundle.Run, targets []Target, o Op
 		for range workers {
 			tt.ended.Go(tt.deliver)
 		}
-		tt.offer(document{keyStart, func() any { return startDocument(&s.run) }})
+		tt.enqueue(document{keyStart, func() any { return startDocument(&s.run) }})
 		s.targets = append(s.targets, tt)
 	}
 	err = s.save()
@@ -123,15 +123,15 @@ func Start(ctx context.Context, dir string, r bundle.Run, targets []Target, o Op
 func (s *Sender) Op(o op.Op) {
 	for _, t := range s.targets {
 		if t.Actions[o.Action] {
-			t.offer(document{opKey(o.ID), func() any { return documentOf(&s.run, &o) }})
+			t.enqueue(document{opKey(o.ID), func() any { return opDocumentOf(&s.run, &o) }})
 		}
 	}
 }
 
-// offer hands a document to the workers if one is free soon. If not, Finish
+// enqueue hands a document to the workers if one is free soon. If not, Finish
 // finds it in the bundle.
-func (t *target) offer(d document) {
-	if t.settled(d.key) {
+func (t *target) enqueue(d document) {
+	if t.isSettled(d.key) {
 		return
 	}
 	select {
@@ -140,8 +140,8 @@ func (t *target) offer(d document) {
 	}
 }
 
-// settled says that a document needs no sending.
-func (t *target) settled(key string) bool {
+// isSettled says that a document needs no sending.
+func (t *target) isSettled(key string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.delivered.has(key) || t.refused.has(key) || t.inflight[key]
@@ -149,7 +149,7 @@ func (t *target) settled(key string) bool {
 
 // take marks a document as under way; false if it was settled meanwhile.
 func (t *target) take(key string) bool {
-	if t.settled(key) {
+	if t.isSettled(key) {
 		return false
 	}
 	t.mu.Lock()
@@ -171,7 +171,7 @@ func (t *target) deliver() {
 		if err == nil {
 			err = t.send(d.key, body)
 		}
-		t.note(d.key, err)
+		t.record(d.key, err)
 	}
 }
 
@@ -209,8 +209,8 @@ func (t *target) failed(err error) {
 	t.err = err
 }
 
-// note keeps what became of a document.
-func (t *target) note(key string, err error) {
+// record keeps what became of a document.
+func (t *target) record(key string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.inflight, key)
@@ -260,7 +260,7 @@ func (t *target) finish(b *bundle.Bundle, sum *summary.Summary) (bundle.OutputSt
 			break
 		}
 		total++
-		if t.settled(d.key) {
+		if t.isSettled(d.key) {
 			continue
 		}
 		select {

@@ -133,7 +133,7 @@ func (s *source) isIO(m expr.Metric) bool {
 type tally struct {
 	sample                             stats.Sample
 	ops, ok, failed, dropped, censored int64
-	unseen                             int64 // ok, but without the milestone
+	withoutMilestone                   int64 // ok, but without the milestone
 	milestone                          bool  // what the metric names is one
 	first, last                        op.Time
 }
@@ -182,13 +182,13 @@ func (t *tally) latency(o *op.Op, m expr.Metric) {
 	from, to := instants(o, m)
 	switch {
 	case !from.Known():
-		t.unseen++
+		t.withoutMilestone++
 	case to.Known():
 		t.sample.Add(int64(to - from))
 	case o.Outcome != op.OK && o.Ended.Known():
 		t.sample.AddAtLeast(int64(o.Ended - from))
 	default:
-		t.unseen++
+		t.withoutMilestone++
 	}
 }
 
@@ -252,11 +252,11 @@ func (t *tally) value(q expr.Query) (expr.Value, error) {
 	}
 	if t.sample.N() == 0 {
 		return expr.Value{}, fmt.Errorf("%w: of %d ops of %s none has that latency (%d failed, %d without the milestone)",
-			expr.ErrNoData, t.ops, q.Metric.Action, t.failed, t.unseen)
+			expr.ErrNoData, t.ops, q.Metric.Action, t.failed, t.withoutMilestone)
 	}
 	v, err := summarise(&t.sample, q)
-	if t.unseen > 0 {
-		v.Warning = join(v.Warning, fmt.Sprintf("without the milestone, so not in it: %d", t.unseen))
+	if t.withoutMilestone > 0 {
+		v.Warning = join(v.Warning, fmt.Sprintf("without the milestone, so not in it: %d", t.withoutMilestone))
 	}
 	if t.failed > 0 {
 		v.Warning = join(v.Warning, fmt.Sprintf("failed: %d of %d", t.failed, t.ops))

@@ -65,7 +65,7 @@ type cdf struct {
 
 // Write writes the report of a bundle, complete or not, with its summary.
 func Write(w io.Writer, b *bundle.Bundle, s *summary.Summary) error {
-	p, err := gather(b, s)
+	p, err := newPage(b, s)
 	if err != nil {
 		return fmt.Errorf("report of %s: %w", b.Dir, err)
 	}
@@ -79,7 +79,7 @@ func Write(w io.Writer, b *bundle.Bundle, s *summary.Summary) error {
 	return nil
 }
 
-func gather(b *bundle.Bundle, s *summary.Summary) (*page, error) {
+func newPage(b *bundle.Bundle, s *summary.Summary) (*page, error) {
 	figures, err := figure.Make(b)
 	if err != nil {
 		return nil, err
@@ -177,8 +177,8 @@ func (p *page) Cleanup() string {
 // no operations and no objectives.
 func (p *page) ObjectsOnly() bool { return p.Run.ObjectsOnly() }
 
-// apart are the instances whose figures are not those of all together.
-func apart(w summary.Workload) []summary.Instance {
+// ownInstances are the instances whose figures are not those of all together.
+func ownInstances(w summary.Workload) []summary.Instance {
 	if len(w.Instances) == 1 && !slices.ContainsFunc(w.Instances[0].Metrics, func(m summary.Metric) bool { return m.Volume != "" }) {
 		return nil
 	}
@@ -225,7 +225,7 @@ var functions = template.FuncMap{
 	"spread":    spread,
 	"gain":      gain,
 	"scaled":    scaleChart,
-	"apart":     apart,
+	"apart":     ownInstances,
 	"median":    medianInterval,
 	"ended":     func(a summary.Action, outcome string) int64 { return a.Outcomes[op.Outcome(outcome)] },
 	"status":    statusClass,

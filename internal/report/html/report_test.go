@@ -56,7 +56,7 @@ func TestWrite(t *testing.T) {
 			`>incomplete</span>`, "<title>synthetic (incomplete) ·", "cnsbench cleanup /",
 			`snapshots<span class="sub">snapshot, rate often</span><span class="sub">no op: the bundle was never closed`},
 			[]string{"<h3>snapshots</h3>"}},
-		{"live", live, []string{"This run is not complete", "still going on", `>running</span>`}, []string{`>incomplete</span>`, "(incomplete)", "cnsbench cleanup"}},
+		{"live", live, []string{"This run is not complete", "in progress", `>running</span>`}, []string{`>incomplete</span>`, "(incomplete)", "cnsbench cleanup"}},
 		{"objects", analysistest.Objects(t), []string{"<h3>main</h3>", ">3 errors<", "cnsbench object run"}, []string{"not complete", "<h2>Operations</h2>", "<h2>Interference</h2>"}},
 		{"objects, cut off", analysistest.CutOff(t), []string{`<h3>main.one <span class="tag doubtful">incomplete</span>`, ">30 errors<", "<h3>prepare</h3>"}, nil},
 		{"hostile", analysistest.Hostile(t), []string{"&lt;script"}, []string{"<script", "<img"}},

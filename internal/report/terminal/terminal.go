@@ -25,9 +25,9 @@ type Options struct {
 	Width int // columns; 0: 96
 }
 
-// For are the options that suit a file: colour on a terminal, unless NO_COLOR
+// OptionsFor are the options that suit a file: colour on a terminal, unless NO_COLOR
 // is set or the terminal is dumb; its width, between 60 and 100 columns.
-func For(f *os.File) Options {
+func OptionsFor(f *os.File) Options {
 	width, _, err := term.GetSize(int(f.Fd()))
 	if err != nil {
 		return Options{}
@@ -41,9 +41,9 @@ func For(f *os.File) Options {
 
 // Lists are cut to these lengths; the report has the rest.
 const (
-	maxStalls  = 5
-	maxEffects = 8
-	maxBeside  = 12
+	maxStalls        = 5
+	maxEffects       = 8
+	maxDistributions = 12
 )
 
 // Write writes the summary.
@@ -62,7 +62,7 @@ func Write(w io.Writer, s *summary.Summary, o Options) error {
 	p.bounds(s)
 	p.interference(s)
 	p.stalls(s)
-	p.beside(s)
+	p.distributions(s)
 	p.validity(s)
 	_, err := io.WriteString(w, p.String())
 	return err
@@ -95,13 +95,13 @@ func (p *printer) objectives(s *summary.Summary) {
 	for _, v := range s.Verdicts {
 		word, color := verdict(string(v.Status))
 		label := "  " + pad(word, 8) + pad(v.Name, names) + "  "
-		p.wrapAfter(label, p.paint(color, pad("  "+word, 10))+pad(clean(v.Name), names)+"  ", strings.Join(facts(v), "; "))
+		p.wrapAfter(label, p.paint(color, pad("  "+word, 10))+pad(clean(v.Name), names)+"  ", strings.Join(verdictFacts(v), "; "))
 	}
 }
 
-// facts are what a verdict rests on: each call with its value and what weakens
+// verdictFacts are what a verdict rests on: each call with its value and what weakens
 // it. What had no data the message names.
-func facts(v slo.Verdict) []string {
+func verdictFacts(v slo.Verdict) []string {
 	var list []string
 	for _, o := range v.Observed {
 		s := o.String()
@@ -234,7 +234,7 @@ func (p *printer) workloads(s *summary.Summary) {
 			p.note(fmt.Sprintf("%s: invalid: %s", w.Action, w.Invalid))
 		}
 		if w.CutOff && !w.Step {
-			p.note(fmt.Sprintf("%s: incomplete, %s", w.Action, summary.Until(s.Live)))
+			p.note(fmt.Sprintf("%s: incomplete, %s", w.Action, summary.CutOffNote(s.Live)))
 		}
 		for _, ph := range w.Phases[min(1, len(w.Phases)):] {
 			p.note(fmt.Sprintf("%s, %s after the barrier: %s", w.Action, ph.StartAfter, ph.Title()))
@@ -311,19 +311,19 @@ func (p *printer) stalls(s *summary.Summary) {
 	}
 }
 
-// beside shows what others counted.
-func (p *printer) beside(s *summary.Summary) {
+// distributions shows what others counted.
+func (p *printer) distributions(s *summary.Summary) {
 	if len(s.Distributions) == 0 {
 		return
 	}
 	t := table{head: []string{"Counted by others", "by", "n", "mean", "p50", "p99"}, left: map[int]bool{1: true}}
 	longest := slices.SortedStableFunc(slices.Values(s.Distributions), func(a, b summary.Distribution) int { return cmp.Compare(b.TotalNs(), a.TotalNs()) })
-	for _, d := range longest[:min(maxBeside, len(longest))] {
+	for _, d := range longest[:min(maxDistributions, len(longest))] {
 		t.row(d.Name, d.Source, fmt.Sprint(d.N), ns(d.MeanNs), d.P50.String(), d.P99.String())
 	}
 	p.table(t)
 	p.note("over the whole run, and of everything that they did: no part of any op's figures")
-	if n := len(s.Distributions); n > maxBeside {
+	if n := len(s.Distributions); n > maxDistributions {
 		p.note(fmt.Sprintf("those with the most time in all, of %d; the report has all", n))
 	}
 }

@@ -41,10 +41,10 @@ func TestSpansOfOneEnd(t *testing.T) {
 	}
 }
 
-// TestBeside: those with the most time come first, and that there are more is said.
-func TestBeside(t *testing.T) {
+// TestDistributions: those with the most time come first, and that there are more is said.
+func TestDistributions(t *testing.T) {
 	var s summary.Summary
-	for i := range int64(maxBeside + 3) {
+	for i := range int64(maxDistributions + 3) {
 		s.Distributions = append(s.Distributions, summary.Distribution{Source: "kubelet node1", Name: fmt.Sprintf("call %d", i), N: 2,
 			MeanNs: new(i * 1e6), P50: summary.Within{UpToNs: new(int64(100e6))}, P99: summary.Within{AboveNs: 100e6}})
 	}
