@@ -15,9 +15,9 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// parser turns calls of our functions into slots while CEL parses: a call is
-// a macro that leaves a variable in its place, so that metrics need not be
-// CEL values, and every answer is asked for whatever && and || skip.
+// parser replaces calls of our functions by slots while CEL parses. A call is a macro that
+// leaves a variable, so that metrics need not be CEL values, and queries that && and ||
+// skip are evaluated as well.
 type parser struct {
 	known Env
 	src   string
@@ -41,8 +41,7 @@ func (p *parser) macros() []cel.Macro {
 	return macros
 }
 
-// variables declares the slots; '@' keeps them apart from all that can be
-// written in an expression.
+// variables declares the slots. '@' cannot occur in a name of an expression.
 func (p *parser) variables() []cel.EnvOption {
 	var vars []cel.EnvOption
 	for i, s := range p.slots {
@@ -66,7 +65,7 @@ func (p *parser) duration(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) 
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		return nil, eh.NewError(args[0].ID(), fmt.Sprintf(`%q is no duration: write it like "1.5s", "200ms" or "2m"`, s))
+		return nil, eh.NewError(args[0].ID(), fmt.Sprintf(`invalid duration %q: want a value such as "1.5s", "200ms" or "2m"`, s))
 	}
 	return p.slot(eh, slot{constant: exactly(float64(d), durationType)}), nil
 }
@@ -131,22 +130,22 @@ func (p *parser) query(name string, args []ast.Expr) (*Query, *problem) {
 	return q, p.checkFunction(args[0], q)
 }
 
-// checkFunction says whether the function goes with the metric at all.
+// checkFunction checks that the function applies to the metric.
 func (p *parser) checkFunction(at ast.Expr, q *Query) *problem {
 	switch q.Func {
 	case Ops, Errors, Dropped, Censored, Rate:
 		if q.Metric.Name != "" || q.Metric.From != "" {
-			return problemAt(at, "%s is about whole ops: write %s(%s)", q.Func, q.Func, Metric{Action: q.Metric.Action})
+			return problemAt(at, "%s applies to whole ops: write %s(%s)", q.Func, q.Func, Metric{Action: q.Metric.Action})
 		}
 	case IOPS, Throughput:
 		if q.Metric.Name == "" {
-			return problemAt(at, "%s is about a workload's metric: write %s(%s.read) or .write", q.Func, q.Func, Metric{Action: q.Metric.Action})
+			return problemAt(at, "%s applies to a workload's metric: write %s(%s.read) or .write", q.Func, q.Func, Metric{Action: q.Metric.Action})
 		}
 	}
 	return nil
 }
 
-// phase takes phase(1) out of the arguments.
+// phase removes phase(1) from the arguments.
 func (p *parser) phase(q *Query, args []ast.Expr) (rest []ast.Expr, pr *problem) {
 	for _, a := range args {
 		if a.Kind() != ast.CallKind || a.AsCall().FunctionName() != "phase" {
@@ -164,7 +163,7 @@ func (p *parser) phase(q *Query, args []ast.Expr) (rest []ast.Expr, pr *problem)
 		case n < 0 || n != float64(k) || q.Phase != nil:
 			return nil, problemAt(a, "phase takes the number of one phase, from 0: phase(1) is the first of phases")
 		case q.Metric.Name == "" || q.Metric.From != "":
-			return nil, problemAt(a, "phase is of a workload's I/O, such as %s.read", Metric{Action: q.Metric.Action})
+			return nil, problemAt(a, "phase applies to a workload's I/O, such as %s.read", Metric{Action: q.Metric.Action})
 		case p.known.Phases != nil && count == 0:
 			return nil, problemAt(a, "%s has no phases", q.Metric.Action)
 		case p.known.Phases != nil && k >= count:
@@ -220,7 +219,7 @@ func (p *parser) metric(e ast.Expr) (Metric, *problem) {
 	return m, nil
 }
 
-// path flattens a chain of selections down to the action.
+// path flattens a chain of selections to the action and its fields.
 func (p *parser) path(e ast.Expr) (action string, path []string, pr *problem) {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -247,13 +246,13 @@ func (p *parser) path(e ast.Expr) (action string, path []string, pr *problem) {
 		}
 	}
 	if name, rest := p.dashed(e); name != "" {
-		return "", nil, problemAt(e, `a name with dashes is written action("...") here: action(%q)%s`, name, rest)
+		return "", nil, problemAt(e, `write a name with dashes as action("..."): action(%q)%s`, name, rest)
 	}
 	return "", nil, problemAt(e, `a metric is wanted here, such as snapshots, snapshots.ready or action("my-action").ready`)
 }
 
-// dashed finds the action that a subtraction was meant to be, mk-ext4.ready,
-// and what follows its name.
+// dashed returns the action and the fields of a name such as mk-ext4.ready, which CEL
+// parses as a subtraction.
 func (p *parser) dashed(e ast.Expr) (name, rest string) {
 	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != operators.Subtract {
 		return "", ""
@@ -270,7 +269,7 @@ func (p *parser) dashed(e ast.Expr) (name, rest string) {
 	return name, rest
 }
 
-// plainName is an identifier and the fields that follow it, or a dashed name.
+// plainName returns an identifier, or a dashed name, and its fields.
 func (p *parser) plainName(e ast.Expr) (name, rest string) {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -325,8 +324,8 @@ func (p *parser) action(at ast.Expr, name string) *problem {
 
 func isView(s string) bool { return s == string(Response) || s == string(Service) }
 
-// name checks a metric's name. What follows a '/' is a claim's name, which
-// is not known beforehand.
+// name checks a metric's name. The part after a '/' is a claim's name, which is not known
+// in advance.
 func (p *parser) name(at ast.Expr, action, name string) *problem {
 	known := p.known.Actions[action]
 	base, _, _ := strings.Cut(name, "/")

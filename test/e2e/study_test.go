@@ -253,7 +253,7 @@ spec:
 
 // figures are what the reports must have.
 var figures = map[string][]string{
-	"section-5.2":     {"<svg", "Operations a minute by parallelism", "Where they stood", "pending", "creating"},
+	"section-5.2":     {"<svg", "Operations a minute by parallelism", "Operations by state", "pending", "creating"},
 	"attach-new":      {"<svg"},
 	"attach-existing": {"<svg"},
 	"section-5.4":     {"half-pgbench"}, // a table: nothing in it is done at a rate

@@ -40,6 +40,11 @@ type Side struct {
 	MaxNs *int64 `json:"maxNs"`
 }
 
+// Quantile returns p50, p90 or p99; nil if unknown.
+func (s Side) Quantile(q float64) *int64 {
+	return map[float64]*int64{0.5: s.P50Ns, 0.9: s.P90Ns, 0.99: s.P99Ns}[q]
+}
+
 // Ratio of a quantile, with its 95 % block-bootstrap interval.
 type Ratio struct {
 	Quantile float64 `json:"quantile"`

@@ -67,7 +67,7 @@ func TestPhases(t *testing.T) {
 		`max(fio.canaryWrite, phase(1))`: 2000.0,
 		`max(fio.write, phase(2))`:       "no data",
 		`max(fio.canaryWrite, phase(2))`: "no data",
-		`max(fio.ready, phase(0))`:       "of no workload's I/O",
+		`max(fio.ready, phase(0))`:       "has no phases: only a workload's I/O has",
 	} {
 		p, err := expr.Compile(query+" == "+query, expr.Env{})
 		if err != nil {

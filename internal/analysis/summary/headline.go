@@ -357,28 +357,18 @@ func rank(e interference.Effect) float64 {
 
 func effectLine(e interference.Effect) string {
 	r := e.OwnRatio
-	out, in := at(e.Outside, r.Quantile), at(e.Own, r.Quantile)
+	out, in := units.Ns(e.Outside.Quantile(r.Quantile)), units.Ns(e.Own.Quantile(r.Quantile))
 	what := fmt.Sprintf("%s %s p%g", e.Action, e.Metric, 100*r.Quantile)
 	if r.Low <= 1 && r.High >= 1 {
 		return fmt.Sprintf("%s did not change measurably while %s were in progress on its volume: %s against %s (×%s, 95 %% interval %s–%s).",
-			what, e.Control, in, out, factor(r.Value), factor(r.Low), factor(r.High))
+			what, e.Control, in, out, units.Count(r.Value), units.Count(r.Low), units.Count(r.High))
 	}
 	verb := "rose"
 	if r.Value < 1 {
 		verb = "fell"
 	}
 	return fmt.Sprintf("%s %s from %s to %s (×%s, 95 %% interval %s–%s) while %s were in progress on its volume.",
-		what, verb, out, in, factor(r.Value), factor(r.Low), factor(r.High), e.Control)
-}
-
-func factor(v float64) string { return units.Count(v) }
-
-func at(s interference.Side, q float64) string {
-	v := map[float64]*int64{0.5: s.P50Ns, 0.9: s.P90Ns, 0.99: s.P99Ns}[q]
-	if v == nil {
-		return "–"
-	}
-	return ns(*v)
+		what, verb, out, in, units.Count(r.Value), units.Count(r.Low), units.Count(r.High), e.Control)
 }
 
 func stallLine(stalls []interference.Stall) string {

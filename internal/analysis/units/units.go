@@ -1,5 +1,5 @@
-// Package units writes figures for people: three significant digits, IEC
-// prefixes for bytes, SI ones for counts.
+// Package units formats figures with three significant digits, IEC prefixes for bytes and
+// SI prefixes for counts.
 package units
 
 import (
@@ -9,16 +9,24 @@ import (
 	"github.com/cnsbench/cnsbench/internal/metric"
 )
 
-// Duration of nanoseconds: "412 ms".
+// Duration formats nanoseconds: "412 ms".
 func Duration(ns float64) string { return expr.Format(ns, metric.Nanoseconds) }
 
-// Bandwidth of bytes per second: "48.1 MiB/s".
+// Ns is Duration of an optional value: "–" for nil.
+func Ns(v *int64) string {
+	if v == nil {
+		return "–"
+	}
+	return Duration(float64(*v))
+}
+
+// Bandwidth formats bytes per second: "48.1 MiB/s".
 func Bandwidth(v float64) string { return expr.Format(v, metric.BytesPerSecond) }
 
-// Bytes is a size: "2 GiB".
+// Bytes formats a size: "2 GiB".
 func Bytes(v float64) string { return expr.Format(v, metric.Bytes) }
 
-// Count is a number of things, or of things per second: "12.3k".
+// Count formats a number, or a number per second: "12.3k".
 func Count(v float64) string {
 	for _, u := range []struct {
 		name string

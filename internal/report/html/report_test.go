@@ -51,8 +51,8 @@ func TestWrite(t *testing.T) {
 		saysNot []string
 	}{
 		{"demo", demo, []string{"37 stalls of I/O", "snapshots/7", "CreateSnapshot", "needs n ≥ 299", "ResourceExhausted", "<svg", "no data", "fio-1-data", "droppedOps"}, []string{"not complete"}},
-		{"empty", analysistest.Empty(t), []string{"No operation was recorded", "The run had none", "Nothing happened"}, []string{"not complete"}},
-		{"killed", analysistest.Killed(t), []string{"This run is not complete", "the run was killed", "It was not recorded",
+		{"empty", analysistest.Empty(t), []string{"No operation was recorded", "The run had none", "There is nothing to draw"}, []string{"not complete"}},
+		{"killed", analysistest.Killed(t), []string{"This run is not complete", "the run was killed", "Not recorded",
 			`>incomplete</span>`, "<title>synthetic (incomplete) ·", "cnsbench cleanup /",
 			`snapshots<span class="sub">snapshot, rate often</span><span class="sub">no op: the bundle was never closed`},
 			[]string{"<h3>snapshots</h3>"}},
