@@ -87,11 +87,11 @@ type origin struct {
 // input is what a container wrote, with its clock.
 func (r *runner) input(instance, container string) parser.Input {
 	return parser.Input{
-		Files:    os.DirFS(filepath.Join(r.RawDir, instance, container)),
-		Instance: instance,
-		Started:  r.instances.started(instance, container),
-		Told:     r.instances.phaseOver(instance, container),
-		AtWall:   func(unix int64) op.Time { return op.Time(unix - r.Clock.Start().UnixNano()) },
+		Files:      os.DirFS(filepath.Join(r.RawDir, instance, container)),
+		Instance:   instance,
+		Started:    r.instances.started(instance, container),
+		Terminated: r.instances.phaseOver(instance, container),
+		AtWall:     func(unix int64) op.Time { return op.Time(unix - r.Clock.Start().UnixNano()) },
 	}
 }
 

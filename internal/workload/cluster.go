@@ -25,7 +25,7 @@ func (r *renderer) clusterObject(key string, head metav1.TypeMeta, decode func(a
 			return err
 		}
 		base := s.Name
-		if err := taken(key, "Secret", base, r.secrets); err != nil {
+		if err := checkName(key, "Secret", base, r.secrets); err != nil {
 			return err
 		}
 		s.APIVersion, s.Kind = "v1", "Secret"
@@ -42,7 +42,7 @@ func (r *renderer) clusterObject(key string, head metav1.TypeMeta, decode func(a
 // other instances have the same labels of their author.
 func (r *renderer) service(key string, s corev1.Service) error {
 	base := s.Name
-	if err := taken(key, "Service", base, r.services); err != nil {
+	if err := checkName(key, "Service", base, r.services); err != nil {
 		return err
 	}
 	s.APIVersion, s.Kind = "v1", "Service"
@@ -59,7 +59,7 @@ func (r *renderer) service(key string, s corev1.Service) error {
 	return nil
 }
 
-func taken(key, kind, name string, names map[string]string) error {
+func checkName(key, kind, name string, names map[string]string) error {
 	if name == "" {
 		return &Error{Part: key, Message: fmt.Sprintf("the %s has no name", kind)}
 	}
@@ -86,7 +86,7 @@ func serviceVariable(base string) string {
 // clusterPod finishes a pod that a cluster runs: what its author wrote stays,
 // but for what would keep the run from beginning or from ending.
 func (r *renderer) clusterPod(t *template, p *corev1.PodSpec, meta *metav1.ObjectMeta) error {
-	meta.Annotations = theirs(t.meta.Annotations)
+	meta.Annotations = foreignAnnotations(t.meta.Annotations)
 	denyToken(p)
 	for i := range p.ImagePullSecrets {
 		if name, ok := r.secrets[p.ImagePullSecrets[i].Name]; ok {
@@ -108,8 +108,8 @@ func (r *renderer) clusterPod(t *template, p *corev1.PodSpec, meta *metav1.Objec
 	return nil
 }
 
-// theirs are the annotations that are not ours to read.
-func theirs(annotations map[string]string) map[string]string {
+// foreignAnnotations are the annotations that are not ours to read.
+func foreignAnnotations(annotations map[string]string) map[string]string {
 	out := maps.Clone(annotations)
 	maps.DeleteFunc(out, func(k, _ string) bool {
 		k = strings.TrimPrefix(k, annotationPrefix)
@@ -121,9 +121,9 @@ func theirs(annotations map[string]string) map[string]string {
 	return out
 }
 
-// waiting refuses a container that waits at the barrier and would not live to
+// checkWaiting refuses a container that waits at the barrier and would not live to
 // see it open, or that nobody can make wait.
-func waiting(t *template, c *corev1.Container, names []string) error {
+func checkWaiting(t *template, c *corev1.Container, names []string) error {
 	where := fmt.Sprintf("container %q of %s %q", c.Name, t.kind, t.meta.Name)
 	for _, probe := range []struct {
 		name string

@@ -32,13 +32,13 @@ func objectName(instance, base string) string {
 	if len(name) <= maxName {
 		return name
 	}
-	return strings.TrimRight(name[:maxName-7], "-.") + "-" + short(name)
+	return strings.TrimRight(name[:maxName-7], "-.") + "-" + hashSuffix(name)
 }
 
 var encoding = base32.NewEncoding("abcdefghijkmnpqrstuvwxyz23456789").WithPadding(base32.NoPadding)
 
-// short is six letters and digits that stand for s.
-func short(s string) string {
+// hashSuffix is six letters and digits that stand for s.
+func hashSuffix(s string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(s))
 	return encoding.EncodeToString(h.Sum(nil))[:6]

@@ -32,7 +32,7 @@ const phaseGrace = 5 * time.Second
 // have an output directory each.
 func (e *Entry) withPhases(first *Instance, p Params) (*Instance, error) {
 	m := &merger{Instance: first, configs: map[string]bool{}}
-	if err := m.phased(p.Phases[0].From); err != nil {
+	if err := m.recordContainers(p.Phases[0].From); err != nil {
 		return nil, err
 	}
 	for k, ph := range p.Phases {
@@ -60,8 +60,8 @@ type merger struct {
 	configs map[string]bool
 }
 
-// phased takes down which containers have phases, and refuses those that cannot.
-func (m *merger) phased(until time.Duration) error {
+// recordContainers takes down which containers have phases, and refuses those that cannot.
+func (m *merger) recordContainers(until time.Duration) error {
 	waits := false
 	for i := range m.Pods {
 		p := &m.Pods[i]
@@ -72,7 +72,7 @@ func (m *merger) phased(until time.Duration) error {
 		for _, name := range p.Sync {
 			waits = true
 			c := container(p, name)
-			if what := always(c); what != "" {
+			if what := continuousField(c); what != "" {
 				return &Error{Message: fmt.Sprintf("container %q of pod %q has a %s: with phases its program runs only for a part of the time", name, p.Name, what), Hint: "leave it out"}
 			}
 			if _, err := outputVolumes(p, c); err != nil {
@@ -87,8 +87,8 @@ func (m *merger) phased(until time.Duration) error {
 	return nil
 }
 
-// always is what a container has that wants its program to run all the time.
-func always(c *corev1.Container) string {
+// continuousField is what a container has that wants its program to run all the time.
+func continuousField(c *corev1.Container) string {
 	switch {
 	case c.LivenessProbe != nil:
 		return "livenessProbe"
@@ -145,7 +145,7 @@ func outputVolumes(p *engine.Pod, c *corev1.Container) (map[string]bool, error) 
 
 // add adds one phase, for which other was rendered.
 func (m *merger) add(ph engine.Phase, other *Instance) error {
-	if what := m.differs(other); what != "" {
+	if what := m.difference(other); what != "" {
 		return &Error{Message: "the phase would be of another shape: " + what,
 			Hint: "a phase may change what the containers that wait at the barrier run, with what environment and configuration"}
 	}
@@ -228,14 +228,14 @@ func (m *merger) volume(into, from *engine.Pod, name, suffix string, private map
 // config is the name of a ConfigMap in a phase: that of a copy where the phase's
 // variables change what is in it.
 func (m *merger) config(name, suffix string, other *Instance) string {
-	theirs := configMap(other, name)
-	if theirs == nil || sameData(theirs, configMap(m.Instance, name)) {
+	changed := configMap(other, name)
+	if changed == nil || sameData(changed, configMap(m.Instance, name)) {
 		return name // of somebody else, or as before
 	}
 	own := objectName(name, suffix)
 	if !m.configs[own] {
 		m.configs[own] = true
-		cm := theirs.DeepCopy()
+		cm := changed.DeepCopy()
 		cm.Name = own
 		m.ConfigMaps = append(m.ConfigMaps, *cm)
 	}
@@ -254,8 +254,8 @@ func sameData(a, b *corev1.ConfigMap) bool {
 	return b != nil && maps.Equal(a.Data, b.Data) && reflect.DeepEqual(a.BinaryData, b.BinaryData)
 }
 
-// differs says what another instance has that a phase cannot change.
-func (m *merger) differs(other *Instance) string {
+// difference says what another instance has that a phase cannot change.
+func (m *merger) difference(other *Instance) string {
 	switch {
 	case !reflect.DeepEqual(m.Claims, other.Claims):
 		return "the volume is made once, for all of them"
@@ -267,14 +267,14 @@ func (m *merger) differs(other *Instance) string {
 		return fmt.Sprintf("it has %d pods, and there are %d", len(other.Pods), len(m.Pods))
 	}
 	for i := range m.Pods {
-		if what := m.podDiffers(i, &other.Pods[i]); what != "" {
+		if what := m.podDifference(i, &other.Pods[i]); what != "" {
 			return what
 		}
 	}
 	return ""
 }
 
-func (m *merger) podDiffers(i int, b *engine.Pod) string {
+func (m *merger) podDifference(i int, b *engine.Pod) string {
 	a, names := &m.Pods[i], m.names[i]
 	if !slices.Equal(names, b.Sync) || !slices.Equal(a.Outputs, b.Outputs) {
 		return fmt.Sprintf("annotations sync and outputFile of pod %q are the same in all", a.Name)
@@ -321,12 +321,12 @@ func (e *Entry) Idle(p Params, before, now map[string]string) (string, error) {
 	if reflect.DeepEqual(a, b) {
 		return "everything is as in the phase before", nil
 	}
-	return onceOnly(a, b), nil
+	return initOnlyDifference(a, b), nil
 }
 
-// onceOnly names the files that are all that differs between two instances, if
+// initOnlyDifference names the files that are all that differs between two instances, if
 // only init containers speak of them: those have run by then.
-func onceOnly(a, b *Instance) string {
+func initOnlyDifference(a, b *Instance) string {
 	if !reflect.DeepEqual(a.Pods, b.Pods) || len(a.ConfigMaps) != len(b.ConfigMaps) {
 		return ""
 	}
@@ -336,7 +336,7 @@ func onceOnly(a, b *Instance) string {
 			if text == a.ConfigMaps[i].Data[key] {
 				continue
 			}
-			if init, main := speaks(b, key); !init || main {
+			if init, main := references(b, key); !init || main {
 				return ""
 			}
 			names = append(names, key)
@@ -349,9 +349,9 @@ func onceOnly(a, b *Instance) string {
 	return strings.Join(names, ", ") + " alone would be another, and init containers run once, before the first phase"
 }
 
-// speaks says whether the command of an init container, or of another, names a
+// references says whether the command of an init container, or of another, names a
 // file.
-func speaks(i *Instance, file string) (init, main bool) {
+func references(i *Instance, file string) (init, main bool) {
 	named := func(list []corev1.Container) bool {
 		return slices.ContainsFunc(list, func(c corev1.Container) bool {
 			return strings.Contains(strings.Join(append(slices.Clone(c.Command), c.Args...), " "), file)

@@ -110,7 +110,7 @@ func (r *renderer) annotate(t *template, p *engine.Pod) error {
 	}
 	for i := range p.Spec.Containers {
 		if c := &p.Spec.Containers[i]; r.cluster() && slices.Contains(p.Sync, c.Name) {
-			if err := waiting(t, c, wrapped); err != nil {
+			if err := checkWaiting(t, c, wrapped); err != nil {
 				return err
 			}
 		}

@@ -211,7 +211,7 @@ func (r *renderer) object(key string, head metav1.TypeMeta, doc []byte) error {
 		if err := decode(&job); err != nil {
 			return err
 		}
-		if n := orOne(job.Spec.Parallelism) * orOne(job.Spec.Completions); n != 1 {
+		if n := valueOrOne(job.Spec.Parallelism) * valueOrOne(job.Spec.Completions); n != 1 {
 			return r.unsupported(key, "a Job of more than one pod", "give the action a count instead")
 		}
 		r.pods = append(r.pods, podOf(key, "Job", job.ObjectMeta, job.Spec.Template))
@@ -227,7 +227,7 @@ func (r *renderer) object(key string, head metav1.TypeMeta, doc []byte) error {
 		if err := decode(&d); err != nil {
 			return err
 		}
-		if orOne(d.Spec.Replicas) != 1 {
+		if valueOrOne(d.Spec.Replicas) != 1 {
 			return r.unsupported(key, "a Deployment of more than one pod", "give the action a count instead")
 		}
 		r.pods = append(r.pods, podOf(key, "Deployment", d.ObjectMeta, d.Spec.Template))
@@ -312,7 +312,7 @@ func (r *renderer) finish() (*Instance, error) {
 	return &r.out, nil
 }
 
-func orOne(p *int32) int32 {
+func valueOrOne(p *int32) int32 {
 	if p == nil {
 		return 1
 	}

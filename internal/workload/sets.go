@@ -40,7 +40,7 @@ func (r *renderer) statefulSet(key string, set *appsv1.StatefulSet) error {
 		return &Error{Part: key, Message: "the StatefulSet has no name"}
 	}
 	all := podOf(key, "StatefulSet", set.ObjectMeta, set.Spec.Template)
-	replicas := orOne(set.Spec.Replicas)
+	replicas := valueOrOne(set.Spec.Replicas)
 	if err := r.inParallel(&all, set, replicas); err != nil {
 		return err
 	}

@@ -15,9 +15,9 @@ import (
 // in double braces, such as a Go template inside a script, is left alone.
 var reference = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_-]*(?:\.bytes)?)\s*\}\}`)
 
-// inBytes follows the name of a variable of type size: its value as a number of
+// bytesSuffix follows the name of a variable of type size: its value as a number of
 // bytes.
-const inBytes = ".bytes"
+const bytesSuffix = ".bytes"
 
 // maxText bounds a rendered part.
 const maxText = 1 << 20
@@ -79,7 +79,7 @@ func (e *Entry) Variables() []string {
 	}
 	for _, p := range e.Parts {
 		for _, m := range reference.FindAllStringSubmatch(p.Text, -1) {
-			names[strings.TrimSuffix(m[1], inBytes)] = ""
+			names[strings.TrimSuffix(m[1], bytesSuffix)] = ""
 		}
 	}
 	for b := range builtin(Params{}) {
@@ -148,7 +148,7 @@ func (e *Entry) bytes(values, builtins map[string]string) (map[string]string, er
 		if err != nil {
 			return nil, fmt.Errorf("variable %q: %w", name, err)
 		}
-		sizes[name+inBytes] = strconv.FormatInt(n, 10)
+		sizes[name+bytesSuffix] = strconv.FormatInt(n, 10)
 	}
 	return sizes, nil
 }
@@ -168,7 +168,7 @@ func substitute(text string, values, builtins map[string]string) (string, error)
 	out, missing, err := fill(text, expanded)
 	if err == nil && missing != "" {
 		err = fmt.Errorf("variable %q has no value", missing)
-		if name, ok := strings.CutSuffix(missing, inBytes); ok {
+		if name, ok := strings.CutSuffix(missing, bytesSuffix); ok {
 			err = fmt.Errorf("%s: variable %q is not of type size", missing, name)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// step is the interval of the histogram log.
+// step returns the interval of the histogram log.
 func (f *fioRun) step() time.Duration {
 	for _, j := range f.jobs {
 		if v, ok := j.option("log_hist_msec"); ok {
@@ -24,8 +24,7 @@ func (f *fioRun) step() time.Duration {
 	return time.Second
 }
 
-// job that a log belongs to; nil when that cannot be known (grouped jobs, no
-// report).
+// job returns the job of a log; nil if unknown (grouped jobs, no report).
 func (f *fioRun) job(l *fioLog) *fioJob {
 	if len(f.reports) == 1 && l.number >= 1 && l.number <= len(f.jobs) && len(f.logs) == len(f.jobs) {
 		return f.jobs[l.number-1]
@@ -33,7 +32,7 @@ func (f *fioRun) job(l *fioLog) *fioJob {
 	return nil
 }
 
-// span is when a job measured, after its ramp.
+// span returns the measured time of a job, after its ramp.
 func (f *fioRun) span(j *fioJob) (from, to op.Time) {
 	for i := range f.logs {
 		l := &f.logs[i]
@@ -50,13 +49,12 @@ func (f *fioRun) span(j *fioJob) (from, to op.Time) {
 	return from, from + op.Time(j.runtime())
 }
 
-// unixEpoch is a stamp that only the wall clock can reach: 2001 in ms.
+// unixEpoch is a stamp in ms that only a wall clock reaches (the year 2001).
 const unixEpoch = 1e12
 
-// place puts a stamp of a log on the run's clock. Logs with log_unix_epoch=1
-// carry the wall clock. Others count from the end of the ramp, and are placed
-// by the end of the run that the report states, or else by the container's
-// start, which leaves out the time that fio took to lay out its files.
+// place converts a log's stamp to the run's clock. Logs with log_unix_epoch=1 have wall
+// clock stamps. Others count from the end of the ramp, and are placed by the report's end
+// time, or else by the container's start, which ignores the time of laying out files.
 func (f *fioRun) place(j *fioJob, ms int64) op.Time {
 	at := op.Time(ms * int64(time.Millisecond))
 	if ms >= unixEpoch {
@@ -67,7 +65,7 @@ func (f *fioRun) place(j *fioJob, ms int64) op.Time {
 		return at
 	}
 	if j != nil && f.in.AtWall != nil && j.report.TimestampMs > 0 {
-		f.warn("placement", "%swithout log_unix_epoch=1 the log is placed by the end of the run, to some 50 ms", f.of(j))
+		f.warn("placement", "%swithout log_unix_epoch=1 the log is placed by the end of the run, to some 50 ms", f.label(j))
 		return f.in.AtWall(j.report.TimestampMs*int64(time.Millisecond)) - op.Time(j.runtime()) + at
 	}
 	f.warn("placement", "without log_unix_epoch=1 the log is placed by the container's start: early by the time that fio took to lay out its files")
@@ -77,7 +75,7 @@ func (f *fioRun) place(j *fioJob, ms int64) op.Time {
 	return f.in.Started + at
 }
 
-// slices turns the logs into interval histograms and rates.
+// slices converts the logs to interval histograms and rates.
 func (f *fioRun) slices() error {
 	if len(f.logs) == 0 && len(f.jobs) > 0 {
 		f.warn("histLogMissing", "there is no histogram log (write_hist_log, log_hist_msec): latency over time is unknown")
@@ -103,15 +101,15 @@ func (f *fioRun) slices() error {
 			last[direction] = max(last[direction], end)
 		}
 	}
-	if err := f.rest(logged, last, rates); err != nil {
+	if err := f.addGroupTail(logged, last, rates); err != nil {
 		return err
 	}
 	f.res.Series = rates.series()
 	return nil
 }
 
-// sliceLog cuts one direction of one log: each row covers the time since the
-// row before. It returns the sum of the rows and the end of the last.
+// sliceLog converts one direction of one log; each row covers the time since the row
+// before. It returns the sum of the rows and the end of the last.
 func (f *fioRun) sliceLog(l *fioLog, j *fioJob, number int, direction string, rates *rates) (*binned, op.Time, error) {
 	var owner = j
 	if owner == nil && len(f.jobs) > 0 {
@@ -150,21 +148,21 @@ func (f *fioRun) sliceLog(l *fioLog, j *fioJob, number int, direction string, ra
 		}
 		return sum, end, nil
 	}
-	return sum, end, f.tail(j, direction, sum, end, size, rates)
+	return sum, end, f.addTail(j, direction, sum, end, size, rates)
 }
 
-// tail adds what a job did after its log's last row.
-func (f *fioRun) tail(j *fioJob, direction string, logged *binned, end op.Time, size float64, rates *rates) error {
+// addTail adds the I/O of a job after its log's last row.
+func (f *fioRun) addTail(j *fioJob, direction string, logged *binned, end op.Time, size float64, rates *rates) error {
 	total, err := j.directions()[direction].Clat.histogram()
 	if err != nil {
-		return fmt.Errorf("fio: %s%w", f.of(j), err)
+		return fmt.Errorf("fio: %s%w", f.label(j), err)
 	}
 	from, to := f.span(j)
-	return f.remainder(f.of(j), direction, total, logged, max(end, from), to, size, rates)
+	return f.remainder(f.label(j), direction, total, logged, max(end, from), to, size, rates)
 }
 
-// rest does the same for jobs that fio reported as a group.
-func (f *fioRun) rest(logged map[string]*binned, last map[string]op.Time, rates *rates) error {
+// addGroupTail is addTail for jobs that fio reported as a group.
+func (f *fioRun) addGroupTail(logged map[string]*binned, last map[string]op.Time, rates *rates) error {
 	for _, direction := range fioDirections {
 		if logged[direction] == nil {
 			continue
@@ -173,7 +171,7 @@ func (f *fioRun) rest(logged map[string]*binned, last map[string]op.Time, rates 
 		for _, j := range f.jobs {
 			b, err := j.directions()[direction].Clat.histogram()
 			if err != nil {
-				return fmt.Errorf("fio: %s%w", f.of(j), err)
+				return fmt.Errorf("fio: %s%w", f.label(j), err)
 			}
 			if b != nil {
 				total.merge(b)
@@ -188,18 +186,18 @@ func (f *fioRun) rest(logged map[string]*binned, last map[string]op.Time, rates 
 	return nil
 }
 
-// remainder is the slice total − logged in [from, to); of is that of its job.
-func (f *fioRun) remainder(of, direction string, total, logged *binned, from, to op.Time, size float64, rates *rates) error {
+// remainder adds the slice total − logged in [from, to); of begins its messages.
+func (f *fioRun) remainder(label, direction string, total, logged *binned, from, to op.Time, size float64, rates *rates) error {
 	if total == nil || total.n == 0 {
 		return nil // no report, or one without bins: nothing to compare with
 	}
 	left, ok := total.minus(logged)
 	switch {
 	case !ok && f.coarse():
-		f.warn("lastSliceMissing", "%s: log_hist_coarseness is set: what came after the last row of the log cannot be told", direction)
+		f.warn("lastSliceMissing", "%s: log_hist_coarseness is set: the I/O after the last row of the log is unknown", direction)
 	case !ok:
-		f.warn("histLogDiffers", "%s%s: the histogram log holds more than the report's total: one of them is not of this run",
-			of, direction)
+		f.warn("histLogDiffers", "%s%s: the histogram log holds more than the report's total: one of them is from another run",
+			label, direction)
 	case left.n > 0 && to > from:
 		return f.slice(direction, from, to, left, size, rates)
 	case left.n > 0:
@@ -224,7 +222,7 @@ func (f *fioRun) slice(direction string, from, to op.Time, counts *binned, size 
 	return nil
 }
 
-// blockSize is the mean size of an I/O of a job, or of all.
+// blockSize returns the mean I/O size of a job, or of all.
 func (f *fioRun) blockSize(j *fioJob, direction string) float64 {
 	jobs := f.jobs
 	if j != nil {

@@ -103,8 +103,8 @@ func (o *objects) judge() {
 		for j := range s.Works {
 			w := &s.Works[j]
 			measured = measured || w.Work.Kind == model.Normal
-			if bad, all := w.Violated(); bad > 0 {
-				o.warn("inconsistent", "%s, stage %s, work %s: %d of %d checks found the store inconsistent", who, s.Name, w.Work.Name, bad, all)
+			if rejected, all := w.Violated(); rejected > 0 {
+				o.warn("inconsistent", "%s, stage %s, work %s: %d of %d checks found the store inconsistent", who, s.Name, w.Work.Name, rejected, all)
 			}
 			if lost, all := w.Lost(); lost > 0 {
 				o.warn("lost-operations", "%s, stage %s, work %s: %d of %d operations that were due had not begun, or not ended, when it ended", who, s.Name, w.Work.Name, lost, all)

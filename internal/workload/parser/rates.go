@@ -10,9 +10,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// rates adds up completions into a grid of equal steps, per metric. What came
-// in an interval counts evenly over it. The grid begins where the first
-// interval does, so that the rows of one log are not smeared.
+// rates sums completions in a grid of equal steps for each metric. Completions of an
+// interval are spread evenly over it. The grid begins with the first interval, so that the
+// rows of one log match its steps.
 type rates struct {
 	step  op.Time
 	base  op.Time // of cell 0
@@ -27,7 +27,7 @@ func newRates(step time.Duration) *rates {
 	return &rates{step: op.Time(step), cells: make(map[string]map[int64]*cell), first: make(map[string]op.Time), last: make(map[string]op.Time)}
 }
 
-// maxCells bounds the grid: a log with an absurd stamp must not fill memory.
+// maxCells bounds the memory of the grid.
 const maxCells = 1 << 16
 
 func (r *rates) add(name string, from, to op.Time, n, size float64) {
@@ -42,8 +42,8 @@ func (r *rates) add(name string, from, to op.Time, n, size float64) {
 		r.first[name], r.last[name] = from, to
 	}
 	r.first[name], r.last[name] = min(r.first[name], from), max(r.last[name], to)
-	for i := int64(math.Floor(float64(from-r.base) / float64(r.step))); r.edge(i) < to; i++ {
-		lo, hi := max(from, r.edge(i)), min(to, r.edge(i+1))
+	for i := int64(math.Floor(float64(from-r.base) / float64(r.step))); r.cellStart(i) < to; i++ {
+		lo, hi := max(from, r.cellStart(i)), min(to, r.cellStart(i+1))
 		share := n * float64(hi-lo) / float64(to-from)
 		c := r.cells[name][i]
 		if c == nil {
@@ -55,12 +55,11 @@ func (r *rates) add(name string, from, to op.Time, n, size float64) {
 	}
 }
 
-// edge is where cell i begins.
-func (r *rates) edge(i int64) op.Time { return r.base + op.Time(i)*r.step }
+// cellStart returns the begin of cell i.
+func (r *rates) cellStart(i int64) op.Time { return r.base + op.Time(i)*r.step }
 
-// series are the rates of each step; the first and the last, which are only
-// partly covered, are divided by the part, and left out where that is less
-// than a tenth: a rate over a few ms is noise.
+// series returns the rate of each step. The first and the last step are divided by their
+// covered part, and left out if that is less than a tenth of a step.
 func (r *rates) series() []metric.Series {
 	var list []metric.Series
 	for _, name := range slices.Sorted(maps.Keys(r.cells)) {
@@ -68,7 +67,7 @@ func (r *rates) series() []metric.Series {
 		iops := metric.Series{Metric: name + metric.IOPS, Unit: metric.PerSecond, Step: int64(r.step)}
 		bandwidth := metric.Series{Metric: name + metric.Bandwidth, Unit: metric.BytesPerSecond, Step: int64(r.step)}
 		for _, i := range slices.Sorted(maps.Keys(cells)) {
-			lo, hi := max(r.first[name], r.edge(i)), min(r.last[name], r.edge(i+1))
+			lo, hi := max(r.first[name], r.cellStart(i)), min(r.last[name], r.cellStart(i+1))
 			if hi-lo < r.step/10 && len(cells) > 1 {
 				continue
 			}

@@ -49,14 +49,14 @@ func TestPrinted(t *testing.T) {
     "read": [[1, 2.5], [2, 3.5]],
     "done": true
 }`, want: Result{Scalars: []metric.Scalar{{Metric: "Entries", Value: 1000}, {Metric: "perf context.ratio", Value: 0.25}, {Metric: "perf context.user_key_comparison_count", Value: 12}}},
-			warns: []string{"printed lists, which are no metrics: read"}},
+			warns: []string{"printed lists, which are not metrics: read"}},
 		{name: "beside the point", text: "warming up\nops,1\nops,2\nnan,NaN\n,3\n",
 			want:  Result{Scalars: []metric.Scalar{{Metric: "ops", Value: 2}}},
-			warns: []string{`3 times what is no metric, at first "warming up"`, "twice, of which the last counts: ops"}},
+			warns: []string{`3 invalid metrics, first "warming up"`, "repeatedly, of which the last is kept: ops"}},
 		{name: "half a line", text: `{"metric":"a","value":1}` + "\n" + `{"metric":"b","va`,
 			want: Result{Scalars: []metric.Scalar{{Metric: "a", Value: 1}}}, warns: []string{"at byte 2"}},
 		{name: "no value, two times, no clock", text: `{"metric":"a"}{"metric":"a","value":1,"time":1,"elapsed":1}{"metric":"a","value":1,"time":1e300}{"metric":"a","value":"1"}{"metric":"a","value":1,"elapsed":1,"step":-1}`,
-			warns: []string{"printed 5 times what is no metric"}, err: ErrNoMetric},
+			warns: []string{"printed 5 invalid metrics"}, err: ErrNoMetric},
 		{name: "nothing", text: " \n", err: ErrNoMetric},
 		{name: "text", text: "no such file", warns: []string{`"no such file"`}, err: ErrNoMetric},
 	} {
