@@ -9,16 +9,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Object is a manifest with variables, which stands in a file as it is.
+// Object is a manifest with variables in a Benchmark.
 type Object struct {
 	entry  Entry
 	fields map[string]any
-	// Numbers are the variables whose value is a number: a field that is one of
-	// them and nothing else becomes a number too.
+	// Numbers are the variables with a number as value: a field that is only such a
+	// variable becomes a number.
 	Numbers map[string]bool
 }
 
-// NewObject takes the fields of a manifest.
+// NewObject returns the Object of a manifest's fields.
 func NewObject(fields map[string]any) (*Object, error) {
 	text, err := yaml.Marshal(fields)
 	if err != nil {
@@ -27,7 +27,7 @@ func NewObject(fields map[string]any) (*Object, error) {
 	return &Object{entry: Entry{Name: "manifest", Parts: []Part{{Key: "manifest.yaml", Text: string(text)}}}, fields: fields}, nil
 }
 
-// Resolve is Entry.Resolve: a manifest has no defaults.
+// Resolve is Entry.Resolve without defaults.
 func (o *Object) Resolve(given map[string]string) (map[string]string, []*Error) {
 	values, wrong := o.entry.Resolve(given)
 	for _, e := range wrong {
@@ -36,7 +36,7 @@ func (o *Object) Resolve(given map[string]string) (map[string]string, []*Error) 
 	return values, wrong
 }
 
-// Render fills the variables in.
+// Render substitutes the variables.
 func (o *Object) Render(p Params) (map[string]any, error) {
 	values := maps.Clone(p.Vars)
 	if values == nil {
@@ -50,7 +50,7 @@ func (o *Object) Render(p Params) (map[string]any, error) {
 	return out.(map[string]any), nil
 }
 
-// filler replaces variables in the texts of a tree.
+// filler substitutes variables in the strings of a tree.
 type filler struct {
 	values, builtins map[string]string
 	numbers          map[string]bool
