@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -85,10 +86,20 @@ func newSample(t *testing.T) sample {
 				End: &op.InstanceEnd{Instance: "fio-0", At: 99, OK: true, Containers: []op.ContainerEnd{{Name: "fio", ExitCode: 1, Signal: "KILL", OOM: true, Message: "a\nb"}}}},
 			{Name: "fio-1", Starts: []op.InstanceStart{{Instance: "fio-1", Container: "c", Intended: op.Never, At: 2}}},
 		},
-		log:        []LogLine{{At: 1, Source: "driver", Line: "snowman ☃ \x00 \u2028 end"}},
-		series:     []Series{{Instance: "fio-0", Action: "fio", Metric: "read.iops", Unit: "1/s", Step: 1e9, Points: []Point{{0, 1.5}, {1e9, 2}}}},
-		scalars:    []Scalar{{Instance: "fio-0", Action: "fio", Metric: "read.iops", Unit: "1/s", Value: 1.75}},
-		histograms: []HistogramSlice{{Instance: "fio-0", Action: "fio", Metric: "read", Unit: "ns", Basis: "lat", From: 1, To: 2, Total: true, Hist: h}},
+		log: []LogLine{{At: 1, Source: "driver", Line: "snowman ☃ \x00 \u2028 end"}},
+		series: []Series{{
+			Labels: Labels{Instance: "fio-0", Action: "fio"},
+			Series: metric.Series{Metric: "read.iops", Unit: "1/s", Step: 1e9, Points: []metric.Point{{At: 0, Value: 1.5}, {At: 1e9, Value: 2}}},
+		}},
+		scalars: []Scalar{{
+			Labels: Labels{Instance: "fio-0", Action: "fio"},
+			Scalar: metric.Scalar{Metric: "read.iops", Unit: "1/s", Value: 1.75},
+		}},
+		histograms: []HistogramSlice{{
+			Labels:    Labels{Instance: "fio-0", Action: "fio"},
+			Histogram: metric.Histogram{Metric: "read", Unit: "ns", Basis: "lat", From: 1, To: 2, Hist: h},
+			Total:     true,
+		}},
 	}
 	for o := range synthetic(5000, 3) {
 		s.ops = append(s.ops, o)
@@ -122,12 +133,12 @@ func (s sample) write(w *Writer) {
 		w.Log(l.At, l.Source, l.Line)
 	}
 	for _, x := range s.series {
-		x.Points = append([]Point{{7, math.NaN()}, {8, math.Inf(1)}}, x.Points...)
+		x.Points = append([]metric.Point{{At: 7, Value: math.NaN()}, {At: 8, Value: math.Inf(1)}}, x.Points...)
 		w.Series(x)
 	}
 	for _, x := range s.scalars {
 		w.Scalar(x)
-		w.Scalar(Scalar{Metric: "left out", Value: math.NaN()})
+		w.Scalar(Scalar{Scalar: metric.Scalar{Metric: "left out", Value: math.NaN()}})
 	}
 	for _, x := range s.histograms {
 		w.Histogram(x)

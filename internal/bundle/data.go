@@ -1,52 +1,38 @@
 package bundle
 
 import (
-	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// HistogramSlice is the distribution of one metric of one instance over [From, To), or over its whole
-// measured time if Total is set. Totals are not the sum of slices where Basis differs.
-type HistogramSlice struct {
+// Labels say which workload instance a metric is of.
+type Labels struct {
 	Instance string `json:"instance"`
 	Action   string `json:"action"`
 	Phase    int    `json:"phase,omitempty"` // of the workload, from 0
-	Metric   string `json:"metric"`          // "read", "write", "trim", …
-	Unit     string `json:"unit"`            // "ns"
-	// Basis is what the tool timed: for fio "lat" (submission and completion) or "clat" (completion only).
-	Basis string          `json:"basis,omitempty"`
-	From  op.Time         `json:"from"`
-	To    op.Time         `json:"to"`
-	Total bool            `json:"total"`
-	Hist  *hist.Histogram `json:"hist"`
 }
 
-// Series is a metric of one instance over time. Several Series of one instance and metric continue each
-// other.
+// HistogramSlice is the distribution of one metric of one instance over
+// [From, To), or over its whole measured time when Total is set. Totals are
+// not the sum of slices where Basis differs.
+type HistogramSlice struct {
+	Labels
+	metric.Histogram
+	Total bool `json:"total"`
+}
+
+// Series is a metric of one instance over time. Several Series of the same
+// instance and metric continue each other. Non-finite values are left out of the
+// bundle.
 type Series struct {
-	Instance string  `json:"instance"`
-	Action   string  `json:"action"`
-	Phase    int     `json:"phase,omitempty"`
-	Metric   string  `json:"metric"` // e.g. "read.iops", "write.bandwidth"
-	Unit     string  `json:"unit"`   // "1/s", "B/s"
-	Step     int64   `json:"step"`   // ns: each point holds over [At, At+Step); 0: an instant
-	Points   []Point `json:"points"`
-}
-
-// Point is one value. Non-finite values are not stored.
-type Point struct {
-	At    op.Time `json:"at"`
-	Value float64 `json:"value"`
+	Labels
+	metric.Series
 }
 
 // Scalar is one figure of one instance over its whole measured time.
 type Scalar struct {
-	Instance string  `json:"instance"`
-	Action   string  `json:"action"`
-	Phase    int     `json:"phase,omitempty"`
-	Metric   string  `json:"metric"` // e.g. "read.iops"
-	Unit     string  `json:"unit"`
-	Value    float64 `json:"value"`
+	Labels
+	metric.Scalar
 }
 
 // LogLine is a line of the run's log.

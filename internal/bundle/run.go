@@ -30,6 +30,10 @@ const Objects = "object"
 // ObjectsOnly reports whether the run had no operations and no objectives.
 func (r *Run) ObjectsOnly() bool { return r.Engine == Objects }
 
+// OneMachine reports whether the runner, the workloads and the drivers shared one
+// machine. Bundles record no more of this than the engine's name.
+func (r *Run) OneMachine() bool { return r.Engine == "local" }
+
 // Run is run.json: the input, the environment and the outcome of a run. The caller removes secrets from Spec,
 // Source and Plan.
 type Run struct {

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -216,7 +217,7 @@ func (w *Writer) Log(at op.Time, source, line string) {
 
 // Series records points; non-finite ones, which JSON cannot represent, are dropped.
 func (w *Writer) Series(s Series) {
-	s.Points = slices.DeleteFunc(slices.Clone(s.Points), func(p Point) bool { return !finite(p.Value) })
+	s.Points = slices.DeleteFunc(slices.Clone(s.Points), func(p metric.Point) bool { return !finite(p.Value) })
 	w.line(seriesFile, s)
 }
 

@@ -221,5 +221,5 @@ func terminalOptions(w io.Writer) terminal.Options {
 	if !ok {
 		return terminal.Options{}
 	}
-	return terminal.For(f)
+	return terminal.OptionsFor(f)
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/object/capacity"
 	"github.com/cnsbench/cnsbench/internal/object/coordinator"
 	oload "github.com/cnsbench/cnsbench/internal/object/loadgen"
@@ -243,9 +244,12 @@ func (k *seeking) keep(w *bundle.Writer, result *oload.Result) error {
 		text, bad := json.MarshalIndent(v, "", "  ")
 		err = errors.Join(err, bad, w.Raw("cnsbench", name, name+".json", append(text, '\n')))
 	}
-	scalar := func(stage, metric, unit string, v *float64) {
+	scalar := func(stage, name, unit string, v *float64) {
 		if v != nil {
-			w.Scalar(bundle.Scalar{Instance: "driver-0", Action: stage, Metric: stage + "." + metric, Unit: unit, Value: *v})
+			w.Scalar(bundle.Scalar{
+				Labels: bundle.Labels{Instance: "driver-0", Action: stage},
+				Scalar: metric.Scalar{Metric: stage + "." + name, Unit: unit, Value: *v},
+			})
 		}
 	}
 	if k.finder != nil && k.finder.Result() != nil {
@@ -273,7 +277,10 @@ func (k *seeking) keep(w *bundle.Writer, result *oload.Result) error {
 func (k *seeking) keepCeilings(w *bundle.Writer, result *oload.Result) {
 	write := func(host int, stage string, v float64) {
 		if v > 0 {
-			w.Scalar(bundle.Scalar{Instance: fmt.Sprintf("driver-%d", host), Action: stage, Metric: stage + ".ceiling", Unit: "1/s", Value: v})
+			w.Scalar(bundle.Scalar{
+				Labels: bundle.Labels{Instance: fmt.Sprintf("driver-%d", host), Action: stage},
+				Scalar: metric.Scalar{Metric: stage + ".ceiling", Unit: "1/s", Value: v},
+			})
 		}
 	}
 	for i := range result.Stages {

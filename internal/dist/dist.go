@@ -1,5 +1,4 @@
-// Package dist has the distributions of durations that are injected where a
-// truth must be known: a text such as "20ms+exp(10ms)", and draws from it.
+// Package dist implements the distributions of injected delays, such as "20ms+exp(10ms)".
 package dist
 
 import (
@@ -21,7 +20,7 @@ type Dist struct {
 // term draws one summand, in seconds; it may be negative, the sum is clipped at zero.
 type term func(*rand.Rand) float64
 
-// maxDelay keeps a mistyped distribution from sleeping for ever and the sum from overflowing int64.
+// maxDelay bounds delays.
 const maxDelay = 24 * time.Hour
 
 // Sample draws one duration, between 0 and 24 h.
@@ -33,10 +32,10 @@ func (d Dist) Sample(r *rand.Rand) time.Duration {
 	return time.Duration(min(max(sum, 0), maxDelay.Seconds()) * float64(time.Second))
 }
 
-// String is the text the distribution was parsed from.
+// String returns the text that Parse read.
 func (d Dist) String() string { return d.text }
 
-// IsZero says that no distribution was given.
+// IsZero reports whether d is the zero value.
 func (d Dist) IsZero() bool { return len(d.terms) == 0 }
 
 // Parse parses a sum such as "20ms+exp(10ms)". Terms: a duration, uniform(low,high), exp(mean), normal(mean,sd),
@@ -61,7 +60,7 @@ func parseTerm(s string) (term, error) {
 	}
 	inner, ok := strings.CutSuffix(rest, ")")
 	if !ok {
-		return nil, fmt.Errorf("%q lacks its closing parenthesis", s)
+		return nil, fmt.Errorf("invalid term %q: want a closing parenthesis", s)
 	}
 	args := strings.Split(inner, ",")
 	switch strings.TrimSpace(name) {
@@ -74,7 +73,7 @@ func parseTerm(s string) (term, error) {
 	case "lognormal":
 		return parseLognormal(args)
 	}
-	return nil, fmt.Errorf("no distribution is called %q; there are exp(mean), uniform(low,high), normal(mean,sd), lognormal(median,sigma)", name)
+	return nil, fmt.Errorf("unknown distribution %q: want exp(mean), uniform(low,high), normal(mean,sd), lognormal(median,sigma)", name)
 }
 
 func parseExp(args []string) (term, error) {

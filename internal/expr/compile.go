@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,18 +17,16 @@ const (
 	maxDepth  = 64
 )
 
-// Env is what an expression may speak of.
+// Env has the names that an expression may use.
 type Env struct {
-	// Actions has, by name of action, the metrics known of it: milestones and
-	// metrics of its workload. A nil list accepts any metric; a nil map any
-	// action.
+	// Actions has the metrics of each action: milestones and metrics of its workload. A nil
+	// list accepts any metric, a nil map any action.
 	Actions map[string][]string
-	// Phases has the number of phases of actions that have any; a nil map
-	// accepts any number.
+	// Phases has the number of phases of actions with phases; a nil map accepts any number.
 	Phases map[string]int
 }
 
-// Error says what is wrong with an expression and where.
+// Error is an error in an expression with its place.
 type Error struct {
 	Line, Column int // 1-based
 	Message      string
@@ -41,21 +40,19 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("column %d: %s", e.Column, e.Message)
 }
 
-// Program is a compiled expression. It is immutable and safe for concurrent
-// use.
+// Program is a compiled expression. It is immutable and safe for concurrent use.
 type Program struct {
 	program cel.Program
 	slots   []slot
 }
 
-// slot is a place in the expression whose value CEL is given: a query's
-// answer, or (query nil) a constant.
+// slot is a variable of the CEL expression: a query's answer, or a constant (query nil).
 type slot struct {
 	query    *Query
 	constant quantity
 }
 
-// Queries lists what the expression asks, in order of the text.
+// Queries returns the queries of the expression in order of the text.
 func (p *Program) Queries() []Query {
 	var qs []Query
 	for _, s := range p.slots {
@@ -66,11 +63,10 @@ func (p *Program) Queries() []Query {
 	return qs
 }
 
-// Compile checks src against what is known to exist. The error is an *Error,
-// the first there is in the text.
+// Compile checks and compiles src. The error is an *Error, the first in the text.
 func Compile(src string, e Env) (*Program, error) {
 	if len(src) > maxLength {
-		return nil, &Error{Line: 1, Column: maxLength + 1, Message: fmt.Sprintf("an expression has at most %d bytes, this one has %d", maxLength, len(src))}
+		return nil, &Error{Line: 1, Column: maxLength + 1, Message: fmt.Sprintf("expression of %d bytes: want at most %d", len(src), maxLength)}
 	}
 	p := &parser{known: e, src: src}
 	base, err := cel.NewCustomEnv(append(algebra(),
@@ -94,10 +90,10 @@ func Compile(src string, e Env) (*Program, error) {
 		return nil, err
 	}
 	if t := checked.OutputType(); !t.IsExactType(cel.BoolType) {
-		return nil, &Error{Line: 1, Column: 1, Message: fmt.Sprintf("the expression is a %s, neither true nor false: compare it with a bound", plainType(t.String()))}
+		return nil, &Error{Line: 1, Column: 1, Message: fmt.Sprintf("the expression is a %s, not a boolean: compare it with a bound", plainType(t.String()))}
 	}
 	if len(p.Queries()) == 0 {
-		return nil, &Error{Line: 1, Column: 1, Message: "the expression asks nothing of the run: it names no action"}
+		return nil, &Error{Line: 1, Column: 1, Message: "the expression names no action"}
 	}
 	program, err := bound.Program(checked)
 	if err != nil {
@@ -108,15 +104,14 @@ func Compile(src string, e Env) (*Program, error) {
 
 func (p *parser) Queries() []Query { return (&Program{slots: p.slots}).Queries() }
 
-// logic is all that is taken of CEL's standard library.
+// logic is the used part of CEL's standard library.
 func logic() *env.LibrarySubset {
 	return env.NewLibrarySubset().SetDisableMacros(true).AddIncludedFunctions(
 		env.NewFunction(operators.LogicalAnd), env.NewFunction(operators.LogicalOr),
 		env.NewFunction(operators.LogicalNot), env.NewFunction(operators.Conditional))
 }
 
-// firstError is the first issue in order of the text; an error of syntax goes
-// before those that follow from it.
+// firstError returns the first issue in order of the text; syntax errors come first.
 func (p *parser) firstError(issues *cel.Issues) error {
 	if issues == nil || len(issues.Errors()) == 0 {
 		return nil
@@ -126,15 +121,12 @@ func (p *parser) firstError(issues *cel.Issues) error {
 		if sa, sb := isSyntax(a), isSyntax(b); sa != sb {
 			return map[bool]int{true: -1, false: 1}[sa]
 		}
-		if a.Location.Line() != b.Location.Line() {
-			return a.Location.Line() - b.Location.Line()
-		}
-		return a.Location.Column() - b.Location.Column()
+		return cmp.Or(a.Location.Line()-b.Location.Line(), a.Location.Column()-b.Location.Column())
 	})
 	first := errs[0]
 	e := &Error{Line: max(1, first.Location.Line()), Column: max(1, first.Location.Column()+1)}
-	if e.Message = p.plain(first.Message); isSyntax(first) {
-		e.Message = unreadable(p.src, e.Line, e.Column, e.Message)
+	if e.Message = p.translate(first.Message); isSyntax(first) {
+		e.Message = syntaxMessage(p.src, e.Line, e.Column, e.Message)
 	}
 	return e
 }
@@ -143,12 +135,12 @@ const syntaxError = "Syntax error: "
 
 func isSyntax(e *cel.Error) bool { return strings.HasPrefix(e.Message, syntaxError) }
 
-// plain says CEL's own messages in the words of this language.
-func (p *parser) plain(message string) string {
+// translate rewords CEL's messages.
+func (p *parser) translate(message string) string {
 	message, _, _ = strings.Cut(message, "\n")
 	if name, ok := between(message, "undeclared reference to '", "'"); ok {
 		if _, isAction := p.known.Actions[name]; isAction {
-			return fmt.Sprintf("%s is an action: ask something of it, such as count(%s) or p99(%s)", name, name, name)
+			return fmt.Sprintf("%s is an action: use a function, such as count(%s) or p99(%s)", name, name, name)
 		}
 		names := append(sortedKeys(functions), "duration", "during", "outside", "phase", "span", "action")
 		return fmt.Sprintf("there is no function %q%s", name, suggest(name, names))
@@ -170,7 +162,7 @@ func hint(args string) string {
 	return ""
 }
 
-// plainType names types as the documentation does: one kind of number.
+// plainType names types as in the documentation, which has one type of numbers.
 func plainType(t string) string {
 	return strings.NewReplacer("uint", "number", "int", "number", "double", "number").Replace(t)
 }

@@ -1,5 +1,5 @@
-// Package expr compiles and judges the expressions of a Benchmark: SLOs and
-// triggers. They are CEL with functions of ours:
+// Package expr compiles and judges the expressions of a Benchmark, SLOs and triggers. They
+// are CEL with additional functions:
 //
 //	p99(snapshots.ready) < duration("10s")
 //	p99(fio.read, during("snapshots")) < 2.0 * p99(fio.read, outside("snapshots"))
@@ -15,7 +15,7 @@
 //
 //	p50 p90 p95 p99 p999 quantile(m, q) min max mean   durations
 //	count  ops that were done, or I/Os                 numbers
-//	ops    all ops, whatever became of them
+//	ops    all ops, of any outcome
 //	errors (failed or timed out), dropped, censored
 //	rate   ops done per second; iops, throughput (bytes per second) of I/O
 //
@@ -26,7 +26,6 @@
 // and may be multiplied or divided by a number; a quotient of durations is a
 // number.
 //
-// Values may be infinite (a quantile that falls on a dropped op) or known only
-// from below (one that falls on an op that had not ended). A comparison that
-// such a bound does not decide is undecided, and never passes.
+// Values may be infinite (a quantile of a dropped op) or lower bounds (of an op that had
+// not ended). A comparison that a bound does not decide is undecided, and never passes.
 package expr

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/google/cel-go/common/types"
+
+	"github.com/cnsbench/cnsbench/internal/metric"
 )
 
-// Status is a verdict in one word. Only Pass is good.
+// Status of a verdict. Only Pass passes.
 type Status string
 
 // The statuses.
@@ -19,36 +21,35 @@ const (
 	Pass   Status = "pass"
 	Fail   Status = "fail"
 	NoData Status = "noData"
-	// Weak: true by what was observed, of too few values to say so of the quantile.
+	// Weak: true by the observed values, which are too few for an interval of the quantile.
 	Weak   Status = "weak"
 	Failed Status = "error"
 )
 
-// Observation is what one call in an expression found.
+// Observation is the result of one call in an expression.
 type Observation struct {
 	Expr  string `json:"expr"`  // "p99(snapshots.ready)"
 	Value string `json:"value"` // "412 ms", for people
 	// Number is the value in Unit; nil when there is none, or it is infinite.
 	Number *float64 `json:"number"`
 	Unit   string   `json:"unit"` // "ns", "1/s", "B/s", or "" for a count
-	// AtLeast: the value is only known to be that at least.
+	// AtLeast: the value is a lower bound.
 	AtLeast bool   `json:"atLeast,omitempty"`
 	N       int64  `json:"n"`
 	Warning string `json:"warning,omitempty"`
 }
 
-// Verdict is the answer to an expression, with what it rests on.
+// Verdict is the result of an expression, with the values it depends on.
 type Verdict struct {
 	Status   Status        `json:"status"`
 	Observed []Observation `json:"observed"`
 	Message  string        `json:"message"`
 }
 
-// Judge asks src for every query of the expression, also for those that && and
-// || would skip, and decides. A false expression fails whatever else is
-// unknown; a true one passes only if every query had data, and if it is true as
-// well of the bounds of quantiles that rest on too few values: else it is weak.
-// fewValues takes their estimates for what they are.
+// Judge evaluates every query of the expression with src, also those that && and || would
+// skip. A false expression fails even if other values are unknown. A true one passes if
+// every query had data; it is weak if it is not true of the bounds of quantiles with too
+// few values, unless fewValues accepts their estimates.
 func (p *Program) Judge(src Source, fewValues bool) Verdict {
 	var v Verdict
 	var missing, broken, few []string
@@ -92,11 +93,11 @@ func (p *Program) Judge(src Source, fewValues bool) Verdict {
 		v.Status, v.Message = NoData, strings.Join(missing, "; ")
 	case err == nil && isBool && len(few) > 0 && !p.holds(bounds):
 		v.Status, v.Message = Weak, strings.Join(few, "; ")+
-			": too few to say so of the quantile; ask for max, or say fewValues: true"
+			": too few for the quantile; use max, or set fewValues: true"
 	case err == nil && isBool:
 		v.Status = Pass
 	case errors.Is(err, errUndecided):
-		v.Status, v.Message = NoData, "undecided: a value is only known to be at least what is shown, since ops had not ended"
+		v.Status, v.Message = NoData, "undecided: a value is a lower bound, since ops had not ended"
 	case errors.Is(err, ErrNoData):
 		v.Status, v.Message = NoData, err.Error()
 	default:
@@ -105,7 +106,7 @@ func (p *Program) Judge(src Source, fewValues bool) Verdict {
 	return v
 }
 
-// holds says whether the expression is true of these values, whatever is unknown.
+// holds reports whether the expression is true of the values.
 func (p *Program) holds(vars map[string]any) bool {
 	result, _, err := p.program.Eval(vars)
 	truth, isBool := result.(types.Bool)
@@ -138,30 +139,30 @@ func observe(q Query, v Value, err error) Observation {
 	return o
 }
 
-// Unit of what a function gives, as Format takes it; empty for counts.
+// Unit returns the unit of a function's value; empty for counts.
 func (f Func) Unit() string {
 	switch f {
 	case Quantile, Min, Max, Mean:
-		return "ns"
+		return metric.Nanoseconds
 	case Throughput:
-		return "B/s"
+		return metric.BytesPerSecond
 	case Rate, IOPS:
-		return "1/s"
+		return metric.PerSecond
 	}
 	return ""
 }
 
-// Format writes a value for people with three significant digits: unit is one
-// of an Observation's, "B" for bytes, or "digits" for a bare number.
+// Format formats a value with three significant digits. unit is that of an Observation, "B"
+// for bytes, or "digits" for a number.
 func Format(v float64, unit string) string {
 	switch unit {
-	case "ns":
+	case metric.Nanoseconds:
 		return formatDuration(v)
 	case "":
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	case "digits":
 		return significant(v)
-	case "1/s":
+	case metric.PerSecond:
 		return significant(v) + "/s"
 	}
 	prefixes := []string{"", "Ki", "Mi", "Gi", "Ti"}
@@ -184,7 +185,7 @@ func formatDuration(ns float64) string {
 	return significant(ns) + " ns"
 }
 
-// significant has three significant digits, and all those before the point.
+// significant keeps three significant digits, and all before the point.
 func significant(v float64) string {
 	digits := 0
 	for a := math.Abs(v); a < 100 && digits < 2; a *= 10 {
@@ -197,7 +198,7 @@ func significant(v float64) string {
 	return s
 }
 
-// String is the observation in one line: "p99(snapshots.ready) = 412 ms (n=18)",
+// String formats the observation: "p99(snapshots.ready) = 412 ms (n=18)",
 // "p99(fio.canaryWrite) ≥ 17.1 s (n=52)".
 func (o Observation) String() string {
 	s := o.Expr + " = " + o.Value

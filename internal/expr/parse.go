@@ -15,9 +15,9 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// parser turns calls of our functions into slots while CEL parses: a call is
-// a macro that leaves a variable in its place, so that metrics need not be
-// CEL values, and every answer is asked for whatever && and || skip.
+// parser replaces calls of our functions by slots while CEL parses. A call is a macro that
+// leaves a variable, so that metrics need not be CEL values, and queries that && and ||
+// skip are evaluated as well.
 type parser struct {
 	known Env
 	src   string
@@ -41,8 +41,7 @@ func (p *parser) macros() []cel.Macro {
 	return macros
 }
 
-// variables declares the slots; '@' keeps them apart from all that can be
-// written in an expression.
+// variables declares the slots. '@' cannot occur in a name of an expression.
 func (p *parser) variables() []cel.EnvOption {
 	var vars []cel.EnvOption
 	for i, s := range p.slots {
@@ -66,7 +65,7 @@ func (p *parser) duration(eh cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) 
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		return nil, eh.NewError(args[0].ID(), fmt.Sprintf(`%q is no duration: write it like "1.5s", "200ms" or "2m"`, s))
+		return nil, eh.NewError(args[0].ID(), fmt.Sprintf(`invalid duration %q: want a value such as "1.5s", "200ms" or "2m"`, s))
 	}
 	return p.slot(eh, slot{constant: exactly(float64(d), durationType)}), nil
 }
@@ -95,13 +94,13 @@ type problem struct {
 	message string
 }
 
-func complain(at ast.Expr, format string, args ...any) *problem {
+func problemAt(at ast.Expr, format string, args ...any) *problem {
 	return &problem{at: at, message: fmt.Sprintf(format, args...)}
 }
 
 func (p *parser) query(name string, args []ast.Expr) (*Query, *problem) {
 	if len(args) == 0 {
-		return nil, complain(nil, "%s takes a metric, such as %s(snapshots)", name, name)
+		return nil, problemAt(nil, "%s takes a metric, such as %s(snapshots)", name, name)
 	}
 	q := &Query{Func: Func(name)}
 	if v, ok := quantiles[name]; ok {
@@ -114,11 +113,11 @@ func (p *parser) query(name string, args []ast.Expr) (*Query, *problem) {
 	rest := args[1:]
 	if name == string(Quantile) {
 		if len(rest) == 0 {
-			return nil, complain(nil, "quantile takes a metric and a number in (0, 1), such as quantile(snapshots, 0.75)")
+			return nil, problemAt(nil, "quantile takes a metric and a number in (0, 1), such as quantile(snapshots, 0.75)")
 		}
 		v, ok := number(rest[0])
 		if !ok || !(v > 0 && v < 1) {
-			return nil, complain(rest[0], "the second argument of quantile is a number in (0, 1)")
+			return nil, problemAt(rest[0], "the second argument of quantile is a number in (0, 1)")
 		}
 		q.Q, rest = v, rest[1:]
 	}
@@ -128,25 +127,25 @@ func (p *parser) query(name string, args []ast.Expr) (*Query, *problem) {
 	if q.Windows, pr = p.windows(name, rest); pr != nil {
 		return nil, pr
 	}
-	return q, p.fits(args[0], q)
+	return q, p.checkFunction(args[0], q)
 }
 
-// fits says whether the function goes with the metric at all.
-func (p *parser) fits(at ast.Expr, q *Query) *problem {
+// checkFunction checks that the function applies to the metric.
+func (p *parser) checkFunction(at ast.Expr, q *Query) *problem {
 	switch q.Func {
 	case Ops, Errors, Dropped, Censored, Rate:
 		if q.Metric.Name != "" || q.Metric.From != "" {
-			return complain(at, "%s is about whole ops: write %s(%s)", q.Func, q.Func, Metric{Action: q.Metric.Action})
+			return problemAt(at, "%s applies to whole ops: write %s(%s)", q.Func, q.Func, Metric{Action: q.Metric.Action})
 		}
 	case IOPS, Throughput:
 		if q.Metric.Name == "" {
-			return complain(at, "%s is about a workload's metric: write %s(%s.read) or .write", q.Func, q.Func, Metric{Action: q.Metric.Action})
+			return problemAt(at, "%s applies to a workload's metric: write %s(%s.read) or .write", q.Func, q.Func, Metric{Action: q.Metric.Action})
 		}
 	}
 	return nil
 }
 
-// phase takes phase(1) out of the arguments.
+// phase removes phase(1) from the arguments.
 func (p *parser) phase(q *Query, args []ast.Expr) (rest []ast.Expr, pr *problem) {
 	for _, a := range args {
 		if a.Kind() != ast.CallKind || a.AsCall().FunctionName() != "phase" {
@@ -162,13 +161,13 @@ func (p *parser) phase(q *Query, args []ast.Expr) (rest []ast.Expr, pr *problem)
 		k := int(n)
 		switch count := p.known.Phases[q.Metric.Action]; {
 		case n < 0 || n != float64(k) || q.Phase != nil:
-			return nil, complain(a, "phase takes the number of one phase, from 0: phase(1) is the first of phases")
+			return nil, problemAt(a, "phase takes the number of one phase, from 0: phase(1) is the first of phases")
 		case q.Metric.Name == "" || q.Metric.From != "":
-			return nil, complain(a, "phase is of a workload's I/O, such as %s.read", Metric{Action: q.Metric.Action})
+			return nil, problemAt(a, "phase applies to a workload's I/O, such as %s.read", Metric{Action: q.Metric.Action})
 		case p.known.Phases != nil && count == 0:
-			return nil, complain(a, "%s has no phases", q.Metric.Action)
+			return nil, problemAt(a, "%s has no phases", q.Metric.Action)
 		case p.known.Phases != nil && k >= count:
-			return nil, complain(a, "%s has no phase %d: there are 0 to %d", q.Metric.Action, k, count-1)
+			return nil, problemAt(a, "%s has no phase %d: there are 0 to %d", q.Metric.Action, k, count-1)
 		}
 		q.Phase = &k
 	}
@@ -179,12 +178,12 @@ func (p *parser) windows(name string, args []ast.Expr) ([]Window, *problem) {
 	var ws []Window
 	for _, a := range args {
 		if a.Kind() != ast.CallKind || a.AsCall().FunctionName() != "during" && a.AsCall().FunctionName() != "outside" {
-			return nil, complain(a, `%s takes a metric and windows: during("action") or outside("action"), or phase(1)`, name)
+			return nil, problemAt(a, `%s takes a metric and windows: during("action") or outside("action"), or phase(1)`, name)
 		}
 		call := a.AsCall()
 		action, ok := oneString(call.Args())
 		if !ok {
-			return nil, complain(a, `%s takes the name of an action: %s("snapshots")`, call.FunctionName(), call.FunctionName())
+			return nil, problemAt(a, `%s takes the name of an action: %s("snapshots")`, call.FunctionName(), call.FunctionName())
 		}
 		if pr := p.action(a, action); pr != nil {
 			return nil, pr
@@ -220,7 +219,7 @@ func (p *parser) metric(e ast.Expr) (Metric, *problem) {
 	return m, nil
 }
 
-// path flattens a chain of selections down to the action.
+// path flattens a chain of selections to the action and its fields.
 func (p *parser) path(e ast.Expr) (action string, path []string, pr *problem) {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -237,7 +236,7 @@ func (p *parser) path(e ast.Expr) (action string, path []string, pr *problem) {
 			if name, ok := oneString(c.Args()); ok && name != "" {
 				return name, nil, nil
 			}
-			return "", nil, complain(e, `action takes a name: action("my-action")`)
+			return "", nil, problemAt(e, `action takes a name: action("my-action")`)
 		}
 		if c.FunctionName() == operators.Index {
 			if name, ok := oneString(c.Args()[1:]); ok && name != "" {
@@ -247,13 +246,13 @@ func (p *parser) path(e ast.Expr) (action string, path []string, pr *problem) {
 		}
 	}
 	if name, rest := p.dashed(e); name != "" {
-		return "", nil, complain(e, `a name with dashes is written action("...") here: action(%q)%s`, name, rest)
+		return "", nil, problemAt(e, `write a name with dashes as action("..."): action(%q)%s`, name, rest)
 	}
-	return "", nil, complain(e, `a metric is wanted here, such as snapshots, snapshots.ready or action("my-action").ready`)
+	return "", nil, problemAt(e, `a metric is wanted here, such as snapshots, snapshots.ready or action("my-action").ready`)
 }
 
-// dashed finds the action that a subtraction was meant to be, mk-ext4.ready,
-// and what follows its name.
+// dashed returns the action and the fields of a name such as mk-ext4.ready, which CEL
+// parses as a subtraction.
 func (p *parser) dashed(e ast.Expr) (name, rest string) {
 	if e.Kind() != ast.CallKind || e.AsCall().FunctionName() != operators.Subtract {
 		return "", ""
@@ -270,7 +269,7 @@ func (p *parser) dashed(e ast.Expr) (name, rest string) {
 	return name, rest
 }
 
-// plainName is an identifier and the fields that follow it, or a dashed name.
+// plainName returns an identifier, or a dashed name, and its fields.
 func (p *parser) plainName(e ast.Expr) (name, rest string) {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -292,7 +291,7 @@ func (p *parser) plainName(e ast.Expr) (name, rest string) {
 
 func (p *parser) span(e ast.Expr) (Metric, *problem) {
 	args := e.AsCall().Args()
-	usage := complain(e, `span takes an action and two milestones: span(snapshots, "taken", "ready")`)
+	usage := problemAt(e, `span takes an action and two milestones: span(snapshots, "taken", "ready")`)
 	if len(args) != 3 {
 		return Metric{}, usage
 	}
@@ -320,20 +319,20 @@ func (p *parser) action(at ast.Expr, name string) *problem {
 	if _, ok := p.known.Actions[name]; ok || p.known.Actions == nil {
 		return nil
 	}
-	return complain(at, "there is no action %q%s", name, suggest(name, sortedKeys(p.known.Actions)))
+	return problemAt(at, "there is no action %q%s", name, suggest(name, sortedKeys(p.known.Actions)))
 }
 
 func isView(s string) bool { return s == string(Response) || s == string(Service) }
 
-// name checks a metric's name. What follows a '/' is a claim's name, which
-// is not known beforehand.
+// name checks a metric's name. The part after a '/' is a claim's name, which is not known
+// in advance.
 func (p *parser) name(at ast.Expr, action, name string) *problem {
 	known := p.known.Actions[action]
 	base, _, _ := strings.Cut(name, "/")
 	if known == nil || slices.Contains(known, base) {
 		return nil
 	}
-	return complain(at, "%s has no metric %q%s", action, name, suggest(base, known))
+	return problemAt(at, "%s has no metric %q%s", action, name, suggest(base, known))
 }
 
 func oneString(args []ast.Expr) (string, bool) {

@@ -11,18 +11,17 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// errUndecided: the bounds that are known allow both answers.
+// errUndecided: the known bounds allow both results.
 var errUndecided = errors.New("undecided")
 
-// The two types that values of ours have in CEL. Durations are ours and not
-// CEL's, because they can be infinite, or known only from below.
+// CEL types of our values. CEL's own durations cannot be infinite or lower bounds.
 var (
 	durationType = cel.OpaqueType("duration")
 	numberType   = cel.OpaqueType("number")
 )
 
-// quantity is a value known to lie in [lo, hi]; lo == hi where it is known
-// exactly. Both may be infinite. With err set it has no value.
+// quantity is a value in [lo, hi], which may be infinite; lo == hi of an exact value. With
+// err it has no value.
 type quantity struct {
 	lo, hi float64
 	typ    *cel.Type
@@ -31,10 +30,9 @@ type quantity struct {
 
 func exactly(v float64, t *cel.Type) quantity { return quantity{lo: v, hi: v, typ: t} }
 
-// The methods of ref.Val. Expressions cannot convert quantities, and compare
-// them by the functions of algebra only.
+// The methods of ref.Val. Expressions compare quantities only by the functions of algebra.
 func (q quantity) ConvertToNative(reflect.Type) (any, error) {
-	return nil, errors.New("a quantity is of no native type")
+	return nil, errors.New("a quantity has no native type")
 }
 func (q quantity) ConvertToType(ref.Type) ref.Val { return types.NewErr("no conversion") }
 func (q quantity) Equal(o ref.Val) ref.Val        { return equal(q, asQuantity(o)) }
@@ -53,10 +51,10 @@ func asQuantity(v ref.Val) quantity {
 	case types.Double:
 		return exactly(float64(v), numberType)
 	}
-	return quantity{err: fmt.Errorf("%v is no quantity", v.Type())}
+	return quantity{err: fmt.Errorf("%v is not a quantity", v.Type())}
 }
 
-// relation is a comparison of what is known of two values.
+// relation compares two quantities.
 type relation func(a, b quantity) ref.Val
 
 func less(a, b quantity) ref.Val {
@@ -97,7 +95,7 @@ func decide(a, b quantity, yes, no bool) ref.Val {
 	return types.WrapErr(errUndecided)
 }
 
-// arithmetic of intervals: the hull of the results at the corners.
+// arithmetic applies f to intervals: the hull of its values at the corners.
 func arithmetic(f func(x, y float64) float64, t *cel.Type) func(a, b quantity) quantity {
 	return func(a, b quantity) quantity {
 		if err := errors.Join(a.err, b.err); err != nil {
@@ -107,7 +105,7 @@ func arithmetic(f func(x, y float64) float64, t *cel.Type) func(a, b quantity) q
 		for _, x := range []float64{a.lo, a.hi} {
 			for _, y := range []float64{b.lo, b.hi} {
 				v := f(x, y)
-				if math.IsNaN(v) { // ∞ − ∞, 0 · ∞, ∞ / ∞: anything
+				if math.IsNaN(v) { // ∞ − ∞, 0 · ∞, ∞ / ∞: unbounded
 					return quantity{lo: math.Inf(-1), hi: math.Inf(1), typ: t}
 				}
 				r.lo, r.hi = min(r.lo, v), max(r.hi, v)
@@ -121,7 +119,7 @@ func add(x, y float64) float64      { return x + y }
 func subtract(x, y float64) float64 { return x - y }
 func multiply(x, y float64) float64 { return x * y }
 
-// divide refuses divisors that may be zero, at which quotients are unbounded.
+// divide returns an error for divisors that may be zero.
 func divide(t *cel.Type) func(a, b quantity) quantity {
 	quotient := arithmetic(func(x, y float64) float64 { return x / y }, t)
 	return func(a, b quantity) quantity {
@@ -132,8 +130,8 @@ func divide(t *cel.Type) func(a, b quantity) quantity {
 	}
 }
 
-// algebra declares the operators. "==" and "!=" are not CEL's own, which its
-// interpreter insists on deciding itself; Compile puts ours in their place.
+// algebra declares the operators. "==" and "!=" replace CEL's own, which cannot be
+// overloaded; Compile renames them.
 func algebra() []cel.EnvOption {
 	scalars := []*cel.Type{numberType, cel.IntType, cel.UintType, cel.DoubleType}
 	durations := []*cel.Type{durationType}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Func is what is asked of a metric.
+// Func is a function of a metric.
 type Func string
 
 // The functions. Those in quantiles, Quantile, Min, Max and Mean give
@@ -30,7 +30,7 @@ const (
 // quantiles have names of their own.
 var quantiles = map[string]float64{"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
-// functions says of each name whether it gives a duration.
+// functions has by name whether the value is a duration.
 var functions = map[string]bool{
 	"p50": true, "p90": true, "p95": true, "p99": true, "p999": true,
 	"quantile": true, "min": true, "max": true, "mean": true,
@@ -38,7 +38,7 @@ var functions = map[string]bool{
 	"rate": false, "iops": false, "throughput": false,
 }
 
-// View says from when a latency counts.
+// View says from which instant a latency counts.
 type View string
 
 // The views. Default is response where there is one, else the only view.
@@ -48,8 +48,7 @@ const (
 	Service  View = "service"
 )
 
-// Metric names something measured: of an action, or, with From and To set, the
-// span between two milestones.
+// Metric is a metric of an action or, with From and To, a span between two milestones.
 type Metric struct {
 	Action string
 	Name   string // a milestone or a workload's metric; empty: the whole op
@@ -66,13 +65,13 @@ type Window struct {
 	Inside bool
 }
 
-// Query is one call in an expression: what a Source is asked.
+// Query is one call in an expression.
 type Query struct {
 	Func    Func
 	Q       float64 // of Quantile: in (0, 1)
 	Metric  Metric
 	Windows []Window // all must hold
-	// Phase of the workload that is meant, from 0; nil: all.
+	// Phase of the workload, from 0; nil: all.
 	Phase *int
 }
 
@@ -153,28 +152,25 @@ var reserved = map[string]bool{
 // op makes a quantile +Inf.
 type Value struct {
 	Number float64
-	// AtLeast: Number is only a lower bound of the truth, and High an upper
-	// one: +Inf where nothing bounds it.
+	// AtLeast: Number is a lower bound and High an upper one, +Inf without one.
 	AtLeast bool
 	High    float64
-	// N is how many ops or I/Os it rests on.
+	// N is the number of ops or I/Os.
 	N int64
-	// Few bounds a quantile of too few values for an interval of it; nil: there are
-	// enough, or it is no quantile.
+	// Few bounds a quantile with too few values for an interval; nil otherwise.
 	Few *Bounds
 	// Warning says why the value is weak; empty when it is not.
 	Warning string
 }
 
-// Bounds of a value: +Inf and -Inf where nothing bounds it.
+// Bounds of a value; +Inf and -Inf: unbounded.
 type Bounds struct{ Low, High float64 }
 
-// ErrNoData is wrapped by a Source when there is nothing to answer from. It
-// is not an error of the expression, but never a pass either.
+// ErrNoData is wrapped by a Source without data for a query. It is not an error of the
+// expression, and never a pass.
 var ErrNoData = errors.New("no data")
 
-// Source answers queries. Errors wrap ErrNoData, or say that the query makes
-// no sense for this run.
+// Source answers queries. Errors wrap ErrNoData, or the query does not apply to the run.
 type Source interface {
 	Value(q Query) (Value, error)
 }

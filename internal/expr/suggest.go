@@ -7,11 +7,11 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// listed is how many names are listed at most.
+// listed is the greatest number of names in a message.
 const listed = 12
 
-// suggest is the end of a message about an unknown name: the nearest known
-// one, or, when none is near, what there is.
+// suggest returns the end of a message about an unknown name: the nearest known name, or
+// the list of names.
 func suggest(name string, known []string) string {
 	best, nearest := "", len(name)/3+1
 	for _, k := range known {

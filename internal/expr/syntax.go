@@ -6,42 +6,41 @@ import (
 	"strings"
 )
 
-// unreadable says what CEL's parser could not read, at a place of the source,
-// and what may have been meant. Its own words are used only where they say
-// more than where it stopped.
-func unreadable(src string, line, column int, message string) string {
+// syntaxMessage describes an error of CEL's parser at a place of the source and suggests a
+// correction. CEL's own message is used where there is no better one.
+func syntaxMessage(src string, line, column int, message string) string {
 	before, after := around(src, line, column)
 	where := fmt.Sprintf("column %d", column)
 	if line > 1 {
 		where = fmt.Sprintf("line %d, %s", line, where)
 	}
 	says := func(format string, args ...any) string {
-		return fmt.Sprintf("cannot be read at "+where+": "+format, args...)
+		return fmt.Sprintf("syntax error at "+where+": "+format, args...)
 	}
 	if m := units.FindStringSubmatch(after); m != nil {
 		if n := endNumber.FindString(before); n != "" {
 			return says(`a duration is written duration("%s%s")`, strings.TrimSpace(n), m[0])
 		}
 	}
-	for _, w := range otherwise {
+	for _, w := range otherLanguages {
 		if strings.HasPrefix(after, w.written) {
 			return says("write %s", w.meant)
 		}
 	}
 	switch {
 	case after == "" && strings.Contains(message, "missing ')'"):
-		return says("a ) is missing")
+		return says("missing )")
 	case after == "":
-		return says("it ends where a value is wanted")
+		return says("unexpected end: want a value")
 	case after[0] == '"' || after[0] == '\'':
-		return says("a text ends without its quote, or stands where an operator is wanted")
+		return says("unterminated string, or a string in place of an operator")
 	case strings.HasPrefix(message, "token recognition error"):
-		return says("%q is no part of the language", string([]rune(after)[:1]))
+		return says("unexpected character %q", string([]rune(after)[:1]))
 	case strings.Contains(message, "expecting <EOF>"):
-		return says("%q is not expected: the expression could end here", word.FindString(after))
+		return says("unexpected %q after the end of the expression", word.FindString(after))
 	}
 	if found, _, ok := strings.Cut(message, " expecting {"); ok { // a list of all tokens
-		message = strings.TrimPrefix(strings.TrimPrefix(found, "mismatched input "), "extraneous input ") + " is not expected"
+		message = "unexpected " + strings.TrimPrefix(strings.TrimPrefix(found, "mismatched input "), "extraneous input ")
 	}
 	return says("%s", strings.ReplaceAll(message, "'<EOF>'", "the end"))
 }
@@ -52,12 +51,12 @@ var (
 	word      = regexp.MustCompile(`^(\w+|.)`)
 )
 
-// otherwise are operators of other languages; the longer ones go first.
-var otherwise = []struct{ written, meant string }{
+// otherLanguages maps operators of other languages to ours; longer ones come first.
+var otherLanguages = []struct{ written, meant string }{
 	{"=<", "<="}, {"=>", ">="}, {"===", "=="}, {"<>", "!="}, {"= ", "=="}, {"and ", "&&"}, {"or ", "||"}, {"not ", "!"},
 }
 
-// around cuts the source at a place, as far as the line goes.
+// around returns the text before and after a place in its line.
 func around(src string, line, column int) (before, after string) {
 	lines := strings.Split(src, "\n")
 	if line > len(lines) {

@@ -7,8 +7,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// encoded is the JSON form. HDR is the standard "V2 compressed" base64 text
-// that every HdrHistogram library reads.
+// encoded is the JSON form. HDR is the standard HdrHistogram "V2 compressed" base64 text.
 type encoded struct {
 	N         int64  `json:"n"`
 	Sum       int64  `json:"sum"`
@@ -18,8 +17,7 @@ type encoded struct {
 	HDR       string `json:"hdr,omitempty"`
 }
 
-// MarshalJSON encodes h: exact n, sum, min and max in nanoseconds, and the
-// buckets as HdrHistogram V2 compressed base64.
+// MarshalJSON encodes n, sum, min and max in ns, and the buckets.
 func (h *Histogram) MarshalJSON() ([]byte, error) {
 	e := encoded{N: h.n, Sum: h.sum, Min: h.min, Max: h.max, Saturated: h.saturated}
 	if h.n > 0 {
@@ -32,8 +30,7 @@ func (h *Histogram) MarshalJSON() ([]byte, error) {
 	return json.Marshal(e)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote and refuses what contradicts
-// itself.
+// UnmarshalJSON reads the output of MarshalJSON. Inconsistent values are an error.
 func (h *Histogram) UnmarshalJSON(b []byte) error {
 	var e encoded
 	if err := json.Unmarshal(b, &e); err != nil {
@@ -52,7 +49,7 @@ func (e encoded) histogram() (*Histogram, error) {
 		return New(), nil
 	}
 	if e.N < 0 || e.Min < 0 || e.Max < e.Min || e.Saturated < 0 || e.Saturated > e.N {
-		return nil, fmt.Errorf("hist: decode: n %d, min %d, max %d, saturated %d are impossible", e.N, e.Min, e.Max, e.Saturated)
+		return nil, fmt.Errorf("hist: decode: inconsistent n %d, min %d, max %d, saturated %d", e.N, e.Min, e.Max, e.Saturated)
 	}
 	p, err := hdrhistogram.DecodePacked([]byte(e.HDR))
 	if err != nil {

@@ -1,8 +1,6 @@
-// Package hist is the latency histogram of CNSBench: HdrHistogram buckets
-// (three significant digits), which merge exactly by adding counts, with the
-// exact count, sum, minimum and maximum beside them.
-//
-// Percentiles are never averaged: histograms are merged and then asked.
+// Package hist implements latency histograms: HdrHistogram buckets with three significant
+// digits, which merge exactly, and exact count, sum, minimum and maximum. Quantiles of
+// several histograms are those of the merged one, never averages.
 package hist
 
 import (
@@ -18,18 +16,17 @@ import (
 const (
 	// Digits is the number of significant decimal digits of a bucket.
 	Digits = 3
-	// RelativeError bounds (reported − true) / true of a quantile: buckets are
-	// at most value/1024 wide and the upper edge is reported. Values below
-	// 2048 ns are exact, and so are the minimum and the maximum.
+	// RelativeError bounds (reported − true) / true of a quantile: buckets are at most
+	// value/1024 wide and the upper edge is reported. Values below 2048 ns, the minimum
+	// and the maximum are exact.
 	RelativeError = 1.0 / 1024
-	// Highest is the largest value with a bucket of its own, in nanoseconds.
-	// Larger ones share the last bucket and are counted by Saturated.
+	// Highest is the largest value with a bucket, in ns. Larger ones share the last bucket
+	// and are counted by Saturated.
 	Highest = int64(24 * time.Hour)
 )
 
-// Histogram counts non-negative durations in nanoseconds. It keeps only the
-// buckets in use: a few KiB for a time slice. Create it with New. It is not
-// safe for concurrent use.
+// Histogram counts non-negative durations in ns. It stores only the buckets in use. Create
+// it with New. It is not safe for concurrent use.
 type Histogram struct {
 	buckets   *hdrhistogram.PackedHistogram
 	n         int64
@@ -47,11 +44,10 @@ func newBuckets() *hdrhistogram.PackedHistogram {
 	return hdrhistogram.NewPacked(1, Highest, Digits)
 }
 
-// Record counts one value in nanoseconds.
+// Record counts one value in ns.
 func (h *Histogram) Record(v int64) error { return h.RecordN(v, 1) }
 
-// RecordN counts v nanoseconds n times. Negative values and counts are
-// errors; n = 0 does nothing.
+// RecordN counts v ns n times. Negative values and counts are errors; n = 0 does nothing.
 func (h *Histogram) RecordN(v, n int64) error {
 	if v < 0 || n < 0 {
 		return fmt.Errorf("hist: cannot record %d ns %d times: value and count must not be negative", v, n)
@@ -74,7 +70,7 @@ func (h *Histogram) RecordN(v, n int64) error {
 	return nil
 }
 
-// widen must be called before h.n grows: an empty histogram has no extremes.
+// widen must be called before h.n grows.
 func (h *Histogram) widen(lo, hi int64) {
 	if h.n == 0 {
 		h.min, h.max = lo, hi
@@ -83,21 +79,20 @@ func (h *Histogram) widen(lo, hi int64) {
 	h.min, h.max = min(h.min, lo), max(h.max, hi)
 }
 
-// SetExact replaces sum, min and max by values known from elsewhere, for
-// samples that were recorded as bucket midpoints of another tool. It is an
-// error when the histogram is empty or the three contradict each other.
+// SetExact sets sum, min and max, for values that were recorded as bucket midpoints of
+// another tool. It returns an error if the histogram is empty or the three are inconsistent.
 func (h *Histogram) SetExact(sum, lo, hi int64) error {
 	switch {
 	case h.n == 0:
 		return errors.New("hist: an empty histogram has no minimum or maximum")
 	case lo < 0 || lo > hi || float64(sum) < float64(lo)*float64(h.n)*(1-1e-9) || float64(sum) > float64(hi)*float64(h.n)*(1+1e-9):
-		return fmt.Errorf("hist: sum %d, min %d and max %d of %d values contradict each other", sum, lo, hi, h.n)
+		return fmt.Errorf("hist: sum %d, min %d and max %d of %d values are inconsistent", sum, lo, hi, h.n)
 	}
 	h.sum, h.min, h.max = sum, lo, hi
 	return nil
 }
 
-// Merge adds the counts of other, exactly. other is unchanged.
+// Merge adds the counts of other, which is not changed. It returns an error on overflow.
 func (h *Histogram) Merge(other *Histogram) error {
 	if other == nil || other.n == 0 {
 		return nil
@@ -125,7 +120,7 @@ func (h *Histogram) Clone() *Histogram {
 // N is the number of values.
 func (h *Histogram) N() int64 { return h.n }
 
-// Sum is the exact sum of the values in nanoseconds.
+// Sum is the exact sum of the values in ns.
 func (h *Histogram) Sum() int64 { return h.sum }
 
 // Min is the exact smallest value; 0 when empty.
@@ -134,8 +129,7 @@ func (h *Histogram) Min() int64 { return h.min }
 // Max is the exact largest value; 0 when empty.
 func (h *Histogram) Max() int64 { return h.max }
 
-// Saturated counts values above Highest: quantiles that fall among them are
-// reported as the maximum, which is exact.
+// Saturated counts values above Highest; quantiles among them are the maximum.
 func (h *Histogram) Saturated() int64 { return h.saturated }
 
 // Mean is Sum ÷ N; NaN when empty.
@@ -146,10 +140,9 @@ func (h *Histogram) Mean() float64 {
 	return float64(h.sum) / float64(h.n)
 }
 
-// Quantile returns the value of rank ⌈q·n⌉ (at least 1) in ascending order,
-// as the upper edge of its bucket, never outside [Min, Max]: the true sample
-// quantile is at most RelativeError smaller. q ≤ 0 is the minimum, q ≥ 1 the
-// maximum. It is false when there are no values or q is NaN.
+// Quantile returns the value of rank ⌈q·n⌉ (at least 1), as the upper edge of its bucket
+// within [Min, Max]: the sample quantile is at most RelativeError smaller. q ≤ 0 is the
+// minimum, q ≥ 1 the maximum. It returns false without values, or if q is NaN.
 func (h *Histogram) Quantile(q float64) (int64, bool) {
 	if h.n == 0 || math.IsNaN(q) {
 		return 0, false
@@ -173,9 +166,8 @@ func (h *Histogram) Quantile(q float64) (int64, bool) {
 	return min(max(result, h.min), h.max), true
 }
 
-// Rank is ⌈q·n⌉ kept within [1, n]: the rank of the sample quantile q. A
-// product that misses an integer only by rounding counts as that integer, so
-// that the 0.99 quantile of 100 values is the 99th.
+// Rank returns ⌈q·n⌉ within [1, n], the rank of the sample quantile q. A product within
+// rounding of an integer counts as that integer: the 0.99 quantile of 100 values is the 99th.
 func Rank(q float64, n int64) int64 {
 	x := q * float64(n)
 	k := math.Ceil(x)
@@ -191,9 +183,8 @@ func Rank(q float64, n int64) int64 {
 	return int64(k)
 }
 
-// upperEdge is the largest value in the bucket that begins at low: with three
-// digits there are 2048 sub-buckets, so a bucket of a value of b bits is
-// 2^(b−11) wide.
+// upperEdge returns the largest value in the bucket that begins at low: with three digits,
+// and so 2048 sub-buckets, the bucket of a value of b bits is 2^(b−11) wide.
 func upperEdge(low int64) int64 { return low + bucketWidth(low) - 1 }
 
 func bucketWidth(v int64) int64 {
@@ -203,8 +194,7 @@ func bucketWidth(v int64) int64 {
 // Bucket is one populated bucket: Count values in [Low, High].
 type Bucket struct{ Low, High, Count int64 }
 
-// Buckets calls f for each populated bucket in ascending order until it
-// returns false.
+// Buckets calls f for each populated bucket in ascending order until it returns false.
 func (h *Histogram) Buckets(f func(Bucket) bool) {
 	h.buckets.ForEachBucket(func(low, count int64) bool {
 		return f(Bucket{Low: low, High: upperEdge(low), Count: count})

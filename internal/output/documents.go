@@ -11,11 +11,10 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Schema is the version of the documents, see docs/reference/outputs.md. Fields may be
-// added within one.
+// Schema is the version of the documents (docs/reference/outputs.md). Fields may be added within one.
 const Schema = 1
 
-// head is what every document begins with.
+// head has the fields of every document.
 type head struct {
 	Schema    int       `json:"schema"`
 	Kind      string    `json:"kind"` // "run", "op", "workload"
@@ -26,8 +25,8 @@ type head struct {
 	Engine    string    `json:"engine"`
 }
 
-// about makes the head of one document of a run; at is an instant of the run.
-func about(r *bundle.Run, kind, key string, at op.Time) head {
+// newHead returns the head of a document; at is an instant of the run.
+func newHead(r *bundle.Run, kind, key string, at op.Time) head {
 	stamp := r.Clock.Start
 	if at.Known() {
 		stamp = stamp.Add(time.Duration(at))
@@ -35,13 +34,13 @@ func about(r *bundle.Run, kind, key string, at op.Time) head {
 	return head{Schema, kind, r.ID + "/" + key, stamp.UTC(), r.ID, r.Name, r.Engine}
 }
 
-// The keys of a run's own documents.
+// Keys of the run's documents.
 const (
 	keyStart = "run/start"
 	keyEnd   = "run/end"
 )
 
-// runDocument is a run's metadata; those after Event are of its end alone.
+// runDocument is a run's metadata; Ended and the fields after it are of its end.
 type runDocument struct {
 	head
 	Event    string            `json:"event"` // "start", "end"
@@ -60,12 +59,12 @@ type runDocument struct {
 }
 
 func startDocument(r *bundle.Run) any {
-	return runDocument{head: about(r, "run", keyStart, 0), Event: "start", Seed: r.Seed, Versions: r.Versions, Spec: r.Spec,
+	return runDocument{head: newHead(r, "run", keyStart, 0), Event: "start", Seed: r.Seed, Versions: r.Versions, Spec: r.Spec,
 		Started: r.Clock.Start.UTC(), State: bundle.Running}
 }
 
 func endDocument(r *bundle.Run) any {
-	d := runDocument{head: about(r, "run", keyEnd, r.EndedAt), Event: "end", Seed: r.Seed, Versions: r.Versions, Spec: r.Spec,
+	d := runDocument{head: newHead(r, "run", keyEnd, r.EndedAt), Event: "end", Seed: r.Seed, Versions: r.Versions, Spec: r.Spec,
 		Started: r.Clock.Start.UTC(), State: r.State, Reason: r.Reason, ExitCode: &r.ExitCode, Rates: r.Rates, Verdicts: r.Verdicts, Validity: r.Validity}
 	if r.EndedAt.Known() {
 		at := r.Clock.Start.Add(time.Duration(r.EndedAt)).UTC()
@@ -74,7 +73,7 @@ func endDocument(r *bundle.Run) any {
 	return d
 }
 
-// opDocument is one operation as the bundle has it, with its latencies.
+// opDocument is one operation of the bundle with its latencies.
 type opDocument struct {
 	head
 	Action     string `json:"action"`
@@ -84,11 +83,11 @@ type opDocument struct {
 	LatenessNs *int64 `json:"latenessNs"` // started − intended
 }
 
-func documentOf(r *bundle.Run, o *op.Op) any {
+func opDocumentOf(r *bundle.Run, o *op.Op) any {
 	if o.Milestones == nil {
 		o.Milestones = []op.Milestone{} // a list, also of none
 	}
-	d := opDocument{head: about(r, "op", opKey(o.ID), o.Intended), Action: o.Action, Op: o}
+	d := opDocument{head: newHead(r, "op", opKey(o.ID), o.Intended), Action: o.Action, Op: o}
 	known := func(ns int64, ok bool) *int64 {
 		if !ok {
 			return nil
@@ -99,21 +98,21 @@ func documentOf(r *bundle.Run, o *op.Op) any {
 	return d
 }
 
-// workloadDocument is what one instance's tool found.
+// workloadDocument has the metrics of one instance.
 type workloadDocument struct {
 	head
 	Action   string             `json:"action"`
 	Instance string             `json:"instance"`
-	OK       *bool              `json:"ok"` // null: never seen to end
+	OK       *bool              `json:"ok"` // null: no end recorded
 	Metrics  map[string]float64 `json:"metrics"`
 	Units    map[string]string  `json:"units"`
 	// Latency by metric: "read", "write", "canaryWrite", …
 	Latency map[string]latency `json:"latency"`
-	// Phases have these apart, of a workload that changes; Metrics is empty then.
+	// Phases of a workload that changes; Metrics is empty then.
 	Phases []phaseDocument `json:"phases,omitempty"`
 }
 
-// phaseDocument is what an instance's tool found in one phase.
+// phaseDocument has the metrics of one phase.
 type phaseDocument struct {
 	Phase   int                `json:"phase"` // from 0
 	Metrics map[string]float64 `json:"metrics"`
@@ -121,7 +120,7 @@ type phaseDocument struct {
 	Latency map[string]latency `json:"latency"`
 }
 
-// latency of single I/Os in ns; a quantile that too few values allow is absent.
+// latency of single I/Os in ns; a quantile with too few values is absent.
 type latency struct {
 	Basis string   `json:"basis,omitempty"` // what the tool timed
 	N     int64    `json:"n"`
@@ -134,8 +133,7 @@ type latency struct {
 	Max   *int64   `json:"max,omitempty"`
 }
 
-// workloads makes the documents of the instances of some actions, those alone
-// that something was measured of.
+// workloads returns the documents of the instances of the wanted actions that have metrics.
 func workloads(b *bundle.Bundle, s *summary.Summary, wanted map[string]bool) ([]workloadDocument, error) {
 	var list []workloadDocument
 	index := map[string]int{}
@@ -145,7 +143,7 @@ func workloads(b *bundle.Bundle, s *summary.Summary, wanted map[string]bool) ([]
 		}
 		for _, in := range w.Instances {
 			index[in.Name] = len(list)
-			list = append(list, workloadDocument{head: about(&b.Run, "workload", "workload/"+in.Name, in.EndedAt), Action: w.Action,
+			list = append(list, workloadDocument{head: newHead(&b.Run, "workload", "workload/"+in.Name, in.EndedAt), Action: w.Action,
 				Instance: in.Name, OK: in.OK, Metrics: map[string]float64{}, Units: map[string]string{}, Latency: latencies(in.Metrics)})
 			for _, p := range in.Phases {
 				d := &list[len(list)-1]
@@ -193,14 +191,14 @@ func latencies(metrics []summary.Metric) map[string]latency {
 	return all
 }
 
-// document is one to send; make gives what becomes its JSON.
+// document is a document to send; make returns the value of its JSON.
 type document struct {
 	key  string
 	make func() any
 }
 
-// documents yields all documents of a bundle for a target, in the order in which
-// they are worth having: the run, what its workloads found, its ops, its end.
+// documents yields all documents of a bundle for a target: the run's start, its workloads,
+// its end, its ops.
 func documents(b *bundle.Bundle, s *summary.Summary, wanted map[string]bool) iter.Seq2[document, error] {
 	return func(yield func(document, error) bool) {
 		ws, err := workloads(b, s, wanted)
@@ -224,7 +222,7 @@ func documents(b *bundle.Bundle, s *summary.Summary, wanted map[string]bool) ite
 				yield(document{}, err)
 				return
 			}
-			if wanted[o.Action] && !yield(document{opKey(o.ID), func() any { return documentOf(&b.Run, &o) }}, nil) {
+			if wanted[o.Action] && !yield(document{opKey(o.ID), func() any { return opDocumentOf(&b.Run, &o) }}, nil) {
 				return
 			}
 		}

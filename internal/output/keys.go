@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// keys is a set of documents. Ops are by far the most and nearly dense, so they
-// are kept as ranges.
+// keys is a set of document keys. Those of ops are nearly dense, and stored as ranges.
 type keys struct {
 	ops   []span // in order, apart from each other
 	names map[string]bool
@@ -22,7 +21,7 @@ const opPrefix = "op/"
 
 func opKey(id int64) string { return opPrefix + strconv.FormatInt(id, 10) }
 
-// opOf gives the id of an op's key.
+// opOf returns the op id of a key.
 func opOf(key string) (int64, bool) {
 	text, ok := strings.CutPrefix(key, opPrefix)
 	id, err := strconv.ParseInt(text, 10, 64)

@@ -1,10 +1,8 @@
-// Package output sends what a run finds to other systems: each op, what each
-// workload instance measured, and the run's metadata, as JSON documents by HTTP
-// POST. docs/reference/outputs.md describes them.
+// Package output sends the results of a run to other systems by HTTP POST of JSON
+// documents: ops, workload metrics and the run's metadata. docs/reference/outputs.md describes them.
 //
-// The bundle is the spool: every document can be made from it at any time. A
-// small file beside it, the outbox, says which were delivered, so that what a
-// receiver that was away has missed can be sent later.
+// The bundle is the spool: every document can be made from it. The outbox, a file beside
+// it, records which documents were delivered, so that the rest can be sent later.
 package output
 
 import (
@@ -21,13 +19,13 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Target is where documents go.
+// Target is a receiver of documents.
 type Target struct {
 	Name string
 	URL  string
-	// Query of the URL, without "?"; it is never recorded.
+	// Query of the URL, without "?"; not recorded.
 	Query string
-	// Authorization is the header of that name; it is never recorded.
+	// Authorization is the header of that name; not recorded.
 	Authorization string
 	// Actions whose ops and workloads are sent. Every target gets the run's
 	// metadata.
@@ -35,16 +33,16 @@ type Target struct {
 }
 
 const (
-	// workers send to one target at a time.
+	// workers is the number of concurrent requests to one target.
 	workers = 4
-	// queued ops wait for the workers while the run goes on. More are not kept:
-	// the bundle has them.
+	// queued is how many documents wait for the workers during the run; the bundle has
+	// the others.
 	queued = 1024
-	// saveEvery is how often the outbox is written while the run goes on.
+	// saveEvery is how often the outbox is written during the run.
 	saveEvery = time.Second
 )
 
-// Options of a Sender. Zero fields mean the defaults.
+// Options of a Sender; zero fields take the defaults.
 type Options struct {
 	Backoff  time.Duration // first wait after a failure; default 250 ms
 	Patience time.Duration // longest one; default 5 s
@@ -64,8 +62,8 @@ func (o Options) orDefault() Options {
 	return o
 }
 
-// Sender delivers the documents of one run. Op may be called from any
-// goroutine; the run never waits for a receiver.
+// Sender delivers the documents of one run. Op is safe for concurrent use and does not
+// block.
 type Sender struct {
 	Options
 	run     bundle.Run
@@ -93,10 +91,9 @@ type target struct {
 	err       error // the last
 }
 
-// Start begins to deliver the documents of a run, whose bundle is in dir: those
-// of its start now, of its ops as Op is called, the rest by Finish. What an
-// outbox beside the bundle says is delivered is not sent again. ctx bounds
-// everything.
+// Start sends the start document of a run with its bundle in dir; Op sends ops and Finish
+// the rest. Documents that the outbox lists as delivered are not sent again. All requests
+// end with ctx.
 func Start(ctx context.Context, dir string, r bundle.Run, targets []Target, o Options) (*Sender, error) {
 	box, err := openOutbox(dir, r.ID)
 	if err != nil {
@@ -110,7 +107,7 @@ func Start(ctx context.Context, dir string, r bundle.Run, targets []Target, o Op
 		for range workers {
 			tt.ended.Go(tt.deliver)
 		}
-		tt.offer(document{keyStart, func() any { return startDocument(&s.run) }})
+		tt.enqueue(document{keyStart, func() any { return startDocument(&s.run) }})
 		s.targets = append(s.targets, tt)
 	}
 	err = s.save()
@@ -118,20 +115,19 @@ func Start(ctx context.Context, dir string, r bundle.Run, targets []Target, o Op
 	return s, err
 }
 
-// Op sends an op, if its action has an output. It does not wait; o is not
-// changed afterwards.
+// Op sends an op if its action has an output. It does not block; the caller must not change
+// o afterwards.
 func (s *Sender) Op(o op.Op) {
 	for _, t := range s.targets {
 		if t.Actions[o.Action] {
-			t.offer(document{opKey(o.ID), func() any { return documentOf(&s.run, &o) }})
+			t.enqueue(document{opKey(o.ID), func() any { return opDocumentOf(&s.run, &o) }})
 		}
 	}
 }
 
-// offer hands a document to the workers if one is free soon. If not, Finish
-// finds it in the bundle.
-func (t *target) offer(d document) {
-	if t.settled(d.key) {
+// enqueue queues a document if there is room; otherwise Finish finds it in the bundle.
+func (t *target) enqueue(d document) {
+	if t.isSettled(d.key) {
 		return
 	}
 	select {
@@ -140,16 +136,16 @@ func (t *target) offer(d document) {
 	}
 }
 
-// settled says that a document needs no sending.
-func (t *target) settled(key string) bool {
+// isSettled reports whether a document is delivered, refused or in flight.
+func (t *target) isSettled(key string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.delivered.has(key) || t.refused.has(key) || t.inflight[key]
 }
 
-// take marks a document as under way; false if it was settled meanwhile.
+// take marks a document as in flight; false if it is settled.
 func (t *target) take(key string) bool {
-	if t.settled(key) {
+	if t.isSettled(key) {
 		return false
 	}
 	t.mu.Lock()
@@ -171,11 +167,11 @@ func (t *target) deliver() {
 		if err == nil {
 			err = t.send(d.key, body)
 		}
-		t.note(d.key, err)
+		t.record(d.key, err)
 	}
 }
 
-// send posts a document until it is delivered or refused, or the time is over.
+// send posts a document until it is delivered or refused, or the context ends.
 func (t *target) send(key string, body []byte) error {
 	id := t.run.ID + "/" + key
 	for attempt := 0; ; attempt++ {
@@ -191,7 +187,7 @@ func (t *target) send(key string, body []byte) error {
 			t.failed(err)
 		}
 		select {
-		case <-time.After(wait): // also after a refusal: perhaps all are refused
+		case <-time.After(wait): // also after a refusal: the next may be refused as well
 		case <-t.ctx.Done():
 			return err
 		}
@@ -209,8 +205,8 @@ func (t *target) failed(err error) {
 	t.err = err
 }
 
-// note keeps what became of a document.
-func (t *target) note(key string, err error) {
+// record stores the outcome of a document.
+func (t *target) record(key string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.inflight, key)
@@ -224,9 +220,8 @@ func (t *target) note(key string, err error) {
 	}
 }
 
-// Finish delivers what is left of a bundle until everything is settled or ctx
-// ends, and says what became of the documents of each target. The Sender cannot
-// be used afterwards.
+// Finish delivers the remaining documents of a bundle until all are settled or ctx ends,
+// and returns the counts of each target. The Sender cannot be used afterwards.
 func (s *Sender) Finish(ctx context.Context, b *bundle.Bundle, sum *summary.Summary) ([]bundle.OutputStats, error) {
 	defer context.AfterFunc(ctx, s.cancel)()
 	stats := make([]bundle.OutputStats, len(s.targets))
@@ -260,7 +255,7 @@ func (t *target) finish(b *bundle.Bundle, sum *summary.Summary) (bundle.OutputSt
 			break
 		}
 		total++
-		if t.settled(d.key) {
+		if t.isSettled(d.key) {
 			continue
 		}
 		select {
@@ -279,7 +274,7 @@ func (t *target) finish(b *bundle.Bundle, sum *summary.Summary) (bundle.OutputSt
 	case t.err != nil:
 		st.Error = t.err.Error()
 	default:
-		st.Error = "the time was over before they were sent"
+		st.Error = "not sent before the deadline"
 	}
 	return st, err
 }
@@ -290,7 +285,7 @@ func (s *Sender) keepSaving() {
 	for {
 		select {
 		case <-tick.C:
-			_ = s.save() // Finish says it if it still fails
+			_ = s.save() // Finish returns the error if it persists
 		case <-s.stop:
 			return
 		}

@@ -402,7 +402,7 @@ func TestRefused(t *testing.T) {
 	}{
 		"400":      {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "mapper_parsing_exception", 400) }, "mapper_parsing_exception"},
 		"401":      {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusUnauthorized) }, "401"},
-		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) }, "redirects to /other"},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) }, "redirect to /other"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := receive(t)

@@ -145,7 +145,7 @@ func TestObjectivesOnPhases(t *testing.T) {
 		`p99(w.read, phase(2)) < 2.0 * p99(w.read, phase(0))`: "",
 		`iops(w.read, phase(3)) > 1.0`:                        "w has no phase 3: there are 0 to 2",
 		`p99(v.ready, phase(0)) < duration("1s")`:             "v has no phases",
-		`p99(w, phase(0)) < duration("1s")`:                   "phase is of a workload's I/O, such as w.read",
+		`p99(w, phase(0)) < duration("1s")`:                   "phase applies to a workload's I/O, such as w.read",
 		`iops(w.read, phase(0.5)) > 1.0`:                      "phase takes the number of one phase",
 		`iops(w.read, phase("x")) > 1.0`:                      "phase takes the number of one phase",
 		`iops(w.read, phase(1), phase(2)) > 1.0`:              "phase takes the number of one phase",

@@ -12,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/api/v1alpha1"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/expr"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/workload"
 )
@@ -212,9 +213,9 @@ func (l *loader) positive(path string, d *v1alpha1.Duration) time.Duration {
 
 // workloadMetrics are what a parser gives, and the canary.
 func workloadMetrics(parser string) []string {
-	metrics := []string{"canaryRead", "canaryWrite"}
+	metrics := []string{metric.CanaryRead, metric.CanaryWrite}
 	if parser == "fio" {
-		metrics = append(metrics, "read", "write", "trim", "sync")
+		metrics = append(metrics, metric.Read, metric.Write, metric.Trim, metric.Sync)
 	}
 	return metrics
 }

@@ -87,11 +87,11 @@ type origin struct {
 // input is what a container wrote, with its clock.
 func (r *runner) input(instance, container string) parser.Input {
 	return parser.Input{
-		Files:    os.DirFS(filepath.Join(r.RawDir, instance, container)),
-		Instance: instance,
-		Started:  r.instances.started(instance, container),
-		Told:     r.instances.phaseOver(instance, container),
-		AtWall:   func(unix int64) op.Time { return op.Time(unix - r.Clock.Start().UnixNano()) },
+		Files:      os.DirFS(filepath.Join(r.RawDir, instance, container)),
+		Instance:   instance,
+		Started:    r.instances.started(instance, container),
+		Terminated: r.instances.phaseOver(instance, container),
+		AtWall:     func(unix int64) op.Time { return op.Time(unix - r.Clock.Start().UnixNano()) },
 	}
 }
 
@@ -118,25 +118,18 @@ func (r *runner) take(of origin, result parser.Result, err error) {
 
 // keep puts a parser's result into the record.
 func (r *runner) keep(of origin, result parser.Result) {
-	histogram := func(h parser.Histogram, total bool) {
-		r.Record.Histogram(bundle.HistogramSlice{Instance: of.instance, Action: of.action, Phase: of.phase, Metric: h.Metric,
-			Unit: h.Unit, Basis: h.Basis, From: h.From, To: h.To, Total: total, Hist: h.Hist})
-	}
+	labels := bundle.Labels{Instance: of.instance, Action: of.action, Phase: of.phase}
 	for _, h := range result.Totals {
-		histogram(h, true)
+		r.Record.Histogram(bundle.HistogramSlice{Labels: labels, Histogram: h, Total: true})
 	}
 	for _, h := range result.Slices {
-		histogram(h, false)
+		r.Record.Histogram(bundle.HistogramSlice{Labels: labels, Histogram: h})
 	}
 	for _, s := range result.Series {
-		points := make([]bundle.Point, len(s.Points))
-		for i, p := range s.Points {
-			points[i] = bundle.Point(p)
-		}
-		r.Record.Series(bundle.Series{Instance: of.instance, Action: of.action, Phase: of.phase, Metric: s.Metric, Unit: s.Unit, Step: s.Step, Points: points})
+		r.Record.Series(bundle.Series{Labels: labels, Series: s})
 	}
 	for _, s := range result.Scalars {
-		r.Record.Scalar(bundle.Scalar{Instance: of.instance, Action: of.action, Phase: of.phase, Metric: s.Metric, Unit: s.Unit, Value: s.Value})
+		r.Record.Scalar(bundle.Scalar{Labels: labels, Scalar: s})
 	}
 }
 

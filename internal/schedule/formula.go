@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// Formula is a rate in closed form: the types of the API that have one carry it
-// themselves, beside their parameters.
+// Formula is a rate in closed form, which types of the API implement.
 type Formula interface {
-	// Due is when trigger k (0, 1, …) comes; ok is false when there are no more.
-	// It never decreases with k.
+	// Due returns the due time of trigger k = 0, 1, …, or false after the last. It never
+	// decreases with k.
 	Due(k int64) (due time.Duration, ok bool)
 	PerSecond() float64
 }
@@ -20,13 +19,13 @@ type leveled interface {
 	Level(k int64) int64
 }
 
-// Closed makes a Schedule of a Formula.
+// Closed is the Schedule of a Formula.
 type Closed struct{ Formula }
 
 // New returns the sequence; the seed is not used.
 func (c Closed) New(uint64) Sequence { return &closed{Formula: c.Formula} }
 
-// Count finds the first trigger after until by bisection.
+// Count finds the first trigger after until by binary search.
 func (c Closed) Count(until time.Duration) (int64, bool) {
 	if until == 0 {
 		if _, more := c.Due(math.MaxInt32); more {

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Lifetime is the distribution of the time from an object's making to the
-// trigger that is for it: exponential with Mean or, if there are any, by
-// equally spaced Quantiles with straight lines between them.
+// Lifetime is the distribution of the time from the creation of an object to its trigger:
+// exponential with Mean or, if set, given by equally spaced Quantiles with linear
+// interpolation.
 type Lifetime struct {
 	Mean      time.Duration
 	Quantiles []time.Duration
 }
 
-// Of is the lifetime of a named object. The same seed and name give the same.
+// Of returns the lifetime of a named object, a function of seed and name.
 func (l Lifetime) Of(seed uint64, name string) time.Duration {
 	rng := named(seed, name)
 	if len(l.Quantiles) == 0 {
@@ -32,14 +32,13 @@ func (l Lifetime) piece(u float64) (i int, part float64) {
 	return i, u*pieces - float64(i)
 }
 
-// Rest is how much longer a named object lives that is met at a random instant
-// of a population in equilibrium. Its whole lifetime has the density t·f(t)/E[T]
-// (longer lives are met more often), and the instant lies anywhere in it (Cox,
-// Renewal Theory, 1962, section 5.2). Within a piece from a to b, where f is
-// constant, that makes t² uniform between a² and b².
+// Rest returns the residual lifetime of a named object at a random instant of a population
+// in equilibrium. The lifetime then has the density t·f(t)/E[T], and the instant is
+// uniform in it (Cox, Renewal Theory, 1962, section 5.2). In a piece from a to b, where f
+// is constant, t² is uniform between a² and b².
 func (l Lifetime) Rest(seed uint64, name string) time.Duration {
 	if len(l.Quantiles) == 0 {
-		return l.Of(seed, name) // it has no memory
+		return l.Of(seed, name) // the exponential distribution is memoryless
 	}
 	rng := named(seed, name)
 	u := rng.Float64() * l.Expected().Seconds() * float64(len(l.Quantiles)-1)

@@ -1,5 +1,5 @@
-// Package schedule has the schedules: pure functions that say when the k-th
-// trigger is due. They know nothing of clocks, goroutines or actions.
+// Package schedule implements rates as pure functions from a trigger's number to its due
+// time.
 package schedule
 
 import (
@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// Schedule says when triggers are due, counted from the rate's start. It is
-// immutable; New begins one pass over it, and the same seed gives the same times.
+// Schedule has the due times of triggers from the rate's start. It is immutable; New begins
+// a pass over it, and the same seed gives the same times.
 type Schedule interface {
 	New(seed uint64) Sequence
-	// PerSecond is the mean rate of triggers, for budgets and sanity checks.
+	// PerSecond is the mean rate of triggers.
 	PerSecond() float64
 }
 
-// Sequence is one pass over a Schedule, for one goroutine. Next returns the next
-// trigger; ok is false when there are no more. Due times never decrease.
+// Sequence is one pass over a Schedule. Next returns the next trigger, or false at the end;
+// due times never decrease. It is not safe for concurrent use.
 type Sequence interface {
 	Next() (t Trigger, ok bool)
 }
 
-// Trigger is an instant at which something is to be done.
+// Trigger is an instant at which an action is due.
 type Trigger struct {
 	Due time.Duration
-	// Way says which of the rate's actions are meant, where the rate counts
-	// objects up and down; Level is their number afterwards.
+	// Way selects the actions of a rate that counts objects up and down; Level is their
+	// number afterwards.
 	Way   Way
 	Level int64
 	// Step is the number of the trigger, from 0.
@@ -36,27 +36,25 @@ type Trigger struct {
 // Way is a direction.
 type Way int8
 
-// The ways: rates that do not count objects have none.
+// Ways; rates that do not count objects have NoWay.
 const (
 	NoWay Way = iota
 	Up
 	Down
 )
 
-// Ending is a Schedule that ends by itself, or whose triggers can be counted.
+// Ending is a Schedule whose triggers can be counted.
 type Ending interface {
-	// Count is how many triggers are due until then (0: at all); ended is false
-	// if there is no end to them.
+	// Count returns the number of triggers up to until (0: in total); ended is false if
+	// it is infinite.
 	Count(until time.Duration) (n int64, ended bool)
 }
 
-// Constant is one trigger each Interval: the k-th (k = 0, 1, …) is due at
-// (k+1)·Interval, as a ticker's would be. Times are computed, not added up, so
-// that they do not drift.
+// Constant is one trigger each Interval: trigger k = 0, 1, … is due at (k+1)·Interval, as
+// of a ticker. Times are computed without accumulation, and do not drift.
 type Constant struct {
 	Interval time.Duration
-	// Rate, if positive, is triggers per second and takes the place of
-	// Interval: due (k+1)/Rate, rounded to the nanosecond.
+	// Rate, if positive, replaces Interval: due at (k+1)/Rate seconds, rounded to the ns.
 	Rate float64
 }
 
@@ -87,8 +85,7 @@ func (c *constant) Next() (Trigger, bool) {
 	return t, true
 }
 
-// Poisson has independent exponential gaps of mean 1/Rate seconds: the
-// arrivals of many independent users.
+// Poisson has independent exponential gaps of mean 1/Rate seconds.
 type Poisson struct{ Rate float64 }
 
 // PerSecond is the mean rate.

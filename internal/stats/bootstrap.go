@@ -8,8 +8,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/hist"
 )
 
-// Counts is what was measured in one step of time: values in ns with how
-// often each was seen. A single I/O is Counts of length one.
+// Counts are the values in ns of one time step with their frequencies.
 type Counts []Count
 
 // Count is a value that was seen N times.
@@ -18,7 +17,7 @@ type Count struct{ Value, N int64 }
 // One is the Counts of a single value.
 func One(ns int64) Counts { return Counts{{ns, 1}} }
 
-// OfHistogram are the populated buckets of h, as their upper edges.
+// OfHistogram returns the populated buckets of h, as their upper edges.
 func OfHistogram(h *hist.Histogram) Counts {
 	var c Counts
 	h.Buckets(func(b hist.Bucket) bool {
@@ -28,29 +27,25 @@ func OfHistogram(h *hist.Histogram) Counts {
 	return c
 }
 
-// Ratio is an estimate of one with its interval, which is NaN where there is too
-// little for one.
+// Ratio is an estimated ratio with its interval, which is NaN with too few values.
 type Ratio struct {
 	Value, Low, High float64
 }
 
-// Bounded says whether there is an interval.
+// Bounded reports whether there is an interval.
 func (r Ratio) Bounded() bool { return !math.IsNaN(r.Low) }
 
-// replicates of a bootstrap, and the fewest steps of time on either side from
-// which an interval is drawn.
+// replicates of a bootstrap, and the fewest time steps per side for an interval.
 const (
 	replicates = 400
 	minSteps   = 10
 )
 
-// QuantileRatio is the quantile q of a over that of b, both in order of time,
-// with a 95 % interval by the moving-block bootstrap: blocks of consecutive
-// steps (the cube root of their number long; Künsch 1989) are drawn with
-// replacement from each side, so that what is correlated in time stays
-// together. The interval is NaN with fewer than ten steps on a side. It is
-// false when a side is empty or the divisor is 0. The same seed gives the
-// same interval.
+// QuantileRatio returns the quantile q of a ÷ that of b, both in order of time, with a
+// 95 % interval by the moving-block bootstrap (Künsch 1989): blocks of consecutive steps,
+// as long as the cube root of their number, are drawn with replacement from each side.
+// The interval is NaN with fewer than ten steps on a side. It returns false if a side is
+// empty or the divisor is 0. The same seed gives the same interval.
 func QuantileRatio(a, b []Counts, q float64, seed uint64) (Ratio, bool) {
 	sides := [2]side{newSide(a), newSide(b)}
 	num, den := sides[0].quantile(q, sides[0].all()), sides[1].quantile(q, sides[1].all())
@@ -77,8 +72,8 @@ func QuantileRatio(a, b []Counts, q float64, seed uint64) (Ratio, bool) {
 	return r, true
 }
 
-// side holds one side's steps with values replaced by their index in a sorted
-// table, so that a replicate's quantile is a count and not a sort.
+// side holds one side's steps with values replaced by their index in a sorted table, so
+// that a replicate's quantile needs no sort.
 type side struct {
 	table []int64
 	steps [][]indexed
@@ -120,7 +115,7 @@ func (s *side) all() []int64 {
 	return s.count
 }
 
-// draw counts blocks drawn with replacement, as many steps as there are.
+// draw counts as many steps as there are, in blocks drawn with replacement.
 func (s *side) draw(random *rand.Rand) []int64 {
 	clear(s.count)
 	n := len(s.steps)

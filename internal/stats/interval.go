@@ -7,7 +7,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Confidence is the level of every interval that is printed without another.
+// Confidence is the default level of intervals.
 const Confidence = 0.95
 
 // MinN is the least number of independent values for which an interval of the
@@ -52,7 +52,7 @@ func Ranks(n int64, q, level float64) (j, k int64, coverage float64, ok bool) {
 	}
 	// j: the greatest with B(j−1) ≤ allowed.
 	j = int64(sort.Search(int(n), func(i int) bool { return cdf(int64(i)) > allowed }))
-	if j < 1 { // no lower end so far out: move the upper one instead
+	if j < 1 { // no such lower end: move the upper one
 		j = 1
 		k = 1 + int64(sort.Search(int(n), func(i int) bool { return cdf(int64(i))-cdf(0) >= level }))
 		if k > n {
@@ -63,10 +63,9 @@ func Ranks(n int64, q, level float64) (j, k int64, coverage float64, ok bool) {
 	return j, k, coverage, coverage >= level
 }
 
-// OneSided are the bounds of the quantile q, each with the confidence that an end
-// of an interval at the level Confidence has: where no order statistic is one, the
-// lower is 0 and the upper infinite. Of too few values for an interval there may be
-// one of the two.
+// OneSided returns one-sided bounds of the quantile q, each at the confidence of one end
+// of an interval at the level Confidence. Without such an order statistic the lower is 0
+// and the upper infinite.
 func (s *Sample) OneSided(q float64) (low, high Estimate) {
 	n := s.N()
 	tail := (1 - Confidence) / 2
@@ -87,8 +86,8 @@ func (s *Sample) OneSided(q float64) (low, high Estimate) {
 	return low, high
 }
 
-// Interval of the quantile q at the level Confidence. Low and High may be
-// lower bounds, or infinite. It is false when the sample is too small.
+// Interval returns the interval of the quantile q at the level Confidence. Low and high
+// may be lower bounds, or infinite. It returns false if the sample is too small.
 func (s *Sample) Interval(q float64) (low, high Estimate, coverage float64, ok bool) {
 	j, k, coverage, ok := Ranks(s.N(), q, Confidence)
 	if !ok {

@@ -14,12 +14,11 @@ func Median(values []float64) float64 {
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }
 
-// MedianRatio estimates by what factor values of b are those of a: the median of
-// all b/a (Hodges and Lehmann, for two independent samples, of logarithms), with
-// an interval by the exact distribution of the rank-sum statistic (Mann and
-// Whitney 1947; without ties), of the least coverage that is at least level. The
-// interval is NaN where the samples are too small for one. It is false where a
-// sample is empty or a value not positive.
+// MedianRatio returns the median of all b/a (Hodges and Lehmann's estimator of two
+// independent samples, of logarithms) with an interval by the exact distribution of the
+// rank-sum statistic (Mann and Whitney 1947; without ties), of the least coverage of at
+// least level. The interval is NaN where the samples are too small. It returns false if
+// a sample is empty or a value not positive.
 func MedianRatio(a, b []float64, level float64) (Ratio, bool) {
 	var all []float64
 	for _, x := range a {
@@ -36,8 +35,8 @@ func MedianRatio(a, b []float64, level float64) (Ratio, bool) {
 	slices.Sort(all)
 	last := len(all) - 1
 	r := Ratio{Value: math.Sqrt(all[last/2] * all[(last+1)/2]), Low: math.NaN(), High: math.NaN()}
-	// The interval from the k-th least to the k-th largest ratio leaves out
-	// P(U < k) at each side. The chances are sums of fractions, and not exact.
+	// The interval from the k-th least to the k-th largest ratio leaves out P(U < k) at
+	// each side. 1e-9: the probabilities are sums of floating-point fractions.
 	chances, below := rankSums(len(a), len(b)), 0.0
 	for k := 1; 2*k <= last+2 && 1-2*(below+chances[k-1]) >= level-1e-9; k++ {
 		below += chances[k-1]
@@ -46,8 +45,8 @@ func MedianRatio(a, b []float64, level float64) (Ratio, bool) {
 	return r, true
 }
 
-// rankSums has the probability of each value 0 … n·m of the statistic U, the
-// number of pairs in which b is below a, where both are of one distribution.
+// rankSums returns the probability of each value 0 … n·m of the statistic U, the number
+// of pairs in which b is below a, for samples of one distribution.
 func rankSums(n, m int) []float64 {
 	// ways[i][u]: orders of i of the first sample among j of the second, by U.
 	ways := make([][]float64, n+1)
@@ -56,8 +55,8 @@ func rankSums(n, m int) []float64 {
 	}
 	for j := 1; j <= m; j++ {
 		for i := 1; i <= n; i++ {
-			// The largest value is of the second sample, or of the first, which is
-			// then above j of the second.
+			// The largest value is of the second sample, or of the first and then above
+			// j of the second.
 			next := make([]float64, i*j+1)
 			copy(next, ways[i])
 			for u, w := range ways[i-1] {

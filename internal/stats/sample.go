@@ -1,7 +1,6 @@
-// Package stats has the statistics of CNSBench: quantiles of samples in which
-// some values are only known from below or are infinite, intervals of
-// quantiles by order statistics, and bootstrap intervals of their ratios. It
-// is pure.
+// Package stats implements the statistics of CNSBench: quantiles of right-censored
+// samples, intervals of quantiles by order statistics, and bootstrap intervals of their
+// ratios. It does no I/O.
 package stats
 
 import (
@@ -12,14 +11,13 @@ import (
 	"github.com/cnsbench/cnsbench/internal/hist"
 )
 
-// exactLimit is how many values a Sample keeps one by one; beyond, it counts
-// them in histogram buckets, at most hist.RelativeError wide, so that its
-// memory does not grow with the run.
+// exactLimit is how many values a Sample keeps exactly. Beyond it counts them in
+// histogram buckets (hist.RelativeError), which bounds its memory.
 const exactLimit = 200_000
 
-// Sample gathers latencies in nanoseconds of three sorts: known values, lower
-// bounds of values (ops that had not ended), and infinite ones (ops that were
-// never started). The zero Sample is empty. It is not safe for concurrent use.
+// Sample has latencies in ns: known values, lower bounds (ops that had not ended), and
+// infinite values (ops that never started). The zero value is empty. It is not safe for
+// concurrent use.
 type Sample struct {
 	values, bounds values
 	infinite       int64
@@ -48,26 +46,25 @@ func (s *Sample) AddHistogram(h *hist.Histogram) error {
 	return s.values.merge(h)
 }
 
-// N counts all values, of whatever sort.
+// N counts all values.
 func (s *Sample) N() int64 { return s.values.n + s.bounds.n + s.infinite }
 
 // Known counts the values that are known.
 func (s *Sample) Known() int64 { return s.values.n }
 
-// Bounds counts the values known only from below.
+// Bounds counts the lower bounds.
 func (s *Sample) Bounds() int64 { return s.bounds.n }
 
 // Infinite counts the infinite values.
 func (s *Sample) Infinite() int64 { return s.infinite }
 
-// Min is the smallest known value, Max the greatest; false without any. They
-// are exact.
+// Min is the exact smallest known value; false without any.
 func (s *Sample) Min() (int64, bool) { return s.values.min, s.values.n > 0 }
 
-// Max is the greatest known value.
+// Max is the exact greatest known value; false without any.
 func (s *Sample) Max() (int64, bool) { return s.values.max, s.values.n > 0 }
 
-// MaxBound is the greatest lower bound; false without any. It is exact.
+// MaxBound is the exact greatest lower bound; false without any.
 func (s *Sample) MaxBound() (int64, bool) { return s.bounds.max, s.bounds.n > 0 }
 
 // Mean is the exact mean of the known values; NaN without any.
@@ -78,16 +75,13 @@ func (s *Sample) Mean() float64 {
 	return s.values.sum / float64(s.values.n)
 }
 
-// points are known values and lower bounds in ascending order; of equal ones
-// the bounds come last, as the values that they stand for are greater.
+// points returns known values and lower bounds in ascending order; at equal values the
+// bounds are last, since the values they bound are greater.
 func (s *Sample) points() []point {
 	if s.sorted == nil {
 		s.sorted = append(s.values.points(false), s.bounds.points(true)...)
 		slices.SortFunc(s.sorted, func(a, b point) int {
-			if a.v != b.v {
-				return cmp.Compare(a.v, b.v)
-			}
-			return cmp.Compare(b2i(a.lower), b2i(b.lower))
+			return cmp.Or(cmp.Compare(a.v, b.v), cmp.Compare(b2i(a.lower), b2i(b.lower)))
 		})
 	}
 	return s.sorted
@@ -100,18 +94,16 @@ func b2i(b bool) int {
 	return 0
 }
 
-// Estimate is an estimated quantile in nanoseconds: Value itself, or at least
-// Value, or infinite.
+// Estimate is an estimated quantile in ns: Value, at least Value, or infinite.
 type Estimate struct {
 	Value    int64
 	AtLeast  bool
 	Infinite bool
 }
 
-// Quantile estimates the quantile q by Kaplan and Meier's product limit
-// (without lower bounds: the order statistic of rank ⌈q·n⌉). Where the
-// estimator does not come down to 1 − q the greatest value seen is a lower
-// bound. It is false for an empty sample.
+// Quantile estimates the quantile q by Kaplan and Meier's product limit (without lower
+// bounds: the order statistic of rank ⌈q·n⌉). Where the estimator does not reach 1 − q,
+// the greatest value is a lower bound. It returns false for an empty sample.
 func (s *Sample) Quantile(q float64) (Estimate, bool) {
 	n := s.N()
 	if n == 0 {
@@ -138,10 +130,9 @@ func (s *Sample) Quantile(q float64) (Estimate, bool) {
 	return Estimate{Value: last, AtLeast: true}, true
 }
 
-// BoundsOf the quantile q, as far as it is certain: the order statistic with
-// each lower bound taken as it is, and with each taken as infinite. They are
-// the same where no op that had not ended can matter. It is false for an
-// empty sample.
+// BoundsOf returns certain bounds of the quantile q: the order statistic with lower
+// bounds taken as values, and taken as infinite. They are equal where no unended op can
+// change the quantile. It returns false for an empty sample.
 func (s *Sample) BoundsOf(q float64) (low, high Estimate, ok bool) {
 	n := s.N()
 	if n == 0 {
@@ -161,7 +152,7 @@ func (s *Sample) BoundsOf(q float64) (low, high Estimate, ok bool) {
 	return low, high, true
 }
 
-// order is the value of a rank in [1, n], bounds taken as they are.
+// order returns the value of a rank in [1, n], lower bounds taken as values.
 func (s *Sample) order(rank int64) Estimate {
 	var seen int64
 	for _, p := range s.points() {
@@ -172,16 +163,14 @@ func (s *Sample) order(rank int64) Estimate {
 	return Estimate{Infinite: true}
 }
 
-// Step is a point of a distribution function: the share P of all values is
-// known to be at most V nanoseconds.
+// Step is a point of a distribution function: the share P of values is at most V ns.
 type Step struct {
 	V int64
 	P float64
 }
 
-// CDF is the distribution function of the sample in at most about limit steps;
-// lower bounds and infinite values keep it below 1. It begins at the least
-// known value and ends at the greatest.
+// CDF returns the distribution function in about limit steps, from the least to the
+// greatest known value. Lower bounds and infinite values keep it below 1.
 func (s *Sample) CDF(limit int) []Step {
 	n, seen, next := float64(s.N()), 0.0, 0.0
 	points := slices.DeleteFunc(slices.Clone(s.points()), func(p point) bool { return p.lower })
@@ -196,7 +185,7 @@ func (s *Sample) CDF(limit int) []Step {
 	return steps
 }
 
-// values are kept one by one up to exactLimit, then in buckets.
+// values are kept exactly up to exactLimit, then in buckets.
 type values struct {
 	n        int64
 	sum      float64
@@ -247,8 +236,8 @@ func (v *values) collapse() {
 	}
 }
 
-// count puts x into its bucket. A negative latency, which only the error of a
-// joined clock can make, counts as 0 there; Record has no other complaint.
+// count puts x into its bucket. A negative latency, due to the error of a joined clock,
+// counts as 0; Record fails for no other value.
 func (v *values) count(x int64) { _ = v.buckets.Record(max(x, 0)) }
 
 func (v *values) points(lower bool) []point {

@@ -43,7 +43,7 @@ func (d *Dir) Sweeps() ([]sweep.Sweep, error) {
 			if of[trial.Cell] == nil {
 				of[trial.Cell] = &sweep.Gather{}
 			}
-			of[trial.Cell].Trial(a.ops, b.Run.Engine == "local", ends)
+			of[trial.Cell].Trial(a.ops, b.Run.OneMachine(), ends)
 		}
 	}
 	var list []sweep.Sweep

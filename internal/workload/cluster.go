@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// clusterObject takes in what only a cluster has.
+// clusterObject adds an object that only a cluster supports.
 func (r *renderer) clusterObject(key string, head metav1.TypeMeta, decode func(any) error) error {
 	switch head.APIVersion + "/" + head.Kind {
 	case "v1/Service":
@@ -25,7 +25,7 @@ func (r *renderer) clusterObject(key string, head metav1.TypeMeta, decode func(a
 			return err
 		}
 		base := s.Name
-		if err := taken(key, "Secret", base, r.secrets); err != nil {
+		if err := checkName(key, "Secret", base, r.secrets); err != nil {
 			return err
 		}
 		s.APIVersion, s.Kind = "v1", "Secret"
@@ -38,11 +38,11 @@ func (r *renderer) clusterObject(key string, head metav1.TypeMeta, decode func(a
 		"Pod, Job, StatefulSet, Deployment, PersistentVolumeClaim, ConfigMap, Secret and Service are")
 }
 
-// service makes a Service lead to the pods of its own instance alone: those of
-// other instances have the same labels of their author.
+// service restricts a Service to the pods of its instance: other instances have the same
+// labels in the template.
 func (r *renderer) service(key string, s corev1.Service) error {
 	base := s.Name
-	if err := taken(key, "Service", base, r.services); err != nil {
+	if err := checkName(key, "Service", base, r.services); err != nil {
 		return err
 	}
 	s.APIVersion, s.Kind = "v1", "Service"
@@ -59,7 +59,7 @@ func (r *renderer) service(key string, s corev1.Service) error {
 	return nil
 }
 
-func taken(key, kind, name string, names map[string]string) error {
+func checkName(key, kind, name string, names map[string]string) error {
 	if name == "" {
 		return &Error{Part: key, Message: fmt.Sprintf("the %s has no name", kind)}
 	}
@@ -69,8 +69,7 @@ func taken(key, kind, name string, names map[string]string) error {
 	return nil
 }
 
-// serviceVariable is the variable of the environment that has a Service's name
-// in the run.
+// serviceVariable returns the environment variable with a Service's name in the run.
 func serviceVariable(base string) string {
 	return "SERVICE_" + strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' {
@@ -83,10 +82,10 @@ func serviceVariable(base string) string {
 	}, base)
 }
 
-// clusterPod finishes a pod that a cluster runs: what its author wrote stays,
-// but for what would keep the run from beginning or from ending.
+// clusterPod completes a pod for a cluster. Its specification is kept, except for fields
+// that would keep the run from beginning or ending.
 func (r *renderer) clusterPod(t *template, p *corev1.PodSpec, meta *metav1.ObjectMeta) error {
-	meta.Annotations = theirs(t.meta.Annotations)
+	meta.Annotations = foreignAnnotations(t.meta.Annotations)
 	denyToken(p)
 	for i := range p.ImagePullSecrets {
 		if name, ok := r.secrets[p.ImagePullSecrets[i].Name]; ok {
@@ -99,17 +98,17 @@ func (r *renderer) clusterPod(t *template, p *corev1.PodSpec, meta *metav1.Objec
 	if t.role() != "workload" {
 		return nil
 	}
-	// Its end is what the run waits for: whoever starts it again hides that.
+	// The run waits for its end, which a restart would hide.
 	if t.kind == "Pod" && p.RestartPolicy != "" && p.RestartPolicy != corev1.RestartPolicyNever {
-		return &Error{Part: t.part, Message: fmt.Sprintf("Pod %q has restartPolicy %s: the run waits for its end, but it would be started again", t.meta.Name, p.RestartPolicy),
+		return &Error{Part: t.part, Message: fmt.Sprintf("Pod %q has restartPolicy %s: the run waits for its end, but it would be restarted", t.meta.Name, p.RestartPolicy),
 			Hint: "restartPolicy: Never, or annotation role: server"}
 	}
 	p.RestartPolicy = corev1.RestartPolicyNever
 	return nil
 }
 
-// theirs are the annotations that are not ours to read.
-func theirs(annotations map[string]string) map[string]string {
+// foreignAnnotations returns the annotations without ours.
+func foreignAnnotations(annotations map[string]string) map[string]string {
 	out := maps.Clone(annotations)
 	maps.DeleteFunc(out, func(k, _ string) bool {
 		k = strings.TrimPrefix(k, annotationPrefix)
@@ -121,9 +120,9 @@ func theirs(annotations map[string]string) map[string]string {
 	return out
 }
 
-// waiting refuses a container that waits at the barrier and would not live to
-// see it open, or that nobody can make wait.
-func waiting(t *template, c *corev1.Container, names []string) error {
+// checkWaiting rejects a container that would be killed while it waits at the barrier, or
+// that cannot be made to wait.
+func checkWaiting(t *template, c *corev1.Container, names []string) error {
 	where := fmt.Sprintf("container %q of %s %q", c.Name, t.kind, t.meta.Name)
 	for _, probe := range []struct {
 		name string
@@ -144,7 +143,7 @@ func waiting(t *template, c *corev1.Container, names []string) error {
 	return &Error{Part: t.part, Message: where + " is to wait at the barrier but leaves its command to the image: it cannot be wrapped, and begins at once", Hint: hint}
 }
 
-// withCommand lists the containers that can be wrapped.
+// withCommand returns the containers that can be wrapped.
 func withCommand(containers []corev1.Container) []string {
 	var names []string
 	for _, c := range containers {
@@ -155,8 +154,7 @@ func withCommand(containers []corev1.Container) []string {
 	return names
 }
 
-// clusterVolume changes the references of a pod's volume to what the instance
-// has; all else is the cluster's.
+// clusterVolume updates references of a pod's volume to objects of the instance.
 func (r *renderer) clusterVolume(part string, v *corev1.Volume) error {
 	if s := v.Secret; s != nil {
 		s.SecretName = r.secret(s.SecretName, s.Optional)
@@ -180,7 +178,7 @@ func (r *renderer) clusterVolume(part string, v *corev1.Volume) error {
 	return nil
 }
 
-// secret is a Secret's name in the run.
+// secret returns a Secret's name in the run.
 func (r *renderer) secret(name string, optional *bool) string {
 	if own, ok := r.secrets[name]; ok {
 		return own
@@ -191,8 +189,8 @@ func (r *renderer) secret(name string, optional *bool) string {
 	return name
 }
 
-// clusterEnv changes the references of a container's environment, which the
-// cluster resolves, and adds our variables before it.
+// clusterEnv updates references of a container's environment and adds our variables before
+// it.
 func (r *renderer) clusterEnv(t *template, c *corev1.Container) error {
 	where := fmt.Sprintf("container %q", c.Name)
 	for i := range c.EnvFrom {

@@ -1,8 +1,5 @@
-// Package workload has the library of I/O workloads and the templates that
-// its entries are: manifests with variables, from ConfigMaps or plain folders,
-// rendered into the objects of one instance.
-//
-// It is pure but for reading the file system that it is given.
+// Package workload reads the library of I/O workloads and renders its entries, which are
+// manifests with variables from ConfigMaps or folders, to the objects of one instance.
 package workload
 
 import (
@@ -24,7 +21,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/workload/variable"
 )
 
-// Annotations of an entry: the default of a variable, its type and what it means.
+// Annotations of an entry: default, type and description of a variable.
 const (
 	defaultPrefix     = "cnsbench.default."
 	typePrefix        = "cnsbench.type."
@@ -32,21 +29,21 @@ const (
 	descriptionKey    = "cnsbench.dev/description"
 )
 
-// maxFile bounds one file of an entry. It may exceed what a rendered part may
-// have: files that are no templates are carried along as data.
+// maxFile bounds one file of an entry. It exceeds maxText, since files that are not
+// templates are data.
 const maxFile = 64 << 20
 
-// entryFile is the file of a folder that has the entry's name, annotations and
-// label, as the ConfigMap does whose data the other files are.
+// entryFile is the file of a folder with the entry's name and annotations: a ConfigMap whose
+// data are the other files.
 const entryFile = "workload.yaml"
 
 // Entry is one workload of a library.
 type Entry struct {
 	Name        string
-	Origin      string // where it is from, for people
+	Origin      string // source of the entry, for messages
 	Description string
 	Defaults    map[string]string        // of variables
-	Types       map[string]variable.Type // of variables; one without takes any text
+	Types       map[string]variable.Type // of variables; without one any text is valid
 	Meanings    map[string]string        // of variables
 	Parts       []Part                   // sorted by key
 }
@@ -55,7 +52,7 @@ type Entry struct {
 // else a configuration file.
 type Part struct{ Key, Text string }
 
-// Manifest says whether the part has objects.
+// Manifest reports whether the part has objects.
 func (p Part) Manifest() bool {
 	return strings.HasSuffix(p.Key, ".yaml") || strings.HasSuffix(p.Key, ".yml")
 }
@@ -75,15 +72,15 @@ func (e *Entry) WithoutSecrets() *Entry {
 	return &kept
 }
 
-// IsEntry says whether a ConfigMap is an entry of a library.
+// IsEntry reports whether a ConfigMap is an entry of a library.
 func IsEntry(cm *corev1.ConfigMap) bool { return cm.Labels["type"] == "workload" }
 
-// FromConfigMap reads an entry from a library ConfigMap (label type:
-// workload), whose keys are manifests.
+// FromConfigMap reads an entry from a ConfigMap with the label type: workload, whose keys
+// are manifests.
 func FromConfigMap(cm *corev1.ConfigMap, origin string) (*Entry, error) {
 	switch {
 	case cm.Name == "":
-		return nil, errors.New("the ConfigMap has no name, by which the workload would be called")
+		return nil, errors.New("the ConfigMap has no name")
 	case !IsEntry(cm):
 		return nil, fmt.Errorf("ConfigMap %q has no label type: workload", cm.Name)
 	case len(cm.Data) == 0:
@@ -110,7 +107,7 @@ func FromConfigMap(cm *corev1.ConfigMap, origin string) (*Entry, error) {
 	return e, e.readTypes(cm.Annotations)
 }
 
-// readTypes reads the types of the variables, which their defaults must be of.
+// readTypes reads the types of the variables and checks their defaults.
 func (e *Entry) readTypes(annotations map[string]string) error {
 	known := e.Variables()
 	for _, k := range sortedKeys(annotations) {
@@ -139,11 +136,10 @@ func looksLikeManifest(text string) bool {
 	return strings.Contains(text, "apiVersion:") && strings.Contains(text, "kind:")
 }
 
-// SHA256 is the digest, in hex, of what the entry makes instances of: its name, its
-// defaults, its types and its parts, wherever they are from.
+// SHA256 returns the digest, in hex, of the entry's name, defaults, types and parts.
 func (e *Entry) SHA256() string {
 	sum := sha256.New()
-	write := func(text string) { fmt.Fprintf(sum, "%d:%s", len(text), text) } // a hash takes all
+	write := func(text string) { fmt.Fprintf(sum, "%d:%s", len(text), text) } // a hash never fails
 	write(e.Name)
 	for _, k := range sortedKeys(e.Defaults) {
 		write(k)
@@ -161,9 +157,8 @@ func (e *Entry) SHA256() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// FromFolder reads an entry from a plain folder: workload.yaml has its name
-// and defaults (a ConfigMap without data), the other files are its parts.
-// README files are not.
+// FromFolder reads an entry from a folder: workload.yaml has its name and defaults (a
+// ConfigMap without data), the other files except README are its parts.
 func FromFolder(fsys fs.FS, dir, origin string) (*Entry, error) {
 	files, err := fs.ReadDir(fsys, dir)
 	if err != nil {
@@ -197,11 +192,11 @@ func FromFolder(fsys fs.FS, dir, origin string) (*Entry, error) {
 	return FromConfigMap(&cm, origin)
 }
 
-// Library is a set of entries. The zero value is empty and ready for use. It
-// is not safe for concurrent change.
+// Library is a set of entries. The zero value is empty and ready to use. It is not safe for
+// concurrent changes.
 type Library struct{ entries map[string]*Entry }
 
-// Add puts an entry in place of one of the same name.
+// Add adds an entry, replacing one of the same name.
 func (l *Library) Add(e *Entry) {
 	if l.entries == nil {
 		l.entries = map[string]*Entry{}
@@ -209,8 +204,7 @@ func (l *Library) Add(e *Entry) {
 	l.entries[e.Name] = e
 }
 
-// AddAll puts the entries of another library in place of those with the same
-// name.
+// AddAll adds the entries of another library, replacing those of the same name.
 func (l *Library) AddAll(other *Library) {
 	for _, e := range other.entries {
 		l.Add(e)
@@ -223,11 +217,11 @@ func (l *Library) Get(name string) (*Entry, bool) {
 	return e, ok
 }
 
-// Names lists the entries in order.
+// Names returns the names of the entries, sorted.
 func (l *Library) Names() []string { return sortedKeys(l.entries) }
 
-// FromFolders reads a library: each folder of fsys that has a file in it is an
-// entry, and so is each YAML file with a library ConfigMap.
+// FromFolders reads a library: each folder of fsys and each YAML file with a library
+// ConfigMap is an entry.
 func FromFolders(fsys fs.FS, origin string) (*Library, error) {
 	l := &Library{}
 	files, err := fs.ReadDir(fsys, ".")
@@ -266,5 +260,5 @@ func fromFile(fsys fs.FS, name, origin string) (*Entry, error) {
 	return FromConfigMap(&cm, origin)
 }
 
-// Clone returns a library with the same entries that can be added to apart.
+// Clone returns an independent library with the same entries.
 func (l *Library) Clone() *Library { return &Library{entries: maps.Clone(l.entries)} }

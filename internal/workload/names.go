@@ -18,27 +18,27 @@ const (
 	LabelRole     = "cnsbench.dev/role"
 )
 
-// maxName is what a name may have to be a DNS label.
+// maxName is the greatest length of a DNS label.
 const maxName = 63
 
-// InstanceName is the name of what an action makes for the index-th time, so
-// that repeating a request is harmless. It is unique in a run; engines whose
-// platform outlives a run add the run to what the platform sees.
+// InstanceName returns the name of an action's index-th instance. It is a function of its
+// arguments, so that requests can be repeated, and unique in a run; engines add the run
+// where names outlive it.
 func InstanceName(action string, index int) string { return fmt.Sprintf("%s-%d", action, index) }
 
-// objectName is the name of an object of an instance.
+// objectName returns the name of an object of an instance.
 func objectName(instance, base string) string {
 	name := instance + "-" + base
 	if len(name) <= maxName {
 		return name
 	}
-	return strings.TrimRight(name[:maxName-7], "-.") + "-" + short(name)
+	return strings.TrimRight(name[:maxName-7], "-.") + "-" + hashSuffix(name)
 }
 
 var encoding = base32.NewEncoding("abcdefghijkmnpqrstuvwxyz23456789").WithPadding(base32.NoPadding)
 
-// short is six letters and digits that stand for s.
-func short(s string) string {
+// hashSuffix returns six letters and digits of a hash of s.
+func hashSuffix(s string) string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(s))
 	return encoding.EncodeToString(h.Sum(nil))[:6]

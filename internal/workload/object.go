@@ -46,7 +46,7 @@ func (o *Object) UnmarshalJSON(data []byte) error {
 	return utiljson.ConvertMapNumbers(o.Fields, 0)
 }
 
-// Resolve is Entry.Resolve: a manifest has no defaults.
+// Resolve is Entry.Resolve without defaults.
 func (o *Object) Resolve(given map[string]string) (map[string]string, []*Error) {
 	values, wrong := o.Entry.Resolve(given)
 	for _, e := range wrong {
@@ -55,7 +55,7 @@ func (o *Object) Resolve(given map[string]string) (map[string]string, []*Error) 
 	return values, wrong
 }
 
-// Render fills the variables in.
+// Render substitutes the variables.
 func (o *Object) Render(p Params) (map[string]any, error) {
 	values := maps.Clone(p.Vars)
 	if values == nil {
@@ -69,7 +69,7 @@ func (o *Object) Render(p Params) (map[string]any, error) {
 	return out.(map[string]any), nil
 }
 
-// filler replaces variables in the texts of a tree.
+// filler substitutes variables in the strings of a tree.
 type filler struct {
 	values, builtins map[string]string
 	numbers          map[string]bool

@@ -13,26 +13,23 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 )
 
-// Phase is a part of an instance's life with variables of its own, from an
-// instant after the barrier until the next begins. Before the first the
-// instance's own variables hold: phase 0.
+// Phase is a part of an instance's time with its own variables, from an instant after the
+// barrier to the next phase. Phase 0, before the first, has the instance's variables.
 type Phase struct {
 	From time.Duration
 	Vars map[string]string // complete
 }
 
-// phaseGrace is how long a command may take to end with its phase where its
-// pod's terminationGracePeriodSeconds does not say it: the next has begun by
-// then, so that it should be short.
+// phaseGrace is the default time for a command to end after its phase. It is short, since
+// the next phase has begun.
 const phaseGrace = 5 * time.Second
 
-// withPhases adds to the pods of an instance a copy of each container that waits
-// at the barrier for each phase, with what that phase's variables make of it:
-// its command, its environment, its configuration. Copies share the volumes but
-// have an output directory each.
+// withPhases adds a copy of each container that waits at the barrier for each phase, with
+// command, environment and configuration of the phase's variables. Copies share the volumes
+// and have separate output directories.
 func (e *Entry) withPhases(first *Instance, p Params) (*Instance, error) {
 	m := &merger{Instance: first, configs: map[string]bool{}}
-	if err := m.phased(p.Phases[0].From); err != nil {
+	if err := m.recordContainers(p.Phases[0].From); err != nil {
 		return nil, err
 	}
 	for k, ph := range p.Phases {
@@ -60,8 +57,8 @@ type merger struct {
 	configs map[string]bool
 }
 
-// phased takes down which containers have phases, and refuses those that cannot.
-func (m *merger) phased(until time.Duration) error {
+// recordContainers records the containers with phases and rejects those that cannot have any.
+func (m *merger) recordContainers(until time.Duration) error {
 	waits := false
 	for i := range m.Pods {
 		p := &m.Pods[i]
@@ -72,7 +69,7 @@ func (m *merger) phased(until time.Duration) error {
 		for _, name := range p.Sync {
 			waits = true
 			c := container(p, name)
-			if what := always(c); what != "" {
+			if what := continuousField(c); what != "" {
 				return &Error{Message: fmt.Sprintf("container %q of pod %q has a %s: with phases its program runs only for a part of the time", name, p.Name, what), Hint: "leave it out"}
 			}
 			if _, err := outputVolumes(p, c); err != nil {
@@ -87,8 +84,8 @@ func (m *merger) phased(until time.Duration) error {
 	return nil
 }
 
-// always is what a container has that wants its program to run all the time.
-func always(c *corev1.Container) string {
+// continuousField returns the field by which a container must run all the time.
+func continuousField(c *corev1.Container) string {
 	switch {
 	case c.LivenessProbe != nil:
 		return "livenessProbe"
@@ -116,11 +113,11 @@ func container(p *engine.Pod, name string) *corev1.Container {
 
 func podVolume(p *engine.Pod, name string) *corev1.Volume {
 	i := slices.IndexFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
-	return &p.Spec.Volumes[i] // the renderer has seen to it that it is there
+	return &p.Spec.Volumes[i] // the renderer checked that it exists
 }
 
-// outputVolumes are the emptyDirs that a container writes its output files to.
-// Those that are written to a volume would be the same for all phases.
+// outputVolumes returns the emptyDirs that a container writes its output files to. Output
+// on another volume is an error: the phases would overwrite it.
 func outputVolumes(p *engine.Pod, c *corev1.Container) (map[string]bool, error) {
 	private := map[string]bool{}
 	for _, file := range p.Outputs {
@@ -145,7 +142,7 @@ func outputVolumes(p *engine.Pod, c *corev1.Container) (map[string]bool, error) 
 
 // add adds one phase, for which other was rendered.
 func (m *merger) add(ph engine.Phase, other *Instance) error {
-	if what := m.differs(other); what != "" {
+	if what := m.difference(other); what != "" {
 		return &Error{Message: "the phase would be of another shape: " + what,
 			Hint: "a phase may change what the containers that wait at the barrier run, with what environment and configuration"}
 	}
@@ -159,7 +156,7 @@ func (m *merger) add(ph engine.Phase, other *Instance) error {
 	return nil
 }
 
-// copy adds a container as it is in a phase, with its output.
+// copy adds the container of a phase with its outputs.
 func (m *merger) copy(into, from *engine.Pod, name string, ph engine.Phase, other *Instance) error {
 	c := container(from, name).DeepCopy()
 	private, err := outputVolumes(from, c)
@@ -168,7 +165,7 @@ func (m *merger) copy(into, from *engine.Pod, name string, ph engine.Phase, othe
 	}
 	suffix := fmt.Sprintf("phase-%d", ph.Number)
 	c.Name = objectName(name, suffix)
-	c.Ports = nil // they are the first's: a port has its name once in a pod
+	c.Ports = nil // a port name is unique in a pod
 	for i := range c.VolumeMounts {
 		c.VolumeMounts[i].Name = m.volume(into, from, c.VolumeMounts[i].Name, suffix, private, other)
 	}
@@ -195,8 +192,8 @@ func (m *merger) copy(into, from *engine.Pod, name string, ph engine.Phase, othe
 	return nil
 }
 
-// volume is the name under which a phase mounts a volume: its own where it has
-// output in it or another configuration, else the one that all share.
+// volume returns the volume that a phase mounts: its own for output or a changed
+// configuration, else the shared one.
 func (m *merger) volume(into, from *engine.Pod, name, suffix string, private map[string]bool, other *Instance) string {
 	v := podVolume(from, name).DeepCopy()
 	own := private[name]
@@ -225,17 +222,16 @@ func (m *merger) volume(into, from *engine.Pod, name, suffix string, private map
 	return v.Name
 }
 
-// config is the name of a ConfigMap in a phase: that of a copy where the phase's
-// variables change what is in it.
+// config returns the ConfigMap of a phase: a copy where the phase's variables change it.
 func (m *merger) config(name, suffix string, other *Instance) string {
-	theirs := configMap(other, name)
-	if theirs == nil || sameData(theirs, configMap(m.Instance, name)) {
-		return name // of somebody else, or as before
+	changed := configMap(other, name)
+	if changed == nil || sameData(changed, configMap(m.Instance, name)) {
+		return name // not the entry's, or unchanged
 	}
 	own := objectName(name, suffix)
 	if !m.configs[own] {
 		m.configs[own] = true
-		cm := theirs.DeepCopy()
+		cm := changed.DeepCopy()
 		cm.Name = own
 		m.ConfigMaps = append(m.ConfigMaps, *cm)
 	}
@@ -254,8 +250,8 @@ func sameData(a, b *corev1.ConfigMap) bool {
 	return b != nil && maps.Equal(a.Data, b.Data) && reflect.DeepEqual(a.BinaryData, b.BinaryData)
 }
 
-// differs says what another instance has that a phase cannot change.
-func (m *merger) differs(other *Instance) string {
+// difference describes a change that a phase cannot make.
+func (m *merger) difference(other *Instance) string {
 	switch {
 	case !reflect.DeepEqual(m.Claims, other.Claims):
 		return "the volume is made once, for all of them"
@@ -267,14 +263,14 @@ func (m *merger) differs(other *Instance) string {
 		return fmt.Sprintf("it has %d pods, and there are %d", len(other.Pods), len(m.Pods))
 	}
 	for i := range m.Pods {
-		if what := m.podDiffers(i, &other.Pods[i]); what != "" {
+		if what := m.podDifference(i, &other.Pods[i]); what != "" {
 			return what
 		}
 	}
 	return ""
 }
 
-func (m *merger) podDiffers(i int, b *engine.Pod) string {
+func (m *merger) podDifference(i int, b *engine.Pod) string {
 	a, names := &m.Pods[i], m.names[i]
 	if !slices.Equal(names, b.Sync) || !slices.Equal(a.Outputs, b.Outputs) {
 		return fmt.Sprintf("annotations sync and outputFile of pod %q are the same in all", a.Name)
@@ -305,8 +301,8 @@ func (m *merger) podDiffers(i int, b *engine.Pod) string {
 	return ""
 }
 
-// Idle says why the variables of a phase change nothing that its containers do,
-// compared with the phase before; empty: they change something.
+// Idle returns why a phase's variables have no effect compared with the phase before;
+// empty: they have.
 func (e *Entry) Idle(p Params, before, now map[string]string) (string, error) {
 	p.Phases, p.Vars = nil, before
 	a, err := e.Render(p)
@@ -321,12 +317,12 @@ func (e *Entry) Idle(p Params, before, now map[string]string) (string, error) {
 	if reflect.DeepEqual(a, b) {
 		return "everything is as in the phase before", nil
 	}
-	return onceOnly(a, b), nil
+	return initOnlyDifference(a, b), nil
 }
 
-// onceOnly names the files that are all that differs between two instances, if
-// only init containers speak of them: those have run by then.
-func onceOnly(a, b *Instance) string {
+// initOnlyDifference returns the files that differ between two instances, if nothing else
+// differs and only init containers, which have run, use them.
+func initOnlyDifference(a, b *Instance) string {
 	if !reflect.DeepEqual(a.Pods, b.Pods) || len(a.ConfigMaps) != len(b.ConfigMaps) {
 		return ""
 	}
@@ -336,7 +332,7 @@ func onceOnly(a, b *Instance) string {
 			if text == a.ConfigMaps[i].Data[key] {
 				continue
 			}
-			if init, main := speaks(b, key); !init || main {
+			if init, main := references(b, key); !init || main {
 				return ""
 			}
 			names = append(names, key)
@@ -349,9 +345,9 @@ func onceOnly(a, b *Instance) string {
 	return strings.Join(names, ", ") + " alone would be another, and init containers run once, before the first phase"
 }
 
-// speaks says whether the command of an init container, or of another, names a
-// file.
-func speaks(i *Instance, file string) (init, main bool) {
+// references reports whether the command of an init container, or of another, has a file's
+// name.
+func references(i *Instance, file string) (init, main bool) {
 	named := func(list []corev1.Container) bool {
 		return slices.ContainsFunc(list, func(c corev1.Container) bool {
 			return strings.Contains(strings.Join(append(slices.Clone(c.Command), c.Args...), " "), file)

@@ -10,16 +10,16 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 )
 
-// outputDir is where the prototype's workloads find a place for their output.
+// outputDir is the output directory of the prototype's workloads.
 const outputDir = "/output"
 
 // annotationPrefix may stand before our annotations.
 const annotationPrefix = "cnsbench.dev/"
 
-// podAnnotations are what we read of a pod's annotations.
+// podAnnotations are the annotations of a pod that we read.
 var podAnnotations = []string{"role", "sync", "meets", "environment", "outputFile", "parser", "parserImage"}
 
-// role says whether the run waits for a pod ("workload").
+// role returns the annotation; the run waits for pods of role "workload".
 func (t *template) role() string {
 	role := annotation(t.annotations, "role")
 	if role == "" && (t.kind == "Pod" || t.kind == "Job") {
@@ -43,8 +43,7 @@ func (t *template) sync() string {
 
 func (t *template) waits() bool { return t.sync() != "" }
 
-// pod makes the pod of a template: named, its references resolved, and what
-// its annotations say of it beside the manifest.
+// pod returns the pod of a template with its name, resolved references and annotations.
 func (r *renderer) pod(t template) (*engine.Pod, error) {
 	fail := func(format string, args ...any) error {
 		return &Error{Part: t.part, Message: fmt.Sprintf(format, args...)}
@@ -110,7 +109,7 @@ func (r *renderer) annotate(t *template, p *engine.Pod) error {
 	}
 	for i := range p.Spec.Containers {
 		if c := &p.Spec.Containers[i]; r.cluster() && slices.Contains(p.Sync, c.Name) {
-			if err := waiting(t, c, wrapped); err != nil {
+			if err := checkWaiting(t, c, wrapped); err != nil {
 				return err
 			}
 		}
@@ -121,12 +120,12 @@ func (r *renderer) annotate(t *template, p *engine.Pod) error {
 	if len(files) == 0 {
 		return nil
 	}
-	// The one that writes them is one of those that the pod is about.
+	// A container that waits writes them, if one does.
 	writer := slices.IndexFunc(p.Spec.Containers, func(c corev1.Container) bool {
 		return len(c.Command) > 0 && (len(p.Sync) == 0 || slices.Contains(p.Sync, c.Name))
 	})
 	if writer < 0 {
-		return &Error{Part: t.part, Message: fmt.Sprintf("%s %q has an outputFile, but no container with a command: nobody can read it there", t.kind, t.meta.Name),
+		return &Error{Part: t.part, Message: fmt.Sprintf("%s %q has an outputFile, but no container with a command, which could read it", t.kind, t.meta.Name),
 			Hint: "give the container's command, so that it is wrapped"}
 	}
 	out, err := r.parser(t, &p.Spec.Containers[writer])
@@ -169,8 +168,7 @@ func (r *renderer) volume(part string, v *corev1.Volume) error {
 		}
 		v.ConfigMap.Name = name
 	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
-		// A claim that lives and dies with its pod is what all claims of an
-		// instance are.
+		// Claims of an instance have the lifetime of its pods anyway.
 		claim := corev1.PersistentVolumeClaim{Spec: v.Ephemeral.VolumeClaimTemplate.Spec}
 		claim.Name, claim.Labels = v.Name, v.Ephemeral.VolumeClaimTemplate.Labels
 		if err := r.claim(part, claim, claim.Name); err != nil {
@@ -186,7 +184,7 @@ func (r *renderer) volume(part string, v *corev1.Volume) error {
 	return nil
 }
 
-// configRef is a ConfigMap's name in the run, once it is known to have the keys.
+// configRef returns a ConfigMap's name in the run and checks its keys.
 func (r *renderer) configRef(part, where, name string, items []corev1.KeyToPath, optional *bool) (string, error) {
 	cm, ok := r.lookup(name)
 	switch {
@@ -210,7 +208,7 @@ func (r *renderer) configRef(part, where, name string, items []corev1.KeyToPath,
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// addOutputDir gives every container a place for output, as the prototype did.
+// addOutputDir mounts outputDir in every container, as the prototype did.
 func addOutputDir(spec *corev1.PodSpec) {
 	for _, c := range spec.Containers {
 		for _, m := range c.VolumeMounts {
@@ -228,8 +226,7 @@ func addOutputDir(spec *corev1.PodSpec) {
 	}
 }
 
-// container checks what a container needs to be wrapped, and resolves its
-// environment to plain values.
+// container checks that a container can be wrapped and resolves its environment to values.
 func (r *renderer) container(t *template, p *engine.Pod, c *corev1.Container) error {
 	where := fmt.Sprintf("container %q of %s %q", c.Name, t.kind, t.meta.Name)
 	if c.Name == "" {
@@ -255,7 +252,7 @@ func (r *renderer) container(t *template, p *engine.Pod, c *corev1.Container) er
 	return nil
 }
 
-// builtinEnv are the built-in variables that every container has.
+// builtinEnv returns the built-in variables of every container.
 func (r *renderer) builtinEnv() (env []corev1.EnvVar) {
 	for _, name := range []string{"ACTION_NAME", "INSTANCE_NUM", "NUM_INSTANCES", "RUN_ID"} {
 		env = append(env, corev1.EnvVar{Name: name, Value: r.builtins[name]})

@@ -19,7 +19,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 )
 
-// Params are what one instance is made from.
+// Params of one instance.
 type Params struct {
 	Vars   map[string]string // complete: from Resolve
 	Action string
@@ -34,13 +34,13 @@ type Params struct {
 	Cluster bool
 	// ToolsImage is the image of the library's programs.
 	ToolsImage string
-	// Image is that of this program.
+	// Image is the image of CNSBench.
 	Image string
 	// Object has the values of OBJECT_…, of an object workload.
 	Object map[string]string
-	// Configs are ConfigMaps beside the Benchmark that templates may refer to.
+	// Configs are ConfigMaps of the Benchmark's files that templates may refer to.
 	Configs map[string]*corev1.ConfigMap
-	// Phases follow one another after the first, which is that of Vars.
+	// Phases after the first, which has Vars.
 	Phases []Phase
 }
 
@@ -48,8 +48,8 @@ type Params struct {
 type Instance struct {
 	engine.Workload
 	Outputs []Output
-	// Expects names what the pods refer to and the entry does not have, such
-	// as `Secret "s"`: it must be there already (engine kubernetes). Sorted.
+	// Expects lists references to objects that must exist in the cluster, such as
+	// `Secret "s"`. Sorted.
 	Expects []string
 }
 
@@ -58,16 +58,14 @@ type Output struct {
 	Container string
 	File      string // path or glob inside the container
 	Parser    string // empty: kept raw
-	// Script is the text of the parser where it is one of the entry's own, and
-	// Image where it runs in a container of its own.
+	// Script is the text of a parser of the entry, and Image that of its container.
 	Script, Image string
 	Phase         int // in which it is written, from 0
 }
 
-// Render fills the variables in and makes the objects of one instance: names
-// unique in the run, references to them changed likewise, labels added,
-// references in the environment resolved. It has no side effects; errors are
-// of type *Error.
+// Render substitutes the variables and returns the objects of one instance with names that
+// are unique in the run, updated references, labels, and a resolved environment. It has no
+// side effects; errors are of type *Error.
 func (e *Entry) Render(p Params) (*Instance, error) {
 	r := &renderer{entry: e, params: p, name: InstanceName(p.Action, p.Index),
 		claims: map[string]string{}, configs: map[string]*corev1.ConfigMap{}, services: map[string]string{}, secrets: map[string]string{},
@@ -82,7 +80,7 @@ func (e *Entry) Render(p Params) (*Instance, error) {
 	return e.withPhases(first, p)
 }
 
-// renderer gathers the objects of one instance.
+// renderer collects the objects of one instance.
 type renderer struct {
 	entry    *Entry
 	params   Params
@@ -101,12 +99,12 @@ type renderer struct {
 // cluster says whether the pods are for a real cluster.
 func (r *renderer) cluster() bool { return r.params.Cluster }
 
-// expect notes that a pod refers to something that the entry does not have.
+// expect records a reference to an object that the entry does not have.
 func (r *renderer) expect(kind, name string) {
 	r.expects[fmt.Sprintf("%s %q", kind, name)] = true
 }
 
-// template is a pod as found in a part.
+// template is a pod of a part.
 type template struct {
 	part        string
 	kind        string
@@ -171,8 +169,7 @@ func (r *renderer) manifests(key, text string) error {
 	}
 }
 
-// object takes one object in. Pods come from Pods, Jobs and from workload
-// controllers of one replica, which are the same thing to a measurement.
+// object adds one object. Pods come from Pods, Jobs and workload controllers.
 func (r *renderer) object(key string, head metav1.TypeMeta, doc []byte) error {
 	decode := func(into any) error {
 		if err := yaml.UnmarshalStrict(doc, into); err != nil {
@@ -210,7 +207,7 @@ func (r *renderer) object(key string, head metav1.TypeMeta, doc []byte) error {
 		if err := decode(&job); err != nil {
 			return err
 		}
-		if n := orOne(job.Spec.Parallelism) * orOne(job.Spec.Completions); n != 1 {
+		if n := valueOrOne(job.Spec.Parallelism) * valueOrOne(job.Spec.Completions); n != 1 {
 			return r.unsupported(key, "a Job of more than one pod", "give the action a count instead")
 		}
 		r.pods = append(r.pods, podOf(key, "Job", job.ObjectMeta, job.Spec.Template))
@@ -226,7 +223,7 @@ func (r *renderer) object(key string, head metav1.TypeMeta, doc []byte) error {
 		if err := decode(&d); err != nil {
 			return err
 		}
-		if orOne(d.Spec.Replicas) != 1 {
+		if valueOrOne(d.Spec.Replicas) != 1 {
 			return r.unsupported(key, "a Deployment of more than one pod", "give the action a count instead")
 		}
 		r.pods = append(r.pods, podOf(key, "Deployment", d.ObjectMeta, d.Spec.Template))
@@ -238,8 +235,8 @@ func (r *renderer) object(key string, head metav1.TypeMeta, doc []byte) error {
 	return r.unsupported(key, fmt.Sprintf("an object of kind %s (%s)", head.Kind, head.APIVersion), "")
 }
 
-// claim takes a volume in, unless it stands for one that the user names.
-// volume is what the template calls it.
+// claim adds a volume, unless the user names an existing one. volume is its name in the
+// template.
 func (r *renderer) claim(key string, claim corev1.PersistentVolumeClaim, volume string) error {
 	if _, other := r.params.Vars["volname"]; other && annotation(claim.Annotations, "role") == "volume" &&
 		r.params.Vars["volname"] != r.entry.Defaults["volname"] {
@@ -260,8 +257,8 @@ func (r *renderer) claim(key string, claim corev1.PersistentVolumeClaim, volume 
 	return nil
 }
 
-// lookup finds a ConfigMap by its name in the template: the entry's, or one
-// that the user gave beside the Benchmark, which then becomes the instance's.
+// lookup finds a ConfigMap by its name in the template: the entry's, or one of the
+// Benchmark's files, which becomes the instance's.
 func (r *renderer) lookup(name string) (*corev1.ConfigMap, bool) {
 	if cm, ok := r.configs[name]; ok {
 		return cm, true
@@ -281,8 +278,7 @@ func (r *renderer) config(cm *corev1.ConfigMap) {
 	r.configs[base] = cm
 }
 
-// meta is an object's metadata in the run: a name of its own, no namespace,
-// its labels and ours.
+// meta returns an object's metadata in the run: name, no namespace, its labels and ours.
 func (r *renderer) meta(name string, from metav1.ObjectMeta) metav1.ObjectMeta {
 	labels := map[string]string{}
 	maps.Copy(labels, from.Labels)
@@ -295,7 +291,7 @@ func (r *renderer) unsupported(part, what, hint string) error {
 	return &Error{Part: part, Message: fmt.Sprintf("%s: not supported by engine %s", what, r.params.Engine), Hint: hint}
 }
 
-// finish makes the pods, now that the names of all else are known.
+// finish makes the pods, after the names of all other objects are known.
 func (r *renderer) finish() (*Instance, error) {
 	for _, t := range r.pods {
 		pod, err := r.pod(t)
@@ -311,14 +307,14 @@ func (r *renderer) finish() (*Instance, error) {
 	return &r.out, nil
 }
 
-func orOne(p *int32) int32 {
+func valueOrOne(p *int32) int32 {
 	if p == nil {
 		return 1
 	}
 	return *p
 }
 
-// annotation looks a key up as we write it and as the prototype did.
+// annotation looks up a key with and without our prefix.
 func annotation(from map[string]string, key string) string {
 	if v, ok := from["cnsbench.dev/"+key]; ok {
 		return v
@@ -326,7 +322,7 @@ func annotation(from map[string]string, key string) string {
 	return from[key]
 }
 
-// labelValue makes s fit to be the value of a label.
+// labelValue converts s to a valid label value.
 func labelValue(s string) string {
 	if len(s) > maxName {
 		s = s[:maxName]

@@ -195,7 +195,7 @@ func TestRenderProblems(t *testing.T) {
 		{"too many pods", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s}\nspec: {replicas: 2000000000, podManagementPolicy: Parallel}\n",
 			`e.yaml: StatefulSet "s" has 2000000000 pods (1 to 256; the action's count makes more instances)`},
 		{"parser without an interpreter", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mine, annotations: {container: busybox}}\ndata: {parse: cat $1}\n---\n" + pod(", annotations: {outputFile: /o, parser: mine}", "  containers: [{name: c, command: [a]}]\n"),
-			`e.yaml: parser "mine" does not say what runs it (its first line is such as #!/bin/sh)`},
+			`e.yaml: parser "mine" has no interpreter (its first line is such as #!/bin/sh)`},
 		{"parser without a script", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mine, annotations: {container: busybox}}\n---\n" + pod(", annotations: {outputFile: /o, parser: mine}", "  containers: [{name: c, command: [a]}]\n"),
 			`e.yaml: parser "mine" has no script (it is the only key of its ConfigMap, or one that begins with parse)`},
 		{"service", "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n", `e.yaml: an object of kind Service (v1): not supported by engine local`},

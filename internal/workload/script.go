@@ -8,18 +8,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// script is a parser that an entry brings: it is called with the name of an
-// output file and prints what it found.
+// script is a parser of an entry: it is called with the name of an output file and prints
+// metrics.
 type script struct{ text, image string }
 
-// isParser says whether a ConfigMap of an entry is a parser, as the prototype
-// wrote them.
+// isParser reports whether a ConfigMap of an entry is a parser in the prototype's form.
 func isParser(cm *corev1.ConfigMap) bool {
 	return cm.Annotations["container"] != "" || cm.Labels["type"] == "parser"
 }
 
-// scriptOf takes the only key of a ConfigMap, or the first that begins with
-// "parse"; the annotation container names the image.
+// scriptOf returns the script in the only key of a ConfigMap, or in the first that begins
+// with "parse"; the annotation container names the image.
 func scriptOf(cm *corev1.ConfigMap) script {
 	s := script{image: cm.Annotations["container"]}
 	keys := sortedKeys(cm.Data)
@@ -32,12 +31,12 @@ func scriptOf(cm *corev1.ConfigMap) script {
 	return s
 }
 
-// parser resolves a pod's annotation parser for what its container writes: one
-// of the entry's own, else a name for the caller to judge.
+// parser resolves a pod's annotation parser: a script of the entry, else a name that the
+// caller checks.
 func (r *renderer) parser(t *template, c *corev1.Container) (Output, error) {
 	out := Output{Container: c.Name, Parser: annotation(t.annotations, "parser")}
 	if out.Parser == "null-parser" {
-		out.Parser = "" // the prototype's word for keeping it raw
+		out.Parser = "" // the prototype's name for raw output
 	}
 	s, own := r.scripts[out.Parser]
 	if !own {
@@ -49,7 +48,7 @@ func (r *renderer) parser(t *template, c *corev1.Container) (Output, error) {
 			Hint: "it is the only key of its ConfigMap, or one that begins with parse"}
 	}
 	if !strings.HasPrefix(s.text, "#!") {
-		return out, &Error{Part: t.part, Message: fmt.Sprintf("parser %q does not say what runs it", out.Parser),
+		return out, &Error{Part: t.part, Message: fmt.Sprintf("parser %q has no interpreter", out.Parser),
 			Hint: "its first line is such as #!/bin/sh"}
 	}
 	return out, nil

@@ -10,14 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxReplicas bounds the pods of one set: more are instances, not replicas.
+// maxReplicas bounds the pods of one set.
 const maxReplicas = 256
 
 // podIndex is the label that a StatefulSet's pods have.
 const podIndex = "apps.kubernetes.io/pod-index"
 
-// podOf is the pod of a controller's template. The controller's annotations
-// are ours, those of the template go with the pod.
+// podOf returns the pod of a controller's template. Our annotations are on the controller;
+// those of the template stay with the pod.
 func podOf(key, kind string, meta metav1.ObjectMeta, t corev1.PodTemplateSpec) template {
 	annotations := maps.Clone(t.Annotations)
 	if annotations == nil {
@@ -32,15 +32,14 @@ func podOf(key, kind string, meta metav1.ObjectMeta, t corev1.PodTemplateSpec) t
 	return template{key, kind, metav1.ObjectMeta{Name: meta.Name, Labels: labels, Annotations: t.Annotations}, t.Spec, annotations}
 }
 
-// statefulSet makes the pods of a StatefulSet and their claims, with the names
-// that its controller gives them. They are made all at once, which is what
-// Parallel means, and there is no controller that would make them anew.
+// statefulSet makes the pods of a StatefulSet and their claims with the names of its
+// controller. They are made at once, as with policy Parallel, and not replaced.
 func (r *renderer) statefulSet(key string, set *appsv1.StatefulSet) error {
 	if set.Name == "" {
 		return &Error{Part: key, Message: "the StatefulSet has no name"}
 	}
 	all := podOf(key, "StatefulSet", set.ObjectMeta, set.Spec.Template)
-	replicas := orOne(set.Spec.Replicas)
+	replicas := valueOrOne(set.Spec.Replicas)
 	if err := r.inParallel(&all, set, replicas); err != nil {
 		return err
 	}
@@ -67,7 +66,7 @@ func (r *renderer) statefulSet(key string, set *appsv1.StatefulSet) error {
 	return nil
 }
 
-// replicaClaim gives one pod of a set its own claim.
+// replicaClaim adds the claim of one pod of a set.
 func (r *renderer) replicaClaim(t *template, c corev1.PersistentVolumeClaim) error {
 	volume := c.Name
 	if volume == "" {
@@ -80,7 +79,7 @@ func (r *renderer) replicaClaim(t *template, c corev1.PersistentVolumeClaim) err
 	return r.claim(t.part, c, volume)
 }
 
-// inParallel refuses a set whose pods cannot all be there at once.
+// inParallel rejects a set whose pods cannot all run at once.
 func (r *renderer) inParallel(t *template, set *appsv1.StatefulSet, replicas int32) error {
 	const parallel = "podManagementPolicy: Parallel"
 	switch {

@@ -11,31 +11,30 @@ import (
 	"github.com/cnsbench/cnsbench/internal/workload/variable"
 )
 
-// reference is {{name}}, with or without spaces, or {{name.bytes}}. Anything else
-// in double braces, such as a Go template inside a script, is left alone.
+// reference matches {{name}}, with or without spaces, and {{name.bytes}}. Other text in
+// double braces, such as a Go template in a script, is not changed.
 var reference = regexp.MustCompile(`\{\{\s*([A-Za-z_][A-Za-z0-9_-]*(?:\.bytes)?)\s*\}\}`)
 
-// inBytes follows the name of a variable of type size: its value as a number of
-// bytes.
-const inBytes = ".bytes"
+// bytesSuffix follows the name of a variable of type size, for its value in bytes.
+const bytesSuffix = ".bytes"
 
 // maxText bounds a rendered part.
 const maxText = 1 << 20
 
-// Error is something wrong with an entry or with what it was given.
+// Error is an error in an entry or in its variables.
 type Error struct {
-	Var     string // the variable it is about, or empty
-	Part    string // the part it is about, or empty
+	Var     string // variable, or empty
+	Part    string // part, or empty
 	Message string
 	Hint    string
-	// Known lists the names that Var could be, when it is unknown, or the values
-	// that Got, which was given for it, could be.
+	// Known lists the names of variables if Var is unknown, or the valid values in
+	// place of Got.
 	Known   []string
 	Got     string
 	unknown bool
 }
 
-// Unknown says whether it is the name of Var that is wrong, and not its value.
+// Unknown reports whether the name of Var is unknown, rather than its value invalid.
 func (e *Error) Unknown() bool { return e.unknown }
 
 func (e *Error) Error() string {
@@ -49,11 +48,10 @@ func (e *Error) Error() string {
 	return s
 }
 
-// objectVariables are those of an object workload, which is resolved from the
-// Benchmark and not from variables.
+// objectVariables are set by the engine for an object workload.
 var objectVariables = []string{"OBJECT_ORDER", "OBJECT_CLAIM", "OBJECT_MOUNTS", "OBJECT_VOLUMES", "OBJECT_ENV"}
 
-// builtin variables are the same for every entry.
+// builtin returns the variables that every entry has.
 func builtin(p Params) map[string]string {
 	values := map[string]string{
 		"ACTION_NAME":      p.Action,
@@ -70,8 +68,8 @@ func builtin(p Params) map[string]string {
 	return values
 }
 
-// Variables lists the variables of the entry in order: those that its parts
-// have and those that have a default, without the built-in ones.
+// Variables returns the variables of the entry's parts and defaults, sorted, without the
+// built-in ones.
 func (e *Entry) Variables() []string {
 	names := maps.Clone(e.Defaults)
 	if names == nil {
@@ -79,7 +77,7 @@ func (e *Entry) Variables() []string {
 	}
 	for _, p := range e.Parts {
 		for _, m := range reference.FindAllStringSubmatch(p.Text, -1) {
-			names[strings.TrimSuffix(m[1], inBytes)] = ""
+			names[strings.TrimSuffix(m[1], bytesSuffix)] = ""
 		}
 	}
 	for b := range builtin(Params{}) {
@@ -88,9 +86,8 @@ func (e *Entry) Variables() []string {
 	return sortedKeys(names)
 }
 
-// Resolve completes the values that were given by the defaults, and reports
-// variables that the entry does not have, values that are not of their type, and
-// variables without a value.
+// Resolve adds the defaults to the given values, and returns errors for unknown variables,
+// invalid values, and variables without a value.
 func (e *Entry) Resolve(given map[string]string) (map[string]string, []*Error) {
 	known := e.Variables()
 	values := maps.Clone(e.Defaults)
@@ -121,8 +118,8 @@ func (e *Entry) Resolve(given map[string]string) (map[string]string, []*Error) {
 	return values, problems
 }
 
-// check says why a value is not of the type of its variable. Built-in variables
-// in it stand for those of a first instance.
+// check returns why a value is invalid. Built-in variables in it have the values of a first
+// instance.
 func (e *Entry) check(name, value string) *variable.Problem {
 	first := Params{Action: "action", Count: 1, RunID: "run", ToolsImage: "image", Image: "image"}
 	filled, _, err := fill(value, builtin(first))
@@ -132,7 +129,7 @@ func (e *Entry) check(name, value string) *variable.Problem {
 	return e.Types[name].Check(filled)
 }
 
-// bytes has NAME.bytes of each variable of type size that has a value.
+// bytes returns NAME.bytes of each variable of type size with a value.
 func (e *Entry) bytes(values, builtins map[string]string) (map[string]string, error) {
 	sizes := map[string]string{}
 	for name, t := range e.Types {
@@ -148,13 +145,12 @@ func (e *Entry) bytes(values, builtins map[string]string) (map[string]string, er
 		if err != nil {
 			return nil, fmt.Errorf("variable %q: %w", name, err)
 		}
-		sizes[name+inBytes] = strconv.FormatInt(n, 10)
+		sizes[name+bytesSuffix] = strconv.FormatInt(n, 10)
 	}
 	return sizes, nil
 }
 
-// substitute fills the variables in. Values may have built-in variables in
-// them, nothing else.
+// substitute replaces the variables in text. Values may refer to built-in variables only.
 func substitute(text string, values, builtins map[string]string) (string, error) {
 	expanded := make(map[string]string, len(values)+len(builtins))
 	for k, v := range values {
@@ -162,20 +158,20 @@ func substitute(text string, values, builtins map[string]string) (string, error)
 		if err != nil {
 			return "", fmt.Errorf("variable %q: %w", k, err)
 		}
-		expanded[k] = v // braces that are left are the value's own
+		expanded[k] = v // remaining braces are text
 	}
 	maps.Copy(expanded, builtins)
 	out, missing, err := fill(text, expanded)
 	if err == nil && missing != "" {
 		err = fmt.Errorf("variable %q has no value", missing)
-		if name, ok := strings.CutSuffix(missing, inBytes); ok {
+		if name, ok := strings.CutSuffix(missing, bytesSuffix); ok {
 			err = fmt.Errorf("%s: variable %q is not of type size", missing, name)
 		}
 	}
 	return out, err
 }
 
-// fill replaces each variable that has a value, and names one that has none.
+// fill replaces each variable that has a value, and returns one without a value.
 func fill(text string, values map[string]string) (out, missing string, err error) {
 	size := len(text)
 	out = reference.ReplaceAllStringFunc(text, func(s string) string {

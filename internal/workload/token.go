@@ -8,9 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// denyToken keeps the ServiceAccount's token out of a pod whose author did not
-// ask for it. A pod without serviceAccountName runs as "default", which in a
-// namespace for benchmarks is often the account with the runner's rights.
+// denyToken disables the mount of the ServiceAccount's token unless the pod sets it. A pod
+// without serviceAccountName runs as "default", which may have the runner's rights.
 func denyToken(s *corev1.PodSpec) {
 	if s.AutomountServiceAccountToken == nil {
 		no := false
@@ -18,8 +17,8 @@ func denyToken(s *corev1.PodSpec) {
 	}
 }
 
-// Token names the ServiceAccount of a pod, and says whether its containers get
-// a token of it: mounted by Kubernetes, or by a volume of the pod's own.
+// Token returns the ServiceAccount of a pod and whether its containers have its token,
+// mounted by Kubernetes or by a projected volume.
 func Token(s *corev1.PodSpec) (account string, has bool) {
 	account = cmp.Or(s.ServiceAccountName, s.DeprecatedServiceAccount, "default")
 	has = isTrue(s.AutomountServiceAccountToken)
@@ -34,8 +33,8 @@ func Token(s *corev1.PodSpec) (account string, has bool) {
 	return account, has
 }
 
-// DenyToken does the same to the pods that a manifest's controller makes, and
-// returns their specifications, as far as they can be read.
+// DenyToken is denyToken for the pods of a manifest and its controllers; it returns the
+// valid pod specifications.
 func DenyToken(manifest map[string]any) []corev1.PodSpec {
 	var all []corev1.PodSpec
 	for _, path := range []string{"spec", "spec.template.spec", "spec.jobTemplate.spec.template.spec"} {
@@ -50,7 +49,7 @@ func DenyToken(manifest map[string]any) []corev1.PodSpec {
 			at["automountServiceAccountToken"] = false
 		}
 		var s corev1.PodSpec
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(at, &s) == nil { // else the API server says what is wrong
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(at, &s) == nil { // else the API server returns an error
 			all = append(all, s)
 		}
 	}

@@ -248,7 +248,7 @@ var badDrivers = []badCase{
 		"  slos: [{name: fast, expr: 'p50(v.published) < duration(\"1h\")'}, " +
 		"{name: none, expr: 'errors(never) == 0'}]\n" + class("null"),
 		code: 3, state: "complete",
-		says: []string{"no data fast", "no data none", "never: no op: it was to begin 1h0m0s after the"},
+		says: []string{"no data fast", "no data none", "never: no op: it starts 1h0m0s after the"},
 		want: map[string]int{"ok": 5}},
 }
 

@@ -229,21 +229,36 @@ func (l *live) reaches(text string) {
 // until waits for a condition while the command lives.
 func (l *live) until(what string, ok func() bool) {
 	l.b.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
+	held, exited := false, false
+	over := poll(patience, func() bool {
 		select {
 		case <-l.exited:
-			if ok() {
-				return
-			}
-			l.b.Fatalf("ended before %s\n%v", what, l.result())
+			exited = true
 		default:
 		}
+		held = ok()
+		return held || exited
+	})
+	switch {
+	case held:
+	case exited:
+		l.b.Fatalf("ended before %s\n%v", what, l.result())
+	case !over:
+		_ = l.cmd.Process.Signal(syscall.SIGQUIT)
+		<-l.exited
+		l.b.Fatalf("never: %s\n%v", what, l.result())
+	}
+}
+
+// poll calls ok every few milliseconds until it holds or the time is over. It
+// reports whether ok held.
+func poll(within time.Duration, ok func() bool) bool {
+	for end := time.Now().Add(within); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			_ = l.cmd.Process.Signal(syscall.SIGQUIT)
-			<-l.exited
-			l.b.Fatalf("never: %s\n%v", what, l.result())
+			return false
 		}
 	}
+	return true
 }
 
 func (l *live) result() result {

@@ -17,11 +17,12 @@ import (
 func (b *box) clean(keep ...string) {
 	b.Helper()
 	// A killed process is gone a moment after its parent knows.
-	left := b.left(keep)
-	for end := time.Now().Add(5 * time.Second); len(left) > 0 && time.Now().Before(end); left = b.left(keep) {
-		time.Sleep(20 * time.Millisecond)
-	}
-	if len(left) > 0 {
+	var left []string
+	ended := poll(5*time.Second, func() bool {
+		left = b.left(keep)
+		return len(left) == 0
+	})
+	if !ended {
 		b.Errorf("left behind:\n  %s", strings.Join(left, "\n  "))
 	}
 }

@@ -250,20 +250,26 @@ func TestObjectHostsScaleWorkers(t *testing.T) {
 // noneOf waits until none of the box's processes has these words.
 func (f *fleet) noneOf(words ...string) {
 	f.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		there := ""
+	there := ""
+	ended := poll(patience, func() bool {
+		there = ""
 		for _, p := range f.processes() {
 			if strings.Contains(p.command, strings.Join(words, " ")) {
 				there = p.command
 			}
 		}
-		if there == "" {
-			return
-		}
-		if time.Now().After(end) {
-			f.Fatalf("still there: %s", there)
-		}
+		return there == ""
+	})
+	if !ended {
+		f.Fatalf("still there: %s", there)
 	}
+}
+
+// busy waits until the workers read objects.
+func (f *fleet) busy(l *live) {
+	f.Helper()
+	before := f.reads()
+	l.until("the workers read", func() bool { return f.reads() > before+64<<10 })
 }
 
 // A host that is lost while ceilings are measured fails the run before the stage
@@ -273,7 +279,7 @@ func TestObjectHostKilledWhileItsCeilingIsMeasured(t *testing.T) {
 	f := newFleet(t, 2)
 	l := f.start(f.cnsbench(), f.args(f.slowReads(), "--ceiling", "--ceiling-for", "5s")...)
 	l.child("null-server", "--while-input")
-	time.Sleep(500 * time.Millisecond)
+	f.busy(l)
 	f.workers[1].kill()
 	r := l.wait().wants(t, 2)
 	for _, says := range []string{"while its ceiling was measured", "incomplete: stage main: host h1 was lost", "nothing of the stage was begun"} {
@@ -292,7 +298,10 @@ func TestObjectHostKilled(t *testing.T) {
 	f := newFleet(t, 3)
 	l := f.start(f.cnsbench(), f.args(f.workload(5))...)
 	l.reaches("stage main")
-	time.Sleep(2500 * time.Millisecond)
+	l.until("a second of host h1 was recorded", func() bool {
+		series, _ := os.ReadFile(f.in("bundle", "series", "series.jsonl"))
+		return strings.Contains(string(series), `"instance":"main-1"`)
+	})
 	f.workers[1].kill()
 	r := l.wait().wants(t, 2)
 	for _, says := range []string{"main: host h1 was LOST", "2 of 6 workers", "stage main: host h1 (", "incomplete: stage main"} {
@@ -322,7 +331,7 @@ func TestObjectHostsInterrupted(t *testing.T) {
 	f := newFleet(t, 2)
 	l := f.start(f.cnsbench(), f.args(f.workload(600))...)
 	l.reaches("stage main")
-	time.Sleep(500 * time.Millisecond)
+	f.busy(l)
 	l.signal(os.Interrupt)
 	if r := l.wait().wants(t, 130); f.left() != 0 {
 		t.Errorf("%d containers are left\n%v", f.left(), r)

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // manyWorks are four kinds of works beside each other, of 512 workers together.
@@ -186,11 +185,8 @@ func TestCeilingServerEnds(t *testing.T) {
 <workstage name="main"><work name="main" workers="2" runtime="2"><operation type="read" config="containers=c(1);objects=u(1,50)"/></work></workstage>
 </workflow></workload>`))
 	l.child("object", "null-server")
-	time.Sleep(100 * time.Millisecond)
 	l.kill()
-	for end := time.Now().Add(patience); len(b.processes()) > 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("still there: %v", b.processes())
-		}
+	if !poll(patience, func() bool { return len(b.processes()) == 0 }) {
+		t.Fatalf("still there: %v", b.processes())
 	}
 }

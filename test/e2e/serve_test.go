@@ -88,7 +88,8 @@ spec:
 			}
 		}
 		s.kill()
-		time.Sleep(200 * time.Millisecond)
+		recorded := b.recorded()
+		run.until("more is recorded while the service is down", func() bool { return b.recorded() > recorded })
 		s = service()
 	}
 	run.signal(os.Interrupt) // only now: the run is to outlast both kills, however slow the machine

@@ -134,13 +134,13 @@ func TestInterruptWhileRemoving(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	text := head + "spec: {actions: [{name: v, createObjSpec: {count: 200, volume: {storageClass: sut, size: 1Mi}}}]}\n" +
-		class("null", `inject: "rpcs: {DeleteVolume: {delay: 50ms}}"`)
+		class("null", `inject: "rpcs: {DeleteVolume: {delay: 300ms}}"`)
 	l := b.startRun(text)
 	l.reaches("removing")
-	for range 3 {
-		l.signal(syscall.SIGINT)
-		time.Sleep(50 * time.Millisecond)
-	}
+	l.signal(syscall.SIGINT)
+	l.reaches("ending the run")
+	l.signal(syscall.SIGINT)
+	l.signal(syscall.SIGINT)
 	if r := l.wait(); r.code != 0 && r.code != 130 {
 		t.Errorf("exit %d\n%v", r.code, r)
 	}
@@ -151,15 +151,7 @@ func TestInterruptWhileRemoving(t *testing.T) {
 }
 
 // recorded is the size of the event segments of a run that is under way.
-func (b *box) recorded() (bytes int64) {
-	files, _ := filepath.Glob(filepath.Join(b.bundle(), "events", "*"))
-	for _, f := range files {
-		if info, err := os.Stat(f); err == nil {
-			bytes += info.Size()
-		}
-	}
-	return bytes
-}
+func (b *box) recorded() (bytes int64) { return b.size(filepath.Join(b.bundle(), "events")) }
 
 // TestDriverStopsInMidRun freezes the driver's process: nothing answers any
 // more, the removal included. The run still ends and leaves nothing.

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -81,15 +80,18 @@ func TestStudy(t *testing.T) {
 	// An interrupt ends it with the trial that is under way.
 	l := b.start(b.cnsbench(), args...)
 	l.reaches("trial 2 of 4")
-	time.Sleep(300 * time.Millisecond)
+	trials := b.order(b.in("study"))
+	recorded := func(trial string) func() bool {
+		return func() bool { return b.size(b.in("study", trial, "events")) > 0 }
+	}
+	l.until("the second trial recorded ops", recorded(trials[1]))
 	l.signal(os.Interrupt)
 	l.wait().wants(t, 130)
-	trials := b.order(b.in("study"))
 
 	// So does one whose process dies; what its trial has left is removed first.
 	l = b.start(b.cnsbench(), args...)
 	l.reaches("trial 3 of 4")
-	time.Sleep(300 * time.Millisecond)
+	l.until("the third trial recorded ops", recorded(trials[2]))
 	l.kill()
 
 	var table studyJSON
@@ -251,7 +253,7 @@ spec:
 
 // figures are what the reports must have.
 var figures = map[string][]string{
-	"section-5.2":     {"<svg", "Operations a minute by parallelism", "Where they stood", "pending", "creating"},
+	"section-5.2":     {"<svg", "Operations a minute by parallelism", "Operations by state", "pending", "creating"},
 	"attach-new":      {"<svg"},
 	"attach-existing": {"<svg"},
 	"section-5.4":     {"half-pgbench"}, // a table: nothing in it is done at a rate

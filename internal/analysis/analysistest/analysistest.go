@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -110,9 +111,16 @@ func Objects(t testing.TB) *bundle.Bundle {
 	w := create(t, `{"actions":[]}`)
 	h := hist.New()
 	_ = h.RecordN(5_000_000, 97) // cannot fail: the value is positive
-	w.Histogram(bundle.HistogramSlice{Instance: "main", Action: "main", Metric: "read", Unit: "ns", To: Second, Total: true, Hist: h})
-	for metric, value := range map[string]float64{"read.iops": 97, "read.failed": 3} {
-		w.Scalar(bundle.Scalar{Instance: "main", Action: "main", Metric: metric, Value: value})
+	w.Histogram(bundle.HistogramSlice{
+		Labels:    bundle.Labels{Instance: "main", Action: "main"},
+		Histogram: metric.Histogram{Metric: "read", Unit: "ns", To: Second, Hist: h},
+		Total:     true,
+	})
+	for name, value := range map[string]float64{"read.iops": 97, "read.failed": 3} {
+		w.Scalar(bundle.Scalar{
+			Labels: bundle.Labels{Instance: "main", Action: "main"},
+			Scalar: metric.Scalar{Metric: name, Value: value},
+		})
 	}
 	return finish(t, w, objectRun)
 }
@@ -132,8 +140,15 @@ func Hostile(t testing.TB) *bundle.Bundle {
 	w.Canary(evil, evil, []op.CanaryIO{slow})
 	h := hist.New()
 	_ = h.RecordN(5_000_000, 400) // cannot fail: the value is positive
-	w.Histogram(bundle.HistogramSlice{Instance: evil, Action: evil, Metric: evil, Unit: "ns", To: Second, Hist: h})
-	w.Histogram(bundle.HistogramSlice{Instance: evil, Action: evil, Metric: evil, Unit: "ns", To: Second, Total: true, Hist: h})
+	w.Histogram(bundle.HistogramSlice{
+		Labels:    bundle.Labels{Instance: evil, Action: evil},
+		Histogram: metric.Histogram{Metric: evil, Unit: "ns", To: Second, Hist: h},
+	})
+	w.Histogram(bundle.HistogramSlice{
+		Labels:    bundle.Labels{Instance: evil, Action: evil},
+		Histogram: metric.Histogram{Metric: evil, Unit: "ns", To: Second, Hist: h},
+		Total:     true,
+	})
 	w.Log(0, evil, evil)
 	return finish(t, w)
 }
@@ -333,8 +348,14 @@ func (g *generator) fio(i int) {
 		perSec int
 	}{{"read", 400}, {"write", 100}} {
 		total := hist.New()
-		iops := bundle.Series{Instance: name, Action: "fio", Metric: m.metric + ".iops", Unit: "1/s", Step: int64(Second)}
-		bandwidth := bundle.Series{Instance: name, Action: "fio", Metric: m.metric + ".bandwidth", Unit: "B/s", Step: int64(Second)}
+		iops := bundle.Series{
+			Labels: bundle.Labels{Instance: name, Action: "fio"},
+			Series: metric.Series{Metric: m.metric + ".iops", Unit: "1/s", Step: int64(Second)},
+		}
+		bandwidth := bundle.Series{
+			Labels: bundle.Labels{Instance: name, Action: "fio"},
+			Series: metric.Series{Metric: m.metric + ".bandwidth", Unit: "B/s", Step: int64(Second)},
+		}
 		for at := Barrier; at < End; at += Second {
 			h := hist.New()
 			n := m.perSec*9/10 + g.random.IntN(m.perSec/5)
@@ -347,15 +368,28 @@ func (g *generator) fio(i int) {
 				}
 			}
 			_ = total.Merge(h)
-			g.w.Histogram(bundle.HistogramSlice{Instance: name, Action: "fio", Metric: m.metric, Unit: "ns", Basis: "clat", From: at, To: at + Second, Hist: h})
-			iops.Points = append(iops.Points, bundle.Point{At: at, Value: float64(n)})
-			bandwidth.Points = append(bandwidth.Points, bundle.Point{At: at, Value: float64(n) * 4096})
+			g.w.Histogram(bundle.HistogramSlice{
+				Labels:    bundle.Labels{Instance: name, Action: "fio"},
+				Histogram: metric.Histogram{Metric: m.metric, Unit: "ns", Basis: "clat", From: at, To: at + Second, Hist: h},
+			})
+			iops.Points = append(iops.Points, metric.Point{At: at, Value: float64(n)})
+			bandwidth.Points = append(bandwidth.Points, metric.Point{At: at, Value: float64(n) * 4096})
 		}
 		g.w.Series(iops)
 		g.w.Series(bandwidth)
-		g.w.Histogram(bundle.HistogramSlice{Instance: name, Action: "fio", Metric: m.metric, Unit: "ns", Basis: "lat", From: Barrier, To: End, Total: true, Hist: total})
-		g.w.Scalar(bundle.Scalar{Instance: name, Action: "fio", Metric: m.metric + ".iops", Unit: "1/s", Value: float64(m.perSec)})
-		g.w.Scalar(bundle.Scalar{Instance: name, Action: "fio", Metric: m.metric + ".bandwidth", Unit: "B/s", Value: float64(m.perSec) * 4096})
+		g.w.Histogram(bundle.HistogramSlice{
+			Labels:    bundle.Labels{Instance: name, Action: "fio"},
+			Histogram: metric.Histogram{Metric: m.metric, Unit: "ns", Basis: "lat", From: Barrier, To: End, Hist: total},
+			Total:     true,
+		})
+		g.w.Scalar(bundle.Scalar{
+			Labels: bundle.Labels{Instance: name, Action: "fio"},
+			Scalar: metric.Scalar{Metric: m.metric + ".iops", Unit: "1/s", Value: float64(m.perSec)},
+		})
+		g.w.Scalar(bundle.Scalar{
+			Labels: bundle.Labels{Instance: name, Action: "fio"},
+			Scalar: metric.Scalar{Metric: m.metric + ".bandwidth", Unit: "B/s", Value: float64(m.perSec) * 4096},
+		})
 	}
 	for at := Barrier; at <= End; at += Second {
 		s := int64((at - Barrier) / Second)

@@ -6,21 +6,30 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // stage records one work of a stage as a run of object storage does: n operations
 // of a metric that took 5 ms each, over a second from at.
-func stage(w *bundle.Writer, name, metric string, at op.Time, n, lost int) {
+func stage(w *bundle.Writer, name, operation string, at op.Time, n, lost int) {
 	h := hist.New()
 	_ = h.RecordN(int64(5*Millisecond), int64(n)) // cannot fail: the value is positive
 	instance := name + "-0"
 	w.Started(op.InstanceStart{Instance: instance, Container: "workers", Intended: at, At: at})
-	for _, m := range []string{metric, metric + ".service"} {
-		w.Histogram(bundle.HistogramSlice{Instance: instance, Action: name, Metric: m, Unit: "ns", Basis: "response", From: at, To: at + Second, Total: true, Hist: h})
+	for _, m := range []string{operation, operation + metric.Service} {
+		w.Histogram(bundle.HistogramSlice{
+			Labels:    bundle.Labels{Instance: instance, Action: name},
+			Histogram: metric.Histogram{Metric: m, Unit: metric.Nanoseconds, Basis: "response", From: at, To: at + Second, Hist: h},
+			Total:     true,
+		})
 	}
-	for m, v := range map[string]float64{"iops": float64(n), "bandwidth": 4096 * float64(n), "ok": float64(n), "bytes": 4096 * float64(n), "lost": float64(lost)} {
-		w.Scalar(bundle.Scalar{Instance: instance, Action: name, Metric: metric + "." + m, Value: v})
+	for m, v := range map[string]float64{"iops": float64(n), "bandwidth": 4096 * float64(n), "ok": float64(n),
+		"bytes": 4096 * float64(n), "lost": float64(lost)} {
+		w.Scalar(bundle.Scalar{
+			Labels: bundle.Labels{Instance: instance, Action: name},
+			Scalar: metric.Scalar{Metric: operation + "." + m, Value: v},
+		})
 	}
 	w.Ended(op.InstanceEnd{Instance: instance, At: at + Second, OK: true, Containers: []op.ContainerEnd{{Name: "workers"}}})
 }
@@ -30,7 +39,10 @@ func driver(w *bundle.Writer) {
 	for i := range int64(4) {
 		w.Sample(op.Sample{Instance: "driver-0", At: op.Time(i) * Second, CPUNanos: i * 5e8, RSSBytes: 32 << 20})
 	}
-	w.Scalar(bundle.Scalar{Instance: "driver-0", Action: "main", Metric: "main.cpuPerOp", Unit: "ns", Value: 30000})
+	w.Scalar(bundle.Scalar{
+		Labels: bundle.Labels{Instance: "driver-0", Action: "main"},
+		Scalar: metric.Scalar{Metric: "main.cpuPerOp", Unit: metric.Nanoseconds, Value: 30000},
+	})
 }
 
 // Found writes the bundle of a search of the highest rate: at 200 a second it held,
@@ -92,11 +104,14 @@ func CutOff(t testing.TB) *bundle.Bundle {
 	w.Started(op.InstanceStart{Instance: "main.one-0", Container: "workers", Intended: 2*Second - Millisecond, At: 2*Second - Millisecond})
 	for i := range int64(4) {
 		at := op.Time(2+i) * Second
-		for metric, rate := range map[string]float64{"iops": 90, "bandwidth": 90 * 4096, "failed": 10, "lost": 0} {
+		for name, rate := range map[string]float64{"iops": 90, "bandwidth": 90 * 4096, "failed": 10, "lost": 0} {
 			if i == 0 {
 				rate *= 2 // in the ramp, which is not measured
 			}
-			w.Series(bundle.Series{Instance: "main.one-0", Action: "main.one", Metric: "read." + metric, Step: int64(Second), Points: []bundle.Point{{At: at, Value: rate}}})
+			w.Series(bundle.Series{
+				Labels: bundle.Labels{Instance: "main.one-0", Action: "main.one"},
+				Series: metric.Series{Metric: "read." + name, Step: int64(Second), Points: []metric.Point{{At: at, Value: rate}}},
+			})
 		}
 		if i == 0 {
 			continue
@@ -106,7 +121,10 @@ func CutOff(t testing.TB) *bundle.Bundle {
 		if i == 1 {
 			from -= Second
 		}
-		w.Histogram(bundle.HistogramSlice{Instance: "main.one-0", Action: "main.one", Metric: "read", Unit: "ns", Basis: "response", From: from, To: at + Second, Hist: h})
+		w.Histogram(bundle.HistogramSlice{
+			Labels:    bundle.Labels{Instance: "main.one-0", Action: "main.one"},
+			Histogram: metric.Histogram{Metric: "read", Unit: metric.Nanoseconds, Basis: "response", From: from, To: at + Second, Hist: h},
+		})
 	}
 	driver(w)
 	return killed(t, w)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -48,7 +49,8 @@ func Servers(t testing.TB) *bundle.Bundle {
 			h := hist.New()
 			_ = h.RecordN(took, 300) // positive: it cannot fail
 			w.Histogram(bundle.HistogramSlice{
-				Instance: name, Action: "db", Metric: "write", Unit: "ns", From: at, To: at + Second, Hist: h,
+				Labels:    bundle.Labels{Instance: name, Action: "db"},
+				Histogram: metric.Histogram{Metric: "write", Unit: "ns", From: at, To: at + Second, Hist: h},
 			})
 		}
 	}

@@ -1,44 +1,44 @@
-// Package attribution says which component took the time of an op: it walks the
-// op's critical path back from its end, milestone by milestone, and gives each
-// stretch to whoever had to act for its milestone to come. The stretches tile
-// the op from its intended instant to its end, so that the shares add up to one.
+// Package attribution computes which component took the time of an op. It walks
+// the op's critical path back from its end, milestone by milestone, and gives each
+// interval to the component that produces the milestone at its end. The intervals
+// cover the op from its intended instant to its end: the shares add up to one.
 //
-// The path is that of the latest predecessor: of all that a milestone waits for
-// (in the order of declared dependencies) what came last is what it waited for.
+// The predecessor of a milestone on the path is the latest of its declared
+// dependencies.
 package attribution
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Components that time is given to. Where a call of the driver was seen, by the
-// engine itself or by a proxy, its time is the driver's and what is left around
-// it is the sidecar's; where not, the two cannot be told apart, and the time is
-// given to an …OrDriver.
+// Components. Where a call of the driver was observed, by the engine or by a proxy,
+// its time is the driver's and the time around it the sidecar's. Where none was, the
+// time goes to one of the …OrDriver components.
 const (
-	Runner      = "runner (late start)"
-	API         = "API server"
-	Driver      = "CSI driver"
-	Provisioner = "csi-provisioner"
-	Attacher    = "attach controller and csi-attacher"
-	Snapshotter = "snapshot-controller and csi-snapshotter"
-	Resizer     = "csi-resizer"
-	Scheduler   = "scheduler"
-	Kubelet     = "kubelet and container runtime"
-	Noticing    = "runner (noticing the end)"
-	Volume      = "volume (first I/O)"
-	Binder      = "PersistentVolume controller"
-	Workload    = "workload (init containers, ending)"
-	Unknown     = "not observed"
-	Engine      = "engine between calls"
-	Processes   = "start of processes"
-	Pause       = "pause that was asked for"
-	Controllers = "controllers of objects, with their pods"
-	Dependency  = "ops that it waited for"
+	Runner       = "runner (late start)"
+	API          = "API server"
+	Driver       = "CSI driver"
+	Provisioner  = "csi-provisioner"
+	Attacher     = "attach controller and csi-attacher"
+	Snapshotter  = "snapshot-controller and csi-snapshotter"
+	Resizer      = "csi-resizer"
+	Scheduler    = "scheduler"
+	Kubelet      = "kubelet and container runtime"
+	EndDetection = "runner (noticing the end)"
+	Volume       = "volume (first I/O)"
+	Binder       = "PersistentVolume controller"
+	Workload     = "workload (init containers, ending)"
+	Unknown      = "not observed"
+	Engine       = "engine between calls"
+	Processes    = "start of processes"
+	Pause        = "pause that was asked for"
+	Controllers  = "controllers of objects, with their pods"
+	Dependency   = "ops that it waited for"
 
 	ProvisionerOrDriver = "csi-provisioner or the driver"
 	AttacherOrDriver    = "attach controller, csi-attacher or the driver"
@@ -49,25 +49,19 @@ const (
 	ControllersOrDriver = "controllers of objects, with their pods, or the driver"
 )
 
-// unseen names who may have taken the time of a step in which the driver is
-// called, where none of its calls was seen.
-var unseen = map[string]string{
+// orDriver has the component of a step in which the driver is called, where none of
+// its calls was observed.
+var orDriver = map[string]string{
 	Provisioner: ProvisionerOrDriver, Attacher: AttacherOrDriver, Snapshotter: SnapshotterOrDriver,
 	Resizer: ResizerOrDriver, Kubelet: KubeletOrDriver, Workload: WorkloadOrDriver, Controllers: ControllersOrDriver,
 }
 
-// DriverUnseen says whether a component is one of those that cannot be told apart
-// from the driver.
+// DriverUnseen reports whether the time of a component may be the driver's.
 func DriverUnseen(component string) bool {
-	for _, c := range unseen {
-		if c == component {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(slices.Collect(maps.Values(orDriver)), component)
 }
 
-// step is a milestone: whose work ends with it, and what it waits for.
+// step is a milestone: the component that produces it and the milestones it follows.
 type step struct {
 	by    string
 	after []string
@@ -94,7 +88,7 @@ var steps = map[string]step{
 	op.ObjectReady: {Controllers, []string{op.Acked, "scripted", op.Gone}},
 	"objectGone":   {Controllers, []string{op.Acked, "NodeUnpublishVolume.end"}},
 	"scripted":     {Workload, []string{op.Acked}},
-	op.Ready:       {Noticing, []string{op.ObjectReady, op.Running, op.FirstWrite, op.FirstRead, op.Bound, op.Taken, op.Node, "content", op.Published, op.Provisioned}},
+	op.Ready:       {EndDetection, []string{op.ObjectReady, op.Running, op.FirstWrite, op.FirstRead, op.Bound, op.Taken, op.Node, "content", op.Published, op.Provisioned}},
 	"content":      {Snapshotter, []string{op.Acked}},
 	op.Taken:       {Snapshotter, []string{op.Acked, "content", "CreateSnapshot.end", "CreateVolumeGroupSnapshot.end"}},
 	op.Controller:  {Resizer, []string{op.Acked, "ControllerExpandVolume.end"}},
@@ -117,17 +111,17 @@ var steps = map[string]step{
 	op.Replaced:  {Kubelet, []string{op.Running, op.Published, op.Attached, op.Scheduled, op.FirstWrite, op.FirstRead, op.Gone, "NodePublishVolume.end"}},
 }
 
-// podsGone is gone in ops that end pods to make them again.
+// podsGone is op.Gone of ops that end pods and make them again.
 var podsGone = step{Workload, []string{op.Signalled, op.Evicted, op.Acked, "NodeUnpublishVolume.end"}}
 
-// claimsGone is claimGone of an object: its claims go when its pods have.
+// claimsGone is claimGone of an object, whose claims are deleted after its pods.
 var claimsGone = step{Controllers, []string{op.Acked, "objectGone", "NodeUnpublishVolume.end"}}
 
 func endsPods(kind op.Kind) bool {
 	return kind.Effect() == op.Restarts
 }
 
-// callers say who makes a call, and after what.
+// callers has the component that makes a call and the milestones before it.
 var callers = map[string]step{
 	"CreateVolume":              {Provisioner, []string{op.Acked, op.Scheduled}},
 	"DeleteVolume":              {Provisioner, []string{"claimGone", op.Detached, op.Acked, "NodeUnpublishVolume.end", "NodeUnstageVolume.end", "ControllerUnpublishVolume.end"}},
@@ -146,17 +140,16 @@ var callers = map[string]step{
 	"ControllerModifyVolume":    {Resizer, []string{op.Acked}},
 }
 
-// ended gives the time in which containers end, before their volumes are unmounted, to
-// their workload; unmounted what is left after that, until their pod is gone, to the
-// kubelet.
+// ended gives the time in which containers end, before volumes are unmounted, to the
+// workload; unmounted gives the time after that, until the pod is gone, to the kubelet.
 var (
 	ended     = map[string]string{op.Acked: Workload, op.Signalled: Workload, op.Evicted: Workload}
 	unmounted = map[string]string{"NodeUnpublishVolume.end": Kubelet, "NodeUnstageVolume.end": Kubelet}
 )
 
-// since names, for the time from one milestone to another, who takes it in place of the
-// latter's step.
-var since = map[string]map[string]string{"NodeUnpublishVolume.start": ended, "podGone": unmounted, op.Gone: unmounted}
+// takenAfter has, by a milestone and its predecessor, the component that replaces the
+// step's own.
+var takenAfter = map[string]map[string]string{"NodeUnpublishVolume.start": ended, "podGone": unmounted, op.Gone: unmounted}
 
 // stepOf describes a milestone of an op by its base name.
 func stepOf(o *op.Op, name string) (step, bool) {
@@ -178,27 +171,27 @@ func stepOf(o *op.Op, name string) (step, bool) {
 	return s, ok
 }
 
-// Share is what one component took.
+// Share is the time of one component.
 type Share struct {
 	Component string `json:"component"`
 	// Share of the time of all ops together, 0 to 1.
 	Share float64 `json:"share"`
-	// MeanNs is the time of an op that was this component's, in the mean.
+	// MeanNs is the component's mean time per op.
 	MeanNs float64 `json:"meanNs"`
 }
 
-// Tally adds ops up. The zero Tally is ready; it is for one goroutine.
+// Tally sums ops. The zero value is ready to use; it is not safe for concurrent use.
 type Tally struct {
-	// Local says that one machine did it: what are components of Kubernetes
-	// elsewhere is there the engine itself.
-	Local bool
+	// OneMachine gives the time of Kubernetes' components to the engine, which
+	// does their work where all runs on one machine.
+	OneMachine bool
 
 	n     int64
 	total int64
 	by    map[string]int64
 }
 
-// Add takes one op that was done; others have no path to the end.
+// Add adds an op. Ops that did not succeed are ignored: they have no path to an end.
 func (t *Tally) Add(o *op.Op) {
 	if o.Outcome != op.OK || !o.Ended.Known() || !o.Intended.Known() {
 		return
@@ -208,34 +201,31 @@ func (t *Tally) Add(o *op.Op) {
 	}
 	t.n++
 	for by, ns := range Path(o) {
-		if t.Local {
-			by = here(by)
+		if t.OneMachine {
+			by = onOneMachine(by)
 		}
 		t.by[by] += ns
 		t.total += ns
 	}
 }
 
-// localOf names what stands in for a component on one machine.
-var localOf = map[string]string{
+// substitutes has the components that do the work of others on one machine.
+var substitutes = map[string]string{
 	API: Engine, Provisioner: Engine, Attacher: Engine, Snapshotter: Engine, Resizer: Engine, Binder: Engine, Scheduler: Engine,
 	Kubelet: Processes,
 }
 
-// here names what stands in on one machine for a component, or the component.
-func here(by string) string {
-	for known, or := range unseen {
+// onOneMachine returns the component that does the work of another on one machine.
+func onOneMachine(by string) string {
+	for known, or := range orDriver {
 		if by == or {
 			by = known
 		}
 	}
-	if local := localOf[by]; local != "" {
-		return local
-	}
-	return by
+	return cmp.Or(substitutes[by], by)
 }
 
-// Shares lists the components, the largest first; empty without ops.
+// Shares returns the components, largest share first; none without ops.
 func (t *Tally) Shares() []Share {
 	var list []Share
 	for by, ns := range t.by {
@@ -249,24 +239,23 @@ func (t *Tally) Shares() []Share {
 	return list
 }
 
-// Path gives every nanosecond from the op's intended instant to its end to one
-// component.
+// Path returns the time from the op's intended instant to its end by component, in ns.
 func Path(o *op.Op) map[string]int64 {
 	path := map[string]int64{}
 	if late, ok := o.Lateness(); ok && late > 0 {
 		path[Runner] += late
 	}
-	if there := o.Milestone(op.Unblocked); there.Known() {
-		path[Dependency] += int64(there - o.Intended)
+	if unblocked := o.Milestone(op.Unblocked); unblocked.Known() {
+		path[Dependency] += int64(unblocked - o.Intended)
 	}
 	at, name := o.Ended, last(o)
 	if name == "" {
 		path[Unknown] += int64(at - o.Started)
 		return path
 	}
-	here := latest(o, name, at)
-	path[owner(o, name)] += int64(at - here) // from the last milestone to the op's end
-	for at = here; at > o.Started; {
+	reached := latest(o, name, at)
+	path[owner(o, name)] += int64(at - reached) // from the last milestone to the op's end
+	for at = reached; at > o.Started; {
 		s, known := stepOf(o, name)
 		if !known {
 			path[Unknown] += int64(at - o.Started)
@@ -274,10 +263,10 @@ func Path(o *op.Op) map[string]int64 {
 		}
 		before := at
 		if strings.HasSuffix(name, ".start") {
-			before-- // its own end at the same instant is no earlier attempt
+			before-- // an end at the same instant is this call's own, not of an earlier attempt
 		}
 		next, when := predecessor(o, s.after, before)
-		path[s.taker(o, name, next)] += int64(at - when)
+		path[s.component(o, name, next)] += int64(at - when)
 		if next == "" {
 			break
 		}
@@ -288,7 +277,7 @@ func Path(o *op.Op) map[string]int64 {
 
 // driverSteps are the milestones before which the driver is called, with the
 // calls. Where none of those was seen, its time is not known. Calls of the node may be
-// unseen where those of the controller are not.
+// unobserved where those of the controller are not.
 var driverSteps = map[string][]string{
 	op.Provisioned: {"CreateVolume"},
 	op.Attached:    {"ControllerPublishVolume"},
@@ -316,15 +305,15 @@ var driverSteps = map[string][]string{
 	"ControllerUnpublishVolume.start": {"NodeUnpublishVolume", "NodeUnstageVolume"},
 }
 
-// taker is the component that took the time from one milestone up to the next: the
-// step's, or it and the driver where a call of the driver's is due that was not seen.
-func (s step) taker(o *op.Op, name, from string) string {
+// component returns the component that took the time from one milestone to the next:
+// the step's own, or its …OrDriver where an expected call of the driver was not observed.
+func (s step) component(o *op.Op, name, from string) string {
 	by := s.by
-	if other := since[name][from]; other != "" {
+	if other := takenAfter[name][from]; other != "" {
 		by = other
 	}
 	calls := driverSteps[name]
-	if len(calls) == 0 || unseen[by] == "" || mounting(calls) && !mounts(o, name) {
+	if len(calls) == 0 || orDriver[by] == "" || mounting(calls) && !mayMount(o, name) {
 		return by
 	}
 	for _, m := range o.Milestones {
@@ -334,16 +323,16 @@ func (s step) taker(o *op.Op, name, from string) string {
 			}
 		}
 	}
-	return unseen[by]
+	return orDriver[by]
 }
 
-// mounting says whether calls are of mounting volumes, or of unmounting them.
+// mounting reports whether calls mount or unmount volumes.
 func mounting(calls []string) bool {
 	return calls[0] == "NodeStageVolume" || calls[0] == "NodeUnpublishVolume"
 }
 
-// mounted are the milestones that show volumes to be mounted, by the later ones
-// whose time has the mounting in it where none of them was seen.
+// mounted has the milestones that show that volumes are mounted, by the later milestone
+// whose time includes the mount where none of them was observed.
 var mounted = map[string][]string{
 	op.Sandboxed:   {op.Published},
 	op.Initialized: {op.Published, op.Sandboxed},
@@ -351,22 +340,21 @@ var mounted = map[string][]string{
 	op.Replaced:    {op.Published, op.Sandboxed, op.Initialized, "agents", op.Running},
 }
 
-// ofVolumes are the milestones that only an op with volumes has.
-var ofVolumes = []string{op.Attached, op.Bound, op.Provisioned, op.Detached, op.Staged, op.Published, op.FirstWrite,
+// volumeMilestones are those of ops with volumes only.
+var volumeMilestones = []string{op.Attached, op.Bound, op.Provisioned, op.Detached, op.Staged, op.Published, op.FirstWrite,
 	op.FirstRead, op.Unpublished, op.Unstaged, "claimGone", "volumeGone"}
 
-// mounts says whether volumes may have been mounted, or unmounted, in the time up to a
-// milestone: the op's pods have some, and they were not seen to be mounted before. The
-// processes of a kill are made again where their volumes are mounted, unless their pods
-// are made anew.
-func mounts(o *op.Op, name string) bool {
+// mayMount reports whether volumes may have been mounted or unmounted in the time up to
+// a milestone: the op's pods have volumes, and no earlier mount was observed. A kill
+// restarts processes on mounted volumes, unless their pods are recreated.
+func mayMount(o *op.Op, name string) bool {
 	if o.Kind == op.Kill && !has(o, op.Scheduled) || has(o, mounted[name]...) {
 		return false
 	}
-	return has(o, ofVolumes...)
+	return has(o, volumeMilestones...)
 }
 
-// has says whether an op has one of these milestones.
+// has reports whether an op has one of the milestones.
 func has(o *op.Op, names ...string) bool {
 	return slices.ContainsFunc(o.Milestones, func(m op.Milestone) bool { return slices.Contains(names, base(m.Name)) })
 }
@@ -378,7 +366,7 @@ func owner(o *op.Op, name string) string {
 	return Unknown
 }
 
-// last is the base name of the op's latest milestone from its start to its end.
+// last returns the base name of the op's latest milestone before its end.
 func last(o *op.Op) string {
 	name, at := "", op.Never
 	for _, m := range o.Milestones {
@@ -394,8 +382,8 @@ func base(name string) string {
 	return b
 }
 
-// latest is when a milestone was last seen by an instant; several volumes, or
-// attempts, have it several times.
+// latest returns the last instant of a milestone up to by; ops on several volumes and
+// repeated attempts have it several times.
 func latest(o *op.Op, name string, by op.Time) op.Time {
 	at := op.Never
 	for _, m := range o.Milestones {
@@ -406,8 +394,7 @@ func latest(o *op.Op, name string, by op.Time) op.Time {
 	return at
 }
 
-// predecessor is the last of the named milestones by an instant, or the op's
-// start if there is none.
+// predecessor returns the latest of the named milestones up to by, or the op's start.
 func predecessor(o *op.Op, names []string, by op.Time) (name string, at op.Time) {
 	at = min(o.Started, by)
 	for _, n := range names {

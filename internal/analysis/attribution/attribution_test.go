@@ -24,16 +24,16 @@ func TestPath(t *testing.T) {
 	}{
 		{"a snapshot in a trace that waited for its volume",
 			op.Op{Intended: 0, Started: 45, Ended: 100, Milestones: milestones("unblocked", 40, "CreateSnapshot.start", 50, "CreateSnapshot.end", 95, "taken", 95, "ready", 95)},
-			map[string]int64{Dependency: 40, Runner: 5, Snapshotter: 5, Driver: 45, Noticing: 5}},
+			map[string]int64{Dependency: 40, Runner: 5, Snapshotter: 5, Driver: 45, EndDetection: 5}},
 		{"one that has no other milestone",
 			op.Op{Intended: 0, Started: 45, Ended: 100, Milestones: milestones("unblocked", 40)},
 			map[string]int64{Dependency: 40, Runner: 5, Unknown: 55}},
 		{"a volume whose driver nobody sees",
 			op.Op{Intended: 0, Started: 5, Ended: 110, Milestones: milestones("acked", 10, "provisioned", 90, "bound", 100, "ready", 100)},
-			map[string]int64{Runner: 5, API: 5, ProvisionerOrDriver: 80, Binder: 10, Noticing: 10}},
+			map[string]int64{Runner: 5, API: 5, ProvisionerOrDriver: 80, Binder: 10, EndDetection: 10}},
 		{"a snapshot whose driver nobody sees",
 			op.Op{Ended: 100, Milestones: milestones("acked", 5, "content", 10, "taken", 95, "ready", 100)},
-			map[string]int64{API: 5, Snapshotter: 5, SnapshotterOrDriver: 85, Noticing: 5}},
+			map[string]int64{API: 5, Snapshotter: 5, SnapshotterOrDriver: 85, EndDetection: 5}},
 		{"a pod whose volume was there, and the calls of its node nobody sees",
 			op.Op{Kind: op.Create, Ended: 100,
 				Milestones: milestones("acked", 5, "scheduled", 10, "sandboxed", 70, "running", 90, "firstWrite", 100)},
@@ -50,7 +50,7 @@ func TestPath(t *testing.T) {
 				AttacherOrDriver: 70, WorkloadOrDriver: 60, Volume: 20}},
 		{"a call that was tried twice",
 			op.Op{Started: 0, Ended: 100, Milestones: milestones("acked", 10, "CreateSnapshot.start", 20, "CreateSnapshot.end", 40, "CreateSnapshot.start", 70, "CreateSnapshot.end", 80, "taken", 90, "ready", 100)},
-			map[string]int64{API: 10, Snapshotter: 10 + 30 + 10, Driver: 20 + 10, Noticing: 10}},
+			map[string]int64{API: 10, Snapshotter: 10 + 30 + 10, Driver: 20 + 10, EndDetection: 10}},
 		{"two volumes: the last one decides",
 			op.Op{Started: 0, Ended: 100, Milestones: milestones("acked", 10, "provisioned/a", 20, "bound/a", 25, "provisioned/b", 80, "bound/b", 100, "bound", 100)},
 			map[string]int64{API: 10, ProvisionerOrDriver: 70, Binder: 20}},
@@ -95,7 +95,7 @@ func TestPath(t *testing.T) {
 			map[string]int64{API: 10, ControllersOrDriver: 40, ProvisionerOrDriver: 50}},
 		{"a scale by a script: its pods come and go",
 			op.Op{Kind: op.Scale, Ended: 100, Milestones: milestones("acked", 10, "scripted", 30, "objectReady", 95, "ready", 95)},
-			map[string]int64{API: 10, Workload: 20, Controllers: 65, Noticing: 5}},
+			map[string]int64{API: 10, Workload: 20, Controllers: 65, EndDetection: 5}},
 		{"an object is deleted with what depends on it",
 			op.Op{Kind: op.Delete, Ended: 100, Milestones: milestones("acked", 10, "objectGone", 100, "gone", 100)},
 			map[string]int64{API: 10, Controllers: 90}},
@@ -134,14 +134,14 @@ func TestShares(t *testing.T) {
 }
 
 // On one machine the engine makes the calls itself: nothing is unseen of its driver.
-func TestLocalShares(t *testing.T) {
-	tally := Tally{Local: true}
+func TestSharesOnOneMachine(t *testing.T) {
+	tally := Tally{OneMachine: true}
 	tally.Add(&op.Op{Kind: op.Reattach, Outcome: op.OK, Ended: 100, Milestones: milestones("gone", 40, "replaced", 70, "firstWrite", 100)})
 	want := []Share{{Workload, 0.4, 40}, {Processes, 0.3, 30}, {Volume, 0.3, 30}}
 	if diff := cmp.Diff(want, tally.Shares()); diff != "" {
 		t.Error(diff)
 	}
-	for known, or := range unseen {
+	for known, or := range orDriver {
 		if !DriverUnseen(or) || DriverUnseen(known) {
 			t.Errorf("%s and %s are not told apart", known, or)
 		}

@@ -7,13 +7,14 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// totalCutOff gives totals to instances of a bundle without its end that have
-// slices and no totals: they were cut off, or are under way still. Latencies are
-// those of their slices together, rates those of their series in that time.
-func (d *Data) totalCutOff() {
+// addCutOffTotals adds totals of instances of an incomplete bundle that have slices and
+// no totals: they were cut off, or still run. Latencies are merged from the slices,
+// rates averaged from the series in that time.
+func (d *Data) addCutOffTotals() {
 	if d.Bundle.Complete {
 		return
 	}
@@ -39,16 +40,16 @@ func (d *Data) totalCutOff() {
 		_ = t.Hist.Merge(h.Hist) // counts of a run do not overflow
 		t.From, t.To = min(t.From, h.From), max(t.To, h.To)
 	}
-	for i := range totals { // a slice may have begun in the ramp, of which it has nothing
+	for i := range totals { // a slice may begin in the ramp, which it does not contain
 		t := &totals[i]
 		t.From = min(max(t.From, d.rampEnd(t.Instance, t.Action)), t.To)
 	}
 	d.Totals = append(d.Totals, totals...)
-	d.rateCutOff(totals)
+	d.addCutOffScalars(totals)
 }
 
-// rampEnd is from when on an instance of a run of object storage on its own was
-// measured; op.Never if that is not known.
+// rampEnd returns from when an instance of an object storage run was measured; op.Never
+// if unknown.
 func (d *Data) rampEnd(instance, action string) op.Time {
 	at := op.Never
 	for _, i := range d.Instances {
@@ -68,15 +69,16 @@ func (d *Data) rampEnd(instance, action string) op.Time {
 	return op.Never
 }
 
-// counted is what a rate adds up to: the scalar's name by the series'.
-var counted = map[string]string{".iops": ".ok", ".bandwidth": ".bytes", ".failed": ".failed", ".lost": ".lost"}
+// countOf has the suffix of the scalar that a series integrates to.
+var countOf = map[string]string{metric.IOPS: metric.Completed, metric.Bandwidth: metric.Transferred,
+	metric.Failed: metric.Failed, metric.Lost: metric.Lost}
 
-// rateCutOff adds the scalars that instances would have had at their end. What no
-// slice reaches to was not measured, or is not known whole.
-func (d *Data) rateCutOff(totals []bundle.HistogramSlice) {
+// addCutOffScalars adds the scalars that instances would have written at their end, over
+// the time of their slices.
+func (d *Data) addCutOffScalars(totals []bundle.HistogramSlice) {
 	type key struct {
-		instance, metric string
-		phase            int
+		instance, name string
+		phase          int
 	}
 	sums, times := map[key]float64{}, map[key]float64{}
 	var order []bundle.Scalar
@@ -93,7 +95,10 @@ func (d *Data) rateCutOff(totals []bundle.HistogramSlice) {
 				continue
 			}
 			if _, known := sums[k]; !known {
-				order = append(order, bundle.Scalar{Instance: s.Instance, Action: s.Action, Phase: s.Phase, Metric: s.Metric, Unit: s.Unit})
+				order = append(order, bundle.Scalar{
+					Labels: bundle.Labels{Instance: s.Instance, Action: s.Action, Phase: s.Phase},
+					Scalar: metric.Scalar{Metric: s.Metric, Unit: s.Unit},
+				})
 			}
 			sums[k] += p.Value * float64(s.Step)
 			times[k] += float64(s.Step)
@@ -102,7 +107,7 @@ func (d *Data) rateCutOff(totals []bundle.HistogramSlice) {
 	for _, x := range order {
 		k := key{x.Instance, x.Metric, x.Phase}
 		i := max(0, strings.LastIndexByte(x.Metric, '.'))
-		count, ok := counted[x.Metric[i:]]
+		count, ok := countOf[x.Metric[i:]]
 		if !ok || times[k] == 0 {
 			continue
 		}
@@ -110,6 +115,9 @@ func (d *Data) rateCutOff(totals []bundle.HistogramSlice) {
 			x.Value = sums[k] / times[k]
 			d.Scalars = append(d.Scalars, x)
 		}
-		d.Scalars = append(d.Scalars, bundle.Scalar{Instance: x.Instance, Action: x.Action, Phase: x.Phase, Metric: x.Metric[:i] + count, Value: math.Round(sums[k] / 1e9)})
+		d.Scalars = append(d.Scalars, bundle.Scalar{
+			Labels: bundle.Labels{Instance: x.Instance, Action: x.Action, Phase: x.Phase},
+			Scalar: metric.Scalar{Metric: x.Metric[:i] + count, Value: math.Round(sums[k] / 1e9)},
+		})
 	}
 }

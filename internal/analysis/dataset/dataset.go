@@ -1,5 +1,5 @@
-// Package dataset reads from a bundle what the analyses share: everything but
-// the ops, which are streamed, since there may be millions.
+// Package dataset reads the data of a bundle that the analyses share: all but the ops,
+// which are streamed.
 package dataset
 
 import (
@@ -14,11 +14,12 @@ import (
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Data is a bundle opened for analysis. It is read-only after Read and then
-// safe for concurrent use.
+// Data is a bundle opened for analysis. It is read-only after Read, and then safe for
+// concurrent use.
 type Data struct {
 	Bundle    *bundle.Bundle
 	Spec      Spec
@@ -30,8 +31,8 @@ type Data struct {
 	Samples   []op.Sample
 	Machines  []op.Machine
 	Canaries  []Canary
-	// CutOff are the instances whose totals are only of what was written before they
-	// were cut off; none of a bundle that was closed.
+	// CutOff has the instances whose totals cover only the time until they were cut off;
+	// nil of a closed bundle.
 	CutOff map[string]bool
 
 	variants map[string][]map[string]string // by action
@@ -39,8 +40,8 @@ type Data struct {
 	measured map[string]op.Time             // by instance, where that is not the run's barrier
 }
 
-// Variant is what sets an instance of a workload apart from the others of its
-// action: variables and their values, "bs=4k rw=read". Empty where nothing does.
+// Variant returns the variables in which an instance differs from others of its action,
+// such as "bs=4k rw=read"; empty without variants.
 func (d *Data) Variant(instance string) string {
 	action := ActionOf(instance)
 	all := d.variants[action]
@@ -56,14 +57,14 @@ func (d *Data) Variant(instance string) string {
 	return strings.Join(parts, " ")
 }
 
-// Canary is the canary of one volume, reads and writes in order of Intended, from
-// when its instance is measured.
+// Canary has the canary I/Os of one volume in order of Intended, from when its instance
+// is measured.
 type Canary struct {
 	Instance, Action, Volume string
 	IOs                      []op.CanaryIO
 }
 
-// Until is the last instant at which the canary is known to have looked.
+// Until returns the last instant known of the canary.
 func (c *Canary) Until() op.Time {
 	last := op.Never
 	for _, io := range c.IOs {
@@ -72,7 +73,7 @@ func (c *Canary) Until() op.Time {
 	return last
 }
 
-// Spec is what the analyses need of the Benchmark.
+// Spec has the fields of the Benchmark that the analyses use.
 type Spec struct {
 	Actions []Action `json:"actions"`
 	Rates   []Rate   `json:"rates"`
@@ -83,7 +84,7 @@ type Spec struct {
 	} `json:"slos"`
 }
 
-// Start says what an action or a rate waits for before it begins.
+// Start has what an action or a rate waits for.
 type Start struct {
 	StartAfter       string `json:"startAfter"`
 	StartAfterAction string `json:"startAfterAction"`
@@ -99,7 +100,7 @@ type Action struct {
 	Start
 }
 
-// UnmarshalJSON takes the kind from the name of the action's one spec.
+// UnmarshalJSON also sets Kind from the name of the action's spec field.
 func (a *Action) UnmarshalJSON(b []byte) error {
 	type plain Action
 	if err := json.Unmarshal(b, (*plain)(a)); err != nil {
@@ -117,7 +118,7 @@ func (a *Action) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Rate of the file: what of it says when its first trigger is due.
+// Rate of the file, with the fields that determine its first trigger.
 type Rate struct {
 	Name         string    `json:"name"`
 	ConstantRate *Interval `json:"constantRateSpec"`
@@ -125,17 +126,17 @@ type Rate struct {
 	Start
 }
 
-// Interval between the triggers of a rate; empty: the file gives their number a second.
+// Interval between the triggers of a rate; empty: the file gives a frequency.
 type Interval struct {
 	Interval string `json:"interval"`
 }
 
-// CreateObj is what an action creates.
+// CreateObj describes what an action creates.
 type CreateObj struct {
 	Workload string  `json:"workload"`
 	Phases   []Phase `json:"phases"`
-	// ObjectSpec is there of an object workload, and its FileSpec if the objects
-	// are files on a volume of the instance.
+	// ObjectSpec of an object workload; FileSpec: objects are files on a volume of the
+	// instance.
 	ObjectSpec *struct {
 		Storage struct {
 			FileSpec *struct{} `json:"fileSpec"`
@@ -150,14 +151,14 @@ type CreateObj struct {
 	} `json:"objectSpec"`
 }
 
-// Phase is what the file says of one: from when on, and which variables change
-// then. Phase 0, before the first, is not in the file.
+// Phase of the file: its start and the variables that change then. Phase 0, before the
+// first, is not in the file.
 type Phase struct {
 	StartAfter string            `json:"startAfter"`
 	Vars       map[string]string `json:"vars"`
 }
 
-// Creates is what an action of the file creates; nil if it creates nothing.
+// Creates returns what an action creates; nil: nothing.
 func (d *Data) Creates(action string) *CreateObj {
 	for _, a := range d.Spec.Actions {
 		if a.Name == action {
@@ -167,7 +168,7 @@ func (d *Data) Creates(action string) *CreateObj {
 	return nil
 }
 
-// Phases of a workload as the file lists them; none: it does not change.
+// Phases returns the phases of a workload in the file; none: it does not change.
 func (d *Data) Phases(action string) []Phase {
 	if c := d.Creates(action); c != nil {
 		return c.Phases
@@ -175,9 +176,8 @@ func (d *Data) Phases(action string) []Phase {
 	return nil
 }
 
-// PhaseSpan is when an instance was in a phase: from when the first of its
-// containers was to begin in it until one of a later phase was. False: it never
-// was.
+// PhaseSpan returns when an instance was in a phase: from the intended start of its
+// first container to that of a later phase. It is false if it never was.
 func (d *Data) PhaseSpan(instance string, phase int) (from, to op.Time, ok bool) {
 	from, to = math.MaxInt64, math.MaxInt64
 	for _, i := range d.Instances {
@@ -197,9 +197,9 @@ func (d *Data) PhaseSpan(instance string, phase int) (from, to op.Time, ok bool)
 	return from, to, from < to
 }
 
-// Watched says until when a canary's I/Os that have not ended were looked at: to
-// the end of their phase, or to the last that is known of the canary.
-func (d *Data) Watched(c *Canary) func(op.CanaryIO) op.Time {
+// WatchedUntil returns a function from an I/O that has not ended to the last instant at
+// which it was observed: the end of its phase, or the last known of the canary.
+func (d *Data) WatchedUntil(c *Canary) func(op.CanaryIO) op.Time {
 	type span struct{ from, to op.Time }
 	var spans []span
 	for k := range d.Phases(c.Action) {
@@ -218,7 +218,7 @@ func (d *Data) Watched(c *Canary) func(op.CanaryIO) op.Time {
 	}
 }
 
-// Read loads a bundle. The error names what is damaged.
+// Read loads a bundle. The error names the damaged part.
 func Read(b *bundle.Bundle) (*Data, error) {
 	d := &Data{Bundle: b}
 	if err := d.readSpec(); err != nil {
@@ -252,14 +252,14 @@ func Read(b *bundle.Bundle) (*Data, error) {
 	if d.Machines, err = collect(b.Machines()); err != nil {
 		return nil, err
 	}
-	d.totalCutOff()
+	d.addCutOffTotals()
 	if err := d.readMeasured(); err != nil {
 		return nil, err
 	}
 	return d, d.readCanaries()
 }
 
-// readSpec takes run.json's spec: the Benchmark, or its spec alone.
+// readSpec decodes the spec of run.json, which is the Benchmark or its spec alone.
 func (d *Data) readSpec() error {
 	if len(d.Bundle.Run.Spec) == 0 {
 		return nil
@@ -269,7 +269,7 @@ func (d *Data) readSpec() error {
 	}
 	if len(d.Bundle.Run.Plan) > 0 {
 		if err := json.Unmarshal(d.Bundle.Run.Plan, &facts); err != nil {
-			return fmt.Errorf("the plan in run.json: %w", err)
+			return fmt.Errorf("read plan of run.json: %w", err)
 		}
 	}
 	d.variants = facts.Variants
@@ -277,14 +277,14 @@ func (d *Data) readSpec() error {
 		Spec json.RawMessage `json:"spec"`
 	}
 	if err := json.Unmarshal(d.Bundle.Run.Spec, &whole); err != nil {
-		return fmt.Errorf("the spec in run.json: %w", err)
+		return fmt.Errorf("read spec of run.json: %w", err)
 	}
 	raw := d.Bundle.Run.Spec
 	if len(whole.Spec) > 0 {
 		raw = whole.Spec
 	}
 	if err := json.Unmarshal(raw, &d.Spec); err != nil {
-		return fmt.Errorf("the spec in run.json: %w", err)
+		return fmt.Errorf("read spec of run.json: %w", err)
 	}
 	return nil
 }
@@ -319,7 +319,7 @@ func (d *Data) readCanaries() error {
 	for i := range d.Canaries {
 		c := &d.Canaries[i]
 		sort.SliceStable(c.IOs, func(i, j int) bool { return c.IOs[i].Intended < c.IOs[j].Intended })
-		c.cutSetUp(d.MeasuredFrom(c.Instance))
+		c.dropSetUp(d.MeasuredFrom(c.Instance))
 	}
 	slices.SortFunc(d.Canaries, func(a, b Canary) int {
 		return strings.Compare(a.Instance+"\x00"+a.Volume, b.Instance+"\x00"+b.Volume)
@@ -327,10 +327,10 @@ func (d *Data) readCanaries() error {
 	return nil
 }
 
-// HasIO says whether anything was measured of I/O over time.
+// HasIO reports whether I/O was measured over time.
 func (d *Data) HasIO() bool { return len(d.Canaries) > 0 || len(d.Slices) > 0 }
 
-// ActionOf is the action whose instance this is: names are "<action>-<n>".
+// ActionOf returns the action of an instance, whose name is "<action>-<n>".
 func ActionOf(instance string) string {
 	if i := strings.LastIndexByte(instance, '-'); i > 0 && strings.Trim(instance[i+1:], "0123456789") == "" {
 		return instance[:i]
@@ -338,8 +338,8 @@ func ActionOf(instance string) string {
 	return instance
 }
 
-// OfObjects says whether an instance is a workload of objects.
-func (d *Data) OfObjects(instance string) bool {
+// IsObjectWorkload reports whether an instance is an object workload.
+func (d *Data) IsObjectWorkload(instance string) bool {
 	if d.Bundle != nil && d.Bundle.Run.ObjectsOnly() {
 		return true
 	}
@@ -347,27 +347,26 @@ func (d *Data) OfObjects(instance string) bool {
 	return c != nil && c.ObjectSpec != nil
 }
 
-// Throughput is what the wanted instances of workloads of objects did together of
-// an operation, and how many bytes that moved, a second: all of it over the time
-// from where the first window began to where the last one ended, for a part that
-// was over sooner did nothing in the rest of it. instances is of how many that is:
-// none where nobody counted, as other tools do not, whose rates can only be added up.
-func (d *Data) Throughput(metric string, wanted func(instance string, phase int) bool) (perSecond, bytes float64, instances int) {
+// Throughput returns the operations and bytes per second of the wanted instances of
+// object workloads, over the time from the first begin to the last end of their
+// windows. instances is their number: 0 where there are no counts, as of other tools,
+// whose rates can only be added up.
+func (d *Data) Throughput(operation string, wanted func(instance string, phase int) bool) (perSecond, bytes float64, instances int) {
 	for _, x := range d.Scalars {
-		if !wanted(x.Instance, x.Phase) || !d.OfObjects(x.Instance) {
+		if !wanted(x.Instance, x.Phase) || !d.IsObjectWorkload(x.Instance) {
 			continue
 		}
 		switch x.Metric {
-		case metric + ".ok":
+		case operation + metric.Completed:
 			perSecond += x.Value
 			instances++
-		case metric + ".bytes":
+		case operation + metric.Transferred:
 			bytes += x.Value
 		}
 	}
 	from, to := op.Time(math.MaxInt64), op.Never
 	for _, h := range d.Totals {
-		if h.Metric == metric && wanted(h.Instance, h.Phase) && d.OfObjects(h.Instance) {
+		if h.Metric == operation && wanted(h.Instance, h.Phase) && d.IsObjectWorkload(h.Instance) {
 			from, to = min(from, h.From), max(to, h.To)
 		}
 	}
@@ -378,9 +377,9 @@ func (d *Data) Throughput(metric string, wanted func(instance string, phase int)
 	return perSecond / seconds, bytes / seconds, instances
 }
 
-// Owns says whether an op's target is, or contains, a volume of an instance:
-// the volume itself, the instance, or something named after it. A group
-// snapshot's target is a list of names with commas.
+// Owns reports whether an op's target is a volume of an instance: the volume, the
+// instance, or an object named after it. A group snapshot's target is a list of names
+// separated by commas.
 func (d *Data) Owns(instance, volume, target string) bool {
 	for t := range strings.SplitSeq(target, ",") {
 		if t == instance || volume != "" && t == volume {
@@ -397,7 +396,7 @@ func (d *Data) canaryOf(instance, volume string) bool {
 	return slices.ContainsFunc(d.Canaries, func(c Canary) bool { return c.Instance == instance && c.Volume == volume })
 }
 
-// End is the last instant that anything is known of.
+// End returns the last recorded instant.
 func (d *Data) End() op.Time {
 	end := op.Time(0)
 	if d.Bundle.Run.EndedAt.Known() {
@@ -417,8 +416,8 @@ func (d *Data) End() op.Time {
 	return end
 }
 
-// CPUs is the mean number of CPUs that an instance used between its first and
-// its last sample; nil with fewer than two.
+// CPUs returns the mean CPUs that an instance used between its first and last sample;
+// nil with fewer than two.
 func (d *Data) CPUs(instance string) *float64 {
 	var first, last *op.Sample
 	for i := range d.Samples {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -31,11 +32,24 @@ func TestCanaryUntil(t *testing.T) {
 // all, not the sum of what each did in its own.
 func TestThroughput(t *testing.T) {
 	const s = op.Time(1e9)
-	scalar := func(instance, metric string, v float64) bundle.Scalar {
-		return bundle.Scalar{Instance: instance, Action: "o", Metric: metric, Value: v}
+	scalar := func(instance, name string, v float64) bundle.Scalar {
+		return bundle.Scalar{
+			Labels: bundle.Labels{Instance: instance, Action: "o"},
+			Scalar: metric.Scalar{Metric: name, Value: v},
+		}
 	}
-	d := Data{Scalars: []bundle.Scalar{scalar("o-0", "read.ok", 50), scalar("o-0", "read.bytes", 500), scalar("o-1", "read.ok", 50), scalar("o-1", "read.bytes", 500), scalar("fio-0", "read.iops", 1000)},
-		Totals: []bundle.HistogramSlice{{Instance: "o-0", Metric: "read", From: 1 * s, To: 2 * s}, {Instance: "o-1", Metric: "read", From: 1 * s, To: 5 * s}, {Instance: "fio-0", Metric: "read", From: 0, To: 100 * s}}}
+	d := Data{Scalars: []bundle.Scalar{scalar("o-0", "read.ok", 50), scalar("o-0", "read.bytes", 500),
+		scalar("o-1", "read.ok", 50), scalar("o-1", "read.bytes", 500), scalar("fio-0", "read.iops", 1000)},
+		Totals: []bundle.HistogramSlice{{
+			Labels:    bundle.Labels{Instance: "o-0"},
+			Histogram: metric.Histogram{Metric: "read", From: 1 * s, To: 2 * s},
+		}, {
+			Labels:    bundle.Labels{Instance: "o-1"},
+			Histogram: metric.Histogram{Metric: "read", From: 1 * s, To: 5 * s},
+		}, {
+			Labels:    bundle.Labels{Instance: "fio-0"},
+			Histogram: metric.Histogram{Metric: "read", From: 0, To: 100 * s},
+		}}}
 	if err := json.Unmarshal([]byte(`{"actions":[{"name":"o","createObjSpec":{"objectSpec":{}}},{"name":"fio","createObjSpec":{}}]}`), &d.Spec); err != nil {
 		t.Fatal(err)
 	}

@@ -9,11 +9,10 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// MeasuredFrom is the instant from which on the I/O of an instance counts: what
-// it did before prepared it (mkfs, initdb, a tool's files) and is no baseline of
-// anything. It is the instance's own barrier; without one the later of the run's
-// barrier and the end of the op that created the instance. op.Never: no barrier is
-// known, and all I/O counts. math.MaxInt64: the run ended before its barrier.
+// MeasuredFrom returns the instant from which the I/O of an instance counts; earlier I/O
+// is set-up (mkfs, initdb, a tool's files). It is the instance's own barrier, else the
+// later of the run's barrier and the end of the op that created the instance. op.Never:
+// no barrier is known, and all I/O counts. math.MaxInt64: the run ended before its barrier.
 func (d *Data) MeasuredFrom(instance string) op.Time {
 	if at, ok := d.measured[instance]; ok {
 		return at
@@ -21,11 +20,11 @@ func (d *Data) MeasuredFrom(instance string) op.Time {
 	return d.barrier
 }
 
-// Barrier is when the run's barrier opened; op.Never: not known.
+// Barrier returns when the run's barrier opened; op.Never: unknown.
 func (d *Data) Barrier() op.Time { return d.barrier }
 
-// readMeasured finds what MeasuredFrom needs. Ops are read only if there are
-// instances that were created after the barrier and waited at none.
+// readMeasured sets what MeasuredFrom returns. Ops are read only if instances were
+// created after the barrier without one of their own.
 func (d *Data) readMeasured() error {
 	own := ownBarriers(d.Instances)
 	if d.barrier = d.runBarrier(own); !d.barrier.Known() {
@@ -56,8 +55,7 @@ func (d *Data) readMeasured() error {
 	return nil
 }
 
-// ownBarriers are the instants at which instances were first to begin, of those
-// that waited at a barrier.
+// ownBarriers returns the intended starts of instances that waited at a barrier.
 func ownBarriers(instances []bundle.Instance) map[string]op.Time {
 	own := map[string]op.Time{}
 	for _, i := range instances {
@@ -73,8 +71,8 @@ func ownBarriers(instances []bundle.Instance) map[string]op.Time {
 	return own
 }
 
-// runBarrier is the run's barrier, which is written when the run ends: of one that
-// was cut off it is that of the first instance that waited at one.
+// runBarrier returns the run's barrier. It is recorded at the end of the run: where that
+// is missing it is that of the first instance that waited at one.
 func (d *Data) runBarrier(own map[string]op.Time) op.Time {
 	run := d.Bundle.Run
 	switch {
@@ -92,8 +90,8 @@ func (d *Data) runBarrier(own map[string]op.Time) op.Time {
 	return first
 }
 
-// cutSetUp leaves out the canary's I/Os of before an instance was measured.
-func (c *Canary) cutSetUp(from op.Time) {
+// dropSetUp removes the canary's I/Os before its instance was measured.
+func (c *Canary) dropSetUp(from op.Time) {
 	n, _ := slices.BinarySearchFunc(c.IOs, from, func(io op.CanaryIO, from op.Time) int {
 		if io.Intended < from {
 			return -1

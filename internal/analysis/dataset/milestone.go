@@ -6,8 +6,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Milestone is the instant of that name in an op; of an op on several volumes
-// ("ready/a", "ready/b") the last, when all were there. op.Never if unseen.
+// Milestone returns the instant of that name in an op; of an op on several volumes
+// ("ready/a", "ready/b") the last. op.Never: not observed.
 func Milestone(o *op.Op, name string) op.Time {
 	at := op.Never
 	for _, m := range o.Milestones {

@@ -1,8 +1,11 @@
 package dataset
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
-// Stage of a workload of objects, as the file or the plan has it.
+// Stage of an object workload in the file or the plan.
 type Stage struct {
 	Name  string
 	Works []Work
@@ -11,27 +14,20 @@ type Stage struct {
 // Work of a stage.
 type Work struct {
 	Name, Kind string
-	// RampUpNs is how long it goes on before it is measured, if that is known.
+	// RampUpNs is the time before it is measured, if known.
 	RampUpNs int64
 }
 
-// Measured says whether a work is what a run is about, and does not only prepare
-// or clear away.
+// Measured reports whether a work is measured, and not preparation or cleanup.
 func (w Work) Measured() bool { return w.Kind == "" || w.Kind == "normal" }
 
-// Measured says so of a stage, if any of its works is.
+// Measured reports whether any work of the stage is measured.
 func (s Stage) Measured() bool {
-	for _, w := range s.Works {
-		if w.Measured() {
-			return true
-		}
-	}
-	return len(s.Works) == 0
+	return len(s.Works) == 0 || slices.ContainsFunc(s.Works, Work.Measured)
 }
 
-// Stages are those of an action's workload of objects, in order; of a run of
-// object storage on its own those of its plan, whatever the action. None: it is no
-// such workload, or nothing is known of them.
+// Stages returns the stages of an action's object workload in order; of an object
+// storage run those of its plan, for any action. None: another workload, or unknown.
 func (d *Data) Stages(action string) []Stage {
 	var list []Stage
 	if d.Bundle != nil && d.Bundle.Run.ObjectsOnly() {
@@ -42,7 +38,7 @@ func (d *Data) Stages(action string) []Stage {
 			}
 		}
 		if json.Unmarshal(d.Bundle.Run.Plan, &plan) != nil {
-			return nil // such as none
+			return nil
 		}
 		for _, s := range plan.Stages {
 			list = append(list, Stage(s))

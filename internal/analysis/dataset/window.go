@@ -18,8 +18,8 @@ type Window struct {
 	From, To       op.Time
 }
 
-// Windows are those of the ops of the named actions (none: of all), in order
-// of From. An op that was never seen to end lasts to the end of time.
+// Windows returns the windows of the ops of the named actions (none: all), in order of
+// From. To of an op without an end is math.MaxInt64.
 func (d *Data) Windows(actions ...string) ([]Window, error) {
 	var ws []Window
 	for o, err := range d.Bundle.Ops() {
@@ -58,7 +58,7 @@ func UnionOf(ws []Window) Union {
 	return u
 }
 
-// Overlaps says whether [from, to] has an instant in common with the set.
+// Overlaps reports whether [from, to] intersects the set.
 func (u Union) Overlaps(from, to op.Time) bool {
 	i := sort.Search(len(u), func(i int) bool { return u[i].To >= from })
 	return i < len(u) && u[i].From <= to

@@ -1,5 +1,5 @@
-// Package figure has the data of the figures: distribution functions, and
-// what happened over time, thinned to what an eye can see.
+// Package figure computes the data of the report's figures: distribution functions and
+// timelines, reduced to a drawable number of points.
 package figure
 
 import (
@@ -11,6 +11,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
@@ -19,7 +20,7 @@ import (
 const (
 	steps     = 400  // of a distribution function
 	buckets   = 800  // of a canary's line
-	maxBars   = 1500 // in one lane; beyond, neighbours are drawn as one
+	maxBars   = 1500 // in one lane; more are merged with their neighbours
 	maxRows   = 6    // of bars beside each other in a lane
 	maxPanels = 12   // instances in the timeline
 )
@@ -30,15 +31,15 @@ type Figures struct {
 	Timeline Timeline
 }
 
-// CDF is the distribution of one action's latencies. Curves stay below 1 where
-// ops had not ended or never started.
+// CDF is the distribution of one action's latencies. It stays below 1 where ops did not
+// end or start.
 type CDF struct {
 	Action            string
 	N                 int64
 	Response, Service []stats.Step
 }
 
-// Timeline of a run: control operations above, a panel an instance below.
+// Timeline of a run: lanes of control operations, and a panel for each instance.
 type Timeline struct {
 	From, To op.Time
 	Lanes    []Lane
@@ -69,7 +70,7 @@ type Panel struct {
 	Latency   []Line // ns
 }
 
-// Line is a value over time; where no point is, nothing is known.
+// Line is a value over time; it has gaps where there are no points.
 type Line struct {
 	Name   string
 	Points []Point
@@ -81,7 +82,7 @@ type Point struct {
 	Value    float64
 }
 
-// Make reads the bundle for its figures.
+// Make computes the figures of a bundle.
 func Make(b *bundle.Bundle) (*Figures, error) {
 	d, err := dataset.Read(b)
 	if err != nil {
@@ -155,8 +156,8 @@ func (t *tally) add(o *op.Op, end op.Time) {
 	t.bars = append(t.bars, bar)
 }
 
-// lane puts bars that overlap into rows, the first that is free. Of too many
-// bars neighbours become one.
+// lane places overlapping bars in the first free row and merges bars where there are too
+// many.
 func lane(action string, bars []Bar) Lane {
 	slices.SortStableFunc(bars, func(a, b Bar) int { return cmp.Compare(a.From, b.From) })
 	l := Lane{Action: action, Bars: thin(bars), Rows: 1}
@@ -169,7 +170,7 @@ func lane(action string, bars []Bar) Lane {
 		case len(free) < maxRows:
 			row = len(free)
 			free = append(free, 0)
-		default: // over another: the row that is free soonest
+		default: // overlap in the row that is free first
 			row = slices.Index(free, slices.Min(free))
 		}
 		b.Row, free[row] = row, max(free[row], b.To)
@@ -178,21 +179,20 @@ func lane(action string, bars []Bar) Lane {
 	return l
 }
 
-// thin merges bars of one outcome that begin in the same sliver of the lane's
-// time.
+// thin merges bars of one outcome that begin in the same bin.
 func thin(bars []Bar) []Bar {
 	if len(bars) <= maxBars {
 		return bars
 	}
-	sliver := (bars[len(bars)-1].From-bars[0].From)/(maxBars/2) + 1
+	bin := (bars[len(bars)-1].From-bars[0].From)/(maxBars/2) + 1
 	type key struct {
-		sliver  op.Time
+		bin     op.Time
 		outcome op.Outcome
 	}
 	index := map[key]int{}
 	var out []Bar
 	for _, b := range bars {
-		k := key{(b.From - bars[0].From) / sliver, b.Outcome}
+		k := key{(b.From - bars[0].From) / bin, b.Outcome}
 		i, ok := index[k]
 		if !ok {
 			index[k] = len(out)
@@ -205,7 +205,7 @@ func thin(bars []Bar) []Bar {
 	return out
 }
 
-// from is the first instant of a panel.
+// from returns the first instant of a panel.
 func (p *Panel) from() op.Time {
 	at := op.Time(math.MaxInt64)
 	for _, l := range slices.Concat(p.Bandwidth, p.Latency) {
@@ -224,12 +224,12 @@ func (t *Timeline) panels(d *dataset.Data) {
 		return byName[instance]
 	}
 	for _, s := range d.Series {
-		metric, ok := strings.CutSuffix(s.Metric, ".bandwidth")
-		if !ok || metric != "read" && metric != "write" && !moves(d, s, metric) {
+		name, ok := strings.CutSuffix(s.Metric, metric.Bandwidth)
+		if !ok || name != metric.Read && name != metric.Write && !moves(d, s, name) {
 			continue
 		}
 		for _, p := range s.Points {
-			appendRate(&at(s.Instance).Bandwidth, metric, Point{p.At, p.At + op.Time(s.Step), p.Value})
+			appendRate(&at(s.Instance).Bandwidth, name, Point{p.At, p.At + op.Time(s.Step), p.Value})
 		}
 	}
 	for _, h := range d.Slices {
@@ -259,14 +259,13 @@ func (t *Timeline) panels(d *dataset.Data) {
 	}
 }
 
-// moves says whether a series is of an operation that moves bytes, and that a
-// panel has the latency of.
-func moves(d *dataset.Data, s bundle.Series, metric string) bool {
-	return slices.ContainsFunc(s.Points, func(p bundle.Point) bool { return p.Value > 0 }) &&
-		slices.ContainsFunc(d.Slices, func(h bundle.HistogramSlice) bool { return h.Instance == s.Instance && h.Metric == metric })
+// moves reports whether a bandwidth is above 0 and its operation has latencies in the panel.
+func moves(d *dataset.Data, s bundle.Series, name string) bool {
+	return slices.ContainsFunc(s.Points, func(p metric.Point) bool { return p.Value > 0 }) &&
+		slices.ContainsFunc(d.Slices, func(h bundle.HistogramSlice) bool { return h.Instance == s.Instance && h.Metric == name })
 }
 
-// canaryName tells volumes apart where an instance has several.
+// canaryName includes the volume where an instance has several.
 func canaryName(d *dataset.Data, c dataset.Canary, write bool) string {
 	name := "canary read max"
 	if write {
@@ -289,8 +288,8 @@ func appendTo(lines *[]Line, name string, p Point) {
 	(*lines)[i].Points = append((*lines)[i].Points, p)
 }
 
-// appendRate appends a rate. One over next to no time, as the last of a work has,
-// is only a spike by itself: it is part of the one before.
+// appendRate appends a rate. One over a very short time, such as a work's last, is merged
+// with the one before: alone it would be a spike.
 func appendRate(lines *[]Line, name string, p Point) {
 	if i := slices.IndexFunc(*lines, func(l Line) bool { return l.Name == name }); i >= 0 {
 		last := &(*lines)[i].Points[len((*lines)[i].Points)-1]
@@ -302,7 +301,7 @@ func appendRate(lines *[]Line, name string, p Point) {
 	appendTo(lines, name, p)
 }
 
-// worst is the greatest response of the canary in each sliver of its time.
+// worst returns the greatest response of the canary in each bin.
 func worst(c dataset.Canary, write bool) []Point {
 	var ios []op.CanaryIO
 	for _, io := range c.IOs {
@@ -313,20 +312,20 @@ func worst(c dataset.Canary, write bool) []Point {
 	if len(ios) == 0 {
 		return nil
 	}
-	sliver := (ios[len(ios)-1].Intended-ios[0].Intended)/buckets + 1
+	bin := (ios[len(ios)-1].Intended-ios[0].Intended)/buckets + 1
 	var points []Point
 	for _, io := range ios {
 		v, n := float64(io.Ended-io.Intended), len(points)
-		if n > 0 && io.Intended < points[n-1].From+sliver {
+		if n > 0 && io.Intended < points[n-1].From+bin {
 			points[n-1].Value = max(points[n-1].Value, v)
 			continue
 		}
-		points = append(points, Point{io.Intended, io.Intended + sliver, v})
+		points = append(points, Point{io.Intended, io.Intended + bin, v})
 	}
 	return points
 }
 
-// extend sets the span of time in which anything was drawn.
+// extend sets the time span of all bars and points.
 func (t *Timeline) extend(d *dataset.Data) {
 	first := true
 	add := func(from, to op.Time) {

@@ -8,6 +8,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -48,15 +49,21 @@ func TestMake(t *testing.T) {
 // Every operation that moves bytes and has a latency has its bandwidth; a work's
 // own figures, which its stage's have in them, are not drawn once more.
 func TestBandwidths(t *testing.T) {
-	series := func(metric string, v float64) bundle.Series {
-		return bundle.Series{Instance: "o-0", Metric: metric + ".bandwidth", Step: 1e9, Points: []bundle.Point{{At: 0, Value: v}}}
+	series := func(name string, v float64) bundle.Series {
+		return bundle.Series{
+			Labels: bundle.Labels{Instance: "o-0"},
+			Series: metric.Series{Metric: name + metric.Bandwidth, Step: 1e9, Points: []metric.Point{{At: 0, Value: v}}},
+		}
 	}
 	var tl Timeline
 	d := &dataset.Data{Bundle: &bundle.Bundle{}, Series: []bundle.Series{series("read", 0), series("small", 1), series("delete", 0), series("reads.small", 1)}}
-	for _, metric := range []string{"read", "small", "delete"} {
+	for _, name := range []string{"read", "small", "delete"} {
 		h := hist.New()
 		_ = h.Record(1e6) // positive
-		d.Slices = append(d.Slices, bundle.HistogramSlice{Instance: "o-0", Metric: metric, To: 1e9, Hist: h})
+		d.Slices = append(d.Slices, bundle.HistogramSlice{
+			Labels:    bundle.Labels{Instance: "o-0"},
+			Histogram: metric.Histogram{Metric: name, To: 1e9, Hist: h},
+		})
 	}
 	tl.panels(d)
 	var names []string

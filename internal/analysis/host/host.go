@@ -1,5 +1,4 @@
-// Package host says how busy the machines of a run were, and with what, over the
-// time that is measured.
+// Package host computes the CPU use of the machines of a run in the measured time.
 package host
 
 import (
@@ -10,10 +9,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// A second is contended when others had at least a share of all CPUs while less
-// than another share was idle. By process the time of others is exact; where
-// processes are not visible it is the remainder, in which the kernel, the kubelet
-// and drivers are too, and more of it is normal.
+// An interval is contended when other processes had at least otherShare of all CPUs
+// while less than idleShare was idle. Where processes are not visible, others' time is
+// the remainder, which includes kernel, kubelet and drivers: the bounds are wider.
 const (
 	otherShare     = 0.10
 	idleShare      = 1.0 / 3
@@ -22,35 +20,35 @@ const (
 	stealShare     = 0.05
 )
 
-// Use of one machine from the barrier to the end of the run. Means are over the
-// time between its first and its last reading therein.
+// Use is the CPU use of one machine from the barrier to the end of the run. Means are
+// over the time between its first and last reading.
 type Use struct {
 	Machine  string  `json:"machine"`
 	Instance string  `json:"instance,omitempty"` // on it; empty: the runner
 	CPUs     int     `json:"cpus"`
 	Seconds  float64 `json:"seconds"` // that were observed
-	// Busy, Run, Other and Steal are CPUs that were used: by all, by the run, by
-	// other processes, and by others of the hypervisor.
+	// Busy, Run, Other and Steal are mean CPUs in use: in total, by the run, by other
+	// processes, and by other guests of the hypervisor.
 	Busy  float64 `json:"busyCPUs"`
 	Run   float64 `json:"runCPUs"`
 	Other float64 `json:"otherCPUs"`
 	Steal float64 `json:"stealCPUs"`
-	// ByProcess: the processes of the machine were visible. Otherwise Run is only
-	// of workloads, and Other is all else, the kernel too.
+	// ByProcess: processes were visible. Otherwise Run has workloads only, and Other
+	// all else, including the kernel.
 	ByProcess bool `json:"byProcess"`
 	// Pressure is the share of time in which some task waited; nil: unknown.
 	CPUPressure    *float64 `json:"cpuPressure,omitempty"`
 	IOPressure     *float64 `json:"ioPressure,omitempty"`
 	MemoryPressure *float64 `json:"memoryPressure,omitempty"`
 	Runnable       int      `json:"runnable"` // median of the run queue
-	// Contended and Stolen are seconds in which others, or the hypervisor's others,
-	// took CPUs that the run may have wanted.
+	// Contended and Stolen are seconds in which other processes, or other guests,
+	// competed for CPUs.
 	Contended float64 `json:"contendedSeconds"`
 	Stolen    float64 `json:"stolenSeconds"`
 	Top       []Top   `json:"top,omitempty"` // of the others, the largest first
 }
 
-// Top is a program of others.
+// Top is a program that is not part of the run.
 type Top struct {
 	Name string  `json:"name"`
 	CPUs float64 `json:"cpus"`
@@ -60,14 +58,14 @@ type Top struct {
 func Of(d *dataset.Data) []Use {
 	var uses []Use
 	for _, id := range machines(d) {
-		if u, ok := of(d, id); ok {
+		if u, ok := useOf(d, id); ok {
 			uses = append(uses, u)
 		}
 	}
 	return uses
 }
 
-// machines are the IDs in the order in which they are shown.
+// machines returns the IDs, the runner's first.
 func machines(d *dataset.Data) []string {
 	var ids []string
 	for _, m := range d.Machines {
@@ -82,7 +80,7 @@ func machines(d *dataset.Data) []string {
 	return ids
 }
 
-func of(d *dataset.Data, id string) (Use, bool) {
+func useOf(d *dataset.Data, id string) (Use, bool) {
 	readings := within(d, id)
 	if len(readings) < 2 {
 		return Use{}, false
@@ -105,9 +103,9 @@ func of(d *dataset.Data, id string) (Use, bool) {
 	return u, true
 }
 
-// within are the readings of a machine in the measured time, in order, and the last
-// one before it if it is so short that there is only one; where processes were read,
-// only those with them.
+// within returns the readings of a machine in the measured time, in order, plus the
+// last one before it if there is only one. Where processes were read, readings without
+// them are left out.
 func within(d *dataset.Data, id string) []op.Machine {
 	from, to := d.Barrier(), d.Bundle.Run.EndedAt
 	var list []op.Machine
@@ -128,7 +126,7 @@ func within(d *dataset.Data, id string) []op.Machine {
 	return list[first:]
 }
 
-// interval adds what happened between two readings; wall is the time of all.
+// interval adds the time between two readings; wall is the whole time in ns.
 func (u *Use) interval(a, b *op.Machine, own []curve, wall float64) {
 	dt := float64(b.At - a.At)
 	var run, other float64
@@ -183,10 +181,10 @@ func medianQueue(readings []op.Machine) int {
 	return queue[len(queue)/2]
 }
 
-// curve is the CPU time of an instance over time.
+// curve is the cumulative CPU time of an instance.
 type curve []op.Sample
 
-// workloads are the instances on a machine.
+// workloads returns the curves of the instances on a machine.
 func workloads(d *dataset.Data, id string) []curve {
 	on := map[string]bool{}
 	for _, i := range d.Instances {
@@ -208,7 +206,7 @@ func workloads(d *dataset.Data, id string) []curve {
 	return all
 }
 
-// at is the CPU time in ns at an instant, between samples on a straight line.
+// at returns the CPU time in ns at an instant, interpolated linearly.
 func (c curve) at(t op.Time) float64 {
 	i, _ := slices.BinarySearchFunc(c, t, func(s op.Sample, t op.Time) int { return cmp.Compare(s.At, t) })
 	switch {

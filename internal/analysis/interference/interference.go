@@ -1,7 +1,6 @@
-// Package interference says what control operations do to I/O: latencies
-// while ops were in progress against those of the rest of the time, apart for
-// the op's own volume and for bystanders, and stalls, each with the op it
-// coincides with.
+// Package interference measures the effect of control operations on I/O: latencies
+// while ops were in progress compared with the rest of the time, for the op's own
+// volume and for others, and stalls with the ops that they coincide with.
 package interference
 
 import (
@@ -10,11 +9,12 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
-// Effect is what the ops of one action did to one metric of a workload.
+// Effect compares one metric of a workload during and outside the ops of one action.
 type Effect struct {
 	Control string `json:"control"` // the action whose ops are in progress
 	Action  string `json:"action"`  // the workload's action
@@ -24,9 +24,8 @@ type Effect struct {
 	Own       Side `json:"own"`
 	Bystander Side `json:"bystander"`
 	Outside   Side `json:"outside"`
-	// Ratios to Outside, of one quantile; nil where either side is too small, or
-	// of too few steps of time for an interval: a single slice of a tool's may be
-	// one stall.
+	// Ratios to Outside of one quantile; nil where a side has too few values, or too
+	// few time steps for an interval.
 	OwnRatio       *Ratio `json:"ownRatio"`
 	BystanderRatio *Ratio `json:"bystanderRatio"`
 }
@@ -41,7 +40,12 @@ type Side struct {
 	MaxNs *int64 `json:"maxNs"`
 }
 
-// Ratio is of the quantile, with its 95 % block-bootstrap interval.
+// Quantile returns p50, p90 or p99; nil if unknown.
+func (s Side) Quantile(q float64) *int64 {
+	return map[float64]*int64{0.5: s.P50Ns, 0.9: s.P90Ns, 0.99: s.P99Ns}[q]
+}
+
+// Ratio of a quantile, with its 95 % block-bootstrap interval.
 type Ratio struct {
 	Quantile float64 `json:"quantile"`
 	Value    float64 `json:"value"`
@@ -58,21 +62,21 @@ const (
 	own
 )
 
-// stream is one metric of one instance: what the effects are found in.
+// stream is one metric of one instance over time.
 type stream struct {
 	action, instance, volume, metric string
 	steps                            []step
 }
 
-// step is an interval of time with what was measured in it.
+// step is a time interval with the values measured in it.
 type step struct {
 	from, to op.Time
 	counts   stats.Counts
 }
 
-// Effects finds the effect of every action that had ops in progress during
-// I/O on every metric, in order of control, action, metric. An action is not
-// compared with itself: its ops make what does the I/O. ws are all ops' windows.
+// Effects returns the effect of every action with ops in progress during I/O on every
+// metric, in order of control, action, metric. An action is not compared with itself.
+// ws are the windows of all ops.
 func Effects(d *dataset.Data, ws []dataset.Window, seed uint64) []Effect {
 	byControl := map[string][]dataset.Window{}
 	for _, w := range ws {
@@ -101,7 +105,7 @@ func Effects(d *dataset.Data, ws []dataset.Window, seed uint64) []Effect {
 	return effects
 }
 
-// effect is false when there is nothing inside or nothing outside.
+// effect returns false without I/O inside or outside the windows.
 func effect(d *dataset.Data, ws []dataset.Window, group []stream, seed uint64) (Effect, bool) {
 	all := dataset.UnionOf(ws)
 	var sides [3][]stats.Counts
@@ -130,7 +134,7 @@ func effect(d *dataset.Data, ws []dataset.Window, group []stream, seed uint64) (
 	}, true
 }
 
-// ratio compares the farthest quantile that both sides allow.
+// ratio compares the highest quantile that both sides have enough values for.
 func ratio(a, b []stats.Counts, seed uint64) *Ratio {
 	n := min(count(a), count(b))
 	for _, q := range []float64{0.99, 0.9, 0.5} {
@@ -184,13 +188,13 @@ func quantile(sorted stats.Counts, n int64, q float64) *int64 {
 	return nil
 }
 
-// streams are the canaries by direction and the tools' time slices, from when each
+// streams returns the canaries by direction and the tools' time slices, from when each
 // instance is measured.
 func streams(d *dataset.Data) []stream {
 	var list []stream
 	for _, c := range d.Canaries {
 		for _, write := range []bool{false, true} {
-			s := stream{action: c.Action, instance: c.Instance, volume: c.Volume, metric: canaryMetric(write)}
+			s := stream{action: c.Action, instance: c.Instance, volume: c.Volume, metric: metric.Canary(write)}
 			for _, io := range c.IOs {
 				if io.Write == write && io.Errno == 0 && io.Ended.Known() {
 					s.steps = append(s.steps, step{io.Intended, io.Ended, stats.One(int64(io.Ended - io.Intended))})
@@ -216,11 +220,4 @@ func streams(d *dataset.Data) []stream {
 		s.steps = append(s.steps, step{h.From, h.To, stats.OfHistogram(h.Hist)})
 	}
 	return list
-}
-
-func canaryMetric(write bool) string {
-	if write {
-		return "canaryWrite"
-	}
-	return "canaryRead"
 }

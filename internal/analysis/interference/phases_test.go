@@ -28,10 +28,10 @@ func TestStallsOverPhases(t *testing.T) {
 		c.IOs = append(c.IOs, io)
 	}
 	d.Canaries = []dataset.Canary{c}
-	if got := d.Watched(&c)(c.IOs[98]); got != 1000*ms {
+	if got := d.WatchedUntil(&c)(c.IOs[98]); got != 1000*ms {
 		t.Errorf("watched until %d, want the end of its phase", got)
 	}
-	if got := d.Watched(&c)(c.IOs[150]); got != c.Until() {
+	if got := d.WatchedUntil(&c)(c.IOs[150]); got != c.Until() {
 		t.Errorf("watched until %d, want the canary's end", got)
 	}
 	if stalls := Stalls(d, nil, 2000*ms); len(stalls) > 0 {

@@ -10,9 +10,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Threshold is the least length of a stall that is listed, in ns; OwnThreshold
-// that of one while an op on the same volume was in progress: a cause is at
-// hand, and what a driver calls a freeze of 50 ms begins before all I/O stops.
+// Threshold is the least length of a listed stall in ns; OwnThreshold applies while an
+// op on the same volume was in progress, since a freeze of 50 ms by the driver begins
+// before all I/O stops.
 const (
 	Threshold    = int64(50e6)
 	OwnThreshold = int64(30e6)
@@ -23,29 +23,27 @@ type Stall struct {
 	Instance  string `json:"instance"`
 	Volume    string `json:"volume"`
 	Direction string `json:"direction"` // "write", "read" or "read+write"
-	// Source is "canary": the stall may have begun up to ErrorNs earlier, when
-	// no I/O of the canary was due. "canary+workload": the longest I/O of the
-	// workload in that time says when, ± ErrorNs. "workload": the longest I/O that
-	// completed in the tool's time slice [From, To): exact in length, not in
-	// place; ErrorNs is 0.
+	// Source is "canary": the stall may have begun up to ErrorNs earlier, between two
+	// I/Os of the canary; "canary+workload": the workload's longest I/O in that time
+	// gives the begin, ± ErrorNs; "workload": the longest I/O that completed in the
+	// tool's time slice [From, To), exact in length only, ErrorNs is 0.
 	Source   string  `json:"source"`
 	From     op.Time `json:"from"`
 	To       op.Time `json:"to"` // null: it was never seen to end
 	LengthNs int64   `json:"lengthNs"`
 	ErrorNs  int64   `json:"errorNs"`
-	// Ops in progress during the stall: first those on the same volume that were
-	// when it began, then the others on the same volume, then by overlap; at most a
-	// handful, MoreOps counts the others.
-	Ops     []Culprit `json:"ops"`
-	MoreOps int       `json:"moreOps,omitempty"`
-	// OwnOps and OtherOps count the ops that were in progress when the stall began:
-	// those on the same volume, and those on others.
+	// Ops in progress during the stall: first those on the same volume at its begin,
+	// then others on the same volume, then by overlap. MoreOps counts what is not listed.
+	Ops     []ConcurrentOp `json:"ops"`
+	MoreOps int            `json:"moreOps,omitempty"`
+	// OwnOps and OtherOps count the ops in progress when the stall began, on the same
+	// volume and on others.
 	OwnOps   int `json:"ownOps"`
 	OtherOps int `json:"otherOps"`
 }
 
-// Culprit is an op that was in progress during a stall.
-type Culprit struct {
+// ConcurrentOp is an op in progress during a stall.
+type ConcurrentOp struct {
 	Op        int64  `json:"op"`
 	Action    string `json:"action"`
 	Instance  int    `json:"instance"`
@@ -55,21 +53,20 @@ type Culprit struct {
 	OverlapNs int64  `json:"overlapNs"`
 }
 
-// maxCulprits listed of a stall.
-const maxCulprits = 5
+// maxStallOps is how many ops a stall lists.
+const maxStallOps = 5
 
-// Stalls finds the stalls of at least Threshold (by the canary: those that
-// may have been), in order of time. ws are all ops' windows; end is when the
-// recording ended, for I/O that never did.
+// Stalls returns the stalls of at least Threshold (for the canary: within its error),
+// in order of time. ws are the windows of all ops; end is the end of the recording.
 func Stalls(d *dataset.Data, ws []dataset.Window, end op.Time) []Stall {
-	slow := ofSlices(d)
+	slow := sliceStalls(d)
 	var list []Stall
 	for _, c := range d.Canaries {
-		list = append(list, refine(ofCanary(settled(d, c), end), slow)...)
+		list = append(list, refine(canaryStalls(endPendingAtPhase(d, c), end), slow)...)
 	}
-	list = append(list, unseen(d, list, slow)...)
-	// latest[i] is when the last of ws[:i+1] ended: the first that can matter
-	// to a stall is found by bisection.
+	list = append(list, workloadStalls(d, list, slow)...)
+	// latest[i] is the last end in ws[:i+1], for a binary search of the first window
+	// that can overlap a stall.
 	latest := make([]op.Time, len(ws))
 	for i, w := range ws {
 		latest[i] = w.To
@@ -80,7 +77,7 @@ func Stalls(d *dataset.Data, ws []dataset.Window, end op.Time) []Stall {
 	for i := range list {
 		from := list[i].earliest()
 		first, _ := slices.BinarySearch(latest, from)
-		list[i].blame(d, ws[first:], from, end)
+		list[i].addOps(d, ws[first:], from, end)
 	}
 	list = slices.DeleteFunc(list, func(s Stall) bool { return !s.listed() })
 	slices.SortFunc(list, func(a, b Stall) int {
@@ -89,13 +86,13 @@ func Stalls(d *dataset.Data, ws []dataset.Window, end op.Time) []Stall {
 	return list
 }
 
-// settled is a canary whose I/Os that were pending when their phase ended are
-// taken to have ended then: that of the next phase saw what followed.
-func settled(d *dataset.Data, c dataset.Canary) dataset.Canary {
+// endPendingAtPhase returns the canary with I/Os that were pending at the end of their
+// phase ended there: the canary of the next phase observes what follows.
+func endPendingAtPhase(d *dataset.Data, c dataset.Canary) dataset.Canary {
 	if len(d.Phases(c.Action)) == 0 {
 		return c
 	}
-	until, watched := c.Until(), d.Watched(&c)
+	until, watched := c.Until(), d.WatchedUntil(&c)
 	c.IOs = slices.Clone(c.IOs)
 	for i, io := range c.IOs {
 		if !io.Ended.Known() && watched(io) < until {
@@ -105,9 +102,9 @@ func settled(d *dataset.Data, c dataset.Canary) dataset.Canary {
 	return c
 }
 
-// ofCanary finds the stalls of one volume: by direction, since a frozen file
-// system still reads; both at once are one stall.
-func ofCanary(c dataset.Canary, end op.Time) []Stall {
+// canaryStalls finds the stalls of one volume by direction, since a frozen file system
+// still serves reads; overlapping ones are one stall.
+func canaryStalls(c dataset.Canary, end op.Time) []Stall {
 	var merged []Stall
 	for _, write := range []bool{true, false} {
 		for _, s := range gaps(c, write, end) {
@@ -139,8 +136,7 @@ func (s *Stall) to(end op.Time) op.Time {
 	return end
 }
 
-// gaps are the times between one completion and the next, less those in which
-// nothing was pending.
+// gaps returns the times between two completions in which I/O was pending.
 func gaps(c dataset.Canary, write bool, end op.Time) []Stall {
 	var ios []op.CanaryIO
 	for _, io := range c.IOs {
@@ -180,14 +176,14 @@ func gaps(c dataset.Canary, write bool, end op.Time) []Stall {
 			list = append(list, s)
 		}
 		if !s.To.Known() {
-			break // all that follow are pending in the same stall
+			break // all that follow are in the same stall
 		}
 	}
 	return list
 }
 
-// medianInterval between the instants at which I/Os were due, which are in
-// order; a read and a write may share one.
+// medianInterval returns the median distance between due instants, which are in order;
+// a read and a write may share one.
 func medianInterval(ios []op.CanaryIO) int64 {
 	var diffs []int64
 	for i := 1; i < len(ios); i++ {
@@ -202,14 +198,14 @@ func medianInterval(ios []op.CanaryIO) int64 {
 	return diffs[len(diffs)/2]
 }
 
-// ofSlices takes the longest I/O of each slice: of reads and writes the
-// longer, and of an I/O that ended with one slice and began the next once. Of
-// objects it takes none: a slow answer of a store is no time without any.
-func ofSlices(d *dataset.Data) []Stall {
+// sliceStalls takes the longest I/O of each slice, of reads and writes the longer. An
+// I/O at the border of two slices counts once. Object workloads are left out: a slow
+// response is not a time without responses.
+func sliceStalls(d *dataset.Data) []Stall {
 	var list []Stall
 	last := map[string]int{} // by instance, in list
 	for _, h := range d.Slices {
-		if d.OfObjects(h.Instance) || h.From < d.MeasuredFrom(h.Instance) {
+		if d.IsObjectWorkload(h.Instance) || h.From < d.MeasuredFrom(h.Instance) {
 			continue
 		}
 		s := Stall{Instance: h.Instance, Direction: h.Metric, Source: "workload", From: h.From, To: h.To, LengthNs: h.Hist.Max()}
@@ -222,7 +218,7 @@ func ofSlices(d *dataset.Data) []Stall {
 			if s.LengthNs > list[i].LengthNs {
 				list[i] = s
 			}
-		case ok && list[i].To >= s.From && near(list[i].LengthNs, s.LengthNs):
+		case ok && list[i].To >= s.From && sameLength(list[i].LengthNs, s.LengthNs):
 		default:
 			last[h.Instance] = len(list)
 			list = append(list, s)
@@ -231,11 +227,11 @@ func ofSlices(d *dataset.Data) []Stall {
 	return list
 }
 
-// near says that two lengths are the same but for the buckets of histograms.
-func near(a, b int64) bool { return max(a, b)-min(a, b) <= max(a, b)/200 }
+// sameLength reports whether two lengths are equal within the buckets of a histogram.
+func sameLength(a, b int64) bool { return max(a, b)-min(a, b) <= max(a, b)/200 }
 
-// refine lets the workload say when a stall began, where its longest I/O of
-// that time lies within the canary's error: it has I/O pending all the time.
+// refine takes the begin of a stall from the workload's longest I/O of that time, where
+// that lies within the canary's error: the workload always has I/O pending.
 func refine(stalls, slow []Stall) []Stall {
 	for i := range stalls {
 		s := &stalls[i]
@@ -252,10 +248,10 @@ func refine(stalls, slow []Stall) []Stall {
 	return stalls
 }
 
-// unseen are the workload's slow I/Os that no canary saw: of instances
-// without one, and those so short that they fit between two of its I/Os. A
-// longer one that the canary did not meet was slow by itself, not a stall.
-func unseen(d *dataset.Data, seen, slow []Stall) []Stall {
+// workloadStalls returns the slow I/Os of workloads that no canary observed: of
+// instances without a canary, and those shorter than its interval. A longer one that
+// the canary did not observe was a slow I/O, not a stall.
+func workloadStalls(d *dataset.Data, seen, slow []Stall) []Stall {
 	interval := map[string]int64{}
 	for _, c := range d.Canaries {
 		interval[c.Instance] = max(interval[c.Instance], medianInterval(c.IOs))
@@ -275,13 +271,13 @@ func unseen(d *dataset.Data, seen, slow []Stall) []Stall {
 	return list
 }
 
-// listed says whether a stall is long enough, by the canary: may be.
+// listed reports whether a stall is long enough, given its error.
 func (s *Stall) listed() bool {
 	return s.OwnOps > 0 || s.LengthNs >= Threshold-min(s.ErrorNs, Threshold/5)
 }
 
-// earliest is when a stall may have begun: sooner by its error; that of a
-// slice by its whole length, if it ended as the slice began.
+// earliest returns the earliest possible begin: earlier by the error, or for a slice
+// by the whole length.
 func (s *Stall) earliest() op.Time {
 	if s.Source == "workload" {
 		return s.From - op.Time(s.LengthNs)
@@ -289,8 +285,8 @@ func (s *Stall) earliest() op.Time {
 	return s.From - op.Time(s.ErrorNs)
 }
 
-// latest is when a stall may have begun at the latest: the I/O that was pending
-// first may have been under way, as usual, until then.
+// latest returns the latest possible begin: the first pending I/O may have made progress
+// until then.
 func (s *Stall) latest() op.Time {
 	if s.Source == "workload" {
 		return s.To - op.Time(s.LengthNs)
@@ -298,8 +294,8 @@ func (s *Stall) latest() op.Time {
 	return s.From + op.Time(min(s.ErrorNs, s.LengthNs/2))
 }
 
-// blame lists the ops in progress. What began after the stall did not cause it.
-func (s *Stall) blame(d *dataset.Data, ws []dataset.Window, from, end op.Time) {
+// addOps lists the ops in progress. An op that began after the stall did not cause it.
+func (s *Stall) addOps(d *dataset.Data, ws []dataset.Window, from, end op.Time) {
 	to := s.to(end)
 	for _, w := range ws {
 		if w.From > to {
@@ -308,7 +304,7 @@ func (s *Stall) blame(d *dataset.Data, ws []dataset.Window, from, end op.Time) {
 		if w.To < from {
 			continue
 		}
-		s.Ops = append(s.Ops, Culprit{
+		s.Ops = append(s.Ops, ConcurrentOp{
 			Op: w.Op, Action: w.Action, Instance: w.Instance, Target: w.Target,
 			Own:       d.Owns(s.Instance, s.Volume, w.Target),
 			AtBegin:   w.From <= s.latest(),
@@ -323,16 +319,16 @@ func (s *Stall) blame(d *dataset.Data, ws []dataset.Window, from, end op.Time) {
 			s.OtherOps++
 		}
 	}
-	slices.SortStableFunc(s.Ops, func(a, b Culprit) int {
+	slices.SortStableFunc(s.Ops, func(a, b ConcurrentOp) int {
 		return cmp.Or(cmp.Compare(b.rank(), a.rank()), cmp.Compare(b.OverlapNs, a.OverlapNs))
 	})
-	if n := len(s.Ops); n > maxCulprits {
-		s.Ops, s.MoreOps = s.Ops[:maxCulprits], n-maxCulprits
+	if n := len(s.Ops); n > maxStallOps {
+		s.Ops, s.MoreOps = s.Ops[:maxStallOps], n-maxStallOps
 	}
 }
 
-// rank is higher the likelier the op is what the stall was caused by.
-func (c Culprit) rank() int {
+// rank orders ops by how likely they caused the stall.
+func (c ConcurrentOp) rank() int {
 	switch {
 	case c.Own && c.AtBegin:
 		return 2
@@ -342,9 +338,8 @@ func (c Culprit) rank() int {
 	return 0
 }
 
-// Named says which ops a stall coincides with: those on the same volume that were
-// in progress when it began, else how many there were on other volumes, else
-// "none". An op that began later is not named.
+// Named names the ops that a stall coincides with: those on the same volume in progress
+// at its begin, else the number on other volumes, else "none".
 func (s Stall) Named() string {
 	switch {
 	case s.OwnOps > 1:
@@ -360,9 +355,9 @@ func (s Stall) Named() string {
 }
 
 // String names the op: "snapshots/7".
-func (c Culprit) String() string { return fmt.Sprintf("%s/%d", c.Action, c.Instance) }
+func (c ConcurrentOp) String() string { return fmt.Sprintf("%s/%d", c.Action, c.Instance) }
 
-// Longest are the n longest stalls, in order of time.
+// Longest returns the n longest stalls in order of time.
 func Longest(all []Stall, n int) []Stall {
 	byLength := slices.Clone(all)
 	slices.SortStableFunc(byLength, func(a, b Stall) int { return cmp.Compare(b.LengthNs, a.LengthNs) })

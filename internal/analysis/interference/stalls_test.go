@@ -9,6 +9,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -33,7 +34,10 @@ func beat(interval op.Time, freezes ...[2]op.Time) dataset.Canary {
 func slice(from, to op.Time, longest int64) bundle.HistogramSlice {
 	h := hist.New()
 	_ = h.Record(longest) // positive
-	return bundle.HistogramSlice{Instance: "fio-0", Action: "fio", Metric: "write", From: from, To: to, Hist: h}
+	return bundle.HistogramSlice{
+		Labels:    bundle.Labels{Instance: "fio-0", Action: "fio"},
+		Histogram: metric.Histogram{Metric: "write", From: from, To: to, Hist: h},
+	}
 }
 
 // found is what matters of a stall.

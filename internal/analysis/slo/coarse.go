@@ -11,16 +11,16 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// A window says nothing of its own where it takes nearly all time slices, though
-// its ops were not in progress for a good part of their time.
+// Bounds of coarseSlices: a window overlaps nearly all slices though its ops were not in
+// progress for a part of their time.
 const (
 	nearlyAll    = 0.95 // of the slices
 	leastOutside = 0.10 // of their time
 )
 
-// Coarse flags objectives that ask what I/O was like during ops, of a metric whose
-// time slices are so long that ops touch nearly all of them: the answer is that of
-// the whole run. The error is one of reading the bundle.
+// Coarse flags objectives with during() on a metric whose time slices are so long that
+// ops overlap nearly all of them: the value is that of the whole run. The error is one of
+// reading the bundle.
 func Coarse(d *dataset.Data) ([]bundle.Flag, error) {
 	type asked struct {
 		slo string
@@ -31,7 +31,7 @@ func Coarse(d *dataset.Data) ([]bundle.Flag, error) {
 	for _, x := range d.Spec.SLOs {
 		p, err := expr.Compile(x.Expr, expr.Env{})
 		if err != nil {
-			continue // the verdict says so
+			continue // it is in the verdict
 		}
 		for _, q := range p.Queries() {
 			if len(q.Windows) == 1 && q.Windows[0].Inside && len(slicesOf(d, q)) > 0 {
@@ -50,18 +50,16 @@ func Coarse(d *dataset.Data) ([]bundle.Flag, error) {
 	for _, a := range all {
 		if evidence, ok := coarse(slicesOf(d, a.q), src.windows[a.q.Windows[0].Action]); ok {
 			flags = append(flags, bundle.Flag{Name: "coarseSlices", Severity: validity.Warning,
-				Evidence: fmt.Sprintf("objective %s: during(%q) takes %s: %s is hardly another value than of the whole run; shorter slices would tell", a.slo, a.q.Windows[0].Action, evidence, a.q)})
+				Evidence: fmt.Sprintf("objective %s: during(%q) takes %s: %s is close to the value of the whole run; use shorter slices", a.slo, a.q.Windows[0].Action, evidence, a.q)})
 		}
 	}
 	return flags, nil
 }
 
-// slicesOf are the spans of time in which a query's values are known: a metric's
-// slices, or the steps of its rate.
+// slicesOf returns the time slices of a query's metric, or the steps of its rate.
 func slicesOf(d *dataset.Data, q expr.Query) []dataset.Span {
 	var list []dataset.Span
-	rate := map[expr.Func]string{expr.IOPS: ".iops", expr.Throughput: ".bandwidth"}[q.Func]
-	if rate != "" {
+	if rate := rateSuffix[q.Func]; rate != "" {
 		for _, x := range d.Series {
 			if x.Action == q.Metric.Action && x.Metric == q.Metric.Name+rate && inPhase(q, x.Phase) {
 				for _, p := range x.Points {
@@ -83,8 +81,8 @@ func slicesOf(d *dataset.Data, q expr.Query) []dataset.Span {
 	return list
 }
 
-// coarse says how many of the slices ops touch, if that is nearly all while the ops
-// themselves leave a part of the time out.
+// coarse reports whether ops overlap nearly all slices while they cover only a part of
+// the time.
 func coarse(list []dataset.Span, ops dataset.Union) (evidence string, ok bool) {
 	if len(list) == 0 || len(ops) == 0 {
 		return "", false

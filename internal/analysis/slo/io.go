@@ -9,22 +9,22 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
-// The canary's metrics, which every workload has when it is switched on.
-const (
-	canaryRead  = "canaryRead"
-	canaryWrite = "canaryWrite"
-)
+// rateSuffix has the suffixes of the metrics that functions ask for.
+var rateSuffix = map[expr.Func]string{expr.IOPS: metric.IOPS, expr.Throughput: metric.Bandwidth}
+
+func isCanary(name string) bool { return name == metric.CanaryRead || name == metric.CanaryWrite }
 
 func (s *source) io(q expr.Query) (expr.Value, error) {
-	canary := q.Metric.Name == canaryRead || q.Metric.Name == canaryWrite
+	canary := isCanary(q.Metric.Name)
 	switch q.Func {
 	case expr.IOPS, expr.Throughput:
 		if canary {
-			return expr.Value{}, fmt.Errorf("%s has a rate of its own choosing: %s of it says nothing", q.Metric.Name, q.Func)
+			return expr.Value{}, fmt.Errorf("%s has a fixed rate: %s is not a measurement", q.Metric.Name, q.Func)
 		}
 		return s.perSecond(q)
 	}
@@ -32,13 +32,13 @@ func (s *source) io(q expr.Query) (expr.Value, error) {
 	if canary {
 		s.canaries(q, &sample)
 	} else {
-		// An open loop has both views: that of its response has the metric's name.
-		if service := q.Metric.Name + ".service"; hasMetric(s.data.Totals, expr.Metric{Action: q.Metric.Action, Name: service}) {
+		// An open loop has both views; the histogram of the response has the metric's name.
+		if service := q.Metric.Name + metric.Service; hasMetric(s.data.Totals, expr.Metric{Action: q.Metric.Action, Name: service}) {
 			if q.Metric.View == expr.Service {
 				q.Metric.Name = service
 			}
 		} else if q.Metric.View == expr.Response {
-			return expr.Value{}, fmt.Errorf("%s is of a closed loop, which has the service view only: leave .response out", q.Metric)
+			return expr.Value{}, fmt.Errorf("%s is of a closed loop, which has the service view only: remove .response", q.Metric)
 		}
 		if err := s.histograms(q, &sample); err != nil {
 			return expr.Value{}, err
@@ -53,7 +53,7 @@ func (s *source) io(q expr.Query) (expr.Value, error) {
 	return summarise(&sample, q)
 }
 
-// histograms merges the totals of the instances, or with windows the slices.
+// histograms merges the totals of the instances, or the slices with windows.
 func (s *source) histograms(q expr.Query, sample *stats.Sample) error {
 	list := s.data.Totals
 	if len(q.Windows) > 0 || !hasMetric(list, q.Metric) {
@@ -68,15 +68,15 @@ func (s *source) histograms(q expr.Query, sample *stats.Sample) error {
 			return fmt.Errorf("%s of %s: %w", h.Metric, h.Instance, err)
 		}
 	}
-	for _, x := range s.data.Scalars { // what was due and was never done is infinite
-		if x.Action == q.Metric.Action && x.Metric == q.Metric.Name+".lost" && len(q.Windows) == 0 && q.Phase == nil {
+	for _, x := range s.data.Scalars { // operations that were due and never done are infinite
+		if x.Action == q.Metric.Action && x.Metric == q.Metric.Name+metric.Lost && len(q.Windows) == 0 && q.Phase == nil {
 			sample.AddInfinite(int64(x.Value))
 		}
 	}
 	return nil
 }
 
-// inPhase says whether something of a phase is asked for.
+// inPhase reports whether a query includes a phase.
 func inPhase(q expr.Query, phase int) bool { return q.Phase == nil || *q.Phase == phase }
 
 func hasMetric(list []bundle.HistogramSlice, m expr.Metric) bool {
@@ -88,14 +88,14 @@ func hasMetric(list []bundle.HistogramSlice, m expr.Metric) bool {
 	return false
 }
 
-// canaries gathers canary I/Os; failed ones have no latency, of one that had
-// not ended when the canary did a lower bound is known.
+// canaries adds canary I/Os. Failed ones have no latency; one that had not ended is a lower
+// bound.
 func (s *source) canaries(q expr.Query, sample *stats.Sample) {
 	for _, c := range s.data.Canaries {
 		if c.Action != q.Metric.Action {
 			continue
 		}
-		watched := s.data.Watched(&c)
+		watched := s.data.WatchedUntil(&c)
 		begin, end := op.Time(math.MinInt64), op.Time(math.MaxInt64)
 		if q.Phase != nil {
 			begin, end, _ = s.data.PhaseSpan(c.Instance, *q.Phase)
@@ -105,7 +105,7 @@ func (s *source) canaries(q expr.Query, sample *stats.Sample) {
 			if q.Metric.View == expr.Service {
 				from = io.Started
 			}
-			if io.Write != (q.Metric.Name == canaryWrite) || io.Errno != 0 || !from.Known() || io.Intended < begin || io.Intended >= end || !s.inside(q.Windows, io.Intended, endOf(io)) {
+			if io.Write != (q.Metric.Name == metric.CanaryWrite) || io.Errno != 0 || !from.Known() || io.Intended < begin || io.Intended >= end || !s.inside(q.Windows, io.Intended, endOf(io)) {
 				continue
 			}
 			if io.Ended.Known() {
@@ -124,17 +124,13 @@ func endOf(io op.CanaryIO) op.Time {
 	return 1<<63 - 1
 }
 
-// perSecond adds up the instances' means: those the tool gives over all, or
-// with windows, and over several phases, those of its series over the steps in
-// them. Of objects it is what all did together, over the time of all.
+// perSecond sums the instances' means: the tool's scalars, or with windows and several
+// phases the means of its series. Object workloads have one rate over the time of all.
 func (s *source) perSecond(q expr.Query) (expr.Value, error) {
-	name := q.Metric.Name + ".iops"
-	if q.Func == expr.Throughput {
-		name = q.Metric.Name + ".bandwidth"
-	}
+	name := q.Metric.Name + rateSuffix[q.Func]
 	byInstance := map[string]*average{}
 	at := func(instance string) *average {
-		if s.data.OfObjects(instance) {
+		if s.data.IsObjectWorkload(instance) {
 			instance = q.Metric.Action // all together
 		}
 		if byInstance[instance] == nil {
@@ -167,7 +163,7 @@ func (s *source) perSecond(q expr.Query) (expr.Value, error) {
 			for _, p := range x.Points {
 				if s.insideIO(q.Windows, x.Instance, p.At, p.At+op.Time(x.Step)) {
 					m := at(x.Instance)
-					if m.add(p.Value, max(1, float64(x.Step))); s.data.OfObjects(x.Instance) {
+					if m.add(p.Value, max(1, float64(x.Step))); s.data.IsObjectWorkload(x.Instance) {
 						m.together = append(m.together, dataset.Window{From: p.At, To: p.At + op.Time(x.Step)})
 					}
 				}
@@ -188,7 +184,7 @@ func (s *source) perSecond(q expr.Query) (expr.Value, error) {
 	return v, nil
 }
 
-// average is weighted by time. Of objects, what was at the same time adds up.
+// average is weighted by time. Simultaneous steps of object workloads add up.
 type average struct {
 	sum, weight float64
 	together    []dataset.Window // of objects, instead of the weight

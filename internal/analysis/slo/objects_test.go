@@ -8,6 +8,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -24,14 +25,30 @@ func TestThroughputOfObjects(t *testing.T) {
 		if err := h.RecordN(1e6, int64(100*seconds)); err != nil {
 			t.Fatal(err)
 		}
-		s := bundle.Series{Instance: name, Action: "o", Metric: "read.iops", Step: 1e9}
+		s := bundle.Series{
+			Labels: bundle.Labels{Instance: name, Action: "o"},
+			Series: metric.Series{Metric: "read.iops", Step: 1e9},
+		}
 		for at := range seconds {
-			s.Points = append(s.Points, bundle.Point{At: op.Time(at) * 1e9, Value: 100})
+			s.Points = append(s.Points, metric.Point{At: op.Time(at) * 1e9, Value: 100})
 		}
 		d.Series = append(d.Series, s)
-		d.Totals = append(d.Totals, bundle.HistogramSlice{Instance: name, Action: "o", Metric: "read", To: op.Time(seconds) * 1e9, Total: true, Hist: h})
-		d.Scalars = append(d.Scalars, bundle.Scalar{Instance: name, Action: "o", Metric: "read.iops", Value: 100}, bundle.Scalar{Instance: name, Action: "o", Metric: "read.ok", Value: float64(100 * seconds)},
-			bundle.Scalar{Instance: name, Action: "o", Metric: "read.bytes", Value: float64(1000 * seconds)})
+		d.Totals = append(d.Totals, bundle.HistogramSlice{
+			Labels:    bundle.Labels{Instance: name, Action: "o"},
+			Histogram: metric.Histogram{Metric: "read", To: op.Time(seconds) * 1e9, Hist: h},
+			Total:     true,
+		})
+		d.Scalars = append(d.Scalars, bundle.Scalar{
+			Labels: bundle.Labels{Instance: name, Action: "o"},
+			Scalar: metric.Scalar{Metric: "read.iops", Value: 100},
+		}, bundle.Scalar{
+			Labels: bundle.Labels{Instance: name, Action: "o"},
+			Scalar: metric.Scalar{Metric: "read.ok", Value: float64(100 * seconds)},
+		},
+			bundle.Scalar{
+				Labels: bundle.Labels{Instance: name, Action: "o"},
+				Scalar: metric.Scalar{Metric: "read.bytes", Value: float64(1000 * seconds)},
+			})
 	}
 	src := &source{data: d}
 	for view, want := range map[expr.Func]float64{expr.IOPS: 125, expr.Throughput: 1250} {

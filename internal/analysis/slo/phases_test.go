@@ -10,6 +10,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -28,12 +29,25 @@ func TestPhases(t *testing.T) {
 		if err := h.Record(latency); err != nil {
 			t.Fatal(err)
 		}
-		d.Totals = append(d.Totals, bundle.HistogramSlice{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write", Total: true, Hist: h})
-		d.Scalars = append(d.Scalars, bundle.Scalar{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write.iops", Value: float64(100 + 200*k)},
-			bundle.Scalar{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write.bandwidth", Value: 1})
-		s := bundle.Series{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write.iops", Step: 1e9}
+		d.Totals = append(d.Totals, bundle.HistogramSlice{
+			Labels:    bundle.Labels{Instance: "fio-0", Action: "fio", Phase: k},
+			Histogram: metric.Histogram{Metric: "write", Hist: h},
+			Total:     true,
+		})
+		d.Scalars = append(d.Scalars, bundle.Scalar{
+			Labels: bundle.Labels{Instance: "fio-0", Action: "fio", Phase: k},
+			Scalar: metric.Scalar{Metric: "write.iops", Value: float64(100 + 200*k)},
+		},
+			bundle.Scalar{
+				Labels: bundle.Labels{Instance: "fio-0", Action: "fio", Phase: k},
+				Scalar: metric.Scalar{Metric: "write.bandwidth", Value: 1},
+			})
+		s := bundle.Series{
+			Labels: bundle.Labels{Instance: "fio-0", Action: "fio", Phase: k},
+			Series: metric.Series{Metric: "write.iops", Step: 1e9},
+		}
 		for i := range seconds {
-			s.Points = append(s.Points, bundle.Point{At: begin + op.Time(i)*1e9, Value: float64(100 + 200*k)})
+			s.Points = append(s.Points, metric.Point{At: begin + op.Time(i)*1e9, Value: float64(100 + 200*k)})
 		}
 		d.Series = append(d.Series, s)
 		starts = append(starts, op.InstanceStart{Instance: "fio-0", Intended: begin, At: begin + 1, Phase: k})
@@ -53,7 +67,7 @@ func TestPhases(t *testing.T) {
 		`max(fio.canaryWrite, phase(1))`: 2000.0,
 		`max(fio.write, phase(2))`:       "no data",
 		`max(fio.canaryWrite, phase(2))`: "no data",
-		`max(fio.ready, phase(0))`:       "of no workload's I/O",
+		`max(fio.ready, phase(0))`:       "has no phases: only a workload's I/O has",
 	} {
 		p, err := expr.Compile(query+" == "+query, expr.Env{})
 		if err != nil {

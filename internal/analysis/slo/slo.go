@@ -1,16 +1,16 @@
-// Package slo judges the objectives of a run over what its bundle holds.
+// Package slo judges the objectives of a run from its bundle.
 //
-// An op's latency is in a quantile when the op was ok, or when it had passed
-// the milestone that is asked for; ops that timed out or were cut off before
-// are lower bounds, dropped ones infinite (in the response view: the platform
-// never saw them, so they are in no service latency). Failed ops have no
-// latency and are counted by errors.
+// A latency is known of ops that were ok, or that had passed the milestone; ops that
+// timed out or were cut off before are lower bounds. Dropped ops are infinite in the
+// response view and absent in the service view. Failed ops have no latency; errors
+// counts them.
 //
-// In windows: an op counts by the interval from its start to its end, an I/O
-// of the canary by its own, a tool's time slice wholly by any overlap.
+// An op is in a window by its interval from start to end, a canary I/O by its own, a
+// tool's time slice by any overlap.
 package slo
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
@@ -25,8 +25,8 @@ type Verdict struct {
 	expr.Verdict
 }
 
-// Judge judges every SLO of the run's spec. The error is one of reading the
-// bundle; what is wrong with an expression is its verdict.
+// Judge judges every SLO of the run's spec. The error is one of reading the bundle; an
+// invalid expression is a verdict.
 func Judge(d *dataset.Data) ([]Verdict, error) {
 	programs := make([]*expr.Program, len(d.Spec.SLOs))
 	verdicts := make([]Verdict, len(d.Spec.SLOs))
@@ -53,14 +53,13 @@ func Judge(d *dataset.Data) ([]Verdict, error) {
 	return verdicts, nil
 }
 
-// Answer is the value of one query, or why there is none (wrapping
-// expr.ErrNoData).
+// Answer is the value of one query, or an error, such as expr.ErrNoData.
 type Answer struct {
 	Value expr.Value
 	Err   error
 }
 
-// Answers reads queries from a run. The error is one of reading the bundle.
+// Answers evaluates queries. The error is one of reading the bundle.
 func Answers(d *dataset.Data, queries []expr.Query) ([]Answer, error) {
 	src, err := newSource(d, queries)
 	if err != nil {
@@ -73,7 +72,7 @@ func Answers(d *dataset.Data, queries []expr.Query) ([]Answer, error) {
 	return list, nil
 }
 
-// Record is the verdicts as run.json keeps them.
+// Record converts verdicts to those of run.json.
 func Record(vs []Verdict) []bundle.Verdict {
 	var out []bundle.Verdict
 	for _, v := range vs {
@@ -89,12 +88,7 @@ func Record(vs []Verdict) []bundle.Verdict {
 	return out
 }
 
-// Met says whether every objective passed.
+// Met reports whether every objective passed.
 func Met(vs []Verdict) bool {
-	for _, v := range vs {
-		if v.Status != expr.Pass {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(vs, func(v Verdict) bool { return v.Status != expr.Pass })
 }

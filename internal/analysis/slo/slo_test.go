@@ -54,7 +54,7 @@ func TestSource(t *testing.T) {
 		{`max(fio.canaryWrite.service, during("snapshots"))`, 295e6, 320e6, ""},
 		{`count(snapshots, during("fio"))`, 0, 0, "no data"},
 		{`p50(fio.read.response)`, 0, 0, "closed loop"},
-		{`iops(fio.canaryRead)`, 0, 0, "rate of its own choosing"},
+		{`iops(fio.canaryRead)`, 0, 0, "has a fixed rate"},
 		{`rate(snapshots, during("fio"))`, 0, 0, "no data"},
 		{`p50(fio.trim)`, 0, 0, "no data: fio reported no trim latency"},
 		{`p50(fio.taken)`, 0, 0, "3 without the milestone"},

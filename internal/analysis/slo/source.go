@@ -1,6 +1,7 @@
 package slo
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -9,12 +10,13 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/expr"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
-// source answers queries about ops from one pass over them, and queries about
-// I/O from histograms, series and canaries.
+// source answers queries about ops in one pass over them, and queries about I/O from
+// histograms, series and canaries.
 type source struct {
 	data    *dataset.Data
 	windows map[string]dataset.Union
@@ -56,7 +58,7 @@ func newSource(d *dataset.Data, queries []expr.Query) (*source, error) {
 	return s, nil
 }
 
-// begin and finish are an op's interval, as far as it had one.
+// begin and finish return an op's interval.
 func begin(o *op.Op) op.Time {
 	if o.Started.Known() {
 		return o.Started
@@ -83,8 +85,8 @@ func (s *source) inside(ws []expr.Window, from, to op.Time) bool {
 	return true
 }
 
-// insideIO is inside for a time slice of an instance's I/O: what it did before it
-// was measured is neither during ops nor outside of them.
+// insideIO is inside for a time slice of an instance's I/O. I/O before the instance was
+// measured is neither during ops nor outside.
 func (s *source) insideIO(ws []expr.Window, instance string, from, to op.Time) bool {
 	return len(ws) == 0 || from >= s.data.MeasuredFrom(instance) && s.inside(ws, from, to)
 }
@@ -100,17 +102,17 @@ func (s *source) Value(q expr.Query) (expr.Value, error) {
 		return s.io(q)
 	}
 	if q.Phase != nil {
-		return expr.Value{}, fmt.Errorf("%s is of no workload's I/O, which alone has phases", q.Metric)
+		return expr.Value{}, fmt.Errorf("%s has no phases: only a workload's I/O has", q.Metric)
 	}
 	t, ok := s.ops[q.String()]
 	if !ok {
-		return expr.Value{}, fmt.Errorf("%s was not announced", q)
+		return expr.Value{}, fmt.Errorf("query %s is unknown to this source", q)
 	}
 	return t.value(q)
 }
 
 func (s *source) isIO(m expr.Metric) bool {
-	if m.Name == canaryRead || m.Name == canaryWrite {
+	if isCanary(m.Name) {
 		return true
 	}
 	if m.Name == "" || m.From != "" {
@@ -123,21 +125,22 @@ func (s *source) isIO(m expr.Metric) bool {
 	}
 	// A parser may know rates and no latencies.
 	return slices.ContainsFunc(s.data.Scalars, func(x bundle.Scalar) bool {
-		return x.Action == m.Action && (x.Metric == m.Name+".iops" || x.Metric == m.Name+".bandwidth")
+		operation, ok := metric.RateOf(x.Metric)
+		return ok && x.Action == m.Action && operation == m.Name
 	})
 }
 
-// tally is what is known of the ops that one query is about.
+// tally sums the ops of one query.
 type tally struct {
 	sample                             stats.Sample
 	ops, ok, failed, dropped, censored int64
-	unseen                             int64 // ok, but without the milestone
-	milestone                          bool  // what the metric names is one
+	withoutMilestone                   int64 // ok, but without the milestone
+	milestone                          bool  // the metric is a milestone
 	first, last                        op.Time
 }
 
-// milestones are those that an engine may report beside those of its calls;
-// any other name in an expression is of I/O.
+// milestones that an engine may report, besides those of calls; any other name in an
+// expression is of I/O.
 var milestones = []string{
 	"intended", "started", "ended",
 	op.Acked, op.Provisioned, op.Bound, op.Scheduled, op.Attached, op.Staged, op.Published, op.Initialized,
@@ -161,7 +164,7 @@ func (t *tally) add(o *op.Op, m expr.Metric) {
 		t.first, t.last = min(t.first, o.Ended), max(t.last, o.Ended)
 	case op.Error:
 		t.failed++
-		return // its instants are those of a failure
+		return // the instants of a failure are no latencies
 	case op.Timeout:
 		t.failed++
 	case op.Censored:
@@ -180,18 +183,18 @@ func (t *tally) latency(o *op.Op, m expr.Metric) {
 	from, to := instants(o, m)
 	switch {
 	case !from.Known():
-		t.unseen++
+		t.withoutMilestone++
 	case to.Known():
 		t.sample.Add(int64(to - from))
 	case o.Outcome != op.OK && o.Ended.Known():
 		t.sample.AddAtLeast(int64(o.Ended - from))
 	default:
-		t.unseen++
+		t.withoutMilestone++
 	}
 }
 
-// instants are the two ends of a metric in an op. The end of an op that did
-// not succeed is no end.
+// instants returns the begin and the end of a metric in an op. An op that did not succeed
+// has no end.
 func instants(o *op.Op, m expr.Metric) (from, to op.Time) {
 	if m.From != "" {
 		return instant(o, m.From), instant(o, m.To)
@@ -250,11 +253,11 @@ func (t *tally) value(q expr.Query) (expr.Value, error) {
 	}
 	if t.sample.N() == 0 {
 		return expr.Value{}, fmt.Errorf("%w: of %d ops of %s none has that latency (%d failed, %d without the milestone)",
-			expr.ErrNoData, t.ops, q.Metric.Action, t.failed, t.unseen)
+			expr.ErrNoData, t.ops, q.Metric.Action, t.failed, t.withoutMilestone)
 	}
 	v, err := summarise(&t.sample, q)
-	if t.unseen > 0 {
-		v.Warning = join(v.Warning, fmt.Sprintf("without the milestone, so not in it: %d", t.unseen))
+	if t.withoutMilestone > 0 {
+		v.Warning = join(v.Warning, fmt.Sprintf("without the milestone, so not in it: %d", t.withoutMilestone))
 	}
 	if t.failed > 0 {
 		v.Warning = join(v.Warning, fmt.Sprintf("failed: %d of %d", t.failed, t.ops))
@@ -262,14 +265,13 @@ func (t *tally) value(q expr.Query) (expr.Value, error) {
 	return v, err
 }
 
-// rate is that of completions: n − 1 intervals lie between the first and the
-// last of n.
+// rate returns completions per second: n − 1 intervals between the first and the last of n.
 func (t *tally) rate(q expr.Query) (expr.Value, error) {
 	if len(q.Windows) > 0 {
-		return expr.Value{}, fmt.Errorf("rate takes no windows")
+		return expr.Value{}, errors.New("rate does not accept windows")
 	}
 	if t.ok < 2 || t.last <= t.first {
-		return expr.Value{}, fmt.Errorf("%w: a rate wants two ops that were done, %s had %d", expr.ErrNoData, q.Metric.Action, t.ok)
+		return expr.Value{}, fmt.Errorf("%w: a rate needs two successful ops, %s had %d", expr.ErrNoData, q.Metric.Action, t.ok)
 	}
 	return expr.Value{Number: float64(t.ok-1) / (float64(t.last-t.first) / 1e9), N: t.ok}, nil
 }
@@ -281,7 +283,7 @@ func inWindow(q expr.Query) string {
 	return ""
 }
 
-// summarise answers the functions that give a latency.
+// summarise evaluates the functions of a latency.
 func summarise(s *stats.Sample, q expr.Query) (expr.Value, error) {
 	v := expr.Value{N: s.N()}
 	if q.Func == expr.Mean {
@@ -289,7 +291,7 @@ func summarise(s *stats.Sample, q expr.Query) (expr.Value, error) {
 	}
 	at, ok := map[expr.Func]float64{expr.Quantile: q.Q, expr.Max: 1, expr.Min: 0}[q.Func]
 	if !ok {
-		return v, fmt.Errorf("%s is no latency", q.Func)
+		return v, fmt.Errorf("%s is not a latency", q.Func)
 	}
 	if q.Func == expr.Quantile && s.N() < stats.MinN(q.Q) {
 		v.Warning = fmt.Sprintf("an interval of p%g needs n ≥ %d", 100*q.Q, stats.MinN(q.Q))
@@ -312,8 +314,7 @@ func number(e stats.Estimate) float64 {
 	return float64(e.Value)
 }
 
-// mean is infinite with a dropped op, and known from below only with ops that
-// had not ended.
+// mean is infinite with a dropped op, and a lower bound with ops that had not ended.
 func mean(s *stats.Sample) (expr.Value, error) {
 	v := expr.Value{Number: s.Mean(), N: s.N(), AtLeast: s.Bounds() > 0, High: math.Inf(1)}
 	switch {

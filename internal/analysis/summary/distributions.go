@@ -6,8 +6,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Distribution is of durations that somebody else counted over the whole run.
-// Its quantiles are known to the bucket.
+// Distribution has durations counted by other components over the whole run. Quantiles
+// are buckets.
 type Distribution struct {
 	Source string `json:"source"`
 	Name   string `json:"name"`
@@ -18,7 +18,7 @@ type Distribution struct {
 	P99    Within `json:"p99"`
 }
 
-// TotalNs is all of them together, as far as it is known.
+// TotalNs is the sum of all durations; 0 if unknown.
 func (d *Distribution) TotalNs() int64 {
 	if d.MeanNs == nil {
 		return 0
@@ -26,14 +26,13 @@ func (d *Distribution) TotalNs() int64 {
 	return *d.MeanNs * d.N
 }
 
-// Within is a bucket: more than AboveNs and at most UpToNs, which is nil where
-// nobody knows how much at most.
+// Within is a bucket: more than AboveNs, at most UpToNs (nil: unbounded).
 type Within struct {
 	AboveNs int64  `json:"aboveNs"`
 	UpToNs  *int64 `json:"upToNs"`
 }
 
-// String is such as "5–10 ms", "> 10 s", or "–" for what is not known at all.
+// String formats the bucket: "5 ms – 10 ms", "> 10 s", or "–" if unknown.
 func (w Within) String() string {
 	switch {
 	case w.UpToNs == nil && w.AboveNs == 0:
@@ -46,7 +45,7 @@ func (w Within) String() string {
 	return units.Duration(float64(w.AboveNs)) + " – " + units.Duration(float64(*w.UpToNs))
 }
 
-// distributions are those of the record.
+// distributions converts those of run.json.
 func distributions(all []op.Distribution) []Distribution {
 	var list []Distribution
 	for _, d := range all {

@@ -9,25 +9,25 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
-// Episode is what became of an action with those that follow each op of it.
+// Episode has the results of an action with the actions that follow each op of it.
 type Episode struct {
 	Name string `json:"name"` // of the action that begins it
 	N    int64  `json:"n"`
-	// Outcomes: ok when every step was; else that of the first step that was not.
+	// Outcomes: ok if every step was, else that of the first step that was not.
 	Outcomes map[op.Outcome]int64 `json:"outcomes"`
 	// AchievedPerSecond are those that were ok, over the time from the first
 	// intended instant to the last end; nil without any.
 	AchievedPerSecond *float64 `json:"achievedPerSecond"`
-	// Response is from the first op's intended instant to the last one's end. Of
-	// an episode that broke off it is a lower bound: when that was.
+	// Response is from the first op's intended instant to the last one's end; of an
+	// episode that broke off a lower bound.
 	Response Latency `json:"response"`
 	Steps    []Step  `json:"steps"`
 }
 
-// OK is how many came to their end.
+// OK is the number of completed episodes.
 func (e Episode) OK() int64 { return e.Outcomes[op.OK] }
 
-// Broken is how many did not.
+// Broken is the number of episodes that broke off.
 func (e Episode) Broken() int64 { return e.N - e.OK() }
 
 // Step is one action of an episode.
@@ -35,14 +35,13 @@ type Step struct {
 	Action string `json:"action"`
 	// Share of the time of the episodes that were ok, 0 to 1.
 	Share float64 `json:"share"`
-	// Latency from the end of the step before; of the first, from its intended
-	// instant. Of every episode that came so far.
+	// Latency from the end of the step before, or from the intended instant of the first.
 	Latency Latency `json:"latency"`
 	Broken  int64   `json:"broken"` // episodes that broke off here
 }
 
-// course is one action with its followers.
-type course struct {
+// chain is one action with its followers.
+type chain struct {
 	name     string
 	steps    []string
 	response stats.Sample
@@ -54,29 +53,29 @@ type course struct {
 	from, to op.Time
 }
 
-// episode is one on its way. at is when its last step ended.
+// episode is an episode in progress. at is the end of its last step.
 type episode struct {
-	of           *course
+	of           *chain
 	intended, at op.Time
 	ends         []op.Time
 	outcome      op.Outcome // of the first step that was not ok
 }
 
-// courses gathers the ops of episodes.
-type courses struct {
-	byHead map[string]*course
-	order  []*course
+// chains collects the ops of episodes.
+type chains struct {
+	byHead map[string]*chain
+	order  []*chain
 	open   map[int64]*episode
 }
 
-func coursesOf(spec dataset.Spec) *courses {
-	cs := &courses{byHead: map[string]*course{}, open: map[int64]*episode{}}
+func newChains(spec dataset.Spec) *chains {
+	cs := &chains{byHead: map[string]*chain{}, open: map[int64]*episode{}}
 	for _, a := range spec.Actions {
 		if len(a.Then) == 0 {
 			continue
 		}
 		n := 1 + len(a.Then)
-		c := &course{name: a.Name, steps: append([]string{a.Name}, a.Then...), latency: make([]stats.Sample, n), spent: make([]int64, n),
+		c := &chain{name: a.Name, steps: append([]string{a.Name}, a.Then...), latency: make([]stats.Sample, n), spent: make([]int64, n),
 			broken: make([]int64, n), outcomes: map[op.Outcome]int64{}}
 		cs.byHead[a.Name] = c
 		cs.order = append(cs.order, c)
@@ -84,8 +83,8 @@ func coursesOf(spec dataset.Spec) *courses {
 	return cs
 }
 
-// add takes one op; those of an episode come in its order.
-func (cs *courses) add(o *op.Op) {
+// add adds an op; those of an episode are in order.
+func (cs *chains) add(o *op.Op) {
 	if c := cs.byHead[o.Action]; c != nil {
 		cs.open[o.Episode] = &episode{of: c, intended: o.Intended, at: o.Intended, ends: make([]op.Time, len(c.steps))}
 	}
@@ -94,7 +93,7 @@ func (cs *courses) add(o *op.Op) {
 	}
 }
 
-func (cs *courses) list() []Episode {
+func (cs *chains) list() []Episode {
 	for _, id := range slices.Sorted(maps.Keys(cs.open)) {
 		cs.open[id].close()
 	}
@@ -107,7 +106,7 @@ func (cs *courses) list() []Episode {
 
 // episodes adds up the ops of each episode; none without then in the spec.
 func episodes(d *dataset.Data) ([]Episode, error) {
-	cs := coursesOf(d.Spec)
+	cs := newChains(d.Spec)
 	if len(cs.order) == 0 {
 		return nil, nil
 	}
@@ -120,7 +119,7 @@ func episodes(d *dataset.Data) ([]Episode, error) {
 	return cs.list(), nil
 }
 
-// add takes one op of the episode; several targets of one step end with the last.
+// add adds an op of the episode; a step with several targets ends with the last.
 func (e *episode) add(o *op.Op) {
 	step := slices.Index(e.of.steps, o.Action)
 	if step < 0 {
@@ -173,7 +172,7 @@ func (e *episode) close() {
 	c.outcomes[e.outcome]++
 }
 
-func (c *course) episode() Episode {
+func (c *chain) episode() Episode {
 	out := Episode{Name: c.name, N: c.n, Outcomes: c.outcomes, Response: latencyOf(&c.response)}
 	var all int64
 	for _, ns := range c.spent {

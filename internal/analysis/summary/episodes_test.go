@@ -17,7 +17,7 @@ func TestEpisodes(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"actions":[{"name":"vol","then":["snap","del"]},{"name":"snap"},{"name":"del"}]}`), &spec); err != nil {
 		t.Fatal(err)
 	}
-	cs := coursesOf(spec)
+	cs := newChains(spec)
 	add := func(episode int64, action string, intended, ended op.Time, outcome op.Outcome) {
 		cs.add(&op.Op{Episode: episode, Action: action, Intended: intended, Started: intended, Ended: ended, Outcome: outcome})
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// headline says in sentences what a reader would want to know first.
+// headline returns the main results in sentences.
 func headline(s *Summary) []string {
 	var lines []string
 	if line := ending(s); line != "" {
@@ -53,9 +53,9 @@ func ending(s *Summary) string {
 	reason := OneLine(s.Reason)
 	switch {
 	case s.Live:
-		return "The run is still going on: what follows is what it has written so far."
+		return "The run is in progress: the figures cover what it has written so far."
 	case s.State == bundle.Running:
-		return "The bundle was never closed: what follows is what had been written."
+		return "The bundle was never closed: the figures cover what was written."
 	case s.State == bundle.Complete:
 		return ""
 	case reason == "":
@@ -66,14 +66,13 @@ func ending(s *Summary) string {
 	return fmt.Sprintf("The run is not complete (%s): %s.", s.State, reason)
 }
 
-// The parts of a long text that OneLine keeps, in characters: how it begins,
-// and its end, which tells most.
+// The parts of a long text that OneLine keeps, in characters: its begin and its end.
 const (
 	keptHead = 60
 	keptTail = 140
 )
 
-// OneLine is a text of a tool as one line of at most about 200 characters.
+// OneLine returns a tool's text as one line of at most about 200 characters.
 func OneLine(s string) string {
 	s = strings.TrimRight(strings.Join(strings.Fields(s), " "), ".")
 	r := []rune(s)
@@ -150,7 +149,7 @@ func actionLine(a *Action) string {
 	return strings.Join(parts, ", ") + "."
 }
 
-// episodeLine says how long episodes took, and what took the most of it.
+// episodeLine gives the latency of episodes and their longest step.
 func episodeLine(e Episode) string {
 	parts := []string{fmt.Sprintf("%s and what follows: %s", e.Name, plural(e.N, "episode"))}
 	if l := span(e.Response); l != "" {
@@ -171,8 +170,8 @@ func episodeLine(e Episode) string {
 	return strings.Join(parts, ", ") + "."
 }
 
-// largeLateness is the share of the median response from which on the
-// harness's own lateness must be told with it.
+// largeLateness is the share of the median response from which the lateness of the
+// starts is reported with it.
 const largeLateness = 0.25
 
 func lateness(a *Action) string {
@@ -183,8 +182,7 @@ func lateness(a *Action) string {
 	return fmt.Sprintf("of which p50 %s is the lateness of their start", ns(*late))
 }
 
-// span is the latency in a few words: quantiles, or where there are too few
-// values their range.
+// span formats a latency: quantiles, or the range with too few values.
 func span(l Latency) string {
 	if l.P50.NeedsN > 0 {
 		switch {
@@ -208,7 +206,7 @@ func span(l Latency) string {
 	return strings.Join(parts, ", ")
 }
 
-// String is the quantile for people: "180 ms", "≥ 3 s", "∞", "needs n ≥ 299".
+// String formats the quantile: "180 ms", "≥ 3 s", "∞", "needs n ≥ 299".
 func (q Quantile) String() string {
 	switch {
 	case q.NeedsN > 0:
@@ -223,8 +221,8 @@ func (q Quantile) String() string {
 	return ns(*q.Ns)
 }
 
-// workloadLines are those of what was measured; of what prepares and clears away
-// only where that is all there is.
+// workloadLines returns the lines of measured workloads; those of preparation and
+// cleanup only where there are no others.
 func workloadLines(s *Summary) []string {
 	var lines, rest []string
 	sought := s.FindMax != nil || s.Scaling != nil
@@ -235,7 +233,7 @@ func workloadLines(s *Summary) []string {
 		}
 		if m := stepName.FindStringSubmatch(w.Action); m != nil && !s.Complete && !sought {
 			if windows[m[1]]++; windows[m[1]] == 1 {
-				lines = append(lines, m[1]) // until it is known how many
+				lines = append(lines, m[1]) // replaced below, once the number is known
 			}
 			continue
 		}
@@ -250,7 +248,7 @@ func workloadLines(s *Summary) []string {
 	}
 	for i, l := range lines {
 		if n := windows[l]; n > 0 {
-			lines[i] = fmt.Sprintf("%s: %s of a search or a scaling, %s; its result is known at the end of the run only.", l, plural(int64(n), "step"), Until(s.Live))
+			lines[i] = fmt.Sprintf("%s: %s of a search or a scaling, %s; the result is written at the end of the run.", l, plural(int64(n), "step"), CutOffNote(s.Live))
 		}
 	}
 	if len(lines) == 0 && !sought {
@@ -259,8 +257,8 @@ func workloadLines(s *Summary) []string {
 	return lines
 }
 
-// stepName is the name of a step of --find-max or --scale-workers, by which it is
-// known in a run that has not written what it found.
+// stepName matches a step of --find-max or --scale-workers in a run that has not written
+// its findings.
 var stepName = regexp.MustCompile(`^(.+)\.(?:find[0-9]{2,}|w[0-9]+\.r[0-9]+)(?:\.|$)`)
 
 func workloadLine(w Workload, live bool) string {
@@ -294,20 +292,20 @@ func workloadLine(w Workload, live bool) string {
 		who += ", invalid"
 	}
 	if w.CutOff {
-		who += ", " + Until(live)
+		who += ", " + CutOffNote(live)
 	}
 	return fmt.Sprintf("%s: %s.", who, strings.Join(parts, "; "))
 }
 
-// Until says of what the figures of a workload are that never wrote its end.
-func Until(live bool) string {
+// CutOffNote qualifies the figures of a workload without an end.
+func CutOffNote(live bool) string {
 	if live {
 		return "so far"
 	}
-	return "only until it was cut off"
+	return "cut off before its end"
 }
 
-// ratesOver is a metric's rate in one phase after another; empty without any.
+// ratesOver returns a metric's rates by phase; empty without any.
 func ratesOver(phases []Phase, metric string) string {
 	var rates []string
 	for _, p := range phases {
@@ -325,9 +323,8 @@ func ratesOver(phases []Phase, metric string) string {
 	return strings.Join(rates, " → ") + " IOPS over its phases"
 }
 
-// strongest picks, of each control action, the effect on the volume itself
-// that stands out most, the canary's before a tool's own time slices, which
-// are too coarse to tell an op from its neighbourhood.
+// strongest returns the largest effect of each control action on its own volume; the
+// canary's are preferred to those of time slices, which are coarser.
 func strongest(effects []interference.Effect) []interference.Effect {
 	best := map[string]int{}
 	var order []string
@@ -360,28 +357,18 @@ func rank(e interference.Effect) float64 {
 
 func effectLine(e interference.Effect) string {
 	r := e.OwnRatio
-	out, in := at(e.Outside, r.Quantile), at(e.Own, r.Quantile)
+	out, in := units.Ns(e.Outside.Quantile(r.Quantile)), units.Ns(e.Own.Quantile(r.Quantile))
 	what := fmt.Sprintf("%s %s p%g", e.Action, e.Metric, 100*r.Quantile)
 	if r.Low <= 1 && r.High >= 1 {
 		return fmt.Sprintf("%s did not change measurably while %s were in progress on its volume: %s against %s (×%s, 95 %% interval %s–%s).",
-			what, e.Control, in, out, factor(r.Value), factor(r.Low), factor(r.High))
+			what, e.Control, in, out, units.Count(r.Value), units.Count(r.Low), units.Count(r.High))
 	}
 	verb := "rose"
 	if r.Value < 1 {
 		verb = "fell"
 	}
 	return fmt.Sprintf("%s %s from %s to %s (×%s, 95 %% interval %s–%s) while %s were in progress on its volume.",
-		what, verb, out, in, factor(r.Value), factor(r.Low), factor(r.High), e.Control)
-}
-
-func factor(v float64) string { return units.Count(v) }
-
-func at(s interference.Side, q float64) string {
-	v := map[float64]*int64{0.5: s.P50Ns, 0.9: s.P90Ns, 0.99: s.P99Ns}[q]
-	if v == nil {
-		return "–"
-	}
-	return ns(*v)
+		what, verb, out, in, units.Count(r.Value), units.Count(r.Low), units.Count(r.High), e.Control)
 }
 
 func stallLine(stalls []interference.Stall) string {
@@ -402,10 +389,10 @@ func stallLine(stalls []interference.Stall) string {
 	return line + ", during " + longest.Named() + "."
 }
 
-// ReportStalls is how many stalls a report lists; the summary's JSON has all.
+// ReportStalls is how many stalls a report lists. The summary's JSON has all.
 const ReportStalls = 40
 
-// Place names where a stall was.
+// Place returns the volume of a stall, or its instance.
 func Place(s interference.Stall) string {
 	if s.Volume != "" {
 		return s.Volume
@@ -413,7 +400,7 @@ func Place(s interference.Stall) string {
 	return s.Instance
 }
 
-// Instant is a time of the run for people: "15.23 s".
+// Instant formats a time of the run: "15.23 s".
 func Instant(t op.Time) string {
 	if !t.Known() {
 		return "–"
@@ -430,9 +417,9 @@ func plural(n int64, word string) string {
 	return fmt.Sprintf("%d %ss", n, word)
 }
 
-// Whose says in one line whose the time of an action's ops was: the largest
-// parts, until nine tenths of it are named.
-func (a Action) Whose() string {
+// AttributionLine names the components that took the time of an action's ops, largest
+// first, up to nine tenths of it.
+func (a Action) AttributionLine() string {
 	const named = 0.9
 	var parts []string
 	sum := 0.0

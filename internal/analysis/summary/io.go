@@ -10,12 +10,13 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/analysis/validity"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
-// workloads lists every action that had instances, in order of name; of a
-// workload of object storage on its own, its stages in theirs.
+// workloads returns every action with instances in order of name; the stages of an object
+// storage run in order of time.
 func workloads(d *dataset.Data) []Workload {
 	byAction := map[string]*Workload{}
 	for _, name := range instanceNames(d) {
@@ -28,7 +29,7 @@ func workloads(d *dataset.Data) []Workload {
 		}
 		w.Instances = append(w.Instances, instance(d, name))
 		w.CutOff = w.CutOff || d.CutOff[name]
-		w.kind(d, name)
+		w.addVariant(d, name)
 	}
 	var list []Workload
 	for _, w := range byAction {
@@ -43,8 +44,8 @@ func workloads(d *dataset.Data) []Workload {
 	return list
 }
 
-// invalidate marks the workloads of which an instance did no I/O, or has figures
-// that were read from a part of its output.
+// invalidate marks workloads with an instance that did no I/O, or whose figures are from
+// a part of its output.
 func (s *Summary) invalidate() {
 	for i := range s.Workloads {
 		w := &s.Workloads[i]
@@ -52,7 +53,7 @@ func (s *Summary) invalidate() {
 			if w.Invalid != "" || f.Severity != validity.Invalid || f.Name != validity.NoIO && f.Name != validity.OutputCut {
 				continue
 			}
-			if those := w.among(validity.Sources(f)); len(those) > 0 {
+			if those := w.instancesOf(validity.Sources(f)); len(those) > 0 {
 				_, what, _ := strings.Cut(f.Evidence, ": ")
 				w.Invalid = validity.Instances(those) + ": " + what
 			}
@@ -60,8 +61,8 @@ func (s *Summary) invalidate() {
 	}
 }
 
-// among lists the instances of the workload that sources of a flag are of.
-func (w *Workload) among(sources []string) (names []string) {
+// instancesOf returns the instances of the workload among the sources of a flag.
+func (w *Workload) instancesOf(sources []string) (names []string) {
 	for _, in := range w.Instances {
 		if slices.ContainsFunc(sources, func(s string) bool { return s == in.Name || strings.HasPrefix(s, in.Name+"/") }) {
 			names = append(names, in.Name)
@@ -70,8 +71,7 @@ func (w *Workload) among(sources []string) (names []string) {
 	return names
 }
 
-// began is when the first container of a workload did; those of which that is
-// not known are last.
+// began returns when the first container of a workload began; math.MaxInt64 if unknown.
 func began(d *dataset.Data, w Workload) op.Time {
 	at := op.Time(math.MaxInt64)
 	for _, i := range d.Instances {
@@ -84,8 +84,8 @@ func began(d *dataset.Data, w Workload) op.Time {
 	return at
 }
 
-// kind counts an instance to its variant.
-func (w *Workload) kind(d *dataset.Data, name string) {
+// addVariant counts an instance to its variant.
+func (w *Workload) addVariant(d *dataset.Data, name string) {
 	vars := d.Variant(name)
 	if vars == "" {
 		return
@@ -143,16 +143,16 @@ func instance(d *dataset.Data, name string) Instance {
 		}
 	}
 	if i := slices.IndexFunc(d.Instances, func(x bundle.Instance) bool { return x.Name == name }); i >= 0 {
-		in.life(d.Instances[i])
+		in.setLifetime(d.Instances[i])
 	}
 	in.CPUs = d.CPUs(name)
-	in.drive(d)
+	in.setDriver(d)
 	return in
 }
 
-// drive is what is known of a driver: of a run of objects what was read of, and
-// never started.
-func (in *Instance) drive(d *dataset.Data) {
+// setDriver sets the fields of a driver: an instance of an object storage run that has
+// samples and no start.
+func (in *Instance) setDriver(d *dataset.Data) {
 	started := slices.ContainsFunc(d.Instances, func(x bundle.Instance) bool { return x.Name == in.Name })
 	if d.Bundle == nil || !d.Bundle.Run.ObjectsOnly() || started || dataset.ActionOf(in.Name) != "driver" {
 		return
@@ -165,7 +165,7 @@ func (in *Instance) drive(d *dataset.Data) {
 	}
 }
 
-func (in *Instance) life(r bundle.Instance) {
+func (in *Instance) setLifetime(r bundle.Instance) {
 	for _, s := range r.Starts {
 		if s.Intended.Known() && s.At.Known() {
 			if v := int64(s.At - s.Intended); in.SkewNs == nil || v > *in.SkewNs {
@@ -178,8 +178,7 @@ func (in *Instance) life(r bundle.Instance) {
 	}
 }
 
-// phases are the metrics of the wanted instances in each phase of their action;
-// none where it has none.
+// phases returns the metrics of the wanted instances in each phase of their action.
 func phases(d *dataset.Data, action string, wanted func(instance string) bool) []Phase {
 	given := d.Phases(action)
 	if len(given) == 0 {
@@ -196,10 +195,10 @@ func phases(d *dataset.Data, action string, wanted func(instance string) bool) [
 	return list
 }
 
-// allPhases in place of the number of one.
+// allPhases stands for all phases in place of a number.
 const allPhases = -1
 
-// merged are the metrics of the wanted instances together, in one phase or all.
+// merged returns the metrics of the wanted instances together, in one phase or all.
 func merged(d *dataset.Data, wanted func(instance string) bool, phase int) []Metric {
 	ms := metrics(d, wanted, phase)
 	var canaries []dataset.Canary
@@ -216,8 +215,8 @@ func merged(d *dataset.Data, wanted func(instance string) bool, phase int) []Met
 	return append(ms, canaryMetrics(d, canaries, "")...)
 }
 
-// metrics of the wanted instances: histograms merged, never averaged; rates
-// of scalars added up. A rate without latencies is a metric too.
+// metrics returns the metrics of the wanted instances: histograms are merged, rates are
+// added up. A rate without latencies is a metric too.
 func metrics(d *dataset.Data, instances func(instance string) bool, phase int) []Metric {
 	wanted := func(instance string, of int) bool { return instances(instance) && (phase == allPhases || phase == of) }
 	samples := map[string]*stats.Sample{}
@@ -230,29 +229,29 @@ func metrics(d *dataset.Data, instances func(instance string) bool, phase int) [
 			samples[h.Metric] = &stats.Sample{}
 			ms = append(ms, Metric{Name: h.Metric, Basis: h.Basis})
 		}
-		// Counts of a run do not overflow: 2^63 of them would take centuries.
-		_ = samples[h.Metric].AddHistogram(h.Hist)
+		_ = samples[h.Metric].AddHistogram(h.Hist) // counts of a run do not overflow
 	}
 	for _, x := range d.Scalars {
-		name, ok := ratedBy(x.Metric)
+		name, ok := metric.RateOf(x.Metric)
 		if ok && wanted(x.Instance, x.Phase) && !slices.ContainsFunc(ms, func(m Metric) bool { return m.Name == name }) {
 			ms = append(ms, Metric{Name: name})
 		}
 	}
 	for i := range ms {
 		m := &ms[i]
-		m.Errors = count(sumOf(d, m.Name+".failed", wanted, phase))
+		m.Errors = count(sumOf(d, m.Name+metric.Failed, wanted, phase))
 		if s := samples[m.Name]; s != nil {
-			// What was due and was never done is infinite.
-			s.AddInfinite(count(sumOf(d, m.Name+".lost", wanted, phase)))
-			m.Latency = ofIO(s)
+			// Ops that were due and never done are infinite.
+			s.AddInfinite(count(sumOf(d, m.Name+metric.Lost, wanted, phase)))
+			m.Latency = ioLatency(s)
 		}
-		m.PerSecond, m.BandwidthBytesSec = sumOf(d, m.Name+".iops", wanted, phase), sumOf(d, m.Name+".bandwidth", wanted, phase)
+		m.PerSecond = sumOf(d, m.Name+metric.IOPS, wanted, phase)
+		m.BandwidthBytesSec = sumOf(d, m.Name+metric.Bandwidth, wanted, phase)
 		if ops, bytes, n := d.Throughput(m.Name, wanted); n > 0 {
 			m.PerSecond, m.BandwidthBytesSec = &ops, &bytes
 		}
 		if count(m.PerSecond) > 0 && count(m.BandwidthBytesSec) == 0 {
-			m.BandwidthBytesSec = nil // it moves none, such as a delete
+			m.BandwidthBytesSec = nil // it moves no bytes, such as a delete
 		}
 	}
 	for i := range ms {
@@ -262,7 +261,7 @@ func metrics(d *dataset.Data, instances func(instance string) bool, phase int) [
 	return ms
 }
 
-// partOf says whether a metric is of a phase of another, or of its failures.
+// partOf reports whether a metric is a part of another, or of its failures.
 func partOf(name, of string) bool {
 	rest, ok := strings.CutPrefix(name, of)
 	return ok && rest != "" && (rest[0] == '.' || rest[0] == '!')
@@ -275,29 +274,19 @@ func count(v *float64) int64 {
 	return int64(*v)
 }
 
-// ofIO has no interval of the median: I/Os that follow each other are no
-// independent sample of anything but this one run.
-func ofIO(s *stats.Sample) Latency {
+// ioLatency has no interval of the median: consecutive I/Os are not independent.
+func ioLatency(s *stats.Sample) Latency {
 	l := latencyOf(s)
 	l.MedianInterval = nil
 	return l
 }
 
-// ratedBy is the metric whose rate or bandwidth a scalar is.
-func ratedBy(scalar string) (metric string, ok bool) {
-	if metric, ok = strings.CutSuffix(scalar, ".iops"); ok {
-		return metric, true
-	}
-	return strings.CutSuffix(scalar, ".bandwidth")
-}
-
-// sumOf adds a metric up over instances, and over phases; of a rate there is no
-// sum over those.
-func sumOf(d *dataset.Data, metric string, wanted func(instance string, phase int) bool, phase int) *float64 {
+// sumOf sums a metric over instances and phases; nil for a rate over several phases.
+func sumOf(d *dataset.Data, name string, wanted func(instance string, phase int) bool, phase int) *float64 {
 	var sum *float64
-	_, rate := ratedBy(metric)
+	_, rate := metric.RateOf(name)
 	for _, x := range d.Scalars {
-		if x.Metric == metric && wanted(x.Instance, x.Phase) {
+		if x.Metric == name && wanted(x.Instance, x.Phase) {
 			if rate && phase == allPhases && len(d.Phases(x.Action)) > 0 {
 				return nil
 			}
@@ -310,18 +299,15 @@ func sumOf(d *dataset.Data, metric string, wanted func(instance string, phase in
 	return sum
 }
 
-// canaryMetrics are the canary's latencies in the response view; of an I/O
-// that had not ended when the canary did a lower bound is known.
+// canaryMetrics returns the canary's response times; an I/O that had not ended is a lower
+// bound.
 func canaryMetrics(d *dataset.Data, canaries []dataset.Canary, volume string) []Metric {
 	var ms []Metric
 	for _, write := range []bool{false, true} {
-		m := Metric{Name: "canaryRead", Volume: volume}
-		if write {
-			m.Name = "canaryWrite"
-		}
+		m := Metric{Name: metric.Canary(write), Volume: volume}
 		var s stats.Sample
 		for _, c := range canaries {
-			watched := d.Watched(&c)
+			watched := d.WatchedUntil(&c)
 			for _, io := range c.IOs {
 				switch {
 				case io.Write != write:
@@ -334,7 +320,7 @@ func canaryMetrics(d *dataset.Data, canaries []dataset.Canary, volume string) []
 				}
 			}
 		}
-		if m.Latency = ofIO(&s); s.N()+m.Errors > 0 {
+		if m.Latency = ioLatency(&s); s.N()+m.Errors > 0 {
 			ms = append(ms, m)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 
 // Latency is a distribution of durations.
 type Latency struct {
-	N        int64 `json:"n"`        // all values, of which …
-	Censored int64 `json:"censored"` // … so many are only known from below
-	Infinite int64 `json:"infinite"` // … so many are of ops that never started
+	N        int64 `json:"n"`        // all values
+	Censored int64 `json:"censored"` // of which lower bounds
+	Infinite int64 `json:"infinite"` // of which ops that never started
 	// Of the known values; nil without any.
 	MinNs  *int64   `json:"minNs"`
 	MeanNs *float64 `json:"meanNs"`
@@ -28,21 +28,20 @@ type Latency struct {
 	MedianInterval *Interval `json:"medianInterval"`
 }
 
-// Quantile is one, or the number of values it would need.
+// Quantile is a quantile, or the number of values that it needs.
 type Quantile struct {
 	Ns *int64 `json:"ns"` // nil: infinite, or too few values
-	// AtLeast: Ns is a lower bound, as the quantile falls on an op that had
-	// not ended.
+	// AtLeast: Ns is a lower bound, of an op that had not ended.
 	AtLeast  bool  `json:"atLeast,omitempty"`
-	Infinite bool  `json:"infinite,omitempty"` // it falls on a dropped op
-	NeedsN   int64 `json:"needsN,omitempty"`   // too few values: so many are needed
+	Infinite bool  `json:"infinite,omitempty"` // of a dropped op
+	NeedsN   int64 `json:"needsN,omitempty"`   // too few values: the number needed
 }
 
 // Interval in nanoseconds; HighNs nil: unbounded.
 type Interval struct {
 	LowNs      *int64  `json:"lowNs"`
 	HighNs     *int64  `json:"highNs"`
-	Confidence float64 `json:"confidence"` // what is really covered
+	Confidence float64 `json:"confidence"` // actual coverage
 }
 
 func latencyOf(s *stats.Sample) Latency {
@@ -71,9 +70,8 @@ func latencyOf(s *stats.Sample) Latency {
 	return l
 }
 
-// Max is the greatest value for people, never below a quantile that is shown:
-// "347 ms", "≥ 1 s" when an op that had not ended took longer than all others,
-// "∞" when a quantile is; of ops that never started few leave it as it is.
+// Max formats the greatest value, never below a printed quantile: "347 ms", "≥ 1 s" of
+// an op that had not ended, "∞" if a quantile is infinite.
 func (l Latency) Max() string {
 	switch {
 	case l.P50.Infinite || l.P90.Infinite || l.P99.Infinite || l.P999.Infinite:

@@ -11,7 +11,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
-// tally gathers one action's ops in one pass.
+// tally sums one action's ops in one pass.
 type tally struct {
 	name, rate                  string
 	kind                        op.Kind
@@ -21,17 +21,17 @@ type tally struct {
 	failures                    map[[2]string]*Failure
 	intended, started           extent
 	attribution                 attribution.Tally
-	maxErr                      int64  // ± of the least certain milestone
+	maxErr                      int64  // greatest ± of a milestone
 	noOps                       string // why there is none
 }
 
 func newTally(d *dataset.Data, name string, kind op.Kind) *tally {
 	t := &tally{name: name, kind: kind, outcomes: map[op.Outcome]int64{}, failures: map[[2]string]*Failure{}}
-	t.attribution.Local = d.Bundle.Run.Engine == "local"
+	t.attribution.OneMachine = d.Bundle.Run.OneMachine()
 	return t
 }
 
-// extent of instants: how many lie after the first.
+// extent has the first and last of n instants, of which atFirst are at the first.
 type extent struct {
 	first, last op.Time
 	n, atFirst  int64
@@ -50,8 +50,8 @@ func (e *extent) add(t op.Time) {
 	e.n++
 }
 
-// tallyOps gathers all ops, by action in the order of the spec, then by name. An
-// action of the spec that had none is there too.
+// tallyOps sums all ops by action, in the order of the spec, then by name. Actions of the
+// spec without ops are included.
 func tallyOps(d *dataset.Data) ([]*tally, error) {
 	byName := map[string]*tally{}
 	for o, err := range d.Bundle.Ops() {
@@ -65,7 +65,7 @@ func tallyOps(d *dataset.Data) ([]*tally, error) {
 		}
 		t.add(&o)
 	}
-	addUnfired(d, byName)
+	addActionsWithoutOps(d, byName)
 	position := map[string]int{}
 	for i, a := range d.Spec.Actions {
 		position[a.Name] = i - len(d.Spec.Actions)
@@ -90,11 +90,11 @@ func (t *tally) add(o *op.Op) {
 	}
 	switch o.Outcome {
 	case op.OK:
-		with(o.Response, t.response.Add)
-		with(o.Service, t.service.Add)
+		ifKnown(o.Response, t.response.Add)
+		ifKnown(o.Service, t.service.Add)
 	case op.Timeout, op.Censored:
-		with(o.Response, t.response.AddAtLeast)
-		with(o.Service, t.service.AddAtLeast)
+		ifKnown(o.Response, t.response.AddAtLeast)
+		ifKnown(o.Service, t.service.AddAtLeast)
 	case op.Dropped:
 		t.response.AddInfinite(1)
 	}
@@ -104,18 +104,18 @@ func (t *tally) add(o *op.Op) {
 	for _, m := range o.Milestones {
 		t.maxErr = max(t.maxErr, m.Err)
 	}
-	for _, p := range passages(o) {
+	for _, p := range spansOf(o) {
 		t.spans.add(p)
 	}
 	t.attribution.Add(o)
 	if o.Outcome != op.Error { // the instants of a failure are no latencies
 		for _, name := range reached(o) {
-			t.milestones.add(passage{name: name, from: "intended", to: name, ns: int64(dataset.Milestone(o, name) - o.Intended)})
+			t.milestones.add(spanValue{name: name, from: "intended", to: name, ns: int64(dataset.Milestone(o, name) - o.Intended)})
 		}
 	}
 }
 
-func with(latency func() (int64, bool), use func(int64)) {
+func ifKnown(latency func() (int64, bool), use func(int64)) {
 	if v, ok := latency(); ok {
 		use(v)
 	}
@@ -147,9 +147,9 @@ func (t *tally) action() Action {
 	return a
 }
 
-// rates: of the ops that were due after the first instant, over the time since
-// it. Achieved are those that were ok, over the time of the starts where that
-// is longer, so that a backlog shows.
+// rates returns the rate of ops due after the first instant over the time since it, and
+// that of ops that were ok over the same time, or that of the starts where it is longer,
+// so that a backlog lowers it.
 func (t *tally) rates() (offered, achieved *float64) {
 	span := t.intended.last - t.intended.first
 	if span <= 0 {

@@ -8,6 +8,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/bundle"
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -23,9 +24,19 @@ func TestPhases(t *testing.T) {
 		if err := h.RecordN(latency, 10); err != nil {
 			t.Fatal(err)
 		}
-		d.Totals = append(d.Totals, bundle.HistogramSlice{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write", Total: true, Hist: h})
-		d.Scalars = append(d.Scalars, bundle.Scalar{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write.iops", Value: float64(100 * (1 + 2*k))},
-			bundle.Scalar{Instance: "fio-0", Action: "fio", Phase: k, Metric: "write.failed", Value: 3})
+		d.Totals = append(d.Totals, bundle.HistogramSlice{
+			Labels:    bundle.Labels{Instance: "fio-0", Action: "fio", Phase: k},
+			Histogram: metric.Histogram{Metric: "write", Hist: h},
+			Total:     true,
+		})
+		d.Scalars = append(d.Scalars, bundle.Scalar{
+			Labels: bundle.Labels{Instance: "fio-0", Action: "fio", Phase: k},
+			Scalar: metric.Scalar{Metric: "write.iops", Value: float64(100 * (1 + 2*k))},
+		},
+			bundle.Scalar{
+				Labels: bundle.Labels{Instance: "fio-0", Action: "fio", Phase: k},
+				Scalar: metric.Scalar{Metric: "write.failed", Value: 3},
+			})
 	}
 	d.Instances = []bundle.Instance{{Name: "fio-0", Starts: []op.InstanceStart{
 		{Instance: "fio-0", Container: "fio", Intended: 100, At: 101}, {Instance: "fio-0", Container: "fio-phase-1", Intended: 200, At: 202, Phase: 1}}}}

@@ -6,15 +6,25 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/metric"
 )
 
 // TestRatesWithoutLatencies: what a tool says of its rate is shown, though it
 // prints no latencies.
 func TestRatesWithoutLatencies(t *testing.T) {
 	d := &dataset.Data{Scalars: []bundle.Scalar{
-		{Instance: "dd-0", Action: "dd", Metric: "write.bandwidth", Unit: "B/s", Value: 1 << 20},
-		{Instance: "dd-1", Action: "dd", Metric: "write.bandwidth", Unit: "B/s", Value: 2 << 20},
-		{Instance: "dd-0", Action: "dd", Metric: "write.bytes", Unit: "B", Value: 5},
+		{
+			Labels: bundle.Labels{Instance: "dd-0", Action: "dd"},
+			Scalar: metric.Scalar{Metric: "write.bandwidth", Unit: "B/s", Value: 1 << 20},
+		},
+		{
+			Labels: bundle.Labels{Instance: "dd-1", Action: "dd"},
+			Scalar: metric.Scalar{Metric: "write.bandwidth", Unit: "B/s", Value: 2 << 20},
+		},
+		{
+			Labels: bundle.Labels{Instance: "dd-0", Action: "dd"},
+			Scalar: metric.Scalar{Metric: "write.bytes", Unit: "B", Value: 5},
+		},
 	}}
 	ms := metrics(d, func(string) bool { return true }, allPhases)
 	if len(ms) != 1 || ms[0].Name != "write" || ms[0].BandwidthBytesSec == nil || *ms[0].BandwidthBytesSec != 3<<20 || ms[0].PerSecond != nil {

@@ -12,13 +12,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
-// before declares the partial order of milestones: a span ends at a milestone
-// and begins when the last of its predecessors was there. A milestone none of
-// whose predecessors was seen ends no span: the time is not folded into a
-// neighbour's. Engines differ in what comes first (init containers before the
-// agent's first write, or after the engine's own), so a predecessor that came
-// later is none in that op.
-var before = map[string][]string{
+// milestonePredecessors declares the partial order of milestones: a span ends at a
+// milestone and begins at the last of its predecessors. A milestone without an observed
+// predecessor ends no span. Engines differ in order (init containers before or after the
+// first write), so a predecessor that came later does not count in that op.
+var milestonePredecessors = map[string][]string{
 	op.Acked:       {"started"},
 	op.Provisioned: {"started", op.Acked, op.Scheduled},
 	op.Bound:       {op.Provisioned},
@@ -57,16 +55,16 @@ var before = map[string][]string{
 	op.Replaced:    {op.Gone, op.Detached, op.Published, op.Attached, op.Scheduled},
 }
 
-// goneFirst is what the pods wait for that an op ends to make them again: there
-// it is the first that goes, else the last.
-var goneFirst = []string{"started", op.Acked, op.Signalled, op.Evicted}
+// beforePodsGone precedes op.Gone of ops that end pods and make them again, in which it
+// is the first removal, not the last.
+var beforePodsGone = []string{"started", op.Acked, op.Signalled, op.Evicted}
 
 // predecessors of a milestone of an op.
 func predecessors(kind op.Kind, base string) []string {
 	if kind.Effect() == op.Restarts && base == op.Gone {
-		return goneFirst
+		return beforePodsGone
 	}
-	return before[base]
+	return milestonePredecessors[base]
 }
 
 // rpcOf is the call that ends at a milestone: where it was seen from start to
@@ -78,18 +76,18 @@ var rpcOf = map[string]string{
 	op.Unstaged: "NodeUnstageVolume", op.Detached: "ControllerUnpublishVolume", op.Gone: "DeleteVolume",
 }
 
-// passage is one time through a span.
-type passage struct {
+// spanValue is one time through a span.
+type spanValue struct {
 	name, from, to string
 	at             op.Time
 	ns             int64
 	err            int64 // ± of both ends together
 }
 
-// passages of an op in order of their begin: each call from its start to its
+// spansOf of an op in order of their begin: each call from its start to its
 // end, by volume, retries apart, and the declared spans of its milestones.
-func passages(o *op.Op) []passage {
-	var list []passage
+func spansOf(o *op.Op) []spanValue {
+	var list []spanValue
 	open := map[string][]op.Milestone{} // starts of calls not yet ended, by name and volume
 	called := map[string]bool{}
 	for _, m := range o.Milestones {
@@ -104,7 +102,7 @@ func passages(o *op.Op) []passage {
 		}
 		open[rpc+"/"+volume] = starts[1:]
 		called[rpc] = true
-		list = append(list, passage{rpc, rpc + ".start", rpc + ".end", starts[0].At, int64(m.At - starts[0].At), m.Err + starts[0].Err})
+		list = append(list, spanValue{rpc, rpc + ".start", rpc + ".end", starts[0].At, int64(m.At - starts[0].At), m.Err + starts[0].Err})
 	}
 	for _, m := range o.Milestones {
 		base, volume, _ := strings.Cut(m.Name, "/")
@@ -112,10 +110,10 @@ func passages(o *op.Op) []passage {
 			continue
 		}
 		if name, at := predecessor(o, base, volume, m.At); at.Known() {
-			list = append(list, passage{base, name, base, at, int64(m.At - at), m.Err + errorAt(o, at)})
+			list = append(list, spanValue{base, name, base, at, int64(m.At - at), m.Err + errorAt(o, at)})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b passage) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(list, func(a, b spanValue) int { return cmp.Compare(a.at, b.at) })
 	return list
 }
 
@@ -168,7 +166,7 @@ type spanSet struct {
 	errs    []int64 // the greatest ± of each
 }
 
-func (s *spanSet) add(p passage) {
+func (s *spanSet) add(p spanValue) {
 	i := slices.IndexFunc(s.spans, func(x Span) bool { return x.Name == p.name && x.From == p.from })
 	if i < 0 {
 		i = len(s.spans)

@@ -35,7 +35,7 @@ func TestSpansOfWhatEndsAndBeginsAgain(t *testing.T) {
 				o.Milestones = append(o.Milestones, op.Milestone{Name: m, At: op.Time(10 * (i + 1))})
 			}
 			var got []string
-			for _, p := range passages(o) {
+			for _, p := range spansOf(o) {
 				got = append(got, fmt.Sprintf("%s-%s", p.from, p.to))
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/dataset"
 )
 
-// stages marks what workloads of objects did to prepare and to clear away, and has
-// the measured first and the rest in the order of their stages.
+// stages marks the metrics of preparing and cleaning stages of object workloads, and sorts
+// measured ones first and the rest by stage.
 func (s *Summary) stages(d *dataset.Data) {
 	for i := range s.Workloads {
 		w := &s.Workloads[i]
@@ -32,8 +32,8 @@ func (s *Summary) stages(d *dataset.Data) {
 	}
 }
 
-// measures says whether an action of a run of object storage on its own, a stage or
-// STAGE.WORK, is measured. One that no stage is named after is, as a step of a search.
+// measures reports whether an action of an object storage run, STAGE or STAGE.WORK, is
+// measured. One without a stage is a step of a search, and measured.
 func measures(stages []dataset.Stage, action string) bool {
 	for _, s := range stages {
 		if s.Name == action {
@@ -48,8 +48,8 @@ func measures(stages []dataset.Stage, action string) bool {
 	return true
 }
 
-// stageOfMetric is the place of the stage that a metric of a workload in a
-// Benchmark is of: its name stands before, but of the one stage that is measured.
+// stageOfMetric returns the index of a metric's stage, whose name precedes the metric's;
+// -1 for the only measured stage.
 func stageOfMetric(stages []dataset.Stage, metric string) (at int, measured bool) {
 	at, longest := -1, ""
 	for i, s := range stages {
@@ -63,8 +63,7 @@ func stageOfMetric(stages []dataset.Stage, metric string) (at int, measured bool
 	return at, stages[at].Measured()
 }
 
-// order sorts metrics by whether they are measured, then by their stage; what is a
-// part of another stays with it.
+// order sorts measured metrics first, then by stage; a part of a metric stays with it.
 func order(ms []Metric, stageOf func(metric string) (at int, measured bool)) {
 	at := map[string]int{}
 	for i := range ms {

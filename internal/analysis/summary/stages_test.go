@@ -81,8 +81,8 @@ func TestStepsOfUnfinished(t *testing.T) {
 	for _, a := range []string{"warm", "main.find01.one", "main.find02.one", "other.w8.r1", "main.finder"} {
 		s.Workloads = append(s.Workloads, Workload{Action: a, Metrics: named("read")})
 	}
-	want := []string{"warm, 0 instances: read 1 IOPS.", "main: 2 steps of a search or a scaling, only until it was cut off; its result is known at the end of the run only.",
-		"other: 1 step of a search or a scaling, only until it was cut off; its result is known at the end of the run only.", "main.finder, 0 instances: read 1 IOPS."}
+	want := []string{"warm, 0 instances: read 1 IOPS.", "main: 2 steps of a search or a scaling, cut off before its end; the result is written at the end of the run.",
+		"other: 1 step of a search or a scaling, cut off before its end; the result is written at the end of the run.", "main.finder, 0 instances: read 1 IOPS."}
 	if got := workloadLines(s); !slices.Equal(got, want) {
 		t.Errorf("it says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

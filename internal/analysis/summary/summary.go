@@ -1,6 +1,5 @@
-// Package summary turns a bundle into the figures that are shown: by the
-// terminal, by `show --output json`, by the report. docs/format/summary.md
-// describes its JSON, which is stable.
+// Package summary computes the figures of a bundle that the terminal, `show --output
+// json` and the report show. docs/format/summary.md describes its JSON, which is stable.
 package summary
 
 import (
@@ -45,26 +44,26 @@ type Summary struct {
 	Rates        []bundle.RateStats    `json:"rates"`
 	// Traces are the files that rates replayed.
 	Traces []bundle.Trace `json:"traces"`
-	// Distributions are what others counted of the whole run, beside its ops.
+	// Distributions were counted by other components over the whole run.
 	Distributions []Distribution `json:"distributions"`
-	// FindMax and Scaling are what was sought in a run of object storage; nil: nothing.
+	// FindMax and Scaling are results of --find-max and --scale-workers; nil: not run.
 	FindMax *FindMax `json:"findMax,omitempty"`
 	Scaling *Scaling `json:"scaling,omitempty"`
 	// Bounds are what limited the stages of object storage.
 	Bounds []bundle.Bound `json:"bounds,omitempty"`
-	// Machines are how busy those of the run were.
+	// Machines has the CPU use of the run's machines.
 	Machines []host.Use    `json:"machines,omitempty"`
 	Validity []bundle.Flag `json:"validity"`
 	Warnings []string      `json:"warnings"`
 }
 
-// Action is what became of one action's ops.
+// Action has the results of one action's ops.
 type Action struct {
 	Name string  `json:"name"`
 	Kind op.Kind `json:"kind"`
 	Rate string  `json:"rate,omitempty"`
-	N    int64   `json:"n"` // all ops, whatever became of them
-	// NoOps says why there is no op, as far as that is known; empty if there is one.
+	N    int64   `json:"n"` // all ops, of any outcome
+	// NoOps says why there is no op; empty if there is one.
 	NoOps    string               `json:"noOps,omitempty"`
 	Outcomes map[op.Outcome]int64 `json:"outcomes"`
 	// OfferedPerSecond is the rate of intended ops, AchievedPerSecond that of
@@ -78,13 +77,13 @@ type Action struct {
 	Milestones []Span    `json:"milestones"`
 	Spans      []Span    `json:"spans"`
 	Failures   []Failure `json:"failures"`
-	// Attribution says whose the time of the ops that were done was, the largest
-	// part first; the shares add up to one.
+	// Attribution is the time of successful ops by component, largest first; the shares
+	// add up to one.
 	Attribution []attribution.Share `json:"attribution"`
 }
 
-// Span is the time between two instants of an op. One op may pass it several
-// times (volumes, retries): n counts each.
+// Span is the time between two instants of an op. An op may have it several times
+// (volumes, retries): n counts each.
 type Span struct {
 	Name    string  `json:"name"`
 	From    string  `json:"from"`
@@ -92,7 +91,7 @@ type Span struct {
 	Latency Latency `json:"latency"`
 }
 
-// Failure is a cause for which ops were not ok.
+// Failure is a cause of ops that were not ok.
 type Failure struct {
 	Outcome op.Outcome `json:"outcome"`
 	Code    string     `json:"code"`
@@ -101,35 +100,33 @@ type Failure struct {
 	FirstOp int64      `json:"firstOp"`
 }
 
-// Workload is what one action's instances did.
+// Workload has the results of one action's instances.
 type Workload struct {
 	Action  string   `json:"action"`
 	Metrics []Metric `json:"metrics"` // all instances: rates added up, histograms merged
-	// Variants are the kinds of instance where the file lists several, in order
-	// of their first instance, with the metrics of theirs.
+	// Variants of instances in the file, in order of their first instance.
 	Variants []Variant `json:"variants"`
-	// Phases of the workload, in order; absent where it does not change. The
-	// rates of metrics over all phases are unknown then.
+	// Phases of the workload, in order; absent where it does not change. With phases the
+	// rates of Metrics are unknown.
 	Phases    []Phase    `json:"phases,omitempty"`
 	Instances []Instance `json:"instances"`
-	// Step says that it is one of FindMax or Scaling, which have its figures too.
+	// Step: it is a step of FindMax or Scaling, which have its figures too.
 	Step bool `json:"step,omitempty"`
-	// CutOff says that an instance at least never wrote its end: its figures are of
-	// what there is until then.
+	// CutOff: an instance did not write its end; the figures cover what there is.
 	CutOff bool `json:"cutOff,omitempty"`
-	// Invalid says why its figures must not be used: an instance did no I/O.
+	// Invalid says why its figures must not be used.
 	Invalid string `json:"invalid,omitempty"`
 }
 
 // Phase is a part of the run in which a workload's variables were the same.
 type Phase struct {
-	Phase      int      `json:"phase"`      // from 0, which is what comes before the first in the file
+	Phase      int      `json:"phase"`      // from 0, before the first in the file
 	StartAfter string   `json:"startAfter"` // the barrier: "10s"; empty of phase 0
 	Vars       string   `json:"vars"`       // that changed: "rateIops=300"
 	Metrics    []Metric `json:"metrics"`
 }
 
-// Title is the phase for people: "phase 1 (rateIops=300)".
+// Title formats the phase: "phase 1 (rateIops=300)".
 func (p Phase) Title() string {
 	if p.Vars == "" {
 		return fmt.Sprintf("phase %d", p.Phase)
@@ -137,9 +134,9 @@ func (p Phase) Title() string {
 	return fmt.Sprintf("phase %d (%s)", p.Phase, p.Vars)
 }
 
-// Variant is a kind of instance: those with the same variables.
+// Variant has the instances with the same variables.
 type Variant struct {
-	Vars      string   `json:"vars"` // that set it apart: "bs=4k rw=read"
+	Vars      string   `json:"vars"` // that differ: "bs=4k rw=read"
 	Instances int      `json:"instances"`
 	Metrics   []Metric `json:"metrics"`
 }
@@ -149,23 +146,21 @@ type Instance struct {
 	Name    string   `json:"name"`
 	Metrics []Metric `json:"metrics"`
 	Phases  []Phase  `json:"phases,omitempty"`
-	// SkewNs is how long after its barrier the last container began; nil
-	// without one.
+	// SkewNs is the delay of the last container after its barrier; nil without one.
 	SkewNs      *int64            `json:"skewNs"`
 	SkewErrorNs int64             `json:"skewErrorNs"`
 	EndedAt     op.Time           `json:"endedAt"` // null: never seen to end
 	OK          *bool             `json:"ok"`
 	Containers  []op.ContainerEnd `json:"containers"`
 	CPUs        *float64          `json:"cpus"` // mean CPUs in use
-	// Driver says that it is the process that makes the load of objects, or that of
-	// another host: it has no containers, and nobody sees it end.
+	// Driver: it is a load generator process of object storage, on this or another host,
+	// without containers and without an observed end.
 	Driver      bool  `json:"driver,omitempty"`
 	MaxRSSBytes int64 `json:"maxRSSBytes,omitempty"` // of a driver, of the readings
 	CutOff      bool  `json:"cutOff,omitempty"`
 }
 
-// Metric of I/O. Latency is of single I/Os, in the tool's own view; of the
-// canary in the response view.
+// Metric of I/O. Latency is of single I/Os: the canary's response, or the tool's own view.
 type Metric struct {
 	Name              string   `json:"name"`             // "read", "write", "canaryWrite", …
 	Volume            string   `json:"volume,omitempty"` // of a canary
@@ -174,14 +169,13 @@ type Metric struct {
 	Basis             string   `json:"basis,omitempty"`
 	Errors            int64    `json:"errors"`
 	Latency           Latency  `json:"latency"`
-	// Part says that it is a part of another metric, or of what failed of it, such
-	// as read.firstByte of read.
+	// Part: it is a part of another metric, such as read.firstByte of read.
 	Part bool `json:"part,omitempty"`
-	// Unmeasured says that it is of a stage that prepares, or clears away.
+	// Unmeasured: it is of a preparing or cleaning stage.
 	Unmeasured bool `json:"unmeasured,omitempty"`
 }
 
-// Make summarises a bundle, complete or not. The error is one of reading it.
+// Make summarises a bundle, complete or not. Errors are those of reading it.
 func Make(b *bundle.Bundle) (*Summary, error) {
 	d, err := dataset.Read(b)
 	if err != nil {
@@ -194,8 +188,8 @@ func Make(b *bundle.Bundle) (*Summary, error) {
 	return s, nil
 }
 
-// Badge is the run's state for people: "incomplete" for a bundle that claims
-// to be running though nobody writes to it.
+// Badge returns the run's state; "incomplete" if it is recorded as running and no process
+// writes to it.
 func (s *Summary) Badge() string {
 	if s.State == bundle.Running && !s.Live {
 		return "incomplete"
@@ -203,7 +197,7 @@ func (s *Summary) Badge() string {
 	return string(s.State)
 }
 
-// Of summarises data that was read already.
+// Of summarises data that is already read.
 func Of(d *dataset.Data) (*Summary, error) {
 	b := d.Bundle
 	s := &Summary{
@@ -227,7 +221,7 @@ func Of(d *dataset.Data) (*Summary, error) {
 	}
 	s.Workloads = workloads(d)
 	s.stages(d)
-	if err := s.seeks(d); err != nil {
+	if err := s.addSearches(d); err != nil {
 		return nil, err
 	}
 	if d.HasIO() {
@@ -249,68 +243,68 @@ func Of(d *dataset.Data) (*Summary, error) {
 	s.Validity = validity.Check(d, facts, coarse...)
 	s.invalidate()
 	s.Headline = headline(s)
-	s.noNulls()
+	s.emptyLists()
 	return s, nil
 }
 
-// seed of the bootstrap: the same bundle gives the same intervals.
+// seed returns a seed that gives the same intervals for the same bundle.
 func seed(r bundle.Run) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(r.ID)) // a hash never fails
 	return r.Seed ^ h.Sum64()
 }
 
-// noNulls makes every list one, so that a reader need not expect null.
-func (s *Summary) noNulls() {
-	list(&s.Headline)
-	list(&s.Verdicts)
-	list(&s.Actions)
-	list(&s.Episodes)
-	list(&s.Workloads)
-	list(&s.Interference)
-	list(&s.Stalls)
-	list(&s.Rates)
-	list(&s.Traces)
-	list(&s.Distributions)
-	list(&s.Validity)
-	list(&s.Warnings)
+// emptyLists replaces nil by empty lists: the JSON has no null lists.
+func (s *Summary) emptyLists() {
+	notNil(&s.Headline)
+	notNil(&s.Verdicts)
+	notNil(&s.Actions)
+	notNil(&s.Episodes)
+	notNil(&s.Workloads)
+	notNil(&s.Interference)
+	notNil(&s.Stalls)
+	notNil(&s.Rates)
+	notNil(&s.Traces)
+	notNil(&s.Distributions)
+	notNil(&s.Validity)
+	notNil(&s.Warnings)
 	for i := range s.Verdicts {
-		list(&s.Verdicts[i].Observed)
+		notNil(&s.Verdicts[i].Observed)
 	}
 	for i := range s.Stalls {
-		list(&s.Stalls[i].Ops)
+		notNil(&s.Stalls[i].Ops)
 	}
 	for i := range s.Actions {
 		a := &s.Actions[i]
-		list(&a.Milestones)
-		list(&a.Spans)
-		list(&a.Failures)
-		list(&a.Attribution)
+		notNil(&a.Milestones)
+		notNil(&a.Spans)
+		notNil(&a.Failures)
+		notNil(&a.Attribution)
 	}
 	for i := range s.Workloads {
 		w := &s.Workloads[i]
-		list(&w.Metrics)
-		list(&w.Instances)
-		list(&w.Variants)
+		notNil(&w.Metrics)
+		notNil(&w.Instances)
+		notNil(&w.Variants)
 		for j := range w.Variants {
-			list(&w.Variants[j].Metrics)
+			notNil(&w.Variants[j].Metrics)
 		}
-		noNullPhases(w.Phases)
+		emptyPhaseLists(w.Phases)
 		for j := range w.Instances {
-			noNullPhases(w.Instances[j].Phases)
-			list(&w.Instances[j].Metrics)
-			list(&w.Instances[j].Containers)
+			emptyPhaseLists(w.Instances[j].Phases)
+			notNil(&w.Instances[j].Metrics)
+			notNil(&w.Instances[j].Containers)
 		}
 	}
 }
 
-func noNullPhases(ps []Phase) {
+func emptyPhaseLists(ps []Phase) {
 	for i := range ps {
-		list(&ps[i].Metrics)
+		notNil(&ps[i].Metrics)
 	}
 }
 
-func list[T any](l *[]T) {
+func notNil[T any](l *[]T) {
 	if *l == nil {
 		*l = []T{}
 	}

@@ -10,23 +10,22 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
-// Note says what the sentences of a series are. They name verdicts, which must not
-// be taken for the result of a test.
+// Note qualifies the sentences of a series, which must not be read as test results.
 const Note = "The sentences describe these trials, cell by cell: how the median throughput of one relates to " +
 	"that of the cell below it, by fixed thresholds, and which component took the time. No test was made: what " +
 	"they say may be chance."
 
-// places are where a component's limit lies, in the words of an operator.
-var places = map[string]string{
-	attribution.Runner:      "the client",
-	attribution.Noticing:    "the client",
-	attribution.Engine:      "the client",
-	attribution.API:         "the API server",
-	attribution.Scheduler:   "the scheduler",
-	attribution.Provisioner: "a sidecar (csi-provisioner)",
-	attribution.Attacher:    "the attach controller or a sidecar (csi-attacher)",
-	attribution.Snapshotter: "a sidecar (csi-snapshotter)",
-	attribution.Resizer:     "a sidecar (csi-resizer)",
+// limits names the part of the system that a component stands for.
+var limits = map[string]string{
+	attribution.Runner:       "the client",
+	attribution.EndDetection: "the client",
+	attribution.Engine:       "the client",
+	attribution.API:          "the API server",
+	attribution.Scheduler:    "the scheduler",
+	attribution.Provisioner:  "a sidecar (csi-provisioner)",
+	attribution.Attacher:     "the attach controller or a sidecar (csi-attacher)",
+	attribution.Snapshotter:  "a sidecar (csi-snapshotter)",
+	attribution.Resizer:      "a sidecar (csi-resizer)",
 
 	attribution.ProvisionerOrDriver: "a sidecar (csi-provisioner) or the driver",
 	attribution.AttacherOrDriver:    "the attach controller, a sidecar (csi-attacher) or the driver",
@@ -45,26 +44,25 @@ var places = map[string]string{
 	attribution.Controllers: "the controllers of the objects, with their pods",
 }
 
-// The shares of the further operations at once below which, coming back as
-// throughput, they say that a system is saturated, or hardly scales.
+// Bounds of the gain in throughput ÷ the increase of concurrency below which a system
+// is called saturated, or scales weakly.
 const (
-	saturated = 0.1
-	hardly    = 0.5
+	saturated   = 0.1
+	weakScaling = 0.5
 )
 
-// Describe gives every point of a series its sentence. Points are in order of
-// their level.
+// Describe sets the sentence of every point. Points must be in order of their level.
 func (s *Series) Describe(factor string) {
 	for i := range s.Points {
 		p := &s.Points[i]
 		switch {
 		case p.N == 0 || len(p.Shares) == 0:
-			p.Sentence = "No operation was done."
+			p.Sentence = "No operation completed."
 		case i == 0:
-			p.Sentence = fmt.Sprintf("%s%s: %s; of an operation's %s, %s.", where(factor, p), doneOf(p),
+			p.Sentence = fmt.Sprintf("%s%s: %s; of an operation's %s, %s.", where(factor, p), failedNote(p),
 				perMinute(p), units.Duration(p.total()), largest(p))
 		default:
-			p.Sentence = further(factor, s.Points[:i], p)
+			p.Sentence = describeStep(factor, s.Points[:i], p)
 		}
 	}
 }
@@ -76,11 +74,11 @@ func where(factor string, p *Point) string {
 	return fmt.Sprintf("At %s %s", factor, p.Label)
 }
 
-func doneOf(p *Point) string {
+func failedNote(p *Point) string {
 	if p.Failed == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%d of %d not done)", p.Failed, p.N)
+	return fmt.Sprintf(" (%d of %d not completed)", p.Failed, p.N)
 }
 
 func perMinute(p *Point) string {
@@ -90,21 +88,21 @@ func perMinute(p *Point) string {
 	return units.Count(p.Rate()) + " a minute"
 }
 
-// further compares a point with the ones below: whether throughput still grows,
-// and whose the time is that was added.
-func further(factor string, below []Point, p *Point) string {
+// describeStep compares a point with those below it: whether throughput still grows,
+// and which component took the added time.
+func describeStep(factor string, below []Point, p *Point) string {
 	first, before := &below[0], &below[len(below)-1]
 	grown := scaling(before, p)
-	text := fmt.Sprintf("%s%s: %s", where(factor, p), doneOf(p), perMinute(p))
+	text := fmt.Sprintf("%s%s: %s", where(factor, p), failedNote(p), perMinute(p))
 	if math.IsNaN(grown.Value) {
-		return text + ", with nothing to compare it with."
+		return text + ", without a rate to compare it with."
 	}
 	more := "at once"
 	if strings.HasSuffix(factor, "perSecond") {
 		more = "asked for"
 	}
 	text += fmt.Sprintf(", %v of that at %s for ×%s %s: %s.", grown, before.Label, units.Count(p.Level/before.Level), more, grown.verdict)
-	component, added, share := grew(first, p)
+	component, added, share := largestGrowth(first, p)
 	if added <= 0 || component == "" {
 		return text + " An operation takes no longer than at " + first.Label + "."
 	}
@@ -115,11 +113,11 @@ func further(factor string, below []Point, p *Point) string {
 	text += fmt.Sprintf(" An operation takes %s instead of %s at %s; %.0f %% of what was added is %s (%s → %s%s)",
 		units.Duration(p.total()), units.Duration(first.total()), first.Label, 100*share, component,
 		units.Duration(first.mean(component)), units.Duration(p.mean(component)), factorOf)
-	place := places[component]
+	place := limits[component]
 	switch {
 	case place == "":
 		place = "what was not observed"
-	case strings.HasPrefix(grown.verdict, scales):
+	case strings.HasPrefix(grown.verdict, stillScales):
 		return text + "."
 	}
 	if attribution.DriverUnseen(component) {
@@ -128,20 +126,19 @@ func further(factor string, below []Point, p *Point) string {
 	return text + ": the limit is " + place + "."
 }
 
-const scales = "it still scales"
+const stillScales = "it still scales"
 
-// growth is by what factor throughput went up from one level to the next.
+// growth is the ratio of throughput between two levels.
 type growth struct {
 	stats.Ratio
 	verdict string
 }
 
-// level is the coverage that intervals are to have: what three trials allow.
+// level is the coverage of intervals: the highest that three trials allow.
 const level = 0.9
 
-// scaling says how much of the further operations at once came back as
-// throughput. Where the interval of the factor over the trials has room for two
-// verdicts, both are given.
+// scaling relates the gain in throughput to the increase of concurrency. Where the
+// interval over the trials allows two verdicts, both are given.
 func scaling(before, p *Point) growth {
 	ratio, ok := stats.MedianRatio(before.PerMinute, p.PerMinute, level)
 	if !ok || before.Level <= 0 || p.Level <= before.Level {
@@ -151,14 +148,14 @@ func scaling(before, p *Point) growth {
 		switch gain := (factor - 1) / (p.Level/before.Level - 1); {
 		case gain < saturated:
 			return "saturated"
-		case gain < hardly:
+		case gain < weakScaling:
 			return "it hardly scales any more"
 		}
-		return scales
+		return stillScales
 	}
 	g := growth{ratio, verdict(ratio.Value)}
 	if least, most := verdict(ratio.Low), verdict(ratio.High); ratio.Bounded() && least != most {
-		g.verdict = fmt.Sprintf("%s (these trials have room for: %s, and: %s)", g.verdict, least, most)
+		g.verdict = fmt.Sprintf("%s (the interval also allows: %s, and: %s)", g.verdict, least, most)
 	}
 	return g
 }
@@ -171,9 +168,9 @@ func (g growth) String() string {
 	return text
 }
 
-// grew finds the component whose time in an operation has grown most, by how
-// much, and its share of all that was added.
-func grew(first, p *Point) (component string, by, share float64) {
+// largestGrowth returns the component whose mean time per operation grew most, by how
+// many ns, and its share of all added time.
+func largestGrowth(first, p *Point) (component string, by, share float64) {
 	all := 0.0
 	for _, s := range p.Shares {
 		d := s.MeanNs - first.mean(s.Component)
@@ -191,7 +188,7 @@ func grew(first, p *Point) (component string, by, share float64) {
 	return component, by, by / all
 }
 
-// largest names the components that took most, until three quarters are named.
+// largest names the largest components, up to three quarters of the time.
 func largest(p *Point) string {
 	var parts []string
 	sum := 0.0

@@ -5,21 +5,19 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// States count, at instants of a run, the operations under way by where they
-// stood, and the pods that ran.
+// States counts operations in progress by state, and running pods, at instants of a run.
 type States struct {
 	At []op.Time
-	// Pending are those whose pod had no node yet (on one machine: whose volume
-	// was not there yet), Creating those that were not up yet, Running the pods
-	// that were up and had not ended.
+	// Pending: the pod has no node (on one machine: no volume); Creating: it has one
+	// and is not up; Running: it is up and has not ended.
 	Pending, Creating, Running []int
 }
 
-// instants is how many are looked at.
+// instants is the number of samples.
 const instants = 240
 
-// statesOf counts at equal distances from the first start to the last end. An
-// operation that failed is no longer under way from its end on.
+// statesOf samples at equal distances from the first start to the last end. A failed
+// operation counts until its end.
 func statesOf(ops []op.Op, ends map[string]op.Time) *States {
 	var from, to op.Time
 	seen := false
@@ -70,8 +68,7 @@ func statesOf(ops []op.Op, ends map[string]op.Time) *States {
 	return s
 }
 
-// placedAt is when what was asked for had a node, or where that is not seen, a
-// volume.
+// placedAt returns when the op had a node, or a volume where nodes are not observed.
 func placedAt(o *op.Op) op.Time {
 	for _, name := range []string{op.Scheduled, op.Provisioned, "CreateVolume.end"} {
 		if at := dataset.Milestone(o, name); at.Known() {

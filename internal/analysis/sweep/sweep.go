@@ -1,10 +1,12 @@
-// Package sweep follows one action over the cells of a study in which one factor
-// goes up: how long its operations took, how many were done in a minute, where
-// those under way stood, and where it stops to scale. It says so in a sentence
-// drawn from the operations' critical paths.
+// Package sweep compares one action over the cells of a study in which one factor
+// increases: latency, throughput, state of operations in progress, and where
+// throughput stops scaling. A sentence per cell names the component that took the
+// time, from the operations' critical paths.
 package sweep
 
 import (
+	"slices"
+
 	"github.com/cnsbench/cnsbench/internal/analysis/attribution"
 	"github.com/cnsbench/cnsbench/internal/op"
 	"github.com/cnsbench/cnsbench/internal/stats"
@@ -13,13 +15,13 @@ import (
 // Sweep is one action over all cells.
 type Sweep struct {
 	Action string   `json:"action"`
-	Factor string   `json:"factor"` // that goes up; empty: none does
+	Factor string   `json:"factor"` // that increases; empty: none
 	Series []Series `json:"series"`
 }
 
-// Series are the cells that differ in that factor alone, from its least value up.
+// Series are the cells that differ only in the factor, in ascending order.
 type Series struct {
-	Name   string  `json:"name"` // the levels that they share
+	Name   string  `json:"name"` // the levels of the other factors
 	Points []Point `json:"points"`
 }
 
@@ -28,8 +30,8 @@ type Point struct {
 	Level  float64 `json:"level"`
 	Label  string  `json:"label"`
 	Trials int     `json:"trials"`
-	// PerMinute has, of each trial, operations done in a minute: n − 1 of them over
-	// the time from the first end to the last.
+	// PerMinute is the throughput of each trial: n − 1 operations over the time from
+	// the first end to the last.
 	PerMinute []float64    `json:"perMinute"`
 	N         int64        `json:"n"`      // operations of all trials
 	Failed    int64        `json:"failed"` // of those, not ok
@@ -42,17 +44,16 @@ type Point struct {
 	Sentence string              `json:"sentence"`
 }
 
-// Rate is the median over the trials of operations done in a minute; 0 without.
+// Rate is the median throughput of the trials per minute; 0 without trials.
 func (p *Point) Rate() float64 { return stats.Median(p.PerMinute) }
 
-// mean is what a component took of an operation, in the mean.
+// mean returns the mean time of a component in an operation, in ns.
 func (p *Point) mean(component string) float64 {
-	for _, s := range p.Shares {
-		if s.Component == component {
-			return s.MeanNs
-		}
+	i := slices.IndexFunc(p.Shares, func(s attribution.Share) bool { return s.Component == component })
+	if i < 0 {
+		return 0
 	}
-	return 0
+	return p.Shares[i].MeanNs
 }
 
 // total is the mean time of an operation.
@@ -64,8 +65,8 @@ func (p *Point) total() float64 {
 	return sum
 }
 
-// Gather adds up the trials of one cell. The zero Gather is ready; for one
-// goroutine.
+// Gather sums the trials of one cell. The zero value is ready to use; it is not safe
+// for concurrent use.
 type Gather struct {
 	response  stats.Sample
 	tally     attribution.Tally
@@ -74,10 +75,10 @@ type Gather struct {
 	states    *States
 }
 
-// Trial adds one trial's operations of the action. ends says when the pod of an
-// instance ended; nil: not known.
-func (g *Gather) Trial(ops []op.Op, local bool, ends map[string]op.Time) {
-	g.tally.Local = local
+// Trial adds the operations of one trial. ends has the end of each instance's pod;
+// nil: unknown.
+func (g *Gather) Trial(ops []op.Op, oneMachine bool, ends map[string]op.Time) {
+	g.tally.OneMachine = oneMachine
 	var first, last op.Time
 	done := 0
 	for i := range ops {
@@ -108,7 +109,7 @@ func (g *Gather) Trial(ops []op.Op, local bool, ends map[string]op.Time) {
 	}
 }
 
-// Point is what the trials came to.
+// Point returns the figures of the trials added so far.
 func (g *Gather) Point(level float64, label string, trials int) Point {
 	p := Point{Level: level, Label: label, Trials: trials, PerMinute: g.perMinute, N: g.n, Failed: g.failed,
 		CDF: g.response.CDF(400), Shares: g.tally.Shares(), States: g.states}

@@ -48,7 +48,7 @@ func TestSentences(t *testing.T) {
 		}
 	}
 	if strings.Contains(s.Points[1].Sentence, "the limit is") {
-		t.Errorf("what scales has a limit: %s", s.Points[1].Sentence)
+		t.Errorf("a limit is named though throughput scales: %s", s.Points[1].Sentence)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestSentencesOfTrials(t *testing.T) {
 		want      string
 	}{
 		{"sure", []float64{60, 61, 62}, []float64{598, 600, 610}, "×9.84 [9.65, 10.2] of that at 1 for ×10 at once: it still scales."},
-		{"unsure", []float64{60, 61, 62}, []float64{90, 200, 400}, "it hardly scales any more (these trials have room for: saturated, and: it still scales)."},
+		{"unsure", []float64{60, 61, 62}, []float64{90, 200, 400}, "it hardly scales any more (the interval also allows: saturated, and: it still scales)."},
 		{"too few", []float64{60, 90}, []float64{300, 600}, "×5.77 of that at 1 for ×10 at once: it still scales."},
 		{"once", []float64{60}, []float64{600}, "×10 of that at 1 for ×10 at once: it still scales."},
 	}
@@ -106,7 +106,7 @@ func TestSentencesOfOtherSeries(t *testing.T) {
 	s := Series{Points: []Point{point("10", 10, 600, driver), point("20", 20, 630, driver), point("40", 40, 0, driver)}}
 	s.Points[2].PerMinute = nil
 	s.Describe("perSecond")
-	for i, want := range []string{"At perSecond 10: 600 a minute; ", "630 a minute, ×1.05 of that at 10 for ×2 asked for: saturated.", "At perSecond 40: too few for a rate, with nothing to compare it with."} {
+	for i, want := range []string{"At perSecond 10: 600 a minute; ", "630 a minute, ×1.05 of that at 10 for ×2 asked for: saturated.", "At perSecond 40: too few for a rate, without a rate to compare it with."} {
 		if got := s.Points[i].Sentence; !strings.Contains(got, want) {
 			t.Errorf("%s\n\twant in it: %s", got, want)
 		}

@@ -1,23 +1,32 @@
-// Package units writes figures for people: three significant digits, IEC
-// prefixes for bytes, SI ones for counts.
+// Package units formats figures with three significant digits, IEC prefixes for bytes and
+// SI prefixes for counts.
 package units
 
 import (
 	"math"
 
 	"github.com/cnsbench/cnsbench/internal/expr"
+	"github.com/cnsbench/cnsbench/internal/metric"
 )
 
-// Duration of nanoseconds: "412 ms".
-func Duration(ns float64) string { return expr.Format(ns, "ns") }
+// Duration formats nanoseconds: "412 ms".
+func Duration(ns float64) string { return expr.Format(ns, metric.Nanoseconds) }
 
-// Bandwidth of bytes per second: "48.1 MiB/s".
-func Bandwidth(v float64) string { return expr.Format(v, "B/s") }
+// Ns is Duration of an optional value: "–" for nil.
+func Ns(v *int64) string {
+	if v == nil {
+		return "–"
+	}
+	return Duration(float64(*v))
+}
 
-// Bytes is a size: "2 GiB".
-func Bytes(v float64) string { return expr.Format(v, "B") }
+// Bandwidth formats bytes per second: "48.1 MiB/s".
+func Bandwidth(v float64) string { return expr.Format(v, metric.BytesPerSecond) }
 
-// Count is a number of things, or of things per second: "12.3k".
+// Bytes formats a size: "2 GiB".
+func Bytes(v float64) string { return expr.Format(v, metric.Bytes) }
+
+// Count formats a number, or a number per second: "12.3k".
 func Count(v float64) string {
 	for _, u := range []struct {
 		name string

@@ -10,31 +10,31 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
-// The bounds of hostBusy: in how much of the time CPUs were taken.
+// Bounds of hostBusy.
 const (
 	busySeconds = 2.0
 	busyShare   = 0.10
-	leastNamed  = 0.05 // of the others' time: below it a process is not named
+	leastNamed  = 0.05 // share of the others' time from which a process is named
 )
 
 // onLoopback is the endpoint of a server on the machine of the run.
 var onLoopback = regexp.MustCompile(`https?://(127(\.[0-9]+){3}|localhost|\[::1\])`)
 
-// hostBusy judges whether others took CPUs that the run may have wanted. A server
-// under test that is on the runner's machine is one of those others.
+// hostBusy flags a machine on which others competed for CPUs. A server under test on
+// the runner's machine is one of the others.
 func hostBusy(d *dataset.Data, u *host.Use) (bundle.Flag, bool) {
 	least := max(busySeconds, busyShare*u.Seconds)
 	var parts []string
 	severity := Info
 	if u.Stolen >= least {
 		severity = Warning
-		parts = append(parts, fmt.Sprintf("in %.0f of %.0f s the hypervisor gave others 5 %% or more of its %d CPUs",
+		parts = append(parts, fmt.Sprintf("in %.0f of %.0f s other guests of the hypervisor used 5 %% or more of the %d CPUs",
 			u.Stolen, u.Seconds, u.CPUs))
 	}
 	if u.Contended >= least {
-		parts = append(parts, others(u))
+		parts = append(parts, contention(u))
 		if u.Instance == "" && onLoopback.Match(d.Bundle.Run.Spec) {
-			parts = append(parts, "the server on this machine is among them")
+			parts = append(parts, "including the server under test on this machine")
 		} else {
 			severity = Warning
 		}
@@ -50,20 +50,20 @@ func where(d *dataset.Data, u *host.Use) string {
 	switch {
 	case u.Instance != "":
 		return "the node of " + u.Instance
-	case d.Bundle.Run.Engine == "kubernetes":
+	case !d.Bundle.Run.OneMachine() && !d.Bundle.Run.ObjectsOnly():
 		return "the runner's machine"
 	}
 	return "this machine"
 }
 
-// others says who had the CPUs.
-func others(u *host.Use) string {
-	who := "other processes"
+// contention describes which processes used the CPUs.
+func contention(u *host.Use) string {
+	label := "other processes"
 	if !u.ByProcess {
-		who = "what is no workload"
+		label = "processes outside the workloads"
 	}
 	text := fmt.Sprintf("in %.0f of %.0f s %s competed for the %d CPUs (mean use %.2f, the run %.2f)",
-		u.Contended, u.Seconds, who, u.CPUs, u.Other, u.Run)
+		u.Contended, u.Seconds, label, u.CPUs, u.Other, u.Run)
 	var top []string
 	for _, t := range u.Top[:min(3, len(u.Top))] {
 		if t.CPUs >= leastNamed*u.Other {

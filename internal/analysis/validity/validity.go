@@ -1,5 +1,5 @@
-// Package validity marks what cannot be trusted, with the evidence. It never
-// corrects anything.
+// Package validity flags figures that cannot be trusted, with evidence. It corrects
+// nothing.
 package validity
 
 import (
@@ -12,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/host"
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -22,15 +23,15 @@ const (
 	Invalid = "invalid" // a figure must not be used
 )
 
-// NoIO is the flag of a parser that found that a workload did no I/O.
+// NoIO is a parser's flag for a workload that did no I/O.
 const NoIO = "noIO"
 
-// OutputCut is the flag of output of workloads that was discarded. Where figures
-// were read from it, it is Invalid and its evidence begins with INSTANCE/CONTAINER.
+// OutputCut is the flag for discarded output of workloads. It is Invalid where figures
+// were read from the output; its evidence then begins with INSTANCE/CONTAINER.
 const OutputCut = "outputCut"
 
-// Sources are the INSTANCE/CONTAINER that a flag of a parser is about. Bundles of
-// before have one flag of NoIO for each, whose evidence begins with it.
+// Sources returns the INSTANCE/CONTAINER of a parser's flag. Older bundles have one flag
+// for each, whose evidence begins with it.
 func Sources(f bundle.Flag) []string {
 	if len(f.Sources) > 0 {
 		return f.Sources
@@ -39,27 +40,27 @@ func Sources(f bundle.Flag) []string {
 	return []string{source}
 }
 
-// The bounds of the gates.
+// Bounds of the flags.
 const (
 	lateBound      = int64(10e6) // ns: lateness p99 of a dispatcher that keeps up
 	lateTailShare  = 0.1         // lateness p99 ÷ median response
 	lateShare      = 0.05        // median lateness ÷ median response
-	lateLeastOps   = 20          // below it lateness is not judged
+	lateLeastOps   = 20          // fewer ops: info only
 	skewBound      = int64(50e6) // ns between barrier and actual start
 	failedWarning  = 0.01        // share of ops
 	failedInvalid  = 0.10
 	cpuShare       = 0.9        // of all CPUs
-	leastBusyTime  = int64(1e9) // ns: below it the steps of CPU accounting weigh
+	leastBusyTime  = int64(1e9) // ns: shorter times are within the step of CPU accounting
 	deviceShare    = 0.9        // device bytes ÷ client bytes on reads
 	achievedShare  = 0.99
-	leastUnseen    = 0.01     // of an action's time, of which it is not known whether it is the driver's
-	leastReadBytes = 16 << 20 // below it the ratio of bytes says nothing
+	leastUnseen    = 0.01     // share of an action's time that may be the driver's
+	leastReadBytes = 16 << 20 // fewer bytes: the ratio is not judged
 )
 
-// ClockShare bounds the error of an instant ÷ what was measured with it.
+// ClockShare is the greatest accepted error of an instant ÷ the measured time.
 const ClockShare = 0.01
 
-// Action is what the gates need to know of an action's ops.
+// Action has the figures of an action's ops that flags depend on.
 type Action struct {
 	Name                                string
 	N, Failed, Censored, Dropped        int64
@@ -70,16 +71,19 @@ type Action struct {
 	MaxErrorNs                          int64 // ± of the least certain milestone
 	DoubtfulSpans                       []string
 	OfferedPerSecond, AchievedPerSecond float64 // 0: unknown
-	DriverUnseen                        float64 // share of the time that may be the driver's or another's
+	DriverUnseen                        float64 // share of the time that may be the driver's
 }
 
-// Check returns the flags that were recorded during the run, those that follow
-// from the data, and more that others found in it, worst first.
+// Check returns the flags recorded in the bundle, those that follow from the data, and
+// more, worst first. A name and severity that is recorded is not computed again.
 func Check(d *dataset.Data, actions []Action, more ...bundle.Flag) []bundle.Flag {
 	flags := slices.Clone(d.Bundle.Run.Validity)
 	add := func(f bundle.Flag, ok bool) {
-		known := slices.ContainsFunc(flags, func(g bundle.Flag) bool { return g.Name == f.Name && g.Evidence == f.Evidence })
-		if ok && !known {
+		// A closed bundle has the flags of an earlier Check, with the words of its version.
+		recorded := slices.ContainsFunc(d.Bundle.Run.Validity, func(g bundle.Flag) bool {
+			return g.Name == f.Name && g.Severity == f.Severity
+		})
+		if ok && !recorded {
 			flags = append(flags, f)
 		}
 	}
@@ -88,7 +92,7 @@ func Check(d *dataset.Data, actions []Action, more ...bundle.Flag) []bundle.Flag
 		add(dispatchLate(a))
 		add(failures(a))
 		add(dropped(a))
-		add(behind(a))
+		add(belowOffered(a))
 		add(clockError(a))
 	}
 	add(driverUnseen(actions))
@@ -98,7 +102,7 @@ func Check(d *dataset.Data, actions []Action, more ...bundle.Flag) []bundle.Flag
 	}
 	add(skew(d))
 	add(phases(d))
-	for _, f := range slices.Concat(readsFromCache(d), missingOutputs(d), more) {
+	for _, f := range slices.Concat(cachedReads(d), missingOutputs(d), more) {
 		add(f, true)
 	}
 	order := []string{Invalid, Warning, Info}
@@ -118,8 +122,8 @@ func incomplete(d *dataset.Data) (bundle.Flag, bool) {
 	return flag("incomplete", Warning, "the bundle is incomplete: %s", strings.Join(d.Bundle.Warnings, "; ")), !d.Bundle.Complete
 }
 
-// dispatchLate judges only ops that a schedule wanted: those of an action that
-// runs once at the start are all due at one instant. Few ops say little.
+// dispatchLate judges scheduled ops only: those of an action without a rate are all due
+// at one instant. With few ops it is info.
 func dispatchLate(a Action) (bundle.Flag, bool) {
 	if !a.Scheduled || a.ResponseP50Ns <= 0 {
 		return bundle.Flag{}, false
@@ -153,14 +157,14 @@ func dropped(a Action) (bundle.Flag, bool) {
 	return flag("droppedOps", Warning, "%s: %d of %d ops were never started; they count as infinite", a.Name, a.Dropped, a.N), a.Dropped > 0
 }
 
-// behind: of an action whose ops were all ok only a backlog of starts can make
-// the achieved rate lower than the offered one.
-func behind(a Action) (bundle.Flag, bool) {
+// belowOffered flags an action whose ops all succeeded: only a backlog of starts can make
+// its achieved rate lower than the offered one.
+func belowOffered(a Action) (bundle.Flag, bool) {
 	return flag("achievedBelowOffered", Warning, "%s: %s of %s ops per second were started", a.Name, units.Count(a.AchievedPerSecond), units.Count(a.OfferedPerSecond)),
 		a.Dropped+a.Failed+a.Censored == 0 && a.OfferedPerSecond > 0 && a.AchievedPerSecond < achievedShare*a.OfferedPerSecond
 }
 
-// clockError weakens the op's latency, or only some of its spans.
+// clockError concerns the op's latency, or only some spans.
 func clockError(a Action) (bundle.Flag, bool) {
 	if a.ResponseP50Ns > 0 && float64(a.MaxErrorNs) > ClockShare*float64(a.ResponseP50Ns) {
 		return flag("clockError", Warning, "%s: instants are known to ± %s, the median response is %s", a.Name, ns(a.MaxErrorNs), ns(a.ResponseP50Ns)), true
@@ -168,7 +172,7 @@ func clockError(a Action) (bundle.Flag, bool) {
 	return flag("clockError", Info, "%s: spans too short for the error of their clocks: %s", a.Name, strings.Join(a.DoubtfulSpans, ", ")), len(a.DoubtfulSpans) > 0
 }
 
-// driverUnseen says of which actions the driver's time is not known apart.
+// driverUnseen flags actions in which the driver's time cannot be separated.
 func driverUnseen(actions []Action) (bundle.Flag, bool) {
 	var parts []string
 	for _, a := range actions {
@@ -176,18 +180,17 @@ func driverUnseen(actions []Action) (bundle.Flag, bool) {
 			parts = append(parts, fmt.Sprintf("%.0f %% of %s", 100*a.DriverUnseen, a.Name))
 		}
 	}
-	return flag("driverUnseen", Info, "no calls of the driver were seen in %s: that time is the driver's or that of what "+
-		"is named beside it; a CSI proxy on the driver's socket tells them apart "+
+	return flag("driverUnseen", Info, "no calls of the driver were observed in %s: that time is the driver's or that of the "+
+		"component named with it; a CSI proxy on the driver's socket separates them "+
 		"(cnsbench install --csi-proxy DRIVER, or --csi-proxy of run)",
 		strings.Join(parts, ", ")), len(parts) > 0
 }
 
-// generatorBusy compares the CPU time of all instances with the time in which
-// any of them was read twice: instances that ran in turn do not add up. Only
-// the machine of the local engine has a known number of CPUs.
+// generatorBusy compares the CPU time of all instances with the time in which any of
+// them ran. The number of CPUs is known only where all ran on one machine.
 func generatorBusy(d *dataset.Data) (bundle.Flag, bool) {
 	env, err := d.Bundle.Environment()
-	if err != nil || env.CPU.Count == 0 || d.Bundle.Run.Engine != "local" {
+	if err != nil || env.CPU.Count == 0 || !d.Bundle.Run.OneMachine() {
 		return bundle.Flag{}, false
 	}
 	var cpu int64
@@ -213,7 +216,7 @@ type sampled struct {
 	first, last op.Sample
 }
 
-// bySampled has the first and the last reading of each instance.
+// bySampled returns the first and the last sample of each instance.
 func bySampled(d *dataset.Data) []sampled {
 	var list []sampled
 	for _, s := range d.Samples {
@@ -227,24 +230,23 @@ func bySampled(d *dataset.Data) []sampled {
 	return list
 }
 
-// elsewhere says whether an instance reads from a store of objects that is on no
-// device of its own.
-func elsewhere(d *dataset.Data, instance string) bool {
+// remoteStore reports whether an instance reads objects that are on no device of its own.
+func remoteStore(d *dataset.Data, instance string) bool {
 	c := d.Creates(dataset.ActionOf(instance))
 	return c != nil && c.ObjectSpec != nil && c.ObjectSpec.Storage.FileSpec == nil
 }
 
-// readsFromCache compares the bytes that the tool says it read with those
-// that the kernel fetched for it, over the time of the readings.
-func readsFromCache(d *dataset.Data) []bundle.Flag {
+// cachedReads compares the bytes that the tool read with those that the kernel read from
+// devices for it, over the time of the samples.
+func cachedReads(d *dataset.Data) []bundle.Flag {
 	var flags []bundle.Flag
 	for _, s := range bySampled(d) {
-		if elsewhere(d, s.instance) {
+		if remoteStore(d, s.instance) {
 			continue
 		}
 		client := 0.0
 		for _, x := range d.Series {
-			if x.Instance != s.instance || x.Metric != "read.bandwidth" {
+			if x.Instance != s.instance || x.Metric != metric.Read+metric.Bandwidth {
 				continue
 			}
 			for _, p := range x.Points {
@@ -261,7 +263,7 @@ func readsFromCache(d *dataset.Data) []bundle.Flag {
 	return flags
 }
 
-// phases says that what is compared over time may lie in different phases.
+// phases notes that a comparison over time may span phases.
 func phases(d *dataset.Data) (bundle.Flag, bool) {
 	var changing []string
 	for _, a := range d.Spec.Actions {
@@ -269,25 +271,25 @@ func phases(d *dataset.Data) (bundle.Flag, bool) {
 			changing = append(changing, a.Name)
 		}
 	}
-	return flag("phases", Info, "%s changed in the course of the run: a comparison with other times is also one of its phases", strings.Join(changing, ", ")),
+	return flag("phases", Info, "%s has phases: a comparison over time is also one of phases", strings.Join(changing, ", ")),
 		len(changing) > 0 && len(d.Spec.Actions) > len(changing)
 }
 
 func skew(d *dataset.Data) (bundle.Flag, bool) {
-	worst, who := int64(0), ""
+	worst, label := int64(0), ""
 	for _, i := range d.Instances {
 		for _, s := range i.Starts {
 			if s.Intended.Known() && s.At.Known() && int64(s.At-s.Intended) > worst {
-				worst, who = int64(s.At-s.Intended), i.Name+"/"+s.Container
+				worst, label = int64(s.At-s.Intended), i.Name+"/"+s.Container
 			}
 		}
 	}
-	return flag("startSkew", Warning, "%s began %s after the barrier opened", who, ns(worst)), worst > skewBound
+	return flag("startSkew", Warning, "%s began %s after the barrier opened", label, ns(worst)), worst > skewBound
 }
 
-// missingOutputs lists by action the instances that left no figures: a fault
-// when others of their action did, worth knowing when they left output that
-// nothing read. A workload that has neither was not meant to leave any.
+// missingOutputs lists by action the instances without figures: invalid where others of
+// the action have some, info where they left output that no parser read. A workload
+// with neither is not expected to have figures.
 func missingOutputs(d *dataset.Data) []bundle.Flag {
 	has, parsed, raw := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, h := range slices.Concat(d.Totals, d.Slices) {
@@ -296,7 +298,7 @@ func missingOutputs(d *dataset.Data) []bundle.Flag {
 	for _, s := range d.Scalars {
 		has[s.Instance], parsed[s.Action] = true, true
 	}
-	files, _ := d.Bundle.RawFiles() // those that cannot be listed are as if not there
+	files, _ := d.Bundle.RawFiles() // an unreadable list counts as empty
 	for _, f := range files {
 		raw[f.Instance] = raw[f.Instance] || f.Bytes > 0
 	}
@@ -315,9 +317,9 @@ func missingOutputs(d *dataset.Data) []bundle.Flag {
 	var flags []bundle.Flag
 	for _, a := range actions {
 		if parsed[a] {
-			flags = append(flags, flag("outputMissing", Invalid, "%s left no figures, others of %s did", Instances(missing[a]), a))
+			flags = append(flags, flag("outputMissing", Invalid, "no figures of %s; other instances of %s have some", Instances(missing[a]), a))
 		} else {
-			flags = append(flags, flag("outputMissing", Info, "%s left output, but no figures", Instances(missing[a])))
+			flags = append(flags, flag("outputMissing", Info, "%s left output without figures", Instances(missing[a])))
 		}
 	}
 	return flags
@@ -326,8 +328,8 @@ func missingOutputs(d *dataset.Data) []bundle.Flag {
 // maxNames is how many instances are named in one piece of evidence.
 const maxNames = 5
 
-// Instances names instances in a sentence: one by its name, several by their number
-// and the names of the first.
+// Instances names instances in a sentence: one by name, several by number and the names
+// of the first.
 func Instances(names []string) string {
 	if len(names) == 1 {
 		return names[0]

@@ -101,7 +101,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestMissingOutputs: one flag an action, and none where none was meant.
+// TestMissingOutputs: one flag an action, none where no output is expected.
 func TestMissingOutputs(t *testing.T) {
 	b, _ := analysistest.Demo(t)
 	for _, path := range []string{"raw/w-0/main/out.txt", "raw/w-1/main/out.txt", "raw/x-0/main/empty.txt"} {
@@ -125,15 +125,15 @@ func TestMissingOutputs(t *testing.T) {
 		d.Instances = append(d.Instances, bundle.Instance{Name: name})
 	}
 	want := []bundle.Flag{
-		{Name: "outputMissing", Severity: Invalid, Evidence: "6 instances (fio-3, fio-4, fio-5, fio-6, fio-7, …) left no figures, others of fio did"},
-		{Name: "outputMissing", Severity: Info, Evidence: "2 instances (w-0, w-1) left output, but no figures"},
+		{Name: "outputMissing", Severity: Invalid, Evidence: "no figures of 6 instances (fio-3, fio-4, fio-5, fio-6, fio-7, …); other instances of fio have some"},
+		{Name: "outputMissing", Severity: Info, Evidence: "2 instances (w-0, w-1) left output without figures"},
 	}
 	if diff := cmp.Diff(want, Check(d, nil)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestCheckTwice: flags that were written into the bundle are not doubled.
+// TestCheckTwice: flags recorded in the bundle are not repeated.
 func TestCheckTwice(t *testing.T) {
 	d, err := dataset.Read(analysistest.Killed(t))
 	if err != nil {

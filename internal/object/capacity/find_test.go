@@ -300,13 +300,13 @@ func TestConditions(t *testing.T) {
 		"p99(read) < 20":                       "does not go with duration and number",
 		"p99(read) <":                          "column 12",
 		"p50(read) < 20ms && p99(raed) < 20ms": "column 25",
-		"20ms":                                 "neither true nor false",
+		"20ms":                                 "not a boolean",
 		"p99(read, during(\"snapshots\")) < 20ms": "there is no operation",
 		"p99(1) < 20ms":                      "an operation is wanted here, such as read, read.service",
 		"p99(read, during(\"read\")) < 20ms": "about control operations",
 		"iops(read.firstByte) > 3.0":         "rate(read)",
 		"p99(read.ready) < 20ms":             `no metric "ready"`,
-		"":                                   "ends where a value is wanted",
+		"":                                   "unexpected end: want a value",
 	} {
 		if _, err := Compile(bad, stage); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", bad, err, want)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -17,22 +18,8 @@ import (
 // response is read, for it is what is shown first; the phases stand beside it
 // as read.service, read.connect and so on, what failed as read!LABEL.
 type Metrics struct {
-	Histograms []Histogram
-	Scalars    []Scalar
-}
-
-// Histogram is a distribution in ns.
-type Histogram struct {
-	Metric   string
-	Basis    string // which times these are
-	From, To op.Time
-	Hist     *hist.Histogram
-}
-
-// Scalar is one figure.
-type Scalar struct {
-	Metric, Unit string
-	Value        float64
+	Histograms []metric.Histogram
+	Scalars    []metric.Scalar
 }
 
 // Metrics of a work, over its measured window.
@@ -53,8 +40,9 @@ func (w *WorkResult) Metrics() (Metrics, error) {
 	return m, nil
 }
 
-func (m *Metrics) histogram(metric, basis string, h *hist.Histogram, from, to op.Time) {
-	m.Histograms = append(m.Histograms, Histogram{Metric: metric, Basis: basis, From: from, To: to, Hist: h})
+func (m *Metrics) histogram(name, basis string, h *hist.Histogram, from, to op.Time) {
+	m.Histograms = append(m.Histograms,
+		metric.Histogram{Metric: name, Unit: metric.Nanoseconds, Basis: basis, From: from, To: to, Hist: h})
 }
 
 // of adds one operation's.
@@ -63,21 +51,21 @@ func (m *Metrics) of(w *WorkResult, f *Figures) {
 	for _, h := range []struct {
 		suffix, basis string
 		h             *hist.Histogram
-	}{{"", "response", c.Response}, {".service", "service", c.Service}, {".connect", "connect", c.Connect}, {".firstByte", "firstByte", c.First},
+	}{{"", "response", c.Response}, {metric.Service, "service", c.Service}, {".connect", "connect", c.Connect}, {".firstByte", "firstByte", c.First},
 		{".drain", "drain", c.Drain}, {".late", "late", c.Late}} {
 		if h.h.N() > 0 {
 			m.histogram(f.Name+h.suffix, h.basis, h.h, w.From, w.To)
 		}
 	}
 	scalar := func(suffix, unit string, v float64) {
-		m.Scalars = append(m.Scalars, Scalar{f.Name + suffix, unit, v})
+		m.Scalars = append(m.Scalars, metric.Scalar{Metric: f.Name + suffix, Unit: unit, Value: v})
 	}
-	scalar(perSecondOf, "1/s", f.PerSecond())
-	scalar(bandwidth, "B/s", f.Bandwidth())
-	scalar(".ok", "", float64(f.OK))
-	scalar(".failed", "", float64(f.Failed))
-	scalar(".lost", "", float64(f.Lost))
-	scalar(".bytes", "B", float64(f.Bytes))
+	scalar(metric.IOPS, metric.PerSecond, f.PerSecond())
+	scalar(metric.Bandwidth, metric.BytesPerSecond, f.Bandwidth())
+	scalar(metric.Completed, "", float64(f.OK))
+	scalar(metric.Failed, "", float64(f.Failed))
+	scalar(metric.Lost, "", float64(f.Lost))
+	scalar(metric.Transferred, metric.Bytes, float64(f.Bytes))
 	scalar(".attempts", "", float64(f.Attempts))
 	if ratio, ok := f.SuccessRatio(); ok {
 		scalar(successRatio, "", ratio)
@@ -99,12 +87,8 @@ func (m *Metrics) of(w *WorkResult, f *Figures) {
 	}
 }
 
-// What the names of these figures end in.
-const (
-	perSecondOf  = ".iops"
-	bandwidth    = ".bandwidth"
-	successRatio = ".successRatio"
-)
+// successRatio is the suffix of the share of operations that succeeded.
+const successRatio = ".successRatio"
 
 // Together are the metrics of works that went on side by side: their histograms
 // are merged, exactly, and their counts added up. Rates are of the time from where
@@ -114,12 +98,14 @@ func Together(works []Metrics) (Metrics, error) {
 	if len(works) == 1 {
 		return works[0], nil
 	}
-	histograms, scalars := map[string]*Histogram{}, map[string]*Scalar{}
+	histograms, scalars := map[string]*metric.Histogram{}, map[string]*metric.Scalar{}
 	for _, w := range works {
 		for _, h := range w.Histograms {
 			sum := histograms[h.Metric]
 			if sum == nil {
-				sum = &Histogram{Metric: h.Metric, Basis: h.Basis, From: h.From, To: h.To, Hist: hist.New()}
+				copied := h
+				copied.Hist = hist.New()
+				sum = &copied
 				histograms[h.Metric] = sum
 			}
 			sum.From, sum.To = min(sum.From, h.From), max(sum.To, h.To)
@@ -129,7 +115,7 @@ func Together(works []Metrics) (Metrics, error) {
 		}
 		for _, x := range w.Scalars {
 			if scalars[x.Metric] == nil {
-				scalars[x.Metric] = &Scalar{Metric: x.Metric, Unit: x.Unit}
+				scalars[x.Metric] = &metric.Scalar{Metric: x.Metric, Unit: x.Unit}
 			}
 			scalars[x.Metric].Value += x.Value
 		}
@@ -150,12 +136,12 @@ func Together(works []Metrics) (Metrics, error) {
 		}
 		switch suffix {
 		case successRatio:
-			ok := scalars[operation+".ok"].Value
-			x.Value = ok / (ok + scalars[operation+".failed"].Value + scalars[operation+".lost"].Value)
-		case perSecondOf:
-			x.Value = perSecond(scalars[operation+".ok"].Value, long)
-		case bandwidth:
-			x.Value = perSecond(scalars[operation+".bytes"].Value, long)
+			ok := scalars[operation+metric.Completed].Value
+			x.Value = ok / (ok + scalars[operation+metric.Failed].Value + scalars[operation+metric.Lost].Value)
+		case metric.IOPS:
+			x.Value = perSecond(scalars[operation+metric.Completed].Value, long)
+		case metric.Bandwidth:
+			x.Value = perSecond(scalars[operation+metric.Transferred].Value, long)
 		}
 		all.Scalars = append(all.Scalars, x)
 	}
@@ -164,7 +150,7 @@ func Together(works []Metrics) (Metrics, error) {
 
 // Rates are what ended in a second of a work, ramps too: completions and bytes
 // of what was done, failures, and what was given up as lost, a second.
-func Rates(w *model.Work, from, to op.Time, cells Cells) []Scalar {
+func Rates(w *model.Work, from, to op.Time, cells Cells) []metric.Scalar {
 	span := time.Duration(to - from).Seconds()
 	if span <= 0 {
 		return nil
@@ -185,18 +171,21 @@ func Rates(w *model.Work, from, to op.Time, cells Cells) []Scalar {
 			s.failed += c.N
 		}
 	}
-	var list []Scalar
+	var list []metric.Scalar
 	for i, s := range of {
 		name := w.Ops[i].Name
-		list = append(list, Scalar{name + perSecondOf, "1/s", float64(s.ok) / span}, Scalar{name + bandwidth, "B/s", float64(s.bytes) / span},
-			Scalar{name + ".failed", "1/s", float64(s.failed) / span}, Scalar{name + ".lost", "1/s", float64(s.lost) / span})
+		list = append(list,
+			metric.Scalar{Metric: name + metric.IOPS, Unit: metric.PerSecond, Value: float64(s.ok) / span},
+			metric.Scalar{Metric: name + metric.Bandwidth, Unit: metric.BytesPerSecond, Value: float64(s.bytes) / span},
+			metric.Scalar{Metric: name + metric.Failed, Unit: metric.PerSecond, Value: float64(s.failed) / span},
+			metric.Scalar{Metric: name + metric.Lost, Unit: metric.PerSecond, Value: float64(s.lost) / span})
 	}
 	return list
 }
 
 // Responses are the distributions of responses that were measured in a part of
 // a work, by operation.
-func Responses(w *model.Work, from, to op.Time, cells Cells) []Histogram {
+func Responses(w *model.Work, from, to op.Time, cells Cells) []metric.Histogram {
 	var m Metrics
 	for _, k := range sortedKeys(cells) {
 		if c := cells[k]; k.OK && !k.Ramp && k.Check == "" && c.Response.N() > 0 {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/object/coordinator"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
@@ -151,7 +152,7 @@ func (o *objects) stage(s *coordinator.ShardStage) error {
 		}
 	}
 	if d, _, ok := s.CPUPerOp(); ok {
-		o.res.Scalars = append(o.res.Scalars, parser.Scalar{Metric: s.Name + ".cpuPerOp", Unit: "ns", Value: float64(d)})
+		o.res.Scalars = append(o.res.Scalars, metric.Scalar{Metric: s.Name + ".cpuPerOp", Unit: metric.Nanoseconds, Value: float64(d)})
 	}
 	return nil
 }
@@ -176,10 +177,12 @@ func stagePrefix(w *model.Workload, stage string) string {
 
 func (o *objects) metrics(prefix string, m loadgen.Metrics) {
 	for _, h := range m.Histograms {
-		o.res.Totals = append(o.res.Totals, parser.Histogram{Metric: prefix + h.Metric, Unit: "ns", Basis: h.Basis, From: h.From, To: h.To, Hist: h.Hist})
+		h.Metric = prefix + h.Metric
+		o.res.Totals = append(o.res.Totals, h)
 	}
 	for _, x := range m.Scalars {
-		o.res.Scalars = append(o.res.Scalars, parser.Scalar{Metric: prefix + x.Metric, Unit: x.Unit, Value: x.Value})
+		x.Metric = prefix + x.Metric
+		o.res.Scalars = append(o.res.Scalars, x)
 	}
 }
 
@@ -190,7 +193,8 @@ func (o *objects) slices(s *coordinator.ShardStage, i int, prefix string) error 
 	cells, from, to := loadgen.Cells{}, op.Never, op.Never
 	flush := func() {
 		for _, h := range loadgen.Responses(w.Work, from, to, cells) {
-			o.res.Slices = append(o.res.Slices, parser.Histogram{Metric: prefix + h.Metric, Unit: "ns", Basis: h.Basis, From: from, To: to, Hist: h.Hist})
+			h.Metric = prefix + h.Metric
+			o.res.Slices = append(o.res.Slices, h)
 		}
 		cells, from = loadgen.Cells{}, op.Never
 	}
@@ -265,16 +269,16 @@ func (o *objects) series(prefix string, s *coordinator.ShardStage, wanted func(w
 			add(&s.Works[i], row, from, to, cells)
 		}
 	}
-	for _, metric := range slices.Sorted(maps.Keys(units)) {
-		list := parser.Series{Metric: prefix + metric, Unit: units[metric], Step: int64(time.Second)}
-		var parts []parser.Series
+	for _, name := range slices.Sorted(maps.Keys(units)) {
+		list := metric.Series{Metric: prefix + name, Unit: units[name], Step: int64(time.Second)}
+		var parts []metric.Series
 		for _, k := range slices.Sorted(maps.Keys(seconds)) {
 			x := seconds[k]
-			p := parser.Point{At: x.at, Value: x.sums[metric] / float64(x.long)}
+			p := metric.Point{At: x.at, Value: x.sums[name] / float64(x.long)}
 			if d := x.long - op.Time(time.Second); max(d, -d) < op.Time(wholeSecond) {
 				list.Points = append(list.Points, p)
 			} else {
-				parts = append(parts, parser.Series{Metric: list.Metric, Unit: list.Unit, Step: int64(x.long), Points: []parser.Point{p}})
+				parts = append(parts, metric.Series{Metric: list.Metric, Unit: list.Unit, Step: int64(x.long), Points: []metric.Point{p}})
 			}
 		}
 		if len(list.Points) > 0 {
@@ -291,7 +295,7 @@ func Names(w *model.Workload) []string {
 	add := func(prefix string, work *model.Work) {
 		for i := range work.Ops {
 			name := prefix + work.Ops[i].Name
-			names = append(names, name, name+".service", name+".connect", name+".firstByte", name+".drain")
+			names = append(names, name, name+metric.Service, name+".connect", name+".firstByte", name+".drain")
 			if work.Rate != nil {
 				names = append(names, name+".late")
 			}

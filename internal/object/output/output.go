@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cnsbench/cnsbench/internal/bundle"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/object/loadgen"
 	"github.com/cnsbench/cnsbench/internal/object/model"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -31,7 +32,7 @@ type Recorder struct {
 type told struct {
 	action   string
 	from, to op.Time
-	sums     []loadgen.Scalar
+	sums     []metric.Scalar
 }
 
 // fragment is what is too short to be a second of its own: what a work does after
@@ -118,8 +119,11 @@ func (r *Recorder) release(instance string) {
 	}
 	delete(r.held, instance)
 	for _, x := range last.sums {
-		r.Writer.Series(bundle.Series{Instance: instance, Action: last.action, Metric: x.Metric, Unit: x.Unit,
-			Step: int64(last.to - last.from), Points: []bundle.Point{{At: last.from, Value: x.Value / float64(last.to-last.from)}}})
+		r.Writer.Series(bundle.Series{
+			Labels: bundle.Labels{Instance: instance, Action: last.action},
+			Series: metric.Series{Metric: x.Metric, Unit: x.Unit, Step: int64(last.to - last.from),
+				Points: []metric.Point{{At: last.from, Value: x.Value / float64(last.to-last.from)}}},
+		})
 	}
 }
 
@@ -152,9 +156,12 @@ func (r *Recorder) Interval(stage string, w *model.Work, from, to op.Time, cells
 	}
 }
 
-func (r *Recorder) histogram(stage string, w *model.Work, h loadgen.Histogram, total bool) {
-	r.Writer.Histogram(bundle.HistogramSlice{Instance: Instance(stage, w.Name, r.host), Action: Action(stage, w.Name), Metric: h.Metric, Unit: "ns", Basis: h.Basis,
-		From: h.From, To: h.To, Total: total, Hist: h.Hist})
+func (r *Recorder) histogram(stage string, w *model.Work, h metric.Histogram, total bool) {
+	r.Writer.Histogram(bundle.HistogramSlice{
+		Labels:    bundle.Labels{Instance: Instance(stage, w.Name, r.host), Action: Action(stage, w.Name)},
+		Histogram: h,
+		Total:     total,
+	})
 }
 
 // StageEnded writes the totals.
@@ -172,13 +179,19 @@ func (r *Recorder) StageEnded(s *loadgen.StageResult) {
 			r.histogram(s.Name, w.Work, h, true)
 		}
 		for _, x := range m.Scalars {
-			r.Writer.Scalar(bundle.Scalar{Instance: Instance(s.Name, w.Work.Name, r.host), Action: Action(s.Name, w.Work.Name), Metric: x.Metric, Unit: x.Unit, Value: x.Value})
+			r.Writer.Scalar(bundle.Scalar{
+				Labels: bundle.Labels{Instance: Instance(s.Name, w.Work.Name, r.host), Action: Action(s.Name, w.Work.Name)},
+				Scalar: x,
+			})
 		}
 		r.Writer.Ended(op.InstanceEnd{Instance: Instance(s.Name, w.Work.Name, r.host), At: w.Ended, OK: w.Err == nil,
 			Containers: []op.ContainerEnd{{Name: "workers", Message: message(w.Err)}}})
 	}
 	if d, _, ok := s.CPUPerOp(); ok {
-		r.Writer.Scalar(bundle.Scalar{Instance: r.driver(), Action: s.Name, Metric: s.Name + ".cpuPerOp", Unit: "ns", Value: float64(d)})
+		r.Writer.Scalar(bundle.Scalar{
+			Labels: bundle.Labels{Instance: r.driver(), Action: s.Name},
+			Scalar: metric.Scalar{Metric: s.Name + ".cpuPerOp", Unit: metric.Nanoseconds, Value: float64(d)},
+		})
 	}
 	if s.Err != nil {
 		r.Writer.Log(s.Ended, "object", fmt.Sprintf("stage %s: %v", s.Name, s.Err))

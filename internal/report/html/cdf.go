@@ -35,10 +35,10 @@ func cdfChart(c figure.CDF) template.HTML {
 	return s.close()
 }
 
-// logarithmic says whether a scale from lo to hi wants to be.
+// logarithmic reports whether a scale from lo to hi is logarithmic.
 func logarithmic(lo, hi float64) bool { return hi > 4*lo }
 
-// extremes of what is drawn, with room and never of no width.
+// extremes returns the range of the curves with a margin; it is never empty.
 func extremes(c figure.CDF) (lo, hi float64) {
 	lo, hi = 1e18, 1
 	for _, steps := range [][]stats.Step{c.Response, c.Service} {
@@ -66,7 +66,7 @@ func staircase(steps []stats.Step, x, y scale) [][2]float64 {
 		last = p.P
 		points = append(points, [2]float64{x.at(float64(p.V)), y.at(last)})
 	}
-	if len(points) > 0 { // what has no end is beyond the right edge
+	if len(points) > 0 { // censored values are beyond the right edge
 		points = append(points, [2]float64{x.hi, y.at(last)})
 	}
 	return points

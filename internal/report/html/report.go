@@ -1,6 +1,6 @@
-// Package html writes a run as one HTML file that needs nothing else: no
-// network, no script. It shows what the analysis found and computes nothing.
-// Everything in it that came from a file is escaped.
+// Package html writes the report of a run as one HTML file without scripts or external
+// resources. It shows the figures of the analysis and computes none. All text from files
+// is escaped.
 package html
 
 import (
@@ -31,7 +31,7 @@ var style string
 // maxLog is how many lines of the log are shown.
 const maxLog = 200
 
-// page is what the template is given.
+// page is the data of the template.
 type page struct {
 	*summary.Summary
 	Style       template.CSS
@@ -51,10 +51,10 @@ type page struct {
 	Facts       facts
 }
 
-// facts are what the report reads of a plan, as far as it has them.
+// facts are the fields of a plan that the report shows.
 type facts struct {
-	Args   []string `json:"args"`   // flags of the run that shape its result, each word
-	Inject string   `json:"inject"` // text of the faults that were injected
+	Args   []string `json:"args"`   // flags of the run that affect its result
+	Inject string   `json:"inject"` // injected faults, as text
 }
 
 type cdf struct {
@@ -65,7 +65,7 @@ type cdf struct {
 
 // Write writes the report of a bundle, complete or not, with its summary.
 func Write(w io.Writer, b *bundle.Bundle, s *summary.Summary) error {
-	p, err := gather(b, s)
+	p, err := newPage(b, s)
 	if err != nil {
 		return fmt.Errorf("report of %s: %w", b.Dir, err)
 	}
@@ -79,7 +79,7 @@ func Write(w io.Writer, b *bundle.Bundle, s *summary.Summary) error {
 	return nil
 }
 
-func gather(b *bundle.Bundle, s *summary.Summary) (*page, error) {
+func newPage(b *bundle.Bundle, s *summary.Summary) (*page, error) {
 	figures, err := figure.Make(b)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func gather(b *bundle.Bundle, s *summary.Summary) (*page, error) {
 	}
 	if len(b.Run.Plan) > 0 {
 		if err := json.Unmarshal(b.Run.Plan, &p.Facts); err != nil {
-			return nil, fmt.Errorf("the plan in run.json: %w", err)
+			return nil, fmt.Errorf("read plan of run.json: %w", err)
 		}
 	}
 	for _, c := range figures.CDFs {
@@ -130,7 +130,7 @@ func (p *page) readEnvironment(b *bundle.Bundle) error {
 	return nil
 }
 
-// readLog keeps the last lines.
+// readLog reads the last lines of the log.
 func (p *page) readLog(b *bundle.Bundle) error {
 	for l, err := range b.Log() {
 		if err != nil {
@@ -144,11 +144,11 @@ func (p *page) readLog(b *bundle.Bundle) error {
 	return nil
 }
 
-// Unfinished says that the run was killed: nobody writes to it, nothing closed
-// it.
+// Unfinished reports whether the run was killed: its bundle is not closed and no process
+// writes to it.
 func (p *page) Unfinished() bool { return p.State == bundle.Running && !p.Live }
 
-// Command is the one that would repeat the run.
+// Command returns the command that repeats the run.
 func (p *page) Command() string {
 	words := []string{"cnsbench", "run", p.File()}
 	switch {
@@ -165,7 +165,7 @@ func (p *page) Command() string {
 	return strings.Join(words, " ")
 }
 
-// Cleanup is the command that removes what the run left behind.
+// Cleanup returns the command that removes leftovers of the run.
 func (p *page) Cleanup() string {
 	if p.ObjectsOnly() {
 		return "cnsbench object cleanup " + quote(p.Dir)
@@ -173,19 +173,19 @@ func (p *page) Cleanup() string {
 	return "cnsbench cleanup " + quote(p.Dir)
 }
 
-// ObjectsOnly says that it was a workload of object storage on its own: there are
-// no operations and no objectives.
+// ObjectsOnly reports whether it is an object storage run, without operations and
+// objectives.
 func (p *page) ObjectsOnly() bool { return p.Run.ObjectsOnly() }
 
-// apart are the instances whose figures are not those of all together.
-func apart(w summary.Workload) []summary.Instance {
+// ownInstances returns the instances with figures other than those of the workload.
+func ownInstances(w summary.Workload) []summary.Instance {
 	if len(w.Instances) == 1 && !slices.ContainsFunc(w.Instances[0].Metrics, func(m summary.Metric) bool { return m.Volume != "" }) {
 		return nil
 	}
 	return w.Instances
 }
 
-// File is the name of the Benchmark's file.
+// File returns the name of the Benchmark's file.
 func (p *page) File() string {
 	if f := p.Run.Source.File; f != "" {
 		return f
@@ -208,9 +208,9 @@ func indent(raw json.RawMessage) string {
 	return string(out)
 }
 
-// functions of the template: they format.
+// functions of the template.
 var functions = template.FuncMap{
-	"ns":        func(v *int64) string { return optional(v, func(v int64) string { return units.Duration(float64(v)) }) },
+	"ns":        units.Ns,
 	"nsf":       func(v *float64) string { return optional(v, units.Duration) },
 	"duration":  func(v int64) string { return units.Duration(float64(v)) },
 	"count":     func(v *float64) string { return optional(v, units.Count) },
@@ -225,7 +225,7 @@ var functions = template.FuncMap{
 	"spread":    spread,
 	"gain":      gain,
 	"scaled":    scaleChart,
-	"apart":     apart,
+	"apart":     ownInstances,
 	"median":    medianInterval,
 	"ended":     func(a summary.Action, outcome string) int64 { return a.Outcomes[op.Outcome(outcome)] },
 	"status":    statusClass,
@@ -250,11 +250,10 @@ func medianInterval(l summary.Latency) string {
 	if i.HighNs != nil {
 		high = units.Duration(float64(*i.HighNs))
 	}
-	return fmt.Sprintf("%s … %s", optional(i.LowNs, func(v int64) string { return units.Duration(float64(v)) }), high)
+	return fmt.Sprintf("%s … %s", units.Ns(i.LowNs), high)
 }
 
-// statusClass is a class of the page's style for a verdict, a severity or a
-// state; a word that is none of ours is "unknown".
+// statusClass returns the style class of a verdict, a severity or a state.
 func statusClass(v any) string {
 	switch s := fmt.Sprint(v); s {
 	case "pass", "complete", "info":

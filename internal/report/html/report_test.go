@@ -51,12 +51,12 @@ func TestWrite(t *testing.T) {
 		saysNot []string
 	}{
 		{"demo", demo, []string{"37 stalls of I/O", "snapshots/7", "CreateSnapshot", "needs n ≥ 299", "ResourceExhausted", "<svg", "no data", "fio-1-data", "droppedOps"}, []string{"not complete"}},
-		{"empty", analysistest.Empty(t), []string{"No operation was recorded", "The run had none", "Nothing happened"}, []string{"not complete"}},
-		{"killed", analysistest.Killed(t), []string{"This run is not complete", "the run was killed", "It was not recorded",
+		{"empty", analysistest.Empty(t), []string{"No operation was recorded", "The run had none", "There is nothing to draw"}, []string{"not complete"}},
+		{"killed", analysistest.Killed(t), []string{"This run is not complete", "the run was killed", "Not recorded",
 			`>incomplete</span>`, "<title>synthetic (incomplete) ·", "cnsbench cleanup /",
 			`snapshots<span class="sub">snapshot, rate often</span><span class="sub">no op: the bundle was never closed`},
 			[]string{"<h3>snapshots</h3>"}},
-		{"live", live, []string{"This run is not complete", "still going on", `>running</span>`}, []string{`>incomplete</span>`, "(incomplete)", "cnsbench cleanup"}},
+		{"live", live, []string{"This run is not complete", "in progress", `>running</span>`}, []string{`>incomplete</span>`, "(incomplete)", "cnsbench cleanup"}},
 		{"objects", analysistest.Objects(t), []string{"<h3>main</h3>", ">3 errors<", "cnsbench object run"}, []string{"not complete", "<h2>Operations</h2>", "<h2>Interference</h2>"}},
 		{"objects, cut off", analysistest.CutOff(t), []string{`<h3>main.one <span class="tag doubtful">incomplete</span>`, ">30 errors<", "<h3>prepare</h3>"}, nil},
 		{"hostile", analysistest.Hostile(t), []string{"&lt;script"}, []string{"<script", "<img"}},

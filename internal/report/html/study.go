@@ -14,7 +14,7 @@ import (
 //go:embed study.html
 var studyText string
 
-// Study is what the page of a study shows.
+// Study is the data of a study's page.
 type Study struct {
 	Name      string
 	Factors   []string
@@ -25,7 +25,7 @@ type Study struct {
 	Sweeps    []sweep.Sweep
 }
 
-// StudyRow is a cell: its levels, its trials, and the responses as text.
+// StudyRow is a cell: levels, number of trials, and responses as text.
 type StudyRow struct{ Cells []string }
 
 // WriteStudy writes the page of a study.
@@ -43,7 +43,7 @@ func WriteStudy(w io.Writer, s *Study) error {
 	}{s, sweep.Note, template.CSS(style)}) //nolint:gosec // our own file
 }
 
-// colours is how many the style has.
+// colours is the number of line colours in the style.
 const colours = 5
 
 // The measures of a chart.
@@ -53,7 +53,7 @@ const (
 	chartTop, chartBottom   = 12.0, 34.0
 )
 
-// class of the i-th line; dashes tell lines apart where colours are used up.
+// class returns the style class of the i-th line; lines beyond the colours are dashed.
 func class(i int) string {
 	c := fmt.Sprintf("c%d", i%colours)
 	if i >= colours {
@@ -62,7 +62,7 @@ func class(i int) string {
 	return c
 }
 
-// levelCDFs draws the distribution of the response, a line a level.
+// levelCDFs draws the distributions of the response, one line per level.
 func levelCDFs(s sweep.Series) template.HTML {
 	lo, hi := 1e18, 1.0
 	for _, p := range s.Points {
@@ -86,7 +86,7 @@ func levelCDFs(s sweep.Series) template.HTML {
 	return v.close()
 }
 
-// times draws the axis of a scale of nanoseconds.
+// times draws the axis of a scale in ns.
 func (s *svg) times(x scale) {
 	last := ""
 	for _, t := range x.ticks(7) {
@@ -107,8 +107,8 @@ func (s *svg) counts(y scale) {
 	}
 }
 
-// rateChart draws operations a minute by level, a line a series; a bar is the
-// range of the trials.
+// rateChart draws operations per minute by level, one line per series. A bar is the range
+// of the trials.
 func rateChart(s sweep.Sweep) template.HTML {
 	var levels []float64
 	most := 1.0

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// svg writes a figure. Colours and type come from the page's style by class,
-// so that figures follow light, dark and print; every text is escaped here.
+// svg writes a figure. Colours and fonts come from the page's style by class. All text is
+// escaped.
 type svg struct{ strings.Builder }
 
 func (s *svg) open(width, height float64, label string) {
@@ -25,7 +25,7 @@ func (s *svg) line(x1, y1, x2, y2 float64, class string) {
 	fmt.Fprintf(s, `<line x1="%s" y1="%s" x2="%s" y2="%s" class="%s"/>`, num(x1), num(y1), num(x2), num(y2), class)
 }
 
-// rect with a title shows it when pointed at.
+// rect draws a rectangle; the title is its tooltip.
 func (s *svg) rect(x, y, w, h float64, class, title string) {
 	fmt.Fprintf(s, `<rect x="%s" y="%s" width="%s" height="%s" class="%s"`, num(x), num(y), num(w), num(h), class)
 	if title == "" {
@@ -81,7 +81,7 @@ func (s scale) at(v float64) float64 {
 	return s.lo + (v-lo)/(hi-lo)*(s.hi-s.lo)
 }
 
-// ticks are round values within the scale, at most about n.
+// ticks returns about n round values within the scale.
 func (s scale) ticks(n int) []float64 {
 	if s.log {
 		return s.logTicks(n)
@@ -101,7 +101,7 @@ func (s scale) ticks(n int) []float64 {
 	return ts
 }
 
-// logTicks are powers of ten, with 2 and 5 where there is room.
+// logTicks returns powers of ten, with 2 and 5 where there is room.
 func (s scale) logTicks(n int) []float64 {
 	decades := math.Log10(s.max / s.min)
 	mantissas := []float64{1}
@@ -122,7 +122,7 @@ func (s scale) logTicks(n int) []float64 {
 	return ts
 }
 
-// roundUp is the next 1, 2 or 5 times a power of ten.
+// roundUp returns the next 1, 2 or 5 times a power of ten.
 func roundUp(v float64) float64 {
 	if v <= 0 {
 		return 0

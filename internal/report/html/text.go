@@ -16,7 +16,7 @@ func clip(s string, n int) string {
 	return s
 }
 
-// quote is a word for a POSIX shell.
+// quote quotes a word for a POSIX shell.
 func quote(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:,@%+", r)

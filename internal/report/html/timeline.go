@@ -27,17 +27,16 @@ const (
 	axisHeight = 34.0
 )
 
-// timeline is the figure being drawn: one axis of time for all of it.
+// timeline is a figure with one time axis.
 type timeline struct {
 	svg
 	x      scale
 	stalls []interference.Stall
-	y      float64 // how far down we are
+	y      float64 // current offset from the top
 }
 
-// timelineChart draws operations as bars above, and each instance's
-// throughput and latency below; stalls are marked through the instance's
-// panel. It is empty where nothing happened.
+// timelineChart draws operations as bars, and below them throughput and latency of each
+// instance with its stalls. It is empty without data.
 func timelineChart(t figure.Timeline, stalls []interference.Stall) template.HTML {
 	if t.To <= t.From {
 		return ""
@@ -109,7 +108,7 @@ func (d *timeline) lane(l figure.Lane) {
 	d.y += h + laneGap
 }
 
-// outcomeClass is a class of the page's style, never a text from a file.
+// outcomeClass returns the style class of an outcome, never text from a file.
 func outcomeClass(o op.Outcome) string {
 	switch o {
 	case op.OK:
@@ -192,14 +191,13 @@ func (d *timeline) points(l figure.Line, y scale) [][2]float64 {
 		if i > 0 && p.From > l.Points[i-1].To+(p.To-p.From) {
 			ps = append(ps, [2]float64{0, math.NaN()})
 		}
-		// A step: the value is of the whole interval, at no instant in it.
+		// The value holds over the whole interval.
 		ps = append(ps, [2]float64{d.x.at(float64(p.From)), y.at(p.Value)}, [2]float64{d.x.at(float64(p.To)), y.at(p.Value)})
 	}
 	return ps
 }
 
-// lineClass gives reads and writes their colours everywhere; nothing is for what
-// has none of its own.
+// lineClass returns the colour class of reads and writes; empty for other lines.
 func lineClass(name string) string {
 	switch {
 	case hasWord(name, "canary", "write"):
@@ -214,15 +212,15 @@ func lineClass(name string) string {
 	return ""
 }
 
-// otherClasses are those of the lines without a colour of their own, in order.
+// otherClasses are the classes of other lines, in order.
 var otherClasses = []string{"c4", "c4 dashed", "c2", "c3", "c2 dashed", "c3 dashed"}
 
-// lineName is what a line is of, in both bands.
+// lineName returns the operation of a line.
 func lineName(l figure.Line) string {
 	return strings.TrimSuffix(strings.TrimSuffix(l.Name, " p99"), " max")
 }
 
-// lineClasses are those of a panel's lines, by what they are of.
+// lineClasses returns the classes of a panel's lines by operation.
 func lineClasses(p figure.Panel) map[string]string {
 	classes, others := map[string]string{}, 0
 	for _, l := range slices.Concat(p.Bandwidth, p.Latency) {
@@ -238,8 +236,8 @@ func lineClasses(p figure.Panel) map[string]string {
 	return classes
 }
 
-// legend names each line once: reads and writes have their colours in both bands,
-// and all volumes' canaries one. It ends where there is no more room.
+// legend names each operation once, and the canaries of all volumes once, as far as there
+// is room.
 func (d *timeline) legend(p figure.Panel, classes map[string]string, x, y, end float64) {
 	seen := map[string]bool{}
 	for _, l := range slices.Concat(p.Bandwidth, p.Latency) {

@@ -14,15 +14,15 @@ const (
 	yellow = "33"
 )
 
-// printer gathers lines that fit the width. What comes from files is cleaned,
-// so that a name cannot steer the terminal.
+// printer collects lines that fit the width. Text from files is cleaned of control
+// characters.
 type printer struct {
 	strings.Builder
 	width int
 	color bool
 }
 
-// clean replaces what is not printable; a break of a line is a space.
+// clean replaces unprintable characters, and line breaks by spaces.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -42,7 +42,7 @@ func (p *printer) paint(color, s string) string {
 	return "\x1b[" + color + "m" + s + "\x1b[0m"
 }
 
-// line writes what is clean and fits already.
+// line writes clean text that fits.
 func (p *printer) line(s string) { p.WriteString(strings.TrimRight(s, " ") + "\n") }
 
 func (p *printer) title(s string) { p.line("\n" + p.paint(bold, s)) }
@@ -52,7 +52,7 @@ func (p *printer) note(s string) { p.wrap("  ", s) }
 // wrap writes text over as many lines as it needs, indented beneath itself.
 func (p *printer) wrap(label, text string) { p.wrapAfter(label, label, text) }
 
-// wrapAfter is wrap with a label that may be painted; plain tells its width.
+// wrapAfter is wrap with a painted label; plain gives its width.
 func (p *printer) wrapAfter(plain, painted, text string) {
 	indent := min(length(plain), p.width/2)
 	room := p.width - indent
@@ -93,8 +93,8 @@ func clip(s string, n int) string {
 	return s
 }
 
-// table has its title as the head of its first column, which is aligned left,
-// as are those in left; the others right.
+// table has its title as the head of its first column. The first column and those in left
+// are aligned left, the others right.
 type table struct {
 	head []string
 	rows [][]string
@@ -103,7 +103,7 @@ type table struct {
 
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 
-// maxCell bounds a column that a name from a file would widen.
+// maxCell bounds the width of a column.
 const maxCell = 30
 
 func (p *printer) table(t table) {
@@ -123,7 +123,7 @@ func (p *printer) table(t table) {
 	}
 }
 
-// needs is the width of a row.
+// needs returns the width of a row.
 func (p *printer) needs(widths []int) int {
 	sum := 2 * len(widths)
 	for _, w := range widths {

@@ -1,5 +1,5 @@
-// Package terminal writes a summary for people at a terminal. It shows what
-// the analysis found and computes nothing.
+// Package terminal writes a summary as text for a terminal. It shows the figures of the
+// analysis and computes none.
 package terminal
 
 import (
@@ -25,9 +25,9 @@ type Options struct {
 	Width int // columns; 0: 96
 }
 
-// For are the options that suit a file: colour on a terminal, unless NO_COLOR
-// is set or the terminal is dumb; its width, between 60 and 100 columns.
-func For(f *os.File) Options {
+// OptionsFor returns the options for a file: on a terminal colour, unless NO_COLOR is set
+// or TERM is dumb, and its width, between 60 and 100 columns.
+func OptionsFor(f *os.File) Options {
 	width, _, err := term.GetSize(int(f.Fd()))
 	if err != nil {
 		return Options{}
@@ -39,11 +39,11 @@ func For(f *os.File) Options {
 	return o
 }
 
-// Lists are cut to these lengths; the report has the rest.
+// Lengths of lists; the report has the rest.
 const (
-	maxStalls  = 5
-	maxEffects = 8
-	maxBeside  = 12
+	maxStalls        = 5
+	maxEffects       = 8
+	maxDistributions = 12
 )
 
 // Write writes the summary.
@@ -62,7 +62,7 @@ func Write(w io.Writer, s *summary.Summary, o Options) error {
 	p.bounds(s)
 	p.interference(s)
 	p.stalls(s)
-	p.beside(s)
+	p.distributions(s)
 	p.validity(s)
 	_, err := io.WriteString(w, p.String())
 	return err
@@ -95,13 +95,13 @@ func (p *printer) objectives(s *summary.Summary) {
 	for _, v := range s.Verdicts {
 		word, color := verdict(string(v.Status))
 		label := "  " + pad(word, 8) + pad(v.Name, names) + "  "
-		p.wrapAfter(label, p.paint(color, pad("  "+word, 10))+pad(clean(v.Name), names)+"  ", strings.Join(facts(v), "; "))
+		p.wrapAfter(label, p.paint(color, pad("  "+word, 10))+pad(clean(v.Name), names)+"  ", strings.Join(verdictFacts(v), "; "))
 	}
 }
 
-// facts are what a verdict rests on: each call with its value and what weakens
-// it. What had no data the message names.
-func facts(v slo.Verdict) []string {
+// verdictFacts returns each call of an objective with its value and warning. Calls without
+// data are in the message.
+func verdictFacts(v slo.Verdict) []string {
 	var list []string
 	for _, o := range v.Observed {
 		s := o.String()
@@ -121,7 +121,7 @@ func facts(v slo.Verdict) []string {
 	return list
 }
 
-// noData is the value of a call that had none.
+// noData is the value of a call without data.
 const noData = "no data"
 
 func verdict(status string) (word, color string) {
@@ -151,7 +151,7 @@ func (p *printer) operations(s *summary.Summary) {
 	}
 	t := table{head: []string{"Operations", "n", "ok", "not ok", "p50", "p90", "p99", "max"}}
 	for _, a := range s.Actions {
-		if a.NoOps != "" { // why is in the headline
+		if a.NoOps != "" { // the headline has the reason
 			t.row(a.Name, "0", "", "", "", "", "", "")
 			continue
 		}
@@ -167,9 +167,9 @@ func (p *printer) operations(s *summary.Summary) {
 		}
 	}
 	p.table(t)
-	p.note("response times, counted from when the schedule wanted the op; n<29: too few values for that quantile")
+	p.note("response time: from the scheduled start; n<29: too few values for that quantile")
 	for _, a := range s.Actions {
-		if text := a.Whose(); text != "" {
+		if text := a.AttributionLine(); text != "" {
 			p.wrap("  ", a.Name+": "+text)
 		}
 	}
@@ -194,10 +194,10 @@ func (p *printer) episodes(s *summary.Summary) {
 		}
 	}
 	p.table(t)
-	p.note("response times of the whole, and of each step from the end of the one before; share: of the time of those that were ok")
+	p.note("response time: of the episode from its scheduled start, of a step from the end of the step before; share: of the time of episodes that were ok")
 }
 
-// short is a quantile in few columns.
+// short formats a quantile in few columns.
 func short(q summary.Quantile) string {
 	if q.NeedsN > 0 {
 		return fmt.Sprintf("n<%d", q.NeedsN)
@@ -205,18 +205,11 @@ func short(q summary.Quantile) string {
 	return q.String()
 }
 
-func ns(v *int64) string {
-	if v == nil {
-		return "–"
-	}
-	return units.Duration(float64(*v))
-}
-
 func (p *printer) workloads(s *summary.Summary) {
 	t := table{head: []string{"Workloads", "per s", "bandwidth", "p50", "p99", "max", "errors"}}
 	for _, w := range s.Workloads {
 		if w.Step {
-			continue // in the table of what was sought
+			continue // in the table of the search
 		}
 		metrics(&t, w.Action, w.Metrics)
 		for _, v := range w.Variants {
@@ -234,7 +227,7 @@ func (p *printer) workloads(s *summary.Summary) {
 			p.note(fmt.Sprintf("%s: invalid: %s", w.Action, w.Invalid))
 		}
 		if w.CutOff && !w.Step {
-			p.note(fmt.Sprintf("%s: incomplete, %s", w.Action, summary.Until(s.Live)))
+			p.note(fmt.Sprintf("%s: incomplete, %s", w.Action, summary.CutOffNote(s.Live)))
 		}
 		for _, ph := range w.Phases[min(1, len(w.Phases)):] {
 			p.note(fmt.Sprintf("%s, %s after the barrier: %s", w.Action, ph.StartAfter, ph.Title()))
@@ -270,20 +263,17 @@ func (p *printer) interference(s *summary.Summary) {
 			ratio = e.BystanderRatio
 		}
 		q := ratio.Quantile
-		others, factor := ns(at(e.Bystander, q)), times(e.BystanderRatio)
+		others, factor := units.Ns(e.Bystander.Quantile(q)), times(e.BystanderRatio)
 		if r := e.BystanderRatio; r != nil && r.Quantile != q {
 			name := fmt.Sprintf("p%g ", 100*r.Quantile)
-			others, factor = name+ns(at(e.Bystander, r.Quantile)), name+factor
+			others, factor = name+units.Ns(e.Bystander.Quantile(r.Quantile)), name+factor
 		}
-		t.row(e.Control+" ▸ "+e.Action+" "+e.Metric, fmt.Sprintf("p%g", 100*q), ns(at(e.Outside, q)), ns(at(e.Own, q)), times(e.OwnRatio), others, factor)
+		t.row(e.Control+" ▸ "+e.Action+" "+e.Metric, fmt.Sprintf("p%g", 100*q), units.Ns(e.Outside.Quantile(q)),
+			units.Ns(e.Own.Quantile(q)), times(e.OwnRatio), others, factor)
 	}
 	if len(t.rows) > 0 {
 		p.table(t)
 	}
-}
-
-func at(s interference.Side, q float64) *int64 {
-	return map[float64]*int64{0.5: s.P50Ns, 0.9: s.P90Ns, 0.99: s.P99Ns}[q]
 }
 
 func times(r *interference.Ratio) string {
@@ -311,20 +301,20 @@ func (p *printer) stalls(s *summary.Summary) {
 	}
 }
 
-// beside shows what others counted.
-func (p *printer) beside(s *summary.Summary) {
+// distributions shows the durations counted by other components.
+func (p *printer) distributions(s *summary.Summary) {
 	if len(s.Distributions) == 0 {
 		return
 	}
-	t := table{head: []string{"Counted by others", "by", "n", "mean", "p50", "p99"}, left: map[int]bool{1: true}}
+	t := table{head: []string{"Counted by other components", "by", "n", "mean", "p50", "p99"}, left: map[int]bool{1: true}}
 	longest := slices.SortedStableFunc(slices.Values(s.Distributions), func(a, b summary.Distribution) int { return cmp.Compare(b.TotalNs(), a.TotalNs()) })
-	for _, d := range longest[:min(maxBeside, len(longest))] {
-		t.row(d.Name, d.Source, fmt.Sprint(d.N), ns(d.MeanNs), d.P50.String(), d.P99.String())
+	for _, d := range longest[:min(maxDistributions, len(longest))] {
+		t.row(d.Name, d.Source, fmt.Sprint(d.N), units.Ns(d.MeanNs), d.P50.String(), d.P99.String())
 	}
 	p.table(t)
-	p.note("over the whole run, and of everything that they did: no part of any op's figures")
-	if n := len(s.Distributions); n > maxBeside {
-		p.note(fmt.Sprintf("those with the most time in all, of %d; the report has all", n))
+	p.note("all calls of the component over the whole run; not included in the figures of any op")
+	if n := len(s.Distributions); n > maxDistributions {
+		p.note(fmt.Sprintf("those with the most total time, of %d; the report has all", n))
 	}
 }
 

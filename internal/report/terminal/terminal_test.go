@@ -138,7 +138,7 @@ func TestFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if o := For(f); o.Color {
+	if o := OptionsFor(f); o.Color {
 		t.Error("colour into a file")
 	}
 }

@@ -10,9 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Visible writes what would steer a terminal as escapes that can be read, such
-// as \x1b: control characters other than line breaks and tabs, what changes the
-// direction of text, and bytes that are no UTF-8.
+// Visible replaces control characters other than line breaks and tabs, characters that
+// change the direction of text, and invalid UTF-8 by escapes such as \x1b.
 func Visible(s string) string {
 	if !strings.ContainsFunc(s, steers) {
 		return s
@@ -33,7 +32,7 @@ func Visible(s string) string {
 	return b.String()
 }
 
-// VisibleJSON is Visible for JSON text, in which it stands for the same values.
+// VisibleJSON is Visible for JSON text; the JSON keeps its values.
 func VisibleJSON(s string) string {
 	if !strings.ContainsFunc(s, steers) {
 		return s
@@ -63,14 +62,13 @@ func steers(r rune) bool {
 	return !unicode.IsPrint(r) && !unicode.IsSpace(r)
 }
 
-// Writer makes all that is written through it visible. It is for one goroutine
-// at a time.
+// Writer applies Visible to all that is written. It is not safe for concurrent use.
 type Writer struct {
 	To   io.Writer
-	part []byte // of a character that is not complete yet
+	part []byte // of an incomplete character
 }
 
-// Write writes b, but for the beginning of a character at its end.
+// Write writes b, and keeps an incomplete character at its end.
 func (w *Writer) Write(b []byte) (int, error) {
 	text := append(w.part, b...)
 	whole := len(text)

@@ -1,18 +1,17 @@
-// Package knee finds where throughput stops to grow with concurrency. It is pure.
+// Package knee finds where throughput stops growing with concurrency. It does no I/O.
 //
 // The rule. Let x(w) be the throughput with w workers. Its gain for each doubling
 // between two levels v < w is (x(w)/x(v))^(1/log₂(w/v)) − 1: 100 % where it grows in
-// proportion, 0 where it does not. The knee is the least level from which on no
-// step to the next level gains as much as a threshold (10 % unless said otherwise):
-// what more workers bring beyond it is response time. By the response-time law,
-// with x at its limit the response is w/x(w): past the knee it grows in proportion
-// to w (Denning and Buzen, 1978), which is why the seed study's Fig. 1 has it there.
+// proportion, 0 where it does not grow. The knee is the least level from which no step
+// to the next level gains as much as a threshold (default 10 %). By the response-time
+// law (Denning and Buzen, 1978), with x at its limit the response time is w/x(w): past
+// the knee more workers only add response time.
 //
-// A step's gain is the median of the ratios of repetitions, with an interval by
-// Mann and Whitney (stats.MedianRatio). A step grows if the whole interval is at or
-// above the threshold, is flat if the whole is below, else it is not known. So the
-// knee has an interval too: not before the level behind the last step that grows,
-// not after the first level from which on all steps are flat.
+// A step's gain is the median of the ratios of repetitions, with an interval by Mann
+// and Whitney (stats.MedianRatio). A step grows if the whole interval is at or above the
+// threshold, is flat if the whole is below, and is unknown otherwise. The interval of the
+// knee is from the level after the last growing step to the first level from which all
+// steps are flat.
 package knee
 
 import (
@@ -23,7 +22,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats"
 )
 
-// Threshold is the gain for each doubling below which more workers are not worth it.
+// Threshold is the default gain for each doubling below which a step is flat.
 const Threshold = 0.10
 
 // Level is one number of workers.
@@ -35,7 +34,7 @@ type Level struct {
 // Median throughput of the repetitions; 0 without.
 func (l *Level) Median() float64 { return stats.Median(l.PerSecond) }
 
-// Class is what is known of a step.
+// Class of a step.
 type Class string
 
 // The classes.
@@ -57,23 +56,23 @@ type Step struct {
 	Class Class    `json:"class"`
 }
 
-// Knee is where throughput stops to grow.
+// Knee is where throughput stops growing.
 type Knee struct {
 	Threshold float64 `json:"threshold"`
 	Levels    []Level `json:"levels"` // from the fewest workers up
 	Steps     []Step  `json:"steps"`
 	// Workers is the knee by the medians; nil: the last step still gains.
 	Workers *int `json:"workers"`
-	// AtLeast and AtMost bound it by the intervals; nil: nothing does. AtMost
-	// equal to the fewest workers: it may lie below them.
+	// AtLeast and AtMost bound it by the intervals; nil: unbounded. AtMost equal to the
+	// fewest workers: it may be below them.
 	AtLeast *int `json:"atLeast"`
 	AtMost  *int `json:"atMost"`
 	// Peak is the level of the highest median.
 	Peak int `json:"peak"`
 }
 
-// Find applies the rule. Levels without a positive throughput are an error, and
-// fewer than two.
+// Find applies the rule. Fewer than two levels, or one without a positive throughput,
+// are an error.
 func Find(levels []Level, threshold float64) (*Knee, error) {
 	levels = slices.Clone(levels)
 	slices.SortFunc(levels, func(a, b Level) int { return a.Workers - b.Workers })
@@ -105,7 +104,7 @@ func Find(levels []Level, threshold float64) (*Knee, error) {
 	return k, nil
 }
 
-// from is the least level from which on all steps are so; nil if the last is not.
+// from returns the least level from which all steps match; nil if the last does not.
 func (k *Knee) from(so func(*Step) bool) *int {
 	var at *int
 	for i := len(k.Steps) - 1; i >= 0 && so(&k.Steps[i]); i-- {
@@ -139,7 +138,7 @@ func step(a, b *Level, threshold float64) (Step, error) {
 	return s, nil
 }
 
-// String is the knee in a sentence.
+// String returns the knee in a sentence.
 func (k *Knee) String() string {
 	first, last := k.Levels[0].Workers, k.Levels[len(k.Levels)-1].Workers
 	gain := fmt.Sprintf("%.0f %% for each doubling", 100*k.Threshold)
@@ -154,13 +153,13 @@ func (k *Knee) String() string {
 	}
 	switch {
 	case k.AtLeast == nil && k.AtMost == nil:
-		text += "; how sure that is is not known: the repetitions are too few or too far apart"
+		text += "; without an interval: the repetitions are too few or vary too much"
 	case k.AtLeast == nil:
 		text += fmt.Sprintf("; by the intervals at most %d", *k.AtMost)
 	case k.AtMost == nil:
 		text += fmt.Sprintf("; by the intervals at least %d", *k.AtLeast)
 	case *k.AtLeast == *k.AtMost:
-		text += "; the intervals leave no other level"
+		text += "; the intervals allow no other level"
 	default:
 		text += fmt.Sprintf("; by the intervals from %d to %d", *k.AtLeast, *k.AtMost)
 	}

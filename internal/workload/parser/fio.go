@@ -16,6 +16,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/bounded"
 	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -25,20 +26,20 @@ func isTruncated(err error) bool {
 
 var histLogName = regexp.MustCompile(`_clat_hist(?:\.(\d+))?\.log$`)
 
-var fioMetrics = []string{"read", "write", "trim"}
+// fioDirections are the directions of I/O in the order of fio's numbers.
+var fioDirections = []string{metric.Read, metric.Write, metric.Trim}
 
 // Fio reads the JSON+ reports (*.json) and the histogram logs
 // (*_clat_hist.N.log) of one container.
 //
-// Totals are of "lat" (submission + completion, lat_percentiles=1) where fio
-// gave its bins, else of "clat"; n, sum, min and max are fio's own, quantiles
-// are within 1/128 (half of fio's bin). Slices are of "clat": fio logs no
-// other; with asynchronous engines they miss what blocks the submission, as
-// a frozen filesystem does. The part after a log's last row, which fio does
-// not write, is the difference to the total.
+// Totals are of "lat" (submission and completion, lat_percentiles=1) where fio has its
+// bins, else of "clat". n, sum, min and max are fio's; quantiles are within 1/128 (half a
+// bin). Slices are of "clat", the only log that fio writes: with asynchronous engines they
+// lack the submission, which a frozen file system blocks. The slice after a log's last row
+// is the difference to the total.
 //
-// Metrics are "read", "write", "trim" and (totals only) "sync". Where jobs of
-// several names ran, each has its own "<job>.read" beside.
+// Metrics are "read", "write", "trim" and (totals only) "sync". With jobs of several names
+// each also has its own "<job>.read".
 func Fio(in Input) (Result, error) {
 	f := fioRun{in: in}
 	if err := f.load(); err != nil {
@@ -74,7 +75,7 @@ func (f *fioRun) warn(code, format string, args ...any) {
 	f.add(Warning{Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
-// invalid warns of what makes figures none.
+// invalid adds a warning about figures that must not be used.
 func (f *fioRun) invalid(code, format string, args ...any) {
 	f.add(Warning{Code: code, Message: fmt.Sprintf(format, args...), Invalid: true})
 }
@@ -85,22 +86,22 @@ func (f *fioRun) add(w Warning) {
 	}
 }
 
-// of begins a message about a job with its name, where the container ran jobs of
-// several names. The instance's own name in it is written as INSTANCE: what holds
-// for every instance reads the same of each.
-func (f *fioRun) of(j *fioJob) string {
+// of returns the begin of a message about a job: its name where the container ran jobs
+// of several names. The instance's name in it is written as INSTANCE, so that messages of
+// all instances are equal.
+func (f *fioRun) label(j *fioJob) string {
 	if !slices.ContainsFunc(f.jobs, func(x *fioJob) bool { return x.Name != j.Name }) {
 		return ""
 	}
 	name := j.Name
-	rest, own := strings.CutPrefix(name, f.in.Instance)
-	if own && f.in.Instance != "" && (rest == "" || !unicode.IsDigit(rune(rest[0]))) {
-		name = "INSTANCE" + rest
+	addGroupTail, own := strings.CutPrefix(name, f.in.Instance)
+	if own && f.in.Instance != "" && (addGroupTail == "" || !unicode.IsDigit(rune(addGroupTail[0]))) {
+		name = "INSTANCE" + addGroupTail
 	}
 	return "job " + name + ": "
 }
 
-// load reads all files that are fio's.
+// load reads the reports and logs.
 func (f *fioRun) load() error {
 	var found bool
 	err := fs.WalkDir(f.in.Files, ".", func(name string, d fs.DirEntry, err error) error {
@@ -128,8 +129,8 @@ func (f *fioRun) load() error {
 	return nil
 }
 
-// toldToEnd is what fio says of a SIGTERM, and nothing else.
-var toldToEnd = regexp.MustCompile(`^\s*(fio: terminating on signal 15\s*)+$`)
+// terminationMessage matches fio's output after SIGTERM.
+var terminationMessage = regexp.MustCompile(`^\s*(fio: terminating on signal 15\s*)+$`)
 
 func (f *fioRun) loadReport(name string) error {
 	b, err := bounded.ReadFile(f.in.Files, name, maxReport)
@@ -145,8 +146,8 @@ func (f *fioRun) loadReport(name string) error {
 		f.warn("outputUnread", "%s %v", name, err)
 		return nil
 	}
-	if r.preamble != "" && !(f.in.Told && toldToEnd.MatchString(r.preamble)) {
-		f.warn("fioMessages", "%s: fio said: %s", name, r.preamble)
+	if r.preamble != "" && !(f.in.Terminated && terminationMessage.MatchString(r.preamble)) {
+		f.warn("fioMessages", "%s: fio printed: %s", name, r.preamble)
 	}
 	if r.truncated {
 		f.warn("fioTruncated", "%s holds no whole report (fio was killed or refused to start): totals are missing", name)
@@ -174,40 +175,40 @@ func (f *fioRun) loadLog(name, number string) error {
 	return nil
 }
 
-// judge warns of what makes figures doubtful.
+// judge warns about doubtful figures.
 func (f *fioRun) judge() {
 	for _, j := range f.jobs {
 		if j.Error != 0 {
-			f.warn("fioError", "%sended with error %d", f.of(j), j.Error)
+			f.warn("fioError", "%sended with error %d", f.label(j), j.Error)
 		}
 		if !j.direct() {
-			f.warn("notDirect", "%sdirect=0: the page cache is measured with the storage", f.of(j))
+			f.warn("notDirect", "%sdirect=0: the page cache is measured with the storage", f.label(j))
 		}
 		switch {
 		case j.flag("gtod_reduce", false):
-			f.warn("gtodReduce", "%sgtod_reduce=1: no latency was measured", f.of(j))
+			f.warn("gtodReduce", "%sgtod_reduce=1: no latency was measured", f.label(j))
 		case !j.flag("clat_percentiles", true) && !j.flag("lat_percentiles", false):
-			f.warn("percentilesOff", "%sclat_percentiles=0: the distribution of latency was not kept", f.of(j))
+			f.warn("percentilesOff", "%sclat_percentiles=0: the distribution of latency was not kept", f.label(j))
 		case !j.flag("lat_percentiles", false):
-			f.warn("latMissing", "%slat_percentiles is off: latencies are of the completion alone (clat)", f.of(j))
+			f.warn("latMissing", "%slat_percentiles is off: latencies are of the completion alone (clat)", f.label(j))
 		}
 		var ios int64
 		for name, d := range j.directions() {
 			ios += d.IOs
 			if m := max(d.Lat.Max, d.Clat.Max); m >= fioSaturates {
 				f.warn("fioSaturated", "%s%s: the largest latency is %v: fio's histogram ends at %v",
-					f.of(j), name, time.Duration(m), time.Duration(fioSaturates))
+					f.label(j), name, time.Duration(m), time.Duration(fioSaturates))
 			}
 		}
 		if ios == 0 {
-			f.invalid("noIO", "%sno I/O was done", f.of(j))
+			f.invalid("noIO", "%sno I/O was done", f.label(j))
 		}
-		f.asked(j)
+		f.compareOptions(j)
 	}
 }
 
-// groups are the jobs by the prefix of their metrics: all together, and, when
-// they have several names, those of each name.
+// groups returns the jobs by the prefix of their metrics: all, and those of each name if
+// there are several.
 func (f *fioRun) groups() ([]string, map[string][]*fioJob) {
 	order, groups := []string{""}, map[string][]*fioJob{"": f.jobs}
 	byName := make(map[string][]*fioJob)
@@ -225,36 +226,36 @@ func (f *fioRun) groups() ([]string, map[string][]*fioJob) {
 	return order, groups
 }
 
-// totals makes one histogram a metric.
+// totals makes one histogram for each metric.
 func (f *fioRun) totals() error {
 	order, groups := f.groups()
 	for _, prefix := range order {
-		for _, metric := range append(slices.Clone(fioMetrics), "sync") {
-			if err := f.total(prefix+metric, metric, groups[prefix]); err != nil {
-				return fmt.Errorf("fio: %s: %w", prefix+metric, err)
+		for _, direction := range append(slices.Clone(fioDirections), metric.Sync) {
+			if err := f.total(prefix+direction, direction, groups[prefix]); err != nil {
+				return fmt.Errorf("fio: %s: %w", prefix+direction, err)
 			}
 		}
 	}
 	return nil
 }
 
-func (f *fioRun) total(name, metric string, jobs []*fioJob) error {
+func (f *fioRun) total(name, direction string, jobs []*fioJob) error {
 	basis := "lat"
 	for _, j := range jobs {
-		if d := j.directions()[metric]; max(d.Lat.N, d.Clat.N) > 0 && len(d.Lat.Bins) == 0 {
+		if d := j.directions()[direction]; max(d.Lat.N, d.Clat.N) > 0 && len(d.Lat.Bins) == 0 {
 			basis = "clat"
 		}
 	}
 	h, from, to := hist.New(), op.Time(math.MaxInt64), op.Time(math.MinInt64)
 	for _, j := range jobs {
-		d := j.directions()[metric]
+		d := j.directions()[direction]
 		l := &d.Lat
 		if basis == "clat" {
 			l = &d.Clat
 		}
 		one, err := l.exact()
 		if err != nil {
-			f.warn("latencyDoubtful", "%s%s: %v", f.of(j), metric, err)
+			f.warn("latencyDoubtful", "%s%s: %v", f.label(j), direction, err)
 		}
 		if err := h.Merge(one); err != nil {
 			return err
@@ -263,13 +264,13 @@ func (f *fioRun) total(name, metric string, jobs []*fioJob) error {
 		from, to = min(from, a), max(to, b)
 	}
 	if h.N() > 0 {
-		f.res.Totals = append(f.res.Totals, Histogram{Metric: name, Unit: "ns", Basis: basis, From: from, To: to, Hist: h})
+		f.res.Totals = append(f.res.Totals, metric.Histogram{Metric: name, Unit: metric.Nanoseconds, Basis: basis, From: from, To: to, Hist: h})
 	}
 	return nil
 }
 
-// exact is the histogram with fio's own sum, min and max. Beside an error it
-// is what could be read.
+// exact returns the histogram with fio's sum, min and max. With an error it has what could
+// be read.
 func (l *fioLatency) exact() (*hist.Histogram, error) {
 	b, err := l.histogram()
 	if err != nil || b == nil || b.n == 0 {
@@ -284,12 +285,12 @@ func (l *fioLatency) exact() (*hist.Histogram, error) {
 	case b.n != l.N:
 		return h, fmt.Errorf("bins hold %d values, N says %d", b.n, l.N)
 	case sum >= math.MaxInt64:
-		return h, errors.New("the sum of all latencies is beyond counting")
+		return h, errors.New("the sum of all latencies overflows")
 	}
 	return h, h.SetExact(int64(math.Round(sum)), l.Min, l.Max)
 }
 
-// scalars are fio's own figures, summed over jobs that ran together.
+// scalars are fio's figures, summed over concurrent jobs.
 func (f *fioRun) scalars() {
 	order, groups := f.groups()
 	for _, prefix := range order {
@@ -310,25 +311,25 @@ func (f *fioRun) scalars() {
 		}
 		f.scalar(prefix+"cpu.user", "% of a CPU", user)
 		f.scalar(prefix+"cpu.system", "% of a CPU", system)
-		for _, metric := range fioMetrics {
+		for _, direction := range fioDirections {
 			var d fioDirection
 			for _, j := range jobs {
-				x := j.directions()[metric]
+				x := j.directions()[direction]
 				d.IOs, d.Bytes, d.IOPS, d.BytesPS = d.IOs+x.IOs, d.Bytes+x.Bytes, d.IOPS+x.IOPS, d.BytesPS+x.BytesPS
 			}
 			if d.IOs == 0 {
 				continue
 			}
-			f.scalar(prefix+metric+".ios", "1", float64(d.IOs))
-			f.scalar(prefix+metric+".bytes", "B", float64(d.Bytes))
+			f.scalar(prefix+direction+".ios", "1", float64(d.IOs))
+			f.scalar(prefix+direction+metric.Transferred, metric.Bytes, float64(d.Bytes))
 			if !apart {
-				f.scalar(prefix+metric+".iops", "1/s", d.IOPS)
-				f.scalar(prefix+metric+".bandwidth", "B/s", d.BytesPS)
+				f.scalar(prefix+direction+metric.IOPS, metric.PerSecond, d.IOPS)
+				f.scalar(prefix+direction+metric.Bandwidth, metric.BytesPerSecond, d.BytesPS)
 			}
 		}
 	}
 }
 
-func (f *fioRun) scalar(metric, unit string, v float64) {
-	f.res.Scalars = append(f.res.Scalars, Scalar{Metric: metric, Unit: unit, Value: v})
+func (f *fioRun) scalar(name, unit string, v float64) {
+	f.res.Scalars = append(f.res.Scalars, metric.Scalar{Metric: name, Unit: unit, Value: v})
 }

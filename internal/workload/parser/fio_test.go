@@ -48,7 +48,7 @@ func parsed(t *testing.T, name string) Result {
 // TestToldToEnd: that a tool says so is no finding where it was told to.
 func TestToldToEnd(t *testing.T) {
 	in := sample("terminated", 0)
-	in.Told = true
+	in.Terminated = true
 	r, err := Fio(in)
 	must(t, err)
 	if d := cmp.Diff([]string{"placement"}, codes(r)); d != "" {
@@ -80,7 +80,7 @@ func TestJobNames(t *testing.T) {
 		{"", jobs("fio-2", "x"), "job fio-2: "},
 	} {
 		f := fioRun{in: Input{Instance: tt.instance}, jobs: tt.jobs}
-		if got := f.of(tt.jobs[0]); got != tt.want {
+		if got := f.label(tt.jobs[0]); got != tt.want {
 			t.Errorf("%s in %s: %q, want %q", tt.jobs[0].Name, tt.instance, got, tt.want)
 		}
 	}
@@ -150,12 +150,12 @@ func TestPercentiles(t *testing.T) {
 	for _, name := range []string{"twojobs", "stall", "group", "sync", "rampz", "terminated"} {
 		b, err := os.ReadFile(filepath.Join("testdata", "fio", name, "fio.json"))
 		must(t, err)
-		var printed struct {
+		var scriptOutput struct {
 			Jobs []map[string]json.RawMessage `json:"jobs"`
 		}
-		must(t, json.Unmarshal(b[bytes.IndexByte(b, '{'):], &printed))
+		must(t, json.Unmarshal(b[bytes.IndexByte(b, '{'):], &scriptOutput))
 		compared := 0
-		for _, job := range printed.Jobs {
+		for _, job := range scriptOutput.Jobs {
 			for _, direction := range []string{"read", "write", "sync"} {
 				var d struct {
 					Lat struct {

@@ -19,14 +19,14 @@ const (
 	// fioBins is the number of fio's latency bins: 29 groups of 64
 	// (FIO_IO_U_PLAT_NR in fio 3.x's stat.h).
 	fioBins = 29 * 64
-	// maxStamp is the year 2255 in Unix ms: beyond, ns overflow.
+	// maxStamp is the year 2255 in Unix ms; later times overflow in ns.
 	maxStamp = 9_000_000_000_000
 	// fioSaturates is the upper end of the last bin, in ns.
 	fioSaturates = int64(1) << 34
 )
 
-// fioBinMid is the midpoint in ns by which fio names bin i. Bins below 128
-// are one ns wide; above, group e = i/64 − 1 has bins of 2^e ns.
+// fioBinMid returns the midpoint in ns of bin i, which is its name in fio's output. Bins
+// below 128 are 1 ns wide; in group e = i/64 − 1 they are 2^e ns wide.
 func fioBinMid(i int) int64 {
 	if i < 128 {
 		return int64(i)
@@ -36,7 +36,7 @@ func fioBinMid(i int) int64 {
 	return low + int64(1)<<(e-1)
 }
 
-// fioBinOf is the index of the bin that v ns fall into.
+// fioBinOf returns the index of the bin of v ns.
 func fioBinOf(v int64) int {
 	if v < 128 {
 		return int(max(v, 0))
@@ -45,8 +45,7 @@ func fioBinOf(v int64) int {
 	return min((e+1)*64+int((v>>e)&63), fioBins-1)
 }
 
-// binned is a histogram beside the counts of fio's bins, so that totals and
-// slices can be subtracted exactly.
+// binned counts values in fio's bins, so that slices can be subtracted from totals exactly.
 type binned struct {
 	counts map[int]int64 // by index
 	n      int64
@@ -57,7 +56,7 @@ func newBinned() *binned { return &binned{counts: make(map[int]int64)} }
 // add counts n values in the bin that holds v.
 func (b *binned) add(v, n int64) error {
 	if v < 0 || n < 0 {
-		return fmt.Errorf("%d values of %d ns: a number is negative", n, v)
+		return fmt.Errorf("invalid bin: %d values of %d ns: want no negative number", n, v)
 	}
 	if n > 0 {
 		b.counts[fioBinOf(v)] += n
@@ -90,8 +89,7 @@ func (b *binned) minus(o *binned) (*binned, bool) {
 	return d, true
 }
 
-// hist records each bin at its midpoint: the error of a value is half a bin,
-// at most 1/128 of it.
+// hist records each bin at its midpoint. The error is half a bin, at most 1/128 of a value.
 func (b *binned) hist() (*hist.Histogram, error) {
 	h := hist.New()
 	for _, i := range slices.Sorted(maps.Keys(b.counts)) {
@@ -111,7 +109,7 @@ type histRow struct {
 	Counts    *binned
 }
 
-// Limits of what is read of fio's output. A row has 1856 counts at most.
+// Limits of fio's output. A row has at most 1856 counts.
 const (
 	maxRow    = 64 << 10
 	maxLog    = 1 << 30
@@ -153,28 +151,28 @@ func parseHistRow(line string) (histRow, error) {
 	for i := range head {
 		v, err := next()
 		if err != nil {
-			return histRow{}, fmt.Errorf("field %d is no number", i+1)
+			return histRow{}, fmt.Errorf("invalid number in field %d", i+1)
 		}
 		head[i] = v
 	}
 	if head[0] < 0 || head[0] > maxStamp {
-		return histRow{}, fmt.Errorf("time %d ms is impossible", head[0])
+		return histRow{}, fmt.Errorf("invalid time %d ms", head[0])
 	}
 	if head[1] < 0 || head[1] > 2 {
-		return histRow{}, fmt.Errorf("direction %d is unknown", head[1])
+		return histRow{}, fmt.Errorf("unknown direction %d", head[1])
 	}
 	n := strings.Count(line, ",") + 1
 	coarse := max(0, bits.Len(uint(fioBins/n))-1)
 	if coarse > 6 || fioBins>>coarse != n {
-		return histRow{}, fmt.Errorf("%d counts, fio writes %d or that divided by a power of two", n, fioBins)
+		return histRow{}, fmt.Errorf("invalid number of counts %d: want %d or that divided by a power of two", n, fioBins)
 	}
 	row := histRow{At: head[0], Direction: int(head[1]), BlockSize: head[2], Counts: newBinned()}
 	for i := range n {
 		count, err := next()
 		if err != nil {
-			return histRow{}, fmt.Errorf("count %d is no number", i+1)
+			return histRow{}, fmt.Errorf("invalid count %d", i+1)
 		}
-		// The middle of the 2^coarse bins that were added up.
+		// The middle of the 2^coarse merged bins.
 		mid := fioBinMid(i<<coarse + (1<<coarse)/2)
 		if err := row.Counts.add(mid, count); err != nil {
 			return histRow{}, err

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// fioReport is what we read of fio's JSON+ output (fio 3.x).
+// fioReport has the used fields of fio's JSON+ output (fio 3.x).
 type fioReport struct {
 	Version     string            `json:"fio version"`
 	TimestampMs int64             `json:"timestamp_ms"` // wall clock when the report was written
@@ -57,7 +57,7 @@ type fioLatency struct {
 	Bins map[string]int64 `json:"bins"` // midpoint of the bin in ns → count
 }
 
-// directions of a job by the name of their metric.
+// directions of a job by metric.
 func (j *fioJob) directions() map[string]*fioDirection {
 	return map[string]*fioDirection{"read": &j.Read, "write": &j.Write, "trim": &j.Trim, "sync": &j.Sync}
 }
@@ -121,10 +121,9 @@ func fioTime(s string) time.Duration {
 
 var errNotFio = errors.New("is not fio's JSON output")
 
-// decodeFio reads one report. fio prints warnings before the JSON when both
-// go to one file; they are kept. A report that ends early (fio was killed) is
-// marked, and what came before the end is not used: figures of a job that is
-// cut in the middle could be of any age.
+// decodeFio reads one report. fio prints warnings before the JSON if both go to one file;
+// they are kept. A report that ends early (fio was killed) is marked as truncated, and
+// none of it is used.
 func decodeFio(b []byte) (*fioReport, error) {
 	start := 0
 	if !bytes.HasPrefix(b, []byte("{")) {
@@ -155,8 +154,7 @@ func decodeFio(b []byte) (*fioReport, error) {
 	return r, nil
 }
 
-// histogram turns bins into a histogram whose n, sum, min and max are fio's
-// own. nil when there are no bins.
+// histogram converts the bins; nil without bins.
 func (l *fioLatency) histogram() (*binned, error) {
 	if len(l.Bins) == 0 {
 		return nil, nil
@@ -165,7 +163,7 @@ func (l *fioLatency) histogram() (*binned, error) {
 	for _, key := range slices.Sorted(maps.Keys(l.Bins)) {
 		mid, err := strconv.ParseInt(key, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("latency bin %q is no number of ns", key)
+			return nil, fmt.Errorf("invalid latency bin %q: want ns", key)
 		}
 		if err := b.add(mid, l.Bins[key]); err != nil {
 			return nil, fmt.Errorf("latency bin %q: %w", key, err)

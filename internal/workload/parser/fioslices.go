@@ -8,10 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// step is the interval of the histogram log.
+// step returns the interval of the histogram log.
 func (f *fioRun) step() time.Duration {
 	for _, j := range f.jobs {
 		if v, ok := j.option("log_hist_msec"); ok {
@@ -23,8 +24,7 @@ func (f *fioRun) step() time.Duration {
 	return time.Second
 }
 
-// job that a log belongs to; nil when that cannot be known (grouped jobs, no
-// report).
+// job returns the job of a log; nil if unknown (grouped jobs, no report).
 func (f *fioRun) job(l *fioLog) *fioJob {
 	if len(f.reports) == 1 && l.number >= 1 && l.number <= len(f.jobs) && len(f.logs) == len(f.jobs) {
 		return f.jobs[l.number-1]
@@ -32,7 +32,7 @@ func (f *fioRun) job(l *fioLog) *fioJob {
 	return nil
 }
 
-// span is when a job measured, after its ramp.
+// span returns the measured time of a job, after its ramp.
 func (f *fioRun) span(j *fioJob) (from, to op.Time) {
 	for i := range f.logs {
 		l := &f.logs[i]
@@ -49,13 +49,12 @@ func (f *fioRun) span(j *fioJob) (from, to op.Time) {
 	return from, from + op.Time(j.runtime())
 }
 
-// unixEpoch is a stamp that only the wall clock can reach: 2001 in ms.
+// unixEpoch is a stamp in ms that only a wall clock reaches (the year 2001).
 const unixEpoch = 1e12
 
-// place puts a stamp of a log on the run's clock. Logs with log_unix_epoch=1
-// carry the wall clock. Others count from the end of the ramp, and are placed
-// by the end of the run that the report states, or else by the container's
-// start, which leaves out the time that fio took to lay out its files.
+// place converts a log's stamp to the run's clock. Logs with log_unix_epoch=1 have wall
+// clock stamps. Others count from the end of the ramp, and are placed by the report's end
+// time, or else by the container's start, which ignores the time of laying out files.
 func (f *fioRun) place(j *fioJob, ms int64) op.Time {
 	at := op.Time(ms * int64(time.Millisecond))
 	if ms >= unixEpoch {
@@ -66,7 +65,7 @@ func (f *fioRun) place(j *fioJob, ms int64) op.Time {
 		return at
 	}
 	if j != nil && f.in.AtWall != nil && j.report.TimestampMs > 0 {
-		f.warn("placement", "%swithout log_unix_epoch=1 the log is placed by the end of the run, to some 50 ms", f.of(j))
+		f.warn("placement", "%swithout log_unix_epoch=1 the log is placed by the end of the run, to some 50 ms", f.label(j))
 		return f.in.AtWall(j.report.TimestampMs*int64(time.Millisecond)) - op.Time(j.runtime()) + at
 	}
 	f.warn("placement", "without log_unix_epoch=1 the log is placed by the container's start: early by the time that fio took to lay out its files")
@@ -76,7 +75,7 @@ func (f *fioRun) place(j *fioJob, ms int64) op.Time {
 	return f.in.Started + at
 }
 
-// slices turns the logs into interval histograms and rates.
+// slices converts the logs to interval histograms and rates.
 func (f *fioRun) slices() error {
 	if len(f.logs) == 0 && len(f.jobs) > 0 {
 		f.warn("histLogMissing", "there is no histogram log (write_hist_log, log_hist_msec): latency over time is unknown")
@@ -87,45 +86,45 @@ func (f *fioRun) slices() error {
 	for i := range f.logs {
 		l := &f.logs[i]
 		j := f.job(l)
-		for d, metric := range fioMetrics {
-			sum, end, err := f.sliceLog(l, j, d, metric, rates)
+		for d, direction := range fioDirections {
+			sum, end, err := f.sliceLog(l, j, d, direction, rates)
 			if err != nil {
 				return err
 			}
 			if sum == nil || j != nil {
 				continue
 			}
-			if logged[metric] == nil {
-				logged[metric] = newBinned()
+			if logged[direction] == nil {
+				logged[direction] = newBinned()
 			}
-			logged[metric].merge(sum)
-			last[metric] = max(last[metric], end)
+			logged[direction].merge(sum)
+			last[direction] = max(last[direction], end)
 		}
 	}
-	if err := f.rest(logged, last, rates); err != nil {
+	if err := f.addGroupTail(logged, last, rates); err != nil {
 		return err
 	}
 	f.res.Series = rates.series()
 	return nil
 }
 
-// sliceLog cuts one direction of one log: each row covers the time since the
-// row before. It returns the sum of the rows and the end of the last.
-func (f *fioRun) sliceLog(l *fioLog, j *fioJob, direction int, metric string, rates *rates) (*binned, op.Time, error) {
+// sliceLog converts one direction of one log; each row covers the time since the row
+// before. It returns the sum of the rows and the end of the last.
+func (f *fioRun) sliceLog(l *fioLog, j *fioJob, number int, direction string, rates *rates) (*binned, op.Time, error) {
 	var owner = j
 	if owner == nil && len(f.jobs) > 0 {
 		owner = f.jobs[0]
 	}
-	sum, end, size := newBinned(), op.Time(0), f.blockSize(j, metric)
+	sum, end, size := newBinned(), op.Time(0), f.blockSize(j, direction)
 	started := false
 	for i := 0; i < len(l.rows); i++ {
 		row := l.rows[i]
-		if row.Direction != direction {
+		if row.Direction != number {
 			continue
 		}
 		counts := newBinned()
 		counts.merge(row.Counts)
-		for i+1 < len(l.rows) && l.rows[i+1].Direction == direction && l.rows[i+1].At == row.At {
+		for i+1 < len(l.rows) && l.rows[i+1].Direction == number && l.rows[i+1].At == row.At {
 			i++ // fio wrote two rows for one instant
 			counts.merge(l.rows[i].Counts)
 		}
@@ -137,7 +136,7 @@ func (f *fioRun) sliceLog(l *fioLog, j *fioJob, direction int, metric string, ra
 		if size == 0 {
 			size = float64(row.BlockSize)
 		}
-		if err := f.slice(metric, from, to, counts, size, rates); err != nil {
+		if err := f.slice(direction, from, to, counts, size, rates); err != nil {
 			return nil, 0, err
 		}
 		sum.merge(counts)
@@ -149,30 +148,30 @@ func (f *fioRun) sliceLog(l *fioLog, j *fioJob, direction int, metric string, ra
 		}
 		return sum, end, nil
 	}
-	return sum, end, f.tail(j, metric, sum, end, size, rates)
+	return sum, end, f.addTail(j, direction, sum, end, size, rates)
 }
 
-// tail adds what a job did after its log's last row.
-func (f *fioRun) tail(j *fioJob, metric string, logged *binned, end op.Time, size float64, rates *rates) error {
-	total, err := j.directions()[metric].Clat.histogram()
+// addTail adds the I/O of a job after its log's last row.
+func (f *fioRun) addTail(j *fioJob, direction string, logged *binned, end op.Time, size float64, rates *rates) error {
+	total, err := j.directions()[direction].Clat.histogram()
 	if err != nil {
-		return fmt.Errorf("fio: %s%w", f.of(j), err)
+		return fmt.Errorf("fio: %s%w", f.label(j), err)
 	}
 	from, to := f.span(j)
-	return f.remainder(f.of(j), metric, total, logged, max(end, from), to, size, rates)
+	return f.remainder(f.label(j), direction, total, logged, max(end, from), to, size, rates)
 }
 
-// rest does the same for jobs that fio reported as a group.
-func (f *fioRun) rest(logged map[string]*binned, last map[string]op.Time, rates *rates) error {
-	for _, metric := range fioMetrics {
-		if logged[metric] == nil {
+// addGroupTail is addTail for jobs that fio reported as a group.
+func (f *fioRun) addGroupTail(logged map[string]*binned, last map[string]op.Time, rates *rates) error {
+	for _, direction := range fioDirections {
+		if logged[direction] == nil {
 			continue
 		}
 		total, to := newBinned(), op.Time(math.MinInt64)
 		for _, j := range f.jobs {
-			b, err := j.directions()[metric].Clat.histogram()
+			b, err := j.directions()[direction].Clat.histogram()
 			if err != nil {
-				return fmt.Errorf("fio: %s%w", f.of(j), err)
+				return fmt.Errorf("fio: %s%w", f.label(j), err)
 			}
 			if b != nil {
 				total.merge(b)
@@ -180,30 +179,30 @@ func (f *fioRun) rest(logged map[string]*binned, last map[string]op.Time, rates 
 			_, end := f.span(j)
 			to = max(to, end)
 		}
-		if err := f.remainder("", metric, total, logged[metric], last[metric], to, f.blockSize(nil, metric), rates); err != nil {
+		if err := f.remainder("", direction, total, logged[direction], last[direction], to, f.blockSize(nil, direction), rates); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// remainder is the slice total − logged in [from, to); of is that of its job.
-func (f *fioRun) remainder(of, metric string, total, logged *binned, from, to op.Time, size float64, rates *rates) error {
+// remainder adds the slice total − logged in [from, to); of begins its messages.
+func (f *fioRun) remainder(label, direction string, total, logged *binned, from, to op.Time, size float64, rates *rates) error {
 	if total == nil || total.n == 0 {
 		return nil // no report, or one without bins: nothing to compare with
 	}
 	left, ok := total.minus(logged)
 	switch {
 	case !ok && f.coarse():
-		f.warn("lastSliceMissing", "%s: log_hist_coarseness is set: what came after the last row of the log cannot be told", metric)
+		f.warn("lastSliceMissing", "%s: log_hist_coarseness is set: the I/O after the last row of the log is unknown", direction)
 	case !ok:
-		f.warn("histLogDiffers", "%s%s: the histogram log holds more than the report's total: one of them is not of this run",
-			of, metric)
+		f.warn("histLogDiffers", "%s%s: the histogram log holds more than the report's total: one of them is from another run",
+			label, direction)
 	case left.n > 0 && to > from:
-		return f.slice(metric, from, to, left, size, rates)
+		return f.slice(direction, from, to, left, size, rates)
 	case left.n > 0:
 		// The last completions came after the clock of the job had stopped.
-		return f.slice(metric, from, from+op.Time(time.Millisecond), left, size, rates)
+		return f.slice(direction, from, from+op.Time(time.Millisecond), left, size, rates)
 	}
 	return nil
 }
@@ -212,25 +211,26 @@ func (f *fioRun) coarse() bool {
 	return slices.ContainsFunc(f.jobs, func(j *fioJob) bool { return j.flag("log_hist_coarseness", false) })
 }
 
-func (f *fioRun) slice(metric string, from, to op.Time, counts *binned, size float64, rates *rates) error {
+func (f *fioRun) slice(direction string, from, to op.Time, counts *binned, size float64, rates *rates) error {
 	h, err := counts.hist()
 	if err != nil {
-		return fmt.Errorf("fio: slice of %s: %w", metric, err)
+		return fmt.Errorf("fio: slice of %s: %w", direction, err)
 	}
-	f.res.Slices = append(f.res.Slices, Histogram{Metric: metric, Unit: "ns", Basis: "clat", From: from, To: to, Hist: h})
-	rates.add(metric, from, to, float64(counts.n), size)
+	f.res.Slices = append(f.res.Slices,
+		metric.Histogram{Metric: direction, Unit: metric.Nanoseconds, Basis: "clat", From: from, To: to, Hist: h})
+	rates.add(direction, from, to, float64(counts.n), size)
 	return nil
 }
 
-// blockSize is the mean size of an I/O of a job, or of all.
-func (f *fioRun) blockSize(j *fioJob, metric string) float64 {
+// blockSize returns the mean I/O size of a job, or of all.
+func (f *fioRun) blockSize(j *fioJob, direction string) float64 {
 	jobs := f.jobs
 	if j != nil {
 		jobs = []*fioJob{j}
 	}
 	var ios, bytes int64
 	for _, j := range jobs {
-		d := j.directions()[metric]
+		d := j.directions()[direction]
 		ios, bytes = ios+d.IOs, bytes+d.Bytes
 	}
 	if ios == 0 {

@@ -1,7 +1,5 @@
-// Package parser turns what a workload's tool wrote into numbers: histograms,
-// series over time, single figures, and warnings about what cannot be
-// trusted. Parsers are pure; what they do not understand stays raw and is
-// said so.
+// Package parser converts the output of a workload's tool to metrics and warnings. Parsers
+// have no side effects. Output that they cannot read stays in the bundle as it is.
 package parser
 
 import (
@@ -9,85 +7,52 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Input is what one container of one instance wrote.
+// Input is the output of one container of one instance.
 type Input struct {
 	// Files are its outputs (raw/<instance>/<container> of the bundle).
 	Files fs.FS
-	// Instance is its name, which messages leave out: the caller adds it.
+	// Instance is its name; the caller adds it to messages.
 	Instance string
-	// Started is when the container began its work; used to place data on the
-	// run's clock when the tool gives no wall-clock time of its own.
+	// Started is when the container began its work. It places data on the run's clock
+	// where the tool has no wall-clock time.
 	Started op.Time
-	// Told: it was told to end, so that what the tool says of that is no finding.
-	Told bool
-	// AtWall turns the wall clock of the container's machine (Unix
-	// nanoseconds) into the run's clock. nil: unknown.
+	// Terminated: the runner ended it, so that the tool's message about it is expected.
+	Terminated bool
+	// AtWall converts the wall clock of the container's machine (Unix ns) to the run's
+	// clock; nil: unknown.
 	AtWall func(unixNanos int64) op.Time
 }
 
-// Result is what a parser found. The caller adds instance and action.
+// Result of a parser. The caller adds instance and action.
 type Result struct {
-	Totals   []Histogram
-	Slices   []Histogram
-	Series   []Series
-	Scalars  []Scalar
+	Totals   []metric.Histogram
+	Slices   []metric.Histogram
+	Series   []metric.Series
+	Scalars  []metric.Scalar
 	Warnings []Warning
-	// Bounds are what limited the stages of object storage that are measured.
+	// Bounds are the limits of the measured stages of object storage.
 	Bounds []Bound
 }
 
-// Bound says what limited a stage of object storage, and what an operation cost the
-// process that asked for it.
+// Bound is the limit of a stage of object storage, with the client's CPU time per operation.
 type Bound struct {
 	Stage, Bound, Evidence string
 	CPUPerOpNs, Ops        int64
 }
 
-// Histogram is the distribution of one metric over [From, To).
-type Histogram struct {
-	Metric   string // "read", "write", "trim"
-	Unit     string // "ns"
-	Basis    string // what the tool timed, e.g. fio's "lat" or "clat"
-	From, To op.Time
-	Hist     *hist.Histogram
-}
-
-// Series is a metric over time; Step is the length of each point's interval
-// in ns, which begins at the point's At.
-type Series struct {
-	Metric string // e.g. "read.iops"
-	Unit   string // "1/s", "B/s"
-	Step   int64
-	Points []Point
-}
-
-// Point of a series.
-type Point struct {
-	At    op.Time
-	Value float64
-}
-
-// Scalar is one figure over the whole measured time.
-type Scalar struct {
-	Metric string
-	Unit   string
-	Value  float64
-}
-
-// Warning says what cannot be trusted or is missing. Code is stable and
-// machine-readable, e.g. "gtodReduce"; the validity gates go by it.
+// Warning describes doubtful or missing figures. Code is stable, e.g. "gtodReduce"; it is
+// the name of a validity flag.
 type Warning struct {
 	Code    string
 	Message string
 	Invalid bool // the figures must not be used
 }
 
-// Func is a parser. An error means that nothing could be read at all; all
-// lesser trouble is a Warning.
+// Func is a parser. An error means that nothing was read; other problems are Warnings.
 type Func func(Input) (Result, error)
 
 // Parsers are the built-in ones and those in more, by the name that a library entry gives in its `parser`

@@ -15,20 +15,21 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // maxName is how long the name of a metric may be, in bytes.
 const maxName = 200
 
-// ErrNoMetric is returned for a print in which there is nothing to read.
-var ErrNoMetric = errors.New("it printed no metric; docs/format/parser.md says what is one")
+// ErrNoMetric is returned for output without metrics.
+var ErrNoMetric = errors.New("no metric in the output of the parser: see docs/format/parser.md")
 
-// Printed reads what a script that is a parser has printed, in the format of
-// docs/format/parser.md. Of in, Files is not used. What is no metric is left
-// out with a warning; an error says that there was none at all.
+// Printed reads the output of a parser script (docs/format/parser.md). in.Files is not
+// used. Lines that are not metrics are left out with a warning; without any metric the
+// error is ErrNoMetric.
 func Printed(in Input, text []byte) (Result, error) {
-	p := &printed{in: in, scalars: map[string]Scalar{}, series: map[line]*Series{}}
+	p := &scriptOutput{in: in, scalars: map[string]metric.Scalar{}, series: map[line]*metric.Series{}}
 	text = bytes.TrimSpace(text)
 	if len(text) > 0 && (text[0] == '{' || text[0] == '[') {
 		p.json(text)
@@ -38,25 +39,25 @@ func Printed(in Input, text []byte) (Result, error) {
 	return p.result()
 }
 
-// printed gathers the metrics of one print.
-type printed struct {
-	in      Input
-	scalars map[string]Scalar
-	series  map[line]*Series
-	lists   []string // names of the lists that were left out
-	twice   []string
-	bad     int
-	first   string // of the bad
+// scriptOutput has the metrics of one output.
+type scriptOutput struct {
+	in         Input
+	scalars    map[string]metric.Scalar
+	series     map[line]*metric.Series
+	lists      []string // names of the lists that were left out
+	duplicates []string
+	rejected   int
+	first      string // of the bad
 }
 
-// line tells series apart.
+// line identifies a series.
 type line struct {
 	metric, unit string
 	step         int64
 }
 
-// metric is one JSON object of a print.
-type metric struct {
+// value is one metric of the output, as a JSON object has it.
+type value struct {
 	Metric  string   `json:"metric"`
 	Value   *float64 `json:"value"`
 	Unit    string   `json:"unit"`
@@ -65,9 +66,8 @@ type metric struct {
 	Step    float64  `json:"step"`    // s
 }
 
-// json reads a stream of objects, or one list of them: metrics, or documents
-// whose numbers are figures.
-func (p *printed) json(text []byte) {
+// json reads a stream or a list of objects: metrics, or documents with numbers.
+func (p *scriptOutput) json(text []byte) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	for {
 		var raw json.RawMessage
@@ -89,7 +89,7 @@ func (p *printed) json(text []byte) {
 	}
 }
 
-func (p *printed) object(raw json.RawMessage) {
+func (p *scriptOutput) object(raw json.RawMessage) {
 	var members map[string]any
 	if err := json.Unmarshal(raw, &members); err != nil {
 		p.reject(string(raw))
@@ -99,7 +99,7 @@ func (p *printed) object(raw json.RawMessage) {
 		p.document("", members)
 		return
 	}
-	var m metric
+	var m value
 	if err := json.Unmarshal(raw, &m); err != nil || m.Value == nil || m.Time != nil && m.Elapsed != nil {
 		p.reject(string(raw))
 		return
@@ -107,16 +107,16 @@ func (p *printed) object(raw json.RawMessage) {
 	p.add(m, string(raw))
 }
 
-// add takes one metric; text is how it was printed.
-func (p *printed) add(m metric, text string) {
+// add adds one metric; text is its source.
+func (p *scriptOutput) add(m value, text string) {
 	switch {
-	case !nameable(m.Metric) || !finite(*m.Value):
+	case !validName(m.Metric) || !finite(*m.Value):
 		p.reject(text)
 	case m.Time == nil && m.Elapsed == nil:
 		if _, ok := p.scalars[m.Metric]; ok {
-			p.twice = append(p.twice, m.Metric)
+			p.duplicates = append(p.duplicates, m.Metric)
 		}
-		p.scalars[m.Metric] = Scalar{Metric: m.Metric, Unit: m.Unit, Value: *m.Value}
+		p.scalars[m.Metric] = metric.Scalar{Metric: m.Metric, Unit: m.Unit, Value: *m.Value}
 	default:
 		at, ok := p.at(m)
 		if !ok || !finite(m.Step) || m.Step < 0 || m.Step > maxSeconds {
@@ -125,22 +125,22 @@ func (p *printed) add(m metric, text string) {
 		}
 		key := line{m.Metric, m.Unit, int64(m.Step * float64(time.Second))}
 		if p.series[key] == nil {
-			p.series[key] = &Series{Metric: key.metric, Unit: key.unit, Step: key.step}
+			p.series[key] = &metric.Series{Metric: key.metric, Unit: key.unit, Step: key.step}
 		}
-		p.series[key].Points = append(p.series[key].Points, Point{At: at, Value: *m.Value})
+		p.series[key].Points = append(p.series[key].Points, metric.Point{At: at, Value: *m.Value})
 	}
 }
 
-// maxSeconds is beyond any time that can be meant, and fits ns in an int64.
+// maxSeconds is the greatest accepted time; in ns it fits an int64.
 const maxSeconds = 9e9
 
-// at places a point on the run's clock, where that can be done.
-func (p *printed) at(m metric) (op.Time, bool) {
+// at converts a point's time to the run's clock; false if that is impossible.
+func (p *scriptOutput) at(m value) (op.Time, bool) {
 	if m.Time != nil {
 		if math.Abs(*m.Time) > maxSeconds || p.in.AtWall == nil {
 			return 0, false
 		}
-		whole, part := math.Modf(*m.Time) // apart, since a float64 has no room for the ns of today
+		whole, part := math.Modf(*m.Time) // separately: a float64 cannot hold the ns of a Unix time
 		return p.in.AtWall(int64(whole)*int64(time.Second) + int64(part*float64(time.Second))), true
 	}
 	if math.Abs(*m.Elapsed) > maxSeconds || !p.in.Started.Known() {
@@ -149,17 +149,16 @@ func (p *printed) at(m metric) (op.Time, bool) {
 	return p.in.Started + op.Time(*m.Elapsed*float64(time.Second)), true
 }
 
-// document takes the numbers of an object, and strings that are numbers, as
-// figures called by their path.
-func (p *printed) document(path string, members map[string]any) {
+// document adds the numbers of an object, also those in strings, as metrics named by path.
+func (p *scriptOutput) document(path string, members map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(members)) {
 		name := strings.TrimPrefix(path+"."+key, ".")
 		switch v := members[key].(type) {
 		case float64:
-			p.add(metric{Metric: name, Value: &v}, name)
+			p.add(value{Metric: name, Value: &v}, name)
 		case string:
 			if f, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err == nil {
-				p.add(metric{Metric: name, Value: &f}, name)
+				p.add(value{Metric: name, Value: &f}, name)
 			}
 		case map[string]any:
 			p.document(name, v)
@@ -169,9 +168,9 @@ func (p *printed) document(path string, members map[string]any) {
 	}
 }
 
-// table reads lines name,value[,unit]; empty ones and those that begin with #
-// are passed over, and so is a first line that has the columns' names.
-func (p *printed) table(text string) {
+// table reads lines name,value[,unit]. Empty lines, those that begin with # and a header
+// are skipped.
+func (p *scriptOutput) table(text string) {
 	for i, row := range strings.Split(text, "\n") {
 		row = strings.TrimSpace(row)
 		f := strings.Split(row, ",")
@@ -190,7 +189,7 @@ func (p *printed) table(text string) {
 			p.reject(row)
 			continue
 		}
-		m := metric{Metric: f[0], Value: &v}
+		m := value{Metric: f[0], Value: &v}
 		if len(f) == 3 {
 			m.Unit = f[2]
 		}
@@ -198,42 +197,42 @@ func (p *printed) table(text string) {
 	}
 }
 
-func nameable(name string) bool {
+func validName(name string) bool {
 	return name != "" && len(name) <= maxName && strings.IndexFunc(name, unicode.IsControl) < 0
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// reject counts what is no metric and keeps the first.
-func (p *printed) reject(text string) {
-	if p.bad++; p.bad == 1 {
+// reject counts invalid metrics and keeps the first.
+func (p *scriptOutput) reject(text string) {
+	if p.rejected++; p.rejected == 1 {
 		p.first = text[:min(len(text), 120)]
 	}
 }
 
-func (p *printed) result() (Result, error) {
+func (p *scriptOutput) result() (Result, error) {
 	var r Result
 	for _, name := range slices.Sorted(maps.Keys(p.scalars)) {
 		r.Scalars = append(r.Scalars, p.scalars[name])
 	}
 	for _, s := range p.series {
-		slices.SortStableFunc(s.Points, func(a, b Point) int { return cmp.Compare(a.At, b.At) })
+		slices.SortStableFunc(s.Points, func(a, b metric.Point) int { return cmp.Compare(a.At, b.At) })
 		r.Series = append(r.Series, *s)
 	}
-	slices.SortFunc(r.Series, func(a, b Series) int {
+	slices.SortFunc(r.Series, func(a, b metric.Series) int {
 		return cmp.Or(cmp.Compare(a.Metric, b.Metric), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Step, b.Step))
 	})
 	warn := func(code, format string, args ...any) {
 		r.Warnings = append(r.Warnings, Warning{Code: code, Message: fmt.Sprintf(format, args...)})
 	}
-	if p.bad > 0 {
-		warn("outputUnread", "the parser printed %d times what is no metric, at first %q", p.bad, p.first)
+	if p.rejected > 0 {
+		warn("outputUnread", "the parser printed %d invalid metrics, first %q", p.rejected, p.first)
 	}
 	if len(p.lists) > 0 {
-		warn("outputUnread", "the parser printed lists, which are no metrics: %s", some(p.lists))
+		warn("outputUnread", "the parser printed lists, which are not metrics: %s", firstNames(p.lists))
 	}
-	if len(p.twice) > 0 {
-		warn("outputUnread", "the parser printed figures twice, of which the last counts: %s", some(p.twice))
+	if len(p.duplicates) > 0 {
+		warn("outputUnread", "the parser printed metrics repeatedly, of which the last is kept: %s", firstNames(p.duplicates))
 	}
 	if len(r.Scalars)+len(r.Series) == 0 {
 		return r, ErrNoMetric
@@ -241,8 +240,8 @@ func (p *printed) result() (Result, error) {
 	return r, nil
 }
 
-// some names the first few.
-func some(names []string) string {
+// firstNames joins the first few names.
+func firstNames(names []string) string {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	if n := len(names); n > 5 {

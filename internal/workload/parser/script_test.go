@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/cnsbench/cnsbench/internal/metric"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -29,33 +30,33 @@ func TestPrinted(t *testing.T) {
 	}{
 		{name: "lines of JSON", text: `{"metric": "throughput", "value": 512.5, "unit": "1/s"}
 {"metric": "errors", "value": 0}
-`, want: Result{Scalars: []Scalar{{Metric: "errors"}, {Metric: "throughput", Unit: "1/s", Value: 512.5}}}},
+`, want: Result{Scalars: []metric.Scalar{{Metric: "errors"}, {Metric: "throughput", Unit: "1/s", Value: 512.5}}}},
 		{name: "a list", text: `[{"metric":"a","value":1},{"metric":"b","value":2}]`,
-			want: Result{Scalars: []Scalar{{Metric: "a", Value: 1}, {Metric: "b", Value: 2}}}},
+			want: Result{Scalars: []metric.Scalar{{Metric: "a", Value: 1}, {Metric: "b", Value: 2}}}},
 		{name: "series", text: `{"metric":"x","value":2,"unit":"B","time":1760000000.5,"step":0.5}
 {"metric":"x","value":1,"unit":"B","time":1760000000,"step":0.5}
 {"metric":"y","value":3,"elapsed":1.5}`,
-			want: Result{Series: []Series{
-				{Metric: "x", Unit: "B", Step: int64(second) / 2, Points: []Point{{0, 1}, {second / 2, 2}}},
-				{Metric: "y", Points: []Point{{11*second + second/2, 3}}},
+			want: Result{Series: []metric.Series{
+				{Metric: "x", Unit: "B", Step: int64(second) / 2, Points: []metric.Point{{At: 0, Value: 1}, {At: second / 2, Value: 2}}},
+				{Metric: "y", Points: []metric.Point{{At: 11*second + second/2, Value: 3}}},
 			}}},
 		{name: "a table", text: "name,value,unit\n# of the last minute\nops, 12 , 1/s\n\nratio,0.5\n",
-			want: Result{Scalars: []Scalar{{Metric: "ops", Unit: "1/s", Value: 12}, {Metric: "ratio", Value: 0.5}}}},
+			want: Result{Scalars: []metric.Scalar{{Metric: "ops", Unit: "1/s", Value: 12}, {Metric: "ratio", Value: 0.5}}}},
 		{name: "a document, as the prototype's parsers print", text: `{
     "Keys": "16 bytes each",
     "Entries": "1000",
     "perf context": {"user_key_comparison_count": "12", "ratio": 0.25},
     "read": [[1, 2.5], [2, 3.5]],
     "done": true
-}`, want: Result{Scalars: []Scalar{{Metric: "Entries", Value: 1000}, {Metric: "perf context.ratio", Value: 0.25}, {Metric: "perf context.user_key_comparison_count", Value: 12}}},
-			warns: []string{"printed lists, which are no metrics: read"}},
+}`, want: Result{Scalars: []metric.Scalar{{Metric: "Entries", Value: 1000}, {Metric: "perf context.ratio", Value: 0.25}, {Metric: "perf context.user_key_comparison_count", Value: 12}}},
+			warns: []string{"printed lists, which are not metrics: read"}},
 		{name: "beside the point", text: "warming up\nops,1\nops,2\nnan,NaN\n,3\n",
-			want:  Result{Scalars: []Scalar{{Metric: "ops", Value: 2}}},
-			warns: []string{`3 times what is no metric, at first "warming up"`, "twice, of which the last counts: ops"}},
+			want:  Result{Scalars: []metric.Scalar{{Metric: "ops", Value: 2}}},
+			warns: []string{`3 invalid metrics, first "warming up"`, "repeatedly, of which the last is kept: ops"}},
 		{name: "half a line", text: `{"metric":"a","value":1}` + "\n" + `{"metric":"b","va`,
-			want: Result{Scalars: []Scalar{{Metric: "a", Value: 1}}}, warns: []string{"at byte 2"}},
+			want: Result{Scalars: []metric.Scalar{{Metric: "a", Value: 1}}}, warns: []string{"at byte 2"}},
 		{name: "no value, two times, no clock", text: `{"metric":"a"}{"metric":"a","value":1,"time":1,"elapsed":1}{"metric":"a","value":1,"time":1e300}{"metric":"a","value":"1"}{"metric":"a","value":1,"elapsed":1,"step":-1}`,
-			warns: []string{"printed 5 times what is no metric"}, err: ErrNoMetric},
+			warns: []string{"printed 5 invalid metrics"}, err: ErrNoMetric},
 		{name: "nothing", text: " \n", err: ErrNoMetric},
 		{name: "text", text: "no such file", warns: []string{`"no such file"`}, err: ErrNoMetric},
 	} {

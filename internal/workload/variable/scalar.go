@@ -12,26 +12,26 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// scalar is a type whose values are measured, so that they have bounds.
+// scalar is a numeric type, which may have bounds.
 type scalar struct {
-	what  string // what a value is to be, after "is not"
+	what  string // follows "is not" in messages
 	parse func(value string) (float64, error)
-	hint  func(value string) string // what a value that does not parse could have meant
-	unit  string                    // the one most often left out
+	hint  func(value string) string // suggests a value in place of an invalid one
+	unit  string                    // unit that is often missing
 }
 
 const sizeType = "size"
 
 var scalars = map[string]scalar{
-	"int":      {"a whole number", parseInt, whole, ""},
+	"int":      {"an integer", parseInt, integerHint, ""},
 	"number":   {"a number", parseNumber, func(string) string { return "such as 0.5 or 20" }, ""},
-	"seconds":  {"a whole number of seconds", parseInt, seconds, ""},
-	"duration": {"a duration", parseDuration, duration, "s"},
+	"seconds":  {"an integer number of seconds", parseInt, secondsHint, ""},
+	"duration": {"a duration", parseDuration, durationHint, "s"},
 	sizeType:   {"a quantity", parseSize, QuantityHint, "Mi"},
-	"fioSize":  {"a size of fio", ParseFioSize, fioSize, "k"},
+	"fioSize":  {"a size of fio", ParseFioSize, fioSizeHint, "k"},
 }
 
-// maxExact is the largest number up to which every whole one is a float64.
+// maxExact is the greatest integer below which float64 is exact.
 const maxExact = 1 << 53
 
 var digits = regexp.MustCompile(`^-?[0-9]+$`)
@@ -58,16 +58,16 @@ func parseDuration(s string) (float64, error) {
 	return float64(d), err
 }
 
-var errNoSize = errors.New("must be more than 0 and less than 8Pi")
+var errSizeRange = errors.New("must be more than 0 and less than 8Pi")
 
-// parseSize reads a quantity of Kubernetes as bytes, rounded up.
+// parseSize converts a Kubernetes quantity to bytes, rounded up.
 func parseSize(s string) (float64, error) {
 	q, err := resource.ParseQuantity(s)
 	if err != nil {
 		return 0, err
 	}
 	if q.CmpInt64(maxExact) >= 0 || q.CmpInt64(-maxExact) <= 0 {
-		return 0, errNoSize
+		return 0, errSizeRange
 	}
 	return float64(q.Value()), nil
 }
@@ -77,7 +77,7 @@ var fioNumber = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)\s*(?:([kmgtp])(?:i?b?
 // fioUnits are powers of 1024, with and without an i (fio(1), kb_base).
 const fioUnits = "kmgtp"
 
-// splitFioSize has the bytes that fio would take a text for if it took fractions.
+// splitFioSize returns the bytes of a fio size, allowing fractions.
 func splitFioSize(s string) (bytes float64, fraction, ok bool) {
 	m := fioNumber.FindStringSubmatch(strings.ToLower(s))
 	if m == nil {
@@ -90,8 +90,8 @@ func splitFioSize(s string) (bytes float64, fraction, ok bool) {
 	return v, strings.Contains(m[1], "."), err == nil
 }
 
-// ParseFioSize reads a number of bytes as fio does, in which 4k is 4096. Of a
-// fraction fio takes what is before the point.
+// ParseFioSize parses a number of bytes as fio does: 4k is 4096. Fractions, which fio
+// truncates, are an error.
 func ParseFioSize(s string) (float64, error) {
 	v, fraction, ok := splitFioSize(s)
 	if !ok || fraction || strings.ContainsAny(s, " \t") {
@@ -100,14 +100,14 @@ func ParseFioSize(s string) (float64, error) {
 	return v, nil
 }
 
-func fioSize(written string) string {
+func fioSizeHint(written string) string {
 	if v, _, ok := splitFioSize(strings.TrimSpace(written)); ok && v == math.Trunc(v) && v < maxExact {
 		return fmt.Sprintf("write %d, in bytes", int64(v))
 	}
 	return "such as 4k, which is 4096 bytes, or 1m"
 }
 
-func whole(written string) string {
+func integerHint(written string) string {
 	s := strings.TrimSpace(written)
 	if n, err := strconv.ParseFloat(s, 64); err == nil && n == math.Trunc(n) && math.Abs(n) < maxExact {
 		return fmt.Sprintf("write %d", int64(n))
@@ -115,8 +115,8 @@ func whole(written string) string {
 	return "such as 1 or 16, without a unit"
 }
 
-// seconds proposes the number of seconds that a duration is.
-func seconds(written string) string {
+// secondsHint suggests the number of seconds of a duration.
+func secondsHint(written string) string {
 	s := strings.ToLower(strings.Join(strings.Fields(written), ""))
 	for _, unit := range []string{"seconds", "second", "secs", "sec"} {
 		s = strings.Replace(s, unit, "s", 1)
@@ -126,27 +126,27 @@ func seconds(written string) string {
 		if d%time.Second == 0 {
 			return fmt.Sprintf("write %d: the unit is seconds", d/time.Second)
 		}
-		return "whole seconds only, without a unit"
+		return "integer seconds without a unit"
 	}
-	if hint := whole(written); strings.HasPrefix(hint, "write") {
+	if hint := integerHint(written); strings.HasPrefix(hint, "write") {
 		return hint
 	}
 	return "such as 60, without a unit"
 }
 
-func duration(written string) string {
+func durationHint(written string) string {
 	if _, err := time.ParseDuration(strings.TrimSpace(written) + "s"); err == nil {
 		return fmt.Sprintf("did you mean %q?", strings.TrimSpace(written)+"s")
 	}
 	return "such as 500ms, 90s or 1m30s"
 }
 
-// likeSize matches sizes as people write them that are no quantities.
-var likeSize = regexp.MustCompile(`^\s*([0-9]+(?:\.[0-9]+)?)\s*([kKmMgGtTpPeE])(?:i?[bB])?\s*$`)
+// sizePattern matches sizes such as 10GB that are not quantities.
+var sizePattern = regexp.MustCompile(`^\s*([0-9]+(?:\.[0-9]+)?)\s*([kKmMgGtTpPeE])(?:i?[bB])?\s*$`)
 
-// QuantityHint says how what was written as a quantity could have been meant.
+// QuantityHint suggests a quantity in place of an invalid one.
 func QuantityHint(written string) string {
-	m := likeSize.FindStringSubmatch(written)
+	m := sizePattern.FindStringSubmatch(written)
 	if m == nil {
 		return "such as 4Ki, 512Mi, 10Gi or 2.5"
 	}

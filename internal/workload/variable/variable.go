@@ -1,23 +1,24 @@
-// Package variable has the types of a workload's variables: what annotation
-// cnsbench.type.VAR of a library entry says, and the check of a value against it.
+// Package variable implements the types of a workload's variables, which a library entry
+// declares by annotation cnsbench.type.VAR, and checks values.
 package variable
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// Type says which values a variable takes. The zero value takes any text.
+// Type of a variable. The zero value accepts any text.
 type Type struct {
 	text     string // as in the annotation
 	kind     string
-	scalar   *scalar  // of kinds that are measured
-	min, max bound    // of those
+	scalar   *scalar  // of numeric kinds
+	min, max bound    // of numeric kinds
 	values   []string // of an enum
-	list     bool     // several, with commas between them
+	list     bool     // several values separated by commas
 }
 
 // bound is an end of a range; the zero value is none.
@@ -26,15 +27,15 @@ type bound struct {
 	value float64
 }
 
-// Problem is why a value is not of a type.
+// Problem describes an invalid value.
 type Problem struct {
-	Message string // what is wrong, which quotes the value
+	Message string // quotes the value
 	Hint    string // what to write instead; may be empty
-	// Values are what an enum takes, for a proposal; nil: it is no enum.
+	// Values of an enum, for a suggestion; nil: not an enum.
 	Values []string
 }
 
-// The types that are not measured.
+// Types without numbers.
 const (
 	boolType         = "bool"
 	enumType         = "enum"
@@ -43,8 +44,8 @@ const (
 	listWord         = "list"
 )
 
-// Parse reads a type: a name, then the bounds MIN..MAX of a number or the values
-// of an enum; "list" before it allows several values with commas between them.
+// Parse reads a type: a name, then the bounds MIN..MAX of a number or the values of an
+// enum; "list" before it allows several values separated by commas.
 func Parse(text string) (Type, error) {
 	words := strings.Fields(text)
 	t := Type{text: strings.Join(words, " ")}
@@ -72,14 +73,10 @@ func Parse(text string) (Type, error) {
 	return t, nil
 }
 
-// Names of the types, sorted.
+// Names returns the names of the types, sorted.
 func Names() []string {
-	names := []string{boolType, enumType, storageClassType, textType}
-	for name := range scalars {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	names := slices.Collect(maps.Keys(scalars))
+	return slices.Sorted(slices.Values(append(names, boolType, enumType, storageClassType, textType)))
 }
 
 func (t Type) bounded(words []string) (Type, error) {
@@ -109,7 +106,7 @@ func (t Type) bounded(words []string) (Type, error) {
 	return t, nil
 }
 
-// String is the type as it is written.
+// String returns the type as written.
 func (t Type) String() string {
 	if t.text == "" {
 		return textType
@@ -127,10 +124,10 @@ func (t *Type) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Size says whether values are sizes of Kubernetes, of which Bytes has the number.
+// Size reports whether values are Kubernetes quantities, which Bytes converts.
 func (t Type) Size() bool { return t.kind == sizeType && !t.list }
 
-// Bytes is a value of a size in bytes.
+// Bytes converts a size to bytes.
 func (t Type) Bytes(value string) (int64, error) {
 	v, err := parseSize(value)
 	if err != nil {
@@ -139,7 +136,7 @@ func (t Type) Bytes(value string) (int64, error) {
 	return int64(v), nil
 }
 
-// Check says why a value is not of the type; nil: it is.
+// Check returns why a value is invalid; nil: it is valid.
 func (t Type) Check(value string) *Problem {
 	if !t.list {
 		return t.one(value)
@@ -147,7 +144,7 @@ func (t Type) Check(value string) *Problem {
 	some := false
 	for v := range strings.SplitSeq(value, ",") {
 		if v == "" {
-			continue // as the tools have it: the default, or the one before
+			continue // the tools take the default, or the value before
 		}
 		some = true
 		if p := t.one(v); p != nil {
@@ -186,15 +183,15 @@ func (t Type) one(value string) *Problem {
 	case err != nil || math.IsNaN(v) || math.IsInf(v, 0):
 		return &Problem{Message: fmt.Sprintf("%q is not %s", value, t.scalar.what), Hint: t.scalar.hint(value)}
 	case t.min.text != "" && v < t.min.value:
-		return &Problem{Message: fmt.Sprintf("%q is less than %s", value, t.min.text), Hint: t.tooLittle(value)}
+		return &Problem{Message: fmt.Sprintf("%q is less than %s", value, t.min.text), Hint: t.minHint(value)}
 	case t.max.text != "" && v > t.max.value:
 		return &Problem{Message: fmt.Sprintf("%q is more than %s", value, t.max.text), Hint: "at most " + t.max.text}
 	}
 	return nil
 }
 
-// tooLittle proposes the unit that was perhaps left out.
-func (t Type) tooLittle(value string) string {
+// minHint suggests a unit that may be missing.
+func (t Type) minHint(value string) string {
 	if t.scalar.unit != "" {
 		if v, err := t.scalar.parse(value + t.scalar.unit); err == nil && v >= t.min.value {
 			return fmt.Sprintf("did you mean %q?", value+t.scalar.unit)

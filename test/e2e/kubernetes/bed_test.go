@@ -267,17 +267,26 @@ func (p *project) create(o client.Object) {
 // until waits for something, and fails the test with the last state otherwise.
 func (p *project) until(ctx context.Context, what string, done func() (ok bool, state string)) {
 	p.t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		ok, state := done()
-		if ok {
-			return
-		}
-		if time.Now().After(deadline) || ctx.Err() != nil {
-			p.t.Fatalf("not within %v: %s\n%s", patience, what, state)
-		}
-		time.Sleep(200 * time.Millisecond)
+	var last string
+	held := false
+	poll(patience, 200*time.Millisecond, func() bool {
+		held, last = done()
+		return held || ctx.Err() != nil
+	})
+	if !held {
+		p.t.Fatalf("not within %v: %s\n%s", patience, what, last)
 	}
+}
+
+// poll calls ok at an interval until it holds or the time is over. It reports
+// whether ok held.
+func poll(within, interval time.Duration, ok func() bool) bool {
+	for end := time.Now().Add(within); !ok(); time.Sleep(interval) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
 }
 
 // left are the objects of runs in the namespace.

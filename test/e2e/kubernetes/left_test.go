@@ -28,10 +28,12 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	bed := newBed(t)
 	var left []string
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(time.Second) {
-		if left = append(bed.objectsLeft(t), storageLeft(t)...); len(left) == 0 {
-			return
-		}
+	empty := poll(2*time.Minute, time.Second, func() bool {
+		left = append(bed.objectsLeft(t), storageLeft(t)...)
+		return len(left) == 0
+	})
+	if empty {
+		return
 	}
 	t.Errorf("left, two minutes after the last test:\n%s", strings.Join(left, "\n"))
 }

@@ -88,10 +88,8 @@ func newOwnDriver(t *testing.T, bed *testBed) *ownDriver {
 	var all sync.WaitGroup
 	t.Cleanup(func() { stop(); all.Wait() })
 	for _, s := range d.sockets {
-		for deadline := time.Now().Add(20 * time.Second); d.call(ctx, s) != nil; time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("nobody answers at %s", s)
-			}
+		if !poll(20*time.Second, 20*time.Millisecond, func() bool { return d.call(ctx, s) == nil }) {
+			t.Fatalf("no answer at %s", s)
 		}
 		all.Go(func() {
 			for ctx.Err() == nil {
@@ -129,20 +127,20 @@ func (d *ownDriver) note(err error) {
 	}
 }
 
-// since says how many calls there were and which failed since the last time. It
-// waits for enough of them to say something.
+// since returns the number of calls since the last time and the errors of those that
+// failed. It waits for a number of calls first.
 func (d *ownDriver) since() (calls int, failed []string) {
 	const enough = 20
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	poll(20*time.Second, 5*time.Millisecond, func() bool {
 		d.mu.Lock()
-		calls, failed = d.calls, d.failed
-		if calls >= enough || time.Now().After(deadline) {
-			d.calls, d.failed = 0, nil
-			d.mu.Unlock()
-			return calls, failed
-		}
-		d.mu.Unlock()
-	}
+		defer d.mu.Unlock()
+		return d.calls >= enough
+	})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	calls, failed = d.calls, d.failed
+	d.calls, d.failed = 0, nil
+	return calls, failed
 }
 
 // taken says on how many nodes a proxy stands on the socket.
@@ -157,13 +155,9 @@ func (d *ownDriver) taken() (n int) {
 
 func (d *ownDriver) until(what string, taken int) {
 	d.t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
-	for d.taken() != taken {
-		if time.Now().After(deadline) {
-			entries, _ := os.ReadDir(filepath.Dir(d.sockets[0]))
-			d.t.Fatalf("%s: %d sockets are taken over, want %d: %v", what, d.taken(), taken, entries)
-		}
-		time.Sleep(20 * time.Millisecond)
+	if !poll(2*time.Minute, 20*time.Millisecond, func() bool { return d.taken() == taken }) {
+		entries, _ := os.ReadDir(filepath.Dir(d.sockets[0]))
+		d.t.Fatalf("%s: %d sockets are taken over, want %d: %v", what, d.taken(), taken, entries)
 	}
 }
 

@@ -21,7 +21,7 @@ func TestParseErrors(t *testing.T) {
 	tests := []struct{ name, yaml, want string }{
 		{"unknown field", "rpcs: {CreateVolume: {dealy: 1ms}}", "dealy"},
 		{"unknown RPC", "rpcs: {CreateVolumes: {delay: 1ms}}", `unknown RPC "CreateVolumes"`},
-		{"unknown distribution", "rpcs: {CreateVolume: {delay: weibull(1ms)}}", `no distribution is called "weibull"`},
+		{"unknown distribution", "rpcs: {CreateVolume: {delay: weibull(1ms)}}", `unknown distribution "weibull"`},
 		{"no unit", "rpcs: {CreateVolume: {delay: 5}}", "not a duration"},
 		{"negative", "rpcs: {CreateVolume: {delay: -5ms}}", "not between"},
 		{"arguments", "rpcs: {CreateVolume: {delay: 'exp(1ms,2ms)'}}", "one argument"},

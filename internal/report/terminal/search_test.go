@@ -9,7 +9,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
-func sought(t *testing.T, bundle func(testing.TB) *bundle.Bundle) *summary.Summary {
+func summaryOf(t *testing.T, bundle func(testing.TB) *bundle.Bundle) *summary.Summary {
 	t.Helper()
 	s, err := summary.Make(bundle(t))
 	if err != nil {
@@ -18,22 +18,22 @@ func sought(t *testing.T, bundle func(testing.TB) *bundle.Bundle) *summary.Summa
 	return s
 }
 
-// TestSeeks: the steps are rows of one table, with the result before it, and no
+// TestSearches: the steps are rows of one table, with the result before it, and no
 // rows of workloads.
-func TestSeeks(t *testing.T) {
+func TestSearches(t *testing.T) {
 	tests := []struct {
 		name string
 		s    *summary.Summary
 		want []string
 		not  string
 	}{
-		{"find", sought(t, analysistest.Found), []string{
+		{"find", summaryOf(t, analysistest.Found), []string{
 			"• main: p99(read) < 20ms holds up to 200 operations",
 			"Search of main    per s  achieved   p50    p99  measured  holds\n",
 			"  find02            400       399  5 ms      ∞     25 ms     no\n",
 			"  prepare write",
 		}, "main.find02"},
-		{"scale", sought(t, analysistest.Scaled), []string{
+		{"scale", summaryOf(t, analysistest.Scaled), []string{
 			"• main: the knee is at 2 workers",
 			"Workers of main    per s  from – to   p50   p99  gain  95 %  failed\n",
 			"  2                  200  190 – 210  5 ms  5 ms  95 %     –       0\n",
@@ -57,8 +57,8 @@ func TestSeeks(t *testing.T) {
 
 // TestCutOff: figures of a stage that was cut off are there, and said to be so.
 func TestCutOff(t *testing.T) {
-	text := write(t, sought(t, analysistest.CutOff), Options{})
-	for _, want := range []string{"  main.one read     90  360 KiB/s  2 ms  n<299  3 ms      30\n", "  main.one: incomplete, only until it was cut off\n"} {
+	text := write(t, summaryOf(t, analysistest.CutOff), Options{})
+	for _, want := range []string{"  main.one read     90  360 KiB/s  2 ms  n<299  3 ms      30\n", "  main.one: incomplete, cut off before its end\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
 		}

@@ -11,15 +11,15 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
-// addUnfired adds the actions of the file that had no op, and why. What a full
-// maxInFlight kept from starting is none of them: it is an op that was dropped.
-func addUnfired(d *dataset.Data, tallies map[string]*tally) {
+// addActionsWithoutOps adds the actions of the file without ops, with the reason. An op
+// that maxInFlight kept from starting is a dropped op, and counts as one.
+func addActionsWithoutOps(d *dataset.Data, tallies map[string]*tally) {
 	var unfired []*tally
 	for i := range d.Spec.Actions {
 		a := &d.Spec.Actions[i]
 		if tallies[a.Name] == nil {
 			t := newTally(d, a.Name, a.Kind)
-			t.noOps = whyNone(d, a, func(action string) bool { return tallies[action] != nil && tallies[action].started.n > 0 })
+			t.noOps = noOpReason(d, a, func(action string) bool { return tallies[action] != nil && tallies[action].started.n > 0 })
 			unfired = append(unfired, t)
 		}
 	}
@@ -28,8 +28,8 @@ func addUnfired(d *dataset.Data, tallies map[string]*tally) {
 	}
 }
 
-// whyNone says why an action had no op; began says whether another's did begin.
-func whyNone(d *dataset.Data, a *dataset.Action, began func(action string) bool) string {
+// noOpReason returns why an action had no op; began reports whether another action did.
+func noOpReason(d *dataset.Data, a *dataset.Action, began func(action string) bool) string {
 	run := &d.Bundle.Run
 	rate := rateOf(d, a.RateName)
 	start := dataset.Start{
@@ -45,21 +45,21 @@ func whyNone(d *dataset.Data, a *dataset.Action, began func(action string) bool)
 	fired := slices.IndexFunc(run.Rates, func(r bundle.RateStats) bool { return r.Name == a.RateName && r.Triggers > 0 })
 	switch {
 	case d.Bundle.Live:
-		return "the run is still going on"
+		return "the run is in progress"
 	case !d.Bundle.Complete:
 		return "the bundle was never closed: the run ended before it, or its ops were not written"
 	case len(heads) > 0:
-		return fmt.Sprintf("it follows each op of %s that began: none did", strings.Join(heads, " and "))
+		return fmt.Sprintf("it follows each op of %s, and none began", strings.Join(heads, " and "))
 	case !run.BarrierAt.Known():
 		return "the run ended before its barrier"
 	case start.StartAfterAction != "" && !began(start.StartAfterAction):
-		return fmt.Sprintf("it was to begin when an op of %s had ended: none began", start.StartAfterAction)
+		return fmt.Sprintf("it starts after an op of %s has ended, and none began", start.StartAfterAction)
 	case fired >= 0:
 		return fmt.Sprintf("rate %s triggered %s, none of them for it", a.RateName, plural(run.Rates[fired].Triggers, "time"))
 	case a.RateName != "":
 		return fmt.Sprintf("rate %s%s triggered nothing %s", a.RateName, timing(rate, start), measured(run))
 	case start.StartAfter != "":
-		return fmt.Sprintf("it was to begin %s after the barrier: nothing was due %s", start.StartAfter, measured(run))
+		return fmt.Sprintf("it starts %s after the barrier, and nothing was due %s", start.StartAfter, measured(run))
 	}
 	return "the run ended before it"
 }
@@ -73,7 +73,7 @@ func rateOf(d *dataset.Data, name string) dataset.Rate {
 	return dataset.Rate{}
 }
 
-// timing is what the file says of when a rate's first trigger is due.
+// timing describes when a rate's first trigger is due.
 func timing(r dataset.Rate, start dataset.Start) string {
 	text := ""
 	for _, x := range []*dataset.Interval{r.ConstantRate, r.BurstRate} {
@@ -90,7 +90,7 @@ func timing(r dataset.Rate, start dataset.Start) string {
 	return text
 }
 
-// measured is the time in which rates trigger.
+// measured describes the time in which rates trigger.
 func measured(r *bundle.Run) string {
 	if r.EndedAt < r.BarrierAt {
 		return "before the end of the run"

@@ -33,7 +33,7 @@ func TestFindMax(t *testing.T) {
 		t.Errorf("the latency of the second step is %+v", l)
 	}
 	want := "main: p99(read) < 20ms holds up to 200 operations a second (held in 1 of 1 window), not at 400 (failed in 1 of 1 window); " +
-		"there operations waited for a free worker, and had they not, it would have held (worker-bound)."
+		"operations waited for a free worker; without that wait the condition would have held (worker-bound)."
 	if got := s.Headline[0]; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -55,9 +55,9 @@ func TestFindMaxLine(t *testing.T) {
 		want string
 	}{
 		{summary.FindMax{Verdict: "never", AbovePerSecond: &high, Bound: "server-bound"},
-			"s: c never holds: not even at 99.5 operations a second, the least rate that was to be tried; the limit is the server's (server-bound)."},
+			"s: c never holds: not even at 99.5 operations a second, the lowest rate of the search; the limit is the server's (server-bound)."},
 		{summary.FindMax{Verdict: "always", PerSecond: &low, Steps: []summary.FindStep{{PerSecond: low, Held: true}}},
-			"s: c holds at all rates that were to be tried, up to 1234 operations a second (held in 1 of 1 window): the limit was not met."},
+			"s: c holds at all rates of the search, up to 1234 operations a second (held in 1 of 1 window): no limit was found."},
 		{summary.FindMax{Verdict: "undecided", Message: "few", PerSecond: &high},
 			"s: c: the search of the highest rate has no result (undecided): few; it held at 99.5 operations a second."},
 		{summary.FindMax{Verdict: "found"}, "s: c: the search of the highest rate has no result (found)."}, // damaged
@@ -78,7 +78,7 @@ func TestScaling(t *testing.T) {
 	if first.GainPerDoubling != nil || last.GainPerDoubling == nil || *last.GainPerDoubling != 0.03 || last.MedianPerSecond != 205.5 || last.Failed != 3 || last.Latency.N != 400 {
 		t.Errorf("rows %+v and %+v", first, last)
 	}
-	if line := s.Headline[0]; !strings.HasPrefix(line, "main: the knee is at 2 workers: from there on no step gains 10 %") || !strings.HasSuffix(line, "1 of 6 steps were client-bound: what limits them is this client, not the server.") {
+	if line := s.Headline[0]; !strings.HasPrefix(line, "main: the knee is at 2 workers: from there on no step gains 10 %") || !strings.HasSuffix(line, "1 of 6 steps were client-bound: limited by this client, not by the server.") {
 		t.Errorf("it says %s", line)
 	}
 	for _, w := range s.Workloads {

@@ -19,18 +19,18 @@ import (
 	"github.com/cnsbench/cnsbench/internal/stats/knee"
 )
 
-// FindMax is what a search of the highest rate came to at which a condition holds.
+// FindMax is the result of a search for the highest rate at which a condition holds.
 type FindMax struct {
 	Stage     string `json:"stage"` // that was repeated
 	Condition string `json:"condition"`
-	Verdict   string `json:"verdict"` // found, never, always, undecided, interrupted
-	// PerSecond is the highest rate at which it held, and AbovePerSecond the lowest
-	// at which it did not; nil where there is none.
+	Verdict   string `json:"verdict"` // readFindings, never, always, undecided, interrupted
+	// PerSecond is the highest rate at which it held, AbovePerSecond the lowest at which
+	// it did not; nil: none.
 	PerSecond      *float64 `json:"perSecond"`
 	AbovePerSecond *float64 `json:"abovePerSecond"`
 	// Resolution is the width of that bracket, as a share of its lower end.
 	Resolution *float64 `json:"resolution"`
-	// Bound says what kept it from holding there, Evidence why.
+	// Bound names what limited the rate, with Evidence.
 	Bound    string     `json:"bound,omitempty"`
 	Evidence string     `json:"evidence,omitempty"`
 	Message  string     `json:"message,omitempty"`
@@ -39,45 +39,45 @@ type FindMax struct {
 
 // FindStep is one window of a search.
 type FindStep struct {
-	Stage             string             `json:"stage"` // as the bundle calls it: "main.find01"
+	Stage             string             `json:"stage"` // name in the bundle: "main.find01"
 	PerSecond         float64            `json:"perSecond"`
 	OfferedPerSecond  float64            `json:"offeredPerSecond"`
 	AchievedPerSecond float64            `json:"achievedPerSecond"`
 	WindowNs          int64              `json:"windowNs"`
 	Held              bool               `json:"held"`
-	Undecided         bool               `json:"undecided,omitempty"` // it says neither
+	Undecided         bool               `json:"undecided,omitempty"`
 	Observed          []expr.Observation `json:"observed"`
 	Bound             string             `json:"bound"`
 	Evidence          string             `json:"evidence"`
 	Latency           Latency            `json:"latency"` // of all operations together
 }
 
-// Scaling is how a stage scaled with its workers.
+// Scaling has the throughput of a stage by number of workers.
 type Scaling struct {
 	Stage string     `json:"stage"`
 	Knee  *knee.Knee `json:"knee"` // nil: the rule cannot be applied
 	Rows  []ScaleRow `json:"rows"` // from the fewest workers up
 }
 
-// ScaleRow is one number of workers; its latency is of all repetitions together.
+// ScaleRow is one number of workers. Latency is of all repetitions together.
 type ScaleRow struct {
 	Workers         int       `json:"workers"`
 	PerSecond       []float64 `json:"perSecond"` // of each repetition
 	MedianPerSecond float64   `json:"medianPerSecond"`
-	// Gain of throughput over the row before, for each doubling of the workers, as a
-	// share; its interval if there are enough repetitions for one.
+	// Gain of throughput over the row before for each doubling of workers, as a share,
+	// with its interval if there are enough repetitions.
 	GainPerDoubling *float64 `json:"gainPerDoubling"`
 	GainLow         *float64 `json:"gainLow"`
 	GainHigh        *float64 `json:"gainHigh"`
 	Failed          int64    `json:"failed"`
-	// ClientBound are the repetitions whose figures are the client's own.
+	// ClientBound is the number of repetitions limited by the client.
 	ClientBound int     `json:"clientBound"`
 	Latency     Latency `json:"latency"`
 }
 
-// seeks reads what was sought in a run of object storage, and marks the workloads
-// that are steps of it.
-func (s *Summary) seeks(d *dataset.Data) error {
+// addSearches reads the results of --find-max and --scale-workers and marks the workloads
+// that are their steps.
+func (s *Summary) addSearches(d *dataset.Data) error {
 	if !d.Bundle.Run.ObjectsOnly() {
 		return nil
 	}
@@ -95,30 +95,28 @@ func (s *Summary) seeks(d *dataset.Data) error {
 	return nil
 }
 
-// has says whether a workload is a step that the search judged; one in which it was
-// interrupted it did not.
+// has reports whether a workload is a step that the search judged.
 func (m *FindMax) has(action string) bool {
-	return m != nil && slices.ContainsFunc(m.Steps, func(s FindStep) bool { return ofStage(action, s.Stage) })
+	return m != nil && slices.ContainsFunc(m.Steps, func(s FindStep) bool { return inStage(action, s.Stage) })
 }
 
-// has says whether a workload is a repetition, main.w8.r1, of a number of workers
-// that there is a row of.
+// has reports whether a workload is a repetition, such as main.w8.r1, of a row.
 func (s *Scaling) has(action string) bool {
 	return s != nil && slices.ContainsFunc(s.Rows, func(r ScaleRow) bool {
 		return strings.HasPrefix(action, fmt.Sprintf("%s.w%d.r", s.Stage, r.Workers))
 	})
 }
 
-// ofStage says whether an action is a stage, or one of its works.
-func ofStage(action, stage string) bool {
+// inStage reports whether an action is a stage or one of its works.
+func inStage(action, stage string) bool {
 	return action == stage || strings.HasPrefix(action, stage+".")
 }
 
-// maxFound bounds a file of findings; a thousand steps take a tenth of it.
-const maxFound = 64 << 20
+// maxFindings bounds a file of findings; a thousand steps take a tenth of it.
+const maxFindings = 64 << 20
 
-// found reads a file of findings; false: there is none.
-func found(b *bundle.Bundle, name string, into any) (bool, error) {
+// readFindings reads a file of findings; false: it does not exist.
+func readFindings(b *bundle.Bundle, name string, into any) (bool, error) {
 	f, err := os.Open(filepath.Join(b.Dir, "raw", "cnsbench", name, name+".json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -127,7 +125,7 @@ func found(b *bundle.Bundle, name string, into any) (bool, error) {
 		return false, err
 	}
 	defer f.Close() // only read
-	if err := json.NewDecoder(io.LimitReader(f, maxFound)).Decode(into); err != nil {
+	if err := json.NewDecoder(io.LimitReader(f, maxFindings)).Decode(into); err != nil {
 		return false, fmt.Errorf("raw/cnsbench/%s/%s.json: %w", name, name, err)
 	}
 	return true, nil
@@ -138,40 +136,40 @@ func findMax(d *dataset.Data) (*FindMax, error) {
 		FindMax
 		Above *float64 `json:"above"`
 	}
-	if ok, err := found(d.Bundle, "find-max", &file); !ok {
+	if ok, err := readFindings(d.Bundle, "find-max", &file); !ok {
 		return nil, err
 	}
 	m := &file.FindMax
 	m.AbovePerSecond = file.Above
 	for i := range m.Steps {
-		m.Steps[i].Latency = together(d, m.Steps[i].Stage)
-		list(&m.Steps[i].Observed)
+		m.Steps[i].Latency = stageLatency(d, m.Steps[i].Stage)
+		notNil(&m.Steps[i].Observed)
 	}
-	list(&m.Steps)
+	notNil(&m.Steps)
 	return m, nil
 }
 
-// together is the latency of all operations of a stage's works, with those that
-// were due and were never done.
-func together(d *dataset.Data, stage string) Latency {
+// stageLatency returns the latency of all operations of a stage's works, including those
+// that were due and never done.
+func stageLatency(d *dataset.Data, stage string) Latency {
 	var names []string
 	for _, h := range d.Totals {
-		if ofStage(h.Action, stage) && !slices.Contains(names, h.Metric) {
+		if inStage(h.Action, stage) && !slices.Contains(names, h.Metric) {
 			names = append(names, h.Metric)
 		}
 	}
 	var all stats.Sample
 	for _, h := range d.Totals {
-		if ofStage(h.Action, stage) && !slices.ContainsFunc(names, func(of string) bool { return partOf(h.Metric, of) }) {
+		if inStage(h.Action, stage) && !slices.ContainsFunc(names, func(of string) bool { return partOf(h.Metric, of) }) {
 			_ = all.AddHistogram(h.Hist) // counts of a run do not overflow
 		}
 	}
 	for _, x := range d.Scalars {
-		if metric, ok := strings.CutSuffix(x.Metric, ".lost"); ok && ofStage(x.Action, stage) && slices.Contains(names, metric) {
+		if metric, ok := strings.CutSuffix(x.Metric, ".lost"); ok && inStage(x.Action, stage) && slices.Contains(names, metric) {
 			all.AddInfinite(int64(x.Value))
 		}
 	}
-	return ofIO(&all)
+	return ioLatency(&all)
 }
 
 func scaling(b *bundle.Bundle) (*Scaling, error) {
@@ -183,12 +181,12 @@ func scaling(b *bundle.Bundle) (*Scaling, error) {
 			Response *hist.Histogram `json:"response"`
 		} `json:"rows"`
 	}
-	if ok, err := found(b, "scale-workers", &file); !ok {
+	if ok, err := readFindings(b, "scale-workers", &file); !ok {
 		return nil, err
 	}
 	s := &Scaling{Stage: file.Stage, Knee: file.Knee, Rows: []ScaleRow{}}
 	if s.Knee != nil && (len(s.Knee.Levels) < 2 || len(s.Knee.Steps) != len(s.Knee.Levels)-1) {
-		return nil, errors.New("raw/cnsbench/scale-workers/scale-workers.json: the knee is not of its levels")
+		return nil, errors.New("raw/cnsbench/scale-workers/scale-workers.json: the knee does not match its levels")
 	}
 	for _, r := range file.Rows {
 		row := r.ScaleRow
@@ -196,7 +194,7 @@ func scaling(b *bundle.Bundle) (*Scaling, error) {
 		if r.Response != nil {
 			var sample stats.Sample
 			_ = sample.AddHistogram(r.Response) // counts of a run do not overflow
-			row.Latency = ofIO(&sample)
+			row.Latency = ioLatency(&sample)
 		}
 		if s.Knee != nil {
 			for _, step := range s.Knee.Steps {
@@ -205,13 +203,13 @@ func scaling(b *bundle.Bundle) (*Scaling, error) {
 				}
 			}
 		}
-		list(&row.PerSecond)
+		notNil(&row.PerSecond)
 		s.Rows = append(s.Rows, row)
 	}
 	return s, nil
 }
 
-// Line is the result of the search in a sentence.
+// Line returns the result in a sentence.
 func (m *FindMax) Line() string {
 	text := m.Stage + ": " + m.Condition
 	switch {
@@ -219,9 +217,9 @@ func (m *FindMax) Line() string {
 		text += fmt.Sprintf(" holds up to %s operations a second (%s), not at %s (%s)",
 			Rate(*m.PerSecond), m.windows(*m.PerSecond, true), Rate(*m.AbovePerSecond), m.windows(*m.AbovePerSecond, false))
 	case m.Verdict == "never" && m.AbovePerSecond != nil:
-		text += fmt.Sprintf(" never holds: not even at %s operations a second, the least rate that was to be tried", Rate(*m.AbovePerSecond))
+		text += fmt.Sprintf(" never holds: not even at %s operations a second, the lowest rate of the search", Rate(*m.AbovePerSecond))
 	case m.Verdict == "always" && m.PerSecond != nil:
-		return text + fmt.Sprintf(" holds at all rates that were to be tried, up to %s operations a second (%s): the limit was not met.", Rate(*m.PerSecond), m.windows(*m.PerSecond, true))
+		return text + fmt.Sprintf(" holds at all rates of the search, up to %s operations a second (%s): no limit was found.", Rate(*m.PerSecond), m.windows(*m.PerSecond, true))
 	default:
 		text += fmt.Sprintf(": the search of the highest rate has no result (%s)", m.Verdict)
 		if m.Message != "" {
@@ -237,14 +235,14 @@ func (m *FindMax) Line() string {
 	return text + "."
 }
 
-// bounds say what kept a condition from holding.
+// bounds describes what limited the rate.
 var bounds = map[string]string{
-	"worker-bound": "there operations waited for a free worker, and had they not, it would have held (worker-bound)",
+	"worker-bound": "operations waited for a free worker; without that wait the condition would have held (worker-bound)",
 	"client-bound": "the limit is this client's own (client-bound)",
 	"server-bound": "the limit is the server's (server-bound)",
 }
 
-// windows says in how many of those at a rate the condition held, or failed.
+// windows returns in how many windows at a rate the condition held, or failed.
 func (m *FindMax) windows(rate float64, held bool) string {
 	n, of, word := 0, 0, "failed"
 	if held {
@@ -260,7 +258,7 @@ func (m *FindMax) windows(rate float64, held bool) string {
 	return fmt.Sprintf("%s in %d of %s", word, n, plural(int64(of), "window"))
 }
 
-// Holds is whether the condition held in the step, for people.
+// Holds formats whether the condition held in the step.
 func (s *FindStep) Holds() string {
 	switch {
 	case s.Undecided:
@@ -271,7 +269,7 @@ func (s *FindStep) Holds() string {
 	return "no"
 }
 
-// Line is the knee in a sentence.
+// Line returns the knee in a sentence.
 func (s *Scaling) Line() string {
 	if s.Knee == nil {
 		return ""
@@ -282,13 +280,13 @@ func (s *Scaling) Line() string {
 		bound, all = bound+r.ClientBound, all+len(r.PerSecond)
 	}
 	if bound > 0 {
-		text += fmt.Sprintf("; %d of %s were client-bound: what limits them is this client, not the server", bound, plural(int64(all), "step"))
+		text += fmt.Sprintf("; %d of %s were client-bound: limited by this client, not by the server", bound, plural(int64(all), "step"))
 	}
 	return text + "."
 }
 
-// Rate is a number of operations a second, to at least four digits: rates of a
-// search lie close together.
+// Rate formats operations per second with at least four digits: rates of a search are
+// close together.
 func Rate(v float64) string {
 	if v >= 1000 {
 		return fmt.Sprintf("%.0f", v)
@@ -296,7 +294,7 @@ func Rate(v float64) string {
 	return fmt.Sprintf("%.4g", v)
 }
 
-// Measured is what the step observed, for people: "10.3 ms".
+// Measured formats the observed values of the step: "10.3 ms".
 func (s *FindStep) Measured() string {
 	var values []string
 	for _, o := range s.Observed {

@@ -9,7 +9,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/bundle"
 )
 
-// TestReplayed: which files the rates replayed is said whole, and cannot steer the terminal.
+// TestReplayed: replayed files are named in full, without control characters.
 func TestReplayed(t *testing.T) {
 	s := &summary.Summary{Traces: []bundle.Trace{{Rate: "churn", File: "a\x1b.csv", SHA256: strings.Repeat("0123abcd", 8), Records: 4711}}}
 	var out strings.Builder
@@ -23,7 +23,7 @@ func TestReplayed(t *testing.T) {
 	}
 }
 
-// TestSpansOfOneEnd: what came now after this, now after that, is told apart.
+// TestSpansOfOneEnd: spans of one name with different begins have different labels.
 func TestSpansOfOneEnd(t *testing.T) {
 	s := &summary.Summary{Actions: []summary.Action{{Name: "pods", Spans: []summary.Span{
 		{Name: "acked", From: "started", To: "acked"}, {Name: "scheduled", From: "acked", To: "scheduled"}, {Name: "scheduled", From: "started", To: "scheduled"}}}}}
@@ -37,14 +37,14 @@ func TestSpansOfOneEnd(t *testing.T) {
 		}
 	}
 	if strings.Contains(out.String(), "acked after started") {
-		t.Errorf("more is said than needed in\n%s", &out)
+		t.Errorf("an unambiguous span has a begin in\n%s", &out)
 	}
 }
 
-// TestBeside: those with the most time come first, and that there are more is said.
-func TestBeside(t *testing.T) {
+// TestDistributions: those with the most time come first, with the number of all.
+func TestDistributions(t *testing.T) {
 	var s summary.Summary
-	for i := range int64(maxBeside + 3) {
+	for i := range int64(maxDistributions + 3) {
 		s.Distributions = append(s.Distributions, summary.Distribution{Source: "kubelet node1", Name: fmt.Sprintf("call %d", i), N: 2,
 			MeanNs: new(i * 1e6), P50: summary.Within{UpToNs: new(int64(100e6))}, P99: summary.Within{AboveNs: 100e6}})
 	}
@@ -53,7 +53,7 @@ func TestBeside(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := out.String()
-	for _, want := range []string{"Counted by others", "call 14", "kubelet node1", "14 ms", "≤ 100 ms", "> 100 ms", "of 15; the report has all", "no part of any op's figures"} {
+	for _, want := range []string{"Counted by other components", "call 14", "kubelet node1", "14 ms", "≤ 100 ms", "> 100 ms", "of 15; the report has all", "not included in the figures of any op"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}

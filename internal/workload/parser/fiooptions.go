@@ -12,17 +12,17 @@ import (
 	"github.com/cnsbench/cnsbench/internal/workload/variable"
 )
 
-// asked compares what a job ran with its options, which fio repeats in its
-// report as they were written: fio takes 4q for 4 and 3ss for 0 without a word.
-func (f *fioRun) asked(j *fioJob) {
-	for _, differs := range []func(*fioJob) string{f.askedTime, askedSize, askedDepth, f.askedJobs, askedDirection} {
-		if what := differs(j); what != "" {
-			f.warn("fioDiffers", "%s%s", f.of(j), what)
+// compareOptions compares the results of a job with its options, which the report repeats:
+// fio reads 4q as 4 and 3ss as 0 without an error.
+func (f *fioRun) compareOptions(j *fioJob) {
+	for _, difference := range []func(*fioJob) string{f.compareRuntime, compareBlockSize, compareDepth, f.compareJobs, compareDirection} {
+		if what := difference(j); what != "" {
+			f.warn("fioDiffers", "%s%s", f.label(j), what)
 		}
 	}
 }
 
-// firstOption is the first of some names of an option that a job has.
+// firstOption returns the first of the names of an option that a job has.
 func (j *fioJob) firstOption(names ...string) (name, value string, ok bool) {
 	for _, name := range names {
 		if v, ok := j.option(name); ok {
@@ -38,18 +38,18 @@ func (j *fioJob) has(names ...string) bool {
 }
 
 func (j *fioJob) ios() (n int64) {
-	for _, name := range fioMetrics {
+	for _, name := range fioDirections {
 		n += j.directions()[name].IOs
 	}
 	return n
 }
 
-// leastShare of the time asked for is what a job of a fixed time must have run.
+// leastShare is the least run time ÷ the requested time of a time_based job.
 const leastShare = 0.9
 
 var fioTimeText = regexp.MustCompile(`^(?i)[0-9]+(\.[0-9]+)?(d|h|m|s|ms|msec|us|usec)?$`)
 
-func (f *fioRun) askedTime(j *fioJob) string {
+func (f *fioRun) compareRuntime(j *fioJob) string {
 	name, value, ok := j.firstOption("runtime", "timeout")
 	if !ok {
 		return ""
@@ -58,49 +58,49 @@ func (f *fioRun) askedTime(j *fioJob) string {
 	if !fioTimeText.MatchString(value) {
 		return fmt.Sprintf("%s=%s is not a time that fio understands: it ran for %v", name, value, ran)
 	}
-	ended := f.in.Told || j.Error != 0 || strings.Contains(j.report.preamble, "terminating on signal") ||
+	ended := f.in.Terminated || j.Error != 0 || strings.Contains(j.report.preamble, "terminating on signal") ||
 		j.has("io_size", "io_limit", "number_ios", "exitall", "exitall_on_error", "steadystate", "ss",
 			"rate_min", "rate_iops_min")
-	asked := fioTime(value)
-	if ended || j.ios() == 0 || !j.flag("time_based", false) || float64(ran) >= leastShare*float64(asked) {
+	compareOptions := fioTime(value)
+	if ended || j.ios() == 0 || !j.flag("time_based", false) || float64(ran) >= leastShare*float64(compareOptions) {
 		return ""
 	}
 	return fmt.Sprintf("%s=%s was asked for, it ran for %v", name, value, ran.Round(time.Millisecond))
 }
 
-// Sizes are compared where they are off by more than this share, and by more
-// than the I/Os that were in flight when the counting began and ended.
+// Block sizes differ if they are off by more than sizeShare, and by more than the I/Os in
+// flight at the begin and the end.
 const (
 	sizeShare = 0.05
 	sizeIOs   = 8
 )
 
-func askedSize(j *fioJob) string {
+func compareBlockSize(j *fioJob) string {
 	name, value, ok := j.firstOption("bs", "blocksize")
 	if !ok || j.has("bsrange", "blocksize_range", "bssplit", "bs_unaligned", "blocksize_unaligned", "verify", "zonemode") {
 		return ""
 	}
 	sizes := strings.Split(value, ",")
-	for i, direction := range fioMetrics {
+	for i, direction := range fioDirections {
 		d := j.directions()[direction]
 		size := sizes[min(i, len(sizes)-1)]
 		if d.IOs == 0 || size == "" {
 			continue
 		}
 		mean := float64(d.Bytes) / float64(d.IOs)
-		asked, err := variable.ParseFioSize(size)
+		compareOptions, err := variable.ParseFioSize(size)
 		if err != nil {
 			return fmt.Sprintf("%s=%s is not a size that fio understands: a %s was of %.0f B", name, value, direction, mean)
 		}
-		off := math.Abs(float64(d.Bytes) - asked*float64(d.IOs))
-		if off > sizeShare*asked*float64(d.IOs) && off > asked*float64(sizeIOs+2*j.depth()) {
+		off := math.Abs(float64(d.Bytes) - compareOptions*float64(d.IOs))
+		if off > sizeShare*compareOptions*float64(d.IOs) && off > compareOptions*float64(sizeIOs+2*j.depth()) {
 			return fmt.Sprintf("%s=%s was asked for, a %s was of %.0f B in the mean", name, value, direction, mean)
 		}
 	}
 	return ""
 }
 
-// depth is the iodepth asked for; 1 where it is none.
+// depth returns the iodepth option; 1 if it is invalid.
 func (j *fioJob) depth() int {
 	v, _ := j.option("iodepth")
 	n, err := strconv.Atoi(v)
@@ -110,10 +110,10 @@ func (j *fioJob) depth() int {
 	return n
 }
 
-// synchronous engines have one I/O of a job in flight, whatever its iodepth.
+// synchronous engines have one I/O per job in flight at any iodepth.
 var synchronous = []string{"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice"}
 
-func askedDepth(j *fioJob) string {
+func compareDepth(j *fioJob) string {
 	value, ok := j.option("iodepth")
 	if !ok || j.ios() == 0 {
 		return ""
@@ -124,7 +124,7 @@ func askedDepth(j *fioJob) string {
 	}
 	engine, ok := j.option("ioengine")
 	if !ok {
-		engine = "psync" // fio's own choice
+		engine = "psync" // fio's default
 	}
 	if n > 1 && slices.Contains(synchronous, engine) {
 		return fmt.Sprintf("iodepth=%d was asked for, engine %s does one I/O at a time", n, engine)
@@ -132,7 +132,7 @@ func askedDepth(j *fioJob) string {
 	return ""
 }
 
-// depths is the number of I/Os that were in flight for most of the time.
+// depths describes the most frequent number of I/Os in flight.
 func (j *fioJob) depths() string {
 	most, share := "", 0.0
 	for depth, percent := range j.Depths {
@@ -143,7 +143,7 @@ func (j *fioJob) depths() string {
 	return fmt.Sprintf("%.0f %% of its I/Os at depth %s", share, most)
 }
 
-func (f *fioRun) askedJobs(j *fioJob) string {
+func (f *fioRun) compareJobs(j *fioJob) string {
 	value, ok := j.option("numjobs")
 	if !ok {
 		return ""
@@ -164,14 +164,14 @@ func (f *fioRun) askedJobs(j *fioJob) string {
 	return fmt.Sprintf("numjobs=%d was asked for, %d ran", n, ran)
 }
 
-// askedDirection finds I/O that the pattern does not have.
-func askedDirection(j *fioJob) string {
+// compareDirection finds I/O in a direction that the pattern does not have.
+func compareDirection(j *fioJob) string {
 	_, value, ok := j.firstOption("rw", "readwrite")
 	if !ok || j.has("verify") {
 		return ""
 	}
 	pattern, _, _ := strings.Cut(value, ":")
-	for _, direction := range fioMetrics {
+	for _, direction := range fioDirections {
 		n := j.directions()[direction].IOs
 		mixed := strings.HasSuffix(pattern, "rw") || pattern == "readwrite"
 		if n > 0 && !strings.Contains(pattern, direction) && (!mixed || direction == "trim") {

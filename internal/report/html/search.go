@@ -9,17 +9,17 @@ import (
 	"github.com/cnsbench/cnsbench/internal/analysis/units"
 )
 
-// Shown are the workloads that stand for themselves.
+// Shown returns the workloads that are neither steps nor drivers.
 func (p *page) Shown() []summary.Workload {
 	return slices.DeleteFunc(slices.Clone(p.Workloads), func(w summary.Workload) bool { return w.Step || isDriver(w) })
 }
 
-// isDriver says whether a workload is only the processes that made the load.
+// isDriver reports whether a workload has load generator processes only.
 func isDriver(w summary.Workload) bool {
 	return len(w.Metrics) == 0 && !slices.ContainsFunc(w.Instances, func(i summary.Instance) bool { return !i.Driver })
 }
 
-// Drivers are those processes.
+// Drivers returns the load generator processes.
 func (p *page) Drivers() []summary.Instance {
 	var list []summary.Instance
 	for _, w := range p.Workloads {
@@ -30,12 +30,12 @@ func (p *page) Drivers() []summary.Instance {
 	return list
 }
 
-// Steps are those that are steps of what was sought.
+// Steps returns the workloads that are steps of a search or a scaling.
 func (p *page) Steps() []summary.Workload {
 	return slices.DeleteFunc(slices.Clone(p.Workloads), func(w summary.Workload) bool { return !w.Step })
 }
 
-// spread is the least and the most throughput of the repetitions of a row.
+// spread formats the range of throughput of a row's repetitions.
 func spread(perSecond []float64) string {
 	if len(perSecond) < 2 {
 		return "–"
@@ -43,13 +43,13 @@ func spread(perSecond []float64) string {
 	return units.Count(slices.Min(perSecond)) + " – " + units.Count(slices.Max(perSecond))
 }
 
-// gain is a share for people, or that it is unknown.
+// gain formats an optional share.
 func gain(v *float64) string {
 	return optional(v, func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v) })
 }
 
-// scaleChart draws throughput over workers; a bar is the range of the repetitions,
-// an upright line the knee.
+// scaleChart draws throughput over workers. A bar is the range of the repetitions, a
+// vertical line the knee.
 func scaleChart(s *summary.Scaling) template.HTML {
 	rows := slices.DeleteFunc(slices.Clone(s.Rows), func(r summary.ScaleRow) bool { return r.Workers < 1 || len(r.PerSecond) == 0 })
 	if len(rows) < 2 {

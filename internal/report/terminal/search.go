@@ -21,13 +21,13 @@ func (p *printer) findMax(m *summary.FindMax) {
 			short(s.Latency.P50), short(s.Latency.P99), s.Measured(), s.Holds())
 	}
 	p.table(t)
-	p.note("p50, p99: of all operations, from when they were due; measured: what the condition asks for")
+	p.note("p50, p99: of all operations, from when they were due; measured: the value in the condition")
 }
 
-// maxBounds are as many as are listed; the report has all.
+// maxBounds is the length of the list; the report has all.
 const maxBounds = 8
 
-// bounds shows what limited the stages of object storage.
+// bounds shows the limits of the stages of object storage.
 func (p *printer) bounds(s *summary.Summary) {
 	list := s.Bounds
 	if len(list) == 0 {

@@ -31,17 +31,17 @@ func TestUnfired(t *testing.T) {
 		{"rate", `{"name":"x","rateName":"r","snapshotSpec":{}}`, nil, op.Snapshot,
 			"rate r, interval 1h, from 5m after the barrier, triggered nothing" + told},
 		{"start", `{"name":"x","startAfter":"1h","createObjSpec":{}}`, nil, op.Create,
-			"it was to begin 1h after the barrier: nothing was due" + told},
+			"it starts 1h after the barrier, and nothing was due" + told},
 		{"trigger", `{"name":"x","rateName":"late","deleteSpec":{}},{"name":"first","createObjSpec":{}}`, nil, op.Delete,
-			"it was to begin when an op of first had ended: none began"},
+			"it starts after an op of first has ended, and none began"},
 		{"parent", `{"name":"x","resizeSpec":{}},{"name":"first","createObjSpec":{},"then":["x"]}`, nil, op.Resize,
-			"it follows each op of first that began: none did"},
+			"it follows each op of first, and none began"},
 		{"others' turn", `{"name":"x","rateName":"r","killSpec":{}}`, func(b *bundle.Bundle) {
 			b.Run.Rates = []bundle.RateStats{{Name: "r", Triggers: 2}}
 		}, op.Kill, "rate r triggered 2 times, none of them for it"},
 		{"barrier", `{"name":"x","rateName":"r","drainSpec":{}}`, early, op.Drain, "the run ended before its barrier"},
 		{"live", `{"name":"x","scaleSpec":{}}`, func(b *bundle.Bundle) { b.Live = true }, op.Scale,
-			"the run is still going on"},
+			"the run is in progress"},
 		{"killed", `{"name":"x","modifySpec":{}}`, func(b *bundle.Bundle) { b.Complete = false }, op.Modify,
 			"the bundle was never closed: the run ended before it, or its ops were not written"},
 	} {

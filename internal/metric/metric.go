@@ -1,0 +1,93 @@
+// Package metric defines the measured values of a workload: their names, units and
+// kinds. A value is a Histogram, a Series or a Scalar. Its name is that of an
+// operation, such as "read", or an operation with a suffix, such as "read.iops".
+package metric
+
+import (
+	"strings"
+
+	"github.com/cnsbench/cnsbench/internal/hist"
+	"github.com/cnsbench/cnsbench/internal/op"
+)
+
+// Units.
+const (
+	Nanoseconds    = "ns"
+	Bytes          = "B"
+	PerSecond      = "1/s"
+	BytesPerSecond = "B/s"
+)
+
+// Operations of block and file I/O. CanaryRead and CanaryWrite are the canary's.
+const (
+	Read        = "read"
+	Write       = "write"
+	Trim        = "trim"
+	Sync        = "sync"
+	CanaryRead  = "canaryRead"
+	CanaryWrite = "canaryWrite"
+)
+
+// Suffixes of the names of scalars and series.
+const (
+	IOPS        = ".iops"      // operations per second, in PerSecond
+	Bandwidth   = ".bandwidth" // in BytesPerSecond
+	Completed   = ".ok"        // number of operations that succeeded
+	Failed      = ".failed"    // number; as a series, in PerSecond
+	Lost        = ".lost"      // number that were due and never done; as a series, in PerSecond
+	Transferred = ".bytes"     // in Bytes
+)
+
+// Service is the suffix of a histogram that counts from the start of an operation,
+// beside one that counts from when it was due.
+const Service = ".service"
+
+// Canary returns the metric of the canary's writes or of its reads.
+func Canary(write bool) string {
+	if write {
+		return CanaryWrite
+	}
+	return CanaryRead
+}
+
+// RateOf returns the operation whose rate or bandwidth is called name; false if it
+// is another metric.
+func RateOf(name string) (operation string, ok bool) {
+	if operation, ok = strings.CutSuffix(name, IOPS); ok {
+		return operation, true
+	}
+	return strings.CutSuffix(name, Bandwidth)
+}
+
+// Histogram is the distribution of one metric over [From, To).
+type Histogram struct {
+	Metric string `json:"metric"` // "read", "write", "trim", …
+	Unit   string `json:"unit"`   // Nanoseconds
+	// Basis is what the tool timed: for fio "lat" (submission and completion)
+	// or "clat" (completion only).
+	Basis string          `json:"basis,omitempty"`
+	From  op.Time         `json:"from"`
+	To    op.Time         `json:"to"`
+	Hist  *hist.Histogram `json:"hist"`
+}
+
+// Series is a metric over time.
+type Series struct {
+	Metric string  `json:"metric"` // e.g. "read.iops"
+	Unit   string  `json:"unit"`
+	Step   int64   `json:"step"` // ns: each point holds over [At, At+Step); 0: an instant
+	Points []Point `json:"points"`
+}
+
+// Point is one value of a series.
+type Point struct {
+	At    op.Time `json:"at"`
+	Value float64 `json:"value"`
+}
+
+// Scalar is one figure over the whole measured time.
+type Scalar struct {
+	Metric string  `json:"metric"` // e.g. "read.iops"
+	Unit   string  `json:"unit"`
+	Value  float64 `json:"value"`
+}
