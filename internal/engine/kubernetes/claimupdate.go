@@ -22,8 +22,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// resize asks for a larger claim and follows it: the controller's part is done
-// when the PersistentVolume is larger, the node's when the claim is.
+// resize increases a claim's request. The controller's part is done when the PersistentVolume is
+// larger, the node's when the claim's capacity is.
 func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	v := e.volume(r.Resize.Target.Name)
 	if v == nil {
@@ -37,7 +37,7 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 		return nil, err
 	}
 	mounted := v.holder != nil || v.object.Owner != ""
-	var larger resource.Quantity // what the volume is already
+	var larger resource.Quantity // current size of the volume
 	stuck := false
 	err := ch.wait(ctx, func(ev watch.Event) bool {
 		switch o := ev.Object.(type) {
@@ -51,7 +51,7 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 				v.object.Bytes = c.Value()
 				return ch.finish(op.Node)
 			}
-			// Nobody mounts it: the file system grows when somebody does.
+			// Unmounted: the file system grows at the next mount.
 			switch upTo, pending := nodeResize(o, larger); {
 			case mounted || !pending:
 			case upTo.Cmp(want) >= 0:
@@ -76,13 +76,12 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 	return []engine.Object{v.object}, nil
 }
 
-// nodePending is the milestone at which all that is left of a resize is the
-// node's part, of a volume that no pod uses.
+// nodePending is the milestone at which only the node's part of a resize remains, of a volume that
+// no pod mounts.
 const nodePending = "nodePending"
 
-// nodesPart says whether all that a claim's last resize waits for is a node that
-// mounts it, and up to which size the controller has carried that out. Before
-// Kubernetes 1.32 a claim does not say the size: then it is what the volume has.
+// nodeResize says whether a claim's last resize waits only for a node that mounts it, and the size
+// that the controller has reached. Before Kubernetes 1.32 that is the volume's size.
 func nodeResize(c *corev1.PersistentVolumeClaim, volume resource.Quantity) (upTo resource.Quantity, pending bool) {
 	if c.Status.AllocatedResourceStatuses != nil {
 		return c.Status.AllocatedResources[corev1.ResourceStorage],
@@ -93,8 +92,7 @@ func nodeResize(c *corev1.PersistentVolumeClaim, volume resource.Quantity) (upTo
 	})
 }
 
-// modify gives a claim another VolumeAttributesClass and follows it until the
-// driver has taken it over.
+// modify sets a claim's VolumeAttributesClass and waits until the driver has applied it.
 func (e *Engine) modify(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	v := e.volume(r.Modify.Target.Name)
 	if v == nil {
@@ -122,7 +120,7 @@ func (e *Engine) modify(ctx context.Context, r engine.Request, tr *op.Trace) err
 	})
 }
 
-// hasAttributesClass says whether the cluster has a class of this name already.
+// hasAttributesClass says whether the cluster has a class of this name.
 func (e *Engine) hasAttributesClass(ctx context.Context, name string) bool {
 	if name == "" {
 		return false
@@ -140,8 +138,7 @@ func (e *Engine) hasAttributesClass(ctx context.Context, name string) bool {
 	return err == nil
 }
 
-// attributesClass makes a VolumeAttributesClass of the run for a set of
-// parameters and a driver, once.
+// attributesClass creates a VolumeAttributesClass for a driver and a set of parameters, once.
 func (e *Engine) attributesClass(ctx context.Context, v *volume, parameters map[string]string) (string, error) {
 	if len(parameters) == 0 {
 		return "", &engine.Error{Code: "InvalidArgument", Message: "a VolumeAttributesClass has at least one parameter"}
@@ -169,7 +166,7 @@ func (e *Engine) attributesClass(ctx context.Context, v *volume, parameters map[
 	return name, nil
 }
 
-// changing follows a claim that was patched.
+// claimUpdate follows a patched claim.
 type claimUpdate struct {
 	tracker.Observation
 	engine *Engine
@@ -177,8 +174,7 @@ type claimUpdate struct {
 	tr     *op.Trace
 }
 
-// change begins to follow a claim from now on: what was seen of it before is
-// passed over.
+// newClaimUpdate follows a claim from now on.
 func (e *Engine) newClaimUpdate(v *volume, tr *op.Trace) *claimUpdate {
 	c := &claimUpdate{engine: e, v: v, tr: tr}
 	c.Observation = e.observe(tracker.ClaimUpdateCalls, func() []tracker.Pending { return []tracker.Pending{{Object: v.object.Name, Names: []string{v.name}}} })
@@ -209,7 +205,7 @@ func (c *claimUpdate) patch(ctx context.Context, body any) error {
 	return err
 }
 
-// end makes the last of the given milestones the op's end.
+// finish sets the end of the op to the last of the given milestones.
 func (c *claimUpdate) finish(names ...string) bool {
 	at := c.Milestones.Last(names...)
 	c.tr.EndedAt(at)
@@ -236,7 +232,7 @@ func (c *claimUpdate) wait(ctx context.Context, done func(watch.Event) bool) err
 	}
 }
 
-// see takes one event; over says that the change has ended by it.
+// handle handles an event; over is true when the update has ended.
 func (c *claimUpdate) handle(ev watch.Event, done func(watch.Event) bool) (over bool, err error) {
 	switch e, isEvent := ev.Object.(*corev1.Event); {
 	case isEvent:

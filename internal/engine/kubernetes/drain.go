@@ -27,15 +27,14 @@ import (
 )
 
 const (
-	// evictAgain is how long after a refusal by a PodDisruptionBudget the next
-	// attempt is made, where the server does not ask for longer.
+	// evictRetryInterval is the least time between eviction attempts after a refusal by a
+	// PodDisruptionBudget.
 	evictRetryInterval = time.Second
-	// uncordonWithin bounds the uncordoning.
-	uncordonTimeout = 30 * time.Second
+	uncordonTimeout    = 30 * time.Second
 )
 
-// drain cordons a node, evicts the run's own pods, has them made again elsewhere
-// and uncordons the node, whatever came of it.
+// drain cordons a node, evicts the run's pods, has them created again elsewhere and uncordons the
+// node in any case.
 func (e *Engine) drain(ctx context.Context, r engine.Request, tr *op.Trace) (err error) {
 	node, err := e.drainedNode(ctx, r)
 	if err != nil {
@@ -67,7 +66,7 @@ func (e *Engine) drain(ctx context.Context, r engine.Request, tr *op.Trace) (err
 	return err
 }
 
-// drained is the node that a request means; Prepare has found it before.
+// drainedNode returns the node of a request, which Prepare has chosen.
 func (e *Engine) drainedNode(ctx context.Context, r engine.Request) (string, error) {
 	e.mu.Lock()
 	node, known := e.drains[r.ID]
@@ -95,7 +94,7 @@ func (e *Engine) pickNode(ctx context.Context, d *engine.Drain) (string, error) 
 	return list[d.Pick%uint64(len(list))].GetName(), nil
 }
 
-// prepareDrain notes before the node is cordoned that it is to be uncordoned.
+// prepareDrain chooses the node before the op starts.
 func (e *Engine) prepareDrain(r engine.Request) error {
 	ctx, cancel := context.WithTimeout(e.Ctx, core.RequestTimeout)
 	defer cancel()
@@ -109,8 +108,8 @@ func (e *Engine) prepareDrain(r engine.Request) error {
 	return nil
 }
 
-// podsOn lists the run's pods on a node: members, and the pods of controllers
-// that the run has made. Those of DaemonSets belong there.
+// podsOn lists the run's pods on a node: managed pods, and pods of the run's controllers except
+// DaemonSets.
 func (e *Engine) podsOn(node string) ([]*managedPod, []*corev1.Pod) {
 	byName := map[string]*managedPod{}
 	e.mu.Lock()
@@ -141,7 +140,7 @@ func (e *Engine) podsOn(node string) ([]*managedPod, []*corev1.Pod) {
 	return pods, others
 }
 
-// cordon keeps new pods off a node. One that somebody has cordoned is theirs.
+// cordon makes a node unschedulable. It fails if the node is cordoned already.
 func (e *Engine) cordon(ctx context.Context, node string, tr *op.Trace) error {
 	n := new(corev1.Node)
 	if _, err := e.Client.Get(ctx, api.Nodes, "", node, n); err != nil {
@@ -164,13 +163,13 @@ func (e *Engine) cordon(ctx context.Context, node string, tr *op.Trace) error {
 	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}},"spec":{"unschedulable":true}}`, core.CordonAnnotation, e.Mark())
 	answered, err := e.Patch(ctx, api.Nodes, node, body)
 	if err != nil {
-		return errors.Join(err, e.uncordon(ctx, node)) // it may have been done all the same
+		return errors.Join(err, e.uncordon(ctx, node)) // the server may have applied it
 	}
 	tr.MarkAt(op.Cordoned, answered, 0, "runner")
 	return nil
 }
 
-// uncordon undoes what cordon did, also where the op has no time left.
+// uncordon undoes cordon, even if the op's time is over.
 func (e *Engine) uncordon(ctx context.Context, node string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), uncordonTimeout)
 	defer cancel()
@@ -185,7 +184,7 @@ func (e *Engine) uncordon(ctx context.Context, node string) error {
 	return e.Session.Ledger.Done(core.CordonKind, node)
 }
 
-// evicts asks for a pod's eviction until no PodDisruptionBudget forbids it.
+// byEviction evicts a pod, with retries while a PodDisruptionBudget forbids it.
 func (rp *replacement) byEviction(ctx context.Context, tr *op.Trace) func(*managedPod, *incarnation) error {
 	return func(m *managedPod, inc *incarnation) error {
 		at, err := rp.engine.evict(ctx, m.name(), inc.uid, tr)
@@ -194,8 +193,8 @@ func (rp *replacement) byEviction(ctx context.Context, tr *op.Trace) func(*manag
 	}
 }
 
-// evict returns when the eviction of a pod was accepted. Each refusal by a
-// budget counts as an attempt.
+// evict returns when the eviction of a pod was accepted. Each refusal by a budget counts as an
+// attempt.
 func (e *Engine) evict(ctx context.Context, name string, uid types.UID, tr *op.Trace) (op.Time, error) {
 	for {
 		call, err := e.Client.Evict(ctx, e.Namespace, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
@@ -211,8 +210,8 @@ func (e *Engine) evict(ctx context.Context, name string, uid types.UID, tr *op.T
 	}
 }
 
-// evictOthers evicts the pods of controllers, which make others, and waits until
-// each of them has as many ready pods elsewhere as before.
+// evictControlled evicts pods of controllers and waits until each controller has as many ready
+// pods as before.
 func (e *Engine) evictControlled(ctx context.Context, list []*corev1.Pod, seen tracker.Milestones, tr *op.Trace) error {
 	byObject := map[string][]*corev1.Pod{}
 	for _, p := range list {

@@ -21,33 +21,33 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// life is one pod of a member, or one start of its pod's containers. The pods of
-// a member have the same name, as a StatefulSet's have; their UIDs tell them apart.
+// incarnation is one pod of a managedPod, or one start of its containers. All have the same name,
+// as in a StatefulSet; the UIDs differ.
 type incarnation struct {
-	restarts int // lives before it
+	restarts int // earlier incarnations
 	uid      types.UID
 	sessions map[string]*agent.Session // by container
-	// heir is set, under the member's lock, when an op has begun to replace it.
+	// successor is set, under the pod's lock, when an op begins to replace the incarnation.
 	successor *successor
 }
 
-// heir is what takes the place of a life.
+// successor is the outcome of a replacement.
 type successor struct {
-	known    chan struct{} // closed when the rest is known
-	next     *incarnation  // nil: there is none
-	canceled bool          // because the life goes on, as if nothing had been asked
-	err      error         // else why
+	known    chan struct{} // closed when the outcome is known
+	next     *incarnation  // nil: none
+	canceled bool          // the incarnation goes on
+	err      error         // why there is no next
 }
 
-// abandon lets go of agents that will not come.
+// abandon gives up the agents that have not connected.
 func (inc *incarnation) abandon(cause error) {
 	for _, s := range inc.sessions {
 		s.Abandon(cause)
 	}
 }
 
-// replace says that the present life is to end and another to follow. Only one
-// op at a time replaces it, and none a member that ends.
+// beginReplace starts the replacement of the current incarnation. Only one op at a time may
+// replace it, and none if the pod is to end.
 func (m *managedPod) beginReplace() (*incarnation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,8 +62,7 @@ func (m *managedPod) beginReplace() (*incarnation, error) {
 	return inc, nil
 }
 
-// next is the life to follow l, with agents that are expected already: they have
-// the tokens of those before them.
+// nextIncarnation returns the incarnation after inc. Its agents have the same tokens.
 func (m *managedPod) nextIncarnation(inc *incarnation) (*incarnation, error) {
 	next := &incarnation{restarts: inc.restarts + 1, uid: inc.uid, sessions: map[string]*agent.Session{}}
 	for container, prev := range inc.sessions {
@@ -77,7 +76,7 @@ func (m *managedPod) nextIncarnation(inc *incarnation) (*incarnation, error) {
 	return next, nil
 }
 
-// settle says what follows l: next, or for a reason nothing.
+// finishReplace sets what follows inc: next, or nothing because of err.
 func (m *managedPod) finishReplace(inc, next *incarnation, why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +87,7 @@ func (m *managedPod) finishReplace(inc, next *incarnation, why error) {
 	close(inc.successor.known)
 }
 
-// spare lets l go on: it was not replaced after all.
+// cancelReplace lets inc go on.
 func (m *managedPod) cancelReplace(inc *incarnation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,15 +96,13 @@ func (m *managedPod) cancelReplace(inc *incarnation) {
 	inc.successor = nil
 }
 
-// current is the life that is there now.
 func (m *managedPod) current() *incarnation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.latest
 }
 
-// await returns how the last life of the pod's main containers ended, and before
-// it how those ended that were replaced.
+// awaitEnd returns how the main containers ended, those of replaced incarnations first.
 func (m *managedPod) awaitEnd(ctx context.Context) op.InstanceEnd {
 	var before []op.ContainerEnd
 	for inc := m.current(); ; {
@@ -127,8 +124,7 @@ func (m *managedPod) awaitEnd(ctx context.Context) op.InstanceEnd {
 	}
 }
 
-// heirOf returns what has become of the replacement of l, once that is known;
-// nil if l was not to be replaced.
+// successorOf waits for the outcome of inc's replacement; nil if it is not being replaced.
 func (m *managedPod) successorOf(ctx context.Context, inc *incarnation) *successor {
 	m.mu.Lock()
 	h := inc.successor
@@ -145,11 +141,11 @@ func (m *managedPod) successorOf(ctx context.Context, inc *incarnation) *success
 	return nil
 }
 
-// stop being followed after this long without word of the API, once an agent
-// is lost: the kubelet knows whether it was killed for want of memory.
+// kubeletStatusWait is how long to wait for the kubelet's status after an agent is lost. The
+// kubelet knows whether the container was OOM-killed.
 const kubeletStatusWait = 5 * time.Second
 
-// awaitLife returns how the pod's main containers ended.
+// awaitIncarnation returns how the main containers of an incarnation ended.
 func (m *managedPod) awaitIncarnation(ctx context.Context, inc *incarnation) op.InstanceEnd {
 	end := op.InstanceEnd{Instance: m.instance, At: op.Never, OK: true}
 	if len(inc.sessions) == 0 {
@@ -179,7 +175,7 @@ func (m *managedPod) awaitIncarnation(ctx context.Context, inc *incarnation) op.
 		end.At = max(end.At, e.At)
 		if !e.OK() && (!e.Asked || !m.isStopping()) {
 			end.OK = false
-			if len(m.phases) > 0 { // those to come are of no use without it
+			if len(m.phases) > 0 { // later phases need this one
 				m.terminate(inc)
 			}
 		}
@@ -187,7 +183,7 @@ func (m *managedPod) awaitIncarnation(ctx context.Context, inc *incarnation) op.
 	return end
 }
 
-// inOrder lists the containers of a life, those with phases in theirs.
+// containersInOrder lists the containers of an incarnation, in order of their phases.
 func (m *managedPod) containersInOrder(inc *incarnation) []string {
 	phase := func(name string) int {
 		return slices.IndexFunc(m.phases, func(p engine.Phase) bool { return p.Container == name })
@@ -195,14 +191,14 @@ func (m *managedPod) containersInOrder(inc *incarnation) []string {
 	return slices.SortedFunc(maps.Keys(inc.sessions), func(a, b string) int { return cmp.Or(phase(a)-phase(b), strings.Compare(a, b)) })
 }
 
-// dismiss asks what is left of a life to end.
+// terminate asks the remaining containers to end.
 func (m *managedPod) terminate(inc *incarnation) {
 	for _, s := range inc.sessions {
-		_ = s.Signal(syscall.SIGTERM, endReportTimeout) // one that has gone needs none
+		_ = s.Signal(syscall.SIGTERM, endReportTimeout) // fails for ended ones
 	}
 }
 
-// kubeletSays waits a little for the status of a container whose agent is lost.
+// containerEnd waits for the status of a container whose agent is lost.
 func (m *managedPod) containerEnd(ctx context.Context, inc *incarnation, container string) (op.ContainerEnd, bool) {
 	ctx, cancel := context.WithTimeout(ctx, kubeletStatusWait)
 	defer cancel()
@@ -228,7 +224,7 @@ func (m *managedPod) containerEnd(ctx context.Context, inc *incarnation, contain
 	}
 }
 
-// awaitPlain follows a pod that nobody of ours is in.
+// awaitUnwrapped follows a pod without agents.
 func (m *managedPod) awaitUnwrapped(ctx context.Context, inc *incarnation, end *op.InstanceEnd) {
 	f := m.engine.tracker.Follow(tracker.Pod.Key(m.name()))
 	defer f.Close()

@@ -16,11 +16,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// signals that a Benchmark can send.
+// signals are the signals that a Benchmark can send.
 var signals = map[string]syscall.Signal{"SIGKILL": syscall.SIGKILL, "SIGTERM": syscall.SIGTERM, "SIGINT": syscall.SIGINT, "SIGSTOP": syscall.SIGSTOP}
 
-// kill ends the processes or the pods of a workload, or lets them hang, and
-// follows them until they are of use again.
+// kill ends or pauses the processes of a workload, or deletes its pods, and waits until they are
+// usable again.
 func (e *Engine) kill(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	k := r.Kill
 	if k.Target.Kind == engine.ManifestObject {
@@ -52,7 +52,7 @@ func (e *Engine) kill(ctx context.Context, r engine.Request, tr *op.Trace) error
 	return e.killBySignal(ctx, w, sig, tr)
 }
 
-// reachable says why no signal can be sent to a member.
+// checkAgents returns an error if no signal can be sent to a pod.
 func (m *managedPod) checkAgents() error {
 	sessions := m.current().sessions
 	if len(sessions) == 0 {
@@ -66,7 +66,7 @@ func (m *managedPod) checkAgents() error {
 	return nil
 }
 
-// killByDeletion deletes all pods at once and makes each again when it is gone.
+// killByDeletion deletes all pods at once and creates each again when it is gone.
 func (e *Engine) killByDeletion(ctx context.Context, w *workload, k *engine.Kill, tr *op.Trace) error {
 	grace := int64((k.Grace + time.Second - 1) / time.Second)
 	replacements, err := e.replaceEach(w.pods, func(rp *replacement) error {
@@ -79,12 +79,12 @@ func (e *Engine) killByDeletion(ctx context.Context, w *workload, k *engine.Kill
 	return err
 }
 
-// moveEach takes members through f, each by itself and all at once.
+// replaceEach calls f for each pod in parallel.
 func (e *Engine) replaceEach(pods []*managedPod, f func(*replacement) error) ([]*replacement, error) {
 	var replacements []*replacement
 	for _, m := range pods {
 		rp, err := e.newReplacement([]*managedPod{m}, false)
-		if err != nil { // nothing was begun
+		if err != nil { // nothing has begun
 			for _, rp := range replacements {
 				rp.close(err)
 			}
@@ -104,7 +104,7 @@ func (e *Engine) replaceEach(pods []*managedPod, f func(*replacement) error) ([]
 	return replacements, firstError(errs...)
 }
 
-// first is one error of several: the others are seldom of another cause.
+// firstError returns the first error only: the others usually have the same cause.
 func firstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -114,8 +114,8 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// killBySignal sends a signal to the processes of all containers. What the
-// kubelet does not start again by itself is deleted and made again.
+// killBySignal sends a signal to the processes of all containers. Pods that the kubelet does not
+// restart are deleted and created again.
 func (e *Engine) killBySignal(ctx context.Context, w *workload, sig syscall.Signal, tr *op.Trace) error {
 	replacements, err := e.replaceEach(w.pods, func(rp *replacement) error {
 		m := rp.pods[0]
@@ -134,10 +134,10 @@ func (e *Engine) killBySignal(ctx context.Context, w *workload, sig syscall.Sign
 	return err
 }
 
-// restart sends a signal to containers that the kubelet starts again.
+// restart signals containers that the kubelet restarts.
 func (rp *replacement) restart(ctx context.Context, m *managedPod, sig syscall.Signal, tr *op.Trace) error {
 	inc := rp.old[m]
-	next, err := m.nextIncarnation(inc) // before the signal: the kubelet is quick
+	next, err := m.nextIncarnation(inc) // before the signal, since the kubelet may be fast
 	if err != nil {
 		return err
 	}
@@ -151,14 +151,13 @@ func (rp *replacement) restart(ctx context.Context, m *managedPod, sig syscall.S
 	return rp.waitUsable(ctx, tr)
 }
 
-// restarts says whether the kubelet starts the containers of a pod again that
-// were killed.
+// restarts says whether the kubelet restarts killed containers of a pod.
 func restarts(p *corev1.Pod) bool {
 	return p.Spec.RestartPolicy == corev1.RestartPolicyAlways || p.Spec.RestartPolicy == ""
 }
 
-// signal sends a signal to all containers of a life and waits until the agents
-// have told of their end.
+// signal sends a signal to all containers of an incarnation and waits until their agents report
+// the end.
 func (rp *replacement) signal(ctx context.Context, m *managedPod, sig syscall.Signal) error {
 	inc := rp.old[m]
 	for _, s := range inc.sessions {
@@ -183,14 +182,13 @@ func (rp *replacement) signal(ctx context.Context, m *managedPod, sig syscall.Si
 	return nil
 }
 
-// hang stops all processes and lets them go on after a while. They go on also
-// where the op has no time left.
+// pauseProcesses stops all processes for a while. They are resumed even if the op's time is over.
 func (e *Engine) pauseProcesses(ctx context.Context, w *workload, d time.Duration, tr *op.Trace) error {
 	var all []*agent.Session
 	for _, m := range w.pods {
 		for _, s := range m.current().sessions {
 			select {
-			case <-s.Done(): // a phase that is over
+			case <-s.Done(): // a phase that has ended
 			default:
 				all = append(all, s)
 			}
@@ -222,8 +220,8 @@ func (e *Engine) pauseProcesses(ctx context.Context, w *workload, d time.Duratio
 	return e.repeatFirstIO(ctx, all, tr)
 }
 
-// phaseOver says whether a session that cannot be asked has ended with its phase;
-// the last that its agent said may still be on its way.
+// phaseOver says whether a session has ended with its phase. The agent's last message may still be
+// in flight.
 func phaseOver(s *agent.Session) bool {
 	select {
 	case <-s.Done():
@@ -233,7 +231,7 @@ func phaseOver(s *agent.Session) bool {
 	}
 }
 
-// touchAgain has the agents repeat their first writes and reads.
+// repeatFirstIO has the agents repeat their first writes and reads.
 func (e *Engine) repeatFirstIO(ctx context.Context, all []*agent.Session, tr *op.Trace) error {
 	seen, ids := tracker.Milestones{}, map[string][]string{}
 	for _, s := range all {

@@ -1,7 +1,6 @@
-// Package kubernetes carries a Benchmark out on a cluster: requests become
-// objects of the API, milestones come from watches of our own and from the
-// agents in the pods. It needs nothing installed in the cluster.
-// docs/design/kubernetes.md says how its parts fit.
+// Package kubernetes runs a Benchmark on a cluster: requests create API objects; milestones come
+// from watches and from the agents in the pods. Nothing has to be installed in the cluster.
+// docs/design/kubernetes.md describes the parts.
 package kubernetes
 
 import (
@@ -53,7 +52,7 @@ type Engine struct {
 	probes       *lagprobe.Probes
 	metrics      *metrics.Collector
 	attempts     *tracker.Attempts
-	inventory    map[string]*csiproxy.Inventory // by proxy: what its driver had before
+	inventory    map[string]*csiproxy.Inventory // by proxy, before the run
 	hasSnapshots bool
 	closed       chan struct{}
 	closeOnce    sync.Once
@@ -62,16 +61,16 @@ type Engine struct {
 	volumes           map[string]*volume
 	snapshots         map[string]*snapshot
 	workloads         map[string]*workload
-	attributesClasses map[string]bool // VolumeAttributesClasses that the run made
-	existingClasses   map[string]bool // and whether the cluster has one of this name itself
+	attributesClasses map[string]bool // created by the run
+	existingClasses   map[string]bool // whether the cluster has a class of this name
 	manifests         map[string]*manifest
 	kinds             map[schema.GroupVersionKind]api.Kind
-	drains            map[int64]string // nodes of drains that were prepared, by request
-	cordoned          map[string]bool  // nodes that we have cordoned
+	drains            map[int64]string // nodes of prepared drains, by request
+	cordoned          map[string]bool  // cordoned by the run
 
 	openingMu       sync.Mutex                // held while a further watch is opened
-	watchesMu       sync.Mutex                // never held during a request, each of which is told to all watches
-	manifestWatches map[string]*watch.Watches // of the kinds of manifests
+	watchesMu       sync.Mutex                // guards manifestWatches; not held during requests
+	manifestWatches map[string]*watch.Watches // by kind of manifest
 }
 
 var (
@@ -80,7 +79,7 @@ var (
 	_ engine.Reporter = (*Engine)(nil)
 )
 
-// New returns an engine that has not touched the cluster yet.
+// New returns an engine that has not connected yet.
 func New(o Options) *Engine {
 	o.Delivery = cmp.Or(o.Delivery, podspec.DeliverInit)
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceDefault)
@@ -90,10 +89,11 @@ func New(o Options) *Engine {
 		manifests: map[string]*manifest{}, kinds: map[schema.GroupVersionKind]api.Kind{}, drains: map[int64]string{}, cordoned: map[string]bool{}, manifestWatches: map[string]*watch.Watches{}}
 }
 
-// Capabilities of Kubernetes. What a driver offers is known when it is asked.
+// Capabilities returns what the engine supports. Those of a driver are known only when it is
+// called.
 func (e *Engine) Capabilities() engine.Capabilities { return Capabilities() }
 
-// Capabilities of the engine, without a cluster at hand.
+// Capabilities returns what the engine supports, without a cluster.
 func Capabilities() engine.Capabilities {
 	return engine.Capabilities{
 		Engine: "kubernetes",
@@ -107,8 +107,7 @@ func Capabilities() engine.Capabilities {
 	}
 }
 
-// Open connects, learns what the cluster offers, opens the watches and
-// listens for agents.
+// Open connects, reads what the cluster offers, opens the watches and listens for agents.
 func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	e.Session, e.Ctx, e.Executing = s, context.WithoutCancel(ctx), true
 	if e.ID = s.Identity; e.ID == (owned.Identity{}) {
@@ -141,7 +140,7 @@ func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	return err
 }
 
-// learn reads the classes and drivers, and which kinds of snapshot there are.
+// readClasses reads the StorageClasses, the CSIDrivers and the served snapshot kinds.
 func (e *Engine) readClasses(ctx context.Context) error {
 	e.Classes, e.Drivers = map[string]storagev1.StorageClass{}, map[string]storagev1.CSIDriver{}
 	list, _, err := e.Client.List(ctx, api.StorageClasses, "", metav1.ListOptions{})
@@ -152,7 +151,7 @@ func (e *Engine) readClasses(ctx context.Context) error {
 		e.Classes[o.GetName()] = *o.(*storagev1.StorageClass)
 	}
 	list, _, err = e.Client.List(ctx, api.CSIDrivers, "", metav1.ListOptions{})
-	if err != nil { // a right that few need: without it, all drivers are taken to attach
+	if err != nil { // few runs need this right: without it, all drivers are assumed to attach
 		e.Session.Sink.Log("engine", fmt.Sprintf("the cluster's CSIDrivers cannot be read: %v", err))
 	}
 	for _, o := range list {
@@ -161,10 +160,10 @@ func (e *Engine) readClasses(ctx context.Context) error {
 	return e.findSnapshotKinds(ctx)
 }
 
-// learnSnapshots finds which of the snapshot kinds the cluster serves.
+// findSnapshotKinds finds the snapshot kinds that the cluster serves.
 func (e *Engine) findSnapshotKinds(ctx context.Context) error {
 	if !e.needsSnapshots() {
-		return nil // so that no right to them is needed either
+		return nil // needs no right to them
 	}
 	one := metav1.ListOptions{}
 	_, _, err := e.Client.List(ctx, api.VolumeSnapshots, e.Namespace, one)
@@ -189,7 +188,7 @@ func (e *Engine) findSnapshotKinds(ctx context.Context) error {
 	return &engine.Error{Code: "Unimplemented", Message: "the cluster has no VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)"}
 }
 
-// needsSnapshots says whether the plan makes or uses snapshots.
+// needsSnapshots says whether the plan uses snapshots.
 func (e *Engine) needsSnapshots() bool {
 	return e.Session.Needs.Kinds[op.Snapshot] || e.Session.Needs.Kinds[op.Restore]
 }
@@ -207,8 +206,8 @@ func (e *Engine) listen(ctx context.Context) error {
 	return err
 }
 
-// routeTo is the address of ours from which the API server is reached. Nothing
-// is sent: connecting a UDP socket only asks the kernel for the route.
+// routeTo returns the local address of the route to the API server. Connecting a UDP socket sends
+// nothing.
 func routeTo(ctx context.Context, server string) (string, error) {
 	host := server
 	if u, err := url.Parse(server); err == nil && u.Host != "" {
@@ -223,7 +222,7 @@ func routeTo(ctx context.Context, server string) (string, error) {
 	return address, err
 }
 
-// watch opens all watches; they are open before the first op.
+// openWatches opens all watches, before the first op.
 func (e *Engine) openWatches(ctx context.Context) error {
 	e.tracker = tracker.New(e.Namespace)
 	ours := e.Selector()
@@ -250,19 +249,19 @@ func (e *Engine) openWatches(ctx context.Context) error {
 	return nil
 }
 
-// see takes an event of a watch.
+// handleEvent passes an event of a watch on.
 func (e *Engine) handleEvent(ev watch.Event) {
 	e.leases.ObserveVolume(ev)
 	e.attempts.See(ev)
 	e.tracker.See(ev)
 }
 
-// observe begins the observation of an op from now on.
+// observe begins the observation of an op.
 func (e *Engine) observe(calls map[string]bool, pending func() []tracker.Pending) tracker.Observation {
 	return e.tracker.Observe(e.Session.Sink, e.Session.Clock.Now(), calls, pending)
 }
 
-// gap says when a watch was lost and when it was back.
+// logGap logs when a watch was lost and when it was back.
 func (e *Engine) logGap(g watch.Gap) {
 	if !g.To.Known() {
 		e.Session.Sink.Log("watch", fmt.Sprintf("the watch of %s was lost: %s; what happens until it is back is known to that interval only", g.Kind, g.Cause))
@@ -275,7 +274,7 @@ func (e *Engine) logGap(g watch.Gap) {
 	e.Session.Sink.Log("watch", line)
 }
 
-// accountForWatches notes how good the clocks were.
+// logWatchStats logs the lags of the watches and the throttled requests.
 func (e *Engine) logWatchStats() {
 	for _, l := range e.watches.Lags() {
 		line, err := json.Marshal(l)
@@ -288,7 +287,7 @@ func (e *Engine) logWatchStats() {
 	}
 }
 
-// Do carries out one request; see engine.Engine.
+// Do executes one request; see engine.Engine.
 func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -375,7 +374,7 @@ func describeNodes(nodes []api.Object) []any {
 	return list
 }
 
-// Close stops watching and listening.
+// Close stops the watches and the listener.
 func (e *Engine) Close() error {
 	var errs []error
 	e.closeOnce.Do(func() {
@@ -422,7 +421,7 @@ func (e *Engine) TeardownRun(ctx context.Context, runID string) error {
 // Owed lists what Teardown would remove; see cleanup.Cleaner.
 func (e *Engine) Owed(ctx context.Context) ([]string, error) { return e.cleaner().Owed(ctx) }
 
-// isMember says whether this process has seen a snapshot come with a group of the run.
+// isGroupMember says whether this process has seen a snapshot as a member of a group.
 func (e *Engine) isGroupMember(snapshot string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

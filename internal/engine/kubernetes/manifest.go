@@ -21,17 +21,16 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// manifest is what the engine knows of an object that it made of a manifest, or
-// that somebody else made.
+// manifest is the state of an object from a manifest, or of an existing object.
 type manifest struct {
 	engine    *Engine
 	object    engine.Object
 	kind      api.Kind
-	namespace string // empty: the cluster's
+	namespace string // empty: cluster-scoped
 	name      string // in the cluster
 	foreign   bool
-	hasPods   bool  // its controller makes pods that carry our labels
-	templates []any // of its pods, before each rollout
+	hasPods   bool  // its controller creates pods with the run's labels
+	templates []any // earlier pod templates, for undo
 }
 
 func (m *manifest) key() tracker.Key { return tracker.ObjectKey(m.kind, m.namespace, m.name) }
@@ -42,7 +41,7 @@ func (e *Engine) manifest(object string) *manifest {
 	return e.manifests[object]
 }
 
-// objectOf finds what an action of an object is done to.
+// manifestOf finds the target of an action.
 func (e *Engine) manifestOf(ctx context.Context, o engine.Object) (*manifest, error) {
 	if o.Ref == nil {
 		m := e.manifest(o.Name)
@@ -59,7 +58,7 @@ func (e *Engine) manifestOf(ctx context.Context, o engine.Object) (*manifest, er
 	if kind.Namespaced {
 		m.namespace = cmp.Or(o.Ref.Namespace, e.Namespace)
 	}
-	e.mu.Lock() // what a rollout has changed is remembered
+	e.mu.Lock() // rollouts of an object need its earlier templates
 	defer e.mu.Unlock()
 	id := names.Raw + string(m.key().Subject) + " " + m.key().Name
 	if e.manifests[id] == nil {
@@ -68,7 +67,7 @@ func (e *Engine) manifestOf(ctx context.Context, o engine.Object) (*manifest, er
 	return e.manifests[id], nil
 }
 
-// kindOf asks for each kind once.
+// findKind looks up each kind once.
 func (e *Engine) findKind(ctx context.Context, gvk schema.GroupVersionKind) (api.Kind, error) {
 	e.mu.Lock()
 	k, known := e.kinds[gvk]
@@ -86,8 +85,8 @@ func (e *Engine) findKind(ctx context.Context, gvk schema.GroupVersionKind) (api
 	return k, nil
 }
 
-// watchObject opens the watch that shows an object: one for all objects of the
-// run of a kind, one for each other.
+// watchObject opens the watch of an object: one for all objects of the run of a kind, one for each
+// existing object.
 func (e *Engine) watchObject(ctx context.Context, m *manifest) error {
 	src := watch.Source{Kind: m.kind, Namespace: m.namespace, LabelSelector: e.Selector()}
 	if m.foreign {
@@ -115,11 +114,10 @@ func (e *Engine) watchObject(ctx context.Context, m *manifest) error {
 	return nil
 }
 
-// sending and wrote tell the watches of a write of ours.
+// sending and wrote pass the run's writes to the watches, which measure their lag by them.
 func (e *Engine) sending(c api.Call) { e.eachWatch(func(w *watch.Watches) { w.Sending(c) }) }
 func (e *Engine) wrote(c api.Call)   { e.eachWatch(func(w *watch.Watches) { w.Wrote(c) }) }
 
-// ofWatches is for what concerns all watches.
 func (e *Engine) eachWatch(do func(*watch.Watches)) {
 	if e.watches == nil {
 		return // not open
@@ -132,8 +130,7 @@ func (e *Engine) eachWatch(do func(*watch.Watches)) {
 	}
 }
 
-// settle gives the milestones of an op, which is over, the errors that their
-// stamps have by what came after them too.
+// refineMilestones sets the errors of an op's milestones, which depend on later events too.
 func (e *Engine) refineMilestones(tr *op.Trace) {
 	tr.Refine(func(m *op.Milestone) {
 		if m.Source == "watch" {
@@ -142,8 +139,8 @@ func (e *Engine) refineMilestones(tr *op.Trace) {
 	})
 }
 
-// prepareManifest finds out what kind a manifest is of, enters it into the
-// ledger and opens its watch.
+// prepareManifest looks up the kind of a manifest, adds the object to the ledger and opens its
+// watch.
 func (e *Engine) prepareManifest(r engine.Request) error {
 	ctx, cancel := context.WithTimeout(e.Ctx, core.RequestTimeout)
 	defer cancel()
@@ -157,7 +154,6 @@ func (e *Engine) prepareManifest(r engine.Request) error {
 	return errors.Join(err, e.watchObject(ctx, m))
 }
 
-// newManifest is what a request makes.
 func (e *Engine) newManifest(ctx context.Context, r engine.Request) (*manifest, error) {
 	gvk := r.Manifest.Object.GroupVersionKind()
 	kind, err := e.findKind(ctx, gvk)
@@ -172,8 +168,8 @@ func (e *Engine) newManifest(ctx context.Context, r engine.Request) (*manifest, 
 	return m, nil
 }
 
-// createManifest makes an object and waits until it is ready, as far as it is
-// known what that means for its kind.
+// createManifest creates an object and waits until it is ready, if readiness is known for its
+// kind.
 func (e *Engine) createManifest(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	m, err := e.newManifest(ctx, r)
 	if err != nil {
@@ -202,8 +198,8 @@ func (e *Engine) createManifest(ctx context.Context, r engine.Request, tr *op.Tr
 	return made, m.waitReady(ctx, f, tr, call, o.GetGeneration())
 }
 
-// adopt makes a manifest one of the run: its name, its labels, and those of the
-// pods and claims that its controller will make; true if it will make pods.
+// adopt sets the name and labels of a manifest, and the labels of the pods and claims that its
+// controller creates. It returns true if the controller creates pods.
 func (e *Engine) adopt(o *unstructured.Unstructured, m *manifest, r engine.Request) bool {
 	o.SetName(m.name)
 	o.SetGenerateName("")
@@ -233,8 +229,8 @@ func (e *Engine) adopt(o *unstructured.Unstructured, m *manifest, r engine.Reque
 	return label(spec["template"])
 }
 
-// until waits until the object of a request is ready, of at least a generation. One
-// that was so before the request counts from its answer.
+// waitReady waits until an object of at least a generation is ready. If it was ready before the
+// request, the answer's time counts.
 func (m *manifest) waitReady(ctx context.Context, f *tracker.Feed, tr *op.Trace, request api.Call, generation int64) error {
 	var last *unstructured.Unstructured
 	for {
@@ -272,15 +268,15 @@ func (m *manifest) waitReady(ctx context.Context, f *tracker.Feed, tr *op.Trace,
 	}
 }
 
-// isReady notes that an object is: that is the op's end.
+// markReady ends the op at the readiness of its object.
 func markReady(tr *op.Trace, at op.Milestone) {
 	tr.MarkAt(op.ObjectReady, at.At, at.Err, at.Source)
 	tr.MarkAt(op.Ready, at.At, at.Err, at.Source)
 	tr.EndedAt(at.At)
 }
 
-// deleteManifest deletes an object with all that depends on it, and the claims
-// that its controller has made, and waits until that is gone with its volumes.
+// deleteManifest deletes an object with its dependents and the claims of its controller, and waits
+// until all are gone with their volumes.
 func (e *Engine) deleteManifest(ctx context.Context, target engine.Object, tr *op.Trace) error {
 	m, err := e.manifestOf(ctx, target)
 	if err != nil {

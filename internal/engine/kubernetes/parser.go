@@ -23,23 +23,20 @@ import (
 )
 
 const (
-	// parserDir is where a parser script finds itself and its file.
+	// parserDir has a parser script and its input.
 	parserDir    = "/cnsbench"
 	parserVolume = "cnsbench-parser"
 	parserName   = "parser" // of the container
-	// parserScratch is what a parser has in /tmp.
-	parserTmpSize = "256Mi"
-	// parserGone bounds the wait for a parser's pod to be gone.
+	// parserTmpSize limits /tmp of a parser.
+	parserTmpSize        = "256Mi"
 	parserRemovalTimeout = 30 * time.Second
-	// podPollInterval is how often it is looked whether the pod is gone.
-	podPollInterval = 500 * time.Millisecond
+	podPollInterval      = 500 * time.Millisecond
 )
 
 var _ engine.Parser = (*Engine)(nil)
 
-// Parse runs a script as a pod of its own; see engine.Parser. The agent in it
-// fetches script and file from the runner and brings back what is printed, so
-// that neither has to fit into an object of the API.
+// Parse runs a script in a pod; see engine.Parser. Its agent fetches script and file from the
+// runner and returns the output, so that they need not fit into API objects.
 func (e *Engine) Parse(ctx context.Context, p engine.Parsing) ([]byte, error) {
 	if e.agents == nil || e.tracker == nil {
 		return nil, &engine.Error{Code: "NotOpen", Message: "the engine was not opened: no parser is run"}
@@ -48,7 +45,7 @@ func (e *Engine) Parse(ctx context.Context, p engine.Parsing) ([]byte, error) {
 	if err := os.WriteFile(script, []byte(p.Script.Text), 0o600); err != nil {
 		return nil, &engine.Error{Code: "ParserFailed", Message: err.Error(), Err: err}
 	}
-	defer os.Remove(script) // the session's directory is removed later in any case
+	defer os.Remove(script) // the session's directory is removed later
 	data, err := os.Stat(p.File)
 	if err != nil {
 		return nil, &engine.Error{Code: "ParserFailed", Message: err.Error(), Err: err}
@@ -65,7 +62,7 @@ func (e *Engine) Parse(ctx context.Context, p engine.Parsing) ([]byte, error) {
 	return printed, errors.Join(err, r.remove(ctx))
 }
 
-// parserRun is one script's pod.
+// parserRun is the pod of one script.
 type parserRun struct {
 	engine  *Engine
 	object  string
@@ -75,8 +72,8 @@ type parserRun struct {
 
 func (r *parserRun) name() string { return r.engine.Name(r.object) }
 
-// run makes the pod and returns how the script ended; the error says why it did
-// not run, or not to its end.
+// run creates the pod and returns how the script ended. The error says why it did not run to its
+// end.
 func (r *parserRun) run(ctx context.Context, pod *corev1.Pod, gifts []agent.Gift) (op.ContainerEnd, error) {
 	none := op.ContainerEnd{}
 	var err error
@@ -115,11 +112,11 @@ func (r *parserRun) run(ctx context.Context, pod *corev1.Pod, gifts []agent.Gift
 	return end.ContainerEnd, nil
 }
 
-// create sends the pod, and before it the Secret with its agent's token.
+// create creates the Secret with the agent's token and the pod.
 func (r *parserRun) create(ctx context.Context, pod *corev1.Pod) error {
 	e := r.engine
 	delivery := e.Delivery
-	if delivery == podspec.DeliverBaked { // into the images of workloads, which a parser's need not be
+	if delivery == podspec.DeliverBaked { // into workload images only
 		delivery = podspec.DeliverInit
 	}
 	public, _ := r.session.SecretEnv()
@@ -137,8 +134,7 @@ func (r *parserRun) create(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// remove deletes what create made and returns when it is gone; its time is no
-// longer the script's.
+// remove deletes what create created and waits until it is gone, outside of the script's time.
 func (r *parserRun) remove(ctx context.Context) error {
 	e := r.engine
 	if r.session == nil {
@@ -163,8 +159,8 @@ func (r *parserRun) remove(ctx context.Context) error {
 	return fmt.Errorf("the parser's pod %s may be left: %w", r.name(), err)
 }
 
-// parserPod meets the restricted Pod Security Standard whatever the image's
-// user: the script runs as nobody in particular.
+// parserPod returns a pod that meets the restricted Pod Security Standard, whatever user the image
+// has.
 func (e *Engine) parserPod(ctx context.Context, p engine.Parsing, size int64) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: e.Meta(metav1.ObjectMeta{}, "", p.Name)}
 	no := false
@@ -189,7 +185,7 @@ func (e *Engine) parserPod(ctx context.Context, p engine.Parsing, size int64) *c
 			SecurityContext: podspec.Restricted(),
 		}},
 	}
-	if until, ok := ctx.Deadline(); ok { // also where the runner is lost
+	if until, ok := ctx.Deadline(); ok { // even if the runner is lost
 		pod.Spec.ActiveDeadlineSeconds = new(max(1, int64(time.Until(until)/time.Second)+1))
 	}
 	return pod

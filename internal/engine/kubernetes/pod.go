@@ -19,24 +19,23 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// member is one pod of the run with the agents in it, over all its lives.
+// managedPod is a pod of the run with its agents, over all its incarnations.
 type managedPod struct {
 	engine          *Engine
-	object          string // what the loop would call it
-	instance        string // under which its agents report
-	containerPrefix string // before the names of its containers, where the instance has several pods
+	object          string // its name in the run
+	instance        string // its agents' instance
+	containerPrefix string // of container names, if the instance has several pods
 	service         bool   // does not end by itself
-	holder          bool   // a holder, of whose agent the record hears nothing
+	holder          bool   // its agents report nothing to the record
 	mainContainers  []string
 	phases          []engine.Phase
-	template        *corev1.Pod     // as it was sent first
+	template        *corev1.Pod     // as first created
 	waits           map[string]bool // containers that wait at the barrier
 
-	creating sync.Mutex // held while its pod is made, or called off for good
+	creating sync.Mutex // held while the pod is created, or its creation forbidden
 	mu       sync.Mutex
 	latest   *incarnation
-	// released says that the barrier has been opened for it, at barrier: what
-	// comes after it does not wait.
+	// released: the barrier was opened, at barrier. Later incarnations do not wait.
 	released bool
 	barrier  op.Time
 	stopping bool
@@ -45,8 +44,8 @@ type managedPod struct {
 
 func (m *managedPod) name() string { return m.engine.Name(m.object) }
 
-// start makes the pod. The containers named in wrapped get the agent in the
-// place of their command; b learns when the agents have come.
+// start creates the pod. The containers in wrapped run under the agent; pr is notified when the
+// agents are ready.
 func (m *managedPod) start(ctx context.Context, pod *corev1.Pod, wrapped []string, options func(container string) agent.Options, pr *provision) error {
 	inc := &incarnation{sessions: map[string]*agent.Session{}}
 	m.latest, m.waits = inc, map[string]bool{}
@@ -94,8 +93,8 @@ func (m *managedPod) createSecret(ctx context.Context, secret *corev1.Secret) er
 	return err
 }
 
-// create makes the pod of a life, in place of prev if there was one, unless the
-// member is to end; b learns when its agents have come.
+// create creates the pod of an incarnation in place of prev, if any, unless the pod is to end. pr
+// is notified when its agents are ready.
 func (m *managedPod) create(ctx context.Context, pod *corev1.Pod, inc, prev *incarnation, pr *provision) error {
 	m.creating.Lock()
 	defer m.creating.Unlock()
@@ -118,7 +117,7 @@ func (m *managedPod) create(ctx context.Context, pod *corev1.Pod, inc, prev *inc
 	return nil
 }
 
-// callOff says that the pod is not to be made again.
+// forbidCreation prevents that the pod is created again.
 func (m *managedPod) forbidCreation() {
 	m.creating.Lock()
 	defer m.creating.Unlock()
@@ -127,7 +126,7 @@ func (m *managedPod) forbidCreation() {
 	m.removed, m.stopping = true, true
 }
 
-// expect has b learn when the agents of a life have come.
+// awaitAgents notifies pr of the agents of an incarnation.
 func (m *managedPod) awaitAgents(ctx context.Context, inc *incarnation, pr *provision) {
 	for name, s := range inc.sessions {
 		go func() {
@@ -136,13 +135,13 @@ func (m *managedPod) awaitAgents(ctx context.Context, inc *incarnation, pr *prov
 			late, barrier := m.released && inc.restarts > 0 && m.waits[name], m.barrier
 			m.mu.Unlock()
 			if late {
-				_ = s.Rejoin(ctx, barrier) // it fails where the agent has ended, which is followed
+				_ = s.Rejoin(ctx, barrier) // fails if the agent has ended, which is handled elsewhere
 			}
 		}()
 	}
 }
 
-// arrive tells b when an agent stands at its barrier, or its command has begun.
+// awaitAgent notifies pr when an agent has reached its barrier or started its command.
 func (m *managedPod) awaitAgent(ctx context.Context, s *agent.Session, waits bool, pr *provision) {
 	wait := s.Started
 	if waits || m.holder {
@@ -172,12 +171,12 @@ func (m *managedPod) release(ctx context.Context, at op.Time) error {
 	inc, replaced := m.latest, m.latest.successor != nil
 	m.mu.Unlock()
 	if replaced {
-		return nil // what takes its place does not wait
+		return nil // the next incarnation does not wait
 	}
 	return m.openBarrier(ctx, inc, at)
 }
 
-// open opens the barrier for the containers of one life.
+// openBarrier opens the barrier for an incarnation.
 func (m *managedPod) openBarrier(ctx context.Context, inc *incarnation, at op.Time) error {
 	var wg sync.WaitGroup
 	failed := make(chan error, len(inc.sessions))
@@ -196,8 +195,7 @@ func (m *managedPod) openBarrier(ctx context.Context, inc *incarnation, at op.Ti
 	return nil
 }
 
-// stop asks the pod to end and returns when it has. A pod without agents is
-// deleted, since the API knows no other way to end one.
+// stop ends the pod and returns when it has ended. A pod without agents is deleted.
 func (m *managedPod) stop(ctx context.Context, grace time.Duration) error {
 	m.mu.Lock()
 	m.stopping = true
@@ -232,7 +230,7 @@ func (m *managedPod) stop(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// killAfter is how long beyond its grace a pod may take to report its end.
+// endReportTimeout is how long after its grace period a pod may take to report its end.
 const endReportTimeout = 10 * time.Second
 
 func (m *managedPod) isStopping() bool {

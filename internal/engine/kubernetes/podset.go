@@ -16,7 +16,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// crowd follows the pods that the controller of an object has made.
+// podSet follows the pods of an object's controller.
 type podSet struct {
 	object string
 	start  op.Time // of the op
@@ -24,11 +24,11 @@ type podSet struct {
 	pods   map[types.UID]*corev1.Pod
 }
 
-// crowd begins with those that there are. The caller closes its feed.
+// newPodSet starts with the existing pods. The caller closes its feed.
 func (e *Engine) newPodSet(object string) *podSet {
 	set := &podSet{object: object, start: e.Session.Clock.Now(), pods: map[types.UID]*corev1.Pod{}}
 	set.feed = e.tracker.Follow(tracker.PodsOfObject.Key(object))
-	set.feed.Drop() // what is known is read here; what comes from now on is at least as new
+	set.feed.Drop() // read here; later events are at least as new
 	for _, p := range e.tracker.Pods() {
 		if p.Labels[names.LabelObject] == object && status.ControllerKind(p) != "" {
 			set.pods[p.UID] = p
@@ -37,8 +37,8 @@ func (e *Engine) newPodSet(object string) *podSet {
 	return set
 }
 
-// until returns when done holds of the pods, with the last event. The first that
-// it is given has no object, and the time of the op's beginning.
+// wait returns when done returns true for an event. The first event has no object, and the time of
+// the op's start.
 func (set *podSet) wait(ctx context.Context, done func(watch.Event) bool) error {
 	for ev := (watch.Event{At: set.start}); !done(ev); {
 		v, err := set.feed.Next(ctx)
@@ -55,7 +55,7 @@ func (set *podSet) wait(ctx context.Context, done func(watch.Event) bool) error 
 	return nil
 }
 
-// standing counts those that are not on their way out.
+// activeCount counts the pods that are not being deleted.
 func (set *podSet) activeCount() int {
 	n := 0
 	for _, p := range set.pods {
@@ -66,7 +66,6 @@ func (set *podSet) activeCount() int {
 	return n
 }
 
-// ready counts those that are.
 func (set *podSet) readyCount() int {
 	n := 0
 	for _, p := range set.pods {
@@ -77,8 +76,7 @@ func (set *podSet) readyCount() int {
 	return n
 }
 
-// replaced waits until certain pods are gone and as many are ready as there
-// were, and tells when each of that was.
+// awaitReplaced waits until the old pods are gone and want pods are ready, and marks each.
 func (set *podSet) awaitReplaced(ctx context.Context, old []*corev1.Pod, want int, mark func(name, id string, at op.Milestone)) error {
 	left := map[types.UID]bool{}
 	for _, p := range old {

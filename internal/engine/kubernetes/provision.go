@@ -22,63 +22,59 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 )
 
-// settle is how long an op that is done waits for milestones that must have
-// happened but whose watch is behind. It is no part of the op: its end is the
-// instant at which the last thing that it waited for was seen to happen.
+// lateMilestoneWait is how long a finished op waits for milestones whose watch lags. The wait is
+// not part of the op, which ends at the last event that it needed.
 const lateMilestoneWait = 2 * time.Second
 
-// bringing follows the claims and pods of one op until they are of use.
+// provision follows the claims and pods of one op until they are usable.
 type provision struct {
 	tracker.Observation
 	engine  *Engine
 	claims  map[string]*claimState // by name in the cluster
 	volumes map[string]*claimState // by PersistentVolume
 	pods    map[string]*podState
-	// before are the attachments and claims that were there before the op, or
-	// (false) gone. What is made again has the name of what it replaces.
+	// preexisting has the attachments and claims from before the op; false: deleted. A recreated
+	// object has the name of the old one.
 	preexisting map[types.UID]bool
 }
 
-// claimState is one claim on its way.
+// claimState is the progress of a claim.
 type claimState struct {
-	object      string // the loop's name
-	mounted     bool   // some pod of the op uses it
+	object      string // its name in the run
+	mounted     bool   // by a pod of the op
 	volume      string // PersistentVolume
-	requestName string // what the driver is asked for
-	handle      string // what the driver calls it
+	requestName string // name in the request to the driver
+	handle      string // of the driver
 	driver      string
 	bytes       int64
 	bound       bool
-	waitReason  string // for what, in the cluster's words
-	// stands says that it was there before the op, and stays that its attachment
-	// need not change.
+	waitReason  string // from an event
+	// existing: it was there before the op. keepsAttachment: it stays attached.
 	existing, keepsAttachment bool
 }
 
-// podState is one pod on its way.
+// podState is the progress of a pod.
 type podState struct {
 	object string
-	uid    types.UID // others of its name are those before it
-	// waiting counts the sessions that have not come to their barrier or begun.
+	uid    types.UID // empty: any pod of the name
+	// pendingAgents counts the agents that have not reached their barrier or started.
 	pendingAgents int
-	// initializes says that it has init containers.
-	hasInit bool
-	// stands says that the pod was there before the op, which has its containers
-	// started again: it is not scheduled or given its network anew. unready is set
-	// once the kubelet has called it not ready since.
+	hasInit       bool
+	// existing: the pod was there before the op, which restarts its containers; it is not
+	// scheduled again. wasUnready: the kubelet has reported it not ready since.
 	existing, wasUnready bool
-	unwrapped            bool // no container is wrapped: the API alone says when it runs
+	unwrapped            bool // no agent: the API says when it runs
 	usable               bool
-	rechecking           bool // a failure to start it is being waited out
-	// running and ready are the last of its agents'.
+	rechecking           bool // a start failure is being waited out
+	// running and ready are those of its last agent.
 	running, ready op.Milestone
 	last           *corev1.Pod
 }
 
-// arrived is put into a feed when an agent stands at its barrier, or has begun.
+// agentReady is put into a feed when an agent has reached its barrier or started its command.
 type agentReady struct {
 	pod     string
-	started op.Milestone // its process
+	started op.Milestone // the process
 	ready   op.Milestone
 	firstIO []firstIO
 	failure error
@@ -89,7 +85,7 @@ type firstIO struct {
 	at    op.Time
 	err   int64
 	write bool
-	// failure says why the volume could not be used; empty if it could.
+	// failure is why the volume was not usable, if it was not.
 	failure string
 }
 
@@ -101,7 +97,7 @@ func (e *Engine) newProvision() *provision {
 	return pr
 }
 
-// pending lists the objects that are not of use yet.
+// pending lists the objects that are not usable yet.
 func (pr *provision) pending() (list []tracker.Pending) {
 	for name, p := range pr.pods {
 		if !p.usable {
@@ -116,7 +112,7 @@ func (pr *provision) pending() (list []tracker.Pending) {
 	return list
 }
 
-// claim follows a claim of the op.
+// addClaim follows a claim of the op.
 func (pr *provision) addClaim(object string, mounted bool) *claimState {
 	return pr.addClaimNamed(object, pr.engine.Name(object), mounted)
 }
@@ -130,7 +126,7 @@ func (pr *provision) addClaimNamed(object, name string, mounted bool) *claimStat
 	return c
 }
 
-// pod follows a pod of the op with so many wrapped containers.
+// addPod follows a pod of the op; sessions is its number of wrapped containers.
 func (pr *provision) addPod(object string, sessions int, initializes bool) *podState {
 	name := pr.engine.Name(object)
 	p := &podState{object: object, pendingAgents: sessions, unwrapped: sessions == 0, hasInit: initializes}
@@ -140,14 +136,13 @@ func (pr *provision) addPod(object string, sessions int, initializes bool) *podS
 	return p
 }
 
-// standingPod follows the pod of a member whose containers are started again.
+// addExistingPod follows a pod whose containers are restarted.
 func (pr *provision) addExistingPod(m *managedPod, inc *incarnation) {
 	p := pr.addPod(m.object, len(inc.sessions), false)
 	p.uid, p.existing = inc.uid, true
 }
 
-// await returns when all is of use: claims bound, pods ready. The milestones
-// seen so far are in the trace in any case.
+// wait returns when claims are bound and pods ready. The milestones are in the trace in any case.
 func (pr *provision) wait(ctx context.Context, tr *op.Trace) error {
 	defer pr.Feed.Close()
 	defer func() {
@@ -162,7 +157,7 @@ func (pr *provision) wait(ctx context.Context, tr *op.Trace) error {
 	return nil
 }
 
-// reach returns when all is of use.
+// waitUsable is wait without late milestones.
 func (pr *provision) waitUsable(ctx context.Context, tr *op.Trace) error {
 	err := pr.consume(ctx, pr.allUsable)
 	pr.Waits.Done()
@@ -173,8 +168,8 @@ func (pr *provision) waitUsable(ctx context.Context, tr *op.Trace) error {
 	return nil
 }
 
-// account counts what was tried in vain, and notes the volumes of which nobody
-// knows whether the driver has made them.
+// recordFailures counts failed attempts, and records volumes whose creation has an unknown
+// outcome.
 func (pr *provision) recordFailures(tr *op.Trace) {
 	var objects []string
 	for name, c := range pr.claims {
@@ -191,8 +186,8 @@ func (pr *provision) recordFailures(tr *op.Trace) {
 	pr.engine.attempts.Count(tr, strings.Join(objects, ", "), pr.Warnings, pr.Calls)
 }
 
-// linger waits a little for the milestones that must have happened. The op is
-// done: what happens now is not its failure.
+// waitLateMilestones waits a little for the remaining milestones. Failures in that time are not
+// the op's.
 func (pr *provision) waitLateMilestones(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lateMilestoneWait)
 	defer cancel()
@@ -213,7 +208,7 @@ func (pr *provision) consume(ctx context.Context, done func() bool) error {
 	return nil
 }
 
-// usable says whether claims are bound and pods ready.
+// allUsable says whether claims are bound and pods ready.
 func (pr *provision) allUsable() bool {
 	for _, c := range pr.claims {
 		if !c.bound {
@@ -228,7 +223,7 @@ func (pr *provision) allUsable() bool {
 	return true
 }
 
-// complete says whether the milestones that must have happened were seen.
+// allMilestonesSeen says whether all milestones that must occur were seen.
 func (pr *provision) allMilestonesSeen() bool {
 	ids := pr.objectsOf()
 	for name, of := range ids {
@@ -236,10 +231,10 @@ func (pr *provision) allMilestonesSeen() bool {
 			continue
 		}
 		if (name == op.Staged || name == op.Published) && !pr.engine.tracker.SeesNodeCalls() {
-			continue // a proxy may stand before the controllers alone
+			continue // there may be proxies for controllers only
 		}
 		if name == op.Staged && len(pr.Milestones[op.Published]) >= len(of) {
-			continue // a driver need not stage
+			continue // staging is optional for a driver
 		}
 		if len(pr.Milestones[name]) < len(of) {
 			return false
@@ -248,10 +243,10 @@ func (pr *provision) allMilestonesSeen() bool {
 	return true
 }
 
-// optional milestones need not be seen in every cluster or for every pod.
+// optionalMilestones do not occur in every cluster or for every pod.
 var optionalMilestones = map[string]bool{status.PodReady: true, op.FirstWrite: true, op.FirstRead: true}
 
-// attaches says whether all drivers of mounted claims have attachments.
+// needsAttachments says whether all mounted claims get VolumeAttachments.
 func (pr *provision) needsAttachments() bool {
 	for _, c := range pr.claims {
 		if c.mounted && !pr.engine.AttachRequired(c.driver) {
@@ -261,8 +256,7 @@ func (pr *provision) needsAttachments() bool {
 	return true
 }
 
-// ids lists what each milestone can be seen of, so that one of a single object
-// goes by its plain name.
+// objectsOf lists the objects that reach each milestone.
 func (pr *provision) objectsOf() map[string][]string {
 	var all, mounted, attached, running, placed, initialized []string
 	for _, c := range pr.claims {
@@ -297,7 +291,7 @@ func (pr *provision) objectsOf() map[string][]string {
 	return ids
 }
 
-// see takes one thing from the feed.
+// handle handles an item of the feed.
 func (pr *provision) handle(v any) error {
 	switch v := v.(type) {
 	case agentReady:
@@ -320,8 +314,7 @@ func (pr *provision) handle(v any) error {
 	return nil
 }
 
-// concerns says whether an Event is about an object of the op, and not of what
-// had its name before or happened to it then.
+// concerns says whether an event is about an object of the op and from its time.
 func (pr *provision) concerns(ev watch.Event, o *corev1.ObjectReference) bool {
 	if ev.At < pr.Calls.Since {
 		return false
@@ -333,7 +326,7 @@ func (pr *provision) concerns(ev watch.Event, o *corev1.ObjectReference) bool {
 	return p == nil || p.uid == "" || o.UID == "" || o.UID == p.uid
 }
 
-// refusal says why a claim of the op will never be bound, if an Event says so.
+// provisioningError returns why a claim of the op will never be bound, if an event says so.
 func (pr *provision) provisioningError(e *corev1.Event) error {
 	if c := pr.claims[e.InvolvedObject.Name]; c != nil && !c.bound && c.handle == "" {
 		if err := tracker.ProvisioningError(e.InvolvedObject.Name, e.Reason, e.Message); err != nil {
@@ -343,15 +336,14 @@ func (pr *provision) provisioningError(e *corev1.Event) error {
 	return nil
 }
 
-// waiting keeps what an unbound claim is said to wait for, which is no warning.
+// noteWaitReason keeps what an unbound claim waits for by a normal event.
 func (pr *provision) noteWaitReason(e *corev1.Event) {
 	if c := pr.claims[e.InvolvedObject.Name]; c != nil && (e.Reason == "ExternalProvisioning" || e.Reason == "WaitForFirstConsumer" || e.Reason == "WaitForPodScheduled") {
 		c.waitReason = ": " + strings.TrimSpace(e.Message)
 	}
 }
 
-// called takes a call of the driver: the end of staging and of publishing are
-// milestones that nobody else sees.
+// handleCall takes the milestones of staging and publishing from calls of the driver.
 func (pr *provision) handleCall(c *csiproxy.Call) {
 	object, ours := pr.Calls.See(c)
 	if !ours || c.Code != "OK" {
@@ -425,7 +417,7 @@ func (pr *provision) handleEvent(ev watch.Event) error {
 	return nil
 }
 
-// knows follows the attachments of a volume whose name has become known.
+// followVolume follows the attachments of a claim's volume.
 func (pr *provision) followVolume(c *claimState, volume string) {
 	if c.volume != "" || volume == "" {
 		return
@@ -438,7 +430,7 @@ func (pr *provision) followVolume(c *claimState, volume string) {
 func (pr *provision) handlePod(ev watch.Event, p *corev1.Pod, gone bool) error {
 	state := pr.pods[p.Name]
 	if state == nil || state.uid != "" && p.UID != state.uid {
-		return nil // one before it
+		return nil // an earlier pod of the name
 	}
 	state.last = p
 	if gone {
@@ -460,8 +452,7 @@ func (pr *provision) handlePod(ev watch.Event, p *corev1.Pod, gone bool) error {
 	return pr.startError(p, state)
 }
 
-// standingEvent takes an event of a pod that was there before the op: of its
-// status only its readiness can be reached again.
+// handleExistingPod handles an event of an existing pod, which reaches only its readiness again.
 func (pr *provision) handleExistingPod(ev watch.Event, p *corev1.Pod, state *podState) error {
 	if ev.At < pr.Calls.Since {
 		return nil
@@ -474,7 +465,7 @@ func (pr *provision) handleExistingPod(ev watch.Event, p *corev1.Pod, state *pod
 	return pr.startError(p, state)
 }
 
-// startable says why the containers of a pod that is not ready yet will not start.
+// startError returns why the containers of a pod will not start.
 func (pr *provision) startError(p *corev1.Pod, state *podState) error {
 	if state.usable {
 		return nil
@@ -489,15 +480,13 @@ func (pr *provision) startError(p *corev1.Pod, state *podState) error {
 	return nil
 }
 
-// patienceWithKubelet is how long the kubelet may go on failing to start a
-// container before the op does.
+// startRetryTimeout is how long the kubelet may fail to start a container before the op fails.
 const startRetryTimeout = 30 * time.Second
 
-// doubt is put into a feed when a pod that could not be started is to be looked
-// at once more.
+// recheck is put into a feed when a pod with a start failure is to be checked again.
 type recheck struct{ pod string }
 
-// again looks at a pod that could not be started.
+// recheckPod fails if the start failure persists.
 func (pr *provision) recheckPod(name string) error {
 	p := pr.pods[name]
 	if p.usable || p.last == nil {
@@ -510,11 +499,11 @@ func (pr *provision) recheckPod(name string) error {
 	return nil
 }
 
-// agent takes an agent's arrival.
+// handleAgent handles the arrival of an agent.
 func (pr *provision) handleAgent(a agentReady) error {
 	p := pr.pods[a.pod]
 	if a.failure != nil {
-		if p.last != nil { // the kubelet may know better why
+		if p.last != nil { // the kubelet's status may have the cause
 			if err := status.PodError(p.last); err != nil {
 				return err
 			}
@@ -547,7 +536,7 @@ func (pr *provision) handleAgent(a agentReady) error {
 	return nil
 }
 
-// explain adds to an error what the cluster has said of the objects.
+// waitError adds to an error what the cluster has reported about the objects.
 func (pr *provision) waitError(ctx context.Context, err error) error {
 	var coded *engine.Error
 	if ctx.Err() == nil || errors.As(err, &coded) {

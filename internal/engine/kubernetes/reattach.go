@@ -18,8 +18,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// reattach deletes the pods that have a volume, waits until it is detached, and
-// makes them again, where they are to be.
+// reattach deletes the pods that mount a volume, waits until it is detached, and creates them
+// again on the requested node.
 func (e *Engine) reattach(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	target := r.Reattach.Target
 	tr.On("", target.Name)
@@ -54,7 +54,7 @@ func (e *Engine) reattach(ctx context.Context, r engine.Request, tr *op.Trace) e
 	return err
 }
 
-// placement says how the pods are to be bound to nodes, as they are now.
+// placement returns a function that binds the new pods to nodes.
 func (e *Engine) placement(ctx context.Context, node string, pods []*managedPod) (func(*managedPod, *corev1.Pod), error) {
 	was := map[*managedPod]string{}
 	for _, m := range pods {
@@ -74,8 +74,8 @@ func (e *Engine) placement(ctx context.Context, node string, pods []*managedPod)
 	return nil, nil
 }
 
-// otherNode says why a member's pod can go to no node but the one it is on, as
-// far as that can be told before it is tried.
+// checkOtherNode returns an error if a pod can run on no other node, as far as that is known in
+// advance.
 func (e *Engine) checkOtherNode(ctx context.Context, m *managedPod, node string) error {
 	list, _, err := e.Client.List(ctx, api.Nodes, "", metav1.ListOptions{})
 	if err != nil {
@@ -101,7 +101,7 @@ func (e *Engine) checkOtherNode(ctx context.Context, m *managedPod, node string)
 	return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("pod %s is on node %s and there is no other node for it: %s", m.name(), node, text)}
 }
 
-// refuses says why a node does not take a member's pod; empty if it may.
+// nodeRefusal returns why a node does not accept a pod; empty if it may.
 func (e *Engine) nodeRefusal(n *corev1.Node, m *managedPod) string {
 	if n.Spec.Unschedulable {
 		return "is cordoned"
@@ -115,7 +115,7 @@ func (e *Engine) nodeRefusal(n *corev1.Node, m *managedPod) string {
 		return "has not the labels that the pod asks for"
 	}
 	for _, t := range n.Spec.Taints {
-		if t.Key == corev1.TaintNodeUnschedulable { // it follows the field, which is asked for above
+		if t.Key == corev1.TaintNodeUnschedulable { // follows Unschedulable, checked above
 			continue
 		}
 		if t.Effect != corev1.TaintEffectPreferNoSchedule && !podspec.Tolerates(m.template, &t) {

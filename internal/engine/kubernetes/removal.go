@@ -22,37 +22,37 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Milestones of a deletion beside those of package op.
+// Milestones of a deletion beyond those of package op.
 const (
 	podGone   = "podGone"
 	claimGone = "claimGone"
 )
 
-// removing follows pods and claims to their end.
+// removal follows pods and claims until they are gone.
 type removal struct {
 	tracker.Observation
 	engine       *Engine
-	pods         map[string]pendingDeletion // by name in the cluster; those still there
+	pods         map[string]pendingDeletion // remaining ones, by name in the cluster
 	claims       map[string]pendingDeletion
-	volumes      map[string]pendingDeletion // PersistentVolumes to go
+	volumes      map[string]pendingDeletion // PersistentVolumes
 	attachments  map[string]pendingDeletion // VolumeAttachments
 	objects      map[string]pendingDeletion // of manifests, by namespace and name
-	retained     map[string]bool            // claims whose volume stays, by policy
+	retained     map[string]bool            // claims whose volume is retained
 	kept         []*corev1.PersistentVolume
-	unbound      map[string]unboundClaim // claims that have none yet, by name in the cluster
+	unbound      map[string]unboundClaim // claims without a volume, by name in the cluster
 	objectsOf    map[string][]string
-	podMilestone string            // milestone of pods
-	phases       map[string]string // PersistentVolume → phase
+	podMilestone string            // the milestone of pods
+	phases       map[string]string // by PersistentVolume
 }
 
-// leaving is an object on its way out: the loop's name of what it belongs to,
-// and its UID, since names are given again.
+// pendingDeletion is an object that is being deleted: the name in the run of what it belongs to,
+// and its UID, since names are reused.
 type pendingDeletion struct {
 	object string
 	uid    types.UID
 }
 
-// unbound is a claim without a volume. One that is being made for it may still come.
+// unboundClaim is a claim without a volume. A volume may still be created for it.
 type unboundClaim struct {
 	volume *volume
 	uid    types.UID
@@ -66,7 +66,7 @@ func (e *Engine) newRemoval() *removal {
 	return r
 }
 
-// pending lists what is still there, each with the name that warnings have of it.
+// pending lists the remaining objects.
 func (r *removal) pending() (list []tracker.Pending) {
 	for _, left := range []map[string]pendingDeletion{r.pods, r.claims, r.volumes, r.attachments} {
 		for name, l := range left {
@@ -80,8 +80,8 @@ func (r *removal) pending() (list []tracker.Pending) {
 	return list
 }
 
-// remove deletes pods and claims, all at once, and whatever else the instance
-// had, and returns when pods, claims, volumes and attachments are gone.
+// deleteAndWait deletes pods, claims and further objects at once, and returns when pods, claims,
+// volumes and attachments are gone.
 func (e *Engine) deleteAndWait(ctx context.Context, tr *op.Trace, pods []*managedPod, volumes []*volume, others []namedObject) error {
 	r := e.newRemoval()
 	defer r.Feed.Close()
@@ -105,12 +105,12 @@ func (e *Engine) deleteAndWait(ctx context.Context, tr *op.Trace, pods []*manage
 	for _, m := range pods {
 		found, err := e.DeleteIfExists(ctx, api.Pods, m.name(), metav1.DeleteOptions{})
 		if !found {
-			delete(r.pods, m.name()) // an op that failed has left none
+			delete(r.pods, m.name()) // a failed op created none
 		}
 		errs = append(errs, err)
 	}
 	for _, v := range volumes {
-		if v.template == nil { // else it goes with its pod
+		if v.template == nil { // else deleted with its pod
 			errs = append(errs, e.Delete(ctx, api.PersistentVolumeClaims, v.name))
 		}
 		if v.static != "" {
@@ -135,10 +135,9 @@ func (e *Engine) deleteAndWait(ctx context.Context, tr *op.Trace, pods []*manage
 	return e.forget(pods, volumes, others)
 }
 
-// volumeGone is the milestone at which a PersistentVolume is gone.
 const volumeGone = "volumeGone"
 
-// settled strikes what is gone.
+// forget removes deleted objects from the ledger and the registries.
 func (e *Engine) forget(pods []*managedPod, volumes []*volume, others []namedObject) error {
 	var errs []error
 	for _, m := range pods {
@@ -164,8 +163,7 @@ func (e *Engine) forget(pods []*managedPod, volumes []*volume, others []namedObj
 	return errors.Join(errs...)
 }
 
-// pod follows the present pod of a member until it is gone, which is a milestone
-// of the name given.
+// addPod follows the current pod until it is gone, which is the given milestone.
 func (r *removal) addPod(m *managedPod, milestone string) {
 	name := m.name()
 	r.podMilestone = milestone
@@ -175,11 +173,11 @@ func (r *removal) addPod(m *managedPod, milestone string) {
 	r.Feed.Add(tracker.EventsOf.Key(name))
 }
 
-// claim follows a claim with its volume and attachments until they are gone.
+// addClaim follows a claim with its volume and attachments.
 func (r *removal) addClaim(v *volume) {
 	claim, ok := r.engine.tracker.Latest(tracker.Claim.Key(v.name)).(*corev1.PersistentVolumeClaim)
 	if !ok {
-		claim = &corev1.PersistentVolumeClaim{} // made, but not seen yet
+		claim = &corev1.PersistentVolumeClaim{} // created but not seen yet
 	}
 	r.claims[v.name] = pendingDeletion{v.object.Name, claim.UID}
 	r.objectsOf[claimGone] = append(r.objectsOf[claimGone], v.object.Name)
@@ -192,7 +190,7 @@ func (r *removal) addClaim(v *volume) {
 	r.Feed.Add(tracker.VolumeOfClaim.Key(v.name))
 }
 
-// bound follows the volume of a claim.
+// addVolume follows the volume of a claim.
 func (r *removal) addVolume(v *volume, pv *corev1.PersistentVolume) {
 	delete(r.unbound, v.name)
 	r.Feed.Add(tracker.EventsOf.Key(pv.Name))
@@ -213,7 +211,7 @@ func (r *removal) addVolume(v *volume, pv *corev1.PersistentVolume) {
 	r.addAttachments(v, pv.Name)
 }
 
-// attached follows the attachments of a volume until there are none.
+// addAttachments follows the attachments of a volume.
 func (r *removal) addAttachments(v *volume, pv string) {
 	list := r.engine.tracker.Attachments(pv)
 	for _, va := range list {
@@ -225,7 +223,7 @@ func (r *removal) addAttachments(v *volume, pv string) {
 	}
 }
 
-// isAttached says whether a volume has an attachment still.
+// hasAttachment says whether a volume still has an attachment.
 func (r *removal) hasAttachment(object string) bool {
 	for _, l := range r.attachments {
 		if l.object == object {
@@ -259,7 +257,7 @@ func (r *removal) wait(ctx context.Context) error {
 	return nil
 }
 
-// called takes a call of the driver.
+// handleCall takes the milestones of unpublishing and unstaging from calls of the driver.
 func (r *removal) handleCall(c *csiproxy.Call) {
 	object, ours := r.Calls.See(c)
 	if !ours || c.Code != "OK" {
@@ -317,8 +315,8 @@ func (r *removal) handle(ev watch.Event) {
 	}
 }
 
-// concerns says whether an Event is about the end of an object: what failed while it
-// was made is of other ops, and one that is made again has its name.
+// concerns says whether an event is about a deletion. Failures of the creation, and of other pods
+// of the name, belong to other ops.
 func (r *removal) concerns(e *corev1.Event) bool {
 	if e.InvolvedObject.Kind != "Pod" {
 		return e.Reason != "ProvisioningFailed"

@@ -21,19 +21,19 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// moving takes pods of the run away and makes them again as they were: what
-// reattach, rollout, drain and kill have in common.
+// replacement deletes pods of the run and creates them again: the common part of reattach,
+// rollout, drain and kill.
 type replacement struct {
 	engine    *Engine
 	pods      []*managedPod
-	old       map[*managedPod]*incarnation // that are to end
-	accepted  map[*managedPod]bool         // whose end is accepted
+	old       map[*managedPod]*incarnation // to be deleted
+	accepted  map[*managedPod]bool         // deletion accepted
 	removal   *removal
 	provision *provision
 }
 
-// move begins to follow members that are to be replaced. With detach, their
-// volumes are to be detached between.
+// newReplacement begins to follow pods that are to be replaced. With detach, their volumes have to
+// be detached in between.
 func (e *Engine) newReplacement(pods []*managedPod, detach bool) (*replacement, error) {
 	rp := &replacement{engine: e, pods: pods, old: map[*managedPod]*incarnation{}, accepted: map[*managedPod]bool{}, removal: e.newRemoval(), provision: e.newProvision()}
 	rp.provision.preexisting = map[types.UID]bool{}
@@ -52,8 +52,7 @@ func (e *Engine) newReplacement(pods []*managedPod, detach bool) (*replacement, 
 	return rp, nil
 }
 
-// volume follows one that the pods have. One that comes with its pod is made
-// anew with it.
+// addVolume follows a volume of the pods. An ephemeral volume is created again with its pod.
 func (rp *replacement) addVolume(x *volume, detach bool) {
 	pv, ok := rp.engine.tracker.Latest(tracker.VolumeOfClaim.Key(x.name)).(*corev1.PersistentVolume)
 	if rp.engine.ephemeralOwner(x) != nil {
@@ -76,7 +75,7 @@ func (rp *replacement) addVolume(x *volume, detach bool) {
 	rp.provision.addExistingVolume(x, pv, !detach)
 }
 
-// standing follows a volume that was there before the op.
+// addExistingVolume follows a volume from before the op.
 func (pr *provision) addExistingVolume(v *volume, pv *corev1.PersistentVolume, stays bool) {
 	c := &claimState{object: v.object.Name, mounted: true, bound: true, existing: true, keepsAttachment: stays, volume: pv.Name, bytes: v.object.Bytes}
 	pr.claims[v.name], pr.volumes[pv.Name] = c, c
@@ -93,14 +92,14 @@ func (pr *provision) addExistingVolume(v *volume, pv *corev1.PersistentVolume, s
 	}
 }
 
-// end asks for the pods' end and returns when they are gone and what is to be
-// detached is.
+// removeOld requests the deletion of the pods and returns when they are gone and volumes are
+// detached.
 func (rp *replacement) removeOld(ctx context.Context, ask func(*managedPod, *incarnation) error) error {
 	for _, m := range rp.pods {
 		err := ask(m, rp.old[m])
 		switch {
 		case err == nil:
-		case apierrors.IsNotFound(err) || apierrors.IsConflict(err): // somebody else was faster
+		case apierrors.IsNotFound(err) || apierrors.IsConflict(err): // already deleted
 			delete(rp.removal.pods, m.name())
 		default:
 			return core.APIError(ctx, err)
@@ -110,8 +109,8 @@ func (rp *replacement) removeOld(ctx context.Context, ask func(*managedPod, *inc
 	return rp.removal.wait(ctx)
 }
 
-// deletes asks for a pod's deletion, with the grace that its template has or the
-// one given, in seconds. milestone is when the last was accepted.
+// byDeletion deletes a pod with a grace period in seconds, nil: that of its template. milestone is
+// when it was accepted.
 func (rp *replacement) byDeletion(ctx context.Context, milestone string, grace *int64) func(*managedPod, *incarnation) error {
 	return func(m *managedPod, inc *incarnation) error {
 		call, err := rp.engine.Client.Delete(ctx, api.Pods, rp.engine.Namespace, m.name(),
@@ -121,14 +120,12 @@ func (rp *replacement) byDeletion(ctx context.Context, milestone string, grace *
 	}
 }
 
-// mark notes a milestone of one member.
 func (rp *replacement) mark(name string, m *managedPod, at op.Milestone) {
 	rp.removal.Milestones.Set(name, m.object, at)
 	rp.removal.objectsOf[name] = append(rp.removal.objectsOf[name], m.object)
 }
 
-// begin makes the pods again, each as it was but for what place does to it, and
-// returns when they are of use.
+// recreate creates the pods again, changed by place, and returns when they are usable.
 func (rp *replacement) recreate(ctx context.Context, tr *op.Trace, place func(*managedPod, *corev1.Pod)) error {
 	for _, m := range rp.pods {
 		inc := rp.old[m]
@@ -148,7 +145,7 @@ func (rp *replacement) recreate(ctx context.Context, tr *op.Trace, place func(*m
 	return rp.waitUsable(ctx, tr)
 }
 
-// use waits until what was made again is of use.
+// waitUsable waits until the new incarnations are usable.
 func (rp *replacement) waitUsable(ctx context.Context, tr *op.Trace) error {
 	if err := rp.provision.waitUsable(ctx, tr); err != nil {
 		return err
@@ -160,7 +157,7 @@ func (rp *replacement) waitUsable(ctx context.Context, tr *op.Trace) error {
 		}
 	}
 	for _, c := range rp.provision.claims {
-		if x := rp.engine.volume(c.object); x != nil && !c.existing { // came anew with its pod
+		if x := rp.engine.volume(c.object); x != nil && !c.existing { // created again with its pod
 			x.object.Handle, x.object.Bytes = c.handle, c.bytes
 			rp.engine.storeVolume(x)
 		}
@@ -168,8 +165,8 @@ func (rp *replacement) waitUsable(ctx context.Context, tr *op.Trace) error {
 	return nil
 }
 
-// close lets go of the members: those whose end was not asked for go on, others
-// that have no heir by now will not have one.
+// close ends the replacement: pods whose deletion was not accepted go on, others without a
+// successor have none.
 func (rp *replacement) close(why error) {
 	for m, inc := range rp.old {
 		m.mu.Lock()
@@ -193,8 +190,8 @@ func (rp *replacement) close(why error) {
 	rp.provision.Feed.Close()
 }
 
-// ended is when the last first write, or read, was done; of pods without
-// volumes, when they were ready.
+// endTime returns when the last first write or read was done; of pods without volumes, when they
+// were ready.
 func (rp *replacement) endTime() op.Time {
 	at := rp.provision.Milestones.Last(op.FirstWrite, op.FirstRead)
 	for _, m := range rp.pods {
@@ -205,7 +202,7 @@ func (rp *replacement) endTime() op.Time {
 	return at
 }
 
-// nodes lists where the pods are now.
+// nodes lists the nodes of the new pods.
 func (rp *replacement) nodes() []string {
 	var list []string
 	for _, p := range rp.provision.pods {
@@ -216,7 +213,7 @@ func (rp *replacement) nodes() []string {
 	return list
 }
 
-// tell writes what was seen of all to one trace, and what else was.
+// recordReplacements writes the milestones of all replacements, and more, to a trace.
 func recordReplacements(tr *op.Trace, object string, more tracker.Milestones, replacements ...*replacement) {
 	merged, ids := tracker.Milestones{}, map[string][]string{}
 	var nodes []string
@@ -262,7 +259,7 @@ func recordReplacements(tr *op.Trace, object string, more tracker.Milestones, re
 	}
 }
 
-// mountedBy lists the volumes of the run that the pods of members have.
+// volumesOf lists the run's volumes that pods mount.
 func (e *Engine) volumesOf(pods []*managedPod) []*volume {
 	var list []*volume
 	for _, m := range pods {
@@ -275,7 +272,7 @@ func (e *Engine) volumesOf(pods []*managedPod) []*volume {
 	return list
 }
 
-// claimsOf lists the claims of a pod by their names in the cluster.
+// claimNames lists the claims of a pod by their names in the cluster.
 func claimNames(p *corev1.Pod) []string {
 	var list []string
 	for _, v := range p.Spec.Volumes {
@@ -304,7 +301,7 @@ func (e *Engine) volumeOfClaim(claim string) *volume {
 	return nil
 }
 
-// usersOf lists the members whose pods have a volume.
+// podsUsing lists the pods that mount a volume.
 func (e *Engine) podsUsing(x *volume) []*managedPod {
 	var candidates, users []*managedPod
 	if x.holder != nil {
@@ -321,8 +318,7 @@ func (e *Engine) podsUsing(x *volume) []*managedPod {
 	return users
 }
 
-// ephemeralOf is the member that a generic ephemeral volume comes and goes with;
-// nil for others.
+// ephemeralOwner returns the pod that owns a generic ephemeral volume; nil for other volumes.
 func (e *Engine) ephemeralOwner(x *volume) *managedPod {
 	for _, m := range e.podsUsing(x) {
 		for _, v := range m.template.Spec.Volumes {
@@ -334,7 +330,7 @@ func (e *Engine) ephemeralOwner(x *volume) *managedPod {
 	return nil
 }
 
-// pod is the last that is known of a member's present pod; nil if it is gone.
+// livePod returns the last state of the current pod; nil if it is gone.
 func (m *managedPod) livePod() *corev1.Pod {
 	p, ok := m.engine.tracker.Latest(tracker.Pod.Key(m.name())).(*corev1.Pod)
 	if !ok || p.UID != m.current().uid {
@@ -343,7 +339,7 @@ func (m *managedPod) livePod() *corev1.Pod {
 	return p
 }
 
-// inUse says why a member cannot be replaced: its pod has ended or is gone.
+// checkRunning returns an error if the pod has ended or is gone.
 func (m *managedPod) checkRunning() error {
 	switch p := m.livePod(); {
 	case m.isStopping():
@@ -356,7 +352,7 @@ func (m *managedPod) checkRunning() error {
 	return nil
 }
 
-// allInUse is inUse of several.
+// checkAllRunning is checkRunning for several pods.
 func checkAllRunning(pods []*managedPod) error {
 	var errs []error
 	for _, m := range pods {

@@ -10,11 +10,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/proxies"
 )
 
-// Report says what the run as a whole has shown: who else was at work, what
-// sidecars did in vain and may have left, what kubelets and controllers counted.
+// Report reports on the whole run: concurrent runs, failed attempts and possible orphans, and the
+// counts of kubelets and controllers.
 func (e *Engine) Report(ctx context.Context) engine.RunReport {
 	if e.Client == nil || e.watches == nil {
-		return engine.RunReport{Findings: e.leases.Findings()} // it was not opened
+		return engine.RunReport{Findings: e.leases.Findings()} // not opened
 	}
 	counted, findings := e.metrics.Collect(ctx, e.DriversInUse())
 	orphans, listed := proxies.FindOrphans(ctx, e.Run, e.inventory)
@@ -25,7 +25,7 @@ func (e *Engine) Report(ctx context.Context) engine.RunReport {
 	return engine.RunReport{Findings: findings, Distributions: append(lagprobe.Lags(e.watches, e.probes), counted...)}
 }
 
-// unobserved names what nobody could see of volumes on their way to pods.
+// unobservedFindings says that staging and publishing were not observed, and why.
 func (e *Engine) unobservedFindings() []engine.Finding {
 	if e.tracker.SeesNodeCalls() || !e.hadPods() {
 		return nil
@@ -41,7 +41,6 @@ func (e *Engine) unobservedFindings() []engine.Finding {
 		Evidence: "when volumes were staged and published was not seen in any op: " + why}}
 }
 
-// hadPods says whether the run had any pod.
 func (e *Engine) hadPods() bool {
 	for _, s := range e.watches.Lags() {
 		if s.Kind == api.Pods.String() {

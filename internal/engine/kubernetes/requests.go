@@ -11,8 +11,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 )
 
-// Prepare enters what a request will make into the ledger and, for a group
-// snapshot, labels its claims: our own work, before the op begins.
+// Prepare adds what a request creates to the ledger and, for a group snapshot, labels its claims.
+// It is not part of the op.
 func (e *Engine) Prepare(r engine.Request) error {
 	owe := func(kind api.Kind, objects ...string) error {
 		for _, o := range objects {

@@ -8,11 +8,10 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// annotationRollout is the number of the rollout that a pod is of.
+// annotationRollout is the number of a pod's rollout.
 const annotationRollout = "cnsbench.dev/rollout"
 
-// rollout replaces the pods of a workload one after another, or has the
-// controller of an object do so.
+// rollout replaces the pods of a workload one after another, or has the object's controller do so.
 func (e *Engine) rollout(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	target := r.Rollout.Target
 	tr.On("", target.Name)
@@ -50,7 +49,7 @@ func (e *Engine) rollout(ctx context.Context, r engine.Request, tr *op.Trace) er
 	return err
 }
 
-// revise counts a rollout, or takes one back.
+// revise counts a rollout, or undoes one.
 func (w *workload) revise(undo bool) (string, error) {
 	w.engine.mu.Lock()
 	defer w.engine.mu.Unlock()
@@ -68,7 +67,7 @@ func (w *workload) revise(undo bool) (string, error) {
 	return strconv.Itoa(w.revision), nil
 }
 
-// annotate changes the template of what is made again.
+// annotateTemplate sets an annotation of later incarnations.
 func (m *managedPod) annotateTemplate(key, value string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -20,11 +20,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// restartedAt is kubectl's annotation of a template that is to be rolled out anew.
+// restartedAt is the annotation of kubectl rollout restart.
 const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
-// rolloutObject has the controller of an object replace its pods, by an
-// annotation of their template, or by the template that it had before.
+// rolloutObject has an object's controller replace its pods: it changes an annotation of the
+// template, or restores the earlier template.
 func (e *Engine) rolloutObject(ctx context.Context, r *engine.Rollout, tr *op.Trace) error {
 	m, err := e.manifestOf(ctx, r.Target)
 	if err != nil {
@@ -57,8 +57,7 @@ func (e *Engine) rolloutObject(ctx context.Context, r *engine.Rollout, tr *op.Tr
 	return m.waitReady(ctx, f, tr, call, after.GetGeneration())
 }
 
-// change is the patch of a rollout, whose template so far is remembered, or of
-// the last one's undoing.
+// change returns the patch of a rollout and keeps the current template, or the patch of an undo.
 func (m *manifest) change(template any, undo bool) (types.PatchType, []byte, error) {
 	m.engine.mu.Lock()
 	defer m.engine.mu.Unlock()
@@ -76,7 +75,7 @@ func (m *manifest) change(template any, undo bool) (types.PatchType, []byte, err
 	return types.JSONPatchType, body, err
 }
 
-// killPods deletes the pods of an object's controller, which makes others.
+// killPods deletes the pods of an object's controller, which creates others.
 func (e *Engine) killPods(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	k := r.Kill
 	m, err := e.manifestOf(ctx, k.Target)

@@ -21,8 +21,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// scale changes the number of an object's replicas and waits until that many
-// are ready and the others gone.
+// scale sets an object's replicas and waits until as many are ready and the others gone.
 func (e *Engine) scale(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	s := r.Scale
 	m, err := e.manifestOf(ctx, s.Target)
@@ -52,7 +51,7 @@ func (e *Engine) scale(ctx context.Context, r engine.Request, tr *op.Trace) erro
 	return m.awaitReplicas(ctx, s.Replicas, tr)
 }
 
-// become waits until there are so many pods, all ready.
+// awaitReplicas waits until there are want pods, all ready.
 func (set *podSet) awaitReplicas(ctx context.Context, want int, tr *op.Trace) error {
 	surplus := len(set.pods) > want
 	return set.wait(ctx, func(ev watch.Event) bool {
@@ -64,7 +63,7 @@ func (set *podSet) awaitReplicas(ctx context.Context, want int, tr *op.Trace) er
 		if len(set.pods) != want || set.readyCount() != want {
 			return false
 		}
-		if ev.Object == nil { // there was nothing to do
+		if ev.Object == nil { // nothing to do
 			tr.Mark(op.Ready, "runner")
 			return true
 		}
@@ -73,11 +72,11 @@ func (set *podSet) awaitReplicas(ctx context.Context, want int, tr *op.Trace) er
 	})
 }
 
-// lookEach is how often an object is looked at whose pods are not followed.
+// replicasPollInterval is the poll interval for an object whose pods are not watched.
 const replicasPollInterval = 200 * time.Millisecond
 
-// become looks until the scale subresource says that there are so many replicas,
-// and the pods that its selector names are as many and ready.
+// awaitReplicas polls the scale subresource until it has want replicas and as many pods of its
+// selector are ready.
 func (m *manifest) awaitReplicas(ctx context.Context, want int32, tr *op.Trace) error {
 	clock := m.engine.Session.Clock
 	for before, now := clock.Now(), clock.Now(); ; before, now = now, clock.Now() {
@@ -112,21 +111,20 @@ func (m *manifest) awaitReplicas(ctx context.Context, want int32, tr *op.Trace) 
 }
 
 const (
-	scriptDir  = "/cnsbench"
-	scriptFile = "scale.sh"
-	// scriptGone bounds the removal of a script's pod.
+	scriptDir            = "/cnsbench"
+	scriptFile           = "scale.sh"
 	scriptRemovalTimeout = 30 * time.Second
 )
 
-// scriptOf is what the loop would call the pod of a request's script.
+// scriptOf returns the name in the run of the pod of a request's script.
 func scriptOf(r engine.Request) string { return r.Name + "-script" }
 
-// runScript runs a script with the object and the number in a pod that has the
-// rights of the script's ServiceAccount, and returns when it has succeeded.
+// runScript runs a script in a pod with the script's ServiceAccount, and returns when it has
+// succeeded.
 func (e *Engine) runScript(ctx context.Context, r engine.Request, m *manifest, tr *op.Trace) error {
 	s, object := r.Scale.Script, scriptOf(r)
 	config := &corev1.ConfigMap{ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, object), Data: map[string]string{scriptFile: s.Text}}
-	mode, no, yes := int32(0o555), false, true // the script scales by the API
+	mode, no, yes := int32(0o555), false, true // the script uses the API
 	pod := &corev1.Pod{ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, object), Spec: corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, ServiceAccountName: s.ServiceAccount, AutomountServiceAccountToken: &yes,
 		EnableServiceLinks: &no, TerminationGracePeriodSeconds: new(int64(1)),
@@ -152,10 +150,9 @@ func (e *Engine) runScript(ctx context.Context, r engine.Request, m *manifest, t
 	return errors.Join(err, e.removeScript(ctx, pod.Name))
 }
 
-// scripted is the milestone at which a script has ended.
+// scriptEnded is the milestone at which a script has ended.
 const scriptEnded = "scripted"
 
-// untilSucceeded waits until a pod has succeeded.
 func untilSucceeded(ctx context.Context, f *tracker.Feed, name string, uid types.UID, tr *op.Trace) error {
 	last := &corev1.Pod{}
 	for {
@@ -181,7 +178,7 @@ func untilSucceeded(ctx context.Context, f *tracker.Feed, name string, uid types
 	}
 }
 
-// removeScript does not wait until the pod is gone: the clean-up does.
+// removeScript does not wait until the pod is gone; the clean-up does.
 func (e *Engine) removeScript(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), scriptRemovalTimeout)
 	defer cancel()

@@ -18,28 +18,25 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// snap is what the engine knows of one snapshot, or of a group of them.
+// snapshot is the state of a snapshot or of a group of snapshots.
 type snapshot struct {
 	object  engine.Object
 	kind    api.Kind
 	name    string   // in the cluster
-	members []string // of a group: loop's names of its snapshots
+	members []string // of a group: its snapshots' names in the run
 }
 
-// contentSeen is the milestone at which the content of a snapshot appeared.
+// Milestones of a snapshot beyond those of package op.
 const contentCreated = "content"
 
-// attemptFailed is the milestone at which the cluster said that one more
-// attempt had failed.
 const attemptFailed = "attemptFailed"
 
-// asked is what a sidecar has asked a driver for.
+// driverRequest is a sidecar's request to a driver.
 type driverRequest struct{ name, driver string }
 
-// contentGone is the milestone at which it went.
 const contentGone = "contentGone"
 
-// takeSnapshot makes a VolumeSnapshot and follows it until it is ready.
+// createSnapshot creates a VolumeSnapshot and waits until it is ready.
 func (e *Engine) createSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	source := r.Snapshot.Sources[0]
 	v := e.volume(source.Name)
@@ -66,8 +63,7 @@ func (e *Engine) createSnapshot(ctx context.Context, r engine.Request, tr *op.Tr
 	return []engine.Object{s.object}, err
 }
 
-// describe completes a snapshot's object. Where its restoreSize is not known it may
-// be as large as its source.
+// describe completes a snapshot's object. Without a restoreSize, the size is that of the source.
 func (c *snapshotCreation) describe(o *engine.Object, source engine.Object) {
 	o.Handle, o.Bytes = c.handles[o.Name], c.bytes[o.Name]
 	if o.Bytes == 0 {
@@ -94,18 +90,18 @@ func (e *Engine) storeSnapshot(s *snapshot) {
 	e.snapshots[s.object.Name] = s
 }
 
-// cutting follows snapshots until they are ready to use.
+// snapshotCreation follows snapshots until they are ready to use.
 type snapshotCreation struct {
 	tracker.Observation
 	engine   *Engine
 	tr       *op.Trace
-	objects  map[string]string // snapshot in the cluster → the loop's name
+	objects  map[string]string // names in the run, by name in the cluster
 	names    []string
 	ready    map[string]bool
-	requests map[string]driverRequest // by object: what has no handle yet
+	requests map[string]driverRequest // by object, until it has a handle
 	handles  map[string]string
-	bytes    map[string]int64 // by object: its restoreSize
-	group    *tracker.Pending // that is not ready yet, if any
+	bytes    map[string]int64 // restoreSize, by object
+	group    *tracker.Pending // nil: ready, or no group
 }
 
 func (e *Engine) newSnapshotCreation(tr *op.Trace) *snapshotCreation {
@@ -149,7 +145,7 @@ func (c *snapshotCreation) close() {
 	c.engine.attempts.Count(c.tr, strings.Join(c.names, ", "), c.Warnings, c.Calls)
 }
 
-// await returns when all are ready.
+// wait returns when all snapshots are ready.
 func (c *snapshotCreation) wait(ctx context.Context) error {
 	for len(c.ready) < len(c.objects) || len(c.Milestones[op.Taken]) < len(c.objects) {
 		v, err := c.Feed.Next(ctx)
@@ -233,8 +229,8 @@ func (c *snapshotCreation) describePending() string {
 	return c.Explain(strings.Join(parts, "; "))
 }
 
-// takeGroup makes a VolumeGroupSnapshot of claims, which were labelled by
-// Prepare, and follows its members until all are ready.
+// createGroupSnapshot creates a VolumeGroupSnapshot of claims, which Prepare has labelled, and
+// waits until all members are ready.
 func (e *Engine) createGroupSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	if e.GroupSnapshotVersion == "" {
 		return nil, &engine.Error{Code: "Unimplemented", Message: "the cluster does not serve VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)"}
@@ -268,7 +264,7 @@ func (e *Engine) createGroupSnapshot(ctx context.Context, r engine.Request, tr *
 	return append(made, group.object), err
 }
 
-// awaitGroup follows the group's members, whose names the cluster chooses.
+// awaitGroup follows the members of a group, whose names the cluster chooses.
 func (e *Engine) awaitGroup(ctx context.Context, r engine.Request, group *snapshot, c *snapshotCreation) ([]engine.Object, error) {
 	bySource := map[string]engine.Object{}
 	for _, o := range r.Snapshot.Sources {
@@ -302,7 +298,7 @@ func (e *Engine) awaitGroup(ctx context.Context, r engine.Request, group *snapsh
 	return made, err
 }
 
-// seeOfGroup takes one event while a group is not ready, or not complete.
+// handleGroup handles an event while a group is not ready or incomplete.
 func (c *snapshotCreation) handleGroup(ev watch.Event, r engine.Request, bySource, members map[string]engine.Object) error {
 	switch o := ev.Object.(type) {
 	case *api.VolumeGroupSnapshot:

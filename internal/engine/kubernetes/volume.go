@@ -17,21 +17,20 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// volume is what the engine knows of one claim.
+// volume is the state of one claim.
 type volume struct {
 	object   engine.Object
 	name     string // of the claim in the cluster
 	block    bool
 	readOnly bool
-	holder   *managedPod // the pod that holds an attached volume without a workload
-	// template of the claim that the cluster makes for the holder: a generic
-	// ephemeral volume.
+	holder   *managedPod // mounts an attached volume without a workload
+	// template is the claim of a generic ephemeral volume, which the cluster creates for the
+	// holder.
 	template *corev1.PersistentVolumeClaim
-	static   string // the PersistentVolume that we made for a volume that exists
+	static   string // the PersistentVolume created for a static volume
 }
 
-// createVolume makes a claim and, if it is to be attached, a pod that holds
-// it, both at once, as a user would.
+// createVolume creates a claim and, with attach, a pod that mounts it, at once.
 func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	claim := r.Volume.Claim.DeepCopy()
 	claim.ObjectMeta = e.Meta(claim.ObjectMeta, r.Action, r.Name)
@@ -74,8 +73,8 @@ func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trac
 	return made(), err
 }
 
-// makeClaim makes the claim, and before it the PersistentVolume of a volume
-// that exists already. A claim that comes with its pod is made by the cluster.
+// createClaim creates the claim, and before it the PersistentVolume of a static volume. The
+// cluster creates an ephemeral claim.
 func (e *Engine) createClaim(ctx context.Context, v *volume, claim *corev1.PersistentVolumeClaim, r engine.Request, tr *op.Trace) error {
 	if v.template != nil {
 		e.storeVolume(v)
@@ -99,8 +98,7 @@ func (e *Engine) createClaim(ctx context.Context, v *volume, claim *corev1.Persi
 	return nil
 }
 
-// staticVolume is the PersistentVolume of a volume that the driver has, and
-// keeps: its policy is Retain.
+// staticVolume returns the PersistentVolume of an existing volume, which is retained.
 func (e *Engine) staticVolume(s *engine.StaticVolume, claim *corev1.PersistentVolumeClaim, r engine.Request) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, r.Name)}
 	pv.Namespace = ""
@@ -127,8 +125,8 @@ func isBlock(c *corev1.PersistentVolumeClaim) bool {
 	return c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == corev1.PersistentVolumeBlock
 }
 
-// setSource makes a claim one of a restored or cloned volume, of at least its
-// source's size as it is now: the source may have grown since the op was planned.
+// setSource sets the source of a restored or cloned volume. The claim is at least as large as the
+// source is now: it may have grown since the op was planned.
 func (e *Engine) setSource(spec *corev1.PersistentVolumeClaimSpec, object *engine.Object, want *engine.Volume) error {
 	var source *engine.Object
 	var bytes int64
@@ -159,8 +157,8 @@ func (e *Engine) setSource(spec *corev1.PersistentVolumeClaimSpec, object *engin
 	return nil
 }
 
-// claimedSize is the least size that csi-provisioner allows a clone of a volume: what
-// the source's claim asks for, also where a resize is under way or was refused.
+// claimedSize returns the least size that csi-provisioner allows for a clone: the request of the
+// source's claim, even if a resize is pending or failed.
 func (e *Engine) claimedSize(source *engine.Object) int64 {
 	v := e.volume(source.Name)
 	if v == nil {
@@ -174,7 +172,7 @@ func (e *Engine) claimedSize(source *engine.Object) int64 {
 	return max(asked.Value(), has.Value())
 }
 
-// restoreSize is the least size that csi-provisioner allows a volume from a snapshot.
+// restoreSize returns the least size that csi-provisioner allows for a volume from a snapshot.
 func (e *Engine) restoreSize(source *engine.Object) int64 {
 	s := e.snapshot(source.Name)
 	if s != nil {
@@ -202,7 +200,7 @@ func (e *Engine) storeVolume(v *volume) {
 	e.volumes[v.object.Name] = v
 }
 
-// waitsForConsumer says whether a StorageClass of the cluster binds late.
+// waitsForConsumer says whether a StorageClass binds at the first consumer.
 func (e *Engine) waitsForConsumer(class string) bool {
 	mode := e.Classes[class].VolumeBindingMode
 	return mode != nil && *mode == storagev1.VolumeBindingWaitForFirstConsumer
@@ -214,11 +212,11 @@ const (
 	holderVolume = "data"
 )
 
-// holderOf is what the loop would call the pod that holds a volume.
+// holderOf returns the name in the run of the pod that holds a volume.
 func holderOf(volume string) string { return volume + "-holder" }
 
-// hold starts a pod of the product's image that does nothing but hold the
-// volume, and reports the first write or read.
+// hold starts a pod of the product's image that mounts the volume and reports the first write or
+// read.
 func (e *Engine) hold(ctx context.Context, v *volume, r engine.Request, pr *provision) error {
 	object := holderOf(r.Name)
 	c := corev1.Container{
@@ -248,7 +246,7 @@ func (e *Engine) hold(ctx context.Context, v *volume, r engine.Request, pr *prov
 	return m.start(ctx, pod, []string{"hold"}, e.holderAgent(v), pr)
 }
 
-// source is how a pod refers to the volume.
+// source returns how a pod refers to the volume.
 func (v *volume) source() corev1.VolumeSource {
 	if t := v.template; t != nil {
 		return corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
@@ -257,10 +255,10 @@ func (v *volume) source() corev1.VolumeSource {
 	return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: v.name, ReadOnly: v.readOnly}}
 }
 
-// holderGrace is how long a holder has to end, in seconds. It ends at once.
+// holderGrace is the grace period of a holder in seconds. It ends at once.
 const holderGrace = 5
 
-// holderSecurity is restricted. A block device belongs to root.
+// holderSecurity is podspec.Restricted, but as root for a block device.
 func holderSecurity(block bool) *corev1.SecurityContext {
 	s := podspec.Restricted()
 	if block {
@@ -270,8 +268,7 @@ func holderSecurity(block bool) *corev1.SecurityContext {
 	return s
 }
 
-// deleteVolume deletes what holds a volume and its claim, both at once, and
-// follows them until the volume itself is gone.
+// deleteVolume deletes a volume's holder and claim at once, and waits until the volume is gone.
 func (e *Engine) deleteVolume(ctx context.Context, name string, tr *op.Trace) error {
 	v := e.volume(name)
 	if v == nil {

@@ -27,20 +27,19 @@ type workload struct {
 	volumes []string
 	pods    []*managedPod
 	objects []namedObject
-	// rollouts counts those of its pods; revision is the present one, revisions
-	// are those before that can be gone back to.
+	// rollouts counts the rollouts; revision is the current one, revisions are the earlier ones
+	// for undo.
 	rollouts, revision int
 	revisions          []int
 }
 
-// other is an object that goes with an instance.
+// namedObject is a further object of an instance.
 type namedObject struct {
 	kind api.Kind
 	name string // in the cluster
 }
 
-// createWorkload makes all objects of an instance and waits until its pods are
-// ready.
+// createWorkload creates all objects of an instance and waits until its pods are ready.
 func (e *Engine) createWorkload(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	w := &workload{engine: e, name: r.Name}
 	e.mu.Lock()
@@ -69,7 +68,7 @@ func (e *Engine) createWorkload(ctx context.Context, r engine.Request, tr *op.Tr
 	return made, nil
 }
 
-// makeObjects sends everything to the API server: what pods refer to first.
+// createObjects creates everything, referenced objects before pods.
 func (e *Engine) createObjects(ctx context.Context, w *workload, r engine.Request, pr *provision, states map[string]*claimState) error {
 	refs, err := e.createReferenced(ctx, w, r)
 	if err != nil {
@@ -107,7 +106,7 @@ func (e *Engine) createObjects(ctx context.Context, w *workload, r engine.Reques
 	return nil
 }
 
-// owns takes a claim into the instance.
+// addClaim adds a claim to the instance.
 func (w *workload) addClaim(claim *corev1.PersistentVolumeClaim, object, action string) {
 	v := &volume{name: claim.Name, readOnly: readOnly(claim), block: isBlock(claim),
 		object: engine.Object{Kind: engine.VolumeObject, Name: object, Action: action, Owner: w.name, Labels: claim.Labels}}
@@ -118,8 +117,8 @@ func (w *workload) addClaim(claim *corev1.PersistentVolumeClaim, object, action 
 	w.volumes = append(w.volumes, object)
 }
 
-// ephemeral lists the claims that the cluster will make for a pod, each by the
-// name of its volume, and labels their templates.
+// ephemeral lists the claims that the cluster creates for a pod, each by the name of its volume,
+// and labels their templates.
 func (e *Engine) ephemeral(p *engine.Pod, action string) []*corev1.PersistentVolumeClaim {
 	var list []*corev1.PersistentVolumeClaim
 	for i := range p.Spec.Volumes {
@@ -136,7 +135,7 @@ func (e *Engine) ephemeral(p *engine.Pod, action string) []*corev1.PersistentVol
 	return list
 }
 
-// makeReferred makes what pods refer to by name, apart from claims.
+// createReferenced creates the objects that pods refer to by name, except claims.
 func (e *Engine) createReferenced(ctx context.Context, w *workload, r engine.Request) (*names.References, error) {
 	refs := &names.References{Claims: map[string]string{}, ConfigMaps: map[string]string{}, Secrets: map[string]string{}, Services: map[string]string{}}
 	send := func(kind api.Kind, o api.Object, names map[string]string, object string) error {
@@ -186,7 +185,7 @@ func mountedClaims(w *engine.Workload) map[string]bool {
 	return mounted
 }
 
-// makePod makes one pod with its agents, where its group is if it has one.
+// createPod creates one pod with its agents.
 func (e *Engine) createPod(ctx context.Context, w *workload, r engine.Request, p *engine.Pod, pr *provision, refs *names.References) (*managedPod, error) {
 	pod := p.Pod.DeepCopy()
 	plan := e.planAgents(p, r.Workload)
@@ -202,7 +201,7 @@ func (e *Engine) createPod(ctx context.Context, w *workload, r engine.Request, p
 	return m, m.start(ctx, pod, plan.wrapped, plan.options, pr)
 }
 
-// watched is what the agents of a pod are to do.
+// agentPlan has the options of a pod's agents.
 type agentPlan struct {
 	wrapped     []string
 	byContainer map[string]agent.Options
@@ -210,11 +209,11 @@ type agentPlan struct {
 
 func (w agentPlan) options(container string) agent.Options { return w.byContainer[container] }
 
-// plan decides what each agent of a pod does. Containers that leave their
-// command to the image cannot be wrapped.
+// planAgents returns what each agent of a pod does. A container without a command cannot be
+// wrapped.
 func (e *Engine) planAgents(p *engine.Pod, w *engine.Workload) agentPlan {
 	plan := agentPlan{byContainer: map[string]agent.Options{}}
-	claimOf := map[string]string{} // volume of the pod → claim of the loop
+	claimOf := map[string]string{} // volume of the pod to the claim's name in the run
 	for _, v := range p.Spec.Volumes {
 		switch {
 		case v.PersistentVolumeClaim != nil:
@@ -242,14 +241,14 @@ func (e *Engine) planAgents(p *engine.Pod, w *engine.Workload) agentPlan {
 				o.Canary = canary(w.Canary, c, claimOf, phaseSet(canaried, o.Phase.Number))
 			}
 		}
-		// That of a later phase writes when it is asked to, in place of the first.
+		// The agent of a later phase repeats the first write on request.
 		o.Touch, o.TouchLater = e.firstIOSpecs(c, claimOf, phaseSet(touched, o.Phase.Number)), o.Phase.Number > 0
 		plan.byContainer[c.Name] = o
 	}
 	return plan
 }
 
-// of is the set of a phase.
+// phaseSet returns the set of a phase.
 func phaseSet(sets map[int]map[string]bool, phase int) map[string]bool {
 	if sets[phase] == nil {
 		sets[phase] = map[string]bool{}
@@ -257,8 +256,7 @@ func phaseSet(sets map[int]map[string]bool, phase int) map[string]bool {
 	return sets[phase]
 }
 
-// touches asks for a first write or read of each claim that no container
-// before has.
+// firstIOSpecs requests a first write or read on each claim without one.
 func (e *Engine) firstIOSpecs(c *corev1.Container, claimOf map[string]string, done map[string]bool) []protocol.TouchSpec {
 	var list []protocol.TouchSpec
 	for _, m := range c.VolumeMounts {
@@ -278,8 +276,7 @@ func (e *Engine) firstIOSpecs(c *corev1.Container, claimOf map[string]string, do
 	return list
 }
 
-// canary is the order for the canaries of one container: one for each of its
-// claims that no container before it has.
+// canary returns the canaries of one container: one for each claim without one.
 func canary(want *engine.Canary, c *corev1.Container, claimOf map[string]string, done map[string]bool) *protocol.CanarySpec {
 	spec := &protocol.CanarySpec{IntervalNanos: int64(want.Interval), Size: want.Size, Read: want.Read, Write: want.Write}
 	if spec.Size == 0 {
@@ -303,8 +300,8 @@ func canary(want *engine.Canary, c *corev1.Container, claimOf map[string]string,
 	return spec
 }
 
-// holderAgent is what the agent of a holder does: one first write, or a read
-// of what is there already.
+// holderAgent returns the options of a holder's agent: one first write, or a first read of
+// existing data.
 func (e *Engine) holderAgent(v *volume) func(string) agent.Options {
 	t := protocol.TouchSpec{Volume: v.name, Path: holderDir, Write: true}
 	if v.block {
@@ -315,8 +312,8 @@ func (e *Engine) holderAgent(v *volume) func(string) agent.Options {
 	return func(string) agent.Options { return agent.Options{Touch: []protocol.TouchSpec{t}, Sample: -1} }
 }
 
-// follow reports the end of the instance: that of its last pod that is no
-// server, or of the first server that fails.
+// follow reports the end of the instance: that of its last pod that is not a server, or of the
+// first server that fails.
 func (w *workload) follow(ctx context.Context) {
 	var mu sync.Mutex
 	end := op.InstanceEnd{Instance: w.name, At: op.Never, OK: true}
@@ -342,7 +339,7 @@ func (w *workload) follow(ctx context.Context) {
 		waits++
 		mains.Go(func() { take(m.awaitEnd(ctx)) })
 	}
-	var over chan struct{} // nil of servers only: they end when they are stopped or one fails
+	var over chan struct{} // nil with servers only: they end when stopped or failed
 	if waits > 0 {
 		over = make(chan struct{})
 		go func() { mains.Wait(); close(over) }()
@@ -389,7 +386,7 @@ func (e *Engine) eachWorkload(names []string, f func(*workload) error) error {
 	failed := make([]error, len(names))
 	var wg sync.WaitGroup
 	for i, name := range names {
-		if w := e.workload(name); w != nil { // else it is deleted already
+		if w := e.workload(name); w != nil { // else deleted
 			wg.Go(func() { failed[i] = f(w) })
 		}
 	}
@@ -403,7 +400,7 @@ func (e *Engine) workload(name string) *workload {
 	return e.workloads[name]
 }
 
-// deleteWorkload deletes all that an instance is made of.
+// deleteWorkload deletes all objects of an instance.
 func (e *Engine) deleteWorkload(ctx context.Context, name string, tr *op.Trace) error {
 	w := e.workload(name)
 	if w == nil {
