@@ -67,7 +67,7 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 	})
 	if stuck {
 		return nil, &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf(
-			"claim %s has not grown since an earlier resize, since no pod mounts it, and until one does Kubernetes does not carry out another: give the volume attach: true", v.name)}
+			"claim %s has a pending resize that ends when a pod mounts it, and Kubernetes starts no other until then: set attach: true", v.name)}
 	}
 	if err != nil {
 		return nil, err

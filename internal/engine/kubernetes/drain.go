@@ -153,7 +153,7 @@ func (e *Engine) cordon(ctx context.Context, node string, tr *op.Trace) error {
 	}
 	e.mu.Unlock()
 	if ours || n.Spec.Unschedulable {
-		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("node %s is cordoned already: it is drained by somebody, or by another operation", node)}
+		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("node %s is cordoned already, by a user or by another operation", node)}
 	}
 	err := e.Session.Ledger.Add(op.LedgerEntry{Kind: core.CordonKind, Name: node,
 		Data: map[string]string{"server": e.ID.Server, "run": e.Session.RunID}})
@@ -176,7 +176,7 @@ func (e *Engine) uncordon(ctx context.Context, node string) error {
 	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}},"spec":{"unschedulable":null}}`, core.CordonAnnotation)
 	_, err := e.Client.Patch(ctx, api.Nodes, "", node, types.MergePatchType, body, nil)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("node %s is still cordoned, and stays so until the run is cleaned up: %w", node, err)
+		return fmt.Errorf("node %s is still cordoned; clean up the run to uncordon it: %w", node, err)
 	}
 	e.mu.Lock()
 	delete(e.cordoned, node)

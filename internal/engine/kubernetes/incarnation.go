@@ -54,7 +54,7 @@ func (m *managedPod) beginReplace() (*incarnation, error) {
 	inc := m.latest
 	switch {
 	case m.removed || m.stopping:
-		return nil, &engine.Error{Code: "Ended", Message: fmt.Sprintf("pod %s has been told to end", m.name())}
+		return nil, &engine.Error{Code: "Ended", Message: fmt.Sprintf("pod %s is being stopped", m.name())}
 	case inc.successor != nil:
 		return nil, &engine.Error{Code: "Aborted", Message: fmt.Sprintf("another operation is replacing pod %s", m.name())}
 	}
@@ -117,7 +117,7 @@ func (m *managedPod) awaitEnd(ctx context.Context) op.InstanceEnd {
 		}
 		before = append(before, end.Containers...)
 		if h.next == nil {
-			lost := op.ContainerEnd{Name: engine.Restarted(m.object, inc.restarts+1), ExitCode: -1, Message: fmt.Sprintf("it was not made again: %v", h.err)}
+			lost := op.ContainerEnd{Name: engine.Restarted(m.object, inc.restarts+1), ExitCode: -1, Message: fmt.Sprintf("it was not created again: %v", h.err)}
 			return op.InstanceEnd{Instance: m.instance, At: m.engine.Session.Clock.Now(), OK: m.isStopping(), Containers: append(before, lost)}
 		}
 		inc = h.next

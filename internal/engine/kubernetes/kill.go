@@ -39,7 +39,7 @@ func (e *Engine) kill(ctx context.Context, r engine.Request, tr *op.Trace) error
 	}
 	sig, ok := signals[k.Signal]
 	if !ok {
-		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("there is no signal %s", k.Signal)}
+		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("unknown signal %q: want SIGKILL, SIGTERM, SIGINT or SIGSTOP", k.Signal)}
 	}
 	for _, m := range w.pods {
 		if err := m.checkAgents(); err != nil {
@@ -56,11 +56,11 @@ func (e *Engine) kill(ctx context.Context, r engine.Request, tr *op.Trace) error
 func (m *managedPod) checkAgents() error {
 	sessions := m.current().sessions
 	if len(sessions) == 0 {
-		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("pod %s has no agent that could send a signal: its containers give no command; delete the pod instead (deletePodSpec)", m.name())}
+		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("pod %s has no agent to send a signal, since its containers have no command: delete the pod instead (deletePodSpec)", m.name())}
 	}
 	for _, s := range sessions {
 		if !s.Connected() {
-			return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("the agent of %s is not there", s.ID())}
+			return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("the agent of %s is not connected", s.ID())}
 		}
 	}
 	return nil
@@ -171,7 +171,7 @@ func (rp *replacement) signal(ctx context.Context, m *managedPod, sig syscall.Si
 		select {
 		case <-s.Done():
 		case <-ctx.Done():
-			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s has not ended after its signal", s.ID()), Err: ctx.Err()}
+			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s has not ended after the signal", s.ID()), Err: ctx.Err()}
 		}
 		if end := s.End(); end.At > gone.At {
 			gone = op.Milestone{At: end.At, Err: end.Err, Source: "agent"}

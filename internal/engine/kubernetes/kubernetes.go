@@ -264,7 +264,7 @@ func (e *Engine) observe(calls map[string]bool, pending func() []tracker.Pending
 // logGap logs when a watch was lost and when it was back.
 func (e *Engine) logGap(g watch.Gap) {
 	if !g.To.Known() {
-		e.Session.Sink.Log("watch", fmt.Sprintf("the watch of %s was lost: %s; what happens until it is back is known to that interval only", g.Kind, g.Cause))
+		e.Session.Sink.Log("watch", fmt.Sprintf("the watch of %s was lost: %s; milestones until it is back are known to that interval only", g.Kind, g.Cause))
 		return
 	}
 	line := fmt.Sprintf("the watch of %s is back after %v, at attempt %d", g.Kind, time.Duration(g.To-g.From).Round(time.Millisecond), g.Attempts)
@@ -283,7 +283,7 @@ func (e *Engine) logWatchStats() {
 		}
 	}
 	if n := e.Client.Throttled(); n > 0 {
-		e.Session.Sink.Log("engine", fmt.Sprintf("the API server refused %d requests for being too many (429); none was repeated", n))
+		e.Session.Sink.Log("engine", fmt.Sprintf("the API server throttled %d requests (429); none was retried", n))
 	}
 }
 
@@ -324,7 +324,7 @@ func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engi
 		tr.On("", r.Delete.Target.Name)
 		return nil, e.deleteObject(ctx, r.Delete.Target, tr)
 	}
-	return nil, &engine.Error{Code: "InvalidArgument", Message: "the request asks for nothing"}
+	return nil, &engine.Error{Code: "InvalidArgument", Message: "the request has no action"}
 }
 
 func (e *Engine) deleteObject(ctx context.Context, o engine.Object, tr *op.Trace) error {

@@ -140,7 +140,7 @@ func (r *parserRun) remove(ctx context.Context) error {
 	if r.session == nil {
 		return nil
 	}
-	r.session.Abandon(errors.New("its parser is no longer wanted"))
+	r.session.Abandon(errors.New("the parser has ended"))
 	e.agents.Forget(r.object)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), parserRemovalTimeout)
 	defer cancel()

@@ -102,7 +102,7 @@ func (m *managedPod) create(ctx context.Context, pod *corev1.Pod, inc, prev *inc
 	over := m.removed || m.stopping
 	m.mu.Unlock()
 	if over {
-		return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("pod %s was to end meanwhile", m.name())}
+		return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("pod %s was stopped before it was created", m.name())}
 	}
 	state := pr.addPod(m.object, len(inc.sessions), len(pod.Spec.InitContainers) > 0)
 	call, err := m.engine.Client.Create(ctx, api.Pods, m.engine.Namespace, pod, nil)
@@ -210,7 +210,7 @@ func (m *managedPod) stop(ctx context.Context, grace time.Duration) error {
 	}
 	for _, s := range sessions {
 		if !s.Connected() {
-			s.Abandon(fmt.Errorf("pod %s was stopped before its agent had come", m.name()))
+			s.Abandon(fmt.Errorf("pod %s was stopped before its agent connected", m.name()))
 			continue
 		}
 		if err := s.Signal(sig, grace); err != nil {
@@ -221,7 +221,7 @@ func (m *managedPod) stop(ctx context.Context, grace time.Duration) error {
 		select {
 		case <-s.Done():
 		case <-time.After(grace + endReportTimeout):
-			s.Abandon(fmt.Errorf("pod %s did not end within %v of being asked to", m.name(), grace+endReportTimeout))
+			s.Abandon(fmt.Errorf("pod %s did not end within %v of the request", m.name(), grace+endReportTimeout))
 			<-s.Done()
 		case <-ctx.Done():
 			return fmt.Errorf("stop pod %s: %w", m.name(), context.Cause(ctx))

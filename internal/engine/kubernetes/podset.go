@@ -43,7 +43,7 @@ func (set *podSet) wait(ctx context.Context, done func(watch.Event) bool) error 
 	for ev := (watch.Event{At: set.start}); !done(ev); {
 		v, err := set.feed.Next(ctx)
 		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("of the pods of %s %d are there, %d of them ready", set.object, len(set.pods), set.readyCount()), Err: err}
+			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s has %d pods, %d of them ready", set.object, len(set.pods), set.readyCount()), Err: err}
 		}
 		ev = v.(watch.Event)
 		if p := ev.Object.(*corev1.Pod); ev.Type == watch.Deleted {

@@ -373,7 +373,7 @@ func (pr *provision) handleEvent(ev watch.Event) error {
 		}
 		switch {
 		case gone:
-			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("claim %s was deleted by somebody else", o.Name)}
+			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("claim %s was deleted by another client", o.Name)}
 		case o.Status.Phase == corev1.ClaimLost:
 			return &engine.Error{Code: "ClaimLost", Message: fmt.Sprintf("claim %s has lost its volume %s", o.Name, o.Spec.VolumeName)}
 		case o.Status.Phase == corev1.ClaimBound:

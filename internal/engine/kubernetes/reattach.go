@@ -30,9 +30,9 @@ func (e *Engine) reattach(ctx context.Context, r engine.Request, tr *op.Trace) e
 	pods := e.podsUsing(x)
 	switch {
 	case len(pods) == 0:
-		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("no pod of the run has volume %s: give it attach: true, or make it with a workload", target.Name)}
+		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("no pod of the run mounts volume %s: set attach: true, or create it with a workload", target.Name)}
 	case e.ephemeralOwner(x) != nil:
-		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("volume %s lives and dies with its pod: it cannot be attached again", target.Name)}
+		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("volume %s is ephemeral and cannot be attached again: use a volume that outlives its pod", target.Name)}
 	}
 	if err := checkAllRunning(pods); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (e *Engine) nodeRefusal(n *corev1.Node, m *managedPod) string {
 		}
 	}
 	if !labels.SelectorFromSet(m.template.Spec.NodeSelector).Matches(labels.Set(n.Labels)) {
-		return "has not the labels that the pod asks for"
+		return "lacks the labels that the pod requires"
 	}
 	for _, t := range n.Spec.Taints {
 		if t.Key == corev1.TaintNodeUnschedulable { // follows Unschedulable, checked above
@@ -125,7 +125,7 @@ func (e *Engine) nodeRefusal(n *corev1.Node, m *managedPod) string {
 	for _, x := range e.volumesOf([]*managedPod{m}) {
 		pv, ok := e.tracker.Latest(tracker.VolumeOfClaim.Key(x.name)).(*corev1.PersistentVolume)
 		if ok && pv.Spec.NodeAffinity != nil && pv.Spec.NodeAffinity.Required != nil && !podspec.Selects(pv.Spec.NodeAffinity.Required, n) {
-			return "is out of reach of volume " + x.object.Name
+			return "cannot reach volume " + x.object.Name
 		}
 	}
 	return ""

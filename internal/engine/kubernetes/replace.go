@@ -343,7 +343,7 @@ func (m *managedPod) livePod() *corev1.Pod {
 func (m *managedPod) checkRunning() error {
 	switch p := m.livePod(); {
 	case m.isStopping():
-		return &engine.Error{Code: "Ended", Message: fmt.Sprintf("pod %s has been told to end", m.name())}
+		return &engine.Error{Code: "Ended", Message: fmt.Sprintf("pod %s is being stopped", m.name())}
 	case p == nil:
 		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("pod %s is gone", m.name())}
 	case p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed:

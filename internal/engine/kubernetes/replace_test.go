@@ -98,11 +98,11 @@ func TestRefuses(t *testing.T) {
 		{"is not ready", func(n *corev1.Node) {
 			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
 		}},
-		{"has not the labels that the pod asks for", func(n *corev1.Node) { delete(n.Labels, "disk") }},
+		{"lacks the labels that the pod requires", func(n *corev1.Node) { delete(n.Labels, "disk") }},
 		{"has the taint theirs", func(n *corev1.Node) {
 			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "theirs", Effect: corev1.TaintEffectNoExecute})
 		}},
-		{"is out of reach of volume w-0-data", func(n *corev1.Node) { n.Labels["zone"] = "b" }},
+		{"cannot reach volume w-0-data", func(n *corev1.Node) { n.Labels["zone"] = "b" }},
 	} {
 		if got := e.nodeRefusal(node(tt.change), m); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)

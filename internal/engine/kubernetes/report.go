@@ -30,15 +30,15 @@ func (e *Engine) unobservedFindings() []engine.Finding {
 	if e.tracker.SeesNodeCalls() || !e.hadPods() {
 		return nil
 	}
-	why := "no CSI proxy was given, and none is installed that this run may follow (docs/kubernetes.md)"
+	why := "no CSI proxy was given, and this run may use no installed one (docs/kubernetes.md)"
 	switch {
 	case e.metrics.Kubelets():
-		why += "; the kubelets' own counts of the whole run stand beside the result"
+		why += "; the result has the kubelets' counts of the whole run"
 	case len(e.metrics.Unread()) > 0:
 		why += ", and kubelets' metrics could not be read: " + strings.Join(e.metrics.Unread(), "; ")
 	}
 	return []engine.Finding{{Name: "stagedUnobserved", Severity: "info",
-		Evidence: "when volumes were staged and published was not seen in any op: " + why}}
+		Evidence: "the times of staging and publishing were not observed in any op: " + why}}
 }
 
 func (e *Engine) hadPods() bool {

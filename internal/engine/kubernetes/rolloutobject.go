@@ -40,7 +40,7 @@ func (e *Engine) rolloutObject(ctx context.Context, r *engine.Rollout, tr *op.Tr
 	template, found, _ := unstructured.NestedFieldCopy(now.Object, "spec", "template")
 	_, known := status.Ready(m.kind.GVK(), &now.Unstructured)
 	if !found || !known {
-		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("%s %s has no template of pods that it would roll out", m.kind.Name, m.name)}
+		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("%s %s has no pod template to roll out", m.kind.Name, m.name)}
 	}
 	how, body, err := m.change(template, r.Undo)
 	if err != nil {
@@ -83,7 +83,7 @@ func (e *Engine) killPods(ctx context.Context, r engine.Request, tr *op.Trace) e
 		return err
 	}
 	if k.Signal != "" || !m.hasPods {
-		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("the pods of %s have no agents that could send a signal, or are not the run's: delete them instead (deletePodSpec)", m.name)}
+		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("the pods of %s have no agents to send a signal, or do not belong to the run: delete them instead (deletePodSpec)", m.name)}
 	}
 	set := e.newPodSet(m.object.Name)
 	defer set.feed.Close()

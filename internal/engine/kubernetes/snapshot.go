@@ -172,7 +172,7 @@ func (c *snapshotCreation) handle(ev watch.Event) error {
 		object := c.objects[o.Name]
 		c.Calls.Follow(c.Feed, tracker.SnapshotRequestName(string(o.UID)), object)
 		if ev.Type == watch.Deleted {
-			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("snapshot %s was deleted by somebody else", o.Name)}
+			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("snapshot %s was deleted by another client", o.Name)}
 		}
 		s := o.Status
 		if s == nil {

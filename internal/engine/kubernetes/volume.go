@@ -43,7 +43,7 @@ func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trac
 	}
 	if !r.Volume.Attach && r.Volume.Static == nil && e.waitsForConsumer(object.Class) {
 		return nil, &engine.Error{Code: "WaitForFirstConsumer", Message: fmt.Sprintf(
-			"StorageClass %s provisions a volume only when a pod uses it: give the volume attach: true, or use a class with volumeBindingMode Immediate", object.Class)}
+			"StorageClass %s provisions a volume only when a pod uses it: set attach: true, or use a class with volumeBindingMode Immediate", object.Class)}
 	}
 	v := &volume{object: object, name: claim.Name, readOnly: readOnly(claim), block: isBlock(claim)}
 	if r.Volume.Ephemeral {
@@ -185,7 +185,7 @@ func (e *Engine) restoreSize(source *engine.Object) int64 {
 }
 
 func notFound(o engine.Object) error {
-	return &engine.Error{Code: "NotFound", Message: fmt.Sprintf("%s %s exists no more", o.Kind, o.Name)}
+	return &engine.Error{Code: "NotFound", Message: fmt.Sprintf("%s %s no longer exists", o.Kind, o.Name)}
 }
 
 func (e *Engine) volume(name string) *volume {

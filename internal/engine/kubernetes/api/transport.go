@@ -31,7 +31,7 @@ type Conn struct {
 // request in flight has a TCP connection to itself, else they share HTTP/2.
 func Dial(host *rest.Config, http1 bool) (*Conn, error) {
 	if host.Transport != nil {
-		return nil, fmt.Errorf("a rest.Config with a transport of its own cannot be used: connections must be ours to be measured")
+		return nil, fmt.Errorf("a rest.Config with a transport of its own is not supported: the lag of connections must be measurable")
 	}
 	base, _, err := rest.DefaultServerUrlFor(host)
 	if err != nil {

@@ -145,7 +145,7 @@ func parse(path string) (place, bool) {
 func (s *Server) put(path string, u *unstructured.Unstructured) error {
 	p, ok := parse(path)
 	if !ok || p.name == "" {
-		return fmt.Errorf("%s is no path of an object", path)
+		return fmt.Errorf("invalid path %s: want that of an object", path)
 	}
 	s.version++
 	u.SetGroupVersionKind(p.gvk)

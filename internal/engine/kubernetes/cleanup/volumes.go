@@ -151,7 +151,7 @@ func (cl *remover) deleteContents(ctx context.Context) error {
 }
 
 func (cl *remover) unprovenError() error {
-	return owned.Refuse("its name is one of run %s, and nothing else proves that it was made for it", cl.cleaner.ID.RunID)
+	return owned.Refuse("its name is of run %s, but nothing else proves that it belongs to it", cl.cleaner.ID.RunID)
 }
 
 // deleteWithOwner records an object that goes with its claim or snapshot, and changes its policy
@@ -173,7 +173,7 @@ func (e *Cleaner) setDeletePolicy(ctx context.Context, k api.Kind, name, patch s
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%s %s is retained, and that cannot be changed: %w", k.Resource, name, err)
+		return fmt.Errorf("%s %s is retained and its policy cannot be changed: %w", k.Resource, name, err)
 	}
 	return nil
 }

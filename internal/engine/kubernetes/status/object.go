@@ -93,7 +93,7 @@ func Conditions(o *unstructured.Unstructured) string {
 		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%v=%v %v", c["type"], c["status"], c["message"])))
 	}
 	if len(parts) == 0 {
-		return "its status does not say why"
+		return "its status has no conditions"
 	}
 	return strings.Join(parts, "; ")
 }

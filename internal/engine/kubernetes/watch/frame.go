@@ -77,7 +77,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 func decodeFrame(k api.Kind, frame []byte) (Type, api.Object, error) {
 	typ, raw, err := openFrame(k, frame)
 	if err != nil {
-		return "", nil, fmt.Errorf("watch of %s: the frame is garbage: %w", k, err)
+		return "", nil, fmt.Errorf("watch of %s: malformed frame: %w", k, err)
 	}
 	switch t := Type(typ); t {
 	case Added, Modified, Deleted, Bookmark:
@@ -92,7 +92,7 @@ func decodeFrame(k api.Kind, frame []byte) (Type, api.Object, error) {
 	case "ERROR":
 		return "", nil, fmt.Errorf("watch of %s: the server ended it: %w", k, api.StatusError(raw))
 	default:
-		return "", nil, fmt.Errorf("watch of %s: the frame is garbage: event type %.20q", k, typ)
+		return "", nil, fmt.Errorf("watch of %s: malformed frame: event type %.20q", k, typ)
 	}
 }
 
