@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -26,12 +25,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-const (
-	// evictRetryInterval is the least time between eviction attempts after a refusal by a
-	// PodDisruptionBudget.
-	evictRetryInterval = time.Second
-	uncordonTimeout    = 30 * time.Second
-)
+// uncordonTimeout bounds the uncordoning.
+const uncordonTimeout = 30 * time.Second
 
 // drain cordons a node, evicts the run's pods, has them created again elsewhere and uncordons the
 // node in any case.
@@ -182,32 +177,6 @@ func (e *Engine) uncordon(ctx context.Context, node string) error {
 	delete(e.cordoned, node)
 	e.mu.Unlock()
 	return e.Session.Ledger.Done(core.CordonKind, node)
-}
-
-// byEviction evicts a pod, with retries while a PodDisruptionBudget forbids it.
-func (rp *replacement) byEviction(ctx context.Context, tr *op.Trace) func(*managedPod, *incarnation) error {
-	return func(m *managedPod, inc *incarnation) error {
-		at, err := rp.engine.evict(ctx, m.name(), inc.uid, tr)
-		rp.mark(op.Evicted, m, op.Milestone{At: at, Source: "runner"})
-		return err
-	}
-}
-
-// evict returns when the eviction of a pod was accepted. Each refusal by a budget counts as an
-// attempt.
-func (e *Engine) evict(ctx context.Context, name string, uid types.UID, tr *op.Trace) (op.Time, error) {
-	for {
-		call, err := e.Client.Evict(ctx, e.Namespace, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-		if err == nil || !apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
-			return call.Answered, err
-		}
-		tr.Attempt()
-		select {
-		case <-time.After(max(evictRetryInterval, call.RetryAfter)):
-		case <-ctx.Done():
-			return call.Answered, &engine.Error{Code: "DisruptionBudget", Message: fmt.Sprintf("pod %s may not be evicted: %v", name, err), Err: ctx.Err()}
-		}
-	}
 }
 
 // evictControlled evicts pods of controllers and waits until each controller has as many ready

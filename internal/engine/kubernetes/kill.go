@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"syscall"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/engine"
@@ -52,20 +49,6 @@ func (e *Engine) kill(ctx context.Context, r engine.Request, tr *op.Trace) error
 	return e.killBySignal(ctx, w, sig, tr)
 }
 
-// checkAgents returns an error if no signal can be sent to a pod.
-func (m *managedPod) checkAgents() error {
-	sessions := m.current().sessions
-	if len(sessions) == 0 {
-		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("pod %s has no agent to send a signal, since its containers have no command: delete the pod instead (deletePodSpec)", m.name())}
-	}
-	for _, s := range sessions {
-		if !s.Connected() {
-			return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("the agent of %s is not connected", s.ID())}
-		}
-	}
-	return nil
-}
-
 // killByDeletion deletes all pods at once and creates each again when it is gone.
 func (e *Engine) killByDeletion(ctx context.Context, w *workload, k *engine.Kill, tr *op.Trace) error {
 	grace := int64((k.Grace + time.Second - 1) / time.Second)
@@ -77,41 +60,6 @@ func (e *Engine) killByDeletion(ctx context.Context, w *workload, k *engine.Kill
 	})
 	recordReplacements(tr, w.name, nil, replacements...)
 	return err
-}
-
-// replaceEach calls f for each pod in parallel.
-func (e *Engine) replaceEach(pods []*managedPod, f func(*replacement) error) ([]*replacement, error) {
-	var replacements []*replacement
-	for _, m := range pods {
-		rp, err := e.newReplacement([]*managedPod{m}, false)
-		if err != nil { // nothing has begun
-			for _, rp := range replacements {
-				rp.close(err)
-			}
-			return nil, err
-		}
-		replacements = append(replacements, rp)
-	}
-	errs := make([]error, len(replacements))
-	var wg sync.WaitGroup
-	for i, rp := range replacements {
-		wg.Go(func() {
-			errs[i] = f(rp)
-			rp.close(errs[i])
-		})
-	}
-	wg.Wait()
-	return replacements, firstError(errs...)
-}
-
-// firstError returns the first error only: the others usually have the same cause.
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // killBySignal sends a signal to the processes of all containers. Pods that the kubelet does not
@@ -132,54 +80,6 @@ func (e *Engine) killBySignal(ctx context.Context, w *workload, sig syscall.Sign
 	})
 	recordReplacements(tr, w.name, nil, replacements...)
 	return err
-}
-
-// restart signals containers that the kubelet restarts.
-func (rp *replacement) restart(ctx context.Context, m *managedPod, sig syscall.Signal, tr *op.Trace) error {
-	inc := rp.old[m]
-	next, err := m.nextIncarnation(inc) // before the signal, since the kubelet may be fast
-	if err != nil {
-		return err
-	}
-	if err := rp.signal(ctx, m, sig); err != nil {
-		next.abandon(err)
-		return err
-	}
-	m.finishReplace(inc, next, nil)
-	rp.provision.addExistingPod(m, next)
-	m.awaitAgents(ctx, next, rp.provision)
-	return rp.waitUsable(ctx, tr)
-}
-
-// restarts says whether the kubelet restarts killed containers of a pod.
-func restarts(p *corev1.Pod) bool {
-	return p.Spec.RestartPolicy == corev1.RestartPolicyAlways || p.Spec.RestartPolicy == ""
-}
-
-// signal sends a signal to all containers of an incarnation and waits until their agents report
-// the end.
-func (rp *replacement) signal(ctx context.Context, m *managedPod, sig syscall.Signal) error {
-	inc := rp.old[m]
-	for _, s := range inc.sessions {
-		if err := s.Signal(sig, 0); err != nil {
-			return &engine.Error{Code: agent.CodeLost, Message: err.Error(), Err: err}
-		}
-	}
-	rp.mark(op.Signalled, m, op.Milestone{At: rp.engine.Session.Clock.Now(), Source: "runner"})
-	gone := op.Milestone{At: op.Never}
-	for _, s := range inc.sessions {
-		select {
-		case <-s.Done():
-		case <-ctx.Done():
-			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s has not ended after the signal", s.ID()), Err: ctx.Err()}
-		}
-		if end := s.End(); end.At > gone.At {
-			gone = op.Milestone{At: end.At, Err: end.Err, Source: "agent"}
-		}
-	}
-	rp.accepted[m] = true
-	rp.removal.Milestones.Set(op.Gone, m.object, gone)
-	return nil
 }
 
 // pauseProcesses stops all processes for a while. They are resumed even if the op's time is over.

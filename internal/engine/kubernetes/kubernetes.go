@@ -43,24 +43,17 @@ type Options = core.Options
 
 // Engine is the engine of one run. It implements engine.Engine.
 type Engine struct {
-	*core.Run
+	*State
 	watches      *watch.Watches
-	tracker      *tracker.Tracker
-	agents       *agent.Server
 	proxies      []*csiproxy.Client
 	leases       *lease.Holder
 	probes       *lagprobe.Probes
 	metrics      *metrics.Collector
-	attempts     *tracker.Attempts
 	inventory    map[string]*csiproxy.Inventory // by proxy, before the run
 	hasSnapshots bool
-	closed       chan struct{}
 	closeOnce    sync.Once
 
-	mu                sync.Mutex
-	volumes           map[string]*volume
 	snapshots         map[string]*snapshot
-	workloads         map[string]*workload
 	attributesClasses map[string]bool // created by the run
 	existingClasses   map[string]bool // whether the cluster has a class of this name
 	manifests         map[string]*manifest
@@ -84,9 +77,10 @@ func New(o Options) *Engine {
 	o.Delivery = cmp.Or(o.Delivery, podspec.DeliverInit)
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceDefault)
 	o.Listen = cmp.Or(o.Listen, ":0")
-	return &Engine{Run: core.New(o), closed: make(chan struct{}), attempts: tracker.NewAttempts(),
-		volumes: map[string]*volume{}, snapshots: map[string]*snapshot{}, workloads: map[string]*workload{}, attributesClasses: map[string]bool{}, existingClasses: map[string]bool{},
-		manifests: map[string]*manifest{}, kinds: map[schema.GroupVersionKind]api.Kind{}, drains: map[int64]string{}, cordoned: map[string]bool{}, manifestWatches: map[string]*watch.Watches{}}
+	return &Engine{State: newState(core.New(o)), snapshots: map[string]*snapshot{},
+		attributesClasses: map[string]bool{}, existingClasses: map[string]bool{}, manifests: map[string]*manifest{},
+		kinds: map[schema.GroupVersionKind]api.Kind{}, drains: map[int64]string{}, cordoned: map[string]bool{},
+		manifestWatches: map[string]*watch.Watches{}}
 }
 
 // Capabilities returns what the engine supports. Those of a driver are known only when it is
@@ -254,11 +248,6 @@ func (e *Engine) handleEvent(ev watch.Event) {
 	e.leases.ObserveVolume(ev)
 	e.attempts.See(ev)
 	e.tracker.See(ev)
-}
-
-// observe begins the observation of an op.
-func (e *Engine) observe(calls map[string]bool, pending func() []tracker.Pending) tracker.Observation {
-	return e.tracker.Observe(e.Session.Sink, e.Session.Clock.Now(), calls, pending)
 }
 
 // logGap logs when a watch was lost and when it was back.

@@ -268,13 +268,6 @@ func (m *manifest) waitReady(ctx context.Context, f *tracker.Feed, tr *op.Trace,
 	}
 }
 
-// markReady ends the op at the readiness of its object.
-func markReady(tr *op.Trace, at op.Milestone) {
-	tr.MarkAt(op.ObjectReady, at.At, at.Err, at.Source)
-	tr.MarkAt(op.Ready, at.At, at.Err, at.Source)
-	tr.EndedAt(at.At)
-}
-
 // deleteManifest deletes an object with its dependents and the claims of its controller, and waits
 // until all are gone with their volumes.
 func (e *Engine) deleteManifest(ctx context.Context, target engine.Object, tr *op.Trace) error {
@@ -328,6 +321,3 @@ func (e *Engine) deleteManifest(ctx context.Context, target engine.Object, tr *o
 	}
 	return e.LedgerDone(m.kind, m.name)
 }
-
-// objectGone is the milestone at which an object of a manifest is gone.
-const objectGone = "objectGone"

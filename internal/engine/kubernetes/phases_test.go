@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/engine"
 )
 
@@ -40,11 +39,6 @@ func TestPhasesOfAgents(t *testing.T) {
 		"server":       {},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	m := managedPod{phases: p.Phases}
-	inc := &incarnation{sessions: map[string]*agent.Session{"server": nil, "main-phase-1": nil, "beside": nil, "main": nil}}
-	if diff := cmp.Diff([]string{"server", "main", "beside", "main-phase-1"}, m.containersInOrder(inc)); diff != "" {
 		t.Error(diff)
 	}
 }

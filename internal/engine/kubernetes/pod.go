@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -16,12 +17,13 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // managedPod is a pod of the run with its agents, over all its incarnations.
 type managedPod struct {
-	engine          *Engine
+	engine          *State
 	object          string // its name in the run
 	instance        string // its agents' instance
 	containerPrefix string // of container names, if the instance has several pods
@@ -237,4 +239,61 @@ func (m *managedPod) isStopping() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.stopping
+}
+
+// livePod returns the last state of the current pod; nil if it is gone.
+func (m *managedPod) livePod() *corev1.Pod {
+	p, ok := m.engine.tracker.Latest(tracker.Pod.Key(m.name())).(*corev1.Pod)
+	if !ok || p.UID != m.current().uid {
+		return nil
+	}
+	return p
+}
+
+// checkRunning returns an error if the pod has ended or is gone.
+func (m *managedPod) checkRunning() error {
+	switch p := m.livePod(); {
+	case m.isStopping():
+		return &engine.Error{Code: "Ended", Message: fmt.Sprintf("pod %s is being stopped", m.name())}
+	case p == nil:
+		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("pod %s is gone", m.name())}
+	case p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed:
+		return &engine.Error{Code: "Ended", Message: fmt.Sprintf("pod %s has ended (%s): its volumes are not in use", m.name(), p.Status.Phase)}
+	}
+	return nil
+}
+
+// checkAllRunning is checkRunning for several pods.
+func checkAllRunning(pods []*managedPod) error {
+	var errs []error
+	for _, m := range pods {
+		errs = append(errs, m.checkRunning())
+	}
+	return errors.Join(errs...)
+}
+
+// checkAgents returns an error if no signal can be sent to a pod.
+func (m *managedPod) checkAgents() error {
+	sessions := m.current().sessions
+	if len(sessions) == 0 {
+		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("pod %s has no agent to send a signal, since its containers have no command: delete the pod instead (deletePodSpec)", m.name())}
+	}
+	for _, s := range sessions {
+		if !s.Connected() {
+			return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("the agent of %s is not connected", s.ID())}
+		}
+	}
+	return nil
+}
+
+// annotateTemplate sets an annotation of later incarnations.
+func (m *managedPod) annotateTemplate(key, value string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	t := m.template.DeepCopy()
+	if t.Annotations == nil {
+		t.Annotations = map[string]string{}
+	}
+	t.Annotations[key] = value
+	m.template = t
 }

@@ -25,7 +25,7 @@ type podSet struct {
 }
 
 // newPodSet starts with the existing pods. The caller closes its feed.
-func (e *Engine) newPodSet(object string) *podSet {
+func (e *State) newPodSet(object string) *podSet {
 	set := &podSet{object: object, start: e.Session.Clock.Now(), pods: map[types.UID]*corev1.Pod{}}
 	set.feed = e.tracker.Follow(tracker.PodsOfObject.Key(object))
 	set.feed.Drop() // read here; later events are at least as new
@@ -100,4 +100,32 @@ func (set *podSet) awaitReplaced(ctx context.Context, old []*corev1.Pod, want in
 func podName(list []*corev1.Pod, uid types.UID) string {
 	i := slices.IndexFunc(list, func(p *corev1.Pod) bool { return p.UID == uid })
 	return list[i].Name
+}
+
+// awaitReplicas waits until there are want pods, all ready.
+func (set *podSet) awaitReplicas(ctx context.Context, want int, tr *op.Trace) error {
+	surplus := len(set.pods) > want
+	return set.wait(ctx, func(ev watch.Event) bool {
+		if surplus && len(set.pods) <= want {
+			surplus = false
+			at := tracker.MilestoneOf(ev)
+			tr.MarkAt(op.Gone, at.At, at.Err, at.Source)
+		}
+		if len(set.pods) != want || set.readyCount() != want {
+			return false
+		}
+		if ev.Object == nil { // nothing to do
+			tr.Mark(op.Ready, "runner")
+			return true
+		}
+		markReady(tr, tracker.MilestoneOf(ev))
+		return true
+	})
+}
+
+// markReady ends the op at the readiness of its object.
+func markReady(tr *op.Trace, at op.Milestone) {
+	tr.MarkAt(op.ObjectReady, at.At, at.Err, at.Source)
+	tr.MarkAt(op.Ready, at.At, at.Err, at.Source)
+	tr.EndedAt(at.At)
 }

@@ -29,7 +29,7 @@ const lateMilestoneWait = 2 * time.Second
 // provision follows the claims and pods of one op until they are usable.
 type provision struct {
 	tracker.Observation
-	engine  *Engine
+	engine  *State
 	claims  map[string]*claimState // by name in the cluster
 	volumes map[string]*claimState // by PersistentVolume
 	pods    map[string]*podState
@@ -89,7 +89,7 @@ type firstIO struct {
 	failure string
 }
 
-func (e *Engine) newProvision() *provision {
+func (e *State) newProvision() *provision {
 	pr := &provision{
 		engine: e, claims: map[string]*claimState{}, volumes: map[string]*claimState{}, pods: map[string]*podState{},
 	}
@@ -562,4 +562,21 @@ func (pr *provision) waitError(ctx context.Context, err error) error {
 		}
 	}
 	return &engine.Error{Code: "Waiting", Message: pr.Observation.Explain(strings.Join(waits, "; ")), Err: err}
+}
+
+// addExistingVolume follows a volume from before the op.
+func (pr *provision) addExistingVolume(v *volume, pv *corev1.PersistentVolume, stays bool) {
+	c := &claimState{object: v.object.Name, mounted: true, bound: true, existing: true, keepsAttachment: stays, volume: pv.Name, bytes: v.object.Bytes}
+	pr.claims[v.name], pr.volumes[pv.Name] = c, c
+	for uid := range pr.engine.tracker.PastAttachments(pv.Name) {
+		pr.preexisting[uid] = false
+	}
+	for _, va := range pr.engine.tracker.Attachments(pv.Name) {
+		pr.preexisting[va.UID] = true
+	}
+	pr.Feed.Add(tracker.AttachmentOfVolume.Key(pv.Name))
+	if pv.Spec.CSI != nil {
+		c.driver, c.handle = pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle
+		pr.Calls.Follow(pr.Feed, c.handle, c.object)
+	}
 }

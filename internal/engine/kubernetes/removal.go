@@ -31,7 +31,7 @@ const (
 // removal follows pods and claims until they are gone.
 type removal struct {
 	tracker.Observation
-	engine       *Engine
+	engine       *State
 	pods         map[string]pendingDeletion // remaining ones, by name in the cluster
 	claims       map[string]pendingDeletion
 	volumes      map[string]pendingDeletion // PersistentVolumes
@@ -58,7 +58,7 @@ type unboundClaim struct {
 	uid    types.UID
 }
 
-func (e *Engine) newRemoval() *removal {
+func (e *State) newRemoval() *removal {
 	r := &removal{engine: e, pods: map[string]pendingDeletion{}, claims: map[string]pendingDeletion{}, volumes: map[string]pendingDeletion{},
 		attachments: map[string]pendingDeletion{}, objects: map[string]pendingDeletion{}, retained: map[string]bool{}, unbound: map[string]unboundClaim{},
 		objectsOf: map[string][]string{}, phases: map[string]string{}}
@@ -82,7 +82,7 @@ func (r *removal) pending() (list []tracker.Pending) {
 
 // deleteAndWait deletes pods, claims and further objects at once, and returns when pods, claims,
 // volumes and attachments are gone.
-func (e *Engine) deleteAndWait(ctx context.Context, tr *op.Trace, pods []*managedPod, volumes []*volume, others []namedObject) error {
+func (e *State) deleteAndWait(ctx context.Context, tr *op.Trace, pods []*managedPod, volumes []*volume, others []namedObject) error {
 	r := e.newRemoval()
 	defer r.Feed.Close()
 	defer func() {
@@ -138,7 +138,7 @@ func (e *Engine) deleteAndWait(ctx context.Context, tr *op.Trace, pods []*manage
 const volumeGone = "volumeGone"
 
 // forget removes deleted objects from the ledger and the registries.
-func (e *Engine) forget(pods []*managedPod, volumes []*volume, others []namedObject) error {
+func (e *State) forget(pods []*managedPod, volumes []*volume, others []namedObject) error {
 	var errs []error
 	for _, m := range pods {
 		if m.holder {
@@ -343,3 +343,6 @@ func (r *removal) describePending() string {
 	}
 	return r.Explain(strings.Join(parts, "; "))
 }
+
+// objectGone is the milestone at which an object of a manifest is gone.
+const objectGone = "objectGone"

@@ -2,21 +2,24 @@ package kubernetes
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -24,7 +27,7 @@ import (
 // replacement deletes pods of the run and creates them again: the common part of reattach,
 // rollout, drain and kill.
 type replacement struct {
-	engine    *Engine
+	engine    *State
 	pods      []*managedPod
 	old       map[*managedPod]*incarnation // to be deleted
 	accepted  map[*managedPod]bool         // deletion accepted
@@ -34,7 +37,7 @@ type replacement struct {
 
 // newReplacement begins to follow pods that are to be replaced. With detach, their volumes have to
 // be detached in between.
-func (e *Engine) newReplacement(pods []*managedPod, detach bool) (*replacement, error) {
+func (e *State) newReplacement(pods []*managedPod, detach bool) (*replacement, error) {
 	rp := &replacement{engine: e, pods: pods, old: map[*managedPod]*incarnation{}, accepted: map[*managedPod]bool{}, removal: e.newRemoval(), provision: e.newProvision()}
 	rp.provision.preexisting = map[types.UID]bool{}
 	for _, m := range pods {
@@ -73,23 +76,6 @@ func (rp *replacement) addVolume(x *volume, detach bool) {
 		rp.removal.Calls.Follow(rp.removal.Feed, pv.Spec.CSI.VolumeHandle, x.object.Name)
 	}
 	rp.provision.addExistingVolume(x, pv, !detach)
-}
-
-// addExistingVolume follows a volume from before the op.
-func (pr *provision) addExistingVolume(v *volume, pv *corev1.PersistentVolume, stays bool) {
-	c := &claimState{object: v.object.Name, mounted: true, bound: true, existing: true, keepsAttachment: stays, volume: pv.Name, bytes: v.object.Bytes}
-	pr.claims[v.name], pr.volumes[pv.Name] = c, c
-	for uid := range pr.engine.tracker.PastAttachments(pv.Name) {
-		pr.preexisting[uid] = false
-	}
-	for _, va := range pr.engine.tracker.Attachments(pv.Name) {
-		pr.preexisting[va.UID] = true
-	}
-	pr.Feed.Add(tracker.AttachmentOfVolume.Key(pv.Name))
-	if pv.Spec.CSI != nil {
-		c.driver, c.handle = pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle
-		pr.Calls.Follow(pr.Feed, c.handle, c.object)
-	}
 }
 
 // removeOld requests the deletion of the pods and returns when they are gone and volumes are
@@ -259,104 +245,115 @@ func recordReplacements(tr *op.Trace, object string, more tracker.Milestones, re
 	}
 }
 
-// volumesOf lists the run's volumes that pods mount.
-func (e *Engine) volumesOf(pods []*managedPod) []*volume {
-	var list []*volume
+// replaceEach calls f for each pod in parallel.
+func (e *State) replaceEach(pods []*managedPod, f func(*replacement) error) ([]*replacement, error) {
+	var replacements []*replacement
 	for _, m := range pods {
-		for _, name := range claimNames(m.template) {
-			if x := e.volumeOfClaim(name); x != nil && !slices.Contains(list, x) {
-				list = append(list, x)
+		rp, err := e.newReplacement([]*managedPod{m}, false)
+		if err != nil { // nothing has begun
+			for _, rp := range replacements {
+				rp.close(err)
 			}
+			return nil, err
 		}
+		replacements = append(replacements, rp)
 	}
-	return list
+	errs := make([]error, len(replacements))
+	var wg sync.WaitGroup
+	for i, rp := range replacements {
+		wg.Go(func() {
+			errs[i] = f(rp)
+			rp.close(errs[i])
+		})
+	}
+	wg.Wait()
+	return replacements, firstError(errs...)
 }
 
-// claimNames lists the claims of a pod by their names in the cluster.
-func claimNames(p *corev1.Pod) []string {
-	var list []string
-	for _, v := range p.Spec.Volumes {
-		switch {
-		case v.PersistentVolumeClaim != nil:
-			list = append(list, v.PersistentVolumeClaim.ClaimName)
-		case v.Ephemeral != nil:
-			list = append(list, p.Name+"-"+v.Name)
-		}
-	}
-	return list
-}
-
-// volumeOfClaim finds a volume by the name of its claim in the cluster.
-func (e *Engine) volumeOfClaim(claim string) *volume {
-	if v := e.volume(strings.TrimPrefix(claim, names.Prefix(e.Session.RunID))); v != nil && v.name == claim {
-		return v
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, v := range e.volumes {
-		if v.name == claim {
-			return v
+// firstError returns the first error only: the others usually have the same cause.
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// podsUsing lists the pods that mount a volume.
-func (e *Engine) podsUsing(x *volume) []*managedPod {
-	var candidates, users []*managedPod
-	if x.holder != nil {
-		candidates = append(candidates, x.holder)
+// restart signals containers that the kubelet restarts.
+func (rp *replacement) restart(ctx context.Context, m *managedPod, sig syscall.Signal, tr *op.Trace) error {
+	inc := rp.old[m]
+	next, err := m.nextIncarnation(inc) // before the signal, since the kubelet may be fast
+	if err != nil {
+		return err
 	}
-	if w := e.workload(x.object.Owner); w != nil {
-		candidates = append(candidates, w.pods...)
+	if err := rp.signal(ctx, m, sig); err != nil {
+		next.abandon(err)
+		return err
 	}
-	for _, m := range candidates {
-		if m.template != nil && slices.Contains(claimNames(m.template), x.name) {
-			users = append(users, m)
-		}
-	}
-	return users
+	m.finishReplace(inc, next, nil)
+	rp.provision.addExistingPod(m, next)
+	m.awaitAgents(ctx, next, rp.provision)
+	return rp.waitUsable(ctx, tr)
 }
 
-// ephemeralOwner returns the pod that owns a generic ephemeral volume; nil for other volumes.
-func (e *Engine) ephemeralOwner(x *volume) *managedPod {
-	for _, m := range e.podsUsing(x) {
-		for _, v := range m.template.Spec.Volumes {
-			if v.Ephemeral != nil && m.name()+"-"+v.Name == x.name {
-				return m
-			}
+// restarts says whether the kubelet restarts killed containers of a pod.
+func restarts(p *corev1.Pod) bool {
+	return p.Spec.RestartPolicy == corev1.RestartPolicyAlways || p.Spec.RestartPolicy == ""
+}
+
+// signal sends a signal to all containers of an incarnation and waits until their agents report
+// the end.
+func (rp *replacement) signal(ctx context.Context, m *managedPod, sig syscall.Signal) error {
+	inc := rp.old[m]
+	for _, s := range inc.sessions {
+		if err := s.Signal(sig, 0); err != nil {
+			return &engine.Error{Code: agent.CodeLost, Message: err.Error(), Err: err}
 		}
 	}
+	rp.mark(op.Signalled, m, op.Milestone{At: rp.engine.Session.Clock.Now(), Source: "runner"})
+	gone := op.Milestone{At: op.Never}
+	for _, s := range inc.sessions {
+		select {
+		case <-s.Done():
+		case <-ctx.Done():
+			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s has not ended after the signal", s.ID()), Err: ctx.Err()}
+		}
+		if end := s.End(); end.At > gone.At {
+			gone = op.Milestone{At: end.At, Err: end.Err, Source: "agent"}
+		}
+	}
+	rp.accepted[m] = true
+	rp.removal.Milestones.Set(op.Gone, m.object, gone)
 	return nil
 }
 
-// livePod returns the last state of the current pod; nil if it is gone.
-func (m *managedPod) livePod() *corev1.Pod {
-	p, ok := m.engine.tracker.Latest(tracker.Pod.Key(m.name())).(*corev1.Pod)
-	if !ok || p.UID != m.current().uid {
-		return nil
+// byEviction evicts a pod, with retries while a PodDisruptionBudget forbids it.
+func (rp *replacement) byEviction(ctx context.Context, tr *op.Trace) func(*managedPod, *incarnation) error {
+	return func(m *managedPod, inc *incarnation) error {
+		at, err := rp.engine.evict(ctx, m.name(), inc.uid, tr)
+		rp.mark(op.Evicted, m, op.Milestone{At: at, Source: "runner"})
+		return err
 	}
-	return p
 }
 
-// checkRunning returns an error if the pod has ended or is gone.
-func (m *managedPod) checkRunning() error {
-	switch p := m.livePod(); {
-	case m.isStopping():
-		return &engine.Error{Code: "Ended", Message: fmt.Sprintf("pod %s is being stopped", m.name())}
-	case p == nil:
-		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("pod %s is gone", m.name())}
-	case p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed:
-		return &engine.Error{Code: "Ended", Message: fmt.Sprintf("pod %s has ended (%s): its volumes are not in use", m.name(), p.Status.Phase)}
-	}
-	return nil
-}
+// evictRetryInterval is the least time between eviction attempts after a refusal by a
+// PodDisruptionBudget.
+const evictRetryInterval = time.Second
 
-// checkAllRunning is checkRunning for several pods.
-func checkAllRunning(pods []*managedPod) error {
-	var errs []error
-	for _, m := range pods {
-		errs = append(errs, m.checkRunning())
+// evict returns when the eviction of a pod was accepted. Each refusal by a budget counts as an
+// attempt.
+func (e *State) evict(ctx context.Context, name string, uid types.UID, tr *op.Trace) (op.Time, error) {
+	for {
+		call, err := e.Client.Evict(ctx, e.Namespace, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		if err == nil || !apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {
+			return call.Answered, err
+		}
+		tr.Attempt()
+		select {
+		case <-time.After(max(evictRetryInterval, call.RetryAfter)):
+		case <-ctx.Done():
+			return call.Answered, &engine.Error{Code: "DisruptionBudget", Message: fmt.Sprintf("pod %s may not be evicted: %v", name, err), Err: ctx.Err()}
+		}
 	}
-	return errors.Join(errs...)
 }

@@ -1,29 +1,19 @@
 package kubernetes
 
 import (
-	"errors"
-	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
-	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
-	"github.com/cnsbench/cnsbench/internal/enginetest"
-	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // object reads a manifest with whole numbers, as an API server gives them.
@@ -76,7 +66,7 @@ spec:
 func TestRefuses(t *testing.T) {
 	e := New(Options{})
 	e.Session.RunID, e.tracker = "r1", tracker.New("ns")
-	m := &managedPod{engine: e, object: "w-0", template: &corev1.Pod{Spec: corev1.PodSpec{
+	m := &managedPod{engine: e.State, object: "w-0", template: &corev1.Pod{Spec: corev1.PodSpec{
 		NodeSelector: map[string]string{"disk": "fast"}, Tolerations: []corev1.Toleration{{Key: "mine", Operator: corev1.TolerationOpExists}},
 		Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "cnsb-r1-w-0-data"}}}}}}}
 	e.storeVolume(&volume{name: "cnsb-r1-w-0-data", object: engine.Object{Name: "w-0-data"}})
@@ -106,249 +96,6 @@ func TestRefuses(t *testing.T) {
 	} {
 		if got := e.nodeRefusal(node(tt.change), m); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
-		}
-	}
-}
-
-// Only one op at a time replaces a member, and its end is told once it is known
-// whether another pod took its place.
-func TestHeirs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := New(Options{})
-		e.tracker = tracker.New("ns")
-		first := &incarnation{uid: "1"}
-		m := &managedPod{engine: e, object: "w-0", instance: "w-0", latest: first}
-		ended := make(chan op.InstanceEnd, 1)
-		go func() { ended <- m.awaitEnd(t.Context()) }()
-		pod := func(uid types.UID, phase corev1.PodPhase) watch.Event {
-			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: m.name(), UID: uid}}
-			p.Status.Phase = phase
-			return watch.Event{Type: watch.Modified, Object: p, At: 5}
-		}
-		quiet := func() {
-			t.Helper()
-			synctest.Wait()
-			if len(ended) > 0 {
-				t.Fatalf("ended %+v", <-ended)
-			}
-		}
-		if inc, err := m.beginReplace(); err != nil || inc != first {
-			t.Fatal(err)
-		}
-		if _, err := m.beginReplace(); err == nil {
-			t.Error("two ops replace it at once")
-		}
-		m.cancelReplace(first) // nothing was asked of it after all
-		if _, err := m.beginReplace(); err != nil {
-			t.Error(err)
-		}
-		e.tracker.See(pod("1", corev1.PodFailed)) // killed
-		quiet()
-		second := &incarnation{restarts: 1, uid: "2"}
-		m.finishReplace(first, second, nil)
-		e.tracker.See(pod("1", corev1.PodFailed)) // an old one's, seen late
-		quiet()
-		if _, err := m.beginReplace(); err != nil {
-			t.Error(err)
-		}
-		e.tracker.See(pod("2", corev1.PodFailed))
-		quiet()
-		m.finishReplace(second, nil, errors.New("no node takes it"))
-		time.Sleep(time.Second)
-		select {
-		case end := <-ended:
-			if last := end.Containers[len(end.Containers)-1]; end.OK || last.ExitCode != -1 || last.Name != "w-0~2" {
-				t.Errorf("ended %+v, though nothing took its place", end)
-			}
-		default:
-			t.Error("its end is not told")
-		}
-	})
-}
-
-// A volume that several nodes have is detached when the last of them has let go;
-// an attachment of before, by the same name, is none of the op's.
-func TestSeveralAttachments(t *testing.T) {
-	e := New(Options{})
-	e.tracker = tracker.New("ns")
-	e.Session.Clock = op.NewClock()
-	va := func(typ watch.Type, name string, uid types.UID, at op.Time) {
-		pv := "pv"
-		e.tracker.See(watch.Event{Type: typ, At: at, Object: &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid},
-			Spec: storagev1.VolumeAttachmentSpec{Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}}}})
-	}
-	hold := e.tracker.Follow(tracker.AttachmentOfVolume.Key("pv")) // as an op before does: history is kept
-	defer hold.Close()
-	va(watch.Added, "a", "old", 1)
-	va(watch.Deleted, "a", "old", 2)
-	va(watch.Added, "a", "1", 3)
-	va(watch.Added, "b", "2", 4)
-	r := e.newRemoval()
-	defer r.Feed.Close()
-	r.addAttachments(&volume{object: engine.Object{Name: "v"}}, "pv")
-	va(watch.Deleted, "b", "2", 10)
-	va(watch.Deleted, "a", "1", 20)
-	if err := r.wait(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if at := r.Milestones.Last(op.Detached); at != 20 {
-		t.Errorf("detached at %d, want 20", at)
-	}
-}
-
-// A volume that comes while its claim goes is followed to its end too; one that has
-// not come by then is told of.
-func TestVolumeComesWhileItsClaimGoes(t *testing.T) {
-	for name, comes := range map[string]bool{"it comes": true, "it does not": false} {
-		t.Run(name, func(t *testing.T) {
-			e := New(Options{})
-			e.tracker = tracker.New("ns")
-			e.Session.Clock = op.NewClock()
-			see := func(typ watch.Type, at op.Time, o api.Object) {
-				e.tracker.See(watch.Event{Type: typ, At: at, Object: o})
-			}
-			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "1"}}
-			pv := func(uid types.UID) *corev1.PersistentVolume {
-				return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + string(uid), UID: "of-" + uid}, Spec: corev1.PersistentVolumeSpec{
-					ClaimRef: &corev1.ObjectReference{Namespace: "ns", Name: "c", UID: uid}, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete}}
-			}
-			see(watch.Added, 1, claim)
-			r := e.newRemoval()
-			defer r.Feed.Close()
-			r.addClaim(&volume{name: "c", object: engine.Object{Name: "v"}})
-			see(watch.Added, 5, pv("0")) // of a claim before it, by the same name
-			if comes {
-				see(watch.Added, 6, pv("1"))
-			}
-			see(watch.Deleted, 10, claim)
-			if comes {
-				see(watch.Deleted, 20, pv("1"))
-			}
-			if err := r.wait(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if at := r.Milestones.Last(volumeGone); at.Known() != comes || comes && at != 20 {
-				t.Errorf("its volume is gone at %d", at)
-			}
-			if told := slices.ContainsFunc(e.attempts.Findings(nil), func(f engine.Finding) bool {
-				return f.Name == "deletedUnbound" && strings.HasSuffix(f.Evidence, ": v")
-			}); told == comes {
-				t.Errorf("told of: %v", told)
-			}
-		})
-	}
-}
-
-// history sees an event and keeps it for those who come later.
-func history(t *testing.T, e *Engine, keys ...tracker.Key) func(typ watch.Type, at op.Time, o api.Object) {
-	t.Helper()
-	t.Cleanup(e.tracker.Follow(keys...).Close)
-	return func(typ watch.Type, at op.Time, o api.Object) {
-		e.tracker.See(watch.Event{Type: typ, At: at, Object: o})
-	}
-}
-
-// A pod whose containers are started again has been scheduled and given its
-// network before: neither belongs to the op. It is ready again once it was not.
-func TestStandingPodHasNoOldMilestones(t *testing.T) {
-	e := New(Options{})
-	e.tracker, e.Session.Clock = tracker.New("ns"), op.NewClock()
-	m := &managedPod{engine: e, object: "w-0"}
-	name := m.name()
-	see := history(t, e, tracker.Pod.Key(name), tracker.EventsOf.Key(name))
-	state := func(ready corev1.ConditionStatus) *corev1.Pod {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "1"}}
-		p.Spec = corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c"}}}
-		running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", State: running}}
-		p.Status.Conditions = []corev1.PodCondition{
-			{Type: corev1.PodReadyToStartContainers, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: ready}}
-		return p
-	}
-	see(watch.Added, 1, state(corev1.ConditionTrue))
-	see(watch.Added, 2, &corev1.Event{Type: corev1.EventTypeWarning, Reason: "FailedMount", Message: "of before",
-		InvolvedObject: corev1.ObjectReference{Name: name, UID: "1"}})
-	time.Sleep(time.Microsecond)
-	pr := e.newProvision()
-	o := op.Op{Started: pr.Calls.Since}
-	pr.addExistingPod(m, &incarnation{uid: "1", sessions: map[string]*agent.Session{"c": nil}})
-	see(watch.Modified, o.Started+10, state(corev1.ConditionTrue))
-	see(watch.Modified, o.Started+20, state(corev1.ConditionFalse))
-	see(watch.Modified, o.Started+40, state(corev1.ConditionTrue))
-	said := func(at op.Time) op.Milestone { return op.Milestone{At: o.Started + at, Source: "agent"} }
-	pr.Feed.Put(agentReady{pod: name, started: said(30), ready: said(50)})
-	tr := op.NewTrace(e.Session.Clock)
-	if err := pr.wait(t.Context(), tr); err != nil {
-		t.Fatal(err)
-	}
-	tr.Fill(&o)
-	enginetest.CheckMilestones(t, o)
-	var names []string
-	for _, m := range o.Milestones {
-		names = append(names, m.Name)
-	}
-	diff := cmp.Diff([]string{op.Running, status.PodReady, op.Ready}, names)
-	if diff != "" || o.Milestone(status.PodReady) != o.Started+40 {
-		t.Errorf("milestones %v:\n%s", o.Milestones, diff)
-	}
-	if pr.Warnings.Count() > 0 {
-		t.Errorf("counts a failure of before: %s", pr.Warnings)
-	}
-}
-
-// A claim that comes anew with its pod has the name of the one before it, which
-// was bound, and whose deletion is what was asked for.
-func TestEphemeralClaimOfBefore(t *testing.T) {
-	e := New(Options{Namespace: "ns"})
-	e.tracker, e.Session.Clock = tracker.New("ns"), op.NewClock()
-	e.Session.RunID = "r1"
-	template := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "cnsb-r1-w-0"}}
-	ephemeral := corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
-	template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: ephemeral}}
-	m := &managedPod{engine: e, object: "w-0", instance: "w-0", template: template, latest: &incarnation{uid: "1"}}
-	e.workloads["w-0"] = &workload{engine: e, name: "w-0", pods: []*managedPod{m}}
-	const name = "cnsb-r1-w-0-data"
-	e.storeVolume(&volume{name: name, object: engine.Object{Name: "w-0-data", Owner: "w-0"}})
-	see := history(t, e, tracker.Claim.Key(name), tracker.VolumeOfClaim.Key(name))
-	claim := func(uid types.UID) *corev1.PersistentVolumeClaim {
-		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid}}
-		c.Spec.VolumeName = "pv-" + string(uid)
-		c.Status.Phase = corev1.ClaimBound
-		return c
-	}
-	pv := func(of types.UID) *corev1.PersistentVolume {
-		v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + string(of), UID: "of-" + of}}
-		v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "ns", Name: name, UID: of}
-		v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
-		return v
-	}
-	see(watch.Added, 1, pv("old"))
-	see(watch.Added, 1, claim("old"))
-	time.Sleep(time.Microsecond)
-	o := op.Op{Started: e.Session.Clock.Now()}
-	rp, err := e.newReplacement([]*managedPod{m}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rp.close(errors.New("the test is over"))
-	delete(rp.removal.pods, m.name()) // there is no API server that could delete it
-	see(watch.Deleted, o.Started+10, claim("old"))
-	see(watch.Deleted, o.Started+20, pv("old"))
-	if err := rp.removal.wait(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	see(watch.Added, o.Started+30, pv("new"))
-	see(watch.Added, o.Started+40, claim("new"))
-	tr := op.NewTrace(e.Session.Clock)
-	if err := rp.provision.waitUsable(t.Context(), tr); err != nil {
-		t.Fatal(err)
-	}
-	recordReplacements(tr, "w-0", nil, rp)
-	tr.Fill(&o)
-	enginetest.CheckMilestones(t, o)
-	for name, at := range map[string]op.Time{claimGone: 10, volumeGone: 20, op.Provisioned: 30, op.Bound: 40} {
-		if got := o.Milestone(name); got != o.Started+at {
-			t.Errorf("%s at %d, want %d after the start", name, got-o.Started, at)
 		}
 	}
 }

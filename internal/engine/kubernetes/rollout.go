@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -47,34 +46,4 @@ func (e *Engine) rollout(ctx context.Context, r engine.Request, tr *op.Trace) er
 	}
 	recordReplacements(tr, target.Name, nil, replacements...)
 	return err
-}
-
-// revise counts a rollout, or undoes one.
-func (w *workload) revise(undo bool) (string, error) {
-	w.engine.mu.Lock()
-	defer w.engine.mu.Unlock()
-	if !undo {
-		w.revisions = append(w.revisions, w.revision)
-		w.rollouts++
-		w.revision = w.rollouts
-		return strconv.Itoa(w.revision), nil
-	}
-	last := len(w.revisions) - 1
-	if last < 0 {
-		return "", &engine.Error{Code: "FailedPrecondition", Message: "there is no rollout of " + w.name + " to undo"}
-	}
-	w.revision, w.revisions = w.revisions[last], w.revisions[:last]
-	return strconv.Itoa(w.revision), nil
-}
-
-// annotateTemplate sets an annotation of later incarnations.
-func (m *managedPod) annotateTemplate(key, value string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	t := m.template.DeepCopy()
-	if t.Annotations == nil {
-		t.Annotations = map[string]string{}
-	}
-	t.Annotations[key] = value
-	m.template = t
 }

@@ -51,27 +51,6 @@ func (e *Engine) scale(ctx context.Context, r engine.Request, tr *op.Trace) erro
 	return m.awaitReplicas(ctx, s.Replicas, tr)
 }
 
-// awaitReplicas waits until there are want pods, all ready.
-func (set *podSet) awaitReplicas(ctx context.Context, want int, tr *op.Trace) error {
-	surplus := len(set.pods) > want
-	return set.wait(ctx, func(ev watch.Event) bool {
-		if surplus && len(set.pods) <= want {
-			surplus = false
-			at := tracker.MilestoneOf(ev)
-			tr.MarkAt(op.Gone, at.At, at.Err, at.Source)
-		}
-		if len(set.pods) != want || set.readyCount() != want {
-			return false
-		}
-		if ev.Object == nil { // nothing to do
-			tr.Mark(op.Ready, "runner")
-			return true
-		}
-		markReady(tr, tracker.MilestoneOf(ev))
-		return true
-	})
-}
-
 // replicasPollInterval is the poll interval for an object whose pods are not watched.
 const replicasPollInterval = 200 * time.Millisecond
 

@@ -17,19 +17,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// volume is the state of one claim.
-type volume struct {
-	object   engine.Object
-	name     string // of the claim in the cluster
-	block    bool
-	readOnly bool
-	holder   *managedPod // mounts an attached volume without a workload
-	// template is the claim of a generic ephemeral volume, which the cluster creates for the
-	// holder.
-	template *corev1.PersistentVolumeClaim
-	static   string // the PersistentVolume created for a static volume
-}
-
 // createVolume creates a claim and, with attach, a pod that mounts it, at once.
 func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	claim := r.Volume.Claim.DeepCopy()
@@ -112,19 +99,6 @@ func (e *Engine) staticVolume(s *engine.StaticVolume, claim *corev1.PersistentVo
 	return pv
 }
 
-func readOnly(c *corev1.PersistentVolumeClaim) bool {
-	for _, m := range c.Spec.AccessModes {
-		if m != corev1.ReadOnlyMany {
-			return false
-		}
-	}
-	return len(c.Spec.AccessModes) > 0
-}
-
-func isBlock(c *corev1.PersistentVolumeClaim) bool {
-	return c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == corev1.PersistentVolumeBlock
-}
-
 // setSource sets the source of a restored or cloned volume. The claim is at least as large as the
 // source is now: it may have grown since the op was planned.
 func (e *Engine) setSource(spec *corev1.PersistentVolumeClaimSpec, object *engine.Object, want *engine.Volume) error {
@@ -188,18 +162,6 @@ func notFound(o engine.Object) error {
 	return &engine.Error{Code: "NotFound", Message: fmt.Sprintf("%s %s no longer exists", o.Kind, o.Name)}
 }
 
-func (e *Engine) volume(name string) *volume {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.volumes[name]
-}
-
-func (e *Engine) storeVolume(v *volume) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.volumes[v.object.Name] = v
-}
-
 // waitsForConsumer says whether a StorageClass binds at the first consumer.
 func (e *Engine) waitsForConsumer(class string) bool {
 	mode := e.Classes[class].VolumeBindingMode
@@ -241,7 +203,7 @@ func (e *Engine) hold(ctx context.Context, v *volume, r engine.Request, pr *prov
 	if !v.block {
 		pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: &user}
 	}
-	m := &managedPod{engine: e, object: object, instance: object, holder: true}
+	m := &managedPod{engine: e.State, object: object, instance: object, holder: true}
 	v.holder = m
 	return m.start(ctx, pod, []string{"hold"}, e.holderAgent(v), pr)
 }

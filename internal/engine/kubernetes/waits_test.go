@@ -197,7 +197,7 @@ func TestWaitsOfAll(t *testing.T) {
 			"v-0 waits: FailedDetach: the device is busy"},
 		{"deletion of a pod", func(e *waitingBed) func(context.Context) error {
 			r := e.newRemoval()
-			r.addPod(&managedPod{engine: e.Engine, object: "w-0", latest: &incarnation{uid: "1"}}, podGone)
+			r.addPod(&managedPod{engine: e.State, object: "w-0", latest: &incarnation{uid: "1"}}, podGone)
 			return r.wait
 		}, func(e *waitingBed) {
 			e.warn("Pod", "cnsb-r1-w-0", "FailedMount", "of before")
