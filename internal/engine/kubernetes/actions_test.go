@@ -21,6 +21,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -121,7 +122,7 @@ func TestDeployment(t *testing.T) {
 	b.has(o, op.Signalled, op.Gone, op.Replaced)
 	b.fails(engine.Request{Kill: &engine.Kill{Target: web, Signal: "SIGKILL"}}, "FailedPrecondition")
 	o, _ = b.must(engine.Request{Delete: &engine.Delete{Target: web}})
-	b.has(o, op.Acked, objectGone, op.Gone)
+	b.has(o, op.Acked, pods.ObjectGone, op.Gone)
 	if left := b.pods(names.LabelRun); len(left) > 0 {
 		t.Errorf("%d pods are left of the Deployment", len(left))
 	}
@@ -137,7 +138,7 @@ func TestStatefulSet(t *testing.T) {
 		t.Fatalf("%d claims carry the run's label, want 2: %v", len(list), err)
 	}
 	o, _ := b.must(engine.Request{Delete: &engine.Delete{Target: db}})
-	b.has(o, op.Acked, claimGone, volumeGone, op.Gone)
+	b.has(o, op.Acked, pods.ClaimGone, pods.VolumeGone, op.Gone)
 	if list, _, err = b.client.List(t.Context(), api.PersistentVolumeClaims, b.engine.Namespace, metav1.ListOptions{}); err != nil || len(list) > 0 {
 		t.Errorf("%d claims are left: %v", len(list), err)
 	}

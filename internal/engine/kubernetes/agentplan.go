@@ -8,6 +8,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 )
 
 // agentPlan has the options of a pod's agents.
@@ -111,11 +112,11 @@ func canary(want *engine.Canary, c *corev1.Container, claimOf map[string]string,
 
 // holderAgent returns the options of a holder's agent: one first write, or a first read of
 // existing data.
-func (e *Engine) holderAgent(v *volume) func(string) agent.Options {
-	t := protocol.TouchSpec{Volume: v.name, Path: holderDir, Write: true}
-	if v.block {
-		t = protocol.TouchSpec{Volume: v.name, Path: holderDevice, Read: true, Device: true}
-	} else if v.readOnly || v.object.Source != "" {
+func (e *Engine) holderAgent(v *pods.Volume) func(string) agent.Options {
+	t := protocol.TouchSpec{Volume: v.Name, Path: holderDir, Write: true}
+	if v.Block {
+		t = protocol.TouchSpec{Volume: v.Name, Path: holderDevice, Read: true, Device: true}
+	} else if v.ReadOnly || v.Object.Source != "" {
 		t.Write, t.Read = false, true
 	}
 	return func(string) agent.Options { return agent.Options{Touch: []protocol.TouchSpec{t}, Sample: -1} }

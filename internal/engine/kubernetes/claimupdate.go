@@ -17,6 +17,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -25,7 +26,7 @@ import (
 // resize increases a claim's request. The controller's part is done when the PersistentVolume is
 // larger, the node's when the claim's capacity is.
 func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
-	v := e.volume(r.Resize.Target.Name)
+	v := e.Volume(r.Resize.Target.Name)
 	if v == nil {
 		return nil, notFound(r.Resize.Target)
 	}
@@ -36,27 +37,27 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 	if err := ch.patch(ctx, body); err != nil {
 		return nil, err
 	}
-	mounted := v.holder != nil || v.object.Owner != ""
+	mounted := v.Holder != nil || v.Object.Owner != ""
 	var larger resource.Quantity // current size of the volume
 	stuck := false
 	err := ch.wait(ctx, func(ev watch.Event) bool {
 		switch o := ev.Object.(type) {
 		case *corev1.PersistentVolume:
 			if larger = o.Spec.Capacity[corev1.ResourceStorage]; larger.Cmp(want) >= 0 {
-				ch.Milestones.Add(op.Controller, v.object.Name, ev)
+				ch.Milestones.Add(op.Controller, v.Object.Name, ev)
 			}
 		case *corev1.PersistentVolumeClaim:
 			if c := o.Status.Capacity[corev1.ResourceStorage]; c.Cmp(want) >= 0 {
-				ch.Milestones.Add(op.Node, v.object.Name, ev)
-				v.object.Bytes = c.Value()
+				ch.Milestones.Add(op.Node, v.Object.Name, ev)
+				v.Object.Bytes = c.Value()
 				return ch.finish(op.Node)
 			}
 			// Unmounted: the file system grows at the next mount.
 			switch upTo, pending := nodeResize(o, larger); {
 			case mounted || !pending:
 			case upTo.Cmp(want) >= 0:
-				v.object.Bytes = r.Resize.Bytes
-				ch.Milestones.Add(nodePending, v.object.Name, ev)
+				v.Object.Bytes = r.Resize.Bytes
+				ch.Milestones.Add(nodePending, v.Object.Name, ev)
 				return ch.finish(nodePending)
 			case o.Status.AllocatedResourceStatuses != nil:
 				stuck = true
@@ -67,13 +68,13 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 	})
 	if stuck {
 		return nil, &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf(
-			"claim %s has a pending resize that ends when a pod mounts it, and Kubernetes starts no other until then: set attach: true", v.name)}
+			"claim %s has a pending resize that ends when a pod mounts it, and Kubernetes starts no other until then: set attach: true", v.Name)}
 	}
 	if err != nil {
 		return nil, err
 	}
-	e.storeVolume(v)
-	return []engine.Object{v.object}, nil
+	e.StoreVolume(v)
+	return []engine.Object{v.Object}, nil
 }
 
 // nodePending is the milestone at which only the node's part of a resize remains, of a volume that
@@ -94,7 +95,7 @@ func nodeResize(c *corev1.PersistentVolumeClaim, volume resource.Quantity) (upTo
 
 // modify sets a claim's VolumeAttributesClass and waits until the driver has applied it.
 func (e *Engine) modify(ctx context.Context, r engine.Request, tr *op.Trace) error {
-	v := e.volume(r.Modify.Target.Name)
+	v := e.Volume(r.Modify.Target.Name)
 	if v == nil {
 		return notFound(r.Modify.Target)
 	}
@@ -115,7 +116,7 @@ func (e *Engine) modify(ctx context.Context, r engine.Request, tr *op.Trace) err
 		if !ok || o.Status.CurrentVolumeAttributesClassName == nil || *o.Status.CurrentVolumeAttributesClassName != class || o.Status.ModifyVolumeStatus != nil {
 			return false
 		}
-		ch.Milestones.Add(op.Modified, v.object.Name, ev)
+		ch.Milestones.Add(op.Modified, v.Object.Name, ev)
 		return ch.finish(op.Modified)
 	})
 }
@@ -125,33 +126,33 @@ func (e *Engine) hasAttributesClass(ctx context.Context, name string) bool {
 	if name == "" {
 		return false
 	}
-	e.mu.Lock()
+	e.Mu.Lock()
 	has, known := e.existingClasses[name]
-	e.mu.Unlock()
+	e.Mu.Unlock()
 	if known {
 		return has
 	}
 	_, err := e.Client.Get(ctx, core.VolumeAttributesClasses, "", name, new(storagev1.VolumeAttributesClass))
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
 	e.existingClasses[name] = err == nil
 	return err == nil
 }
 
 // attributesClass creates a VolumeAttributesClass for a driver and a set of parameters, once.
-func (e *Engine) attributesClass(ctx context.Context, v *volume, parameters map[string]string) (string, error) {
+func (e *Engine) attributesClass(ctx context.Context, v *pods.Volume, parameters map[string]string) (string, error) {
 	if len(parameters) == 0 {
 		return "", &engine.Error{Code: "InvalidArgument", Message: "a VolumeAttributesClass has at least one parameter"}
 	}
-	driver := e.Classes[v.object.Class].Provisioner
+	driver := e.Classes[v.Object.Class].Provisioner
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s\n", driver)
 	for _, k := range slices.Sorted(maps.Keys(parameters)) {
 		fmt.Fprintf(h, "%s=%s\n", k, parameters[k])
 	}
 	name := e.Name(fmt.Sprintf("vac-%016x", h.Sum64()))
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
 	if e.attributesClasses[name] {
 		return name, nil
 	}
@@ -170,16 +171,16 @@ func (e *Engine) attributesClass(ctx context.Context, v *volume, parameters map[
 type claimUpdate struct {
 	tracker.Observation
 	engine *Engine
-	v      *volume
+	v      *pods.Volume
 	tr     *op.Trace
 }
 
 // newClaimUpdate follows a claim from now on.
-func (e *Engine) newClaimUpdate(v *volume, tr *op.Trace) *claimUpdate {
+func (e *Engine) newClaimUpdate(v *pods.Volume, tr *op.Trace) *claimUpdate {
 	c := &claimUpdate{engine: e, v: v, tr: tr}
-	c.Observation = e.observe(tracker.ClaimUpdateCalls, func() []tracker.Pending { return []tracker.Pending{{Object: v.object.Name, Names: []string{v.name}}} })
+	c.Observation = e.Observe(tracker.ClaimUpdateCalls, func() []tracker.Pending { return []tracker.Pending{{Object: v.Object.Name, Names: []string{v.Name}}} })
 	for _, what := range []tracker.Subject{tracker.Claim, tracker.VolumeOfClaim, tracker.EventsOf} {
-		c.Feed.Add(what.Key(v.name))
+		c.Feed.Add(what.Key(v.Name))
 	}
 	return c
 }
@@ -188,17 +189,17 @@ func (c *claimUpdate) close() {
 	c.Feed.Close()
 	c.Milestones.Fill(c.tr, map[string][]string{})
 	c.Calls.Fill(c.tr, false)
-	c.engine.attempts.Count(c.tr, c.v.object.Name, c.Warnings, c.Calls)
+	c.engine.Attempts.Count(c.tr, c.v.Object.Name, c.Warnings, c.Calls)
 }
 
 func (c *claimUpdate) patch(ctx context.Context, body any) error {
 	c.Feed.Drop()
-	c.Calls.Follow(c.Feed, c.v.object.Handle, c.v.object.Name)
+	c.Calls.Follow(c.Feed, c.v.Object.Handle, c.v.Object.Name)
 	data, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	answered, err := c.engine.Patch(ctx, api.PersistentVolumeClaims, c.v.name, data)
+	answered, err := c.engine.Patch(ctx, api.PersistentVolumeClaims, c.v.Name, data)
 	if err == nil {
 		c.tr.MarkAt(op.Acked, answered, 0, "runner")
 	}
@@ -209,7 +210,7 @@ func (c *claimUpdate) patch(ctx context.Context, body any) error {
 func (c *claimUpdate) finish(names ...string) bool {
 	at := c.Milestones.Last(names...)
 	c.tr.EndedAt(at)
-	c.Milestones.Set(op.Ready, c.v.object.Name, op.Milestone{At: at, Source: "runner"})
+	c.Milestones.Set(op.Ready, c.v.Object.Name, op.Milestone{At: at, Source: "runner"})
 	return true
 }
 
@@ -218,7 +219,7 @@ func (c *claimUpdate) wait(ctx context.Context, done func(watch.Event) bool) err
 	for {
 		v, err := c.Feed.Next(ctx)
 		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: c.Explain(fmt.Sprintf("claim %s was not changed yet", c.v.name)), Err: err}
+			return &engine.Error{Code: "Waiting", Message: c.Explain(fmt.Sprintf("claim %s was not changed yet", c.v.Name)), Err: err}
 		}
 		switch v := v.(type) {
 		case *csiproxy.Call:
@@ -239,7 +240,7 @@ func (c *claimUpdate) handle(ev watch.Event, done func(watch.Event) bool) (over 
 		c.Warnings.See(e)
 		return false, nil
 	case ev.Type == watch.Deleted:
-		return true, &engine.Error{Code: "Deleted", Message: fmt.Sprintf("claim %s was deleted meanwhile", c.v.name)}
+		return true, &engine.Error{Code: "Deleted", Message: fmt.Sprintf("claim %s was deleted meanwhile", c.v.Name)}
 	}
 	return done(ev), nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -36,8 +37,8 @@ func (e *Engine) drain(ctx context.Context, r engine.Request, tr *op.Trace) (err
 		return err
 	}
 	tr.On(node, node)
-	pods, others := e.podsOn(node)
-	for _, m := range pods {
+	managed, others := e.podsOn(node)
+	for _, m := range managed {
 		if err := e.checkOtherNode(ctx, m, node); err != nil {
 			return err
 		}
@@ -49,24 +50,24 @@ func (e *Engine) drain(ctx context.Context, r engine.Request, tr *op.Trace) (err
 	crowds := make(chan error, 1)
 	controlled := tracker.Milestones{}
 	go func() { crowds <- e.evictControlled(ctx, others, controlled, tr) }()
-	replacements, err := e.replaceEach(pods, func(rp *replacement) error {
-		if err := rp.removeOld(ctx, rp.byEviction(ctx, tr)); err != nil {
+	replacements, err := e.ReplaceEach(managed, func(rp *pods.Replacement) error {
+		if err := rp.RemoveOld(ctx, rp.ByEviction(ctx, tr)); err != nil {
 			return err
 		}
-		return rp.recreate(ctx, tr, nil)
+		return rp.Recreate(ctx, tr, nil)
 	})
-	err = firstError(err, <-crowds)
-	recordReplacements(tr, node, controlled, replacements...)
+	err = pods.FirstError(err, <-crowds)
+	pods.RecordReplacements(tr, node, controlled, replacements...)
 	tr.On(node, node)
 	return err
 }
 
 // drainedNode returns the node of a request, which Prepare has chosen.
 func (e *Engine) drainedNode(ctx context.Context, r engine.Request) (string, error) {
-	e.mu.Lock()
+	e.Mu.Lock()
 	node, known := e.drains[r.ID]
 	delete(e.drains, r.ID)
-	e.mu.Unlock()
+	e.Mu.Unlock()
 	if known {
 		return node, nil
 	}
@@ -97,42 +98,42 @@ func (e *Engine) prepareDrain(r engine.Request) error {
 	if err != nil {
 		return err
 	}
-	e.mu.Lock()
+	e.Mu.Lock()
 	e.drains[r.ID] = node
-	e.mu.Unlock()
+	e.Mu.Unlock()
 	return nil
 }
 
 // podsOn lists the run's pods on a node: managed pods, and pods of the run's controllers except
 // DaemonSets.
-func (e *Engine) podsOn(node string) ([]*managedPod, []*corev1.Pod) {
-	byName := map[string]*managedPod{}
-	e.mu.Lock()
-	for _, w := range e.workloads {
-		for _, m := range w.pods {
-			byName[m.name()] = m
+func (e *Engine) podsOn(node string) ([]*pods.Pod, []*corev1.Pod) {
+	byName := map[string]*pods.Pod{}
+	e.Mu.Lock()
+	for _, w := range e.Workloads {
+		for _, m := range w.Pods {
+			byName[m.Name()] = m
 		}
 	}
-	for _, v := range e.volumes {
-		if v.holder != nil {
-			byName[v.holder.name()] = v.holder
+	for _, v := range e.Volumes {
+		if v.Holder != nil {
+			byName[v.Holder.Name()] = v.Holder
 		}
 	}
-	e.mu.Unlock()
-	var pods []*managedPod
+	e.Mu.Unlock()
+	var managed []*pods.Pod
 	var others []*corev1.Pod
-	for _, p := range e.tracker.Pods() {
+	for _, p := range e.Tracker.Pods() {
 		if p.Spec.NodeName != node || p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 			continue
 		}
 		switch m := byName[p.Name]; {
-		case m != nil && m.template != nil:
-			pods = append(pods, m)
+		case m != nil && m.Template != nil:
+			managed = append(managed, m)
 		case m == nil && status.ControllerKind(p) != "" && status.ControllerKind(p) != "DaemonSet":
 			others = append(others, p)
 		}
 	}
-	return pods, others
+	return managed, others
 }
 
 // cordon makes a node unschedulable. It fails if the node is cordoned already.
@@ -141,12 +142,12 @@ func (e *Engine) cordon(ctx context.Context, node string, tr *op.Trace) error {
 	if _, err := e.Client.Get(ctx, api.Nodes, "", node, n); err != nil {
 		return core.APIError(ctx, err)
 	}
-	e.mu.Lock()
+	e.Mu.Lock()
 	ours := e.cordoned[node]
 	if !ours && !n.Spec.Unschedulable {
 		e.cordoned[node] = true
 	}
-	e.mu.Unlock()
+	e.Mu.Unlock()
 	if ours || n.Spec.Unschedulable {
 		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("node %s is cordoned already, by a user or by another operation", node)}
 	}
@@ -173,9 +174,9 @@ func (e *Engine) uncordon(ctx context.Context, node string) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("node %s is still cordoned; clean up the run to uncordon it: %w", node, err)
 	}
-	e.mu.Lock()
+	e.Mu.Lock()
 	delete(e.cordoned, node)
-	e.mu.Unlock()
+	e.Mu.Unlock()
 	return e.Session.Ledger.Done(core.CordonKind, node)
 }
 
@@ -190,12 +191,12 @@ func (e *Engine) evictControlled(ctx context.Context, list []*corev1.Pod, seen t
 	var mu sync.Mutex
 	for object, of := range byObject {
 		g.Go(func() error {
-			set := e.newPodSet(object)
-			defer set.feed.Close()
-			before := set.activeCount()
+			set := e.NewSet(object)
+			defer set.Feed.Close()
+			before := set.ActiveCount()
 			var errs []error
 			for _, p := range of {
-				at, err := e.evict(ctx, p.Name, p.UID, tr)
+				at, err := e.Evict(ctx, p.Name, p.UID, tr)
 				if apierrors.IsNotFound(err) {
 					err = nil
 				}
@@ -204,10 +205,10 @@ func (e *Engine) evictControlled(ctx context.Context, list []*corev1.Pod, seen t
 				seen.Set(op.Evicted, p.Name, op.Milestone{At: at, Source: "runner"})
 				mu.Unlock()
 			}
-			if err := firstError(errs...); err != nil {
+			if err := pods.FirstError(errs...); err != nil {
 				return err
 			}
-			return set.awaitReplaced(ctx, of, before, func(name, id string, at op.Milestone) {
+			return set.AwaitReplaced(ctx, of, before, func(name, id string, at op.Milestone) {
 				mu.Lock()
 				defer mu.Unlock()
 				seen.Set(name, id, at)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -23,11 +24,11 @@ func (e *Engine) kill(ctx context.Context, r engine.Request, tr *op.Trace) error
 	if k.Target.Kind == engine.ManifestObject {
 		return e.killPods(ctx, r, tr)
 	}
-	w := e.workload(k.Target.Name)
+	w := e.Workload(k.Target.Name)
 	if w == nil {
 		return notFound(k.Target)
 	}
-	if err := checkAllRunning(w.pods); err != nil {
+	if err := pods.CheckAllRunning(w.Pods); err != nil {
 		return err
 	}
 	tr.On("", k.Target.Name)
@@ -38,8 +39,8 @@ func (e *Engine) kill(ctx context.Context, r engine.Request, tr *op.Trace) error
 	if !ok {
 		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("unknown signal %q: want SIGKILL, SIGTERM, SIGINT or SIGSTOP", k.Signal)}
 	}
-	for _, m := range w.pods {
-		if err := m.checkAgents(); err != nil {
+	for _, m := range w.Pods {
+		if err := m.CheckAgents(); err != nil {
 			return err
 		}
 	}
@@ -50,43 +51,43 @@ func (e *Engine) kill(ctx context.Context, r engine.Request, tr *op.Trace) error
 }
 
 // killByDeletion deletes all pods at once and creates each again when it is gone.
-func (e *Engine) killByDeletion(ctx context.Context, w *workload, k *engine.Kill, tr *op.Trace) error {
+func (e *Engine) killByDeletion(ctx context.Context, w *pods.Workload, k *engine.Kill, tr *op.Trace) error {
 	grace := int64((k.Grace + time.Second - 1) / time.Second)
-	replacements, err := e.replaceEach(w.pods, func(rp *replacement) error {
-		if err := rp.removeOld(ctx, rp.byDeletion(ctx, op.Signalled, &grace)); err != nil {
+	replacements, err := e.ReplaceEach(w.Pods, func(rp *pods.Replacement) error {
+		if err := rp.RemoveOld(ctx, rp.ByDeletion(ctx, op.Signalled, &grace)); err != nil {
 			return err
 		}
-		return rp.recreate(ctx, tr, nil)
+		return rp.Recreate(ctx, tr, nil)
 	})
-	recordReplacements(tr, w.name, nil, replacements...)
+	pods.RecordReplacements(tr, w.Name, nil, replacements...)
 	return err
 }
 
 // killBySignal sends a signal to the processes of all containers. Pods that the kubelet does not
 // restart are deleted and created again.
-func (e *Engine) killBySignal(ctx context.Context, w *workload, sig syscall.Signal, tr *op.Trace) error {
-	replacements, err := e.replaceEach(w.pods, func(rp *replacement) error {
-		m := rp.pods[0]
-		if restarts(m.template) {
-			return rp.restart(ctx, m, sig, tr)
+func (e *Engine) killBySignal(ctx context.Context, w *pods.Workload, sig syscall.Signal, tr *op.Trace) error {
+	replacements, err := e.ReplaceEach(w.Pods, func(rp *pods.Replacement) error {
+		m := rp.Pods[0]
+		if pods.Restarts(m.Template) {
+			return rp.Restart(ctx, m, sig, tr)
 		}
-		if err := rp.signal(ctx, m, sig); err != nil {
+		if err := rp.Signal(ctx, m, sig); err != nil {
 			return err
 		}
-		if err := rp.removeOld(ctx, rp.byDeletion(ctx, op.Acked, nil)); err != nil {
+		if err := rp.RemoveOld(ctx, rp.ByDeletion(ctx, op.Acked, nil)); err != nil {
 			return err
 		}
-		return rp.recreate(ctx, tr, nil)
+		return rp.Recreate(ctx, tr, nil)
 	})
-	recordReplacements(tr, w.name, nil, replacements...)
+	pods.RecordReplacements(tr, w.Name, nil, replacements...)
 	return err
 }
 
 // pauseProcesses stops all processes for a while. They are resumed even if the op's time is over.
-func (e *Engine) pauseProcesses(ctx context.Context, w *workload, d time.Duration, tr *op.Trace) error {
+func (e *Engine) pauseProcesses(ctx context.Context, w *pods.Workload, d time.Duration, tr *op.Trace) error {
 	var all []*agent.Session
-	for _, m := range w.pods {
-		for _, s := range m.current().sessions {
+	for _, m := range w.Pods {
+		for _, s := range m.Current().Sessions {
 			select {
 			case <-s.Done(): // a phase that has ended
 			default:
@@ -115,7 +116,7 @@ func (e *Engine) pauseProcesses(ctx context.Context, w *workload, d time.Duratio
 	err = errors.Join(err, send(syscall.SIGCONT))
 	tr.Mark(op.Resumed, "runner")
 	if err != nil {
-		return &engine.Error{Code: "Canceled", Message: fmt.Sprintf("%s was not stopped for %v: %v", w.name, d, err), Err: err}
+		return &engine.Error{Code: "Canceled", Message: fmt.Sprintf("%s was not stopped for %v: %v", w.Name, d, err), Err: err}
 	}
 	return e.repeatFirstIO(ctx, all, tr)
 }
@@ -151,8 +152,8 @@ func (e *Engine) repeatFirstIO(ctx context.Context, all []*agent.Session, tr *op
 				return &engine.Error{Code: "IO", Message: fmt.Sprintf("%s on %s: %s", name, t.Volume, t.Failure)}
 			}
 			object := t.Volume
-			if v := e.volumeOfClaim(t.Volume); v != nil {
-				object = v.object.Name
+			if v := e.VolumeOfClaim(t.Volume); v != nil {
+				object = v.Object.Name
 			}
 			ids[name] = append(ids[name], object)
 			seen.Set(name, object, op.Milestone{At: t.At, Err: t.Err, Source: "agent"})

@@ -30,6 +30,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/lease"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/metrics"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/proxies"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
@@ -43,7 +44,7 @@ type Options = core.Options
 
 // Engine is the engine of one run. It implements engine.Engine.
 type Engine struct {
-	*State
+	*pods.State
 	watches      *watch.Watches
 	proxies      []*csiproxy.Client
 	leases       *lease.Holder
@@ -77,7 +78,7 @@ func New(o Options) *Engine {
 	o.Delivery = cmp.Or(o.Delivery, podspec.DeliverInit)
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceDefault)
 	o.Listen = cmp.Or(o.Listen, ":0")
-	return &Engine{State: newState(core.New(o)), snapshots: map[string]*snapshot{},
+	return &Engine{State: pods.New(core.New(o)), snapshots: map[string]*snapshot{},
 		attributesClasses: map[string]bool{}, existingClasses: map[string]bool{}, manifests: map[string]*manifest{},
 		kinds: map[schema.GroupVersionKind]api.Kind{}, drains: map[int64]string{}, cordoned: map[string]bool{},
 		manifestWatches: map[string]*watch.Watches{}}
@@ -130,7 +131,7 @@ func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	}
 	e.metrics = metrics.Start(ctx, e.Client, e.Metrics)
 	e.inventory = proxies.ListInventory(ctx, e.Run)
-	e.proxies, err = proxies.Connect(ctx, e.Run, e.tracker)
+	e.proxies, err = proxies.Connect(ctx, e.Run, e.Tracker)
 	return err
 }
 
@@ -196,7 +197,7 @@ func (e *Engine) listen(ctx context.Context) error {
 		}
 	}
 	var err error
-	e.agents, err = agent.ListenTLS(context.WithoutCancel(ctx), e.Listen, advertise, e.Session.Clock, e.Session.Sink)
+	e.Agents, err = agent.ListenTLS(context.WithoutCancel(ctx), e.Listen, advertise, e.Session.Clock, e.Session.Sink)
 	return err
 }
 
@@ -218,7 +219,7 @@ func routeTo(ctx context.Context, server string) (string, error) {
 
 // openWatches opens all watches, before the first op.
 func (e *Engine) openWatches(ctx context.Context) error {
-	e.tracker = tracker.New(e.Namespace)
+	e.Tracker = tracker.New(e.Namespace)
 	ours := e.Selector()
 	kinds := []watch.Source{
 		{Kind: api.Pods, Namespace: e.Namespace, LabelSelector: ours},
@@ -246,8 +247,8 @@ func (e *Engine) openWatches(ctx context.Context) error {
 // handleEvent passes an event of a watch on.
 func (e *Engine) handleEvent(ev watch.Event) {
 	e.leases.ObserveVolume(ev)
-	e.attempts.See(ev)
-	e.tracker.See(ev)
+	e.Attempts.See(ev)
+	e.Tracker.See(ev)
 }
 
 // logGap logs when a watch was lost and when it was back.
@@ -367,11 +368,11 @@ func describeNodes(nodes []api.Object) []any {
 func (e *Engine) Close() error {
 	var errs []error
 	e.closeOnce.Do(func() {
-		close(e.closed)
+		close(e.Closed)
 		e.probes.Stop()
 		e.leases.Stop()
-		if e.agents != nil {
-			errs = append(errs, e.agents.Close())
+		if e.Agents != nil {
+			errs = append(errs, e.Agents.Close())
 		}
 		for _, p := range e.proxies {
 			if p != nil {
@@ -412,8 +413,8 @@ func (e *Engine) Owed(ctx context.Context) ([]string, error) { return e.cleaner(
 
 // isGroupMember says whether this process has seen a snapshot as a member of a group.
 func (e *Engine) isGroupMember(snapshot string) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
 	_, member := e.snapshots[names.Raw+snapshot]
 	return member
 }

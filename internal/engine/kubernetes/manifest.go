@@ -15,6 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
@@ -36,8 +37,8 @@ type manifest struct {
 func (m *manifest) key() tracker.Key { return tracker.ObjectKey(m.kind, m.namespace, m.name) }
 
 func (e *Engine) manifest(object string) *manifest {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
 	return e.manifests[object]
 }
 
@@ -58,8 +59,8 @@ func (e *Engine) manifestOf(ctx context.Context, o engine.Object) (*manifest, er
 	if kind.Namespaced {
 		m.namespace = cmp.Or(o.Ref.Namespace, e.Namespace)
 	}
-	e.mu.Lock() // rollouts of an object need its earlier templates
-	defer e.mu.Unlock()
+	e.Mu.Lock() // rollouts of an object need its earlier templates
+	defer e.Mu.Unlock()
 	id := names.Raw + string(m.key().Subject) + " " + m.key().Name
 	if e.manifests[id] == nil {
 		e.manifests[id] = m
@@ -69,9 +70,9 @@ func (e *Engine) manifestOf(ctx context.Context, o engine.Object) (*manifest, er
 
 // findKind looks up each kind once.
 func (e *Engine) findKind(ctx context.Context, gvk schema.GroupVersionKind) (api.Kind, error) {
-	e.mu.Lock()
+	e.Mu.Lock()
 	k, known := e.kinds[gvk]
-	e.mu.Unlock()
+	e.Mu.Unlock()
 	if known {
 		return k, nil
 	}
@@ -79,8 +80,8 @@ func (e *Engine) findKind(ctx context.Context, gvk schema.GroupVersionKind) (api
 	if err != nil {
 		return k, core.APIError(ctx, err)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
 	e.kinds[gvk] = k
 	return k, nil
 }
@@ -103,7 +104,7 @@ func (e *Engine) watchObject(ctx context.Context, m *manifest) error {
 	}
 	w, err := watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.Session.Clock, Sources: []watch.Source{src}, Gap: e.logGap,
 		Handler: func(ev watch.Event) {
-			e.tracker.SeeObject(tracker.ObjectKey(m.kind, ev.Object.GetNamespace(), ev.Object.GetName()), ev)
+			e.Tracker.SeeObject(tracker.ObjectKey(m.kind, ev.Object.GetNamespace(), ev.Object.GetName()), ev)
 		}})
 	if err != nil {
 		return core.APIError(ctx, err)
@@ -180,19 +181,19 @@ func (e *Engine) createManifest(ctx context.Context, r engine.Request, tr *op.Tr
 	}
 	o := &api.Any{Unstructured: *r.Manifest.Object.DeepCopy()}
 	m.hasPods = e.adopt(&o.Unstructured, m, r)
-	f := e.tracker.Follow(m.key())
+	f := e.Tracker.Follow(m.key())
 	defer f.Close()
 	call, err := e.Client.Create(ctx, m.kind, m.namespace, o, o)
 	if err != nil {
 		return nil, core.APIError(ctx, err)
 	}
 	tr.MarkAt(op.Acked, call.Answered, 0, "runner")
-	e.mu.Lock()
+	e.Mu.Lock()
 	e.manifests[r.Name] = m
-	e.mu.Unlock()
+	e.Mu.Unlock()
 	made := []engine.Object{m.object}
 	if _, known := status.Ready(m.kind.GVK(), &o.Unstructured); !known {
-		markReady(tr, op.Milestone{At: call.Answered, Source: "runner"})
+		pods.MarkReady(tr, op.Milestone{At: call.Answered, Source: "runner"})
 		return made, nil
 	}
 	return made, m.waitReady(ctx, f, tr, call, o.GetGeneration())
@@ -262,7 +263,7 @@ func (m *manifest) waitReady(ctx context.Context, f *tracker.Feed, tr *op.Trace,
 			if at.At < request.Sent {
 				at = op.Milestone{At: request.Answered, Source: "runner"}
 			}
-			markReady(tr, at)
+			pods.MarkReady(tr, at)
 			return nil
 		}
 	}
@@ -278,22 +279,22 @@ func (e *Engine) deleteManifest(ctx context.Context, target engine.Object, tr *o
 	if err := e.watchObject(ctx, m); err != nil {
 		return err
 	}
-	r := e.newRemoval()
+	r := e.NewRemoval()
 	defer r.Feed.Close()
-	defer func() { r.Milestones.Fill(tr, r.objectsOf) }()
+	defer func() { r.Milestones.Fill(tr, r.ObjectsOf) }()
 	there := new(api.Any)
 	if _, err := e.Client.Get(ctx, m.kind, m.namespace, m.name, there); err != nil {
 		return core.APIError(ctx, err)
 	}
-	r.objects[m.key().Name] = pendingDeletion{m.name, there.GetUID()}
-	r.objectsOf[objectGone] = []string{m.name}
+	r.Manifests[m.key().Name] = pods.PendingDeletion{Object: m.name, UID: there.GetUID()}
+	r.ObjectsOf[pods.ObjectGone] = []string{m.name}
 	r.Feed.Add(m.key())
-	var claims []*volume
+	var claims []*pods.Volume
 	if !m.foreign {
-		for _, c := range e.tracker.ClaimsOfObject(target.Name, m.name) {
-			x := &volume{name: c.Name, object: engine.Object{Kind: engine.VolumeObject, Name: c.Name}}
+		for _, c := range e.Tracker.ClaimsOfObject(target.Name, m.name) {
+			x := &pods.Volume{Name: c.Name, Object: engine.Object{Kind: engine.VolumeObject, Name: c.Name}}
 			claims = append(claims, x)
-			r.addClaim(x)
+			r.AddClaim(x)
 		}
 	}
 	uid, foreground := there.GetUID(), metav1.DeletePropagationForeground
@@ -302,20 +303,20 @@ func (e *Engine) deleteManifest(ctx context.Context, target engine.Object, tr *o
 		return core.APIError(ctx, err)
 	}
 	for _, x := range claims {
-		if err := e.Delete(ctx, api.PersistentVolumeClaims, x.name); err != nil {
+		if err := e.Delete(ctx, api.PersistentVolumeClaims, x.Name); err != nil {
 			return err
 		}
 	}
 	tr.Mark(op.Acked, "runner")
-	if err := r.wait(ctx); err != nil {
+	if err := r.Wait(ctx); err != nil {
 		return err
 	}
-	end := r.Milestones.Last(objectGone, claimGone, op.Detached, volumeGone)
+	end := r.Milestones.Last(pods.ObjectGone, pods.ClaimGone, op.Detached, pods.VolumeGone)
 	tr.EndedAt(end)
 	tr.MarkAt(op.Gone, end, 0, "watch")
-	e.mu.Lock()
+	e.Mu.Lock()
 	delete(e.manifests, target.Name)
-	e.mu.Unlock()
+	e.Mu.Unlock()
 	if m.foreign {
 		return nil
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -38,7 +39,7 @@ var _ engine.Parser = (*Engine)(nil)
 // Parse runs a script in a pod; see engine.Parser. Its agent fetches script and file from the
 // runner and returns the output, so that they need not fit into API objects.
 func (e *Engine) Parse(ctx context.Context, p engine.Parsing) ([]byte, error) {
-	if e.agents == nil || e.tracker == nil {
+	if e.Agents == nil || e.Tracker == nil {
 		return nil, &engine.Error{Code: "NotOpen", Message: "the engine was not opened: no parser is run"}
 	}
 	script := filepath.Join(e.Session.Dir, p.Name+".script")
@@ -77,22 +78,22 @@ func (r *parserRun) name() string { return r.engine.Name(r.object) }
 func (r *parserRun) run(ctx context.Context, pod *corev1.Pod, gifts []agent.Gift) (op.ContainerEnd, error) {
 	none := op.ContainerEnd{}
 	var err error
-	r.session, err = r.engine.agents.Expect(agent.ID{Instance: r.object, Container: parserName}, agent.Options{Sample: -1, MaxOutput: agent.CaptureOutput, Sink: r.capture, Give: gifts})
+	r.session, err = r.engine.Agents.Expect(agent.ID{Instance: r.object, Container: parserName}, agent.Options{Sample: -1, MaxOutput: agent.CaptureOutput, Sink: r.capture, Give: gifts})
 	if err != nil {
 		return none, err
 	}
-	pr := r.engine.newProvision()
-	pr.addPod(r.object, 1, true)
+	pr := r.engine.NewProvision()
+	pr.AddPod(r.object, 1, true)
 	if err := r.create(ctx, pod); err != nil {
 		pr.Feed.Close()
 		return none, err
 	}
 	go func() {
-		a := agentReady{pod: pod.Name, ready: op.Milestone{Source: "agent"}}
-		a.ready.At, a.ready.Err, a.failure = r.session.Started(ctx)
+		a := pods.AgentReady{Pod: pod.Name, Ready: op.Milestone{Source: "agent"}}
+		a.Ready.At, a.Ready.Err, a.Failure = r.session.Started(ctx)
 		pr.Feed.Put(a)
 	}()
-	err = pr.wait(ctx, op.NewTrace(r.engine.Session.Clock))
+	err = pr.Wait(ctx, op.NewTrace(r.engine.Session.Clock))
 	if err == nil {
 		select {
 		case <-r.session.Done():
@@ -141,7 +142,7 @@ func (r *parserRun) remove(ctx context.Context) error {
 		return nil
 	}
 	r.session.Abandon(errors.New("the parser has ended"))
-	e.agents.Forget(r.object)
+	e.Agents.Forget(r.object)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), parserRemovalTimeout)
 	defer cancel()
 	err := errors.Join(e.Delete(ctx, api.Pods, r.name()), e.Delete(ctx, api.Secrets, r.name()))

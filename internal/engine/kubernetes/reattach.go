@@ -13,6 +13,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -23,60 +24,60 @@ import (
 func (e *Engine) reattach(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	target := r.Reattach.Target
 	tr.On("", target.Name)
-	x := e.volume(target.Name)
+	x := e.Volume(target.Name)
 	if x == nil {
 		return notFound(target)
 	}
-	pods := e.podsUsing(x)
+	users := e.PodsUsing(x)
 	switch {
-	case len(pods) == 0:
+	case len(users) == 0:
 		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("no pod of the run mounts volume %s: set attach: true, or create it with a workload", target.Name)}
-	case e.ephemeralOwner(x) != nil:
+	case e.EphemeralOwner(x) != nil:
 		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("volume %s is ephemeral and cannot be attached again: use a volume that outlives its pod", target.Name)}
 	}
-	if err := checkAllRunning(pods); err != nil {
+	if err := pods.CheckAllRunning(users); err != nil {
 		return err
 	}
-	place, err := e.placement(ctx, r.Reattach.Node, pods)
+	place, err := e.placement(ctx, r.Reattach.Node, users)
 	if err != nil {
 		return err
 	}
-	rp, err := e.newReplacement(pods, true)
+	rp, err := e.NewReplacement(users, true)
 	if err != nil {
 		return err
 	}
-	err = rp.removeOld(ctx, rp.byDeletion(ctx, op.Acked, nil))
+	err = rp.RemoveOld(ctx, rp.ByDeletion(ctx, op.Acked, nil))
 	if err == nil {
-		err = rp.recreate(ctx, tr, place)
+		err = rp.Recreate(ctx, tr, place)
 	}
-	rp.close(err)
-	recordReplacements(tr, target.Name, nil, rp)
+	rp.Close(err)
+	pods.RecordReplacements(tr, target.Name, nil, rp)
 	return err
 }
 
 // placement returns a function that binds the new pods to nodes.
-func (e *Engine) placement(ctx context.Context, node string, pods []*managedPod) (func(*managedPod, *corev1.Pod), error) {
-	was := map[*managedPod]string{}
-	for _, m := range pods {
-		was[m] = m.livePod().Spec.NodeName
+func (e *Engine) placement(ctx context.Context, node string, users []*pods.Pod) (func(*pods.Pod, *corev1.Pod), error) {
+	was := map[*pods.Pod]string{}
+	for _, m := range users {
+		was[m] = m.Live().Spec.NodeName
 	}
 	switch node {
 	case engine.NodeSame:
-		return func(m *managedPod, p *corev1.Pod) { podspec.RequireNode(p, corev1.NodeSelectorOpIn, was[m]) }, nil
+		return func(m *pods.Pod, p *corev1.Pod) { podspec.RequireNode(p, corev1.NodeSelectorOpIn, was[m]) }, nil
 	case engine.NodeOther:
-		for _, m := range pods {
+		for _, m := range users {
 			if err := e.checkOtherNode(ctx, m, was[m]); err != nil {
 				return nil, err
 			}
 		}
-		return func(m *managedPod, p *corev1.Pod) { podspec.RequireNode(p, corev1.NodeSelectorOpNotIn, was[m]) }, nil
+		return func(m *pods.Pod, p *corev1.Pod) { podspec.RequireNode(p, corev1.NodeSelectorOpNotIn, was[m]) }, nil
 	}
 	return nil, nil
 }
 
 // checkOtherNode returns an error if a pod can run on no other node, as far as that is known in
 // advance.
-func (e *Engine) checkOtherNode(ctx context.Context, m *managedPod, node string) error {
+func (e *Engine) checkOtherNode(ctx context.Context, m *pods.Pod, node string) error {
 	list, _, err := e.Client.List(ctx, api.Nodes, "", metav1.ListOptions{})
 	if err != nil {
 		return core.APIError(ctx, err)
@@ -98,11 +99,11 @@ func (e *Engine) checkOtherNode(ctx context.Context, m *managedPod, node string)
 		slices.Sort(reasons)
 		text = strings.Join(reasons, ", ")
 	}
-	return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("pod %s is on node %s and there is no other node for it: %s", m.name(), node, text)}
+	return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("pod %s is on node %s and there is no other node for it: %s", m.Name(), node, text)}
 }
 
 // nodeRefusal returns why a node does not accept a pod; empty if it may.
-func (e *Engine) nodeRefusal(n *corev1.Node, m *managedPod) string {
+func (e *Engine) nodeRefusal(n *corev1.Node, m *pods.Pod) string {
 	if n.Spec.Unschedulable {
 		return "is cordoned"
 	}
@@ -111,21 +112,21 @@ func (e *Engine) nodeRefusal(n *corev1.Node, m *managedPod) string {
 			return "is not ready"
 		}
 	}
-	if !labels.SelectorFromSet(m.template.Spec.NodeSelector).Matches(labels.Set(n.Labels)) {
+	if !labels.SelectorFromSet(m.Template.Spec.NodeSelector).Matches(labels.Set(n.Labels)) {
 		return "lacks the labels that the pod requires"
 	}
 	for _, t := range n.Spec.Taints {
 		if t.Key == corev1.TaintNodeUnschedulable { // follows Unschedulable, checked above
 			continue
 		}
-		if t.Effect != corev1.TaintEffectPreferNoSchedule && !podspec.Tolerates(m.template, &t) {
+		if t.Effect != corev1.TaintEffectPreferNoSchedule && !podspec.Tolerates(m.Template, &t) {
 			return "has the taint " + t.Key
 		}
 	}
-	for _, x := range e.volumesOf([]*managedPod{m}) {
-		pv, ok := e.tracker.Latest(tracker.VolumeOfClaim.Key(x.name)).(*corev1.PersistentVolume)
+	for _, x := range e.VolumesOf([]*pods.Pod{m}) {
+		pv, ok := e.Tracker.Latest(tracker.VolumeOfClaim.Key(x.Name)).(*corev1.PersistentVolume)
 		if ok && pv.Spec.NodeAffinity != nil && pv.Spec.NodeAffinity.Required != nil && !podspec.Selects(pv.Spec.NodeAffinity.Required, n) {
-			return "cannot reach volume " + x.object.Name
+			return "cannot reach volume " + x.Object.Name
 		}
 	}
 	return ""

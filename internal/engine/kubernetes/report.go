@@ -19,7 +19,7 @@ func (e *Engine) Report(ctx context.Context) engine.RunReport {
 	counted, findings := e.metrics.Collect(ctx, e.DriversInUse())
 	orphans, listed := proxies.FindOrphans(ctx, e.Run, e.inventory)
 	findings = append(findings, orphans...)
-	findings = append(findings, e.attempts.Findings(listed)...)
+	findings = append(findings, e.Attempts.Findings(listed)...)
 	findings = append(findings, e.unobservedFindings()...)
 	findings = append(findings, e.leases.Findings()...)
 	return engine.RunReport{Findings: findings, Distributions: append(lagprobe.Lags(e.watches, e.probes), counted...)}
@@ -27,7 +27,7 @@ func (e *Engine) Report(ctx context.Context) engine.RunReport {
 
 // unobservedFindings says that staging and publishing were not observed, and why.
 func (e *Engine) unobservedFindings() []engine.Finding {
-	if e.tracker.SeesNodeCalls() || !e.hadPods() {
+	if e.Tracker.SeesNodeCalls() || !e.hadPods() {
 		return nil
 	}
 	why := "no CSI proxy was given, and this run may use no installed one (docs/kubernetes.md)"

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -17,33 +18,33 @@ func (e *Engine) rollout(ctx context.Context, r engine.Request, tr *op.Trace) er
 	if target.Kind == engine.ManifestObject {
 		return e.rolloutObject(ctx, r.Rollout, tr)
 	}
-	w := e.workload(target.Name)
+	w := e.Workload(target.Name)
 	if w == nil {
 		return notFound(target)
 	}
-	if err := checkAllRunning(w.pods); err != nil {
+	if err := pods.CheckAllRunning(w.Pods); err != nil {
 		return err
 	}
-	revision, err := w.revise(r.Rollout.Undo)
+	revision, err := w.Revise(r.Rollout.Undo)
 	if err != nil {
 		return err
 	}
-	var replacements []*replacement
-	for _, m := range w.pods {
-		var rp *replacement
-		if rp, err = e.newReplacement([]*managedPod{m}, false); err != nil {
+	var replacements []*pods.Replacement
+	for _, m := range w.Pods {
+		var rp *pods.Replacement
+		if rp, err = e.NewReplacement([]*pods.Pod{m}, false); err != nil {
 			break
 		}
 		replacements = append(replacements, rp)
-		m.annotateTemplate(annotationRollout, revision)
-		if err = rp.removeOld(ctx, rp.byDeletion(ctx, op.Acked, nil)); err == nil {
-			err = rp.recreate(ctx, tr, nil)
+		m.AnnotateTemplate(annotationRollout, revision)
+		if err = rp.RemoveOld(ctx, rp.ByDeletion(ctx, op.Acked, nil)); err == nil {
+			err = rp.Recreate(ctx, tr, nil)
 		}
-		rp.close(err)
+		rp.Close(err)
 		if err != nil {
 			break
 		}
 	}
-	recordReplacements(tr, target.Name, nil, replacements...)
+	pods.RecordReplacements(tr, target.Name, nil, replacements...)
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -46,7 +47,7 @@ func (e *Engine) rolloutObject(ctx context.Context, r *engine.Rollout, tr *op.Tr
 	if err != nil {
 		return err
 	}
-	f := e.tracker.Follow(m.key())
+	f := e.Tracker.Follow(m.key())
 	defer f.Close()
 	after := new(api.Any)
 	call, err := e.Client.Patch(ctx, m.kind, m.namespace, m.name, how, body, after)
@@ -59,8 +60,8 @@ func (e *Engine) rolloutObject(ctx context.Context, r *engine.Rollout, tr *op.Tr
 
 // change returns the patch of a rollout and keeps the current template, or the patch of an undo.
 func (m *manifest) change(template any, undo bool) (types.PatchType, []byte, error) {
-	m.engine.mu.Lock()
-	defer m.engine.mu.Unlock()
+	m.engine.Mu.Lock()
+	defer m.engine.Mu.Unlock()
 	if !undo {
 		m.templates = append(m.templates, template)
 		body := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, restartedAt, time.Now().Format(time.RFC3339Nano))
@@ -85,11 +86,11 @@ func (e *Engine) killPods(ctx context.Context, r engine.Request, tr *op.Trace) e
 	if k.Signal != "" || !m.hasPods {
 		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("the pods of %s have no agents to send a signal, or do not belong to the run: delete them instead (deletePodSpec)", m.name)}
 	}
-	set := e.newPodSet(m.object.Name)
-	defer set.feed.Close()
+	set := e.NewSet(m.object.Name)
+	defer set.Feed.Close()
 	var old []*corev1.Pod
 	grace := int64((k.Grace + time.Second - 1) / time.Second)
-	for _, p := range set.pods {
+	for _, p := range set.Pods {
 		if p.DeletionTimestamp == nil {
 			old = append(old, p)
 		}
@@ -103,7 +104,7 @@ func (e *Engine) killPods(ctx context.Context, r engine.Request, tr *op.Trace) e
 		}
 		seen.Set(op.Signalled, p.Name, op.Milestone{At: call.Answered, Source: "runner"})
 	}
-	err = set.awaitReplaced(ctx, old, len(old), seen.Set)
-	recordReplacements(tr, k.Target.Name, seen)
+	err = set.AwaitReplaced(ctx, old, len(old), seen.Set)
+	pods.RecordReplacements(tr, k.Target.Name, seen)
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
@@ -29,10 +30,10 @@ func (e *Engine) scale(ctx context.Context, r engine.Request, tr *op.Trace) erro
 		return err
 	}
 	tr.On("", s.Target.Name)
-	var set *podSet
+	var set *pods.Set
 	if m.hasPods {
-		set = e.newPodSet(m.object.Name)
-		defer set.feed.Close()
+		set = e.NewSet(m.object.Name)
+		defer set.Feed.Close()
 	}
 	if s.Script != nil {
 		err = e.runScript(ctx, r, m, tr)
@@ -46,7 +47,7 @@ func (e *Engine) scale(ctx context.Context, r engine.Request, tr *op.Trace) erro
 	case err != nil:
 		return err
 	case set != nil:
-		return set.awaitReplicas(ctx, int(s.Replicas), tr)
+		return set.AwaitReplicas(ctx, int(s.Replicas), tr)
 	}
 	return m.awaitReplicas(ctx, s.Replicas, tr)
 }
@@ -69,11 +70,11 @@ func (m *manifest) awaitReplicas(ctx context.Context, want int32, tr *op.Trace) 
 			if err != nil {
 				return core.APIError(ctx, err)
 			}
-			set := podSet{pods: map[types.UID]*corev1.Pod{}}
+			set := pods.Set{Pods: map[types.UID]*corev1.Pod{}}
 			for _, p := range list {
-				set.pods[p.GetUID()] = p.(*corev1.Pod)
+				set.Pods[p.GetUID()] = p.(*corev1.Pod)
 			}
-			there, ready = int32(len(list)), int32(set.readyCount())
+			there, ready = int32(len(list)), int32(set.ReadyCount())
 		}
 		if s.Status.Replicas == want && there == want && ready == want {
 			between := time.Duration(clock.Now() - before)
@@ -118,7 +119,7 @@ func (e *Engine) runScript(ctx context.Context, r engine.Request, m *manifest, t
 	if _, err := e.Create(ctx, api.ConfigMaps, config); err != nil {
 		return err
 	}
-	f := e.tracker.Follow(tracker.Pod.Key(pod.Name))
+	f := e.Tracker.Follow(tracker.Pod.Key(pod.Name))
 	defer f.Close()
 	call, err := e.Client.Create(ctx, api.Pods, e.Namespace, pod, nil)
 	if err != nil {

@@ -27,25 +27,25 @@ type snapshot struct {
 }
 
 // Milestones of a snapshot beyond those of package op.
-const contentCreated = "content"
-
-const attemptFailed = "attemptFailed"
+const (
+	contentCreated = "content"
+	contentGone    = "contentGone"
+	attemptFailed  = "attemptFailed" // as an event or status reported
+)
 
 // driverRequest is a sidecar's request to a driver.
 type driverRequest struct{ name, driver string }
 
-const contentGone = "contentGone"
-
 // createSnapshot creates a VolumeSnapshot and waits until it is ready.
 func (e *Engine) createSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	source := r.Snapshot.Sources[0]
-	v := e.volume(source.Name)
+	v := e.Volume(source.Name)
 	if v == nil {
 		return nil, notFound(source)
 	}
 	vs := &api.VolumeSnapshot{
 		ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, r.Name),
-		Spec:       api.VolumeSnapshotSpec{VolumeSnapshotClassName: optionalString(r.Snapshot.Class), Source: api.VolumeSnapshotSource{PersistentVolumeClaimName: &v.name}},
+		Spec:       api.VolumeSnapshotSpec{VolumeSnapshotClassName: optionalString(r.Snapshot.Class), Source: api.VolumeSnapshotSource{PersistentVolumeClaimName: &v.Name}},
 	}
 	s := &snapshot{kind: api.VolumeSnapshots, name: vs.Name, object: engine.Object{
 		Kind: engine.SnapshotObject, Name: r.Name, Action: r.Action, Source: source.Name, Class: r.Snapshot.Class}}
@@ -79,14 +79,14 @@ func optionalString(s string) *string {
 }
 
 func (e *Engine) snapshot(name string) *snapshot {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
 	return e.snapshots[name]
 }
 
 func (e *Engine) storeSnapshot(s *snapshot) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
 	e.snapshots[s.object.Name] = s
 }
 
@@ -107,7 +107,7 @@ type snapshotCreation struct {
 func (e *Engine) newSnapshotCreation(tr *op.Trace) *snapshotCreation {
 	c := &snapshotCreation{engine: e, tr: tr, objects: map[string]string{}, ready: map[string]bool{}, requests: map[string]driverRequest{},
 		handles: map[string]string{}, bytes: map[string]int64{}}
-	c.Observation = e.observe(tracker.SnapshotCalls, c.pending)
+	c.Observation = e.Observe(tracker.SnapshotCalls, c.pending)
 	return c
 }
 
@@ -140,9 +140,9 @@ func (c *snapshotCreation) close() {
 	c.Calls.Fill(c.tr, len(c.names) > 1)
 	for object, x := range c.requests {
 		message, times := c.Warnings.FailedAttempts(object)
-		c.engine.attempts.CreationFailed(x.name, tracker.Creation{RPC: "CreateSnapshot", Driver: x.driver, Object: object, Times: times, Message: message})
+		c.engine.Attempts.CreationFailed(x.name, tracker.Creation{RPC: "CreateSnapshot", Driver: x.driver, Object: object, Times: times, Message: message})
 	}
-	c.engine.attempts.Count(c.tr, strings.Join(c.names, ", "), c.Warnings, c.Calls)
+	c.engine.Attempts.Count(c.tr, strings.Join(c.names, ", "), c.Warnings, c.Calls)
 }
 
 // wait returns when all snapshots are ready.
@@ -236,7 +236,7 @@ func (e *Engine) createGroupSnapshot(ctx context.Context, r engine.Request, tr *
 		return nil, &engine.Error{Code: "Unimplemented", Message: "the cluster does not serve VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)"}
 	}
 	for _, o := range r.Snapshot.Sources {
-		if e.volume(o.Name) == nil {
+		if e.Volume(o.Name) == nil {
 			return nil, notFound(o)
 		}
 	}

@@ -64,7 +64,7 @@ type pendingSnapshot struct{ object, name, milestone string }
 // newSnapshotDeletion follows snapshots, groups and their contents.
 func (e *Engine) newSnapshotDeletion(list []*snapshot) *snapshotDeletion {
 	d := &snapshotDeletion{left: map[string]pendingSnapshot{}}
-	d.Observation = e.observe(tracker.SnapshotDeletionCalls, d.pending)
+	d.Observation = e.Observe(tracker.SnapshotDeletionCalls, d.pending)
 	for _, one := range list {
 		object := one.object.Name
 		d.Feed.Add(tracker.EventsOf.Key(one.name))
@@ -75,7 +75,7 @@ func (e *Engine) newSnapshotDeletion(list []*snapshot) *snapshotDeletion {
 		}
 		d.Feed.Add(tracker.Snapshot.Key(one.name))
 		d.left["snapshot "+one.name] = pendingSnapshot{object, one.name, op.Gone}
-		c, _ := e.tracker.Latest(tracker.ContentOfSnapshot.Key(one.name)).(*api.VolumeSnapshotContent)
+		c, _ := e.Tracker.Latest(tracker.ContentOfSnapshot.Key(one.name)).(*api.VolumeSnapshotContent)
 		if c == nil {
 			continue
 		}
@@ -174,11 +174,11 @@ func (d *snapshotDeletion) noteError(ev watch.Event, what string, o *api.VolumeS
 
 func (e *Engine) forgetSnapshots(list []*snapshot) error {
 	var errs []error
-	e.mu.Lock()
+	e.Mu.Lock()
 	for _, s := range list {
 		delete(e.snapshots, s.object.Name)
 	}
-	e.mu.Unlock()
+	e.Mu.Unlock()
 	for _, s := range list {
 		errs = append(errs, e.LedgerDone(s.kind, s.name))
 	}

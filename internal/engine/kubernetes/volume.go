@@ -12,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -32,16 +33,16 @@ func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trac
 		return nil, &engine.Error{Code: "WaitForFirstConsumer", Message: fmt.Sprintf(
 			"StorageClass %s provisions a volume only when a pod uses it: set attach: true, or use a class with volumeBindingMode Immediate", object.Class)}
 	}
-	v := &volume{object: object, name: claim.Name, readOnly: readOnly(claim), block: isBlock(claim)}
+	v := &pods.Volume{Object: object, Name: claim.Name, ReadOnly: pods.IsReadOnly(claim), Block: pods.IsBlock(claim)}
 	if r.Volume.Ephemeral {
-		v.name, v.template = e.Name(holderOf(r.Name))+"-"+holderVolume, claim
+		v.Name, v.Template = e.Name(holderOf(r.Name))+"-"+holderVolume, claim
 	}
-	pr := e.newProvision()
-	state := pr.addClaimNamed(r.Name, v.name, r.Volume.Attach)
+	pr := e.NewProvision()
+	state := pr.AddClaimNamed(r.Name, v.Name, r.Volume.Attach)
 	made := func() []engine.Object {
-		v.object.Handle, v.object.Bytes = state.handle, state.bytes
-		e.storeVolume(v)
-		return []engine.Object{v.object}
+		v.Object.Handle, v.Object.Bytes = state.Handle, state.Bytes
+		e.StoreVolume(v)
+		return []engine.Object{v.Object}
 	}
 	if err := e.createClaim(ctx, v, claim, r, tr); err != nil {
 		pr.Feed.Close()
@@ -52,24 +53,24 @@ func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trac
 			pr.Feed.Close()
 			return made(), err
 		}
-		if v.template != nil {
+		if v.Template != nil {
 			tr.Mark(op.Acked, "runner")
 		}
 	}
-	err := pr.wait(ctx, tr)
+	err := pr.Wait(ctx, tr)
 	return made(), err
 }
 
 // createClaim creates the claim, and before it the PersistentVolume of a static volume. The
 // cluster creates an ephemeral claim.
-func (e *Engine) createClaim(ctx context.Context, v *volume, claim *corev1.PersistentVolumeClaim, r engine.Request, tr *op.Trace) error {
-	if v.template != nil {
-		e.storeVolume(v)
+func (e *Engine) createClaim(ctx context.Context, v *pods.Volume, claim *corev1.PersistentVolumeClaim, r engine.Request, tr *op.Trace) error {
+	if v.Template != nil {
+		e.StoreVolume(v)
 		return nil
 	}
 	if s := r.Volume.Static; s != nil {
 		pv := e.staticVolume(s, claim, r)
-		v.static = pv.Name
+		v.Static = pv.Name
 		empty := ""
 		claim.Spec.StorageClassName, claim.Spec.VolumeName = &empty, pv.Name
 		if _, err := e.Create(ctx, api.PersistentVolumes, pv); err != nil {
@@ -80,7 +81,7 @@ func (e *Engine) createClaim(ctx context.Context, v *volume, claim *corev1.Persi
 	if err != nil {
 		return err
 	}
-	e.storeVolume(v)
+	e.StoreVolume(v)
 	tr.MarkAt(op.Acked, answered, 0, "runner")
 	return nil
 }
@@ -94,7 +95,7 @@ func (e *Engine) staticVolume(s *engine.StaticVolume, claim *corev1.PersistentVo
 		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
 		ClaimRef:                      &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: e.Namespace, Name: claim.Name},
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-			Driver: s.Driver, VolumeHandle: s.Handle, VolumeAttributes: s.Attributes, ReadOnly: readOnly(claim)}},
+			Driver: s.Driver, VolumeHandle: s.Handle, VolumeAttributes: s.Attributes, ReadOnly: pods.IsReadOnly(claim)}},
 	}
 	return pv
 }
@@ -115,12 +116,12 @@ func (e *Engine) setSource(spec *corev1.PersistentVolumeClaimSpec, object *engin
 		spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: &group, Kind: "VolumeSnapshot", Name: e.Name(source.Name)}
 	case want.FromVolume != nil:
 		source = want.FromVolume
-		v := e.volume(source.Name)
+		v := e.Volume(source.Name)
 		if v == nil {
 			return notFound(*source)
 		}
 		bytes = e.claimedSize(source)
-		spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: v.name}
+		spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: v.Name}
 	default:
 		return nil
 	}
@@ -134,11 +135,11 @@ func (e *Engine) setSource(spec *corev1.PersistentVolumeClaimSpec, object *engin
 // claimedSize returns the least size that csi-provisioner allows for a clone: the request of the
 // source's claim, even if a resize is pending or failed.
 func (e *Engine) claimedSize(source *engine.Object) int64 {
-	v := e.volume(source.Name)
+	v := e.Volume(source.Name)
 	if v == nil {
 		return source.Bytes
 	}
-	c, ok := e.tracker.Latest(tracker.Claim.Key(v.name)).(*corev1.PersistentVolumeClaim)
+	c, ok := e.Tracker.Latest(tracker.Claim.Key(v.Name)).(*corev1.PersistentVolumeClaim)
 	if !ok {
 		return source.Bytes
 	}
@@ -150,7 +151,7 @@ func (e *Engine) claimedSize(source *engine.Object) int64 {
 func (e *Engine) restoreSize(source *engine.Object) int64 {
 	s := e.snapshot(source.Name)
 	if s != nil {
-		vs, ok := e.tracker.Latest(tracker.Snapshot.Key(s.name)).(*api.VolumeSnapshot)
+		vs, ok := e.Tracker.Latest(tracker.Snapshot.Key(s.name)).(*api.VolumeSnapshot)
 		if ok && vs.Status != nil && vs.Status.RestoreSize != nil {
 			return vs.Status.RestoreSize.Value()
 		}
@@ -179,16 +180,16 @@ func holderOf(volume string) string { return volume + "-holder" }
 
 // hold starts a pod of the product's image that mounts the volume and reports the first write or
 // read.
-func (e *Engine) hold(ctx context.Context, v *volume, r engine.Request, pr *provision) error {
+func (e *Engine) hold(ctx context.Context, v *pods.Volume, r engine.Request, pr *pods.Provision) error {
 	object := holderOf(r.Name)
 	c := corev1.Container{
 		Name: "hold", Image: e.Image, ImagePullPolicy: corev1.PullIfNotPresent,
-		Command: []string{podspec.AgentBinary, "hold"}, SecurityContext: holderSecurity(v.block),
+		Command: []string{podspec.AgentBinary, "hold"}, SecurityContext: holderSecurity(v.Block),
 	}
-	if v.block {
+	if v.Block {
 		c.VolumeDevices = []corev1.VolumeDevice{{Name: holderVolume, DevicePath: holderDevice}}
 	} else {
-		c.VolumeMounts = []corev1.VolumeMount{{Name: holderVolume, MountPath: holderDir, ReadOnly: v.readOnly}}
+		c.VolumeMounts = []corev1.VolumeMount{{Name: holderVolume, MountPath: holderDir, ReadOnly: v.ReadOnly}}
 	}
 	user := int64(podspec.User)
 	no := false
@@ -197,24 +198,24 @@ func (e *Engine) hold(ctx context.Context, v *volume, r engine.Request, pr *prov
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{c}, AutomountServiceAccountToken: &no,
 			TerminationGracePeriodSeconds: new(int64(holderGrace)),
-			Volumes:                       []corev1.Volume{{Name: holderVolume, VolumeSource: v.source()}},
+			Volumes:                       []corev1.Volume{{Name: holderVolume, VolumeSource: volumeSource(v)}},
 		},
 	}
-	if !v.block {
+	if !v.Block {
 		pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: &user}
 	}
-	m := &managedPod{engine: e.State, object: object, instance: object, holder: true}
-	v.holder = m
-	return m.start(ctx, pod, []string{"hold"}, e.holderAgent(v), pr)
+	m := &pods.Pod{State: e.State, Object: object, Instance: object, Holder: true}
+	v.Holder = m
+	return m.Start(ctx, pod, []string{"hold"}, e.holderAgent(v), pr)
 }
 
-// source returns how a pod refers to the volume.
-func (v *volume) source() corev1.VolumeSource {
-	if t := v.template; t != nil {
+// volumeSource returns how a pod refers to the volume.
+func volumeSource(v *pods.Volume) corev1.VolumeSource {
+	if t := v.Template; t != nil {
 		return corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
 			ObjectMeta: metav1.ObjectMeta{Labels: t.Labels, Annotations: t.Annotations}, Spec: t.Spec}}}
 	}
-	return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: v.name, ReadOnly: v.readOnly}}
+	return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: v.Name, ReadOnly: v.ReadOnly}}
 }
 
 // holderGrace is the grace period of a holder in seconds. It ends at once.
@@ -232,13 +233,13 @@ func holderSecurity(block bool) *corev1.SecurityContext {
 
 // deleteVolume deletes a volume's holder and claim at once, and waits until the volume is gone.
 func (e *Engine) deleteVolume(ctx context.Context, name string, tr *op.Trace) error {
-	v := e.volume(name)
+	v := e.Volume(name)
 	if v == nil {
 		return notFound(engine.Object{Kind: engine.VolumeObject, Name: name})
 	}
-	var pods []*managedPod
-	if v.holder != nil {
-		pods = []*managedPod{v.holder}
+	var holders []*pods.Pod
+	if v.Holder != nil {
+		holders = []*pods.Pod{v.Holder}
 	}
-	return e.deleteAndWait(ctx, tr, pods, []*volume{v}, nil)
+	return e.DeleteAndWait(ctx, tr, holders, []*pods.Volume{v}, nil)
 }

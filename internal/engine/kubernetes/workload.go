@@ -11,41 +11,42 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 // createWorkload creates all objects of an instance and waits until its pods are ready.
 func (e *Engine) createWorkload(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
-	w := &workload{engine: e.State, name: r.Name}
-	e.mu.Lock()
-	e.workloads[w.name] = w
-	e.mu.Unlock()
-	pr := e.newProvision()
-	states := map[string]*claimState{}
+	w := &pods.Workload{State: e.State, Name: r.Name}
+	e.Mu.Lock()
+	e.Workloads[w.Name] = w
+	e.Mu.Unlock()
+	pr := e.NewProvision()
+	states := map[string]*pods.ClaimState{}
 	err := e.createObjects(ctx, w, r, pr, states)
 	tr.Mark(op.Acked, "runner")
 	if err == nil {
-		err = pr.wait(ctx, tr)
+		err = pr.Wait(ctx, tr)
 	} else {
 		pr.Feed.Close()
 	}
-	made := []engine.Object{{Kind: engine.WorkloadObject, Name: w.name, Action: r.Action}}
-	for _, name := range w.volumes {
-		v := e.volume(name)
-		v.object.Handle, v.object.Bytes = states[name].handle, states[name].bytes
-		e.storeVolume(v)
-		made = append(made, v.object)
+	made := []engine.Object{{Kind: engine.WorkloadObject, Name: w.Name, Action: r.Action}}
+	for _, name := range w.Volumes {
+		v := e.Volume(name)
+		v.Object.Handle, v.Object.Bytes = states[name].Handle, states[name].Bytes
+		e.StoreVolume(v)
+		made = append(made, v.Object)
 	}
 	if err != nil {
 		return made, err
 	}
-	go w.follow(context.WithoutCancel(ctx))
+	go w.Follow(context.WithoutCancel(ctx))
 	return made, nil
 }
 
 // createObjects creates everything, referenced objects before pods.
-func (e *Engine) createObjects(ctx context.Context, w *workload, r engine.Request, pr *provision, states map[string]*claimState) error {
+func (e *Engine) createObjects(ctx context.Context, w *pods.Workload, r engine.Request, pr *pods.Provision, states map[string]*pods.ClaimState) error {
 	refs, err := e.createReferenced(ctx, w, r)
 	if err != nil {
 		return err
@@ -57,23 +58,23 @@ func (e *Engine) createObjects(ctx context.Context, w *workload, r engine.Reques
 		claim := r.Workload.Claims[i].DeepCopy()
 		claim.ObjectMeta = e.Meta(claim.ObjectMeta, r.Action, object)
 		refs.Claims[object] = claim.Name
-		states[object] = pr.addClaim(object, mounted[object])
+		states[object] = pr.AddClaim(object, mounted[object])
 		if _, err := e.Create(ctx, api.PersistentVolumeClaims, claim); err != nil {
 			return err
 		}
-		w.addClaim(claim, object, r.Action)
+		w.AddClaim(claim, object, r.Action)
 	}
 	for i := range r.Workload.Pods {
 		p := &r.Workload.Pods[i]
 		for _, claim := range e.ephemeral(p, r.Action) {
 			object := p.Name + "-" + claim.Name
 			claim.Name = e.Name(object)
-			states[object] = pr.addClaim(object, true)
-			w.addClaim(claim, object, r.Action)
+			states[object] = pr.AddClaim(object, true)
+			w.AddClaim(claim, object, r.Action)
 		}
 		m, err := e.createPod(ctx, w, r, p, pr, refs)
 		if m != nil {
-			w.pods = append(w.pods, m)
+			w.Pods = append(w.Pods, m)
 		}
 		if err != nil {
 			return err
@@ -101,14 +102,14 @@ func (e *Engine) ephemeral(p *engine.Pod, action string) []*corev1.PersistentVol
 }
 
 // createReferenced creates the objects that pods refer to by name, except claims.
-func (e *Engine) createReferenced(ctx context.Context, w *workload, r engine.Request) (*names.References, error) {
+func (e *Engine) createReferenced(ctx context.Context, w *pods.Workload, r engine.Request) (*names.References, error) {
 	refs := &names.References{Claims: map[string]string{}, ConfigMaps: map[string]string{}, Secrets: map[string]string{}, Services: map[string]string{}}
 	send := func(kind api.Kind, o api.Object, names map[string]string, object string) error {
 		names[object] = o.GetName()
 		if _, err := e.Create(ctx, kind, o); err != nil {
 			return err
 		}
-		w.objects = append(w.objects, namedObject{kind, o.GetName()})
+		w.Objects = append(w.Objects, pods.NamedObject{Kind: kind, Name: o.GetName()})
 		return nil
 	}
 	for i := range r.Workload.ConfigMaps {
@@ -151,7 +152,7 @@ func mountedClaims(w *engine.Workload) map[string]bool {
 }
 
 // createPod creates one pod with its agents.
-func (e *Engine) createPod(ctx context.Context, w *workload, r engine.Request, p *engine.Pod, pr *provision, refs *names.References) (*managedPod, error) {
+func (e *Engine) createPod(ctx context.Context, w *pods.Workload, r engine.Request, p *engine.Pod, pr *pods.Provision, refs *names.References) (*pods.Pod, error) {
 	pod := p.Pod.DeepCopy()
 	plan := e.planAgents(p, r.Workload)
 	pod.ObjectMeta = e.Meta(pod.ObjectMeta, r.Action, p.Name)
@@ -159,37 +160,37 @@ func (e *Engine) createPod(ctx context.Context, w *workload, r engine.Request, p
 	refs.Apply(&pod.Spec)
 	podspec.Colocate(pod, refs.Colocated[p.Name])
 	podspec.LimitOutput(&pod.Spec, p, e.Session.MaxOutput)
-	m := &managedPod{engine: e.State, object: p.Name, instance: w.name, service: p.Service, mainContainers: p.Sync, phases: p.Phases}
+	m := &pods.Pod{State: e.State, Object: p.Name, Instance: w.Name, Service: p.Service, MainContainers: p.Sync, Phases: p.Phases}
 	if len(r.Workload.Pods) > 1 {
-		m.containerPrefix = strings.TrimPrefix(p.Name, w.name+"-") + "."
+		m.ContainerPrefix = strings.TrimPrefix(p.Name, w.Name+"-") + "."
 	}
-	return m, m.start(ctx, pod, plan.wrapped, plan.options, pr)
+	return m, m.Start(ctx, pod, plan.wrapped, plan.options, pr)
 }
 
 // deleteWorkload deletes all objects of an instance.
 func (e *Engine) deleteWorkload(ctx context.Context, name string, tr *op.Trace) error {
-	w := e.workload(name)
+	w := e.Workload(name)
 	if w == nil {
 		return notFound(engine.Object{Kind: engine.WorkloadObject, Name: name})
 	}
-	var volumes []*volume
-	for _, n := range w.volumes {
-		if v := e.volume(n); v != nil {
+	var volumes []*pods.Volume
+	for _, n := range w.Volumes {
+		if v := e.Volume(n); v != nil {
 			volumes = append(volumes, v)
 		}
 	}
-	others := slices.Clone(w.objects)
-	for _, m := range w.pods {
-		if len(m.current().sessions) > 0 {
-			others = append(others, namedObject{api.Secrets, m.name()})
+	others := slices.Clone(w.Objects)
+	for _, m := range w.Pods {
+		if len(m.Current().Sessions) > 0 {
+			others = append(others, pods.NamedObject{Kind: api.Secrets, Name: m.Name()})
 		}
 	}
-	if err := e.deleteAndWait(ctx, tr, w.pods, volumes, others); err != nil {
+	if err := e.DeleteAndWait(ctx, tr, w.Pods, volumes, others); err != nil {
 		return err
 	}
-	e.mu.Lock()
-	delete(e.workloads, name)
-	e.mu.Unlock()
-	e.agents.Forget(name)
+	e.Mu.Lock()
+	delete(e.Workloads, name)
+	e.Mu.Unlock()
+	e.Agents.Forget(name)
 	return nil
 }

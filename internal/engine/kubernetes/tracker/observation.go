@@ -5,7 +5,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// observation is what one op sees of the objects that it follows.
+// Observation is what one op sees of the objects that it follows.
 type Observation struct {
 	Feed       *Feed
 	Milestones Milestones
@@ -14,7 +14,7 @@ type Observation struct {
 	Waits      *Waits
 }
 
-// observe begins an observation without any object. It counts the given CSI calls that
+// Observe begins an observation without any object. It counts the given CSI calls that
 // begin at since or later. pending lists the objects that the op waits for.
 func (t *Tracker) Observe(sink engine.Sink, since op.Time, calls map[string]bool, pending func() []Pending) Observation {
 	o := Observation{Feed: t.Follow(), Milestones: Milestones{}, Warnings: Warnings{}, Calls: newCSICalls(calls, since)}
@@ -22,7 +22,7 @@ func (t *Tracker) Observe(sink engine.Sink, since op.Time, calls map[string]bool
 	return o
 }
 
-// explain appends the warnings and the failed CSI calls to a text.
+// Explain appends the warnings and the failed CSI calls to a text.
 func (o *Observation) Explain(text string) string {
 	text = o.Warnings.AppendTo(text)
 	if failures := o.Calls.Failures(); failures != "" {

@@ -1,4 +1,4 @@
-package kubernetes
+package pods
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// revise counts a rollout, or undoes one.
-func (w *workload) revise(undo bool) (string, error) {
-	w.engine.mu.Lock()
-	defer w.engine.mu.Unlock()
+// Revise counts a rollout, or undoes one.
+func (w *Workload) Revise(undo bool) (string, error) {
+	w.State.Mu.Lock()
+	defer w.State.Mu.Unlock()
 	if !undo {
 		w.revisions = append(w.revisions, w.revision)
 		w.rollouts++
@@ -26,58 +26,58 @@ func (w *workload) revise(undo bool) (string, error) {
 	}
 	last := len(w.revisions) - 1
 	if last < 0 {
-		return "", &engine.Error{Code: "FailedPrecondition", Message: "there is no rollout of " + w.name + " to undo"}
+		return "", &engine.Error{Code: "FailedPrecondition", Message: "there is no rollout of " + w.Name + " to undo"}
 	}
 	w.revision, w.revisions = w.revisions[last], w.revisions[:last]
 	return strconv.Itoa(w.revision), nil
 }
 
-// workload is one instance: its claims, its pods and what they refer to.
-type workload struct {
-	engine  *State
-	name    string
-	volumes []string
-	pods    []*managedPod
-	objects []namedObject
+// Workload is one instance: its claims, its pods and what they refer to.
+type Workload struct {
+	State   *State
+	Name    string
+	Volumes []string
+	Pods    []*Pod
+	Objects []NamedObject
 	// rollouts counts the rollouts; revision is the current one, revisions are the earlier ones
 	// for undo.
 	rollouts, revision int
 	revisions          []int
 }
 
-// namedObject is a further object of an instance.
-type namedObject struct {
-	kind api.Kind
-	name string // in the cluster
+// NamedObject is a further object of an instance.
+type NamedObject struct {
+	Kind api.Kind
+	Name string // in the cluster
 }
 
-// addClaim adds a claim to the instance.
-func (w *workload) addClaim(claim *corev1.PersistentVolumeClaim, object, action string) {
-	v := &volume{name: claim.Name, readOnly: readOnly(claim), block: isBlock(claim),
-		object: engine.Object{Kind: engine.VolumeObject, Name: object, Action: action, Owner: w.name, Labels: claim.Labels}}
+// AddClaim adds a claim to the instance.
+func (w *Workload) AddClaim(claim *corev1.PersistentVolumeClaim, object, action string) {
+	v := &Volume{Name: claim.Name, ReadOnly: IsReadOnly(claim), Block: IsBlock(claim),
+		Object: engine.Object{Kind: engine.VolumeObject, Name: object, Action: action, Owner: w.Name, Labels: claim.Labels}}
 	if claim.Spec.StorageClassName != nil {
-		v.object.Class = *claim.Spec.StorageClassName
+		v.Object.Class = *claim.Spec.StorageClassName
 	}
-	w.engine.storeVolume(v)
-	w.volumes = append(w.volumes, object)
+	w.State.StoreVolume(v)
+	w.Volumes = append(w.Volumes, object)
 }
 
-// follow reports the end of the instance: that of its last pod that is not a server, or of the
+// Follow reports the end of the instance: that of its last pod that is not a server, or of the
 // first server that fails.
-func (w *workload) follow(ctx context.Context) {
+func (w *Workload) Follow(ctx context.Context) {
 	var mu sync.Mutex
-	end := op.InstanceEnd{Instance: w.name, At: op.Never, OK: true}
+	end := op.InstanceEnd{Instance: w.Name, At: op.Never, OK: true}
 	take := func(e op.InstanceEnd) {
 		mu.Lock()
 		defer mu.Unlock()
 		end.Containers = append(end.Containers, e.Containers...)
 		end.At, end.OK = max(end.At, e.At), end.OK && e.OK
 	}
-	failed := make(chan struct{}, len(w.pods))
+	failed := make(chan struct{}, len(w.Pods))
 	var mains sync.WaitGroup
 	waits := 0
-	for _, m := range w.pods {
-		if m.service {
+	for _, m := range w.Pods {
+		if m.Service {
 			go func() {
 				if e := m.awaitEnd(ctx); !e.OK {
 					take(e)
@@ -97,21 +97,21 @@ func (w *workload) follow(ctx context.Context) {
 	select {
 	case <-over:
 	case <-failed:
-	case <-w.engine.closed:
+	case <-w.State.Closed:
 		return
 	}
 	mu.Lock()
 	defer mu.Unlock()
 	if !end.At.Known() {
-		end.At = w.engine.Session.Clock.Now()
+		end.At = w.State.Session.Clock.Now()
 	}
-	w.engine.Session.Sink.Ended(end)
+	w.State.Session.Sink.Ended(end)
 }
 
-func (w *workload) eachPod(f func(*managedPod) error) error {
-	failed := make([]error, len(w.pods))
+func (w *Workload) eachPod(f func(*Pod) error) error {
+	failed := make([]error, len(w.Pods))
 	var wg sync.WaitGroup
-	for i, m := range w.pods {
+	for i, m := range w.Pods {
 		wg.Go(func() { failed[i] = f(m) })
 	}
 	wg.Wait()
@@ -120,23 +120,23 @@ func (w *workload) eachPod(f func(*managedPod) error) error {
 
 // Release opens the barrier for the given instances.
 func (e *State) Release(ctx context.Context, _ string, instances []string, at op.Time) error {
-	return e.eachWorkload(instances, func(w *workload) error {
-		return w.eachPod(func(m *managedPod) error { return m.release(ctx, at) })
+	return e.eachWorkload(instances, func(w *Workload) error {
+		return w.eachPod(func(m *Pod) error { return m.release(ctx, at) })
 	})
 }
 
 // Stop ends the given instances.
 func (e *State) Stop(ctx context.Context, instances []string, grace time.Duration) error {
-	return e.eachWorkload(instances, func(w *workload) error {
-		return w.eachPod(func(m *managedPod) error { return m.stop(ctx, grace) })
+	return e.eachWorkload(instances, func(w *Workload) error {
+		return w.eachPod(func(m *Pod) error { return m.stop(ctx, grace) })
 	})
 }
 
-func (e *State) eachWorkload(names []string, f func(*workload) error) error {
+func (e *State) eachWorkload(names []string, f func(*Workload) error) error {
 	failed := make([]error, len(names))
 	var wg sync.WaitGroup
 	for i, name := range names {
-		if w := e.workload(name); w != nil { // else deleted
+		if w := e.Workload(name); w != nil { // else deleted
 			wg.Go(func() { failed[i] = f(w) })
 		}
 	}
@@ -144,13 +144,13 @@ func (e *State) eachWorkload(names []string, f func(*workload) error) error {
 	return errors.Join(failed...)
 }
 
-func (e *State) workload(name string) *workload {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.workloads[name]
+func (e *State) Workload(name string) *Workload {
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
+	return e.Workloads[name]
 }
 
-func readOnly(c *corev1.PersistentVolumeClaim) bool {
+func IsReadOnly(c *corev1.PersistentVolumeClaim) bool {
 	for _, m := range c.Spec.AccessModes {
 		if m != corev1.ReadOnlyMany {
 			return false
@@ -159,6 +159,6 @@ func readOnly(c *corev1.PersistentVolumeClaim) bool {
 	return len(c.Spec.AccessModes) > 0
 }
 
-func isBlock(c *corev1.PersistentVolumeClaim) bool {
+func IsBlock(c *corev1.PersistentVolumeClaim) bool {
 	return c.Spec.VolumeMode != nil && *c.Spec.VolumeMode == corev1.PersistentVolumeBlock
 }

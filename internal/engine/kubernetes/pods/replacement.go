@@ -1,4 +1,4 @@
-package kubernetes
+package pods
 
 import (
 	"context"
@@ -24,102 +24,102 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// replacement deletes pods of the run and creates them again: the common part of reattach,
+// Replacement deletes pods of the run and creates them again: the common part of reattach,
 // rollout, drain and kill.
-type replacement struct {
+type Replacement struct {
 	engine    *State
-	pods      []*managedPod
-	old       map[*managedPod]*incarnation // to be deleted
-	accepted  map[*managedPod]bool         // deletion accepted
-	removal   *removal
-	provision *provision
+	Pods      []*Pod
+	old       map[*Pod]*Incarnation // to be deleted
+	accepted  map[*Pod]bool         // deletion accepted
+	removal   *Removal
+	provision *Provision
 }
 
-// newReplacement begins to follow pods that are to be replaced. With detach, their volumes have to
+// NewReplacement begins to follow pods that are to be replaced. With detach, their volumes have to
 // be detached in between.
-func (e *State) newReplacement(pods []*managedPod, detach bool) (*replacement, error) {
-	rp := &replacement{engine: e, pods: pods, old: map[*managedPod]*incarnation{}, accepted: map[*managedPod]bool{}, removal: e.newRemoval(), provision: e.newProvision()}
+func (e *State) NewReplacement(pods []*Pod, detach bool) (*Replacement, error) {
+	rp := &Replacement{engine: e, Pods: pods, old: map[*Pod]*Incarnation{}, accepted: map[*Pod]bool{}, removal: e.NewRemoval(), provision: e.NewProvision()}
 	rp.provision.preexisting = map[types.UID]bool{}
 	for _, m := range pods {
 		inc, err := m.beginReplace()
 		if err != nil {
-			rp.close(err)
+			rp.Close(err)
 			return nil, err
 		}
 		rp.old[m] = inc
-		rp.removal.addPod(m, op.Gone)
+		rp.removal.AddPod(m, op.Gone)
 	}
-	for _, x := range e.volumesOf(pods) {
+	for _, x := range e.VolumesOf(pods) {
 		rp.addVolume(x, detach)
 	}
 	return rp, nil
 }
 
 // addVolume follows a volume of the pods. An ephemeral volume is created again with its pod.
-func (rp *replacement) addVolume(x *volume, detach bool) {
-	pv, ok := rp.engine.tracker.Latest(tracker.VolumeOfClaim.Key(x.name)).(*corev1.PersistentVolume)
-	if rp.engine.ephemeralOwner(x) != nil {
-		for uid := range rp.engine.tracker.UIDs(tracker.Claim.Key(x.name)) {
+func (rp *Replacement) addVolume(x *Volume, detach bool) {
+	pv, ok := rp.engine.Tracker.Latest(tracker.VolumeOfClaim.Key(x.Name)).(*corev1.PersistentVolume)
+	if rp.engine.EphemeralOwner(x) != nil {
+		for uid := range rp.engine.Tracker.UIDs(tracker.Claim.Key(x.Name)) {
 			rp.provision.preexisting[uid] = true
 		}
-		rp.removal.addClaim(x)
-		rp.provision.addClaimNamed(x.object.Name, x.name, true)
+		rp.removal.AddClaim(x)
+		rp.provision.AddClaimNamed(x.Object.Name, x.Name, true)
 		return
 	}
 	if !ok {
 		return
 	}
 	if detach {
-		rp.removal.addAttachments(x, pv.Name)
+		rp.removal.AddAttachments(x, pv.Name)
 	}
 	if pv.Spec.CSI != nil {
-		rp.removal.Calls.Follow(rp.removal.Feed, pv.Spec.CSI.VolumeHandle, x.object.Name)
+		rp.removal.Calls.Follow(rp.removal.Feed, pv.Spec.CSI.VolumeHandle, x.Object.Name)
 	}
 	rp.provision.addExistingVolume(x, pv, !detach)
 }
 
-// removeOld requests the deletion of the pods and returns when they are gone and volumes are
+// RemoveOld requests the deletion of the pods and returns when they are gone and volumes are
 // detached.
-func (rp *replacement) removeOld(ctx context.Context, ask func(*managedPod, *incarnation) error) error {
-	for _, m := range rp.pods {
+func (rp *Replacement) RemoveOld(ctx context.Context, ask func(*Pod, *Incarnation) error) error {
+	for _, m := range rp.Pods {
 		err := ask(m, rp.old[m])
 		switch {
 		case err == nil:
 		case apierrors.IsNotFound(err) || apierrors.IsConflict(err): // already deleted
-			delete(rp.removal.pods, m.name())
+			delete(rp.removal.pods, m.Name())
 		default:
 			return core.APIError(ctx, err)
 		}
 		rp.accepted[m] = true
 	}
-	return rp.removal.wait(ctx)
+	return rp.removal.Wait(ctx)
 }
 
-// byDeletion deletes a pod with a grace period in seconds, nil: that of its template. milestone is
+// ByDeletion deletes a pod with a grace period in seconds, nil: that of its template. milestone is
 // when it was accepted.
-func (rp *replacement) byDeletion(ctx context.Context, milestone string, grace *int64) func(*managedPod, *incarnation) error {
-	return func(m *managedPod, inc *incarnation) error {
-		call, err := rp.engine.Client.Delete(ctx, api.Pods, rp.engine.Namespace, m.name(),
-			metav1.DeleteOptions{GracePeriodSeconds: grace, Preconditions: &metav1.Preconditions{UID: &inc.uid}})
+func (rp *Replacement) ByDeletion(ctx context.Context, milestone string, grace *int64) func(*Pod, *Incarnation) error {
+	return func(m *Pod, inc *Incarnation) error {
+		call, err := rp.engine.Client.Delete(ctx, api.Pods, rp.engine.Namespace, m.Name(),
+			metav1.DeleteOptions{GracePeriodSeconds: grace, Preconditions: &metav1.Preconditions{UID: &inc.UID}})
 		rp.mark(milestone, m, op.Milestone{At: call.Answered, Source: "runner"})
 		return err
 	}
 }
 
-func (rp *replacement) mark(name string, m *managedPod, at op.Milestone) {
-	rp.removal.Milestones.Set(name, m.object, at)
-	rp.removal.objectsOf[name] = append(rp.removal.objectsOf[name], m.object)
+func (rp *Replacement) mark(name string, m *Pod, at op.Milestone) {
+	rp.removal.Milestones.Set(name, m.Object, at)
+	rp.removal.ObjectsOf[name] = append(rp.removal.ObjectsOf[name], m.Object)
 }
 
-// recreate creates the pods again, changed by place, and returns when they are usable.
-func (rp *replacement) recreate(ctx context.Context, tr *op.Trace, place func(*managedPod, *corev1.Pod)) error {
-	for _, m := range rp.pods {
+// Recreate creates the pods again, changed by place, and returns when they are usable.
+func (rp *Replacement) Recreate(ctx context.Context, tr *op.Trace, place func(*Pod, *corev1.Pod)) error {
+	for _, m := range rp.Pods {
 		inc := rp.old[m]
 		next, err := m.nextIncarnation(inc)
 		if err != nil {
 			return err
 		}
-		pod := m.template.DeepCopy()
+		pod := m.Template.DeepCopy()
 		if place != nil {
 			place(m, pod)
 		}
@@ -132,28 +132,28 @@ func (rp *replacement) recreate(ctx context.Context, tr *op.Trace, place func(*m
 }
 
 // waitUsable waits until the new incarnations are usable.
-func (rp *replacement) waitUsable(ctx context.Context, tr *op.Trace) error {
+func (rp *Replacement) waitUsable(ctx context.Context, tr *op.Trace) error {
 	if err := rp.provision.waitUsable(ctx, tr); err != nil {
 		return err
 	}
 	rp.provision.waitLateMilestones(ctx)
-	for _, m := range rp.pods {
-		if at, ok := rp.provision.Milestones[op.Running][m.object]; ok {
+	for _, m := range rp.Pods {
+		if at, ok := rp.provision.Milestones[op.Running][m.Object]; ok {
 			rp.mark(op.Replaced, m, at)
 		}
 	}
 	for _, c := range rp.provision.claims {
-		if x := rp.engine.volume(c.object); x != nil && !c.existing { // created again with its pod
-			x.object.Handle, x.object.Bytes = c.handle, c.bytes
-			rp.engine.storeVolume(x)
+		if x := rp.engine.Volume(c.object); x != nil && !c.existing { // created again with its pod
+			x.Object.Handle, x.Object.Bytes = c.Handle, c.Bytes
+			rp.engine.StoreVolume(x)
 		}
 	}
 	return nil
 }
 
-// close ends the replacement: pods whose deletion was not accepted go on, others without a
+// Close ends the replacement: pods whose deletion was not accepted go on, others without a
 // successor have none.
-func (rp *replacement) close(why error) {
+func (rp *Replacement) Close(why error) {
 	for m, inc := range rp.old {
 		m.mu.Lock()
 		h := inc.successor
@@ -178,18 +178,18 @@ func (rp *replacement) close(why error) {
 
 // endTime returns when the last first write or read was done; of pods without volumes, when they
 // were ready.
-func (rp *replacement) endTime() op.Time {
+func (rp *Replacement) endTime() op.Time {
 	at := rp.provision.Milestones.Last(op.FirstWrite, op.FirstRead)
-	for _, m := range rp.pods {
-		if len(rp.engine.volumesOf([]*managedPod{m})) == 0 || !at.Known() {
-			at = max(at, rp.provision.Milestones[op.Ready][m.object].At)
+	for _, m := range rp.Pods {
+		if len(rp.engine.VolumesOf([]*Pod{m})) == 0 || !at.Known() {
+			at = max(at, rp.provision.Milestones[op.Ready][m.Object].At)
 		}
 	}
 	return at
 }
 
 // nodes lists the nodes of the new pods.
-func (rp *replacement) nodes() []string {
+func (rp *Replacement) nodes() []string {
 	var list []string
 	for _, p := range rp.provision.pods {
 		if p.last != nil && p.last.Spec.NodeName != "" {
@@ -199,8 +199,8 @@ func (rp *replacement) nodes() []string {
 	return list
 }
 
-// recordReplacements writes the milestones of all replacements, and more, to a trace.
-func recordReplacements(tr *op.Trace, object string, more tracker.Milestones, replacements ...*replacement) {
+// RecordReplacements writes the milestones of all replacements, and more, to a trace.
+func RecordReplacements(tr *op.Trace, object string, more tracker.Milestones, replacements ...*Replacement) {
 	merged, ids := tracker.Milestones{}, map[string][]string{}
 	var nodes []string
 	end := more.Last(op.Replaced)
@@ -216,7 +216,7 @@ func recordReplacements(tr *op.Trace, object string, more tracker.Milestones, re
 				}
 			}
 		}
-		for _, part := range []map[string][]string{rp.removal.objectsOf, rp.provision.objectsOf()} {
+		for _, part := range []map[string][]string{rp.removal.ObjectsOf, rp.provision.objectsOf()} {
 			for name, of := range part {
 				ids[name] = append(ids[name], of...)
 			}
@@ -245,14 +245,14 @@ func recordReplacements(tr *op.Trace, object string, more tracker.Milestones, re
 	}
 }
 
-// replaceEach calls f for each pod in parallel.
-func (e *State) replaceEach(pods []*managedPod, f func(*replacement) error) ([]*replacement, error) {
-	var replacements []*replacement
+// ReplaceEach calls f for each pod in parallel.
+func (e *State) ReplaceEach(pods []*Pod, f func(*Replacement) error) ([]*Replacement, error) {
+	var replacements []*Replacement
 	for _, m := range pods {
-		rp, err := e.newReplacement([]*managedPod{m}, false)
+		rp, err := e.NewReplacement([]*Pod{m}, false)
 		if err != nil { // nothing has begun
 			for _, rp := range replacements {
-				rp.close(err)
+				rp.Close(err)
 			}
 			return nil, err
 		}
@@ -263,15 +263,15 @@ func (e *State) replaceEach(pods []*managedPod, f func(*replacement) error) ([]*
 	for i, rp := range replacements {
 		wg.Go(func() {
 			errs[i] = f(rp)
-			rp.close(errs[i])
+			rp.Close(errs[i])
 		})
 	}
 	wg.Wait()
-	return replacements, firstError(errs...)
+	return replacements, FirstError(errs...)
 }
 
-// firstError returns the first error only: the others usually have the same cause.
-func firstError(errs ...error) error {
+// FirstError returns the first error only: the others usually have the same cause.
+func FirstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
 			return err
@@ -280,14 +280,14 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// restart signals containers that the kubelet restarts.
-func (rp *replacement) restart(ctx context.Context, m *managedPod, sig syscall.Signal, tr *op.Trace) error {
+// Restart signals containers that the kubelet restarts.
+func (rp *Replacement) Restart(ctx context.Context, m *Pod, sig syscall.Signal, tr *op.Trace) error {
 	inc := rp.old[m]
 	next, err := m.nextIncarnation(inc) // before the signal, since the kubelet may be fast
 	if err != nil {
 		return err
 	}
-	if err := rp.signal(ctx, m, sig); err != nil {
+	if err := rp.Signal(ctx, m, sig); err != nil {
 		next.abandon(err)
 		return err
 	}
@@ -297,23 +297,23 @@ func (rp *replacement) restart(ctx context.Context, m *managedPod, sig syscall.S
 	return rp.waitUsable(ctx, tr)
 }
 
-// restarts says whether the kubelet restarts killed containers of a pod.
-func restarts(p *corev1.Pod) bool {
+// Restarts says whether the kubelet restarts killed containers of a pod.
+func Restarts(p *corev1.Pod) bool {
 	return p.Spec.RestartPolicy == corev1.RestartPolicyAlways || p.Spec.RestartPolicy == ""
 }
 
-// signal sends a signal to all containers of an incarnation and waits until their agents report
+// Signal sends a signal to all containers of an incarnation and waits until their agents report
 // the end.
-func (rp *replacement) signal(ctx context.Context, m *managedPod, sig syscall.Signal) error {
+func (rp *Replacement) Signal(ctx context.Context, m *Pod, sig syscall.Signal) error {
 	inc := rp.old[m]
-	for _, s := range inc.sessions {
+	for _, s := range inc.Sessions {
 		if err := s.Signal(sig, 0); err != nil {
 			return &engine.Error{Code: agent.CodeLost, Message: err.Error(), Err: err}
 		}
 	}
 	rp.mark(op.Signalled, m, op.Milestone{At: rp.engine.Session.Clock.Now(), Source: "runner"})
 	gone := op.Milestone{At: op.Never}
-	for _, s := range inc.sessions {
+	for _, s := range inc.Sessions {
 		select {
 		case <-s.Done():
 		case <-ctx.Done():
@@ -324,14 +324,14 @@ func (rp *replacement) signal(ctx context.Context, m *managedPod, sig syscall.Si
 		}
 	}
 	rp.accepted[m] = true
-	rp.removal.Milestones.Set(op.Gone, m.object, gone)
+	rp.removal.Milestones.Set(op.Gone, m.Object, gone)
 	return nil
 }
 
-// byEviction evicts a pod, with retries while a PodDisruptionBudget forbids it.
-func (rp *replacement) byEviction(ctx context.Context, tr *op.Trace) func(*managedPod, *incarnation) error {
-	return func(m *managedPod, inc *incarnation) error {
-		at, err := rp.engine.evict(ctx, m.name(), inc.uid, tr)
+// ByEviction evicts a pod, with retries while a PodDisruptionBudget forbids it.
+func (rp *Replacement) ByEviction(ctx context.Context, tr *op.Trace) func(*Pod, *Incarnation) error {
+	return func(m *Pod, inc *Incarnation) error {
+		at, err := rp.engine.Evict(ctx, m.Name(), inc.UID, tr)
 		rp.mark(op.Evicted, m, op.Milestone{At: at, Source: "runner"})
 		return err
 	}
@@ -341,9 +341,9 @@ func (rp *replacement) byEviction(ctx context.Context, tr *op.Trace) func(*manag
 // PodDisruptionBudget.
 const evictRetryInterval = time.Second
 
-// evict returns when the eviction of a pod was accepted. Each refusal by a budget counts as an
+// Evict returns when the eviction of a pod was accepted. Each refusal by a budget counts as an
 // attempt.
-func (e *State) evict(ctx context.Context, name string, uid types.UID, tr *op.Trace) (op.Time, error) {
+func (e *State) Evict(ctx context.Context, name string, uid types.UID, tr *op.Trace) (op.Time, error) {
 	for {
 		call, err := e.Client.Evict(ctx, e.Namespace, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 		if err == nil || !apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) {

@@ -1,4 +1,4 @@
-package kubernetes
+package pods
 
 import (
 	"cmp"
@@ -21,12 +21,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// incarnation is one pod of a managedPod, or one start of its containers. All have the same name,
+// Incarnation is one pod of a Pod, or one start of its containers. All have the same name,
 // as in a StatefulSet; the UIDs differ.
-type incarnation struct {
+type Incarnation struct {
 	restarts int // earlier incarnations
-	uid      types.UID
-	sessions map[string]*agent.Session // by container
+	UID      types.UID
+	Sessions map[string]*agent.Session // by container
 	// successor is set, under the pod's lock, when an op begins to replace the incarnation.
 	successor *successor
 }
@@ -34,61 +34,61 @@ type incarnation struct {
 // successor is the outcome of a replacement.
 type successor struct {
 	known    chan struct{} // closed when the outcome is known
-	next     *incarnation  // nil: none
+	next     *Incarnation  // nil: none
 	canceled bool          // the incarnation goes on
 	err      error         // why there is no next
 }
 
 // abandon gives up the agents that have not connected.
-func (inc *incarnation) abandon(cause error) {
-	for _, s := range inc.sessions {
+func (inc *Incarnation) abandon(cause error) {
+	for _, s := range inc.Sessions {
 		s.Abandon(cause)
 	}
 }
 
 // beginReplace starts the replacement of the current incarnation. Only one op at a time may
 // replace it, and none if the pod is to end.
-func (m *managedPod) beginReplace() (*incarnation, error) {
+func (m *Pod) beginReplace() (*Incarnation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	inc := m.latest
+	inc := m.Latest
 	switch {
 	case m.removed || m.stopping:
-		return nil, &engine.Error{Code: "Ended", Message: fmt.Sprintf("pod %s is being stopped", m.name())}
+		return nil, &engine.Error{Code: "Ended", Message: fmt.Sprintf("pod %s is being stopped", m.Name())}
 	case inc.successor != nil:
-		return nil, &engine.Error{Code: "Aborted", Message: fmt.Sprintf("another operation is replacing pod %s", m.name())}
+		return nil, &engine.Error{Code: "Aborted", Message: fmt.Sprintf("another operation is replacing pod %s", m.Name())}
 	}
 	inc.successor = &successor{known: make(chan struct{})}
 	return inc, nil
 }
 
 // nextIncarnation returns the incarnation after inc. Its agents have the same tokens.
-func (m *managedPod) nextIncarnation(inc *incarnation) (*incarnation, error) {
-	next := &incarnation{restarts: inc.restarts + 1, uid: inc.uid, sessions: map[string]*agent.Session{}}
-	for container, prev := range inc.sessions {
-		s, err := m.engine.agents.Again(prev, engine.Restarted(m.containerPrefix+container, next.restarts))
+func (m *Pod) nextIncarnation(inc *Incarnation) (*Incarnation, error) {
+	next := &Incarnation{restarts: inc.restarts + 1, UID: inc.UID, Sessions: map[string]*agent.Session{}}
+	for container, prev := range inc.Sessions {
+		s, err := m.State.Agents.Again(prev, engine.Restarted(m.ContainerPrefix+container, next.restarts))
 		if err != nil {
 			next.abandon(err)
 			return nil, err
 		}
-		next.sessions[container] = s
+		next.Sessions[container] = s
 	}
 	return next, nil
 }
 
 // finishReplace sets what follows inc: next, or nothing because of err.
-func (m *managedPod) finishReplace(inc, next *incarnation, why error) {
+func (m *Pod) finishReplace(inc, next *Incarnation, why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	inc.successor.next, inc.successor.err = next, why
 	if next != nil {
-		m.latest = next
+		m.Latest = next
 	}
 	close(inc.successor.known)
 }
 
 // cancelReplace lets inc go on.
-func (m *managedPod) cancelReplace(inc *incarnation) {
+func (m *Pod) cancelReplace(inc *Incarnation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	inc.successor.canceled = true
@@ -96,16 +96,16 @@ func (m *managedPod) cancelReplace(inc *incarnation) {
 	inc.successor = nil
 }
 
-func (m *managedPod) current() *incarnation {
+func (m *Pod) Current() *Incarnation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.latest
+	return m.Latest
 }
 
 // awaitEnd returns how the main containers ended, those of replaced incarnations first.
-func (m *managedPod) awaitEnd(ctx context.Context) op.InstanceEnd {
+func (m *Pod) awaitEnd(ctx context.Context) op.InstanceEnd {
 	var before []op.ContainerEnd
-	for inc := m.current(); ; {
+	for inc := m.Current(); ; {
 		end := m.awaitIncarnation(ctx, inc)
 		h := m.successorOf(ctx, inc)
 		if h == nil || h.canceled {
@@ -117,15 +117,15 @@ func (m *managedPod) awaitEnd(ctx context.Context) op.InstanceEnd {
 		}
 		before = append(before, end.Containers...)
 		if h.next == nil {
-			lost := op.ContainerEnd{Name: engine.Restarted(m.object, inc.restarts+1), ExitCode: -1, Message: fmt.Sprintf("it was not created again: %v", h.err)}
-			return op.InstanceEnd{Instance: m.instance, At: m.engine.Session.Clock.Now(), OK: m.isStopping(), Containers: append(before, lost)}
+			lost := op.ContainerEnd{Name: engine.Restarted(m.Object, inc.restarts+1), ExitCode: -1, Message: fmt.Sprintf("it was not created again: %v", h.err)}
+			return op.InstanceEnd{Instance: m.Instance, At: m.State.Session.Clock.Now(), OK: m.isStopping(), Containers: append(before, lost)}
 		}
 		inc = h.next
 	}
 }
 
 // successorOf waits for the outcome of inc's replacement; nil if it is not being replaced.
-func (m *managedPod) successorOf(ctx context.Context, inc *incarnation) *successor {
+func (m *Pod) successorOf(ctx context.Context, inc *Incarnation) *successor {
 	m.mu.Lock()
 	h := inc.successor
 	m.mu.Unlock()
@@ -136,7 +136,7 @@ func (m *managedPod) successorOf(ctx context.Context, inc *incarnation) *success
 	case <-h.known:
 		return h
 	case <-ctx.Done():
-	case <-m.engine.closed:
+	case <-m.State.Closed:
 	}
 	return nil
 }
@@ -146,17 +146,17 @@ func (m *managedPod) successorOf(ctx context.Context, inc *incarnation) *success
 const kubeletStatusWait = 5 * time.Second
 
 // awaitIncarnation returns how the main containers of an incarnation ended.
-func (m *managedPod) awaitIncarnation(ctx context.Context, inc *incarnation) op.InstanceEnd {
-	end := op.InstanceEnd{Instance: m.instance, At: op.Never, OK: true}
-	if len(inc.sessions) == 0 {
+func (m *Pod) awaitIncarnation(ctx context.Context, inc *Incarnation) op.InstanceEnd {
+	end := op.InstanceEnd{Instance: m.Instance, At: op.Never, OK: true}
+	if len(inc.Sessions) == 0 {
 		m.awaitUnwrapped(ctx, inc, &end)
 		return end
 	}
 	for _, name := range m.containersInOrder(inc) {
-		if len(m.mainContainers) > 0 && !slices.Contains(m.mainContainers, name) {
+		if len(m.MainContainers) > 0 && !slices.Contains(m.MainContainers, name) {
 			continue
 		}
-		s := inc.sessions[name]
+		s := inc.Sessions[name]
 		select {
 		case <-s.Done():
 		case <-ctx.Done():
@@ -165,9 +165,9 @@ func (m *managedPod) awaitIncarnation(ctx context.Context, inc *incarnation) op.
 		e := s.End()
 		if e.Failure != nil && e.Failure.Code == agent.CodeLost {
 			if said, ok := m.containerEnd(ctx, inc, name); ok {
-				said.Name = engine.Restarted(m.containerPrefix+said.Name, inc.restarts)
+				said.Name = engine.Restarted(m.ContainerPrefix+said.Name, inc.restarts)
 				e.ContainerEnd = said
-			} else if p := m.livePod(); p != nil {
+			} else if p := m.Live(); p != nil {
 				e.Message += fmt.Sprintf("; pod %s is on node %s, whose kubelet has not said that it ended", p.Name, p.Spec.NodeName)
 			}
 		}
@@ -175,7 +175,7 @@ func (m *managedPod) awaitIncarnation(ctx context.Context, inc *incarnation) op.
 		end.At = max(end.At, e.At)
 		if !e.OK() && (!e.Asked || !m.isStopping()) {
 			end.OK = false
-			if len(m.phases) > 0 { // later phases need this one
+			if len(m.Phases) > 0 { // later phases need this one
 				m.terminate(inc)
 			}
 		}
@@ -184,25 +184,25 @@ func (m *managedPod) awaitIncarnation(ctx context.Context, inc *incarnation) op.
 }
 
 // containersInOrder lists the containers of an incarnation, in order of their phases.
-func (m *managedPod) containersInOrder(inc *incarnation) []string {
+func (m *Pod) containersInOrder(inc *Incarnation) []string {
 	phase := func(name string) int {
-		return slices.IndexFunc(m.phases, func(p engine.Phase) bool { return p.Container == name })
+		return slices.IndexFunc(m.Phases, func(p engine.Phase) bool { return p.Container == name })
 	}
-	return slices.SortedFunc(maps.Keys(inc.sessions), func(a, b string) int { return cmp.Or(phase(a)-phase(b), strings.Compare(a, b)) })
+	return slices.SortedFunc(maps.Keys(inc.Sessions), func(a, b string) int { return cmp.Or(phase(a)-phase(b), strings.Compare(a, b)) })
 }
 
 // terminate asks the remaining containers to end.
-func (m *managedPod) terminate(inc *incarnation) {
-	for _, s := range inc.sessions {
+func (m *Pod) terminate(inc *Incarnation) {
+	for _, s := range inc.Sessions {
 		_ = s.Signal(syscall.SIGTERM, endReportTimeout) // fails for ended ones
 	}
 }
 
 // containerEnd waits for the status of a container whose agent is lost.
-func (m *managedPod) containerEnd(ctx context.Context, inc *incarnation, container string) (op.ContainerEnd, bool) {
+func (m *Pod) containerEnd(ctx context.Context, inc *Incarnation, container string) (op.ContainerEnd, bool) {
 	ctx, cancel := context.WithTimeout(ctx, kubeletStatusWait)
 	defer cancel()
-	f := m.engine.tracker.Follow(tracker.Pod.Key(m.name()))
+	f := m.State.Tracker.Follow(tracker.Pod.Key(m.Name()))
 	defer f.Close()
 	for {
 		v, err := f.Next(ctx)
@@ -210,7 +210,7 @@ func (m *managedPod) containerEnd(ctx context.Context, inc *incarnation, contain
 			return op.ContainerEnd{}, false
 		}
 		p, ok := v.(watch.Event).Object.(*corev1.Pod)
-		if !ok || p.UID != inc.uid {
+		if !ok || p.UID != inc.UID {
 			continue
 		}
 		for _, e := range status.ContainerEnds(p) {
@@ -225,8 +225,8 @@ func (m *managedPod) containerEnd(ctx context.Context, inc *incarnation, contain
 }
 
 // awaitUnwrapped follows a pod without agents.
-func (m *managedPod) awaitUnwrapped(ctx context.Context, inc *incarnation, end *op.InstanceEnd) {
-	f := m.engine.tracker.Follow(tracker.Pod.Key(m.name()))
+func (m *Pod) awaitUnwrapped(ctx context.Context, inc *Incarnation, end *op.InstanceEnd) {
+	f := m.State.Tracker.Follow(tracker.Pod.Key(m.Name()))
 	defer f.Close()
 	for {
 		v, err := f.Next(ctx)
@@ -235,7 +235,7 @@ func (m *managedPod) awaitUnwrapped(ctx context.Context, inc *incarnation, end *
 		}
 		ev := v.(watch.Event)
 		p, ok := ev.Object.(*corev1.Pod)
-		if !ok || p.UID != inc.uid {
+		if !ok || p.UID != inc.UID {
 			continue
 		}
 		over := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed

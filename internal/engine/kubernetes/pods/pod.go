@@ -1,4 +1,4 @@
-package kubernetes
+package pods
 
 import (
 	"context"
@@ -21,22 +21,22 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// managedPod is a pod of the run with its agents, over all its incarnations.
-type managedPod struct {
-	engine          *State
-	object          string // its name in the run
-	instance        string // its agents' instance
-	containerPrefix string // of container names, if the instance has several pods
-	service         bool   // does not end by itself
-	holder          bool   // its agents report nothing to the record
-	mainContainers  []string
-	phases          []engine.Phase
-	template        *corev1.Pod     // as first created
+// Pod is a pod of the run with its agents, over all its incarnations.
+type Pod struct {
+	State           *State
+	Object          string // its name in the run
+	Instance        string // its agents' instance
+	ContainerPrefix string // of container names, if the instance has several pods
+	Service         bool   // does not end by itself
+	Holder          bool   // its agents report nothing to the record
+	MainContainers  []string
+	Phases          []engine.Phase
+	Template        *corev1.Pod     // as first created
 	waits           map[string]bool // containers that wait at the barrier
 
 	creating sync.Mutex // held while the pod is created, or its creation forbidden
 	mu       sync.Mutex
-	latest   *incarnation
+	Latest   *Incarnation
 	// released: the barrier was opened, at barrier. Later incarnations do not wait.
 	released bool
 	barrier  op.Time
@@ -44,13 +44,13 @@ type managedPod struct {
 	removed  bool
 }
 
-func (m *managedPod) name() string { return m.engine.Name(m.object) }
+func (m *Pod) Name() string { return m.State.Name(m.Object) }
 
-// start creates the pod. The containers in wrapped run under the agent; pr is notified when the
+// Start creates the pod. The containers in wrapped run under the agent; pr is notified when the
 // agents are ready.
-func (m *managedPod) start(ctx context.Context, pod *corev1.Pod, wrapped []string, options func(container string) agent.Options, pr *provision) error {
-	inc := &incarnation{sessions: map[string]*agent.Session{}}
-	m.latest, m.waits = inc, map[string]bool{}
+func (m *Pod) Start(ctx context.Context, pod *corev1.Pod, wrapped []string, options func(container string) agent.Options, pr *Provision) error {
+	inc := &Incarnation{Sessions: map[string]*agent.Session{}}
+	m.Latest, m.waits = inc, map[string]bool{}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, Labels: pod.Labels}, StringData: map[string]string{}}
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
@@ -59,24 +59,24 @@ func (m *managedPod) start(ctx context.Context, pod *corev1.Pod, wrapped []strin
 		}
 		o := options(c.Name)
 		m.waits[c.Name] = o.Barrier != ""
-		s, err := m.engine.agents.Expect(agent.ID{Instance: m.instance, Container: m.containerPrefix + c.Name}, o)
+		s, err := m.State.Agents.Expect(agent.ID{Instance: m.Instance, Container: m.ContainerPrefix + c.Name}, o)
 		if err != nil {
 			return err
 		}
-		inc.sessions[c.Name] = s
+		inc.Sessions[c.Name] = s
 		secret.StringData[c.Name] = s.Token()
 		public, _ := s.SecretEnv()
-		if m.holder {
+		if m.Holder {
 			podspec.SetAgentEnv(c, public, secret.Name)
 		} else {
-			m.engine.Delivery.Wrap(c, public, secret.Name)
+			m.State.Delivery.Wrap(c, public, secret.Name)
 		}
 	}
-	if !m.holder {
-		m.engine.Delivery.Deliver(&pod.Spec, m.engine.Image, wrapped)
+	if !m.Holder {
+		m.State.Delivery.Deliver(&pod.Spec, m.State.Image, wrapped)
 	}
 	podspec.SetTerminationMessages(&pod.Spec)
-	m.template = pod.DeepCopy()
+	m.Template = pod.DeepCopy()
 	err := m.createSecret(ctx, secret)
 	if err == nil {
 		err = m.create(ctx, pod, inc, nil, pr)
@@ -87,28 +87,28 @@ func (m *managedPod) start(ctx context.Context, pod *corev1.Pod, wrapped []strin
 	return err
 }
 
-func (m *managedPod) createSecret(ctx context.Context, secret *corev1.Secret) error {
+func (m *Pod) createSecret(ctx context.Context, secret *corev1.Secret) error {
 	if len(secret.StringData) == 0 {
 		return nil
 	}
-	_, err := m.engine.Create(ctx, api.Secrets, secret)
+	_, err := m.State.Create(ctx, api.Secrets, secret)
 	return err
 }
 
 // create creates the pod of an incarnation in place of prev, if any, unless the pod is to end. pr
 // is notified when its agents are ready.
-func (m *managedPod) create(ctx context.Context, pod *corev1.Pod, inc, prev *incarnation, pr *provision) error {
+func (m *Pod) create(ctx context.Context, pod *corev1.Pod, inc, prev *Incarnation, pr *Provision) error {
 	m.creating.Lock()
 	defer m.creating.Unlock()
 	m.mu.Lock()
 	over := m.removed || m.stopping
 	m.mu.Unlock()
 	if over {
-		return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("pod %s was stopped before it was created", m.name())}
+		return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("pod %s was stopped before it was created", m.Name())}
 	}
-	state := pr.addPod(m.object, len(inc.sessions), len(pod.Spec.InitContainers) > 0)
-	call, err := m.engine.Client.Create(ctx, api.Pods, m.engine.Namespace, pod, nil)
-	inc.uid, state.uid = call.UID, call.UID
+	state := pr.AddPod(m.Object, len(inc.Sessions), len(pod.Spec.InitContainers) > 0)
+	call, err := m.State.Client.Create(ctx, api.Pods, m.State.Namespace, pod, nil)
+	inc.UID, state.uid = call.UID, call.UID
 	if err != nil {
 		return core.APIError(ctx, err)
 	}
@@ -120,7 +120,7 @@ func (m *managedPod) create(ctx context.Context, pod *corev1.Pod, inc, prev *inc
 }
 
 // forbidCreation prevents that the pod is created again.
-func (m *managedPod) forbidCreation() {
+func (m *Pod) forbidCreation() {
 	m.creating.Lock()
 	defer m.creating.Unlock()
 	m.mu.Lock()
@@ -129,8 +129,8 @@ func (m *managedPod) forbidCreation() {
 }
 
 // awaitAgents notifies pr of the agents of an incarnation.
-func (m *managedPod) awaitAgents(ctx context.Context, inc *incarnation, pr *provision) {
-	for name, s := range inc.sessions {
+func (m *Pod) awaitAgents(ctx context.Context, inc *Incarnation, pr *Provision) {
+	for name, s := range inc.Sessions {
 		go func() {
 			m.awaitAgent(ctx, s, m.waits[name], pr)
 			m.mu.Lock()
@@ -144,19 +144,19 @@ func (m *managedPod) awaitAgents(ctx context.Context, inc *incarnation, pr *prov
 }
 
 // awaitAgent notifies pr when an agent has reached its barrier or started its command.
-func (m *managedPod) awaitAgent(ctx context.Context, s *agent.Session, waits bool, pr *provision) {
+func (m *Pod) awaitAgent(ctx context.Context, s *agent.Session, waits bool, pr *Provision) {
 	wait := s.Started
-	if waits || m.holder {
+	if waits || m.Holder {
 		wait = s.Ready
 	}
-	a := agentReady{pod: m.name(), ready: op.Milestone{Source: "agent"}}
-	a.ready.At, a.ready.Err, a.failure = wait(ctx)
+	a := AgentReady{Pod: m.Name(), Ready: op.Milestone{Source: "agent"}}
+	a.Ready.At, a.Ready.Err, a.Failure = wait(ctx)
 	if ctx.Err() != nil {
 		return
 	}
-	a.started = a.ready
+	a.Started = a.Ready
 	if came, ok := s.Arrival(); ok {
-		a.started = op.Milestone{At: came.Began, Err: came.Err, Source: "agent"}
+		a.Started = op.Milestone{At: came.Began, Err: came.Err, Source: "agent"}
 	}
 	for _, t := range s.Touches() {
 		a.firstIO = append(a.firstIO, firstIO{claim: t.Volume, at: t.At, err: t.Err, write: t.Write, failure: t.Failure})
@@ -165,12 +165,12 @@ func (m *managedPod) awaitAgent(ctx context.Context, s *agent.Session, waits boo
 }
 
 // release opens the barrier for the containers that wait.
-func (m *managedPod) release(ctx context.Context, at op.Time) error {
+func (m *Pod) release(ctx context.Context, at op.Time) error {
 	m.mu.Lock()
 	if !m.released {
 		m.released, m.barrier = true, at
 	}
-	inc, replaced := m.latest, m.latest.successor != nil
+	inc, replaced := m.Latest, m.Latest.successor != nil
 	m.mu.Unlock()
 	if replaced {
 		return nil // the next incarnation does not wait
@@ -179,10 +179,10 @@ func (m *managedPod) release(ctx context.Context, at op.Time) error {
 }
 
 // openBarrier opens the barrier for an incarnation.
-func (m *managedPod) openBarrier(ctx context.Context, inc *incarnation, at op.Time) error {
+func (m *Pod) openBarrier(ctx context.Context, inc *Incarnation, at op.Time) error {
 	var wg sync.WaitGroup
-	failed := make(chan error, len(inc.sessions))
-	for name, s := range inc.sessions {
+	failed := make(chan error, len(inc.Sessions))
+	for name, s := range inc.Sessions {
 		if m.waits[name] {
 			wg.Go(func() { failed <- s.Release(ctx, at) })
 		}
@@ -198,13 +198,13 @@ func (m *managedPod) openBarrier(ctx context.Context, inc *incarnation, at op.Ti
 }
 
 // stop ends the pod and returns when it has ended. A pod without agents is deleted.
-func (m *managedPod) stop(ctx context.Context, grace time.Duration) error {
+func (m *Pod) stop(ctx context.Context, grace time.Duration) error {
 	m.mu.Lock()
 	m.stopping = true
-	sessions := m.latest.sessions
+	sessions := m.Latest.Sessions
 	m.mu.Unlock()
 	if len(sessions) == 0 {
-		return m.engine.DeletePod(ctx, m.name(), grace)
+		return m.State.DeletePod(ctx, m.Name(), grace)
 	}
 	sig := syscall.SIGTERM
 	if grace <= 0 {
@@ -212,7 +212,7 @@ func (m *managedPod) stop(ctx context.Context, grace time.Duration) error {
 	}
 	for _, s := range sessions {
 		if !s.Connected() {
-			s.Abandon(fmt.Errorf("pod %s was stopped before its agent connected", m.name()))
+			s.Abandon(fmt.Errorf("pod %s was stopped before its agent connected", m.Name()))
 			continue
 		}
 		if err := s.Signal(sig, grace); err != nil {
@@ -223,10 +223,10 @@ func (m *managedPod) stop(ctx context.Context, grace time.Duration) error {
 		select {
 		case <-s.Done():
 		case <-time.After(grace + endReportTimeout):
-			s.Abandon(fmt.Errorf("pod %s did not end within %v of the request", m.name(), grace+endReportTimeout))
+			s.Abandon(fmt.Errorf("pod %s did not end within %v of the request", m.Name(), grace+endReportTimeout))
 			<-s.Done()
 		case <-ctx.Done():
-			return fmt.Errorf("stop pod %s: %w", m.name(), context.Cause(ctx))
+			return fmt.Errorf("stop pod %s: %w", m.Name(), context.Cause(ctx))
 		}
 	}
 	return nil
@@ -235,36 +235,36 @@ func (m *managedPod) stop(ctx context.Context, grace time.Duration) error {
 // endReportTimeout is how long after its grace period a pod may take to report its end.
 const endReportTimeout = 10 * time.Second
 
-func (m *managedPod) isStopping() bool {
+func (m *Pod) isStopping() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.stopping
 }
 
-// livePod returns the last state of the current pod; nil if it is gone.
-func (m *managedPod) livePod() *corev1.Pod {
-	p, ok := m.engine.tracker.Latest(tracker.Pod.Key(m.name())).(*corev1.Pod)
-	if !ok || p.UID != m.current().uid {
+// Live returns the last state of the current pod; nil if it is gone.
+func (m *Pod) Live() *corev1.Pod {
+	p, ok := m.State.Tracker.Latest(tracker.Pod.Key(m.Name())).(*corev1.Pod)
+	if !ok || p.UID != m.Current().UID {
 		return nil
 	}
 	return p
 }
 
 // checkRunning returns an error if the pod has ended or is gone.
-func (m *managedPod) checkRunning() error {
-	switch p := m.livePod(); {
+func (m *Pod) checkRunning() error {
+	switch p := m.Live(); {
 	case m.isStopping():
-		return &engine.Error{Code: "Ended", Message: fmt.Sprintf("pod %s is being stopped", m.name())}
+		return &engine.Error{Code: "Ended", Message: fmt.Sprintf("pod %s is being stopped", m.Name())}
 	case p == nil:
-		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("pod %s is gone", m.name())}
+		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("pod %s is gone", m.Name())}
 	case p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed:
-		return &engine.Error{Code: "Ended", Message: fmt.Sprintf("pod %s has ended (%s): its volumes are not in use", m.name(), p.Status.Phase)}
+		return &engine.Error{Code: "Ended", Message: fmt.Sprintf("pod %s has ended (%s): its volumes are not in use", m.Name(), p.Status.Phase)}
 	}
 	return nil
 }
 
-// checkAllRunning is checkRunning for several pods.
-func checkAllRunning(pods []*managedPod) error {
+// CheckAllRunning is checkRunning for several pods.
+func CheckAllRunning(pods []*Pod) error {
 	var errs []error
 	for _, m := range pods {
 		errs = append(errs, m.checkRunning())
@@ -272,11 +272,11 @@ func checkAllRunning(pods []*managedPod) error {
 	return errors.Join(errs...)
 }
 
-// checkAgents returns an error if no signal can be sent to a pod.
-func (m *managedPod) checkAgents() error {
-	sessions := m.current().sessions
+// CheckAgents returns an error if no signal can be sent to a pod.
+func (m *Pod) CheckAgents() error {
+	sessions := m.Current().Sessions
 	if len(sessions) == 0 {
-		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("pod %s has no agent to send a signal, since its containers have no command: delete the pod instead (deletePodSpec)", m.name())}
+		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("pod %s has no agent to send a signal, since its containers have no command: delete the pod instead (deletePodSpec)", m.Name())}
 	}
 	for _, s := range sessions {
 		if !s.Connected() {
@@ -286,14 +286,14 @@ func (m *managedPod) checkAgents() error {
 	return nil
 }
 
-// annotateTemplate sets an annotation of later incarnations.
-func (m *managedPod) annotateTemplate(key, value string) {
+// AnnotateTemplate sets an annotation of later incarnations.
+func (m *Pod) AnnotateTemplate(key, value string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	t := m.template.DeepCopy()
+	t := m.Template.DeepCopy()
 	if t.Annotations == nil {
 		t.Annotations = map[string]string{}
 	}
 	t.Annotations[key] = value
-	m.template = t
+	m.Template = t
 }

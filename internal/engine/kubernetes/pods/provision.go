@@ -1,4 +1,4 @@
-package kubernetes
+package pods
 
 import (
 	"context"
@@ -26,28 +26,28 @@ import (
 // not part of the op, which ends at the last event that it needed.
 const lateMilestoneWait = 2 * time.Second
 
-// provision follows the claims and pods of one op until they are usable.
-type provision struct {
+// Provision follows the claims and pods of one op until they are usable.
+type Provision struct {
 	tracker.Observation
 	engine  *State
-	claims  map[string]*claimState // by name in the cluster
-	volumes map[string]*claimState // by PersistentVolume
+	claims  map[string]*ClaimState // by name in the cluster
+	volumes map[string]*ClaimState // by PersistentVolume
 	pods    map[string]*podState
 	// preexisting has the attachments and claims from before the op; false: deleted. A recreated
 	// object has the name of the old one.
 	preexisting map[types.UID]bool
 }
 
-// claimState is the progress of a claim.
-type claimState struct {
+// ClaimState is the progress of a claim.
+type ClaimState struct {
 	object      string // its name in the run
 	mounted     bool   // by a pod of the op
 	volume      string // PersistentVolume
 	requestName string // name in the request to the driver
-	handle      string // of the driver
+	Handle      string // of the driver
 	driver      string
-	bytes       int64
-	bound       bool
+	Bytes       int64
+	Bound       bool
 	waitReason  string // from an event
 	// existing: it was there before the op. keepsAttachment: it stays attached.
 	existing, keepsAttachment bool
@@ -71,13 +71,13 @@ type podState struct {
 	last           *corev1.Pod
 }
 
-// agentReady is put into a feed when an agent has reached its barrier or started its command.
-type agentReady struct {
-	pod     string
-	started op.Milestone // the process
-	ready   op.Milestone
+// AgentReady is put into a feed when an agent has reached its barrier or started its command.
+type AgentReady struct {
+	Pod     string
+	Started op.Milestone // the process
+	Ready   op.Milestone
 	firstIO []firstIO
-	failure error
+	Failure error
 }
 
 type firstIO struct {
@@ -89,36 +89,36 @@ type firstIO struct {
 	failure string
 }
 
-func (e *State) newProvision() *provision {
-	pr := &provision{
-		engine: e, claims: map[string]*claimState{}, volumes: map[string]*claimState{}, pods: map[string]*podState{},
+func (e *State) NewProvision() *Provision {
+	pr := &Provision{
+		engine: e, claims: map[string]*ClaimState{}, volumes: map[string]*ClaimState{}, pods: map[string]*podState{},
 	}
-	pr.Observation = e.observe(tracker.ProvisionCalls, pr.pending)
+	pr.Observation = e.Observe(tracker.ProvisionCalls, pr.pending)
 	return pr
 }
 
 // pending lists the objects that are not usable yet.
-func (pr *provision) pending() (list []tracker.Pending) {
+func (pr *Provision) pending() (list []tracker.Pending) {
 	for name, p := range pr.pods {
 		if !p.usable {
 			list = append(list, tracker.Pending{Object: p.object, Names: []string{name}})
 		}
 	}
 	for name, c := range pr.claims {
-		if !c.bound {
+		if !c.Bound {
 			list = append(list, tracker.Pending{Object: c.object, Names: []string{name}})
 		}
 	}
 	return list
 }
 
-// addClaim follows a claim of the op.
-func (pr *provision) addClaim(object string, mounted bool) *claimState {
-	return pr.addClaimNamed(object, pr.engine.Name(object), mounted)
+// AddClaim follows a claim of the op.
+func (pr *Provision) AddClaim(object string, mounted bool) *ClaimState {
+	return pr.AddClaimNamed(object, pr.engine.Name(object), mounted)
 }
 
-func (pr *provision) addClaimNamed(object, name string, mounted bool) *claimState {
-	c := &claimState{object: object, mounted: mounted}
+func (pr *Provision) AddClaimNamed(object, name string, mounted bool) *ClaimState {
+	c := &ClaimState{object: object, mounted: mounted}
 	pr.claims[name] = c
 	pr.Feed.Add(tracker.Claim.Key(name))
 	pr.Feed.Add(tracker.VolumeOfClaim.Key(name))
@@ -126,8 +126,8 @@ func (pr *provision) addClaimNamed(object, name string, mounted bool) *claimStat
 	return c
 }
 
-// addPod follows a pod of the op; sessions is its number of wrapped containers.
-func (pr *provision) addPod(object string, sessions int, initializes bool) *podState {
+// AddPod follows a pod of the op; sessions is its number of wrapped containers.
+func (pr *Provision) AddPod(object string, sessions int, initializes bool) *podState {
 	name := pr.engine.Name(object)
 	p := &podState{object: object, pendingAgents: sessions, unwrapped: sessions == 0, hasInit: initializes}
 	pr.pods[name] = p
@@ -137,13 +137,13 @@ func (pr *provision) addPod(object string, sessions int, initializes bool) *podS
 }
 
 // addExistingPod follows a pod whose containers are restarted.
-func (pr *provision) addExistingPod(m *managedPod, inc *incarnation) {
-	p := pr.addPod(m.object, len(inc.sessions), false)
-	p.uid, p.existing = inc.uid, true
+func (pr *Provision) addExistingPod(m *Pod, inc *Incarnation) {
+	p := pr.AddPod(m.Object, len(inc.Sessions), false)
+	p.uid, p.existing = inc.UID, true
 }
 
-// wait returns when claims are bound and pods ready. The milestones are in the trace in any case.
-func (pr *provision) wait(ctx context.Context, tr *op.Trace) error {
+// Wait returns when claims are bound and pods ready. The milestones are in the trace in any case.
+func (pr *Provision) Wait(ctx context.Context, tr *op.Trace) error {
 	defer pr.Feed.Close()
 	defer func() {
 		pr.Milestones.Fill(tr, pr.objectsOf())
@@ -158,43 +158,43 @@ func (pr *provision) wait(ctx context.Context, tr *op.Trace) error {
 }
 
 // waitUsable is wait without late milestones.
-func (pr *provision) waitUsable(ctx context.Context, tr *op.Trace) error {
+func (pr *Provision) waitUsable(ctx context.Context, tr *op.Trace) error {
 	err := pr.consume(ctx, pr.allUsable)
 	pr.Waits.Done()
 	pr.recordFailures(tr)
 	if err != nil {
-		return pr.waitError(ctx, err)
+		return pr.describeError(ctx, err)
 	}
 	return nil
 }
 
 // recordFailures counts failed attempts, and records volumes whose creation has an unknown
 // outcome.
-func (pr *provision) recordFailures(tr *op.Trace) {
+func (pr *Provision) recordFailures(tr *op.Trace) {
 	var objects []string
 	for name, c := range pr.claims {
 		objects = append(objects, c.object)
-		if c.handle == "" && c.requestName != "" {
+		if c.Handle == "" && c.requestName != "" {
 			message, times := pr.Warnings.FailedAttempts(name)
-			pr.engine.attempts.CreationFailed(c.requestName, tracker.Creation{RPC: "CreateVolume", Driver: c.driver, Object: c.object, Times: times, Message: message})
+			pr.engine.Attempts.CreationFailed(c.requestName, tracker.Creation{RPC: "CreateVolume", Driver: c.driver, Object: c.object, Times: times, Message: message})
 		}
 	}
 	for _, p := range pr.pods {
 		objects = append(objects, p.object)
 	}
 	slices.Sort(objects)
-	pr.engine.attempts.Count(tr, strings.Join(objects, ", "), pr.Warnings, pr.Calls)
+	pr.engine.Attempts.Count(tr, strings.Join(objects, ", "), pr.Warnings, pr.Calls)
 }
 
 // waitLateMilestones waits a little for the remaining milestones. Failures in that time are not
 // the op's.
-func (pr *provision) waitLateMilestones(ctx context.Context) {
+func (pr *Provision) waitLateMilestones(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lateMilestoneWait)
 	defer cancel()
 	_ = pr.consume(ctx, pr.allMilestonesSeen)
 }
 
-func (pr *provision) consume(ctx context.Context, done func() bool) error {
+func (pr *Provision) consume(ctx context.Context, done func() bool) error {
 	for !done() {
 		v, err := pr.Feed.Next(ctx)
 		if err != nil {
@@ -209,9 +209,9 @@ func (pr *provision) consume(ctx context.Context, done func() bool) error {
 }
 
 // allUsable says whether claims are bound and pods ready.
-func (pr *provision) allUsable() bool {
+func (pr *Provision) allUsable() bool {
 	for _, c := range pr.claims {
-		if !c.bound {
+		if !c.Bound {
 			return false
 		}
 	}
@@ -224,13 +224,13 @@ func (pr *provision) allUsable() bool {
 }
 
 // allMilestonesSeen says whether all milestones that must occur were seen.
-func (pr *provision) allMilestonesSeen() bool {
+func (pr *Provision) allMilestonesSeen() bool {
 	ids := pr.objectsOf()
 	for name, of := range ids {
 		if optionalMilestones[name] || name == op.Attached && !pr.needsAttachments() {
 			continue
 		}
-		if (name == op.Staged || name == op.Published) && !pr.engine.tracker.SeesNodeCalls() {
+		if (name == op.Staged || name == op.Published) && !pr.engine.Tracker.SeesNodeCalls() {
 			continue // there may be proxies for controllers only
 		}
 		if name == op.Staged && len(pr.Milestones[op.Published]) >= len(of) {
@@ -247,7 +247,7 @@ func (pr *provision) allMilestonesSeen() bool {
 var optionalMilestones = map[string]bool{status.PodReady: true, op.FirstWrite: true, op.FirstRead: true}
 
 // needsAttachments says whether all mounted claims get VolumeAttachments.
-func (pr *provision) needsAttachments() bool {
+func (pr *Provision) needsAttachments() bool {
 	for _, c := range pr.claims {
 		if c.mounted && !pr.engine.AttachRequired(c.driver) {
 			return false
@@ -257,7 +257,7 @@ func (pr *provision) needsAttachments() bool {
 }
 
 // objectsOf lists the objects that reach each milestone.
-func (pr *provision) objectsOf() map[string][]string {
+func (pr *Provision) objectsOf() map[string][]string {
 	var all, mounted, attached, running, placed, initialized []string
 	for _, c := range pr.claims {
 		if !c.existing {
@@ -292,9 +292,9 @@ func (pr *provision) objectsOf() map[string][]string {
 }
 
 // handle handles an item of the feed.
-func (pr *provision) handle(v any) error {
+func (pr *Provision) handle(v any) error {
 	switch v := v.(type) {
-	case agentReady:
+	case AgentReady:
 		return pr.handleAgent(v)
 	case recheck:
 		return pr.recheckPod(v.pod)
@@ -315,7 +315,7 @@ func (pr *provision) handle(v any) error {
 }
 
 // concerns says whether an event is about an object of the op and from its time.
-func (pr *provision) concerns(ev watch.Event, o *corev1.ObjectReference) bool {
+func (pr *Provision) concerns(ev watch.Event, o *corev1.ObjectReference) bool {
 	if ev.At < pr.Calls.Since {
 		return false
 	}
@@ -327,8 +327,8 @@ func (pr *provision) concerns(ev watch.Event, o *corev1.ObjectReference) bool {
 }
 
 // provisioningError returns why a claim of the op will never be bound, if an event says so.
-func (pr *provision) provisioningError(e *corev1.Event) error {
-	if c := pr.claims[e.InvolvedObject.Name]; c != nil && !c.bound && c.handle == "" {
+func (pr *Provision) provisioningError(e *corev1.Event) error {
+	if c := pr.claims[e.InvolvedObject.Name]; c != nil && !c.Bound && c.Handle == "" {
 		if err := tracker.ProvisioningError(e.InvolvedObject.Name, e.Reason, e.Message); err != nil {
 			return err
 		}
@@ -337,14 +337,14 @@ func (pr *provision) provisioningError(e *corev1.Event) error {
 }
 
 // noteWaitReason keeps what an unbound claim waits for by a normal event.
-func (pr *provision) noteWaitReason(e *corev1.Event) {
+func (pr *Provision) noteWaitReason(e *corev1.Event) {
 	if c := pr.claims[e.InvolvedObject.Name]; c != nil && (e.Reason == "ExternalProvisioning" || e.Reason == "WaitForFirstConsumer" || e.Reason == "WaitForPodScheduled") {
 		c.waitReason = ": " + strings.TrimSpace(e.Message)
 	}
 }
 
 // handleCall takes the milestones of staging and publishing from calls of the driver.
-func (pr *provision) handleCall(c *csiproxy.Call) {
+func (pr *Provision) handleCall(c *csiproxy.Call) {
 	object, ours := pr.Calls.See(c)
 	if !ours || c.Code != "OK" {
 		return
@@ -358,7 +358,7 @@ func (pr *provision) handleCall(c *csiproxy.Call) {
 	}
 }
 
-func (pr *provision) handleEvent(ev watch.Event) error {
+func (pr *Provision) handleEvent(ev watch.Event) error {
 	gone := ev.Type == watch.Deleted
 	switch o := ev.Object.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -381,20 +381,20 @@ func (pr *provision) handleEvent(ev watch.Event) error {
 			if len(pr.pods) == 0 {
 				pr.Milestones.Add(op.Ready, c.object, ev)
 			}
-			c.bound = true
+			c.Bound = true
 			size := o.Status.Capacity[corev1.ResourceStorage]
-			c.bytes = size.Value()
-			pr.followVolume(c, o.Spec.VolumeName)
+			c.Bytes = size.Value()
+			pr.FollowVolume(c, o.Spec.VolumeName)
 		}
 	case *corev1.PersistentVolume:
 		c := pr.claims[o.Spec.ClaimRef.Name]
 		if _, old := pr.preexisting[o.Spec.ClaimRef.UID]; !gone && !old {
 			pr.Milestones.Add(op.Provisioned, c.object, ev)
 			if o.Spec.CSI != nil {
-				c.driver, c.handle = o.Spec.CSI.Driver, o.Spec.CSI.VolumeHandle
-				pr.Calls.Follow(pr.Feed, c.handle, c.object)
+				c.driver, c.Handle = o.Spec.CSI.Driver, o.Spec.CSI.VolumeHandle
+				pr.Calls.Follow(pr.Feed, c.Handle, c.object)
 			}
-			pr.followVolume(c, o.Name)
+			pr.FollowVolume(c, o.Name)
 		}
 	case *storagev1.VolumeAttachment:
 		c := pr.volumes[*o.Spec.Source.PersistentVolumeName]
@@ -417,8 +417,8 @@ func (pr *provision) handleEvent(ev watch.Event) error {
 	return nil
 }
 
-// followVolume follows the attachments of a claim's volume.
-func (pr *provision) followVolume(c *claimState, volume string) {
+// FollowVolume follows the attachments of a claim's volume.
+func (pr *Provision) FollowVolume(c *ClaimState, volume string) {
 	if c.volume != "" || volume == "" {
 		return
 	}
@@ -427,7 +427,7 @@ func (pr *provision) followVolume(c *claimState, volume string) {
 	pr.Feed.Add(tracker.AttachmentOfVolume.Key(volume))
 }
 
-func (pr *provision) handlePod(ev watch.Event, p *corev1.Pod, gone bool) error {
+func (pr *Provision) handlePod(ev watch.Event, p *corev1.Pod, gone bool) error {
 	state := pr.pods[p.Name]
 	if state == nil || state.uid != "" && p.UID != state.uid {
 		return nil // an earlier pod of the name
@@ -453,7 +453,7 @@ func (pr *provision) handlePod(ev watch.Event, p *corev1.Pod, gone bool) error {
 }
 
 // handleExistingPod handles an event of an existing pod, which reaches only its readiness again.
-func (pr *provision) handleExistingPod(ev watch.Event, p *corev1.Pod, state *podState) error {
+func (pr *Provision) handleExistingPod(ev watch.Event, p *corev1.Pod, state *podState) error {
 	if ev.At < pr.Calls.Since {
 		return nil
 	}
@@ -466,7 +466,7 @@ func (pr *provision) handleExistingPod(ev watch.Event, p *corev1.Pod, state *pod
 }
 
 // startError returns why the containers of a pod will not start.
-func (pr *provision) startError(p *corev1.Pod, state *podState) error {
+func (pr *Provision) startError(p *corev1.Pod, state *podState) error {
 	if state.usable {
 		return nil
 	}
@@ -487,7 +487,7 @@ const startRetryTimeout = 30 * time.Second
 type recheck struct{ pod string }
 
 // recheckPod fails if the start failure persists.
-func (pr *provision) recheckPod(name string) error {
+func (pr *Provision) recheckPod(name string) error {
 	p := pr.pods[name]
 	if p.usable || p.last == nil {
 		return nil
@@ -500,15 +500,15 @@ func (pr *provision) recheckPod(name string) error {
 }
 
 // handleAgent handles the arrival of an agent.
-func (pr *provision) handleAgent(a agentReady) error {
-	p := pr.pods[a.pod]
-	if a.failure != nil {
+func (pr *Provision) handleAgent(a AgentReady) error {
+	p := pr.pods[a.Pod]
+	if a.Failure != nil {
 		if p.last != nil { // the kubelet's status may have the cause
 			if err := status.PodError(p.last); err != nil {
 				return err
 			}
 		}
-		return a.failure
+		return a.Failure
 	}
 	for _, t := range a.firstIO {
 		name := op.FirstRead
@@ -522,11 +522,11 @@ func (pr *provision) handleAgent(a agentReady) error {
 			pr.Milestones.Set(name, c.object, op.Milestone{At: t.at, Err: t.err, Source: "agent"})
 		}
 	}
-	if p.running.At < a.started.At || p.running.Source == "" {
-		p.running = a.started
+	if p.running.At < a.Started.At || p.running.Source == "" {
+		p.running = a.Started
 	}
-	if p.ready.At < a.ready.At || p.ready.Source == "" {
-		p.ready = a.ready
+	if p.ready.At < a.Ready.At || p.ready.Source == "" {
+		p.ready = a.Ready
 	}
 	if p.pendingAgents--; p.pendingAgents == 0 {
 		p.usable = true
@@ -536,8 +536,8 @@ func (pr *provision) handleAgent(a agentReady) error {
 	return nil
 }
 
-// waitError adds to an error what the cluster has reported about the objects.
-func (pr *provision) waitError(ctx context.Context, err error) error {
+// describeError adds to an error what the cluster has reported about the objects.
+func (pr *Provision) describeError(ctx context.Context, err error) error {
 	var coded *engine.Error
 	if ctx.Err() == nil || errors.As(err, &coded) {
 		if said := pr.Warnings.String(); said != "" && coded != nil && !strings.Contains(coded.Message, said) {
@@ -547,7 +547,7 @@ func (pr *provision) waitError(ctx context.Context, err error) error {
 	}
 	var waits []string
 	for _, name := range slices.Sorted(maps.Keys(pr.claims)) {
-		if c := pr.claims[name]; !c.bound {
+		if c := pr.claims[name]; !c.Bound {
 			waits = append(waits, fmt.Sprintf("claim %s is not bound%s", name, c.waitReason))
 		}
 	}
@@ -565,18 +565,18 @@ func (pr *provision) waitError(ctx context.Context, err error) error {
 }
 
 // addExistingVolume follows a volume from before the op.
-func (pr *provision) addExistingVolume(v *volume, pv *corev1.PersistentVolume, stays bool) {
-	c := &claimState{object: v.object.Name, mounted: true, bound: true, existing: true, keepsAttachment: stays, volume: pv.Name, bytes: v.object.Bytes}
-	pr.claims[v.name], pr.volumes[pv.Name] = c, c
-	for uid := range pr.engine.tracker.PastAttachments(pv.Name) {
+func (pr *Provision) addExistingVolume(v *Volume, pv *corev1.PersistentVolume, stays bool) {
+	c := &ClaimState{object: v.Object.Name, mounted: true, Bound: true, existing: true, keepsAttachment: stays, volume: pv.Name, Bytes: v.Object.Bytes}
+	pr.claims[v.Name], pr.volumes[pv.Name] = c, c
+	for uid := range pr.engine.Tracker.PastAttachments(pv.Name) {
 		pr.preexisting[uid] = false
 	}
-	for _, va := range pr.engine.tracker.Attachments(pv.Name) {
+	for _, va := range pr.engine.Tracker.Attachments(pv.Name) {
 		pr.preexisting[va.UID] = true
 	}
 	pr.Feed.Add(tracker.AttachmentOfVolume.Key(pv.Name))
 	if pv.Spec.CSI != nil {
-		c.driver, c.handle = pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle
-		pr.Calls.Follow(pr.Feed, c.handle, c.object)
+		c.driver, c.Handle = pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle
+		pr.Calls.Follow(pr.Feed, c.Handle, c.object)
 	}
 }
