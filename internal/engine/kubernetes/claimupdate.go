@@ -28,7 +28,7 @@ import (
 func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	v := e.Volume(r.Resize.Target.Name)
 	if v == nil {
-		return nil, notFound(r.Resize.Target)
+		return nil, core.NotFound(r.Resize.Target)
 	}
 	ch := e.newClaimUpdate(v, tr)
 	defer ch.close()
@@ -97,7 +97,7 @@ func nodeResize(c *corev1.PersistentVolumeClaim, volume resource.Quantity) (upTo
 func (e *Engine) modify(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	v := e.Volume(r.Modify.Target.Name)
 	if v == nil {
-		return notFound(r.Modify.Target)
+		return core.NotFound(r.Modify.Target)
 	}
 	class := r.Modify.Class
 	if !e.hasAttributesClass(ctx, class) {

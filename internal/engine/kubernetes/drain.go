@@ -31,7 +31,7 @@ const uncordonTimeout = 30 * time.Second
 
 // drain cordons a node, evicts the run's pods, has them created again elsewhere and uncordons the
 // node in any case.
-func (e *Engine) drain(ctx context.Context, r engine.Request, tr *op.Trace) (err error) {
+func (e *Disruptor) drain(ctx context.Context, r engine.Request, tr *op.Trace) (err error) {
 	node, err := e.drainedNode(ctx, r)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (e *Engine) drain(ctx context.Context, r engine.Request, tr *op.Trace) (err
 }
 
 // drainedNode returns the node of a request, which Prepare has chosen.
-func (e *Engine) drainedNode(ctx context.Context, r engine.Request) (string, error) {
+func (e *Disruptor) drainedNode(ctx context.Context, r engine.Request) (string, error) {
 	e.Mu.Lock()
 	node, known := e.drains[r.ID]
 	delete(e.drains, r.ID)
@@ -75,7 +75,7 @@ func (e *Engine) drainedNode(ctx context.Context, r engine.Request) (string, err
 }
 
 // pickNode chooses among the nodes with the labels, in order of their names.
-func (e *Engine) pickNode(ctx context.Context, d *engine.Drain) (string, error) {
+func (e *Disruptor) pickNode(ctx context.Context, d *engine.Drain) (string, error) {
 	if d.Node != "" {
 		return d.Node, nil
 	}
@@ -91,7 +91,7 @@ func (e *Engine) pickNode(ctx context.Context, d *engine.Drain) (string, error) 
 }
 
 // prepareDrain chooses the node before the op starts.
-func (e *Engine) prepareDrain(r engine.Request) error {
+func (e *Disruptor) prepareDrain(r engine.Request) error {
 	ctx, cancel := context.WithTimeout(e.Ctx, core.RequestTimeout)
 	defer cancel()
 	node, err := e.pickNode(ctx, r.Drain)
@@ -106,7 +106,7 @@ func (e *Engine) prepareDrain(r engine.Request) error {
 
 // podsOn lists the run's pods on a node: managed pods, and pods of the run's controllers except
 // DaemonSets.
-func (e *Engine) podsOn(node string) ([]*pods.Pod, []*corev1.Pod) {
+func (e *Disruptor) podsOn(node string) ([]*pods.Pod, []*corev1.Pod) {
 	byName := map[string]*pods.Pod{}
 	e.Mu.Lock()
 	for _, w := range e.Workloads {
@@ -137,7 +137,7 @@ func (e *Engine) podsOn(node string) ([]*pods.Pod, []*corev1.Pod) {
 }
 
 // cordon makes a node unschedulable. It fails if the node is cordoned already.
-func (e *Engine) cordon(ctx context.Context, node string, tr *op.Trace) error {
+func (e *Disruptor) cordon(ctx context.Context, node string, tr *op.Trace) error {
 	n := new(corev1.Node)
 	if _, err := e.Client.Get(ctx, api.Nodes, "", node, n); err != nil {
 		return core.APIError(ctx, err)
@@ -166,7 +166,7 @@ func (e *Engine) cordon(ctx context.Context, node string, tr *op.Trace) error {
 }
 
 // uncordon undoes cordon, even if the op's time is over.
-func (e *Engine) uncordon(ctx context.Context, node string) error {
+func (e *Disruptor) uncordon(ctx context.Context, node string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), uncordonTimeout)
 	defer cancel()
 	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}},"spec":{"unschedulable":null}}`, core.CordonAnnotation)
@@ -182,7 +182,7 @@ func (e *Engine) uncordon(ctx context.Context, node string) error {
 
 // evictControlled evicts pods of controllers and waits until each controller has as many ready
 // pods as before.
-func (e *Engine) evictControlled(ctx context.Context, list []*corev1.Pod, seen tracker.Milestones, tr *op.Trace) error {
+func (e *Disruptor) evictControlled(ctx context.Context, list []*corev1.Pod, seen tracker.Milestones, tr *op.Trace) error {
 	byObject := map[string][]*corev1.Pod{}
 	for _, p := range list {
 		byObject[p.Labels[names.LabelObject]] = append(byObject[p.Labels[names.LabelObject]], p)

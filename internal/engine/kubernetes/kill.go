@@ -9,24 +9,39 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
+
+// Disruptor executes the actions that disturb a run's workloads.
+type Disruptor struct {
+	*pods.State
+	Manifests *Manifests
+
+	drains   map[int64]string // nodes of prepared drains, by request
+	cordoned map[string]bool  // cordoned by the run
+}
+
+// newDisruptor returns a Disruptor.
+func newDisruptor(s *pods.State, m *Manifests) *Disruptor {
+	return &Disruptor{State: s, Manifests: m, drains: map[int64]string{}, cordoned: map[string]bool{}}
+}
 
 // signals are the signals that a Benchmark can send.
 var signals = map[string]syscall.Signal{"SIGKILL": syscall.SIGKILL, "SIGTERM": syscall.SIGTERM, "SIGINT": syscall.SIGINT, "SIGSTOP": syscall.SIGSTOP}
 
 // kill ends or pauses the processes of a workload, or deletes its pods, and waits until they are
 // usable again.
-func (e *Engine) kill(ctx context.Context, r engine.Request, tr *op.Trace) error {
+func (e *Disruptor) kill(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	k := r.Kill
 	if k.Target.Kind == engine.ManifestObject {
 		return e.killPods(ctx, r, tr)
 	}
 	w := e.Workload(k.Target.Name)
 	if w == nil {
-		return notFound(k.Target)
+		return core.NotFound(k.Target)
 	}
 	if err := pods.CheckAllRunning(w.Pods); err != nil {
 		return err
@@ -51,7 +66,7 @@ func (e *Engine) kill(ctx context.Context, r engine.Request, tr *op.Trace) error
 }
 
 // killByDeletion deletes all pods at once and creates each again when it is gone.
-func (e *Engine) killByDeletion(ctx context.Context, w *pods.Workload, k *engine.Kill, tr *op.Trace) error {
+func (e *Disruptor) killByDeletion(ctx context.Context, w *pods.Workload, k *engine.Kill, tr *op.Trace) error {
 	grace := int64((k.Grace + time.Second - 1) / time.Second)
 	replacements, err := e.ReplaceEach(w.Pods, func(rp *pods.Replacement) error {
 		if err := rp.RemoveOld(ctx, rp.ByDeletion(ctx, op.Signalled, &grace)); err != nil {
@@ -65,7 +80,7 @@ func (e *Engine) killByDeletion(ctx context.Context, w *pods.Workload, k *engine
 
 // killBySignal sends a signal to the processes of all containers. Pods that the kubelet does not
 // restart are deleted and created again.
-func (e *Engine) killBySignal(ctx context.Context, w *pods.Workload, sig syscall.Signal, tr *op.Trace) error {
+func (e *Disruptor) killBySignal(ctx context.Context, w *pods.Workload, sig syscall.Signal, tr *op.Trace) error {
 	replacements, err := e.ReplaceEach(w.Pods, func(rp *pods.Replacement) error {
 		m := rp.Pods[0]
 		if pods.Restarts(m.Template) {
@@ -84,7 +99,7 @@ func (e *Engine) killBySignal(ctx context.Context, w *pods.Workload, sig syscall
 }
 
 // pauseProcesses stops all processes for a while. They are resumed even if the op's time is over.
-func (e *Engine) pauseProcesses(ctx context.Context, w *pods.Workload, d time.Duration, tr *op.Trace) error {
+func (e *Disruptor) pauseProcesses(ctx context.Context, w *pods.Workload, d time.Duration, tr *op.Trace) error {
 	var all []*agent.Session
 	for _, m := range w.Pods {
 		for _, s := range m.Current().Sessions {
@@ -133,7 +148,7 @@ func phaseOver(s *agent.Session) bool {
 }
 
 // repeatFirstIO has the agents repeat their first writes and reads.
-func (e *Engine) repeatFirstIO(ctx context.Context, all []*agent.Session, tr *op.Trace) error {
+func (e *Disruptor) repeatFirstIO(ctx context.Context, all []*agent.Session, tr *op.Trace) error {
 	seen, ids := tracker.Milestones{}, map[string][]string{}
 	for _, s := range all {
 		touches, err := s.Touch(ctx)

@@ -18,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
@@ -45,6 +44,8 @@ type Options = core.Options
 // Engine is the engine of one run. It implements engine.Engine.
 type Engine struct {
 	*pods.State
+	manifests    *Manifests
+	disruptor    *Disruptor
 	watches      *watch.Watches
 	proxies      []*csiproxy.Client
 	leases       *lease.Holder
@@ -57,14 +58,7 @@ type Engine struct {
 	snapshots         map[string]*snapshot
 	attributesClasses map[string]bool // created by the run
 	existingClasses   map[string]bool // whether the cluster has a class of this name
-	manifests         map[string]*manifest
-	kinds             map[schema.GroupVersionKind]api.Kind
-	drains            map[int64]string // nodes of prepared drains, by request
-	cordoned          map[string]bool  // cordoned by the run
 
-	openingMu       sync.Mutex                // held while a further watch is opened
-	watchesMu       sync.Mutex                // guards manifestWatches; not held during requests
-	manifestWatches map[string]*watch.Watches // by kind of manifest
 }
 
 var (
@@ -78,10 +72,11 @@ func New(o Options) *Engine {
 	o.Delivery = cmp.Or(o.Delivery, podspec.DeliverInit)
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceDefault)
 	o.Listen = cmp.Or(o.Listen, ":0")
-	return &Engine{State: pods.New(core.New(o)), snapshots: map[string]*snapshot{},
-		attributesClasses: map[string]bool{}, existingClasses: map[string]bool{}, manifests: map[string]*manifest{},
-		kinds: map[schema.GroupVersionKind]api.Kind{}, drains: map[int64]string{}, cordoned: map[string]bool{},
-		manifestWatches: map[string]*watch.Watches{}}
+	e := &Engine{State: pods.New(core.New(o)), snapshots: map[string]*snapshot{},
+		attributesClasses: map[string]bool{}, existingClasses: map[string]bool{}}
+	e.manifests = newManifests(e.State, e.logGap)
+	e.disruptor = newDisruptor(e.State, e.manifests)
+	return e
 }
 
 // Capabilities returns what the engine supports. Those of a driver are known only when it is
@@ -240,7 +235,8 @@ func (e *Engine) openWatches(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.Client.Sending, e.Client.Seen = e.sending, e.wrote
+	e.manifests.Watches = e.watches
+	e.Client.Sending, e.Client.Seen = e.manifests.sending, e.manifests.wrote
 	return nil
 }
 
@@ -284,7 +280,7 @@ func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engi
 	}
 	tr.On("", r.Name)
 	tr.Attempt()
-	defer e.refineMilestones(tr)
+	defer e.manifests.refineMilestones(tr)
 	switch {
 	case r.Workload != nil:
 		return e.createWorkload(ctx, r, tr)
@@ -299,17 +295,17 @@ func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engi
 	case r.Modify != nil:
 		return nil, e.modify(ctx, r, tr)
 	case r.Reattach != nil:
-		return nil, e.reattach(ctx, r, tr)
+		return nil, e.disruptor.reattach(ctx, r, tr)
 	case r.Rollout != nil:
-		return nil, e.rollout(ctx, r, tr)
+		return nil, e.disruptor.rollout(ctx, r, tr)
 	case r.Drain != nil:
-		return nil, e.drain(ctx, r, tr)
+		return nil, e.disruptor.drain(ctx, r, tr)
 	case r.Scale != nil:
-		return nil, e.scale(ctx, r, tr)
+		return nil, e.disruptor.scale(ctx, r, tr)
 	case r.Kill != nil:
-		return nil, e.kill(ctx, r, tr)
+		return nil, e.disruptor.kill(ctx, r, tr)
 	case r.Manifest != nil:
-		return e.createManifest(ctx, r, tr)
+		return e.manifests.createManifest(ctx, r, tr)
 	case r.Delete != nil:
 		tr.On("", r.Delete.Target.Name)
 		return nil, e.deleteObject(ctx, r.Delete.Target, tr)
@@ -326,7 +322,7 @@ func (e *Engine) deleteObject(ctx context.Context, o engine.Object, tr *op.Trace
 	case engine.WorkloadObject:
 		return e.deleteWorkload(ctx, o.Name, tr)
 	case engine.ManifestObject:
-		return e.deleteManifest(ctx, o, tr)
+		return e.manifests.deleteManifest(ctx, o, tr)
 	}
 	return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("cannot delete a %s", o.Kind)}
 }
@@ -379,9 +375,7 @@ func (e *Engine) Close() error {
 				errs = append(errs, p.Close())
 			}
 		}
-		for _, w := range e.manifestWatches {
-			w.Close()
-		}
+		e.manifests.closeWatches()
 		if e.watches != nil {
 			e.logWatchStats()
 			e.watches.Close()

@@ -3,13 +3,18 @@ package kubernetes
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
@@ -22,9 +27,31 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
+// Manifests has the objects of manifests and their watches.
+type Manifests struct {
+	*pods.State
+	// Watches are those of the engine's own kinds; nil: not open.
+	Watches *watch.Watches
+	// LogGap logs a gap of a watch.
+	LogGap func(watch.Gap)
+
+	objects map[string]*manifest
+	kinds   map[schema.GroupVersionKind]api.Kind
+
+	openingMu sync.Mutex                // held while a further watch is opened
+	watchesMu sync.Mutex                // guards further; not held during requests
+	further   map[string]*watch.Watches // by kind of manifest
+}
+
+// newManifests returns Manifests without objects.
+func newManifests(s *pods.State, logGap func(watch.Gap)) *Manifests {
+	return &Manifests{State: s, LogGap: logGap, objects: map[string]*manifest{},
+		kinds: map[schema.GroupVersionKind]api.Kind{}, further: map[string]*watch.Watches{}}
+}
+
 // manifest is the state of an object from a manifest, or of an existing object.
 type manifest struct {
-	engine    *Engine
+	manifests *Manifests
 	object    engine.Object
 	kind      api.Kind
 	namespace string // empty: cluster-scoped
@@ -36,18 +63,18 @@ type manifest struct {
 
 func (m *manifest) key() tracker.Key { return tracker.ObjectKey(m.kind, m.namespace, m.name) }
 
-func (e *Engine) manifest(object string) *manifest {
+func (e *Manifests) manifest(object string) *manifest {
 	e.Mu.Lock()
 	defer e.Mu.Unlock()
-	return e.manifests[object]
+	return e.objects[object]
 }
 
 // manifestOf finds the target of an action.
-func (e *Engine) manifestOf(ctx context.Context, o engine.Object) (*manifest, error) {
+func (e *Manifests) manifestOf(ctx context.Context, o engine.Object) (*manifest, error) {
 	if o.Ref == nil {
 		m := e.manifest(o.Name)
 		if m == nil {
-			return nil, notFound(o)
+			return nil, core.NotFound(o)
 		}
 		return m, nil
 	}
@@ -55,21 +82,21 @@ func (e *Engine) manifestOf(ctx context.Context, o engine.Object) (*manifest, er
 	if err != nil {
 		return nil, err
 	}
-	m := &manifest{engine: e, object: o, kind: kind, name: o.Ref.Name, foreign: true}
+	m := &manifest{manifests: e, object: o, kind: kind, name: o.Ref.Name, foreign: true}
 	if kind.Namespaced {
 		m.namespace = cmp.Or(o.Ref.Namespace, e.Namespace)
 	}
 	e.Mu.Lock() // rollouts of an object need its earlier templates
 	defer e.Mu.Unlock()
 	id := names.Raw + string(m.key().Subject) + " " + m.key().Name
-	if e.manifests[id] == nil {
-		e.manifests[id] = m
+	if e.objects[id] == nil {
+		e.objects[id] = m
 	}
-	return e.manifests[id], nil
+	return e.objects[id], nil
 }
 
 // findKind looks up each kind once.
-func (e *Engine) findKind(ctx context.Context, gvk schema.GroupVersionKind) (api.Kind, error) {
+func (e *Manifests) findKind(ctx context.Context, gvk schema.GroupVersionKind) (api.Kind, error) {
 	e.Mu.Lock()
 	k, known := e.kinds[gvk]
 	e.Mu.Unlock()
@@ -86,63 +113,9 @@ func (e *Engine) findKind(ctx context.Context, gvk schema.GroupVersionKind) (api
 	return k, nil
 }
 
-// watchObject opens the watch of an object: one for all objects of the run of a kind, one for each
-// existing object.
-func (e *Engine) watchObject(ctx context.Context, m *manifest) error {
-	src := watch.Source{Kind: m.kind, Namespace: m.namespace, LabelSelector: e.Selector()}
-	if m.foreign {
-		src.LabelSelector, src.FieldSelector = "", "metadata.name="+m.name
-	}
-	id := src.String() + " " + src.Namespace + " " + src.FieldSelector
-	e.openingMu.Lock()
-	defer e.openingMu.Unlock()
-	e.watchesMu.Lock()
-	there := e.manifestWatches[id] != nil
-	e.watchesMu.Unlock()
-	if there {
-		return nil
-	}
-	w, err := watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.Session.Clock, Sources: []watch.Source{src}, Gap: e.logGap,
-		Handler: func(ev watch.Event) {
-			e.Tracker.SeeObject(tracker.ObjectKey(m.kind, ev.Object.GetNamespace(), ev.Object.GetName()), ev)
-		}})
-	if err != nil {
-		return core.APIError(ctx, err)
-	}
-	e.watchesMu.Lock()
-	defer e.watchesMu.Unlock()
-	e.manifestWatches[id] = w
-	return nil
-}
-
-// sending and wrote pass the run's writes to the watches, which measure their lag by them.
-func (e *Engine) sending(c api.Call) { e.eachWatch(func(w *watch.Watches) { w.Sending(c) }) }
-func (e *Engine) wrote(c api.Call)   { e.eachWatch(func(w *watch.Watches) { w.Wrote(c) }) }
-
-func (e *Engine) eachWatch(do func(*watch.Watches)) {
-	if e.watches == nil {
-		return // not open
-	}
-	do(e.watches)
-	e.watchesMu.Lock()
-	defer e.watchesMu.Unlock()
-	for _, w := range e.manifestWatches {
-		do(w)
-	}
-}
-
-// refineMilestones sets the errors of an op's milestones, which depend on later events too.
-func (e *Engine) refineMilestones(tr *op.Trace) {
-	tr.Refine(func(m *op.Milestone) {
-		if m.Source == "watch" {
-			e.eachWatch(func(w *watch.Watches) { m.Err = w.Settled(m.At, m.Err) })
-		}
-	})
-}
-
 // prepareManifest looks up the kind of a manifest, adds the object to the ledger and opens its
 // watch.
-func (e *Engine) prepareManifest(r engine.Request) error {
+func (e *Manifests) prepareManifest(r engine.Request) error {
 	ctx, cancel := context.WithTimeout(e.Ctx, core.RequestTimeout)
 	defer cancel()
 	m, err := e.newManifest(ctx, r)
@@ -155,13 +128,13 @@ func (e *Engine) prepareManifest(r engine.Request) error {
 	return errors.Join(err, e.watchObject(ctx, m))
 }
 
-func (e *Engine) newManifest(ctx context.Context, r engine.Request) (*manifest, error) {
+func (e *Manifests) newManifest(ctx context.Context, r engine.Request) (*manifest, error) {
 	gvk := r.Manifest.Object.GroupVersionKind()
 	kind, err := e.findKind(ctx, gvk)
 	if err != nil {
 		return nil, fmt.Errorf("manifest of %s: %w", r.Action, err)
 	}
-	m := &manifest{engine: e, kind: kind, name: e.Name(r.Name),
+	m := &manifest{manifests: e, kind: kind, name: e.Name(r.Name),
 		object: engine.Object{Kind: engine.ManifestObject, Name: r.Name, Action: r.Action, Labels: r.Manifest.Object.GetLabels()}}
 	if kind.Namespaced {
 		m.namespace = e.Namespace
@@ -171,7 +144,7 @@ func (e *Engine) newManifest(ctx context.Context, r engine.Request) (*manifest, 
 
 // createManifest creates an object and waits until it is ready, if readiness is known for its
 // kind.
-func (e *Engine) createManifest(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+func (e *Manifests) createManifest(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	m, err := e.newManifest(ctx, r)
 	if err != nil {
 		return nil, err
@@ -189,7 +162,7 @@ func (e *Engine) createManifest(ctx context.Context, r engine.Request, tr *op.Tr
 	}
 	tr.MarkAt(op.Acked, call.Answered, 0, "runner")
 	e.Mu.Lock()
-	e.manifests[r.Name] = m
+	e.objects[r.Name] = m
 	e.Mu.Unlock()
 	made := []engine.Object{m.object}
 	if _, known := status.Ready(m.kind.GVK(), &o.Unstructured); !known {
@@ -201,7 +174,7 @@ func (e *Engine) createManifest(ctx context.Context, r engine.Request, tr *op.Tr
 
 // adopt sets the name and labels of a manifest, and the labels of the pods and claims that its
 // controller creates. It returns true if the controller creates pods.
-func (e *Engine) adopt(o *unstructured.Unstructured, m *manifest, r engine.Request) bool {
+func (e *Manifests) adopt(o *unstructured.Unstructured, m *manifest, r engine.Request) bool {
 	o.SetName(m.name)
 	o.SetGenerateName("")
 	o.SetNamespace(m.namespace)
@@ -271,7 +244,7 @@ func (m *manifest) waitReady(ctx context.Context, f *tracker.Feed, tr *op.Trace,
 
 // deleteManifest deletes an object with its dependents and the claims of its controller, and waits
 // until all are gone with their volumes.
-func (e *Engine) deleteManifest(ctx context.Context, target engine.Object, tr *op.Trace) error {
+func (e *Manifests) deleteManifest(ctx context.Context, target engine.Object, tr *op.Trace) error {
 	m, err := e.manifestOf(ctx, target)
 	if err != nil {
 		return err
@@ -315,10 +288,69 @@ func (e *Engine) deleteManifest(ctx context.Context, target engine.Object, tr *o
 	tr.EndedAt(end)
 	tr.MarkAt(op.Gone, end, 0, "watch")
 	e.Mu.Lock()
-	delete(e.manifests, target.Name)
+	delete(e.objects, target.Name)
 	e.Mu.Unlock()
 	if m.foreign {
 		return nil
 	}
 	return e.LedgerDone(m.kind, m.name)
 }
+
+// awaitReplicas polls the scale subresource until it has want replicas and as many pods of its
+// selector are ready.
+func (m *manifest) awaitReplicas(ctx context.Context, want int32, tr *op.Trace) error {
+	clock := m.manifests.Session.Clock
+	for before, now := clock.Now(), clock.Now(); ; before, now = now, clock.Now() {
+		s, err := m.manifests.Client.Scale(ctx, m.kind, m.namespace, m.name)
+		if err != nil {
+			return core.APIError(ctx, err)
+		}
+		there, ready := s.Status.Replicas, s.Status.Replicas
+		if s.Status.Selector != "" {
+			list, _, err := m.manifests.Client.List(ctx, api.Pods, m.namespace, metav1.ListOptions{LabelSelector: s.Status.Selector})
+			if err != nil {
+				return core.APIError(ctx, err)
+			}
+			set := pods.Set{Pods: map[types.UID]*corev1.Pod{}}
+			for _, p := range list {
+				set.Pods[p.GetUID()] = p.(*corev1.Pod)
+			}
+			there, ready = int32(len(list)), int32(set.ReadyCount())
+		}
+		if s.Status.Replicas == want && there == want && ready == want {
+			between := time.Duration(clock.Now() - before)
+			tr.MarkPolled(op.ObjectReady, "list", between)
+			tr.MarkPolled(op.Ready, "list", between)
+			return nil
+		}
+		select {
+		case <-time.After(replicasPollInterval):
+		case <-ctx.Done():
+			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s %s has %d replicas, %d of them ready, of %d", m.kind.Name, m.name, there, ready, want), Err: ctx.Err()}
+		}
+	}
+}
+
+// replicasPollInterval is the poll interval for an object whose pods are not watched.
+const replicasPollInterval = 200 * time.Millisecond
+
+// change returns the patch of a rollout and keeps the current template, or the patch of an undo.
+func (m *manifest) change(template any, undo bool) (types.PatchType, []byte, error) {
+	m.manifests.Mu.Lock()
+	defer m.manifests.Mu.Unlock()
+	if !undo {
+		m.templates = append(m.templates, template)
+		body := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, restartedAt, time.Now().Format(time.RFC3339Nano))
+		return types.MergePatchType, body, nil
+	}
+	last := len(m.templates) - 1
+	if last < 0 {
+		return "", nil, &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("there is no rollout of %s %s to undo", m.kind.Name, m.name)}
+	}
+	body, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec/template", "value": m.templates[last]}})
+	m.templates = m.templates[:last]
+	return types.JSONPatchType, body, err
+}
+
+// restartedAt is the annotation of kubectl rollout restart.
+const restartedAt = "kubectl.kubernetes.io/restartedAt"

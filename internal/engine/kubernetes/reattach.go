@@ -21,12 +21,12 @@ import (
 
 // reattach deletes the pods that mount a volume, waits until it is detached, and creates them
 // again on the requested node.
-func (e *Engine) reattach(ctx context.Context, r engine.Request, tr *op.Trace) error {
+func (e *Disruptor) reattach(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	target := r.Reattach.Target
 	tr.On("", target.Name)
 	x := e.Volume(target.Name)
 	if x == nil {
-		return notFound(target)
+		return core.NotFound(target)
 	}
 	users := e.PodsUsing(x)
 	switch {
@@ -56,7 +56,7 @@ func (e *Engine) reattach(ctx context.Context, r engine.Request, tr *op.Trace) e
 }
 
 // placement returns a function that binds the new pods to nodes.
-func (e *Engine) placement(ctx context.Context, node string, users []*pods.Pod) (func(*pods.Pod, *corev1.Pod), error) {
+func (e *Disruptor) placement(ctx context.Context, node string, users []*pods.Pod) (func(*pods.Pod, *corev1.Pod), error) {
 	was := map[*pods.Pod]string{}
 	for _, m := range users {
 		was[m] = m.Live().Spec.NodeName
@@ -77,7 +77,7 @@ func (e *Engine) placement(ctx context.Context, node string, users []*pods.Pod) 
 
 // checkOtherNode returns an error if a pod can run on no other node, as far as that is known in
 // advance.
-func (e *Engine) checkOtherNode(ctx context.Context, m *pods.Pod, node string) error {
+func (e *Disruptor) checkOtherNode(ctx context.Context, m *pods.Pod, node string) error {
 	list, _, err := e.Client.List(ctx, api.Nodes, "", metav1.ListOptions{})
 	if err != nil {
 		return core.APIError(ctx, err)
@@ -103,7 +103,7 @@ func (e *Engine) checkOtherNode(ctx context.Context, m *pods.Pod, node string) e
 }
 
 // nodeRefusal returns why a node does not accept a pod; empty if it may.
-func (e *Engine) nodeRefusal(n *corev1.Node, m *pods.Pod) string {
+func (e *Disruptor) nodeRefusal(n *corev1.Node, m *pods.Pod) string {
 	if n.Spec.Unschedulable {
 		return "is cordoned"
 	}

@@ -60,9 +60,9 @@ func (e *Engine) Prepare(r engine.Request) error {
 	case r.Snapshot != nil:
 		return owe(api.VolumeSnapshots, r.Name)
 	case r.Manifest != nil:
-		return e.prepareManifest(r)
+		return e.manifests.prepareManifest(r)
 	case r.Drain != nil:
-		return e.prepareDrain(r)
+		return e.disruptor.prepareDrain(r)
 	case r.Scale != nil && r.Scale.Script != nil:
 		return errors.Join(owe(api.Pods, scriptOf(r)), owe(api.ConfigMaps, scriptOf(r)))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
@@ -12,7 +13,7 @@ import (
 const annotationRollout = "cnsbench.dev/rollout"
 
 // rollout replaces the pods of a workload one after another, or has the object's controller do so.
-func (e *Engine) rollout(ctx context.Context, r engine.Request, tr *op.Trace) error {
+func (e *Disruptor) rollout(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	target := r.Rollout.Target
 	tr.On("", target.Name)
 	if target.Kind == engine.ManifestObject {
@@ -20,7 +21,7 @@ func (e *Engine) rollout(ctx context.Context, r engine.Request, tr *op.Trace) er
 	}
 	w := e.Workload(target.Name)
 	if w == nil {
-		return notFound(target)
+		return core.NotFound(target)
 	}
 	if err := pods.CheckAllRunning(w.Pods); err != nil {
 		return err

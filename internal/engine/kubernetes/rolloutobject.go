@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -10,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
@@ -21,17 +19,14 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// restartedAt is the annotation of kubectl rollout restart.
-const restartedAt = "kubectl.kubernetes.io/restartedAt"
-
 // rolloutObject has an object's controller replace its pods: it changes an annotation of the
 // template, or restores the earlier template.
-func (e *Engine) rolloutObject(ctx context.Context, r *engine.Rollout, tr *op.Trace) error {
-	m, err := e.manifestOf(ctx, r.Target)
+func (e *Disruptor) rolloutObject(ctx context.Context, r *engine.Rollout, tr *op.Trace) error {
+	m, err := e.Manifests.manifestOf(ctx, r.Target)
 	if err != nil {
 		return err
 	}
-	if err := e.watchObject(ctx, m); err != nil {
+	if err := e.Manifests.watchObject(ctx, m); err != nil {
 		return err
 	}
 	now := new(api.Any)
@@ -58,28 +53,10 @@ func (e *Engine) rolloutObject(ctx context.Context, r *engine.Rollout, tr *op.Tr
 	return m.waitReady(ctx, f, tr, call, after.GetGeneration())
 }
 
-// change returns the patch of a rollout and keeps the current template, or the patch of an undo.
-func (m *manifest) change(template any, undo bool) (types.PatchType, []byte, error) {
-	m.engine.Mu.Lock()
-	defer m.engine.Mu.Unlock()
-	if !undo {
-		m.templates = append(m.templates, template)
-		body := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, restartedAt, time.Now().Format(time.RFC3339Nano))
-		return types.MergePatchType, body, nil
-	}
-	last := len(m.templates) - 1
-	if last < 0 {
-		return "", nil, &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("there is no rollout of %s %s to undo", m.kind.Name, m.name)}
-	}
-	body, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec/template", "value": m.templates[last]}})
-	m.templates = m.templates[:last]
-	return types.JSONPatchType, body, err
-}
-
 // killPods deletes the pods of an object's controller, which creates others.
-func (e *Engine) killPods(ctx context.Context, r engine.Request, tr *op.Trace) error {
+func (e *Disruptor) killPods(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	k := r.Kill
-	m, err := e.manifestOf(ctx, k.Target)
+	m, err := e.Manifests.manifestOf(ctx, k.Target)
 	if err != nil {
 		return err
 	}

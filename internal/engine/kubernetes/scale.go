@@ -23,9 +23,9 @@ import (
 )
 
 // scale sets an object's replicas and waits until as many are ready and the others gone.
-func (e *Engine) scale(ctx context.Context, r engine.Request, tr *op.Trace) error {
+func (e *Disruptor) scale(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	s := r.Scale
-	m, err := e.manifestOf(ctx, s.Target)
+	m, err := e.Manifests.manifestOf(ctx, s.Target)
 	if err != nil {
 		return err
 	}
@@ -52,44 +52,6 @@ func (e *Engine) scale(ctx context.Context, r engine.Request, tr *op.Trace) erro
 	return m.awaitReplicas(ctx, s.Replicas, tr)
 }
 
-// replicasPollInterval is the poll interval for an object whose pods are not watched.
-const replicasPollInterval = 200 * time.Millisecond
-
-// awaitReplicas polls the scale subresource until it has want replicas and as many pods of its
-// selector are ready.
-func (m *manifest) awaitReplicas(ctx context.Context, want int32, tr *op.Trace) error {
-	clock := m.engine.Session.Clock
-	for before, now := clock.Now(), clock.Now(); ; before, now = now, clock.Now() {
-		s, err := m.engine.Client.Scale(ctx, m.kind, m.namespace, m.name)
-		if err != nil {
-			return core.APIError(ctx, err)
-		}
-		there, ready := s.Status.Replicas, s.Status.Replicas
-		if s.Status.Selector != "" {
-			list, _, err := m.engine.Client.List(ctx, api.Pods, m.namespace, metav1.ListOptions{LabelSelector: s.Status.Selector})
-			if err != nil {
-				return core.APIError(ctx, err)
-			}
-			set := pods.Set{Pods: map[types.UID]*corev1.Pod{}}
-			for _, p := range list {
-				set.Pods[p.GetUID()] = p.(*corev1.Pod)
-			}
-			there, ready = int32(len(list)), int32(set.ReadyCount())
-		}
-		if s.Status.Replicas == want && there == want && ready == want {
-			between := time.Duration(clock.Now() - before)
-			tr.MarkPolled(op.ObjectReady, "list", between)
-			tr.MarkPolled(op.Ready, "list", between)
-			return nil
-		}
-		select {
-		case <-time.After(replicasPollInterval):
-		case <-ctx.Done():
-			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s %s has %d replicas, %d of them ready, of %d", m.kind.Name, m.name, there, ready, want), Err: ctx.Err()}
-		}
-	}
-}
-
 const (
 	scriptDir            = "/cnsbench"
 	scriptFile           = "scale.sh"
@@ -101,7 +63,7 @@ func scriptOf(r engine.Request) string { return r.Name + "-script" }
 
 // runScript runs a script in a pod with the script's ServiceAccount, and returns when it has
 // succeeded.
-func (e *Engine) runScript(ctx context.Context, r engine.Request, m *manifest, tr *op.Trace) error {
+func (e *Disruptor) runScript(ctx context.Context, r engine.Request, m *manifest, tr *op.Trace) error {
 	s, object := r.Scale.Script, scriptOf(r)
 	config := &corev1.ConfigMap{ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, object), Data: map[string]string{scriptFile: s.Text}}
 	mode, no, yes := int32(0o555), false, true // the script uses the API
@@ -159,7 +121,7 @@ func untilSucceeded(ctx context.Context, f *tracker.Feed, name string, uid types
 }
 
 // removeScript does not wait until the pod is gone; the clean-up does.
-func (e *Engine) removeScript(ctx context.Context, name string) error {
+func (e *Disruptor) removeScript(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), scriptRemovalTimeout)
 	defer cancel()
 	return errors.Join(e.DeletePod(ctx, name, 0), e.Delete(ctx, api.ConfigMaps, name))

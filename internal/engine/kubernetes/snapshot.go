@@ -12,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
@@ -41,7 +42,7 @@ func (e *Engine) createSnapshot(ctx context.Context, r engine.Request, tr *op.Tr
 	source := r.Snapshot.Sources[0]
 	v := e.Volume(source.Name)
 	if v == nil {
-		return nil, notFound(source)
+		return nil, core.NotFound(source)
 	}
 	vs := &api.VolumeSnapshot{
 		ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, r.Name),
@@ -237,7 +238,7 @@ func (e *Engine) createGroupSnapshot(ctx context.Context, r engine.Request, tr *
 	}
 	for _, o := range r.Snapshot.Sources {
 		if e.Volume(o.Name) == nil {
-			return nil, notFound(o)
+			return nil, core.NotFound(o)
 		}
 	}
 	kind := api.VolumeGroupSnapshots(e.GroupSnapshotVersion)

@@ -109,7 +109,7 @@ func (e *Engine) setSource(spec *corev1.PersistentVolumeClaimSpec, object *engin
 	case want.FromSnapshot != nil:
 		source = want.FromSnapshot
 		if e.snapshot(source.Name) == nil {
-			return notFound(*source)
+			return core.NotFound(*source)
 		}
 		bytes = e.restoreSize(source)
 		group := core.SnapshotGroup
@@ -118,7 +118,7 @@ func (e *Engine) setSource(spec *corev1.PersistentVolumeClaimSpec, object *engin
 		source = want.FromVolume
 		v := e.Volume(source.Name)
 		if v == nil {
-			return notFound(*source)
+			return core.NotFound(*source)
 		}
 		bytes = e.claimedSize(source)
 		spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: v.Name}
@@ -157,10 +157,6 @@ func (e *Engine) restoreSize(source *engine.Object) int64 {
 		}
 	}
 	return source.Bytes
-}
-
-func notFound(o engine.Object) error {
-	return &engine.Error{Code: "NotFound", Message: fmt.Sprintf("%s %s no longer exists", o.Kind, o.Name)}
 }
 
 // waitsForConsumer says whether a StorageClass binds at the first consumer.
@@ -235,7 +231,7 @@ func holderSecurity(block bool) *corev1.SecurityContext {
 func (e *Engine) deleteVolume(ctx context.Context, name string, tr *op.Trace) error {
 	v := e.Volume(name)
 	if v == nil {
-		return notFound(engine.Object{Kind: engine.VolumeObject, Name: name})
+		return core.NotFound(engine.Object{Kind: engine.VolumeObject, Name: name})
 	}
 	var holders []*pods.Pod
 	if v.Holder != nil {

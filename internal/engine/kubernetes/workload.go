@@ -171,7 +171,7 @@ func (e *Engine) createPod(ctx context.Context, w *pods.Workload, r engine.Reque
 func (e *Engine) deleteWorkload(ctx context.Context, name string, tr *op.Trace) error {
 	w := e.Workload(name)
 	if w == nil {
-		return notFound(engine.Object{Kind: engine.WorkloadObject, Name: name})
+		return core.NotFound(engine.Object{Kind: engine.WorkloadObject, Name: name})
 	}
 	var volumes []*pods.Volume
 	for _, n := range w.Volumes {

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -104,4 +105,9 @@ func (r *Run) NamespaceOf(kind api.Kind) string {
 		return r.Namespace
 	}
 	return ""
+}
+
+// NotFound returns the error for an object that no longer exists.
+func NotFound(o engine.Object) error {
+	return &engine.Error{Code: "NotFound", Message: fmt.Sprintf("%s %s no longer exists", o.Kind, o.Name)}
 }
