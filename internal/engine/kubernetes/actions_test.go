@@ -20,6 +20,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/disrupt"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/manifests"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -112,10 +114,10 @@ func TestDeployment(t *testing.T) {
 	b.has(o, op.Acked, op.Ready)
 	b.fails(engine.Request{Rollout: &engine.Rollout{Target: web, Undo: true}}, "FailedPrecondition")
 	d := new(api.Any)
-	if _, err := b.client.Get(t.Context(), b.engine.manifests.manifest("web-0").kind, b.engine.Namespace, b.engine.Name("web-0"), d); err != nil {
+	if _, err := b.client.Get(t.Context(), b.engine.manifests.Get("web-0").Kind, b.engine.Namespace, b.engine.Name("web-0"), d); err != nil {
 		t.Fatal(err)
 	}
-	if a, _, _ := unstructured.NestedStringMap(d.Object, "spec", "template", "metadata", "annotations"); a[restartedAt] != "" {
+	if a, _, _ := unstructured.NestedStringMap(d.Object, "spec", "template", "metadata", "annotations"); a[manifests.RestartedAt] != "" {
 		t.Errorf("the template still says %v", a)
 	}
 	o, _ = b.must(engine.Request{Kill: &engine.Kill{Target: web, Grace: 0}})
@@ -220,13 +222,13 @@ while [ ! -e /nonexistent ] && [ "$(wc -c < /var/run/secrets/kubernetes.io/servi
 `, b.engine.Name("web-0"), ns)}
 	go func() {
 		time.Sleep(2 * time.Second)
-		_, err := b.client.Patch(ctx, b.engine.manifests.manifest("web-0").kind, ns, b.engine.Name("web-0"), types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), nil, "scale")
+		_, err := b.client.Patch(ctx, b.engine.manifests.Get("web-0").Kind, ns, b.engine.Name("web-0"), types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), nil, "scale")
 		if err != nil {
 			t.Error(err)
 		}
 	}()
 	o, _ := b.must(engine.Request{Name: "s-0", Scale: &engine.Scale{Target: web, Replicas: 3, Script: script}})
-	b.has(o, op.Acked, scriptEnded, op.Ready)
+	b.has(o, op.Acked, disrupt.ScriptEnded, op.Ready)
 	_, _, err := b.do(ctx, engine.Request{Name: "s-1", Scale: &engine.Scale{Target: web, Replicas: 3,
 		Script: &engine.Script{Image: tools, Text: "#!/bin/sh\necho no-such-luck >&2\nexit 4\n"}}})
 	var coded *engine.Error
@@ -268,7 +270,7 @@ func TestDrain(t *testing.T) {
 	}
 	go func() { // with a third pod, one at a time may go
 		time.Sleep(3 * time.Second)
-		_, err := b.client.Patch(context.WithoutCancel(t.Context()), b.engine.manifests.manifest("web-0").kind, b.engine.Namespace, b.engine.Name("web-0"), types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), nil, "scale")
+		_, err := b.client.Patch(context.WithoutCancel(t.Context()), b.engine.manifests.Get("web-0").Kind, b.engine.Namespace, b.engine.Name("web-0"), types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), nil, "scale")
 		if err != nil {
 			t.Error(err)
 		}
@@ -308,7 +310,7 @@ func TestDrainInterrupted(t *testing.T) {
 	}
 	b.uncordoned()
 
-	if err := b.engine.disruptor.cordon(t.Context(), node, op.NewTrace(b.clock)); err != nil {
+	if err := b.engine.disruptor.Cordon(t.Context(), node, op.NewTrace(b.clock)); err != nil {
 		t.Fatal(err)
 	}
 	b.fails(engine.Request{Drain: &engine.Drain{Node: node}}, "FailedPrecondition") // cordoned already
@@ -392,14 +394,14 @@ func TestReattachRefused(t *testing.T) {
 	v := b.volume("v-0", "null")
 	node := b.node(holderOf("v-0"))
 	other := map[string]string{"node1": "node2", "node2": "node1"}[node]
-	if err := b.engine.disruptor.cordon(t.Context(), other, op.NewTrace(b.clock)); err != nil {
+	if err := b.engine.disruptor.Cordon(t.Context(), other, op.NewTrace(b.clock)); err != nil {
 		t.Fatal(err)
 	}
 	b.fails(engine.Request{Reattach: &engine.Reattach{Target: v, Node: engine.NodeOther}}, "FailedPrecondition")
 	if b.node(holderOf("v-0")) != node {
 		t.Error("the pod has moved")
 	}
-	if err := b.engine.disruptor.uncordon(t.Context(), other); err != nil {
+	if err := b.engine.disruptor.Uncordon(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
 	b.must(engine.Request{Reattach: &engine.Reattach{Target: v, Node: engine.NodeOther}})

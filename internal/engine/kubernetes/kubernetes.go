@@ -25,8 +25,10 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/cleanup"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/disrupt"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/lagprobe"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/lease"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/manifests"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/metrics"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
@@ -44,8 +46,8 @@ type Options = core.Options
 // Engine is the engine of one run. It implements engine.Engine.
 type Engine struct {
 	*pods.State
-	manifests    *Manifests
-	disruptor    *Disruptor
+	manifests    *manifests.Manifests
+	disruptor    *disrupt.Disruptor
 	watches      *watch.Watches
 	proxies      []*csiproxy.Client
 	leases       *lease.Holder
@@ -74,8 +76,8 @@ func New(o Options) *Engine {
 	o.Listen = cmp.Or(o.Listen, ":0")
 	e := &Engine{State: pods.New(core.New(o)), snapshots: map[string]*snapshot{},
 		attributesClasses: map[string]bool{}, existingClasses: map[string]bool{}}
-	e.manifests = newManifests(e.State, e.logGap)
-	e.disruptor = newDisruptor(e.State, e.manifests)
+	e.manifests = manifests.New(e.State, e.logGap)
+	e.disruptor = disrupt.New(e.State, e.manifests)
 	return e
 }
 
@@ -236,7 +238,7 @@ func (e *Engine) openWatches(ctx context.Context) error {
 		return err
 	}
 	e.manifests.Watches = e.watches
-	e.Client.Sending, e.Client.Seen = e.manifests.sending, e.manifests.wrote
+	e.Client.Sending, e.Client.Seen = e.manifests.Sending, e.manifests.Wrote
 	return nil
 }
 
@@ -280,7 +282,7 @@ func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engi
 	}
 	tr.On("", r.Name)
 	tr.Attempt()
-	defer e.manifests.refineMilestones(tr)
+	defer e.manifests.RefineMilestones(tr)
 	switch {
 	case r.Workload != nil:
 		return e.createWorkload(ctx, r, tr)
@@ -295,17 +297,17 @@ func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engi
 	case r.Modify != nil:
 		return nil, e.modify(ctx, r, tr)
 	case r.Reattach != nil:
-		return nil, e.disruptor.reattach(ctx, r, tr)
+		return nil, e.disruptor.Reattach(ctx, r, tr)
 	case r.Rollout != nil:
-		return nil, e.disruptor.rollout(ctx, r, tr)
+		return nil, e.disruptor.Rollout(ctx, r, tr)
 	case r.Drain != nil:
-		return nil, e.disruptor.drain(ctx, r, tr)
+		return nil, e.disruptor.Drain(ctx, r, tr)
 	case r.Scale != nil:
-		return nil, e.disruptor.scale(ctx, r, tr)
+		return nil, e.disruptor.Scale(ctx, r, tr)
 	case r.Kill != nil:
-		return nil, e.disruptor.kill(ctx, r, tr)
+		return nil, e.disruptor.Kill(ctx, r, tr)
 	case r.Manifest != nil:
-		return e.manifests.createManifest(ctx, r, tr)
+		return e.manifests.CreateObject(ctx, r, tr)
 	case r.Delete != nil:
 		tr.On("", r.Delete.Target.Name)
 		return nil, e.deleteObject(ctx, r.Delete.Target, tr)
@@ -322,7 +324,7 @@ func (e *Engine) deleteObject(ctx context.Context, o engine.Object, tr *op.Trace
 	case engine.WorkloadObject:
 		return e.deleteWorkload(ctx, o.Name, tr)
 	case engine.ManifestObject:
-		return e.manifests.deleteManifest(ctx, o, tr)
+		return e.manifests.DeleteObject(ctx, o, tr)
 	}
 	return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("cannot delete a %s", o.Kind)}
 }
@@ -375,7 +377,7 @@ func (e *Engine) Close() error {
 				errs = append(errs, p.Close())
 			}
 		}
-		e.manifests.closeWatches()
+		e.manifests.CloseWatches()
 		if e.watches != nil {
 			e.logWatchStats()
 			e.watches.Close()

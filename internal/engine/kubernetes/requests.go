@@ -8,6 +8,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/disrupt"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 )
 
@@ -60,11 +61,11 @@ func (e *Engine) Prepare(r engine.Request) error {
 	case r.Snapshot != nil:
 		return owe(api.VolumeSnapshots, r.Name)
 	case r.Manifest != nil:
-		return e.manifests.prepareManifest(r)
+		return e.manifests.Prepare(r)
 	case r.Drain != nil:
-		return e.disruptor.prepareDrain(r)
+		return e.disruptor.PrepareDrain(r)
 	case r.Scale != nil && r.Scale.Script != nil:
-		return errors.Join(owe(api.Pods, scriptOf(r)), owe(api.ConfigMaps, scriptOf(r)))
+		return errors.Join(owe(api.Pods, disrupt.ScriptPod(r)), owe(api.ConfigMaps, disrupt.ScriptPod(r)))
 	}
 	return nil
 }

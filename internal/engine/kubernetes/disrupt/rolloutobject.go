@@ -1,4 +1,4 @@
-package kubernetes
+package disrupt
 
 import (
 	"context"
@@ -22,48 +22,48 @@ import (
 // rolloutObject has an object's controller replace its pods: it changes an annotation of the
 // template, or restores the earlier template.
 func (e *Disruptor) rolloutObject(ctx context.Context, r *engine.Rollout, tr *op.Trace) error {
-	m, err := e.Manifests.manifestOf(ctx, r.Target)
+	m, err := e.Manifests.Target(ctx, r.Target)
 	if err != nil {
 		return err
 	}
-	if err := e.Manifests.watchObject(ctx, m); err != nil {
+	if err := e.Manifests.Watch(ctx, m); err != nil {
 		return err
 	}
 	now := new(api.Any)
-	if _, err := e.Client.Get(ctx, m.kind, m.namespace, m.name, now); err != nil {
+	if _, err := e.Client.Get(ctx, m.Kind, m.Namespace, m.Name, now); err != nil {
 		return core.APIError(ctx, err)
 	}
 	template, found, _ := unstructured.NestedFieldCopy(now.Object, "spec", "template")
-	_, known := status.Ready(m.kind.GVK(), &now.Unstructured)
+	_, known := status.Ready(m.Kind.GVK(), &now.Unstructured)
 	if !found || !known {
-		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("%s %s has no pod template to roll out", m.kind.Name, m.name)}
+		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("%s %s has no pod template to roll out", m.Kind.Name, m.Name)}
 	}
-	how, body, err := m.change(template, r.Undo)
+	how, body, err := m.RolloutPatch(template, r.Undo)
 	if err != nil {
 		return err
 	}
-	f := e.Tracker.Follow(m.key())
+	f := e.Tracker.Follow(m.Key())
 	defer f.Close()
 	after := new(api.Any)
-	call, err := e.Client.Patch(ctx, m.kind, m.namespace, m.name, how, body, after)
+	call, err := e.Client.Patch(ctx, m.Kind, m.Namespace, m.Name, how, body, after)
 	if err != nil {
 		return core.APIError(ctx, err)
 	}
 	tr.MarkAt(op.Acked, call.Answered, 0, "runner")
-	return m.waitReady(ctx, f, tr, call, after.GetGeneration())
+	return m.WaitReady(ctx, f, tr, call, after.GetGeneration())
 }
 
 // killPods deletes the pods of an object's controller, which creates others.
 func (e *Disruptor) killPods(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	k := r.Kill
-	m, err := e.Manifests.manifestOf(ctx, k.Target)
+	m, err := e.Manifests.Target(ctx, k.Target)
 	if err != nil {
 		return err
 	}
-	if k.Signal != "" || !m.hasPods {
-		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("the pods of %s have no agents to send a signal, or do not belong to the run: delete them instead (deletePodSpec)", m.name)}
+	if k.Signal != "" || !m.HasPods {
+		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("the pods of %s have no agents to send a signal, or do not belong to the run: delete them instead (deletePodSpec)", m.Name)}
 	}
-	set := e.NewSet(m.object.Name)
+	set := e.NewSet(m.Object.Name)
 	defer set.Feed.Close()
 	var old []*corev1.Pod
 	grace := int64((k.Grace + time.Second - 1) / time.Second)

@@ -1,4 +1,4 @@
-package kubernetes
+package manifests
 
 import (
 	"context"
@@ -10,12 +10,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// watchObject opens the watch of an object: one for all objects of the run of a kind, one for each
+// Watch opens the watch of an object: one for all objects of the run of a kind, one for each
 // existing object.
-func (e *Manifests) watchObject(ctx context.Context, m *manifest) error {
-	src := watch.Source{Kind: m.kind, Namespace: m.namespace, LabelSelector: e.Selector()}
+func (e *Manifests) Watch(ctx context.Context, m *Manifest) error {
+	src := watch.Source{Kind: m.Kind, Namespace: m.Namespace, LabelSelector: e.Selector()}
 	if m.foreign {
-		src.LabelSelector, src.FieldSelector = "", "metadata.name="+m.name
+		src.LabelSelector, src.FieldSelector = "", "metadata.name="+m.Name
 	}
 	id := src.String() + " " + src.Namespace + " " + src.FieldSelector
 	e.openingMu.Lock()
@@ -28,7 +28,7 @@ func (e *Manifests) watchObject(ctx context.Context, m *manifest) error {
 	}
 	w, err := watch.Open(context.WithoutCancel(ctx), watch.Config{Host: e.Config, Clock: e.Session.Clock, Sources: []watch.Source{src}, Gap: e.LogGap,
 		Handler: func(ev watch.Event) {
-			e.Tracker.SeeObject(tracker.ObjectKey(m.kind, ev.Object.GetNamespace(), ev.Object.GetName()), ev)
+			e.Tracker.SeeObject(tracker.ObjectKey(m.Kind, ev.Object.GetNamespace(), ev.Object.GetName()), ev)
 		}})
 	if err != nil {
 		return core.APIError(ctx, err)
@@ -39,10 +39,10 @@ func (e *Manifests) watchObject(ctx context.Context, m *manifest) error {
 	return nil
 }
 
-// sending and wrote pass the run's writes to the watches, which measure their lag by them.
-func (e *Manifests) sending(c api.Call) { e.eachWatch(func(w *watch.Watches) { w.Sending(c) }) }
+// Sending and wrote pass the run's writes to the watches, which measure their lag by them.
+func (e *Manifests) Sending(c api.Call) { e.eachWatch(func(w *watch.Watches) { w.Sending(c) }) }
 
-func (e *Manifests) wrote(c api.Call) { e.eachWatch(func(w *watch.Watches) { w.Wrote(c) }) }
+func (e *Manifests) Wrote(c api.Call) { e.eachWatch(func(w *watch.Watches) { w.Wrote(c) }) }
 
 func (e *Manifests) eachWatch(do func(*watch.Watches)) {
 	if e.Watches == nil {
@@ -56,8 +56,8 @@ func (e *Manifests) eachWatch(do func(*watch.Watches)) {
 	}
 }
 
-// refineMilestones sets the errors of an op's milestones, which depend on later events too.
-func (e *Manifests) refineMilestones(tr *op.Trace) {
+// RefineMilestones sets the errors of an op's milestones, which depend on later events too.
+func (e *Manifests) RefineMilestones(tr *op.Trace) {
 	tr.Refine(func(m *op.Milestone) {
 		if m.Source == "watch" {
 			e.eachWatch(func(w *watch.Watches) { m.Err = w.Settled(m.At, m.Err) })
@@ -65,8 +65,8 @@ func (e *Manifests) refineMilestones(tr *op.Trace) {
 	})
 }
 
-// closeWatches closes the watches of manifests.
-func (e *Manifests) closeWatches() {
+// CloseWatches closes the watches of manifests.
+func (e *Manifests) CloseWatches() {
 	for _, w := range e.further {
 		w.Close()
 	}

@@ -1,4 +1,6 @@
-package kubernetes
+// Package disrupt executes the actions that disturb the workloads of a run: kill, drain,
+// reattach, rollout and scale.
+package disrupt
 
 import (
 	"context"
@@ -10,6 +12,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/manifests"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -18,23 +21,23 @@ import (
 // Disruptor executes the actions that disturb a run's workloads.
 type Disruptor struct {
 	*pods.State
-	Manifests *Manifests
+	Manifests *manifests.Manifests
 
 	drains   map[int64]string // nodes of prepared drains, by request
 	cordoned map[string]bool  // cordoned by the run
 }
 
-// newDisruptor returns a Disruptor.
-func newDisruptor(s *pods.State, m *Manifests) *Disruptor {
+// New returns a Disruptor.
+func New(s *pods.State, m *manifests.Manifests) *Disruptor {
 	return &Disruptor{State: s, Manifests: m, drains: map[int64]string{}, cordoned: map[string]bool{}}
 }
 
 // signals are the signals that a Benchmark can send.
 var signals = map[string]syscall.Signal{"SIGKILL": syscall.SIGKILL, "SIGTERM": syscall.SIGTERM, "SIGINT": syscall.SIGINT, "SIGSTOP": syscall.SIGSTOP}
 
-// kill ends or pauses the processes of a workload, or deletes its pods, and waits until they are
+// Kill ends or pauses the processes of a workload, or deletes its pods, and waits until they are
 // usable again.
-func (e *Disruptor) kill(ctx context.Context, r engine.Request, tr *op.Trace) error {
+func (e *Disruptor) Kill(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	k := r.Kill
 	if k.Target.Kind == engine.ManifestObject {
 		return e.killPods(ctx, r, tr)

@@ -1,4 +1,5 @@
-package kubernetes
+// Package manifests creates, follows and deletes objects from manifests, of any kind.
+package manifests
 
 import (
 	"cmp"
@@ -35,7 +36,7 @@ type Manifests struct {
 	// LogGap logs a gap of a watch.
 	LogGap func(watch.Gap)
 
-	objects map[string]*manifest
+	objects map[string]*Manifest
 	kinds   map[schema.GroupVersionKind]api.Kind
 
 	openingMu sync.Mutex                // held while a further watch is opened
@@ -43,36 +44,36 @@ type Manifests struct {
 	further   map[string]*watch.Watches // by kind of manifest
 }
 
-// newManifests returns Manifests without objects.
-func newManifests(s *pods.State, logGap func(watch.Gap)) *Manifests {
-	return &Manifests{State: s, LogGap: logGap, objects: map[string]*manifest{},
+// New returns Manifests without objects.
+func New(s *pods.State, logGap func(watch.Gap)) *Manifests {
+	return &Manifests{State: s, LogGap: logGap, objects: map[string]*Manifest{},
 		kinds: map[schema.GroupVersionKind]api.Kind{}, further: map[string]*watch.Watches{}}
 }
 
-// manifest is the state of an object from a manifest, or of an existing object.
-type manifest struct {
+// Manifest is the state of an object from a manifest, or of an existing object.
+type Manifest struct {
 	manifests *Manifests
-	object    engine.Object
-	kind      api.Kind
-	namespace string // empty: cluster-scoped
-	name      string // in the cluster
+	Object    engine.Object
+	Kind      api.Kind
+	Namespace string // empty: cluster-scoped
+	Name      string // in the cluster
 	foreign   bool
-	hasPods   bool  // its controller creates pods with the run's labels
+	HasPods   bool  // its controller creates pods with the run's labels
 	templates []any // earlier pod templates, for undo
 }
 
-func (m *manifest) key() tracker.Key { return tracker.ObjectKey(m.kind, m.namespace, m.name) }
+func (m *Manifest) Key() tracker.Key { return tracker.ObjectKey(m.Kind, m.Namespace, m.Name) }
 
-func (e *Manifests) manifest(object string) *manifest {
+func (e *Manifests) Get(object string) *Manifest {
 	e.Mu.Lock()
 	defer e.Mu.Unlock()
 	return e.objects[object]
 }
 
-// manifestOf finds the target of an action.
-func (e *Manifests) manifestOf(ctx context.Context, o engine.Object) (*manifest, error) {
+// Target finds the target of an action.
+func (e *Manifests) Target(ctx context.Context, o engine.Object) (*Manifest, error) {
 	if o.Ref == nil {
-		m := e.manifest(o.Name)
+		m := e.Get(o.Name)
 		if m == nil {
 			return nil, core.NotFound(o)
 		}
@@ -82,13 +83,13 @@ func (e *Manifests) manifestOf(ctx context.Context, o engine.Object) (*manifest,
 	if err != nil {
 		return nil, err
 	}
-	m := &manifest{manifests: e, object: o, kind: kind, name: o.Ref.Name, foreign: true}
+	m := &Manifest{manifests: e, Object: o, Kind: kind, Name: o.Ref.Name, foreign: true}
 	if kind.Namespaced {
-		m.namespace = cmp.Or(o.Ref.Namespace, e.Namespace)
+		m.Namespace = cmp.Or(o.Ref.Namespace, e.Namespace)
 	}
 	e.Mu.Lock() // rollouts of an object need its earlier templates
 	defer e.Mu.Unlock()
-	id := names.Raw + string(m.key().Subject) + " " + m.key().Name
+	id := names.Raw + string(m.Key().Subject) + " " + m.Key().Name
 	if e.objects[id] == nil {
 		e.objects[id] = m
 	}
@@ -113,50 +114,50 @@ func (e *Manifests) findKind(ctx context.Context, gvk schema.GroupVersionKind) (
 	return k, nil
 }
 
-// prepareManifest looks up the kind of a manifest, adds the object to the ledger and opens its
+// Prepare looks up the kind of a manifest, adds the object to the ledger and opens its
 // watch.
-func (e *Manifests) prepareManifest(r engine.Request) error {
+func (e *Manifests) Prepare(r engine.Request) error {
 	ctx, cancel := context.WithTimeout(e.Ctx, core.RequestTimeout)
 	defer cancel()
 	m, err := e.newManifest(ctx, r)
 	if err != nil {
 		return err
 	}
-	err = e.Session.Ledger.Add(op.LedgerEntry{Kind: m.kind.String(), Name: m.name, Data: map[string]string{
-		"namespace": m.namespace, "server": e.ID.Server, "run": e.Session.RunID,
-		"version": m.kind.Version, "group": m.kind.Group, "resource": m.kind.Resource, "kind": m.kind.Name}})
-	return errors.Join(err, e.watchObject(ctx, m))
+	err = e.Session.Ledger.Add(op.LedgerEntry{Kind: m.Kind.String(), Name: m.Name, Data: map[string]string{
+		"namespace": m.Namespace, "server": e.ID.Server, "run": e.Session.RunID,
+		"version": m.Kind.Version, "group": m.Kind.Group, "resource": m.Kind.Resource, "kind": m.Kind.Name}})
+	return errors.Join(err, e.Watch(ctx, m))
 }
 
-func (e *Manifests) newManifest(ctx context.Context, r engine.Request) (*manifest, error) {
+func (e *Manifests) newManifest(ctx context.Context, r engine.Request) (*Manifest, error) {
 	gvk := r.Manifest.Object.GroupVersionKind()
 	kind, err := e.findKind(ctx, gvk)
 	if err != nil {
 		return nil, fmt.Errorf("manifest of %s: %w", r.Action, err)
 	}
-	m := &manifest{manifests: e, kind: kind, name: e.Name(r.Name),
-		object: engine.Object{Kind: engine.ManifestObject, Name: r.Name, Action: r.Action, Labels: r.Manifest.Object.GetLabels()}}
+	m := &Manifest{manifests: e, Kind: kind, Name: e.Name(r.Name),
+		Object: engine.Object{Kind: engine.ManifestObject, Name: r.Name, Action: r.Action, Labels: r.Manifest.Object.GetLabels()}}
 	if kind.Namespaced {
-		m.namespace = e.Namespace
+		m.Namespace = e.Namespace
 	}
 	return m, nil
 }
 
-// createManifest creates an object and waits until it is ready, if readiness is known for its
+// CreateObject creates an object and waits until it is ready, if readiness is known for its
 // kind.
-func (e *Manifests) createManifest(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+func (e *Manifests) CreateObject(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	m, err := e.newManifest(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	if err := e.watchObject(ctx, m); err != nil {
+	if err := e.Watch(ctx, m); err != nil {
 		return nil, err
 	}
 	o := &api.Any{Unstructured: *r.Manifest.Object.DeepCopy()}
-	m.hasPods = e.adopt(&o.Unstructured, m, r)
-	f := e.Tracker.Follow(m.key())
+	m.HasPods = e.adopt(&o.Unstructured, m, r)
+	f := e.Tracker.Follow(m.Key())
 	defer f.Close()
-	call, err := e.Client.Create(ctx, m.kind, m.namespace, o, o)
+	call, err := e.Client.Create(ctx, m.Kind, m.Namespace, o, o)
 	if err != nil {
 		return nil, core.APIError(ctx, err)
 	}
@@ -164,20 +165,20 @@ func (e *Manifests) createManifest(ctx context.Context, r engine.Request, tr *op
 	e.Mu.Lock()
 	e.objects[r.Name] = m
 	e.Mu.Unlock()
-	made := []engine.Object{m.object}
-	if _, known := status.Ready(m.kind.GVK(), &o.Unstructured); !known {
+	made := []engine.Object{m.Object}
+	if _, known := status.Ready(m.Kind.GVK(), &o.Unstructured); !known {
 		pods.MarkReady(tr, op.Milestone{At: call.Answered, Source: "runner"})
 		return made, nil
 	}
-	return made, m.waitReady(ctx, f, tr, call, o.GetGeneration())
+	return made, m.WaitReady(ctx, f, tr, call, o.GetGeneration())
 }
 
 // adopt sets the name and labels of a manifest, and the labels of the pods and claims that its
 // controller creates. It returns true if the controller creates pods.
-func (e *Manifests) adopt(o *unstructured.Unstructured, m *manifest, r engine.Request) bool {
-	o.SetName(m.name)
+func (e *Manifests) adopt(o *unstructured.Unstructured, m *Manifest, r engine.Request) bool {
+	o.SetName(m.Name)
 	o.SetGenerateName("")
-	o.SetNamespace(m.namespace)
+	o.SetNamespace(m.Namespace)
 	o.SetLabels(e.Labels(o.GetLabels(), r.Action, r.Name))
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"} {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
@@ -203,14 +204,14 @@ func (e *Manifests) adopt(o *unstructured.Unstructured, m *manifest, r engine.Re
 	return label(spec["template"])
 }
 
-// waitReady waits until an object of at least a generation is ready. If it was ready before the
+// WaitReady waits until an object of at least a generation is ready. If it was ready before the
 // request, the answer's time counts.
-func (m *manifest) waitReady(ctx context.Context, f *tracker.Feed, tr *op.Trace, request api.Call, generation int64) error {
+func (m *Manifest) WaitReady(ctx context.Context, f *tracker.Feed, tr *op.Trace, request api.Call, generation int64) error {
 	var last *unstructured.Unstructured
 	for {
 		v, err := f.Next(ctx)
 		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s %s is not ready: %s", m.kind.Name, m.name, status.Conditions(last)), Err: err}
+			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s %s is not ready: %s", m.Kind.Name, m.Name, status.Conditions(last)), Err: err}
 		}
 		ev, ok := v.(watch.Event)
 		if !ok {
@@ -221,14 +222,14 @@ func (m *manifest) waitReady(ctx context.Context, f *tracker.Feed, tr *op.Trace,
 			continue
 		}
 		if ev.Type == watch.Deleted {
-			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("%s %s was deleted before it was ready", m.kind.Name, m.name)}
+			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("%s %s was deleted before it was ready", m.Kind.Name, m.Name)}
 		}
 		last = &o.Unstructured
 		if o.GetGeneration() < generation {
 			continue
 		}
-		done, _ := status.Ready(m.kind.GVK(), last)
-		if err := status.ObjectError(m.kind.GVK(), last); err != nil {
+		done, _ := status.Ready(m.Kind.GVK(), last)
+		if err := status.ObjectError(m.Kind.GVK(), last); err != nil {
 			return err
 		}
 		if done {
@@ -242,29 +243,29 @@ func (m *manifest) waitReady(ctx context.Context, f *tracker.Feed, tr *op.Trace,
 	}
 }
 
-// deleteManifest deletes an object with its dependents and the claims of its controller, and waits
+// DeleteObject deletes an object with its dependents and the claims of its controller, and waits
 // until all are gone with their volumes.
-func (e *Manifests) deleteManifest(ctx context.Context, target engine.Object, tr *op.Trace) error {
-	m, err := e.manifestOf(ctx, target)
+func (e *Manifests) DeleteObject(ctx context.Context, target engine.Object, tr *op.Trace) error {
+	m, err := e.Target(ctx, target)
 	if err != nil {
 		return err
 	}
-	if err := e.watchObject(ctx, m); err != nil {
+	if err := e.Watch(ctx, m); err != nil {
 		return err
 	}
 	r := e.NewRemoval()
 	defer r.Feed.Close()
 	defer func() { r.Milestones.Fill(tr, r.ObjectsOf) }()
 	there := new(api.Any)
-	if _, err := e.Client.Get(ctx, m.kind, m.namespace, m.name, there); err != nil {
+	if _, err := e.Client.Get(ctx, m.Kind, m.Namespace, m.Name, there); err != nil {
 		return core.APIError(ctx, err)
 	}
-	r.Manifests[m.key().Name] = pods.PendingDeletion{Object: m.name, UID: there.GetUID()}
-	r.ObjectsOf[pods.ObjectGone] = []string{m.name}
-	r.Feed.Add(m.key())
+	r.Manifests[m.Key().Name] = pods.PendingDeletion{Object: m.Name, UID: there.GetUID()}
+	r.ObjectsOf[pods.ObjectGone] = []string{m.Name}
+	r.Feed.Add(m.Key())
 	var claims []*pods.Volume
 	if !m.foreign {
-		for _, c := range e.Tracker.ClaimsOfObject(target.Name, m.name) {
+		for _, c := range e.Tracker.ClaimsOfObject(target.Name, m.Name) {
 			x := &pods.Volume{Name: c.Name, Object: engine.Object{Kind: engine.VolumeObject, Name: c.Name}}
 			claims = append(claims, x)
 			r.AddClaim(x)
@@ -272,7 +273,7 @@ func (e *Manifests) deleteManifest(ctx context.Context, target engine.Object, tr
 	}
 	uid, foreground := there.GetUID(), metav1.DeletePropagationForeground
 	opts := metav1.DeleteOptions{PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: &uid}}
-	if _, err := e.Client.Delete(ctx, m.kind, m.namespace, m.name, opts); err != nil && !apierrors.IsNotFound(err) {
+	if _, err := e.Client.Delete(ctx, m.Kind, m.Namespace, m.Name, opts); err != nil && !apierrors.IsNotFound(err) {
 		return core.APIError(ctx, err)
 	}
 	for _, x := range claims {
@@ -293,21 +294,21 @@ func (e *Manifests) deleteManifest(ctx context.Context, target engine.Object, tr
 	if m.foreign {
 		return nil
 	}
-	return e.LedgerDone(m.kind, m.name)
+	return e.LedgerDone(m.Kind, m.Name)
 }
 
-// awaitReplicas polls the scale subresource until it has want replicas and as many pods of its
+// AwaitReplicas polls the scale subresource until it has want replicas and as many pods of its
 // selector are ready.
-func (m *manifest) awaitReplicas(ctx context.Context, want int32, tr *op.Trace) error {
+func (m *Manifest) AwaitReplicas(ctx context.Context, want int32, tr *op.Trace) error {
 	clock := m.manifests.Session.Clock
 	for before, now := clock.Now(), clock.Now(); ; before, now = now, clock.Now() {
-		s, err := m.manifests.Client.Scale(ctx, m.kind, m.namespace, m.name)
+		s, err := m.manifests.Client.Scale(ctx, m.Kind, m.Namespace, m.Name)
 		if err != nil {
 			return core.APIError(ctx, err)
 		}
 		there, ready := s.Status.Replicas, s.Status.Replicas
 		if s.Status.Selector != "" {
-			list, _, err := m.manifests.Client.List(ctx, api.Pods, m.namespace, metav1.ListOptions{LabelSelector: s.Status.Selector})
+			list, _, err := m.manifests.Client.List(ctx, api.Pods, m.Namespace, metav1.ListOptions{LabelSelector: s.Status.Selector})
 			if err != nil {
 				return core.APIError(ctx, err)
 			}
@@ -326,7 +327,7 @@ func (m *manifest) awaitReplicas(ctx context.Context, want int32, tr *op.Trace) 
 		select {
 		case <-time.After(replicasPollInterval):
 		case <-ctx.Done():
-			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s %s has %d replicas, %d of them ready, of %d", m.kind.Name, m.name, there, ready, want), Err: ctx.Err()}
+			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s %s has %d replicas, %d of them ready, of %d", m.Kind.Name, m.Name, there, ready, want), Err: ctx.Err()}
 		}
 	}
 }
@@ -334,23 +335,23 @@ func (m *manifest) awaitReplicas(ctx context.Context, want int32, tr *op.Trace) 
 // replicasPollInterval is the poll interval for an object whose pods are not watched.
 const replicasPollInterval = 200 * time.Millisecond
 
-// change returns the patch of a rollout and keeps the current template, or the patch of an undo.
-func (m *manifest) change(template any, undo bool) (types.PatchType, []byte, error) {
+// RolloutPatch returns the patch of a rollout and keeps the current template, or the patch of an undo.
+func (m *Manifest) RolloutPatch(template any, undo bool) (types.PatchType, []byte, error) {
 	m.manifests.Mu.Lock()
 	defer m.manifests.Mu.Unlock()
 	if !undo {
 		m.templates = append(m.templates, template)
-		body := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, restartedAt, time.Now().Format(time.RFC3339Nano))
+		body := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, RestartedAt, time.Now().Format(time.RFC3339Nano))
 		return types.MergePatchType, body, nil
 	}
 	last := len(m.templates) - 1
 	if last < 0 {
-		return "", nil, &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("there is no rollout of %s %s to undo", m.kind.Name, m.name)}
+		return "", nil, &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("there is no rollout of %s %s to undo", m.Kind.Name, m.Name)}
 	}
 	body, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec/template", "value": m.templates[last]}})
 	m.templates = m.templates[:last]
 	return types.JSONPatchType, body, err
 }
 
-// restartedAt is the annotation of kubectl rollout restart.
-const restartedAt = "kubectl.kubernetes.io/restartedAt"
+// RestartedAt is the annotation of kubectl rollout restart.
+const RestartedAt = "kubectl.kubernetes.io/restartedAt"

@@ -1,4 +1,4 @@
-package kubernetes
+package disrupt
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ import (
 )
 
 func TestRefuses(t *testing.T) {
-	e := newDisruptor(pods.New(core.New(core.Options{})), nil)
+	e := New(pods.New(core.New(core.Options{})), nil)
 	e.Session.RunID, e.Tracker = "r1", tracker.New("ns")
 	m := &pods.Pod{State: e.State, Object: "w-0", Template: &corev1.Pod{Spec: corev1.PodSpec{
 		NodeSelector: map[string]string{"disk": "fast"}, Tolerations: []corev1.Toleration{{Key: "mine", Operator: corev1.TolerationOpExists}},

@@ -1,4 +1,4 @@
-package kubernetes
+package disrupt
 
 import (
 	"context"
@@ -19,9 +19,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// reattach deletes the pods that mount a volume, waits until it is detached, and creates them
+// Reattach deletes the pods that mount a volume, waits until it is detached, and creates them
 // again on the requested node.
-func (e *Disruptor) reattach(ctx context.Context, r engine.Request, tr *op.Trace) error {
+func (e *Disruptor) Reattach(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	target := r.Reattach.Target
 	tr.On("", target.Name)
 	x := e.Volume(target.Name)

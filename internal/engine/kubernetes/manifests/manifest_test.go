@@ -1,4 +1,4 @@
-package kubernetes
+package manifests
 
 import (
 	"strings"
@@ -31,7 +31,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 // The pods and claims that a controller will make carry the run's labels; what a
 // server fills in is left out.
 func TestAdopt(t *testing.T) {
-	e := newManifests(pods.New(core.New(core.Options{})), nil)
+	e := New(pods.New(core.New(core.Options{})), nil)
 	e.Session.RunID = "r1"
 	o := object(t, `
 apiVersion: apps/v1
@@ -41,7 +41,7 @@ spec:
   template: {metadata: {labels: {app: db}}, spec: {containers: []}}
   volumeClaimTemplates: [{metadata: {name: data}, spec: {}}]
 status: {replicas: 3}`)
-	m := &manifest{name: "cnsb-r1-db-0", namespace: "ns"}
+	m := &Manifest{Name: "cnsb-r1-db-0", Namespace: "ns"}
 	if !e.adopt(o, m, engine.Request{Action: "db", Name: "db-0"}) {
 		t.Error("it makes pods")
 	}

@@ -1,4 +1,4 @@
-package kubernetes
+package disrupt
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/manifests"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
@@ -22,24 +23,24 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// scale sets an object's replicas and waits until as many are ready and the others gone.
-func (e *Disruptor) scale(ctx context.Context, r engine.Request, tr *op.Trace) error {
+// Scale sets an object's replicas and waits until as many are ready and the others gone.
+func (e *Disruptor) Scale(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	s := r.Scale
-	m, err := e.Manifests.manifestOf(ctx, s.Target)
+	m, err := e.Manifests.Target(ctx, s.Target)
 	if err != nil {
 		return err
 	}
 	tr.On("", s.Target.Name)
 	var set *pods.Set
-	if m.hasPods {
-		set = e.NewSet(m.object.Name)
+	if m.HasPods {
+		set = e.NewSet(m.Object.Name)
 		defer set.Feed.Close()
 	}
 	if s.Script != nil {
 		err = e.runScript(ctx, r, m, tr)
 	} else {
 		var call api.Call
-		call, err = e.Client.Patch(ctx, m.kind, m.namespace, m.name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, s.Replicas), nil, "scale")
+		call, err = e.Client.Patch(ctx, m.Kind, m.Namespace, m.Name, types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, s.Replicas), nil, "scale")
 		err = core.APIError(ctx, err)
 		tr.MarkAt(op.Acked, call.Answered, 0, "runner")
 	}
@@ -49,7 +50,7 @@ func (e *Disruptor) scale(ctx context.Context, r engine.Request, tr *op.Trace) e
 	case set != nil:
 		return set.AwaitReplicas(ctx, int(s.Replicas), tr)
 	}
-	return m.awaitReplicas(ctx, s.Replicas, tr)
+	return m.AwaitReplicas(ctx, s.Replicas, tr)
 }
 
 const (
@@ -58,13 +59,13 @@ const (
 	scriptRemovalTimeout = 30 * time.Second
 )
 
-// scriptOf returns the name in the run of the pod of a request's script.
-func scriptOf(r engine.Request) string { return r.Name + "-script" }
+// ScriptPod returns the name in the run of the pod of a request's script.
+func ScriptPod(r engine.Request) string { return r.Name + "-script" }
 
 // runScript runs a script in a pod with the script's ServiceAccount, and returns when it has
 // succeeded.
-func (e *Disruptor) runScript(ctx context.Context, r engine.Request, m *manifest, tr *op.Trace) error {
-	s, object := r.Scale.Script, scriptOf(r)
+func (e *Disruptor) runScript(ctx context.Context, r engine.Request, m *manifests.Manifest, tr *op.Trace) error {
+	s, object := r.Scale.Script, ScriptPod(r)
 	config := &corev1.ConfigMap{ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, object), Data: map[string]string{scriptFile: s.Text}}
 	mode, no, yes := int32(0o555), false, true // the script uses the API
 	pod := &corev1.Pod{ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, object), Spec: corev1.PodSpec{
@@ -73,8 +74,8 @@ func (e *Disruptor) runScript(ctx context.Context, r engine.Request, m *manifest
 		Volumes: []corev1.Volume{{Name: "script", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			LocalObjectReference: corev1.LocalObjectReference{Name: config.Name}, DefaultMode: &mode}}}},
 		Containers: []corev1.Container{{Name: "script", Image: s.Image, ImagePullPolicy: corev1.PullIfNotPresent,
-			Command:                  []string{scriptDir + "/" + scriptFile, m.name, strconv.Itoa(int(r.Scale.Replicas))},
-			Env:                      []corev1.EnvVar{{Name: "NAMESPACE", Value: m.namespace}, {Name: "KIND", Value: m.kind.Name}, {Name: "RESOURCE", Value: m.kind.String()}},
+			Command:                  []string{scriptDir + "/" + scriptFile, m.Name, strconv.Itoa(int(r.Scale.Replicas))},
+			Env:                      []corev1.EnvVar{{Name: "NAMESPACE", Value: m.Namespace}, {Name: "KIND", Value: m.Kind.Name}, {Name: "RESOURCE", Value: m.Kind.String()}},
 			VolumeMounts:             []corev1.VolumeMount{{Name: "script", MountPath: scriptDir, ReadOnly: true}},
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError, SecurityContext: podspec.Restricted()}},
 	}}
@@ -92,8 +93,8 @@ func (e *Disruptor) runScript(ctx context.Context, r engine.Request, m *manifest
 	return errors.Join(err, e.removeScript(ctx, pod.Name))
 }
 
-// scriptEnded is the milestone at which a script has ended.
-const scriptEnded = "scripted"
+// ScriptEnded is the milestone at which a script has ended.
+const ScriptEnded = "scripted"
 
 func untilSucceeded(ctx context.Context, f *tracker.Feed, name string, uid types.UID, tr *op.Trace) error {
 	last := &corev1.Pod{}
@@ -111,7 +112,7 @@ func untilSucceeded(ctx context.Context, f *tracker.Feed, name string, uid types
 			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("the script's pod %s was deleted before it had ended", name)}
 		}
 		if last.Status.Phase == corev1.PodSucceeded {
-			tr.MarkAt(scriptEnded, ev.At, ev.Err, "watch")
+			tr.MarkAt(ScriptEnded, ev.At, ev.Err, "watch")
 			return nil
 		}
 		if err := status.PodError(last); err != nil {

@@ -1,4 +1,4 @@
-package kubernetes
+package disrupt
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 // annotationRollout is the number of a pod's rollout.
 const annotationRollout = "cnsbench.dev/rollout"
 
-// rollout replaces the pods of a workload one after another, or has the object's controller do so.
-func (e *Disruptor) rollout(ctx context.Context, r engine.Request, tr *op.Trace) error {
+// Rollout replaces the pods of a workload one after another, or has the object's controller do so.
+func (e *Disruptor) Rollout(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	target := r.Rollout.Target
 	tr.On("", target.Name)
 	if target.Kind == engine.ManifestObject {

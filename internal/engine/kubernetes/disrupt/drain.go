@@ -1,4 +1,4 @@
-package kubernetes
+package disrupt
 
 import (
 	"cmp"
@@ -29,9 +29,9 @@ import (
 // uncordonTimeout bounds the uncordoning.
 const uncordonTimeout = 30 * time.Second
 
-// drain cordons a node, evicts the run's pods, has them created again elsewhere and uncordons the
+// Drain cordons a node, evicts the run's pods, has them created again elsewhere and uncordons the
 // node in any case.
-func (e *Disruptor) drain(ctx context.Context, r engine.Request, tr *op.Trace) (err error) {
+func (e *Disruptor) Drain(ctx context.Context, r engine.Request, tr *op.Trace) (err error) {
 	node, err := e.drainedNode(ctx, r)
 	if err != nil {
 		return err
@@ -43,10 +43,10 @@ func (e *Disruptor) drain(ctx context.Context, r engine.Request, tr *op.Trace) (
 			return err
 		}
 	}
-	if err := e.cordon(ctx, node, tr); err != nil {
+	if err := e.Cordon(ctx, node, tr); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.uncordon(ctx, node)) }()
+	defer func() { err = errors.Join(err, e.Uncordon(ctx, node)) }()
 	crowds := make(chan error, 1)
 	controlled := tracker.Milestones{}
 	go func() { crowds <- e.evictControlled(ctx, others, controlled, tr) }()
@@ -90,8 +90,8 @@ func (e *Disruptor) pickNode(ctx context.Context, d *engine.Drain) (string, erro
 	return list[d.Pick%uint64(len(list))].GetName(), nil
 }
 
-// prepareDrain chooses the node before the op starts.
-func (e *Disruptor) prepareDrain(r engine.Request) error {
+// PrepareDrain chooses the node before the op starts.
+func (e *Disruptor) PrepareDrain(r engine.Request) error {
 	ctx, cancel := context.WithTimeout(e.Ctx, core.RequestTimeout)
 	defer cancel()
 	node, err := e.pickNode(ctx, r.Drain)
@@ -136,8 +136,8 @@ func (e *Disruptor) podsOn(node string) ([]*pods.Pod, []*corev1.Pod) {
 	return managed, others
 }
 
-// cordon makes a node unschedulable. It fails if the node is cordoned already.
-func (e *Disruptor) cordon(ctx context.Context, node string, tr *op.Trace) error {
+// Cordon makes a node unschedulable. It fails if the node is cordoned already.
+func (e *Disruptor) Cordon(ctx context.Context, node string, tr *op.Trace) error {
 	n := new(corev1.Node)
 	if _, err := e.Client.Get(ctx, api.Nodes, "", node, n); err != nil {
 		return core.APIError(ctx, err)
@@ -159,14 +159,14 @@ func (e *Disruptor) cordon(ctx context.Context, node string, tr *op.Trace) error
 	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}},"spec":{"unschedulable":true}}`, core.CordonAnnotation, e.Mark())
 	answered, err := e.Patch(ctx, api.Nodes, node, body)
 	if err != nil {
-		return errors.Join(err, e.uncordon(ctx, node)) // the server may have applied it
+		return errors.Join(err, e.Uncordon(ctx, node)) // the server may have applied it
 	}
 	tr.MarkAt(op.Cordoned, answered, 0, "runner")
 	return nil
 }
 
-// uncordon undoes cordon, even if the op's time is over.
-func (e *Disruptor) uncordon(ctx context.Context, node string) error {
+// Uncordon undoes cordon, even if the op's time is over.
+func (e *Disruptor) Uncordon(ctx context.Context, node string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), uncordonTimeout)
 	defer cancel()
 	body := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}},"spec":{"unschedulable":null}}`, core.CordonAnnotation)
