@@ -21,7 +21,7 @@ func (w agentPlan) options(container string) agent.Options { return w.byContaine
 
 // planAgents returns what each agent of a pod does. A container without a command cannot be
 // wrapped.
-func (e *Engine) planAgents(p *engine.Pod, w *engine.Workload) agentPlan {
+func (e *Provisioner) planAgents(p *engine.Pod, w *engine.Workload) agentPlan {
 	plan := agentPlan{byContainer: map[string]agent.Options{}}
 	claimOf := map[string]string{} // volume of the pod to the claim's name in the run
 	for _, v := range p.Spec.Volumes {
@@ -67,7 +67,7 @@ func phaseSet(sets map[int]map[string]bool, phase int) map[string]bool {
 }
 
 // firstIOSpecs requests a first write or read on each claim without one.
-func (e *Engine) firstIOSpecs(c *corev1.Container, claimOf map[string]string, done map[string]bool) []protocol.TouchSpec {
+func (e *Provisioner) firstIOSpecs(c *corev1.Container, claimOf map[string]string, done map[string]bool) []protocol.TouchSpec {
 	var list []protocol.TouchSpec
 	for _, m := range c.VolumeMounts {
 		claim := claimOf[m.Name]
@@ -112,7 +112,7 @@ func canary(want *engine.Canary, c *corev1.Container, claimOf map[string]string,
 
 // holderAgent returns the options of a holder's agent: one first write, or a first read of
 // existing data.
-func (e *Engine) holderAgent(v *pods.Volume) func(string) agent.Options {
+func (e *Provisioner) holderAgent(v *pods.Volume) func(string) agent.Options {
 	t := protocol.TouchSpec{Volume: v.Name, Path: holderDir, Write: true}
 	if v.Block {
 		t = protocol.TouchSpec{Volume: v.Name, Path: holderDevice, Read: true, Device: true}

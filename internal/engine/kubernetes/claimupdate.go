@@ -25,7 +25,7 @@ import (
 
 // resize increases a claim's request. The controller's part is done when the PersistentVolume is
 // larger, the node's when the claim's capacity is.
-func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+func (e *Provisioner) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	v := e.Volume(r.Resize.Target.Name)
 	if v == nil {
 		return nil, core.NotFound(r.Resize.Target)
@@ -94,7 +94,7 @@ func nodeResize(c *corev1.PersistentVolumeClaim, volume resource.Quantity) (upTo
 }
 
 // modify sets a claim's VolumeAttributesClass and waits until the driver has applied it.
-func (e *Engine) modify(ctx context.Context, r engine.Request, tr *op.Trace) error {
+func (e *Provisioner) modify(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	v := e.Volume(r.Modify.Target.Name)
 	if v == nil {
 		return core.NotFound(r.Modify.Target)
@@ -122,7 +122,7 @@ func (e *Engine) modify(ctx context.Context, r engine.Request, tr *op.Trace) err
 }
 
 // hasAttributesClass says whether the cluster has a class of this name.
-func (e *Engine) hasAttributesClass(ctx context.Context, name string) bool {
+func (e *Provisioner) hasAttributesClass(ctx context.Context, name string) bool {
 	if name == "" {
 		return false
 	}
@@ -140,7 +140,7 @@ func (e *Engine) hasAttributesClass(ctx context.Context, name string) bool {
 }
 
 // attributesClass creates a VolumeAttributesClass for a driver and a set of parameters, once.
-func (e *Engine) attributesClass(ctx context.Context, v *pods.Volume, parameters map[string]string) (string, error) {
+func (e *Provisioner) attributesClass(ctx context.Context, v *pods.Volume, parameters map[string]string) (string, error) {
 	if len(parameters) == 0 {
 		return "", &engine.Error{Code: "InvalidArgument", Message: "a VolumeAttributesClass has at least one parameter"}
 	}
@@ -170,14 +170,14 @@ func (e *Engine) attributesClass(ctx context.Context, v *pods.Volume, parameters
 // claimUpdate follows a patched claim.
 type claimUpdate struct {
 	tracker.Observation
-	engine *Engine
-	v      *pods.Volume
-	tr     *op.Trace
+	provisioner *Provisioner
+	v           *pods.Volume
+	tr          *op.Trace
 }
 
 // newClaimUpdate follows a claim from now on.
-func (e *Engine) newClaimUpdate(v *pods.Volume, tr *op.Trace) *claimUpdate {
-	c := &claimUpdate{engine: e, v: v, tr: tr}
+func (e *Provisioner) newClaimUpdate(v *pods.Volume, tr *op.Trace) *claimUpdate {
+	c := &claimUpdate{provisioner: e, v: v, tr: tr}
 	c.Observation = e.Observe(tracker.ClaimUpdateCalls, func() []tracker.Pending { return []tracker.Pending{{Object: v.Object.Name, Names: []string{v.Name}}} })
 	for _, what := range []tracker.Subject{tracker.Claim, tracker.VolumeOfClaim, tracker.EventsOf} {
 		c.Feed.Add(what.Key(v.Name))
@@ -189,7 +189,7 @@ func (c *claimUpdate) close() {
 	c.Feed.Close()
 	c.Milestones.Fill(c.tr, map[string][]string{})
 	c.Calls.Fill(c.tr, false)
-	c.engine.Attempts.Count(c.tr, c.v.Object.Name, c.Warnings, c.Calls)
+	c.provisioner.Attempts.Count(c.tr, c.v.Object.Name, c.Warnings, c.Calls)
 }
 
 func (c *claimUpdate) patch(ctx context.Context, body any) error {
@@ -199,7 +199,7 @@ func (c *claimUpdate) patch(ctx context.Context, body any) error {
 	if err != nil {
 		return err
 	}
-	answered, err := c.engine.Patch(ctx, api.PersistentVolumeClaims, c.v.Name, data)
+	answered, err := c.provisioner.Patch(ctx, api.PersistentVolumeClaims, c.v.Name, data)
 	if err == nil {
 		c.tr.MarkAt(op.Acked, answered, 0, "runner")
 	}

@@ -30,7 +30,6 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/lease"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/manifests"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/metrics"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/proxies"
@@ -46,6 +45,7 @@ type Options = core.Options
 // Engine is the engine of one run. It implements engine.Engine.
 type Engine struct {
 	*pods.State
+	provisioner  *Provisioner
 	manifests    *manifests.Manifests
 	disruptor    *disrupt.Disruptor
 	watches      *watch.Watches
@@ -56,11 +56,6 @@ type Engine struct {
 	inventory    map[string]*csiproxy.Inventory // by proxy, before the run
 	hasSnapshots bool
 	closeOnce    sync.Once
-
-	snapshots         map[string]*snapshot
-	attributesClasses map[string]bool // created by the run
-	existingClasses   map[string]bool // whether the cluster has a class of this name
-
 }
 
 var (
@@ -74,8 +69,8 @@ func New(o Options) *Engine {
 	o.Delivery = cmp.Or(o.Delivery, podspec.DeliverInit)
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceDefault)
 	o.Listen = cmp.Or(o.Listen, ":0")
-	e := &Engine{State: pods.New(core.New(o)), snapshots: map[string]*snapshot{},
-		attributesClasses: map[string]bool{}, existingClasses: map[string]bool{}}
+	e := &Engine{State: pods.New(core.New(o))}
+	e.provisioner = newProvisioner(e.State)
 	e.manifests = manifests.New(e.State, e.logGap)
 	e.disruptor = disrupt.New(e.State, e.manifests)
 	return e
@@ -285,17 +280,17 @@ func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engi
 	defer e.manifests.RefineMilestones(tr)
 	switch {
 	case r.Workload != nil:
-		return e.createWorkload(ctx, r, tr)
+		return e.provisioner.createWorkload(ctx, r, tr)
 	case r.Volume != nil:
-		return e.createVolume(ctx, r, tr)
+		return e.provisioner.createVolume(ctx, r, tr)
 	case r.Snapshot != nil && r.Snapshot.Group:
-		return e.createGroupSnapshot(ctx, r, tr)
+		return e.provisioner.createGroupSnapshot(ctx, r, tr)
 	case r.Snapshot != nil:
-		return e.createSnapshot(ctx, r, tr)
+		return e.provisioner.createSnapshot(ctx, r, tr)
 	case r.Resize != nil:
-		return e.resize(ctx, r, tr)
+		return e.provisioner.resize(ctx, r, tr)
 	case r.Modify != nil:
-		return nil, e.modify(ctx, r, tr)
+		return nil, e.provisioner.modify(ctx, r, tr)
 	case r.Reattach != nil:
 		return nil, e.disruptor.Reattach(ctx, r, tr)
 	case r.Rollout != nil:
@@ -318,11 +313,11 @@ func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engi
 func (e *Engine) deleteObject(ctx context.Context, o engine.Object, tr *op.Trace) error {
 	switch o.Kind {
 	case engine.VolumeObject:
-		return e.deleteVolume(ctx, o.Name, tr)
+		return e.provisioner.deleteVolume(ctx, o.Name, tr)
 	case engine.SnapshotObject, engine.GroupSnapshotObject:
-		return e.deleteSnapshot(ctx, o, tr)
+		return e.provisioner.deleteSnapshot(ctx, o, tr)
 	case engine.WorkloadObject:
-		return e.deleteWorkload(ctx, o.Name, tr)
+		return e.provisioner.deleteWorkload(ctx, o.Name, tr)
 	case engine.ManifestObject:
 		return e.manifests.DeleteObject(ctx, o, tr)
 	}
@@ -390,7 +385,7 @@ func (e *Engine) Close() error {
 }
 
 func (e *Engine) cleaner() *cleanup.Cleaner {
-	return &cleanup.Cleaner{Run: e.Run, StopProbes: e.probes.Stop, IsGroupMember: e.isGroupMember,
+	return &cleanup.Cleaner{Run: e.Run, StopProbes: e.probes.Stop, IsGroupMember: e.provisioner.isGroupMember,
 		ReleaseLeases: func(ctx context.Context) error { return lease.Release(ctx, e.Run, e.leases) }}
 }
 
@@ -406,11 +401,3 @@ func (e *Engine) TeardownRun(ctx context.Context, runID string) error {
 
 // Owed lists what Teardown would remove; see cleanup.Cleaner.
 func (e *Engine) Owed(ctx context.Context) ([]string, error) { return e.cleaner().Owed(ctx) }
-
-// isGroupMember says whether this process has seen a snapshot as a member of a group.
-func (e *Engine) isGroupMember(snapshot string) bool {
-	e.Mu.Lock()
-	defer e.Mu.Unlock()
-	_, member := e.snapshots[names.Raw+snapshot]
-	return member
-}

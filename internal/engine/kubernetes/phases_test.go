@@ -8,12 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 )
 
 // TestPhasesOfAgents: each agent of a pod is told its phase; the first phase makes
 // the first write, each has a canary of its own, and they are awaited in order.
 func TestPhasesOfAgents(t *testing.T) {
-	e := New(Options{Namespace: "ns"})
+	e := newProvisioner(pods.New(core.New(core.Options{Namespace: "ns"})))
 	e.Session = engine.Session{RunID: "r"}
 	p := engine.Pod{Pod: *pod("w-0-main"), Sync: []string{"main", "beside", "main-phase-1"}, Phases: []engine.Phase{
 		{Container: "main", Until: time.Second}, {Container: "beside", Until: time.Second}, {Container: "main-phase-1", Number: 1, From: time.Second}}}

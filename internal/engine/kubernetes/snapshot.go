@@ -38,7 +38,7 @@ const (
 type driverRequest struct{ name, driver string }
 
 // createSnapshot creates a VolumeSnapshot and waits until it is ready.
-func (e *Engine) createSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+func (e *Provisioner) createSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	source := r.Snapshot.Sources[0]
 	v := e.Volume(source.Name)
 	if v == nil {
@@ -68,7 +68,7 @@ func (e *Engine) createSnapshot(ctx context.Context, r engine.Request, tr *op.Tr
 func (c *snapshotCreation) describe(o *engine.Object, source engine.Object) {
 	o.Handle, o.Bytes = c.handles[o.Name], c.bytes[o.Name]
 	if o.Bytes == 0 {
-		o.Bytes = c.engine.claimedSize(&source)
+		o.Bytes = c.provisioner.claimedSize(&source)
 	}
 }
 
@@ -79,13 +79,13 @@ func optionalString(s string) *string {
 	return &s
 }
 
-func (e *Engine) snapshot(name string) *snapshot {
+func (e *Provisioner) snapshot(name string) *snapshot {
 	e.Mu.Lock()
 	defer e.Mu.Unlock()
 	return e.snapshots[name]
 }
 
-func (e *Engine) storeSnapshot(s *snapshot) {
+func (e *Provisioner) storeSnapshot(s *snapshot) {
 	e.Mu.Lock()
 	defer e.Mu.Unlock()
 	e.snapshots[s.object.Name] = s
@@ -94,19 +94,19 @@ func (e *Engine) storeSnapshot(s *snapshot) {
 // snapshotCreation follows snapshots until they are ready to use.
 type snapshotCreation struct {
 	tracker.Observation
-	engine   *Engine
-	tr       *op.Trace
-	objects  map[string]string // names in the run, by name in the cluster
-	names    []string
-	ready    map[string]bool
-	requests map[string]driverRequest // by object, until it has a handle
-	handles  map[string]string
-	bytes    map[string]int64 // restoreSize, by object
-	group    *tracker.Pending // nil: ready, or no group
+	provisioner *Provisioner
+	tr          *op.Trace
+	objects     map[string]string // names in the run, by name in the cluster
+	names       []string
+	ready       map[string]bool
+	requests    map[string]driverRequest // by object, until it has a handle
+	handles     map[string]string
+	bytes       map[string]int64 // restoreSize, by object
+	group       *tracker.Pending // nil: ready, or no group
 }
 
-func (e *Engine) newSnapshotCreation(tr *op.Trace) *snapshotCreation {
-	c := &snapshotCreation{engine: e, tr: tr, objects: map[string]string{}, ready: map[string]bool{}, requests: map[string]driverRequest{},
+func (e *Provisioner) newSnapshotCreation(tr *op.Trace) *snapshotCreation {
+	c := &snapshotCreation{provisioner: e, tr: tr, objects: map[string]string{}, ready: map[string]bool{}, requests: map[string]driverRequest{},
 		handles: map[string]string{}, bytes: map[string]int64{}}
 	c.Observation = e.Observe(tracker.SnapshotCalls, c.pending)
 	return c
@@ -141,9 +141,9 @@ func (c *snapshotCreation) close() {
 	c.Calls.Fill(c.tr, len(c.names) > 1)
 	for object, x := range c.requests {
 		message, times := c.Warnings.FailedAttempts(object)
-		c.engine.Attempts.CreationFailed(x.name, tracker.Creation{RPC: "CreateSnapshot", Driver: x.driver, Object: object, Times: times, Message: message})
+		c.provisioner.Attempts.CreationFailed(x.name, tracker.Creation{RPC: "CreateSnapshot", Driver: x.driver, Object: object, Times: times, Message: message})
 	}
-	c.engine.Attempts.Count(c.tr, strings.Join(c.names, ", "), c.Warnings, c.Calls)
+	c.provisioner.Attempts.Count(c.tr, strings.Join(c.names, ", "), c.Warnings, c.Calls)
 }
 
 // wait returns when all snapshots are ready.
@@ -232,7 +232,7 @@ func (c *snapshotCreation) describePending() string {
 
 // createGroupSnapshot creates a VolumeGroupSnapshot of claims, which Prepare has labelled, and
 // waits until all members are ready.
-func (e *Engine) createGroupSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+func (e *Provisioner) createGroupSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	if e.GroupSnapshotVersion == "" {
 		return nil, &engine.Error{Code: "Unimplemented", Message: "the cluster does not serve VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)"}
 	}
@@ -266,7 +266,7 @@ func (e *Engine) createGroupSnapshot(ctx context.Context, r engine.Request, tr *
 }
 
 // awaitGroup follows the members of a group, whose names the cluster chooses.
-func (e *Engine) awaitGroup(ctx context.Context, r engine.Request, group *snapshot, c *snapshotCreation) ([]engine.Object, error) {
+func (e *Provisioner) awaitGroup(ctx context.Context, r engine.Request, group *snapshot, c *snapshotCreation) ([]engine.Object, error) {
 	bySource := map[string]engine.Object{}
 	for _, o := range r.Snapshot.Sources {
 		bySource[e.Name(o.Name)] = o
@@ -326,4 +326,12 @@ func (c *snapshotCreation) handleGroup(ev watch.Event, r engine.Request, bySourc
 		c.follow(object, o.Name)
 	}
 	return c.handle(ev)
+}
+
+// isGroupMember says whether this process has seen a snapshot as a member of a group.
+func (e *Provisioner) isGroupMember(snapshot string) bool {
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
+	_, member := e.snapshots[names.Raw+snapshot]
+	return member
 }

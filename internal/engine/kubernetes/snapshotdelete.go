@@ -20,7 +20,7 @@ import (
 
 // deleteSnapshot deletes a snapshot, or a group with its members, and returns when the contents
 // are gone too, unless they are retained.
-func (e *Engine) deleteSnapshot(ctx context.Context, object engine.Object, tr *op.Trace) error {
+func (e *Provisioner) deleteSnapshot(ctx context.Context, object engine.Object, tr *op.Trace) error {
 	s := e.snapshot(object.Name)
 	if s == nil {
 		return core.NotFound(object)
@@ -63,7 +63,7 @@ type snapshotDeletion struct {
 type pendingSnapshot struct{ object, name, milestone string }
 
 // newSnapshotDeletion follows snapshots, groups and their contents.
-func (e *Engine) newSnapshotDeletion(list []*snapshot) *snapshotDeletion {
+func (e *Provisioner) newSnapshotDeletion(list []*snapshot) *snapshotDeletion {
 	d := &snapshotDeletion{left: map[string]pendingSnapshot{}}
 	d.Observation = e.Observe(tracker.SnapshotDeletionCalls, d.pending)
 	for _, one := range list {
@@ -173,7 +173,7 @@ func (d *snapshotDeletion) noteError(ev watch.Event, what string, o *api.VolumeS
 	}
 }
 
-func (e *Engine) forgetSnapshots(list []*snapshot) error {
+func (e *Provisioner) forgetSnapshots(list []*snapshot) error {
 	var errs []error
 	e.Mu.Lock()
 	for _, s := range list {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
@@ -48,7 +49,7 @@ func TestSizeOfSource(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			e := New(Options{Namespace: "ns"})
+			e := newProvisioner(pods.New(core.New(core.Options{Namespace: "ns"})))
 			e.Tracker, e.Session.RunID = tracker.New("ns"), "r1"
 			e.StoreVolume(&pods.Volume{Name: e.Name("v-0"), Object: planned})
 			e.storeSnapshot(&snapshot{name: e.Name("s-0"), object: fromSnapshot})
@@ -75,7 +76,7 @@ func TestSizeOfSource(t *testing.T) {
 
 // The members of a group have their own sizes and handles.
 func TestSizesOfGroupMembers(t *testing.T) {
-	e := New(Options{Namespace: "ns"})
+	e := newProvisioner(pods.New(core.New(core.Options{Namespace: "ns"})))
 	e.Tracker, e.Session.RunID = tracker.New("ns"), "r1"
 	e.Session.Clock = op.NewClock()
 	c := e.newSnapshotCreation(op.NewTrace(e.Session.Clock))
@@ -124,7 +125,7 @@ func TestRefusedClaim(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			e := New(Options{Namespace: "ns"})
+			e := newProvisioner(pods.New(core.New(core.Options{Namespace: "ns"})))
 			e.Tracker, e.Session.RunID = tracker.New("ns"), "r1"
 			e.Session.Clock = op.NewClock()
 			pr := e.NewProvision()

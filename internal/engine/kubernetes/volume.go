@@ -18,8 +18,23 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
+// Provisioner creates, changes and deletes volumes, snapshots and workloads.
+type Provisioner struct {
+	*pods.State
+
+	snapshots         map[string]*snapshot
+	attributesClasses map[string]bool // created by the run
+	existingClasses   map[string]bool // whether the cluster has a class of this name
+}
+
+// newProvisioner returns a Provisioner without snapshots.
+func newProvisioner(s *pods.State) *Provisioner {
+	return &Provisioner{State: s, snapshots: map[string]*snapshot{},
+		attributesClasses: map[string]bool{}, existingClasses: map[string]bool{}}
+}
+
 // createVolume creates a claim and, with attach, a pod that mounts it, at once.
-func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+func (e *Provisioner) createVolume(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	claim := r.Volume.Claim.DeepCopy()
 	claim.ObjectMeta = e.Meta(claim.ObjectMeta, r.Action, r.Name)
 	object := engine.Object{Kind: engine.VolumeObject, Name: r.Name, Action: r.Action, Labels: r.Volume.Claim.Labels}
@@ -63,7 +78,7 @@ func (e *Engine) createVolume(ctx context.Context, r engine.Request, tr *op.Trac
 
 // createClaim creates the claim, and before it the PersistentVolume of a static volume. The
 // cluster creates an ephemeral claim.
-func (e *Engine) createClaim(ctx context.Context, v *pods.Volume, claim *corev1.PersistentVolumeClaim, r engine.Request, tr *op.Trace) error {
+func (e *Provisioner) createClaim(ctx context.Context, v *pods.Volume, claim *corev1.PersistentVolumeClaim, r engine.Request, tr *op.Trace) error {
 	if v.Template != nil {
 		e.StoreVolume(v)
 		return nil
@@ -87,7 +102,7 @@ func (e *Engine) createClaim(ctx context.Context, v *pods.Volume, claim *corev1.
 }
 
 // staticVolume returns the PersistentVolume of an existing volume, which is retained.
-func (e *Engine) staticVolume(s *engine.StaticVolume, claim *corev1.PersistentVolumeClaim, r engine.Request) *corev1.PersistentVolume {
+func (e *Provisioner) staticVolume(s *engine.StaticVolume, claim *corev1.PersistentVolumeClaim, r engine.Request) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, r.Name)}
 	pv.Namespace = ""
 	pv.Spec = corev1.PersistentVolumeSpec{
@@ -102,7 +117,7 @@ func (e *Engine) staticVolume(s *engine.StaticVolume, claim *corev1.PersistentVo
 
 // setSource sets the source of a restored or cloned volume. The claim is at least as large as the
 // source is now: it may have grown since the op was planned.
-func (e *Engine) setSource(spec *corev1.PersistentVolumeClaimSpec, object *engine.Object, want *engine.Volume) error {
+func (e *Provisioner) setSource(spec *corev1.PersistentVolumeClaimSpec, object *engine.Object, want *engine.Volume) error {
 	var source *engine.Object
 	var bytes int64
 	switch {
@@ -134,7 +149,7 @@ func (e *Engine) setSource(spec *corev1.PersistentVolumeClaimSpec, object *engin
 
 // claimedSize returns the least size that csi-provisioner allows for a clone: the request of the
 // source's claim, even if a resize is pending or failed.
-func (e *Engine) claimedSize(source *engine.Object) int64 {
+func (e *Provisioner) claimedSize(source *engine.Object) int64 {
 	v := e.Volume(source.Name)
 	if v == nil {
 		return source.Bytes
@@ -148,7 +163,7 @@ func (e *Engine) claimedSize(source *engine.Object) int64 {
 }
 
 // restoreSize returns the least size that csi-provisioner allows for a volume from a snapshot.
-func (e *Engine) restoreSize(source *engine.Object) int64 {
+func (e *Provisioner) restoreSize(source *engine.Object) int64 {
 	s := e.snapshot(source.Name)
 	if s != nil {
 		vs, ok := e.Tracker.Latest(tracker.Snapshot.Key(s.name)).(*api.VolumeSnapshot)
@@ -160,7 +175,7 @@ func (e *Engine) restoreSize(source *engine.Object) int64 {
 }
 
 // waitsForConsumer says whether a StorageClass binds at the first consumer.
-func (e *Engine) waitsForConsumer(class string) bool {
+func (e *Provisioner) waitsForConsumer(class string) bool {
 	mode := e.Classes[class].VolumeBindingMode
 	return mode != nil && *mode == storagev1.VolumeBindingWaitForFirstConsumer
 }
@@ -176,7 +191,7 @@ func holderOf(volume string) string { return volume + "-holder" }
 
 // hold starts a pod of the product's image that mounts the volume and reports the first write or
 // read.
-func (e *Engine) hold(ctx context.Context, v *pods.Volume, r engine.Request, pr *pods.Provision) error {
+func (e *Provisioner) hold(ctx context.Context, v *pods.Volume, r engine.Request, pr *pods.Provision) error {
 	object := holderOf(r.Name)
 	c := corev1.Container{
 		Name: "hold", Image: e.Image, ImagePullPolicy: corev1.PullIfNotPresent,
@@ -228,7 +243,7 @@ func holderSecurity(block bool) *corev1.SecurityContext {
 }
 
 // deleteVolume deletes a volume's holder and claim at once, and waits until the volume is gone.
-func (e *Engine) deleteVolume(ctx context.Context, name string, tr *op.Trace) error {
+func (e *Provisioner) deleteVolume(ctx context.Context, name string, tr *op.Trace) error {
 	v := e.Volume(name)
 	if v == nil {
 		return core.NotFound(engine.Object{Kind: engine.VolumeObject, Name: name})

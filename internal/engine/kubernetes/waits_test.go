@@ -15,6 +15,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
@@ -36,13 +37,13 @@ func (l *lines) Log(source, line string) {
 
 // waitingBed is an engine without a cluster, whose watches are the test's.
 type waitingBed struct {
-	*Engine
+	*Provisioner
 	lines *lines
 	since time.Duration // of the cluster's own time
 }
 
 func newWaitingBed() *waitingBed {
-	b := &waitingBed{Engine: New(Options{Namespace: "ns"}), lines: &lines{}}
+	b := &waitingBed{Provisioner: newProvisioner(pods.New(core.New(core.Options{Namespace: "ns"}))), lines: &lines{}}
 	b.Tracker, b.Session = tracker.New("ns"), engine.Session{RunID: "r1", Clock: op.NewClock(), Sink: b.lines}
 	return b
 }

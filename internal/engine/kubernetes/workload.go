@@ -17,7 +17,7 @@ import (
 )
 
 // createWorkload creates all objects of an instance and waits until its pods are ready.
-func (e *Engine) createWorkload(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+func (e *Provisioner) createWorkload(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	w := &pods.Workload{State: e.State, Name: r.Name}
 	e.Mu.Lock()
 	e.Workloads[w.Name] = w
@@ -46,7 +46,7 @@ func (e *Engine) createWorkload(ctx context.Context, r engine.Request, tr *op.Tr
 }
 
 // createObjects creates everything, referenced objects before pods.
-func (e *Engine) createObjects(ctx context.Context, w *pods.Workload, r engine.Request, pr *pods.Provision, states map[string]*pods.ClaimState) error {
+func (e *Provisioner) createObjects(ctx context.Context, w *pods.Workload, r engine.Request, pr *pods.Provision, states map[string]*pods.ClaimState) error {
 	refs, err := e.createReferenced(ctx, w, r)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (e *Engine) createObjects(ctx context.Context, w *pods.Workload, r engine.R
 
 // ephemeral lists the claims that the cluster creates for a pod, each by the name of its volume,
 // and labels their templates.
-func (e *Engine) ephemeral(p *engine.Pod, action string) []*corev1.PersistentVolumeClaim {
+func (e *Provisioner) ephemeral(p *engine.Pod, action string) []*corev1.PersistentVolumeClaim {
 	var list []*corev1.PersistentVolumeClaim
 	for i := range p.Spec.Volumes {
 		v := &p.Spec.Volumes[i]
@@ -102,7 +102,7 @@ func (e *Engine) ephemeral(p *engine.Pod, action string) []*corev1.PersistentVol
 }
 
 // createReferenced creates the objects that pods refer to by name, except claims.
-func (e *Engine) createReferenced(ctx context.Context, w *pods.Workload, r engine.Request) (*names.References, error) {
+func (e *Provisioner) createReferenced(ctx context.Context, w *pods.Workload, r engine.Request) (*names.References, error) {
 	refs := &names.References{Claims: map[string]string{}, ConfigMaps: map[string]string{}, Secrets: map[string]string{}, Services: map[string]string{}}
 	send := func(kind api.Kind, o api.Object, names map[string]string, object string) error {
 		names[object] = o.GetName()
@@ -152,7 +152,7 @@ func mountedClaims(w *engine.Workload) map[string]bool {
 }
 
 // createPod creates one pod with its agents.
-func (e *Engine) createPod(ctx context.Context, w *pods.Workload, r engine.Request, p *engine.Pod, pr *pods.Provision, refs *names.References) (*pods.Pod, error) {
+func (e *Provisioner) createPod(ctx context.Context, w *pods.Workload, r engine.Request, p *engine.Pod, pr *pods.Provision, refs *names.References) (*pods.Pod, error) {
 	pod := p.Pod.DeepCopy()
 	plan := e.planAgents(p, r.Workload)
 	pod.ObjectMeta = e.Meta(pod.ObjectMeta, r.Action, p.Name)
@@ -168,7 +168,7 @@ func (e *Engine) createPod(ctx context.Context, w *pods.Workload, r engine.Reque
 }
 
 // deleteWorkload deletes all objects of an instance.
-func (e *Engine) deleteWorkload(ctx context.Context, name string, tr *op.Trace) error {
+func (e *Provisioner) deleteWorkload(ctx context.Context, name string, tr *op.Trace) error {
 	w := e.Workload(name)
 	if w == nil {
 		return core.NotFound(engine.Object{Kind: engine.WorkloadObject, Name: name})
