@@ -24,6 +24,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/manifests"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/provision"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -253,7 +254,7 @@ func TestResizeUnmounted(t *testing.T) {
 func TestDrain(t *testing.T) {
 	b := newBed(t)
 	v := b.volume("v-0", "loopfile-xfs")
-	node := b.node(holderOf("v-0"))
+	node := b.node(provision.HolderPod("v-0"))
 	stranger := b.stranger(node)
 	_, web := b.must(engine.Request{Name: "web-0", Action: "web", Manifest: manifestOf(t, deployment)})
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{
@@ -281,7 +282,7 @@ func TestDrain(t *testing.T) {
 	if on > 0 && o.Attempts < 2 {
 		t.Errorf("%d attempts, though a budget was in the way of %d pods", o.Attempts, on)
 	}
-	if now := b.node(holderOf("v-0")); now == node {
+	if now := b.node(provision.HolderPod("v-0")); now == node {
 		t.Errorf("the holder is on %s still", now)
 	}
 	if p := b.pods("who=stranger"); len(p) != 1 || p[0].UID != stranger || p[0].DeletionTimestamp != nil {
@@ -302,7 +303,7 @@ func TestDrain(t *testing.T) {
 func TestDrainInterrupted(t *testing.T) {
 	b := newBed(t)
 	b.volume("v-0", "null")
-	node := b.node(holderOf("v-0"))
+	node := b.node(provision.HolderPod("v-0"))
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, _, err := b.do(ctx, engine.Request{Drain: &engine.Drain{Node: node}}); err == nil {
@@ -344,13 +345,13 @@ func TestReattachAcrossNodes(t *testing.T) {
 			b := newBed(t)
 			v := b.volume("v-0", class)
 			for i, where := range []string{engine.NodeOther, engine.NodeOther, engine.NodeSame, engine.NodeAny} {
-				was := b.node(holderOf("v-0"))
+				was := b.node(provision.HolderPod("v-0"))
 				o, _ := b.must(engine.Request{Reattach: &engine.Reattach{Target: v, Node: where}})
 				b.has(o, op.Acked, op.Gone, op.Scheduled, op.Running, op.FirstWrite)
 				if class != "hostdir" && class != "btrfs" {
 					b.has(o, op.Gone, op.Detached, op.Attached, op.FirstWrite)
 				}
-				if now := b.node(holderOf("v-0")); o.Node != now || where == engine.NodeOther && now == was || where == engine.NodeSame && now != was {
+				if now := b.node(provision.HolderPod("v-0")); o.Node != now || where == engine.NodeOther && now == was || where == engine.NodeSame && now != was {
 					t.Errorf("%s: from %s to %s, the op says %q", where, was, now, o.Node)
 				}
 				since := func(name string) time.Duration {
@@ -392,13 +393,13 @@ func TestForceKill(t *testing.T) {
 func TestReattachRefused(t *testing.T) {
 	b := newBed(t)
 	v := b.volume("v-0", "null")
-	node := b.node(holderOf("v-0"))
+	node := b.node(provision.HolderPod("v-0"))
 	other := map[string]string{"node1": "node2", "node2": "node1"}[node]
 	if err := b.engine.disruptor.Cordon(t.Context(), other, op.NewTrace(b.clock)); err != nil {
 		t.Fatal(err)
 	}
 	b.fails(engine.Request{Reattach: &engine.Reattach{Target: v, Node: engine.NodeOther}}, "FailedPrecondition")
-	if b.node(holderOf("v-0")) != node {
+	if b.node(provision.HolderPod("v-0")) != node {
 		t.Error("the pod has moved")
 	}
 	if err := b.engine.disruptor.Uncordon(t.Context(), other); err != nil {

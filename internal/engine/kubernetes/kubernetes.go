@@ -32,6 +32,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/metrics"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/provision"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/proxies"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
@@ -45,7 +46,7 @@ type Options = core.Options
 // Engine is the engine of one run. It implements engine.Engine.
 type Engine struct {
 	*pods.State
-	provisioner  *Provisioner
+	provisioner  *provision.Provisioner
 	manifests    *manifests.Manifests
 	disruptor    *disrupt.Disruptor
 	watches      *watch.Watches
@@ -70,7 +71,7 @@ func New(o Options) *Engine {
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceDefault)
 	o.Listen = cmp.Or(o.Listen, ":0")
 	e := &Engine{State: pods.New(core.New(o))}
-	e.provisioner = newProvisioner(e.State)
+	e.provisioner = provision.New(e.State)
 	e.manifests = manifests.New(e.State, e.logGap)
 	e.disruptor = disrupt.New(e.State, e.manifests)
 	return e
@@ -280,17 +281,17 @@ func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engi
 	defer e.manifests.RefineMilestones(tr)
 	switch {
 	case r.Workload != nil:
-		return e.provisioner.createWorkload(ctx, r, tr)
+		return e.provisioner.CreateWorkload(ctx, r, tr)
 	case r.Volume != nil:
-		return e.provisioner.createVolume(ctx, r, tr)
+		return e.provisioner.CreateVolume(ctx, r, tr)
 	case r.Snapshot != nil && r.Snapshot.Group:
-		return e.provisioner.createGroupSnapshot(ctx, r, tr)
+		return e.provisioner.CreateGroupSnapshot(ctx, r, tr)
 	case r.Snapshot != nil:
-		return e.provisioner.createSnapshot(ctx, r, tr)
+		return e.provisioner.CreateSnapshot(ctx, r, tr)
 	case r.Resize != nil:
-		return e.provisioner.resize(ctx, r, tr)
+		return e.provisioner.Resize(ctx, r, tr)
 	case r.Modify != nil:
-		return nil, e.provisioner.modify(ctx, r, tr)
+		return nil, e.provisioner.Modify(ctx, r, tr)
 	case r.Reattach != nil:
 		return nil, e.disruptor.Reattach(ctx, r, tr)
 	case r.Rollout != nil:
@@ -313,11 +314,11 @@ func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engi
 func (e *Engine) deleteObject(ctx context.Context, o engine.Object, tr *op.Trace) error {
 	switch o.Kind {
 	case engine.VolumeObject:
-		return e.provisioner.deleteVolume(ctx, o.Name, tr)
+		return e.provisioner.DeleteVolume(ctx, o.Name, tr)
 	case engine.SnapshotObject, engine.GroupSnapshotObject:
-		return e.provisioner.deleteSnapshot(ctx, o, tr)
+		return e.provisioner.DeleteSnapshot(ctx, o, tr)
 	case engine.WorkloadObject:
-		return e.provisioner.deleteWorkload(ctx, o.Name, tr)
+		return e.provisioner.DeleteWorkload(ctx, o.Name, tr)
 	case engine.ManifestObject:
 		return e.manifests.DeleteObject(ctx, o, tr)
 	}
@@ -385,7 +386,7 @@ func (e *Engine) Close() error {
 }
 
 func (e *Engine) cleaner() *cleanup.Cleaner {
-	return &cleanup.Cleaner{Run: e.Run, StopProbes: e.probes.Stop, IsGroupMember: e.provisioner.isGroupMember,
+	return &cleanup.Cleaner{Run: e.Run, StopProbes: e.probes.Stop, IsGroupMember: e.provisioner.IsGroupMember,
 		ReleaseLeases: func(ctx context.Context) error { return lease.Release(ctx, e.Run, e.leases) }}
 }
 

@@ -1,4 +1,4 @@
-package kubernetes
+package provision
 
 import (
 	"context"
@@ -37,8 +37,8 @@ const (
 // driverRequest is a sidecar's request to a driver.
 type driverRequest struct{ name, driver string }
 
-// createSnapshot creates a VolumeSnapshot and waits until it is ready.
-func (e *Provisioner) createSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+// CreateSnapshot creates a VolumeSnapshot and waits until it is ready.
+func (e *Provisioner) CreateSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	source := r.Snapshot.Sources[0]
 	v := e.Volume(source.Name)
 	if v == nil {
@@ -230,9 +230,9 @@ func (c *snapshotCreation) describePending() string {
 	return c.Explain(strings.Join(parts, "; "))
 }
 
-// createGroupSnapshot creates a VolumeGroupSnapshot of claims, which Prepare has labelled, and
+// CreateGroupSnapshot creates a VolumeGroupSnapshot of claims, which Prepare has labelled, and
 // waits until all members are ready.
-func (e *Provisioner) createGroupSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+func (e *Provisioner) CreateGroupSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	if e.GroupSnapshotVersion == "" {
 		return nil, &engine.Error{Code: "Unimplemented", Message: "the cluster does not serve VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)"}
 	}
@@ -328,8 +328,8 @@ func (c *snapshotCreation) handleGroup(ev watch.Event, r engine.Request, bySourc
 	return c.handle(ev)
 }
 
-// isGroupMember says whether this process has seen a snapshot as a member of a group.
-func (e *Provisioner) isGroupMember(snapshot string) bool {
+// IsGroupMember says whether this process has seen a snapshot as a member of a group.
+func (e *Provisioner) IsGroupMember(snapshot string) bool {
 	e.Mu.Lock()
 	defer e.Mu.Unlock()
 	_, member := e.snapshots[names.Raw+snapshot]

@@ -10,6 +10,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/disrupt"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/provision"
 )
 
 // Prepare adds what a request creates to the ledger and, for a group snapshot, labels its claims.
@@ -48,7 +49,7 @@ func (e *Engine) Prepare(r engine.Request) error {
 				return err
 			}
 		}
-		return errors.Join(owe(api.PersistentVolumeClaims, r.Name), owe(api.Pods, holderOf(r.Name)), owe(api.Secrets, holderOf(r.Name)))
+		return errors.Join(owe(api.PersistentVolumeClaims, r.Name), owe(api.Pods, provision.HolderPod(r.Name)), owe(api.Secrets, provision.HolderPod(r.Name)))
 	case r.Volume != nil:
 		if r.Volume.Static != nil {
 			if err := owe(api.PersistentVolumes, r.Name); err != nil {

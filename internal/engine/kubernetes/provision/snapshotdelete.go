@@ -1,4 +1,4 @@
-package kubernetes
+package provision
 
 import (
 	"context"
@@ -18,9 +18,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// deleteSnapshot deletes a snapshot, or a group with its members, and returns when the contents
+// DeleteSnapshot deletes a snapshot, or a group with its members, and returns when the contents
 // are gone too, unless they are retained.
-func (e *Provisioner) deleteSnapshot(ctx context.Context, object engine.Object, tr *op.Trace) error {
+func (e *Provisioner) DeleteSnapshot(ctx context.Context, object engine.Object, tr *op.Trace) error {
 	s := e.snapshot(object.Name)
 	if s == nil {
 		return core.NotFound(object)

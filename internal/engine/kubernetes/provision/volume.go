@@ -1,4 +1,6 @@
-package kubernetes
+// Package provision creates, changes and deletes the volumes, snapshots and workloads of a
+// run.
+package provision
 
 import (
 	"context"
@@ -27,14 +29,14 @@ type Provisioner struct {
 	existingClasses   map[string]bool // whether the cluster has a class of this name
 }
 
-// newProvisioner returns a Provisioner without snapshots.
-func newProvisioner(s *pods.State) *Provisioner {
+// New returns a Provisioner without snapshots.
+func New(s *pods.State) *Provisioner {
 	return &Provisioner{State: s, snapshots: map[string]*snapshot{},
 		attributesClasses: map[string]bool{}, existingClasses: map[string]bool{}}
 }
 
-// createVolume creates a claim and, with attach, a pod that mounts it, at once.
-func (e *Provisioner) createVolume(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+// CreateVolume creates a claim and, with attach, a pod that mounts it, at once.
+func (e *Provisioner) CreateVolume(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	claim := r.Volume.Claim.DeepCopy()
 	claim.ObjectMeta = e.Meta(claim.ObjectMeta, r.Action, r.Name)
 	object := engine.Object{Kind: engine.VolumeObject, Name: r.Name, Action: r.Action, Labels: r.Volume.Claim.Labels}
@@ -50,7 +52,7 @@ func (e *Provisioner) createVolume(ctx context.Context, r engine.Request, tr *op
 	}
 	v := &pods.Volume{Object: object, Name: claim.Name, ReadOnly: pods.IsReadOnly(claim), Block: pods.IsBlock(claim)}
 	if r.Volume.Ephemeral {
-		v.Name, v.Template = e.Name(holderOf(r.Name))+"-"+holderVolume, claim
+		v.Name, v.Template = e.Name(HolderPod(r.Name))+"-"+holderVolume, claim
 	}
 	pr := e.NewProvision()
 	state := pr.AddClaimNamed(r.Name, v.Name, r.Volume.Attach)
@@ -186,13 +188,13 @@ const (
 	holderVolume = "data"
 )
 
-// holderOf returns the name in the run of the pod that holds a volume.
-func holderOf(volume string) string { return volume + "-holder" }
+// HolderPod returns the name in the run of the pod that holds a volume.
+func HolderPod(volume string) string { return volume + "-holder" }
 
 // hold starts a pod of the product's image that mounts the volume and reports the first write or
 // read.
 func (e *Provisioner) hold(ctx context.Context, v *pods.Volume, r engine.Request, pr *pods.Provision) error {
-	object := holderOf(r.Name)
+	object := HolderPod(r.Name)
 	c := corev1.Container{
 		Name: "hold", Image: e.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Command: []string{podspec.AgentBinary, "hold"}, SecurityContext: holderSecurity(v.Block),
@@ -242,8 +244,8 @@ func holderSecurity(block bool) *corev1.SecurityContext {
 	return s
 }
 
-// deleteVolume deletes a volume's holder and claim at once, and waits until the volume is gone.
-func (e *Provisioner) deleteVolume(ctx context.Context, name string, tr *op.Trace) error {
+// DeleteVolume deletes a volume's holder and claim at once, and waits until the volume is gone.
+func (e *Provisioner) DeleteVolume(ctx context.Context, name string, tr *op.Trace) error {
 	v := e.Volume(name)
 	if v == nil {
 		return core.NotFound(engine.Object{Kind: engine.VolumeObject, Name: name})

@@ -1,4 +1,4 @@
-package kubernetes
+package provision
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// createWorkload creates all objects of an instance and waits until its pods are ready.
-func (e *Provisioner) createWorkload(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+// CreateWorkload creates all objects of an instance and waits until its pods are ready.
+func (e *Provisioner) CreateWorkload(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	w := &pods.Workload{State: e.State, Name: r.Name}
 	e.Mu.Lock()
 	e.Workloads[w.Name] = w
@@ -167,8 +167,8 @@ func (e *Provisioner) createPod(ctx context.Context, w *pods.Workload, r engine.
 	return m, m.Start(ctx, pod, plan.wrapped, plan.options, pr)
 }
 
-// deleteWorkload deletes all objects of an instance.
-func (e *Provisioner) deleteWorkload(ctx context.Context, name string, tr *op.Trace) error {
+// DeleteWorkload deletes all objects of an instance.
+func (e *Provisioner) DeleteWorkload(ctx context.Context, name string, tr *op.Trace) error {
 	w := e.Workload(name)
 	if w == nil {
 		return core.NotFound(engine.Object{Kind: engine.WorkloadObject, Name: name})

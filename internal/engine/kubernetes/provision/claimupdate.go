@@ -1,4 +1,4 @@
-package kubernetes
+package provision
 
 import (
 	"context"
@@ -23,9 +23,9 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// resize increases a claim's request. The controller's part is done when the PersistentVolume is
+// Resize increases a claim's request. The controller's part is done when the PersistentVolume is
 // larger, the node's when the claim's capacity is.
-func (e *Provisioner) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+func (e *Provisioner) Resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	v := e.Volume(r.Resize.Target.Name)
 	if v == nil {
 		return nil, core.NotFound(r.Resize.Target)
@@ -93,8 +93,8 @@ func nodeResize(c *corev1.PersistentVolumeClaim, volume resource.Quantity) (upTo
 	})
 }
 
-// modify sets a claim's VolumeAttributesClass and waits until the driver has applied it.
-func (e *Provisioner) modify(ctx context.Context, r engine.Request, tr *op.Trace) error {
+// Modify sets a claim's VolumeAttributesClass and waits until the driver has applied it.
+func (e *Provisioner) Modify(ctx context.Context, r engine.Request, tr *op.Trace) error {
 	v := e.Volume(r.Modify.Target.Name)
 	if v == nil {
 		return core.NotFound(r.Modify.Target)

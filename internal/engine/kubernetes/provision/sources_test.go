@@ -1,4 +1,4 @@
-package kubernetes
+package provision
 
 import (
 	"context"
@@ -49,7 +49,7 @@ func TestSizeOfSource(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			e := newProvisioner(pods.New(core.New(core.Options{Namespace: "ns"})))
+			e := New(pods.New(core.New(core.Options{Namespace: "ns"})))
 			e.Tracker, e.Session.RunID = tracker.New("ns"), "r1"
 			e.StoreVolume(&pods.Volume{Name: e.Name("v-0"), Object: planned})
 			e.storeSnapshot(&snapshot{name: e.Name("s-0"), object: fromSnapshot})
@@ -76,7 +76,7 @@ func TestSizeOfSource(t *testing.T) {
 
 // The members of a group have their own sizes and handles.
 func TestSizesOfGroupMembers(t *testing.T) {
-	e := newProvisioner(pods.New(core.New(core.Options{Namespace: "ns"})))
+	e := New(pods.New(core.New(core.Options{Namespace: "ns"})))
 	e.Tracker, e.Session.RunID = tracker.New("ns"), "r1"
 	e.Session.Clock = op.NewClock()
 	c := e.newSnapshotCreation(op.NewTrace(e.Session.Clock))
@@ -125,7 +125,7 @@ func TestRefusedClaim(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			e := newProvisioner(pods.New(core.New(core.Options{Namespace: "ns"})))
+			e := New(pods.New(core.New(core.Options{Namespace: "ns"})))
 			e.Tracker, e.Session.RunID = tracker.New("ns"), "r1"
 			e.Session.Clock = op.NewClock()
 			pr := e.NewProvision()

@@ -1,4 +1,4 @@
-package kubernetes
+package provision
 
 import (
 	"context"
@@ -43,7 +43,7 @@ type waitingBed struct {
 }
 
 func newWaitingBed() *waitingBed {
-	b := &waitingBed{Provisioner: newProvisioner(pods.New(core.New(core.Options{Namespace: "ns"}))), lines: &lines{}}
+	b := &waitingBed{Provisioner: New(pods.New(core.New(core.Options{Namespace: "ns"}))), lines: &lines{}}
 	b.Tracker, b.Session = tracker.New("ns"), engine.Session{RunID: "r1", Clock: op.NewClock(), Sink: b.lines}
 	return b
 }
