@@ -159,7 +159,7 @@ func (e *Engine) findSnapshotKinds(ctx context.Context) error {
 	case err == nil:
 		e.hasSnapshots = true
 	case core.NotServed(err):
-		return &engine.Error{Code: "Unimplemented", Message: "the cluster has no VolumeSnapshots (snapshot.storage.k8s.io/v1): install the external snapshotter's CRDs and controller"}
+		return engine.Errorf("Unimplemented", "the cluster has no VolumeSnapshots (snapshot.storage.k8s.io/v1): install the external snapshotter's CRDs and controller")
 	default:
 		return fmt.Errorf("look for VolumeSnapshots: %w", err)
 	}
@@ -173,7 +173,7 @@ func (e *Engine) findSnapshotKinds(ctx context.Context) error {
 			return nil
 		}
 	}
-	return &engine.Error{Code: "Unimplemented", Message: "the cluster has no VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)"}
+	return engine.Errorf("Unimplemented", "the cluster has no VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)")
 }
 
 // needsSnapshots says whether the plan uses snapshots.
@@ -308,7 +308,7 @@ func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engi
 		tr.On("", r.Delete.Target.Name)
 		return nil, e.deleteObject(ctx, r.Delete.Target, tr)
 	}
-	return nil, &engine.Error{Code: "InvalidArgument", Message: "the request has no action"}
+	return nil, engine.Errorf("InvalidArgument", "the request has no action")
 }
 
 func (e *Engine) deleteObject(ctx context.Context, o engine.Object, tr *op.Trace) error {
@@ -322,7 +322,7 @@ func (e *Engine) deleteObject(ctx context.Context, o engine.Object, tr *op.Trace
 	case engine.ManifestObject:
 		return e.manifests.DeleteObject(ctx, o, tr)
 	}
-	return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("cannot delete a %s", o.Kind)}
+	return engine.Errorf("InvalidArgument", "cannot delete a %s", o.Kind)
 }
 
 // Environment describes the cluster.

@@ -40,16 +40,16 @@ var _ engine.Parser = (*Engine)(nil)
 // runner and returns the output, so that they need not fit into API objects.
 func (e *Engine) Parse(ctx context.Context, p engine.Parsing) ([]byte, error) {
 	if e.Agents == nil || e.Tracker == nil {
-		return nil, &engine.Error{Code: "NotOpen", Message: "the engine was not opened: no parser is run"}
+		return nil, engine.Errorf("NotOpen", "the engine was not opened: no parser is run")
 	}
 	script := filepath.Join(e.Session.Dir, p.Name+".script")
 	if err := os.WriteFile(script, []byte(p.Script.Text), 0o600); err != nil {
-		return nil, &engine.Error{Code: "ParserFailed", Message: err.Error(), Err: err}
+		return nil, engine.Errorf("ParserFailed", "%s", err.Error()).Wrap(err)
 	}
 	defer os.Remove(script) // the session's directory is removed later
 	data, err := os.Stat(p.File)
 	if err != nil {
-		return nil, &engine.Error{Code: "ParserFailed", Message: err.Error(), Err: err}
+		return nil, engine.Errorf("ParserFailed", "%s", err.Error()).Wrap(err)
 	}
 	r := &parserRun{engine: e, object: p.Name, capture: agent.NewCapture(engine.MaxPrinted)}
 	pod := e.parserPod(ctx, p, data.Size())

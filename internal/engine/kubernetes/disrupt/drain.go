@@ -84,7 +84,7 @@ func (e *Disruptor) pickNode(ctx context.Context, d *engine.Drain) (string, erro
 		return "", core.APIError(ctx, err)
 	}
 	if len(list) == 0 {
-		return "", &engine.Error{Code: "NotFound", Message: fmt.Sprintf("no node has the labels %s", labels.Set(d.Labels))}
+		return "", engine.Errorf("NotFound", "no node has the labels %s", labels.Set(d.Labels))
 	}
 	slices.SortFunc(list, func(a, b api.Object) int { return cmp.Compare(a.GetName(), b.GetName()) })
 	return list[d.Pick%uint64(len(list))].GetName(), nil
@@ -149,7 +149,7 @@ func (e *Disruptor) Cordon(ctx context.Context, node string, tr *op.Trace) error
 	}
 	e.Mu.Unlock()
 	if ours || n.Spec.Unschedulable {
-		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("node %s is cordoned already, by a user or by another operation", node)}
+		return engine.Errorf("FailedPrecondition", "node %s is cordoned already, by a user or by another operation", node)
 	}
 	err := e.Session.Ledger.Add(op.LedgerEntry{Kind: core.CordonKind, Name: node,
 		Data: map[string]string{"server": e.ID.Server, "run": e.Session.RunID}})

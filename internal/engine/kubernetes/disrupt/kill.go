@@ -5,7 +5,6 @@ package disrupt
 import (
 	"context"
 	"errors"
-	"fmt"
 	"syscall"
 	"time"
 
@@ -55,7 +54,7 @@ func (e *Disruptor) Kill(ctx context.Context, r engine.Request, tr *op.Trace) er
 	}
 	sig, ok := signals[k.Signal]
 	if !ok {
-		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("unknown signal %q: want SIGKILL, SIGTERM, SIGINT or SIGSTOP", k.Signal)}
+		return engine.Errorf("InvalidArgument", "unknown signal %q: want SIGKILL, SIGTERM, SIGINT or SIGSTOP", k.Signal)
 	}
 	for _, m := range w.Pods {
 		if err := m.CheckAgents(); err != nil {
@@ -134,7 +133,7 @@ func (e *Disruptor) pauseProcesses(ctx context.Context, w *pods.Workload, d time
 	err = errors.Join(err, send(syscall.SIGCONT))
 	tr.Mark(op.Resumed, "runner")
 	if err != nil {
-		return &engine.Error{Code: "Canceled", Message: fmt.Sprintf("%s was not stopped for %v: %v", w.Name, d, err), Err: err}
+		return engine.Errorf("Canceled", "%s was not stopped for %v: %v", w.Name, d, err).Wrap(err)
 	}
 	return e.repeatFirstIO(ctx, all, tr)
 }
@@ -159,7 +158,7 @@ func (e *Disruptor) repeatFirstIO(ctx context.Context, all []*agent.Session, tr 
 			continue
 		}
 		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: err.Error(), Err: err}
+			return engine.Errorf("Waiting", "%s", err.Error()).Wrap(err)
 		}
 		for _, t := range touches {
 			name := op.FirstRead
@@ -167,7 +166,7 @@ func (e *Disruptor) repeatFirstIO(ctx context.Context, all []*agent.Session, tr 
 				name = op.FirstWrite
 			}
 			if t.Failure != "" {
-				return &engine.Error{Code: "IO", Message: fmt.Sprintf("%s on %s: %s", name, t.Volume, t.Failure)}
+				return engine.Errorf("IO", "%s on %s: %s", name, t.Volume, t.Failure)
 			}
 			object := t.Volume
 			if v := e.VolumeOfClaim(t.Volume); v != nil {

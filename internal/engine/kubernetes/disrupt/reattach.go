@@ -2,7 +2,6 @@ package disrupt
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -31,9 +30,9 @@ func (e *Disruptor) Reattach(ctx context.Context, r engine.Request, tr *op.Trace
 	users := e.PodsUsing(x)
 	switch {
 	case len(users) == 0:
-		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("no pod of the run mounts volume %s: set attach: true, or create it with a workload", target.Name)}
+		return engine.Errorf("FailedPrecondition", "no pod of the run mounts volume %s: set attach: true, or create it with a workload", target.Name)
 	case e.EphemeralOwner(x) != nil:
-		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("volume %s is ephemeral and cannot be attached again: use a volume that outlives its pod", target.Name)}
+		return engine.Errorf("InvalidArgument", "volume %s is ephemeral and cannot be attached again: use a volume that outlives its pod", target.Name)
 	}
 	if err := pods.CheckAllRunning(users); err != nil {
 		return err
@@ -99,7 +98,7 @@ func (e *Disruptor) checkOtherNode(ctx context.Context, m *pods.Pod, node string
 		slices.Sort(reasons)
 		text = strings.Join(reasons, ", ")
 	}
-	return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("pod %s is on node %s and there is no other node for it: %s", m.Name(), node, text)}
+	return engine.Errorf("FailedPrecondition", "pod %s is on node %s and there is no other node for it: %s", m.Name(), node, text)
 }
 
 // nodeRefusal returns why a node does not accept a pod; empty if it may.

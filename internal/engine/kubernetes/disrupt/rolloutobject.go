@@ -2,7 +2,6 @@ package disrupt
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -36,7 +35,7 @@ func (e *Disruptor) rolloutObject(ctx context.Context, r *engine.Rollout, tr *op
 	template, found, _ := unstructured.NestedFieldCopy(now.Object, "spec", "template")
 	_, known := status.Ready(m.Kind.GVK(), &now.Unstructured)
 	if !found || !known {
-		return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("%s %s has no pod template to roll out", m.Kind.Name, m.Name)}
+		return engine.Errorf("InvalidArgument", "%s %s has no pod template to roll out", m.Kind.Name, m.Name)
 	}
 	how, body, err := m.RolloutPatch(template, r.Undo)
 	if err != nil {
@@ -61,7 +60,7 @@ func (e *Disruptor) killPods(ctx context.Context, r engine.Request, tr *op.Trace
 		return err
 	}
 	if k.Signal != "" || !m.HasPods {
-		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("the pods of %s have no agents to send a signal, or do not belong to the run: delete them instead (deletePodSpec)", m.Name)}
+		return engine.Errorf("FailedPrecondition", "the pods of %s have no agents to send a signal, or do not belong to the run: delete them instead (deletePodSpec)", m.Name)
 	}
 	set := e.NewSet(m.Object.Name)
 	defer set.Feed.Close()

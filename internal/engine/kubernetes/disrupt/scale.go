@@ -101,7 +101,7 @@ func untilSucceeded(ctx context.Context, f *tracker.Feed, name string, uid types
 	for {
 		v, err := f.Next(ctx)
 		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("the script's pod %s has not ended: %s", name, status.PodPending(last)), Err: err}
+			return engine.Errorf("Waiting", "the script's pod %s has not ended: %s", name, status.PodPending(last)).Wrap(err)
 		}
 		ev, ok := v.(watch.Event)
 		if !ok || ev.Object.GetUID() != uid {
@@ -109,14 +109,14 @@ func untilSucceeded(ctx context.Context, f *tracker.Feed, name string, uid types
 		}
 		last = ev.Object.(*corev1.Pod)
 		if ev.Type == watch.Deleted {
-			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("the script's pod %s was deleted before it had ended", name)}
+			return engine.Errorf("Deleted", "the script's pod %s was deleted before it had ended", name)
 		}
 		if last.Status.Phase == corev1.PodSucceeded {
 			tr.MarkAt(ScriptEnded, ev.At, ev.Err, "watch")
 			return nil
 		}
 		if err := status.PodError(last); err != nil {
-			return &engine.Error{Code: "ScriptFailed", Message: err.Message, Err: err}
+			return engine.Errorf("ScriptFailed", "%s", err.Message).Wrap(err)
 		}
 	}
 }

@@ -93,9 +93,7 @@ func (h *Holder) acquireOne(ctx context.Context, driver string) error {
 		case seen == nil || seen.UID != l.UID:
 			seen, since = l, time.Now()
 		case seen.Spec.RenewTime != nil && l.Spec.RenewTime != nil && !seen.Spec.RenewTime.Equal(l.Spec.RenewTime):
-			return errors.Join(&engine.Error{Code: "InUse", Message: fmt.Sprintf(
-				"%s is using driver %s now (Lease %s/%s), and two runs at once would affect each other's results: wait until it ends, or pass --concurrent, and both records will say so",
-				describeHolder(l), driver, e.Namespace, name)}, e.LedgerDone(core.Leases, name))
+			return errors.Join(engine.Errorf("InUse", "%s is using driver %s now (Lease %s/%s), and two runs at once would affect each other's results: wait until it ends, or pass --concurrent, and both records will say so", describeHolder(l), driver, e.Namespace, name), e.LedgerDone(core.Leases, name))
 		case time.Since(since) > Duration:
 			if err := removeLease(ctx, e, l); err != nil {
 				return fmt.Errorf("take over the expired Lease %s/%s: %w", e.Namespace, name, err)

@@ -211,7 +211,7 @@ func (m *Manifest) WaitReady(ctx context.Context, f *tracker.Feed, tr *op.Trace,
 	for {
 		v, err := f.Next(ctx)
 		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s %s is not ready: %s", m.Kind.Name, m.Name, status.Conditions(last)), Err: err}
+			return engine.Errorf("Waiting", "%s %s is not ready: %s", m.Kind.Name, m.Name, status.Conditions(last)).Wrap(err)
 		}
 		ev, ok := v.(watch.Event)
 		if !ok {
@@ -222,7 +222,7 @@ func (m *Manifest) WaitReady(ctx context.Context, f *tracker.Feed, tr *op.Trace,
 			continue
 		}
 		if ev.Type == watch.Deleted {
-			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("%s %s was deleted before it was ready", m.Kind.Name, m.Name)}
+			return engine.Errorf("Deleted", "%s %s was deleted before it was ready", m.Kind.Name, m.Name)
 		}
 		last = &o.Unstructured
 		if o.GetGeneration() < generation {
@@ -327,7 +327,7 @@ func (m *Manifest) AwaitReplicas(ctx context.Context, want int32, tr *op.Trace) 
 		select {
 		case <-time.After(replicasPollInterval):
 		case <-ctx.Done():
-			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s %s has %d replicas, %d of them ready, of %d", m.Kind.Name, m.Name, there, ready, want), Err: ctx.Err()}
+			return engine.Errorf("Waiting", "%s %s has %d replicas, %d of them ready, of %d", m.Kind.Name, m.Name, there, ready, want).Wrap(ctx.Err())
 		}
 	}
 }
@@ -346,7 +346,7 @@ func (m *Manifest) RolloutPatch(template any, undo bool) (types.PatchType, []byt
 	}
 	last := len(m.templates) - 1
 	if last < 0 {
-		return "", nil, &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("there is no rollout of %s %s to undo", m.Kind.Name, m.Name)}
+		return "", nil, engine.Errorf("FailedPrecondition", "there is no rollout of %s %s to undo", m.Kind.Name, m.Name)
 	}
 	body, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec/template", "value": m.templates[last]}})
 	m.templates = m.templates[:last]

@@ -54,9 +54,9 @@ func (m *Pod) beginReplace() (*Incarnation, error) {
 	inc := m.Latest
 	switch {
 	case m.removed || m.stopping:
-		return nil, &engine.Error{Code: "Ended", Message: fmt.Sprintf("pod %s is being stopped", m.Name())}
+		return nil, engine.Errorf("Ended", "pod %s is being stopped", m.Name())
 	case inc.successor != nil:
-		return nil, &engine.Error{Code: "Aborted", Message: fmt.Sprintf("another operation is replacing pod %s", m.Name())}
+		return nil, engine.Errorf("Aborted", "another operation is replacing pod %s", m.Name())
 	}
 	inc.successor = &successor{known: make(chan struct{})}
 	return inc, nil

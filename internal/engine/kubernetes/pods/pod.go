@@ -104,7 +104,7 @@ func (m *Pod) create(ctx context.Context, pod *corev1.Pod, inc, prev *Incarnatio
 	over := m.removed || m.stopping
 	m.mu.Unlock()
 	if over {
-		return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("pod %s was stopped before it was created", m.Name())}
+		return engine.Errorf("Deleted", "pod %s was stopped before it was created", m.Name())
 	}
 	state := pr.AddPod(m.Object, len(inc.Sessions), len(pod.Spec.InitContainers) > 0)
 	call, err := m.State.Client.Create(ctx, api.Pods, m.State.Namespace, pod, nil)
@@ -254,11 +254,11 @@ func (m *Pod) Live() *corev1.Pod {
 func (m *Pod) checkRunning() error {
 	switch p := m.Live(); {
 	case m.isStopping():
-		return &engine.Error{Code: "Ended", Message: fmt.Sprintf("pod %s is being stopped", m.Name())}
+		return engine.Errorf("Ended", "pod %s is being stopped", m.Name())
 	case p == nil:
-		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("pod %s is gone", m.Name())}
+		return engine.Errorf("FailedPrecondition", "pod %s is gone", m.Name())
 	case p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed:
-		return &engine.Error{Code: "Ended", Message: fmt.Sprintf("pod %s has ended (%s): its volumes are not in use", m.Name(), p.Status.Phase)}
+		return engine.Errorf("Ended", "pod %s has ended (%s): its volumes are not in use", m.Name(), p.Status.Phase)
 	}
 	return nil
 }
@@ -276,11 +276,11 @@ func CheckAllRunning(pods []*Pod) error {
 func (m *Pod) CheckAgents() error {
 	sessions := m.Current().Sessions
 	if len(sessions) == 0 {
-		return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("pod %s has no agent to send a signal, since its containers have no command: delete the pod instead (deletePodSpec)", m.Name())}
+		return engine.Errorf("FailedPrecondition", "pod %s has no agent to send a signal, since its containers have no command: delete the pod instead (deletePodSpec)", m.Name())
 	}
 	for _, s := range sessions {
 		if !s.Connected() {
-			return &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf("the agent of %s is not connected", s.ID())}
+			return engine.Errorf("FailedPrecondition", "the agent of %s is not connected", s.ID())
 		}
 	}
 	return nil

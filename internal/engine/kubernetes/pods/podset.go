@@ -2,7 +2,6 @@ package pods
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,7 +42,7 @@ func (set *Set) wait(ctx context.Context, done func(watch.Event) bool) error {
 	for ev := (watch.Event{At: set.start}); !done(ev); {
 		v, err := set.Feed.Next(ctx)
 		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s has %d pods, %d of them ready", set.object, len(set.Pods), set.ReadyCount()), Err: err}
+			return engine.Errorf("Waiting", "%s has %d pods, %d of them ready", set.object, len(set.Pods), set.ReadyCount()).Wrap(err)
 		}
 		ev = v.(watch.Event)
 		if p := ev.Object.(*corev1.Pod); ev.Type == watch.Deleted {

@@ -373,9 +373,9 @@ func (pr *Provision) handleEvent(ev watch.Event) error {
 		}
 		switch {
 		case gone:
-			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("claim %s was deleted by another client", o.Name)}
+			return engine.Errorf("Deleted", "claim %s was deleted by another client", o.Name)
 		case o.Status.Phase == corev1.ClaimLost:
-			return &engine.Error{Code: "ClaimLost", Message: fmt.Sprintf("claim %s has lost its volume %s", o.Name, o.Spec.VolumeName)}
+			return engine.Errorf("ClaimLost", "claim %s has lost its volume %s", o.Name, o.Spec.VolumeName)
 		case o.Status.Phase == corev1.ClaimBound:
 			pr.Milestones.Add(op.Bound, c.object, ev)
 			if len(pr.pods) == 0 {
@@ -434,7 +434,7 @@ func (pr *Provision) handlePod(ev watch.Event, p *corev1.Pod, gone bool) error {
 	}
 	state.last = p
 	if gone {
-		return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("pod %s was deleted before it was ready", p.Name)}
+		return engine.Errorf("Deleted", "pod %s was deleted before it was ready", p.Name)
 	}
 	if state.existing {
 		return pr.handleExistingPod(ev, p, state)
@@ -516,7 +516,7 @@ func (pr *Provision) handleAgent(a AgentReady) error {
 			name = op.FirstWrite
 		}
 		if t.failure != "" {
-			return &engine.Error{Code: "IO", Message: fmt.Sprintf("%s on %s: %s", name, t.claim, t.failure)}
+			return engine.Errorf("IO", "%s on %s: %s", name, t.claim, t.failure)
 		}
 		if c := pr.claims[t.claim]; c != nil {
 			pr.Milestones.Set(name, c.object, op.Milestone{At: t.at, Err: t.err, Source: "agent"})
@@ -541,7 +541,7 @@ func (pr *Provision) describeError(ctx context.Context, err error) error {
 	var coded *engine.Error
 	if ctx.Err() == nil || errors.As(err, &coded) {
 		if said := pr.Warnings.String(); said != "" && coded != nil && !strings.Contains(coded.Message, said) {
-			return &engine.Error{Code: coded.Code, Message: coded.Message + " (" + said + ")", Err: coded}
+			return engine.Errorf(coded.Code, "%s", coded.Message+" ("+said+")").Wrap(coded)
 		}
 		return err
 	}
@@ -561,7 +561,7 @@ func (pr *Provision) describeError(ctx context.Context, err error) error {
 			waits = append(waits, fmt.Sprintf("pod %s: %s", name, status.PodPending(p.last)))
 		}
 	}
-	return &engine.Error{Code: "Waiting", Message: pr.Observation.Explain(strings.Join(waits, "; ")), Err: err}
+	return engine.Errorf("Waiting", "%s", pr.Observation.Explain(strings.Join(waits, "; "))).Wrap(err)
 }
 
 // addExistingVolume follows a volume from before the op.

@@ -238,7 +238,7 @@ func (r *Removal) Wait(ctx context.Context) error {
 	for len(r.pods)+len(r.claims)+len(r.volumes)+len(r.attachments)+len(r.Manifests) > 0 {
 		v, err := r.Feed.Next(ctx)
 		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: r.describePending(), Err: err}
+			return engine.Errorf("Waiting", "%s", r.describePending()).Wrap(err)
 		}
 		switch v := v.(type) {
 		case watch.Event:

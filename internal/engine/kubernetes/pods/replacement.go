@@ -2,7 +2,6 @@ package pods
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -308,7 +307,7 @@ func (rp *Replacement) Signal(ctx context.Context, m *Pod, sig syscall.Signal) e
 	inc := rp.old[m]
 	for _, s := range inc.Sessions {
 		if err := s.Signal(sig, 0); err != nil {
-			return &engine.Error{Code: agent.CodeLost, Message: err.Error(), Err: err}
+			return engine.Errorf(agent.CodeLost, "%s", err.Error()).Wrap(err)
 		}
 	}
 	rp.mark(op.Signalled, m, op.Milestone{At: rp.engine.Session.Clock.Now(), Source: "runner"})
@@ -317,7 +316,7 @@ func (rp *Replacement) Signal(ctx context.Context, m *Pod, sig syscall.Signal) e
 		select {
 		case <-s.Done():
 		case <-ctx.Done():
-			return &engine.Error{Code: "Waiting", Message: fmt.Sprintf("%s has not ended after the signal", s.ID()), Err: ctx.Err()}
+			return engine.Errorf("Waiting", "%s has not ended after the signal", s.ID()).Wrap(ctx.Err())
 		}
 		if end := s.End(); end.At > gone.At {
 			gone = op.Milestone{At: end.At, Err: end.Err, Source: "agent"}
@@ -353,7 +352,7 @@ func (e *State) Evict(ctx context.Context, name string, uid types.UID, tr *op.Tr
 		select {
 		case <-time.After(max(evictRetryInterval, call.RetryAfter)):
 		case <-ctx.Done():
-			return call.Answered, &engine.Error{Code: "DisruptionBudget", Message: fmt.Sprintf("pod %s may not be evicted: %v", name, err), Err: ctx.Err()}
+			return call.Answered, engine.Errorf("DisruptionBudget", "pod %s may not be evicted: %v", name, err).Wrap(ctx.Err())
 		}
 	}
 }

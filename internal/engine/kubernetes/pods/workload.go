@@ -26,7 +26,7 @@ func (w *Workload) Revise(undo bool) (string, error) {
 	}
 	last := len(w.revisions) - 1
 	if last < 0 {
-		return "", &engine.Error{Code: "FailedPrecondition", Message: "there is no rollout of " + w.Name + " to undo"}
+		return "", engine.Errorf("FailedPrecondition", "there is no rollout of %s to undo", w.Name)
 	}
 	w.revision, w.revisions = w.revisions[last], w.revisions[:last]
 	return strconv.Itoa(w.revision), nil

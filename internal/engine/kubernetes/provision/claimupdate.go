@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
@@ -67,8 +66,7 @@ func (e *Provisioner) Resize(ctx context.Context, r engine.Request, tr *op.Trace
 		return false
 	})
 	if stuck {
-		return nil, &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf(
-			"claim %s has a pending resize that ends when a pod mounts it, and Kubernetes starts no other until then: set attach: true", v.Name)}
+		return nil, engine.Errorf("FailedPrecondition", "claim %s has a pending resize that ends when a pod mounts it, and Kubernetes starts no other until then: set attach: true", v.Name)
 	}
 	if err != nil {
 		return nil, err
@@ -142,7 +140,7 @@ func (e *Provisioner) hasAttributesClass(ctx context.Context, name string) bool 
 // attributesClass creates a VolumeAttributesClass for a driver and a set of parameters, once.
 func (e *Provisioner) attributesClass(ctx context.Context, v *pods.Volume, parameters map[string]string) (string, error) {
 	if len(parameters) == 0 {
-		return "", &engine.Error{Code: "InvalidArgument", Message: "a VolumeAttributesClass has at least one parameter"}
+		return "", engine.Errorf("InvalidArgument", "a VolumeAttributesClass has at least one parameter")
 	}
 	driver := e.Classes[v.Object.Class].Provisioner
 	h := fnv.New64a()
@@ -216,21 +214,17 @@ func (c *claimUpdate) finish(names ...string) bool {
 
 func (c *claimUpdate) wait(ctx context.Context, done func(watch.Event) bool) error {
 	defer c.Waits.Done()
-	for {
-		v, err := c.Feed.Next(ctx)
+	pending := func() string { return c.Explain(fmt.Sprintf("claim %s was not changed yet", c.v.Name)) }
+	for over := false; !over; {
+		err := c.Next(ctx, pending, func(ev watch.Event) (err error) {
+			over, err = c.handle(ev, done)
+			return err
+		})
 		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: c.Explain(fmt.Sprintf("claim %s was not changed yet", c.v.Name)), Err: err}
+			return err
 		}
-		switch v := v.(type) {
-		case *csiproxy.Call:
-			c.Calls.See(v)
-		case watch.Event:
-			if over, err := c.handle(v, done); over {
-				return err
-			}
-		}
-		c.Waits.Saw(v)
 	}
+	return nil
 }
 
 // handle handles an event; over is true when the update has ended.
@@ -240,7 +234,7 @@ func (c *claimUpdate) handle(ev watch.Event, done func(watch.Event) bool) (over 
 		c.Warnings.See(e)
 		return false, nil
 	case ev.Type == watch.Deleted:
-		return true, &engine.Error{Code: "Deleted", Message: fmt.Sprintf("claim %s was deleted meanwhile", c.v.Name)}
+		return true, engine.Errorf("Deleted", "claim %s was deleted meanwhile", c.v.Name)
 	}
 	return done(ev), nil
 }

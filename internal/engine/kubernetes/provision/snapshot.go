@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
@@ -149,19 +148,9 @@ func (c *snapshotCreation) close() {
 // wait returns when all snapshots are ready.
 func (c *snapshotCreation) wait(ctx context.Context) error {
 	for len(c.ready) < len(c.objects) || len(c.Milestones[op.Taken]) < len(c.objects) {
-		v, err := c.Feed.Next(ctx)
-		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: c.describePending(), Err: err}
+		if err := c.Next(ctx, c.describePending, c.handle); err != nil {
+			return err
 		}
-		switch v := v.(type) {
-		case *csiproxy.Call:
-			c.Calls.See(v)
-		case watch.Event:
-			if err := c.handle(v); err != nil {
-				return err
-			}
-		}
-		c.Waits.Saw(v)
 	}
 	c.tr.EndedAt(c.Milestones.Last(op.Ready))
 	return nil
@@ -173,7 +162,7 @@ func (c *snapshotCreation) handle(ev watch.Event) error {
 		object := c.objects[o.Name]
 		c.Calls.Follow(c.Feed, tracker.SnapshotRequestName(string(o.UID)), object)
 		if ev.Type == watch.Deleted {
-			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("snapshot %s was deleted by another client", o.Name)}
+			return engine.Errorf("Deleted", "snapshot %s was deleted by another client", o.Name)
 		}
 		s := o.Status
 		if s == nil {
@@ -234,7 +223,7 @@ func (c *snapshotCreation) describePending() string {
 // waits until all members are ready.
 func (e *Provisioner) CreateGroupSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	if e.GroupSnapshotVersion == "" {
-		return nil, &engine.Error{Code: "Unimplemented", Message: "the cluster does not serve VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)"}
+		return nil, engine.Errorf("Unimplemented", "the cluster does not serve VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)")
 	}
 	for _, o := range r.Snapshot.Sources {
 		if e.Volume(o.Name) == nil {
@@ -272,20 +261,15 @@ func (e *Provisioner) awaitGroup(ctx context.Context, r engine.Request, group *s
 		bySource[e.Name(o.Name)] = o
 	}
 	members := map[string]engine.Object{}
+	pending := func() string {
+		return fmt.Sprintf("group snapshot %s has %d of %d members; %s",
+			group.name, len(members), len(r.Snapshot.Sources), c.Warnings)
+	}
+	handle := func(ev watch.Event) error { return c.handleGroup(ev, r, bySource, members) }
 	for c.group != nil || len(members) < len(r.Snapshot.Sources) {
-		v, err := c.Feed.Next(ctx)
-		if err != nil {
-			return nil, &engine.Error{Code: "Waiting", Message: fmt.Sprintf("group snapshot %s has %d of %d members; %s", group.name, len(members), len(r.Snapshot.Sources), c.Warnings), Err: err}
+		if err := c.Next(ctx, pending, handle); err != nil {
+			return nil, err
 		}
-		switch v := v.(type) {
-		case *csiproxy.Call:
-			c.Calls.See(v)
-		case watch.Event:
-			if err := c.handleGroup(v, r, bySource, members); err != nil {
-				return nil, err
-			}
-		}
-		c.Waits.Saw(v)
 	}
 	err := c.wait(ctx)
 	var made []engine.Object

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
@@ -111,20 +110,16 @@ func (d *snapshotDeletion) pending() (list []tracker.Pending) {
 func (d *snapshotDeletion) wait(ctx context.Context, tr *op.Trace) (op.Milestone, error) {
 	defer d.Waits.Done()
 	end := op.Milestone{At: op.Never}
+	handle := func(ev watch.Event) error {
+		if at := d.handle(ev, tr); at.At > end.At {
+			end = at
+		}
+		return nil
+	}
 	for len(d.left) > 0 {
-		v, err := d.Feed.Next(ctx)
-		if err != nil {
-			return end, &engine.Error{Code: "Waiting", Message: d.describePending(), Err: err}
+		if err := d.Next(ctx, d.describePending, handle); err != nil {
+			return end, err
 		}
-		switch v := v.(type) {
-		case *csiproxy.Call:
-			d.Calls.See(v)
-		case watch.Event:
-			if at := d.handle(v, tr); at.At > end.At {
-				end = at
-			}
-		}
-		d.Waits.Saw(v)
 	}
 	return end, nil
 }

@@ -4,7 +4,6 @@ package provision
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -47,8 +46,7 @@ func (e *Provisioner) CreateVolume(ctx context.Context, r engine.Request, tr *op
 		return nil, err
 	}
 	if !r.Volume.Attach && r.Volume.Static == nil && e.waitsForConsumer(object.Class) {
-		return nil, &engine.Error{Code: "WaitForFirstConsumer", Message: fmt.Sprintf(
-			"StorageClass %s provisions a volume only when a pod uses it: set attach: true, or use a class with volumeBindingMode Immediate", object.Class)}
+		return nil, engine.Errorf("WaitForFirstConsumer", "StorageClass %s provisions a volume only when a pod uses it: set attach: true, or use a class with volumeBindingMode Immediate", object.Class)
 	}
 	v := &pods.Volume{Object: object, Name: claim.Name, ReadOnly: pods.IsReadOnly(claim), Block: pods.IsBlock(claim)}
 	if r.Volume.Ephemeral {

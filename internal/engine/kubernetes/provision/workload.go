@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
@@ -104,35 +105,31 @@ func (e *Provisioner) ephemeral(p *engine.Pod, action string) []*corev1.Persiste
 // createReferenced creates the objects that pods refer to by name, except claims.
 func (e *Provisioner) createReferenced(ctx context.Context, w *pods.Workload, r engine.Request) (*names.References, error) {
 	refs := &names.References{Claims: map[string]string{}, ConfigMaps: map[string]string{}, Secrets: map[string]string{}, Services: map[string]string{}}
-	send := func(kind api.Kind, o api.Object, names map[string]string, object string) error {
-		names[object] = o.GetName()
+	create := func(kind api.Kind, o api.Object, meta *metav1.ObjectMeta, names map[string]string) error {
+		object := meta.Name
+		*meta = e.Meta(*meta, r.Action, object)
+		names[object] = meta.Name
 		if _, err := e.Create(ctx, kind, o); err != nil {
 			return err
 		}
-		w.Objects = append(w.Objects, pods.NamedObject{Kind: kind, Name: o.GetName()})
+		w.Objects = append(w.Objects, pods.NamedObject{Kind: kind, Name: meta.Name})
 		return nil
 	}
 	for i := range r.Workload.ConfigMaps {
 		c := r.Workload.ConfigMaps[i].DeepCopy()
-		object := c.Name
-		c.ObjectMeta = e.Meta(c.ObjectMeta, r.Action, object)
-		if err := send(api.ConfigMaps, c, refs.ConfigMaps, object); err != nil {
+		if err := create(api.ConfigMaps, c, &c.ObjectMeta, refs.ConfigMaps); err != nil {
 			return nil, err
 		}
 	}
 	for i := range r.Workload.Secrets {
 		c := r.Workload.Secrets[i].DeepCopy()
-		object := c.Name
-		c.ObjectMeta = e.Meta(c.ObjectMeta, r.Action, object)
-		if err := send(api.Secrets, c, refs.Secrets, object); err != nil {
+		if err := create(api.Secrets, c, &c.ObjectMeta, refs.Secrets); err != nil {
 			return nil, err
 		}
 	}
 	for i := range r.Workload.Services {
 		c := r.Workload.Services[i].DeepCopy()
-		object := c.Name
-		c.ObjectMeta = e.Meta(c.ObjectMeta, r.Action, object)
-		if err := send(core.Services, c, refs.Services, object); err != nil {
+		if err := create(core.Services, c, &c.ObjectMeta, refs.Services); err != nil {
 			return nil, err
 		}
 	}

@@ -176,8 +176,7 @@ func ProvisioningError(claim, reason, message string) *engine.Error {
 	case source || !permanentCodes[code]:
 		return nil
 	}
-	return &engine.Error{Code: code,
-		Message: fmt.Sprintf("claim %s will not be provisioned: %s: %s", claim, reason, strings.TrimSpace(message))}
+	return engine.Errorf(code, "claim %s will not be provisioned: %s: %s", claim, reason, strings.TrimSpace(message))
 }
 
 // maxListed is how many items a finding lists.

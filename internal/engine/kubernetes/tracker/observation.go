@@ -1,7 +1,11 @@
 package tracker
 
 import (
+	"context"
+
+	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -29,4 +33,23 @@ func (o *Observation) Explain(text string) string {
 		text += "; " + failures
 	}
 	return text
+}
+
+// Next waits for the next item: it records a CSI call, and has handle handle an event. The
+// error at the end of ctx has the text of pending.
+func (o *Observation) Next(ctx context.Context, pending func() string, handle func(watch.Event) error) error {
+	v, err := o.Feed.Next(ctx)
+	if err != nil {
+		return engine.Errorf("Waiting", "%s", pending()).Wrap(err)
+	}
+	switch v := v.(type) {
+	case *csiproxy.Call:
+		o.Calls.See(v)
+	case watch.Event:
+		if err := handle(v); err != nil {
+			return err
+		}
+	}
+	o.Waits.Saw(v)
+	return nil
 }
