@@ -471,6 +471,17 @@ type Error struct {
 	Err     error
 }
 
+// Errorf returns an Error with a formatted message.
+func Errorf(code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Wrap sets the cause of e and returns e.
+func (e *Error) Wrap(err error) *Error {
+	e.Err = err
+	return e
+}
+
 // Error names the code and what happened.
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Message) }
 

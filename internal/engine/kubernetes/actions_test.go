@@ -20,7 +20,11 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/disrupt"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/manifests"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/provision"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
@@ -111,17 +115,17 @@ func TestDeployment(t *testing.T) {
 	b.has(o, op.Acked, op.Ready)
 	b.fails(engine.Request{Rollout: &engine.Rollout{Target: web, Undo: true}}, "FailedPrecondition")
 	d := new(api.Any)
-	if _, err := b.client.Get(t.Context(), b.engine.manifest("web-0").kind, b.engine.Namespace, b.engine.Name("web-0"), d); err != nil {
+	if _, err := b.client.Get(t.Context(), b.engine.manifests.Get("web-0").Kind, b.engine.Namespace, b.engine.Name("web-0"), d); err != nil {
 		t.Fatal(err)
 	}
-	if a, _, _ := unstructured.NestedStringMap(d.Object, "spec", "template", "metadata", "annotations"); a[restartedAt] != "" {
+	if a, _, _ := unstructured.NestedStringMap(d.Object, "spec", "template", "metadata", "annotations"); a[manifests.RestartedAt] != "" {
 		t.Errorf("the template still says %v", a)
 	}
 	o, _ = b.must(engine.Request{Kill: &engine.Kill{Target: web, Grace: 0}})
 	b.has(o, op.Signalled, op.Gone, op.Replaced)
 	b.fails(engine.Request{Kill: &engine.Kill{Target: web, Signal: "SIGKILL"}}, "FailedPrecondition")
 	o, _ = b.must(engine.Request{Delete: &engine.Delete{Target: web}})
-	b.has(o, op.Acked, objectGone, op.Gone)
+	b.has(o, op.Acked, pods.ObjectGone, op.Gone)
 	if left := b.pods(names.LabelRun); len(left) > 0 {
 		t.Errorf("%d pods are left of the Deployment", len(left))
 	}
@@ -137,7 +141,7 @@ func TestStatefulSet(t *testing.T) {
 		t.Fatalf("%d claims carry the run's label, want 2: %v", len(list), err)
 	}
 	o, _ := b.must(engine.Request{Delete: &engine.Delete{Target: db}})
-	b.has(o, op.Acked, claimGone, volumeGone, op.Gone)
+	b.has(o, op.Acked, pods.ClaimGone, pods.VolumeGone, op.Gone)
 	if list, _, err = b.client.List(t.Context(), api.PersistentVolumeClaims, b.engine.Namespace, metav1.ListOptions{}); err != nil || len(list) > 0 {
 		t.Errorf("%d claims are left: %v", len(list), err)
 	}
@@ -219,13 +223,13 @@ while [ ! -e /nonexistent ] && [ "$(wc -c < /var/run/secrets/kubernetes.io/servi
 `, b.engine.Name("web-0"), ns)}
 	go func() {
 		time.Sleep(2 * time.Second)
-		_, err := b.client.Patch(ctx, b.engine.manifest("web-0").kind, ns, b.engine.Name("web-0"), types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), nil, "scale")
+		_, err := b.client.Patch(ctx, b.engine.manifests.Get("web-0").Kind, ns, b.engine.Name("web-0"), types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), nil, "scale")
 		if err != nil {
 			t.Error(err)
 		}
 	}()
 	o, _ := b.must(engine.Request{Name: "s-0", Scale: &engine.Scale{Target: web, Replicas: 3, Script: script}})
-	b.has(o, op.Acked, scriptEnded, op.Ready)
+	b.has(o, op.Acked, disrupt.ScriptEnded, op.Ready)
 	_, _, err := b.do(ctx, engine.Request{Name: "s-1", Scale: &engine.Scale{Target: web, Replicas: 3,
 		Script: &engine.Script{Image: tools, Text: "#!/bin/sh\necho no-such-luck >&2\nexit 4\n"}}})
 	var coded *engine.Error
@@ -250,7 +254,7 @@ func TestResizeUnmounted(t *testing.T) {
 func TestDrain(t *testing.T) {
 	b := newBed(t)
 	v := b.volume("v-0", "loopfile-xfs")
-	node := b.node(holderOf("v-0"))
+	node := b.node(provision.HolderPod("v-0"))
 	stranger := b.stranger(node)
 	_, web := b.must(engine.Request{Name: "web-0", Action: "web", Manifest: manifestOf(t, deployment)})
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{
@@ -267,7 +271,7 @@ func TestDrain(t *testing.T) {
 	}
 	go func() { // with a third pod, one at a time may go
 		time.Sleep(3 * time.Second)
-		_, err := b.client.Patch(context.WithoutCancel(t.Context()), b.engine.manifest("web-0").kind, b.engine.Namespace, b.engine.Name("web-0"), types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), nil, "scale")
+		_, err := b.client.Patch(context.WithoutCancel(t.Context()), b.engine.manifests.Get("web-0").Kind, b.engine.Namespace, b.engine.Name("web-0"), types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), nil, "scale")
 		if err != nil {
 			t.Error(err)
 		}
@@ -278,7 +282,7 @@ func TestDrain(t *testing.T) {
 	if on > 0 && o.Attempts < 2 {
 		t.Errorf("%d attempts, though a budget was in the way of %d pods", o.Attempts, on)
 	}
-	if now := b.node(holderOf("v-0")); now == node {
+	if now := b.node(provision.HolderPod("v-0")); now == node {
 		t.Errorf("the holder is on %s still", now)
 	}
 	if p := b.pods("who=stranger"); len(p) != 1 || p[0].UID != stranger || p[0].DeletionTimestamp != nil {
@@ -299,7 +303,7 @@ func TestDrain(t *testing.T) {
 func TestDrainInterrupted(t *testing.T) {
 	b := newBed(t)
 	b.volume("v-0", "null")
-	node := b.node(holderOf("v-0"))
+	node := b.node(provision.HolderPod("v-0"))
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, _, err := b.do(ctx, engine.Request{Drain: &engine.Drain{Node: node}}); err == nil {
@@ -307,7 +311,7 @@ func TestDrainInterrupted(t *testing.T) {
 	}
 	b.uncordoned()
 
-	if err := b.engine.cordon(t.Context(), node, op.NewTrace(b.clock)); err != nil {
+	if err := b.engine.disruptor.Cordon(t.Context(), node, op.NewTrace(b.clock)); err != nil {
 		t.Fatal(err)
 	}
 	b.fails(engine.Request{Drain: &engine.Drain{Node: node}}, "FailedPrecondition") // cordoned already
@@ -341,13 +345,13 @@ func TestReattachAcrossNodes(t *testing.T) {
 			b := newBed(t)
 			v := b.volume("v-0", class)
 			for i, where := range []string{engine.NodeOther, engine.NodeOther, engine.NodeSame, engine.NodeAny} {
-				was := b.node(holderOf("v-0"))
+				was := b.node(provision.HolderPod("v-0"))
 				o, _ := b.must(engine.Request{Reattach: &engine.Reattach{Target: v, Node: where}})
 				b.has(o, op.Acked, op.Gone, op.Scheduled, op.Running, op.FirstWrite)
 				if class != "hostdir" && class != "btrfs" {
 					b.has(o, op.Gone, op.Detached, op.Attached, op.FirstWrite)
 				}
-				if now := b.node(holderOf("v-0")); o.Node != now || where == engine.NodeOther && now == was || where == engine.NodeSame && now != was {
+				if now := b.node(provision.HolderPod("v-0")); o.Node != now || where == engine.NodeOther && now == was || where == engine.NodeSame && now != was {
 					t.Errorf("%s: from %s to %s, the op says %q", where, was, now, o.Node)
 				}
 				since := func(name string) time.Duration {
@@ -389,16 +393,16 @@ func TestForceKill(t *testing.T) {
 func TestReattachRefused(t *testing.T) {
 	b := newBed(t)
 	v := b.volume("v-0", "null")
-	node := b.node(holderOf("v-0"))
+	node := b.node(provision.HolderPod("v-0"))
 	other := map[string]string{"node1": "node2", "node2": "node1"}[node]
-	if err := b.engine.cordon(t.Context(), other, op.NewTrace(b.clock)); err != nil {
+	if err := b.engine.disruptor.Cordon(t.Context(), other, op.NewTrace(b.clock)); err != nil {
 		t.Fatal(err)
 	}
 	b.fails(engine.Request{Reattach: &engine.Reattach{Target: v, Node: engine.NodeOther}}, "FailedPrecondition")
-	if b.node(holderOf("v-0")) != node {
+	if b.node(provision.HolderPod("v-0")) != node {
 		t.Error("the pod has moved")
 	}
-	if err := b.engine.uncordon(t.Context(), other); err != nil {
+	if err := b.engine.disruptor.Uncordon(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
 	b.must(engine.Request{Reattach: &engine.Reattach{Target: v, Node: engine.NodeOther}})

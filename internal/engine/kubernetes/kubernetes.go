@@ -1,7 +1,6 @@
-// Package kubernetes carries a Benchmark out on a cluster: requests become
-// objects of the API, milestones come from watches of our own and from the
-// agents in the pods. It needs nothing installed in the cluster.
-// docs/design/kubernetes.md says how its parts fit.
+// Package kubernetes runs a Benchmark on a cluster: requests create API objects; milestones come
+// from watches and from the agents in the pods. Nothing has to be installed in the cluster.
+// docs/design/kubernetes.md describes the parts.
 package kubernetes
 
 import (
@@ -19,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
@@ -27,11 +25,14 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/cleanup"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/disrupt"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/lagprobe"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/lease"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/manifests"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/metrics"
-	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/provision"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/proxies"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
@@ -44,34 +45,18 @@ type Options = core.Options
 
 // Engine is the engine of one run. It implements engine.Engine.
 type Engine struct {
-	*core.Run
+	*pods.State
+	provisioner  *provision.Provisioner
+	manifests    *manifests.Manifests
+	disruptor    *disrupt.Disruptor
 	watches      *watch.Watches
-	tracker      *tracker.Tracker
-	agents       *agent.Server
 	proxies      []*csiproxy.Client
 	leases       *lease.Holder
 	probes       *lagprobe.Probes
 	metrics      *metrics.Collector
-	attempts     *tracker.Attempts
-	inventory    map[string]*csiproxy.Inventory // by proxy: what its driver had before
+	inventory    map[string]*csiproxy.Inventory // by proxy, before the run
 	hasSnapshots bool
-	closed       chan struct{}
 	closeOnce    sync.Once
-
-	mu                sync.Mutex
-	volumes           map[string]*volume
-	snapshots         map[string]*snapshot
-	workloads         map[string]*workload
-	attributesClasses map[string]bool // VolumeAttributesClasses that the run made
-	existingClasses   map[string]bool // and whether the cluster has one of this name itself
-	manifests         map[string]*manifest
-	kinds             map[schema.GroupVersionKind]api.Kind
-	drains            map[int64]string // nodes of drains that were prepared, by request
-	cordoned          map[string]bool  // nodes that we have cordoned
-
-	openingMu       sync.Mutex                // held while a further watch is opened
-	watchesMu       sync.Mutex                // never held during a request, each of which is told to all watches
-	manifestWatches map[string]*watch.Watches // of the kinds of manifests
 }
 
 var (
@@ -80,20 +65,23 @@ var (
 	_ engine.Reporter = (*Engine)(nil)
 )
 
-// New returns an engine that has not touched the cluster yet.
+// New returns an engine that has not connected yet.
 func New(o Options) *Engine {
 	o.Delivery = cmp.Or(o.Delivery, podspec.DeliverInit)
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceDefault)
 	o.Listen = cmp.Or(o.Listen, ":0")
-	return &Engine{Run: core.New(o), closed: make(chan struct{}), attempts: tracker.NewAttempts(),
-		volumes: map[string]*volume{}, snapshots: map[string]*snapshot{}, workloads: map[string]*workload{}, attributesClasses: map[string]bool{}, existingClasses: map[string]bool{},
-		manifests: map[string]*manifest{}, kinds: map[schema.GroupVersionKind]api.Kind{}, drains: map[int64]string{}, cordoned: map[string]bool{}, manifestWatches: map[string]*watch.Watches{}}
+	e := &Engine{State: pods.New(core.New(o))}
+	e.provisioner = provision.New(e.State)
+	e.manifests = manifests.New(e.State, e.logGap)
+	e.disruptor = disrupt.New(e.State, e.manifests)
+	return e
 }
 
-// Capabilities of Kubernetes. What a driver offers is known when it is asked.
+// Capabilities returns what the engine supports. Those of a driver are known only when it is
+// called.
 func (e *Engine) Capabilities() engine.Capabilities { return Capabilities() }
 
-// Capabilities of the engine, without a cluster at hand.
+// Capabilities returns what the engine supports, without a cluster.
 func Capabilities() engine.Capabilities {
 	return engine.Capabilities{
 		Engine: "kubernetes", Cluster: true,
@@ -107,8 +95,7 @@ func Capabilities() engine.Capabilities {
 	}
 }
 
-// Open connects, learns what the cluster offers, opens the watches and
-// listens for agents.
+// Open connects, reads what the cluster offers, opens the watches and listens for agents.
 func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	e.Session, e.Ctx, e.Executing = s, context.WithoutCancel(ctx), true
 	if e.ID = s.Identity; e.ID == (owned.Identity{}) {
@@ -137,11 +124,11 @@ func (e *Engine) Open(ctx context.Context, s engine.Session) error {
 	}
 	e.metrics = metrics.Start(ctx, e.Client, e.Metrics)
 	e.inventory = proxies.ListInventory(ctx, e.Run)
-	e.proxies, err = proxies.Connect(ctx, e.Run, e.tracker)
+	e.proxies, err = proxies.Connect(ctx, e.Run, e.Tracker)
 	return err
 }
 
-// learn reads the classes and drivers, and which kinds of snapshot there are.
+// readClasses reads the StorageClasses, the CSIDrivers and the served snapshot kinds.
 func (e *Engine) readClasses(ctx context.Context) error {
 	e.Classes, e.Drivers = map[string]storagev1.StorageClass{}, map[string]storagev1.CSIDriver{}
 	list, _, err := e.Client.List(ctx, api.StorageClasses, "", metav1.ListOptions{})
@@ -152,7 +139,7 @@ func (e *Engine) readClasses(ctx context.Context) error {
 		e.Classes[o.GetName()] = *o.(*storagev1.StorageClass)
 	}
 	list, _, err = e.Client.List(ctx, api.CSIDrivers, "", metav1.ListOptions{})
-	if err != nil { // a right that few need: without it, all drivers are taken to attach
+	if err != nil { // few runs need this right: without it, all drivers are assumed to attach
 		e.Session.Sink.Log("engine", fmt.Sprintf("the cluster's CSIDrivers cannot be read: %v", err))
 	}
 	for _, o := range list {
@@ -161,10 +148,10 @@ func (e *Engine) readClasses(ctx context.Context) error {
 	return e.findSnapshotKinds(ctx)
 }
 
-// learnSnapshots finds which of the snapshot kinds the cluster serves.
+// findSnapshotKinds finds the snapshot kinds that the cluster serves.
 func (e *Engine) findSnapshotKinds(ctx context.Context) error {
 	if !e.needsSnapshots() {
-		return nil // so that no right to them is needed either
+		return nil // needs no right to them
 	}
 	one := metav1.ListOptions{}
 	_, _, err := e.Client.List(ctx, api.VolumeSnapshots, e.Namespace, one)
@@ -172,7 +159,7 @@ func (e *Engine) findSnapshotKinds(ctx context.Context) error {
 	case err == nil:
 		e.hasSnapshots = true
 	case core.NotServed(err):
-		return &engine.Error{Code: "Unimplemented", Message: "the cluster has no VolumeSnapshots (snapshot.storage.k8s.io/v1): install the external snapshotter's CRDs and controller"}
+		return engine.Errorf("Unimplemented", "the cluster has no VolumeSnapshots (snapshot.storage.k8s.io/v1): install the external snapshotter's CRDs and controller")
 	default:
 		return fmt.Errorf("look for VolumeSnapshots: %w", err)
 	}
@@ -186,10 +173,10 @@ func (e *Engine) findSnapshotKinds(ctx context.Context) error {
 			return nil
 		}
 	}
-	return &engine.Error{Code: "Unimplemented", Message: "the cluster has no VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)"}
+	return engine.Errorf("Unimplemented", "the cluster has no VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)")
 }
 
-// needsSnapshots says whether the plan makes or uses snapshots.
+// needsSnapshots says whether the plan uses snapshots.
 func (e *Engine) needsSnapshots() bool {
 	return e.Session.Needs.Kinds[op.Snapshot] || e.Session.Needs.Kinds[op.Restore]
 }
@@ -203,12 +190,12 @@ func (e *Engine) listen(ctx context.Context) error {
 		}
 	}
 	var err error
-	e.agents, err = agent.ListenTLS(context.WithoutCancel(ctx), e.Listen, advertise, e.Session.Clock, e.Session.Sink)
+	e.Agents, err = agent.ListenTLS(context.WithoutCancel(ctx), e.Listen, advertise, e.Session.Clock, e.Session.Sink)
 	return err
 }
 
-// routeTo is the address of ours from which the API server is reached. Nothing
-// is sent: connecting a UDP socket only asks the kernel for the route.
+// routeTo returns the local address of the route to the API server. Connecting a UDP socket sends
+// nothing.
 func routeTo(ctx context.Context, server string) (string, error) {
 	host := server
 	if u, err := url.Parse(server); err == nil && u.Host != "" {
@@ -223,9 +210,9 @@ func routeTo(ctx context.Context, server string) (string, error) {
 	return address, err
 }
 
-// watch opens all watches; they are open before the first op.
+// openWatches opens all watches, before the first op.
 func (e *Engine) openWatches(ctx context.Context) error {
-	e.tracker = tracker.New(e.Namespace)
+	e.Tracker = tracker.New(e.Namespace)
 	ours := e.Selector()
 	kinds := []watch.Source{
 		{Kind: api.Pods, Namespace: e.Namespace, LabelSelector: ours},
@@ -246,26 +233,22 @@ func (e *Engine) openWatches(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.Client.Sending, e.Client.Seen = e.sending, e.wrote
+	e.manifests.Watches = e.watches
+	e.Client.Sending, e.Client.Seen = e.manifests.Sending, e.manifests.Wrote
 	return nil
 }
 
-// see takes an event of a watch.
+// handleEvent passes an event of a watch on.
 func (e *Engine) handleEvent(ev watch.Event) {
 	e.leases.ObserveVolume(ev)
-	e.attempts.See(ev)
-	e.tracker.See(ev)
+	e.Attempts.See(ev)
+	e.Tracker.See(ev)
 }
 
-// observe begins the observation of an op from now on.
-func (e *Engine) observe(calls map[string]bool, pending func() []tracker.Pending) tracker.Observation {
-	return e.tracker.Observe(e.Session.Sink, e.Session.Clock.Now(), calls, pending)
-}
-
-// gap says when a watch was lost and when it was back.
+// logGap logs when a watch was lost and when it was back.
 func (e *Engine) logGap(g watch.Gap) {
 	if !g.To.Known() {
-		e.Session.Sink.Log("watch", fmt.Sprintf("the watch of %s was lost: %s; what happens until it is back is known to that interval only", g.Kind, g.Cause))
+		e.Session.Sink.Log("watch", fmt.Sprintf("the watch of %s was lost: %s; milestones until it is back are known to that interval only", g.Kind, g.Cause))
 		return
 	}
 	line := fmt.Sprintf("the watch of %s is back after %v, at attempt %d", g.Kind, time.Duration(g.To-g.From).Round(time.Millisecond), g.Attempts)
@@ -275,7 +258,7 @@ func (e *Engine) logGap(g watch.Gap) {
 	e.Session.Sink.Log("watch", line)
 }
 
-// accountForWatches notes how good the clocks were.
+// logWatchStats logs the lags of the watches and the throttled requests.
 func (e *Engine) logWatchStats() {
 	for _, l := range e.watches.Lags() {
 		line, err := json.Marshal(l)
@@ -284,62 +267,62 @@ func (e *Engine) logWatchStats() {
 		}
 	}
 	if n := e.Client.Throttled(); n > 0 {
-		e.Session.Sink.Log("engine", fmt.Sprintf("the API server refused %d requests for being too many (429); none was repeated", n))
+		e.Session.Sink.Log("engine", fmt.Sprintf("the API server throttled %d requests (429); none was retried", n))
 	}
 }
 
-// Do carries out one request; see engine.Engine.
+// Do executes one request; see engine.Engine.
 func (e *Engine) Do(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	tr.On("", r.Name)
 	tr.Attempt()
-	defer e.refineMilestones(tr)
+	defer e.manifests.RefineMilestones(tr)
 	switch {
 	case r.Workload != nil:
-		return e.createWorkload(ctx, r, tr)
+		return e.provisioner.CreateWorkload(ctx, r, tr)
 	case r.Volume != nil:
-		return e.createVolume(ctx, r, tr)
+		return e.provisioner.CreateVolume(ctx, r, tr)
 	case r.Snapshot != nil && r.Snapshot.Group:
-		return e.createGroupSnapshot(ctx, r, tr)
+		return e.provisioner.CreateGroupSnapshot(ctx, r, tr)
 	case r.Snapshot != nil:
-		return e.createSnapshot(ctx, r, tr)
+		return e.provisioner.CreateSnapshot(ctx, r, tr)
 	case r.Resize != nil:
-		return e.resize(ctx, r, tr)
+		return e.provisioner.Resize(ctx, r, tr)
 	case r.Modify != nil:
-		return nil, e.modify(ctx, r, tr)
+		return nil, e.provisioner.Modify(ctx, r, tr)
 	case r.Reattach != nil:
-		return nil, e.reattach(ctx, r, tr)
+		return nil, e.disruptor.Reattach(ctx, r, tr)
 	case r.Rollout != nil:
-		return nil, e.rollout(ctx, r, tr)
+		return nil, e.disruptor.Rollout(ctx, r, tr)
 	case r.Drain != nil:
-		return nil, e.drain(ctx, r, tr)
+		return nil, e.disruptor.Drain(ctx, r, tr)
 	case r.Scale != nil:
-		return nil, e.scale(ctx, r, tr)
+		return nil, e.disruptor.Scale(ctx, r, tr)
 	case r.Kill != nil:
-		return nil, e.kill(ctx, r, tr)
+		return nil, e.disruptor.Kill(ctx, r, tr)
 	case r.Manifest != nil:
-		return e.createManifest(ctx, r, tr)
+		return e.manifests.CreateObject(ctx, r, tr)
 	case r.Delete != nil:
 		tr.On("", r.Delete.Target.Name)
 		return nil, e.deleteObject(ctx, r.Delete.Target, tr)
 	}
-	return nil, &engine.Error{Code: "InvalidArgument", Message: "the request asks for nothing"}
+	return nil, engine.Errorf("InvalidArgument", "the request has no action")
 }
 
 func (e *Engine) deleteObject(ctx context.Context, o engine.Object, tr *op.Trace) error {
 	switch o.Kind {
 	case engine.VolumeObject:
-		return e.deleteVolume(ctx, o.Name, tr)
+		return e.provisioner.DeleteVolume(ctx, o.Name, tr)
 	case engine.SnapshotObject, engine.GroupSnapshotObject:
-		return e.deleteSnapshot(ctx, o, tr)
+		return e.provisioner.DeleteSnapshot(ctx, o, tr)
 	case engine.WorkloadObject:
-		return e.deleteWorkload(ctx, o.Name, tr)
+		return e.provisioner.DeleteWorkload(ctx, o.Name, tr)
 	case engine.ManifestObject:
-		return e.deleteManifest(ctx, o, tr)
+		return e.manifests.DeleteObject(ctx, o, tr)
 	}
-	return &engine.Error{Code: "InvalidArgument", Message: fmt.Sprintf("cannot delete a %s", o.Kind)}
+	return engine.Errorf("InvalidArgument", "cannot delete a %s", o.Kind)
 }
 
 // Environment describes the cluster.
@@ -375,24 +358,22 @@ func describeNodes(nodes []api.Object) []any {
 	return list
 }
 
-// Close stops watching and listening.
+// Close stops the watches and the listener.
 func (e *Engine) Close() error {
 	var errs []error
 	e.closeOnce.Do(func() {
-		close(e.closed)
+		close(e.Closed)
 		e.probes.Stop()
 		e.leases.Stop()
-		if e.agents != nil {
-			errs = append(errs, e.agents.Close())
+		if e.Agents != nil {
+			errs = append(errs, e.Agents.Close())
 		}
 		for _, p := range e.proxies {
 			if p != nil {
 				errs = append(errs, p.Close())
 			}
 		}
-		for _, w := range e.manifestWatches {
-			w.Close()
-		}
+		e.manifests.CloseWatches()
 		if e.watches != nil {
 			e.logWatchStats()
 			e.watches.Close()
@@ -405,7 +386,7 @@ func (e *Engine) Close() error {
 }
 
 func (e *Engine) cleaner() *cleanup.Cleaner {
-	return &cleanup.Cleaner{Run: e.Run, StopProbes: e.probes.Stop, IsGroupMember: e.isGroupMember,
+	return &cleanup.Cleaner{Run: e.Run, StopProbes: e.probes.Stop, IsGroupMember: e.provisioner.IsGroupMember,
 		ReleaseLeases: func(ctx context.Context) error { return lease.Release(ctx, e.Run, e.leases) }}
 }
 
@@ -421,11 +402,3 @@ func (e *Engine) TeardownRun(ctx context.Context, runID string) error {
 
 // Owed lists what Teardown would remove; see cleanup.Cleaner.
 func (e *Engine) Owed(ctx context.Context) ([]string, error) { return e.cleaner().Owed(ctx) }
-
-// isMember says whether this process has seen a snapshot come with a group of the run.
-func (e *Engine) isGroupMember(snapshot string) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	_, member := e.snapshots[names.Raw+snapshot]
-	return member
-}

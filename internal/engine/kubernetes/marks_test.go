@@ -55,7 +55,7 @@ func TestMarks(t *testing.T) {
 	}
 	s.Add(t, "/api/v1/nodes/n", `{}`)
 	s.Add(t, "/api/v1/persistentvolumes/pvc-1", `{"metadata":{"uid":"u"}}`)
-	if err := e.cordon(t.Context(), "n", op.NewTrace(op.NewClock())); err != nil {
+	if err := e.disruptor.Cordon(t.Context(), "n", op.NewTrace(op.NewClock())); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.Get("/api/v1/nodes/n").GetAnnotations()[core.CordonAnnotation]; got != e.Mark() || !unschedulable() ||

@@ -18,40 +18,38 @@ import (
 	"github.com/cnsbench/cnsbench/internal/agent/protocol"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/podspec"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
 const (
-	// parserDir is where a parser script finds itself and its file.
+	// parserDir has a parser script and its input.
 	parserDir    = "/cnsbench"
 	parserVolume = "cnsbench-parser"
 	parserName   = "parser" // of the container
-	// parserScratch is what a parser has in /tmp.
-	parserTmpSize = "256Mi"
-	// parserGone bounds the wait for a parser's pod to be gone.
+	// parserTmpSize limits /tmp of a parser.
+	parserTmpSize        = "256Mi"
 	parserRemovalTimeout = 30 * time.Second
-	// podPollInterval is how often it is looked whether the pod is gone.
-	podPollInterval = 500 * time.Millisecond
+	podPollInterval      = 500 * time.Millisecond
 )
 
 var _ engine.Parser = (*Engine)(nil)
 
-// Parse runs a script as a pod of its own; see engine.Parser. The agent in it
-// fetches script and file from the runner and brings back what is printed, so
-// that neither has to fit into an object of the API.
+// Parse runs a script in a pod; see engine.Parser. Its agent fetches script and file from the
+// runner and returns the output, so that they need not fit into API objects.
 func (e *Engine) Parse(ctx context.Context, p engine.Parsing) ([]byte, error) {
-	if e.agents == nil || e.tracker == nil {
-		return nil, &engine.Error{Code: "NotOpen", Message: "the engine was not opened: no parser is run"}
+	if e.Agents == nil || e.Tracker == nil {
+		return nil, engine.Errorf("NotOpen", "the engine was not opened: no parser is run")
 	}
 	script := filepath.Join(e.Session.Dir, p.Name+".script")
 	if err := os.WriteFile(script, []byte(p.Script.Text), 0o600); err != nil {
-		return nil, &engine.Error{Code: "ParserFailed", Message: err.Error(), Err: err}
+		return nil, engine.Errorf("ParserFailed", "%s", err.Error()).Wrap(err)
 	}
-	defer os.Remove(script) // the session's directory is removed later in any case
+	defer os.Remove(script) // the session's directory is removed later
 	data, err := os.Stat(p.File)
 	if err != nil {
-		return nil, &engine.Error{Code: "ParserFailed", Message: err.Error(), Err: err}
+		return nil, engine.Errorf("ParserFailed", "%s", err.Error()).Wrap(err)
 	}
 	r := &parserRun{engine: e, object: p.Name, capture: agent.NewCapture(engine.MaxPrinted)}
 	pod := e.parserPod(ctx, p, data.Size())
@@ -65,7 +63,7 @@ func (e *Engine) Parse(ctx context.Context, p engine.Parsing) ([]byte, error) {
 	return printed, errors.Join(err, r.remove(ctx))
 }
 
-// parserRun is one script's pod.
+// parserRun is the pod of one script.
 type parserRun struct {
 	engine  *Engine
 	object  string
@@ -75,27 +73,27 @@ type parserRun struct {
 
 func (r *parserRun) name() string { return r.engine.Name(r.object) }
 
-// run makes the pod and returns how the script ended; the error says why it did
-// not run, or not to its end.
-func (r *parserRun) run(ctx context.Context, pod *corev1.Pod, gifts []agent.InputFile) (op.ContainerEnd, error) {
+// run creates the pod and returns how the script ended. The error says why it did not run to its
+// end.
+func (r *parserRun) run(ctx context.Context, pod *corev1.Pod, files []agent.InputFile) (op.ContainerEnd, error) {
 	none := op.ContainerEnd{}
 	var err error
-	r.session, err = r.engine.agents.Expect(agent.ID{Instance: r.object, Container: parserName}, agent.Options{Sample: -1, MaxOutput: agent.CaptureOutput, Sink: r.capture, Files: gifts})
+	r.session, err = r.engine.Agents.Expect(agent.ID{Instance: r.object, Container: parserName}, agent.Options{Sample: -1, MaxOutput: agent.CaptureOutput, Sink: r.capture, Files: files})
 	if err != nil {
 		return none, err
 	}
-	pr := r.engine.newProvision()
-	pr.addPod(r.object, 1, true)
+	pr := r.engine.NewProvision()
+	pr.AddPod(r.object, 1, true)
 	if err := r.create(ctx, pod); err != nil {
 		pr.Feed.Close()
 		return none, err
 	}
 	go func() {
-		a := agentReady{pod: pod.Name, ready: op.Milestone{Source: "agent"}}
-		a.ready.At, a.ready.Err, a.failure = r.session.Started(ctx)
+		a := pods.AgentReady{Pod: pod.Name, Ready: op.Milestone{Source: "agent"}}
+		a.Ready.At, a.Ready.Err, a.Failure = r.session.Started(ctx)
 		pr.Feed.Put(a)
 	}()
-	err = pr.wait(ctx, op.NewTrace(r.engine.Session.Clock))
+	err = pr.Wait(ctx, op.NewTrace(r.engine.Session.Clock))
 	if err == nil {
 		select {
 		case <-r.session.Done():
@@ -115,11 +113,11 @@ func (r *parserRun) run(ctx context.Context, pod *corev1.Pod, gifts []agent.Inpu
 	return end.ContainerEnd, nil
 }
 
-// create sends the pod, and before it the Secret with its agent's token.
+// create creates the Secret with the agent's token and the pod.
 func (r *parserRun) create(ctx context.Context, pod *corev1.Pod) error {
 	e := r.engine
 	delivery := e.Delivery
-	if delivery == podspec.DeliverBaked { // into the images of workloads, which a parser's need not be
+	if delivery == podspec.DeliverBaked { // into workload images only
 		delivery = podspec.DeliverInit
 	}
 	public, _ := r.session.SecretEnv()
@@ -137,15 +135,14 @@ func (r *parserRun) create(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// remove deletes what create made and returns when it is gone; its time is no
-// longer the script's.
+// remove deletes what create created and waits until it is gone, outside of the script's time.
 func (r *parserRun) remove(ctx context.Context) error {
 	e := r.engine
 	if r.session == nil {
 		return nil
 	}
-	r.session.Abandon(errors.New("its parser is no longer wanted"))
-	e.agents.Forget(r.object)
+	r.session.Abandon(errors.New("the parser has ended"))
+	e.Agents.Forget(r.object)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), parserRemovalTimeout)
 	defer cancel()
 	err := errors.Join(e.Delete(ctx, api.Pods, r.name()), e.Delete(ctx, api.Secrets, r.name()))
@@ -163,8 +160,8 @@ func (r *parserRun) remove(ctx context.Context) error {
 	return fmt.Errorf("the parser's pod %s may be left: %w", r.name(), err)
 }
 
-// parserPod meets the restricted Pod Security Standard whatever the image's
-// user: the script runs as nobody in particular.
+// parserPod returns a pod that meets the restricted Pod Security Standard, whatever user the image
+// has.
 func (e *Engine) parserPod(ctx context.Context, p engine.Parsing, size int64) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: e.Meta(metav1.ObjectMeta{}, "", p.Name)}
 	no := false
@@ -189,7 +186,7 @@ func (e *Engine) parserPod(ctx context.Context, p engine.Parsing, size int64) *c
 			SecurityContext: podspec.Restricted(),
 		}},
 	}
-	if until, ok := ctx.Deadline(); ok { // also where the runner is lost
+	if until, ok := ctx.Deadline(); ok { // even if the runner is lost
 		pod.Spec.ActiveDeadlineSeconds = new(max(1, int64(time.Until(until)/time.Second)+1))
 	}
 	return pod

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -45,13 +46,13 @@ func TestPrepareNamesAll(t *testing.T) {
 func TestSettledIsNoFailure(t *testing.T) {
 	e := New(Options{Namespace: "ns"})
 	e.Session = engine.Session{RunID: "r", Clock: op.NewClock()}
-	e.tracker = tracker.New("ns")
-	pr := e.newProvision()
-	pr.addPod("p", 1, false)
-	pr.Feed.Put(agentReady{pod: "cnsb-r-p", ready: op.Milestone{At: 5, Source: "agent"}, started: op.Milestone{At: 4, Source: "agent"}})
-	e.tracker.See(watch.Event{Type: watch.Deleted, Object: pod("cnsb-r-p"), At: 9})
+	e.Tracker = tracker.New("ns")
+	pr := e.NewProvision()
+	pr.AddPod("p", 1, false)
+	pr.Feed.Put(pods.AgentReady{Pod: "cnsb-r-p", Ready: op.Milestone{At: 5, Source: "agent"}, Started: op.Milestone{At: 4, Source: "agent"}})
+	e.Tracker.See(watch.Event{Type: watch.Deleted, Object: pod("cnsb-r-p"), At: 9})
 	tr := op.NewTrace(e.Session.Clock)
-	if err := pr.wait(t.Context(), tr); err != nil {
+	if err := pr.Wait(t.Context(), tr); err != nil {
 		t.Errorf("a ready pod that went later: %v", err)
 	}
 	var o op.Op
@@ -59,11 +60,11 @@ func TestSettledIsNoFailure(t *testing.T) {
 	if o.Ended != 5 {
 		t.Errorf("the op ended at %d, want at its readiness", o.Ended)
 	}
-	if e.tracker.SeesNodeCalls() {
+	if e.Tracker.SeesNodeCalls() {
 		t.Error("nothing was seen of nodes")
 	}
-	e.tracker.SeeCall(csiproxy.Call{RPC: "NodePublishVolume", Subject: csiproxy.Subject{Volume: "v"}, End: 3})
-	if !e.tracker.SeesNodeCalls() {
+	e.Tracker.SeeCall(csiproxy.Call{RPC: "NodePublishVolume", Subject: csiproxy.Subject{Volume: "v"}, End: 3})
+	if !e.Tracker.SeesNodeCalls() {
 		t.Error("a call of a node service was seen")
 	}
 }

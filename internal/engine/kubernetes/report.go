@@ -10,38 +10,37 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/proxies"
 )
 
-// Report says what the run as a whole has shown: who else was at work, what
-// sidecars did in vain and may have left, what kubelets and controllers counted.
+// Report reports on the whole run: concurrent runs, failed attempts and possible orphans, and the
+// counts of kubelets and controllers.
 func (e *Engine) Report(ctx context.Context) engine.RunReport {
 	if e.Client == nil || e.watches == nil {
-		return engine.RunReport{Findings: e.leases.Findings()} // it was not opened
+		return engine.RunReport{Findings: e.leases.Findings()} // not opened
 	}
 	counted, findings := e.metrics.Collect(ctx, e.DriversInUse())
 	orphans, listed := proxies.FindOrphans(ctx, e.Run, e.inventory)
 	findings = append(findings, orphans...)
-	findings = append(findings, e.attempts.Findings(listed)...)
+	findings = append(findings, e.Attempts.Findings(listed)...)
 	findings = append(findings, e.unobservedFindings()...)
 	findings = append(findings, e.leases.Findings()...)
 	return engine.RunReport{Findings: findings, Distributions: append(lagprobe.Lags(e.watches, e.probes), counted...)}
 }
 
-// unobserved names what nobody could see of volumes on their way to pods.
+// unobservedFindings says that staging and publishing were not observed, and why.
 func (e *Engine) unobservedFindings() []engine.Finding {
-	if e.tracker.SeesNodeCalls() || !e.hadPods() {
+	if e.Tracker.SeesNodeCalls() || !e.hadPods() {
 		return nil
 	}
-	why := "no CSI proxy was given, and none is installed that this run may follow (docs/kubernetes.md)"
+	why := "no CSI proxy was given, and this run may use no installed one (docs/kubernetes.md)"
 	switch {
 	case e.metrics.Kubelets():
-		why += "; the kubelets' own counts of the whole run stand beside the result"
+		why += "; the result has the kubelets' counts of the whole run"
 	case len(e.metrics.Unread()) > 0:
 		why += ", and kubelets' metrics could not be read: " + strings.Join(e.metrics.Unread(), "; ")
 	}
 	return []engine.Finding{{Name: "stagedUnobserved", Severity: "info",
-		Evidence: "when volumes were staged and published was not seen in any op: " + why}}
+		Evidence: "the times of staging and publishing were not observed in any op: " + why}}
 }
 
-// hadPods says whether the run had any pod.
 func (e *Engine) hadPods() bool {
 	for _, s := range e.watches.Lags() {
 		if s.Kind == api.Pods.String() {

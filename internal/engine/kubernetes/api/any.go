@@ -16,18 +16,17 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Any is an object of a kind that is known by its manifest alone.
+// Any is an object of any kind, decoded without a Go type.
 type Any struct{ unstructured.Unstructured }
 
-// UnmarshalJSON takes every object, also the items of a list of a built-in kind,
-// which do not say their kind.
+// UnmarshalJSON also accepts items of a list of a built-in kind, which have no kind.
 func (a *Any) UnmarshalJSON(data []byte) error {
 	a.Object = nil
 	return utiljson.Unmarshal(data, &a.Object)
 }
 
-// Find asks the server which resource a kind of a manifest is; the error is
-// NotFound where it serves none.
+// Find asks the server for the resource of a manifest's kind. The error is NotFound if there is
+// none.
 func (c *Client) Find(ctx context.Context, gvk schema.GroupVersionKind) (Kind, error) {
 	path := "/apis/" + gvk.Group + "/" + gvk.Version
 	if gvk.Group == "" {
@@ -44,7 +43,7 @@ func (c *Client) Find(ctx context.Context, gvk schema.GroupVersionKind) (Kind, e
 		return Kind{}, fmt.Errorf("look for %s: %w", gvk, err)
 	}
 	for _, r := range list.APIResources {
-		if r.Kind == gvk.Kind && !strings.Contains(r.Name, "/") { // else a subresource
+		if r.Kind == gvk.Kind && !strings.Contains(r.Name, "/") { // not a subresource
 			k.Resource, k.Namespaced = r.Name, r.Namespaced
 			return k, nil
 		}
@@ -65,8 +64,8 @@ func (c *Client) Scale(ctx context.Context, k Kind, namespace, name string) (*au
 	return s, err
 }
 
-// Evict asks for a pod's eviction. A PodDisruptionBudget that forbids it answers
-// 429 with the cause policyv1.DisruptionBudgetCause, which is no throttling.
+// Evict requests a pod's eviction. If a PodDisruptionBudget forbids it, the error is a 429 with
+// the cause policyv1.DisruptionBudgetCause, which is not counted as throttling.
 func (c *Client) Evict(ctx context.Context, namespace, name string, opts metav1.DeleteOptions) (Call, error) {
 	call := Call{Verb: "evict", Kind: evictions, Namespace: namespace, Name: name}
 	body, err := evictions.Encode(&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, DeleteOptions: &opts})

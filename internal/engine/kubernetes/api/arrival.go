@@ -13,12 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Arrivals says when what was read of a connection had come to this machine, by
-// the kernel's own stamps: a process that has to wait for a CPU reads late, and
-// would take its own delay for the server's.
+// Arrivals has the kernel's receive timestamps of a connection. A process that waits for a CPU
+// reads late; without them its delay would count as the server's.
 type Arrivals struct{ conn atomic.Pointer[arrivalConn] }
 
-// Trace has ctx's request say on which connection it is.
+// Trace records the connection of ctx's request.
 func (a *Arrivals) Trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
 		c := info.Conn
@@ -31,8 +30,8 @@ func (a *Arrivals) Trace(ctx context.Context) context.Context {
 	}})
 }
 
-// Last is how long ago the last byte that was read so far had come, at most; 0
-// where the kernel does not tell.
+// Last returns the maximum time since the last read byte was received; 0 if the kernel does not
+// report it.
 func (a *Arrivals) Last() (ago time.Duration) {
 	c := a.conn.Load()
 	if c == nil {
@@ -49,19 +48,19 @@ func (a *Arrivals) Last() (ago time.Duration) {
 	return ago
 }
 
-// longestAgo is what is believed: the kernel stamps by the wall clock, and more
-// than this is one that was set meanwhile.
+// longestAgo is the largest plausible age: the kernel's timestamps use the wall clock, which may
+// be set.
 const longestAgo = 5 * time.Second
 
-// arrivalConn reads a TCP connection with the kernel's stamps.
+// arrivalConn reads a TCP connection with receive timestamps.
 type arrivalConn struct {
 	net.Conn
 	raw syscall.RawConn
-	at  atomic.Int64 // ns since 1970: when the last segment that was read had come
+	at  atomic.Int64 // Unix time in ns of the last segment that was read
 }
 
-// stamped asks the kernel for stamps of what a connection receives; where that
-// cannot be had the connection is returned as it is.
+// stamped enables receive timestamps for a connection. It returns the connection itself if the
+// kernel does not support them.
 func stamped(c net.Conn) net.Conn {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
@@ -78,8 +77,7 @@ func stamped(c net.Conn) net.Conn {
 	return &arrivalConn{Conn: c, raw: raw}
 }
 
-// Read is as a connection's, with one system call like it. Deadlines are the
-// connection's own.
+// Read reads with one system call. The connection's deadlines apply.
 func (c *arrivalConn) Read(p []byte) (n int, err error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -107,9 +105,8 @@ func (c *arrivalConn) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// stampIn finds the stamp among control messages, in ns since 1970; 0 where there
-// is none: the kernel does not stamp every segment, and that of one before is not
-// this one's.
+// stampIn finds the timestamp in control messages, as Unix time in ns; 0 if there is none: the
+// kernel does not stamp every segment.
 func stampIn(control []byte) int64 {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {

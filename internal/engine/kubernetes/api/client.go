@@ -25,37 +25,35 @@ import (
 type Client struct {
 	conn  *Conn
 	clock op.Clock
-	// Seen is told of every call as soon as it is answered, before the caller
-	// is; set it before the first call. It must not block. The watches' lag is
-	// measured by it.
+	// Seen is called after every answer, before the caller returns; it must not block. The lag of
+	// watches is measured by it. Set it before the first call.
 	Seen func(Call)
-	// Sending, likewise, is told of every write before it is sent; Seen follows.
+	// Sending is called before every write; Seen follows.
 	Sending   func(Call)
 	throttled atomic.Int64
 }
 
-// Call is what is known of one request beside its result. It is filled also
-// where the request failed.
+// Call describes one request, also a failed one.
 type Call struct {
 	Verb            string // "create", "get", "list", "patch", "delete"
 	Kind            Kind
 	Namespace, Name string
-	Sent            op.Time // just before the request was given to the network
-	Answered        op.Time // when its answer was complete, not yet decoded; or when it failed
-	Status          int     // of HTTP; 0: there was no answer
+	Sent            op.Time // just before the request is written
+	Answered        op.Time // when the answer was complete, before decoding; or the time of the failure
+	Status          int     // HTTP status; 0: no answer
 	RetryAfter      time.Duration
-	// Sends is how often the request was written: more than 1 where net/http
-	// sent it again after a connection turned out dead before the server took it.
+	// Sends is how often the request was written: more than 1 if net/http repeated it because a
+	// connection was closed before the server read it.
 	Sends int
-	// ResourceVersion and UID of the object in the answer, if one was in it.
+	// ResourceVersion and UID of the object in the answer, if any.
 	ResourceVersion string
 	UID             types.UID
 }
 
-// Write says whether the request was to change something.
+// Write says whether the request changes something.
 func (c Call) Write() bool { return c.Verb == "create" || c.Verb == "patch" || c.Verb == "delete" }
 
-// New makes a client of the given server with a connection of its own.
+// New makes a client with a connection of its own.
 func New(host *rest.Config, clock op.Clock) (*Client, error) {
 	conn, err := Dial(host, false)
 	if err != nil {
@@ -67,11 +65,11 @@ func New(host *rest.Config, clock op.Clock) (*Client, error) {
 // Close closes idle connections.
 func (c *Client) Close() { c.conn.Close() }
 
-// Throttled counts the answers 429 so far.
+// Throttled returns the number of 429 answers.
 func (c *Client) Throttled() int64 { return c.throttled.Load() }
 
-// Create makes obj (whose apiVersion and kind it sets) and reads what became of
-// it into into, which may be obj, or nil.
+// Create creates obj, whose apiVersion and kind it sets, and decodes the answer into into, which
+// may be obj or nil.
 func (c *Client) Create(ctx context.Context, k Kind, namespace string, obj, into Object) (Call, error) {
 	call := Call{Verb: "create", Kind: k, Namespace: namespace, Name: obj.GetName()}
 	body, err := k.Encode(obj)
@@ -89,15 +87,15 @@ func (c *Client) Get(ctx context.Context, k Kind, namespace, name string, into O
 	return call, err
 }
 
-// Patch changes one object, or with a subresource ("status", "scale") that.
-// data is JSON of the type given.
+// Patch changes an object or a subresource ("status", "scale"). data is JSON of the given patch
+// type.
 func (c *Client) Patch(ctx context.Context, k Kind, namespace, name string, kind types.PatchType, data []byte, into Object, subresource ...string) (Call, error) {
 	call := Call{Verb: "patch", Kind: k, Namespace: namespace, Name: name}
 	err := c.do(ctx, &call, request{method: http.MethodPatch, path: k.Path(namespace, name, subresource...), media: string(kind), body: data}, into)
 	return call, err
 }
 
-// Delete removes one object; opts carries preconditions, grace and propagation.
+// Delete deletes an object; opts has preconditions, grace period and propagation.
 func (c *Client) Delete(ctx context.Context, k Kind, namespace, name string, opts metav1.DeleteOptions) (Call, error) {
 	call := Call{Verb: "delete", Kind: k, Namespace: namespace, Name: name}
 	opts.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}
@@ -109,9 +107,8 @@ func (c *Client) Delete(ctx context.Context, k Kind, namespace, name string, opt
 	return call, err
 }
 
-// List reads all objects of a kind, in one namespace or in all (""), that the
-// options' selectors match; other options are not sent. Call has the list's
-// resourceVersion.
+// List lists the objects of a kind in a namespace, or in all (""), that match the selectors of
+// opts. Other options are ignored. Call has the list's resourceVersion.
 func (c *Client) List(ctx context.Context, k Kind, namespace string, opts metav1.ListOptions) ([]Object, Call, error) {
 	call := Call{Verb: "list", Kind: k, Namespace: namespace}
 	answer, err := c.send(ctx, &call, request{method: http.MethodGet, path: k.Path(namespace, ""), query: Selectors(opts.LabelSelector, opts.FieldSelector)})
@@ -123,14 +120,13 @@ func (c *Client) List(ctx context.Context, k Kind, namespace string, opts metav1
 	return items, call, err
 }
 
-// Text reads what is no object, such as a proxied path, as it is. path is
-// escaped already.
+// Text reads a path that is not an object, such as a proxied one. path has to be escaped.
 func (c *Client) Text(ctx context.Context, path string) ([]byte, error) {
 	call := Call{Verb: "get"}
 	return c.send(ctx, &call, request{method: http.MethodGet, path: path, accept: "text/plain, " + JSON})
 }
 
-// Selectors is a query with what is not empty.
+// Selectors returns the query of the selectors that are not empty.
 func Selectors(label, field string) url.Values {
 	q := url.Values{}
 	if label != "" {
@@ -144,13 +140,12 @@ func Selectors(label, field string) url.Values {
 
 type request struct {
 	method, path, media string
-	accept              string // empty: the kind's
+	accept              string // empty: that of the kind
 	query               url.Values
 	body                []byte
 }
 
-// do sends a request, reads the answer into into unless it is nil, and tells
-// Seen.
+// do sends a request, decodes the answer into into unless it is nil, and calls Seen.
 func (c *Client) do(ctx context.Context, call *Call, r request, into Object) error {
 	answer, err := c.send(ctx, call, r)
 	if err == nil {
@@ -162,8 +157,8 @@ func (c *Client) do(ctx context.Context, call *Call, r request, into Object) err
 	return err
 }
 
-// read decodes the answer and keeps its version. A deletion may be answered
-// with a Status, which has none.
+// read decodes the answer and keeps its resourceVersion. A deletion may be answered with a Status,
+// which has none.
 func (c *Call) read(answer []byte, into Object) error {
 	obj := into
 	if obj == nil {
@@ -173,13 +168,13 @@ func (c *Call) read(answer []byte, into Object) error {
 	switch {
 	case err == nil:
 		c.ResourceVersion, c.UID = obj.GetResourceVersion(), obj.GetUID()
-	case into == nil: // done all the same; nobody asked for the object
+	case into == nil: // the caller does not need the object
 		return nil
 	}
 	return err
 }
 
-// maxAnswer bounds the memory that one answer may take: a list of 100 000 pods.
+// maxAnswer bounds the memory of one answer: a list of 100 000 pods.
 const maxAnswer = 1 << 30
 
 func (c *Client) send(ctx context.Context, call *Call, r request) ([]byte, error) {
@@ -199,7 +194,7 @@ func (c *Client) send(ctx context.Context, call *Call, r request) ([]byte, error
 	}
 	answer, header, err := c.exchange(ctx, call, r, header, body)
 	call.Answered = c.clock.Now()
-	if err == nil { // what was read meanwhile for others came later, if anything
+	if err == nil { // bytes of other streams came later, if any
 		call.Answered = max(call.Sent, call.Answered-op.Time(arrivals.Last()))
 	}
 	call.Sends = int(sends.Load())
@@ -227,7 +222,7 @@ func (c *Client) exchange(ctx context.Context, call *Call, r request, header htt
 	return answer, resp.Header, err
 }
 
-// ReadBounded reads all of r, and fails where that is more than limit bytes.
+// ReadBounded reads all of r, and fails if that exceeds limit bytes.
 func ReadBounded(r io.Reader, limit int64) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(b)) > limit {
@@ -236,6 +231,5 @@ func ReadBounded(r io.Reader, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// IsGone says that err is "410 Gone": the server has forgotten the
-// resourceVersion that was asked for.
+// IsGone says whether err means that the requested resourceVersion has expired (410 Gone).
 func IsGone(err error) bool { return apierrors.IsGone(err) || apierrors.IsResourceExpired(err) }

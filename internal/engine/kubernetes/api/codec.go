@@ -12,17 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The two encodings, as media types.
+// Media types of the two encodings.
 const (
 	JSON     = runtime.ContentTypeJSON
 	Protobuf = runtime.ContentTypeProtobuf
 )
 
-// magic begins every protobuf object; what follows it is a runtime.Unknown that
-// says the kind and carries the object (apimachinery's serializer/protobuf).
+// magic begins every protobuf object. A runtime.Unknown follows, with the kind and the object
+// (apimachinery's serializer/protobuf).
 var magic = []byte{'k', '8', 's', 0}
 
-// message is what the generated types of built-in kinds implement.
+// message is implemented by the generated types of built-in kinds.
 type message interface {
 	Reset()
 	Marshal() ([]byte, error)
@@ -32,8 +32,8 @@ type message interface {
 // typed is implemented by every type that embeds metav1.TypeMeta.
 type typed interface{ GetObjectKind() schema.ObjectKind }
 
-// Encode writes obj as requests of its kind want it. It sets obj's apiVersion
-// and kind, so that obj must not be in use elsewhere meanwhile.
+// Encode encodes obj for a request and sets its apiVersion and kind. obj must not be used
+// concurrently.
 func (k Kind) Encode(obj Object) ([]byte, error) {
 	t, ok := obj.(typed)
 	if !ok {
@@ -64,8 +64,8 @@ func (k Kind) Encode(obj Object) ([]byte, error) {
 	return append(bytes.Clone(magic), b...), nil
 }
 
-// Decode reads one object of this kind into into. Where the data are a Status
-// instead, the error is a *NotThisKind with it.
+// Decode decodes an object of this kind into into. If the data are a Status, the error is a
+// *NotThisKind with it.
 func (k Kind) Decode(data []byte, into Object) error {
 	raw, kind, err := k.open(data)
 	switch {
@@ -81,10 +81,10 @@ func (k Kind) Decode(data []byte, into Object) error {
 	return nil
 }
 
-// NotThisKind says that an answer was of another kind than expected.
+// NotThisKind is the error for an answer of another kind than expected.
 type NotThisKind struct {
 	Want, Got string
-	Status    *metav1.Status // if that is what came
+	Status    *metav1.Status // the answer, if it is one
 }
 
 // Error names both kinds.
@@ -95,7 +95,7 @@ func (e *NotThisKind) Error() string {
 	return fmt.Sprintf("expected a %s, got %q", e.Want, e.Got)
 }
 
-// DecodeList reads a list of this kind.
+// DecodeList decodes a list of this kind.
 func (k Kind) DecodeList(data []byte) (metav1.ListMeta, []Object, error) {
 	meta, items, err := k.splitList(data)
 	if err != nil {
@@ -134,8 +134,7 @@ func (k Kind) splitList(data []byte) (metav1.ListMeta, [][]byte, error) {
 	return l.Metadata, items, err
 }
 
-// splitProtoList uses what all list types share: metadata is field 1, items
-// are field 2.
+// splitProtoList relies on the common layout of lists: metadata is field 1, items are field 2.
 func splitProtoList(raw []byte) (meta metav1.ListMeta, items [][]byte, err error) {
 	for len(raw) > 0 {
 		num, typ, n := protowire.ConsumeTag(raw)
@@ -164,7 +163,7 @@ func splitProtoList(raw []byte) (meta metav1.ListMeta, items [][]byte, err error
 	return meta, items, nil
 }
 
-// open takes off what is around an object and says what kind it calls itself.
+// open unwraps an object and returns its kind.
 func (k Kind) open(data []byte) (raw []byte, kind string, err error) {
 	if k.JSON {
 		var t metav1.TypeMeta
@@ -196,7 +195,7 @@ func (k Kind) fill(raw []byte, into Object) error {
 	return m.Unmarshal(raw)
 }
 
-// Status reads a metav1.Status in either encoding; nil if data are none.
+// Status decodes a metav1.Status in either encoding; nil if data is none.
 func Status(data []byte) *metav1.Status {
 	k := Kind{JSON: !bytes.HasPrefix(data, magic)}
 	raw, kind, err := k.open(data)

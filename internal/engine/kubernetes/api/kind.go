@@ -1,10 +1,8 @@
-// Package api is the engine's way to the Kubernetes API: the kinds of object
-// that it uses, how they are encoded (protobuf for what is built in, JSON for
-// custom resources), and a client whose every call is one request, timed.
+// Package api is the engine's client for the Kubernetes API: the kinds that it uses, their
+// encodings (protobuf for built-in kinds, JSON for custom resources), and timed requests.
 //
-// There is nothing beneath a Call that retries, throttles or waits: no client
-// limiter, no retry on 429, no compression. What net/http itself sends again,
-// after a connection died before the server took the request, is counted.
+// A Call is one request: there is no client-side rate limit, no retry on 429 and no compression.
+// Requests that net/http repeats by itself are counted.
 package api
 
 import (
@@ -20,19 +18,19 @@ import (
 // Object is a typed pointer such as *corev1.Pod or *VolumeSnapshot.
 type Object = metav1.Object
 
-// Kind is one kind of object: where it is served, and what its Go type is.
+// Kind is a kind of object: its resource and its Go type.
 type Kind struct {
 	Group, Version string // "" and "v1" for the core group
 	Resource       string // plural, as in the URL: "pods"
 	Name           string // as in manifests: "Pod"
 	Namespaced     bool
-	// JSON says that the server has no protobuf for it: custom resources.
+	// JSON: the server has no protobuf encoding, as for custom resources.
 	JSON bool
-	// New returns a pointer to an empty object of this kind.
+	// New returns a pointer to an empty object.
 	New func() Object
 }
 
-// The built-in kinds that the engine knows. Treat them as constants.
+// Built-in kinds. Treat them as constants.
 var (
 	Pods                   = Kind{Version: "v1", Resource: "pods", Name: "Pod", Namespaced: true, New: func() Object { return new(corev1.Pod) }}
 	PersistentVolumeClaims = Kind{Version: "v1", Resource: "persistentvolumeclaims", Name: "PersistentVolumeClaim", Namespaced: true, New: func() Object { return new(corev1.PersistentVolumeClaim) }}
@@ -52,26 +50,26 @@ const (
 	groupSnapshotGroup = "groupsnapshot.storage.k8s.io"
 )
 
-// The kinds of the external snapshotter. Treat them as constants.
+// Kinds of the external snapshotter. Treat them as constants.
 var (
 	VolumeSnapshots        = Kind{Group: snapshotGroup, Version: "v1", Resource: "volumesnapshots", Name: "VolumeSnapshot", Namespaced: true, JSON: true, New: func() Object { return new(VolumeSnapshot) }}
 	VolumeSnapshotContents = Kind{Group: snapshotGroup, Version: "v1", Resource: "volumesnapshotcontents", Name: "VolumeSnapshotContent", JSON: true, New: func() Object { return new(VolumeSnapshotContent) }}
 	VolumeSnapshotClasses  = Kind{Group: snapshotGroup, Version: "v1", Resource: "volumesnapshotclasses", Name: "VolumeSnapshotClass", JSON: true, New: func() Object { return new(VolumeSnapshotClass) }}
 )
 
-// VolumeGroupSnapshots is the kind at the version that the cluster serves:
-// "v1beta1", "v1beta2" or "v1".
+// VolumeGroupSnapshots is the kind in the version that the cluster serves: "v1beta1", "v1beta2" or
+// "v1".
 func VolumeGroupSnapshots(version string) Kind {
 	return Kind{Group: groupSnapshotGroup, Version: version, Resource: "volumegroupsnapshots", Name: "VolumeGroupSnapshot", Namespaced: true, JSON: true, New: func() Object { return new(VolumeGroupSnapshot) }}
 }
 
-// VolumeGroupSnapshotClasses is the kind at the version that the cluster serves.
+// VolumeGroupSnapshotClasses is the kind in the version that the cluster serves.
 func VolumeGroupSnapshotClasses(version string) Kind {
 	return Kind{Group: groupSnapshotGroup, Version: version, Resource: "volumegroupsnapshotclasses", Name: "VolumeGroupSnapshotClass", JSON: true, New: func() Object { return new(VolumeSnapshotClass) }}
 }
 
-// String is the resource with its group, as kubectl writes it:
-// "volumesnapshots.snapshot.storage.k8s.io". It tells kinds apart.
+// String returns the resource and its group, as kubectl writes them:
+// "volumesnapshots.snapshot.storage.k8s.io". It is unique.
 func (k Kind) String() string {
 	if k.Group == "" {
 		return k.Resource
@@ -79,14 +77,14 @@ func (k Kind) String() string {
 	return k.Resource + "." + k.Group
 }
 
-// GVK is the kind as manifests say it.
+// GVK returns the group, version and kind.
 func (k Kind) GVK() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Name}
 }
 
-// Path is the URL path of the collection, or with a name of one object and,
-// if given, its subresource. The namespace is ignored for kinds without one;
-// a namespaced kind without one means all namespaces.
+// Path returns the URL path of the collection or, with a name, of an object and its subresource.
+// The namespace is ignored for cluster-scoped kinds; without one, a namespaced kind means all
+// namespaces.
 func (k Kind) Path(namespace, name string, subresource ...string) string {
 	root := "/apis/" + k.Group + "/" + k.Version
 	if k.Group == "" {
@@ -104,7 +102,7 @@ func (k Kind) Path(namespace, name string, subresource ...string) string {
 	return strings.Join(parts, "/")
 }
 
-// MediaType is what requests and answers of this kind are encoded in.
+// MediaType returns the encoding of requests and answers.
 func (k Kind) MediaType() string {
 	if k.JSON {
 		return JSON

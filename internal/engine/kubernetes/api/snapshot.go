@@ -5,12 +5,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The types below are the parts of the external snapshotter's that we use,
-// one for all versions in which the cluster may serve them: what is not here is
-// not decoded. They are for creating and reading, not for updating: an update
-// would drop what they lack (patch instead).
+// The types below have the fields of the external snapshotter's types that the engine uses, for
+// all served versions. They must not be used for updates, which would drop other fields: patch
+// instead.
 
-// VolumeSnapshot asks for, and describes, a snapshot of one claim.
+// VolumeSnapshot is a snapshot of a claim.
 type VolumeSnapshot struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -18,36 +17,35 @@ type VolumeSnapshot struct {
 	Status            *SnapshotStatus    `json:"status,omitempty"`
 }
 
-// VolumeSnapshotSpec says what is snapshotted, and how.
+// VolumeSnapshotSpec is the desired snapshot.
 type VolumeSnapshotSpec struct {
 	Source                  VolumeSnapshotSource `json:"source"`
 	VolumeSnapshotClassName *string              `json:"volumeSnapshotClassName,omitempty"`
 }
 
-// VolumeSnapshotSource has exactly one field set.
+// VolumeSnapshotSource has one field set.
 type VolumeSnapshotSource struct {
 	PersistentVolumeClaimName *string `json:"persistentVolumeClaimName,omitempty"`
 	VolumeSnapshotContentName *string `json:"volumeSnapshotContentName,omitempty"`
 }
 
-// SnapshotStatus is how far the snapshotter has got.
+// SnapshotStatus is the state of a snapshot.
 type SnapshotStatus struct {
 	BoundVolumeSnapshotContentName *string            `json:"boundVolumeSnapshotContentName,omitempty"`
-	CreationTime                   *metav1.Time       `json:"creationTime,omitempty"` // whole seconds, of the driver's clock
+	CreationTime                   *metav1.Time       `json:"creationTime,omitempty"` // in whole seconds, by the driver's clock
 	ReadyToUse                     *bool              `json:"readyToUse,omitempty"`
 	RestoreSize                    *resource.Quantity `json:"restoreSize,omitempty"`
 	Error                          *SnapshotError     `json:"error,omitempty"`
 	VolumeGroupSnapshotName        *string            `json:"volumeGroupSnapshotName,omitempty"`
 }
 
-// SnapshotError is the last failure, cleared by a success.
+// SnapshotError is the last failure. A success clears it.
 type SnapshotError struct {
 	Time    *metav1.Time `json:"time,omitempty"`
 	Message *string      `json:"message,omitempty"`
 }
 
-// VolumeSnapshotContent is the snapshot on the storage, as a PersistentVolume
-// is the volume.
+// VolumeSnapshotContent is the snapshot on the storage, as a PersistentVolume is a volume.
 type VolumeSnapshotContent struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -65,13 +63,13 @@ type VolumeSnapshotContentSpec struct {
 	SourceVolumeMode        *string               `json:"sourceVolumeMode,omitempty"`
 }
 
-// SnapshotContentSource has exactly one field set.
+// SnapshotContentSource has one field set.
 type SnapshotContentSource struct {
 	VolumeHandle   *string `json:"volumeHandle,omitempty"`
 	SnapshotHandle *string `json:"snapshotHandle,omitempty"`
 }
 
-// ObjectRef names an object, as corev1.ObjectReference does.
+// ObjectRef refers to an object, like corev1.ObjectReference.
 type ObjectRef struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 	Kind       string `json:"kind,omitempty"`
@@ -80,17 +78,17 @@ type ObjectRef struct {
 	UID        string `json:"uid,omitempty"`
 }
 
-// SnapshotContentStatus is what the driver said.
+// SnapshotContentStatus is the state that the driver reported.
 type SnapshotContentStatus struct {
 	SnapshotHandle            *string        `json:"snapshotHandle,omitempty"`
-	CreationTime              *int64         `json:"creationTime,omitempty"` // ns since 1970, of the driver's clock
+	CreationTime              *int64         `json:"creationTime,omitempty"` // Unix time in ns, by the driver's clock
 	RestoreSize               *int64         `json:"restoreSize,omitempty"`
 	ReadyToUse                *bool          `json:"readyToUse,omitempty"`
 	Error                     *SnapshotError `json:"error,omitempty"`
 	VolumeGroupSnapshotHandle *string        `json:"volumeGroupSnapshotHandle,omitempty"`
 }
 
-// VolumeSnapshotClass is also the shape of a VolumeGroupSnapshotClass.
+// VolumeSnapshotClass also decodes a VolumeGroupSnapshotClass.
 type VolumeSnapshotClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -99,8 +97,7 @@ type VolumeSnapshotClass struct {
 	DeletionPolicy    string            `json:"deletionPolicy"`
 }
 
-// VolumeGroupSnapshot asks for, and describes, snapshots of several claims at
-// one instant.
+// VolumeGroupSnapshot is a set of snapshots of several claims at one instant.
 type VolumeGroupSnapshot struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -108,19 +105,19 @@ type VolumeGroupSnapshot struct {
 	Status            *GroupSnapshotStatus    `json:"status,omitempty"`
 }
 
-// VolumeGroupSnapshotSpec says what is snapshotted, and how.
+// VolumeGroupSnapshotSpec is the desired group snapshot.
 type VolumeGroupSnapshotSpec struct {
 	Source                       VolumeGroupSnapshotSource `json:"source"`
 	VolumeGroupSnapshotClassName *string                   `json:"volumeGroupSnapshotClassName,omitempty"`
 }
 
-// VolumeGroupSnapshotSource has exactly one field set.
+// VolumeGroupSnapshotSource has one field set.
 type VolumeGroupSnapshotSource struct {
 	Selector                       *metav1.LabelSelector `json:"selector,omitempty"`
 	VolumeGroupSnapshotContentName *string               `json:"volumeGroupSnapshotContentName,omitempty"`
 }
 
-// GroupSnapshotStatus is how far the snapshotter has got.
+// GroupSnapshotStatus is the state of a group snapshot.
 type GroupSnapshotStatus struct {
 	BoundVolumeGroupSnapshotContentName *string        `json:"boundVolumeGroupSnapshotContentName,omitempty"`
 	CreationTime                        *metav1.Time   `json:"creationTime,omitempty"`

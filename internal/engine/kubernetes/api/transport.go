@@ -18,20 +18,19 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// Conn is a way to one API server that is shared with nobody: connections,
-// TLS and credentials (token, token file, client certificate, exec plugin) of its
-// own, without compression.
+// Conn has its own connections to an API server, with TLS and credentials (token, token file,
+// client certificate, exec plugin) and without compression.
 type Conn struct {
 	base *url.URL
 	http *http.Client
 	idle func()
 }
 
-// Dial makes a Conn from a kubeconfig; nothing is connected yet. With http1 each
-// request in flight has a TCP connection to itself, else they share HTTP/2.
+// Dial makes a Conn from a kubeconfig without connecting. With http1 each request in flight has a
+// TCP connection; otherwise they share one by HTTP/2.
 func Dial(host *rest.Config, http1 bool) (*Conn, error) {
 	if host.Transport != nil {
-		return nil, fmt.Errorf("a rest.Config with a transport of its own cannot be used: connections must be ours to be measured")
+		return nil, fmt.Errorf("a rest.Config with a transport of its own is not supported: the lag of connections must be measurable")
 	}
 	base, _, err := rest.DefaultServerUrlFor(host)
 	if err != nil {
@@ -67,10 +66,10 @@ func newTransport(cfg *transport.Config, http1 bool) *http.Transport {
 		DisableCompression:  true,
 		MaxIdleConnsPerHost: 16,
 		IdleConnTimeout:     90 * time.Second,
-		ReadBufferSize:      64 << 10, // most frames in one read
+		ReadBufferSize:      64 << 10, // most frames fit into one read
 		Protocols:           protocols,
 		HTTP2:               &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 10 * time.Second},
-		// A server that vanished without a word is found within half a minute.
+		// Keepalives detect a vanished server within half a minute.
 		DialContext: (&net.Dialer{Timeout: 10 * time.Second,
 			KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}}).DialContext,
 	}
@@ -91,13 +90,13 @@ func newTransport(cfg *transport.Config, http1 bool) *http.Transport {
 	return t
 }
 
-// Close closes connections that no request uses.
+// Close closes idle connections.
 func (c *Conn) Close() { c.idle() }
 
-// Send sends one request, as it is, once. path comes from Kind.Path.
+// Send sends one request, once. path comes from Kind.Path.
 func (c *Conn) Send(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader) (*http.Response, error) {
 	u := *c.base
-	// The path is escaped already; RawPath must say so.
+	// RawPath is needed since the path is escaped already.
 	u.RawPath = u.EscapedPath() + path
 	plain, err := url.PathUnescape(path)
 	if err != nil {
@@ -113,12 +112,11 @@ func (c *Conn) Send(ctx context.Context, method, path string, query url.Values, 
 	return c.http.Do(req)
 }
 
-// maxErrorText is how much of an answer that is not the API server's (a proxy's
-// page, say) is quoted.
+// maxErrorText is how much is quoted of an answer that is not a Status.
 const maxErrorText = 512
 
-// AsError turns an answer that is not 2xx into an error of apimachinery's
-// api/errors, from the Status in its body or else from its code.
+// AsError turns an answer other than 2xx into an error of api/errors, from the Status in its body
+// or from its code.
 func AsError(k Kind, verb, name string, code int, header http.Header, body []byte) error {
 	if s := Status(body); s != nil {
 		return &apierrors.StatusError{ErrStatus: *s}
@@ -131,7 +129,7 @@ func AsError(k Kind, verb, name string, code int, header http.Header, body []byt
 		name, text, int(RetryAfter(header)/time.Second), true)
 }
 
-// StatusError is the error that an ERROR event of a watch carries.
+// StatusError returns the error of an ERROR event.
 func StatusError(raw []byte) error {
 	if s := Status(raw); s != nil {
 		return &apierrors.StatusError{ErrStatus: *s}
@@ -139,7 +137,7 @@ func StatusError(raw []byte) error {
 	return fmt.Errorf("an error that cannot be read: %.100q", raw)
 }
 
-// RetryAfter is how long the server asks us to stay away; 0 if it does not.
+// RetryAfter returns the delay that the server requests; 0 if none.
 func RetryAfter(h http.Header) time.Duration {
 	s, err := strconv.Atoi(h.Get("Retry-After"))
 	if err != nil || s < 0 {

@@ -1,7 +1,6 @@
-// Package apitest is an API server in memory, for tests of what a clean-up deletes
-// and what it does not: it keeps objects of any kind, and has no controllers but
-// the one that deletes a volume with its claim. Everybody may do everything. Where behaviour of the API server
-// itself matters, the tests on the test bed use a real one.
+// Package apitest is an in-memory API server for tests of clean-up. It keeps objects of any kind,
+// and has one controller, which deletes a volume with its claim. Every request is authorized.
+// Tests that depend on the API server's behaviour use a real one on the test bed.
 package apitest
 
 import (
@@ -33,10 +32,10 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Server keeps objects by the path of their URL.
+// Server keeps objects by their URL path.
 type Server struct {
 	URL string
-	// Kubeconfig is a file that leads to the server.
+	// Kubeconfig is the path of a kubeconfig for the server.
 	Kubeconfig string
 
 	mu      sync.Mutex
@@ -45,7 +44,7 @@ type Server struct {
 	writes  []string
 }
 
-// kinds are the resources that are served, and the kind of each.
+// kinds maps the served resources to their kinds.
 var kinds = map[string]string{
 	"pods": "Pod", "services": "Service", "configmaps": "ConfigMap", "secrets": "Secret", "nodes": "Node",
 	"persistentvolumeclaims": "PersistentVolumeClaim", "persistentvolumes": "PersistentVolume", "leases": "Lease",
@@ -59,7 +58,7 @@ var kinds = map[string]string{
 	"roles": "Role", "rolebindings": "RoleBinding", "serviceaccounts": "ServiceAccount", "widgets": "Widget",
 }
 
-// Start serves until the test ends.
+// Start serves until the end of the test.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{objects: map[string]*unstructured.Unstructured{}}
@@ -74,8 +73,8 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// Add makes an object at a path such as "/api/v1/namespaces/n/pods/p"; content is
-// JSON of what it has beside its name.
+// Add creates an object at a path such as "/api/v1/namespaces/n/pods/p"; content is JSON of its
+// fields except the name.
 func (s *Server) Add(t testing.TB, path, content string) {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -89,7 +88,7 @@ func (s *Server) Add(t testing.TB, path, content string) {
 	}
 }
 
-// Get reads an object; nil: there is none.
+// Get returns an object, or nil.
 func (s *Server) Get(path string) *unstructured.Unstructured {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,21 +98,21 @@ func (s *Server) Get(path string) *unstructured.Unstructured {
 	return nil
 }
 
-// Paths lists what there is.
+// Paths lists the paths of all objects.
 func (s *Server) Paths() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.objects))
 }
 
-// Writes lists the requests that were to change something.
+// Writes lists the requests that change something.
 func (s *Server) Writes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.writes)
 }
 
-// place is what a path means.
+// place is a parsed path.
 type place struct {
 	gvk                       schema.GroupVersionKind
 	collection, name, subject string // subject: the namespace
@@ -141,11 +140,11 @@ func parse(path string) (place, bool) {
 	return p, p.gvk.Kind != "" && len(parts) < 3
 }
 
-// put keeps an object; s.mu is held.
+// put stores an object; s.mu is held.
 func (s *Server) put(path string, u *unstructured.Unstructured) error {
 	p, ok := parse(path)
 	if !ok || p.name == "" {
-		return fmt.Errorf("%s is no path of an object", path)
+		return fmt.Errorf("invalid path %s: want that of an object", path)
 	}
 	s.version++
 	u.SetGroupVersionKind(p.gvk)
@@ -162,7 +161,7 @@ func (s *Server) put(path string, u *unstructured.Unstructured) error {
 	return nil
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP serves one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	s.mu.Lock()
@@ -280,7 +279,7 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request, o *unstructured.U
 		}
 	}
 	merge(o.Object, change)
-	_ = s.put(r.URL.Path, o) // its path is one
+	_ = s.put(r.URL.Path, o) // valid, since it was stored
 	s.control()
 	answer(w, r, o)
 }
@@ -303,8 +302,8 @@ func merge(into, change map[string]any) {
 	}
 }
 
-// control deletes volumes whose claim is gone and whose policy is Delete, and
-// contents likewise; s.mu is held.
+// control deletes volumes whose claim is gone and whose policy is Delete, and contents likewise;
+// s.mu is held.
 func (s *Server) control() {
 	uids := map[string]bool{}
 	for _, o := range s.objects {
@@ -332,10 +331,10 @@ func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message
 func send(w http.ResponseWriter, code int, media string, body []byte) {
 	w.Header().Set("Content-Type", media)
 	w.WriteHeader(code)
-	_, _ = w.Write(body) // the client has gone
+	_, _ = w.Write(body) // the client may have gone
 }
 
-// answer sends an object in the encoding that was asked for.
+// answer sends an object in the requested encoding.
 func answer(w http.ResponseWriter, r *http.Request, o runtime.Object) {
 	text, err := json.Marshal(o)
 	media := runtime.ContentTypeJSON
@@ -366,7 +365,7 @@ func (s *Server) Serves(path string) bool {
 	return ok && p.name != "" && p.name != "." && p.name != ".."
 }
 
-// Remove takes an object away.
+// Remove deletes an object.
 func (s *Server) Remove(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

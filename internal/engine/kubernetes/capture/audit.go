@@ -18,16 +18,16 @@ import (
 	"github.com/cnsbench/cnsbench/internal/trace"
 )
 
-// Audit is what came of an audit log.
+// Audit is the result of reading an audit log.
 type Audit struct {
 	Records []trace.Record
-	Events  int // of the log
-	// Bare counts writes of our kinds that were logged without their objects
-	// (level Metadata): only creations and deletions by name can be told of them.
+	Events  int // in the log
+	// Bare counts writes that were logged without their objects (level Metadata): only creations
+	// and deletions by name are known of them.
 	Bare int
 }
 
-// event is what we need of an audit.k8s.io/v1 Event.
+// event has the used fields of an audit.k8s.io/v1 Event.
 type event struct {
 	Stage      string `json:"stage"`
 	RequestURI string `json:"requestURI"`
@@ -47,7 +47,7 @@ type event struct {
 	Stamp          metav1.MicroTime `json:"stageTimestamp"`
 }
 
-// resources are those that are followed, by their name in URLs.
+// resources are the captured resources, by their name in URLs.
 var resources = map[string]func() metav1.Object{
 	"persistentvolumeclaims": func() metav1.Object { return new(corev1.PersistentVolumeClaim) },
 	"volumesnapshots":        func() metav1.Object { return new(api.VolumeSnapshot) },
@@ -55,15 +55,14 @@ var resources = map[string]func() metav1.Object{
 	"pods":                   func() metav1.Object { return new(corev1.Pod) },
 }
 
-// maxEvent bounds a line of the log: an object has at most 1.5 MiB, and there may
-// be two, or a list.
+// maxEvent bounds a line of the log: an object has at most 1.5 MiB, and a line may have two
+// objects or a list.
 const maxEvent = 64 << 20
 
-// FromAudit reads an API server's audit log, JSON lines of audit.k8s.io/v1. The
-// trace begins with the log. An operation's time is when its request was
-// received, to the microsecond; its end is when the request that made it so was
-// answered. Requests that changed nothing (refused, dry run) count only as failed
-// creations. Errors name the line.
+// FromAudit reads an API server's audit log, as JSON lines of audit.k8s.io/v1. The trace begins
+// with the log. An operation begins when its request was received, to the microsecond, and ends
+// when the request that completed it was answered. Requests without a change (refused, dry run)
+// count only as failed creations. Errors name the line.
 func FromAudit(r io.Reader) (Audit, error) {
 	scan := bufio.NewScanner(r)
 	scan.Buffer(make([]byte, 0, 1<<20), maxEvent)
@@ -108,7 +107,7 @@ func FromAudit(r io.Reader) (Audit, error) {
 	return a, nil
 }
 
-// event takes one event.
+// event handles one event.
 func (a *Audit) event(t *Tracker, e *event, start time.Time) error {
 	if e.Stage != "ResponseComplete" || e.ObjectRef == nil || e.ResponseStatus == nil || strings.Contains(e.RequestURI, "dryRun=") {
 		return nil
@@ -148,13 +147,13 @@ func (a *Audit) event(t *Tracker, e *event, start time.Time) error {
 	return nil
 }
 
-// gracePassed says that nothing holds an object any more that is to be deleted.
+// gracePassed says whether nothing holds a deleted object any more.
 func gracePassed(o metav1.Object) bool {
 	g := o.GetDeletionGracePeriodSeconds()
 	return g == nil || *g == 0
 }
 
-// objects are those of the answer; logged is false if the log has no answer.
+// objects returns the objects of the answer; logged is false if the log has no answer.
 func (e *event) objects(empty func() metav1.Object) (list []metav1.Object, logged bool, err error) {
 	var head struct {
 		Kind  string            `json:"kind"`
@@ -183,21 +182,20 @@ func (e *event) objects(empty func() metav1.Object) (list []metav1.Object, logge
 	return list, true, nil
 }
 
-// refused takes a request that failed; only creations are operations then.
+// refused handles a failed request; only creations become operations.
 func (a *Audit) refused(t *Tracker, e *event, o metav1.Object, asked, at int64) error {
 	if e.Verb != "create" || len(e.RequestObject) == 0 {
 		return nil
 	}
 	if err := json.Unmarshal(e.RequestObject, o); err != nil {
-		return nil //nolint:nilerr // it was refused, perhaps for this
+		return nil //nolint:nilerr // it may be the reason of the refusal
 	}
 	o.SetNamespace(e.ObjectRef.Namespace)
 	t.Failed(o, asked, at)
 	return nil
 }
 
-// bare takes a write of which the log has no object: creations and deletions are
-// known by their names alone.
+// bare handles a write without a logged object.
 func (a *Audit) bare(t *Tracker, e *event, o metav1.Object, asked, at int64) {
 	a.Bare++
 	if e.ObjectRef.Name == "" || e.ObjectRef.Resource == "pods" || e.ObjectRef.Subresource != "" {

@@ -1,5 +1,5 @@
-// Package capture turns what becomes of a cluster's objects, as watches or the
-// API server's audit log tell it, into a trace of control operations.
+// Package capture turns the changes of a cluster's objects, from watches or the API server's audit
+// log, into a trace of control operations.
 package capture
 
 import (
@@ -15,50 +15,49 @@ import (
 	"github.com/cnsbench/cnsbench/internal/trace"
 )
 
-// Tracker follows claims, snapshots, attachments and pods with claims. Times are
-// nanoseconds since the trace's start. It is for one goroutine.
+// Tracker follows claims, snapshots, attachments and pods with claims. Times are nanoseconds since
+// the trace's start. It is not safe for concurrent use.
 type Tracker struct {
-	start   time.Time // of the trace, on the cluster's clock
+	start   time.Time // by the cluster's clock
 	records []trace.Record
 	known   map[string]*object   // by UID
-	claims  map[string]string    // of PersistentVolumes, by their name
-	uids    map[string]types.UID // of the known, by their trace.Record.Key
+	claims  map[string]string    // by PersistentVolume
+	uids    map[string]types.UID // by trace.Record.Key
 }
 
-// object is one that exists.
+// object is a known object.
 type object struct {
-	made, grown, removed int // its records; -1: none yet
+	made, grown, removed int // indexes of its records; -1: none
 	size                 int64
 	class                string // VolumeAttributesClass
-	// half is when the record grown was done but for a node's part, which waits
-	// for a pod that mounts the volume; none: not yet.
+	// half is when the resize was done except for the node's part; none: not yet.
 	half int64
 }
 
-// none is the index of a record that is not there.
+// none is the index of a missing record.
 const none = -1
 
-// New makes a Tracker. What was created before start, by the server's word (which
-// has whole seconds), was there when the trace began.
+// New makes a Tracker. Objects created before start, by the server's clock in whole seconds,
+// existed when the trace began.
 func New(start time.Time) *Tracker {
 	return &Tracker{start: start, known: map[string]*object{}, claims: map[string]string{}, uids: map[string]types.UID{}}
 }
 
-// state is what an object says of itself.
+// state is what is read from an object.
 type state struct {
 	kind        trace.Kind
-	op          trace.Op // that made it
-	done        bool     // it is usable
+	op          trace.Op // that created it
+	done        bool     // usable
 	source      string
 	class       string
-	size, ready int64  // asked for, and given
-	half        int64  // given but for a node's part
+	size, ready int64  // requested and granted
+	half        int64  // granted except for the node's part
 	modified    string // its VolumeAttributesClass
 	node        string
 }
 
-// See takes a state of an object that was there at an instant; asked is when what
-// led to it was asked for, where that is known, else the same.
+// See records a state of an object at an instant. asked is when the change was requested, or the
+// same instant.
 func (t *Tracker) See(o metav1.Object, asked, at int64) {
 	s, ok := t.stateOf(o)
 	if !ok {
@@ -74,8 +73,8 @@ func (t *Tracker) See(o metav1.Object, asked, at int64) {
 	}
 }
 
-// Gone takes the end of an object. asked is when it was asked to end, if nobody
-// has been seen to ask before.
+// Gone records the end of an object. asked is when its deletion was requested, unless that is
+// known.
 func (t *Tracker) Gone(o metav1.Object, asked, at int64) {
 	s, ok := t.stateOf(o)
 	if !ok {
@@ -96,7 +95,7 @@ func (t *Tracker) Gone(o metav1.Object, asked, at int64) {
 	delete(t.known, string(o.GetUID()))
 }
 
-// Failed takes a request to make something that was refused.
+// Failed records a refused creation.
 func (t *Tracker) Failed(o metav1.Object, asked, at int64) {
 	if s, ok := t.stateOf(o); ok && o.GetName() != "" {
 		r := record(o, s, s.op, asked)
@@ -105,7 +104,7 @@ func (t *Tracker) Failed(o metav1.Object, asked, at int64) {
 	}
 }
 
-// Trace ends the recording.
+// Trace ends the capture and returns its records.
 func (t *Tracker) Trace(end int64) []trace.Record {
 	for _, k := range t.known {
 		t.settle(k)
@@ -120,7 +119,7 @@ func (t *Tracker) Trace(end int64) []trace.Record {
 	return t.records
 }
 
-// uid of an object that is known by its name.
+// uid returns the UID of an object known by name.
 func (t *Tracker) uid(o metav1.Object) (types.UID, bool) {
 	s, _ := t.stateOf(o)
 	r := record(o, s, s.op, 0)
@@ -128,7 +127,7 @@ func (t *Tracker) uid(o metav1.Object) (types.UID, bool) {
 	return uid, ok
 }
 
-// stateOf says what there is to know of an object; false if it is none of ours.
+// stateOf reads an object; false if it is not captured.
 func (t *Tracker) stateOf(o metav1.Object) (state, bool) {
 	switch o := o.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -182,7 +181,7 @@ func (t *Tracker) claim(c *corev1.PersistentVolumeClaim) state {
 	return s
 }
 
-// pod is a workload if it has claims; others are none of a storage benchmark's.
+// pod reads a pod. Pods without claims are not captured.
 func pod(p *corev1.Pod) (state, bool) {
 	s := state{kind: trace.Workload, op: trace.Create, node: p.Spec.NodeName}
 	var claims []string
@@ -212,7 +211,7 @@ func record(o metav1.Object, s state, what trace.Op, at int64) trace.Record {
 	return trace.Record{Time: at, Op: what, Kind: s.kind, Object: name, Duration: trace.Unknown}
 }
 
-// first notes an object that was not known: it has just been made, or was there.
+// first records an unknown object: created just now, or existing.
 func (t *Tracker) first(o metav1.Object, s state, asked int64) *object {
 	r := record(o, s, s.op, asked)
 	created := o.GetCreationTimestamp()
@@ -226,7 +225,7 @@ func (t *Tracker) first(o metav1.Object, s state, asked int64) *object {
 	return k
 }
 
-// changes notes what an object has become.
+// changes records the changes of an object.
 func (t *Tracker) changes(o metav1.Object, k *object, s state, asked, at int64) {
 	r := &t.records[k.made]
 	if s.done {
@@ -259,13 +258,12 @@ func (t *Tracker) changes(o metav1.Object, k *object, s state, asked, at int64) 
 	if s.modified != k.class {
 		changed := record(o, s, trace.Modify, asked)
 		changed.Class, k.class = s.modified, s.modified
-		changed.Outcome = "ok" // that it was asked for; when it was done is not in the claim's phase
+		changed.Outcome = "ok" // the request: the claim's phase does not show the completion
 		t.records = append(t.records, changed)
 	}
 }
 
-// settle ends a resize of which only a node's part is left: of a volume that no
-// pod mounts that is as far as it goes.
+// settle ends a resize that waits only for a mount.
 func (t *Tracker) settle(k *object) {
 	if k.grown != none && k.half != none {
 		t.finish(k.grown, k.half)
@@ -273,7 +271,7 @@ func (t *Tracker) settle(k *object) {
 	k.half = none
 }
 
-// removing notes that an object is to go.
+// removing records that an object is being deleted.
 func (t *Tracker) removing(o metav1.Object, k *object, s state, asked int64) {
 	if k.removed != none {
 		return
@@ -287,7 +285,7 @@ func (t *Tracker) removing(o metav1.Object, k *object, s state, asked int64) {
 	t.records = append(t.records, record(o, s, what, asked))
 }
 
-// finish notes that an operation of the trace is done.
+// finish records that an operation is done.
 func (t *Tracker) finish(i int, at int64) {
 	if r := &t.records[i]; r.Time >= 0 && r.Outcome == "" {
 		r.Outcome, r.Duration = "ok", max(0, at-r.Time)

@@ -98,23 +98,30 @@ func (cl *remover) deleteVolumes(ctx context.Context) error {
 	var errs []error
 	for _, o := range list {
 		pv := o.(*corev1.PersistentVolume)
-		what := "persistentvolumes " + pv.Name
-		switch cl.volumeRelation(pv) {
+		relation := cl.volumeRelation(pv)
+		cl.note(api.PersistentVolumes, pv.Name, relation)
+		switch relation {
 		case relCreated:
-			cl.addRemaining(what)
 			errs = append(errs, cl.delete(ctx, api.PersistentVolumes, pv))
 		case relBacking:
-			cl.addRemaining(what)
 			errs = append(errs, cl.deleteWithOwner(ctx, api.PersistentVolumes, pv, "persistentVolumeReclaimPolicy",
 				pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain))
-		case relPending:
-			cl.addRemaining(what)
-		case relUnproven:
-			cl.skip(what, cl.unprovenError())
-		case relForeign:
+		case relPending, relUnproven, relForeign:
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// note adds an object to the remaining or the skipped ones, by its relation to the run.
+func (cl *remover) note(kind api.Kind, name string, relation relation) {
+	what := kind.String() + " " + name
+	switch relation {
+	case relCreated, relBacking, relPending:
+		cl.addRemaining(what)
+	case relUnproven:
+		cl.skip(what, owned.Refuse("its name is of run %s, but nothing else proves that it belongs to it", cl.cleaner.ID.RunID))
+	case relForeign:
+	}
 }
 
 // deleteContents does the same for the contents of the run's snapshots.
@@ -130,28 +137,19 @@ func (cl *remover) deleteContents(ctx context.Context) error {
 	var errs []error
 	for _, o := range list {
 		c := o.(*api.VolumeSnapshotContent)
-		what := "volumesnapshotcontents.snapshot.storage.k8s.io " + c.Name
-		switch cl.contentRelation(c) {
-		case relBacking:
-			cl.addRemaining(what)
-			retained := c.Spec.DeletionPolicy == "Retain"
-			errs = append(errs, cl.deleteWithOwner(ctx, api.VolumeSnapshotContents, c, "deletionPolicy", retained))
-			// The snapshot-controller does not delete a content whose snapshot is gone.
-			if !retained && !cl.present[types.UID(c.Spec.VolumeSnapshotRef.UID)] && c.DeletionTimestamp == nil {
-				errs = append(errs, cl.delete(ctx, api.VolumeSnapshotContents, c))
-			}
-		case relPending:
-			cl.addRemaining(what)
-		case relUnproven:
-			cl.skip(what, cl.unprovenError())
-		case relCreated, relForeign:
+		relation := cl.contentRelation(c)
+		cl.note(api.VolumeSnapshotContents, c.Name, relation)
+		if relation != relBacking {
+			continue
+		}
+		retained := c.Spec.DeletionPolicy == "Retain"
+		errs = append(errs, cl.deleteWithOwner(ctx, api.VolumeSnapshotContents, c, "deletionPolicy", retained))
+		// The snapshot-controller does not delete a content whose snapshot is gone.
+		if !retained && !cl.present[types.UID(c.Spec.VolumeSnapshotRef.UID)] && c.DeletionTimestamp == nil {
+			errs = append(errs, cl.delete(ctx, api.VolumeSnapshotContents, c))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func (cl *remover) unprovenError() error {
-	return owned.Refuse("its name is one of run %s, and nothing else proves that it was made for it", cl.cleaner.ID.RunID)
 }
 
 // deleteWithOwner records an object that goes with its claim or snapshot, and changes its policy
@@ -173,7 +171,7 @@ func (e *Cleaner) setDeletePolicy(ctx context.Context, k api.Kind, name, patch s
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%s %s is retained, and that cannot be changed: %w", k.Resource, name, err)
+		return fmt.Errorf("%s %s is retained and its policy cannot be changed: %w", k.Resource, name, err)
 	}
 	return nil
 }

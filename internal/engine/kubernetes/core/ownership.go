@@ -94,7 +94,7 @@ func (r *Run) CheckEntry(entry op.LedgerEntry) error {
 	kind, known := EntryKind(entry)
 	switch {
 	case entry.Kind != CordonKind && !known:
-		return owned.Refuse("this version does not know the kind %q", entry.Kind)
+		return owned.Refuse("unknown kind %q", entry.Kind)
 	case d["run"] != r.ID.RunID:
 		return owned.Refuse("the entry is of run %q, the bundle is of %s", d["run"], r.ID.RunID)
 	case d["server"] != r.ID.Server:
@@ -108,7 +108,7 @@ func (r *Run) CheckEntry(entry op.LedgerEntry) error {
 	case kind.Resource == Leases.Resource && strings.HasPrefix(entry.Name, LeaseName("")):
 		return nil
 	case !strings.HasPrefix(entry.Name, names.Prefix(r.ID.RunID)):
-		return owned.Refuse("%q is not a name that run %s gives", entry.Name, r.ID.RunID)
+		return owned.Refuse("%q is not a name of an object of run %s", entry.Name, r.ID.RunID)
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func (r *Run) CordonedNode(ctx context.Context, name string) (*corev1.Node, erro
 		return n, nil
 	}
 	if n.Spec.Unschedulable {
-		return nil, owned.Refuse("node %s does not say that run %s has cordoned it", name, r.ID.RunID)
+		return nil, owned.Refuse("node %s is not marked as cordoned by run %s", name, r.ID.RunID)
 	}
 	return nil, nil
 }
@@ -219,7 +219,7 @@ func (r *Run) MarkRetained(kind api.Kind, o api.Object) {
 		defer cancel()
 		_, err := r.Client.Patch(ctx, kind, "", o.GetName(), types.MergePatchType, body, nil)
 		if err != nil && !apierrors.IsNotFound(err) && !errors.Is(err, context.Canceled) {
-			line := fmt.Sprintf("mark %s %s, which is retained, as this run's: %v", kind.Name, o.GetName(), err)
+			line := fmt.Sprintf("mark %s %s, as retained by this run: %v", kind.Name, o.GetName(), err)
 			r.Session.Sink.Log("engine", line)
 		}
 	})

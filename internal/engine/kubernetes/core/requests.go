@@ -17,21 +17,13 @@ import (
 
 // Create creates an object and returns the time of the server's answer.
 func (r *Run) Create(ctx context.Context, kind api.Kind, o api.Object) (op.Time, error) {
-	namespace := ""
-	if kind.Namespaced {
-		namespace = r.Namespace
-	}
-	call, err := r.Client.Create(ctx, kind, namespace, o, nil)
+	call, err := r.Client.Create(ctx, kind, r.NamespaceOf(kind), o, nil)
 	return call.Answered, APIError(ctx, err)
 }
 
 // Patch applies a JSON merge patch and returns the time of the server's answer.
 func (r *Run) Patch(ctx context.Context, kind api.Kind, name string, data []byte) (op.Time, error) {
-	namespace := ""
-	if kind.Namespaced {
-		namespace = r.Namespace
-	}
-	call, err := r.Client.Patch(ctx, kind, namespace, name, types.MergePatchType, data, nil)
+	call, err := r.Client.Patch(ctx, kind, r.NamespaceOf(kind), name, types.MergePatchType, data, nil)
 	return call.Answered, APIError(ctx, err)
 }
 
@@ -52,11 +44,7 @@ func (r *Run) DeleteWith(ctx context.Context, kind api.Kind, name string, opts m
 
 // DeleteIfExists deletes an object and says whether it existed.
 func (r *Run) DeleteIfExists(ctx context.Context, kind api.Kind, name string, opts metav1.DeleteOptions) (bool, error) {
-	namespace := ""
-	if kind.Namespaced {
-		namespace = r.Namespace
-	}
-	_, err := r.Client.Delete(ctx, kind, namespace, name, opts)
+	_, err := r.Client.Delete(ctx, kind, r.NamespaceOf(kind), name, opts)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
@@ -70,13 +58,13 @@ func APIError(ctx context.Context, err error) error {
 		return nil
 	}
 	if ctx.Err() != nil {
-		return &engine.Error{Code: "Canceled", Message: err.Error(), Err: errors.Join(ctx.Err(), err)}
+		return engine.Errorf("Canceled", "%s", err.Error()).Wrap(errors.Join(ctx.Err(), err))
 	}
 	code := string(apierrors.ReasonForError(err))
 	if code == "" {
 		code = "Unavailable" // no answer, or not one of Kubernetes
 	}
-	return &engine.Error{Code: code, Message: err.Error(), Err: err}
+	return engine.Errorf(code, "%s", err.Error()).Wrap(err)
 }
 
 // NotServed says whether the cluster does not serve a kind.
@@ -104,4 +92,9 @@ func (r *Run) NamespaceOf(kind api.Kind) string {
 		return r.Namespace
 	}
 	return ""
+}
+
+// NotFound returns the error for an object that no longer exists.
+func NotFound(o engine.Object) error {
+	return engine.Errorf("NotFound", "%s %s no longer exists", o.Kind, o.Name)
 }

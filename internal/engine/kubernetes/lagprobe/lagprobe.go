@@ -80,7 +80,7 @@ func Start(ctx context.Context, e *core.Run, watches *watch.Watches) (*Probes, e
 			p.methods[one.kind.String()] = "own writes; while there are none, a small object of ours is changed"
 			continue
 		case one.kind.Resource == api.ConfigMaps.Resource:
-			return p, fmt.Errorf("make the ConfigMap by which the lag of watches is measured: %w", err)
+			return p, fmt.Errorf("create the ConfigMap for watch lag probes: %w", err)
 		case !apierrors.IsForbidden(err):
 			e.Session.Sink.Log("watch", fmt.Sprintf("no probe of %s: %v", one.kind, err))
 		}

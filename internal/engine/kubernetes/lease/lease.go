@@ -77,7 +77,7 @@ func (h *Holder) acquireOne(ctx context.Context, driver string) error {
 			return nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("take the Lease %s/%s, so that no other run uses driver %s meanwhile: %w", e.Namespace, name, driver, err)
+			return fmt.Errorf("acquire the Lease %s/%s of driver %s: %w", e.Namespace, name, driver, err)
 		}
 		l := new(coordinationv1.Lease)
 		if _, err := e.Client.Get(ctx, core.Leases, e.Namespace, name, l); apierrors.IsNotFound(err) {
@@ -93,12 +93,10 @@ func (h *Holder) acquireOne(ctx context.Context, driver string) error {
 		case seen == nil || seen.UID != l.UID:
 			seen, since = l, time.Now()
 		case seen.Spec.RenewTime != nil && l.Spec.RenewTime != nil && !seen.Spec.RenewTime.Equal(l.Spec.RenewTime):
-			return errors.Join(&engine.Error{Code: "InUse", Message: fmt.Sprintf(
-				"%s is using driver %s now (Lease %s/%s), and two runs at once would measure each other: wait for its end, or give this one --concurrent, and both records will say so",
-				describeHolder(l), driver, e.Namespace, name)}, e.LedgerDone(core.Leases, name))
+			return errors.Join(engine.Errorf("InUse", "%s is using driver %s now (Lease %s/%s), and two runs at once would affect each other's results: wait until it ends, or pass --concurrent, and both records will say so", describeHolder(l), driver, e.Namespace, name), e.LedgerDone(core.Leases, name))
 		case time.Since(since) > Duration:
 			if err := removeLease(ctx, e, l); err != nil {
-				return fmt.Errorf("take over the Lease %s/%s, which nobody renews: %w", e.Namespace, name, err)
+				return fmt.Errorf("take over the expired Lease %s/%s: %w", e.Namespace, name, err)
 			}
 		}
 		select {
@@ -155,7 +153,7 @@ func (h *Holder) join(ctx context.Context, name string, l *coordinationv1.Lease)
 		return nil // the holder has ended; renewAll acquires the Lease
 	}
 	if err != nil {
-		return fmt.Errorf("tell the holder of Lease %s/%s of this run: %w", e.Namespace, name, err)
+		return fmt.Errorf("announce this run in the Lease %s/%s: %w", e.Namespace, name, err)
 	}
 	return nil
 }
@@ -286,7 +284,7 @@ func (h *Holder) Findings() []engine.Finding {
 	var list []engine.Finding
 	for _, run := range slices.Sorted(maps.Keys(h.concurrentRuns)) {
 		list = append(list, engine.Finding{Name: "concurrentRun", Severity: "warning",
-			Evidence: h.concurrentRuns[run] + " used a driver of this run at the same time: each is in the other's figures"})
+			Evidence: h.concurrentRuns[run] + " used a driver of this run at the same time: both affect each other's results"})
 	}
 	return list
 }

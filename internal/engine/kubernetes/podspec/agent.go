@@ -28,7 +28,7 @@ func ParseDelivery(s string) (Delivery, error) {
 	case DeliverInit, DeliverImage, DeliverBaked:
 		return d, nil
 	}
-	return "", fmt.Errorf("the agent is delivered by init, image or baked, not %q", s)
+	return "", fmt.Errorf("invalid agent delivery %q: want init, image or baked", s)
 }
 
 const (

@@ -129,7 +129,7 @@ func orphanFindings(driver string, left *csiproxy.Inventory) []engine.Finding {
 		}
 		if len(names) > 0 {
 			list = append(list, engine.Finding{Name: "orphan", Severity: "warning", Evidence: fmt.Sprintf(
-				"driver %s lists %d %s that it had not before the run and to which no %s refers, so that nobody will delete them: %s",
+				"driver %s lists %d %s that did not exist before the run and that no %s refers to; they will not be deleted: %s",
 				driver, len(names), one.what, one.object, tracker.JoinFirst(names))})
 		}
 	}

@@ -54,11 +54,11 @@ func ObjectError(gvk schema.GroupVersionKind, o *unstructured.Unstructured) erro
 	phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
 	switch {
 	case gvk.Group == "batch" && hasCondition(o, "Failed"):
-		return &engine.Error{Code: "JobFailed", Message: fmt.Sprintf("Job %s has failed: %s", o.GetName(), Conditions(o))}
+		return engine.Errorf("JobFailed", "Job %s has failed: %s", o.GetName(), Conditions(o))
 	case gvk.Kind == "Pod" && gvk.Group == "" && phase == string(corev1.PodFailed):
-		return &engine.Error{Code: "PodFailed", Message: fmt.Sprintf("pod %s has failed", o.GetName())}
+		return engine.Errorf("PodFailed", "pod %s has failed", o.GetName())
 	case gvk.Kind == "PersistentVolumeClaim" && phase == string(corev1.ClaimLost):
-		return &engine.Error{Code: "ClaimLost", Message: fmt.Sprintf("claim %s has lost its volume", o.GetName())}
+		return engine.Errorf("ClaimLost", "claim %s has lost its volume", o.GetName())
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func Conditions(o *unstructured.Unstructured) string {
 		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%v=%v %v", c["type"], c["status"], c["message"])))
 	}
 	if len(parts) == 0 {
-		return "its status does not say why"
+		return "its status has no conditions"
 	}
 	return strings.Join(parts, "; ")
 }

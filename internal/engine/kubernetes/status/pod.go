@@ -65,21 +65,21 @@ func PodError(p *corev1.Pod) *engine.Error {
 		if w := c.State.Waiting; w != nil {
 			switch w.Reason {
 			case "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError":
-				return &engine.Error{Code: "ImagePull", Message: fmt.Sprintf("pod %s, container %s: image %s cannot be had (%s): %s", p.Name, c.Name, c.Image, w.Reason, w.Message)}
+				return engine.Errorf("ImagePull", "pod %s, container %s: image %s cannot be pulled (%s): %s", p.Name, c.Name, c.Image, w.Reason, w.Message)
 			case "CreateContainerConfigError":
-				return &engine.Error{Code: w.Reason, Message: fmt.Sprintf("pod %s, container %s: %s", p.Name, c.Name, w.Message)}
+				return engine.Errorf(w.Reason, "pod %s, container %s: %s", p.Name, c.Name, w.Message)
 			}
 		}
 	}
 	if p.Status.Phase == corev1.PodFailed {
-		return &engine.Error{Code: failureCode(p), Message: describeFailure(p)}
+		return engine.Errorf(failureCode(p), "%s", describeFailure(p))
 	}
 	for _, c := range p.Status.InitContainerStatuses {
 		if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
-			return &engine.Error{Code: "InitFailed", Message: fmt.Sprintf("pod %s: init container %s %s", p.Name, c.Name, describeExit(t))}
+			return engine.Errorf("InitFailed", "pod %s: init container %s %s", p.Name, c.Name, describeExit(t))
 		}
 		if t := c.LastTerminationState.Terminated; t != nil && t.ExitCode != 0 && c.State.Waiting != nil {
-			return &engine.Error{Code: "InitFailed", Message: fmt.Sprintf("pod %s: init container %s %s", p.Name, c.Name, describeExit(t))}
+			return engine.Errorf("InitFailed", "pod %s: init container %s %s", p.Name, c.Name, describeExit(t))
 		}
 	}
 	return nil
@@ -90,7 +90,7 @@ func PodError(p *corev1.Pod) *engine.Error {
 func StartError(p *corev1.Pod) *engine.Error {
 	for _, c := range append(append([]corev1.ContainerStatus(nil), p.Status.InitContainerStatuses...), p.Status.ContainerStatuses...) {
 		if w := c.State.Waiting; w != nil && (w.Reason == "CreateContainerError" || w.Reason == "RunContainerError") {
-			return &engine.Error{Code: w.Reason, Message: fmt.Sprintf("pod %s, container %s: %s", p.Name, c.Name, w.Message)}
+			return engine.Errorf(w.Reason, "pod %s, container %s: %s", p.Name, c.Name, w.Message)
 		}
 	}
 	return nil
@@ -115,7 +115,7 @@ func describeFailure(p *corev1.Pod) string {
 		}
 	}
 	if len(parts) == 0 {
-		parts = []string{"it does not say why"}
+		parts = []string{"no reason given"}
 	}
 	return fmt.Sprintf("pod %s failed: %s", p.Name, strings.Join(parts, "; "))
 }
@@ -124,9 +124,9 @@ func describeExit(t *corev1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("exited with %d", t.ExitCode)
 	switch {
 	case t.Reason == "OOMKilled":
-		text = "was killed for want of memory (OOMKilled)"
+		text = "ran out of memory (OOMKilled)"
 	case t.Signal != 0:
-		text = fmt.Sprintf("was ended by signal %d", t.Signal)
+		text = fmt.Sprintf("was killed by signal %d", t.Signal)
 	}
 	if m := strings.TrimSpace(t.Message); m != "" {
 		text += ": " + m

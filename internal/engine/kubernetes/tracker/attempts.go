@@ -176,8 +176,7 @@ func ProvisioningError(claim, reason, message string) *engine.Error {
 	case source || !permanentCodes[code]:
 		return nil
 	}
-	return &engine.Error{Code: code,
-		Message: fmt.Sprintf("claim %s will not be provisioned: %s: %s", claim, reason, strings.TrimSpace(message))}
+	return engine.Errorf(code, "claim %s will not be provisioned: %s: %s", claim, reason, strings.TrimSpace(message))
 }
 
 // maxListed is how many items a finding lists.
@@ -202,12 +201,12 @@ func (a *Attempts) Findings(listed map[string]bool) []engine.Finding {
 	}
 	if len(left) > 0 {
 		list = append(list, engine.Finding{Name: "orphanPossible", Severity: "warning", Evidence: fmt.Sprintf(
-			"%d creations failed without saying that nothing was made, and the cluster never had a handle of it: a driver may keep what nobody will delete. Look for the names: %s",
+			"%d creations failed with an unknown outcome, and the cluster has no handle of them: the driver may keep objects that will not be deleted. Look for the names: %s",
 			len(left), JoinFirst(left))})
 	}
 	if len(a.unbound) > 0 {
 		list = append(list, engine.Finding{Name: "deletedUnbound", Severity: "info", Evidence: fmt.Sprintf(
-			"%d claims were deleted before they had a volume: one that was being made for them at that moment comes and goes later, outside of the deletion's time: %s",
+			"%d claims were deleted before they were bound: a volume in creation at that moment is created and deleted outside of the deletion's time: %s",
 			len(a.unbound), JoinFirst(slices.Sorted(slices.Values(a.unbound))))})
 	}
 	return list

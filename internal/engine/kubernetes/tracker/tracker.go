@@ -26,7 +26,7 @@ type Key struct {
 	Name    string
 }
 
-// subject says what a key names: an object of a kind, or objects by their owner.
+// Subject says what a key names: an object of a kind, or objects by their owner.
 type Subject string
 
 // Key names the object, or the owner of the objects.

@@ -116,7 +116,7 @@ func (w Warnings) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// appendTo appends the warnings, if any, in parentheses to a text.
+// AppendTo appends the warnings, if any, in parentheses to a text.
 func (w Warnings) AppendTo(text string) string {
 	if said := w.String(); said != "" {
 		text += " (" + said + ")"

@@ -14,8 +14,7 @@ type objectKey struct{ namespace, name string }
 
 func keyOf(o api.Object) objectKey { return objectKey{o.GetNamespace(), o.GetName()} }
 
-// deliver decodes what the readers stamped and calls the handler, until the queue
-// is closed.
+// deliver decodes the queued items and calls the handler until the queue is closed.
 func (w *Watches) deliver() {
 	defer close(w.done)
 	for {
@@ -60,7 +59,7 @@ func (w *Watches) deliverFrame(it item) {
 	w.emit(it, typ, obj, op.Never)
 }
 
-// missed says that the change may have happened while the watch was not there.
+// missed says whether the change may have happened during the gap.
 func (it *item) missed(version string) bool {
 	if it.late {
 		return true
@@ -73,8 +72,7 @@ func (it *item) missed(version string) bool {
 	return err != nil || c <= 0
 }
 
-// deliverList reports the first list as it is, and of a later one what differs
-// from what was known.
+// deliverList delivers the first list, and of later lists the differences.
 func (w *Watches) deliverList(it item) {
 	s := it.stream
 	before := s.known
@@ -92,7 +90,7 @@ func (w *Watches) deliverList(it item) {
 			changed = append(changed, obj)
 		}
 	}
-	for _, old := range sorted(before) { // gone, or replaced by one of the same name
+	for _, old := range sorted(before) { // deleted, or replaced by another object of the name
 		w.emit(it, Deleted, old, it.from)
 	}
 	for _, obj := range changed {
@@ -111,8 +109,7 @@ func sorted(m map[objectKey]api.Object) []api.Object {
 	return list
 }
 
-// emit calls the handler. from is the last frame before the gap in which the
-// event lies, or Never.
+// emit calls the handler. from is the last frame before the gap that has the event, or Never.
 func (w *Watches) emit(it item, typ Type, obj api.Object, from op.Time) {
 	e := Event{Kind: it.stream.src.Kind, Type: typ, Object: obj, At: it.at}
 	e.Err, e.Lag = w.lags.bound(e.Kind.String(), it.at, obj.GetResourceVersion())
@@ -120,8 +117,7 @@ func (w *Watches) emit(it item, typ Type, obj api.Object, from op.Time) {
 		half := (it.at - from) / 2
 		e.Interval, e.From, e.To = true, from, it.at
 		e.At -= half
-		// The frame at From was itself late: what followed it may have
-		// happened as much earlier.
+		// The frame at From was late too, so that the change may have happened earlier by as much.
 		e.Err += int64(it.at - from - half)
 	}
 	w.cfg.Handler(e)

@@ -14,12 +14,12 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 )
 
-// maxFrame bounds what one frame may take. etcd refuses objects of more than a
-// few MiB, so that a longer one is not a frame but a stream out of step.
+// maxFrame bounds the size of a frame. etcd refuses objects of more than a few MiB: a larger frame
+// means a broken stream.
 const maxFrame = 32 << 20
 
-// readFrame returns the next frame whole, in memory of its own. At the end of
-// the stream it is io.EOF, inside a frame io.ErrUnexpectedEOF.
+// readFrame returns the next frame in a new buffer. The error is io.EOF at the end of the stream,
+// and io.ErrUnexpectedEOF inside a frame.
 func readFrame(k api.Kind, r *bufio.Reader) ([]byte, error) {
 	if k.JSON {
 		return readLine(r)
@@ -27,8 +27,8 @@ func readFrame(k api.Kind, r *bufio.Reader) ([]byte, error) {
 	return readDelimited(r)
 }
 
-// readDelimited reads what apimachinery's framer writes for protobuf: a length
-// of 4 bytes, big-endian, and so many bytes.
+// readDelimited reads a frame of apimachinery's protobuf framer: a big-endian length of 4 bytes,
+// and the data.
 func readDelimited(r *bufio.Reader) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -48,8 +48,7 @@ func readDelimited(r *bufio.Reader) ([]byte, error) {
 	return frame, nil
 }
 
-// readLine reads one JSON document; the server ends each with a newline and has
-// none inside.
+// readLine reads one JSON document, which ends with a newline.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -72,12 +71,11 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// decodeFrame reads a frame's event. An ERROR event is an error, of apimachinery's
-// api/errors.
+// decodeFrame decodes an event. An ERROR event becomes an error of api/errors.
 func decodeFrame(k api.Kind, frame []byte) (Type, api.Object, error) {
 	typ, raw, err := openFrame(k, frame)
 	if err != nil {
-		return "", nil, fmt.Errorf("watch of %s: the frame is garbage: %w", k, err)
+		return "", nil, fmt.Errorf("watch of %s: malformed frame: %w", k, err)
 	}
 	switch t := Type(typ); t {
 	case Added, Modified, Deleted, Bookmark:
@@ -92,13 +90,13 @@ func decodeFrame(k api.Kind, frame []byte) (Type, api.Object, error) {
 	case "ERROR":
 		return "", nil, fmt.Errorf("watch of %s: the server ended it: %w", k, api.StatusError(raw))
 	default:
-		return "", nil, fmt.Errorf("watch of %s: the frame is garbage: event type %.20q", k, typ)
+		return "", nil, fmt.Errorf("watch of %s: malformed frame: event type %.20q", k, typ)
 	}
 }
 
 func openFrame(k api.Kind, frame []byte) (typ string, object []byte, err error) {
 	if !k.JSON {
-		var e metav1.WatchEvent // not enveloped, unlike the object in it
+		var e metav1.WatchEvent // without the envelope that its object has
 		err = e.Unmarshal(frame)
 		return e.Type, e.Object.Raw, err
 	}

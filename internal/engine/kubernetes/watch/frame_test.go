@@ -94,12 +94,12 @@ func TestGarbageIsAnErrorThatNamesTheKind(t *testing.T) {
 		frame []byte
 		want  string
 	}{
-		{"not protobuf", api.Pods, []byte("junk"), "watch of pods: the frame is garbage"},
+		{"not protobuf", api.Pods, []byte("junk"), "watch of pods: malformed frame"},
 		{"no magic", api.Pods, []byte("\x0a\x05ADDED\x12\x06\x0a\x04junk"), "watch of pods: ADDED: decode pods: the data do not begin"},
 		{"no such event", api.Pods, frameOf(false, "EXPLODED", pod("a", "1"))[4:], `event type "EXPLODED"`},
 		{"another kind", api.Nodes, frameOf(false, "ADDED", pod("a", "1"))[4:], `watch of nodes: ADDED: decode nodes: expected a Node, got "Pod"`},
 		{"no version", api.Pods, frameOf(false, "ADDED", pod("a", ""))[4:], `ADDED "a" has no resourceVersion`},
-		{"not JSON", api.VolumeSnapshots, []byte("{"), "watch of volumesnapshots.snapshot.storage.k8s.io: the frame is garbage"},
+		{"not JSON", api.VolumeSnapshots, []byte("{"), "watch of volumesnapshots.snapshot.storage.k8s.io: malformed frame"},
 		{"an unreadable error", api.VolumeSnapshots, []byte(`{"type":"ERROR","object":{"kind":"Teapot"}}`), "an error that cannot be read"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

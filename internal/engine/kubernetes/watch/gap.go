@@ -6,13 +6,13 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Gap is a time in which a watch was not there.
+// Gap is a time without a watch.
 type Gap struct {
 	Kind string  `json:"kind"`
-	From op.Time `json:"from"` // stamp of the last frame or list before
-	To   op.Time `json:"to"`   // when the server accepted the watch again; Never: not yet
-	// Cause is how the connection ended; Last is what the last attempt to open it
-	// again failed with, if one did.
+	From op.Time `json:"from"` // stamp of the last frame or list
+	To   op.Time `json:"to"`   // when the watch was accepted again; Never: not yet
+	// Cause is why the connection ended; Last is the error of the last failed attempt to reopen
+	// it.
 	Cause    string `json:"cause"`
 	Attempts int    `json:"attempts"`
 	Last     string `json:"last,omitempty"`

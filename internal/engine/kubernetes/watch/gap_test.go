@@ -171,7 +171,7 @@ func TestGoneIsListedAgainAndTheDifferencesAreIntervals(t *testing.T) {
 				o.raw([]byte{0, 0, 0, 4}, []byte("junk"))
 			}
 			<-r.Context().Done() // the decoder must cut it off
-		}, "watch of pods: the frame is garbage: ", 2},
+		}, "watch of pods: malformed frame: ", 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

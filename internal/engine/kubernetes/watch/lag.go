@@ -11,45 +11,41 @@ import (
 )
 
 const (
-	// recent is how far a probe tells of stamps before and after it.
+	// recent is how long a probe is valid before and after it.
 	recent = op.Time(10 * time.Second)
-	// keepSeconds is how many seconds' largest bounds are remembered.
+	// keepSeconds is the number of seconds whose largest bounds are kept.
 	keepSeconds = 64
-	// keepStamps is how many stamps are remembered with their kinds, for those
-	// who ask again (Settled).
+	// keepStamps is the number of stamps kept for Settled.
 	keepStamps = 8192
-	// Unprobed is the error, in nanoseconds, of stamps before any write of ours was
-	// seen by any watch: far above what a healthy API server needs.
+	// Unprobed is the error, in nanoseconds, of stamps before the first write of the run was seen:
+	// far above the lag of a healthy API server.
 	Unprobed = int64(time.Second)
-	// keepSeen is how many versions of a kind are remembered for a Wrote that is
-	// told after its event has come.
+	// keepSeen is the number of versions of a kind kept for a late Wrote.
 	keepSeen = 8192
-	// maxPending bounds the writes whose event has not come.
+	// maxPending bounds the writes whose event has not arrived.
 	maxPending = 8192
 )
 
-// Lag says where the error of a stamp is from.
+// Lag is the source of a stamp's error.
 type Lag string
 
-// A watch's lag is Measured by our own writes of its kind; Borrowed from the
-// slowest of those that are measured; Unknown before there was any, and then Err is
-// Unprobed.
+// A watch's lag is Measured by the run's own writes of its kind, Borrowed from the slowest
+// measured watch, or Unknown before the first write; then Err is Unprobed.
 const (
 	Measured Lag = "measured"
 	Borrowed Lag = "borrowed"
 	Unknown  Lag = "unknown"
 )
 
-// probe is one write of ours.
+// probe is one write of the run.
 type probe struct {
 	version        string
 	sent, answered op.Time
 }
 
-// lag is how late the watch showed this write, whose event came at at, as far as
-// can be seen: the API server sends answer and event at nearly the same time, so
-// that an event that came after the answer was that much later. One that came
-// before it was later than the change by no more than the time since the request.
+// lag returns the lag of the event of this write, at time at. The API server sends answer and
+// event at nearly the same time: an event after the answer was late by the difference. An event
+// before the answer was late by at most the time since the request.
 func (p probe) lag(at op.Time) int64 {
 	if at >= p.answered {
 		return int64(at - p.answered)
@@ -57,18 +53,17 @@ func (p probe) lag(at op.Time) int64 {
 	return p.bound(at)
 }
 
-// bound is what the lag cannot have exceeded: the change was made after the
-// request was sent. It is the error of stamps, since one small lag among few
-// probes would promise too much.
+// bound returns the upper limit of the lag: the change happened after the request was sent. Stamps
+// have it as their error, since the lags of few probes may be small by chance.
 func (p probe) bound(at op.Time) int64 { return int64(at - p.sent) }
 
-// lags measures all watches. It is safe for concurrent use.
+// lags measures the lags of all watches. It is safe for concurrent use.
 type lags struct {
 	mu    sync.Mutex
 	kinds map[string]*meter
-	wakes *hist.Histogram // from the arrival of what was read to its reading
+	wakes *hist.Histogram // time from arrival to reading
 
-	stamped map[op.Time]string // kinds of the latest stamps
+	stamped map[op.Time]string // kinds by stamp
 	order   [keepStamps]op.Time
 	next    int
 }
@@ -81,17 +76,17 @@ func newLags(sources []Source) *lags {
 	return l
 }
 
-// woke takes how long a frame had lain in the kernel when it was read.
+// woke records how long a frame waited in the kernel.
 func (l *lags) woke(after time.Duration) {
 	if after <= 0 {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_ = l.wakes.Record(int64(after)) // fails for negative values only
+	_ = l.wakes.Record(int64(after)) // fails only for negative values
 }
 
-// idle says whether we have written nothing of a watched kind since.
+// idle says whether the run has written nothing of a kind since then.
 func (l *lags) idle(kind string, since op.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,8 +94,7 @@ func (l *lags) idle(kind string, since op.Time) bool {
 	return m != nil && m.wroteAt < since
 }
 
-// sending takes a write that is about to be sent; landed says that it was answered,
-// or failed.
+// sending records a write that is about to be sent; landed, that it was answered or failed.
 func (l *lags) sending(kind string, sent op.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,18 +123,17 @@ func (l *lags) wrote(kind string, p probe) {
 	}
 }
 
-// saw takes an event that came by a watch as it should.
+// saw records an event.
 func (l *lags) saw(kind, version string, at op.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.kinds[kind].saw(version, at)
 }
 
-// bound is the error of a stamp of this kind, of an object at this version: the
-// largest bound of the ten seconds around it, at least the last one seen, and the
-// time for which the oldest write of ours is on its way that has not come by this
-// watch. A kind that we did not write in that time may have become slow unseen: it
-// also has that of the slowest of those that we did. settled is asked again later.
+// bound returns the error of a stamp of a kind, for an object at this version: the largest bound
+// of the last ten seconds, at least the last bound, and at least the age of the oldest write
+// without an event. A kind without writes in that time also gets the bound of the slowest kind
+// with some, since it may have become slow unnoticed. settled returns it again later.
 func (l *lags) bound(kind string, at op.Time, version string) (int64, Lag) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -163,8 +156,8 @@ func (l *lags) bound(kind string, at op.Time, version string) (int64, Lag) {
 	return max(err, Unprobed), Unknown
 }
 
-// settled is the error of a stamp by what came after it too: a watch that has just
-// become slow shows that by the writes of ours that come next.
+// settled returns the error of a stamp with later writes taken into account: they show that a
+// watch has just become slow.
 func (l *lags) settled(at op.Time, err int64) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,8 +169,8 @@ func (l *lags) settled(at op.Time, err int64) int64 {
 	return max(err, after)
 }
 
-// around is the largest bound of a kind's probes between two instants; of a kind
-// that had none, the slowest other's.
+// around returns the largest bound of a kind between two instants; without probes, that of the
+// slowest other kind.
 func (l *lags) around(kind string, from, to op.Time) (err int64, own bool) {
 	if err, own = l.kinds[kind].largest(from, to); own {
 		return err, true
@@ -198,9 +191,9 @@ func (l *lags) remember(kind string, at op.Time) {
 
 // meter is the lag of one watch.
 type meter struct {
-	flying  map[op.Time]int    // writes by when they were sent: not answered
-	pending map[string]probe   // by version: answered, event not seen
-	seen    map[string]op.Time // stamps of the latest versions
+	flying  map[op.Time]int    // unanswered writes, by the time sent
+	pending map[string]probe   // answered, without an event; by version
+	seen    map[string]op.Time // by version
 	order   [keepSeen]string   // ring of the keys of seen
 	next    int
 	seconds [keepSeconds]second
@@ -208,10 +201,10 @@ type meter struct {
 
 	n, early, unseen int64
 	lags             *hist.Histogram
-	wroteAt          op.Time // answer to the last write of ours
+	wroteAt          op.Time // answer to the run's last write
 }
 
-// second has the largest bound of the probes that came in it.
+// second has the largest bound of a second.
 type second struct{ number, bound int64 }
 
 func secondOf(at op.Time) int64 { return int64(max(at, 0)/op.Time(time.Second)) + 1 } // 0: none
@@ -222,7 +215,7 @@ func (m *meter) wrote(p probe) {
 		m.probe(p, at)
 		return
 	}
-	if len(m.pending) >= maxPending { // the watch does not show what we write
+	if len(m.pending) >= maxPending { // the watch does not show the writes
 		m.unseen += int64(len(m.pending))
 		clear(m.pending)
 	}
@@ -239,7 +232,7 @@ func (m *meter) saw(version string, at op.Time) {
 		m.probe(p, at)
 	}
 	for v := range m.pending {
-		// Versions come in order: what is not after this one will not come.
+		// Versions are ordered: earlier ones will not come any more.
 		if c, err := resourceversion.CompareResourceVersion(v, version); err != nil || c <= 0 {
 			if c != 0 {
 				m.unseen++
@@ -249,8 +242,8 @@ func (m *meter) saw(version string, at op.Time) {
 	}
 }
 
-// probe takes one lag. An event from before the request is not of it: the
-// request changed nothing, and was answered with the version that was there.
+// probe records one lag. An event from before the request is not of it: the request changed
+// nothing and was answered with the current version.
 func (m *meter) probe(p probe, at op.Time) {
 	if at < p.sent {
 		return
@@ -259,7 +252,7 @@ func (m *meter) probe(p probe, at op.Time) {
 		m.early++
 	}
 	m.n++
-	_ = m.lags.Record(p.lag(at)) // fails for negative values only
+	_ = m.lags.Record(p.lag(at)) // fails only for negative values
 	m.latest = p.bound(at)
 	number := secondOf(at)
 	switch sec := &m.seconds[number%keepSeconds]; {
@@ -270,8 +263,8 @@ func (m *meter) probe(p probe, at op.Time) {
 	}
 }
 
-// largest is the largest bound of the seconds of two instants and between, as far
-// as they are remembered; false if there was no probe.
+// largest returns the largest bound of the seconds from one instant to another; false without a
+// probe.
 func (m *meter) largest(from, to op.Time) (bound int64, probed bool) {
 	for n := secondOf(from); n <= secondOf(to); n++ {
 		if sec := m.seconds[n%keepSeconds]; sec.number == n {
@@ -281,8 +274,8 @@ func (m *meter) largest(from, to op.Time) (bound int64, probed bool) {
 	return bound, probed
 }
 
-// behind is for how long a write of ours has been on its way that comes after the
-// given version in this watch, or may: its bound will be no less.
+// behind returns the age of the oldest write whose event may still come after this version. Its
+// bound will be at least as large.
 func (m *meter) behind(at op.Time, version string) int64 {
 	var late int64
 	for v, p := range m.pending {
@@ -296,27 +289,26 @@ func (m *meter) behind(at op.Time, version string) int64 {
 	return late
 }
 
-// Summary is what one watch did, for the record. Times are in nanoseconds.
+// Summary summarizes a watch for the record. Times are in nanoseconds.
 type Summary struct {
 	Kind string `json:"kind"`
-	// N counts the writes of ours whose event was seen; P50, P99 and Max are their
-	// lags (percentiles to 0.1 %). Early counts the events that came before the
-	// answer: their lag is only known to be less than the time since the request.
+	// N counts the run's writes whose event was seen; P50, P99 and Max are their lags (percentiles
+	// to 0.1 %). Early counts events before the answer: their lag is known only to be less than
+	// the time since the request.
 	N     int64 `json:"n"`
 	Early int64 `json:"early"`
 	P50   int64 `json:"p50"`
 	P99   int64 `json:"p99"`
 	Max   int64 `json:"max"`
-	// Unseen counts writes of ours that the watch did not show: lost in a gap, or
-	// not among what it watches.
+	// Unseen counts writes that the watch did not show: lost in a gap, or not selected.
 	Unseen int64 `json:"unseen"`
-	// Sum and Buckets are of the lags, for the record.
+	// Sum and Buckets are those of the lags.
 	Sum     int64       `json:"-"`
 	Buckets []op.Bucket `json:"-"`
-	// Borrowed says that we wrote nothing of this kind: its error is that of
-	// the slowest other.
+	// Borrowed: the run wrote nothing of this kind, and the error is that of the slowest other
+	// kind.
 	Borrowed bool `json:"borrowed"`
-	// Depth and Deepest are how many frames wait, and have waited, to be decoded.
+	// Depth and Deepest are the current and the largest number of frames that wait to be decoded.
 	Depth   int   `json:"depth"`
 	Deepest int   `json:"deepest"`
 	Events  int64 `json:"events"`
@@ -337,8 +329,7 @@ func (l *lags) summary(kind string) Summary {
 	return s
 }
 
-// coarse has the counts of a histogram in the steps 1, 2, 5, from 0.1 ms to
-// above the largest.
+// coarse returns the counts of a histogram in steps 1, 2, 5 from 0.1 ms.
 func coarse(h *hist.Histogram) []op.Bucket {
 	var list []op.Bucket
 	for step := int64(100e3); len(list) == 0 || list[len(list)-1].UpToNs < h.Max(); step *= 10 {

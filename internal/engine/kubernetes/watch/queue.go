@@ -7,20 +7,20 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// item is what a reader hands to the decoding goroutine: a frame, a list, or a
-// gap that began or ended.
+// item is passed from a reader to the decoding goroutine: a frame, a list, or the begin or end of
+// a gap.
 type item struct {
 	stream  *stream
 	at      op.Time // when it was complete
 	frame   []byte
 	session *session
-	late    bool // the frame came before it was known what was missed
+	late    bool // the frame came before the mark was known
 	list    []api.Object
-	from    op.Time // of a list after a gap: the last frame before it; else Never
+	from    op.Time // of a list after a gap: the last frame before it; otherwise Never
 	gap     *Gap
 }
 
-// queue has no bound, so that readers never wait; its depth is on record.
+// queue is unbounded, so that readers never wait. Its depth is recorded.
 type queue struct {
 	mu      sync.Mutex
 	some    *sync.Cond
@@ -45,7 +45,7 @@ func (q *queue) push(it item) {
 	q.some.Signal()
 }
 
-// pop waits for an item; false when the queue was closed.
+// pop waits for an item; false when the queue is closed.
 func (q *queue) pop() (item, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

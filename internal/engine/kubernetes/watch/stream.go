@@ -17,34 +17,33 @@ import (
 )
 
 const (
-	// maxList bounds the memory of one list: some 100 000 pods.
+	// maxList bounds the memory of a list: about 100 000 pods.
 	maxList = 1 << 30
-	// maxQuiet is how long the server may take to accept a watch, or to list:
-	// its own limit for a request.
+	// maxQuiet is how long the server may take to accept a watch or to list, which is its own
+	// request limit.
 	maxQuiet = time.Minute
-	// life is how long we ask the server to keep a watch. Its own choice would
-	// be 30 to 60 minutes, and each end is a gap.
+	// life is the requested duration of a watch. The server's default is 30 to 60 minutes, and
+	// each end is a gap.
 	life = 24 * time.Hour
-	// settled is how long a watch must have lasted for the next attempt to be
-	// made at once.
+	// settled is how long a watch must have lasted for an immediate reconnect.
 	settled            = time.Second
 	minDelay, maxDelay = 50 * time.Millisecond, 2 * time.Second
 )
 
-// stream is the watch of one kind over all its connections. All but known and
-// the counters belongs to its reader.
+// stream is the watch of one kind over all its connections. Its reader owns all fields but known
+// and the counters.
 type stream struct {
 	w    *Watches
 	src  Source
 	conn *api.Conn
 
-	version string  // resourceVersion from which to watch
-	stale   bool    // version cannot be watched from: list first
+	version string  // resourceVersion to watch from
+	stale   bool    // version has expired: list first
 	lastAt  op.Time // stamp of the last frame or list
 	last    []byte  // the last frame of this connection
 
 	events, bytes atomic.Int64
-	known         map[objectKey]api.Object // last state of each object; the decoding goroutine's
+	known         map[objectKey]api.Object // last state of each object; used by the decoding goroutine
 }
 
 // session is one connection of a stream.
@@ -53,10 +52,10 @@ type session struct {
 	cancel context.CancelCauseFunc
 	body   io.ReadCloser
 	opened op.Time
-	// arrivals is when the frames came to this machine.
+	// arrivals has the arrival times of the frames.
 	arrivals api.Arrivals
-	// After a gap, what was changed up to the resourceVersion mark may have been
-	// changed in the gap, after from. While mark is nil, it is not known yet.
+	// After a gap, changes up to resourceVersion mark may have happened in the gap, after from.
+	// mark is nil until it is known.
 	resumed bool
 	from    op.Time
 	mark    atomic.Pointer[string]
@@ -73,12 +72,12 @@ func (s *stream) begin(ctx context.Context) (*session, error) {
 	return s.connect(ctx)
 }
 
-// run reads until ctx ends, over as many connections as it takes.
+// run reads until ctx ends, over as many connections as needed.
 func (s *stream) run(ctx context.Context, sn *session) {
 	for sn != nil {
 		err := s.read(sn)
 		if broken := context.Cause(sn.ctx); broken != nil {
-			err = broken // the decoder's word, or ctx's
+			err = broken // of the decoder, or of ctx
 		}
 		sn.cancel(nil)
 		_ = sn.body.Close()
@@ -89,7 +88,7 @@ func (s *stream) run(ctx context.Context, sn *session) {
 	}
 }
 
-// read stamps and hands on frames until the connection fails.
+// read stamps and queues frames until the connection fails.
 func (s *stream) read(sn *session) error {
 	r := bufio.NewReaderSize(sn.body, 64<<10)
 	for {
@@ -97,7 +96,7 @@ func (s *stream) read(sn *session) error {
 		if err != nil {
 			return err
 		}
-		woke := sn.arrivals.Last() // so long we have waited for a CPU since
+		woke := sn.arrivals.Last() // waited for a CPU since
 		at := max(s.w.cfg.Clock.Now()-op.Time(woke), s.lastAt)
 		s.w.lags.woke(woke)
 		s.w.queue.push(item{stream: s, at: at, frame: frame, session: sn, late: sn.resumed && sn.mark.Load() == nil})
@@ -107,8 +106,8 @@ func (s *stream) read(sn *session) error {
 	}
 }
 
-// settle finds where to go on from the last frame, which the reader has not
-// decoded before, and returns why the connection ended.
+// settle finds the version to continue from in the last frame, and returns why the connection
+// ended.
 func (s *stream) settle(err error) error {
 	if s.last != nil {
 		_, obj, bad := decodeFrame(s.src.Kind, s.last)
@@ -125,20 +124,19 @@ func (s *stream) settle(err error) error {
 	return err
 }
 
-// brokenError is the decoder's finding that a connection's frames are no use.
+// brokenError is the decoder's error for a connection with invalid frames.
 type brokenError struct{ err error }
 
 func (e *brokenError) Error() string { return e.err.Error() }
 func (e *brokenError) Unwrap() error { return e.err }
 
-// reopen tries until the watch is back, and puts the gap on record; nil when
-// ctx has ended.
+// reopen retries until the watch is open, and records the gap; nil when ctx has ended.
 func (s *stream) reopen(ctx context.Context, old *session, cause error) *session {
 	gap := s.w.gaps.begin(s.src.String(), s.lastAt, cause)
 	s.tell(gap)
 	attempt := 0
 	if s.w.cfg.Clock.Now()-old.opened < op.Time(settled) {
-		attempt = 1 // a server that hangs up at once is not asked at once
+		attempt = 1 // the server hung up at once: back off
 	}
 	for ; pause(ctx, attempt); attempt++ {
 		sn, err := s.resume(ctx)
@@ -174,7 +172,7 @@ func (s *stream) resume(ctx context.Context) (*session, error) {
 	return sn, nil
 }
 
-// pause waits before an attempt; false when ctx ends.
+// pause waits before an attempt; false when ctx has ended.
 func pause(ctx context.Context, attempt int) bool {
 	var delay time.Duration
 	if attempt > 0 {
@@ -188,8 +186,7 @@ func pause(ctx context.Context, attempt int) bool {
 	}
 }
 
-// list reads all objects and hands them on. from is the last frame before a gap,
-// or Never.
+// list lists all objects and queues the list. from is the last frame before a gap, or Never.
 func (s *stream) list(ctx context.Context, from op.Time) error {
 	body, err := s.get(ctx, api.Selectors(s.src.LabelSelector, s.src.FieldSelector))
 	if err != nil {
@@ -205,7 +202,7 @@ func (s *stream) list(ctx context.Context, from op.Time) error {
 	return nil
 }
 
-// get reads the collection whole.
+// get reads the whole collection.
 func (s *stream) get(ctx context.Context, query url.Values) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxQuiet)
 	defer cancel()
@@ -224,14 +221,14 @@ func (s *stream) get(ctx context.Context, query url.Values) ([]byte, error) {
 	return body, nil
 }
 
-// connect opens the watch at s.version and returns when the server has accepted.
+// connect opens the watch at s.version and returns when the server has accepted it.
 func (s *stream) connect(ctx context.Context) (*session, error) {
 	sn := new(session)
 	sn.ctx, sn.cancel = context.WithCancelCause(ctx)
 	quiet := time.AfterFunc(maxQuiet, func() { sn.cancel(fmt.Errorf("no answer in %v", maxQuiet)) })
 	defer quiet.Stop()
 	path, header := s.src.Path(s.src.Namespace, ""), http.Header{"Accept": {s.watchType()}}
-	resp, err := s.conn.Send(sn.arrivals.Trace(sn.ctx), http.MethodGet, path, s.watchQuery(), header, nil) //nolint:bodyclose // run closes the session's
+	resp, err := s.conn.Send(sn.arrivals.Trace(sn.ctx), http.MethodGet, path, s.watchQuery(), header, nil) //nolint:bodyclose // closed by run
 	if err == nil {
 		err = s.accepted(resp)
 	}
@@ -259,7 +256,7 @@ func (s *stream) watchType() string {
 	return api.Protobuf + ";stream=watch"
 }
 
-// accepted closes the body of what is not a watch that we can read.
+// accepted checks the answer, and closes the body if it is not a watch.
 func (s *stream) accepted(resp *http.Response) error {
 	media := resp.Header.Get("Content-Type")
 	if resp.StatusCode == http.StatusOK && strings.HasPrefix(media, s.src.MediaType()) {
@@ -276,8 +273,8 @@ func (s *stream) accepted(resp *http.Response) error {
 	return api.AsError(s.src.Kind, "watch", "", resp.StatusCode, resp.Header, body)
 }
 
-// findMark asks where the server was when the watch was back: what it sends up to
-// there may have happened in the gap. Selectors do not matter for that.
+// findMark reads the server's resourceVersion after a gap: changes up to it may have happened in
+// the gap. Selectors do not matter.
 func (s *stream) findMark(sn *session) {
 	for attempt := 0; pause(sn.ctx, attempt); attempt++ {
 		body, err := s.get(sn.ctx, url.Values{"limit": {"1"}})

@@ -1,13 +1,11 @@
-// Package watch reads the API server's watches as clocks. Each kind has a TCP
-// connection of its own. A reader goroutine stamps every frame, by the kernel's
-// stamp of its last byte or, where there is none, by the clock when it has read
-// it, and hands it on undecoded; one other goroutine decodes the frames of all
-// kinds in the order in which they were read and calls the handler, so that
-// neither decoding nor a slow handler nor a wait for a CPU delays a stamp.
+// Package watch reads the API server's watches as clocks. Each kind has its own TCP connection. A
+// reader goroutine stamps every frame with the kernel's receive timestamp of its last byte or,
+// without one, with the time of reading, and queues it undecoded. One goroutine decodes the frames
+// of all kinds in order and calls the handler. Neither decoding, a slow handler nor a wait for a
+// CPU delays a stamp.
 //
-// How late a stamp is, is measured by what the run writes anyway (Wrote, lag.go).
-// A watch that is lost is opened again where it ended; what may have happened
-// meanwhile is marked as an interval, and the gap is on record.
+// The lag of a stamp is measured by the run's own writes (Wrote, lag.go). A lost watch is reopened
+// where it ended; changes in between are marked with an interval, and the gap is recorded.
 package watch
 
 import (
@@ -22,34 +20,33 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Source is one watch: a kind, and what of it.
+// Source is one watch: a kind and its selectors.
 type Source struct {
 	api.Kind
-	Namespace     string // empty: all, or the kind has none
+	Namespace     string // empty: all, or cluster-scoped
 	LabelSelector string
 	FieldSelector string
 }
 
-// Config says what is watched and who is told.
+// Config has the watches and their handlers.
 type Config struct {
 	Host    *rest.Config
 	Clock   op.Clock
-	Sources []Source // each kind once
-	// Handler is called with one event at a time, each kind in the order of its
-	// stamps, all as they were read. It may be slow: events then wait in memory. It must not call
-	// Close, and must not change Event.Object, which is kept for comparison.
+	Sources []Source // each kind at most once
+	// Handler is called with one event at a time, in the order of reading. It may be slow: events
+	// wait in memory. It must not call Close, and must not change Event.Object, which is kept for
+	// comparison.
 	Handler func(Event)
-	// Gap, if not nil, is called like Handler when a watch is lost (To is
-	// Never) and again when it is back.
+	// Gap, if not nil, is called like Handler when a watch is lost (To is Never) and when it is
+	// back.
 	Gap func(Gap)
 }
 
-// Type is what happened to an object.
+// Type is the type of an event.
 type Type string
 
-// The types of event. Listed objects were there when they were listed: at the
-// opening, or after a gap and then different from what was known. A Bookmark's
-// Object has a resourceVersion and nothing else.
+// Types of events. Listed objects were there at the opening, or differ after a gap from their
+// known state. A Bookmark's Object has only a resourceVersion.
 const (
 	Added    Type = "ADDED"
 	Modified Type = "MODIFIED"
@@ -58,26 +55,25 @@ const (
 	Bookmark Type = "BOOKMARK"
 )
 
-// Event is one change, stamped.
+// Event is one stamped change.
 type Event struct {
 	Kind api.Kind
 	Type Type
-	// Object is the typed pointer; of a deleted object, its last state.
+	// Object is a typed pointer; for a deleted object, its last state.
 	Object api.Object
-	// At is when the frame had come to this machine. The change itself was at most Err
-	// before. With Interval it was between From and To, and At is their middle.
+	// At is when the frame arrived on this machine. The change happened at most Err before. With
+	// Interval it happened between From and To, and At is the middle.
 	At op.Time
-	// Err is the ± error of At in nanoseconds: how late this watch may be, and
-	// with Interval half of it more.
+	// Err is the error of At in nanoseconds: the possible lag, and with Interval also half of it.
 	Err int64
 	Lag Lag
-	// Interval says that the change lies in a gap of the watch: after From, the
-	// last frame before the gap, and before To, when it was known.
+	// Interval: the change lies in a gap of the watch, after From, the last frame before the gap,
+	// and before To, when it was seen.
 	Interval bool
 	From, To op.Time
 }
 
-// Watches are open watches. They end with the context of Open or by Close.
+// Watches are open watches. They end with the context of Open or with Close.
 type Watches struct {
 	cfg     Config
 	streams []*stream
@@ -86,13 +82,12 @@ type Watches struct {
 	gaps    gaps
 	cancel  context.CancelFunc
 	readers sync.WaitGroup
-	done    chan struct{} // the handler has been called for the last time
+	done    chan struct{} // the handler is not called any more
 }
 
-// Open lists every kind and opens every watch at the list's resourceVersion. It
-// returns when all have answered: what is changed from then on is stamped. The
-// listed objects are delivered as Listed, possibly after Open has returned.
-// On failure nothing stays open and the error names every kind that failed.
+// Open lists every kind and opens every watch at the list's resourceVersion. It returns when all
+// have answered: later changes are stamped. The listed objects are delivered as Listed, possibly
+// after Open has returned. On failure nothing stays open, and the error names every failed kind.
 func Open(ctx context.Context, cfg Config) (*Watches, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -135,8 +130,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// Close ends the watches and returns when their goroutines are gone. Events that
-// were not handled yet are dropped.
+// Close ends the watches and waits for their goroutines. Unhandled events are dropped.
 func (w *Watches) Close() {
 	w.cancel()
 	w.readers.Wait()
@@ -148,18 +142,17 @@ func (w *Watches) Close() {
 	}
 }
 
-// Sending tells of a request that is about to be sent (api.Client.Sending): while a
-// write of ours is on its way, stamps may be late by as much.
+// Sending records a request that is about to be sent (api.Client.Sending): while a write is in
+// flight, stamps may be late by as much.
 func (w *Watches) Sending(c api.Call) {
 	if c.Write() {
 		w.lags.sending(c.Kind.String(), c.Sent)
 	}
 }
 
-// Wrote tells of a write of ours (api.Client.Seen): its event measures the lag.
-// Calls that failed, read, changed nothing, or are of kinds that are not watched
-// are of no use and ignored. It may be called before or after the event
-// arrives, from any goroutine, and does not block.
+// Wrote records a write of the run (api.Client.Seen), whose event measures the lag. Other calls
+// are ignored. It may be called before or after the event arrives, from any goroutine, and does
+// not block.
 func (w *Watches) Wrote(c api.Call) {
 	if c.Write() {
 		w.lags.landed(c.Kind.String(), c.Sent)
@@ -169,20 +162,16 @@ func (w *Watches) Wrote(c api.Call) {
 	}
 }
 
-// Settled is the error, in nanoseconds, of an Event that was delivered with the
-// stamp at and the error err, by what the watches have shown since: where one has
-// just become slow, the writes of ours that follow say so. At the end of an op it
-// covers a burst from its first event on. A stamp that is not of these watches,
-// or too many ago, keeps its error.
+// Settled returns the error, in nanoseconds, of an event with the stamp at and the error err, with
+// later writes taken into account: they show that a watch has just become slow. A stamp that is
+// unknown or too old keeps its error.
 func (w *Watches) Settled(at op.Time, err int64) int64 { return w.lags.settled(at, err) }
 
-// Idle says whether nothing of a kind that is watched was written by us since:
-// its lag is then known from before, or from other kinds.
+// Idle says whether the run has written nothing of a watched kind since then.
 func (w *Watches) Idle(k api.Kind, since op.Time) bool { return w.lags.idle(k.String(), since) }
 
-// Wakes is how long frames had lain in the kernel before this process read them:
-// its wait for a CPU, which is not in their stamps. Empty where the kernel does
-// not tell.
+// Wakes returns how long frames waited in the kernel for this process, which is not part of their
+// stamps. It is empty if the kernel does not report it.
 func (w *Watches) Wakes() op.Distribution {
 	w.lags.mu.Lock()
 	defer w.lags.mu.Unlock()
@@ -190,10 +179,10 @@ func (w *Watches) Wakes() op.Distribution {
 	return op.Distribution{N: h.N(), SumNs: h.Sum(), Buckets: coarse(h)}
 }
 
-// Gaps lists the times in which a watch was not there, oldest first.
+// Gaps lists the gaps of all watches, oldest first.
 func (w *Watches) Gaps() []Gap { return w.gaps.list() }
 
-// Lags summarises each watch for the record, in the order of Config.Sources.
+// Lags summarizes each watch, in the order of Config.Sources.
 func (w *Watches) Lags() []Summary {
 	all := make([]Summary, len(w.streams))
 	for i, s := range w.streams {

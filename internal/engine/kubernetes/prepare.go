@@ -8,11 +8,13 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/disrupt"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/provision"
 )
 
-// Prepare enters what a request will make into the ledger and, for a group
-// snapshot, labels its claims: our own work, before the op begins.
+// Prepare adds what a request creates to the ledger and, for a group snapshot, labels its claims.
+// It is not part of the op.
 func (e *Engine) Prepare(r engine.Request) error {
 	owe := func(kind api.Kind, objects ...string) error {
 		for _, o := range objects {
@@ -47,7 +49,7 @@ func (e *Engine) Prepare(r engine.Request) error {
 				return err
 			}
 		}
-		return errors.Join(owe(api.PersistentVolumeClaims, r.Name), owe(api.Pods, holderOf(r.Name)), owe(api.Secrets, holderOf(r.Name)))
+		return errors.Join(owe(api.PersistentVolumeClaims, r.Name), owe(api.Pods, provision.HolderPod(r.Name)), owe(api.Secrets, provision.HolderPod(r.Name)))
 	case r.Volume != nil:
 		if r.Volume.Static != nil {
 			if err := owe(api.PersistentVolumes, r.Name); err != nil {
@@ -60,11 +62,11 @@ func (e *Engine) Prepare(r engine.Request) error {
 	case r.Snapshot != nil:
 		return owe(api.VolumeSnapshots, r.Name)
 	case r.Manifest != nil:
-		return e.prepareManifest(r)
+		return e.manifests.Prepare(r)
 	case r.Drain != nil:
-		return e.prepareDrain(r)
+		return e.disruptor.PrepareDrain(r)
 	case r.Scale != nil && r.Scale.Script != nil:
-		return errors.Join(owe(api.Pods, scriptOf(r)), owe(api.ConfigMaps, scriptOf(r)))
+		return errors.Join(owe(api.Pods, disrupt.ScriptPod(r)), owe(api.ConfigMaps, disrupt.ScriptPod(r)))
 	}
 	return nil
 }

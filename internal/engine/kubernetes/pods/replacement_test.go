@@ -1,4 +1,4 @@
-package kubernetes
+package pods
 
 import (
 	"errors"
@@ -12,13 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	"github.com/cnsbench/cnsbench/internal/agent"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/status"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
@@ -26,102 +25,18 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// object reads a manifest with whole numbers, as an API server gives them.
-func object(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	data, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := new(api.Any)
-	if err := a.UnmarshalJSON(data); err != nil {
-		t.Fatal(err)
-	}
-	return &a.Unstructured
-}
-
-// The pods and claims that a controller will make carry the run's labels; what a
-// server fills in is left out.
-func TestAdopt(t *testing.T) {
-	e := New(Options{})
-	e.Session.RunID = "r1"
-	o := object(t, `
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: given, generateName: g-, uid: u, resourceVersion: "7", labels: {app: db}}
-spec:
-  template: {metadata: {labels: {app: db}}, spec: {containers: []}}
-  volumeClaimTemplates: [{metadata: {name: data}, spec: {}}]
-status: {replicas: 3}`)
-	m := &manifest{name: "cnsb-r1-db-0", namespace: "ns"}
-	if !e.adopt(o, m, engine.Request{Action: "db", Name: "db-0"}) {
-		t.Error("it makes pods")
-	}
-	want := object(t, strings.ReplaceAll(`
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: cnsb-r1-db-0, namespace: ns, labels: {app: db, cnsbench.dev/run: r1, cnsbench.dev/action: db, cnsbench.dev/object: db-0}}
-spec:
-  template: {metadata: {labels: {app: db, cnsbench.dev/run: r1, cnsbench.dev/action: db, cnsbench.dev/object: db-0}}, spec: {containers: []}}
-  volumeClaimTemplates: [{metadata: {name: data, labels: {cnsbench.dev/run: r1, cnsbench.dev/action: db, cnsbench.dev/object: db-0}}, spec: {}}]`,
-		"run: r1,", "run: r1, cnsbench.dev/identity: "+e.ID.Proof()+","))
-	if diff := cmp.Diff(want.Object, o.Object); diff != "" {
-		t.Error(diff)
-	}
-	if e.adopt(object(t, "{apiVersion: v1, kind: ConfigMap, data: {template: x}}"), m, engine.Request{}) {
-		t.Error("a ConfigMap makes no pods")
-	}
-}
-
-func TestRefuses(t *testing.T) {
-	e := New(Options{})
-	e.Session.RunID, e.tracker = "r1", tracker.New("ns")
-	m := &managedPod{engine: e, object: "w-0", template: &corev1.Pod{Spec: corev1.PodSpec{
-		NodeSelector: map[string]string{"disk": "fast"}, Tolerations: []corev1.Toleration{{Key: "mine", Operator: corev1.TolerationOpExists}},
-		Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "cnsb-r1-w-0-data"}}}}}}}
-	e.storeVolume(&volume{name: "cnsb-r1-w-0-data", object: engine.Object{Name: "w-0-data"}})
-	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "ns", Name: "cnsb-r1-w-0-data"},
-		NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}}}}}}}
-	e.tracker.See(watch.Event{Type: watch.Added, Object: pv})
-	node := func(change func(*corev1.Node)) *corev1.Node {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"disk": "fast", "zone": "a"}}}
-		n.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoSchedule}, {Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}}
-		change(n)
-		return n
-	}
-	for _, tt := range []struct {
-		want   string
-		change func(*corev1.Node)
-	}{
-		{"", func(*corev1.Node) {}},
-		{"is cordoned", func(n *corev1.Node) { n.Spec.Unschedulable = true }},
-		{"is not ready", func(n *corev1.Node) {
-			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
-		}},
-		{"has not the labels that the pod asks for", func(n *corev1.Node) { delete(n.Labels, "disk") }},
-		{"has the taint theirs", func(n *corev1.Node) {
-			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "theirs", Effect: corev1.TaintEffectNoExecute})
-		}},
-		{"is out of reach of volume w-0-data", func(n *corev1.Node) { n.Labels["zone"] = "b" }},
-	} {
-		if got := e.nodeRefusal(node(tt.change), m); got != tt.want {
-			t.Errorf("%q, want %q", got, tt.want)
-		}
-	}
-}
-
 // Only one op at a time replaces a member, and its end is told once it is known
 // whether another pod took its place.
 func TestHeirs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := New(Options{})
-		e.tracker = tracker.New("ns")
-		first := &incarnation{uid: "1"}
-		m := &managedPod{engine: e, object: "w-0", instance: "w-0", latest: first}
+		e := New(core.New(core.Options{}))
+		e.Tracker = tracker.New("ns")
+		first := &Incarnation{UID: "1"}
+		m := &Pod{State: e, Object: "w-0", Instance: "w-0", Latest: first}
 		ended := make(chan op.InstanceEnd, 1)
 		go func() { ended <- m.awaitEnd(t.Context()) }()
 		pod := func(uid types.UID, phase corev1.PodPhase) watch.Event {
-			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: m.name(), UID: uid}}
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: m.Name(), UID: uid}}
 			p.Status.Phase = phase
 			return watch.Event{Type: watch.Modified, Object: p, At: 5}
 		}
@@ -142,16 +57,16 @@ func TestHeirs(t *testing.T) {
 		if _, err := m.beginReplace(); err != nil {
 			t.Error(err)
 		}
-		e.tracker.See(pod("1", corev1.PodFailed)) // killed
+		e.Tracker.See(pod("1", corev1.PodFailed)) // killed
 		quiet()
-		second := &incarnation{restarts: 1, uid: "2"}
+		second := &Incarnation{restarts: 1, UID: "2"}
 		m.finishReplace(first, second, nil)
-		e.tracker.See(pod("1", corev1.PodFailed)) // an old one's, seen late
+		e.Tracker.See(pod("1", corev1.PodFailed)) // an old one's, seen late
 		quiet()
 		if _, err := m.beginReplace(); err != nil {
 			t.Error(err)
 		}
-		e.tracker.See(pod("2", corev1.PodFailed))
+		e.Tracker.See(pod("2", corev1.PodFailed))
 		quiet()
 		m.finishReplace(second, nil, errors.New("no node takes it"))
 		time.Sleep(time.Second)
@@ -169,26 +84,26 @@ func TestHeirs(t *testing.T) {
 // A volume that several nodes have is detached when the last of them has let go;
 // an attachment of before, by the same name, is none of the op's.
 func TestSeveralAttachments(t *testing.T) {
-	e := New(Options{})
-	e.tracker = tracker.New("ns")
+	e := New(core.New(core.Options{}))
+	e.Tracker = tracker.New("ns")
 	e.Session.Clock = op.NewClock()
 	va := func(typ watch.Type, name string, uid types.UID, at op.Time) {
 		pv := "pv"
-		e.tracker.See(watch.Event{Type: typ, At: at, Object: &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid},
+		e.Tracker.See(watch.Event{Type: typ, At: at, Object: &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid},
 			Spec: storagev1.VolumeAttachmentSpec{Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &pv}}}})
 	}
-	hold := e.tracker.Follow(tracker.AttachmentOfVolume.Key("pv")) // as an op before does: history is kept
+	hold := e.Tracker.Follow(tracker.AttachmentOfVolume.Key("pv")) // as an op before does: history is kept
 	defer hold.Close()
 	va(watch.Added, "a", "old", 1)
 	va(watch.Deleted, "a", "old", 2)
 	va(watch.Added, "a", "1", 3)
 	va(watch.Added, "b", "2", 4)
-	r := e.newRemoval()
+	r := e.NewRemoval()
 	defer r.Feed.Close()
-	r.addAttachments(&volume{object: engine.Object{Name: "v"}}, "pv")
+	r.AddAttachments(&Volume{Object: engine.Object{Name: "v"}}, "pv")
 	va(watch.Deleted, "b", "2", 10)
 	va(watch.Deleted, "a", "1", 20)
-	if err := r.wait(t.Context()); err != nil {
+	if err := r.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if at := r.Milestones.Last(op.Detached); at != 20 {
@@ -201,11 +116,11 @@ func TestSeveralAttachments(t *testing.T) {
 func TestVolumeComesWhileItsClaimGoes(t *testing.T) {
 	for name, comes := range map[string]bool{"it comes": true, "it does not": false} {
 		t.Run(name, func(t *testing.T) {
-			e := New(Options{})
-			e.tracker = tracker.New("ns")
+			e := New(core.New(core.Options{}))
+			e.Tracker = tracker.New("ns")
 			e.Session.Clock = op.NewClock()
 			see := func(typ watch.Type, at op.Time, o api.Object) {
-				e.tracker.See(watch.Event{Type: typ, At: at, Object: o})
+				e.Tracker.See(watch.Event{Type: typ, At: at, Object: o})
 			}
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "1"}}
 			pv := func(uid types.UID) *corev1.PersistentVolume {
@@ -213,9 +128,9 @@ func TestVolumeComesWhileItsClaimGoes(t *testing.T) {
 					ClaimRef: &corev1.ObjectReference{Namespace: "ns", Name: "c", UID: uid}, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete}}
 			}
 			see(watch.Added, 1, claim)
-			r := e.newRemoval()
+			r := e.NewRemoval()
 			defer r.Feed.Close()
-			r.addClaim(&volume{name: "c", object: engine.Object{Name: "v"}})
+			r.AddClaim(&Volume{Name: "c", Object: engine.Object{Name: "v"}})
 			see(watch.Added, 5, pv("0")) // of a claim before it, by the same name
 			if comes {
 				see(watch.Added, 6, pv("1"))
@@ -224,13 +139,13 @@ func TestVolumeComesWhileItsClaimGoes(t *testing.T) {
 			if comes {
 				see(watch.Deleted, 20, pv("1"))
 			}
-			if err := r.wait(t.Context()); err != nil {
+			if err := r.Wait(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if at := r.Milestones.Last(volumeGone); at.Known() != comes || comes && at != 20 {
+			if at := r.Milestones.Last(VolumeGone); at.Known() != comes || comes && at != 20 {
 				t.Errorf("its volume is gone at %d", at)
 			}
-			if told := slices.ContainsFunc(e.attempts.Findings(nil), func(f engine.Finding) bool {
+			if told := slices.ContainsFunc(e.Attempts.Findings(nil), func(f engine.Finding) bool {
 				return f.Name == "deletedUnbound" && strings.HasSuffix(f.Evidence, ": v")
 			}); told == comes {
 				t.Errorf("told of: %v", told)
@@ -240,21 +155,21 @@ func TestVolumeComesWhileItsClaimGoes(t *testing.T) {
 }
 
 // history sees an event and keeps it for those who come later.
-func history(t *testing.T, e *Engine, keys ...tracker.Key) func(typ watch.Type, at op.Time, o api.Object) {
+func history(t *testing.T, e *State, keys ...tracker.Key) func(typ watch.Type, at op.Time, o api.Object) {
 	t.Helper()
-	t.Cleanup(e.tracker.Follow(keys...).Close)
+	t.Cleanup(e.Tracker.Follow(keys...).Close)
 	return func(typ watch.Type, at op.Time, o api.Object) {
-		e.tracker.See(watch.Event{Type: typ, At: at, Object: o})
+		e.Tracker.See(watch.Event{Type: typ, At: at, Object: o})
 	}
 }
 
 // A pod whose containers are started again has been scheduled and given its
 // network before: neither belongs to the op. It is ready again once it was not.
 func TestStandingPodHasNoOldMilestones(t *testing.T) {
-	e := New(Options{})
-	e.tracker, e.Session.Clock = tracker.New("ns"), op.NewClock()
-	m := &managedPod{engine: e, object: "w-0"}
-	name := m.name()
+	e := New(core.New(core.Options{}))
+	e.Tracker, e.Session.Clock = tracker.New("ns"), op.NewClock()
+	m := &Pod{State: e, Object: "w-0"}
+	name := m.Name()
 	see := history(t, e, tracker.Pod.Key(name), tracker.EventsOf.Key(name))
 	state := func(ready corev1.ConditionStatus) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "1"}}
@@ -269,16 +184,16 @@ func TestStandingPodHasNoOldMilestones(t *testing.T) {
 	see(watch.Added, 2, &corev1.Event{Type: corev1.EventTypeWarning, Reason: "FailedMount", Message: "of before",
 		InvolvedObject: corev1.ObjectReference{Name: name, UID: "1"}})
 	time.Sleep(time.Microsecond)
-	pr := e.newProvision()
+	pr := e.NewProvision()
 	o := op.Op{Started: pr.Calls.Since}
-	pr.addExistingPod(m, &incarnation{uid: "1", sessions: map[string]*agent.Session{"c": nil}})
+	pr.addExistingPod(m, &Incarnation{UID: "1", Sessions: map[string]*agent.Session{"c": nil}})
 	see(watch.Modified, o.Started+10, state(corev1.ConditionTrue))
 	see(watch.Modified, o.Started+20, state(corev1.ConditionFalse))
 	see(watch.Modified, o.Started+40, state(corev1.ConditionTrue))
 	said := func(at op.Time) op.Milestone { return op.Milestone{At: o.Started + at, Source: "agent"} }
-	pr.Feed.Put(agentReady{pod: name, started: said(30), ready: said(50)})
+	pr.Feed.Put(AgentReady{Pod: name, Started: said(30), Ready: said(50)})
 	tr := op.NewTrace(e.Session.Clock)
-	if err := pr.wait(t.Context(), tr); err != nil {
+	if err := pr.Wait(t.Context(), tr); err != nil {
 		t.Fatal(err)
 	}
 	tr.Fill(&o)
@@ -299,16 +214,16 @@ func TestStandingPodHasNoOldMilestones(t *testing.T) {
 // A claim that comes anew with its pod has the name of the one before it, which
 // was bound, and whose deletion is what was asked for.
 func TestEphemeralClaimOfBefore(t *testing.T) {
-	e := New(Options{Namespace: "ns"})
-	e.tracker, e.Session.Clock = tracker.New("ns"), op.NewClock()
+	e := New(core.New(core.Options{Namespace: "ns"}))
+	e.Tracker, e.Session.Clock = tracker.New("ns"), op.NewClock()
 	e.Session.RunID = "r1"
 	template := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "cnsb-r1-w-0"}}
 	ephemeral := corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
 	template.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: ephemeral}}
-	m := &managedPod{engine: e, object: "w-0", instance: "w-0", template: template, latest: &incarnation{uid: "1"}}
-	e.workloads["w-0"] = &workload{engine: e, name: "w-0", pods: []*managedPod{m}}
+	m := &Pod{State: e, Object: "w-0", Instance: "w-0", Template: template, Latest: &Incarnation{UID: "1"}}
+	e.Workloads["w-0"] = &Workload{State: e, Name: "w-0", Pods: []*Pod{m}}
 	const name = "cnsb-r1-w-0-data"
-	e.storeVolume(&volume{name: name, object: engine.Object{Name: "w-0-data", Owner: "w-0"}})
+	e.StoreVolume(&Volume{Name: name, Object: engine.Object{Name: "w-0-data", Owner: "w-0"}})
 	see := history(t, e, tracker.Claim.Key(name), tracker.VolumeOfClaim.Key(name))
 	claim := func(uid types.UID) *corev1.PersistentVolumeClaim {
 		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid}}
@@ -326,15 +241,15 @@ func TestEphemeralClaimOfBefore(t *testing.T) {
 	see(watch.Added, 1, claim("old"))
 	time.Sleep(time.Microsecond)
 	o := op.Op{Started: e.Session.Clock.Now()}
-	rp, err := e.newReplacement([]*managedPod{m}, false)
+	rp, err := e.NewReplacement([]*Pod{m}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rp.close(errors.New("the test is over"))
-	delete(rp.removal.pods, m.name()) // there is no API server that could delete it
+	defer rp.Close(errors.New("the test is over"))
+	delete(rp.removal.pods, m.Name()) // there is no API server that could delete it
 	see(watch.Deleted, o.Started+10, claim("old"))
 	see(watch.Deleted, o.Started+20, pv("old"))
-	if err := rp.removal.wait(t.Context()); err != nil {
+	if err := rp.removal.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	see(watch.Added, o.Started+30, pv("new"))
@@ -343,12 +258,22 @@ func TestEphemeralClaimOfBefore(t *testing.T) {
 	if err := rp.provision.waitUsable(t.Context(), tr); err != nil {
 		t.Fatal(err)
 	}
-	recordReplacements(tr, "w-0", nil, rp)
+	RecordReplacements(tr, "w-0", nil, rp)
 	tr.Fill(&o)
 	enginetest.CheckMilestones(t, o)
-	for name, at := range map[string]op.Time{claimGone: 10, volumeGone: 20, op.Provisioned: 30, op.Bound: 40} {
+	for name, at := range map[string]op.Time{ClaimGone: 10, VolumeGone: 20, op.Provisioned: 30, op.Bound: 40} {
 		if got := o.Milestone(name); got != o.Started+at {
 			t.Errorf("%s at %d, want %d after the start", name, got-o.Started, at)
 		}
+	}
+}
+
+// TestContainersInOrder: containers with phases come in the order of their phases.
+func TestContainersInOrder(t *testing.T) {
+	phases := []engine.Phase{{Container: "main"}, {Container: "beside"}, {Container: "main-phase-1", Number: 1}}
+	m := Pod{Phases: phases}
+	inc := &Incarnation{Sessions: map[string]*agent.Session{"server": nil, "main-phase-1": nil, "beside": nil, "main": nil}}
+	if diff := cmp.Diff([]string{"server", "main", "beside", "main-phase-1"}, m.containersInOrder(inc)); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -1,4 +1,4 @@
-package kubernetes
+package provision
 
 import (
 	"context"
@@ -9,46 +9,43 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// snap is what the engine knows of one snapshot, or of a group of them.
+// snapshot is the state of a snapshot or of a group of snapshots.
 type snapshot struct {
 	object  engine.Object
 	kind    api.Kind
 	name    string   // in the cluster
-	members []string // of a group: loop's names of its snapshots
+	members []string // of a group: its snapshots' names in the run
 }
 
-// contentSeen is the milestone at which the content of a snapshot appeared.
-const contentCreated = "content"
+// Milestones of a snapshot beyond those of package op.
+const (
+	contentCreated = "content"
+	contentGone    = "contentGone"
+	attemptFailed  = "attemptFailed" // as an event or status reported
+)
 
-// attemptFailed is the milestone at which the cluster said that one more
-// attempt had failed.
-const attemptFailed = "attemptFailed"
-
-// asked is what a sidecar has asked a driver for.
+// driverRequest is a sidecar's request to a driver.
 type driverRequest struct{ name, driver string }
 
-// contentGone is the milestone at which it went.
-const contentGone = "contentGone"
-
-// takeSnapshot makes a VolumeSnapshot and follows it until it is ready.
-func (e *Engine) createSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+// CreateSnapshot creates a VolumeSnapshot and waits until it is ready.
+func (e *Provisioner) CreateSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	source := r.Snapshot.Sources[0]
-	v := e.volume(source.Name)
+	v := e.Volume(source.Name)
 	if v == nil {
-		return nil, notFound(source)
+		return nil, core.NotFound(source)
 	}
 	vs := &api.VolumeSnapshot{
 		ObjectMeta: e.Meta(metav1.ObjectMeta{}, r.Action, r.Name),
-		Spec:       api.VolumeSnapshotSpec{VolumeSnapshotClassName: optionalString(r.Snapshot.Class), Source: api.VolumeSnapshotSource{PersistentVolumeClaimName: &v.name}},
+		Spec:       api.VolumeSnapshotSpec{VolumeSnapshotClassName: optionalString(r.Snapshot.Class), Source: api.VolumeSnapshotSource{PersistentVolumeClaimName: &v.Name}},
 	}
 	s := &snapshot{kind: api.VolumeSnapshots, name: vs.Name, object: engine.Object{
 		Kind: engine.SnapshotObject, Name: r.Name, Action: r.Action, Source: source.Name, Class: r.Snapshot.Class}}
@@ -66,12 +63,11 @@ func (e *Engine) createSnapshot(ctx context.Context, r engine.Request, tr *op.Tr
 	return []engine.Object{s.object}, err
 }
 
-// describe completes a snapshot's object. Where its restoreSize is not known it may
-// be as large as its source.
+// describe completes a snapshot's object. Without a restoreSize, the size is that of the source.
 func (c *snapshotCreation) describe(o *engine.Object, source engine.Object) {
 	o.Handle, o.Bytes = c.handles[o.Name], c.bytes[o.Name]
 	if o.Bytes == 0 {
-		o.Bytes = c.engine.claimedSize(&source)
+		o.Bytes = c.provisioner.claimedSize(&source)
 	}
 }
 
@@ -82,36 +78,36 @@ func optionalString(s string) *string {
 	return &s
 }
 
-func (e *Engine) snapshot(name string) *snapshot {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (e *Provisioner) snapshot(name string) *snapshot {
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
 	return e.snapshots[name]
 }
 
-func (e *Engine) storeSnapshot(s *snapshot) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (e *Provisioner) storeSnapshot(s *snapshot) {
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
 	e.snapshots[s.object.Name] = s
 }
 
-// cutting follows snapshots until they are ready to use.
+// snapshotCreation follows snapshots until they are ready to use.
 type snapshotCreation struct {
 	tracker.Observation
-	engine   *Engine
-	tr       *op.Trace
-	objects  map[string]string // snapshot in the cluster → the loop's name
-	names    []string
-	ready    map[string]bool
-	requests map[string]driverRequest // by object: what has no handle yet
-	handles  map[string]string
-	bytes    map[string]int64 // by object: its restoreSize
-	group    *tracker.Pending // that is not ready yet, if any
+	provisioner *Provisioner
+	tr          *op.Trace
+	objects     map[string]string // names in the run, by name in the cluster
+	names       []string
+	ready       map[string]bool
+	requests    map[string]driverRequest // by object, until it has a handle
+	handles     map[string]string
+	bytes       map[string]int64 // restoreSize, by object
+	group       *tracker.Pending // nil: ready, or no group
 }
 
-func (e *Engine) newSnapshotCreation(tr *op.Trace) *snapshotCreation {
-	c := &snapshotCreation{engine: e, tr: tr, objects: map[string]string{}, ready: map[string]bool{}, requests: map[string]driverRequest{},
+func (e *Provisioner) newSnapshotCreation(tr *op.Trace) *snapshotCreation {
+	c := &snapshotCreation{provisioner: e, tr: tr, objects: map[string]string{}, ready: map[string]bool{}, requests: map[string]driverRequest{},
 		handles: map[string]string{}, bytes: map[string]int64{}}
-	c.Observation = e.observe(tracker.SnapshotCalls, c.pending)
+	c.Observation = e.Observe(tracker.SnapshotCalls, c.pending)
 	return c
 }
 
@@ -144,27 +140,17 @@ func (c *snapshotCreation) close() {
 	c.Calls.Fill(c.tr, len(c.names) > 1)
 	for object, x := range c.requests {
 		message, times := c.Warnings.FailedAttempts(object)
-		c.engine.attempts.CreationFailed(x.name, tracker.Creation{RPC: "CreateSnapshot", Driver: x.driver, Object: object, Times: times, Message: message})
+		c.provisioner.Attempts.CreationFailed(x.name, tracker.Creation{RPC: "CreateSnapshot", Driver: x.driver, Object: object, Times: times, Message: message})
 	}
-	c.engine.attempts.Count(c.tr, strings.Join(c.names, ", "), c.Warnings, c.Calls)
+	c.provisioner.Attempts.Count(c.tr, strings.Join(c.names, ", "), c.Warnings, c.Calls)
 }
 
-// await returns when all are ready.
+// wait returns when all snapshots are ready.
 func (c *snapshotCreation) wait(ctx context.Context) error {
 	for len(c.ready) < len(c.objects) || len(c.Milestones[op.Taken]) < len(c.objects) {
-		v, err := c.Feed.Next(ctx)
-		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: c.describePending(), Err: err}
+		if err := c.Next(ctx, c.describePending, c.handle); err != nil {
+			return err
 		}
-		switch v := v.(type) {
-		case *csiproxy.Call:
-			c.Calls.See(v)
-		case watch.Event:
-			if err := c.handle(v); err != nil {
-				return err
-			}
-		}
-		c.Waits.Saw(v)
 	}
 	c.tr.EndedAt(c.Milestones.Last(op.Ready))
 	return nil
@@ -176,7 +162,7 @@ func (c *snapshotCreation) handle(ev watch.Event) error {
 		object := c.objects[o.Name]
 		c.Calls.Follow(c.Feed, tracker.SnapshotRequestName(string(o.UID)), object)
 		if ev.Type == watch.Deleted {
-			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("snapshot %s was deleted by somebody else", o.Name)}
+			return engine.Errorf("Deleted", "snapshot %s was deleted by another client", o.Name)
 		}
 		s := o.Status
 		if s == nil {
@@ -233,15 +219,15 @@ func (c *snapshotCreation) describePending() string {
 	return c.Explain(strings.Join(parts, "; "))
 }
 
-// takeGroup makes a VolumeGroupSnapshot of claims, which were labelled by
-// Prepare, and follows its members until all are ready.
-func (e *Engine) createGroupSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+// CreateGroupSnapshot creates a VolumeGroupSnapshot of claims, which Prepare has labelled, and
+// waits until all members are ready.
+func (e *Provisioner) CreateGroupSnapshot(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
 	if e.GroupSnapshotVersion == "" {
-		return nil, &engine.Error{Code: "Unimplemented", Message: "the cluster does not serve VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)"}
+		return nil, engine.Errorf("Unimplemented", "the cluster does not serve VolumeGroupSnapshots (groupsnapshot.storage.k8s.io)")
 	}
 	for _, o := range r.Snapshot.Sources {
-		if e.volume(o.Name) == nil {
-			return nil, notFound(o)
+		if e.Volume(o.Name) == nil {
+			return nil, core.NotFound(o)
 		}
 	}
 	kind := api.VolumeGroupSnapshots(e.GroupSnapshotVersion)
@@ -268,27 +254,22 @@ func (e *Engine) createGroupSnapshot(ctx context.Context, r engine.Request, tr *
 	return append(made, group.object), err
 }
 
-// awaitGroup follows the group's members, whose names the cluster chooses.
-func (e *Engine) awaitGroup(ctx context.Context, r engine.Request, group *snapshot, c *snapshotCreation) ([]engine.Object, error) {
+// awaitGroup follows the members of a group, whose names the cluster chooses.
+func (e *Provisioner) awaitGroup(ctx context.Context, r engine.Request, group *snapshot, c *snapshotCreation) ([]engine.Object, error) {
 	bySource := map[string]engine.Object{}
 	for _, o := range r.Snapshot.Sources {
 		bySource[e.Name(o.Name)] = o
 	}
 	members := map[string]engine.Object{}
+	pending := func() string {
+		return fmt.Sprintf("group snapshot %s has %d of %d members; %s",
+			group.name, len(members), len(r.Snapshot.Sources), c.Warnings)
+	}
+	handle := func(ev watch.Event) error { return c.handleGroup(ev, r, bySource, members) }
 	for c.group != nil || len(members) < len(r.Snapshot.Sources) {
-		v, err := c.Feed.Next(ctx)
-		if err != nil {
-			return nil, &engine.Error{Code: "Waiting", Message: fmt.Sprintf("group snapshot %s has %d of %d members; %s", group.name, len(members), len(r.Snapshot.Sources), c.Warnings), Err: err}
+		if err := c.Next(ctx, pending, handle); err != nil {
+			return nil, err
 		}
-		switch v := v.(type) {
-		case *csiproxy.Call:
-			c.Calls.See(v)
-		case watch.Event:
-			if err := c.handleGroup(v, r, bySource, members); err != nil {
-				return nil, err
-			}
-		}
-		c.Waits.Saw(v)
 	}
 	err := c.wait(ctx)
 	var made []engine.Object
@@ -302,7 +283,7 @@ func (e *Engine) awaitGroup(ctx context.Context, r engine.Request, group *snapsh
 	return made, err
 }
 
-// seeOfGroup takes one event while a group is not ready, or not complete.
+// handleGroup handles an event while a group is not ready or incomplete.
 func (c *snapshotCreation) handleGroup(ev watch.Event, r engine.Request, bySource, members map[string]engine.Object) error {
 	switch o := ev.Object.(type) {
 	case *api.VolumeGroupSnapshot:
@@ -329,4 +310,12 @@ func (c *snapshotCreation) handleGroup(ev watch.Event, r engine.Request, bySourc
 		c.follow(object, o.Name)
 	}
 	return c.handle(ev)
+}
+
+// IsGroupMember says whether this process has seen a snapshot as a member of a group.
+func (e *Provisioner) IsGroupMember(snapshot string) bool {
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
+	_, member := e.snapshots[names.Raw+snapshot]
+	return member
 }

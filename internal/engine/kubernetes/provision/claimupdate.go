@@ -1,4 +1,4 @@
-package kubernetes
+package provision
 
 import (
 	"context"
@@ -13,21 +13,21 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// resize asks for a larger claim and follows it: the controller's part is done
-// when the PersistentVolume is larger, the node's when the claim is.
-func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
-	v := e.volume(r.Resize.Target.Name)
+// Resize increases a claim's request. The controller's part is done when the PersistentVolume is
+// larger, the node's when the claim's capacity is.
+func (e *Provisioner) Resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]engine.Object, error) {
+	v := e.Volume(r.Resize.Target.Name)
 	if v == nil {
-		return nil, notFound(r.Resize.Target)
+		return nil, core.NotFound(r.Resize.Target)
 	}
 	ch := e.newClaimUpdate(v, tr)
 	defer ch.close()
@@ -36,27 +36,27 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 	if err := ch.patch(ctx, body); err != nil {
 		return nil, err
 	}
-	mounted := v.holder != nil || v.object.Owner != ""
-	var larger resource.Quantity // what the volume is already
+	mounted := v.Holder != nil || v.Object.Owner != ""
+	var larger resource.Quantity // current size of the volume
 	stuck := false
 	err := ch.wait(ctx, func(ev watch.Event) bool {
 		switch o := ev.Object.(type) {
 		case *corev1.PersistentVolume:
 			if larger = o.Spec.Capacity[corev1.ResourceStorage]; larger.Cmp(want) >= 0 {
-				ch.Milestones.Add(op.Controller, v.object.Name, ev)
+				ch.Milestones.Add(op.Controller, v.Object.Name, ev)
 			}
 		case *corev1.PersistentVolumeClaim:
 			if c := o.Status.Capacity[corev1.ResourceStorage]; c.Cmp(want) >= 0 {
-				ch.Milestones.Add(op.Node, v.object.Name, ev)
-				v.object.Bytes = c.Value()
+				ch.Milestones.Add(op.Node, v.Object.Name, ev)
+				v.Object.Bytes = c.Value()
 				return ch.finish(op.Node)
 			}
-			// Nobody mounts it: the file system grows when somebody does.
+			// Unmounted: the file system grows at the next mount.
 			switch upTo, pending := nodeResize(o, larger); {
 			case mounted || !pending:
 			case upTo.Cmp(want) >= 0:
-				v.object.Bytes = r.Resize.Bytes
-				ch.Milestones.Add(nodePending, v.object.Name, ev)
+				v.Object.Bytes = r.Resize.Bytes
+				ch.Milestones.Add(nodePending, v.Object.Name, ev)
 				return ch.finish(nodePending)
 			case o.Status.AllocatedResourceStatuses != nil:
 				stuck = true
@@ -66,23 +66,21 @@ func (e *Engine) resize(ctx context.Context, r engine.Request, tr *op.Trace) ([]
 		return false
 	})
 	if stuck {
-		return nil, &engine.Error{Code: "FailedPrecondition", Message: fmt.Sprintf(
-			"claim %s has not grown since an earlier resize, since no pod mounts it, and until one does Kubernetes does not carry out another: give the volume attach: true", v.name)}
+		return nil, engine.Errorf("FailedPrecondition", "claim %s has a pending resize that ends when a pod mounts it, and Kubernetes starts no other until then: set attach: true", v.Name)
 	}
 	if err != nil {
 		return nil, err
 	}
-	e.storeVolume(v)
-	return []engine.Object{v.object}, nil
+	e.StoreVolume(v)
+	return []engine.Object{v.Object}, nil
 }
 
-// nodePending is the milestone at which all that is left of a resize is the
-// node's part, of a volume that no pod uses.
+// nodePending is the milestone at which only the node's part of a resize remains, of a volume that
+// no pod mounts.
 const nodePending = "nodePending"
 
-// nodesPart says whether all that a claim's last resize waits for is a node that
-// mounts it, and up to which size the controller has carried that out. Before
-// Kubernetes 1.32 a claim does not say the size: then it is what the volume has.
+// nodeResize says whether a claim's last resize waits only for a node that mounts it, and the size
+// that the controller has reached. Before Kubernetes 1.32 that is the volume's size.
 func nodeResize(c *corev1.PersistentVolumeClaim, volume resource.Quantity) (upTo resource.Quantity, pending bool) {
 	if c.Status.AllocatedResourceStatuses != nil {
 		return c.Status.AllocatedResources[corev1.ResourceStorage],
@@ -93,12 +91,11 @@ func nodeResize(c *corev1.PersistentVolumeClaim, volume resource.Quantity) (upTo
 	})
 }
 
-// modify gives a claim another VolumeAttributesClass and follows it until the
-// driver has taken it over.
-func (e *Engine) modify(ctx context.Context, r engine.Request, tr *op.Trace) error {
-	v := e.volume(r.Modify.Target.Name)
+// Modify sets a claim's VolumeAttributesClass and waits until the driver has applied it.
+func (e *Provisioner) Modify(ctx context.Context, r engine.Request, tr *op.Trace) error {
+	v := e.Volume(r.Modify.Target.Name)
 	if v == nil {
-		return notFound(r.Modify.Target)
+		return core.NotFound(r.Modify.Target)
 	}
 	class := r.Modify.Class
 	if !e.hasAttributesClass(ctx, class) {
@@ -117,44 +114,43 @@ func (e *Engine) modify(ctx context.Context, r engine.Request, tr *op.Trace) err
 		if !ok || o.Status.CurrentVolumeAttributesClassName == nil || *o.Status.CurrentVolumeAttributesClassName != class || o.Status.ModifyVolumeStatus != nil {
 			return false
 		}
-		ch.Milestones.Add(op.Modified, v.object.Name, ev)
+		ch.Milestones.Add(op.Modified, v.Object.Name, ev)
 		return ch.finish(op.Modified)
 	})
 }
 
-// hasAttributesClass says whether the cluster has a class of this name already.
-func (e *Engine) hasAttributesClass(ctx context.Context, name string) bool {
+// hasAttributesClass says whether the cluster has a class of this name.
+func (e *Provisioner) hasAttributesClass(ctx context.Context, name string) bool {
 	if name == "" {
 		return false
 	}
-	e.mu.Lock()
+	e.Mu.Lock()
 	has, known := e.existingClasses[name]
-	e.mu.Unlock()
+	e.Mu.Unlock()
 	if known {
 		return has
 	}
 	_, err := e.Client.Get(ctx, core.VolumeAttributesClasses, "", name, new(storagev1.VolumeAttributesClass))
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
 	e.existingClasses[name] = err == nil
 	return err == nil
 }
 
-// attributesClass makes a VolumeAttributesClass of the run for a set of
-// parameters and a driver, once.
-func (e *Engine) attributesClass(ctx context.Context, v *volume, parameters map[string]string) (string, error) {
+// attributesClass creates a VolumeAttributesClass for a driver and a set of parameters, once.
+func (e *Provisioner) attributesClass(ctx context.Context, v *pods.Volume, parameters map[string]string) (string, error) {
 	if len(parameters) == 0 {
-		return "", &engine.Error{Code: "InvalidArgument", Message: "a VolumeAttributesClass has at least one parameter"}
+		return "", engine.Errorf("InvalidArgument", "a VolumeAttributesClass has at least one parameter")
 	}
-	driver := e.Classes[v.object.Class].Provisioner
+	driver := e.Classes[v.Object.Class].Provisioner
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s\n", driver)
 	for _, k := range slices.Sorted(maps.Keys(parameters)) {
 		fmt.Fprintf(h, "%s=%s\n", k, parameters[k])
 	}
 	name := e.Name(fmt.Sprintf("vac-%016x", h.Sum64()))
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
 	if e.attributesClasses[name] {
 		return name, nil
 	}
@@ -169,21 +165,20 @@ func (e *Engine) attributesClass(ctx context.Context, v *volume, parameters map[
 	return name, nil
 }
 
-// changing follows a claim that was patched.
+// claimUpdate follows a patched claim.
 type claimUpdate struct {
 	tracker.Observation
-	engine *Engine
-	v      *volume
-	tr     *op.Trace
+	provisioner *Provisioner
+	v           *pods.Volume
+	tr          *op.Trace
 }
 
-// change begins to follow a claim from now on: what was seen of it before is
-// passed over.
-func (e *Engine) newClaimUpdate(v *volume, tr *op.Trace) *claimUpdate {
-	c := &claimUpdate{engine: e, v: v, tr: tr}
-	c.Observation = e.observe(tracker.ClaimUpdateCalls, func() []tracker.Pending { return []tracker.Pending{{Object: v.object.Name, Names: []string{v.name}}} })
+// newClaimUpdate follows a claim from now on.
+func (e *Provisioner) newClaimUpdate(v *pods.Volume, tr *op.Trace) *claimUpdate {
+	c := &claimUpdate{provisioner: e, v: v, tr: tr}
+	c.Observation = e.Observe(tracker.ClaimUpdateCalls, func() []tracker.Pending { return []tracker.Pending{{Object: v.Object.Name, Names: []string{v.Name}}} })
 	for _, what := range []tracker.Subject{tracker.Claim, tracker.VolumeOfClaim, tracker.EventsOf} {
-		c.Feed.Add(what.Key(v.name))
+		c.Feed.Add(what.Key(v.Name))
 	}
 	return c
 }
@@ -192,58 +187,54 @@ func (c *claimUpdate) close() {
 	c.Feed.Close()
 	c.Milestones.Fill(c.tr, map[string][]string{})
 	c.Calls.Fill(c.tr, false)
-	c.engine.attempts.Count(c.tr, c.v.object.Name, c.Warnings, c.Calls)
+	c.provisioner.Attempts.Count(c.tr, c.v.Object.Name, c.Warnings, c.Calls)
 }
 
 func (c *claimUpdate) patch(ctx context.Context, body any) error {
 	c.Feed.Drop()
-	c.Calls.Follow(c.Feed, c.v.object.Handle, c.v.object.Name)
+	c.Calls.Follow(c.Feed, c.v.Object.Handle, c.v.Object.Name)
 	data, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	answered, err := c.engine.Patch(ctx, api.PersistentVolumeClaims, c.v.name, data)
+	answered, err := c.provisioner.Patch(ctx, api.PersistentVolumeClaims, c.v.Name, data)
 	if err == nil {
 		c.tr.MarkAt(op.Acked, answered, 0, "runner")
 	}
 	return err
 }
 
-// end makes the last of the given milestones the op's end.
+// finish sets the end of the op to the last of the given milestones.
 func (c *claimUpdate) finish(names ...string) bool {
 	at := c.Milestones.Last(names...)
 	c.tr.EndedAt(at)
-	c.Milestones.Set(op.Ready, c.v.object.Name, op.Milestone{At: at, Source: "runner"})
+	c.Milestones.Set(op.Ready, c.v.Object.Name, op.Milestone{At: at, Source: "runner"})
 	return true
 }
 
 func (c *claimUpdate) wait(ctx context.Context, done func(watch.Event) bool) error {
 	defer c.Waits.Done()
-	for {
-		v, err := c.Feed.Next(ctx)
+	pending := func() string { return c.Explain(fmt.Sprintf("claim %s was not changed yet", c.v.Name)) }
+	for over := false; !over; {
+		err := c.Next(ctx, pending, func(ev watch.Event) (err error) {
+			over, err = c.handle(ev, done)
+			return err
+		})
 		if err != nil {
-			return &engine.Error{Code: "Waiting", Message: c.Explain(fmt.Sprintf("claim %s was not changed yet", c.v.name)), Err: err}
+			return err
 		}
-		switch v := v.(type) {
-		case *csiproxy.Call:
-			c.Calls.See(v)
-		case watch.Event:
-			if over, err := c.handle(v, done); over {
-				return err
-			}
-		}
-		c.Waits.Saw(v)
 	}
+	return nil
 }
 
-// see takes one event; over says that the change has ended by it.
+// handle handles an event; over is true when the update has ended.
 func (c *claimUpdate) handle(ev watch.Event, done func(watch.Event) bool) (over bool, err error) {
 	switch e, isEvent := ev.Object.(*corev1.Event); {
 	case isEvent:
 		c.Warnings.See(e)
 		return false, nil
 	case ev.Type == watch.Deleted:
-		return true, &engine.Error{Code: "Deleted", Message: fmt.Sprintf("claim %s was deleted meanwhile", c.v.name)}
+		return true, engine.Errorf("Deleted", "claim %s was deleted meanwhile", c.v.Name)
 	}
 	return done(ev), nil
 }

@@ -1,4 +1,4 @@
-package kubernetes
+package provision
 
 import (
 	"context"
@@ -9,20 +9,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/cnsbench/cnsbench/internal/csi/csiproxy"
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// deleteSnapshot deletes a snapshot, or a group with its members, and returns
-// when the contents are gone too, unless their class retains them.
-func (e *Engine) deleteSnapshot(ctx context.Context, object engine.Object, tr *op.Trace) error {
+// DeleteSnapshot deletes a snapshot, or a group with its members, and returns when the contents
+// are gone too, unless they are retained.
+func (e *Provisioner) DeleteSnapshot(ctx context.Context, object engine.Object, tr *op.Trace) error {
 	s := e.snapshot(object.Name)
 	if s == nil {
-		return notFound(object)
+		return core.NotFound(object)
 	}
 	list := []*snapshot{s}
 	for _, m := range s.members {
@@ -51,21 +51,20 @@ func (e *Engine) deleteSnapshot(ctx context.Context, object engine.Object, tr *o
 	return e.forgetSnapshots(list)
 }
 
-// uncutting follows snapshots to their end.
+// snapshotDeletion follows snapshots until they are gone.
 type snapshotDeletion struct {
 	tracker.Observation
 	left map[string]pendingSnapshot // by "kind name"
 	kept []*api.VolumeSnapshotContent
 }
 
-// goingSnap is what is still there of a snapshot: the loop's name of it, and the
-// milestone of its end.
+// pendingSnapshot is a remaining object of a snapshot, with the milestone of its end.
 type pendingSnapshot struct{ object, name, milestone string }
 
-// uncut begins to follow snapshots, groups and the contents that go with them.
-func (e *Engine) newSnapshotDeletion(list []*snapshot) *snapshotDeletion {
+// newSnapshotDeletion follows snapshots, groups and their contents.
+func (e *Provisioner) newSnapshotDeletion(list []*snapshot) *snapshotDeletion {
 	d := &snapshotDeletion{left: map[string]pendingSnapshot{}}
-	d.Observation = e.observe(tracker.SnapshotDeletionCalls, d.pending)
+	d.Observation = e.Observe(tracker.SnapshotDeletionCalls, d.pending)
 	for _, one := range list {
 		object := one.object.Name
 		d.Feed.Add(tracker.EventsOf.Key(one.name))
@@ -76,7 +75,7 @@ func (e *Engine) newSnapshotDeletion(list []*snapshot) *snapshotDeletion {
 		}
 		d.Feed.Add(tracker.Snapshot.Key(one.name))
 		d.left["snapshot "+one.name] = pendingSnapshot{object, one.name, op.Gone}
-		c, _ := e.tracker.Latest(tracker.ContentOfSnapshot.Key(one.name)).(*api.VolumeSnapshotContent)
+		c, _ := e.Tracker.Latest(tracker.ContentOfSnapshot.Key(one.name)).(*api.VolumeSnapshotContent)
 		if c == nil {
 			continue
 		}
@@ -94,7 +93,7 @@ func (e *Engine) newSnapshotDeletion(list []*snapshot) *snapshotDeletion {
 	return d
 }
 
-// pending lists the snapshots of which something is still there.
+// pending lists the snapshots with remaining objects.
 func (d *snapshotDeletion) pending() (list []tracker.Pending) {
 	for _, what := range slices.Sorted(maps.Keys(d.left)) {
 		g := d.left[what]
@@ -107,24 +106,20 @@ func (d *snapshotDeletion) pending() (list []tracker.Pending) {
 	return list
 }
 
-// await waits until all that is left was deleted; the result is the last.
+// wait returns when everything is deleted, with the last milestone.
 func (d *snapshotDeletion) wait(ctx context.Context, tr *op.Trace) (op.Milestone, error) {
 	defer d.Waits.Done()
 	end := op.Milestone{At: op.Never}
+	handle := func(ev watch.Event) error {
+		if at := d.handle(ev, tr); at.At > end.At {
+			end = at
+		}
+		return nil
+	}
 	for len(d.left) > 0 {
-		v, err := d.Feed.Next(ctx)
-		if err != nil {
-			return end, &engine.Error{Code: "Waiting", Message: d.describePending(), Err: err}
+		if err := d.Next(ctx, d.describePending, handle); err != nil {
+			return end, err
 		}
-		switch v := v.(type) {
-		case *csiproxy.Call:
-			d.Calls.See(v)
-		case watch.Event:
-			if at := d.handle(v, tr); at.At > end.At {
-				end = at
-			}
-		}
-		d.Waits.Saw(v)
 	}
 	return end, nil
 }
@@ -138,7 +133,7 @@ func (d *snapshotDeletion) describePending() string {
 	return d.Warnings.AppendTo(strings.Join(names, "; "))
 }
 
-// see takes one event; the result is when something of it was gone, if it was.
+// handle handles an event. It returns the milestone if an object was deleted.
 func (d *snapshotDeletion) handle(ev watch.Event, tr *op.Trace) op.Milestone {
 	what := ""
 	switch o := ev.Object.(type) {
@@ -150,7 +145,7 @@ func (d *snapshotDeletion) handle(ev watch.Event, tr *op.Trace) op.Milestone {
 	case *api.VolumeGroupSnapshot:
 		what = "group " + o.Name
 	case *corev1.Event:
-		if ev.At >= d.Calls.Since { // what failed before is of other ops
+		if ev.At >= d.Calls.Since { // earlier failures belong to other ops
 			d.Warnings.See(o)
 		}
 		return op.Milestone{At: op.Never}
@@ -166,20 +161,20 @@ func (d *snapshotDeletion) handle(ev watch.Event, tr *op.Trace) op.Milestone {
 	return op.Milestone{At: ev.At, Err: ev.Err, Source: "watch"}
 }
 
-// failed notes a failure that has come into the status of a content.
+// noteError adds an error in the status of a content to the warnings.
 func (d *snapshotDeletion) noteError(ev watch.Event, what string, o *api.VolumeSnapshotContent) {
 	if s := o.Status; s != nil && s.Error != nil && s.Error.Message != nil && ev.At >= d.Calls.Since {
 		d.Warnings.Note(d.left[what].object, tracker.ContentError, *s.Error.Message, s.Error.Time)
 	}
 }
 
-func (e *Engine) forgetSnapshots(list []*snapshot) error {
+func (e *Provisioner) forgetSnapshots(list []*snapshot) error {
 	var errs []error
-	e.mu.Lock()
+	e.Mu.Lock()
 	for _, s := range list {
 		delete(e.snapshots, s.object.Name)
 	}
-	e.mu.Unlock()
+	e.Mu.Unlock()
 	for _, s := range list {
 		errs = append(errs, e.LedgerDone(s.kind, s.name))
 	}

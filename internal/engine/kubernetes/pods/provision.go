@@ -1,4 +1,4 @@
-package kubernetes
+package pods
 
 import (
 	"context"
@@ -22,66 +22,62 @@ import (
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 )
 
-// settle is how long an op that is done waits for milestones that must have
-// happened but whose watch is behind. It is no part of the op: its end is the
-// instant at which the last thing that it waited for was seen to happen.
+// lateMilestoneWait is how long a finished op waits for milestones whose watch lags. The wait is
+// not part of the op, which ends at the last event that it needed.
 const lateMilestoneWait = 2 * time.Second
 
-// bringing follows the claims and pods of one op until they are of use.
-type provision struct {
+// Provision follows the claims and pods of one op until they are usable.
+type Provision struct {
 	tracker.Observation
-	engine  *Engine
-	claims  map[string]*claimState // by name in the cluster
-	volumes map[string]*claimState // by PersistentVolume
+	engine  *State
+	claims  map[string]*ClaimState // by name in the cluster
+	volumes map[string]*ClaimState // by PersistentVolume
 	pods    map[string]*podState
-	// before are the attachments and claims that were there before the op, or
-	// (false) gone. What is made again has the name of what it replaces.
+	// preexisting has the attachments and claims from before the op; false: deleted. A recreated
+	// object has the name of the old one.
 	preexisting map[types.UID]bool
 }
 
-// claimState is one claim on its way.
-type claimState struct {
-	object      string // the loop's name
-	mounted     bool   // some pod of the op uses it
+// ClaimState is the progress of a claim.
+type ClaimState struct {
+	object      string // its name in the run
+	mounted     bool   // by a pod of the op
 	volume      string // PersistentVolume
-	requestName string // what the driver is asked for
-	handle      string // what the driver calls it
+	requestName string // name in the request to the driver
+	Handle      string // of the driver
 	driver      string
-	bytes       int64
-	bound       bool
-	waitReason  string // for what, in the cluster's words
-	// stands says that it was there before the op, and stays that its attachment
-	// need not change.
+	Bytes       int64
+	Bound       bool
+	waitReason  string // from an event
+	// existing: it was there before the op. keepsAttachment: it stays attached.
 	existing, keepsAttachment bool
 }
 
-// podState is one pod on its way.
+// podState is the progress of a pod.
 type podState struct {
 	object string
-	uid    types.UID // others of its name are those before it
-	// waiting counts the sessions that have not come to their barrier or begun.
+	uid    types.UID // empty: any pod of the name
+	// pendingAgents counts the agents that have not reached their barrier or started.
 	pendingAgents int
-	// initializes says that it has init containers.
-	hasInit bool
-	// stands says that the pod was there before the op, which has its containers
-	// started again: it is not scheduled or given its network anew. unready is set
-	// once the kubelet has called it not ready since.
+	hasInit       bool
+	// existing: the pod was there before the op, which restarts its containers; it is not
+	// scheduled again. wasUnready: the kubelet has reported it not ready since.
 	existing, wasUnready bool
-	unwrapped            bool // no container is wrapped: the API alone says when it runs
+	unwrapped            bool // no agent: the API says when it runs
 	usable               bool
-	rechecking           bool // a failure to start it is being waited out
-	// running and ready are the last of its agents'.
+	rechecking           bool // a start failure is being waited out
+	// running and ready are those of its last agent.
 	running, ready op.Milestone
 	last           *corev1.Pod
 }
 
-// arrived is put into a feed when an agent stands at its barrier, or has begun.
-type agentReady struct {
-	pod     string
-	started op.Milestone // its process
-	ready   op.Milestone
+// AgentReady is put into a feed when an agent has reached its barrier or started its command.
+type AgentReady struct {
+	Pod     string
+	Started op.Milestone // the process
+	Ready   op.Milestone
 	firstIO []firstIO
-	failure error
+	Failure error
 }
 
 type firstIO struct {
@@ -89,40 +85,40 @@ type firstIO struct {
 	at    op.Time
 	err   int64
 	write bool
-	// failure says why the volume could not be used; empty if it could.
+	// failure is why the volume was not usable, if it was not.
 	failure string
 }
 
-func (e *Engine) newProvision() *provision {
-	pr := &provision{
-		engine: e, claims: map[string]*claimState{}, volumes: map[string]*claimState{}, pods: map[string]*podState{},
+func (e *State) NewProvision() *Provision {
+	pr := &Provision{
+		engine: e, claims: map[string]*ClaimState{}, volumes: map[string]*ClaimState{}, pods: map[string]*podState{},
 	}
-	pr.Observation = e.observe(tracker.ProvisionCalls, pr.pending)
+	pr.Observation = e.Observe(tracker.ProvisionCalls, pr.pending)
 	return pr
 }
 
-// pending lists the objects that are not of use yet.
-func (pr *provision) pending() (list []tracker.Pending) {
+// pending lists the objects that are not usable yet.
+func (pr *Provision) pending() (list []tracker.Pending) {
 	for name, p := range pr.pods {
 		if !p.usable {
 			list = append(list, tracker.Pending{Object: p.object, Names: []string{name}})
 		}
 	}
 	for name, c := range pr.claims {
-		if !c.bound {
+		if !c.Bound {
 			list = append(list, tracker.Pending{Object: c.object, Names: []string{name}})
 		}
 	}
 	return list
 }
 
-// claim follows a claim of the op.
-func (pr *provision) addClaim(object string, mounted bool) *claimState {
-	return pr.addClaimNamed(object, pr.engine.Name(object), mounted)
+// AddClaim follows a claim of the op.
+func (pr *Provision) AddClaim(object string, mounted bool) *ClaimState {
+	return pr.AddClaimNamed(object, pr.engine.Name(object), mounted)
 }
 
-func (pr *provision) addClaimNamed(object, name string, mounted bool) *claimState {
-	c := &claimState{object: object, mounted: mounted}
+func (pr *Provision) AddClaimNamed(object, name string, mounted bool) *ClaimState {
+	c := &ClaimState{object: object, mounted: mounted}
 	pr.claims[name] = c
 	pr.Feed.Add(tracker.Claim.Key(name))
 	pr.Feed.Add(tracker.VolumeOfClaim.Key(name))
@@ -130,8 +126,8 @@ func (pr *provision) addClaimNamed(object, name string, mounted bool) *claimStat
 	return c
 }
 
-// pod follows a pod of the op with so many wrapped containers.
-func (pr *provision) addPod(object string, sessions int, initializes bool) *podState {
+// AddPod follows a pod of the op; sessions is its number of wrapped containers.
+func (pr *Provision) AddPod(object string, sessions int, initializes bool) *podState {
 	name := pr.engine.Name(object)
 	p := &podState{object: object, pendingAgents: sessions, unwrapped: sessions == 0, hasInit: initializes}
 	pr.pods[name] = p
@@ -140,15 +136,14 @@ func (pr *provision) addPod(object string, sessions int, initializes bool) *podS
 	return p
 }
 
-// standingPod follows the pod of a member whose containers are started again.
-func (pr *provision) addExistingPod(m *managedPod, inc *incarnation) {
-	p := pr.addPod(m.object, len(inc.sessions), false)
-	p.uid, p.existing = inc.uid, true
+// addExistingPod follows a pod whose containers are restarted.
+func (pr *Provision) addExistingPod(m *Pod, inc *Incarnation) {
+	p := pr.AddPod(m.Object, len(inc.Sessions), false)
+	p.uid, p.existing = inc.UID, true
 }
 
-// await returns when all is of use: claims bound, pods ready. The milestones
-// seen so far are in the trace in any case.
-func (pr *provision) wait(ctx context.Context, tr *op.Trace) error {
+// Wait returns when claims are bound and pods ready. The milestones are in the trace in any case.
+func (pr *Provision) Wait(ctx context.Context, tr *op.Trace) error {
 	defer pr.Feed.Close()
 	defer func() {
 		pr.Milestones.Fill(tr, pr.objectsOf())
@@ -162,44 +157,44 @@ func (pr *provision) wait(ctx context.Context, tr *op.Trace) error {
 	return nil
 }
 
-// reach returns when all is of use.
-func (pr *provision) waitUsable(ctx context.Context, tr *op.Trace) error {
+// waitUsable is wait without late milestones.
+func (pr *Provision) waitUsable(ctx context.Context, tr *op.Trace) error {
 	err := pr.consume(ctx, pr.allUsable)
 	pr.Waits.Done()
 	pr.recordFailures(tr)
 	if err != nil {
-		return pr.waitError(ctx, err)
+		return pr.describeError(ctx, err)
 	}
 	return nil
 }
 
-// account counts what was tried in vain, and notes the volumes of which nobody
-// knows whether the driver has made them.
-func (pr *provision) recordFailures(tr *op.Trace) {
+// recordFailures counts failed attempts, and records volumes whose creation has an unknown
+// outcome.
+func (pr *Provision) recordFailures(tr *op.Trace) {
 	var objects []string
 	for name, c := range pr.claims {
 		objects = append(objects, c.object)
-		if c.handle == "" && c.requestName != "" {
+		if c.Handle == "" && c.requestName != "" {
 			message, times := pr.Warnings.FailedAttempts(name)
-			pr.engine.attempts.CreationFailed(c.requestName, tracker.Creation{RPC: "CreateVolume", Driver: c.driver, Object: c.object, Times: times, Message: message})
+			pr.engine.Attempts.CreationFailed(c.requestName, tracker.Creation{RPC: "CreateVolume", Driver: c.driver, Object: c.object, Times: times, Message: message})
 		}
 	}
 	for _, p := range pr.pods {
 		objects = append(objects, p.object)
 	}
 	slices.Sort(objects)
-	pr.engine.attempts.Count(tr, strings.Join(objects, ", "), pr.Warnings, pr.Calls)
+	pr.engine.Attempts.Count(tr, strings.Join(objects, ", "), pr.Warnings, pr.Calls)
 }
 
-// linger waits a little for the milestones that must have happened. The op is
-// done: what happens now is not its failure.
-func (pr *provision) waitLateMilestones(ctx context.Context) {
+// waitLateMilestones waits a little for the remaining milestones. Failures in that time are not
+// the op's.
+func (pr *Provision) waitLateMilestones(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lateMilestoneWait)
 	defer cancel()
 	_ = pr.consume(ctx, pr.allMilestonesSeen)
 }
 
-func (pr *provision) consume(ctx context.Context, done func() bool) error {
+func (pr *Provision) consume(ctx context.Context, done func() bool) error {
 	for !done() {
 		v, err := pr.Feed.Next(ctx)
 		if err != nil {
@@ -213,10 +208,10 @@ func (pr *provision) consume(ctx context.Context, done func() bool) error {
 	return nil
 }
 
-// usable says whether claims are bound and pods ready.
-func (pr *provision) allUsable() bool {
+// allUsable says whether claims are bound and pods ready.
+func (pr *Provision) allUsable() bool {
 	for _, c := range pr.claims {
-		if !c.bound {
+		if !c.Bound {
 			return false
 		}
 	}
@@ -228,18 +223,18 @@ func (pr *provision) allUsable() bool {
 	return true
 }
 
-// complete says whether the milestones that must have happened were seen.
-func (pr *provision) allMilestonesSeen() bool {
+// allMilestonesSeen says whether all milestones that must occur were seen.
+func (pr *Provision) allMilestonesSeen() bool {
 	ids := pr.objectsOf()
 	for name, of := range ids {
 		if optionalMilestones[name] || name == op.Attached && !pr.needsAttachments() {
 			continue
 		}
-		if (name == op.Staged || name == op.Published) && !pr.engine.tracker.SeesNodeCalls() {
-			continue // a proxy may stand before the controllers alone
+		if (name == op.Staged || name == op.Published) && !pr.engine.Tracker.SeesNodeCalls() {
+			continue // there may be proxies for controllers only
 		}
 		if name == op.Staged && len(pr.Milestones[op.Published]) >= len(of) {
-			continue // a driver need not stage
+			continue // staging is optional for a driver
 		}
 		if len(pr.Milestones[name]) < len(of) {
 			return false
@@ -248,11 +243,11 @@ func (pr *provision) allMilestonesSeen() bool {
 	return true
 }
 
-// optional milestones need not be seen in every cluster or for every pod.
+// optionalMilestones do not occur in every cluster or for every pod.
 var optionalMilestones = map[string]bool{status.PodReady: true, op.FirstWrite: true, op.FirstRead: true}
 
-// attaches says whether all drivers of mounted claims have attachments.
-func (pr *provision) needsAttachments() bool {
+// needsAttachments says whether all mounted claims get VolumeAttachments.
+func (pr *Provision) needsAttachments() bool {
 	for _, c := range pr.claims {
 		if c.mounted && !pr.engine.AttachRequired(c.driver) {
 			return false
@@ -261,9 +256,8 @@ func (pr *provision) needsAttachments() bool {
 	return true
 }
 
-// ids lists what each milestone can be seen of, so that one of a single object
-// goes by its plain name.
-func (pr *provision) objectsOf() map[string][]string {
+// objectsOf lists the objects that reach each milestone.
+func (pr *Provision) objectsOf() map[string][]string {
 	var all, mounted, attached, running, placed, initialized []string
 	for _, c := range pr.claims {
 		if !c.existing {
@@ -297,10 +291,10 @@ func (pr *provision) objectsOf() map[string][]string {
 	return ids
 }
 
-// see takes one thing from the feed.
-func (pr *provision) handle(v any) error {
+// handle handles an item of the feed.
+func (pr *Provision) handle(v any) error {
 	switch v := v.(type) {
-	case agentReady:
+	case AgentReady:
 		return pr.handleAgent(v)
 	case recheck:
 		return pr.recheckPod(v.pod)
@@ -320,9 +314,8 @@ func (pr *provision) handle(v any) error {
 	return nil
 }
 
-// concerns says whether an Event is about an object of the op, and not of what
-// had its name before or happened to it then.
-func (pr *provision) concerns(ev watch.Event, o *corev1.ObjectReference) bool {
+// concerns says whether an event is about an object of the op and from its time.
+func (pr *Provision) concerns(ev watch.Event, o *corev1.ObjectReference) bool {
 	if ev.At < pr.Calls.Since {
 		return false
 	}
@@ -333,9 +326,9 @@ func (pr *provision) concerns(ev watch.Event, o *corev1.ObjectReference) bool {
 	return p == nil || p.uid == "" || o.UID == "" || o.UID == p.uid
 }
 
-// refusal says why a claim of the op will never be bound, if an Event says so.
-func (pr *provision) provisioningError(e *corev1.Event) error {
-	if c := pr.claims[e.InvolvedObject.Name]; c != nil && !c.bound && c.handle == "" {
+// provisioningError returns why a claim of the op will never be bound, if an event says so.
+func (pr *Provision) provisioningError(e *corev1.Event) error {
+	if c := pr.claims[e.InvolvedObject.Name]; c != nil && !c.Bound && c.Handle == "" {
 		if err := tracker.ProvisioningError(e.InvolvedObject.Name, e.Reason, e.Message); err != nil {
 			return err
 		}
@@ -343,16 +336,15 @@ func (pr *provision) provisioningError(e *corev1.Event) error {
 	return nil
 }
 
-// waiting keeps what an unbound claim is said to wait for, which is no warning.
-func (pr *provision) noteWaitReason(e *corev1.Event) {
+// noteWaitReason keeps what an unbound claim waits for by a normal event.
+func (pr *Provision) noteWaitReason(e *corev1.Event) {
 	if c := pr.claims[e.InvolvedObject.Name]; c != nil && (e.Reason == "ExternalProvisioning" || e.Reason == "WaitForFirstConsumer" || e.Reason == "WaitForPodScheduled") {
 		c.waitReason = ": " + strings.TrimSpace(e.Message)
 	}
 }
 
-// called takes a call of the driver: the end of staging and of publishing are
-// milestones that nobody else sees.
-func (pr *provision) handleCall(c *csiproxy.Call) {
+// handleCall takes the milestones of staging and publishing from calls of the driver.
+func (pr *Provision) handleCall(c *csiproxy.Call) {
 	object, ours := pr.Calls.See(c)
 	if !ours || c.Code != "OK" {
 		return
@@ -366,7 +358,7 @@ func (pr *provision) handleCall(c *csiproxy.Call) {
 	}
 }
 
-func (pr *provision) handleEvent(ev watch.Event) error {
+func (pr *Provision) handleEvent(ev watch.Event) error {
 	gone := ev.Type == watch.Deleted
 	switch o := ev.Object.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -381,28 +373,28 @@ func (pr *provision) handleEvent(ev watch.Event) error {
 		}
 		switch {
 		case gone:
-			return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("claim %s was deleted by somebody else", o.Name)}
+			return engine.Errorf("Deleted", "claim %s was deleted by another client", o.Name)
 		case o.Status.Phase == corev1.ClaimLost:
-			return &engine.Error{Code: "ClaimLost", Message: fmt.Sprintf("claim %s has lost its volume %s", o.Name, o.Spec.VolumeName)}
+			return engine.Errorf("ClaimLost", "claim %s has lost its volume %s", o.Name, o.Spec.VolumeName)
 		case o.Status.Phase == corev1.ClaimBound:
 			pr.Milestones.Add(op.Bound, c.object, ev)
 			if len(pr.pods) == 0 {
 				pr.Milestones.Add(op.Ready, c.object, ev)
 			}
-			c.bound = true
+			c.Bound = true
 			size := o.Status.Capacity[corev1.ResourceStorage]
-			c.bytes = size.Value()
-			pr.followVolume(c, o.Spec.VolumeName)
+			c.Bytes = size.Value()
+			pr.FollowVolume(c, o.Spec.VolumeName)
 		}
 	case *corev1.PersistentVolume:
 		c := pr.claims[o.Spec.ClaimRef.Name]
 		if _, old := pr.preexisting[o.Spec.ClaimRef.UID]; !gone && !old {
 			pr.Milestones.Add(op.Provisioned, c.object, ev)
 			if o.Spec.CSI != nil {
-				c.driver, c.handle = o.Spec.CSI.Driver, o.Spec.CSI.VolumeHandle
-				pr.Calls.Follow(pr.Feed, c.handle, c.object)
+				c.driver, c.Handle = o.Spec.CSI.Driver, o.Spec.CSI.VolumeHandle
+				pr.Calls.Follow(pr.Feed, c.Handle, c.object)
 			}
-			pr.followVolume(c, o.Name)
+			pr.FollowVolume(c, o.Name)
 		}
 	case *storagev1.VolumeAttachment:
 		c := pr.volumes[*o.Spec.Source.PersistentVolumeName]
@@ -425,8 +417,8 @@ func (pr *provision) handleEvent(ev watch.Event) error {
 	return nil
 }
 
-// knows follows the attachments of a volume whose name has become known.
-func (pr *provision) followVolume(c *claimState, volume string) {
+// FollowVolume follows the attachments of a claim's volume.
+func (pr *Provision) FollowVolume(c *ClaimState, volume string) {
 	if c.volume != "" || volume == "" {
 		return
 	}
@@ -435,14 +427,14 @@ func (pr *provision) followVolume(c *claimState, volume string) {
 	pr.Feed.Add(tracker.AttachmentOfVolume.Key(volume))
 }
 
-func (pr *provision) handlePod(ev watch.Event, p *corev1.Pod, gone bool) error {
+func (pr *Provision) handlePod(ev watch.Event, p *corev1.Pod, gone bool) error {
 	state := pr.pods[p.Name]
 	if state == nil || state.uid != "" && p.UID != state.uid {
-		return nil // one before it
+		return nil // an earlier pod of the name
 	}
 	state.last = p
 	if gone {
-		return &engine.Error{Code: "Deleted", Message: fmt.Sprintf("pod %s was deleted before it was ready", p.Name)}
+		return engine.Errorf("Deleted", "pod %s was deleted before it was ready", p.Name)
 	}
 	if state.existing {
 		return pr.handleExistingPod(ev, p, state)
@@ -460,9 +452,8 @@ func (pr *provision) handlePod(ev watch.Event, p *corev1.Pod, gone bool) error {
 	return pr.startError(p, state)
 }
 
-// standingEvent takes an event of a pod that was there before the op: of its
-// status only its readiness can be reached again.
-func (pr *provision) handleExistingPod(ev watch.Event, p *corev1.Pod, state *podState) error {
+// handleExistingPod handles an event of an existing pod, which reaches only its readiness again.
+func (pr *Provision) handleExistingPod(ev watch.Event, p *corev1.Pod, state *podState) error {
 	if ev.At < pr.Calls.Since {
 		return nil
 	}
@@ -474,8 +465,8 @@ func (pr *provision) handleExistingPod(ev watch.Event, p *corev1.Pod, state *pod
 	return pr.startError(p, state)
 }
 
-// startable says why the containers of a pod that is not ready yet will not start.
-func (pr *provision) startError(p *corev1.Pod, state *podState) error {
+// startError returns why the containers of a pod will not start.
+func (pr *Provision) startError(p *corev1.Pod, state *podState) error {
 	if state.usable {
 		return nil
 	}
@@ -489,16 +480,14 @@ func (pr *provision) startError(p *corev1.Pod, state *podState) error {
 	return nil
 }
 
-// patienceWithKubelet is how long the kubelet may go on failing to start a
-// container before the op does.
+// startRetryTimeout is how long the kubelet may fail to start a container before the op fails.
 const startRetryTimeout = 30 * time.Second
 
-// doubt is put into a feed when a pod that could not be started is to be looked
-// at once more.
+// recheck is put into a feed when a pod with a start failure is to be checked again.
 type recheck struct{ pod string }
 
-// again looks at a pod that could not be started.
-func (pr *provision) recheckPod(name string) error {
+// recheckPod fails if the start failure persists.
+func (pr *Provision) recheckPod(name string) error {
 	p := pr.pods[name]
 	if p.usable || p.last == nil {
 		return nil
@@ -510,16 +499,16 @@ func (pr *provision) recheckPod(name string) error {
 	return nil
 }
 
-// agent takes an agent's arrival.
-func (pr *provision) handleAgent(a agentReady) error {
-	p := pr.pods[a.pod]
-	if a.failure != nil {
-		if p.last != nil { // the kubelet may know better why
+// handleAgent handles the arrival of an agent.
+func (pr *Provision) handleAgent(a AgentReady) error {
+	p := pr.pods[a.Pod]
+	if a.Failure != nil {
+		if p.last != nil { // the kubelet's status may have the cause
 			if err := status.PodError(p.last); err != nil {
 				return err
 			}
 		}
-		return a.failure
+		return a.Failure
 	}
 	for _, t := range a.firstIO {
 		name := op.FirstRead
@@ -527,17 +516,17 @@ func (pr *provision) handleAgent(a agentReady) error {
 			name = op.FirstWrite
 		}
 		if t.failure != "" {
-			return &engine.Error{Code: "IO", Message: fmt.Sprintf("%s on %s: %s", name, t.claim, t.failure)}
+			return engine.Errorf("IO", "%s on %s: %s", name, t.claim, t.failure)
 		}
 		if c := pr.claims[t.claim]; c != nil {
 			pr.Milestones.Set(name, c.object, op.Milestone{At: t.at, Err: t.err, Source: "agent"})
 		}
 	}
-	if p.running.At < a.started.At || p.running.Source == "" {
-		p.running = a.started
+	if p.running.At < a.Started.At || p.running.Source == "" {
+		p.running = a.Started
 	}
-	if p.ready.At < a.ready.At || p.ready.Source == "" {
-		p.ready = a.ready
+	if p.ready.At < a.Ready.At || p.ready.Source == "" {
+		p.ready = a.Ready
 	}
 	if p.pendingAgents--; p.pendingAgents == 0 {
 		p.usable = true
@@ -547,18 +536,18 @@ func (pr *provision) handleAgent(a agentReady) error {
 	return nil
 }
 
-// explain adds to an error what the cluster has said of the objects.
-func (pr *provision) waitError(ctx context.Context, err error) error {
+// describeError adds to an error what the cluster has reported about the objects.
+func (pr *Provision) describeError(ctx context.Context, err error) error {
 	var coded *engine.Error
 	if ctx.Err() == nil || errors.As(err, &coded) {
 		if said := pr.Warnings.String(); said != "" && coded != nil && !strings.Contains(coded.Message, said) {
-			return &engine.Error{Code: coded.Code, Message: coded.Message + " (" + said + ")", Err: coded}
+			return engine.Errorf(coded.Code, "%s", coded.Message+" ("+said+")").Wrap(coded)
 		}
 		return err
 	}
 	var waits []string
 	for _, name := range slices.Sorted(maps.Keys(pr.claims)) {
-		if c := pr.claims[name]; !c.bound {
+		if c := pr.claims[name]; !c.Bound {
 			waits = append(waits, fmt.Sprintf("claim %s is not bound%s", name, c.waitReason))
 		}
 	}
@@ -572,5 +561,22 @@ func (pr *provision) waitError(ctx context.Context, err error) error {
 			waits = append(waits, fmt.Sprintf("pod %s: %s", name, status.PodPending(p.last)))
 		}
 	}
-	return &engine.Error{Code: "Waiting", Message: pr.Observation.Explain(strings.Join(waits, "; ")), Err: err}
+	return engine.Errorf("Waiting", "%s", pr.Observation.Explain(strings.Join(waits, "; "))).Wrap(err)
+}
+
+// addExistingVolume follows a volume from before the op.
+func (pr *Provision) addExistingVolume(v *Volume, pv *corev1.PersistentVolume, stays bool) {
+	c := &ClaimState{object: v.Object.Name, mounted: true, Bound: true, existing: true, keepsAttachment: stays, volume: pv.Name, Bytes: v.Object.Bytes}
+	pr.claims[v.Name], pr.volumes[pv.Name] = c, c
+	for uid := range pr.engine.Tracker.PastAttachments(pv.Name) {
+		pr.preexisting[uid] = false
+	}
+	for _, va := range pr.engine.Tracker.Attachments(pv.Name) {
+		pr.preexisting[va.UID] = true
+	}
+	pr.Feed.Add(tracker.AttachmentOfVolume.Key(pv.Name))
+	if pv.Spec.CSI != nil {
+		c.driver, c.Handle = pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle
+		pr.Calls.Follow(pr.Feed, c.Handle, c.object)
+	}
 }

@@ -1,4 +1,4 @@
-package kubernetes
+package provision
 
 import (
 	"context"
@@ -13,7 +13,9 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/names"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -47,19 +49,19 @@ func TestSizeOfSource(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			e := New(Options{Namespace: "ns"})
-			e.tracker, e.Session.RunID = tracker.New("ns"), "r1"
-			e.storeVolume(&volume{name: e.Name("v-0"), object: planned})
+			e := New(pods.New(core.New(core.Options{Namespace: "ns"})))
+			e.Tracker, e.Session.RunID = tracker.New("ns"), "r1"
+			e.StoreVolume(&pods.Volume{Name: e.Name("v-0"), Object: planned})
 			e.storeSnapshot(&snapshot{name: e.Name("s-0"), object: fromSnapshot})
 			source := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: e.Name("v-0")}}
 			source.Spec.Resources.Requests, source.Status.Capacity = sized(tt.claimed), sized(tt.has)
-			e.tracker.See(watch.Event{Object: source})
+			e.Tracker.See(watch.Event{Object: source})
 			want := &engine.Volume{FromVolume: &planned}
 			if tt.restore > 0 {
 				want = &engine.Volume{FromSnapshot: &fromSnapshot}
 				vs := &api.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: e.Name("s-0")}}
 				vs.Status = &api.SnapshotStatus{RestoreSize: resource.NewQuantity(tt.restore, resource.BinarySI)}
-				e.tracker.See(watch.Event{Object: vs})
+				e.Tracker.See(watch.Event{Object: vs})
 			}
 			spec := corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: sized(tt.asked)}}
 			if err := e.setSource(&spec, &engine.Object{}, want); err != nil {
@@ -74,8 +76,8 @@ func TestSizeOfSource(t *testing.T) {
 
 // The members of a group have their own sizes and handles.
 func TestSizesOfGroupMembers(t *testing.T) {
-	e := New(Options{Namespace: "ns"})
-	e.tracker, e.Session.RunID = tracker.New("ns"), "r1"
+	e := New(pods.New(core.New(core.Options{Namespace: "ns"})))
+	e.Tracker, e.Session.RunID = tracker.New("ns"), "r1"
 	e.Session.Clock = op.NewClock()
 	c := e.newSnapshotCreation(op.NewTrace(e.Session.Clock))
 	defer c.close()
@@ -83,10 +85,10 @@ func TestSizesOfGroupMembers(t *testing.T) {
 		c.follow(names.Raw+name, name)
 		ready, handle, q := true, "h-"+name, resource.MustParse(size)
 		at := metav1.Now()
-		e.tracker.See(watch.Event{Object: &api.VolumeSnapshotContent{
+		e.Tracker.See(watch.Event{Object: &api.VolumeSnapshotContent{
 			Spec:   api.VolumeSnapshotContentSpec{VolumeSnapshotRef: api.ObjectRef{Namespace: "ns", Name: name}},
 			Status: &api.SnapshotContentStatus{SnapshotHandle: &handle}}})
-		e.tracker.See(watch.Event{Object: &api.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: name},
+		e.Tracker.See(watch.Event{Object: &api.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Status: &api.SnapshotStatus{ReadyToUse: &ready, CreationTime: &at, RestoreSize: &q}}})
 	}
 	if err := c.wait(t.Context()); err != nil {
@@ -123,16 +125,16 @@ func TestRefusedClaim(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			e := New(Options{Namespace: "ns"})
-			e.tracker, e.Session.RunID = tracker.New("ns"), "r1"
+			e := New(pods.New(core.New(core.Options{Namespace: "ns"})))
+			e.Tracker, e.Session.RunID = tracker.New("ns"), "r1"
 			e.Session.Clock = op.NewClock()
-			pr := e.newProvision()
-			pr.addClaim("c-0", false)
+			pr := e.NewProvision()
+			pr.AddClaim("c-0", false)
 			name := e.Name("c-0")
 			at := e.Session.Clock.Now() + 1
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u"}}
-			e.tracker.See(watch.Event{Object: claim, At: at})
-			e.tracker.See(watch.Event{At: at, Object: &corev1.Event{Type: corev1.EventTypeWarning, Reason: "ProvisioningFailed",
+			e.Tracker.See(watch.Event{Object: claim, At: at})
+			e.Tracker.See(watch.Event{At: at, Object: &corev1.Event{Type: corev1.EventTypeWarning, Reason: "ProvisioningFailed",
 				Message: tt.message, InvolvedObject: corev1.ObjectReference{Name: name, UID: "u"}}})
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
@@ -140,7 +142,7 @@ func TestRefusedClaim(t *testing.T) {
 				cancel() // what is queued is still read
 			}
 			tr := op.NewTrace(e.Session.Clock)
-			err := pr.wait(ctx, tr)
+			err := pr.Wait(ctx, tr)
 			var coded *engine.Error
 			if !errors.As(err, &coded) || !strings.Contains(coded.Message, tt.message) {
 				t.Fatalf("%v, want the words of the provisioner", err)
@@ -148,8 +150,8 @@ func TestRefusedClaim(t *testing.T) {
 			if waits := coded.Code == "Waiting"; waits != (tt.code == "") || !waits && coded.Code != tt.code {
 				t.Errorf("code %s, want %q", coded.Code, tt.code)
 			}
-			e.attempts.DeletedUnbound("c-0")
-			for _, f := range e.attempts.Findings(nil) {
+			e.Attempts.DeletedUnbound("c-0")
+			for _, f := range e.Attempts.Findings(nil) {
 				if tt.code != "" && f.Name != "retried" {
 					t.Errorf("of a refusal: %s: %s", f.Name, f.Evidence)
 				}

@@ -1,4 +1,4 @@
-package kubernetes
+package provision
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 
 	"github.com/cnsbench/cnsbench/internal/engine"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/tracker"
 	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/watch"
 	"github.com/cnsbench/cnsbench/internal/op"
@@ -35,19 +37,19 @@ func (l *lines) Log(source, line string) {
 
 // waitingBed is an engine without a cluster, whose watches are the test's.
 type waitingBed struct {
-	*Engine
+	*Provisioner
 	lines *lines
 	since time.Duration // of the cluster's own time
 }
 
 func newWaitingBed() *waitingBed {
-	b := &waitingBed{Engine: New(Options{Namespace: "ns"}), lines: &lines{}}
-	b.tracker, b.Session = tracker.New("ns"), engine.Session{RunID: "r1", Clock: op.NewClock(), Sink: b.lines}
+	b := &waitingBed{Provisioner: New(pods.New(core.New(core.Options{Namespace: "ns"}))), lines: &lines{}}
+	b.Tracker, b.Session = tracker.New("ns"), engine.Session{RunID: "r1", Clock: op.NewClock(), Sink: b.lines}
 	return b
 }
 
 func (b *waitingBed) see(typ watch.Type, o api.Object) {
-	b.tracker.See(watch.Event{Type: typ, At: b.Session.Clock.Now(), Object: o})
+	b.Tracker.See(watch.Event{Type: typ, At: b.Session.Clock.Now(), Object: o})
 }
 
 // warn is a warning about an object, a second after the one before.
@@ -81,14 +83,14 @@ func attachment(volume string, attached bool) *storagev1.VolumeAttachment {
 func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newWaitingBed()
-		pr := e.newProvision()
-		pr.addPod("w-0-two", 1, false)
-		c := pr.addClaim("w-0-data", true)
-		c.bound = true
-		pr.followVolume(c, "pvc-1")
+		pr := e.NewProvision()
+		pr.AddPod("w-0-two", 1, false)
+		c := pr.AddClaim("w-0-data", true)
+		c.Bound = true
+		pr.FollowVolume(c, "pvc-1")
 		name := e.Name("w-0-two")
 		done := make(chan error, 1)
-		go func() { done <- pr.wait(t.Context(), op.NewTrace(e.Session.Clock)) }()
+		go func() { done <- pr.Wait(t.Context(), op.NewTrace(e.Session.Clock)) }()
 		const multi = `Multi-Attach error for volume "pvc-1" Volume is already used by pod(s) cnsb-r1-w-0-one`
 		e.warn("Pod", name, "FailedScheduling", "0/2 nodes are available")
 		e.see(watch.Modified, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{NodeName: "n"}})
@@ -103,7 +105,7 @@ func TestWaits(t *testing.T) {
 		e.says(t, "waits: w-0-two waits no longer")
 		e.warn("Pod", name, "FailedMount", "MountVolume.MountDevice failed")
 		e.says(t, "waits: w-0-two waits: FailedMount: MountVolume.MountDevice failed")
-		pr.Feed.Put(agentReady{pod: name})
+		pr.Feed.Put(pods.AgentReady{Pod: name})
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
@@ -130,9 +132,9 @@ func TestWaitsOfAll(t *testing.T) {
 		want       string // begins with the object
 	}{
 		{"restore", func(e *waitingBed) func(context.Context) error {
-			pr := e.newProvision()
-			pr.addClaim("v-0", false)
-			return func(ctx context.Context) error { return pr.wait(ctx, op.NewTrace(e.Session.Clock)) }
+			pr := e.NewProvision()
+			pr.AddClaim("v-0", false)
+			return func(ctx context.Context) error { return pr.Wait(ctx, op.NewTrace(e.Session.Clock)) }
 		}, func(e *waitingBed) {
 			e.warn("PersistentVolumeClaim", claim.Name, "ProvisioningFailed", "error getting snapshot s from api server")
 		}, func(e *waitingBed) {
@@ -172,7 +174,7 @@ func TestWaitsOfAll(t *testing.T) {
 				Status: &api.GroupSnapshotStatus{ReadyToUse: &yes}})
 		}, "g-0 waits: GroupSnapshotContentCreationFailed: no class"},
 		{"resize", func(e *waitingBed) func(context.Context) error {
-			c := e.newClaimUpdate(&volume{name: claim.Name, object: engine.Object{Name: "v-0"}}, op.NewTrace(e.Session.Clock))
+			c := e.newClaimUpdate(&pods.Volume{Name: claim.Name, Object: engine.Object{Name: "v-0"}}, op.NewTrace(e.Session.Clock))
 			return func(ctx context.Context) error {
 				defer c.close()
 				return c.wait(ctx, func(ev watch.Event) bool { return true })
@@ -181,24 +183,24 @@ func TestWaitsOfAll(t *testing.T) {
 			e.warn("PersistentVolumeClaim", claim.Name, "VolumeResizeFailed", cause)
 		}, func(e *waitingBed) { e.see(watch.Modified, claim) }, "v-0 waits: VolumeResizeFailed: " + cause},
 		{"deletion", func(e *waitingBed) func(context.Context) error {
-			r := e.newRemoval()
-			r.addClaim(&volume{name: claim.Name, object: engine.Object{Name: "v-0"}})
-			return r.wait
+			r := e.NewRemoval()
+			r.AddClaim(&pods.Volume{Name: claim.Name, Object: engine.Object{Name: "v-0"}})
+			return r.Wait
 		}, func(e *waitingBed) {
 			e.warn("PersistentVolumeClaim", claim.Name, "ProvisioningFailed", "of before")
 			e.warn("PersistentVolumeClaim", claim.Name, "VolumeFailedDelete", cause)
 		}, deleted(claim), "v-0 waits: VolumeFailedDelete: " + cause},
 		{"detachment", func(e *waitingBed) func(context.Context) error {
 			e.see(watch.Added, attachment("pv", true))
-			r := e.newRemoval()
-			r.addAttachments(&volume{object: engine.Object{Name: "v-0"}}, "pv")
-			return r.wait
+			r := e.NewRemoval()
+			r.AddAttachments(&pods.Volume{Object: engine.Object{Name: "v-0"}}, "pv")
+			return r.Wait
 		}, func(e *waitingBed) { e.see(watch.Modified, stuck) }, deleted(stuck),
 			"v-0 waits: FailedDetach: the device is busy"},
 		{"deletion of a pod", func(e *waitingBed) func(context.Context) error {
-			r := e.newRemoval()
-			r.addPod(&managedPod{engine: e.Engine, object: "w-0", latest: &incarnation{uid: "1"}}, podGone)
-			return r.wait
+			r := e.NewRemoval()
+			r.AddPod(&pods.Pod{State: e.State, Object: "w-0", Latest: &pods.Incarnation{UID: "1"}}, pods.PodGone)
+			return r.Wait
 		}, func(e *waitingBed) {
 			e.warn("Pod", "cnsb-r1-w-0", "FailedMount", "of before")
 			e.warn("Pod", "cnsb-r1-w-0", "FailedKillPod", "error killing pod")

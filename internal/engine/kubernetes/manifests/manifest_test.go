@@ -1,0 +1,62 @@
+package manifests
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/cnsbench/cnsbench/internal/engine"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/api"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/core"
+	"github.com/cnsbench/cnsbench/internal/engine/kubernetes/pods"
+)
+
+// object reads a manifest with whole numbers, as an API server gives them.
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := new(api.Any)
+	if err := a.UnmarshalJSON(data); err != nil {
+		t.Fatal(err)
+	}
+	return &a.Unstructured
+}
+
+// The pods and claims that a controller will make carry the run's labels; what a
+// server fills in is left out.
+func TestAdopt(t *testing.T) {
+	e := New(pods.New(core.New(core.Options{})), nil)
+	e.Session.RunID = "r1"
+	o := object(t, `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: given, generateName: g-, uid: u, resourceVersion: "7", labels: {app: db}}
+spec:
+  template: {metadata: {labels: {app: db}}, spec: {containers: []}}
+  volumeClaimTemplates: [{metadata: {name: data}, spec: {}}]
+status: {replicas: 3}`)
+	m := &Manifest{Name: "cnsb-r1-db-0", Namespace: "ns"}
+	if !e.adopt(o, m, engine.Request{Action: "db", Name: "db-0"}) {
+		t.Error("it makes pods")
+	}
+	want := object(t, strings.ReplaceAll(`
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: cnsb-r1-db-0, namespace: ns, labels: {app: db, cnsbench.dev/run: r1, cnsbench.dev/action: db, cnsbench.dev/object: db-0}}
+spec:
+  template: {metadata: {labels: {app: db, cnsbench.dev/run: r1, cnsbench.dev/action: db, cnsbench.dev/object: db-0}}, spec: {containers: []}}
+  volumeClaimTemplates: [{metadata: {name: data, labels: {cnsbench.dev/run: r1, cnsbench.dev/action: db, cnsbench.dev/object: db-0}}, spec: {}}]`,
+		"run: r1,", "run: r1, cnsbench.dev/identity: "+e.ID.Proof()+","))
+	if diff := cmp.Diff(want.Object, o.Object); diff != "" {
+		t.Error(diff)
+	}
+	if e.adopt(object(t, "{apiVersion: v1, kind: ConfigMap, data: {template: x}}"), m, engine.Request{}) {
+		t.Error("a ConfigMap makes no pods")
+	}
+}
