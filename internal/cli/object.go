@@ -59,7 +59,7 @@ func defaultObjectFlags() objectFlags {
 func newObjectRun(s *streams) *cobra.Command {
 	f := defaultObjectFlags()
 	c := &cobra.Command{
-		Use: "run FILE", Short: "Carry an object workload out and leave a bundle",
+		Use: "run FILE", Short: "Run an object workload and write a bundle",
 		Long: `Carries an object workload out and leaves a bundle. cnsbench run FILE does the
 same where FILE ends in .xml.
 
@@ -79,10 +79,10 @@ rate, 4 figures are doubtful under --strict, 130 interrupted.`,
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.out, "out", "", "directory for the bundle; must not exist or be empty (default cnsbench-NAME-TIME)")
-	fl.Uint64Var(&f.seed, "seed", 0, "seed of all that is drawn (default drawn)")
-	fl.DurationVar(&f.grace, "grace", f.grace, "how long after a work's end its operations in flight are awaited")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of all random choices (default random)")
+	fl.DurationVar(&f.grace, "grace", f.grace, "how long to wait for operations in flight after a work's end")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print requests, bytes and cost; send nothing")
-	fl.BoolVar(&f.strict, "strict", false, "exit with 4 when figures are the client's own, operations that were due were lost, or a check found the store inconsistent")
+	fl.BoolVar(&f.strict, "strict", false, "exit with 4 when the client limits the figures, due operations were lost, or a check found the store inconsistent")
 	f.fleet.add(fl)
 	f.seek.add(fl)
 	fl.Float64Var(&f.prices.Write, "price-write", f.prices.Write, "of 1000 requests that write or list, for --dry-run")
@@ -93,7 +93,7 @@ rate, 4 figures are doubtful under --strict, 130 interrupted.`,
 
 func newObjectLint(s *streams) *cobra.Command {
 	return &cobra.Command{
-		Use: "lint FILE", Short: "Say everything that is wrong with an object workload, with its line", Args: cobra.ExactArgs(1),
+		Use: "lint FILE", Short: "Check an object workload and report every problem with its line", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			w, _, err := loadObject(s, args[0], nil)
 			if err == nil {
@@ -281,16 +281,16 @@ func (r *objectRun) watch() {
 // but for cleaning up, the second ends it.
 func (r *objectRun) interrupts(parent context.Context) (soft, hard context.Context, stop func()) {
 	return signalled(parent, func() error {
-		fmt.Fprintln(r.err, "\nending the run: only the stages that clean up are still to come; interrupt again to skip them too")
+		fmt.Fprintln(r.err, "\nstopping: only the stages that clean up remain; interrupt again to skip them too")
 		return nil
 	}, r.writer.Err(), func(err error) error {
-		fmt.Fprintln(r.err, "ending the run: the bundle cannot be written:", err)
+		fmt.Fprintln(r.err, "stopping: the bundle cannot be written:", err)
 		return errBundle // to be told from what was asked for; the writer says it again when it is closed
 	})
 }
 
 // errBundle ends a run that can no longer be recorded.
-var errBundle = errors.New("the run was ended before its time, for its bundle could not be written")
+var errBundle = errors.New("the run was stopped because its bundle could not be written")
 
 // conclude writes what the run came to, closes the bundle and says so.
 func (r *objectRun) conclude(result *oload.Result) error {
@@ -395,7 +395,7 @@ func (f *runFlags) runObject(cmd *cobra.Command, s *streams, file string) error 
 		}
 	})
 	if len(wrong) > 0 {
-		return fmt.Errorf("%s is an object workload, which takes no %s; see cnsbench object run --help", file, strings.Join(wrong, ", "))
+		return fmt.Errorf("%s is an object workload, which does not take %s; see cnsbench object run --help", file, strings.Join(wrong, ", "))
 	}
 	o := defaultObjectFlags()
 	o.out, o.dryRun, o.strict = f.out, f.dryRun, f.strict

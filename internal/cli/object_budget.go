@@ -42,7 +42,7 @@ func writeSearch(out io.Writer, w *model.Workload, find *capacity.Finder, prices
 			requests, cost = requests+budgets[i].Total(), cost+budgets[i].Cost(prices)
 		}
 	}
-	fmt.Fprintf(out, "stage %s is counted once, at %g a second: the search carries it out again and again, and nobody knows before how often, or at which rates; a step at %g a second, the highest, asks %.0f requests in %v, at a cost of %.4f\n",
+	fmt.Fprintf(out, "stage %s is counted once, at %g a second: the search repeats it, at rates that are not known beforehand; a step at %g a second, the highest, sends %.0f requests in %v, at a cost of %.4f\n",
 		find.Stage, find.Search.From, find.Search.Most, requests, took, cost)
 }
 

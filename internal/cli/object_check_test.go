@@ -188,13 +188,13 @@ func TestObjectChecksThatCannotBe(t *testing.T) {
 		return "<work name=\"main\" workers=\"3\" totalOps=\"10\">\n<operation type=\"write\" ratio=\"100\" config=\"containers=c(1);objects=u(1,9);" + config + "\"/></work>"
 	}
 	tests := []struct{ name, main, want string }{
-		{"an unknown check", op("sizes=c(1)KB;check=sometimes"), `there is no check "sometimes"`},
+		{"an unknown check", op("sizes=c(1)KB;check=sometimes"), `invalid check "sometimes"`},
 		{"a check that has no meaning", op("sizes=c(1)KB;check=listAfterDelete"), "listAfterDelete cannot be checked after write"},
-		{"zeros", op("sizes=c(1)KB;content=zero;check=readAfterWrite"), "zeros do not say"},
+		{"zeros", op("sizes=c(1)KB;content=zero;check=readAfterWrite"), "zeros do not"},
 		{"too small", op("sizes=c(8)B;check=readAfterWrite"), "at least 32 bytes"},
 		{"cannot be divided", strings.Replace(op("sizes=c(1)KB;check=readAfterWrite"), "u(1,9)", "s(1,9)", 1), "cannot be divided"},
-		{"another work writes the same", op("sizes=c(1)KB;check=readAfterWrite") + "\n" + strings.Replace(op("sizes=c(1)KB"), "main", "other", 1), "may change what work \"main\" checks"},
-		{"another work deletes near", op("sizes=c(1)KB;check=readAfterWrite") + "\n" + strings.Replace(op("sizes=c(1)KB;oprefix=myobjects1"), "main", "other", 1), "may change what work \"main\" checks"},
+		{"another work writes the same", op("sizes=c(1)KB;check=readAfterWrite") + "\n" + strings.Replace(op("sizes=c(1)KB"), "main", "other", 1), "may change objects while work \"main\" checks"},
+		{"another work deletes near", op("sizes=c(1)KB;check=readAfterWrite") + "\n" + strings.Replace(op("sizes=c(1)KB;oprefix=myobjects1"), "main", "other", 1), "may change objects while work \"main\" checks"},
 		{"another work writes elsewhere", op("sizes=c(1)KB;check=readAfterWrite") + "\n" + strings.Replace(op("sizes=c(1)KB;oprefix=others"), "main", "other", 1), "is valid"},
 		{"another work reads", op("sizes=c(1)KB;check=listAfterWrite") + `<work name="r" workers="1" totalOps="9"><operation type="read" config="containers=c(1);objects=u(1,9)"/></work>`, "is valid"},
 	}

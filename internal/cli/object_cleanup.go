@@ -27,7 +27,7 @@ func newObjectCleanup(s *streams) *cobra.Command {
 	var look bool
 	workers := 16
 	c := &cobra.Command{
-		Use: "cleanup FILE|BUNDLE", Short: "Remove the containers that a workload made, with all that is in them",
+		Use: "cleanup FILE|BUNDLE", Short: "Remove the containers that a workload made, with their objects",
 		Long: `Removes the containers that the works of type init make in a workload, or made in
 the run of a bundle, with all objects that are in them, whoever wrote those. What
 does not carry CNSBench's mark is not touched. It is for what a run has left that
@@ -40,7 +40,7 @@ Exit status: 0 nothing is left, 1 file or flags wrong, 2 something is left.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if workers < 1 {
-				return errors.New("--workers is 1 at least")
+				return errors.New("--workers must be at least 1")
 			}
 			places, err := placesOf(s, args[0])
 			if err != nil {
@@ -51,7 +51,7 @@ Exit status: 0 nothing is left, 1 file or flags wrong, 2 something is left.`,
 			return sweepPlaces(ctx, s, places, workers, look)
 		},
 	}
-	c.Flags().BoolVar(&look, "dry-run", false, "only say what is there")
+	c.Flags().BoolVar(&look, "dry-run", false, "only list what exists")
 	c.Flags().IntVar(&workers, "workers", workers, "how many objects are deleted at the same time")
 	return c
 }

@@ -67,7 +67,7 @@ func TestObjectCleanup(t *testing.T) {
 	}
 	expect(exitUsage, "is not a bundle", "object", "cleanup", root)
 	expect(exitUsage, "no such file", "object", "cleanup", file+"x")
-	expect(exitUsage, "--workers is 1 at least", "object", "cleanup", "--workers", "0", file)
+	expect(exitUsage, "--workers must be at least 1", "object", "cleanup", "--workers", "0", file)
 	onlyRead := filepath.Join(t.TempDir(), "read.xml")
 	text := `<workload name="r"><storage type="file" config="root=` + root + `"/><workflow><workstage name="main"><work workers="1" totalOps="1"><operation type="read" config="containers=c(1);objects=c(1)"/></work></workstage></workflow></workload>`
 	if err := os.WriteFile(onlyRead, []byte(text), 0o644); err != nil {

@@ -20,7 +20,7 @@ const otherFiles = run.PreciseTimers + 36
 func checkOpenFiles(w *model.Workload, parts int) error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return fmt.Errorf("how many files may be open: %w", err)
+		return fmt.Errorf("read the limit of open files: %w", err)
 	}
 	return enoughFiles(w, parts, limit.Cur)
 }

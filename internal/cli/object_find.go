@@ -78,20 +78,20 @@ func (f *seekFlags) prepare(w *model.Workload, seed uint64) (*model.Workload, *s
 	var err error
 	if f.find != "" {
 		if len(f.scale) > 0 {
-			return nil, nil, errors.New("--find-max searches a rate, and --scale-workers goes through numbers of workers: one or the other")
+			return nil, nil, errors.New("--find-max and --scale-workers exclude each other")
 		}
 		if k.finder, err = f.finder(w); err != nil {
 			return nil, nil, fmt.Errorf("--find-max: %w", err)
 		}
 		if from := k.finder.Search.From; f.from > 0 && from > f.from {
-			k.notes = append(k.notes, fmt.Sprintf("the search begins at %g a second, not at the %g of --find-from: below that no window can tell", from, f.from))
+			k.notes = append(k.notes, fmt.Sprintf("the search begins at %g a second, not at the %g of --find-from: below, no window has enough operations", from, f.from))
 		}
 	} else if w, err = f.scaled(w, k, seed); err != nil {
 		return nil, nil, err
 	}
 	if f.ceiling {
 		if f.ceilingFor <= 0 {
-			return nil, nil, errors.New("--ceiling-for: it has no length")
+			return nil, nil, errors.New("--ceiling-for must be more than 0")
 		}
 		k.ceilings = &capacity.Ceilings{Server: childNullServer, Size: readBytes(w), Window: f.ceilingFor, WarmUp: time.Second}
 	}
@@ -126,7 +126,7 @@ func (f *seekFlags) meant(k *seeking) error {
 	} {
 		for _, name := range x.names {
 			if f.flags.Changed(name) && !x.means {
-				return fmt.Errorf("--%s means nothing without %s", name, x.with)
+				return fmt.Errorf("--%s has no effect without %s", name, x.with)
 			}
 		}
 	}
@@ -363,13 +363,13 @@ func readObjectFile(file string) ([]byte, error) {
 	if name, ok := strings.CutPrefix(file, suitePrefix); ok {
 		text, err := library.Suites.ReadFile("suites/" + name + ".xml")
 		if err != nil {
-			return nil, fmt.Errorf("there is no suite %q of object storage; there are read-scaling and read-scaling-swift", name)
+			return nil, fmt.Errorf("unknown suite %q: want read-scaling or read-scaling-swift", name)
 		}
 		return text, nil
 	}
 	b, err := bounded.ReadFile(nil, file, maxObjectFile)
 	if errors.Is(err, bounded.ErrTooLarge) {
-		return nil, fmt.Errorf("%s has more than %d MiB: that is no workload", file, maxObjectFile>>20)
+		return nil, fmt.Errorf("%s is larger than %d MiB", file, maxObjectFile>>20)
 	}
 	return b, err
 }

@@ -153,8 +153,8 @@ func TestFindMaxExits(t *testing.T) {
 		{"never", []string{"--find-max", "p50(read) < 1ms", "--find-from", "40", "--find-least", "40", "--window", "300ms"}, exitSLO, "never holds"},
 		{"always", []string{"--find-max", "p50(read) < 1s", "--find-from", "40", "--find-most", "50", "--window", "300ms"}, exitOK, "holds at all rates that were to be tried"},
 		{"no such operation", []string{"--find-max", "p99(write) < 20ms"}, exitUsage, `column 5: there is no operation "write"`},
-		{"no such stage", []string{"--find-max", "p99(read) < 20ms", "--stage", "x"}, exitUsage, `there is no stage "x"`},
-		{"both", []string{"--find-max", "p99(read) < 20ms", "--scale-workers", "1,2"}, exitUsage, "one or the other"},
+		{"no such stage", []string{"--find-max", "p99(read) < 20ms", "--stage", "x"}, exitUsage, `unknown stage "x"`},
+		{"both", []string{"--find-max", "p99(read) < 20ms", "--scale-workers", "1,2"}, exitUsage, "exclude each other"},
 		{"one number of workers", []string{"--scale-workers", "4"}, exitUsage, "two different ones"},
 	}
 	for _, tt := range tests {
@@ -214,7 +214,7 @@ func TestFindMaxDryRun(t *testing.T) {
 	code, out, errs := object(t, readsOf("http://127.0.0.1:1", `workers="8" runtime="1"`), "object", "run", "--dry-run", "--find-max", "p50(read) < 20ms",
 		"--find-from", "200", "--find-most", "1000", "--window", "8s", "--warm-up", "2s")
 	table := regexp.MustCompile(`(?m)^ +main +main +2000 `)
-	const says = "stage main is counted once, at 200 a second: the search carries it out again and again, and nobody knows before how often, or at which rates; a step at 1000 a second, the highest, asks 10000 requests in 10s, at a cost of 0.0040"
+	const says = "stage main is counted once, at 200 a second: the search repeats it, at rates that are not known beforehand; a step at 1000 a second, the highest, sends 10000 requests in 10s, at a cost of 0.0040"
 	if code != exitOK || !table.MatchString(out) || !strings.Contains(out, says) || !strings.Contains(out, "nothing was sent") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}

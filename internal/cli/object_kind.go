@@ -17,7 +17,7 @@ func notXML(file string, data []byte) error {
 		return nil
 	}
 	word := shellWord(file)
-	return fmt.Errorf("%s is a Benchmark, no workload of COSBench: cnsbench validate %s checks it, cnsbench run %s carries it out; containers that its run has left, cnsbench object cleanup BUNDLE removes", file, word, word)
+	return fmt.Errorf("%s is a Benchmark, not a COSBench workload: check it with cnsbench validate %s, run it with cnsbench run %s, and remove containers that a run left with cnsbench object cleanup BUNDLE", file, word, word)
 }
 
 // notBenchmark says the same of XML where a Benchmark was wanted.
@@ -26,7 +26,7 @@ func notBenchmark(file string, data []byte) error {
 		return nil
 	}
 	word := shellWord(file)
-	return fmt.Errorf("%s is XML, no Benchmark: if it is a workload of COSBench, cnsbench object lint %s checks it, cnsbench object run %s carries it out, and cnsbench convert %s prints the Benchmark that it is", file, word, word, word)
+	return fmt.Errorf("%s is XML, not a Benchmark: check a COSBench workload with cnsbench object lint %s, run it with cnsbench object run %s, and print its Benchmark with cnsbench convert %s", file, word, word, word)
 }
 
 // isXML looks at how a file begins: no YAML of ours begins so.

@@ -76,7 +76,7 @@ func runPart(ctx context.Context, order, out string) (err error) {
 func partOf(c *coordinator.ShardConfig) error {
 	number := func(name string, least int) (n int, err error) {
 		if n, err = strconv.Atoi(os.Getenv(name)); err != nil || n < least {
-			return 0, fmt.Errorf("%s=%q is no number: this is called by a run", name, os.Getenv(name))
+			return 0, fmt.Errorf("invalid %s=%q: want a number; runs start this command", name, os.Getenv(name))
 		}
 		return n, nil
 	}

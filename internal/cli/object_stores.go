@@ -30,7 +30,7 @@ func checkStores(s *streams, file string, w *model.Workload, here bool) error {
 		case err == nil || said[err.Error()]:
 			return
 		case !here && errors.As(err, &absent):
-			problems.Warn(line, "it has to be where the work is done", "%v", err)
+			problems.Warn(line, "it must exist on the hosts that run the workload", "%v", err)
 		default:
 			problems.Fail(line, "", "%v", err)
 		}

@@ -105,7 +105,7 @@ func TestObjectExitCodes(t *testing.T) {
 	}{
 		{"a line that is wrong", []string{"object", "run"}, "<workload name=\"w\">\n<workflow>\n<workstage/></workflow></workload>", exitUsage, "workload.xml:3: "},
 		{"lint", []string{"object", "lint"}, objectXML(root, mixedWork), exitOK, "files is valid: 5 stages"},
-		{"flags of another kind of file", []string{"run", "--engine", "local"}, objectXML(root, mixedWork), exitUsage, "takes no --engine"},
+		{"flags of another kind of file", []string{"run", "--engine", "local"}, objectXML(root, mixedWork), exitUsage, "does not take --engine"},
 		{"dry run", []string{"object", "run", "--dry-run"}, objectXML(root, mixedWork), exitOK, "nothing was sent"},
 		{"dry run without files", []string{"object", "run", "--dry-run"},
 			objectXML(root, `<work name="main" workers="1" totalOps="5"><operation type="filewrite" config="containers=c(1);files=`+t.TempDir()+`"/></work>`), exitOK, "bytes of these are not counted: the files to write: "},
@@ -170,7 +170,7 @@ func TestObjectCredentialsStayOut(t *testing.T) {
 	for _, secret := range []string{"s3cr3t&amp;of-aws", "s3cr3t-of-env", "s3cr&#x33;t-b"} { // a description is in many places
 		dir := filepath.Join(t.TempDir(), "bundle")
 		code, out, errs := object(t, strings.Replace(xml, `name="files"`, `name="files" description="with `+secret+`"`, 1), "object", "run", "--out", dir)
-		if _, err := os.Stat(dir); code != exitUsage || err == nil || !strings.Contains(errs, "workload.xml:1: the description of <workload> has a secret") || strings.Contains(out+errs, "s3cr3t") {
+		if _, err := os.Stat(dir); code != exitUsage || err == nil || !strings.Contains(errs, "workload.xml:1: the description of <workload> contains a secret") || strings.Contains(out+errs, "s3cr3t") {
 			t.Errorf("%s: exit %d\n%s%s", secret, code, out, errs)
 		}
 	}
@@ -188,7 +188,7 @@ func TestObjectStoresAreChecked(t *testing.T) {
 </workstage></workflow></workload>`
 	for _, command := range []string{"run", "lint"} {
 		code, _, errs := object(t, xml, "object", command)
-		for _, want := range []string{`.xml:2: s3: timeout`, ".xml:5: ", "storage file: root: stat /no/such/place", ".xml:6: ", "/no/such/files"} {
+		for _, want := range []string{`.xml:2: s3: invalid timeout`, ".xml:5: ", "storage file: root: stat /no/such/place", ".xml:6: ", "/no/such/files"} {
 			if code != exitUsage || !strings.Contains(errs, want) {
 				t.Errorf("%s: exit %d, and not said: %s\n%s", command, code, want, errs)
 			}
@@ -293,7 +293,7 @@ func TestConvertToken(t *testing.T) {
 	const secret = "AUTH_tk0123456789"
 	code, out, errs := object(t, `<workload name="w"><storage type="swift" config="storage_url=http://h/v1/AUTH_a;token=`+secret+`"/>
 <workflow><workstage name="m"><work name="a" workers="1" totalOps="1"><operation type="read" config="containers=c(1);objects=c(1)"/></work></workstage></workflow></workload>`, "convert")
-	if code != exitOK || !strings.Contains(out, "storageURL: http://h/v1/AUTH_a\n") || strings.Contains(out, "auth:") || strings.Contains(out+errs, secret) || !strings.Contains(errs, "credentials stood in the file") {
+	if code != exitOK || !strings.Contains(out, "storageURL: http://h/v1/AUTH_a\n") || strings.Contains(out, "auth:") || strings.Contains(out+errs, secret) || !strings.Contains(errs, "credentials of the file are left out") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 }
@@ -302,12 +302,12 @@ func TestConvertToken(t *testing.T) {
 // anything is sent.
 func TestObjectFlagsThatMeanNothing(t *testing.T) {
 	for _, tt := range []struct{ flags, want string }{
-		{"--repetitions 3", "--repetitions means nothing without --scale-workers"},
-		{"--knee-gain 0.2 --find-max p99(read)<duration(\"1s\")", "--knee-gain means nothing"},
-		{"--window 5s", "--window means nothing without --find-max"},
-		{"--stage main", "--stage means nothing"},
-		{"--find-most 5 --scale-workers 1,2", "--find-most means nothing without --find-max"},
-		{"--ceiling-for 1s", "--ceiling-for means nothing without --ceiling"},
+		{"--repetitions 3", "--repetitions has no effect without --scale-workers"},
+		{"--knee-gain 0.2 --find-max p99(read)<duration(\"1s\")", "--knee-gain has no effect"},
+		{"--window 5s", "--window has no effect without --find-max"},
+		{"--stage main", "--stage has no effect"},
+		{"--find-most 5 --scale-workers 1,2", "--find-most has no effect without --find-max"},
+		{"--ceiling-for 1s", "--ceiling-for has no effect without --ceiling"},
 		{"--repetitions -1 --scale-workers 1,2", "--repetitions cannot be negative"},
 		{"--window -1s --scale-workers 1,2", "--window cannot be negative"},
 		{"--grace -1s", "cannot be negative"},

@@ -35,7 +35,7 @@ const envObjectToken = "CNSBENCH_OBJECT_TOKEN"
 func newObjectWorker(s *streams) *cobra.Command {
 	var listen, tokenFile string
 	c := &cobra.Command{
-		Use: "worker", Short: "Be one of many hosts that carry object workloads out",
+		Use: "worker", Short: "Serve as one of several hosts that run object workloads",
 		Long: `Waits for "cnsbench object run --hosts" and carries out what it orders, for one
 controller at a time, over TLS 1.3. Both sides must have the same token and be of
 the same version. Who has the token can have this host send requests, and read
@@ -67,14 +67,14 @@ func objectToken(file string) (string, error) {
 		if t := os.Getenv(envObjectToken); t != "" {
 			return t, nil
 		}
-		return "", fmt.Errorf("give a token that all hosts have, by --token-file or $%s", envObjectToken)
+		return "", fmt.Errorf("no token: give the token of all hosts by --token-file or $%s", envObjectToken)
 	}
 	info, err := os.Stat(file)
 	if err != nil {
 		return "", err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("others may read the token in %s: chmod 600 it", file)
+		return "", fmt.Errorf("the token file %s is readable by others: chmod 600 it", file)
 	}
 	text, err := bounded.ReadFile(nil, file, maxToken)
 	return strings.TrimSpace(string(text)), err
@@ -125,7 +125,7 @@ func (f *fleetFlags) add(fl *pflag.FlagSet) {
 func (f *fleetFlags) parse() (hosts []coordinator.Host, names []string, err error) {
 	if f.hosts == "" {
 		if f.tokenFile != "" || f.ownCredentials {
-			err = errors.New("--token-file and --host-credentials mean nothing without --hosts")
+			err = errors.New("--token-file and --host-credentials need --hosts")
 		}
 		return nil, nil, err
 	}

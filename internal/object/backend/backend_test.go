@@ -56,13 +56,13 @@ func TestWhereCredentialsComeFrom(t *testing.T) {
 func TestCredentialsThatAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	for name, path := range map[string]string{
-		"others may read":  write(t, dir, "open", "accesskey=a\n", 0o644),
-		"no line key":      write(t, dir, "odd", "accesskey a\n", 0o600),
-		"no such file":     filepath.Join(dir, "none"),
-		"credentials: oth": write(t, dir, "group", "accesskey=a\n", 0o640),
-		"has none of acc":  write(t, dir, "typing", "acesskey=a\nsecret_key=b\n", 0o600),
-		"has none of":      t.TempDir(),
-		"profiles:5 begin": write(t, dir, "profiles", "[default]\naccesskey=a\nsecretkey=b\n\n[other]\naccesskey=c\nsecretkey=d\n", 0o600),
+		"readable by others": write(t, dir, "open", "accesskey=a\n", 0o644),
+		"want key=value":     write(t, dir, "odd", "accesskey a\n", 0o600),
+		"no such file":       filepath.Join(dir, "none"),
+		"group is readable":  write(t, dir, "group", "accesskey=a\n", 0o640),
+		"has none of acc":    write(t, dir, "typing", "acesskey=a\nsecret_key=b\n", 0o600),
+		"has none of":        t.TempDir(),
+		"profiles:5: second": write(t, dir, "profiles", "[default]\naccesskey=a\nsecretkey=b\n\n[other]\naccesskey=c\nsecretkey=d\n", 0o600),
 	} {
 		o := Opener{Getenv: os.Getenv}
 		if _, err := o.Store(&model.Store{Kind: "s3", Settings: map[string]string{"endpoint": "http://h", "credentials": path}}); err == nil || !strings.Contains(err.Error(), name) {

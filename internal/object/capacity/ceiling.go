@@ -63,7 +63,7 @@ func (c *Ceilings) Around(inner Carry) Carry {
 			return lost
 		}
 		if err != nil {
-			c.tell("the ceiling of stage %s is not known: %v", s.Name, err)
+			c.tell("cannot measure the ceiling of stage %s: %v", s.Name, err)
 		}
 		r := inner(ctx, hard, s)
 		r.Ceiling = ceiling.all
@@ -144,7 +144,7 @@ func (c *Ceilings) judge(r *loadgen.StageResult) (known ceiling, err error) {
 		if known.all = r.PerSecond(); known.all == 0 {
 			return known, errors.New("no operation succeeded against a null server")
 		}
-		c.tell("%s: this client does %s operations a second at most", r.Name, figure(known.all))
+		c.tell("%s: this client reaches at most %s operations a second", r.Name, figure(known.all))
 		return known, nil
 	}
 	known.byHost = map[string]float64{}
@@ -155,7 +155,7 @@ func (c *Ceilings) judge(r *loadgen.StageResult) (known ceiling, err error) {
 			return known, fmt.Errorf("host %s: no operation succeeded against a null server", h.Host)
 		}
 		known.byHost[h.Host], known.all = v, known.all+v
-		c.tell("%s: host %s does %s operations a second at most", r.Name, h.Host, figure(v))
+		c.tell("%s: host %s reaches at most %s operations a second", r.Name, h.Host, figure(v))
 	}
 	return known, nil
 }

@@ -76,7 +76,7 @@ func TestCeilings(t *testing.T) {
 	}
 
 	c.measured, c.Server = nil, func(context.Context, int64) (string, func() error, error) { return "", nil, errors.New("no port") }
-	if r := carry(t.Context(), t.Context(), main); r.Ceiling != 0 || len(r.Works) != 1 || !strings.Contains(said[len(said)-1], "is not known: no port") {
+	if r := carry(t.Context(), t.Context(), main); r.Ceiling != 0 || len(r.Works) != 1 || !strings.Contains(said[len(said)-1], "of stage main: no port") {
 		t.Errorf("%+v, %q: the stage is carried out without a ceiling too", r, said)
 	}
 }
@@ -120,7 +120,7 @@ func TestCeilingsOfHosts(t *testing.T) {
 			t.Errorf("b: %s: %s", b, evidence)
 		}
 	}
-	if measured != 1 || carried != 2 || len(said) != 2 || !strings.Contains(said[1], "host b does 900") {
+	if measured != 1 || carried != 2 || len(said) != 2 || !strings.Contains(said[1], "host b reaches at most 900") {
 		t.Errorf("measured %d times, carried out %d times: %q", measured, carried, said)
 	}
 

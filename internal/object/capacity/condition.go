@@ -52,10 +52,10 @@ func Compile(text string, s *model.Stage) (*Condition, error) {
 	for _, q := range p.Queries() {
 		switch q.Func {
 		case expr.IOPS, expr.Throughput:
-			return nil, fmt.Errorf("the condition %s: %s is not known of an operation; rate(%s) is how many succeed in a second", text, q.Func, q.Metric.Action)
+			return nil, fmt.Errorf("the condition %s: operations have no %s; rate(%s) is the number that succeed in a second", text, q.Func, q.Metric.Action)
 		}
 		if len(q.Windows) > 0 || q.Metric.From != "" {
-			return nil, fmt.Errorf("the condition %s: during, outside and span are about control operations, which an object workload has not", text)
+			return nil, fmt.Errorf("the condition %s: during, outside and span need control operations, which an object workload does not have", text)
 		}
 	}
 	return &Condition{Text: text, program: p}, nil
@@ -164,7 +164,7 @@ func newWindow(r *loadgen.StageResult) (*window, error) {
 func (w *window) Value(q expr.Query) (expr.Value, error) {
 	f := w.figures[q.Metric.Action]
 	if f == nil {
-		return expr.Value{}, fmt.Errorf("%w: nothing of %s was begun", expr.ErrNoData, q.Metric.Action)
+		return expr.Value{}, fmt.Errorf("%w: no %s operation began", expr.ErrNoData, q.Metric.Action)
 	}
 	all := f.OK + f.Failed + f.Lost
 	count := func(n int64) (expr.Value, error) { return expr.Value{Number: float64(n), N: n}, nil }
@@ -210,7 +210,7 @@ func (w *window) latency(q expr.Query, f *loadgen.Figures) (expr.Value, error) {
 		v.Number = h.Mean()
 	case expr.Quantile:
 		if need := stats.MinN(q.Q); n < need {
-			return v, fmt.Errorf("%w: %d operations, and it needs n ≥ %d", expr.ErrNoData, n, need)
+			return v, fmt.Errorf("%w: %d operations; it needs n ≥ %d", expr.ErrNoData, n, need)
 		}
 		rank := hist.Rank(q.Q, n)
 		if rank > h.N() {

@@ -86,7 +86,7 @@ func target(s *model.Stage) (*model.Work, error) {
 	for i := range s.Works {
 		if w := &s.Works[i]; w.Kind == model.Normal {
 			if found != nil {
-				return nil, fmt.Errorf("stage %s has several works, of which it is not known whose rate is to be searched", s.Name)
+				return nil, fmt.Errorf("stage %s has several works: the search needs exactly one", s.Name)
 			}
 			found = w
 		}
@@ -109,16 +109,16 @@ func Target(w *model.Workload, name string) (*model.Stage, error) {
 		}
 		if _, err := target(s); err == nil && name == "" {
 			if found != nil {
-				return nil, fmt.Errorf("stages %s and %s have work of type normal: say which is meant", found.Name, s.Name)
+				return nil, fmt.Errorf("stages %s and %s have work of type normal: choose one", found.Name, s.Name)
 			}
 			found = s
 		}
 	}
 	switch {
 	case name != "":
-		return nil, fmt.Errorf("there is no stage %q", name)
+		return nil, fmt.Errorf("unknown stage %q", name)
 	case found == nil:
-		return nil, errors.New("no stage has one work of type normal, whose rate or workers could be varied")
+		return nil, errors.New("no stage has exactly one work of type normal")
 	}
 	return found, nil
 }

@@ -303,7 +303,7 @@ func TestConditions(t *testing.T) {
 		"20ms":                                 "neither true nor false",
 		"p99(read, during(\"snapshots\")) < 20ms": "there is no operation",
 		"p99(1) < 20ms":                      "an operation is wanted here, such as read, read.service",
-		"p99(read, during(\"read\")) < 20ms": "about control operations",
+		"p99(read, during(\"read\")) < 20ms": "need control operations",
 		"iops(read.firstByte) > 3.0":         "rate(read)",
 		"p99(read.ready) < 20ms":             `no metric "ready"`,
 		"":                                   "ends where a value is wanted",
@@ -383,7 +383,7 @@ func TestTarget(t *testing.T) {
 		w    *model.Workload
 		name string
 		want string
-	}{{&two, "", "say which is meant"}, {w, "nope", "no stage"}, {w, "before", "no work of type normal"}, {&model.Workload{}, "", "no stage has"}} {
+	}{{&two, "", "choose one"}, {w, "nope", "unknown stage"}, {w, "before", "no work of type normal"}, {&model.Workload{}, "", "no stage has"}} {
 		if _, err := Target(tt.w, tt.name); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v, want %q", err, tt.want)
 		}

@@ -51,9 +51,9 @@ const (
 func (s *Search) Check() error {
 	switch {
 	case !(s.Least > 0 && s.Least <= s.Most) || math.IsInf(s.Most, 0):
-		return fmt.Errorf("rates from %g to %g a second are none to search", s.Least, s.Most)
+		return fmt.Errorf("invalid range of rates from %g to %g a second", s.Least, s.Most)
 	case !(s.From >= s.Least && s.From <= s.Most):
-		return fmt.Errorf("the first rate, %g a second, is not between %g and %g", s.From, s.Least, s.Most)
+		return fmt.Errorf("the first rate of %g a second is not between %g and %g", s.From, s.Least, s.Most)
 	case !(s.Resolution >= 0.001 && s.Resolution <= 1):
 		return fmt.Errorf("a resolution of %g is not between 0.001 and 1", s.Resolution)
 	}

@@ -21,7 +21,7 @@ import (
 func Endpoint(address string, settings map[string]string, clock op.Clock) (ep httpconn.Endpoint, path string, err error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return ep, "", fmt.Errorf("%q is no address such as http://HOST:PORT", address)
+		return ep, "", fmt.Errorf("invalid address %q: want http://HOST:PORT", address)
 	}
 	if ep.Timeout, err = Timeout(settings["timeout"]); err != nil {
 		return ep, "", err
@@ -53,7 +53,7 @@ func proxy(host, port string) (string, error) {
 		return "", errors.New("proxyhost and proxyport belong together: give both, or neither")
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", fmt.Errorf("proxyport=%s is no port", port)
+		return "", fmt.Errorf("invalid proxyport=%s", port)
 	}
 	if strings.ContainsAny(host, "/@ ") || !Fits(host) {
 		return "", errors.New("proxyhost must be a host's name or address, without a scheme")

@@ -144,7 +144,7 @@ func Timeout(text string) (time.Duration, error) {
 	}
 	ms, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || ms < 1 || ms > 86_400_000 {
-		return 0, fmt.Errorf("timeout=%s is no number of milliseconds up to a day", text)
+		return 0, fmt.Errorf("invalid timeout=%s: want milliseconds, up to a day", text)
 	}
 	return time.Duration(ms) * time.Millisecond, nil
 }

@@ -305,7 +305,7 @@ func TestDialRefused(t *testing.T) {
 	if !errors.Is(err, ErrToken) || !errors.Is(err, ErrVersion) || !errors.Is(err, ErrBusy) {
 		t.Errorf("%v", err)
 	}
-	for _, says := range []string{"host other (", "host newer (", "host busy (", "host web (", "host nobody (", "connection refused", "version test", "works for the controller at"} {
+	for _, says := range []string{"host other (", "host newer (", "host busy (", "host web (", "host nobody (", "connection refused", "version test", "in use by the controller at"} {
 		if !strings.Contains(fmt.Sprint(err), says) {
 			t.Errorf("%q is not in %v", says, err)
 		}

@@ -21,9 +21,9 @@ import (
 
 // Why a host cannot be had.
 var (
-	ErrToken   = errors.New("it has another token, or is no worker of CNSBench")
-	ErrVersion = errors.New("it is of another version: install the same on all hosts")
-	ErrBusy    = errors.New("another controller has it")
+	ErrToken   = errors.New("authentication failed: token mismatch, or not a cnsbench worker")
+	ErrVersion = errors.New("version mismatch: install the same version on all hosts")
+	ErrBusy    = errors.New("in use by another controller")
 )
 
 // Host is one of those that carry a workload out. Works name hosts by Name.
@@ -40,10 +40,10 @@ func ParseHosts(text string) ([]Host, error) {
 		}
 		host, port, err := net.SplitHostPort(address)
 		if err != nil || host == "" || port == "" || name == "" {
-			return nil, fmt.Errorf("%q is not HOST:PORT or NAME=HOST:PORT", part)
+			return nil, fmt.Errorf("invalid host %q: want HOST:PORT or NAME=HOST:PORT", part)
 		}
 		if slices.ContainsFunc(hosts, func(h Host) bool { return h.Name == name || h.Address == address }) {
-			return nil, fmt.Errorf("the host %q stands there twice", part)
+			return nil, fmt.Errorf("duplicate host %q", part)
 		}
 		hosts = append(hosts, Host{name, address})
 	}
@@ -60,7 +60,7 @@ type Config struct {
 	Silence  time.Duration // 0: Silence
 	RunID    string
 	Seed     uint64
-	// Grace is how long after a work's end its operations in flight are awaited.
+	// Grace is how long to wait for operations in flight after a work's end.
 	Grace time.Duration
 	// OwnCredentials has each host look for them itself; else they are sent those
 	// in Workload.
@@ -213,7 +213,7 @@ func (f *Fleet) introduce(p *peer) error {
 	err = p.conn.Read(&l)
 	switch {
 	case errors.Is(err, io.EOF):
-		return errors.New("it closed the connection: it may have too many, or is no worker of CNSBench")
+		return errors.New("connection closed: the host has too many connections, or is not a cnsbench worker")
 	case err != nil:
 		return err
 	case l.Refuse != nil:
@@ -221,16 +221,16 @@ func (f *Fleet) introduce(p *peer) error {
 		if kind := kinds[l.Refuse.Kind]; kind != nil {
 			return fmt.Errorf("%w (it says: %s)", kind, l.Refuse.Reason)
 		}
-		return fmt.Errorf("it refused: %s", l.Refuse.Reason)
+		return fmt.Errorf("refused: %s", l.Refuse.Reason)
 	case l.Welcome == nil:
-		return errors.New("what answers there is no worker of CNSBench")
+		return errors.New("not a cnsbench worker")
 	}
 	knows, err := p.link.Proven(f.Token, asHost, l.Welcome.Proof)
 	if err != nil {
 		return err
 	}
 	if !knows {
-		return fmt.Errorf("%w: it could not prove it", ErrToken)
+		return fmt.Errorf("%w: invalid proof", ErrToken)
 	}
 	p.about = l.Welcome.About
 	return nil
@@ -246,7 +246,7 @@ func (f *Fleet) listen(p *peer) {
 			continue
 		}
 		if errors.Is(err, io.EOF) {
-			err = errors.New("it closed the connection")
+			err = errors.New("connection closed")
 		}
 		select {
 		case <-f.closed:

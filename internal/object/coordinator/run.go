@@ -96,7 +96,7 @@ func (f *Fleet) round(ctx, hard context.Context, t *tally, todo *model.Stage, nu
 			giveUp = time.After(f.Silence)
 		case <-giveUp:
 			for p := range r.shares {
-				r.lose(p, errors.New("it did not end when it was told to"))
+				r.lose(p, errors.New("it did not stop in time"))
 			}
 		case e := <-f.inbox:
 			r.take(e)
@@ -116,7 +116,7 @@ func (f *Fleet) round(ctx, hard context.Context, t *tally, todo *model.Stage, nu
 func (r *round) order(todo *model.Stage) error {
 	peers := r.alive()
 	if len(peers) == 0 {
-		return errors.New("no host is left")
+		return errors.New("no hosts left")
 	}
 	var names []string
 	for _, p := range peers {
@@ -236,7 +236,7 @@ func (r *round) take(e event) {
 	case e.lost != nil:
 		err = e.lost
 	case s == nil:
-		err = errors.New("it said something though it has nothing to do")
+		err = errors.New("unexpected message: it has no share of the stage")
 	case e.Ready != nil && !r.started:
 		r.ready[p] = true
 	case e.Began != nil && r.started:
@@ -246,7 +246,7 @@ func (r *round) take(e event) {
 	case e.Ended != nil:
 		err = r.end(p, s, e.Ended)
 	default:
-		err = errors.New("it said what it must not say now")
+		err = errors.New("unexpected message")
 	}
 	if err != nil {
 		r.lose(p, err)

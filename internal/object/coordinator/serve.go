@@ -70,12 +70,12 @@ func (h *host) session(ctx context.Context, l *transport.Link) error {
 	}
 	defer h.free()
 	l.SetSilence(h.Silence)
-	h.Say(fmt.Sprintf("controller at %s: it has this host now", l.RemoteAddr()))
+	h.Say(fmt.Sprintf("controller at %s: connected", l.RemoteAddr()))
 	ctx, cancel := context.WithCancel(ctx)
 	err := s.listen(ctx)
 	cancel() // what it ordered ends at once
 	s.rounds.Wait()
-	h.Say(fmt.Sprintf("controller at %s: gone; this host is free", l.RemoteAddr()))
+	h.Say(fmt.Sprintf("controller at %s: disconnected", l.RemoteAddr()))
 	return err
 }
 
@@ -88,7 +88,7 @@ func (h *host) admit(conn *message.Conn, l *transport.Link) error {
 	}
 	c := first.Hello
 	if c == nil || c.Magic != magic {
-		return errors.New("it is no controller of ours")
+		return errors.New("not a cnsbench controller")
 	}
 	no := func(kind, format string, args ...any) error {
 		r := refuse{Kind: kind, Reason: fmt.Sprintf(format, args...)}
@@ -99,7 +99,7 @@ func (h *host) admit(conn *message.Conn, l *transport.Link) error {
 		return err
 	}
 	if !knows {
-		return no(kindToken, "the token is another one")
+		return no(kindToken, "token mismatch")
 	}
 	if c.Proto != Proto || c.Version != h.Version {
 		return no(kindVersion, "the controller is version %s (protocol %d), this host is %s (%d)", c.Version, c.Proto, h.Version, Proto)
@@ -109,7 +109,7 @@ func (h *host) admit(conn *message.Conn, l *transport.Link) error {
 		return err
 	}
 	if other := h.take(l.RemoteAddr().String()); other != "" {
-		return no(kindBusy, "it works for the controller at %s", other)
+		return no(kindBusy, "in use by the controller at %s", other)
 	}
 	if err := conn.Write(&frame{Welcome: &welcome{Proof: ours, About: h.About}}); err != nil {
 		h.free()

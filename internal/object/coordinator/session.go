@@ -47,12 +47,12 @@ func (s *session) listen(ctx context.Context) error {
 			select {
 			case s.begin <- l.Start.At:
 			default:
-				err = errors.New("it started what it had not ordered")
+				err = errors.New("start without an order")
 			}
 		case l.Stop != nil:
 			s.stopped(l.Stop.AtOnce)
 		default:
-			err = errors.New("it said what it must not say now")
+			err = errors.New("unexpected message")
 		}
 		if err != nil {
 			return err
@@ -78,7 +78,7 @@ func (s *session) round(ctx context.Context, o *order) error {
 	if s.busy {
 		kill()
 		end()
-		return errors.New("it ordered a stage while another was under way")
+		return errors.New("order during a stage")
 	}
 	s.busy, s.begin = true, make(chan op.Time, 1)
 	s.stopRound = func(atOnce bool) {
@@ -120,7 +120,7 @@ func (s *session) carryOut(soft, hard context.Context, o *order) *loadgen.StageR
 // complete makes the order's stage what it was on the controller's side.
 func (o *order) complete() error {
 	if len(o.Secrets) != len(o.Stage.Works) {
-		return fmt.Errorf("an order has credentials for %d of %d works", len(o.Secrets), len(o.Stage.Works))
+		return fmt.Errorf("invalid order: credentials for %d of %d works", len(o.Secrets), len(o.Stage.Works))
 	}
 	for i := range o.Stage.Works {
 		o.Stage.Works[i].Store.Secrets = o.Secrets[i]

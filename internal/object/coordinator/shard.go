@@ -14,7 +14,7 @@ import (
 type ShardOrder struct {
 	Workload model.Workload `json:"workload"`
 	Seed     uint64         `json:"seed"`
-	// Grace is how long after a work's end its operations in flight are awaited.
+	// Grace is how long to wait for operations in flight after a work's end.
 	Grace time.Duration `json:"graceNs"`
 }
 

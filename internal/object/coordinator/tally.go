@@ -170,11 +170,11 @@ func (t *tally) end(p *peer, s *model.Stage, e *ended) error {
 		}
 	}
 	if len(e.Works) != len(works) && e.Err == "" {
-		return fmt.Errorf("it ended %d works of %d", len(e.Works), len(works))
+		return fmt.Errorf("invalid report: %d works of %d", len(e.Works), len(works))
 	}
 	for i := range e.Works {
 		if x := &e.Works[i]; !x.Began.Known() || x.From < x.Began || x.To < x.From || x.Ended < x.Began {
-			return fmt.Errorf("it ended work %d at times that cannot be", i)
+			return fmt.Errorf("invalid report: times of work %d", i)
 		}
 	}
 	if e.Err != "" {

@@ -63,7 +63,7 @@ func (p *parser) within(n *node, find *strings.Replacer) {
 			}
 		}
 		if ok && strings.Contains(find.Replace(text), "\x00") {
-			p.Fail(a.line, "the bundle would have it: write something else there", "the %s of <%s> has a secret in it that a storage or auth uses", name, n.name)
+			p.Fail(a.line, "the bundle would contain it: write something else", "the %s of <%s> contains a secret of a storage or auth", name, n.name)
 		}
 	}
 	for _, c := range n.children {

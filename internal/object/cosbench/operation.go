@@ -66,7 +66,7 @@ func (p *parser) configure(o *model.Op, n *node, l level) {
 	case "zero":
 		o.Zero = true
 	default:
-		p.Fail(content.line, "there are random and zero", "there is no content %q", clip(content.value))
+		p.Fail(content.line, "there are random and zero", "invalid content %q", clip(content.value))
 	}
 }
 
@@ -118,7 +118,7 @@ func (p *parser) sized(o *model.Op, n *node, c config) {
 		o.PartSize = defaultPart
 	}
 	if o.PartSize%payload.Block != 0 {
-		p.Fail(c["partsize"].line, "such as 5MiB", "a partsize of %d bytes is no multiple of %d", o.PartSize, payload.Block)
+		p.Fail(c["partsize"].line, "such as 5MiB", "partsize of %d bytes is not a multiple of %d", o.PartSize, payload.Block)
 	}
 }
 
@@ -134,7 +134,7 @@ func (p *parser) files(o *model.Op, n *node, c config) {
 	case "s", "r", "sequential": // as those selectors go
 		o.InOrder = true
 	default:
-		p.Fail(choice.line, "there are u, at random, and s or r, in order", "there is no fileselection %q", clip(choice.value))
+		p.Fail(choice.line, "there are u, at random, and s or r, in order", "invalid fileselection %q", clip(choice.value))
 	}
 }
 
@@ -179,9 +179,9 @@ func (p *parser) ranged(o *model.Op, l level) {
 		}
 		o.Within = 0
 	case o.Within == 0:
-		p.Fail(line, "give within, the size of the objects that are read", "a read of %d bytes does not say of how many", o.Length)
+		p.Fail(line, "give within, the size of the objects that are read", "a range read of %d bytes does not give the size of the objects", o.Length)
 	case o.Length > o.Within:
-		p.Fail(line, "", "a range of %d bytes is longer than the %d bytes that it is of", o.Length, o.Within)
+		p.Fail(line, "", "a range of %d bytes is longer than the object of %d bytes", o.Length, o.Within)
 	}
 }
 
@@ -245,7 +245,7 @@ func (p *parser) bytes(c config, key string) int64 {
 	}
 	v, err := selector.ParseBytes(e.value)
 	if err == nil && v == 0 {
-		err = errors.New("nothing is no size")
+		err = errors.New("size must not be empty")
 	}
 	if err != nil {
 		p.Fail(e.line, "", "%s: %v", key, err)

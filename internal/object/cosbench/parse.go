@@ -63,7 +63,7 @@ func (p *parser) empty(w *model.Workload) {
 	}
 	for _, line := range lines {
 		if verified {
-			p.warnOnce(line, "let sizes begin at 1", "objects of 0 bytes are short to hashCheck, which does not tell them from such as were cut")
+			p.warnOnce(line, "let sizes begin at 1", "hashCheck reports objects of 0 bytes as truncated")
 		}
 	}
 }
@@ -117,7 +117,7 @@ func (p *parser) only(n *node, attrs, children string) {
 			if children != "" {
 				hint = "in it stand " + strings.Join(strings.Fields(children), ", ")
 			}
-			p.Fail(c.line, hint, "<%s> does not belong into <%s>", c.name, n.name)
+			p.Fail(c.line, hint, "<%s> is not allowed in <%s>", c.name, n.name)
 		}
 	}
 }
@@ -125,7 +125,7 @@ func (p *parser) only(n *node, attrs, children string) {
 func (p *parser) workload(n *node) *model.Workload {
 	w := &model.Workload{Name: n.attrs["name"].value, Description: n.attrs["description"].value}
 	if n.name != "workload" {
-		p.Fail(n.line, "it begins with <workload>", "<%s> is no workload of COSBench", n.name)
+		p.Fail(n.line, "a file begins with <workload>", "<%s> is not a COSBench workload", n.name)
 		return w
 	}
 	p.only(n, "name description trigger config", "auth storage workflow")
@@ -205,7 +205,7 @@ func (p *parser) stage(n *node, l level) model.Stage {
 	s.Scale = p.scale(n)
 	s.Repetitions = int(p.integer(n, "repetitions", 1, 1000))
 	if len(s.Scale) == 0 && s.Repetitions > 1 {
-		p.Warn(n.line, `say of what: scale="4,8,16"`, "workstage %q is not repeated without a scale", s.Name)
+		p.Warn(n.line, `add a scale, such as scale="4,8,16"`, "workstage %q is not repeated without a scale", s.Name)
 	}
 	l = p.down(l, n)
 	for _, c := range n.children {
@@ -223,7 +223,7 @@ func (p *parser) stage(n *node, l level) model.Stage {
 	}
 	p.distinct("work", names)
 	if checked > maxChecked {
-		p.Fail(n.line, "use more workers in fewer works", "workstage %q has more than %d works with checks, each of which has to be held against all others", clip(s.Name), maxChecked)
+		p.Fail(n.line, "use more workers in fewer works", "workstage %q has more than %d works with checks", clip(s.Name), maxChecked)
 	}
 	return s
 }
@@ -237,7 +237,7 @@ func (p *parser) scale(n *node) (list []int) {
 	for text := range strings.SplitSeq(a.value, ",") {
 		v, err := strconv.Atoi(strings.TrimSpace(text))
 		if err != nil || v < 1 || slices.Contains(list, v) {
-			p.Fail(a.line, `different numbers of workers: scale="4,8,16"`, "scale=%q of <%s> cannot be", clip(a.value), n.name)
+			p.Fail(a.line, `different numbers of workers: scale="4,8,16"`, "invalid scale=%q of <%s>", clip(a.value), n.name)
 			return nil
 		}
 		list = append(list, v)
@@ -274,7 +274,7 @@ func (p *parser) work(n *node, l level) model.Work {
 	}
 	special, isSpecial := specials[w.Kind]
 	if !isSpecial && w.Kind != model.Normal && w.Kind != model.Delay {
-		p.Fail(n.attrs["type"].line, cmp.Or(newer[string(w.Kind)], "there are normal, init, prepare, cleanup, dispose, delay"), "there is no type of work %q", w.Kind)
+		p.Fail(n.attrs["type"].line, cmp.Or(newer[string(w.Kind)], "there are normal, init, prepare, cleanup, dispose, delay"), "invalid type of work %q", w.Kind)
 		w.Kind = model.Normal
 	}
 	if w.Name == "" {
@@ -350,9 +350,9 @@ func (p *parser) once(n *node, w *model.Work, division model.Division) {
 func (p *parser) driver(w *model.Work, a attr) {
 	switch {
 	case p.hosts == nil:
-		p.Warn(a.line, "--hosts of cnsbench object run gives hosts", "driver %q is not asked for: this machine does all of the work", clip(a.value))
+		p.Warn(a.line, "--hosts of cnsbench object run gives hosts", "driver %q is ignored: this machine does all of the work", clip(a.value))
 	case !slices.Contains(p.hosts, a.value):
-		p.Fail(a.line, "there are "+strings.Join(p.hosts, ", "), "there is no host %q", clip(a.value))
+		p.Fail(a.line, "there are "+strings.Join(p.hosts, ", "), "unknown host %q", clip(a.value))
 	default:
 		w.Driver = a.value
 	}
@@ -414,7 +414,7 @@ func (p *parser) operation(n *node, l level, division model.Division) (model.Op,
 		for _, t := range model.Types {
 			names = append(names, string(t))
 		}
-		p.Fail(n.line, cmp.Or(newer[string(o.Type)], "there are "+strings.Join(names, ", ")), "there is no type of operation %q", o.Type)
+		p.Fail(n.line, cmp.Or(newer[string(o.Type)], "there are "+strings.Join(names, ", ")), "invalid type of operation %q", o.Type)
 		return o, false
 	}
 	o.Weight = int(p.integer(n, "ratio", 100, 100))
@@ -432,7 +432,7 @@ func (p *parser) division(n *node, inherited model.Division) model.Division {
 	case d == model.ByNone, d == model.ByContainer, d == model.ByObject:
 		return d
 	}
-	p.Fail(a.line, "there are none, container, object", "there is no division %q", a.value)
+	p.Fail(a.line, "there are none, container, object", "invalid division %q", a.value)
 	return inherited
 }
 
@@ -444,7 +444,7 @@ func (p *parser) integer(n *node, name string, otherwise, highest int64) int64 {
 	}
 	v, err := strconv.ParseInt(strings.TrimSpace(a.value), 10, 64)
 	if err != nil || v < 0 || v > highest {
-		p.Fail(a.line, fmt.Sprintf("a whole number from 0 to %d", highest), "%s=%q of <%s> cannot be", name, clip(a.value), n.name)
+		p.Fail(a.line, fmt.Sprintf("a whole number from 0 to %d", highest), "invalid %s=%q of <%s>", name, clip(a.value), n.name)
 		return otherwise
 	}
 	return v

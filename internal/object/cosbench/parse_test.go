@@ -170,14 +170,14 @@ func TestProblemsHaveTheirLine(t *testing.T) {
 		{"runtime", work(`runtime="soon"`, good), "4: runtime of <work>"},
 		{"attribute on a line of its own", "<work name=\"m\" workers=\"1\"\n\n runtime=\"-5\"><operation type=\"read\" config=\"" + good + "\"/></work>", "6: runtime of <work>"},
 		{"attribute", work(`runtime="1" wrokers="3"`, good), "4: <work> has no attribute wrokers"},
-		{"division", work(`runtime="1" division="disk"`, good), `4: there is no division "disk"`},
+		{"division", work(`runtime="1" division="disk"`, good), `4: invalid division "disk"`},
 		{"idle workers", work(`runtime="1" division="object"`, good), "5: warning: divided by object, 1 of 2 workers have nothing"},
-		{"type", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n\n<operation type=\"raed\" config=\"" + good + "\"/></work>", `6: there is no type of operation "raed"`},
-		{"kind of work", work(`type="main" runtime="1"`, good), `4: there is no type of work "main"`},
+		{"type", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n\n<operation type=\"raed\" config=\"" + good + "\"/></work>", `6: invalid type of operation "raed"`},
+		{"kind of work", work(`type="main" runtime="1"`, good), `4: invalid type of work "main"`},
 		{"rate", work(`runtime="1" rate="fast"`, good), "4: rate"},
 		{"key", work(`runtime="1"`, good+";obejcts=c(2)"), `5: warning: the key "obejcts"`},
 		{"case of a key", work(`runtime="1"`, good+";hashcheck=true"), `5: warning: the key "hashcheck" is taken for hashCheck`},
-		{"range without size", work(`runtime="1"`, good+";length=4KiB"), "5: a read of 4096 bytes does not say of how many"},
+		{"range without size", work(`runtime="1"`, good+";length=4KiB"), "5: a range read of 4096 bytes does not give the size of the objects"},
 		{"createContainer", work(`runtime="1"`, good+";createContainer=true"), "5: warning: createContainer is ignored: only a work of type init does that"},
 		{"deleteContainer", "<work type=\"cleanup\" workers=\"1\"\nconfig=\"" + good + ";deleteContainer=true\"/>", "5: warning: deleteContainer is ignored: only a work of type dispose does that"},
 		{"two keys on a line", work(`runtime="1" config="oprefix=a"`, good+"\"/><operation type=\"read\" config=\"obejcts=c(2)"), `5: warning: the key "obejcts"`},
@@ -186,19 +186,19 @@ func TestProblemsHaveTheirLine(t *testing.T) {
 		{"within alone", work(`runtime="1"`, good+";within=4KiB"), "5: warning: within has no meaning without length"},
 		{"range of no length", onStore("s3", "endpoint=http://192.0.2.1:1;is_range_request=true;file_length=9"),
 			"5: is_range_request does not say how long"},
-		{"newer work", work(`type="mprepare"`, good), `4: there is no type of work "mprepare": prepare writes`},
-		{"newer operation", strings.Replace(work(`runtime="1"`, good), `"read"`, `"mwrite"`, 1), `5: there is no type of operation "mwrite": multipart writes`},
+		{"newer work", work(`type="mprepare"`, good), `4: invalid type of work "mprepare": prepare writes`},
+		{"newer operation", strings.Replace(work(`runtime="1"`, good), `"read"`, `"mwrite"`, 1), `5: invalid type of operation "mwrite": multipart writes`},
 		{"chunks to null", strings.Replace(work(`runtime="1"`, good+";sizes=c(1)KB;chunked=true"), `"read"`, `"write"`, 1), "5: warning: chunked=true has no effect on a write to storage null"},
-		{"empty objects", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"write\" ratio=\"50\" config=\"" + good + ";sizes=u(0,9)KB\"/>\n<operation type=\"read\" ratio=\"50\" config=\"" + good + ";hashCheck=true\"/></work>", "5: warning: objects of 0 bytes are short to hashCheck"},
+		{"empty objects", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"write\" ratio=\"50\" config=\"" + good + ";sizes=u(0,9)KB\"/>\n<operation type=\"read\" ratio=\"50\" config=\"" + good + ";hashCheck=true\"/></work>", "5: warning: hashCheck reports objects of 0 bytes"},
 		{"objects of a list", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<operation type=\"list\" config=\"containers=c(1);objects=c(1)\"/></work>", "5: warning: objects is ignored: a list is of a container"},
-		{"no storage", onStore("sio", "endpoint=http://192.0.2.1:1"), `5: storage "sio" cannot be had: use s3`},
+		{"no storage", onStore("sio", "endpoint=http://192.0.2.1:1"), `5: storage "sio" is not supported: use s3`},
 		{"no scheme", onStore("s3", "endpoint=[::1]:90"),
 			"5: endpoint=[::1]:90 has no scheme: write endpoint=http://[::1]:90, or endpoint=https://[::1]:90 for TLS"},
-		{"half a scheme", onStore("s3", "endpoint=http:/h"), "5: endpoint=http:/h is no address"},
+		{"half a scheme", onStore("s3", "endpoint=http:/h"), "5: endpoint=http:/h is not an address"},
 		{"credentials without a scheme", onStore("s3", "endpoint=u:p@h"), "5: endpoint has credentials in its address"},
 		{"credentials in no address", onStore("s3", "endpoint=ftp://u:p@h"), "5: endpoint has credentials in its address"},
 		{"text", "hello" + work(`runtime="1"`, good), `3: warning: the text "hello"`},
-		{"storage", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"ampli\"/><operation type=\"read\" config=\"" + good + "\"/></work>", `5: storage "ampli" cannot be had`},
+		{"storage", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"ampli\"/><operation type=\"read\" config=\"" + good + "\"/></work>", `5: storage "ampli" is not supported`},
 		{"variable", "<work name=\"m\" workers=\"1\" runtime=\"1\">\n<storage type=\"s3\" config=\"endpoint=${NOWHERE}\"/><operation type=\"read\" config=\"" + good + "\"/></work>",
 			"5: endpoint is taken from NOWHERE"},
 		{"unclosed", "<work>\n<operation", "6: this is no XML"},
@@ -335,17 +335,17 @@ func TestFilesMadeToHurt(t *testing.T) {
 	}
 	external := "<!DOCTYPE x [<!ENTITY e SYSTEM \"file:///etc/passwd\">]><workload name=\"&e;\"/>"
 	tests := []struct{ name, text, want string }{
-		{"entity bomb", bomb, "2: a document type is not taken"},
-		{"external entity", external, "1: a document type is not taken"},
+		{"entity bomb", bomb, "2: document types are not supported"},
+		{"external entity", external, "1: document types are not supported"},
 		{"unknown entity", "<workload name=\"&x;\"/>", "1: this is no XML"},
 		{"deep", strings.Repeat("<a>", 100000), "1: elements are nested"},
 		{"many elements", "<workload name=\"w\">" + strings.Repeat("<a/>", maxElements+5) + "</workload>", "1: there are more than"},
 		{"many attributes", "<workload\n" + manyAttributes.String() + "/>", "<workload> has more than 100 attributes"},
 		{"many entries", "<workload name=\"w\"\nconfig=\"" + strings.Repeat("a=b;", 1<<20) + "\"><workflow>" + strings.Repeat("<workstage/>", 100_000) + "</workflow></workload>", "2: the config of <workload> has more than 100 entries"},
-		{"nothing", "", "1: there is no element at all"},
-		{"no XML", "apiVersion: v1\nkind: Benchmark\n", "there is no element"},
+		{"nothing", "", "1: the file has no XML element"},
+		{"no XML", "apiVersion: v1\nkind: Benchmark\n", "the file has no XML element"},
 		{"a quote without end", "<workload name=\"w\n\n>", "this is no XML"},
-		{"another document", "<html><body/></html>", "1: <html> is no workload"},
+		{"another document", "<html><body/></html>", "1: <html> is not a COSBench workload"},
 		{"UTF-16", "\xff\xfe<\x00w\x00", "this is no XML"},
 	}
 	for _, tt := range tests {
@@ -515,14 +515,14 @@ func TestSecretsThatWouldBeKept(t *testing.T) {
 		want  string
 	}{
 		{[]any{"w", "d", "minio", "s", "m", "p", "h"}, ""},
-		{[]any{"a s3cr&amp;t", "d", "minio", "s", "m", "p", "h"}, "1: the name of <workload> has a secret in it"},
-		{[]any{"w", "&#x73;3cr&amp;t!", "minio", "s", "m", "p", "h"}, "1: the description of <workload> has a secret in it"},
-		{[]any{"w", "d", "minio", "s3cr&amp;t", "m", "p", "h"}, "3: the name of <workstage> has a secret in it"},
-		{[]any{"w", "d", "minio", "s", "s3cr&amp;t", "p", "h"}, "4: the name of <work> has a secret in it"},
-		{[]any{"w", "d", "minio", "s", "m", "s3cr&amp;t", "h"}, "5: the config of <operation> has a secret in it"},
+		{[]any{"a s3cr&amp;t", "d", "minio", "s", "m", "p", "h"}, "1: the name of <workload> contains a secret"},
+		{[]any{"w", "&#x73;3cr&amp;t!", "minio", "s", "m", "p", "h"}, "1: the description of <workload> contains a secret"},
+		{[]any{"w", "d", "minio", "s3cr&amp;t", "m", "p", "h"}, "3: the name of <workstage> contains a secret"},
+		{[]any{"w", "d", "minio", "s", "s3cr&amp;t", "p", "h"}, "4: the name of <work> contains a secret"},
+		{[]any{"w", "d", "minio", "s", "m", "s3cr&amp;t", "h"}, "5: the config of <operation> contains a secret"},
 		{[]any{"w", "d", "minio", "s", "m", "p", "s3cr&amp;t"}, ""}, // a key that means nothing
 		{[]any{"minio", "d", "minio", "s", "m", "p", "h"}, ""},
-		{[]any{"w", "for AKIAIOSFODNN7EXAMPLE", "AKIAIOSFODNN7EXAMPLE", "s", "m", "p", "h"}, "1: the description of <workload> has a secret in it"},
+		{[]any{"w", "for AKIAIOSFODNN7EXAMPLE", "AKIAIOSFODNN7EXAMPLE", "s", "m", "p", "h"}, "1: the description of <workload> contains a secret"},
 	} {
 		_, problems := Parse(fmt.Appendf(nil, file, tt.texts...), o)
 		if got := fmt.Sprint(problems); problems.Fatal() != (tt.want != "") || !strings.Contains(got, tt.want) || strings.Contains(got, "s3cr") || strings.Contains(got, "AKIA") {
@@ -557,7 +557,7 @@ func TestEncodings(t *testing.T) {
 	const file = "<?xml version=\"1.0\" encoding=%q?>\n<workload name=\"w\" description=\"%s\"><storage type=\"null\"/><workflow><workstage name=\"s\"><work type=\"init\" workers=\"1\" config=\"containers=c(1)\"/></workstage></workflow></workload>"
 	for _, tt := range []struct{ encoding, text, want string }{
 		{"UTF-8", "ö", "[]"}, {"UTF8", "ö", "[]"}, {"US-ASCII", "o", "[]"}, {"ISO-8859-1", "o", "[]"}, {"GBK", "o", "[]"},
-		{"ISO-8859-1", "\xf6", `[1: the encoding "ISO-8859-1" is not taken: save the file as UTF-8]`},
+		{"ISO-8859-1", "\xf6", `[1: unsupported encoding "ISO-8859-1": save the file as UTF-8]`},
 	} {
 		if _, problems := Parse(fmt.Appendf(nil, file, tt.encoding, tt.text), Options{}); fmt.Sprint(problems) != tt.want {
 			t.Errorf("%s: %v, want %s", tt.encoding, problems, tt.want)
@@ -615,7 +615,7 @@ func TestNamesOfOperations(t *testing.T) {
 		t.Errorf("%q", names)
 	}
 	said := fmt.Sprint(problems)
-	for _, want := range []string{`"name" in the config of <operation> has no meaning`, `there is a "small" before in the work`, `"a.b" is no name`} {
+	for _, want := range []string{`"name" in the config of <operation> has no meaning`, `there is a "small" before in the work`, `invalid name "a.b"`} {
 		if strings.Count(said, want) != 1 {
 			t.Errorf("not said once: %s\n%s", want, said)
 		}

@@ -12,11 +12,11 @@ func Restore(works []model.Work) error {
 	for i := range works {
 		w := &works[i]
 		if w.Workers < 0 || w.FirstWorker < 0 || w.Of != 0 && w.FirstWorker+w.Workers > w.Of {
-			return fmt.Errorf("work %q has workers that cannot be", w.Name)
+			return fmt.Errorf("work %q has an invalid number of workers", w.Name)
 		}
 		for j := range w.Ops {
 			if o := &w.Ops[j]; o.Name == "" || w.Workers == 0 || o.Weight < 0 {
-				return fmt.Errorf("work %q has an operation that cannot be", w.Name)
+				return fmt.Errorf("work %q has an invalid operation", w.Name)
 			}
 		}
 		if w.RateText == "" {

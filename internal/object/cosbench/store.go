@@ -67,7 +67,7 @@ func (p *parser) store(work *node, l level) model.Store {
 		if why == "" {
 			why = "there are " + strings.Join(storageTypes(), ", ")
 		}
-		p.failOnce(l.storage.line, why, "storage %q cannot be had", kind)
+		p.failOnce(l.storage.line, why, "storage %q is not supported", kind)
 		return s
 	}
 	s.Kind = d.Kind
@@ -76,7 +76,7 @@ func (p *parser) store(work *node, l level) model.Store {
 		p.only(l.auth, "type config", "")
 		kind, ok := strings.ToLower(l.auth.attrs["type"].value), false
 		if s.AuthKind, ok = authKinds[kind]; !ok {
-			p.failOnce(l.auth.line, "there are none, tempauth (also swauth), keystone, keystonev2, keystonev3", "auth %q cannot be had", kind)
+			p.failOnce(l.auth.line, "there are none, tempauth (also swauth), keystone, keystonev2, keystonev3", "auth %q is not supported", kind)
 			return s
 		}
 		switch {
@@ -244,9 +244,9 @@ func (p *parser) address(e entry, value string) (string, bool) {
 	host, _, _ = strings.Cut(host, "/")
 	switch {
 	case strings.Contains(host, "@"): // also where it is no address otherwise: it is not shown
-		p.failOnce(e.line, "give them apart", "%s has credentials in its address", e.key)
+		p.failOnce(e.line, "set them separately", "%s has credentials in its address", e.key)
 	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || strings.HasSuffix(host, ":"):
-		p.failOnce(e.line, "such as http://HOST:PORT", "%s=%s is no address", e.key, clip(e.value))
+		p.failOnce(e.line, "such as http://HOST:PORT", "%s=%s is not an address", e.key, clip(e.value))
 	case bare:
 		hint := fmt.Sprintf("write %[1]s=http://%[2]s, or %[1]s=https://%[2]s for TLS", e.key, clip(e.value))
 		p.failOnce(e.line, hint, "%s=%s has no scheme", e.key, clip(e.value))

@@ -49,7 +49,7 @@ func parseXML(data []byte) (*node, model.Problems) {
 		if utf8.Valid(safe) { // ASCII is, whatever it is said to be
 			return in, nil
 		}
-		return nil, fmt.Errorf("the encoding %q is not taken: save the file as UTF-8", clip(label))
+		return nil, fmt.Errorf("unsupported encoding %q: save the file as UTF-8", clip(label))
 	}
 	if err := r.read(); err != nil {
 		r.problems.Fail(r.errorLine(err), "", "%s", whatIsWrong(err))
@@ -85,7 +85,7 @@ func (r *reader) read() error {
 		token, err := r.decoder.Token()
 		if errors.Is(err, io.EOF) {
 			if r.root == nil {
-				return errors.New("there is no element at all")
+				return errors.New("the file has no XML element")
 			}
 			return nil
 		}
@@ -94,7 +94,7 @@ func (r *reader) read() error {
 		}
 		switch t := token.(type) {
 		case xml.Directive:
-			return errors.New("a document type is not taken: its entities could be anything; remove the <!…> line")
+			return errors.New("document types are not supported: remove the <!…> line")
 		case xml.StartElement:
 			if err := r.start(t, from); err != nil {
 				return err

@@ -37,12 +37,12 @@ func New(settings map[string]string, clock op.Clock) (*Store, error) {
 		return nil, fmt.Errorf("storage file: root: %w", err)
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("storage file: root %s is no directory", root)
+		return nil, fmt.Errorf("storage file: root %s is not a directory", root)
 	}
 	switch settings["sync"] {
 	case "", "none", "data":
 	default:
-		return nil, fmt.Errorf("storage file: sync=%s: there are none and data", settings["sync"])
+		return nil, fmt.Errorf("storage file: invalid sync=%s: want none or data", settings["sync"])
 	}
 	return &Store{root: root, sync: settings["sync"] == "data", clock: clock}, nil
 }
@@ -166,14 +166,14 @@ func (c *adapter) carryOut(r *client.Request, res *client.Result) (int, error) {
 		}
 		return 201, err
 	}
-	return 0, fmt.Errorf("verb %d is not one", r.Verb)
+	return 0, fmt.Errorf("invalid verb %d", r.Verb)
 }
 
 // path of a container or an object, which must not lead out of its place.
 func (c *adapter) path(parts ...string) (string, error) {
 	for _, p := range parts {
 		if p == "" || p == "." || p == ".." || strings.ContainsAny(p, "/\x00") {
-			return "", &refused{400, "BadName", fmt.Sprintf("%q is no name of a file", p)}
+			return "", &refused{400, "BadName", fmt.Sprintf("invalid file name %q", p)}
 		}
 	}
 	return filepath.Join(append([]string{c.store.root}, parts...)...), nil

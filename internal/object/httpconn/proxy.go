@@ -23,10 +23,10 @@ func tunnel(ctx context.Context, proxy net.Conn, address string) *Failure {
 	head, next := []byte(nil), make([]byte, 1)
 	for !bytes.HasSuffix(head, endOfHead) {
 		if len(head) > maxProxyHead {
-			return fail(ProxyRefused, errors.New("the proxy's answer to CONNECT has no end"))
+			return fail(ProxyRefused, errors.New("the proxy's response to CONNECT has no end"))
 		}
 		if _, err := proxy.Read(next); err != nil {
-			return fail(ProxyRefused, fmt.Errorf("no answer of the proxy to CONNECT: %w", err))
+			return fail(ProxyRefused, fmt.Errorf("no response to CONNECT: %w", err))
 		}
 		head = append(head, next[0])
 	}

@@ -54,10 +54,10 @@ func (c *Cells) UnmarshalJSON(b []byte) error {
 	*c = make(Cells, len(list))
 	for _, e := range list {
 		if e.Cell == nil || (*c)[e.Key] != nil {
-			return fmt.Errorf("cells: %v is empty or occurs twice", e.Key)
+			return fmt.Errorf("invalid cells: %v is empty or occurs twice", e.Key)
 		}
 		if x := e.Cell; min(x.N, x.Bytes, x.Keys, x.Attempts, x.Connections, int64(e.Key.Op)) < 0 {
-			return fmt.Errorf("cells: %v counts what is negative", e.Key)
+			return fmt.Errorf("invalid cells: negative count of %v", e.Key)
 		}
 		for i, h := range e.Cell.histograms() {
 			var err error
@@ -86,7 +86,7 @@ func flatten(h *hist.Histogram) *flat {
 	return f
 }
 
-var errHistogram = errors.New("the counts of a histogram cannot be")
+var errHistogram = errors.New("invalid counts of a histogram")
 
 // histogram is what was flattened; an empty one of nil.
 func (f *flat) histogram() (*hist.Histogram, error) {

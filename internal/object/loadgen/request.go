@@ -80,7 +80,7 @@ func listFiles(dir string) ([]file, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("the files to write: %s has none", dir)
+		return nil, fmt.Errorf("the files to write: %s has no files", dir)
 	}
 	return files, nil
 }

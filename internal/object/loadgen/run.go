@@ -22,7 +22,7 @@ type Config struct {
 	// Sleep waits for an instant; false if ctx ended first.
 	Sleep func(ctx context.Context, until time.Time) bool
 	Seed  uint64 // of all that is drawn
-	// Grace is how long after a work's end its operations in flight are awaited.
+	// Grace is how long to wait for operations in flight after a work's end.
 	Grace    time.Duration
 	Observer Observer
 	// Begin is called when all that a stage needs is ready, and returns, not

@@ -62,10 +62,10 @@ func (ps *checker) checked(s *Stage, w *Work) {
 			ps.tellsApart(o)
 		}
 		if w.Owns(o) && !o.Objects.Divisible() && o.Objects.Kind != 0 {
-			ps.fail(o.Line, "objects", "such as u(a,b), r(a,b) or zipf(a,b,s)", "each worker of work %q needs objects of its own, for it checks them; a histogram or s(a,b) cannot be divided", w.Name)
+			ps.fail(o.Line, "objects", "such as u(a,b), r(a,b) or zipf(a,b,s)", "each worker of work %q needs objects of its own to check; a histogram or s(a,b) cannot be divided", w.Name)
 		}
 		if w.Owns(o) && o.Type == FileWrite {
-			ps.Fail(o.Line, "write files in a work of their own, to other containers", "files have names of their own, so that no worker owns what work %q checks", w.Name)
+			ps.Fail(o.Line, "write files in a work of their own, to other containers", "files keep their names: workers of work %q do not own the objects that they check", w.Name)
 		}
 	}
 	for i := range s.Works {
@@ -79,9 +79,9 @@ func (ps *checker) checked(s *Stage, w *Work) {
 func (ps *checker) tellsApart(o *Op) {
 	switch {
 	case o.Zero:
-		ps.fail(o.Line, "content", "leave "+ps.words.Set("content", "zero")+" out", "zeros do not say which write they are of, so that readAfterWrite cannot be checked")
+		ps.fail(o.Line, "content", "leave "+ps.words.Set("content", "zero")+" out", "readAfterWrite needs content that identifies its write: zeros do not")
 	case o.Sizes.Unit > 0 && o.Sizes.Low*o.Sizes.Unit < tellable:
-		ps.fail(o.Line, "sizes", "", "readAfterWrite needs objects of at least %d bytes: below, they do not say which write they are of", tellable)
+		ps.fail(o.Line, "sizes", "", "readAfterWrite needs objects of at least %d bytes: smaller ones do not identify their write", tellable)
 	}
 }
 
@@ -97,7 +97,7 @@ func (ps *checker) apart(w, other *Work) {
 		}
 		for j := range other.Ops {
 			if p := &other.Ops[j]; p.Type.Writes() && meets(o, p) {
-				ps.Fail(p.Line, "give it other containers, or another "+ps.words.Key("oprefix"), "%s of work %q may change what work %q checks at the same time, which then would be no fact", p.Type, other.Name, w.Name)
+				ps.Fail(p.Line, "give it other containers, or another "+ps.words.Key("oprefix"), "%s of work %q may change objects while work %q checks them", p.Type, other.Name, w.Name)
 				return
 			}
 		}
@@ -151,7 +151,7 @@ func ParseChecks(text string) ([]IntegrityCheck, error) {
 		switch {
 		case word == "":
 		case i < 0:
-			return nil, fmt.Errorf("there is no check %q; there are %s, %s, %s, %s", word, ReadAfterWrite, ListAfterWrite, ReadAfterDelete, ListAfterDelete)
+			return nil, fmt.Errorf("invalid check %q: want %s, %s, %s, %s", word, ReadAfterWrite, ListAfterWrite, ReadAfterDelete, ListAfterDelete)
 		case !slices.Contains(list, IntegrityChecks[i]):
 			list = append(list, IntegrityChecks[i])
 		}

@@ -18,11 +18,11 @@ var phaseNames = []string{"response", "service", "connect", "firstByte", "drain"
 func CheckOpName(name string) error {
 	switch {
 	case !opName.MatchString(name):
-		return fmt.Errorf("%.70q is no name: letters, digits, - and _, beginning with a letter", name)
+		return fmt.Errorf("invalid name %.70q: want letters, digits, - and _, beginning with a letter", name)
 	case slices.Contains(phaseNames, name):
 		return fmt.Errorf("%q is the name of a phase, not of an operation", name)
 	case slices.ContainsFunc(Types, func(t OpType) bool { return t.names(name) }):
-		return fmt.Errorf("%q is what operations without a name are called", name)
+		return fmt.Errorf("%q is the default name of an operation", name)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 // to do: hosts go through them together.
 func (w *Workload) Share(i int, hosts []string) (*Workload, error) {
 	if i < 0 || i >= len(hosts) {
-		return nil, fmt.Errorf("there is no host %d of %d", i, len(hosts))
+		return nil, fmt.Errorf("invalid host %d of %d", i, len(hosts))
 	}
 	share := *w
 	share.Stages = slices.Clone(w.Stages)
@@ -32,7 +32,7 @@ func (w *Workload) Share(i int, hosts []string) (*Workload, error) {
 			if work.Driver == "" {
 				first, n, turn = deal(work.Workers, i, len(hosts), turn)
 			} else if at := slices.Index(hosts, work.Driver); at < 0 {
-				return nil, fmt.Errorf("work %q is for the host %q, which is not among those that there are", work.Name, work.Driver)
+				return nil, fmt.Errorf("work %q names the unknown host %q", work.Name, work.Driver)
 			} else if at != i {
 				continue
 			}

@@ -150,7 +150,7 @@ func (k *conn) readHead() (request, error) {
 	}
 	f := bytes.Fields(line)
 	if len(f) != 3 {
-		return q, fmt.Errorf("%q is no request", line)
+		return q, fmt.Errorf("invalid request %q", line)
 	}
 	q.method, q.path = string(f[0]), string(f[1])
 	q.path, q.query, _ = strings.Cut(q.path, "?")

@@ -100,7 +100,7 @@ func (c *converted) name(text string, used *[]string) v1alpha1.Name {
 		name = fmt.Sprintf("%s-%d", first, n)
 	}
 	if name != text {
-		c.note("the stage or work %q is called %s", text, name)
+		c.note("the stage or work %q is renamed %s", text, name)
 	}
 	*used = append(*used, name)
 	return v1alpha1.Name(name)
@@ -210,7 +210,7 @@ func target(o *model.Op, division model.Division) v1alpha1.ObjectTarget {
 func (c *converted) storage(s *model.Store) (*v1alpha1.ObjectStorage, error) {
 	out := &v1alpha1.ObjectStorage{}
 	if len(s.Secrets) > 0 {
-		c.note("credentials stood in the file: they are left out; storage.credentials names a Secret or a file, and the environment has them otherwise")
+		c.note("credentials of the file are left out: storage.credentials names a Secret or a file; without it the environment has them")
 	}
 	for _, m := range []map[string]string{s.Settings, s.Auth} {
 		if v := m["credentials"]; v != "" {

@@ -110,7 +110,7 @@ func readFile(o *reader, path string, s *v1alpha1.ObjectStorage, m *model.Store)
 	set(m.Settings, "root", volumeDir)
 	set(m.Settings, "sync", s.FileSpec.Sync)
 	if o.volume != nil && o.volume != s.FileSpec {
-		o.fail(path+".fileSpec", "", "a second volume for objects cannot be")
+		o.fail(path+".fileSpec", "", "only one volume for objects is supported")
 	}
 	o.volume = s.FileSpec
 	return true

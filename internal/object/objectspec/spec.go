@@ -155,7 +155,7 @@ func (o *reader) workload(path string, s *v1alpha1.ObjectSpec) *model.Workload {
 // shared refuses what several instances cannot share.
 func (o *reader) shared(path string, c *v1alpha1.CreateObjSpec, w *model.Workload) {
 	if o.volume != nil && c.Count > 1 {
-		o.fail(path+".count", "count: 1, or an action for each", "several instances share one object workload, but each would have files on a volume of its own")
+		o.fail(path+".count", "count: 1, or an action for each", "instances share one object workload, but each has a volume of its own for its files")
 	}
 	least := 0
 	for _, s := range w.Stages {

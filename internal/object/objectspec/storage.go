@@ -109,7 +109,7 @@ func (o *reader) credentials(path string, s *v1alpha1.ObjectStorage, m *model.St
 	case c.File != "":
 		m.Settings["credentials"] = o.given(c.File, "File")
 	case o.secret != "" && o.secret != c.SecretName:
-		o.fail(path+".credentials.secretName", "", "a second Secret beside %q cannot be", o.secret)
+		o.fail(path+".credentials.secretName", "", "only one Secret is supported, and %q is another", o.secret)
 	default:
 		o.secret = c.SecretName
 		m.Settings["credentials"] = credentialsDir

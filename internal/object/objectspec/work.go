@@ -95,7 +95,7 @@ func (o *reader) work(path string, s *v1alpha1.ObjectWork, top string, spec *v1a
 			}
 		}
 		if s.Division == string(model.ByNone) {
-			o.fail(path+".division", "leave it out", "undivided, each worker of a work of type %s would do all of it", s.Type)
+			o.fail(path+".division", "leave it out", "without a division each worker of a work of type %s does all of it", s.Type)
 		}
 		op := model.Op{Type: special.op, Name: string(special.op), Weight: 100, Division: special.division, Line: o.line(path)}
 		if o.target(path, &op, &s.ObjectTarget); op.Division == model.ByNone {
@@ -183,11 +183,11 @@ func (o *reader) read(path string, op *model.Op, x *v1alpha1.ObjectOperation) {
 	switch {
 	case op.Length == 0 && op.Within == 0:
 	case op.Type != model.Read:
-		o.fail(path, "length and within are for reads", "%s of a part of an object cannot be", op.Type)
+		o.fail(path, "length and within are for reads", "%s of a range is not supported", op.Type)
 	case op.Within == 0 || op.Length == 0:
-		o.fail(path, "give length and within, the size of the objects that are read", "a read of a part says how much of how much")
+		o.fail(path, "give length and within, the size of the objects that are read", "a range read needs both")
 	case op.Length > op.Within:
-		o.fail(path+".length", "", "a part of %d bytes is longer than the %d bytes that it is of", op.Length, op.Within)
+		o.fail(path+".length", "", "a range of %d bytes is longer than the object of %d bytes", op.Length, op.Within)
 	}
 }
 
@@ -228,7 +228,7 @@ func (o *reader) target(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
 			op.PartSize = 5 << 20
 		}
 		if op.PartSize%4096 != 0 {
-			o.fail(path+".partSize", "such as 5Mi", "a part of %d bytes is no multiple of 4Ki", op.PartSize)
+			o.fail(path+".partSize", "such as 5Mi", "a part of %d bytes is not a multiple of 4Ki", op.PartSize)
 		}
 	}
 }
@@ -249,7 +249,7 @@ func (o *reader) checks(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
 
 func (o *reader) selector(path, field, text string) selector.Spec {
 	if text == "" {
-		o.fail(path, "such as "+field+": u(1,32)", "it does not say which %s", field)
+		o.fail(path, "such as "+field+": u(1,32)", "%s are missing", field)
 		return selector.Spec{}
 	}
 	s, err := selector.Parse(text)

@@ -149,7 +149,7 @@ func (t *tokens) ask(ctx context.Context) (access, error) {
 	case "keystonev3":
 		return t.keystone3(ctx, address)
 	}
-	return access{}, fmt.Errorf("swift: auth %q is not one", t.config.AuthKind)
+	return access{}, fmt.Errorf("swift: invalid auth %q", t.config.AuthKind)
 }
 
 // exchange asks a token service; the answer, in JSON, is put into answer, unless
