@@ -32,10 +32,10 @@ func dryRun(out io.Writer, w *model.Workload, find *capacity.Finder, prices mode
 	return nil
 }
 
-// writeSearch says what a search adds to its first step, which is in the table.
+// writeSearch prints what a search adds to its first step, which is in the table.
 func writeSearch(out io.Writer, w *model.Workload, find *capacity.Finder, prices model.Prices) {
 	most, took := find.Once(w, find.Search.Most)
-	budgets, _ := oload.Budgets(most, oload.MeanFileSize) // an error was said
+	budgets, _ := oload.Budgets(most, oload.MeanFileSize) // an error was printed
 	requests, cost := 0.0, 0.0
 	for i := range budgets {
 		if budgets[i].Stage == find.Stage {
@@ -46,8 +46,7 @@ func writeSearch(out io.Writer, w *model.Workload, find *capacity.Finder, prices
 		find.Stage, find.Search.From, find.Search.Most, requests, took, cost)
 }
 
-// writeBudgets prints what works would ask of their stores, and what that costs
-// if they are carried out so many times.
+// writeBudgets prints what works would ask of their stores, and what that costs if they are run so many times.
 func writeBudgets(out io.Writer, list []model.Budget, times int64, prices model.Prices) error {
 	t := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "stage\twork\trequests\tbytes sent\tbytes received\tcost\t")

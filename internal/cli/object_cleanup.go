@@ -56,8 +56,7 @@ Exit status: 0 nothing is left, 1 file or flags wrong, 2 something is left.`,
 	return c
 }
 
-// placesOf are the containers that a workload's file makes, or those that a dead
-// run's may have made.
+// placesOf are the containers that a workload's file makes, or those that a killed run may have made.
 func placesOf(s *streams, name string) ([]model.Place, error) {
 	var places []model.Place
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
@@ -85,7 +84,7 @@ func placesOfRun(dir string) ([]model.Place, error) {
 	if err := bundle.CheckBundle(dir); err != nil {
 		return nil, err
 	}
-	ledger, err := bundle.OpenLedger(dir) // only of a dead one
+	ledger, err := bundle.OpenLedger(dir) // only of a run that has ended
 	if err == nil {
 		err = ledger.Close()
 	}
@@ -99,7 +98,7 @@ func placesOfRun(dir string) ([]model.Place, error) {
 	return placesIn(&b.Run)
 }
 
-// placesIn are those of which a bundle says that its run makes them.
+// placesIn are the containers of a bundle's run.
 func placesIn(r *bundle.Run) (places []model.Place, err error) {
 	if r.ObjectsOnly() {
 		var w model.Workload
@@ -121,7 +120,7 @@ func placesIn(r *bundle.Run) (places []model.Place, err error) {
 	return places, err
 }
 
-// sweepPlaces goes through places and says what became of their containers.
+// sweepPlaces removes the containers of places and prints the result.
 func sweepPlaces(ctx context.Context, s *streams, places []model.Place, workers int, look bool) error {
 	opener := backend.Opener{Clock: op.NewClock(), Getenv: os.Getenv}
 	var all error
@@ -167,8 +166,8 @@ func sweepPlaces(ctx context.Context, s *streams, places []model.Place, workers 
 	return nil
 }
 
-// madeContainers says, of a bundle whose run made any, that cleanup does not
-// remove containers, unless it is known that the run did.
+// madeContainers names the command that removes the containers of a bundle's run, unless the run is known to have
+// removed them.
 func madeContainers(dir string) string {
 	b, err := bundle.Open(dir)
 	if err != nil {
@@ -192,8 +191,7 @@ func shellWord(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// disposes says whether a workload removes all containers that it makes, if no
-// stage of it fails.
+// disposes reports whether a workload removes all containers that it makes, if no stage of it fails.
 func disposes(w *model.Workload) bool {
 	var gone []*model.Work // that later works remove
 	for _, s := range slices.Backward(w.Stages) {
@@ -212,7 +210,7 @@ func disposes(w *model.Workload) bool {
 	return true
 }
 
-// covered says whether each container of a work is one of others in the same store.
+// covered reports whether each container of a work is one of others in the same store.
 func covered(w *model.Work, by []*model.Work) bool {
 	for i := range w.Ops {
 		o := &w.Ops[i]
@@ -231,9 +229,8 @@ func sameStore(a, b *model.Store) bool {
 	return a.Kind == b.Kind && a.AuthKind == b.AuthKind && maps.Equal(a.Settings, b.Settings) && maps.Equal(a.Auth, b.Auth)
 }
 
-// mayLeave says whether a run may have left containers that its workload would
-// have removed: some were made, and not all that cleans up was carried out to its
-// end without failure.
+// mayLeave reports whether a run may have left containers that its workload removes: some were made, and a stage that
+// cleans up failed or did not end.
 func mayLeave(w *model.Workload, r *oload.Result) bool {
 	made := false
 	for i := range min(len(w.Stages), len(r.Stages)) {
@@ -253,8 +250,7 @@ func mayLeave(w *model.Workload, r *oload.Result) bool {
 	return false
 }
 
-// sayLeft says at a run's end that it may have left containers, and what removes
-// them.
+// sayLeft prints that a run may have left containers, with the command that removes them.
 func (r *objectRun) sayLeft(result *oload.Result) {
 	if !mayLeave(r.workload, result) {
 		return

@@ -14,9 +14,8 @@ import (
 // workers: timers, the bundle's, its streams.
 const otherFiles = run.PreciseTimers + 36
 
-// checkOpenFiles says, before anything is sent, that a stage needs more open files
-// than this process may have, if it is one of so many parts that share the workers.
-// The runtime has raised the soft limit to the hard one.
+// checkOpenFiles returns an error if a stage needs more open files than this process may have, where that many shards
+// divide the workers. The runtime has raised the soft limit to the hard one.
 func checkOpenFiles(w *model.Workload, parts int) error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

@@ -27,8 +27,8 @@ import (
 	"github.com/cnsbench/cnsbench/library"
 )
 
-// seekFlags are those of object run that have a stage measured more than once.
-type seekFlags struct {
+// searchFlags are those of object run that have a stage measured more than once.
+type searchFlags struct {
 	stage                         string
 	find                          string
 	from, least, most, resolution float64
@@ -41,7 +41,7 @@ type seekFlags struct {
 	flags                         *pflag.FlagSet // which of them were given; nil: none
 }
 
-func (f *seekFlags) add(fl *pflag.FlagSet) {
+func (f *searchFlags) add(fl *pflag.FlagSet) {
 	f.flags = fl
 	fl.StringVar(&f.stage, "stage", "", "stage that --find-max or --scale-workers repeats (default the only one with a work of type normal)")
 	fl.StringVar(&f.find, "find-max", "", "search the highest rate at which this holds, such as 'p99(read) < 20ms'")
@@ -58,20 +58,20 @@ func (f *seekFlags) add(fl *pflag.FlagSet) {
 	fl.DurationVar(&f.ceilingFor, "ceiling-for", 3*time.Second, "how long a ceiling is measured")
 }
 
-// seeking is what of a run is measured more than once.
-type seeking struct {
+// search is what of a run is measured more than once.
+type search struct {
 	finder   *capacity.Finder
 	scale    *capacity.Scale
 	ceilings *capacity.Ceilings
 	scaling  *capacity.Scaling
 	failed   error
 	hosts    []coordinator.Host // that do it; nil: this process does
-	notes    []string           // what is done otherwise than was asked for
+	notes    []string           // notes on changed settings
 }
 
 // prepare makes the steps of a workload that are known before.
-func (f *seekFlags) prepare(w *model.Workload, seed uint64) (*model.Workload, *seeking, error) {
-	k := &seeking{}
+func (f *searchFlags) prepare(w *model.Workload, seed uint64) (*model.Workload, *search, error) {
+	k := &search{}
 	if err := f.possible(); err != nil {
 		return nil, nil, err
 	}
@@ -98,8 +98,8 @@ func (f *seekFlags) prepare(w *model.Workload, seed uint64) (*model.Workload, *s
 	return w, k, f.meant(k)
 }
 
-// possible refuses numbers that cannot be.
-func (f *seekFlags) possible() error {
+// possible refuses invalid numbers.
+func (f *searchFlags) possible() error {
 	for name, negative := range map[string]bool{"repetitions": f.repetitions < 0, "knee-gain": f.kneeGain < 0, "window": f.window < 0, "warm-up": f.warmUp < 0} {
 		if negative {
 			return fmt.Errorf("--%s cannot be negative", name)
@@ -108,8 +108,8 @@ func (f *seekFlags) possible() error {
 	return nil
 }
 
-// meant refuses flags that mean nothing beside the others.
-func (f *seekFlags) meant(k *seeking) error {
+// meant refuses flags that have no effect beside the others.
+func (f *searchFlags) meant(k *search) error {
 	if f.flags == nil {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (f *seekFlags) meant(k *seeking) error {
 	return nil
 }
 
-func (f *seekFlags) finder(w *model.Workload) (*capacity.Finder, error) {
+func (f *searchFlags) finder(w *model.Workload) (*capacity.Finder, error) {
 	stage, err := capacity.Target(w, f.stage)
 	if err != nil {
 		return nil, err
@@ -170,8 +170,8 @@ func first(list ...time.Duration) time.Duration {
 	return 0
 }
 
-// scaled repeats the stage that is to be, or that says so itself.
-func (f *seekFlags) scaled(w *model.Workload, k *seeking, seed uint64) (*model.Workload, error) {
+// scaled repeats the chosen stage, or the one with a scale of its own.
+func (f *searchFlags) scaled(w *model.Workload, k *search, seed uint64) (*model.Workload, error) {
 	s := &capacity.Scale{Stage: f.stage, Workers: f.scale, Repetitions: f.repetitions, Window: f.window, WarmUp: f.warmUp, Threshold: f.kneeGain}
 	for i := range w.Stages {
 		stage := &w.Stages[i]
@@ -195,7 +195,7 @@ func (f *seekFlags) scaled(w *model.Workload, k *seeking, seed uint64) (*model.W
 	return s.Expand(w, seed)
 }
 
-// readBytes is how large a null server's objects are to be.
+// readBytes is the size of a null server's objects.
 func readBytes(w *model.Workload) int64 {
 	size := max(1, int64(oload.ReadSize(w)))
 	for _, s := range w.Stages {
@@ -209,14 +209,14 @@ func readBytes(w *model.Workload) int64 {
 }
 
 // onHosts has ceilings be those of the hosts.
-func (k *seeking) onHosts(f *coordinator.Fleet) {
+func (k *search) onHosts(f *coordinator.Controller) {
 	if k.hosts = f.Hosts; k.ceilings != nil {
 		k.ceilings.OnHosts = func(size int64) capacity.Carry { return f.OnNullServers(size) }
 	}
 }
 
-// around carries stages out by carry, some of them several times.
-func (k *seeking) around(carry capacity.Carry, ended func(*oload.StageResult), tell func(string)) capacity.Carry {
+// around runs stages by carry, some of them several times.
+func (k *search) around(carry capacity.Carry, ended func(*oload.StageResult), tell func(string)) capacity.Carry {
 	if k.ceilings != nil {
 		k.ceilings.Ended, k.ceilings.Tell = ended, tell
 		carry = k.ceilings.Around(carry)
@@ -228,8 +228,8 @@ func (k *seeking) around(carry capacity.Carry, ended func(*oload.StageResult), t
 	return carry
 }
 
-// searched says whether a stage is a step of a search, whose overload is meant.
-func (k *seeking) searched(stage string) bool {
+// searched reports whether a stage is a step of a search, whose overload is intended.
+func (k *search) searched(stage string) bool {
 	if k.finder == nil || k.finder.Result() == nil {
 		return false
 	}
@@ -237,7 +237,7 @@ func (k *seeking) searched(stage string) bool {
 }
 
 // keep writes what was found into the bundle.
-func (k *seeking) keep(w *bundle.Writer, result *oload.Result) error {
+func (k *search) keep(w *bundle.Writer, result *oload.Result) error {
 	var err error
 	file := func(name string, v any) {
 		text, bad := json.MarshalIndent(v, "", "  ")
@@ -270,7 +270,7 @@ func (k *seeking) keep(w *bundle.Writer, result *oload.Result) error {
 }
 
 // keepCeilings writes those of each host, or of this process.
-func (k *seeking) keepCeilings(w *bundle.Writer, result *oload.Result) {
+func (k *search) keepCeilings(w *bundle.Writer, result *oload.Result) {
 	write := func(host int, stage string, v float64) {
 		if v > 0 {
 			w.Scalar(bundle.Scalar{Instance: fmt.Sprintf("driver-%d", host), Action: stage, Metric: stage + ".ceiling", Unit: "1/s", Value: v})
@@ -288,7 +288,7 @@ func (k *seeking) keepCeilings(w *bundle.Writer, result *oload.Result) {
 }
 
 // flags are what makes the findings doubtful.
-func (k *seeking) flags() (flags []bundle.Flag) {
+func (k *search) flags() (flags []bundle.Flag) {
 	if k.finder == nil || k.finder.Result() == nil {
 		return nil
 	}
@@ -299,7 +299,7 @@ func (k *seeking) flags() (flags []bundle.Flag) {
 }
 
 // code is the exit status of what was found: 3 where no rate was.
-func (k *seeking) code() int {
+func (k *search) code() int {
 	if k.finder != nil && k.finder.Result() != nil {
 		if v := k.finder.Result().Verdict; v == capacity.Never || v == capacity.Undecided {
 			return exitSLO
@@ -308,8 +308,8 @@ func (k *seeking) code() int {
 	return exitOK
 }
 
-// write says what was found.
-func (k *seeking) write(out io.Writer) error {
+// write prints the findings.
+func (k *search) write(out io.Writer) error {
 	if k.finder != nil && k.finder.Result() != nil {
 		if err := k.finder.Result().Write(out); err != nil {
 			return err
@@ -326,8 +326,8 @@ func (k *seeking) write(out io.Writer) error {
 	return nil
 }
 
-// childNullServer starts this program as a null server. It ends when this end of
-// its input is closed, which the kernel does if nobody else can any more.
+// childNullServer starts this program as a null server. It ends when its standard input is closed, at the latest when
+// this process ends.
 func childNullServer(ctx context.Context, size int64) (address string, stop func() error, err error) {
 	self, err := os.Executable()
 	if err != nil {

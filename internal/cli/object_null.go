@@ -73,7 +73,7 @@ func (f *nullFlags) serve(ctx context.Context, s *streams) error {
 	return failed(errors.Join(f.options.Serve(ctx, l), f.writeTruth()))
 }
 
-// check reads what the flags say.
+// check parses the flags.
 func (f *nullFlags) check() (err error) {
 	o := &f.options
 	if o.Size, err = selector.ParseBytes(f.size); err != nil {

@@ -71,8 +71,7 @@ func runPart(ctx context.Context, order, out string) (err error) {
 	return coordinator.RunShard(soft, hard, c)
 }
 
-// partOf says which part this is: the instances that one trigger makes share a
-// workload.
+// partOf reads which shard this is: the instances of one trigger share a workload.
 func partOf(c *coordinator.ShardConfig) error {
 	number := func(name string, least int) (n int, err error) {
 		if n, err = strconv.Atoi(os.Getenv(name)); err != nil || n < least {

@@ -12,9 +12,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// checkStores says, before anything is sent, what of the settings of stores
-// cannot be. What is not on this machine, and credentials, only matter where they
-// are to be here.
+// checkStores checks the settings of stores before anything is sent. Missing files and credentials are errors only if
+// this process runs the workload.
 func checkStores(s *streams, file string, w *model.Workload, here bool) error {
 	opener, said, problems := backend.Opener{Clock: op.NewClock(), Getenv: os.Getenv}, map[string]bool{}, model.Problems{}
 	check := opener.Check

@@ -16,9 +16,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Opener makes stores. Credentials are, of these, the first that is there:
-// what stands in the workload, what its setting "credentials" names, the
-// environment.
+// Opener opens stores. Credentials come from the first of: the workload, the file that its setting "credentials"
+// names, the environment.
 type Opener struct {
 	Clock  op.Clock
 	Getenv func(string) string
@@ -36,8 +35,7 @@ func (o *Opener) Store(m *model.Store) (client.Store, error) {
 	return nil, fmt.Errorf("unknown storage %q", m.Kind)
 }
 
-// Check says what of the settings of a store cannot be. Credentials are only
-// looked at if they stand in the workload. It sends nothing.
+// Check validates the settings of a store. It checks credentials only if they are in the workload, and sends nothing.
 func (o *Opener) Check(m *model.Store) error {
 	s := *m
 	if len(s.Secrets) == 0 {

@@ -63,7 +63,7 @@ func Find(kind string) *Descriptor {
 	return nil
 }
 
-// OfType gives the kind that carries out a type of storage of COSBench's XML; nil if none does.
+// OfType gives the kind that runs a type of storage of COSBench's XML; nil if none does.
 func OfType(name string) *Descriptor {
 	for _, d := range All() {
 		if d.Kind == name || slices.Contains(d.Types, name) {

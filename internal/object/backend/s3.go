@@ -41,7 +41,7 @@ var s3Storage = Descriptor{
 	},
 }
 
-// hasHostName says whether an address has a host name: COSBench's library puts no bucket before an IP address.
+// hasHostName reports whether an address has a host name: COSBench's library puts no bucket before an IP address.
 func hasHostName(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

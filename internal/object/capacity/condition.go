@@ -22,7 +22,7 @@ type Condition struct {
 	program *expr.Program
 }
 
-// phases are what may be asked of an operation beside its response and service.
+// phases are the views of an operation beside its response and service.
 var phases = []string{"connect", "firstByte", "drain"}
 
 var literal = regexp.MustCompile(`\b[0-9]+(?:\.[0-9]+)?(?:ns|us|µs|ms|s|m|h)\b`)
@@ -73,8 +73,7 @@ func ofOperations(message, example string) string {
 	return message
 }
 
-// durations writes 20ms as duration("20ms") outside of quotes, and says where a
-// column of the result was before.
+// durations writes 20ms as duration("20ms") outside of quotes, and maps a column of the result to the original.
 func durations(text string) (source string, column func(int) int) {
 	type shift struct{ at, by int } // from the column at of source on, so many were put in
 	var shifts []shift
@@ -103,8 +102,7 @@ func durations(text string) (source string, column func(int) int) {
 	}
 }
 
-// Judge says whether the condition held in what a stage measured. An operation
-// that failed, or was never begun, did not come in time: it counts as infinite.
+// Judge reports whether the condition held in a stage. Operations that failed or never began count as infinite.
 func (c *Condition) Judge(r *loadgen.StageResult) (expr.Verdict, error) {
 	w, err := newWindow(r)
 	if err != nil {
@@ -113,9 +111,8 @@ func (c *Condition) Judge(r *loadgen.StageResult) (expr.Verdict, error) {
 	return c.program.Judge(w, false), nil
 }
 
-// HeldByService says whether the condition would have held had every operation
-// begun when it was due: then it was for want of a worker, or a CPU, that it did
-// not.
+// HeldByService reports whether the condition would have held if every operation had begun when it was due: then
+// workers or CPU were missing.
 func (c *Condition) HeldByService(r *loadgen.StageResult) bool {
 	w, err := newWindow(r)
 	if err != nil {
@@ -125,8 +122,7 @@ func (c *Condition) HeldByService(r *loadgen.StageResult) bool {
 	return c.program.Judge(w, false).Status == expr.Pass
 }
 
-// Needs is how many operations a window must have for each quantile that is
-// asked for, at least; by name of operation.
+// Needs is how many operations a window must have for the quantiles of the condition; by name of operation.
 func (c *Condition) Needs() map[string]int64 {
 	needs := map[string]int64{}
 	for _, q := range c.program.Queries() {

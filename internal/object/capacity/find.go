@@ -15,7 +15,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/schedule"
 )
 
-// Carry carries a stage out.
+// Carry runs a stage.
 type Carry func(ctx, hard context.Context, s *model.Stage) *loadgen.StageResult
 
 // Finder searches the highest rate of a stage's work at which a condition holds.
@@ -23,14 +23,13 @@ type Finder struct {
 	Stage     string // that is repeated
 	Condition *Condition
 	Search    Search
-	// LeastGiven: Search.Least was asked for. Else Check raises it to what windows
-	// can tell.
+	// LeastGiven: Search.Least was given. Else Check raises it until windows have enough operations.
 	LeastGiven bool
 	// Window is how long each step is measured, after WarmUp.
 	Window, WarmUp time.Duration
-	// Tell is given lines about the steps; nil: nobody.
+	// Tell receives lines about the steps; nil: no output.
 	Tell func(line string)
-	// Ended is told of each step but the last, which Carry returns.
+	// Ended is called for each step except the last, which Carry returns.
 	Ended func(*loadgen.StageResult)
 
 	result Maximum
@@ -47,7 +46,7 @@ type Maximum struct {
 	Above     *float64 `json:"above"`
 	// Resolution is the width of that bracket, as a share of its lower end.
 	Resolution *float64 `json:"resolution"`
-	// Bound says what kept it from holding at Above (or at all), and why.
+	// Bound is what limited it at Above (or at all), with the evidence.
 	Bound    loadgen.Bound `json:"bound,omitempty"`
 	Evidence string        `json:"evidence,omitempty"`
 	Message  string        `json:"message,omitempty"`
@@ -123,7 +122,7 @@ func Target(w *model.Workload, name string) (*model.Stage, error) {
 	return found, nil
 }
 
-// Check says what is wrong before anything is sent.
+// Check validates the search before anything is sent.
 func (f *Finder) Check(w *model.Workload) error {
 	s, err := Target(w, f.Stage)
 	if err != nil {
@@ -145,16 +144,15 @@ func (f *Finder) Check(w *model.Workload) error {
 	return f.tellable(work)
 }
 
-// longest is how many times the window that was asked for a step's may be.
+// longest is how many times longer than the given window a step's may be.
 const longest = 10
 
 // enough is how many arrivals, which are random, are expected where fewer than
 // need are not.
 func enough(need int64) float64 { return float64(need) + 4*math.Sqrt(float64(need)) + 4 }
 
-// tellable sees to it that at each rate of the search the longest window is
-// expected to have as many operations as the quantiles need: the least rate is
-// raised, or, where it was asked for, refused.
+// tellable makes sure that at each rate the longest window is expected to have as many operations as the quantiles
+// need: it raises the least rate, or refuses it if it was given.
 func (f *Finder) tellable(w *model.Work) error {
 	s, window := &f.Search, longest*f.Window.Seconds() // the longest
 	for i := range w.Ops {
@@ -185,8 +183,7 @@ func roundUp(v float64) float64 {
 	return math.Ceil(v*scale) / scale
 }
 
-// Around carries stages out by inner, but the one that is searched again and
-// again. A step that fails the condition fails nothing else.
+// Around runs stages by inner, and repeats the searched one. A step that fails the condition does not fail the run.
 func (f *Finder) Around(inner Carry) Carry {
 	return func(ctx, hard context.Context, s *model.Stage) *loadgen.StageResult {
 		if s.Name != f.Stage {
@@ -234,7 +231,7 @@ func (f *Finder) search(ctx, hard context.Context, s *model.Stage, inner Carry) 
 	}
 }
 
-// whyEnded says why a search ended before it had a result.
+// whyEnded is why a search ended without a result.
 func whyEnded(ctx context.Context, err error) string {
 	const asked = "the run was asked to end"
 	cause := context.Cause(ctx)
@@ -249,8 +246,8 @@ func whyEnded(ctx context.Context, err error) string {
 	return fmt.Sprintf("%s; %v", asked, err)
 }
 
-// Once is w with the stage that is searched as one step carries it out, at a rate,
-// and how long that step goes on. For budgets; Check comes before.
+// Once is w with the searched stage as one step at a rate, and the duration of that step, for budgets. Call Check
+// before.
 func (f *Finder) Once(w *model.Workload, perSecond float64) (*model.Workload, time.Duration) {
 	once, took := *w, time.Duration(0)
 	once.Stages = slices.Clone(w.Stages)
@@ -267,8 +264,7 @@ func (f *Finder) Once(w *model.Workload, perSecond float64) (*model.Workload, ti
 	return &once, took
 }
 
-// step is the n-th stage, at a rate: an open loop with a warm-up and a window of
-// its own. The window is as long as it takes for the quantiles that are asked for.
+// step is the n-th stage, at a rate: an open loop with a warm-up and a window that is long enough for the quantiles.
 func (f *Finder) step(s *model.Stage, n int, perSecond float64) (*model.Stage, time.Duration) {
 	step := rename(s, fmt.Sprintf("%s.find%02d", s.Name, n))
 	w, _ := target(step) // Check found it
@@ -431,10 +427,10 @@ func (m *Maximum) String() string {
 	return text
 }
 
-// Own says whether what was found is a limit of the client, not of the store.
+// Own reports whether the client limits the result, not the store.
 func (m *Maximum) Own() bool { return m.Bound == loadgen.ClientBound || m.Bound == WorkerBound }
 
-// windows says in how many of those at a rate the condition held, or failed.
+// windows is in how many windows at a rate the condition held and failed.
 func (m *Maximum) windows(rate float64, held bool) string {
 	n, of, word := 0, 0, "failed"
 	if held {

@@ -33,8 +33,8 @@ type scaleStep struct {
 	workers, repetition int
 }
 
-// Expand is w with the stage repeated: in blocks that each have every number of
-// workers once, in random order, so that what drifts falls on all alike.
+// Expand is w with the stage repeated, in blocks that each have every number of workers once, in random order, so
+// that drift affects all alike.
 func (s *Scale) Expand(w *model.Workload, seed uint64) (*model.Workload, error) {
 	stage, err := Target(w, s.Stage)
 	if err != nil {

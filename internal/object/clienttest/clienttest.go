@@ -1,6 +1,4 @@
-// Package clienttest is the conformance suite of stores: what every adaptor
-// must do alike, whatever it speaks. Keeps says that the store remembers what
-// it was given; the null kinds do not.
+// Package clienttest is the conformance suite of clients: what all backends do in the same way.
 package clienttest
 
 import (
@@ -19,10 +17,9 @@ import (
 // Options of the suite.
 type Options struct {
 	Store client.Store
-	// Keeps: what was written can be read, and what was deleted cannot.
+	// Keeps: what was written can be read, and what was deleted cannot; the null kinds keep nothing.
 	Keeps bool
-	// Foreign makes a container behind the store's back, as somebody else
-	// would; nil: not tested.
+	// Foreign makes a container without the mark, as another program would; nil: not tested.
 	Foreign func(t *testing.T, name string)
 	// PartSize of multipart writes that the server takes; 0: not tested.
 	PartSize int64
@@ -57,7 +54,7 @@ func Run(t *testing.T, o Options) {
 	t.Run("abort", s.abort)
 }
 
-// do carries r out and checks what must hold of every result.
+// do executes r and checks what must hold of every result.
 func (s *suite) do(t *testing.T, r client.Request) client.Result {
 	t.Helper()
 	var res client.Result
@@ -75,7 +72,7 @@ func (s *suite) do(t *testing.T, r client.Request) client.Result {
 	return res
 }
 
-// must carries r out, which has to succeed.
+// must executes r, which has to succeed.
 func (s *suite) must(t *testing.T, r client.Request) client.Result {
 	t.Helper()
 	res := s.do(t, r)
@@ -85,7 +82,7 @@ func (s *suite) must(t *testing.T, r client.Request) client.Result {
 	return res
 }
 
-// absent carries r out, which must find nothing where the store keeps things.
+// absent executes r, which must find nothing where the store keeps things.
 func (s *suite) absent(t *testing.T, r client.Request) {
 	t.Helper()
 	if res := s.do(t, r); s.Keeps && !res.Absent() {
@@ -93,7 +90,7 @@ func (s *suite) absent(t *testing.T, r client.Request) {
 	}
 }
 
-// container makes one of ours and removes it after the test, with what is in it.
+// container makes a marked container and removes it, with its objects, after the test.
 func (s *suite) container(t *testing.T, name string, objects ...string) []byte {
 	t.Helper()
 	c := []byte(s.Prefix + name)

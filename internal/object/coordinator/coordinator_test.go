@@ -155,7 +155,7 @@ func (n *notes) hasBegun(what string) bool {
 	return n.began[what]
 }
 
-func dial(t *testing.T, c Config) *Fleet {
+func dial(t *testing.T, c Config) *Controller {
 	t.Helper()
 	f, err := Dial(t.Context(), c)
 	if err != nil {
@@ -165,7 +165,7 @@ func dial(t *testing.T, c Config) *Fleet {
 	return f
 }
 
-func carry(soft context.Context, f *Fleet, n *notes) *loadgen.Result {
+func carry(soft context.Context, f *Controller, n *notes) *loadgen.Result {
 	f.Observer = n
 	return loadgen.Sequence(soft, context.Background(), f.Workload, f.Stage, n.StageEnded)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Why a host cannot be had.
+// Reasons why a host cannot be used.
 var (
 	ErrToken   = errors.New("authentication failed: token mismatch, or not a cnsbench worker")
 	ErrVersion = errors.New("version mismatch: install the same version on all hosts")
@@ -69,8 +69,8 @@ type Config struct {
 	Sleep func(ctx context.Context, until time.Time) bool
 }
 
-// Fleet is hosts that wait for work.
-type Fleet struct {
+// Controller is hosts that wait for work.
+type Controller struct {
 	Config
 	Observer Observer // to be set before the first stage
 	peers    []*peer
@@ -80,7 +80,7 @@ type Fleet struct {
 	reading  sync.WaitGroup
 }
 
-// event is what a host said, or that it is lost.
+// event is a message of a host, or its loss.
 type event struct {
 	from *peer
 	frame
@@ -100,9 +100,9 @@ type peer struct {
 	gone error // nothing more is heard of it
 }
 
-// Dial reaches all hosts and joins their clocks to the run's. If one cannot be
-// had, none is taken, and the error names each with its reason.
-func Dial(ctx context.Context, c Config) (*Fleet, error) {
+// Dial connects to all hosts and synchronises their clocks with the run's. If it cannot use one, it uses none, and
+// the error names each with its reason.
+func Dial(ctx context.Context, c Config) (*Controller, error) {
 	if err := transport.CheckToken(c.Token); err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func Dial(ctx context.Context, c Config) (*Fleet, error) {
 		c.Silence = Silence
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	f := &Fleet{Config: c, closed: life.Done(), end: end, inbox: make(chan event, 64)}
+	f := &Controller{Config: c, closed: life.Done(), end: end, inbox: make(chan event, 64)}
 	failures := make([]error, len(c.Hosts))
 	var wait sync.WaitGroup
 	for i, h := range c.Hosts {
@@ -143,19 +143,19 @@ func label(h Host) string {
 	return h.Name + " (" + h.Address + ")"
 }
 
-// Close gives the hosts back. What they have not ended they end at once.
-func (f *Fleet) Close() {
+// Close releases the hosts, which stop at once.
+func (f *Controller) Close() {
 	f.end()
 	for _, p := range f.peers {
 		if p.link != nil {
-			_ = p.link.Close() // nothing is to be saved
+			_ = p.link.Close() // nothing to save
 		}
 	}
 	f.reading.Wait()
 }
 
 // About is what each host says of its machine, in the order of Hosts.
-func (f *Fleet) About() []json.RawMessage {
+func (f *Controller) About() []json.RawMessage {
 	var all []json.RawMessage
 	for _, p := range f.peers {
 		all = append(all, p.about)
@@ -164,7 +164,7 @@ func (f *Fleet) About() []json.RawMessage {
 }
 
 // Offsets are how far each host's clock is from the run's, with ±, in ns.
-func (f *Fleet) Offsets() (offsets, errs []int64) {
+func (f *Controller) Offsets() (offsets, errs []int64) {
 	for _, p := range f.peers {
 		now := f.Clock.Now()
 		at, plusMinus := p.hostTime(now)
@@ -180,7 +180,7 @@ const (
 )
 
 // reach makes one attempt: TLS, proofs, clocks, setup.
-func (f *Fleet) reach(ctx context.Context, p *peer) error {
+func (f *Controller) reach(ctx context.Context, p *peer) error {
 	ctx, cancel := context.WithTimeout(ctx, setUpWithin)
 	defer cancel()
 	l, err := transport.DialAnyone(ctx, p.Address, f.Silence)
@@ -201,7 +201,7 @@ func (f *Fleet) reach(ctx context.Context, p *peer) error {
 }
 
 // introduce proves the token and checks that the host has it too.
-func (f *Fleet) introduce(p *peer) error {
+func (f *Controller) introduce(p *peer) error {
 	proof, err := p.link.Prove(f.Token, asController)
 	if err != nil {
 		return err
@@ -236,8 +236,8 @@ func (f *Fleet) introduce(p *peer) error {
 	return nil
 }
 
-// listen hands on what a host says until it is lost.
-func (f *Fleet) listen(p *peer) {
+// listen passes on the messages of a host until it is lost.
+func (f *Controller) listen(p *peer) {
 	for {
 		var l frame
 		err := p.conn.Read(&l)
@@ -260,7 +260,7 @@ func (f *Fleet) listen(p *peer) {
 }
 
 // alive are the hosts that are not lost.
-func (f *Fleet) alive() []*peer {
+func (f *Controller) alive() []*peer {
 	return slices.DeleteFunc(slices.Clone(f.peers), func(p *peer) bool { return p.gone != nil })
 }
 

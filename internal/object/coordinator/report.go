@@ -38,7 +38,7 @@ type ended struct {
 	Works   []span        `json:"works,omitempty"`
 }
 
-// span is when a work was carried out and measured.
+// span is when a work was run and measured.
 type span struct {
 	Work  string  `json:"work"`
 	Began op.Time `json:"began"`

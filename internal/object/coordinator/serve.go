@@ -29,12 +29,12 @@ type ServeOptions struct {
 	// Open makes what opens stores. Without own they have the credentials that
 	// the controller sent, and no others.
 	Open func(own bool) func(*model.Store) (client.Store, error)
-	// Instead starts a null server on this machine, with objects of so many bytes,
-	// and has the works go there; what it returns ends it.
+	// Instead starts a null server on this machine, with objects of that many bytes, and redirects the works to it;
+	// stop ends it.
 	Instead func(ctx context.Context, works []model.Work, size int64) (stop func() error, err error)
 	// Sleep waits for an instant; false if ctx ended first.
 	Sleep func(ctx context.Context, until time.Time) bool
-	// About is told to controllers: what kind of machine this is.
+	// About describes this machine to controllers.
 	About json.RawMessage
 	Say   func(line string)
 }
@@ -47,9 +47,8 @@ type host struct {
 	with string // whom it serves; "": nobody
 }
 
-// Serve carries out what controllers that know the token order, one controller
-// at a time, until ctx ends. It closes the listener, and returns when what was
-// under way has ended.
+// Serve runs the orders of controllers that know the token, one controller at a time, until ctx ends. It closes the
+// listener, and returns when the last order has ended.
 func Serve(ctx context.Context, listener net.Listener, o ServeOptions) error {
 	h := &host{ServeOptions: o}
 	if h.Silence == 0 {
@@ -73,7 +72,7 @@ func (h *host) session(ctx context.Context, l *transport.Link) error {
 	h.Say(fmt.Sprintf("controller at %s: connected", l.RemoteAddr()))
 	ctx, cancel := context.WithCancel(ctx)
 	err := s.listen(ctx)
-	cancel() // what it ordered ends at once
+	cancel() // its orders end at once
 	s.rounds.Wait()
 	h.Say(fmt.Sprintf("controller at %s: disconnected", l.RemoteAddr()))
 	return err

@@ -9,8 +9,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/model"
 )
 
-// ShardOrder is what all shards of an object workload are given: the instances of a workload of a Benchmark,
-// which carry it out together, stage by stage.
+// ShardOrder is what all shards of an object workload are given: the instances of a workload of a Benchmark, which
+// run it together, stage by stage.
 type ShardOrder struct {
 	Workload model.Workload `json:"workload"`
 	Seed     uint64         `json:"seed"`

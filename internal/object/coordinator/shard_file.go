@@ -33,7 +33,7 @@ func (w *rowWriter) row(r row) {
 	w.err = err
 }
 
-// Shard is what a shard's file tells.
+// Shard is the content of a shard's file.
 type Shard struct {
 	ShardHead
 	// Barrier is when the first stage that is measured began, for which the run's
@@ -73,7 +73,7 @@ func ReadShard(from io.Reader) (*Shard, error) {
 	for n := 1; ; n++ {
 		line, err := readLine(lines)
 		if errors.Is(err, io.EOF) {
-			break // what stands before it is no whole line
+			break // the rest is an incomplete line
 		}
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
@@ -97,7 +97,7 @@ func ReadShard(from io.Reader) (*Shard, error) {
 	return p, nil
 }
 
-// readLine reads one whole line; io.EOF: there is none.
+// readLine reads one complete line; io.EOF: there is none.
 func readLine(from *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -241,8 +241,7 @@ func (p *Shard) ended(x *ended) error {
 	return nil
 }
 
-// sum adds the seconds up, exactly. Of a work that was lost under way the
-// measured window ends with what is known of it.
+// sum adds the seconds up, exactly. The measured window of a lost work ends with its last known second.
 func (s *ShardStage) sum() error {
 	for _, x := range s.Seconds {
 		if err := s.Works[x.Work].Cells.Merge(x.Cells); err != nil {

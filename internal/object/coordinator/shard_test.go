@@ -166,8 +166,8 @@ type outcome struct {
 	early []string // asked before the barrier opened
 }
 
-// carryOut runs n parts together in virtual time.
-func carryOut(t *testing.T, order *coordinator.ShardOrder, n int, during func(r *room, s *slow, cancel []context.CancelFunc)) outcome {
+// execute runs n parts together in virtual time.
+func execute(t *testing.T, order *coordinator.ShardOrder, n int, during func(r *room, s *slow, cancel []context.CancelFunc)) outcome {
 	t.Helper()
 	clock := op.NewClock()
 	s, r := &slow{clock: clock}, newRoom(n)
@@ -229,11 +229,11 @@ func TestPartsAreTheWhole(t *testing.T) {
 		w.Ops[0].Division = model.ByObject
 	}
 	var one outcome
-	synctest.Test(t, func(t *testing.T) { one = carryOut(t, whole(main), 1, nil) })
+	synctest.Test(t, func(t *testing.T) { one = execute(t, whole(main), 1, nil) })
 	for _, n := range []int{2, 3, 5, 9} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				many := carryOut(t, whole(main), n, nil)
+				many := execute(t, whole(main), n, nil)
 				for i, err := range many.errs {
 					if err != nil || many.parts[i].Torn {
 						t.Errorf("part %d: %v, torn %v", i, err, many.parts[i].Torn)
@@ -311,7 +311,7 @@ func TestLatePart(t *testing.T) {
 
 func TestStagesBeginTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		out := carryOut(t, whole(func(w *model.Work) { w.Runtime = 5 * time.Second }), 3, nil)
+		out := execute(t, whole(func(w *model.Work) { w.Runtime = 5 * time.Second }), 3, nil)
 		for k := range out.parts[0].Stages {
 			for _, p := range out.parts[1:] {
 				a, b := out.parts[0].Stages[k], p.Stages[k]
@@ -332,7 +332,7 @@ func TestStagesBeginTogether(t *testing.T) {
 // A part that fails before the barrier ends all, but for what cleans up.
 func TestOneFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		out := carryOut(t, whole(func(w *model.Work) { w.Runtime = 5 * time.Second }), 3, func(r *room, s *slow, _ []context.CancelFunc) {
+		out := execute(t, whole(func(w *model.Work) { w.Runtime = 5 * time.Second }), 3, func(r *room, s *slow, _ []context.CancelFunc) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.fails = "put c1/myobjects7"
@@ -354,7 +354,7 @@ func TestOneFails(t *testing.T) {
 
 func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		out := carryOut(t, whole(func(w *model.Work) { w.Runtime = time.Hour }), 2, func(r *room, _ *slow, cancel []context.CancelFunc) {
+		out := execute(t, whole(func(w *model.Work) { w.Runtime = time.Hour }), 2, func(r *room, _ *slow, cancel []context.CancelFunc) {
 			time.Sleep(time.Minute)
 			close(r.open)
 			time.Sleep(10 * time.Second)
@@ -386,7 +386,7 @@ func TestInterrupted(t *testing.T) {
 // is accounted for.
 func TestLostPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		out := carryOut(t, whole(func(w *model.Work) {
+		out := execute(t, whole(func(w *model.Work) {
 			w.Runtime, w.Rate, w.RateText = 10*time.Second, schedule.Constant{Rate: 25}, "constant(25)"
 		}), 2, nil)
 		text := out.texts[1]

@@ -23,8 +23,8 @@ type entry struct {
 // one wins.
 type config map[string]entry
 
-// with adds a config string: ";" splits entries, the first "=" splits an
-// entry, both sides are trimmed. What has no "=" is returned.
+// with adds a config string: ";" splits entries, the first "=" splits an entry, both sides are trimmed. It returns
+// the entries without "=".
 func (c config) with(a attr) (config, []string) {
 	if a.value == "" {
 		return c, nil
@@ -75,7 +75,7 @@ func parseSeconds(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// fastest is the highest rate that is taken for meant, in operations a second.
+// fastest is the highest rate that is accepted, in operations a second.
 const fastest = 1e7
 
 // ParseRate reads constant(n), poisson(n), both in operations a second, and

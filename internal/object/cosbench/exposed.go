@@ -8,8 +8,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/model"
 )
 
-// tellingKey is the least length of an access key that is no mere name of
-// somebody, such as minio, which may stand anywhere.
+// tellingKey is the least length of an access key that is treated as a secret: shorter ones, such as minio, are
+// common words.
 const tellingKey = 16
 
 // Secrets are the credentials of a workload's stores, with what each is; of finds
@@ -47,7 +47,7 @@ func (p *parser) exposed(n *node, secrets map[string]string) {
 
 func (p *parser) within(n *node, find *strings.Replacer) {
 	if n.name == "auth" || n.name == "storage" {
-		return // what stands there is kept apart
+		return // its values are kept apart
 	}
 	for _, name := range kept {
 		a, ok := n.attrs[name]

@@ -185,7 +185,7 @@ func (p *parser) ranged(o *model.Op, l level) {
 	}
 }
 
-// known warns of keys that nobody reads, once where they stand.
+// known warns of keys that have no effect, once for each.
 func (p *parser) known(n *node, c config) {
 	if p.seen == nil {
 		p.seen = map[entry]bool{}

@@ -16,7 +16,7 @@ import (
 
 // Options are what a file may refer to.
 type Options struct {
-	// Getenv looks up ${NAME}; nil: there are none.
+	// Getenv looks up ${NAME}; nil: no variable is set.
 	Getenv func(name string) (string, bool)
 	// Hosts that a work may name as its driver; nil: there is one, which does all.
 	Hosts []string
@@ -75,7 +75,7 @@ type parser struct {
 	seen   map[entry]bool // keys of operations' configs that were judged
 }
 
-// level is what an element hands down.
+// level is what an element inherits.
 type level struct {
 	config  config
 	auth    *node
@@ -160,14 +160,13 @@ func (p *parser) workload(n *node) *model.Workload {
 	return w
 }
 
-// nameOf is a name, and where it stands.
+// nameOf is a name and its line.
 type nameOf struct {
 	name *string
 	line int
 }
 
-// distinct gives names of their own to what is told apart by its name here, where
-// COSBench numbers it.
+// distinct makes names unique, which COSBench replaces by numbers.
 func (p *parser) distinct(what string, list []nameOf) {
 	taken, last := map[string]bool{}, map[string]int{}
 	for _, x := range list {
@@ -254,8 +253,7 @@ var specials = map[model.WorkKind]struct {
 	model.Prepare: {model.Write, model.ByObject}, model.Cleanup: {model.Delete, model.ByObject},
 }
 
-// newer are types of works and of operations that later versions of COSBench
-// have, and what is here in their place.
+// newer are types of works and operations of later versions of COSBench, with their replacement here.
 var newer = map[string]string{
 	"mprepare":   "prepare writes objects whole; in parts a work of type normal does, by an operation multipart with objects=r(a,b) and totalOps",
 	"mwrite":     "multipart writes objects in parts",
@@ -321,9 +319,8 @@ func (p *parser) work(n *node, l level) model.Work {
 	return w
 }
 
-// once leaves out of a special work what COSBench sets itself whatever stands
-// there: nothing ends or paces it before it is through, and its division is
-// given.
+// once removes the settings of a special work that COSBench overrides: it has no end but its last item, no pace, and
+// a fixed division.
 func (p *parser) once(n *node, w *model.Work, division model.Division) {
 	own, _ := config(nil).with(n.attrs["config"])
 	var ignored []string

@@ -35,16 +35,14 @@ var (
 		"auth":    {"url": "auth_url", "tenname": "tenant_name"},
 		"storage": {"aws_region": "region"},
 	}
-	// elsewhere are keys of COSBench's auths and storages that have no meaning here,
-	// and what has.
+	// elsewhere are keys of COSBench's auths and storages that have no effect here, with their replacement.
 	elsewhere = map[string]map[string]string{
 		"auth": {"service": "the service of type object-store is taken", "userid": "username says who it is",
 			"timeout": "that of the storage holds for it too", "token": "give it to the storage, with storage_url"},
 		"storage": {"max_connections": "each worker has a connection of its own",
 			"part_size": "partsize of an operation multipart"},
 	}
-	// unsupported are keys of storages that change what is measured, with the one
-	// value that is what happens without them.
+	// unsupported are keys of storages that change the measurement, with the only value that is accepted.
 	unsupported = map[string]string{"storage_class": "STANDARD"}
 	// switches are true or false, in whatever letters.
 	switches   = []string{"path_style_access", "no_verify_ssl"}
@@ -93,7 +91,7 @@ func (p *parser) store(work *node, l level) model.Store {
 	return s
 }
 
-// failOnce says what is wrong with an element that many works share once.
+// failOnce reports a problem of an element that many works share once.
 func (p *parser) failOnce(line int, hint, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	if !slices.ContainsFunc(p.Problems, func(q model.Problem) bool { return q.Line == line && q.Message == message }) {
@@ -111,7 +109,7 @@ func storageTypes() (types []string) {
 	return types
 }
 
-// complete refuses a store that cannot be reached as it stands.
+// complete refuses a store whose settings are incomplete.
 func (p *parser) complete(d *backend.Descriptor, s *model.Store, l level) {
 	if d.Check == nil {
 		return
@@ -208,8 +206,7 @@ var (
 	placeholder = regexp.MustCompile(`^(<.*>|\{\{.*\}\}|\[.*\]|\.\.\.|…|MODIFY_?ME|CHANGE_?ME|YOUR_.*|HOSTNAME)$`)
 )
 
-// expand fills in variables of the environment and refuses what is left to be
-// filled in by hand.
+// expand replaces variables of the environment and refuses placeholders.
 func (p *parser) expand(e entry) (string, bool) {
 	ok := true
 	value := variable.ReplaceAllStringFunc(e.value, func(m string) string {

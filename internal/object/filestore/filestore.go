@@ -71,7 +71,7 @@ func (c *adapter) Abort() { c.aborted.Store(true) }
 
 func (c *adapter) Close() {}
 
-// ended is an error if nobody waits any more.
+// ended is an error after Abort.
 func (c *adapter) ended() error {
 	if c.aborted.Load() {
 		return context.Canceled
@@ -79,15 +79,14 @@ func (c *adapter) ended() error {
 	return nil
 }
 
-// Do carries r out; what the system says of an error becomes a status like
-// HTTP's.
+// Do executes r; what the system says of an error becomes a status like HTTP's.
 func (c *adapter) Do(_ context.Context, r *client.Request, res *client.Result) {
 	*res = client.Result{Started: c.store.clock.Now(), First: op.Never, Attempts: 1}
 	if c.aborted.Load() {
 		res.Failure, res.Ended = httpconn.Aborted, res.Started
 		return
 	}
-	status, err := c.carryOut(r, res)
+	status, err := c.execute(r, res)
 	res.Ended = c.store.clock.Now()
 	if res.First.Known() {
 		res.Drain = int64(res.Ended - res.First)
@@ -130,7 +129,7 @@ func statusOf(err error) (int, string) {
 	return 0, ""
 }
 
-func (c *adapter) carryOut(r *client.Request, res *client.Result) (int, error) {
+func (c *adapter) execute(r *client.Request, res *client.Result) (int, error) {
 	dir, err := c.path(string(r.Container))
 	if err != nil {
 		return 0, err

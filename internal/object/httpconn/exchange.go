@@ -10,8 +10,7 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Content is the body of a request. Read fills dst with what stands at offset;
-// an error, which is one of our side, ends the exchange.
+// Content is the body of a request. Read fills dst from an offset; an error ends the exchange.
 type Content interface {
 	Read(dst []byte, offset int64) error
 }
@@ -88,8 +87,8 @@ func (c *Conn) exchange(x *Exchange) *Failure {
 	if sent != nil && sent.Kind != Reset && sent.Kind != SendStalled {
 		return sent
 	}
-	// A server that refuses a request may answer before it has read all of it,
-	// and close, or read no more: what it says is worth more than that.
+	// A server that refuses a request may respond before it has read all of it, and close: its response matters more
+	// than the failed write.
 	if sent != nil && sent.Kind == SendStalled {
 		_ = c.c.SetReadDeadline(c.ep.Clock.At(c.ep.Clock.Now()).Add(slack))
 		if c.aborted.Load() {

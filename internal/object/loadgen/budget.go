@@ -47,8 +47,8 @@ func ReadSize(w *model.Workload) float64 {
 	return size
 }
 
-// readSizeOf is the mean size of the objects that an operation of a work may read,
-// by who writes them; where nobody writes any of them, that of all that is written.
+// readSizeOf is the mean size of the objects that an operation of a work may read, by the works that write them; if
+// none does, the mean of all written objects.
 func readSizeOf(w *model.Workload, work *model.Work, read *model.Op) float64 {
 	size, known := meanSize(w, func(by *model.Work, o *model.Op) float64 {
 		a, b := &work.Store, &by.Store
@@ -129,7 +129,7 @@ func (z *sizes) budget(w *model.Work) model.Budget {
 		z.add(&b, &w.Ops[0], n)
 		return b
 	}
-	ops := z.foretold(w)
+	ops := z.maxOps(w)
 	if math.IsInf(ops, 1) {
 		b.Open, ops = true, 0
 	}
@@ -139,9 +139,9 @@ func (z *sizes) budget(w *model.Work) model.Budget {
 	return b
 }
 
-// foretold is how many operations a normal work has at most; infinite where
+// maxOps is how many operations a normal work has at most; infinite where
 // nothing says.
-func (z *sizes) foretold(w *model.Work) float64 {
+func (z *sizes) maxOps(w *model.Work) float64 {
 	n := math.Inf(1)
 	if w.TotalOps > 0 {
 		n = float64(w.TotalOps)

@@ -45,7 +45,7 @@ func (c Cells) MarshalJSON() ([]byte, error) {
 	return json.Marshal(list)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. It refuses what cannot be.
+// UnmarshalJSON is the inverse of MarshalJSON. It refuses impossible counts.
 func (c *Cells) UnmarshalJSON(b []byte) error {
 	var list []encoded
 	if err := json.Unmarshal(b, &list); err != nil {
@@ -88,7 +88,7 @@ func flatten(h *hist.Histogram) *flat {
 
 var errHistogram = errors.New("invalid counts of a histogram")
 
-// histogram is what was flattened; an empty one of nil.
+// histogram is the inverse of flattening; nil gives an empty one.
 func (f *flat) histogram() (*hist.Histogram, error) {
 	h := hist.New()
 	if f == nil {

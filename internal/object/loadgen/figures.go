@@ -15,7 +15,7 @@ import (
 type Figures struct {
 	Op     int
 	Name   string
-	OK     int64 // did what they were to do
+	OK     int64 // succeeded
 	Failed int64
 	// Lost were due and never started, or had not ended when the work did.
 	Lost     int64
@@ -156,8 +156,7 @@ func perSecond(n float64, d time.Duration) float64 {
 	return n / d.Seconds()
 }
 
-// SuccessRatio of the operations that were due, for one that was lost did not do
-// what it was to do either; false if none was due.
+// SuccessRatio is the share of due operations that succeeded: lost ones count as failed; false if none was due.
 func (f *Figures) SuccessRatio() (float64, bool) {
 	due := f.OK + f.Failed + f.Lost
 	if due == 0 {
@@ -166,8 +165,8 @@ func (f *Figures) SuccessRatio() (float64, bool) {
 	return float64(f.OK) / float64(due), true
 }
 
-// Response is a quantile over the operations that were OK and those that were
-// lost, which count as infinite; ok is false where there are none.
+// Response is a quantile over the successful operations and the lost ones, which count as infinite; ok is false
+// without any.
 func (f *Figures) Response(q float64) (ns int64, infinite, ok bool) {
 	n := f.Cell.Response.N()
 	if n+f.Lost == 0 {

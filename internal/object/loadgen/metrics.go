@@ -13,9 +13,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Metrics are what a record has of works. Of an operation called read the
-// response is read, for it is what is shown first; the phases stand beside it
-// as read.service, read.connect and so on, what failed as read!LABEL.
+// Metrics are the metrics of works in a bundle. The response of an operation called read is the metric read; its
+// phases are read.service, read.connect and so on, its failures read!LABEL.
 type Metrics struct {
 	Histograms []Histogram
 	Scalars    []Scalar
@@ -106,10 +105,8 @@ const (
 	successRatio = ".successRatio"
 )
 
-// Together are the metrics of works that went on side by side: their histograms
-// are merged, exactly, and their counts added up. Rates are of the time from where
-// the first window began to where the last one ended: what was over sooner did
-// nothing in the rest of it.
+// Together merges the metrics of concurrent works: histograms exactly, counts by addition. Rates are over the time
+// from the start of the first window to the end of the last.
 func Together(works []Metrics) (Metrics, error) {
 	if len(works) == 1 {
 		return works[0], nil
@@ -162,8 +159,7 @@ func Together(works []Metrics) (Metrics, error) {
 	return all, nil
 }
 
-// Rates are what ended in a second of a work, ramps too: completions and bytes
-// of what was done, failures, and what was given up as lost, a second.
+// Rates are the completions, bytes, failures and lost operations per second of a work, ramps included.
 func Rates(w *model.Work, from, to op.Time, cells Cells) []Scalar {
 	span := time.Duration(to - from).Seconds()
 	if span <= 0 {

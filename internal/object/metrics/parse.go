@@ -18,13 +18,11 @@ import (
 	"github.com/cnsbench/cnsbench/internal/workload/parser"
 )
 
-// Parse is the parser.Func of object workloads: it reads what one part of an object workload wrote (*.objects.jsonl).
+// Parse is the parser.Func of object workloads: it reads the file of one shard (*.objects.jsonl).
 //
-// The metrics of a stage's works have the names of their operations where it is
-// the only stage that is measured; else the stage's name stands before, as it
-// does with stages that are not: main.read, prepare.write. With several works in
-// a stage those of each stand beside, as WORK.read. Histograms are exact; the
-// response counts from when an operation was due.
+// Metrics are named after operations in the only measured stage; in other stages the stage's name is the prefix:
+// main.read, prepare.write. With several works in a stage each also has its own metrics, such as WORK.read.
+// Histograms are exact; the response counts from when an operation was due.
 func Parse(in parser.Input) (parser.Result, error) {
 	p, err := readPart(in.Files)
 	if err != nil {
@@ -85,7 +83,7 @@ func (o *objects) warn(code, format string, args ...any) {
 	o.res.Warnings = append(o.res.Warnings, parser.Warning{Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
-// judge warns of what is missing and of what makes figures doubtful.
+// judge warns of missing data and of reasons to doubt the figures.
 func (o *objects) judge() {
 	p := o.part
 	who := fmt.Sprintf("part %d of %d", p.Index+1, p.Parts)
@@ -156,7 +154,7 @@ func (o *objects) stage(s *coordinator.ShardStage) error {
 	return nil
 }
 
-// stagePrefix is what stands before the names of a stage's metrics.
+// stagePrefix is the prefix of the names of a stage's metrics.
 func stagePrefix(w *model.Workload, stage string) string {
 	normal := func(s model.Stage) bool {
 		return slices.ContainsFunc(s.Works, func(w model.Work) bool { return w.Kind == model.Normal })
@@ -215,13 +213,12 @@ func (o *objects) slices(s *coordinator.ShardStage, i int, prefix string) error 
 	return nil
 }
 
-// wholeSecond is by how much one that was told of may be shorter or longer.
+// wholeSecond is how much a reported second may differ from one second.
 const wholeSecond = 20 * time.Millisecond
 
-// series are the rates of the wanted works by second; what those that go on side by
-// side did in one is added up. What a work did in less than half a second, at its
-// end, belongs to the second before; what is no whole second otherwise stands for
-// itself, as long as it is: so they add up to the totals.
+// series are the rates of the wanted works by second, added up over concurrent works. A remainder of less than half a
+// second at the end of a work belongs to the second before; any other incomplete second is a series of its own with
+// its own step, so that all add up to the totals.
 func (o *objects) series(prefix string, s *coordinator.ShardStage, wanted func(work int) bool) error {
 	type second struct {
 		at   op.Time

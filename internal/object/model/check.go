@@ -188,7 +188,7 @@ func (ps *checker) divided(w *Work, o *Op) {
 	}
 }
 
-// idle says whether s, divided among the workers, is not enough for all.
+// idle reports whether s, divided among the workers, is not enough for all.
 func (ps *checker) idle(w *Work, o *Op, s selector.Spec, divided, key string) {
 	const hint = "use fewer workers or a wider range"
 	switch n := int64(w.Workers) - s.Size(); {

@@ -30,7 +30,7 @@ const CheckWithin = 5 * time.Second
 // of a stamp.
 const tellable = 32
 
-// Fits says whether the check has a meaning after such an operation.
+// Fits reports whether the check has a meaning after such an operation.
 func (c IntegrityCheck) Fits(t OpType) bool {
 	switch c {
 	case ReadAfterWrite, ListAfterWrite:
@@ -39,16 +39,14 @@ func (c IntegrityCheck) Fits(t OpType) bool {
 	return t == Delete
 }
 
-// Owned says whether each object that the work changes belongs to one of its
-// workers: so it is where it checks anything, for else a worker might meet what
-// another one did.
+// Owned reports whether each object that the work changes belongs to one of its workers: so it is where it checks
+// anything, for else a worker might meet what another one did.
 func (w *Work) Owned() bool {
 	return slices.ContainsFunc(w.Ops, func(o Op) bool { return len(o.Checks) > 0 })
 }
 
-// Owns says whether the objects that an operation of the work takes belong to
-// one worker each: worker i of W has those whose number is i modulo W. Special
-// works divide theirs.
+// Owns reports whether the objects that an operation of the work takes belong to one worker each: worker i of W has
+// those whose number is i modulo W. Special works divide theirs.
 func (w *Work) Owns(o *Op) bool { return w.Kind == Normal && o.Type.Writes() && w.Owned() }
 
 // checked says what would make a violation of a check no fact.
@@ -108,7 +106,7 @@ func sameStore(a, b *Store) bool {
 	return a.Kind == b.Kind && a.Settings["endpoint"] == b.Settings["endpoint"] && a.Settings["root"] == b.Settings["root"] && a.Auth["auth_url"] == b.Auth["auth_url"]
 }
 
-// meets says whether what p changes may be among what o checks.
+// meets reports whether what p changes may be among what o checks.
 func meets(o, p *Op) bool {
 	if !namesMeet(o.ContainerName, p.ContainerName, o.Containers.Low <= p.Containers.High && p.Containers.Low <= o.Containers.High) {
 		return false
@@ -125,8 +123,8 @@ func meets(o, p *Op) bool {
 	return namesMeet(o.ObjectName, p.ObjectName, inRange)
 }
 
-// namesMeet says whether two families of names may have one in common; where
-// their prefixes differ only by digits, numbers do not tell them apart.
+// namesMeet reports whether two families of names may have one in common; where their prefixes differ only by digits,
+// numbers do not tell them apart.
 func namesMeet(a, b Name, inRange bool) bool {
 	if a == b {
 		return inRange

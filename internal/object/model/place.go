@@ -28,7 +28,7 @@ func (n Numbered) All() iter.Seq[string] {
 	}
 }
 
-// Places are the containers that the works of type init make, by their stores, but for stores that keep nothing.
+// Places are the containers that the works of type init make, by their stores, except for stores that keep nothing.
 func Places(w *Workload, kinds Kinds) (places []Place) {
 	for i := range w.Stages {
 		for j := range w.Stages[i].Works {

@@ -46,7 +46,7 @@ func (o Options) Serve(ctx context.Context, l net.Listener) error {
 		}
 		go func() {
 			defer s.remove(c)
-			_ = s.serve(ctx, c) // the client's affair
+			_ = s.serve(ctx, c) // errors are the client's concern
 		}()
 	}
 }

@@ -15,9 +15,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/object/model"
 )
 
-// Convert makes a Benchmark with one object workload of a workload of object
-// storage. What a Benchmark cannot say as it stands is told in notes; what it
-// cannot say at all is an error.
+// Convert makes a Benchmark with one object workload. The notes list what the Benchmark expresses differently; what
+// it cannot express is an error.
 func Convert(w *model.Workload) (*v1alpha1.Benchmark, []string, error) {
 	c := converted{}
 	spec := &v1alpha1.ObjectSpec{}

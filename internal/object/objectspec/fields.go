@@ -33,7 +33,7 @@ func fields() []field {
 	}
 }
 
-// hasField says whether a kind of storage has a field of its own.
+// hasField reports whether a kind of storage has a field of its own.
 func hasField(kind string) bool {
 	return slices.ContainsFunc(fields(), func(f field) bool { return f.kind == kind })
 }

@@ -1,5 +1,5 @@
-// Package objectspec turns the objectSpec of a Benchmark into an object workload, and a workload of COSBench
-// into a Benchmark. It has no side effects.
+// Package objectspec turns the objectSpec of a Benchmark into an object workload, and a COSBench workload into a
+// Benchmark. It has no side effects.
 package objectspec
 
 import (
@@ -114,8 +114,7 @@ var words = model.Words{
 
 func fieldOf(key string) string { return cmp.Or(renamed[key], key) }
 
-// place is where in the file a problem is: at its field, of the operation or,
-// where it says nothing of it, of its work.
+// place is the path of a problem: its field of the operation, or of the work if the operation does not have it.
 func (o *reader) place(path string, p model.Problem) string {
 	if p.Line == 0 {
 		return path

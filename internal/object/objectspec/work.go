@@ -61,7 +61,7 @@ func (o *reader) work(path string, s *v1alpha1.ObjectWork, top string, spec *v1a
 		w.Name = s.Type
 	}
 	if s.Type != string(model.Normal) && specialOps[w.Kind].op == "" {
-		w.Kind = model.Delay // the schema has said that there is no such type
+		w.Kind = model.Delay // reported by the schema
 		return w
 	}
 	if w.Interval < time.Second {
@@ -99,7 +99,7 @@ func (o *reader) work(path string, s *v1alpha1.ObjectWork, top string, spec *v1a
 		}
 		op := model.Op{Type: special.op, Name: string(special.op), Weight: 100, Division: special.division, Line: o.line(path)}
 		if o.target(path, &op, &s.ObjectTarget); op.Division == model.ByNone {
-			op.Division = special.division // that it cannot be was said
+			op.Division = special.division // the problem was reported
 		}
 		w.Ops = []model.Op{op}
 		return w
@@ -108,15 +108,14 @@ func (o *reader) work(path string, s *v1alpha1.ObjectWork, top string, spec *v1a
 	return w
 }
 
-// operations of a normal work. What stands beside them holds for all that do
-// not say otherwise.
+// operations of a normal work. The fields of the work are the defaults of its operations.
 func (o *reader) operations(path string, w *model.Work, s *v1alpha1.ObjectWork) {
 	named := map[string]bool{}
 	for i := range s.Operations {
 		at := fmt.Sprintf("%s.operations[%d]", path, i)
 		x := &s.Operations[i]
 		if !slices.Contains(model.Types, model.OpType(x.Type)) {
-			continue // the schema has said it
+			continue // reported by the schema
 		}
 		op := model.Op{Type: model.OpType(x.Type), Name: string(x.Name), Weight: int(*x.Ratio), Division: model.ByNone, Line: o.line(at)}
 		if x.Name != "" {
@@ -191,7 +190,7 @@ func (o *reader) read(path string, op *model.Op, x *v1alpha1.ObjectOperation) {
 	}
 }
 
-// target takes which containers and objects are meant, and what is written.
+// target reads the containers, the objects and the content.
 func (o *reader) target(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
 	op.ContainerName = model.Name{Prefix: t.ContainerPrefix, Suffix: t.ContainerSuffix}
 	op.ObjectName = model.Name{Prefix: "myobjects", Suffix: t.ObjectSuffix}
@@ -233,7 +232,7 @@ func (o *reader) target(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
 	}
 }
 
-// checks are those of the target that have a meaning after the operation.
+// checks are those of the target that apply to the operation.
 func (o *reader) checks(path string, op *model.Op, t *v1alpha1.ObjectTarget) {
 	for _, name := range t.Checks {
 		if c := model.IntegrityCheck(name); c.Fits(op.Type) {

@@ -12,8 +12,8 @@ import (
 	"github.com/cnsbench/cnsbench/internal/op"
 )
 
-// Hosts writes the run of a fleet: each host's figures as instances of its own,
-// the rows of COSBench's files of all together. It is fleet's Observer.
+// Hosts is the coordinator.Observer that writes a run: each host's figures as its own instances, COSBench's files for
+// all together.
 type Hosts struct {
 	*Recorder
 	hosts []*host
@@ -28,7 +28,7 @@ func NewHosts(r *Recorder, n int) *Hosts {
 	return h
 }
 
-// StageBegan tells that a stage is being made ready.
+// StageBegan reports that a stage is prepared.
 func (h *Hosts) StageBegan(s *model.Stage, _ op.Time) { h.next(s) }
 
 // Second adds a row of COSBench's file.

@@ -50,8 +50,7 @@ func Write(out io.Writer, r *loadgen.Result) error {
 	return failures(out, r)
 }
 
-// checks says of each operation's checks how many there were, and what was not
-// as it had to be.
+// checks prints, for each operation, how many checks there were and their violations.
 func checks(out io.Writer, r *loadgen.Result) error {
 	for i := range r.Stages {
 		for j := range r.Stages[i].Works {

@@ -171,7 +171,7 @@ func (c *adapter) simple(ctx context.Context, method string, container, object [
 	return c.explained(c.Send(ctx, res, false), res)
 }
 
-// Do carries r out.
+// Do executes r.
 func (c *adapter) Do(ctx context.Context, r *client.Request, res *client.Result) {
 	c.Begin(res)
 	if c.store.virtualHost && !hostLabel(r.Container) {
@@ -208,7 +208,7 @@ func (c *adapter) refuse(res *client.Result, why string) {
 	res.Ended = res.Started
 }
 
-// hostLabel says whether a bucket's name can stand before a host's.
+// hostLabel reports whether a bucket's name can stand before a host's.
 func hostLabel(name []byte) bool {
 	for _, c := range name {
 		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '.' || c == '_') {
@@ -310,8 +310,8 @@ func names(answer []byte) (all []string) {
 	}
 }
 
-// listed says whether a listing has a key. Those with the key as their prefix
-// come behind it, so that it can only be the first.
+// listed reports whether a listing has a key. Those with the key as their prefix come behind it, so that it can only
+// be the first.
 func listed(answer, key []byte) bool {
 	if len(key) == 0 {
 		return false

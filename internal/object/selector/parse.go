@@ -50,9 +50,8 @@ func Parse(text string) (Spec, error) {
 	return s, nil
 }
 
-// ParseSizes reads a selector of sizes with its unit behind it, such as
-// c(64)KB. B, KB, MB and GB are decimal; KiB, MiB and GiB binary. The unit is
-// required, as it is by COSBench: who leaves it out seldom means bytes.
+// ParseSizes reads a selector of sizes with its unit behind it, such as c(64)KB. B, KB, MB and GB are decimal; KiB,
+// MiB and GiB binary. The unit is required, as it is by COSBench: who leaves it out rarely means bytes.
 func ParseSizes(text string) (Sizes, error) {
 	s, rest, err := parse(text)
 	if err == nil && rest == "" {

@@ -41,7 +41,7 @@ type Bucket struct{ Low, High, Weight int64 }
 // its buckets.
 func (s Spec) Size() int64 { return s.High - s.Low + 1 }
 
-// Divisible says whether a worker can be given a part of s of its own.
+// Divisible reports whether a worker can be given a part of s of its own.
 func (s Spec) Divisible() bool {
 	return s.Kind != Histogram && s.Kind != Sequential
 }
@@ -146,7 +146,7 @@ func (s Spec) Picker(cursor *Cursor, rng *rand.Rand) (Picker, error) {
 	return newHotspot(s, rng), nil
 }
 
-// Check says what is wrong with s, if anything is.
+// Check reports what is wrong with s, if anything is.
 func (s Spec) Check() error {
 	switch {
 	case s.Kind < Constant || s.Kind > Hotspot:

@@ -101,7 +101,7 @@ func (c *adapter) Close() {
 	}
 }
 
-// Do carries r out; where the token has expired, once more with a new one.
+// Do executes r; where the token has expired, once more with a new one.
 func (c *adapter) Do(ctx context.Context, r *client.Request, res *client.Result) {
 	*res = client.Result{Started: op.Never, First: op.Never}
 	began := c.store.config.Clock.Now()
@@ -115,7 +115,7 @@ func (c *adapter) Do(ctx context.Context, r *client.Request, res *client.Result)
 			c.unauthorised(res, began, err)
 			return
 		}
-		c.carryOut(ctx, r, res)
+		c.execute(ctx, r, res)
 		if res.Status != 401 && res.Failure == "" && !a.opened.Load() {
 			a.opened.Store(true)
 		}
@@ -193,7 +193,7 @@ func escape(b, text []byte) []byte {
 	return b
 }
 
-func (c *adapter) carryOut(ctx context.Context, r *client.Request, res *client.Result) {
+func (c *adapter) execute(ctx context.Context, r *client.Request, res *client.Result) {
 	switch r.Verb {
 	case client.Get:
 		c.head("GET", r.Container, r.Object, "")
@@ -247,7 +247,7 @@ func (c *adapter) put(ctx context.Context, r *client.Request, res *client.Result
 // that a segment is of: two writes of one object share none.
 const segments = "/.cnsbench-"
 
-// segment says whether an object is one that putParts made as a part of another.
+// segment reports whether an object is one that putParts made as a part of another.
 func segment(name string) bool {
 	_, rest, ok := strings.Cut(name, segments)
 	if !ok || len(rest) != 25 || rest[16] != '/' {
@@ -401,8 +401,7 @@ func (c *adapter) checkOwner(ctx context.Context, container []byte, res *client.
 	return true
 }
 
-// explained says whether there is no error; what Swift writes about one is for
-// people.
+// explained reports whether there is no error; what Swift writes about one is for people.
 func (c *adapter) explained(answered bool, res *client.Result) bool {
 	if !answered {
 		return false

@@ -40,7 +40,7 @@ type tokens struct {
 	asked   int     // how often one was given
 }
 
-// asking is a request for a token that is under way.
+// asking is a request for a token that is in progress.
 type asking struct {
 	waiting int
 	cancel  context.CancelFunc
@@ -105,8 +105,8 @@ func (t *tokens) renew(ctx context.Context, a *asking) {
 	close(a.done)
 }
 
-// expired forgets a token that was refused, and says whether it is worth while to
-// get another: not if it is as new as any.
+// expired forgets a token that was refused, and reports whether it is worth while to get another: not if it is as new
+// as any.
 func (t *tokens) expired(a access) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
