@@ -46,7 +46,8 @@ func newObject(s *streams) *cobra.Command {
 		Long: `Carries out workloads of object storage, written as COSBench's XML, with the
 words that docs/object.md adds to it.`,
 	}
-	c.AddCommand(newObjectRun(s), newObjectLint(s), newNullServer(s), newObjectWorker(s), newObjectCleanup(s), newObjectPart())
+	c.AddCommand(newObjectRun(s), newObjectLint(s), newNullServer(s), newObjectWorker(s), newObjectCleanup(s),
+		newObjectPart())
 	return c
 }
 
@@ -82,7 +83,8 @@ rate, 4 figures are doubtful under --strict, 130 interrupted.`,
 	fl.Uint64Var(&f.seed, "seed", 0, "seed of all random choices (default random)")
 	fl.DurationVar(&f.grace, "grace", f.grace, "how long to wait for operations in flight after a work's end")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "print requests, bytes and cost; send nothing")
-	fl.BoolVar(&f.strict, "strict", false, "exit with 4 when the client limits the figures, due operations were lost, or a check found the store inconsistent")
+	fl.BoolVar(&f.strict, "strict", false, "exit with 4 when the client limits the figures, due operations were "+
+		"lost, or a check found the store inconsistent")
 	f.hosts.add(fl)
 	f.search.add(fl)
 	fl.Float64Var(&f.prices.Write, "price-write", f.prices.Write, "of 1000 requests that write or list, for --dry-run")
@@ -93,7 +95,8 @@ rate, 4 figures are doubtful under --strict, 130 interrupted.`,
 
 func newObjectLint(s *streams) *cobra.Command {
 	return &cobra.Command{
-		Use: "lint FILE", Short: "Check an object workload and report every problem with its line", Args: cobra.ExactArgs(1),
+		Use: "lint FILE", Short: "Check an object workload and report every problem with its line",
+		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			w, _, err := loadObject(s, args[0], nil)
 			if err == nil {
@@ -178,18 +181,24 @@ func runObject(ctx context.Context, s *streams, f *objectFlags, file string) err
 		}
 		defer r.controller.Close()
 	}
-	plan, err := json.Marshal(objectFacts{w, f.args()})
+	if err := r.create(file, data); err != nil {
+		return err
+	}
+	return r.execute(ctx)
+}
+
+// create makes the bundle, with the workload's file without its credentials.
+func (r *objectRun) create(file string, data []byte) error {
+	plan, err := json.Marshal(objectFacts{r.workload, r.flags.args()})
 	if err != nil {
 		return err
 	}
 	opener := backend.Opener{Getenv: os.Getenv}
-	text := cosbench.Redact(data, slices.Collect(maps.Keys(cosbench.Secrets(w, opener.Secrets)))...)
-	r.writer, err = bundle.Create(f.out, bundle.Run{ID: r.id, Name: w.Name, Source: bundle.Source{File: file, Text: string(text)}, Plan: plan,
-		Seed: f.seed, Versions: versions(), Engine: bundle.Objects, Clock: clockInfo(r.clock), BarrierAt: op.Never, EndedAt: op.Never})
-	if err != nil {
-		return err
-	}
-	return r.execute(ctx)
+	text := cosbench.Redact(data, slices.Collect(maps.Keys(cosbench.Secrets(r.workload, opener.Secrets)))...)
+	r.writer, err = bundle.Create(r.flags.out, bundle.Run{ID: r.id, Name: r.workload.Name, Plan: plan,
+		Source: bundle.Source{File: file, Text: string(text)}, Seed: r.flags.seed, Versions: versions(),
+		Engine: bundle.Objects, Clock: clockInfo(r.clock), BarrierAt: op.Never, EndedAt: op.Never})
+	return err
 }
 
 // objectFacts are what the record keeps of an object run's plan.
@@ -199,7 +208,8 @@ type objectFacts struct {
 }
 
 // shaping are the flags that shape the result of an object run, beside its seed.
-var shaping = []string{"stage", "find-max", "find-from", "find-least", "find-most", "find-resolution", "scale-workers", "repetitions", "knee-gain",
+var shaping = []string{"stage", "find-max", "find-from", "find-least", "find-most", "find-resolution",
+	"scale-workers", "repetitions", "knee-gain",
 	"window", "warm-up", "ceiling", "ceiling-for", "grace", "hosts", "host-credentials"}
 
 // args are the flags that shape the run, as they were given, and the seed, given
@@ -245,22 +255,26 @@ func (r *objectRun) execute(ctx context.Context) error {
 	if err := r.writer.Environment(r.environment(soft)); err != nil {
 		return r.conclude(&oload.Result{Err: err})
 	}
-	recorder := &output.Recorder{Writer: r.writer, Start: r.clock.Start(), Tell: func(line string) { fmt.Fprintln(r.err, line) }}
+	recorder := &output.Recorder{Writer: r.writer, Start: r.clock.Start(),
+		Tell: func(line string) { fmt.Fprintln(r.err, line) }}
 	r.watch()
 	if r.controller != nil {
 		o := output.NewHosts(recorder, len(r.controller.Hosts))
 		r.controller.Observer = o
 		r.search.onHosts(r.controller)
-		return r.conclude(oload.Sequence(soft, hard, r.controller.Workload, r.search.around(r.controller.Stage, o.StageEnded, o.Tell), o.StageEnded))
+		return r.conclude(oload.Sequence(soft, hard, r.controller.Workload,
+			r.search.around(r.controller.Stage, o.StageEnded, o.Tell), o.StageEnded))
 	}
 	if err := footprint.Shrink(); err != nil {
 		fmt.Fprintln(r.err, "warning:", err)
 	}
 	opener := backend.Opener{Clock: r.clock, Getenv: os.Getenv}
 	runner := oload.NewRunner(oload.Config{
-		Workload: r.workload, Open: opener.Store, Clock: r.clock, Sleep: run.PreciseSleep, Seed: r.flags.seed, Grace: r.flags.grace, Observer: recorder,
+		Workload: r.workload, Open: opener.Store, Clock: r.clock, Sleep: run.PreciseSleep, Seed: r.flags.seed,
+		Grace: r.flags.grace, Observer: recorder,
 	})
-	return r.conclude(oload.Sequence(soft, hard, r.workload, r.search.around(runner.Stage, recorder.StageEnded, recorder.Tell), recorder.StageEnded))
+	return r.conclude(oload.Sequence(soft, hard, r.workload,
+		r.search.around(runner.Stage, recorder.StageEnded, recorder.Tell), recorder.StageEnded))
 }
 
 // watch reads this machine until unwatch is called.
@@ -353,7 +367,8 @@ func (r *objectRun) validity(result *oload.Result) []bundle.Flag {
 		}
 		for j := range s.Hosts {
 			if h := &s.Hosts[j]; h.Lost != nil {
-				flag("incomplete", true, "stage %s: host %s was lost: %v; %s", s.Name, h.Host, h.Lost, strings.Join(h.Missing, "; "))
+				flag("incomplete", true, "stage %s: host %s was lost: %v; %s", s.Name, h.Host, h.Lost,
+					strings.Join(h.Missing, "; "))
 			}
 		}
 		if b, evidence := s.Bound(); normal && b == oload.ClientBound {
@@ -392,7 +407,8 @@ func (f *runFlags) runObject(cmd *cobra.Command, s *streams, file string) error 
 		}
 	})
 	if len(wrong) > 0 {
-		return fmt.Errorf("%s is an object workload, which does not take %s; see cnsbench object run --help", file, strings.Join(wrong, ", "))
+		return fmt.Errorf("%s is an object workload, which does not take %s; see cnsbench object run --help", file,
+			strings.Join(wrong, ", "))
 	}
 	o := defaultObjectFlags()
 	o.out, o.dryRun, o.strict = f.out, f.dryRun, f.strict

@@ -42,7 +42,8 @@ func writeSearch(out io.Writer, w *model.Workload, find *capacity.Finder, prices
 			requests, cost = requests+budgets[i].Total(), cost+budgets[i].Cost(prices)
 		}
 	}
-	fmt.Fprintf(out, "stage %s is counted once, at %g a second: the search repeats it, at rates that are not known beforehand; a step at %g a second, the highest, sends %.0f requests in %v, at a cost of %.4f\n",
+	fmt.Fprintf(out, "stage %s is counted once, at %g a second: the search repeats it, at rates that are not "+
+		"known beforehand; a step at %g a second, the highest, sends %.0f requests in %v, at a cost of %.4f\n",
 		find.Stage, find.Search.From, find.Search.Most, requests, took, cost)
 }
 
@@ -65,7 +66,8 @@ func writeBudgets(out io.Writer, list []model.Budget, times int64, prices model.
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "cost: %s%.4f, at %g for 1000 writes, %g for 1000 reads, %g for a GB received; storage not counted\n",
+	fmt.Fprintf(out, "cost: %s%.4f, at %g for 1000 writes, %g for 1000 reads, %g for a GB received; storage not "+
+		"counted\n",
 		atLeast, total*float64(times), prices.Write, prices.Read, prices.Received)
 	return nil
 }

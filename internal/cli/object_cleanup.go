@@ -151,9 +151,11 @@ func sweepPlaces(ctx context.Context, s *streams, places []model.Place, workers 
 		})
 		switch where := st.Describe(); {
 		case look:
-			fmt.Fprintf(s.out, "%s: %s there, %d not; nothing was removed\n", where, count(containers[cleanup.Seen], "container"), containers[cleanup.Absent])
+			fmt.Fprintf(s.out, "%s: %s there, %d not; nothing was removed\n", where,
+				count(containers[cleanup.Seen], "container"), containers[cleanup.Absent])
 		default:
-			fmt.Fprintf(s.out, "%s: %s removed, with %s; %d not there\n", where, count(containers[cleanup.Removed], "container"), count(objects, "object"), containers[cleanup.Absent])
+			fmt.Fprintf(s.out, "%s: %s removed, with %s; %d not there\n", where,
+				count(containers[cleanup.Removed], "container"), count(objects, "object"), containers[cleanup.Absent])
 		}
 		if left > 0 {
 			err = errors.Join(err, fmt.Errorf("%s: %s left", st.Describe(), count(left, "container")))
@@ -185,7 +187,8 @@ func cleanupCommand(dir string) string { return "cnsbench object cleanup " + she
 
 // shellWord is a word for a POSIX shell.
 func shellWord(word string) string {
-	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,@%+") == "" && word != "" {
+	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,@%+") == "" &&
+		word != "" {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
@@ -216,7 +219,8 @@ func covered(w *model.Work, by []*model.Work) bool {
 		o := &w.Ops[i]
 		if !slices.ContainsFunc(by, func(d *model.Work) bool {
 			return sameStore(&w.Store, &d.Store) && slices.ContainsFunc(d.Ops, func(x model.Op) bool {
-				return x.ContainerName == o.ContainerName && x.Containers.Low <= o.Containers.Low && o.Containers.High <= x.Containers.High
+				return x.ContainerName == o.ContainerName && x.Containers.Low <= o.Containers.Low &&
+					o.Containers.High <= x.Containers.High
 			})
 		}) {
 			return false
@@ -226,7 +230,8 @@ func covered(w *model.Work, by []*model.Work) bool {
 }
 
 func sameStore(a, b *model.Store) bool {
-	return a.Kind == b.Kind && a.AuthKind == b.AuthKind && maps.Equal(a.Settings, b.Settings) && maps.Equal(a.Auth, b.Auth)
+	return a.Kind == b.Kind && a.AuthKind == b.AuthKind && maps.Equal(a.Settings, b.Settings) &&
+		maps.Equal(a.Auth, b.Auth)
 }
 
 // mayLeave reports whether a run may have left containers that its workload removes: some were made, and a stage that

@@ -38,7 +38,8 @@ func enoughFiles(w *model.Workload, parts int, limit uint64) error {
 		}
 	}
 	if need := most + otherFiles; most > 0 && uint64(need) > limit {
-		return fmt.Errorf("stage %s has %d workers, which need %d open files with all else, and this process may have %d: raise its hard limit (ulimit -n %d as root, LimitNOFILE of a service), or give it fewer workers",
+		return fmt.Errorf("stage %s has %d workers, which need %d open files with all else, and this process may "+
+			"have %d: raise its hard limit (ulimit -n %d as root, LimitNOFILE of a service), or give it fewer workers",
 			stage, workers, need, limit, need)
 	}
 	return nil

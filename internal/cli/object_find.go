@@ -43,18 +43,25 @@ type searchFlags struct {
 
 func (f *searchFlags) add(fl *pflag.FlagSet) {
 	f.flags = fl
-	fl.StringVar(&f.stage, "stage", "", "stage that --find-max or --scale-workers repeats (default the only one with a work of type normal)")
+	fl.StringVar(&f.stage, "stage", "", "stage that --find-max or --scale-workers repeats (default the only one "+
+		"with a work of type normal)")
 	fl.StringVar(&f.find, "find-max", "", "search the highest rate at which this holds, such as 'p99(read) < 20ms'")
-	fl.Float64Var(&f.from, "find-from", 0, "first rate of the search, in operations a second (default the work's, or 100)")
-	fl.Float64Var(&f.least, "find-least", 1, "least rate that is searched; more, unless it is given, where windows would have too few operations for the condition")
+	fl.Float64Var(&f.from, "find-from", 0, "first rate of the search, in operations a second (default the work's, "+
+		"or 100)")
+	fl.Float64Var(&f.least, "find-least", 1, "least rate that is searched; more, unless it is given, where "+
+		"windows would have too few operations for the condition")
 	fl.Float64Var(&f.most, "find-most", 1e6, "greatest rate that is searched")
 	fl.Float64Var(&f.resolution, "find-resolution", 0.05, "how wide the bracket may be in the end, as a share")
-	fl.IntSliceVar(&f.scale, "scale-workers", nil, "carry the stage out with each of these numbers of workers and say where throughput stops to grow, such as 4,8,16,32")
+	fl.IntSliceVar(&f.scale, "scale-workers", nil, "carry the stage out with each of these numbers of workers and "+
+		"say where throughput stops to grow, such as 4,8,16,32")
 	fl.IntVar(&f.repetitions, "repetitions", 0, "how often, with --scale-workers (default the stage's, or 1)")
-	fl.Float64Var(&f.kneeGain, "knee-gain", knee.Threshold, "gain for each doubling of the workers below which throughput has stopped to grow, as a share")
+	fl.Float64Var(&f.kneeGain, "knee-gain", knee.Threshold,
+		"gain for each doubling of the workers below which throughput has stopped to grow, as a share")
 	fl.DurationVar(&f.window, "window", 0, "how long each step is measured (default the work's runtime, or 10s)")
-	fl.DurationVar(&f.warmUp, "warm-up", 0, "how long each step runs before it is measured (default the work's rampup, or for --find-max 2s)")
-	fl.BoolVar(&f.ceiling, "ceiling", false, "before a stage, measure what this client, or each of the hosts, can do of it against a null server, so that the verdict can say how near it came")
+	fl.DurationVar(&f.warmUp, "warm-up", 0, "how long each step runs before it is measured (default the work's "+
+		"rampup, or for --find-max 2s)")
+	fl.BoolVar(&f.ceiling, "ceiling", false, "before a stage, measure what this client, or each of the hosts, can "+
+		"do of it against a null server, so that the verdict can say how near it came")
 	fl.DurationVar(&f.ceilingFor, "ceiling-for", 3*time.Second, "how long a ceiling is measured")
 }
 
@@ -84,7 +91,8 @@ func (f *searchFlags) prepare(w *model.Workload, seed uint64) (*model.Workload, 
 			return nil, nil, fmt.Errorf("--find-max: %w", err)
 		}
 		if from := k.finder.Search.From; f.from > 0 && from > f.from {
-			k.notes = append(k.notes, fmt.Sprintf("the search begins at %g a second, not at the %g of --find-from: below, no window has enough operations", from, f.from))
+			k.notes = append(k.notes, fmt.Sprintf("the search begins at %g a second, not at the %g of "+
+				"--find-from: below, no window has enough operations", from, f.from))
 		}
 	} else if w, err = f.scaled(w, k, seed); err != nil {
 		return nil, nil, err
@@ -93,14 +101,16 @@ func (f *searchFlags) prepare(w *model.Workload, seed uint64) (*model.Workload, 
 		if f.ceilingFor <= 0 {
 			return nil, nil, errors.New("--ceiling-for must be more than 0")
 		}
-		k.ceilings = &capacity.Ceilings{Server: childNullServer, Size: readBytes(w), Window: f.ceilingFor, WarmUp: time.Second}
+		k.ceilings = &capacity.Ceilings{Server: childNullServer, Size: readBytes(w), Window: f.ceilingFor,
+			WarmUp: time.Second}
 	}
 	return w, k, f.meant(k)
 }
 
 // possible refuses invalid numbers.
 func (f *searchFlags) possible() error {
-	for name, negative := range map[string]bool{"repetitions": f.repetitions < 0, "knee-gain": f.kneeGain < 0, "window": f.window < 0, "warm-up": f.warmUp < 0} {
+	for name, negative := range map[string]bool{"repetitions": f.repetitions < 0, "knee-gain": f.kneeGain < 0,
+		"window": f.window < 0, "warm-up": f.warmUp < 0} {
 		if negative {
 			return fmt.Errorf("--%s cannot be negative", name)
 		}
@@ -155,7 +165,8 @@ func (f *searchFlags) finder(w *model.Workload) (*capacity.Finder, error) {
 		}
 		from = min(max(from, f.least), f.most)
 	}
-	find := &capacity.Finder{Stage: stage.Name, Condition: condition, Search: capacity.Search{From: from, Least: f.least, Most: f.most, Resolution: f.resolution},
+	find := &capacity.Finder{Stage: stage.Name, Condition: condition,
+		Search:     capacity.Search{From: from, Least: f.least, Most: f.most, Resolution: f.resolution},
 		LeastGiven: f.flags != nil && f.flags.Changed("find-least"),
 		Window:     first(f.window, work.Runtime, 10*time.Second), WarmUp: first(f.warmUp, work.RampUp, 2*time.Second)}
 	return find, find.Check(w)
@@ -172,7 +183,8 @@ func first(list ...time.Duration) time.Duration {
 
 // scaled repeats the chosen stage, or the one with a scale of its own.
 func (f *searchFlags) scaled(w *model.Workload, k *search, seed uint64) (*model.Workload, error) {
-	s := &capacity.Scale{Stage: f.stage, Workers: f.scale, Repetitions: f.repetitions, Window: f.window, WarmUp: f.warmUp, Threshold: f.kneeGain}
+	s := &capacity.Scale{Stage: f.stage, Workers: f.scale, Repetitions: f.repetitions, Window: f.window,
+		WarmUp: f.warmUp, Threshold: f.kneeGain}
 	for i := range w.Stages {
 		stage := &w.Stages[i]
 		if len(stage.Scale) == 0 || s.Stage != "" && s.Stage != stage.Name {
@@ -245,7 +257,8 @@ func (k *search) keep(w *bundle.Writer, result *oload.Result) error {
 	}
 	scalar := func(stage, metric, unit string, v *float64) {
 		if v != nil {
-			w.Scalar(bundle.Scalar{Instance: "driver-0", Action: stage, Metric: stage + "." + metric, Unit: unit, Value: *v})
+			w.Scalar(bundle.Scalar{Instance: "driver-0", Action: stage, Metric: stage + "." + metric, Unit: unit,
+				Value: *v})
 		}
 	}
 	if k.finder != nil && k.finder.Result() != nil {
@@ -273,7 +286,8 @@ func (k *search) keep(w *bundle.Writer, result *oload.Result) error {
 func (k *search) keepCeilings(w *bundle.Writer, result *oload.Result) {
 	write := func(host int, stage string, v float64) {
 		if v > 0 {
-			w.Scalar(bundle.Scalar{Instance: fmt.Sprintf("driver-%d", host), Action: stage, Metric: stage + ".ceiling", Unit: "1/s", Value: v})
+			w.Scalar(bundle.Scalar{Instance: fmt.Sprintf("driver-%d", host), Action: stage,
+				Metric: stage + ".ceiling", Unit: "1/s", Value: v})
 		}
 	}
 	for i := range result.Stages {
@@ -282,7 +296,8 @@ func (k *search) keepCeilings(w *bundle.Writer, result *oload.Result) {
 			write(0, s.Name, s.Ceiling)
 		}
 		for j := range s.Hosts {
-			write(slices.IndexFunc(k.hosts, func(h coordinator.Host) bool { return h.Name == s.Hosts[j].Host }), s.Name, s.Hosts[j].Ceiling)
+			write(slices.IndexFunc(k.hosts, func(h coordinator.Host) bool { return h.Name == s.Hosts[j].Host }),
+				s.Name, s.Hosts[j].Ceiling)
 		}
 	}
 }
@@ -293,7 +308,8 @@ func (k *search) flags() (flags []bundle.Flag) {
 		return nil
 	}
 	if m := k.finder.Result(); m.Own() {
-		flags = append(flags, bundle.Flag{Name: string(m.Bound), Severity: "warning", Evidence: fmt.Sprintf("the highest rate is this client's own: %s", m.Evidence)})
+		flags = append(flags, bundle.Flag{Name: string(m.Bound), Severity: "warning",
+			Evidence: fmt.Sprintf("the highest rate is this client's own: %s", m.Evidence)})
 	}
 	return flags
 }
@@ -333,7 +349,8 @@ func childNullServer(ctx context.Context, size int64) (address string, stop func
 	if err != nil {
 		return "", nil, err
 	}
-	c := exec.CommandContext(ctx, self, "object", "null-server", "--while-input", "--size", strconv.FormatInt(size, 10)+"B")
+	c := exec.CommandContext(ctx, self, "object", "null-server", "--while-input", "--size",
+		strconv.FormatInt(size, 10)+"B")
 	c.Stderr, c.WaitDelay = os.Stderr, 5*time.Second
 	out, err := c.StdoutPipe()
 	if err != nil {

@@ -15,7 +15,9 @@ func notXML(file string, data []byte) error {
 		return nil
 	}
 	word := shellWord(file)
-	return fmt.Errorf("%s is a Benchmark, not a COSBench workload: check it with cnsbench validate %s, run it with cnsbench run %s, and remove containers that a run left with cnsbench object cleanup BUNDLE", file, word, word)
+	return fmt.Errorf("%s is a Benchmark, not a COSBench workload: check it with cnsbench validate %s, run it "+
+		"with cnsbench run %s, and remove containers that a run left with cnsbench object cleanup BUNDLE", file, word,
+		word)
 }
 
 // notBenchmark names the commands for XML that was given in place of a Benchmark.
@@ -24,7 +26,8 @@ func notBenchmark(file string, data []byte) error {
 		return nil
 	}
 	word := shellWord(file)
-	return fmt.Errorf("%s is XML, not a Benchmark: check a COSBench workload with cnsbench object lint %s, run it with cnsbench object run %s, and print its Benchmark with cnsbench convert %s", file, word, word, word)
+	return fmt.Errorf("%s is XML, not a Benchmark: check a COSBench workload with cnsbench object lint %s, run it "+
+		"with cnsbench object run %s, and print its Benchmark with cnsbench convert %s", file, word, word, word)
 }
 
 // isXML reports whether a file begins like XML, which no Benchmark does.

@@ -41,14 +41,16 @@ time is injected; --truth then keeps what the server really did, to compare a cl
 	fl := c.Flags()
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "HOST:PORT; port 0: any, which is printed")
 	fl.StringVar(&f.size, "size", "4KiB", "size of every object")
-	fl.StringArrayVar(&f.delays, "delay", nil, "VERB=DISTRIBUTION, such as GET=5ms, PUT=2ms+exp(3ms), LIST=lognormal(20ms,0.5), *=uniform(1ms,2ms); may be repeated")
+	fl.StringArrayVar(&f.delays, "delay", nil, "VERB=DISTRIBUTION, such as GET=5ms, PUT=2ms+exp(3ms), "+
+		"LIST=lognormal(20ms,0.5), *=uniform(1ms,2ms); may be repeated")
 	fl.Uint64Var(&f.options.Seed, "seed", 1, "seed of the delays")
 	fl.IntVar(&f.options.Concurrency, "concurrency", 0, "requests that are served at a time; others wait (0: no limit)")
 	fl.DurationVar(&f.options.StallAt, "stall-at", 0, "how long after the first request a stall begins")
 	fl.DurationVar(&f.options.StallFor, "stall-for", 0, "length of the stall")
 	fl.BoolVar(&f.whileInput, "while-input", false, "end when standard input does")
 	_ = fl.MarkHidden("while-input") // for who starts it to be outlived by none
-	fl.StringVar(&f.truth, "truth", "", "file for the true figures: lines of JSON with histograms by verb, written at the end")
+	fl.StringVar(&f.truth, "truth", "", "file for the true figures: lines of JSON with histograms by verb, "+
+		"written at the end")
 	return c
 }
 
@@ -87,8 +89,10 @@ func (f *nullFlags) check() (err error) {
 	}
 	for _, text := range f.delays {
 		verb, d, ok := strings.Cut(text, "=")
-		if verb = strings.ToUpper(strings.TrimSpace(verb)); !ok || verb != nullserver.Every && !slices.Contains(nullserver.Verbs, verb) {
-			return fmt.Errorf("--delay %s: want VERB=DISTRIBUTION, where VERB is one of %s, or *", text, strings.Join(nullserver.Verbs, ", "))
+		if verb = strings.ToUpper(strings.TrimSpace(verb)); !ok || verb != nullserver.Every &&
+			!slices.Contains(nullserver.Verbs, verb) {
+			return fmt.Errorf("--delay %s: want VERB=DISTRIBUTION, where VERB is one of %s, or *", text,
+				strings.Join(nullserver.Verbs, ", "))
 		}
 		if o.Delays == nil {
 			o.Delays = map[string]dist.Dist{}

@@ -22,7 +22,8 @@ import (
 func newObjectPart() *cobra.Command {
 	var order, out string
 	c := &cobra.Command{
-		Use: "part", Short: "Carry out one instance's part of an object workload (the program of workload: object)", Hidden: true, Args: cobra.NoArgs,
+		Use: "part", Short: "Carry out one instance's part of an object workload (the program of workload: object)",
+		Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := runPart(cmd.Context(), order, out); err != nil {
 				return failed(err)

@@ -116,9 +116,11 @@ type hostFlags struct {
 }
 
 func (f *hostFlags) add(fl *pflag.FlagSet) {
-	fl.StringVar(&f.hosts, "hosts", "", "[NAME=]HOST:PORT,… of cnsbench object worker: they carry it out, this one coordinates")
+	fl.StringVar(&f.hosts, "hosts", "", "[NAME=]HOST:PORT,… of cnsbench object worker: they carry it out, this "+
+		"one coordinates")
 	tokenFlag(fl, &f.tokenFile)
-	fl.BoolVar(&f.ownCredentials, "host-credentials", false, "send hosts no credentials: each has its own environment, or the file that the setting credentials names")
+	fl.BoolVar(&f.ownCredentials, "host-credentials", false,
+		"send hosts no credentials: each has its own environment, or the file that the setting credentials names")
 }
 
 // parse returns the hosts and their names; nil: this process runs the workload.
@@ -150,8 +152,10 @@ func (r *objectRun) dial(ctx context.Context, hosts []coordinator.Host) error {
 			return err
 		}
 	}
-	r.controller, err = coordinator.Dial(ctx, coordinator.Config{Workload: w, Hosts: hosts, Token: token, Version: version.Version, Clock: r.clock, RunID: r.id,
-		Seed: r.flags.seed, Grace: r.flags.grace, OwnCredentials: r.flags.hosts.ownCredentials, Sleep: run.PreciseSleep})
+	r.controller, err = coordinator.Dial(ctx, coordinator.Config{Workload: w, Hosts: hosts, Token: token,
+		Version: version.Version, Clock: r.clock, RunID: r.id,
+		Seed: r.flags.seed, Grace: r.flags.grace, OwnCredentials: r.flags.hosts.ownCredentials,
+		Sleep: run.PreciseSleep})
 	return failed(err)
 }
 
@@ -188,7 +192,8 @@ func (r *objectRun) environment(ctx context.Context) bundle.Environment {
 	var hosts []map[string]any
 	for i, about := range r.controller.About() {
 		h := r.controller.Hosts[i]
-		hosts = append(hosts, map[string]any{"name": h.Name, "address": h.Address, "clockOffsetNs": offsets[i], "clockErrNs": errs[i], "environment": about})
+		hosts = append(hosts, map[string]any{"name": h.Name, "address": h.Address, "clockOffsetNs": offsets[i],
+			"clockErrNs": errs[i], "environment": about})
 	}
 	e.Engine = map[string]any{"hosts": hosts}
 	return e

@@ -77,7 +77,8 @@ func (c *Ceilings) tell(format string, args ...any) {
 	}
 }
 
-func (c *Ceilings) of(ctx, hard context.Context, s *model.Stage, inner Carry) (known ceiling, lost *loadgen.StageResult, err error) {
+func (c *Ceilings) of(ctx, hard context.Context, s *model.Stage, inner Carry) (known ceiling,
+	lost *loadgen.StageResult, err error) {
 	stage, ok := c.stage(s)
 	if !ok {
 		return known, nil, nil
@@ -158,10 +159,12 @@ func (c *Ceilings) judge(r *loadgen.StageResult) (known ceiling, err error) {
 
 // withoutHosts is the result of a stage whose hosts were lost while its ceiling was measured; nil: none was.
 func withoutHosts(s *model.Stage, r *loadgen.StageResult) *loadgen.StageResult {
-	lost := &loadgen.StageResult{Name: s.Name, Began: r.Began, Ended: r.Ended, Err: fmt.Errorf("while its ceiling was measured: %w", r.Err)}
+	lost := &loadgen.StageResult{Name: s.Name, Began: r.Began, Ended: r.Ended,
+		Err: fmt.Errorf("while its ceiling was measured: %w", r.Err)}
 	for i := range r.Hosts {
 		if h := &r.Hosts[i]; h.Lost != nil {
-			lost.Hosts = append(lost.Hosts, loadgen.HostResult{Host: h.Host, Lost: h.Lost, Missing: []string{"nothing of the stage was begun"}, Intended: op.Never, Start: op.Never,
+			lost.Hosts = append(lost.Hosts, loadgen.HostResult{Host: h.Host, Lost: h.Lost,
+				Missing: []string{"nothing of the stage was begun"}, Intended: op.Never, Start: op.Never,
 				StageResult: loadgen.StageResult{Name: s.Name, Began: op.Never, Ended: h.Ended, Err: h.Err}})
 		}
 	}

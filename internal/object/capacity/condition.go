@@ -52,10 +52,12 @@ func Compile(text string, s *model.Stage) (*Condition, error) {
 	for _, q := range p.Queries() {
 		switch q.Func {
 		case expr.IOPS, expr.Throughput:
-			return nil, fmt.Errorf("the condition %s: operations have no %s; rate(%s) is the number that succeed in a second", text, q.Func, q.Metric.Action)
+			return nil, fmt.Errorf("the condition %s: operations have no %s; rate(%s) is the number that succeed "+
+				"in a second", text, q.Func, q.Metric.Action)
 		}
 		if len(q.Windows) > 0 || q.Metric.From != "" {
-			return nil, fmt.Errorf("the condition %s: during, outside and span need control operations, which an object workload does not have", text)
+			return nil, fmt.Errorf("the condition %s: during, outside and span need control operations, which an "+
+				"object workload does not have", text)
 		}
 	}
 	return &Condition{Text: text, program: p}, nil
@@ -68,7 +70,8 @@ func ofOperations(message, example string) string {
 		return "there is no operation " + rest
 	}
 	if strings.HasPrefix(message, "a metric is wanted here, ") {
-		return fmt.Sprintf(`an operation is wanted here, such as %s, %s.service or action("a-name-with-dashes")`, example, example)
+		return fmt.Sprintf(`an operation is wanted here, such as %s, %s.service or action("a-name-with-dashes")`,
+			example, example)
 	}
 	return message
 }

@@ -171,8 +171,10 @@ func (f *Finder) tellable(w *model.Work) error {
 			too, flag = s.Most, "--find-most"
 		}
 		wanted := time.Duration(math.Ceil(f.Window.Seconds()*n/(too*share*window)*10)) * time.Second / 10
-		return fmt.Errorf("at %s a second a step has too few of %s to tell: in the longest window, %v, %.0f are expected, and the condition takes %.0f; give %s %s or more, or --window %v",
-			figure(too), o.Name, time.Duration(window*float64(time.Second)), too*share*window, math.Ceil(n), flag, figure(least), wanted)
+		return fmt.Errorf("at %s a second a step has too few of %s to tell: in the longest window, %v, %.0f are "+
+			"expected, and the condition takes %.0f; give %s %s or more, or --window %v",
+			figure(too), o.Name, time.Duration(window*float64(time.Second)), too*share*window, math.Ceil(n), flag,
+			figure(least), wanted)
 	}
 	return nil
 }
@@ -313,8 +315,9 @@ func (f *Finder) judge(r *loadgen.StageResult, perSecond float64, window time.Du
 	if err != nil {
 		return Step{}, v, err
 	}
-	step := Step{Stage: r.Name, PerSecond: perSecond, Window: window, Held: v.Status == expr.Pass, Undecided: v.Status != expr.Pass && v.Status != expr.Fail,
-		Observed: v.Observed}
+	step := Step{Stage: r.Name, PerSecond: perSecond, Window: window, Held: v.Status == expr.Pass,
+		Undecided: v.Status != expr.Pass && v.Status != expr.Fail,
+		Observed:  v.Observed}
 	for i := range r.Works {
 		if r.Works[i].Work.Kind != model.Normal {
 			continue
@@ -340,7 +343,8 @@ func (f *Finder) judge(r *loadgen.StageResult, perSecond float64, window time.Du
 		}
 		if step.Bound = loadgen.ServerBound; f.Condition.HeldByService(r) {
 			step.Bound = WorkerBound
-			step.Evidence = fmt.Sprintf("operations that were due waited for one of %d workers to be free, and had they not, it would have held; %s", workers, step.Evidence)
+			step.Evidence = fmt.Sprintf("operations that were due waited for one of %d workers to be free, and "+
+				"had they not, it would have held; %s", workers, step.Evidence)
 		}
 	}
 	return step, v, nil
@@ -406,11 +410,14 @@ func (m *Maximum) String() string {
 	switch m.Verdict {
 	case Found:
 		text = fmt.Sprintf("%s holds up to %s a second (%s), not at %s (%s); the bracket is %.1f %% wide",
-			m.Condition, figure(*m.PerSecond), m.windows(*m.PerSecond, true), figure(*m.Above), m.windows(*m.Above, false), 100**m.Resolution)
+			m.Condition, figure(*m.PerSecond), m.windows(*m.PerSecond, true), figure(*m.Above),
+			m.windows(*m.Above, false), 100**m.Resolution)
 	case Never:
-		text = fmt.Sprintf("%s never holds: not even at %s a second, the least rate that was to be tried", m.Condition, figure(*m.Above))
+		text = fmt.Sprintf("%s never holds: not even at %s a second, the least rate that was to be tried",
+			m.Condition, figure(*m.Above))
 	case Always:
-		return fmt.Sprintf("%s holds at all rates that were to be tried, up to %s a second (%s): the limit was not met", m.Condition, figure(*m.PerSecond), m.windows(*m.PerSecond, true))
+		return fmt.Sprintf("%s holds at all rates that were to be tried, up to %s a second (%s): the limit was "+
+			"not met", m.Condition, figure(*m.PerSecond), m.windows(*m.PerSecond, true))
 	default:
 		text = fmt.Sprintf("%s: the search has no result (%s): %s", m.Condition, m.Verdict, m.Message)
 		if m.PerSecond != nil {

@@ -153,7 +153,8 @@ func (r *running) delete(ctx context.Context, container []byte, names []string) 
 		wait.Go(func() {
 			for k := i; k < len(names) && ctx.Err() == nil; k += len(r.clients) {
 				var res client.Result
-				c.Do(ctx, &client.Request{Verb: client.Delete, Container: container, Object: []byte(names[k]), Parts: true}, &res)
+				c.Do(ctx, &client.Request{Verb: client.Delete, Container: container, Object: []byte(names[k]),
+					Parts: true}, &res)
 				mu.Lock()
 				switch {
 				case res.OK():

@@ -18,7 +18,8 @@ import (
 
 // Endpoint parses the address of a store and its settings proxyhost, proxyport, cafile, no_verify_ssl and timeout. It
 // also returns the path of the URL.
-func Endpoint(address string, settings map[string]string, clock op.Clock) (ep httpconn.Endpoint, path string, err error) {
+func Endpoint(address string, settings map[string]string, clock op.Clock) (ep httpconn.Endpoint, path string,
+	err error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return ep, "", fmt.Errorf("invalid address %q: want http://HOST:PORT", address)
@@ -62,7 +63,8 @@ func proxy(host, port string) (string, error) {
 }
 
 func trust(name string, settings map[string]string) (*tls.Config, error) {
-	c := &tls.Config{ServerName: name, MinVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(0)}
+	c := &tls.Config{ServerName: name, MinVersion: tls.VersionTLS12,
+		ClientSessionCache: tls.NewLRUClientSessionCache(0)}
 	if v := settings["no_verify_ssl"]; v != "" {
 		b, err := strconv.ParseBool(v)
 		if err != nil {

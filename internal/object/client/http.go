@@ -119,7 +119,8 @@ func (h *HTTP) Read(ctx context.Context, r *Request, res *Result) bool {
 		res.Writer = h.checker.Writer()
 	}
 	if res.Violation == payload.Sound && r.Length >= 0 && h.counted != r.Length && res.Status == 206 {
-		res.Violation, res.Detail = payload.Short, fmt.Sprintf("%s/%s: %d bytes of %d", r.Container, r.Object, h.counted, r.Length)
+		res.Violation, res.Detail = payload.Short, fmt.Sprintf("%s/%s: %d bytes of %d", r.Container, r.Object,
+			h.counted, r.Length)
 	}
 	return true
 }

@@ -86,7 +86,8 @@ func (s *suite) must(t *testing.T, r client.Request) client.Result {
 func (s *suite) absent(t *testing.T, r client.Request) {
 	t.Helper()
 	if res := s.do(t, r); s.Keeps && !res.Absent() {
-		t.Errorf("verb %d of %s/%s: %s %s, want 404 of what is asked for", r.Verb, r.Container, r.Object, res.Label(), res.Detail)
+		t.Errorf("verb %d of %s/%s: %s %s, want 404 of what is asked for", r.Verb, r.Container, r.Object, res.Label(),
+			res.Detail)
 	}
 }
 
@@ -129,7 +130,8 @@ func (s *suite) life(t *testing.T) {
 		t.Errorf("%d keys, of which %d begin with b; want at least 2, and 1", list.Keys, prefixed.Keys)
 	}
 	// A copy holds the bytes of another object, which its stamps say.
-	if res := s.do(t, client.Request{Verb: client.Get, Container: c, Object: b, Length: -1, Verify: true}); s.Keeps && res.Violation != payload.Misplaced {
+	if res := s.do(t, client.Request{Verb: client.Get, Container: c, Object: b, Length: -1, Verify: true}); s.Keeps &&
+		res.Violation != payload.Misplaced {
 		t.Errorf("the copy was read as %q, want %q", res.Violation, payload.Misplaced)
 	}
 	s.must(t, client.Request{Verb: client.Delete, Container: c, Object: a})
@@ -146,12 +148,14 @@ func (s *suite) sizes(t *testing.T) {
 			if size == 0 && zero {
 				continue
 			}
-			r := client.Request{Verb: client.Put, Container: c, Object: o, Size: size, Writer: uint64(size), Zero: zero, Chunked: s.Chunked && size%2 == 1}
+			r := client.Request{Verb: client.Put, Container: c, Object: o, Size: size, Writer: uint64(size),
+				Zero: zero, Chunked: s.Chunked && size%2 == 1}
 			s.must(t, r)
 			if !s.Keeps {
 				continue
 			}
-			get := client.Request{Verb: client.Get, Container: c, Object: o, Length: -1, Verify: size > 0, Zero: zero} // nothing is short
+			get := client.Request{Verb: client.Get, Container: c, Object: o, Length: -1, Verify: size > 0,
+				Zero: zero} // nothing is short
 			if got := s.must(t, get); got.Bytes != size {
 				t.Errorf("%d bytes were written, %d read", size, got.Bytes)
 			}
@@ -162,13 +166,15 @@ func (s *suite) sizes(t *testing.T) {
 		return
 	}
 	for _, r := range [][2]int64{{0, 4096}, {4096, 10000}, {98304, 1696}} {
-		got := s.must(t, client.Request{Verb: client.Get, Container: c, Object: o, Offset: r[0], Length: r[1], Verify: true})
+		got := s.must(t, client.Request{Verb: client.Get, Container: c, Object: o, Offset: r[0], Length: r[1],
+			Verify: true})
 		if got.Bytes != r[1] {
 			t.Errorf("range %v: %d bytes", r, got.Bytes)
 		}
 	}
 	for _, verify := range []bool{false, true} {
-		if res := s.do(t, client.Request{Verb: client.Get, Container: c, Object: o, Offset: 98304, Length: 4096, Verify: verify}); res.OK() {
+		if res := s.do(t, client.Request{Verb: client.Get, Container: c, Object: o, Offset: 98304, Length: 4096,
+			Verify: verify}); res.OK() {
 			t.Errorf("a range that ends behind the object, verify %v: %s with %d bytes", verify, res.Label(), res.Bytes)
 		}
 	}
@@ -241,7 +247,8 @@ func (s *suite) names(t *testing.T) {
 	if want := []string{odd}; s.Keeps && !slices.Equal(list.Names, want) {
 		t.Errorf("the keys that begin with %q are %q, want %q", "ö b+", list.Names, want)
 	}
-	if list := s.must(t, client.Request{Verb: client.List, Container: c, Object: []byte(odd), MaxKeys: 1}); list.Listed != s.Keeps {
+	if list := s.must(t, client.Request{Verb: client.List, Container: c, Object: []byte(odd),
+		MaxKeys: 1}); list.Listed != s.Keeps {
 		t.Errorf("a listing has %q: %v, want %v", odd, list.Listed, s.Keeps)
 	}
 }
@@ -255,7 +262,8 @@ func (s *suite) ownership(t *testing.T) {
 		t.Errorf("made again: %s, want %s", again.Label(), client.Existed)
 	}
 	s.must(t, client.Request{Verb: client.Put, Container: c, Object: []byte("o"), Size: 10, Writer: 3})
-	if res := s.do(t, client.Request{Verb: client.RemoveContainer, Container: c}); s.Keeps && (res.OK() || res.Status != 409) {
+	if res := s.do(t, client.Request{Verb: client.RemoveContainer, Container: c}); s.Keeps &&
+		(res.OK() || res.Status != 409) {
 		t.Errorf("a container with an object in it was removed: %s", res.Label())
 	}
 	s.must(t, client.Request{Verb: client.CheckOwner, Container: c}) // the mark is still there
@@ -264,7 +272,8 @@ func (s *suite) ownership(t *testing.T) {
 	}
 	name := s.Prefix + "theirs"
 	s.Foreign(t, name)
-	if res := s.must(t, client.Request{Verb: client.MakeContainer, Container: []byte(name)}); res.Code != client.Existed {
+	if res := s.must(t, client.Request{Verb: client.MakeContainer,
+		Container: []byte(name)}); res.Code != client.Existed {
 		t.Errorf("%s, want %s", res.Label(), client.Existed)
 	}
 	for _, v := range []client.Verb{client.CheckOwner, client.RemoveContainer} {

@@ -197,7 +197,8 @@ func (f *Controller) reach(ctx context.Context, p *peer) error {
 	if err := p.conn.Join(&p.clocks); err != nil {
 		return err
 	}
-	return p.conn.Write(&frame{Setup: &setup{Run: f.RunID, Seed: f.Seed, Grace: f.Grace, OwnCredentials: f.OwnCredentials}})
+	return p.conn.Write(&frame{Setup: &setup{Run: f.RunID, Seed: f.Seed, Grace: f.Grace,
+		OwnCredentials: f.OwnCredentials}})
 }
 
 // introduce proves the token and checks that the host has it too.
@@ -206,7 +207,8 @@ func (f *Controller) introduce(p *peer) error {
 	if err != nil {
 		return err
 	}
-	if err := p.conn.Write(&frame{Hello: &hello{Magic: magic, Proto: Proto, Version: f.Version, Proof: proof}}); err != nil {
+	if err := p.conn.Write(&frame{Hello: &hello{Magic: magic, Proto: Proto, Version: f.Version,
+		Proof: proof}}); err != nil {
 		return err
 	}
 	var l frame

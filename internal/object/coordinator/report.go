@@ -58,7 +58,8 @@ func endedOf(stage int, r *loadgen.StageResult) *ended {
 	e := &ended{Stage: stage, At: r.Ended, Err: text(r.Err), Usage: r.Usage}
 	for i := range r.Works {
 		w := &r.Works[i]
-		e.Works = append(e.Works, span{Work: w.Work.Name, Began: w.Began, From: w.From, To: w.To, Ended: w.Ended, Err: text(w.Err)})
+		e.Works = append(e.Works, span{Work: w.Work.Name, Began: w.Began, From: w.From, To: w.To, Ended: w.Ended,
+			Err: text(w.Err)})
 	}
 	return e
 }

@@ -77,7 +77,8 @@ type round struct {
 }
 
 // round returns the shares that lost hosts did not end.
-func (f *Controller) round(ctx, hard context.Context, t *tally, todo *model.Stage, nullSize int64) ([]*model.Stage, error) {
+func (f *Controller) round(ctx, hard context.Context, t *tally, todo *model.Stage, nullSize int64) ([]*model.Stage,
+	error) {
 	r := &round{Controller: f, tally: t, null: nullSize, ready: map[*peer]bool{}}
 	if err := r.order(todo); err != nil {
 		return nil, err

@@ -58,7 +58,8 @@ func Serve(ctx context.Context, listener net.Listener, o ServeOptions) error {
 	if err = errors.Join(transport.CheckToken(o.Token), err); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	return transport.Serve(ctx, listener, identity, h.session, func(from net.Addr, err error) { h.Say(fmt.Sprintf("controller at %s: %v", from, err)) })
+	return transport.Serve(ctx, listener, identity, h.session,
+		func(from net.Addr, err error) { h.Say(fmt.Sprintf("controller at %s: %v", from, err)) })
 }
 
 // session serves one controller until either side ends it.
@@ -101,7 +102,8 @@ func (h *host) admit(conn *message.Conn, l *transport.Link) error {
 		return no(kindToken, "token mismatch")
 	}
 	if c.Proto != Proto || c.Version != h.Version {
-		return no(kindVersion, "the controller is version %s (protocol %d), this host is %s (%d)", c.Version, c.Proto, h.Version, Proto)
+		return no(kindVersion, "the controller is version %s (protocol %d), this host is %s (%d)", c.Version, c.Proto,
+			h.Version, Proto)
 	}
 	ours, err := l.Prove(h.Token, asHost)
 	if err != nil {

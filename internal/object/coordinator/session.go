@@ -38,8 +38,9 @@ func (s *session) listen(ctx context.Context) error {
 		case l.Ping != nil:
 			err = s.conn.Answer(&l.Time)
 		case l.Setup != nil && s.runner == nil:
-			s.runner = loadgen.NewRunner(loadgen.Config{Open: s.Open(l.Setup.OwnCredentials), Clock: s.Clock, Sleep: s.Sleep,
-				Seed: l.Setup.Seed, Grace: l.Setup.Grace, Observer: reporter{s}, Begin: s.atOnce})
+			s.runner = loadgen.NewRunner(loadgen.Config{Open: s.Open(l.Setup.OwnCredentials), Clock: s.Clock,
+				Sleep: s.Sleep,
+				Seed:  l.Setup.Seed, Grace: l.Setup.Grace, Observer: reporter{s}, Begin: s.atOnce})
 			s.Say("run " + l.Setup.Run)
 		case l.Order != nil && s.runner != nil:
 			err = s.round(ctx, l.Order)

@@ -182,7 +182,8 @@ func (s *ShardStage) works(m *model.Stage) {
 			continue
 		}
 		from, to, _ := w.Windows()
-		r := loadgen.WorkResult{Work: w, Began: s.Began, From: s.Began + op.Time(from), To: op.Never, Ended: op.Never, Cells: loadgen.Cells{}}
+		r := loadgen.WorkResult{Work: w, Began: s.Began, From: s.Began + op.Time(from), To: op.Never, Ended: op.Never,
+			Cells: loadgen.Cells{}}
 		if to > 0 {
 			r.To = s.Began + op.Time(to)
 		}

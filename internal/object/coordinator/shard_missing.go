@@ -28,7 +28,8 @@ func (p *Shard) Missing() []string {
 			if k, err := s.work(w.Name); err == nil {
 				r = &s.Works[k]
 			}
-			list = append(list, fmt.Sprintf("stage %s, work %s: %s", s.Name, w.Name, loadgen.LostShare(w, r, false, s.Name, p.Seed)))
+			list = append(list, fmt.Sprintf("stage %s, work %s: %s", s.Name, w.Name,
+				loadgen.LostShare(w, r, false, s.Name, p.Seed)))
 		}
 	}
 	return list

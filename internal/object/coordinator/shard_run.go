@@ -49,8 +49,10 @@ func RunShard(ctx, hard context.Context, c ShardConfig) error {
 		return err
 	}
 	p := &shardRun{ShardConfig: c, share: share, first: firstMeasured(&c.Order.Workload), out: &rowWriter{to: c.Out}}
-	p.out.row(row{Head: &ShardHead{Format: shardFormat, Version: c.Version, Index: c.Index, Parts: c.Parts, Seed: c.Order.Seed, Wall: c.Clock.Start().UnixNano(), Workload: *share}})
-	p.runner = loadgen.NewRunner(loadgen.Config{Workload: share, Open: c.Open, Clock: c.Clock, Sleep: c.Sleep, Seed: c.Order.Seed,
+	p.out.row(row{Head: &ShardHead{Format: shardFormat, Version: c.Version, Index: c.Index, Parts: c.Parts,
+		Seed: c.Order.Seed, Wall: c.Clock.Start().UnixNano(), Workload: *share}})
+	p.runner = loadgen.NewRunner(loadgen.Config{Workload: share, Open: c.Open, Clock: c.Clock, Sleep: c.Sleep,
+		Seed:  c.Order.Seed,
 		Grace: c.Order.Grace, Observer: p, Begin: p.begin})
 	for k := range share.Stages {
 		p.stage(ctx, hard, k)
@@ -135,7 +137,8 @@ func (p *shardRun) meeting(step int, failed bool) (rendezvous.Answer, time.Time,
 	if p.Parts == 1 {
 		return rendezvous.Answer{Failed: failed, Present: []int{0}}, time.Now(), nil
 	}
-	return p.Rendezvous.Meet(p.hard, rendezvous.Meeting{Group: p.Group, Step: step, Index: p.Index, Members: p.Parts, Failed: failed})
+	return p.Rendezvous.Meet(p.hard, rendezvous.Meeting{Group: p.Group, Step: step, Index: p.Index, Members: p.Parts,
+		Failed: failed})
 }
 
 // errOthers is why a shard does not begin a stage that it could begin.

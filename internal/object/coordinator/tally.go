@@ -40,7 +40,8 @@ type progress struct {
 }
 
 func newTally(f *Controller, spec *model.Stage) *tally {
-	return &tally{controller: f, spec: spec, at: op.Never, hosts: make([]*hostTally, len(f.peers)), rows: make([]rows, len(spec.Works)),
+	return &tally{controller: f, spec: spec, at: op.Never, hosts: make([]*hostTally, len(f.peers)),
+		rows:   make([]rows, len(spec.Works)),
 		result: &loadgen.StageResult{Name: spec.Name, Began: f.Clock.Now()}}
 }
 
@@ -53,7 +54,8 @@ func (t *tally) work(w *model.Work) int {
 func (t *tally) begin(p *peer, s *model.Stage) {
 	h := t.hosts[p.index]
 	if h == nil {
-		h = &hostTally{HostResult: loadgen.HostResult{Host: p.Name, Start: op.Never, Intended: op.Never, StageResult: loadgen.StageResult{Name: s.Name, Began: op.Never}},
+		h = &hostTally{HostResult: loadgen.HostResult{Host: p.Name, Start: op.Never, Intended: op.Never,
+			StageResult: loadgen.StageResult{Name: s.Name, Began: op.Never}},
 			works: make([]*progress, len(t.spec.Works))}
 		t.hosts[p.index] = h
 	}
@@ -64,7 +66,8 @@ func (t *tally) begin(p *peer, s *model.Stage) {
 		}
 		g := &h.works[t.work(w)]
 		if *g == nil {
-			*g = &progress{WorkResult: loadgen.WorkResult{Work: w, Began: op.Never, From: op.Never, To: op.Never, Ended: op.Never, Cells: loadgen.Cells{}}}
+			*g = &progress{WorkResult: loadgen.WorkResult{Work: w, Began: op.Never, From: op.Never, To: op.Never,
+				Ended: op.Never, Cells: loadgen.Cells{}}}
 		}
 		(*g).open, (*g).interval = true, loadgen.Cells{}
 	}
@@ -139,7 +142,8 @@ func (t *tally) second(p *peer, s *model.Stage, m *second) error {
 	end, _ := p.runTime(m.To)
 	to := max(end, g.until) // the estimate of its clock changes, by less than ±
 	from := to - (m.To - m.From)
-	if err := errors.Join(g.Cells.Merge(m.Cells), g.interval.Merge(m.Cells), t.rows[i].add(g, to-t.at, m.Cells)); err != nil {
+	if err := errors.Join(g.Cells.Merge(m.Cells), g.interval.Merge(m.Cells),
+		t.rows[i].add(g, to-t.at, m.Cells)); err != nil {
 		return err
 	}
 	g.until = to
@@ -189,7 +193,8 @@ func (t *tally) end(p *peer, s *model.Stage, e *ended) error {
 	}
 	h.Ended, _ = p.runTime(e.At)
 	u := &h.Usage
-	u.CPU, u.Waited, u.Wall, u.CPUs, u.RSS = u.CPU+e.Usage.CPU, u.Waited+e.Usage.Waited, u.Wall+e.Usage.Wall, e.Usage.CPUs, e.Usage.RSS
+	u.CPU, u.Waited, u.Wall, u.CPUs, u.RSS = u.CPU+e.Usage.CPU, u.Waited+e.Usage.Waited, u.Wall+e.Usage.Wall,
+		e.Usage.CPUs, e.Usage.RSS
 	for i := range t.rows {
 		t.tell(i, t.slowest(i))
 	}
@@ -199,8 +204,9 @@ func (t *tally) end(p *peer, s *model.Stage, e *ended) error {
 // ended sets the instants of a part as the host had them.
 func (g *progress) ended(p *peer, s *span) {
 	end, _ := p.runTime(s.Ended)
-	began, from, to := end-(s.Ended-s.Began), end-(s.Ended-s.From), end-(s.Ended-s.To) // by one join, so that their differences stay
-	if g.Ended.Known() {                                                               // it did more of it
+	began, from, to := end-(s.Ended-s.Began), end-(s.Ended-s.From),
+		end-(s.Ended-s.To) // by one join, so that their differences stay
+	if g.Ended.Known() { // it did more of it
 		began, from, to = min(began, g.Began), min(from, g.From), max(to, g.To)
 	}
 	g.Began, g.From, g.To, g.Ended = began, from, to, end
@@ -225,7 +231,8 @@ func (t *tally) lose(p *peer, s *model.Stage, why error) {
 				g.To = max(g.From, g.until)
 			}
 		}
-		h.Missing = append(h.Missing, fmt.Sprintf("work %s: %s", w.Name, loadgen.LostShare(w, &g.WorkResult, t.stopped, t.spec.Name, t.controller.Seed)))
+		h.Missing = append(h.Missing, fmt.Sprintf("work %s: %s", w.Name,
+			loadgen.LostShare(w, &g.WorkResult, t.stopped, t.spec.Name, t.controller.Seed)))
 	}
 	for i := range t.rows {
 		t.tell(i, t.slowest(i))
@@ -272,7 +279,8 @@ func (t *tally) conclude(failed error, done bool) *loadgen.StageResult {
 
 // together is what all hosts did of a work; false if none did anything.
 func (t *tally) together(i int) (*loadgen.WorkResult, bool) {
-	all := &loadgen.WorkResult{Work: &t.spec.Works[i], Began: math.MaxInt64, From: math.MaxInt64, To: op.Never, Ended: op.Never, Cells: loadgen.Cells{}}
+	all := &loadgen.WorkResult{Work: &t.spec.Works[i], Began: math.MaxInt64, From: math.MaxInt64, To: op.Never,
+		Ended: op.Never, Cells: loadgen.Cells{}}
 	any := false
 	for _, h := range t.hosts {
 		if h == nil || h.works[i] == nil || !h.works[i].Began.Known() {
@@ -280,7 +288,8 @@ func (t *tally) together(i int) (*loadgen.WorkResult, bool) {
 		}
 		g := h.works[i]
 		any = true
-		all.Began, all.From, all.To, all.Ended = min(all.Began, g.Began), min(all.From, g.From), max(all.To, g.To), max(all.Ended, g.Ended)
+		all.Began, all.From, all.To, all.Ended = min(all.Began, g.Began), min(all.From, g.From), max(all.To, g.To),
+			max(all.Ended, g.Ended)
 		all.Err = errors.Join(all.Err, all.Cells.Merge(g.Cells))
 	}
 	if all.Err == nil {

@@ -105,7 +105,8 @@ func ParseRate(text string) (schedule.Schedule, error) {
 			return nil, fmt.Errorf("rate %q: %q is not an integer from 1 to 1000000", text, size)
 		}
 		if bad != nil || d <= 0 {
-			return nil, fmt.Errorf("rate %q: %q is not an interval: want seconds, or a duration such as 500ms", text, interval)
+			return nil, fmt.Errorf("rate %q: %q is not an interval: want seconds, or a duration such as 500ms", text,
+				interval)
 		}
 		s = schedule.Burst{Size: int(n), Interval: d}
 	default:

@@ -55,7 +55,8 @@ func (p *parser) within(n *node, find *strings.Replacer) {
 		if name == "config" {
 			c, _ := config(nil).with(a)
 			maps.DeleteFunc(c, func(key string, _ entry) bool {
-				return !slices.ContainsFunc(operationKeys, func(known string) bool { return strings.EqualFold(known, key) })
+				return !slices.ContainsFunc(operationKeys,
+					func(known string) bool { return strings.EqualFold(known, key) })
 			})
 			text = ""
 			for _, key := range c.keys() {
@@ -63,7 +64,8 @@ func (p *parser) within(n *node, find *strings.Replacer) {
 			}
 		}
 		if ok && strings.Contains(find.Replace(text), "\x00") {
-			p.Fail(a.line, "the bundle would contain it: write something else", "the %s of <%s> contains a secret of a storage or auth", name, n.name)
+			p.Fail(a.line, "the bundle would contain it: write something else",
+				"the %s of <%s> contains a secret of a storage or auth", name, n.name)
 		}
 	}
 	for _, c := range n.children {

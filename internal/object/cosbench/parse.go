@@ -44,7 +44,8 @@ func Parse(data []byte, o Options) (*model.Workload, model.Problems) {
 	if n := len(p.Problems); n > maxProblems {
 		fatal := p.Fatal()
 		p.Problems = p.Problems[:maxProblems]
-		p.Problems = append(p.Problems, model.Problem{Warning: !fatal, Message: fmt.Sprintf("and %d more problems", n-maxProblems)})
+		p.Problems = append(p.Problems, model.Problem{Warning: !fatal,
+			Message: fmt.Sprintf("and %d more problems", n-maxProblems)})
 	}
 	return w, p.Problems
 }
@@ -106,9 +107,11 @@ func (p *parser) down(l level, n *node) level {
 func (p *parser) only(n *node, attrs, children string) {
 	for name, a := range n.attrs {
 		switch {
-		case slices.Contains(strings.Fields(attrs), name), strings.HasPrefix(name, "xmlns"), name == "schemaLocation", name == "noNamespaceSchemaLocation":
+		case slices.Contains(strings.Fields(attrs), name), strings.HasPrefix(name, "xmlns"), name == "schemaLocation",
+			name == "noNamespaceSchemaLocation":
 		default:
-			p.Fail(a.line, "it has "+strings.Join(strings.Fields(attrs), ", "), "<%s> has no attribute %s", n.name, name)
+			p.Fail(a.line, "it has "+strings.Join(strings.Fields(attrs), ", "), "<%s> has no attribute %s", n.name,
+				name)
 		}
 	}
 	for _, c := range n.children {
@@ -187,7 +190,8 @@ func (p *parser) distinct(what string, list []nameOf) {
 
 func (p *parser) trigger(n *node) {
 	if a, ok := n.attrs["trigger"]; ok && a.value != "" {
-		p.Warn(a.line, "run it yourself", "the trigger %q is not executed: a file does not start programs", clip(a.value))
+		p.Warn(a.line, "run it yourself", "the trigger %q is not executed: a file does not start programs",
+			clip(a.value))
 	}
 }
 
@@ -222,7 +226,8 @@ func (p *parser) stage(n *node, l level) model.Stage {
 	}
 	p.distinct("work", names)
 	if checked > maxChecked {
-		p.Fail(n.line, "use more workers in fewer works", "workstage %q has more than %d works with checks", clip(s.Name), maxChecked)
+		p.Fail(n.line, "use more workers in fewer works", "workstage %q has more than %d works with checks",
+			clip(s.Name), maxChecked)
 	}
 	return s
 }
@@ -236,7 +241,8 @@ func (p *parser) scale(n *node) (list []int) {
 	for text := range strings.SplitSeq(a.value, ",") {
 		v, err := strconv.Atoi(strings.TrimSpace(text))
 		if err != nil || v < 1 || slices.Contains(list, v) {
-			p.Fail(a.line, `different numbers of workers: scale="4,8,16"`, "invalid scale=%q of <%s>", clip(a.value), n.name)
+			p.Fail(a.line, `different numbers of workers: scale="4,8,16"`, "invalid scale=%q of <%s>", clip(a.value),
+				n.name)
 			return nil
 		}
 		list = append(list, v)
@@ -255,7 +261,8 @@ var specials = map[model.WorkKind]struct {
 
 // newer are types of works and operations of later versions of COSBench, with their replacement here.
 var newer = map[string]string{
-	"mprepare":   "prepare writes objects whole; in parts a work of type normal does, by an operation multipart with objects=r(a,b) and totalOps",
+	"mprepare": "prepare writes objects whole; in parts a work of type normal does, by an operation multipart " +
+		"with objects=r(a,b) and totalOps",
 	"mwrite":     "multipart writes objects in parts",
 	"mfilewrite": "filewrite sends files whole, multipart writes in parts",
 	"localwrite": "write to a storage of type file",
@@ -265,14 +272,17 @@ var newer = map[string]string{
 const normalFailures = 200_000 // a million
 
 func (p *parser) work(n *node, l level) model.Work {
-	p.only(n, "name type workers interval division runtime rampup rampdown totalOps totalBytes afr driver config rate", "auth storage operation")
-	w := model.Work{Name: n.attrs["name"].value, Kind: model.WorkKind(strings.ToLower(n.attrs["type"].value)), Line: n.line}
+	p.only(n, "name type workers interval division runtime rampup rampdown totalOps totalBytes afr driver config "+
+		"rate", "auth storage operation")
+	w := model.Work{Name: n.attrs["name"].value, Kind: model.WorkKind(strings.ToLower(n.attrs["type"].value)),
+		Line: n.line}
 	if w.Kind == "" {
 		w.Kind = model.Normal
 	}
 	special, isSpecial := specials[w.Kind]
 	if !isSpecial && w.Kind != model.Normal && w.Kind != model.Delay {
-		p.Fail(n.attrs["type"].line, cmp.Or(newer[string(w.Kind)], "there are normal, init, prepare, cleanup, dispose, delay"), "invalid type of work %q", w.Kind)
+		p.Fail(n.attrs["type"].line, cmp.Or(newer[string(w.Kind)],
+			"there are normal, init, prepare, cleanup, dispose, delay"), "invalid type of work %q", w.Kind)
 		w.Kind = model.Normal
 	}
 	if w.Name == "" {
@@ -328,7 +338,8 @@ func (p *parser) once(n *node, w *model.Work, division model.Division) {
 	for _, a := range []struct {
 		name  string
 		means bool
-	}{{"runtime", w.Runtime > 0}, {"rampup", w.RampUp > 0}, {"rampdown", w.RampDown > 0}, {"totalOps", w.TotalOps > 0}, {"totalBytes", w.TotalBytes > 0},
+	}{{"runtime", w.Runtime > 0}, {"rampup", w.RampUp > 0}, {"rampdown", w.RampDown > 0},
+		{"totalOps", w.TotalOps > 0}, {"totalBytes", w.TotalBytes > 0},
 		{"rate", n.attrs["rate"].value+own["rate"].value != ""}, {"division", p.division(n, division) != division}} {
 		if !a.means {
 			continue
@@ -338,7 +349,8 @@ func (p *parser) once(n *node, w *model.Work, division model.Division) {
 		}
 	}
 	if ignored != nil {
-		p.Warn(line, "", "a work of type %s ignores %s: it goes once through all that its selectors cover, divided by %s", w.Kind, strings.Join(ignored, ", "), division)
+		p.Warn(line, "", "a work of type %s ignores %s: it goes once through all that its selectors cover, "+
+			"divided by %s", w.Kind, strings.Join(ignored, ", "), division)
 	}
 	w.RampUp, w.Runtime, w.RampDown, w.TotalOps, w.TotalBytes = 0, 0, 0, 0, 0
 }
@@ -347,7 +359,8 @@ func (p *parser) once(n *node, w *model.Work, division model.Division) {
 func (p *parser) driver(w *model.Work, a attr) {
 	switch {
 	case p.hosts == nil:
-		p.Warn(a.line, "--hosts of cnsbench object run gives hosts", "driver %q is ignored: this machine does all of the work", clip(a.value))
+		p.Warn(a.line, "--hosts of cnsbench object run gives hosts",
+			"driver %q is ignored: this machine does all of the work", clip(a.value))
 	case !slices.Contains(p.hosts, a.value):
 		p.Fail(a.line, "there are "+strings.Join(p.hosts, ", "), "unknown host %q", clip(a.value))
 	default:
@@ -411,7 +424,8 @@ func (p *parser) operation(n *node, l level, division model.Division) (model.Op,
 		for _, t := range model.Types {
 			names = append(names, string(t))
 		}
-		p.Fail(n.line, cmp.Or(newer[string(o.Type)], "there are "+strings.Join(names, ", ")), "invalid type of operation %q", o.Type)
+		p.Fail(n.line, cmp.Or(newer[string(o.Type)], "there are "+strings.Join(names, ", ")),
+			"invalid type of operation %q", o.Type)
 		return o, false
 	}
 	o.Weight = int(p.integer(n, "ratio", 100, 100))
@@ -441,7 +455,8 @@ func (p *parser) integer(n *node, name string, otherwise, highest int64) int64 {
 	}
 	v, err := strconv.ParseInt(strings.TrimSpace(a.value), 10, 64)
 	if err != nil || v < 0 || v > highest {
-		p.Fail(a.line, fmt.Sprintf("a whole number from 0 to %d", highest), "invalid %s=%q of <%s>", name, clip(a.value), n.name)
+		p.Fail(a.line, fmt.Sprintf("a whole number from 0 to %d", highest), "invalid %s=%q of <%s>", name,
+			clip(a.value), n.name)
 		return otherwise
 	}
 	return v

@@ -17,7 +17,8 @@ import (
 var secretKey = regexp.MustCompile(`(?i)(?:access_?key|secret_?key|session_?token|password|passwd|token|api_?key)[\s\p{Z}]*=`)
 
 // attributes are the names that a file has beside those of its configs' keys.
-var attributes = strings.Fields("name description config type workers interval division runtime rampup rampdown totalOps totalBytes afr driver rate ratio scale repetitions closuredelay id")
+var attributes = strings.Fields("name description config type workers interval division runtime rampup rampdown " +
+	"totalOps totalBytes afr driver rate ratio scale repetitions closuredelay id")
 
 // keyName matches the name of a key that is known, or of a secret.
 var keyName = func() *regexp.Regexp {
@@ -144,7 +145,10 @@ func inKey(text string, from, to int) bool {
 	for most := to + longest; to < min(len(text), most) && inName(text[to]); {
 		to++
 	}
-	after := strings.TrimLeftFunc(text[to:], func(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Z, r) })
+	after := strings.TrimLeftFunc(text[to:], func(r rune) bool {
+		return unicode.IsSpace(r) ||
+			unicode.Is(unicode.Z, r)
+	})
 	return strings.HasPrefix(after, "=") && keyName.MatchString(text[from:to])
 }
 

@@ -43,17 +43,20 @@ func (s *StageResult) Bound() (b Bound, evidence string) {
 	took := s.took()
 	if took > 0 {
 		ofOps = u.Waited.Seconds() / took.Seconds()
-		if part = fmt.Sprintf("that is %.1f %% of the time that operations took", 100*ofOps); ofOps > 1 { // it waited between them
+		if part = fmt.Sprintf("that is %.1f %% of the time that operations took",
+			100*ofOps); ofOps > 1 { // it waited between them
 			part = fmt.Sprintf("that is more than all operations took together, %.3g s", took.Seconds())
 		}
 	}
 	// In seconds: what waits for others' sake waits many times as long as it runs.
-	evidence = fmt.Sprintf("this process used %.0f %% of its %d CPUs; its threads ran for %.3g s, and waited %.3g s for a CPU: %s",
+	evidence = fmt.Sprintf("this process used %.0f %% of its %d CPUs; its threads ran for %.3g s, and waited %.3g "+
+		"s for a CPU: %s",
 		100*u.Busy(), u.CPUs, u.CPU.Seconds(), u.Waited.Seconds(), part)
 	share := 0.0
 	if s.Ceiling > 0 {
 		share = s.PerSecond() / s.Ceiling
-		evidence = fmt.Sprintf("at %.0f %% of this client's own ceiling of %.0f operations a second; %s", 100*share, s.Ceiling, evidence)
+		evidence = fmt.Sprintf("at %.0f %% of this client's own ceiling of %.0f operations a second; %s", 100*share,
+			s.Ceiling, evidence)
 	}
 	closed := len(s.Works) > 0
 	for i := range s.Works {

@@ -52,7 +52,8 @@ func ReadSize(w *model.Workload) float64 {
 func readSizeOf(w *model.Workload, work *model.Work, read *model.Op) float64 {
 	size, known := meanSize(w, func(by *model.Work, o *model.Op) float64 {
 		a, b := &work.Store, &by.Store
-		if a.Kind != b.Kind || !maps.Equal(a.Settings, b.Settings) || !maps.Equal(a.Auth, b.Auth) || o.ContainerName != read.ContainerName || o.ObjectName != read.ObjectName {
+		if a.Kind != b.Kind || !maps.Equal(a.Settings, b.Settings) || !maps.Equal(a.Auth, b.Auth) ||
+			o.ContainerName != read.ContainerName || o.ObjectName != read.ObjectName {
 			return 0
 		}
 		return common(o.Containers, read.Containers) * common(o.Objects, read.Objects)
@@ -76,7 +77,8 @@ func meanSize(w *model.Workload, count func(*model.Work, *model.Op) float64) (fl
 		for j := range w.Stages[i].Works {
 			work := &w.Stages[i].Works[j]
 			for k := range work.Ops {
-				if o := &work.Ops[k]; (o.Type == model.Write || o.Type == model.MultipartWrite) && (work.Special() || o.Weight > 0) {
+				if o := &work.Ops[k]; (o.Type == model.Write || o.Type == model.MultipartWrite) &&
+					(work.Special() || o.Weight > 0) {
 					n := count(work, o)
 					bytes, objects = bytes+n*o.Sizes.Mean(), objects+n
 				}

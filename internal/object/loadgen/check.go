@@ -53,7 +53,8 @@ func (w *worker) checks(ctx context.Context, i int, o *model.Op) {
 		}
 		found[k] = w.ask(ctx, c, wrote)
 		if found[k] == Consistent || found[k] == unanswered {
-			w.meter.checked(Key{Op: i, Check: c, Label: found[k], OK: found[k] == Consistent, Lost: found[k] == unanswered}, 0, &w.probe)
+			w.meter.checked(Key{Op: i, Check: c, Label: found[k], OK: found[k] == Consistent,
+				Lost: found[k] == unanswered}, 0, &w.probe)
 			found[k] = ""
 		}
 	}
@@ -75,7 +76,8 @@ func (w *worker) until(ctx context.Context, k Key, within time.Duration, done op
 		detail = fmt.Sprintf("%s has write %016x, not %016x", name, w.stale, wrote)
 	}
 	end, pause := done+op.Time(within), askFirst
-	for now := w.config.Clock.Now(); now < end && w.sleep(ctx, min(now+op.Time(pause), end)); now = w.config.Clock.Now() {
+	for now := w.config.Clock.Now(); now < end && w.sleep(ctx,
+		min(now+op.Time(pause), end)); now = w.config.Clock.Now() {
 		if w.ask(ctx, k.Check, wrote) == Consistent {
 			w.probe.Detail = detail
 			w.meter.checked(k, w.probe.Ended-done, &w.probe)

@@ -67,7 +67,10 @@ func (w *WorkResult) Figures() ([]Figures, error) {
 		if all[i].Checks, err = w.checksOf(i); err != nil {
 			return nil, err
 		}
-		slices.SortFunc(all[i].Failures, func(a, b Failure) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Label, b.Label)) })
+		slices.SortFunc(all[i].Failures, func(a, b Failure) int {
+			return cmp.Or(cmp.Compare(b.N, a.N),
+				cmp.Compare(a.Label, b.Label))
+		})
 	}
 	return all, nil
 }
@@ -94,7 +97,8 @@ func (w *WorkResult) crowded() float64 {
 // high, where that is 1 % or more.
 func (w *WorkResult) NoRamp() (evidence string, ok bool) {
 	share := w.crowded()
-	return fmt.Sprintf("its %d workers all began when its window did, so that its operations a second may be some %.2g %% too high; give it a ramp-up, or a longer runtime", w.Work.Workers, 100*share), share >= 0.01
+	return fmt.Sprintf("its %d workers all began when its window did, so that its operations a second may be some "+
+		"%.2g %% too high; give it a ramp-up, or a longer runtime", w.Work.Workers, 100*share), share >= 0.01
 }
 
 // Lost are the operations of the window that were due and never begun, or had

@@ -42,16 +42,19 @@ type Cell struct {
 }
 
 func newCell() *Cell {
-	return &Cell{Response: hist.New(), Service: hist.New(), Connect: hist.New(), First: hist.New(), Drain: hist.New(), Late: hist.New()}
+	return &Cell{Response: hist.New(), Service: hist.New(), Connect: hist.New(), First: hist.New(), Drain: hist.New(),
+		Late: hist.New()}
 }
 
 // merge adds o, exactly.
 func (c *Cell) merge(o *Cell) error {
-	c.N, c.Bytes, c.Keys, c.Attempts, c.Connections = c.N+o.N, c.Bytes+o.Bytes, c.Keys+o.Keys, c.Attempts+o.Attempts, c.Connections+o.Connections
+	c.N, c.Bytes, c.Keys, c.Attempts, c.Connections = c.N+o.N, c.Bytes+o.Bytes, c.Keys+o.Keys, c.Attempts+o.Attempts,
+		c.Connections+o.Connections
 	if c.Detail == "" {
 		c.Detail = o.Detail
 	}
-	for _, p := range [][2]*hist.Histogram{{c.Response, o.Response}, {c.Service, o.Service}, {c.Connect, o.Connect}, {c.First, o.First}, {c.Drain, o.Drain}, {c.Late, o.Late}} {
+	for _, p := range [][2]*hist.Histogram{{c.Response, o.Response}, {c.Service, o.Service}, {c.Connect, o.Connect},
+		{c.First, o.First}, {c.Drain, o.Drain}, {c.Late, o.Late}} {
 		if err := p[0].Merge(p[1]); err != nil {
 			return err
 		}
@@ -147,7 +150,8 @@ func (m *meter) record(i int, due op.Time, ramp, gone bool, r *client.Result) {
 	defer m.mu.Unlock()
 	plain, l := r.Failure == "" && r.Code == "" && r.Violation == "", &m.last[i]
 	if !plain || l.cell == nil || l.status != r.Status || l.ramp != ramp {
-		k := Key{Op: i, Label: m.words.label(r), OK: r.OK() || gone && r.Absent(), Lost: r.Failure == httpconn.Aborted, Ramp: ramp}
+		k := Key{Op: i, Label: m.words.label(r), OK: r.OK() || gone && r.Absent(),
+			Lost: r.Failure == httpconn.Aborted, Ramp: ramp}
 		cell := m.cells.cell(k)
 		if !plain {
 			m.err = first(m.err, cell.add(due, m.open, r))

@@ -62,7 +62,8 @@ func (m *Metrics) of(w *WorkResult, f *Figures) {
 	for _, h := range []struct {
 		suffix, basis string
 		h             *hist.Histogram
-	}{{"", "response", c.Response}, {".service", "service", c.Service}, {".connect", "connect", c.Connect}, {".firstByte", "firstByte", c.First},
+	}{{"", "response", c.Response}, {".service", "service", c.Service}, {".connect", "connect", c.Connect},
+		{".firstByte", "firstByte", c.First},
 		{".drain", "drain", c.Drain}, {".late", "late", c.Late}} {
 		if h.h.N() > 0 {
 			m.histogram(f.Name+h.suffix, h.basis, h.h, w.From, w.To)
@@ -184,8 +185,10 @@ func Rates(w *model.Work, from, to op.Time, cells Cells) []Scalar {
 	var list []Scalar
 	for i, s := range of {
 		name := w.Ops[i].Name
-		list = append(list, Scalar{name + perSecondOf, "1/s", float64(s.ok) / span}, Scalar{name + bandwidth, "B/s", float64(s.bytes) / span},
-			Scalar{name + ".failed", "1/s", float64(s.failed) / span}, Scalar{name + ".lost", "1/s", float64(s.lost) / span})
+		list = append(list, Scalar{name + perSecondOf, "1/s", float64(s.ok) / span},
+			Scalar{name + bandwidth, "B/s", float64(s.bytes) / span},
+			Scalar{name + ".failed", "1/s", float64(s.failed) / span},
+			Scalar{name + ".lost", "1/s", float64(s.lost) / span})
 	}
 	return list
 }
@@ -211,6 +214,7 @@ func sortedKeys(cells Cells) []Key {
 			}
 			return 0
 		}
-		return cmp.Or(cmp.Compare(a.Op, b.Op), cmp.Compare(a.Label, b.Label), cmp.Compare(ramp(a), ramp(b)), cmp.Compare(a.Check, b.Check))
+		return cmp.Or(cmp.Compare(a.Op, b.Op), cmp.Compare(a.Label, b.Label), cmp.Compare(ramp(a), ramp(b)),
+			cmp.Compare(a.Check, b.Check))
 	})
 }

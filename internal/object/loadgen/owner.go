@@ -34,7 +34,8 @@ func (c *Config) checkOwners(ctx context.Context, s client.Store, w *model.Work)
 		}
 		for _, r := range ranges {
 			for n := r.Low; n <= r.High; n++ {
-				if name := string(numbered(nil, o.ContainerName, n)); !asked[name] && !c.owned[place(s.Describe(), name)] {
+				if name := string(numbered(nil, o.ContainerName, n)); !asked[name] &&
+					!c.owned[place(s.Describe(), name)] {
 					asked[name] = true
 					names = append(names, name)
 				}
@@ -56,7 +57,8 @@ func (c *Config) checkOwners(ctx context.Context, s client.Store, w *model.Work)
 		case r.Absent():
 			wrong = append(wrong, names[i]+" does not exist: a work of type init makes it")
 		case r.Code == client.NotOurs:
-			wrong = append(wrong, names[i]+" does not carry CNSBench's mark, so nothing is written to it or deleted from it")
+			wrong = append(wrong, names[i]+" does not carry CNSBench's mark, so nothing is written to it or "+
+				"deleted from it")
 		default:
 			wrong = append(wrong, fmt.Sprintf("%s cannot be looked at: %s %s", names[i], r.Label(), r.Detail))
 		}

@@ -89,7 +89,8 @@ func Run(ctx, hard context.Context, c Config) *Result {
 // Sequence runs the stages of a workload one after the other. When ctx ends, or a stage fails, it skips the remaining
 // stages except those that clean up; when hard ends, those too. It calls ended for each stage that was not skipped. A
 // cause of ctx other than context.Canceled is why the run failed.
-func Sequence(ctx, hard context.Context, w *model.Workload, execute func(ctx, hard context.Context, s *model.Stage) *StageResult, ended func(*StageResult)) *Result {
+func Sequence(ctx, hard context.Context, w *model.Workload, execute func(ctx, hard context.Context,
+	s *model.Stage) *StageResult, ended func(*StageResult)) *Result {
 	r := &Result{}
 	for i := range w.Stages {
 		s := &w.Stages[i]
@@ -370,15 +371,19 @@ func judge(w *WorkResult, told bool) error {
 			}
 		}
 	}
-	if n+unbegun+unended == 0 && !told && w.Work.Kind == model.Normal && w.Work.Workers == w.Work.AllWorkers() && w.Work.MaxFailures < anyFailures {
-		return fmt.Errorf("nothing was measured: no operation began in the window from %v to %v of the work, which ended after %v",
+	if n+unbegun+unended == 0 && !told && w.Work.Kind == model.Normal && w.Work.Workers == w.Work.AllWorkers() &&
+		w.Work.MaxFailures < anyFailures {
+		return fmt.Errorf("nothing was measured: no operation began in the window from %v to %v of the work, "+
+			"which ended after %v",
 			time.Duration(w.From-w.Began), time.Duration(w.To-w.Began), time.Duration(w.Ended-w.Began))
 	}
 	if lost := unbegun + unended; n == 0 && lost > 0 && w.Work.MaxFailures < anyFailures {
-		return fmt.Errorf("none of the %d operations that were due ended: %d had not begun when the work was over, %d were under way", lost, unbegun, unended)
+		return fmt.Errorf("none of the %d operations that were due ended: %d had not begun when the work was "+
+			"over, %d were under way", lost, unbegun, unended)
 	}
 	if bad > 0 && float64(bad)*1e6 > float64(n)*float64(w.Work.MaxFailures) {
-		return fmt.Errorf("%d of %d operations failed, more than %d in a million; most of them %s", bad, n, w.Work.MaxFailures, worst)
+		return fmt.Errorf("%d of %d operations failed, more than %d in a million; most of them %s", bad, n,
+			w.Work.MaxFailures, worst)
 	}
 	return nil
 }

@@ -48,7 +48,8 @@ func UsageNow() Usage {
 }
 
 func (u Usage) since(before Usage) Usage {
-	return Usage{CPU: u.CPU - before.CPU, Waited: max(0, u.Waited-before.Waited), Wall: u.at.Sub(before.at), CPUs: u.CPUs, RSS: u.RSS}
+	return Usage{CPU: u.CPU - before.CPU, Waited: max(0, u.Waited-before.Waited), Wall: u.at.Sub(before.at),
+		CPUs: u.CPUs, RSS: u.RSS}
 }
 
 // Busy is the share of its CPUs that the process used.

@@ -44,7 +44,8 @@ type working struct {
 type cursors struct{ containers, objects, sizes, files selector.Cursor }
 
 func newWorking(c *Config, stage string, w *model.Work, where string) (*working, error) {
-	k := &working{config: c, work: w, stage: stage, where: where, cursors: make([]cursors, len(w.Ops)), files: make([][]file, len(w.Ops))}
+	k := &working{config: c, work: w, stage: stage, where: where, cursors: make([]cursors, len(w.Ops)),
+		files: make([][]file, len(w.Ops))}
 	k.halted.Store(int64(op.Never))
 	said := &words{}
 	for range min(w.Workers, 2*runtime.GOMAXPROCS(0)) {
@@ -74,7 +75,8 @@ func (k *working) start(now op.Time) {
 		k.to, k.end = now+op.Time(to), now+op.Time(end)
 	}
 	if k.work.Rate != nil {
-		k.dues = &dues{seq: k.work.Rate.New(seedOf(k.config.Seed, k.stage, k.work.Name)), begin: now, end: k.end, turns: k.work.Turns()}
+		k.dues = &dues{seq: k.work.Rate.New(seedOf(k.config.Seed, k.stage, k.work.Name)), begin: now, end: k.end,
+			turns: k.work.Turns()}
 	}
 }
 
@@ -208,7 +210,8 @@ func (k *working) worker(i int, s client.Store) (*worker, error) {
 	}
 	seed, index := seedOf(k.config.Seed, k.stage, k.work.Name), k.work.FirstWorker+i
 	w := &worker{working: k, index: index, client: c, meter: k.meters[i%len(k.meters)],
-		rng: rand.New(rand.NewPCG(seed, uint64(index))), writer: rand.New(rand.NewPCG(seed^k.config.nonce, uint64(index)))}
+		rng:    rand.New(rand.NewPCG(seed, uint64(index))),
+		writer: rand.New(rand.NewPCG(seed^k.config.nonce, uint64(index)))}
 	sum := 0
 	for j := range k.work.Ops {
 		o := &k.work.Ops[j]

@@ -112,7 +112,8 @@ func (o *objects) judge() {
 		}
 		if a, ok := s.Assess(); ok && measured {
 			o.res.Bounds = append(o.res.Bounds,
-				parser.Bound{Stage: s.Name, Bound: string(a.Bound), Evidence: a.Evidence, CPUPerOpNs: int64(a.CPUPerOp), Ops: a.Ops})
+				parser.Bound{Stage: s.Name, Bound: string(a.Bound), Evidence: a.Evidence,
+					CPUPerOpNs: int64(a.CPUPerOp), Ops: a.Ops})
 		}
 	}
 }
@@ -149,7 +150,8 @@ func (o *objects) stage(s *coordinator.ShardStage) error {
 		}
 	}
 	if d, _, ok := s.CPUPerOp(); ok {
-		o.res.Scalars = append(o.res.Scalars, parser.Scalar{Metric: s.Name + ".cpuPerOp", Unit: "ns", Value: float64(d)})
+		o.res.Scalars = append(o.res.Scalars, parser.Scalar{Metric: s.Name + ".cpuPerOp", Unit: "ns",
+			Value: float64(d)})
 	}
 	return nil
 }
@@ -174,7 +176,8 @@ func stagePrefix(w *model.Workload, stage string) string {
 
 func (o *objects) metrics(prefix string, m loadgen.Metrics) {
 	for _, h := range m.Histograms {
-		o.res.Totals = append(o.res.Totals, parser.Histogram{Metric: prefix + h.Metric, Unit: "ns", Basis: h.Basis, From: h.From, To: h.To, Hist: h.Hist})
+		o.res.Totals = append(o.res.Totals, parser.Histogram{Metric: prefix + h.Metric, Unit: "ns", Basis: h.Basis,
+			From: h.From, To: h.To, Hist: h.Hist})
 	}
 	for _, x := range m.Scalars {
 		o.res.Scalars = append(o.res.Scalars, parser.Scalar{Metric: prefix + x.Metric, Unit: x.Unit, Value: x.Value})
@@ -188,7 +191,8 @@ func (o *objects) slices(s *coordinator.ShardStage, i int, prefix string) error 
 	cells, from, to := loadgen.Cells{}, op.Never, op.Never
 	flush := func() {
 		for _, h := range loadgen.Responses(w.Work, from, to, cells) {
-			o.res.Slices = append(o.res.Slices, parser.Histogram{Metric: prefix + h.Metric, Unit: "ns", Basis: h.Basis, From: from, To: to, Hist: h.Hist})
+			o.res.Slices = append(o.res.Slices, parser.Histogram{Metric: prefix + h.Metric, Unit: "ns",
+				Basis: h.Basis, From: from, To: to, Hist: h.Hist})
 		}
 		cells, from = loadgen.Cells{}, op.Never
 	}
@@ -220,22 +224,7 @@ const wholeSecond = 20 * time.Millisecond
 // second at the end of a work belongs to the second before; any other incomplete second is a series of its own with
 // its own step, so that all add up to the totals.
 func (o *objects) series(prefix string, s *coordinator.ShardStage, wanted func(work int) bool) error {
-	type second struct {
-		at   op.Time
-		long op.Time
-		sums map[string]float64 // of rates × ns
-	}
-	seconds, units := map[int64]*second{}, map[string]string{}
-	add := func(w *loadgen.WorkResult, k int64, from, to op.Time, cells loadgen.Cells) {
-		if seconds[k] == nil {
-			seconds[k] = &second{at: from, sums: map[string]float64{}}
-		}
-		seconds[k].long = max(seconds[k].long, to-from)
-		for _, r := range loadgen.Rates(w.Work, from, to, cells) {
-			units[r.Metric] = r.Unit
-			seconds[k].sums[r.Metric] += r.Value * float64(to-from)
-		}
-	}
+	rates := rates{seconds: map[int64]*second{}, units: map[string]string{}}
 	for i := range s.Works {
 		if !wanted(i) {
 			continue
@@ -247,7 +236,7 @@ func (o *objects) series(prefix string, s *coordinator.ShardStage, wanted func(w
 			}
 			k := max(0, int64((x.To-s.Works[i].Began+op.Time(time.Second)/2)/op.Time(time.Second))-1)
 			if from.Known() && k != row {
-				add(&s.Works[i], row, from, to, cells)
+				rates.add(&s.Works[i], row, from, to, cells)
 				cells, from = loadgen.Cells{}, op.Never
 			}
 			if !from.Known() {
@@ -259,27 +248,57 @@ func (o *objects) series(prefix string, s *coordinator.ShardStage, wanted func(w
 			}
 		}
 		if from.Known() {
-			add(&s.Works[i], row, from, to, cells)
+			rates.add(&s.Works[i], row, from, to, cells)
 		}
 	}
-	for _, metric := range slices.Sorted(maps.Keys(units)) {
-		list := parser.Series{Metric: prefix + metric, Unit: units[metric], Step: int64(time.Second)}
+	o.res.Series = append(o.res.Series, rates.series(prefix)...)
+	return nil
+}
+
+// rates of works by the number of the second.
+type rates struct {
+	seconds map[int64]*second
+	units   map[string]string // by metric
+}
+
+type second struct {
+	at   op.Time
+	long op.Time
+	sums map[string]float64 // of rates × ns
+}
+
+func (r *rates) add(w *loadgen.WorkResult, k int64, from, to op.Time, cells loadgen.Cells) {
+	if r.seconds[k] == nil {
+		r.seconds[k] = &second{at: from, sums: map[string]float64{}}
+	}
+	x := r.seconds[k]
+	x.long = max(x.long, to-from)
+	for _, m := range loadgen.Rates(w.Work, from, to, cells) {
+		r.units[m.Metric] = m.Unit
+		x.sums[m.Metric] += m.Value * float64(to-from)
+	}
+}
+
+func (r *rates) series(prefix string) (all []parser.Series) {
+	for _, metric := range slices.Sorted(maps.Keys(r.units)) {
+		list := parser.Series{Metric: prefix + metric, Unit: r.units[metric], Step: int64(time.Second)}
 		var parts []parser.Series
-		for _, k := range slices.Sorted(maps.Keys(seconds)) {
-			x := seconds[k]
+		for _, k := range slices.Sorted(maps.Keys(r.seconds)) {
+			x := r.seconds[k]
 			p := parser.Point{At: x.at, Value: x.sums[metric] / float64(x.long)}
 			if d := x.long - op.Time(time.Second); max(d, -d) < op.Time(wholeSecond) {
 				list.Points = append(list.Points, p)
 			} else {
-				parts = append(parts, parser.Series{Metric: list.Metric, Unit: list.Unit, Step: int64(x.long), Points: []parser.Point{p}})
+				parts = append(parts, parser.Series{Metric: list.Metric, Unit: list.Unit, Step: int64(x.long),
+					Points: []parser.Point{p}})
 			}
 		}
 		if len(list.Points) > 0 {
-			o.res.Series = append(o.res.Series, list)
+			all = append(all, list)
 		}
-		o.res.Series = append(o.res.Series, parts...)
+		all = append(all, parts...)
 	}
-	return nil
+	return all
 }
 
 // Names are the latencies that Parse can find for a workload.

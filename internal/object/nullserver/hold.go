@@ -111,7 +111,8 @@ func (t *Truth) Write(w io.Writer, o *Options) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	head := line{Event: "server", StallAtNs: o.StallAt, StallForNs: o.StallFor, Concurrency: o.Concurrency, Seed: o.Seed, Delays: map[string]string{}}
+	head := line{Event: "server", StallAtNs: o.StallAt, StallForNs: o.StallFor, Concurrency: o.Concurrency,
+		Seed: o.Seed, Delays: map[string]string{}}
 	if !t.first.IsZero() {
 		head.FirstUnixNs = t.first.UnixNano()
 	}

@@ -217,7 +217,8 @@ func (k *conn) answer(q request) error {
 	k.count(&q, object)
 	switch {
 	case strings.HasPrefix(q.path, "/auth/"):
-		return k.send("200 OK", "X-Auth-Token: null\r\nX-Storage-Url: http://"+k.c.LocalAddr().String()+"/v1/AUTH_null\r\n", nil)
+		return k.send("200 OK", "X-Auth-Token: null\r\nX-Storage-Url: "+
+			"http://"+k.c.LocalAddr().String()+"/v1/AUTH_null\r\n", nil)
 	case q.method == "GET" && object == client.Marker:
 		return k.send("200 OK", "", []byte(client.Mark))
 	case q.method == "GET" && object == "":

@@ -100,7 +100,8 @@ func (o *reader) credentials(path string, s *v1alpha1.ObjectStorage, m *model.St
 		o.fail(path, "credentials: {secretName: NAME}, with the key "+needed.Key, "%s", needed.Why)
 	case c == nil:
 	case c.SecretName != "" && !cluster:
-		o.fail(path+".credentials.secretName", "file, or the environment", "there are no Secrets on engine %s", o.engine)
+		o.fail(path+".credentials.secretName", "file, or the environment", "there are no Secrets on engine %s",
+			o.engine)
 	case c.File != "" && cluster:
 		o.fail(path+".credentials.file",
 			"kubectl create secret generic NAME --from-literal=accesskey=… --from-literal=secretkey=…, and secretName",

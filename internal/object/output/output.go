@@ -65,7 +65,8 @@ func (r *Recorder) StageBegan(s *model.Stage, at op.Time) {
 	r.next(s)
 	for _, w := range s.Works {
 		if w.Kind != model.Delay {
-			r.Writer.Started(op.InstanceStart{Instance: Instance(s.Name, w.Name, r.host), Container: "workers", Intended: at, At: at})
+			r.Writer.Started(op.InstanceStart{Instance: Instance(s.Name, w.Name, r.host), Container: "workers",
+				Intended: at, At: at})
 		}
 	}
 }
@@ -118,7 +119,8 @@ func (r *Recorder) release(instance string) {
 	delete(r.held, instance)
 	for _, x := range last.sums {
 		r.Writer.Series(bundle.Series{Instance: instance, Action: last.action, Metric: x.Metric, Unit: x.Unit,
-			Step: int64(last.to - last.from), Points: []bundle.Point{{At: last.from, Value: x.Value / float64(last.to-last.from)}}})
+			Step: int64(last.to - last.from), Points: []bundle.Point{{At: last.from,
+				Value: x.Value / float64(last.to-last.from)}}})
 	}
 }
 
@@ -152,7 +154,8 @@ func (r *Recorder) Interval(stage string, w *model.Work, from, to op.Time, cells
 }
 
 func (r *Recorder) histogram(stage string, w *model.Work, h loadgen.Histogram, total bool) {
-	r.Writer.Histogram(bundle.HistogramSlice{Instance: Instance(stage, w.Name, r.host), Action: Action(stage, w.Name), Metric: h.Metric, Unit: "ns", Basis: h.Basis,
+	r.Writer.Histogram(bundle.HistogramSlice{Instance: Instance(stage, w.Name, r.host), Action: Action(stage, w.Name),
+		Metric: h.Metric, Unit: "ns", Basis: h.Basis,
 		From: h.From, To: h.To, Total: total, Hist: h.Hist})
 }
 
@@ -171,13 +174,15 @@ func (r *Recorder) StageEnded(s *loadgen.StageResult) {
 			r.histogram(s.Name, w.Work, h, true)
 		}
 		for _, x := range m.Scalars {
-			r.Writer.Scalar(bundle.Scalar{Instance: Instance(s.Name, w.Work.Name, r.host), Action: Action(s.Name, w.Work.Name), Metric: x.Metric, Unit: x.Unit, Value: x.Value})
+			r.Writer.Scalar(bundle.Scalar{Instance: Instance(s.Name, w.Work.Name, r.host),
+				Action: Action(s.Name, w.Work.Name), Metric: x.Metric, Unit: x.Unit, Value: x.Value})
 		}
 		r.Writer.Ended(op.InstanceEnd{Instance: Instance(s.Name, w.Work.Name, r.host), At: w.Ended, OK: w.Err == nil,
 			Containers: []op.ContainerEnd{{Name: "workers", Message: message(w.Err)}}})
 	}
 	if d, _, ok := s.CPUPerOp(); ok {
-		r.Writer.Scalar(bundle.Scalar{Instance: r.driver(), Action: s.Name, Metric: s.Name + ".cpuPerOp", Unit: "ns", Value: float64(d)})
+		r.Writer.Scalar(bundle.Scalar{Instance: r.driver(), Action: s.Name, Metric: s.Name + ".cpuPerOp", Unit: "ns",
+			Value: float64(d)})
 	}
 	if s.Err != nil {
 		r.Writer.Log(s.Ended, "object", fmt.Sprintf("stage %s: %v", s.Name, s.Err))

@@ -152,12 +152,14 @@ func parseCall(name string, args []string) (Spec, error) {
 		form string
 		args int
 	}{
-		"c": {Constant, "c(n)", 1}, "u": {Uniform, "u(a,b)", 2}, "r": {Range, "r(a,b)", 2}, "s": {Sequential, "s(a,b)", 2},
+		"c": {Constant, "c(n)", 1}, "u": {Uniform, "u(a,b)", 2}, "r": {Range, "r(a,b)", 2},
+		"s":    {Sequential, "s(a,b)", 2},
 		"zipf": {Zipf, "zipf(a,b,exponent)", 3}, "hot": {Hotspot, "hot(a,b,keys%,draws%)", 4},
 	}
 	f, ok := forms[name]
 	if !ok {
-		return Spec{}, fmt.Errorf("unknown selector %q: want c(n), u(a,b), r(a,b), s(a,b), h(lo|hi|weight,…), zipf(a,b,exponent), hot(a,b,keys%%,draws%%)", name)
+		return Spec{}, fmt.Errorf("unknown selector %q: want c(n), u(a,b), r(a,b), s(a,b), h(lo|hi|weight,…), "+
+			"zipf(a,b,exponent), hot(a,b,keys%%,draws%%)", name)
 	}
 	if len(args) != f.args {
 		return Spec{}, fmt.Errorf("want %s", f.form)

@@ -152,7 +152,8 @@ func (s Spec) Check() error {
 	case s.Kind < Constant || s.Kind > Hotspot:
 		return errors.New("there is no selector")
 	case s.Low < 0 || s.High < s.Low:
-		return fmt.Errorf("invalid range from %d to %d: the first number must not be negative or above the second", s.Low, s.High)
+		return fmt.Errorf("invalid range from %d to %d: the first number must not be negative or above the second",
+			s.Low, s.High)
 	case s.Size() <= 0:
 		return fmt.Errorf("the range from %d to %d is too large", s.Low, s.High)
 	case s.Kind == Histogram && len(s.Buckets) == 0:

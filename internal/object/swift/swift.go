@@ -52,8 +52,10 @@ func New(c Config) (*Store, error) {
 	if _, err := client.Timeout(c.Settings["timeout"]); err != nil {
 		return nil, fmt.Errorf("swift: %w", err)
 	}
-	if !client.Fits(c.Token+c.Settings["policy"]) || c.AuthKind == "tempauth" && !client.Fits(c.Auth["username"]+c.Password) {
-		return nil, fmt.Errorf("swift: the token, the policy, the user or the password has a line break or another control character in it")
+	if !client.Fits(c.Token+c.Settings["policy"]) || c.AuthKind == "tempauth" &&
+		!client.Fits(c.Auth["username"]+c.Password) {
+		return nil, fmt.Errorf("swift: the token, the policy, the user or the password has a line break or " +
+			"another control character in it")
 	}
 	for _, address := range []string{c.Auth["auth_url"], c.Settings["storage_url"]} {
 		if address == "" {
@@ -273,7 +275,8 @@ func (c *adapter) putParts(ctx context.Context, r *client.Request, res *client.R
 		if part > 1 {
 			manifest.WriteByte(',')
 		}
-		fmt.Fprintf(&manifest, `{"path":%q,"etag":%q,"size_bytes":%d}`, string(r.Container)+"/"+name, strings.Trim(c.http.X.Header("etag"), `"`), size)
+		fmt.Fprintf(&manifest, `{"path":%q,"etag":%q,"size_bytes":%d}`, string(r.Container)+"/"+name,
+			strings.Trim(c.http.X.Header("etag"), `"`), size)
 		offset += size
 	}
 	manifest.WriteByte(']')
@@ -330,7 +333,8 @@ func (c *adapter) remove(ctx context.Context, r *client.Request, res *client.Res
 	// Its status is 200 whatever became of it; the real one is in the answer.
 	_, answer, _ := strings.Cut(string(c.http.Answer), "Response Status: ")
 	if status, err := strconv.Atoi(answer[:min(3, len(answer))]); err != nil || status/100 != 2 {
-		res.Status, res.Detail = max(status, 400), strings.TrimSpace(string(c.http.Answer[:min(len(c.http.Answer), 200)]))
+		res.Status, res.Detail = max(status, 400), strings.TrimSpace(string(c.http.Answer[:min(len(c.http.Answer),
+			200)]))
 	}
 }
 
