@@ -40,7 +40,8 @@ func TestSamplesRun(t *testing.T) {
 			shorten(w, sources(t))
 			root := t.TempDir()
 			clock := op.NewClock()
-			r := loadgen.Run(t.Context(), t.Context(), loadgen.Config{Workload: w, Clock: clock, Seed: 1, Grace: 10 * time.Second, Observer: ignore{}, Sleep: clienttest.Sleep,
+			r := loadgen.Run(t.Context(), t.Context(), loadgen.Config{Workload: w, Clock: clock, Seed: 1,
+				Grace: 10 * time.Second, Observer: ignore{}, Sleep: clienttest.Sleep,
 				Open: func(s *model.Store) (client.Store, error) {
 					if s.Kind == "null" {
 						return &nullstore.Store{Size: 4096, Clock: clock}, nil
